@@ -1,0 +1,1 @@
+"""The rules, the planner that applies them to a project, the writers."""

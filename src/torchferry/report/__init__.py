@@ -1,0 +1,1 @@
+"""Findings to terminal, JSON, SARIF, Markdown, CSV, XLSX, GitHub annotations and HTML."""

@@ -1,0 +1,1 @@
+"""Reading and rewriting Python text. Knows no vendor and no torch."""

@@ -1,0 +1,31 @@
+"""Text shown to users, always in English and Chinese, and the choice between the two."""
+
+from __future__ import annotations
+
+import os
+from typing import Literal, NamedTuple
+
+Language = Literal["en", "zh"]
+
+
+class Text(NamedTuple):
+    """One sentence in both languages; placeholders in braces are the same in both."""
+
+    en: str
+    zh: str
+
+    def format(self, **values: object) -> Text:
+        """Fill the placeholders of both languages."""
+        return Text(self.en.format(**values), self.zh.format(**values))
+
+    def in_language(self, language: Language) -> str:
+        return self.zh if language == "zh" else self.en
+
+
+def user_language() -> Language:
+    """The language of this user: TORCHFERRY_LANG, else the locale, else English."""
+    for variable in ("TORCHFERRY_LANG", "LC_ALL", "LC_MESSAGES", "LANG"):
+        value = os.environ.get(variable)
+        if value:
+            return "zh" if value.lower().startswith("zh") else "en"
+    return "en"
