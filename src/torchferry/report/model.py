@@ -22,7 +22,9 @@ class Hunk:
 
     old_start: int  # 1-based line number of the first old line
     new_start: int
-    lines: tuple[tuple[str, str, str], ...]  # (tag, old, new); tag is " ", "~" changed, "+" added, "-" removed
+    lines: tuple[
+        tuple[str, str, str], ...
+    ]  # (tag, old, new); tag is " ", "~" changed, "+" added, "-" removed
 
 
 @dataclass(frozen=True)

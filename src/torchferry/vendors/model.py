@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 
 
@@ -83,6 +83,7 @@ class Vendor:
     replacements: tuple[Replacement, ...]
     sources: tuple[Source, ...]
     folder: str  # where the data was read from
+    api_notes: Mapping[str, str] = field(default_factory=dict)  # limits of an API in words, by CUDA name
 
     def api(self, name: str) -> Api:
         """What to write for a CUDA API; a name that no table knows is unknown."""

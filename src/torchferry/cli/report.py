@@ -1,0 +1,46 @@
+"""ferry report: findings.json in another format."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+from torchferry.text import Text, user_language
+
+FORMAT_NAMES = ("text", "json", "sarif", "github", "md", "csv", "xlsx", "html")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Describe the command's arguments."""
+    parser.add_argument(
+        "findings", type=Path, metavar="FINDINGS.json", help="what a scan or convert wrote with --format json"
+    )
+    parser.add_argument(
+        "--format", choices=FORMAT_NAMES, default="text", help="the report to make (default: text)"
+    )
+    parser.add_argument(
+        "-o", "--output", type=Path, metavar="FILE", help="where to write it; - is the standard output"
+    )
+    parser.add_argument("--lang", choices=("en", "zh"), help="language of the report (default: yours)")
+    parser.add_argument("--verbose", action="store_true", help="show every item that needs attention")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Read the findings and render them."""
+    from torchferry.report.findings_json import read_findings
+    from torchferry.report.render import find_format, print_report, write_report
+
+    language = args.lang or user_language()
+    chosen = find_format(args.format)
+    report = read_findings(args.findings)
+    output: Path | None = args.output
+    if output is None and not chosen.printable:
+        output = args.findings.with_suffix(chosen.suffix)
+    if output is None or str(output) == "-":
+        print_report(report, chosen.name, language, sys.stdout, verbose=args.verbose)
+        return 0
+    write_report(report, output, chosen.name, language, verbose=args.verbose)
+    said = Text("Report written to {path}", "报告已写入 {path}").format(path=output)
+    print(said.in_language(language), file=sys.stderr)
+    return 0

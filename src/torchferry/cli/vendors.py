@@ -1,0 +1,257 @@
+"""`ferry vendors`: the known accelerators, and everything that is known about one of them."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from torchferry.text import Language, Text, user_language
+from torchferry.vendors.model import Support, Vendor
+from torchferry.vendors.ops import Ops, load_ops
+from torchferry.vendors.registry import get_vendor, vendor_names
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+COLUMNS = {
+    "name": Text("Name", "名称"),
+    "company": Text("Company", "厂商"),
+    "device": Text("Device", "设备"),
+    "plugin": Text("Plugin", "插件"),
+    "backend": Text("Backend", "通信后端"),
+    "same": Text("Same", "同名"),
+    "renamed": Text("Renamed", "改名"),
+    "unsupported": Text("Unsupported", "不支持"),
+    "unknown": Text("Unknown", "未知"),
+    "ops": Text("Ops with kernel", "有内核的算子"),
+    "source": Text("Source", "来源"),
+}
+TITLE = Text(
+    "Known accelerators; Same to Unknown count torch.cuda APIs",
+    "已知加速卡；“同名”至“未知”为 torch.cuda 接口个数",
+)
+UNKNOWN = Text("unknown", "未知")
+NONE = Text("none", "无")
+IN_TREE = Text("in PyTorch", "PyTorch 内置")
+PARTIAL = Text("{count} (partial)", "{count}（不完整）")
+MORE = Text(
+    "ferry vendors NAME shows everything about one of them", "ferry vendors 名称 可查看某一加速卡的全部信息"
+)
+INCOMPLETE = Text(
+    "The API list is partial: a name that is not listed is unknown, not unsupported.",
+    "接口列表不完整：未列出的名称为未知，而非不支持。",
+)
+
+FIELDS = {
+    "company": Text("Company", "厂商"),
+    "device_type": Text("Device type", "设备类型"),
+    "plugin": Text("Plugin", "插件"),
+    "torch_module": Text("torch module", "torch 模块"),
+    "dist_backend": Text("Distributed backend", "通信后端"),
+    "visible_devices_env": Text("Visible devices", "可见设备变量"),
+    "smi": Text("Status command", "状态命令"),
+    "tensor_method": Text("Tensor method", "张量方法"),
+    "is_attribute": Text("Tensor attribute", "张量属性"),
+    "amp_module": Text("AMP module", "混合精度模块"),
+    "autocast_device_type": Text("autocast device type", "autocast 设备类型"),
+    "amp_dtypes": Text("AMP dtypes", "混合精度类型"),
+    "fused_optimizer_module": Text("Fused optimizers in", "融合优化器模块"),
+    "fused_optimizers": Text("Fused optimizers", "融合优化器"),
+    "profiler_module": Text("Profiler", "性能分析模块"),
+    "profiler_activity": Text("Profiler activity", "性能分析类别"),
+    "marker_module": Text("Markers", "打点模块"),
+    "memory_format": Text("Memory format", "内存格式"),
+    "channels_last": Text("Prefers channels_last", "偏好 channels_last"),
+    "data_parallel": Text("DataParallel", "DataParallel"),
+    "jit_script": Text("torch.jit.script", "torch.jit.script"),
+    "graphs": Text("Graphs", "图模式"),
+    "apex": Text("apex", "apex"),
+    "triton": Text("Triton", "Triton"),
+    "extension": Text("Custom kernels", "自定义算子"),
+    "missing_op": Text("Missing operator", "缺失算子时"),
+    "oom_exception": Text("Out-of-memory error", "显存不足异常"),
+}
+SECTIONS = {
+    "dtypes": Text("Data types with limits", "受限的数据类型"),
+    "env": Text("Environment variables", "环境变量"),
+    "env_map": Text("CUDA variables and theirs", "CUDA 变量对照"),
+    "renamed": Text("Renamed APIs", "改名的接口"),
+    "unsupported": Text("Unsupported APIs", "不支持的接口"),
+    "unknown": Text("Unknown APIs", "未知的接口"),
+    "api_notes": Text("API limits", "接口限制"),
+    "replacements": Text("Replacements", "替代方案"),
+    "op_limits": Text("Operator limits", "算子限制"),
+    "sources": Text("Sources", "来源"),
+}
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the command's arguments."""
+    parser.add_argument("vendor", nargs="?", help="show everything about this one")
+    parser.add_argument(
+        "--format", choices=("text", "json"), default="text", help="output format (default: text)"
+    )
+    parser.add_argument(
+        "--vendor-path",
+        type=Path,
+        action="append",
+        default=[],
+        metavar="DIR",
+        help="also use the vendor in DIR, or the vendors in folders of DIR (repeatable)",
+    )
+    parser.add_argument("--lang", choices=("en", "zh"), help="language of the output (default: yours)")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Print the table of vendors, or one vendor."""
+    names = [args.vendor] if args.vendor else vendor_names(args.vendor_path)
+    vendors = [get_vendor(name, args.vendor_path) for name in names]
+    if args.format == "json":
+        _print_json(vendors, full=bool(args.vendor))
+        return 0
+    from rich.console import Console
+
+    console = Console(width=None if sys.stdout.isatty() else 180, highlight=False)
+    language: Language = args.lang or user_language()
+    if args.vendor:
+        _print_one(console, vendors[0], language)
+    else:
+        _print_table(console, vendors, language)
+    return 0
+
+
+def summary(vendor: Vendor, ops: Ops) -> dict[str, object]:
+    """What the table of vendors shows about one of them."""
+    counts = Counter(api.support for api in vendor.apis.values())
+    source = vendor.sources[0] if vendor.sources else None
+    return {
+        "name": vendor.name,
+        "company": vendor.company,
+        "device": vendor.device_type,
+        "plugin": vendor.plugin,
+        "backend": vendor.dist_backend,
+        "apis": {support.value: counts[support] for support in Support},
+        "apis_complete": vendor.apis_complete,
+        "ops": len(ops.kernels),
+        "ops_complete": ops.complete,
+        "source": f"{source.name} {source.version}".strip() if source else "",
+    }
+
+
+def _print_json(vendors: list[Vendor], full: bool) -> None:
+    import dataclasses
+    import json
+
+    shown = []
+    for vendor in vendors:
+        ops = load_ops(Path(vendor.folder))
+        shown.append({**dataclasses.asdict(vendor), **_ops_json(ops)} if full else summary(vendor, ops))
+    print(json.dumps(shown[0] if full else shown, indent=2, ensure_ascii=False))
+
+
+def _ops_json(ops: Ops) -> dict[str, object]:
+    return {
+        "ops": {
+            "complete": ops.complete,
+            "versions": ops.versions,
+            "kernels": ops.kernels,
+            "limits": ops.limits,
+        }
+    }
+
+
+def _print_table(console: Console, vendors: list[Vendor], language: Language) -> None:
+    from rich.table import Table
+
+    table = Table(title=TITLE.in_language(language), title_justify="left")
+    for column, text in COLUMNS.items():
+        numeric = column in {"same", "renamed", "unsupported", "unknown", "ops"}
+        table.add_column(text.in_language(language), justify="right" if numeric else "left", overflow="fold")
+    for vendor in vendors:
+        ops = load_ops(Path(vendor.folder))
+        row = summary(vendor, ops)
+        counts = Counter(api.support.value for api in vendor.apis.values())
+        table.add_row(
+            vendor.name,
+            vendor.company,
+            vendor.device_type,
+            vendor.plugin or IN_TREE.in_language(language),
+            vendor.dist_backend,
+            *(str(counts[column]) for column in ("same", "renamed", "unsupported", "unknown")),
+            _ops_count(ops).in_language(language),
+            str(row["source"]) or UNKNOWN.in_language(language),
+        )
+    console.print(table)
+    console.print(MORE.in_language(language), markup=False)
+
+
+def _ops_count(ops: Ops) -> Text:
+    count = str(len(ops.kernels))
+    if ops.complete:
+        return Text(count, count)
+    return PARTIAL.format(count=count) if ops.kernels else UNKNOWN
+
+
+def _print_one(console: Console, vendor: Vendor, language: Language) -> None:
+    ops = load_ops(Path(vendor.folder))
+    rows = [
+        (label.in_language(language), _shown(vendor, attribute, language))
+        for attribute, label in FIELDS.items()
+    ]
+    rows.append((COLUMNS["ops"].in_language(language), _ops_count(ops).in_language(language)))
+    console.print(vendor.name, style="bold cyan", markup=False)
+    _print_rows(console, rows)
+    for key, rows in _sections(vendor, ops, language):
+        if rows:
+            console.print(
+                f"\n{SECTIONS[key].in_language(language)} ({len(rows)})", style="bold", markup=False
+            )
+            _print_rows(console, rows)
+    if not vendor.apis_complete:
+        console.print(f"\n{INCOMPLETE.in_language(language)}", style="yellow", markup=False)
+
+
+def _print_rows(console: Console, rows: list[tuple[str, str]]) -> None:
+    from rich.table import Table
+    from rich.text import Text as Plain
+
+    grid = Table.grid(padding=(0, 2))
+    for left, right in rows:
+        grid.add_row(Plain("  " + left), Plain(right))
+    console.print(grid)
+
+
+def _shown(vendor: Vendor, attribute: str, language: Language) -> str:
+    value = getattr(vendor, attribute)
+    if isinstance(value, Support):
+        value = value.value
+    elif isinstance(value, bool):
+        value = str(value).lower()
+    elif isinstance(value, tuple):
+        value = ", ".join(value)
+    if attribute == "plugin" and not value:
+        return IN_TREE.in_language(language)
+    if value in ("", "unknown"):
+        return UNKNOWN.in_language(language)
+    return str(value)
+
+
+def _sections(vendor: Vendor, ops: Ops, language: Language) -> Iterator[tuple[str, list[tuple[str, str]]]]:
+    none, unknown = NONE.in_language(language), UNKNOWN.in_language(language)
+    by_support: dict[Support, list[tuple[str, str]]] = {support: [] for support in Support}
+    for name, api in sorted(vendor.apis.items()):
+        by_support[api.support].append((name, api.name if api.support is Support.RENAMED else api.basis))
+    yield "dtypes", list(vendor.dtypes.items())
+    yield "env", list(vendor.env.items())
+    yield "env_map", [(name, to or none) for name, to in vendor.env_map.items()]
+    for support in (Support.RENAMED, Support.UNSUPPORTED, Support.UNKNOWN):
+        yield support.value, by_support[support]
+    yield "api_notes", list(vendor.api_notes.items())
+    yield "replacements", [(row.cuda, row.use or unknown) for row in vendor.replacements]
+    yield "op_limits", list(ops.limits.items())
+    sources = dict.fromkeys((*vendor.sources, *ops.sources))
+    yield "sources", [(source.name, f"{source.version}  {source.path}".strip()) for source in sources]

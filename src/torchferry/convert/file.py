@@ -1,0 +1,201 @@
+"""One module: look at it with all rules, edit it, and prove that the edit is sound."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+from torchferry.convert import renaming
+from torchferry.convert.rule import Proposal, Rule
+from torchferry.convert.site import FileContext, ProjectFacts, Site
+from torchferry.convert.target import Target
+from torchferry.convert.verify import VerificationError, check_rewrite
+from torchferry.finding import Finding, Kind
+from torchferry.source.decode import DecodedText
+from torchferry.source.edits import Edit, apply_edits, conflicts
+from torchferry.source.module import ParseError, PythonModule
+from torchferry.source.walk import Place, Visitor, walk_lines
+from torchferry.text import Text
+
+WELL_KNOWN = frozenset({"torch"})
+_CONFLICT = Text("two changes meet here; this one was not made: {message}", "两处修改冲突，未执行：{message}")
+
+Said = tuple[Rule, Proposal]
+
+
+@dataclass(frozen=True)
+class Conversion:
+    """The outcome for one module: findings, and its new text if anything changed."""
+
+    findings: tuple[Finding, ...]
+    new_text: str | None = None
+    failure: str = ""  # why a rewrite was thrown away; the findings then propose nothing
+
+
+@dataclass(frozen=True)
+class FileJob:
+    """What is the same for every file of a run."""
+
+    target: Target
+    rules: tuple[Rule, ...]
+    project: ProjectFacts = ProjectFacts()
+    options: frozenset[str] = frozenset()
+
+
+def convert_text(decoded: DecodedText, path: str, job: FileJob) -> Conversion:
+    """Convert one module; raises ParseError if Python can't parse it."""
+    module = PythonModule(decoded, WELL_KNOWN)
+    context = _context(module, path, job)
+    accepted = _without_conflicts(examine(context, job.rules))
+    edits = [edit for _, proposal in accepted for edit in proposal.edits]
+    findings = tuple(_finding(context, rule, proposal) for rule, proposal in accepted)
+    if not edits:
+        return Conversion(findings)
+    new_text = apply_edits(module.data, edits).decode("utf-8")
+    try:
+        new_module = PythonModule(DecodedText(new_text, "utf-8"), WELL_KNOWN)
+        check_rewrite(module, new_module, edits)
+        _check_second_run(_context(new_module, path, job), job.rules)
+    except (ParseError, VerificationError) as error:
+        return Conversion(tuple(_undone(finding) for finding in findings), failure=str(error))
+    return Conversion(findings, new_text)
+
+
+def _context(module: PythonModule, path: str, job: FileJob) -> FileContext:
+    renames = tuple(rule for rule in job.rules if rule.rename is not None)
+    return FileContext(module, path, job.target, job.project, job.options, renames)
+
+
+def examine(context: FileContext, rules: tuple[Rule, ...]) -> list[Said]:
+    """Everything that the rules say about a module, in the order of its text."""
+    said: list[Said] = []
+    lines = context.module.lines_with(_pattern(context, rules))
+    walk_lines(context.module, lines, _visitors(context, rules, said))
+    proposals = [proposal for _, proposal in said]
+    for rule in rules:
+        if rule.finish is not None:
+            said.extend((rule, proposal) for proposal in rule.finish(context, proposals))
+    said.sort(key=lambda item: (item[1].start, item[1].end, item[0].id))
+    return said
+
+
+def _pattern(context: FileContext, rules: tuple[Rule, ...]) -> re.Pattern[bytes]:
+    """Finds the lines worth a look: those with a trigger word or a name that stands for something renamed."""
+    triggers = trigger_words(rules)
+    names = sorted(
+        name for name in renaming.imported_names(context) if not any(word in name for word in triggers)
+    )
+    return _compiled(triggers, tuple(names))
+
+
+@lru_cache(maxsize=1024)
+def _compiled(triggers: tuple[str, ...], names: tuple[str, ...]) -> re.Pattern[bytes]:
+    pieces = [re.escape(word) for word in triggers]
+    if names:
+        pieces.append(r"\b(?:" + "|".join(map(re.escape, names)) + r")\b")
+    return re.compile("|".join(pieces).encode("utf-8"))
+
+
+@lru_cache(maxsize=16)
+def trigger_words(rules: tuple[Rule, ...]) -> tuple[str, ...]:
+    """The words that make a file worth reading; a word that contains another one is not needed."""
+    words = {word for rule in rules for word in rule.triggers}
+    return tuple(
+        sorted(word for word in words if not any(other != word and other in word for other in words))
+    )
+
+
+def _visitors(
+    context: FileContext, rules: tuple[Rule, ...], said: list[Said]
+) -> dict[type[ast.AST], Visitor]:
+    by_type: dict[type[ast.AST], list[Rule]] = {}
+    for rule in rules:
+        for node_type in rule.nodes:
+            by_type.setdefault(node_type, []).append(rule)
+
+    def visit(node: ast.AST, place: Place) -> None:
+        site: Site[Any] = Site(context, node, place)
+        rename = _RENAMING.get(type(node))
+        if rename is not None:
+            said.extend(rename(site))
+        for rule in by_type.get(type(node), ()):
+            if rule.check is not None:
+                said.extend((rule, proposal) for proposal in rule.check(site))
+
+    return dict.fromkeys({*by_type, *_RENAMING}, visit)
+
+
+_RENAMING: dict[type[ast.AST], Any] = {
+    ast.Attribute: renaming.check_attribute,
+    ast.Name: renaming.check_name,
+    ast.Import: renaming.check_import,
+    ast.ImportFrom: renaming.check_import_from,
+}
+
+
+def _without_conflicts(said: Iterable[Said]) -> list[Said]:
+    """Keep the first of changes that overlap; the later one becomes a todo."""
+    edits: list[Edit] = []
+    kept: list[Said] = []
+    for rule, proposal in said:
+        if any(conflicts(edit, edits) for edit in proposal.edits):
+            message = Text(
+                _CONFLICT.en.format(message=proposal.message.en),
+                _CONFLICT.zh.format(message=proposal.message.zh),
+            )
+            kept.append((rule, Proposal(Kind.TODO, proposal.start, proposal.end, message)))
+        else:
+            edits.extend(proposal.edits)
+            kept.append((rule, proposal))
+    return kept
+
+
+def _finding(context: FileContext, rule: Rule, proposal: Proposal) -> Finding:
+    module = context.module
+    before, after = _texts(module, proposal)
+    return Finding(
+        rule=rule.id,
+        kind=proposal.kind,
+        path=context.path,
+        line=module.line_of(proposal.start),
+        col=module.column_of(proposal.start),
+        before=before,
+        after=after,
+        message=proposal.message,
+        vendor=context.target.name,
+        url=proposal.url,
+    )
+
+
+def _texts(module: PythonModule, proposal: Proposal) -> tuple[str, str]:
+    """The text of the place before and after; an insertion elsewhere shows only what is inserted."""
+    inside = [edit for edit in proposal.edits if proposal.start <= edit.start and edit.end <= proposal.end]
+    if proposal.edits and not inside:
+        return "", "".join(edit.text for edit in proposal.edits).strip()
+    segment = module.data[proposal.start : proposal.end]
+    moved = [Edit(edit.start - proposal.start, edit.end - proposal.start, edit.text) for edit in inside]
+    after = apply_edits(segment, moved).decode("utf-8") if moved else ""
+    return segment.decode("utf-8"), after
+
+
+def _undone(finding: Finding) -> Finding:
+    """A change that was thrown away with its file is work for the user."""
+    if finding.kind is not Kind.CHANGE:
+        return finding
+    return Finding(**{**finding.__dict__, "kind": Kind.TODO})
+
+
+def _check_second_run(context: FileContext, rules: tuple[Rule, ...]) -> None:
+    again = [proposal for _, proposal in examine(context, rules) if proposal.edits]
+    if again:
+        line = context.module.line_of(again[0].start)
+        raise VerificationError(f"a second conversion would change line {line} again")
+
+
+def findings_by_place(findings: Iterable[Finding]) -> Iterator[Finding]:
+    """Findings in the order of path and position."""
+    return iter(sorted(findings, key=lambda finding: (finding.path, finding.line, finding.col, finding.rule)))

@@ -1,0 +1,471 @@
+"""What a string is for, judged by where it stands: a device, certainly not one, or nobody can tell.
+
+The value alone says little: 'cuda' may be a device type, a checkpoint key, an attribute's name or a word of a
+message. Its place says more. Every verdict comes with the reason that the report shows.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any
+
+from torchferry.convert.site import Site
+from torchferry.source.scopes import Scope
+from torchferry.source.walk import walk_all
+from torchferry.text import Text
+
+
+class Verdict(Enum):
+    YES = "yes"
+    NO = "no"
+    UNCLEAR = "unclear"
+
+
+@dataclass(frozen=True)
+class Role:
+    """A verdict and why."""
+
+    verdict: Verdict
+    reason: Text = Text("", "")
+
+
+@dataclass(frozen=True)
+class Vocabulary:
+    """How one sort of value is recognised: names of variables that hold it, values that stand beside it."""
+
+    noun: Text
+    name: re.Pattern[str]  # names of variables, parameters, keys and options that hold such a value
+    siblings: frozenset[str]  # other values of the same sort
+    functions: dict[str, tuple[int, ...]]  # dotted function -> positions of arguments of this sort
+    methods: dict[str, tuple[int, ...]]  # method name -> positions
+    default: Verdict  # of a plain argument to an unknown function
+
+
+_TESTS_OF_TEXT = frozenset(
+    {"startswith", "endswith", "find", "index", "count", "split", "partition", "replace"}
+)
+_MESSAGES = re.compile(
+    r"^(print|warn|warning|info|debug|error|critical|exception|log|log_once|echo|write|fail|skip|xfail|secho|"
+    r"print_rank_0|rank_zero_\w+|log_dist|\w+(Error|Exception|Warning))$"
+)
+_OPTION_FUNCTIONS = re.compile(
+    r"^(add_argument|option|argument|Option|Argument|Field|field|attrib|ib|DEFINE_\w+)$"
+)
+_GETTERS = frozenset({"get", "setdefault", "pop", "getattr", "getenv", "get_setting", "get_option"})
+_COLLECTORS = frozenset({"append", "add", "extend", "insert", "remove", "discard"})
+_TRANSPARENT_CALLS = frozenset(
+    {"str", "list", "tuple", "set", "frozenset", "sorted", "cycle", "repeat", "zip", "iter"}
+)
+_TRANSPARENT = (
+    ast.IfExp,
+    ast.BoolOp,
+    ast.Starred,
+    ast.NamedExpr,
+    ast.Await,
+    ast.Lambda,
+    ast.FormattedValue,
+    ast.JoinedStr,
+)
+_CONTAINERS = (ast.List, ast.Tuple, ast.Set)
+
+_IN_MESSAGE = Text("part of a message", "是提示信息的一部分")
+_IS_KEY = Text("a key: renaming it would break what was stored under it", "是键名：改名会使已保存的内容失效")
+_IS_ATTRIBUTE = Text("the name of an attribute", "是属性名")
+_IS_PROSE = Text("text on its own", "是独立的文本")
+_NO_CLUE = Text("nothing around it says what it is for", "上下文无法说明其用途")
+_DICT_KEY = Text(
+    "a dictionary key: rename it only if it is looked up by {noun}", "是字典键：仅当按{noun}查找时才应改名"
+)
+
+
+class RoleFinder:
+    """Finds the role of one string; made anew for each site."""
+
+    def __init__(self, site: Site[ast.expr], vocabulary: Vocabulary) -> None:
+        self.site = site
+        self.vocabulary = vocabulary
+        self.unclear = Role(Verdict.UNCLEAR, _NO_CLUE)
+
+    def find(self) -> Role:
+        """Climb from the string to the first node that decides."""
+        child: ast.AST = self.site.node
+        beside_sibling = False
+        for parent in reversed(self.site.place.ancestors):
+            beside_sibling = beside_sibling or self._has_sibling(parent, child)
+            if not self._is_transparent(parent, child):
+                role = self._decide(parent, child)
+                return self._with_sibling(role, beside_sibling)
+            child = parent
+        return self._with_sibling(self._decide_unit(child), beside_sibling)
+
+    def _with_sibling(self, role: Role, beside_sibling: bool) -> Role:
+        # 'cuda' next to 'cpu' is a device, unless it is known to be something else.
+        return Role(Verdict.YES) if beside_sibling and role.verdict is Verdict.UNCLEAR else role
+
+    def _is_transparent(self, parent: ast.AST, child: ast.AST) -> bool:
+        if isinstance(parent, ast.IfExp):
+            return child is not parent.test
+        if isinstance(parent, (*_TRANSPARENT, *_CONTAINERS)):
+            return True
+        if isinstance(parent, ast.BinOp):
+            return isinstance(parent.op, (ast.Add, ast.Mod, ast.Mult))
+        if isinstance(parent, ast.Attribute):  # 'cuda:{}'.format
+            return parent.attr in ("format", "lower", "strip")
+        if isinstance(parent, ast.Call):
+            if child is parent.func:
+                return True
+            return isinstance(parent.func, ast.Name) and parent.func.id in _TRANSPARENT_CALLS
+        return False
+
+    def _has_sibling(self, parent: ast.AST, child: ast.AST) -> bool:
+        others: list[ast.expr] = []
+        if isinstance(parent, ast.IfExp):
+            others = [parent.body, parent.orelse]
+        elif isinstance(parent, _CONTAINERS):
+            others = parent.elts
+        elif isinstance(parent, ast.BoolOp):
+            others = parent.values
+        return any(other is not child and self._mentions_sibling(other) for other in others)
+
+    def _mentions_sibling(self, node: ast.expr) -> bool:
+        if isinstance(node, ast.Constant):
+            return node.value in self.vocabulary.siblings
+        if isinstance(node, ast.IfExp):
+            return self._mentions_sibling(node.body) or self._mentions_sibling(node.orelse)
+        return False
+
+    def _decide(self, parent: ast.AST, child: ast.AST) -> Role:
+        if isinstance(parent, ast.keyword):
+            return self._decide_keyword(parent)
+        if isinstance(parent, ast.Call):
+            return self._decide_argument(parent, child)
+        if isinstance(parent, ast.Compare):
+            return self._decide_comparison(parent, child)
+        if isinstance(parent, ast.Dict):
+            return self._decide_dict(parent, child)
+        if isinstance(parent, ast.Subscript):
+            return self._decide_subscript(parent, child)
+        if isinstance(parent, ast.comprehension):
+            return self._by_target(parent.target)
+        if isinstance(parent, (ast.stmt, ast.MatchValue)):
+            return self._decide_statement(parent)
+        return self.unclear
+
+    def _decide_unit(self, node: ast.AST) -> Role:
+        """The string stands alone in its unit: a default, a loop's sequence, a test, an annotation."""
+        statement = self.site.place.statement
+        if isinstance(statement, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            name = _parameter_of(statement, node)
+            return self._by_name(name, _function_scope(self.site, statement)) if name else self.unclear
+        if isinstance(statement, (ast.For, ast.AsyncFor)) and node is statement.iter:
+            return self._by_target(statement.target)
+        return self.unclear
+
+    def _decide_keyword(self, keyword: ast.keyword) -> Role:
+        name = keyword.arg or ""
+        call = self._call_of(keyword)
+        function = _function_name(call) if call else ""
+        if name in ("help", "description", "desc", "metavar", "msg", "message"):
+            return Role(Verdict.NO, _IN_MESSAGE)
+        if _OPTION_FUNCTIONS.match(function) and name in (
+            "default",
+            "choices",
+            "const",
+            "type",
+            "default_factory",
+        ):
+            return self._decide_option(call)
+        if self._fits(name):
+            return Role(Verdict.YES)
+        if call is not None and name == "type" and self.site.qualified(call.func) == "torch.device":
+            return Role(Verdict.YES)
+        return self.unclear
+
+    def _call_of(self, keyword: ast.keyword) -> ast.Call | None:
+        for node in self.site.place.ancestors:
+            if isinstance(node, ast.Call) and keyword in node.keywords:
+                return node
+        return None
+
+    def _decide_option(self, call: ast.Call | None) -> Role:
+        """A default or the choices of a command-line option or of a field."""
+        if call is None:
+            return self.unclear
+        names = [argument.value for argument in call.args if isinstance(argument, ast.Constant)]
+        if any(isinstance(name, str) and self._fits(name.lstrip("-").replace("-", "_")) for name in names):
+            return Role(Verdict.YES)
+        for keyword in call.keywords:
+            if keyword.arg == "choices" and isinstance(keyword.value, _CONTAINERS):
+                if any(self._mentions_sibling(element) for element in keyword.value.elts):
+                    return Role(Verdict.YES)
+            if (
+                keyword.arg == "dest"
+                and isinstance(keyword.value, ast.Constant)
+                and self._fits(str(keyword.value.value))
+            ):
+                return Role(Verdict.YES)
+        statement = self.site.place.statement
+        if isinstance(statement, (ast.Assign, ast.AnnAssign)):
+            return self._decide_statement(statement)
+        return self.unclear
+
+    def _decide_argument(self, call: ast.Call, child: ast.AST) -> Role:
+        position = next((index for index, item in enumerate(call.args) if item is child), -1)
+        name = _function_name(call)
+        if _MESSAGES.match(name):
+            return Role(Verdict.NO, _IN_MESSAGE)
+        if self._is_known_argument(call, name, position):
+            return Role(Verdict.YES)
+        if name in ("getattr", "hasattr", "setattr", "delattr") and position == 1:
+            return Role(Verdict.NO, _IS_ATTRIBUTE)
+        if name in _GETTERS and call.args:
+            return self._decide_getter(call, position)
+        if isinstance(call.func, ast.Attribute) and (name in _TESTS_OF_TEXT or name in _COLLECTORS):
+            return Role(Verdict.YES) if self._holds(call.func.value) else self.unclear
+        if name in ("parametrize", "mark_parametrize") and isinstance(call.args[0], ast.Constant):
+            return Role(Verdict.YES) if self._fits(str(call.args[0].value)) else self.unclear
+        return self._decide_own_function(call, position)
+
+    def _is_known_argument(self, call: ast.Call, name: str, position: int) -> bool:
+        qualified = self.site.qualified(call.func)
+        positions = self.vocabulary.functions.get(qualified)
+        if positions is None and isinstance(call.func, ast.Attribute):
+            positions = self.vocabulary.methods.get(name)
+        return positions is not None and position in positions
+
+    def _decide_getter(self, call: ast.Call, position: int) -> Role:
+        """`d.get('device', 'cuda')`: the default has the sort of the key; a key stays a key."""
+        key_position = 1 if _function_name(call) == "getattr" else 0
+        if position == key_position:
+            return Role(Verdict.NO, _IS_KEY)
+        key = call.args[key_position] if len(call.args) > key_position else None
+        if isinstance(key, ast.Constant) and self._fits(str(key.value)):
+            return Role(Verdict.YES)
+        return self.unclear
+
+    def _decide_own_function(self, call: ast.Call, position: int) -> Role:
+        """A function of this module: its parameter's name tells."""
+        if isinstance(call.func, ast.Name) and position >= 0:
+            for scope in self.site.module.scopes.scopes:
+                node = scope.node
+                if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)) and node.name == call.func.id:
+                    names = [argument.arg for argument in (*node.args.posonlyargs, *node.args.args)]
+                    if position < len(names):
+                        return self._by_name(names[position], scope)
+        return Role(self.vocabulary.default, _NO_CLUE)
+
+    def _decide_comparison(self, compare: ast.Compare, child: ast.AST) -> Role:
+        others = [side for side in (compare.left, *compare.comparators) if side is not child]
+        if any(self._holds(other) for other in others):
+            return Role(Verdict.YES)
+        return self.unclear
+
+    def _decide_dict(self, node: ast.Dict, child: ast.AST) -> Role:
+        for key, value in zip(node.keys, node.values, strict=True):
+            if key is child:
+                if self._is_looked_up(node):
+                    return Role(Verdict.YES)
+                noun = self.vocabulary.noun
+                return Role(
+                    Verdict.UNCLEAR,
+                    Text(_DICT_KEY.en.format(noun=noun.en), _DICT_KEY.zh.format(noun=noun.zh)),
+                )
+            if value is child and isinstance(key, ast.Constant):
+                return Role(Verdict.YES) if self._fits(str(key.value)) else self.unclear
+        return self.unclear
+
+    def _is_looked_up(self, node: ast.Dict) -> bool:
+        """Whether a dictionary display is indexed on the spot by a value of this sort."""
+        for ancestor in self.site.place.ancestors:
+            if isinstance(ancestor, ast.Subscript) and ancestor.value is node:
+                return self._holds(ancestor.slice)
+            if isinstance(ancestor, ast.Call) and isinstance(ancestor.func, ast.Attribute):
+                if ancestor.func.value is node and ancestor.args:
+                    return self._holds(ancestor.args[0])
+        return False
+
+    def _decide_subscript(self, node: ast.Subscript, child: ast.AST) -> Role:
+        if _function_name_of(node.value) == "Literal":
+            name = _annotated_name(self.site)
+            return Role(Verdict.YES) if name and self._fits(name) else self.unclear
+        return Role(Verdict.NO, _IS_KEY)
+
+    def _decide_statement(self, statement: ast.AST) -> Role:
+        if isinstance(statement, ast.Expr):
+            return Role(Verdict.NO, _IS_PROSE)
+        if isinstance(statement, ast.Assign):
+            roles = [self._by_target(target) for target in statement.targets]
+            return next((role for role in roles if role.verdict is Verdict.YES), roles[0])
+        if isinstance(statement, (ast.AnnAssign, ast.AugAssign)):
+            return self._by_target(statement.target)
+        if isinstance(statement, ast.Return):
+            return self._by_function()
+        if isinstance(statement, ast.MatchValue):
+            outer = self.site.place.statement
+            subject = outer.subject if isinstance(outer, ast.Match) else None
+            return Role(Verdict.YES) if subject is not None and self._holds(subject) else self.unclear
+        if isinstance(statement, (ast.Raise, ast.Assert)):
+            return Role(Verdict.NO, _IN_MESSAGE)
+        return self.unclear
+
+    def _by_function(self) -> Role:
+        """A returned value: the function's name tells, or another return of a value of the same sort."""
+        node = self.site.scope.node
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            if self._fits(node.name):
+                return Role(Verdict.YES)
+            returned = [item.value for item in ast.walk(node) if isinstance(item, ast.Return) and item.value]
+            if any(self._mentions_sibling(value) for value in returned):
+                return Role(Verdict.YES)
+        return self.unclear
+
+    def _by_target(self, target: ast.expr) -> Role:
+        if isinstance(target, ast.Name):
+            return self._by_name(target.id, self.site.scope)
+        if isinstance(target, ast.Subscript) and isinstance(target.slice, ast.Constant):
+            return Role(Verdict.YES) if self._fits(str(target.slice.value)) else self.unclear
+        return Role(Verdict.YES) if self._holds(target) else self.unclear
+
+    def _by_name(self, name: str, scope: Scope | None) -> Role:
+        """A variable: by its name, else by what is done with it in its scope."""
+        if self._fits(name) or (scope is not None and self._flows_into_place(name, scope)):
+            return Role(Verdict.YES)
+        return self.unclear
+
+    def _flows_into_place(self, name: str, scope: Scope) -> bool:
+        """Whether a variable is used where only a value of this sort makes sense."""
+        found = False
+
+        def visit(node: ast.AST, place: object) -> None:
+            nonlocal found
+            if isinstance(node, ast.Call):
+                found = found or self._takes(node, name)
+            elif isinstance(node, ast.Compare):
+                sides = [node.left, *node.comparators]
+                if any(_is_name(side, name) for side in sides):
+                    found = found or any(self._holds(side) and not _is_name(side, name) for side in sides)
+
+        word = re.compile(rb"\b" + re.escape(name.encode()) + rb"\b")
+        lines = set(self.site.module.lines_with(word))
+        for unit in self.site.module.scopes.units:
+            if (
+                not found
+                and _within(unit.scope, scope)
+                and not lines.isdisjoint(range(unit.first_line, unit.last_line + 1))
+            ):
+                walk_all(unit, visit)
+        return found
+
+    def _takes(self, call: ast.Call, name: str) -> bool:
+        for position, argument in enumerate(call.args):
+            if _is_name(argument, name) and self._is_known_argument(call, _function_name(call), position):
+                return True
+        return any(_is_name(item.value, name) and item.arg and self._fits(item.arg) for item in call.keywords)
+
+    def _fits(self, name: str) -> bool:
+        return bool(self.vocabulary.name.search(name))
+
+    def _holds(self, node: ast.expr) -> bool:
+        """Whether an expression holds a value of this sort, by its names."""
+        if isinstance(node, ast.Name):
+            return self._fits(node.id) or self._is_bound_to_one(node)
+        if isinstance(node, ast.Attribute):
+            return (
+                self._fits(node.attr)
+                or node.attr == "type"
+                or (node.attr in ("value", "name") and self._holds(node.value))
+            )
+        if isinstance(node, ast.Call):
+            if isinstance(node.func, ast.Attribute) and node.func.attr in (
+                *_TESTS_OF_TEXT,
+                "lower",
+                "strip",
+                "get",
+                "format",
+            ):
+                return self._holds(node.func.value) or any(self._key_fits(item) for item in node.args)
+            return self._fits(_function_name(node)) or any(self._holds(item) for item in node.args)
+        if isinstance(node, ast.Subscript):
+            return self._key_fits(node.slice) or self._holds(node.value)
+        if isinstance(node, ast.JoinedStr):
+            return any(
+                isinstance(part, ast.FormattedValue) and self._holds(part.value) for part in node.values
+            )
+        if isinstance(node, (*_CONTAINERS, ast.BoolOp)):
+            items = node.values if isinstance(node, ast.BoolOp) else node.elts
+            return any(self._mentions_sibling(item) or self._holds(item) for item in items)
+        return isinstance(node, ast.NamedExpr) and (self._holds(node.target) or self._holds(node.value))
+
+    def _is_bound_to_one(self, name: ast.Name) -> bool:
+        """`d = torch.device(...)`, `d = x.device`: the name says nothing, its value does."""
+        binding = self.site.module.binding_of(name.id, self.site.scope, name.lineno)
+        value = binding.value if binding else None
+        if isinstance(value, ast.Call):
+            return self.site.qualified(value.func) in self.vocabulary.functions or self._fits(
+                _function_name(value)
+            )
+        return isinstance(value, ast.Attribute) and self._fits(value.attr)
+
+    def _key_fits(self, node: ast.expr) -> bool:
+        return isinstance(node, ast.Constant) and isinstance(node.value, str) and self._fits(node.value)
+
+
+def _function_name(call: ast.Call) -> str:
+    return _function_name_of(call.func)
+
+
+def _function_name_of(node: ast.expr) -> str:
+    """The last part of a callee's name."""
+    if isinstance(node, ast.Attribute):
+        return node.attr
+    return node.id if isinstance(node, ast.Name) else ""
+
+
+def _is_name(node: ast.expr, name: str) -> bool:
+    return isinstance(node, ast.Name) and node.id == name
+
+
+def _within(scope: Scope, outer: Scope) -> bool:
+    current: Scope | None = scope
+    while current is not None:
+        if current is outer:
+            return True
+        current = current.parent
+    return False
+
+
+def _parameter_of(function: ast.FunctionDef | ast.AsyncFunctionDef, default: ast.AST) -> str:
+    """The parameter whose default value a node is, "" if it is none."""
+    arguments = function.args
+    positional = [*arguments.posonlyargs, *arguments.args]
+    with_default = positional[len(positional) - len(arguments.defaults) :]
+    for argument, value in [
+        *zip(with_default, arguments.defaults, strict=True),
+        *zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True),
+    ]:
+        if value is default or argument.annotation is default:
+            return argument.arg
+    return next((argument.arg for argument in positional if argument.annotation is default), "")
+
+
+def _function_scope(site: Site[ast.expr], node: ast.AST) -> Scope | None:
+    return next((scope for scope in site.module.scopes.scopes if scope.node is node), None)
+
+
+def _annotated_name(site: Site[ast.expr]) -> str:
+    """The variable or parameter that an annotation belongs to."""
+    statement = site.place.statement
+    top = site.place.ancestors[0] if site.place.ancestors else site.node
+    if isinstance(statement, ast.AnnAssign):
+        return _function_name_of(statement.target)
+    if isinstance(statement, (ast.FunctionDef, ast.AsyncFunctionDef)):
+        return _parameter_of(statement, top) or statement.name
+    return ""
+
+
+def role_of(site: Site[Any], vocabulary: Vocabulary) -> Role:
+    """What the string at a site is for."""
+    return RoleFinder(site, vocabulary).find()

@@ -1,0 +1,84 @@
+"""What a rule is, and the registry that finds all of them."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import pkgutil
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+from torchferry.finding import Kind
+from torchferry.source.edits import Edit
+from torchferry.text import Text
+
+if TYPE_CHECKING:
+    from torchferry.convert.site import FileContext, Site
+
+
+@dataclass(frozen=True)
+class Proposal:
+    """What a rule says about a place: a change with its edits, or a remark without."""
+
+    kind: Kind
+    start: int  # bytes of the place, for its text and its line
+    end: int
+    message: Text
+    edits: tuple[Edit, ...] = ()
+    needs_prelude: bool = False  # the edited code works only after the target's prelude line
+    url: str = ""
+
+
+@dataclass(frozen=True)
+class Rename:
+    """What becomes of a dotted name: `old` is the part of it that `new` replaces; no `new` leaves it as it is."""
+
+    old: str
+    new: str
+    kind: Kind
+    message: Text
+    remark: tuple[Kind, Text] | None = None  # said in addition to the change
+    needs_prelude: bool = True
+    once: bool = False  # a remark about a library: said where it is imported, not at each use
+
+
+NodeCheck = Callable[["Site[Any]"], Iterator[Proposal]]
+NameCheck = Callable[[str, "FileContext"], "Rename | None"]
+ModuleCheck = Callable[["FileContext", "list[Proposal]"], Iterator[Proposal]]
+
+
+@dataclass(frozen=True)
+class Rule:
+    """One rule: an id, what it is for, and one way of looking at code."""
+
+    id: str
+    name: str
+    summary: Text
+    triggers: tuple[str, ...]  # a file without any of these words is not looked at
+    option: str = ""  # the opt-in option that turns it on; "" means always on
+    nodes: tuple[type[ast.AST], ...] = ()
+    check: NodeCheck | None = None  # called for each node of these types
+    rename: NameCheck | None = None  # called for each dotted name that the code uses
+    finish: ModuleCheck | None = None  # called once per module, after all others
+
+
+_REGISTRY: dict[str, Rule] = {}
+
+
+def register(rule: Rule) -> Rule:
+    """Make a rule known; every module in `convert.rules` calls this when it is imported."""
+    if rule.id in _REGISTRY:
+        raise ValueError(f"rule id {rule.id} is taken by {_REGISTRY[rule.id].name}")
+    _REGISTRY[rule.id] = rule
+    return rule
+
+
+@cache
+def all_rules() -> tuple[Rule, ...]:
+    """Every rule, by id."""
+    package = importlib.import_module("torchferry.convert.rules")
+    for module in pkgutil.iter_modules(package.__path__):
+        importlib.import_module(f"{package.__name__}.{module.name}")
+    return tuple(_REGISTRY[key] for key in sorted(_REGISTRY))

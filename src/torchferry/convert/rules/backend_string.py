@@ -1,0 +1,91 @@
+"""TF201: strings that name the nccl backend of torch.distributed."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+
+from torchferry.convert.literal_edits import respell, rewrite_inside
+from torchferry.convert.roles import Verdict, Vocabulary, role_of
+from torchferry.convert.rule import Proposal, Rule, register
+from torchferry.convert.site import Site
+from torchferry.finding import Kind
+from torchferry.text import Text
+
+_CHANGED = Text("names the communication backend of the target: {new}", "目标设备的通信后端：{new}")
+_UNCLEAR = Text(
+    "is this the communication backend? {reason}; if it is, write {new}",
+    "这是通信后端吗？{reason}；若是，请改为 {new}",
+)
+_UNKNOWN_BACKEND = Text("the backend of {company} is not known", "未知 {company} 的通信后端")
+
+# "cpu:gloo,cuda:nccl": one backend per device type
+_PER_DEVICE = re.compile(r"(?:\w+:\w+,)*cuda:nccl(?:,\w+:\w+)*\Z")
+_LIBRARY_FUNCTION = re.compile(r"(?i)lib|version|path|include|dll|package|module|import")
+
+BACKENDS = Vocabulary(
+    noun=Text("backend", "后端"),
+    name=re.compile(r"(?i)backend|process_group|(?:^|_)pg(?:_|$)|^dist|comm"),
+    siblings=frozenset({"gloo", "mpi", "ucc", "hccl", "cncl", "tccl", "mccl", "xccl", "ccl"}),
+    functions={
+        "torch.distributed.init_process_group": (0,),
+        "torch.distributed.is_backend_available": (0,),
+        "torch.distributed.Backend": (0,),
+    },
+    methods={"init_process_group": (0,), "is_backend_available": (0,)},
+    default=Verdict.YES,
+)
+
+
+def _check(site: Site[ast.Constant]) -> Iterator[Proposal]:
+    node = site.node
+    if not isinstance(node.value, str) or isinstance(site.parent, ast.JoinedStr):
+        return
+    backend = site.target.backend
+    written = backend.word or backend.expression
+    if _PER_DEVICE.match(node.value) and not site.target.is_portable:
+        words = [("cuda:nccl", f"{site.target.device.word}:{backend.word}")]
+        yield site.change(_CHANGED.format(new=written), *rewrite_inside(site.module, node, words))
+        return
+    if node.value != "nccl":
+        return
+    if not written:
+        yield site.remark(Kind.TODO, _UNKNOWN_BACKEND.format(company=site.target.vendor.company))
+        return
+    role = role_of(site, BACKENDS)
+    if role.verdict is Verdict.YES and not _is_library_name(site):
+        edits = respell(site.module, node, "nccl", backend)
+        if edits:
+            yield site.change(_CHANGED.format(new=written), *edits)
+    elif role.verdict is not Verdict.NO:
+        reason = role.reason
+        yield site.remark(
+            Kind.TODO,
+            Text(
+                _UNCLEAR.en.format(reason=reason.en, new=written),
+                _UNCLEAR.zh.format(reason=reason.zh, new=written),
+            ),
+        )
+
+
+def _is_library_name(site: Site[ast.Constant]) -> bool:
+    """find_library('nccl') asks for the library itself."""
+    parent = site.parent
+    if not isinstance(parent, ast.Call):
+        return False
+    function = parent.func
+    name = function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "")
+    return bool(_LIBRARY_FUNCTION.search(name))
+
+
+RULE = register(
+    Rule(
+        id="TF201",
+        name="backend-string",
+        summary=Text("'nccl' becomes the target's communication backend", "'nccl' 换成目标设备的通信后端"),
+        triggers=("nccl",),
+        nodes=(ast.Constant,),
+        check=_check,
+    )
+)

@@ -1,0 +1,39 @@
+"""TF601: extensions compiled from CUDA sources."""
+
+from __future__ import annotations
+
+from torchferry.convert.replacements import with_advice
+from torchferry.convert.rule import Rename, Rule, register
+from torchferry.convert.site import FileContext
+from torchferry.finding import Kind
+from torchferry.text import Text
+
+_BUILDS = Text(
+    "{name} compiles CUDA kernels, which must be written anew for {company}",
+    "{name} 编译 CUDA 内核，需要为 {company} 重写",
+)
+_MODULE = "torch.utils.cpp_extension."
+_NAMES = frozenset({"CUDAExtension", "load", "load_inline", "CUDA_HOME", "CUDNN_HOME", "_find_cuda_home"})
+
+
+def _rename(qualified: str, context: FileContext) -> Rename | None:
+    name = qualified[len(_MODULE) :] if qualified.startswith(_MODULE) else ""
+    if name not in _NAMES:
+        return None
+    vendor = context.target.vendor
+    message = with_advice(_BUILDS.format(name=name, company=vendor.company), vendor, qualified)
+    return Rename(qualified, "", Kind.TODO, message)
+
+
+RULE = register(
+    Rule(
+        id="TF601",
+        name="cuda-extension",
+        summary=Text(
+            "CUDAExtension, load and load_inline: kernels to be written anew",
+            "CUDAExtension、load、load_inline：需重写的内核",
+        ),
+        triggers=("cpp_extension", "CUDAExtension", "load_inline"),
+        rename=_rename,
+    )
+)

@@ -1,0 +1,124 @@
+"""TF103: tensor.cuda(...), module.cuda(...) and the like."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from torchferry.convert.rule import Proposal, Rule, register
+from torchferry.convert.site import Site
+from torchferry.finding import Kind
+from torchferry.source.edits import Edit
+from torchferry.source.scopes import BindingKind, Scope
+from torchferry.text import Text
+
+_MOVED = Text("moves to the {device} device", "移到 {device} 设备")
+_OWN_METHOD = Text(
+    "left as it is: this class defines its own cuda()",
+    "保持不变：该类自行定义了 cuda()",
+)
+_OWN_FUNCTION = Text(
+    "left as it is: `{module}` is a module, and cuda() is a function of it",
+    "保持不变：`{module}` 是模块，cuda() 是其中的函数",
+)
+_POSITIONAL = Text(
+    "cuda() with several positional arguments: say by keyword which is which, then convert again",
+    "cuda() 有多个位置参数：请改用关键字参数后再转换",
+)
+
+
+def _check(site: Site[ast.Call]) -> Iterator[Proposal]:
+    function = site.node.func
+    if not isinstance(function, ast.Attribute) or function.attr != "cuda":
+        return
+    resolved = site.resolve(function)
+    if resolved is not None and resolved.qualified.startswith("torch."):
+        return  # torch.Tensor.cuda(x) and the like are names, not methods of an object
+    own = _reason_to_leave(site, function)
+    if own is not None:
+        yield site.remark(Kind.INFO, own, function)
+        return
+    message = _MOVED.format(device=site.target.device.word or "current")
+    if site.target.is_portable:
+        edits = _portable_edits(site, function)
+        if edits is None:
+            yield site.remark(Kind.TODO, _POSITIONAL)
+        else:
+            yield site.change(message, *edits)
+        return
+    start, end = site.module.attribute_span(function)
+    yield site.change(message, Edit(start, end, site.target.vendor.tensor_method))
+
+
+def _reason_to_leave(site: Site[ast.Call], function: ast.Attribute) -> Text | None:
+    receiver = function.value
+    if not isinstance(receiver, ast.Name):
+        return None
+    binding = site.module.binding_of(receiver.id, site.scope, receiver.lineno)
+    if receiver.id not in site.place.shadowed and binding is not None:
+        if isinstance(binding.node, ast.Import):
+            return _OWN_FUNCTION.format(module=receiver.id)
+        if binding.kind is BindingKind.ASSIGN and _builds_own_class(site, binding.value):
+            return _OWN_METHOD
+    if receiver.id == "self" and _defines_cuda(_enclosing_class(site.scope)):
+        return _OWN_METHOD
+    return None
+
+
+def _enclosing_class(scope: Scope | None) -> Scope | None:
+    while scope is not None and not scope.is_class:
+        scope = scope.parent
+    return scope
+
+
+def _defines_cuda(scope: Scope | None) -> bool:
+    return scope is not None and any(
+        binding.kind is BindingKind.DEFINITION for binding in scope.bindings.get("cuda", ())
+    )
+
+
+def _builds_own_class(site: Site[ast.Call], value: ast.expr | None) -> bool:
+    """Whether a value is an instance of a class of this module that has a cuda() of its own."""
+    if not isinstance(value, ast.Call) or not isinstance(value.func, ast.Name):
+        return False
+    return any(
+        isinstance(scope.node, ast.ClassDef) and scope.node.name == value.func.id and _defines_cuda(scope)
+        for scope in site.module.scopes.scopes
+    )
+
+
+def _portable_edits(site: Site[ast.Call], function: ast.Attribute) -> list[Edit] | None:
+    """`.cuda(i, non_blocking=True)` as `.to(...)`; None where the arguments can't be told apart."""
+    call, module = site.node, site.module
+    device = site.target.device.expression
+    start, end = module.attribute_span(function)
+    edits = [Edit(start, end, "to")]
+    keyword = next((item for item in call.keywords if item.arg == "device"), None)
+    argument = keyword.value if keyword else (call.args[0] if call.args else None)
+    if len(call.args) > 1 or any(isinstance(item, ast.Starred) for item in call.args):
+        return None
+    if argument is None:
+        opening = module.data.index(b"(", end) + 1
+        edits.append(Edit(opening, opening, f"{device}, " if call.keywords else device))
+    elif isinstance(argument, ast.Constant) and isinstance(argument.value, int):
+        span = module.start(argument), module.end(argument)
+        edits.append(Edit(*span, f'f"{{{device}}}:{argument.value}"'))
+    elif isinstance(argument, (ast.Name, ast.Attribute)):
+        after = module.end(argument)
+        edits.append(Edit(after, after, f" if {module.segment(argument)} is not None else {device}"))
+    return edits
+
+
+RULE = register(
+    Rule(
+        id="TF103",
+        name="cuda-method",
+        summary=Text(
+            ".cuda() on tensors, modules and losses becomes the target's method",
+            "张量、模块和损失函数的 .cuda() 换成目标设备的方法",
+        ),
+        triggers=("cuda",),
+        nodes=(ast.Call,),
+        check=_check,
+    )
+)

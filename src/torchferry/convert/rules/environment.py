@@ -1,0 +1,125 @@
+"""TF401: environment variables of CUDA and NCCL."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+
+from torchferry.convert.literal_edits import rewrite_inside
+from torchferry.convert.rule import Proposal, Rule, register
+from torchferry.convert.site import Site
+from torchferry.finding import Kind
+from torchferry.source.edits import Edit
+from torchferry.text import Text
+from torchferry.vendors.model import Vendor
+
+_NAME = re.compile(
+    r"(?:CUDA_[A-Z0-9_]+|NVIDIA_[A-Z0-9_]+|(?:TORCH_)?NCCL_[A-Z0-9_]+|PYTORCH_(?:NO_)?CUDA_[A-Z0-9_]+|"
+    r"PYTORCH_NVML_[A-Z0-9_]+|CUBLAS_[A-Z0-9_]+|CUDNN_[A-Z0-9_]+|TORCH_CUDNN_[A-Z0-9_]+|"
+    r"TORCH_CUDA_[A-Z0-9_]+|TORCH_ALLOW_TF32_CUBLAS_OVERRIDE)\Z"
+)
+_IN_COMMAND = re.compile(r"\b(CUDA_VISIBLE_DEVICES|NCCL_[A-Z0-9_]+)\s*=")
+_CHANGED = Text("the target reads {new} instead", "目标设备读取 {new}")
+_REPORTED = Text(
+    "NCCL does not run here; {company} reads {new} instead", "此处不运行 NCCL；{company} 读取 {new}"
+)
+_NONE = Text(
+    "{company} has no variable like {old}; it is ignored there", "{company} 没有与 {old} 对应的变量，会被忽略"
+)
+_UNKNOWN = Text(
+    "nothing public names a variable of {company} for {old}", "没有公开资料说明 {company} 与 {old} 对应的变量"
+)
+_PORTABLE = Text(
+    "{old} only reaches CUDA; each vendor has a variable of its own",
+    "{old} 只对 CUDA 有效；各厂商有自己的变量",
+)
+_COMMAND = Text(
+    "a command line that sets {old}; the target reads {new} instead",
+    "命令行中设置了 {old}；目标设备读取 {new}",
+)
+
+
+def _check(site: Site[ast.AST]) -> Iterator[Proposal]:
+    if isinstance(site.node, ast.keyword):
+        yield from _check_keyword(site)
+        return
+    node = site.node
+    if not isinstance(node, ast.Constant) or not isinstance(node.value, str) or _is_prose(site):
+        return
+    if _NAME.match(node.value) and not isinstance(site.parent, ast.JoinedStr):
+        yield from _named(site, node.value, node)
+    elif match := _IN_COMMAND.search(node.value):
+        new = _mapped(site.target.vendor, match.group(1)) or "-"
+        yield site.remark(Kind.TODO, _COMMAND.format(old=match.group(1), new=new))
+
+
+def _is_prose(site: Site[ast.AST]) -> bool:
+    return isinstance(site.parent, ast.Expr) or isinstance(site.place.statement, ast.Raise)
+
+
+def _named(site: Site[ast.AST], name: str, node: ast.Constant) -> Iterator[Proposal]:
+    remark = _remark(site, name)
+    if remark is not None:
+        yield remark
+        return
+    new = _mapped(site.target.vendor, name) or ""
+    edits = rewrite_inside(site.module, node, [(name, new)])
+    if edits:
+        yield site.change(_CHANGED.format(new=new), *edits, needs_prelude=False)
+
+
+def _check_keyword(site: Site[ast.AST]) -> Iterator[Proposal]:
+    """dict(os.environ, CUDA_VISIBLE_DEVICES="0")"""
+    keyword = site.node
+    assert isinstance(keyword, ast.keyword)
+    name = keyword.arg or ""
+    if not _NAME.match(name):
+        return
+    remark = _remark(site, name)
+    function = site.parent.func if isinstance(site.parent, ast.Call) else None
+    called = function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "")
+    if remark is not None or called not in ("dict", "update", "setenv", "patch"):
+        if remark is not None:
+            yield remark
+        return
+    new = _mapped(site.target.vendor, name) or ""
+    start = site.module.start(keyword)
+    yield site.change(_CHANGED.format(new=new), Edit(start, start + len(name), new), needs_prelude=False)
+
+
+def _remark(site: Site[ast.AST], name: str) -> Proposal | None:
+    """Why a variable is not simply renamed; None if it is."""
+    vendor = site.target.vendor
+    if site.target.is_portable:
+        return site.remark(Kind.INFO, _PORTABLE.format(old=name))
+    new = _mapped(vendor, name)
+    if new is None:
+        return site.remark(Kind.TODO, _UNKNOWN.format(company=vendor.company, old=name))
+    if not new:
+        return site.remark(Kind.UNSUPPORTED, _NONE.format(company=vendor.company, old=name))
+    if "NCCL" in name:
+        return site.remark(Kind.TODO, _REPORTED.format(company=vendor.company, new=new))
+    return None
+
+
+def _mapped(vendor: Vendor, name: str) -> str | None:
+    """The vendor's variable, "" if it has none, None if nobody knows."""
+    if name == "CUDA_VISIBLE_DEVICES":
+        return vendor.visible_devices_env or None
+    return vendor.env_map.get(name)
+
+
+RULE = register(
+    Rule(
+        id="TF401",
+        name="environment",
+        summary=Text(
+            "CUDA_VISIBLE_DEVICES and its kin become the vendor's variables; NCCL's are reported",
+            "CUDA_VISIBLE_DEVICES 等变量换成厂商的变量；NCCL 变量会被报告",
+        ),
+        triggers=("CUDA_", "NCCL_", "CUBLAS_", "CUDNN_", "NVIDIA_", "NVML_"),
+        nodes=(ast.Constant, ast.keyword),
+        check=_check,
+    )
+)

@@ -1,0 +1,33 @@
+"""TF504: torch.jit.script where the vendor's adapter turns it off."""
+
+from __future__ import annotations
+
+from torchferry.convert.rule import Rename, Rule, register
+from torchferry.convert.site import FileContext
+from torchferry.finding import Kind
+from torchferry.text import Text
+
+_DISABLED = Text("on {company}: {effect}", "在 {company} 上：{effect}")
+_NAMES = frozenset({"torch.jit.script", "torch.jit.script_method", "torch.jit.ScriptModule"})
+
+
+def _rename(qualified: str, context: FileContext) -> Rename | None:
+    vendor = context.target.vendor
+    if qualified not in _NAMES or not vendor.jit_script:
+        return None
+    message = _DISABLED.format(company=vendor.company, effect=vendor.jit_script)
+    return Rename(qualified, "", Kind.RISK, message)
+
+
+RULE = register(
+    Rule(
+        id="TF504",
+        name="jit-script",
+        summary=Text(
+            "torch.jit.script, which the vendor's adapter may turn off",
+            "厂商适配层可能关闭的 torch.jit.script",
+        ),
+        triggers=("jit.script", "torch.jit"),
+        rename=_rename,
+    )
+)

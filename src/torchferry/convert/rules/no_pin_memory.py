@@ -1,0 +1,40 @@
+"""TF703 (opt-in): DataLoader without pinned memory."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from torchferry.convert.loader_arguments import set_argument
+from torchferry.convert.rule import Proposal, Rule, register
+from torchferry.convert.site import Site
+from torchferry.text import Text
+
+_CHANGED = Text(
+    "pinned memory is for CUDA copies; the guide turns it off", "锁页内存用于 CUDA 拷贝；指南要求关闭"
+)
+
+
+def _check(site: Site[ast.Call]) -> Iterator[Proposal]:
+    if site.qualified(site.node.func) not in (
+        "torch.utils.data.DataLoader",
+        "torch.utils.data.dataloader.DataLoader",
+    ):
+        return
+    if any(keyword.arg == "pin_memory" for keyword in site.node.keywords):
+        edits = set_argument(site, "pin_memory", "False")
+        if edits:
+            yield site.change(_CHANGED, *edits, needs_prelude=False)
+
+
+RULE = register(
+    Rule(
+        id="TF703",
+        name="no-pin-memory",
+        summary=Text("DataLoader(pin_memory=False)", "DataLoader(pin_memory=False)"),
+        triggers=("pin_memory",),
+        option="no_pin_memory",
+        nodes=(ast.Call,),
+        check=_check,
+    )
+)

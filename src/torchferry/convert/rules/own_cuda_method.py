@@ -1,0 +1,74 @@
+"""TF108: a class that defines cuda() itself also answers to the target's method name."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from torchferry.convert.rule import Proposal, Rule, register
+from torchferry.convert.site import FileContext
+from torchferry.finding import Kind
+from torchferry.source.edits import Edit
+from torchferry.source.scopes import Scope
+from torchferry.text import Text
+
+_ALIAS = Text(
+    "your cuda() keeps its name; callers that now say .{method}() reach it through this second name",
+    "您的 cuda() 保留原名；改为调用 .{method}() 的代码通过这个别名访问它",
+)
+_NEEDS_TO = Text(
+    "this class defines its own cuda(); callers now say .to(device): give the class a to() as well",
+    "该类自行定义了 cuda()；调用处现在使用 .to(device)：请为该类也提供 to()",
+)
+
+
+def _finish(context: FileContext, said: list[Proposal]) -> Iterator[Proposal]:
+    for scope in context.module.scopes.scopes:
+        if not scope.is_class:
+            continue
+        definition = _own_method(scope)
+        if definition is None:
+            continue
+        if context.target.is_portable:
+            if "to" not in scope.bindings:
+                yield _at_name(context, definition, Kind.TODO, _NEEDS_TO)
+            continue
+        method = context.target.vendor.tensor_method
+        if method and method not in scope.bindings:
+            end = context.module.end(definition)
+            edit = Edit(end, end, f"{context.module.newline}{_indent(context, definition)}{method} = cuda")
+            yield _at_name(context, definition, Kind.CHANGE, _ALIAS.format(method=method), edit)
+
+
+def _own_method(scope: Scope) -> ast.FunctionDef | None:
+    """The class's own cuda(), unless decorated: a property of this name is a flag, not a move."""
+    for binding in scope.bindings.get("cuda", ()):
+        if isinstance(binding.node, ast.FunctionDef) and not binding.node.decorator_list:
+            return binding.node
+    return None
+
+
+def _indent(context: FileContext, definition: ast.FunctionDef) -> str:
+    start = context.module.line_starts[definition.lineno - 1]
+    return context.module.data[start : start + definition.col_offset].decode("utf-8")
+
+
+def _at_name(
+    context: FileContext, node: ast.FunctionDef, kind: Kind, message: Text, *edits: Edit
+) -> Proposal:
+    start = context.module.start(node)
+    return Proposal(kind, start, start + len("def cuda"), message, edits)
+
+
+RULE = register(
+    Rule(
+        id="TF108",
+        name="own-cuda-method",
+        summary=Text(
+            "a class with its own cuda() also gets the target's method name, so that renamed calls still reach it",
+            "自带 cuda() 的类同时获得目标设备的方法名，使改名后的调用仍然有效",
+        ),
+        triggers=("def cuda",),
+        finish=_finish,
+    )
+)

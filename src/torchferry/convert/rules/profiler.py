@@ -1,0 +1,82 @@
+"""TF501: torch.profiler and the old autograd profiler, told which device to watch."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from torchferry.convert.rule import Proposal, Rename, Rule, register
+from torchferry.convert.site import FileContext, Site
+from torchferry.finding import Kind
+from torchferry.source.edits import Edit
+from torchferry.text import Text
+from torchferry.vendors.model import Support
+
+_ACTIVITY = Text("the profiler watches the target's device", "性能分析器观测目标设备")
+_MODULE = Text("{company} has a profiler of its own: {new}", "{company} 有自己的性能分析器：{new}")
+_UNKNOWN = Text(
+    "nothing public says how {company} names its profiler activity",
+    "没有公开资料说明 {company} 的 ProfilerActivity 名称",
+)
+_USE_DEVICE = Text("use_cuda is use_device today", "use_cuda 如今是 use_device")
+
+_OWN_PROFILER = frozenset({"profile", "schedule", "tensorboard_trace_handler", "ProfilerActivity"})
+_PROFILERS = frozenset(
+    {"torch.autograd.profiler.profile", "torch.profiler.profile", "torch.autograd.profiler.record_function"}
+)
+_CUDA = "torch.profiler.ProfilerActivity.CUDA"
+
+
+def _rename(qualified: str, context: FileContext) -> Rename | None:
+    if not qualified.startswith("torch.profiler."):
+        return None
+    vendor = context.target.vendor
+    if qualified == _CUDA:
+        return _activity(context)
+    name = qualified[len("torch.profiler.") :].partition(".")[0]
+    has_own = vendor.profiler_module and vendor.profiler_module.partition(".")[0] == vendor.plugin
+    if not has_own or name not in _OWN_PROFILER:
+        return None
+    new = f"{vendor.profiler_module}.{name}"
+    message = _MODULE.format(company=vendor.company, new=new)
+    return Rename(f"torch.profiler.{name}", new, Kind.CHANGE, message)
+
+
+def _activity(context: FileContext) -> Rename:
+    vendor = context.target.vendor
+    api = vendor.api(_CUDA)
+    if api.support is Support.RENAMED:
+        return Rename(_CUDA, api.name, Kind.CHANGE, _ACTIVITY)
+    return Rename(_CUDA, "", Kind.UNKNOWN, _UNKNOWN.format(company=vendor.company))
+
+
+def _check(site: Site[ast.Call]) -> Iterator[Proposal]:
+    """profile(use_cuda=flag) as profile(use_device=...)"""
+    if site.qualified(site.node.func) not in _PROFILERS:
+        return
+    device = site.target.device
+    written = f'"{device.word}"' if device.word else device.expression
+    for keyword in site.node.keywords:
+        if keyword.arg != "use_cuda":
+            continue
+        value = keyword.value
+        text = site.module.segment(value)
+        if isinstance(value, ast.Constant):
+            new = written if value.value else "None"
+        else:
+            new = f"{written} if {text} else None"
+        start, end = site.module.start(keyword), site.module.end(keyword)
+        yield site.change(_USE_DEVICE, Edit(start, end, f"use_device={new}"), node=keyword)
+
+
+RULE = register(
+    Rule(
+        id="TF501",
+        name="profiler",
+        summary=Text("profilers watch the target's device", "性能分析器改为观测目标设备"),
+        triggers=("ProfilerActivity", "torch.profiler", "use_cuda"),
+        nodes=(ast.Call,),
+        check=_check,
+        rename=_rename,
+    )
+)

@@ -1,0 +1,58 @@
+"""TF704 (opt-in): the device of a script chosen by the environment variable DEVICE_ID."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from torchferry.convert.rule import Proposal, Rule, register
+from torchferry.convert.site import FileContext
+from torchferry.finding import Kind
+from torchferry.source.edits import Edit
+from torchferry.text import Text
+from torchferry.vendors.model import Support
+
+_ADDED = Text(
+    "the device is chosen by DEVICE_ID; this may defeat a distributed set-up of the script's own",
+    "由环境变量 DEVICE_ID 选择设备；可能影响脚本原有的分布式功能",
+)
+_VARIABLE = "DEVICE_ID"
+
+
+def _finish(context: FileContext, said: list[Proposal]) -> Iterator[Proposal]:
+    module = context.module
+    if _VARIABLE.encode() in module.data or context.target.is_portable:
+        return
+    if module.scopes.root.bindings.get("torch") is None:
+        return
+    main = next((node for node in module.tree.body if _is_main_guard(node)), None)
+    if main is None:
+        return
+    api = context.target.api("torch.cuda.set_device")
+    if api.support not in (Support.SAME, Support.RENAMED):
+        return
+    first = main.body[0]
+    start = module.start(first)
+    indent = module.data[module.line_starts[first.lineno - 1] : start].decode("utf-8")
+    joint = "; " if indent.strip() else module.newline + indent
+    line = f'{api.name}(int(os.environ.get("{_VARIABLE}", "0")))'
+    edit = Edit(start, start, f"import os{joint}{line}{joint}")
+    yield Proposal(Kind.CHANGE, start, start, _ADDED, (edit,), needs_prelude=True)
+
+
+def _is_main_guard(node: ast.stmt) -> bool:
+    return (
+        isinstance(node, ast.If) and "__name__" in ast.dump(node.test) and "__main__" in ast.dump(node.test)
+    )
+
+
+RULE = register(
+    Rule(
+        id="TF704",
+        name="specify-device",
+        summary=Text("the device chosen by the variable DEVICE_ID", "由环境变量 DEVICE_ID 选择设备"),
+        triggers=("cuda",),
+        option="specify_device",
+        finish=_finish,
+    )
+)

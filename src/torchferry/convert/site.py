@@ -1,0 +1,94 @@
+"""What a rule sees: the file, the node it was called for, and shorthand for saying something about them."""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import dataclass, field
+from typing import Generic, TypeVar
+
+from torchferry.convert.rule import Proposal, Rule
+from torchferry.convert.target import Target
+from torchferry.finding import Kind
+from torchferry.source.edits import Edit
+from torchferry.source.module import PythonModule, Resolved
+from torchferry.source.scopes import Scope
+from torchferry.source.walk import Place
+from torchferry.text import Text
+
+NodeType = TypeVar("NodeType", bound=ast.AST)
+
+
+@dataclass(frozen=True)
+class ProjectFacts:
+    """What the whole project tells about names that one file can't know."""
+
+    own_methods: frozenset[str] = frozenset()  # of "cuda", "is_cuda": those the project defines itself
+    own_functions: frozenset[str] = frozenset()  # module-level functions of these names
+
+
+@dataclass(frozen=True)
+class FileContext:
+    """One module on its way to one target."""
+
+    module: PythonModule
+    path: str
+    target: Target
+    project: ProjectFacts
+    options: frozenset[str] = frozenset()
+    renames: tuple[Rule, ...] = field(default=(), repr=False)  # the rules that rename dotted names
+
+    def propose(
+        self,
+        kind: Kind,
+        node: ast.AST,
+        message: Text,
+        *edits: Edit,
+        needs_prelude: bool = False,
+        url: str = "",
+    ) -> Proposal:
+        """Say something about a node."""
+        start, end = self.module.start(node), self.module.end(node)
+        return Proposal(kind, start, end, message, edits, needs_prelude, url)
+
+
+@dataclass(frozen=True)
+class Site(Generic[NodeType]):
+    """A node that a rule asked for, with its surroundings."""
+
+    context: FileContext
+    node: NodeType
+    place: Place
+
+    @property
+    def module(self) -> PythonModule:
+        return self.context.module
+
+    @property
+    def target(self) -> Target:
+        return self.context.target
+
+    @property
+    def scope(self) -> Scope:
+        return self.place.scope
+
+    @property
+    def parent(self) -> ast.AST | None:
+        return self.place.ancestors[-1] if self.place.ancestors else None
+
+    def resolve(self, node: ast.expr) -> Resolved | None:
+        return self.module.resolve(node, self.place.scope, self.place.shadowed)
+
+    def qualified(self, node: ast.expr) -> str:
+        """The dotted name of an expression, "" if it has none."""
+        resolved = self.resolve(node)
+        return resolved.qualified if resolved else ""
+
+    def change(
+        self, message: Text, *edits: Edit, node: ast.AST | None = None, needs_prelude: bool = True
+    ) -> Proposal:
+        return self.context.propose(
+            Kind.CHANGE, node or self.node, message, *edits, needs_prelude=needs_prelude
+        )
+
+    def remark(self, kind: Kind, message: Text, node: ast.AST | None = None, url: str = "") -> Proposal:
+        return self.context.propose(kind, node or self.node, message, url=url)

@@ -1,0 +1,171 @@
+"""One self-contained HTML page: the report as JSON, and the style and script of assets/ that show it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from torchferry import __version__
+from torchferry.finding import Finding
+from torchferry.report import words
+from torchferry.report.model import FileRecord, FileStatus, Hunk, Report
+from torchferry.report.options import Options
+from torchferry.report.safe import visible, web_address
+from torchferry.report.summary import WORST_FIRST, RuleCount, Summary, in_order, summarize
+from torchferry.text import Text
+
+STYLES = ("page.css", "diff.css")
+SCRIPTS = ("core.js", "filters.js", "diff.js", "views.js", "main.js")
+
+
+def render(report: Report, options: Options) -> bytes:
+    """The page; it holds both languages and opens in the one asked for."""
+    import html
+
+    style = "\n".join(map(_asset, STYLES))
+    script = '(function () {\n"use strict";\n' + "\n".join(map(_asset, SCRIPTS)) + "})();\n"
+    parts = {
+        "LANGUAGE": "zh-CN" if options.language == "zh" else "en",
+        "TITLE": html.escape(visible(f"{report.project} → {report.vendor} · TorchFerry")),
+        "POLICY": _policy(style, script),
+        "STYLE": style,
+        "DATA": embed(page_data(report, options)),
+        "SCRIPT": script,
+    }
+    template = _asset("page.html")
+    pieces = template.split("%%")  # text and names take turns
+    pieces[1::2] = [parts[name] for name in pieces[1::2]]
+    return "".join(pieces).encode("utf-8")
+
+
+def embed(data: object) -> str:
+    """JSON that can stand inside a script element: nothing in it can end the element."""
+    import json
+
+    text = json.dumps(data, ensure_ascii=False, separators=(",", ":"))
+    return text.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")
+
+
+def page_data(report: Report, options: Options) -> dict[str, Any]:
+    """What the page shows, packed: sentences and paths are stored once and named by their position."""
+    summary = summarize(report)
+    files = _all_files(report)
+    messages = _positions([finding.message for finding in report.findings])
+    paths = _positions([record.path for record in files])
+    rules = _positions([rule.rule for rule in summary.by_rule])
+    return {
+        "tool": f"TorchFerry {__version__}",
+        "command": report.command,
+        "vendor": visible(report.vendor),
+        "project": visible(report.project),
+        "language": options.language,
+        "words": {**words.PAGE, **_column_words()},
+        "kinds": [
+            {"id": kind.value, "name": words.KIND[kind], "meaning": words.KIND_MEANING[kind]}
+            for kind in WORST_FIRST
+        ],
+        "statuses": {status.value: words.STATUS[status] for status in FileStatus},
+        "summary": _summary(summary),
+        "rules": [_rule(rule, options) for rule in summary.by_rule],
+        "messages": [[visible(message.en), visible(message.zh)] for message in messages],
+        "files": [_file(record) for record in files],
+        "findings": [
+            [
+                rules[finding.rule],
+                WORST_FIRST.index(finding.kind),
+                paths[finding.path],
+                finding.line,
+                finding.col,
+                visible(finding.before),
+                visible(finding.after),
+                messages[finding.message],
+                web_address(finding.url),
+            ]
+            for finding in in_order(report.findings)
+        ],
+    }
+
+
+def _positions(values: list[Any]) -> dict[Any, int]:
+    return {value: position for position, value in enumerate(dict.fromkeys(values))}
+
+
+def _column_words() -> dict[str, Text]:
+    return {
+        "rule": words.RULE,
+        "about": words.ABOUT,
+        "total": words.TOTAL,
+        "rules": words.RULES,
+        "file": words.FILE,
+        "kind": words.KIND_COLUMN,
+    }
+
+
+def _all_files(report: Report) -> list[FileRecord]:
+    """The files of the report, and one for every finding about a file that has no record."""
+    known = {record.path: record for record in report.files}
+    for finding in report.findings:
+        known.setdefault(finding.path, FileRecord(finding.path, FileStatus.UNCHANGED))
+    return [known[path] for path in sorted(known)]
+
+
+def _summary(summary: Summary) -> dict[str, Any]:
+    return {
+        "sites": summary.sites,
+        "automatic": summary.automatic,
+        "percent": summary.percent(),
+        "todo": summary.todo,
+        "unsupported": summary.unsupported,
+        "unknown": summary.unknown,
+        "by_kind": {kind.value: count for kind, count in summary.by_kind.items()},
+        "files_seen": summary.files_seen,
+        "files_changed": summary.files_changed,
+        "files_failed": summary.files_failed,
+    }
+
+
+def _rule(rule: RuleCount, options: Options) -> dict[str, Any]:
+    return {
+        "id": visible(rule.rule),
+        "about": options.rule_docs.get(rule.rule),
+        "example": _example(rule.example),
+        "counts": [rule.counts.get(kind, 0) for kind in WORST_FIRST],
+    }
+
+
+def _example(finding: Finding) -> list[str]:
+    return [visible(finding.before), visible(finding.after)]
+
+
+def _file(record: FileRecord) -> list[Any]:
+    return [
+        visible(record.path),
+        record.status.value,
+        visible(record.reason),
+        [[hunk.old_start, hunk.new_start, _rows(hunk)] for hunk in record.hunks],
+    ]
+
+
+def _rows(hunk: Hunk) -> list[list[str]]:
+    """The lines of a hunk; a line that stays is stored once."""
+    return [
+        [tag, visible(old)] if tag == " " and old == new else [tag, visible(old), visible(new)]
+        for tag, old, new in hunk.lines
+    ]
+
+
+def _policy(style: str, script: str) -> str:
+    """A content policy under which nothing is fetched and no script but ours runs."""
+    return f"default-src 'none'; style-src '{_digest(style)}'; script-src '{_digest(script)}'; img-src data:"
+
+
+def _digest(text: str) -> str:
+    import base64
+    import hashlib
+
+    return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+
+
+def _asset(name: str) -> str:
+    from importlib.resources import files
+
+    return (files("torchferry.report") / "assets" / name).read_text(encoding="utf-8")

@@ -1,0 +1,113 @@
+"""SARIF 2.1.0, for code scanning services and editors."""
+
+from __future__ import annotations
+
+from typing import Any
+from urllib.parse import quote
+
+from torchferry import __version__
+from torchferry.finding import Finding, Kind
+from torchferry.report.model import FileRecord, FileStatus, Report
+from torchferry.report.options import Options
+from torchferry.report.safe import path_bytes, printable, web_address
+from torchferry.report.summary import WORST_FIRST, RuleCount, summarize
+
+SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
+LEVELS = {
+    Kind.UNSUPPORTED: "error",
+    Kind.TODO: "warning",
+    Kind.UNKNOWN: "warning",
+    Kind.RISK: "warning",
+    Kind.CHANGE: "warning",
+    Kind.INFO: "note",
+}
+
+
+def render(report: Report, options: Options) -> bytes:
+    """The report as one SARIF run."""
+    import json
+
+    rules = summarize(report).by_rule
+    index = {rule.rule: position for position, rule in enumerate(rules)}
+    run = {
+        "tool": {
+            "driver": {
+                "name": "torchferry",
+                "version": __version__,
+                "rules": [_rule(rule, options) for rule in rules],
+            }
+        },
+        "language": "zh-CN" if options.language == "zh" else "en",
+        "columnKind": "unicodeCodePoints",
+        "invocations": [_invocation(report)],
+        "results": [_result(finding, index[finding.rule], options) for finding in report.findings],
+    }
+    log = {"$schema": SCHEMA, "version": "2.1.0", "runs": [run]}
+    return (json.dumps(log, ensure_ascii=False, indent=1) + "\n").encode("utf-8")
+
+
+def _rule(rule: RuleCount, options: Options) -> dict[str, Any]:
+    worst = next(kind for kind in WORST_FIRST if rule.counts.get(kind))
+    return {
+        "id": printable(rule.rule),
+        "shortDescription": {"text": options.about_rule(rule.rule) or printable(rule.rule)},
+        "defaultConfiguration": {"level": LEVELS[worst]},
+    }
+
+
+def _result(finding: Finding, rule_index: int, options: Options) -> dict[str, Any]:
+    properties = {
+        "kind": finding.kind.value,
+        "vendor": printable(finding.vendor),
+        "before": printable(finding.before),
+        "after": printable(finding.after),
+    }
+    if web_address(finding.url):
+        properties["url"] = finding.url
+    return {
+        "ruleId": printable(finding.rule),
+        "ruleIndex": rule_index,
+        "level": LEVELS[finding.kind],
+        "message": {"text": printable(options.say(finding.message))},
+        "locations": [_location(finding.path, _region(finding))],
+        "properties": properties,
+    }
+
+
+def _region(finding: Finding) -> dict[str, Any]:
+    """Where the old text stands; to its end if it is known, else only where it starts."""
+    line, column = max(finding.line, 1), max(finding.col, 1)
+    region: dict[str, Any] = {"startLine": line, "startColumn": column}
+    if finding.before:
+        rows = finding.before.split("\n")
+        region["endLine"] = line + len(rows) - 1
+        region["endColumn"] = len(rows[-1]) + (column if len(rows) == 1 else 1)
+        region["snippet"] = {"text": printable(finding.before)}
+    return region
+
+
+def _location(path: str, region: dict[str, Any] | None = None) -> dict[str, Any]:
+    physical: dict[str, Any] = {
+        "artifactLocation": {"uri": quote(path_bytes(path)), "uriBaseId": "%SRCROOT%"}
+    }
+    if region:
+        physical["region"] = region
+    return {"physicalLocation": physical}
+
+
+def _invocation(report: Report) -> dict[str, Any]:
+    failed = [record for record in report.files if record.status is FileStatus.FAILED]
+    return {
+        "executionSuccessful": not failed,
+        "toolExecutionNotifications": [_notification(record) for record in failed],
+        "properties": {
+            "command": report.command,
+            "vendor": report.vendor,
+            "project": printable(report.project),
+        },
+    }
+
+
+def _notification(record: FileRecord) -> dict[str, Any]:
+    text = printable(record.reason) or FileStatus.FAILED.value
+    return {"level": "error", "message": {"text": text}, "locations": [_location(record.path)]}

@@ -1,0 +1,130 @@
+"""The numbers of a report that a manager understands."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from torchferry.finding import Finding, Kind
+from torchferry.report.model import FileStatus, Report
+
+ATTENTION = (
+    Kind.UNSUPPORTED,
+    Kind.TODO,
+    Kind.UNKNOWN,
+    Kind.RISK,
+)  # what a person should look at, worst first
+WORST_FIRST = (*ATTENTION, Kind.CHANGE, Kind.INFO)
+_UNDONE = frozenset({Kind.TODO, Kind.UNSUPPORTED, Kind.UNKNOWN})
+
+Counts = Mapping[Kind, int]
+
+
+@dataclass(frozen=True)
+class RuleCount:
+    """How often one rule spoke, by kind, with its first finding as the example."""
+
+    rule: str
+    total: int
+    counts: Counts
+    example: Finding
+
+
+@dataclass(frozen=True)
+class FileCount:
+    """What one file holds, by kind."""
+
+    path: str
+    total: int
+    counts: Counts
+
+
+@dataclass(frozen=True)
+class Summary:
+    """Counts of sites (places in the code), findings (remarks about them) and files.
+
+    A site is a place that means CUDA and so needs work: done (automatic), to decide (todo), unsupported or
+    unknown. Code that was rewritten and also carries a remark is one site, and not an automatic one. Risks
+    and notes need no work: they are counted as findings only.
+    """
+
+    sites: int
+    automatic: int
+    todo: int
+    unsupported: int
+    unknown: int
+    findings: int
+    by_kind: Counts
+    by_rule: tuple[RuleCount, ...]
+    by_file: tuple[FileCount, ...]
+    files_seen: int
+    files_changed: int
+    files_failed: int
+
+    @property
+    def automatic_percent(self) -> float | None:
+        """Share of the sites done automatically, rounded down so that 100 means all; None without sites."""
+        return self.automatic * 1000 // self.sites / 10 if self.sites else None
+
+    def percent(self) -> str:
+        """The automatic share to show: '93.7%', '100%', or a dash without sites."""
+        share = self.automatic_percent
+        return "–" if share is None else f"{share:g}%"
+
+
+def summarize(report: Report) -> Summary:
+    """Count what a report holds."""
+    by_kind = Counter(finding.kind for finding in report.findings)
+    automatic = _automatic_sites(report.findings)
+    statuses = Counter(record.status for record in report.files)
+    return Summary(
+        sites=automatic + sum(by_kind[kind] for kind in _UNDONE),
+        automatic=automatic,
+        todo=by_kind[Kind.TODO],
+        unsupported=by_kind[Kind.UNSUPPORTED],
+        unknown=by_kind[Kind.UNKNOWN],
+        findings=len(report.findings),
+        by_kind={kind: by_kind[kind] for kind in WORST_FIRST},
+        by_rule=_rule_counts(report.findings),
+        by_file=_file_counts(report.findings),
+        files_seen=report.files_seen,
+        files_changed=statuses[FileStatus.CHANGED],
+        files_failed=statuses[FileStatus.FAILED],
+    )
+
+
+def in_order(findings: Iterable[Finding]) -> list[Finding]:
+    """The findings as a reader goes through the project: by file, line and column."""
+    return sorted(findings, key=lambda finding: (finding.path, finding.line, finding.col))
+
+
+def _automatic_sites(findings: Iterable[Finding]) -> int:
+    """Changes that carry no remark: at each place, every undone finding takes one change with it."""
+    changes: Counter[tuple[str, int, int]] = Counter()
+    remarks: Counter[tuple[str, int, int]] = Counter()
+    for finding in findings:
+        place = (finding.path, finding.line, finding.col)
+        if finding.kind is Kind.CHANGE:
+            changes[place] += 1
+        elif finding.kind in _UNDONE:
+            remarks[place] += 1
+    return sum((changes - remarks).values())
+
+
+def _rule_counts(findings: Iterable[Finding]) -> tuple[RuleCount, ...]:
+    counts: dict[str, Counter[Kind]] = {}
+    examples: dict[str, Finding] = {}
+    for finding in findings:
+        counts.setdefault(finding.rule, Counter())[finding.kind] += 1
+        examples.setdefault(finding.rule, finding)
+    return tuple(
+        RuleCount(rule, sum(counts[rule].values()), counts[rule], examples[rule]) for rule in sorted(counts)
+    )
+
+
+def _file_counts(findings: Iterable[Finding]) -> tuple[FileCount, ...]:
+    counts: dict[str, Counter[Kind]] = {}
+    for finding in findings:
+        counts.setdefault(finding.path, Counter())[finding.kind] += 1
+    return tuple(FileCount(path, sum(counts[path].values()), counts[path]) for path in sorted(counts))

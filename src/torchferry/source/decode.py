@@ -1,0 +1,80 @@
+"""Bytes of a source file to text and back, so that whatever is not edited stays byte for byte the same."""
+
+from __future__ import annotations
+
+import codecs
+import re
+from dataclasses import dataclass
+
+_COOKIE = re.compile(rb"^[ \t\f]*#.*?coding[:=][ \t]*([-\w.]+)")
+_BLANK = re.compile(rb"^[ \t\f]*(?:#[^\r\n]*)?$")
+_NEWLINE = re.compile(rb"\r\n|\r|\n")
+# Tried in this order for files that are not UTF-8 and don't say what they are. The last one accepts anything.
+_UNDECLARED = ("gb18030", "latin-1")
+
+
+class UndecodableError(ValueError):
+    """The bytes are not text in the encoding that the file declares, or in any that we know."""
+
+
+@dataclass(frozen=True)
+class DecodedText:
+    """The text of a file and how to write it again."""
+
+    text: str  # without byte order mark
+    encoding: str
+    bom: bytes = b""
+    guessed: bool = False  # neither UTF-8 nor declared: Python itself would refuse the file
+
+    def encode(self, text: str) -> bytes:
+        """Bytes for a new text in the encoding of the old one."""
+        return self.bom + text.encode(self.encoding)
+
+
+def decode(data: bytes) -> DecodedText:
+    """Decode by byte order mark, coding cookie, UTF-8, or the usual legacy encodings, in this order."""
+    if data.isascii():
+        return DecodedText(data.decode("ascii"), "utf-8")
+    if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        raise UndecodableError("UTF-16 text is not Python source")
+    bom = codecs.BOM_UTF8 if data.startswith(codecs.BOM_UTF8) else b""
+    body = data[len(bom) :]
+    declared = "utf-8" if bom else _declared_encoding(body)
+    if declared:
+        return DecodedText(_decode_exactly(body, declared), declared, bom)
+    try:
+        return DecodedText(body.decode("utf-8"), "utf-8")
+    except UnicodeDecodeError:
+        return _decode_undeclared(body)
+
+
+def _declared_encoding(body: bytes) -> str:
+    """The encoding named by a cookie in the first two lines, "" if there is none."""
+    for line in _NEWLINE.split(body[:1000], maxsplit=2)[:2]:
+        match = _COOKIE.match(line)
+        if match:
+            return match.group(1).decode("ascii")
+        if not _BLANK.match(line):
+            break
+    return ""
+
+
+def _decode_exactly(body: bytes, encoding: str) -> str:
+    try:
+        text = body.decode(encoding)
+        if text.encode(encoding) == body:
+            return text
+    except LookupError:
+        raise UndecodableError(f"unknown encoding {encoding!r} in the coding comment") from None
+    except UnicodeError as error:
+        raise UndecodableError(f"not valid {encoding}: {error}") from None
+    raise UndecodableError(f"{encoding} does not give the same bytes back")
+
+
+def _decode_undeclared(body: bytes) -> DecodedText:
+    for encoding in _UNDECLARED:
+        try:
+            return DecodedText(_decode_exactly(body, encoding), encoding, guessed=True)
+        except UndecodableError:
+            continue
+    raise UndecodableError("no known encoding fits")

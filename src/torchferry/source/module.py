@@ -1,0 +1,193 @@
+"""A parsed Python module: its bytes, its tree, positions in both, and what its names mean."""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import re
+import warnings
+from bisect import bisect_left, bisect_right
+from functools import cached_property
+from typing import NamedTuple
+
+from torchferry.source.decode import DecodedText
+from torchferry.source.literals import LiteralToken, string_tokens
+from torchferry.source.scopes import Binding, BindingKind, ModuleScopes, Scope, build_scopes
+
+_NEWLINE = re.compile(rb"\r\n|\r|\n")
+_ALIAS_DEPTH = 5
+
+
+class ParseError(ValueError):
+    """Python can't parse the text."""
+
+    def __init__(self, message: str, line: int) -> None:
+        super().__init__(message)
+        self.line = line
+
+
+class Resolved(NamedTuple):
+    """The dotted name that an expression stands for, and the binding of its first name."""
+
+    qualified: str
+    root: ast.Name
+    binding: Binding | None  # None: through a star import
+
+
+class PythonModule:
+    """One module. Positions are bytes of its UTF-8 text, as `ast` counts them."""
+
+    def __init__(self, decoded: DecodedText, well_known: frozenset[str] = frozenset()) -> None:
+        self.decoded = decoded
+        self.well_known = well_known  # names that stand for themselves where nothing binds them
+        self.data = decoded.text.encode("utf-8")
+        self.tree = _parse(decoded.text)
+
+    @cached_property
+    def line_starts(self) -> list[int]:
+        return [0, *(match.end() for match in _NEWLINE.finditer(self.data))]
+
+    @cached_property
+    def scopes(self) -> ModuleScopes:
+        return build_scopes(self.tree)
+
+    @cached_property
+    def newline(self) -> str:
+        """The line ending of the first line, for lines that we add."""
+        match = _NEWLINE.search(self.data)
+        return match.group().decode("ascii") if match else "\n"
+
+    def offset(self, line: int, col: int) -> int:
+        """Byte position of an `ast` line and column."""
+        return self.line_starts[line - 1] + col
+
+    def start(self, node: ast.AST) -> int:
+        return self.line_starts[node.lineno - 1] + node.col_offset  # type: ignore[attr-defined, no-any-return]
+
+    def end(self, node: ast.AST) -> int:
+        return self.line_starts[node.end_lineno - 1] + node.end_col_offset  # type: ignore[attr-defined, no-any-return]
+
+    def segment(self, node: ast.AST) -> str:
+        """The source text of a node."""
+        return self.data[self.start(node) : self.end(node)].decode("utf-8")
+
+    def line_of(self, offset: int) -> int:
+        return bisect_right(self.line_starts, offset)
+
+    def column_of(self, offset: int) -> int:
+        """1-based column in characters."""
+        start = self.line_starts[self.line_of(offset) - 1]
+        return len(self.data[start:offset].decode("utf-8", "replace")) + 1
+
+    def line_text(self, line: int) -> str:
+        """A line without its ending."""
+        start = self.line_starts[line - 1]
+        end = self.line_starts[line] if line < len(self.line_starts) else len(self.data)
+        return self.data[start:end].decode("utf-8").rstrip("\r\n")
+
+    def tokens(self, node: ast.AST) -> list[LiteralToken]:
+        """The string tokens of a string or f-string node."""
+        return string_tokens(self.data, self.start(node), self.end(node))
+
+    def attribute_span(self, node: ast.Attribute) -> tuple[int, int]:
+        """Where the last name of an attribute access is written."""
+        end = self.end(node)
+        return end - len(node.attr.encode("utf-8")), end
+
+    def lines_with(self, pattern: re.Pattern[bytes]) -> list[int]:
+        """Sorted numbers of the lines in which a pattern occurs."""
+        lines: list[int] = []
+        position = 0
+        data = self.data
+        starts = self.line_starts
+        while match := pattern.search(data, position):
+            line = bisect_right(starts, match.start())
+            lines.append(line)
+            if line >= len(starts):
+                break
+            position = starts[line]
+        return lines
+
+    def resolve(
+        self, node: ast.expr, scope: Scope, shadowed: frozenset[str] = frozenset()
+    ) -> Resolved | None:
+        """What a name or attribute chain stands for, through imports, aliases and scopes."""
+        names: list[str] = []
+        while isinstance(node, ast.Attribute):
+            names.append(node.attr)
+            node = node.value
+        if not isinstance(node, ast.Name) or node.id in shadowed:
+            return None
+        found = self._resolve_name(node.id, scope, node.lineno, _ALIAS_DEPTH)
+        if found is None:
+            return None
+        qualified, binding = found
+        return Resolved(".".join((qualified, *reversed(names))), node, binding)
+
+    def binding_of(self, name: str, scope: Scope, line: int) -> Binding | None:
+        """The binding that a name most probably refers to at a line."""
+        owner = scope.owner_of(name)
+        return _choose(owner.bindings[name], line, same_scope=owner is scope) if owner else None
+
+    def _resolve_name(
+        self, name: str, scope: Scope, line: int, depth: int
+    ) -> tuple[str, Binding | None] | None:
+        binding = self.binding_of(name, scope, line)
+        if binding is None:
+            return self._resolve_unbound(name)
+        if binding.kind is BindingKind.IMPORT:
+            return binding.qualified, binding
+        if (
+            binding.kind is BindingKind.ASSIGN
+            and depth
+            and isinstance(binding.value, (ast.Name, ast.Attribute))
+        ):
+            return self._resolve_alias(binding.value, scope, binding, depth)
+        return None
+
+    def _resolve_unbound(self, name: str) -> tuple[str, None] | None:
+        if name in self.well_known:
+            return name, None
+        stars = [star for star in self.scopes.stars if star.partition(".")[0] in self.well_known]
+        return (f"{stars[0]}.{name}", None) if stars and not hasattr(builtins, name) else None
+
+    def _resolve_alias(
+        self, value: ast.expr, scope: Scope, binding: Binding, depth: int
+    ) -> tuple[str, Binding] | None:
+        names: list[str] = []
+        while isinstance(value, ast.Attribute):
+            names.append(value.attr)
+            value = value.value
+        if not isinstance(value, ast.Name):
+            return None
+        found = self._resolve_name(value.id, scope, binding.line, depth - 1)
+        return (".".join((found[0], *reversed(names))), binding) if found else None
+
+
+def _parse(text: str) -> ast.Module:
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return ast.parse(text)
+    except SyntaxError as error:
+        raise ParseError(error.msg or "invalid syntax", error.lineno or 1) from None
+    except (ValueError, RecursionError, MemoryError) as error:
+        raise ParseError(str(error) or type(error).__name__, 1) from None
+
+
+def _choose(bindings: list[Binding], line: int, same_scope: bool) -> Binding:
+    """Of several bindings the one that counts: stand-ins only if there is nothing else; else the last before use."""
+    if len(bindings) == 1:
+        return bindings[0]
+    strong = [binding for binding in bindings if not binding.weak] or bindings
+    if same_scope:
+        before = [binding for binding in strong if binding.line <= line]
+        return before[-1] if before else strong[-1]
+    imports = [binding for binding in strong if binding.kind is BindingKind.IMPORT]
+    return imports[0] if imports else strong[-1]
+
+
+def any_line_in(lines: list[int], first: int, last: int) -> bool:
+    """Whether a sorted list of lines has one in [first, last]."""
+    index = bisect_left(lines, first)
+    return index < len(lines) and lines[index] <= last

@@ -1,0 +1,72 @@
+"""The walk over the expressions that lie on lines of interest, with their ancestors and shadowed names."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Iterable
+from typing import NamedTuple
+
+from torchferry.source.module import PythonModule, any_line_in
+from torchferry.source.scopes import Scope, Unit
+
+_COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.GeneratorExp, ast.DictComp)
+
+
+class Place(NamedTuple):
+    """Where the walk stands: the statement, its scope, the nodes above, the names that expressions rebind."""
+
+    statement: ast.stmt
+    scope: Scope
+    ancestors: tuple[ast.AST, ...]  # from the unit down to the parent
+    shadowed: frozenset[str]
+
+
+Visitor = Callable[[ast.AST, Place], None]
+
+
+def walk_lines(module: PythonModule, lines: list[int], visitors: dict[type[ast.AST], Visitor]) -> None:
+    """Call the visitor of each node type for the nodes that touch one of the (sorted) lines."""
+    for unit in module.scopes.units:
+        if any_line_in(lines, unit.first_line, unit.last_line):
+            _walk(unit.node, Place(unit.statement, unit.scope, (), frozenset()), lines, visitors)
+
+
+def walk_all(unit: Unit, visit: Visitor) -> None:
+    """Visit every node of one unit, whatever its line."""
+    stack: list[tuple[ast.AST, Place]] = [(unit.node, Place(unit.statement, unit.scope, (), frozenset()))]
+    while stack:
+        node, place = stack.pop()
+        visit(node, place)
+        inner = place._replace(ancestors=(*place.ancestors, node))
+        stack.extend((child, inner) for child in ast.iter_child_nodes(node))
+
+
+def _walk(node: ast.AST, place: Place, lines: list[int], visitors: dict[type[ast.AST], Visitor]) -> None:
+    visitor = visitors.get(type(node))
+    if visitor is not None:
+        visitor(node, place)
+    children = list(ast.iter_child_nodes(node))
+    if not children:
+        return
+    inner = Place(place.statement, place.scope, (*place.ancestors, node), place.shadowed | _rebound_by(node))
+    for child in children:
+        line = getattr(child, "lineno", None)
+        # Nodes without a position (arguments, comprehension, context) are passed through.
+        if line is None or any_line_in(lines, line, child.end_lineno):  # type: ignore[attr-defined]
+            _walk(child, inner, lines, visitors)
+
+
+def _rebound_by(node: ast.AST) -> frozenset[str]:
+    """Names that a lambda or a comprehension binds for the expressions inside it."""
+    if isinstance(node, ast.Lambda):
+        arguments = node.args
+        plain: Iterable[ast.arg] = (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs)
+        return frozenset(argument.arg for argument in plain)
+    if isinstance(node, _COMPREHENSIONS):
+        return frozenset(
+            name.id
+            for generator in node.generators
+            for name in ast.walk(generator.target)
+            if isinstance(name, ast.Name)
+        )
+    return frozenset()

@@ -1,0 +1,92 @@
+"""Which aten operators have a kernel on a vendor's device; read only when asked for."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from torchferry.errors import VendorError
+from torchferry.vendors.model import Source
+from torchferry.vendors.schema import OPS_FILE
+
+_LINE = re.compile(r"(?P<name>[\w.]+)(?P<rest>(?: [\w.\-]+| ~\w+)*)(?: \| (?P<limit>.+))?")
+
+
+@dataclass(frozen=True)
+class Ops:
+    """A vendor's table of operators. Names are aten overloads (`add.Tensor`), without overload if only that is known."""
+
+    complete: bool  # False: an operator that is not listed is unknown, not missing
+    versions: tuple[str, ...]  # adapter versions for which the table speaks
+    kernels: Mapping[str, tuple[str, ...]]  # operator -> adapter versions that have it for dense tensors
+    special: Mapping[
+        str, tuple[str, ...]
+    ]  # operator -> the only kinds of tensor it takes: sparse, quantized, nested
+    limits: Mapping[str, str]  # operator -> what does not work, in words
+    sources: tuple[Source, ...]
+
+    def has_kernel(self, op: str, version: str = "") -> bool | None:
+        """Whether a dense kernel is known, for one adapter version or for any; None when it is not known."""
+        versions = self.kernels.get(op)
+        if versions is not None and (not version or version in versions):
+            return True
+        if not self.complete or (version and version not in self.versions):
+            return None
+        return False
+
+
+def load_ops(vendor_folder: Path) -> Ops:
+    """Read ops.txt of a vendor folder; without one nothing is known."""
+    file = vendor_folder / OPS_FILE
+    try:
+        lines = file.read_text(encoding="utf-8").splitlines()
+    except FileNotFoundError:
+        lines = []
+    except (OSError, UnicodeDecodeError) as error:
+        raise VendorError(f"{file}: can't be read ({error}); make it a readable UTF-8 file") from None
+    head: dict[str, list[str]] = {}
+    kernels: dict[str, tuple[str, ...]] = {}
+    special: dict[str, tuple[str, ...]] = {}
+    limits: dict[str, str] = {}
+    for number, line in enumerate(lines, 1):
+        if line.startswith("#"):
+            key, colon, value = line[1:].partition(":")
+            if colon:
+                head.setdefault(key.strip(), []).append(value.strip())
+        elif line.strip():
+            match = _LINE.fullmatch(line.rstrip())
+            if match is None:
+                raise VendorError(
+                    f"{file}: line {number} must be 'OPERATOR VERSION... [~KIND...] [| LIMIT]', found {line[:60]!r}; correct that line"
+                )
+            _add(match, kernels, special, limits)
+    every = head.get("versions", [""])[0].split()
+    versions = tuple(version for version in every if version[0].isdigit())
+    complete = head.get("complete", ["no"])[0] == "yes"
+    return Ops(complete, versions, kernels, special, limits, _sources(head.get("source", [])))
+
+
+def _add(
+    match: re.Match[str],
+    kernels: dict[str, tuple[str, ...]],
+    special: dict[str, tuple[str, ...]],
+    limits: dict[str, str],
+) -> None:
+    name, tokens = match["name"], match["rest"].split()
+    kinds = tuple(token[1:] for token in tokens if token.startswith("~"))
+    if kinds:
+        special[name] = kinds
+    elif tokens:
+        kernels[name] = tuple(tokens)
+    if match["limit"]:
+        limits[name] = match["limit"]
+
+
+def _sources(lines: list[str]) -> tuple[Source, ...]:
+    found = []
+    for line in lines:
+        parts = [part.strip() for part in line.split("|")]
+        found.append(Source(*[*parts, "", ""][:3]))
+    return tuple(found)

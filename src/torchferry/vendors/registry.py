@@ -1,0 +1,109 @@
+"""Which vendors there are: the built-in folders, those of installed packages, those the user points to."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from torchferry.errors import VendorError
+from torchferry.vendors.loader import load_vendor
+from torchferry.vendors.model import Vendor
+from torchferry.vendors.schema import VENDOR_FILE, read_table
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
+
+ENTRY_POINT_GROUP = "torchferry.vendors"
+_BUILT_IN = Path(__file__).parent
+
+
+def vendor_names(extra: Sequence[Path] = ()) -> list[str]:
+    """The names of all known vendors, in alphabetical order."""
+    return sorted(_folders(extra))
+
+
+def get_vendor(name: str, extra: Sequence[Path] = ()) -> Vendor:
+    """One vendor by name; the user's folders come before installed packages, those before the built-in ones."""
+    folders = _folders(extra)
+    if name not in folders:
+        import difflib
+
+        match = difflib.get_close_matches(name, folders, n=1)
+        hint = f"did you mean '{match[0]}'? " if match else ""
+        known = ", ".join(sorted(folders))
+        raise VendorError(
+            f"unknown vendor '{name}'; {hint}known: {known}; add your own with --vendor-path DIR"
+        )
+    return load_vendor(folders[name]())
+
+
+def _folders(extra: Sequence[Path]) -> dict[str, Callable[[], Path]]:
+    """Vendor name -> how to find its folder; an installed package is imported only when it is asked for."""
+    found: dict[str, Callable[[], Path]] = {}
+    for folder in _vendor_folders(_BUILT_IN):
+        found[folder.name] = _constant(folder)
+    for entry in _entry_points():
+        found[entry.name] = _of_entry_point(entry)
+    for folder in extra:
+        for vendor in _user_folders(folder):
+            found[read_table(vendor / VENDOR_FILE)["name"]] = _constant(vendor)
+    return found
+
+
+def _vendor_folders(folder: Path) -> list[Path]:
+    return sorted(file.parent for file in folder.glob(f"*/{VENDOR_FILE}"))
+
+
+def _user_folders(folder: Path) -> list[Path]:
+    """A folder given with --vendor-path is one vendor, or holds vendors."""
+    if not folder.is_dir():
+        raise VendorError(
+            f"{folder}: no such folder; --vendor-path takes a vendor folder or a folder of them"
+        )
+    found = [folder] if (folder / VENDOR_FILE).is_file() else _vendor_folders(folder)
+    if not found:
+        raise VendorError(f"{folder}: no {VENDOR_FILE} there nor in a folder below; add one")
+    return found
+
+
+def _entry_points() -> list[EntryPoint]:
+    from importlib.metadata import entry_points
+
+    return sorted(entry_points(group=ENTRY_POINT_GROUP), key=lambda entry: entry.name)
+
+
+def _constant(folder: Path) -> Callable[[], Path]:
+    return lambda: folder
+
+
+def _of_entry_point(entry: EntryPoint) -> Callable[[], Path]:
+    def find() -> Path:
+        where = f"entry point '{entry.name}' ({entry.value})"
+        try:
+            target = entry.load()
+        except Exception as error:  # whatever an installed package raises when it is imported
+            raise VendorError(
+                f"{where} can't be loaded ({error}); repair or uninstall its package"
+            ) from error
+        folder = _folder_of(target)
+        if folder is None or not (folder / VENDOR_FILE).is_file():
+            raise VendorError(
+                f"{where} is no vendor folder; it must be a path or a module beside a {VENDOR_FILE}"
+            )
+        name = read_table(folder / VENDOR_FILE)["name"]
+        if name != entry.name:
+            raise VendorError(f"{where} leads to the vendor '{name}'; give both the same name")
+        return folder
+
+    return find
+
+
+def _folder_of(target: object) -> Path | None:
+    if isinstance(target, (str, Path)):
+        return Path(target)
+    file = getattr(target, "__file__", None)
+    if file:
+        return Path(file).parent
+    # a folder of data without __init__.py imports as a namespace package, which has only a search path
+    return next((Path(entry) for entry in getattr(target, "__path__", ())), None)

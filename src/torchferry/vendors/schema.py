@@ -1,0 +1,248 @@
+"""What a vendor folder may hold: each file's keys, their types and allowed values, and the check of them.
+
+A user's own vendor needs only vendor.toml with the keys marked as required below: name, company, device_type,
+plugin, torch_module, dist_backend, tensor_method, is_attribute. What it doesn't say is unknown.
+"""
+
+from __future__ import annotations
+
+import importlib
+import re
+import sys
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from pathlib import Path
+from typing import Any
+
+from torchferry.errors import VendorError
+from torchferry.vendors.model import Support
+
+Table = dict[str, Any]  # parsed TOML, of which the check below vouches for the types
+
+VENDOR_FILE = "vendor.toml"
+APIS_FILE = "apis.toml"
+REPLACEMENTS_FILE = "replacements.toml"
+ERRORS_FILE = "errors.toml"
+OPS_FILE = "ops.txt"
+
+
+class Kind(Enum):
+    """The type of a key's value, in the words of an error message."""
+
+    TEXT = "a string"
+    FLAG = "true or false"
+    NUMBER = "a whole number"
+    TEXTS = "a list of strings"
+    TEXT_TABLE = "a table of strings"
+    LIST_TABLE = "a table of lists of strings"
+    ROWS = "an array of tables"
+
+
+@dataclass(frozen=True)
+class Key:
+    """One key of a file: its type, what it may hold, and how it is written."""
+
+    kind: Kind
+    example: str = ""  # as written in the file
+    required: bool = False
+    allowed: tuple[str, ...] = ()
+    pattern: str = ""  # for a string, or for each value of a table of strings
+    rows: Mapping[str, Key] = field(default_factory=dict)
+
+
+_NAME = r"[A-Za-z_]\w*"
+_DOTTED = rf"{_NAME}(\.{_NAME})*"
+_OPTIONAL_DOTTED = rf"({_DOTTED})?"
+
+
+def _text(example: str = '""', pattern: str = "", required: bool = False) -> Key:
+    return Key(Kind.TEXT, example, required, pattern=pattern)
+
+
+_SOURCES = Key(
+    Kind.ROWS,
+    '[[sources]] with name = "...", version = "...", path = "..."',
+    rows={"name": _text('"owner/repository"', required=True), "version": _text(), "path": _text()},
+)
+
+SCHEMA: Mapping[str, Mapping[str, Key]] = {
+    VENDOR_FILE: {
+        # Required: without these nothing can be converted. Everything else defaults to unknown.
+        "name": _text('"acme"', r"(?!portable$)[a-z][a-z0-9_-]*", required=True),
+        "company": _text('"Acme Ltd"', r".+", required=True),
+        "device_type": _text('"acme"', r"[a-z]\w*", required=True),
+        "plugin": _text('"torch_acme" ("" when PyTorch has the device in tree)', _OPTIONAL_DOTTED, True),
+        "torch_module": _text('"torch.acme"', _DOTTED, required=True),
+        "dist_backend": _text('"accl"', r"\w*", required=True),
+        "tensor_method": _text('"acme", as in tensor.acme()', _NAME, required=True),
+        "is_attribute": _text('"is_acme"', _NAME, required=True),
+        "visible_devices_env": _text('"ACME_VISIBLE_DEVICES"', rf"({_NAME})?"),
+        "smi": _text('"acme-smi"'),
+        "amp_module": _text('"torch.acme.amp"', _OPTIONAL_DOTTED),
+        "autocast_device_type": _text('"acme"', r"\w*"),
+        "amp_dtypes": Key(Kind.TEXTS, '["float16", "bfloat16"]'),
+        "fused_optimizer_module": _text('"torch_acme.optim"', _OPTIONAL_DOTTED),
+        "fused_optimizers": Key(Kind.TEXTS, '["FusedAdam"]'),
+        "profiler_module": _text('"torch.profiler"', _OPTIONAL_DOTTED),
+        "profiler_activity": _text('"ACME"', rf"({_NAME})?"),
+        "marker_module": _text('"torch.acme.marks"', _OPTIONAL_DOTTED),
+        "memory_format": _text(),
+        "channels_last": Key(Kind.FLAG, "false"),
+        "data_parallel": Key(Kind.TEXT, '"unknown"', allowed=tuple(entry.value for entry in Support)),
+        "jit_script": _text(),
+        "graphs": _text(),
+        "apex": _text(),
+        "triton": _text(),
+        "extension": _text(),
+        "missing_op": _text(),
+        "oom_exception": _text('"torch.acme.OutOfMemoryError"', _OPTIONAL_DOTTED),
+        "dtypes": Key(Kind.TEXT_TABLE, '[dtypes] with float64 = "limit in words"'),
+        "env": Key(Kind.TEXT_TABLE, '[env] with VARIABLE = "meaning"'),
+        "env_map": Key(
+            Kind.TEXT_TABLE, '[env_map] with CUDA_VARIABLE = "VARIABLE" or ""', pattern=rf"({_NAME})?"
+        ),
+        "sources": _SOURCES,
+    },
+    APIS_FILE: {
+        "complete": Key(Kind.FLAG, "false"),
+        "apis": Key(
+            Kind.TEXT_TABLE,
+            '[apis] with "torch.cuda.NAME" = "same", "unsupported", "unknown" or the new full name',
+            pattern=_DOTTED,
+        ),
+        "basis": Key(Kind.LIST_TABLE, '[basis] with how = ["torch.cuda.NAME"]'),
+        "notes": Key(Kind.TEXT_TABLE, '[notes] with "torch.cuda.NAME" = "limit in words"'),
+        "sources": _SOURCES,
+    },
+    REPLACEMENTS_FILE: {
+        "replacements": Key(
+            Kind.ROWS,
+            '[[replacements]] with cuda = "...", use = "..."',
+            rows={
+                "cuda": _text('"apex.optimizers.FusedAdam"', _DOTTED, required=True),
+                "use": _text('"what to use instead"', required=True),
+                "automatic": _text('"torch.optim.AdamW"', _OPTIONAL_DOTTED),
+            },
+        ),
+        "sources": _SOURCES,
+    },
+    ERRORS_FILE: {
+        "errors": Key(
+            Kind.ROWS,
+            '[[errors]] with regex = "...", class = "...", cause = "...", remedy = "..."',
+            rows={
+                "regex": _text('"out of memory"', r"(?s).+", required=True),
+                "class": _text('"oom"', r"\w+", required=True),
+                "cause": _text('"why"', required=True),
+                "remedy": _text('"what to do"', required=True),
+                "rank": Key(Kind.NUMBER, "1"),
+                "any_vendor": Key(Kind.FLAG, "false"),
+            },
+        ),
+        "codes": Key(Kind.TEXT_TABLE, '[codes] with E001 = "meaning"'),
+        "sources": _SOURCES,
+    },
+}
+
+
+def read_table(file: Path) -> Table:
+    """Read one file of a vendor folder and check it against the schema."""
+    data = _parse(file)
+    check(file, data)
+    return data
+
+
+def check(file: Path, data: Table) -> None:
+    """Raise VendorError at the first key that does not fit the file's schema."""
+    _check_keys(file, data, SCHEMA[file.name], "")
+
+
+def check_files(folder: Path) -> None:
+    """Raise VendorError for a table whose name is none of the known ones: it would be passed over in silence."""
+    for file in sorted(folder.glob("*.toml")):
+        if file.name not in SCHEMA:
+            hint = _closest(file.name, SCHEMA)
+            raise VendorError(f"{file}: unknown file in a vendor folder; {hint}")
+
+
+def _parse(file: Path) -> Table:
+    # imported here: it takes longer than everything else in this module
+    toml = importlib.import_module("tomllib" if sys.version_info >= (3, 11) else "tomli")
+    try:
+        data: Table = toml.loads(file.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise VendorError(
+            f"{file}: can't be read ({error.strerror}); check the path and its permissions"
+        ) from None
+    except UnicodeDecodeError:
+        raise VendorError(f"{file}: not UTF-8; save it as UTF-8") from None
+    except toml.TOMLDecodeError as error:
+        raise VendorError(f"{file}: not valid TOML, {error}; correct the syntax there") from None
+    return data
+
+
+def _check_keys(file: Path, data: Table, keys: Mapping[str, Key], prefix: str) -> None:
+    for name in data:
+        if name not in keys:
+            raise VendorError(f"{file}: unknown key '{prefix}{name}'; {_closest(name, keys)}")
+    for name, key in keys.items():
+        if name in data:
+            _check_value(file, prefix + name, data[name], key)
+        elif key.required:
+            raise VendorError(f"{file}: key '{prefix}{name}' is missing; add {name} = {key.example}")
+
+
+def _check_value(file: Path, name: str, value: object, key: Key) -> None:
+    if not _FITS[key.kind](value):
+        raise _wrong(file, name, value, key.kind.value, key)
+    if isinstance(value, str):
+        _check_text(file, name, value, key)
+    elif isinstance(value, dict) and key.pattern:
+        for inner, text in value.items():
+            _check_text(file, f"{name}.{inner}", text, key)
+    elif isinstance(value, list) and key.rows:
+        for number, row in enumerate(value, 1):
+            _check_keys(file, row, key.rows, f"{name}[{number}].")
+
+
+def _check_text(file: Path, name: str, value: str, key: Key) -> None:
+    if key.allowed and value not in key.allowed:
+        raise _wrong(file, name, value, "one of " + ", ".join(f'"{entry}"' for entry in key.allowed), key)
+    if key.pattern and not re.fullmatch(key.pattern, value):
+        raise _wrong(file, name, value, f"a string that matches {key.pattern}", key)
+
+
+def _wrong(file: Path, name: str, value: object, expected: str, key: Key) -> VendorError:
+    return VendorError(
+        f"{file}: key '{name}' must be {expected}, found {_shown(value)}; write it as {key.example}"
+    )
+
+
+def _shown(value: object) -> str:
+    kinds = {bool: "the flag", str: "the string", int: "the number", float: "the number", list: "the list"}
+    text = repr(value).lower() if isinstance(value, bool) else repr(value)
+    return f"{kinds.get(type(value), 'the table')} {text[:60]}"
+
+
+def _closest(name: str, known: Iterable[str]) -> str:
+    import difflib
+
+    names = list(known)
+    match = difflib.get_close_matches(name, names, n=1)
+    return f"did you mean '{match[0]}'?" if match else f"remove it, or use one of {', '.join(names)}"
+
+
+def _texts(value: object) -> bool:
+    return isinstance(value, list) and all(isinstance(entry, str) for entry in value)
+
+
+_FITS: Mapping[Kind, Callable[[object], bool]] = {
+    Kind.TEXT: lambda value: isinstance(value, str),
+    Kind.FLAG: lambda value: isinstance(value, bool),
+    Kind.NUMBER: lambda value: isinstance(value, int) and not isinstance(value, bool),
+    Kind.TEXTS: _texts,
+    Kind.TEXT_TABLE: lambda value: isinstance(value, dict) and _texts(list(value.values())),
+    Kind.LIST_TABLE: lambda value: isinstance(value, dict) and all(map(_texts, value.values())),
+    Kind.ROWS: lambda value: isinstance(value, list) and all(isinstance(row, dict) for row in value),
+}

@@ -1,0 +1,162 @@
+"""The formats that are lines of text: terminal, GitHub, Markdown, CSV."""
+
+from __future__ import annotations
+
+import csv
+import io
+
+import pytest
+
+from torchferry.finding import Kind
+from torchferry.report.model import Report
+from torchferry.report.options import Options
+from torchferry.report.render import render
+from torchferry.report.text import MAX_ITEMS, to_text
+from torchferry.text import Text
+
+from .samples import empty_report, hostile_report, large_report, one_finding, sample_report
+
+
+def shown(report: Report, format_name: str, options: Options | None = None) -> str:
+    return render(report, format_name, options).decode("utf-8-sig")
+
+
+def test_text_says_the_numbers_and_the_places() -> None:
+    text = shown(sample_report(), "text")
+    assert "resnet-trainer → ascend" in text
+    assert "82.1%" in text
+    assert "legacy/old_eval.py: line 3: Python 2 print statement" in text
+    assert "8:19  to decide" in text
+    assert "\x1b" not in text
+
+
+def test_text_fits_80_columns() -> None:
+    from rich.cells import cell_len
+
+    for options in (Options("en"), Options("zh")):
+        assert all(cell_len(line) <= 80 for line in shown(sample_report(), "text", options).splitlines())
+
+
+def test_text_in_chinese() -> None:
+    text = shown(sample_report(), "text", Options("zh"))
+    assert "涉及 CUDA 的位置" in text
+    assert "目标平台没有对应功能" in text
+
+
+def test_text_is_capped_unless_verbose() -> None:
+    report = large_report(1000)
+    wanted = sum(
+        finding.kind in (Kind.TODO, Kind.UNSUPPORTED, Kind.UNKNOWN, Kind.RISK) for finding in report.findings
+    )
+    assert f"and {wanted - MAX_ITEMS} more; --verbose shows all" in shown(report, "text")
+    assert "more; --verbose" not in shown(report, "text", Options(verbose=True))
+
+
+def test_text_has_colours_on_a_terminal_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    monkeypatch.setenv("TERM", "xterm-256color")
+    assert "\x1b[" in to_text(sample_report(), Options(), width=80, terminal=True)
+
+
+def test_text_of_hostile_code_is_shown_not_obeyed() -> None:
+    text = to_text(hostile_report(), Options(), width=200, terminal=False)
+    assert "message [bold red]x[/bold red][/]" in text
+    assert "a\\nb\\r\\nc\\td\\x1b[31m\\x00\\u2028\\u202e" in text
+    assert not set(text) & set("\x1b\x00\r\u2028\u202e")
+
+
+def test_text_of_nothing() -> None:
+    assert "Nothing in this project means CUDA." in shown(empty_report(), "text")
+    assert "Nothing needs your attention." in shown(one_finding(), "text")
+
+
+@pytest.mark.parametrize(
+    ("changes", "line"),
+    [
+        (
+            {"kind": Kind.UNSUPPORTED},
+            "::error file=train.py,line=12,col=13,title=TF120 not supported::The device is npu.",
+        ),
+        (
+            {"kind": Kind.INFO, "path": "a,b:c%.py", "message": Text("50%\ndone\r", "")},
+            "::notice file=a%2Cb%3Ac%25.py,line=12,col=13,title=TF120 left as is::50%25%0Adone%0D",
+        ),
+        (
+            {},
+            "::warning file=train.py,line=12,col=13,title=TF120 rewrite::The device is npu.%0Amodel.cuda() → model.npu()",
+        ),
+    ],
+    ids=["unsupported", "escaping", "change"],
+)
+def test_github(changes: dict[str, object], line: str) -> None:
+    assert shown(one_finding(**changes), "github") == line + "\n"
+
+
+def test_github_puts_the_worst_first_and_one_command_a_line() -> None:
+    lines = shown(sample_report(), "github").splitlines()
+    commands = [line.split(" ")[0] for line in lines]
+    assert commands == sorted(commands, key=["::error", "::warning", "::notice"].index)
+    hostile = hostile_report()
+    assert len(shown(hostile, "github").split("\n")) == len(hostile.findings) + 2 + 1
+    assert shown(empty_report(), "github") == ""
+
+
+def test_markdown_tables_hold_together() -> None:
+    for report in (sample_report(), hostile_report(), empty_report()):
+        for language in ("en", "zh"):
+            columns = 0
+            for line in shown(report, "md", Options(language)).split("\n"):
+                cells = line.replace("\\\\", "").replace("\\|", "").count("|")
+                assert not line.startswith("|") or not columns or cells == columns
+                columns = cells if line.startswith("|") else 0
+
+
+@pytest.mark.parametrize(
+    ("before", "cell"),
+    [
+        ("x = 1", "| `x = 1` |"),
+        ("a | b", "| `a \\| b` |"),
+        ("`q`", "| `` `q` `` |"),
+        ("f(\n)", "| `f(\\n)` |"),
+        ("", "|  |"),
+    ],
+)
+def test_markdown_code(before: str, cell: str) -> None:
+    row = next(
+        line for line in shown(one_finding(before=before), "md").split("\n") if line.startswith("| 12:13")
+    )
+    assert cell in row
+
+
+def test_markdown_messages_are_text_and_links_are_web_addresses() -> None:
+    message = Text("use <b>npu</b> [here](x)", "")
+    text = shown(one_finding(message=message, url="https://example.com/a"), "md")
+    assert "use \\<b\\>npu\\</b\\> \\[here\\](x) [Link](<https://example.com/a>)" in text
+    assert "javascript" not in shown(hostile_report(), "md")
+
+
+def csv_rows(report: Report, options: Options | None = None) -> list[dict[str, str]]:
+    return list(csv.DictReader(io.StringIO(shown(report, "csv", options), newline="")))
+
+
+def test_csv_has_one_row_a_finding() -> None:
+    report = sample_report()
+    rows = csv_rows(report, Options("zh"))
+    assert len(rows) == len(report.findings)
+    assert rows[0]["message"] == report.findings[0].message.zh
+    assert (rows[0]["path"], rows[0]["line"], rows[0]["kind"]) == ("train.py", "5", "change")
+    assert csv_rows(empty_report()) == []
+    assert render(report, "csv").startswith(b"\xef\xbb\xbf")
+
+
+@pytest.mark.parametrize("start", ["=", "+", "-", "@", "\t"])
+def test_csv_holds_no_formulas(start: str) -> None:
+    (row,) = csv_rows(one_finding(before=start + "SUM(A1)", path=start + ".py"))
+    assert row["before"] == "'" + start + "SUM(A1)"
+    assert row["path"] == "'" + start + ".py"
+
+
+def test_csv_of_hostile_text() -> None:
+    rows = csv_rows(hostile_report())
+    assert len(rows) == len(hostile_report().findings)
+    assert not any(value.startswith(("=", "+", "-", "@")) for row in rows for value in row.values())
