@@ -8,10 +8,11 @@ from pathlib import Path
 import pytest
 
 from torchferry.cli import report as command
+from torchferry.convert.rule import all_rules
 from torchferry.errors import OutputError, ReportError
 from torchferry.finding import Finding, Kind
+from torchferry.outcome import FileRecord, FileStatus, Report
 from torchferry.report.findings_json import dump
-from torchferry.report.model import FileRecord, FileStatus, Report
 from torchferry.report.render import FORMATS
 from torchferry.text import Text
 
@@ -73,6 +74,13 @@ def test_output_file_and_language(findings: Path, tmp_path: Path, capsys: pytest
     assert run(findings, "--format", "md", "-o", target, "--lang", "zh") == 0
     assert "到 npu。" in target.read_text(encoding="utf-8")
     assert capsys.readouterr() == ("", f"报告已写入 {target}\n")
+
+
+def test_rules_are_explained(findings: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    rule = all_rules()[0]
+    findings.write_bytes(findings.read_bytes().replace(b"TF120", rule.id.encode()))
+    assert run(findings, "--format", "sarif", "--lang", "zh") == 0
+    assert rule.summary.zh in capsys.readouterr().out
 
 
 def test_dash_is_stdout(findings: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -7,7 +7,7 @@ import re
 from typing import NamedTuple
 
 from torchferry.finding import Finding, Kind
-from torchferry.report.model import FileRecord, FileStatus, Hunk, Report
+from torchferry.outcome import FileRecord, FileStatus, Hunk, Report
 from torchferry.text import Text
 
 from .training_code import PROGRAM

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from torchferry.errors import ReportError
+from torchferry.outcome import Report
 from torchferry.report.findings_json import dump, load, read_findings
-from torchferry.report.model import Report
 
 from .samples import empty_report, hostile_report, large_report, one_finding, sample_report
 

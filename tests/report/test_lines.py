@@ -8,7 +8,7 @@ import io
 import pytest
 
 from torchferry.finding import Kind
-from torchferry.report.model import Report
+from torchferry.outcome import Report
 from torchferry.report.options import Options
 from torchferry.report.render import render
 from torchferry.report.text import MAX_ITEMS, to_text

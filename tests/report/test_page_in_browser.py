@@ -10,7 +10,7 @@ from urllib.parse import urlencode
 
 import pytest
 
-from torchferry.report.model import Report
+from torchferry.outcome import Report
 from torchferry.report.render import write_report
 
 from .samples import empty_report, hostile_report, large_report, sample_report

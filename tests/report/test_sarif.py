@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from torchferry.finding import Kind
-from torchferry.report.model import Report
+from torchferry.outcome import Report
 from torchferry.report.options import Options
 from torchferry.report.sarif import render
 from torchferry.text import Text

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from torchferry.finding import Finding, Kind
-from torchferry.report.model import Report
+from torchferry.outcome import Report
 from torchferry.report.summary import summarize
 from torchferry.text import Text
 

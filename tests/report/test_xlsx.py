@@ -8,7 +8,7 @@ from typing import Any
 import openpyxl
 import pytest
 
-from torchferry.report.model import Report
+from torchferry.outcome import Report
 from torchferry.report.options import Options
 from torchferry.report.xlsx import render
 

@@ -134,7 +134,13 @@ def _result(path: str, old: str, new: str, vendor: Vendor) -> Iterator[Verdict]:
         yield Verdict(
             False, "file", "no plugin import", path, 1, f"uses torch.{vendor.device} without {vendor.plugin}"
         )
-    if len(after) > max(1, len(before)):
+    at_top = [
+        line
+        for node in tree.body
+        for line in _plugin_imports(ast.Module([node], []), vendor)
+        if node.lineno == line
+    ]
+    if len(after) > len(before) + 1 or (len(after) > len(before) and len(at_top) > 1):
         yield Verdict(False, "file", "plugin imported twice", path, after[-1], f"lines {after}")
 
 

@@ -28,19 +28,21 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Read the findings and render them."""
+    from torchferry.convert.rule import all_rules
     from torchferry.report.findings_json import read_findings
     from torchferry.report.render import find_format, print_report, write_report
 
     language = args.lang or user_language()
     chosen = find_format(args.format)
     report = read_findings(args.findings)
+    rule_docs = {rule.id: rule.summary for rule in all_rules()}
     output: Path | None = args.output
     if output is None and not chosen.printable:
         output = args.findings.with_suffix(chosen.suffix)
     if output is None or str(output) == "-":
-        print_report(report, chosen.name, language, sys.stdout, verbose=args.verbose)
+        print_report(report, chosen.name, language, sys.stdout, verbose=args.verbose, rule_docs=rule_docs)
         return 0
-    write_report(report, output, chosen.name, language, verbose=args.verbose)
+    write_report(report, output, chosen.name, language, verbose=args.verbose, rule_docs=rule_docs)
     said = Text("Report written to {path}", "报告已写入 {path}").format(path=output)
     print(said.in_language(language), file=sys.stderr)
     return 0

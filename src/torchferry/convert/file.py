@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
 from torchferry.convert import renaming
+from torchferry.convert.hunks import make_hunks
 from torchferry.convert.rule import Proposal, Rule
 from torchferry.convert.site import FileContext, ProjectFacts, Site
 from torchferry.convert.target import Target
 from torchferry.convert.verify import VerificationError, check_rewrite
 from torchferry.finding import Finding, Kind
+from torchferry.outcome import Hunk
 from torchferry.source.decode import DecodedText
 from torchferry.source.edits import Edit, apply_edits, conflicts
 from torchferry.source.module import ParseError, PythonModule
@@ -23,6 +25,8 @@ from torchferry.text import Text
 
 WELL_KNOWN = frozenset({"torch"})
 _CONFLICT = Text("two changes meet here; this one was not made: {message}", "两处修改冲突，未执行：{message}")
+
+_IGNORE = re.compile(r"#\s*ferry: ignore(?:\[([^\]]*)\])?")
 
 Said = tuple[Rule, Proposal]
 
@@ -33,6 +37,7 @@ class Conversion:
 
     findings: tuple[Finding, ...]
     new_text: str | None = None
+    hunks: tuple[Hunk, ...] = ()
     failure: str = ""  # why a rewrite was thrown away; the findings then propose nothing
 
 
@@ -50,7 +55,7 @@ def convert_text(decoded: DecodedText, path: str, job: FileJob) -> Conversion:
     """Convert one module; raises ParseError if Python can't parse it."""
     module = PythonModule(decoded, WELL_KNOWN)
     context = _context(module, path, job)
-    accepted = _without_conflicts(examine(context, job.rules))
+    accepted = _without_conflicts(_not_ignored(context, examine(context, job.rules)))
     edits = [edit for _, proposal in accepted for edit in proposal.edits]
     findings = tuple(_finding(context, rule, proposal) for rule, proposal in accepted)
     if not edits:
@@ -62,7 +67,7 @@ def convert_text(decoded: DecodedText, path: str, job: FileJob) -> Conversion:
         _check_second_run(_context(new_module, path, job), job.rules)
     except (ParseError, VerificationError) as error:
         return Conversion(tuple(_undone(finding) for finding in findings), failure=str(error))
-    return Conversion(findings, new_text)
+    return Conversion(findings, new_text, make_hunks(decoded.text, new_text, module.data, edits))
 
 
 def _context(module: PythonModule, path: str, job: FileJob) -> FileContext:
@@ -137,6 +142,20 @@ _RENAMING: dict[type[ast.AST], Any] = {
 }
 
 
+def _not_ignored(context: FileContext, said: list[Said]) -> list[Said]:
+    """Without what the user has silenced: `# ferry: ignore` or `# ferry: ignore[TF105]` on the line."""
+    if b"ferry: ignore" not in context.module.data:
+        return said
+    return [item for item in said if not _is_ignored(context, *item)]
+
+
+def _is_ignored(context: FileContext, rule: Rule, proposal: Proposal) -> bool:
+    match = _IGNORE.search(context.module.line_text(context.module.line_of(proposal.start)))
+    if match is None:
+        return False
+    return match.group(1) is None or rule.id in re.split(r"[\s,]+", match.group(1))
+
+
 def _without_conflicts(said: Iterable[Said]) -> list[Said]:
     """Keep the first of changes that overlap; the later one becomes a todo."""
     edits: list[Edit] = []
@@ -190,12 +209,7 @@ def _undone(finding: Finding) -> Finding:
 
 
 def _check_second_run(context: FileContext, rules: tuple[Rule, ...]) -> None:
-    again = [proposal for _, proposal in examine(context, rules) if proposal.edits]
+    again = [proposal for _, proposal in _not_ignored(context, examine(context, rules)) if proposal.edits]
     if again:
         line = context.module.line_of(again[0].start)
         raise VerificationError(f"a second conversion would change line {line} again")
-
-
-def findings_by_place(findings: Iterable[Finding]) -> Iterator[Finding]:
-    """Findings in the order of path and position."""
-    return iter(sorted(findings, key=lambda finding: (finding.path, finding.line, finding.col, finding.rule)))

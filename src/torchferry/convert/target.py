@@ -24,6 +24,8 @@ class Target:
     backend: Spelling
     prelude: str  # the line that a converted module needs, "" if none
     prelude_module: str  # the module that this line imports, "" if it imports none
+    unlisted_module: str  # where torch.cuda names that no table lists are looked for
+    unlisted_support: Support  # and how sure it is that they are there
 
     @property
     def name(self) -> str:
@@ -35,11 +37,8 @@ class Target:
         return bool(self.device.expression)
 
     def api(self, name: str) -> Api:
-        """What became of a CUDA API: its own entry, else that of the part of the name which has one."""
+        """What became of a CUDA API."""
         return self.vendor.api(name)
-
-    def supports(self, name: str) -> bool:
-        return self.api(name).support in (Support.SAME, Support.RENAMED)
 
 
 def vendor_target(vendor: Vendor) -> Target:
@@ -50,4 +49,6 @@ def vendor_target(vendor: Vendor) -> Target:
         backend=Spelling(word=vendor.dist_backend),
         prelude=f"import {vendor.plugin}" if vendor.plugin else "",
         prelude_module=vendor.plugin,
+        unlisted_module=vendor.torch_module,
+        unlisted_support=Support.UNKNOWN,
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from torchferry.report.model import Report
+from torchferry.outcome import Report
 from torchferry.report.options import Options
 from torchferry.report.safe import looks_like_formula, xml_text
 

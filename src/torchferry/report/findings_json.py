@@ -8,7 +8,7 @@ from typing import Any, NoReturn, TypeVar, cast
 from torchferry import __version__
 from torchferry.errors import ReportError
 from torchferry.finding import Finding, Kind
-from torchferry.report.model import FileRecord, FileStatus, Hunk, Report
+from torchferry.outcome import FileRecord, FileStatus, Hunk, Report
 from torchferry.report.options import Options
 from torchferry.report.summary import Summary, summarize
 from torchferry.text import Text, user_language

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from torchferry.finding import Finding, Kind
+from torchferry.outcome import FileRecord, FileStatus, Report
 from torchferry.report import words
-from torchferry.report.model import FileRecord, FileStatus, Report
 from torchferry.report.options import Options
 from torchferry.report.safe import printable
 from torchferry.report.summary import WORST_FIRST, in_order

@@ -6,8 +6,8 @@ from typing import Any
 
 from torchferry import __version__
 from torchferry.finding import Finding
+from torchferry.outcome import FileRecord, FileStatus, Hunk, Report
 from torchferry.report import words
-from torchferry.report.model import FileRecord, FileStatus, Hunk, Report
 from torchferry.report.options import Options
 from torchferry.report.safe import visible, web_address
 from torchferry.report.summary import WORST_FIRST, RuleCount, Summary, in_order, summarize

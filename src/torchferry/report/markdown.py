@@ -7,8 +7,8 @@ from collections.abc import Iterable, Iterator
 from itertools import groupby
 
 from torchferry.finding import Finding, Kind
+from torchferry.outcome import FileStatus, Report
 from torchferry.report import words
-from torchferry.report.model import FileStatus, Report
 from torchferry.report.options import Options
 from torchferry.report.safe import one_line, web_address
 from torchferry.report.summary import WORST_FIRST, Summary, in_order, summarize

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TextIO, cast
 
 from torchferry.errors import OutputError, ReportError
-from torchferry.report.model import Report
+from torchferry.outcome import Report
 from torchferry.report.options import Options, RuleDocs
 from torchferry.text import Language, Text, user_language
 

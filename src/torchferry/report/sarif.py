@@ -7,7 +7,7 @@ from urllib.parse import quote
 
 from torchferry import __version__
 from torchferry.finding import Finding, Kind
-from torchferry.report.model import FileRecord, FileStatus, Report
+from torchferry.outcome import FileRecord, FileStatus, Report
 from torchferry.report.options import Options
 from torchferry.report.safe import path_bytes, printable, web_address
 from torchferry.report.summary import WORST_FIRST, RuleCount, summarize

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from torchferry.finding import Finding, Kind
-from torchferry.report.model import FileStatus, Report
+from torchferry.outcome import FileStatus, Report
 
 ATTENTION = (
     Kind.UNSUPPORTED,

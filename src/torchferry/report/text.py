@@ -7,8 +7,8 @@ from itertools import groupby
 from typing import TYPE_CHECKING
 
 from torchferry.finding import Finding, Kind
+from torchferry.outcome import FileStatus, Report
 from torchferry.report import words
-from torchferry.report.model import FileStatus, Report
 from torchferry.report.options import Options
 from torchferry.report.safe import one_line, shortened
 from torchferry.report.summary import ATTENTION, WORST_FIRST, RuleCount, Summary, in_order, summarize

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from torchferry.finding import Kind
-from torchferry.report.model import FileStatus
+from torchferry.outcome import FileStatus
 from torchferry.text import Text
 
 KIND = {

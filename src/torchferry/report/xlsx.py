@@ -6,8 +6,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from torchferry.finding import Kind
+from torchferry.outcome import Report
 from torchferry.report import words
-from torchferry.report.model import Report
 from torchferry.report.options import Options
 from torchferry.report.safe import looks_like_formula, xml_text
 from torchferry.report.summary import WORST_FIRST, Summary, summarize

@@ -22,6 +22,8 @@ def _finish(context: FileContext, said: list[Proposal]) -> Iterator[Proposal]:
     line = context.target.prelude
     if not line or not any(proposal.edits and proposal.needs_prelude for proposal in said):
         return
+    if not context.target.prelude_module and "torch" not in context.module.scopes.root.bindings:
+        line = f"import torch; {line}"
     statements = _imports_of_torch(context)
     if not statements and not any(_is_code(context, proposal) for proposal in said):
         return  # a file of settings: strings changed, but nothing here touches torch
@@ -67,16 +69,34 @@ def _imports_of_torch(context: FileContext) -> list[tuple[Scope, ImportNode]]:
 def _lines_for_type_checkers(tree: ast.Module) -> set[int]:
     lines: set[int] = set()
     for node in tree.body:
-        if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.dump(node.test):
+        if isinstance(node, ast.If) and _names_type_checking(node.test):
             for statement in node.body:
                 lines.update(range(statement.lineno, (statement.end_lineno or 0) + 1))
     return lines
 
 
+def _names_type_checking(test: ast.expr) -> bool:
+    name = test.attr if isinstance(test, ast.Attribute) else getattr(test, "id", "")
+    return name == "TYPE_CHECKING"
+
+
 def _anchor(context: FileContext, statements: list[ImportNode]) -> tuple[ImportNode, bool]:
     """The import to put the line beside, and whether it goes before it: what loads it must come first."""
-    first = statements[0]
-    return first, _before(context, first)
+    if context.target.prelude_module:
+        return statements[0], _before(context, statements[0])
+    # A line that uses torch rather than imports something: after the imports it depends on.
+    return _last_of_import_block(context.module.tree, statements[0]), False
+
+
+def _last_of_import_block(tree: ast.Module, first: ImportNode) -> ImportNode:
+    last = first
+    for node in tree.body:
+        if node.lineno < first.lineno:
+            continue
+        if not isinstance(node, (ast.Import, ast.ImportFrom)):
+            break
+        last = node
+    return last
 
 
 def _before(context: FileContext, node: ImportNode) -> bool:

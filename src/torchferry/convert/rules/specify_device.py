@@ -25,7 +25,7 @@ def _finish(context: FileContext, said: list[Proposal]) -> Iterator[Proposal]:
         return
     if module.scopes.root.bindings.get("torch") is None:
         return
-    main = next((node for node in module.tree.body if _is_main_guard(node)), None)
+    main = _main_guard(module.tree)
     if main is None:
         return
     api = context.target.api("torch.cuda.set_device")
@@ -40,10 +40,19 @@ def _finish(context: FileContext, said: list[Proposal]) -> Iterator[Proposal]:
     yield Proposal(Kind.CHANGE, start, start, _ADDED, (edit,), needs_prelude=True)
 
 
-def _is_main_guard(node: ast.stmt) -> bool:
-    return (
-        isinstance(node, ast.If) and "__name__" in ast.dump(node.test) and "__main__" in ast.dump(node.test)
-    )
+def _main_guard(tree: ast.Module) -> ast.If | None:
+    for node in tree.body:
+        if isinstance(node, ast.If) and {"__name__", "__main__"} <= set(_words(node.test)):
+            return node
+    return None
+
+
+def _words(test: ast.expr) -> Iterator[str]:
+    for node in ast.walk(test):
+        if isinstance(node, ast.Name):
+            yield node.id
+        elif isinstance(node, ast.Constant):
+            yield str(node.value)
 
 
 RULE = register(

@@ -29,7 +29,7 @@ def _check(site: Site[ast.Constant]) -> Iterator[Proposal]:
     if isinstance(site.parent, ast.Expr):
         return
     vendor = site.target.vendor
-    api = api_of(vendor, value)[1]
+    api = api_of(site.target, value)[1]
     if api.support is Support.UNSUPPORTED or site.target.is_portable:
         yield site.remark(Kind.UNSUPPORTED, _UNSUPPORTED.format(company=vendor.company, old=value))
         return

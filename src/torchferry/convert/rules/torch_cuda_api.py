@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from torchferry.convert.rule import Rename, Rule, register
 from torchferry.convert.site import FileContext
+from torchferry.convert.target import Target
 from torchferry.finding import Kind
 from torchferry.text import Text
 from torchferry.vendors.model import Api, Support, Vendor
@@ -31,8 +32,9 @@ _OTHER_NAMES = frozenset(
 )
 
 
-def api_of(vendor: Vendor, qualified: str) -> tuple[str, Api]:
+def api_of(target: Target, qualified: str) -> tuple[str, Api]:
     """The longest part of a dotted name that the table knows, and its entry."""
+    vendor = target.vendor
     parts = qualified.split(".")
     for length in range(len(parts), 2, -1):
         prefix = ".".join(parts[:length])
@@ -42,7 +44,7 @@ def api_of(vendor: Vendor, qualified: str) -> tuple[str, Api]:
         if length == len(parts) or not _is_module(vendor, prefix):
             return prefix, api
         return _unlisted_member(prefix, api, parts[length])
-    return _natural_name(vendor, parts)
+    return _natural_name(target, parts)
 
 
 def _is_module(vendor: Vendor, name: str) -> bool:
@@ -56,15 +58,16 @@ def _unlisted_member(module: str, api: Api, member: str) -> tuple[str, Api]:
     return f"{module}.{member}", Api(Support.UNKNOWN, f"{api.name}.{member}")
 
 
-def _natural_name(vendor: Vendor, parts: list[str]) -> tuple[str, Api]:
+def _natural_name(target: Target, parts: list[str]) -> tuple[str, Api]:
     """What no table entry covers: the module torch.cuda itself, or a name that we have never seen."""
+    vendor = target.vendor
     prefix = ".".join(parts[:3])
     below = [api for name, api in vendor.apis.items() if name.startswith(prefix + ".")]
     if len(parts) > 2 and below and all(api.support is Support.UNSUPPORTED for api in below):
         return prefix, Api(Support.UNSUPPORTED, "")
     if len(parts) == 2 or below:
         return "torch.cuda", Api(Support.SAME, vendor.torch_module)
-    return prefix, Api(Support.UNKNOWN, ".".join([vendor.torch_module, parts[2]]))
+    return prefix, Api(target.unlisted_support, f"{target.unlisted_module}.{parts[2]}")
 
 
 def _rename(qualified: str, context: FileContext) -> Rename | None:
@@ -72,7 +75,7 @@ def _rename(qualified: str, context: FileContext) -> Rename | None:
     if not is_cuda and qualified not in _OTHER_NAMES:
         return None
     vendor = context.target.vendor
-    old, api = api_of(vendor, qualified)
+    old, api = api_of(context.target, qualified)
     if api.support is Support.UNSUPPORTED:
         return Rename(old, "", Kind.UNSUPPORTED, _UNSUPPORTED.format(company=vendor.company, old=old))
     remark = None

@@ -1,0 +1,99 @@
+"""The command `ferry`: finds the command's module, runs it, turns errors into one line and an exit code."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+from torchferry import __version__
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+# name -> (module, what it does). Nothing is imported until a command is chosen: help must be instant.
+COMMANDS = {
+    "scan": ("scan", "say what must change, what can't, and how much is automatic"),
+    "convert": ("convert", "write a converted copy of a project, with reports"),
+    "report": ("report", "render findings.json as HTML, Markdown, CSV, XLSX, SARIF ..."),
+    "rules": ("rules", "list the conversion rules, or explain one"),
+    "vendors": ("vendors", "show the known accelerators and what is known about each"),
+}
+
+_EXIT_CODES = """exit codes:
+  0  fine
+  1  --check found something to do
+  2  bad usage or bad input
+  3  some files failed, the others were done
+  130  interrupted"""
+
+
+def help_text() -> str:
+    """What `ferry --help` prints."""
+    lines = [f"  {name:<9} {summary}" for name, (_, summary) in COMMANDS.items()]
+    return "\n".join(
+        [
+            "usage: ferry COMMAND [OPTIONS]",
+            "",
+            "Carries PyTorch training code written for NVIDIA GPUs to other accelerators.",
+            "",
+            "commands:",
+            *lines,
+            "",
+            "  ferry COMMAND --help   the options of a command",
+            "  ferry --version        the version",
+            "",
+            _EXIT_CODES,
+        ]
+    )
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run `ferry`; returns the exit code."""
+    given = sys.argv[1:] if arguments is None else arguments
+    if not given or given[0] in ("-h", "--help", "help"):
+        print(help_text())
+        return 0 if given else 2
+    if given[0] in ("-V", "--version"):
+        print(f"torchferry {__version__}")
+        return 0
+    if given[0] not in COMMANDS:
+        return _unknown_command(given[0])
+    return run_command(given[0], given[1:])
+
+
+def _unknown_command(name: str) -> int:
+    import difflib
+
+    near = difflib.get_close_matches(name, COMMANDS, 1)
+    hint = f"did you mean `{near[0]}`?" if near else f"known are {', '.join(COMMANDS)}"
+    print(f"ferry: no command `{name}`; {hint}", file=sys.stderr)
+    return 2
+
+
+def run_command(name: str, arguments: list[str]) -> int:
+    """Run one command and answer for its errors."""
+    import argparse
+    import importlib
+
+    module = importlib.import_module(f"torchferry.cli.{COMMANDS[name][0]}")
+    parser = argparse.ArgumentParser(prog=f"ferry {name}", description=module.__doc__)
+    module.add_arguments(parser)
+    return guarded(f"ferry {name}", lambda: int(module.run(parser.parse_args(arguments))))
+
+
+def guarded(name: str, work: Callable[[], int]) -> int:
+    """Run some work; bad input becomes one line and exit code 2, Ctrl-C becomes 130."""
+    from torchferry.errors import FerryError
+
+    try:
+        return work()
+    except FerryError as error:
+        print(f"{name}: {error}", file=sys.stderr)
+        return error.exit_code
+    except KeyboardInterrupt:
+        print(f"{name}: interrupted; nothing was written", file=sys.stderr)
+        return 130
+    except BrokenPipeError:
+        # The reader has seen enough, as in `ferry scan . | head`.
+        sys.stderr.close()
+        return 0

@@ -1,0 +1,137 @@
+"""Options that several commands share."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from torchferry.convert.custom import CustomRules, load_custom_rules
+from torchferry.convert.project import Plan, Progress
+from torchferry.convert.rule import all_rules
+from torchferry.convert.target import Target
+from torchferry.errors import FerryError
+from torchferry.text import Text
+
+OPT_INS = {
+    "channels_last": "put models and images in channels_last (NHWC), for vendors whose convolutions want it",
+    "fixed_shape": "drop_last=True in data loaders and int32 labels, as the Ascend guide asks for",
+    "no_pin_memory": "pin_memory=False in data loaders, as the Ascend guide asks for",
+    "specify_device": "scripts take their device from the variable DEVICE_ID",
+}
+
+
+def add_target_arguments(parser: argparse.ArgumentParser) -> None:
+    """What to convert, and to what."""
+    parser.add_argument("path", type=Path, help="a folder or a single Python file")
+    parser.add_argument(
+        "--to", required=True, metavar="VENDOR", help="a name that `ferry vendors` lists, or `portable`"
+    )
+    add_vendor_path(parser)
+    parser.add_argument(
+        "--select",
+        action="append",
+        default=[],
+        metavar="RULE",
+        help="only these rules, by id or its beginning (TF1)",
+    )
+    parser.add_argument("--ignore", action="append", default=[], metavar="RULE", help="all but these rules")
+    parser.add_argument(
+        "--exclude",
+        action="append",
+        default=[],
+        metavar="PATTERN",
+        help="files or folders to leave out, e.g. 'tests/*'",
+    )
+    parser.add_argument(
+        "--rules", type=Path, metavar="FILE.json", help="your own rules, in the format of ms_fmk_transplt"
+    )
+    parser.add_argument(
+        "-j",
+        "--jobs",
+        type=_positive,
+        default=os.cpu_count() or 1,
+        metavar="N",
+        help="processes (default: all cores)",
+    )
+    for name, text in OPT_INS.items():
+        flags = ["-s"] if name == "specify_device" else []
+        parser.add_argument(*flags, f"--{name.replace('_', '-')}", action="store_true", help=text)
+
+
+def add_vendor_path(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--vendor-path",
+        action="append",
+        type=Path,
+        default=[],
+        metavar="DIR",
+        help="a folder with your own vendor data",
+    )
+
+
+def add_language(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--lang", choices=("en", "zh"), help="language of reports (default: TORCHFERRY_LANG, then the locale)"
+    )
+
+
+def _positive(text: str) -> int:
+    value = int(text) if text.isdigit() else 0
+    if value < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of processes")
+    return value
+
+
+def find_target(name: str, vendor_path: list[Path]) -> Target:
+    """The target that --to names."""
+    from torchferry.convert import portable
+    from torchferry.convert.target import vendor_target
+    from torchferry.vendors.registry import get_vendor
+
+    if name == portable.NAME:
+        return portable.portable_target()
+    return vendor_target(get_vendor(name, vendor_path))
+
+
+def make_plan(args: argparse.Namespace) -> Plan:
+    """The plan that the options of a command describe."""
+    _check_rule_ids([*args.select, *args.ignore])
+    return Plan(
+        target=find_target(args.to, args.vendor_path),
+        options=frozenset(name for name in OPT_INS if getattr(args, name)),
+        select=tuple(args.select),
+        ignore=tuple(args.ignore),
+        exclude=tuple(args.exclude),
+        custom=load_custom_rules(args.rules) if args.rules else CustomRules(),
+        jobs=args.jobs,
+    )
+
+
+def _check_rule_ids(ids: list[str]) -> None:
+    known = [rule.id for rule in all_rules()]
+    for given in ids:
+        if not any(rule.startswith(given) for rule in known):
+            raise FerryError(f"no rule begins with {given!r}; `ferry rules` lists them")
+
+
+def rule_docs() -> dict[str, Text]:
+    """Rule id -> what it does, for reports."""
+    return {rule.id: rule.summary for rule in all_rules()}
+
+
+@contextmanager
+def progress_bar(label: str, quiet: bool) -> Iterator[Progress | None]:
+    """A bar on a terminal; nothing elsewhere."""
+    if quiet or not sys.stderr.isatty():
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import Progress as Bar
+
+    with Bar(console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task(label, total=None)
+        yield lambda done, total: bar.update(task, completed=done, total=total)

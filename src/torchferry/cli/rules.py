@@ -1,0 +1,39 @@
+"""List the conversion rules, or explain one."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+
+from torchferry.cli.options import add_language
+from torchferry.convert.rule import Rule, all_rules
+from torchferry.errors import FerryError
+from torchferry.text import user_language
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The options of `ferry rules`."""
+    parser.add_argument("rule", nargs="?", help="the id of a rule, e.g. TF105")
+    add_language(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Print the table, or one rule."""
+    language = args.lang or user_language()
+    if args.rule is None:
+        for rule in all_rules():
+            option = f" [--{rule.option.replace('_', '-')}]" if rule.option else ""
+            print(f"{rule.id}  {rule.name:<24} {rule.summary.in_language(language)}{option}")
+        return 0
+    found = next((rule for rule in all_rules() if rule.id == args.rule.upper()), None)
+    if found is None:
+        raise FerryError(f"no rule {args.rule}; `ferry rules` lists them")
+    print(f"{found.id} {found.name}\n{found.summary.in_language(language)}\n\n{_documentation(found)}")
+    return 0
+
+
+def _documentation(rule: Rule) -> str:
+    """The docstring of the module that holds the rule."""
+    function = rule.check or rule.rename or rule.finish
+    module = sys.modules.get(function.__module__ if function else "")
+    return (module.__doc__ or "").strip() if module else ""

@@ -1,0 +1,52 @@
+"""Say what must change in a project for another accelerator, what can't, and how much is automatic. Writes nothing."""
+
+from __future__ import annotations
+
+import argparse
+
+from torchferry.cli import options
+from torchferry.convert.discover import check_input
+from torchferry.convert.project import examine_project
+from torchferry.finding import Kind
+from torchferry.report.render import FORMATS, print_report, write_report
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The options of `ferry scan`."""
+    options.add_target_arguments(parser)
+    printable = [name for name, form in FORMATS.items() if form.printable]
+    parser.add_argument(
+        "--format",
+        choices=list(FORMATS),
+        default="text",
+        help=f"printed: {', '.join(printable)}; others need -o",
+    )
+    parser.add_argument("-o", "--output", metavar="FILE", help="write the report here instead of printing it")
+    parser.add_argument(
+        "--check", action="store_true", help="exit with 1 if there is anything to do (for CI)"
+    )
+    parser.add_argument("--verbose", action="store_true", help="list everything, without a limit")
+    parser.add_argument(
+        "-q", "--quiet", action="store_true", help="no progress bar and no report, only the exit code"
+    )
+    options.add_language(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Look, report, answer with the exit code."""
+    from pathlib import Path
+
+    root = check_input(args.path)
+    plan = options.make_plan(args)
+    with options.progress_bar(f"scanning {root.name}", args.quiet) as progress:
+        outcome = examine_project(root, plan, progress=progress)
+    report = outcome.report("scan")
+    docs = options.rule_docs()
+    if args.output:
+        write_report(report, Path(args.output), args.format, args.lang, verbose=args.verbose, rule_docs=docs)
+    elif not args.quiet:
+        print_report(report, args.format, args.lang, verbose=args.verbose, rule_docs=docs)
+    if outcome.failed:
+        return 3
+    to_do = any(finding.kind not in (Kind.INFO, Kind.RISK) for finding in report.findings)
+    return 1 if args.check and to_do else 0

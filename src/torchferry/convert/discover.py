@@ -1,0 +1,100 @@
+"""Which files a project has."""
+
+from __future__ import annotations
+
+import fnmatch
+import os
+import stat
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from torchferry.errors import InputError
+
+# Not part of a project: version control, caches, environments.
+_SKIPPED_FOLDERS = frozenset(
+    {
+        ".git",
+        ".hg",
+        ".svn",
+        "__pycache__",
+        ".mypy_cache",
+        ".ruff_cache",
+        ".pytest_cache",
+        "node_modules",
+        ".tox",
+    }
+)
+PYTHON_SUFFIXES = (".py", ".pyw")
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One thing below the root: `path` is relative, with the separators of this machine."""
+
+    path: str
+    is_link: bool = False
+    is_folder: bool = False
+    problem: str = ""  # why it can't be read
+
+
+def discover(root: Path, exclude: Sequence[str] = (), skip: Sequence[Path] = ()) -> Iterator[Entry]:
+    """Everything below a folder, in a fixed order. Links are named, not followed; `skip` holds folders to leave out."""
+    skipped = {os.path.realpath(path) for path in skip}
+    yield from _below(str(root), "", tuple(exclude), skipped)
+
+
+def _below(root: str, folder: str, exclude: tuple[str, ...], skipped: set[str]) -> Iterator[Entry]:
+    here = os.path.join(root, folder) if folder else root
+    try:
+        with os.scandir(here) as listing:
+            entries = sorted(listing, key=lambda entry: entry.name)
+    except OSError as error:
+        yield Entry(folder, is_folder=True, problem=error.strerror or str(error))
+        return
+    for entry in entries:
+        path = os.path.join(folder, entry.name) if folder else entry.name
+        if _is_excluded(path, entry.name, exclude):
+            continue
+        if entry.is_symlink():
+            yield Entry(path, is_link=True)
+        elif entry.is_dir(follow_symlinks=False):
+            if not _is_skipped_folder(entry, skipped):
+                yield Entry(path, is_folder=True)
+                yield from _below(root, path, exclude, skipped)
+        elif entry.is_file(follow_symlinks=False):
+            yield Entry(path)
+        else:
+            yield Entry(path, problem="not a regular file")
+
+
+def _is_excluded(path: str, name: str, exclude: tuple[str, ...]) -> bool:
+    return any(fnmatch.fnmatch(path, pattern) or fnmatch.fnmatch(name, pattern) for pattern in exclude)
+
+
+def _is_skipped_folder(entry: os.DirEntry[str], skipped: set[str]) -> bool:
+    if entry.name in _SKIPPED_FOLDERS or (skipped and os.path.realpath(entry.path) in skipped):
+        return True
+    return os.path.exists(os.path.join(entry.path, "pyvenv.cfg"))
+
+
+def check_input(path: Path) -> Path:
+    """The path as it is, if there is something to read."""
+    try:
+        mode = path.stat().st_mode
+    except FileNotFoundError:
+        raise InputError(f"{path}: no such file or folder") from None
+    except OSError as error:
+        raise InputError(f"{path}: can't be read ({error.strerror})") from None
+    if not (stat.S_ISDIR(mode) or stat.S_ISREG(mode)):
+        raise InputError(f"{path}: neither a file nor a folder")
+    if not os.access(path, os.R_OK | (os.X_OK if stat.S_ISDIR(mode) else 0)):
+        raise InputError(f"{path}: no permission to read it")
+    return path
+
+
+def is_python(name: str, head: bytes) -> bool:
+    """A Python module by its suffix, or a script by its first line."""
+    if name.endswith(PYTHON_SUFFIXES):
+        return True
+    return "." not in name and head.startswith(b"#!") and b"python" in head.split(b"\n", 1)[0]

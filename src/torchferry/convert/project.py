@@ -1,0 +1,296 @@
+"""A whole project: find its files, look at those worth it, in one process or several, and gather what was learned."""
+
+from __future__ import annotations
+
+import gc
+import os
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from torchferry.convert import text_files
+from torchferry.convert.custom import CustomRules, custom_rules
+from torchferry.convert.discover import Entry, discover, is_python
+from torchferry.convert.file import FileJob, convert_text, trigger_words
+from torchferry.convert.rule import Rule, all_rules
+from torchferry.convert.site import ProjectFacts
+from torchferry.convert.target import Target
+from torchferry.errors import FerryError
+from torchferry.finding import Finding, Kind
+from torchferry.outcome import FileRecord, FileStatus, Report
+from torchferry.source.decode import UndecodableError, decode
+from torchferry.source.module import ParseError
+from torchferry.text import Text
+
+Progress = Callable[[int, int], None]
+
+_DEFINES = re.compile(rb"^([ \t]*)(?:async )?def[ \t]+(cuda|is_cuda)\b|\.(is_cuda)[ \t]*=[^=]", re.MULTILINE)
+_GUESSED = Text("read as {encoding}, which the file does not declare", "按 {encoding} 读取，文件未声明该编码")
+_UNSAFE = Text("left as it was: {reason}", "保持原样：{reason}")
+_UNREADABLE = Text("not read: {reason}", "未能读取：{reason}")
+# Below this, starting processes costs more than they save.
+_BYTES_WORTH_PROCESSES = 3_000_000
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What to convert to, and how."""
+
+    target: Target
+    options: frozenset[str] = frozenset()  # opt-in rules, by the name of their option
+    select: tuple[str, ...] = ()  # rule ids or prefixes; empty means all
+    ignore: tuple[str, ...] = ()
+    exclude: tuple[str, ...] = ()  # file name patterns
+    custom: CustomRules = CustomRules()
+    jobs: int = 1
+
+    def rules(self) -> tuple[Rule, ...]:
+        """The rules that apply, the user's own first."""
+        chosen = [rule for rule in all_rules() if not rule.option or rule.option in self.options]
+        if self.select:
+            chosen = [rule for rule in chosen if rule.id.startswith(self.select)]
+        if self.ignore:
+            chosen = [rule for rule in chosen if not rule.id.startswith(self.ignore)]
+        return (*custom_rules(self.custom), *chosen)
+
+
+@dataclass(frozen=True)
+class FileOutcome:
+    """What became of one file; `path` is relative, as the file system names it."""
+
+    path: str
+    record: FileRecord
+    findings: tuple[Finding, ...] = ()
+    new_data: bytes | None = None
+
+
+@dataclass
+class ProjectOutcome:
+    """What became of a project."""
+
+    root: Path
+    target: Target
+    entries: list[Entry] = field(default_factory=list)
+    outcomes: list[FileOutcome] = field(default_factory=list)
+
+    @property
+    def failed(self) -> bool:
+        return any(outcome.record.status is FileStatus.FAILED for outcome in self.outcomes)
+
+    def report(self, command: str) -> Report:
+        """The findings of all files, in order."""
+        findings = [finding for outcome in self.outcomes for finding in outcome.findings]
+        findings.sort(key=lambda finding: (finding.path, finding.line, finding.col, finding.rule))
+        return Report(
+            command=command,
+            vendor=self.target.name,
+            project=self.root.resolve().name,
+            files_seen=sum(not (entry.is_folder or entry.is_link) for entry in self.entries),
+            files=tuple(outcome.record for outcome in self.outcomes),
+            findings=tuple(findings),
+        )
+
+
+def examine_project(
+    root: Path, plan: Plan, skip: Sequence[Path] = (), progress: Progress | None = None
+) -> ProjectOutcome:
+    """Look at every file of a folder, or at a single file."""
+    outcome = ProjectOutcome(root, plan.target)
+    if root.is_file():
+        outcome.entries = [Entry(root.name)]
+        folder = root.parent
+    else:
+        outcome.entries = list(discover(root, plan.exclude, skip))
+        folder = root
+    with _without_garbage_collection():
+        candidates = _read(folder, outcome, plan)
+        outcome.outcomes += _convert_all(candidates, plan, progress)
+    outcome.outcomes.sort(key=lambda item: item.path)
+    return outcome
+
+
+@contextmanager
+def _without_garbage_collection() -> Iterator[None]:
+    """Syntax trees are large and free of cycles; looking for cycles in them takes a third of the time."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
+
+
+@dataclass
+class _Candidates:
+    """Files that hold a trigger word, and what they tell about the project."""
+
+    paths: list[str] = field(default_factory=list)
+    data: list[bytes] = field(default_factory=list)
+    own_methods: set[str] = field(default_factory=set)
+    own_functions: set[str] = field(default_factory=set)
+
+    def add(self, path: str, data: bytes) -> None:
+        self.paths.append(path)
+        self.data.append(data)
+        for indent, method, attribute in _DEFINES.findall(data):
+            name = (method or attribute).decode("ascii")
+            (self.own_methods if indent or attribute else self.own_functions).add(name)
+
+    def facts(self) -> ProjectFacts:
+        return ProjectFacts(frozenset(self.own_methods), frozenset(self.own_functions))
+
+
+def _read(folder: Path, outcome: ProjectOutcome, plan: Plan) -> _Candidates:
+    """Read each file once; what has no trigger word is done with."""
+    candidates = _Candidates()
+    words = [word.encode("utf-8") for word in trigger_words(plan.rules())]
+    for entry in outcome.entries:
+        if entry.problem:
+            outcome.outcomes.append(_unreadable(entry.path, entry.problem, plan.target))
+        if entry.problem or entry.is_link or entry.is_folder:
+            continue
+        name = os.path.basename(entry.path)
+        if name.endswith(text_files.CUDA_SUFFIXES):
+            finding = text_files.look_at_cuda_source(_shown(entry.path), plan.target)
+            outcome.outcomes.append(_unchanged(entry.path, [finding]))
+        elif name.endswith(".py") or "." not in name or text_files.is_text_file(name):
+            _read_one(folder, entry.path, candidates, words, outcome, plan.target)
+    return candidates
+
+
+def _read_one(
+    folder: Path,
+    path: str,
+    candidates: _Candidates,
+    words: list[bytes],
+    outcome: ProjectOutcome,
+    target: Target,
+) -> None:
+    try:
+        with open(os.path.join(folder, path), "rb", buffering=0) as file:
+            data = file.read()
+    except OSError as error:
+        outcome.outcomes.append(_unreadable(path, error.strerror or str(error), target))
+        return
+    if not any(word in data for word in words):
+        return
+    name = os.path.basename(path)
+    if is_python(name, data[:200]):
+        candidates.add(path, data)
+    elif text_files.is_text_file(name):
+        findings = text_files.look_at_text(_shown(path), data.decode("utf-8", "replace"), target)
+        if findings:
+            outcome.outcomes.append(_unchanged(path, findings))
+
+
+def _convert_all(candidates: _Candidates, plan: Plan, progress: Progress | None) -> list[FileOutcome]:
+    total = len(candidates.paths)
+    facts = candidates.facts()
+    work: Iterable[FileOutcome]
+    if plan.jobs > 1 and sum(map(len, candidates.data)) > _BYTES_WORTH_PROCESSES:
+        work = _in_processes(candidates, plan, facts)
+    else:
+        job = _job(plan, facts)
+        work = (
+            convert_file(path, data, job)
+            for path, data in zip(candidates.paths, candidates.data, strict=True)
+        )
+    outcomes: list[FileOutcome] = []
+    for outcome in work:
+        outcomes.append(outcome)
+        if progress is not None:
+            progress(len(outcomes), total)
+    return outcomes
+
+
+def _job(plan: Plan, facts: ProjectFacts) -> FileJob:
+    return FileJob(plan.target, plan.rules(), facts, plan.options)
+
+
+_worker_job: FileJob | None = None
+
+
+def _start_worker(plan: Plan, facts: ProjectFacts) -> None:
+    global _worker_job
+    import signal
+
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent stops the workers
+    gc.disable()
+    _worker_job = _job(plan, facts)
+
+
+def _work(item: tuple[str, bytes]) -> FileOutcome:
+    assert _worker_job is not None
+    return convert_file(*item, _worker_job)
+
+
+def _in_processes(candidates: _Candidates, plan: Plan, facts: ProjectFacts) -> Iterator[FileOutcome]:
+    from concurrent.futures import ProcessPoolExecutor
+    from concurrent.futures.process import BrokenProcessPool
+
+    # The largest first, so that no process is left with a long file at the end.
+    items = sorted(zip(candidates.paths, candidates.data, strict=True), key=lambda item: -len(item[1]))
+    pool = ProcessPoolExecutor(plan.jobs, initializer=_start_worker, initargs=(plan, facts))
+    try:
+        yield from pool.map(_work, items, chunksize=4)
+    except BrokenProcessPool:
+        raise FerryError("a worker process was killed (out of memory?); try again with -j 1") from None
+    finally:
+        pool.shutdown(wait=True, cancel_futures=True)
+
+
+def convert_file(path: str, data: bytes, job: FileJob) -> FileOutcome:
+    """One module, whatever is wrong with it."""
+    shown = _shown(path)
+    try:
+        decoded = decode(data)
+    except UndecodableError as error:
+        return _unreadable(path, str(error), job.target)
+    try:
+        conversion = convert_text(decoded, shown, job)
+    except ParseError as error:
+        findings = text_files.unparsed_findings(shown, str(error), error.line, decoded.text, job.target)
+        return FileOutcome(path, FileRecord(shown, FileStatus.FAILED, str(error)), tuple(findings))
+    remarks = list(conversion.findings)
+    if decoded.guessed:
+        remarks.insert(
+            0,
+            _remark(
+                text_files.ENCODING, Kind.INFO, shown, _GUESSED.format(encoding=decoded.encoding), job.target
+            ),
+        )
+    if conversion.failure:
+        remarks.insert(
+            0,
+            _remark(
+                text_files.UNSAFE, Kind.TODO, shown, _UNSAFE.format(reason=conversion.failure), job.target
+            ),
+        )
+        return FileOutcome(path, FileRecord(shown, FileStatus.FAILED, conversion.failure), tuple(remarks))
+    if conversion.new_text is None:
+        return _unchanged(path, remarks)
+    record = FileRecord(shown, FileStatus.CHANGED, hunks=conversion.hunks)
+    return FileOutcome(path, record, tuple(remarks), decoded.encode(conversion.new_text))
+
+
+def _unchanged(path: str, findings: list[Finding]) -> FileOutcome:
+    return FileOutcome(path, FileRecord(_shown(path), FileStatus.UNCHANGED), tuple(findings))
+
+
+def _unreadable(path: str, reason: str, target: Target) -> FileOutcome:
+    finding = _remark(
+        text_files.UNREADABLE, Kind.TODO, _shown(path), _UNREADABLE.format(reason=reason), target
+    )
+    return FileOutcome(path, FileRecord(_shown(path), FileStatus.FAILED, reason), (finding,))
+
+
+def _remark(rule: Rule, kind: Kind, path: str, message: Text, target: Target) -> Finding:
+    return Finding(rule.id, kind, path, 1, 1, "", "", message, target.name)
+
+
+def _shown(path: str) -> str:
+    """A path as reports show it."""
+    return path.replace(os.sep, "/")
