@@ -86,6 +86,9 @@ def _by_value(tree: Tree, names: Names, node: ast.expr, value: str, role: Role) 
         ):
             family = LIBRARIES[value.split(".")[0]]
             return Call(HUMAN, f"library {family} looked up by name", family, value)
+        if re.fullmatch(r"(apex|bitsandbytes|flash_attn|xformers)(\.\w+)*\.[A-Z]\w+", value):
+            family = LIBRARIES[value.split(".")[0]]
+            return Call(HUMAN, f"a class of {family} named in a text", family, value)
         return Call(KEEP, "a library's name as text")
     if role.call is not None and role.index == 0 and lazy_import(role.call) and value.startswith("torch."):
         return judge_path(value, value) or Call(KEEP, "other text")

@@ -5,14 +5,14 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
 
 from torchferry.convert import renaming
 from torchferry.convert.hunks import make_hunks
 from torchferry.convert.rule import Proposal, Rule
-from torchferry.convert.site import FileContext, ProjectFacts, Site
+from torchferry.convert.site import FileContext, ProjectFacts, RenameTable, Site
 from torchferry.convert.target import Target
 from torchferry.convert.verify import VerificationError, check_rewrite
 from torchferry.finding import Finding, Kind
@@ -49,6 +49,7 @@ class FileJob:
     rules: tuple[Rule, ...]
     project: ProjectFacts = ProjectFacts()
     options: frozenset[str] = frozenset()
+    names: RenameTable = field(default_factory=dict)  # what is known about dotted names by now
 
 
 def convert_text(decoded: DecodedText, path: str, job: FileJob) -> Conversion:
@@ -72,14 +73,13 @@ def convert_text(decoded: DecodedText, path: str, job: FileJob) -> Conversion:
 
 def _context(module: PythonModule, path: str, job: FileJob) -> FileContext:
     renames = tuple(rule for rule in job.rules if rule.rename is not None)
-    return FileContext(module, path, job.target, job.project, job.options, renames)
+    return FileContext(module, path, job.target, job.project, job.options, renames, job.names)
 
 
 def examine(context: FileContext, rules: tuple[Rule, ...]) -> list[Said]:
     """Everything that the rules say about a module, in the order of its text."""
     said: list[Said] = []
-    lines = context.module.lines_with(_pattern(context, rules))
-    walk_lines(context.module, lines, _visitors(context, rules, said))
+    walk_lines(context.module, _lines_of_interest(context, rules), _visitors(context, rules, said))
     proposals = [proposal for _, proposal in said]
     for rule in rules:
         if rule.finish is not None:
@@ -88,30 +88,30 @@ def examine(context: FileContext, rules: tuple[Rule, ...]) -> list[Said]:
     return said
 
 
-def _pattern(context: FileContext, rules: tuple[Rule, ...]) -> re.Pattern[bytes]:
-    """Finds the lines worth a look: those with a trigger word or a name that stands for something renamed."""
+def _lines_of_interest(context: FileContext, rules: tuple[Rule, ...]) -> list[int]:
+    """Lines with a trigger word, with an import that a rule asks for, or with a name that stands for such a thing."""
     triggers = trigger_words(rules)
-    names = sorted(
-        name for name in renaming.imported_names(context) if not any(word in name for word in triggers)
+    names, lines = renaming.imported_names(context)
+    lines |= context.module.lines_with(triggers)
+    lines |= context.module.lines_with_names(
+        {name for name in names if not any(word in name.encode() for word in triggers)}
     )
-    return _compiled(triggers, tuple(names))
-
-
-@lru_cache(maxsize=1024)
-def _compiled(triggers: tuple[str, ...], names: tuple[str, ...]) -> re.Pattern[bytes]:
-    pieces = [re.escape(word) for word in triggers]
-    if names:
-        pieces.append(r"\b(?:" + "|".join(map(re.escape, names)) + r")\b")
-    return re.compile("|".join(pieces).encode("utf-8"))
+    return sorted(lines)
 
 
 @lru_cache(maxsize=16)
-def trigger_words(rules: tuple[Rule, ...]) -> tuple[str, ...]:
+def trigger_words(rules: tuple[Rule, ...]) -> tuple[bytes, ...]:
     """The words that make a file worth reading; a word that contains another one is not needed."""
-    words = {word for rule in rules for word in rule.triggers}
+    words = {word.encode() for rule in rules for word in rule.triggers}
     return tuple(
         sorted(word for word in words if not any(other != word and other in word for other in words))
     )
+
+
+@lru_cache(maxsize=16)
+def trigger_imports(rules: tuple[Rule, ...]) -> frozenset[bytes]:
+    """The packages whose import makes a file worth reading."""
+    return frozenset(name.encode() for rule in rules for name in rule.imports)
 
 
 def _visitors(

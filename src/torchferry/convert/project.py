@@ -13,7 +13,8 @@ from pathlib import Path
 from torchferry.convert import text_files
 from torchferry.convert.custom import CustomRules, custom_rules
 from torchferry.convert.discover import Entry, discover, is_python
-from torchferry.convert.file import FileJob, convert_text, trigger_words
+from torchferry.convert.file import FileJob, convert_text, trigger_imports, trigger_words
+from torchferry.convert.filesystem import read_file
 from torchferry.convert.rule import Rule, all_rules
 from torchferry.convert.site import ProjectFacts
 from torchferry.convert.target import Target
@@ -27,6 +28,8 @@ from torchferry.text import Text
 Progress = Callable[[int, int], None]
 
 _DEFINES = re.compile(rb"^([ \t]*)(?:async )?def[ \t]+(cuda|is_cuda)\b|\.(is_cuda)[ \t]*=[^=]", re.MULTILINE)
+# The package of each import statement that begins a line, and whatever else begins one with these words.
+_IMPORTED = re.compile(rb"\n[ \t]*(?:import|from)[ \t]+(\w+)")
 _GUESSED = Text("read as {encoding}, which the file does not declare", "按 {encoding} 读取，文件未声明该编码")
 _UNSAFE = Text("left as it was: {reason}", "保持原样：{reason}")
 _UNREADABLE = Text("not read: {reason}", "未能读取：{reason}")
@@ -135,6 +138,8 @@ class _Candidates:
     def add(self, path: str, data: bytes) -> None:
         self.paths.append(path)
         self.data.append(data)
+        if b"def cuda" not in data and b"is_cuda" not in data:
+            return
         for indent, method, attribute in _DEFINES.findall(data):
             name = (method or attribute).decode("ascii")
             (self.own_methods if indent or attribute else self.own_functions).add(name)
@@ -146,7 +151,7 @@ class _Candidates:
 def _read(folder: Path, outcome: ProjectOutcome, plan: Plan) -> _Candidates:
     """Read each file once; what has no trigger word is done with."""
     candidates = _Candidates()
-    words = [word.encode("utf-8") for word in trigger_words(plan.rules())]
+    worth = _Prefilter(plan.rules())
     for entry in outcome.entries:
         if entry.problem:
             outcome.outcomes.append(_unreadable(entry.path, entry.problem, plan.target))
@@ -157,25 +162,38 @@ def _read(folder: Path, outcome: ProjectOutcome, plan: Plan) -> _Candidates:
             finding = text_files.look_at_cuda_source(_shown(entry.path), plan.target)
             outcome.outcomes.append(_unchanged(entry.path, [finding]))
         elif name.endswith(".py") or "." not in name or text_files.is_text_file(name):
-            _read_one(folder, entry.path, candidates, words, outcome, plan.target)
+            _read_one(folder, entry.path, candidates, worth, outcome, plan.target)
     return candidates
+
+
+class _Prefilter:
+    """Whether a file is worth parsing, by its bytes."""
+
+    def __init__(self, rules: tuple[Rule, ...]) -> None:
+        self.words = trigger_words(rules)
+        self.imports = trigger_imports(rules)
+
+    def __call__(self, data: bytes) -> bool:
+        for word in self.words:
+            if word in data:
+                return True
+        return not self.imports.isdisjoint(_IMPORTED.findall(b"\n" + data))
 
 
 def _read_one(
     folder: Path,
     path: str,
     candidates: _Candidates,
-    words: list[bytes],
+    worth: _Prefilter,
     outcome: ProjectOutcome,
     target: Target,
 ) -> None:
     try:
-        with open(os.path.join(folder, path), "rb", buffering=0) as file:
-            data = file.read()
+        data = read_file(os.path.join(folder, path))
     except OSError as error:
         outcome.outcomes.append(_unreadable(path, error.strerror or str(error), target))
         return
-    if not any(word in data for word in words):
+    if not worth(data):
         return
     name = os.path.basename(path)
     if is_python(name, data[:200]):

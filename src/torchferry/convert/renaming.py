@@ -39,11 +39,21 @@ _STAR = Text(
 
 def find_rename(context: FileContext, qualified: str) -> tuple[Rule, Rename] | None:
     """The first rule that has something to say about a dotted name."""
+    try:
+        return context.names[qualified]
+    except KeyError:
+        found = context.names[qualified] = _ask_rules(context, qualified)
+        return found
+
+
+def _ask_rules(context: FileContext, qualified: str) -> tuple[Rule, Rename] | None:
+    root = qualified.partition(".")[0]
     for rule in context.renames:
-        if rule.rename is not None:
-            rename = rule.rename(qualified, context)
-            if rename is not None:
-                return rule, rename
+        if rule.rename is None or (rule.roots and root not in rule.roots):
+            continue
+        rename = rule.rename(qualified, context)
+        if rename is not None:
+            return rule, rename
     return None
 
 
@@ -326,12 +336,14 @@ def _remarks(context: FileContext, rule: Rule, rename: Rename, node: ast.AST) ->
         yield rule, context.propose(kind, node, text)
 
 
-def imported_names(context: FileContext) -> set[str]:
-    """Local names that stand for something a rule renames, though they don't look like it."""
+def imported_names(context: FileContext) -> tuple[set[str], set[int]]:
+    """Local names that stand for something a rule knows, and the lines that import them."""
     names: set[str] = set()
+    lines: set[int] = set()
     for scope in context.module.scopes.scopes:
         for name, bindings in scope.bindings.items():
             for binding in bindings:
                 if binding.kind is BindingKind.IMPORT and find_rename(context, binding.qualified):
                     names.add(name)
-    return names
+                    lines.add(binding.line)
+    return names, lines

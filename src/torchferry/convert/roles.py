@@ -348,8 +348,7 @@ class RoleFinder:
                 if any(_is_name(side, name) for side in sides):
                     found = found or any(self._holds(side) and not _is_name(side, name) for side in sides)
 
-        word = re.compile(rb"\b" + re.escape(name.encode()) + rb"\b")
-        lines = set(self.site.module.lines_with(word))
+        lines = self.site.module.lines_with_names((name,))
         for unit in self.site.module.scopes.units:
             if (
                 not found

@@ -56,7 +56,9 @@ class Rule:
     id: str
     name: str
     summary: Text
-    triggers: tuple[str, ...]  # a file without any of these words is not looked at
+    triggers: tuple[str, ...]  # a file without any of these words is not looked at,
+    imports: tuple[str, ...] = ()  # unless it imports one of these packages
+    roots: tuple[str, ...] = ()  # the packages whose names `rename` knows; empty means any
     option: str = ""  # the opt-in option that turns it on; "" means always on
     nodes: tuple[type[ast.AST], ...] = ()
     check: NodeCheck | None = None  # called for each node of these types

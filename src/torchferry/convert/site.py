@@ -6,7 +6,7 @@ import ast
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
-from torchferry.convert.rule import Proposal, Rule
+from torchferry.convert.rule import Proposal, Rename, Rule
 from torchferry.convert.target import Target
 from torchferry.finding import Kind
 from torchferry.source.edits import Edit
@@ -15,6 +15,7 @@ from torchferry.source.scopes import Scope
 from torchferry.source.walk import Place
 from torchferry.text import Text
 
+RenameTable = dict[str, tuple[Rule, Rename] | None]
 NodeType = TypeVar("NodeType", bound=ast.AST)
 
 
@@ -36,6 +37,7 @@ class FileContext:
     project: ProjectFacts
     options: frozenset[str] = frozenset()
     renames: tuple[Rule, ...] = field(default=(), repr=False)  # the rules that rename dotted names
+    names: RenameTable = field(default_factory=dict, repr=False)  # their answers so far, for all files
 
     def propose(
         self,

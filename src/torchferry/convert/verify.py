@@ -21,8 +21,9 @@ def check_rewrite(old: PythonModule, new: PythonModule, edits: Sequence[Edit]) -
     read, for example by opening a string. Then statements would appear, vanish or move, and that is seen here.
     """
     ordered = sorted(set(edits))
+    moves = _Moves(ordered)
     expected = {
-        (kind, _moved(ordered, start)) for kind, start in _statements(old) if not _is_replaced(ordered, start)
+        (kind, moves.position(start)) for kind, start in _statements(old) if not moves.replaces(start)
     }
     written = _written_ranges(ordered)
     actual = {(kind, start) for kind, start in _statements(new) if not _is_inside(written, start)}
@@ -38,18 +39,23 @@ def _statements(module: PythonModule) -> Iterator[tuple[type[ast.AST], int]]:
         yield type(scope.node), module.start(scope.node)
 
 
-def _moved(edits: Sequence[Edit], position: int) -> int:
-    """Where a byte that no edit replaces ends up."""
-    shift = 0
-    for edit in edits:
-        if edit.end > position:
-            break
-        shift += len(edit.text.encode("utf-8")) - (edit.end - edit.start)
-    return position + shift
+class _Moves:
+    """Where bytes end up after a sequence of edits."""
 
+    def __init__(self, edits: Sequence[Edit]) -> None:
+        self.edits = edits
+        self.ends = [edit.end for edit in edits]
+        self.shifts = [0]
+        for edit in edits:
+            self.shifts.append(self.shifts[-1] + len(edit.text.encode("utf-8")) - (edit.end - edit.start))
 
-def _is_replaced(edits: Sequence[Edit], position: int) -> bool:
-    return any(edit.start <= position < edit.end for edit in edits)
+    def position(self, old: int) -> int:
+        """The new position of a byte that no edit replaces; what is inserted before it pushes it on."""
+        return old + self.shifts[bisect_right(self.ends, old)]
+
+    def replaces(self, old: int) -> bool:
+        index = bisect_right(self.ends, old)
+        return index < len(self.edits) and self.edits[index].start <= old
 
 
 def _written_ranges(edits: Sequence[Edit]) -> list[tuple[int, int]]:

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from torchferry.convert.filesystem import copy_file, write_like
 from torchferry.convert.project import ProjectOutcome
 from torchferry.errors import OutputError
 
@@ -81,23 +82,17 @@ def _write_entries(outcome: ProjectOutcome, aside: Path) -> None:
         elif entry.is_link:
             os.symlink(os.readlink(source), target)
         elif entry.path in new_data:
-            _write_new(source, target, new_data[entry.path] or b"")
+            write_like(source, target, new_data[entry.path] or b"")
         elif not entry.problem:
             _copy(source, target)
 
 
 def _copy(source: str, target: str) -> None:
     try:
-        shutil.copyfile(source, target)
-        shutil.copystat(source, target)
-    except PermissionError:
-        return  # reported as unreadable when it was looked at
-
-
-def _write_new(source: str, target: str, data: bytes) -> None:
-    with open(target, "wb") as file:
-        file.write(data)
-    shutil.copymode(source, target)
+        copy_file(source, target)
+    except PermissionError as error:
+        if error.filename != source:  # what can't be read was reported when it was looked at
+            raise
 
 
 def _put_in_place(aside: Path, out: Path) -> None:
@@ -136,7 +131,7 @@ def write_in_place(outcome: ProjectOutcome) -> int:
                     target = os.path.join(folder, item.path)
                     aside = f"{target}{_TEMPORARY}{os.getpid()}"
                     staged.append((aside, target))
-                    _write_new(target, aside, item.new_data)
+                    write_like(target, aside, item.new_data)
             for aside, target in staged:
                 os.replace(aside, target)
         finally:

@@ -7,7 +7,9 @@ import builtins
 import re
 import warnings
 from bisect import bisect_left, bisect_right
-from functools import cached_property
+from collections.abc import Iterable
+from functools import cached_property, lru_cache
+from itertools import accumulate
 from typing import NamedTuple
 
 from torchferry.source.decode import DecodedText
@@ -45,7 +47,11 @@ class PythonModule:
 
     @cached_property
     def line_starts(self) -> list[int]:
-        return [0, *(match.end() for match in _NEWLINE.finditer(self.data))]
+        lines = self.data.splitlines(keepends=True)
+        starts = [0, *accumulate(map(len, lines))]
+        if lines and not lines[-1].endswith((b"\n", b"\r")):
+            starts.pop()
+        return starts
 
     @cached_property
     def scopes(self) -> ModuleScopes:
@@ -94,19 +100,25 @@ class PythonModule:
         end = self.end(node)
         return end - len(node.attr.encode("utf-8")), end
 
-    def lines_with(self, pattern: re.Pattern[bytes]) -> list[int]:
-        """Sorted numbers of the lines in which a pattern occurs."""
-        lines: list[int] = []
-        position = 0
+    def lines_with(self, words: Iterable[bytes]) -> set[int]:
+        """Numbers of the lines in which a word occurs, also as a part of a longer one."""
+        lines: set[int] = set()
         data = self.data
         starts = self.line_starts
-        while match := pattern.search(data, position):
-            line = bisect_right(starts, match.start())
-            lines.append(line)
-            if line >= len(starts):
-                break
-            position = starts[line]
+        for word in words:
+            position = data.find(word)
+            while position >= 0:
+                line = bisect_right(starts, position)
+                lines.add(line)
+                position = data.find(word, starts[line]) if line < len(starts) else -1
         return lines
+
+    def lines_with_names(self, names: Iterable[str]) -> set[int]:
+        """Numbers of the lines in which a whole name occurs."""
+        if not names:
+            return set()
+        pattern = _whole_names(tuple(sorted(names)))
+        return {bisect_right(self.line_starts, match.start()) for match in pattern.finditer(self.data)}
 
     def resolve(
         self, node: ast.expr, scope: Scope, shadowed: frozenset[str] = frozenset()
@@ -185,6 +197,11 @@ def _choose(bindings: list[Binding], line: int, same_scope: bool) -> Binding:
         return before[-1] if before else strong[-1]
     imports = [binding for binding in strong if binding.kind is BindingKind.IMPORT]
     return imports[0] if imports else strong[-1]
+
+
+@lru_cache(maxsize=1024)
+def _whole_names(names: tuple[str, ...]) -> re.Pattern[bytes]:
+    return re.compile((r"\b(?:" + "|".join(map(re.escape, names)) + r")\b").encode("utf-8"))
 
 
 def any_line_in(lines: list[int], first: int, last: int) -> bool:

@@ -24,7 +24,10 @@ def vendor_names(extra: Sequence[Path] = ()) -> list[str]:
 
 
 def get_vendor(name: str, extra: Sequence[Path] = ()) -> Vendor:
-    """One vendor by name; the user's folders come before installed packages, those before the built-in ones."""
+    """One vendor by name; the user's folders come before the built-in ones, those before installed packages."""
+    built_in = _BUILT_IN / name
+    if not extra and (built_in / VENDOR_FILE).is_file():
+        return load_vendor(built_in)  # without asking every installed package for entry points
     folders = _folders(extra)
     if name not in folders:
         import difflib
@@ -41,10 +44,10 @@ def get_vendor(name: str, extra: Sequence[Path] = ()) -> Vendor:
 def _folders(extra: Sequence[Path]) -> dict[str, Callable[[], Path]]:
     """Vendor name -> how to find its folder; an installed package is imported only when it is asked for."""
     found: dict[str, Callable[[], Path]] = {}
-    for folder in _vendor_folders(_BUILT_IN):
-        found[folder.name] = _constant(folder)
     for entry in _entry_points():
         found[entry.name] = _of_entry_point(entry)
+    for folder in _vendor_folders(_BUILT_IN):
+        found[folder.name] = _constant(folder)
     for folder in extra:
         for vendor in _user_folders(folder):
             found[read_table(vendor / VENDOR_FILE)["name"]] = _constant(vendor)

@@ -86,6 +86,7 @@ RULE = register(
             "apex：替换融合层和优化器，其余报告",
         ),
         triggers=("apex",),
+        roots=("apex",),
         nodes=(ast.Call,),
         check=_check,
         rename=_rename,

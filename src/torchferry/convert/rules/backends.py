@@ -52,6 +52,7 @@ RULE = register(
             "torch.backends 下的 CUDA 库设置：无害的保留，缺失的报告",
         ),
         triggers=("cudnn", "backends.cuda"),
+        roots=("torch",),
         rename=_rename,
     )
 )

@@ -33,7 +33,8 @@ RULE = register(
             "CUDAExtension, load and load_inline: kernels to be written anew",
             "CUDAExtension、load、load_inline：需重写的内核",
         ),
-        triggers=("cpp_extension", "CUDAExtension", "load_inline"),
+        triggers=("cpp_extension",),
+        roots=("torch",),
         rename=_rename,
     )
 )

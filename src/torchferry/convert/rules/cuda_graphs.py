@@ -36,7 +36,7 @@ RULE = register(
         id="TF503",
         name="cuda-graphs",
         summary=Text("CUDA graphs, and how far the vendor's go", "CUDA 图，以及厂商的支持程度"),
-        triggers=("cuda.graph", "CUDAGraph", "make_graphed_callables"),
+        triggers=("cuda",),
         nodes=(ast.Attribute, ast.Name),
         check=_check,
     )

@@ -118,7 +118,7 @@ RULE = register(
             "CUDA_VISIBLE_DEVICES and its kin become the vendor's variables; NCCL's are reported",
             "CUDA_VISIBLE_DEVICES 等变量换成厂商的变量；NCCL 变量会被报告",
         ),
-        triggers=("CUDA_", "NCCL_", "CUBLAS_", "CUDNN_", "NVIDIA_", "NVML_"),
+        triggers=("CUDA", "NCCL", "CUBLAS_", "NVIDIA_", "CUDNN_"),
         nodes=(ast.Constant, ast.keyword),
         check=_check,
     )

@@ -57,6 +57,7 @@ RULE = register(
             "is_nccl_available() 改为查询目标后端；NCCL 专用类会被报告",
         ),
         triggers=("nccl", "NCCL"),
+        roots=("torch",),
         nodes=(ast.Call,),
         check=_check,
         rename=_rename,

@@ -10,7 +10,7 @@ from torchferry.convert.site import Site
 from torchferry.finding import Kind
 from torchferry.text import Text
 
-_TOOLS = ("nvidia-smi", "nvcc", "nvprof", "nsys ")
+_TOOLS = ("nvidia-smi", "nvcc ", "nvprof ", "nsys ")
 _SMI = Text(
     "calls {tool}, which is not there; {company} has `{smi}`, whose output looks different",
     "调用了 {tool}，目标环境没有；{company} 提供 `{smi}`，输出格式不同",
@@ -41,7 +41,7 @@ RULE = register(
         id="TF402",
         name="nvidia-tools",
         summary=Text("calls of nvidia-smi and other tools of NVIDIA's", "对 nvidia-smi 等 NVIDIA 工具的调用"),
-        triggers=("nvidia-smi", "nvcc", "nvprof", "nsys"),
+        triggers=("nvidia-smi",),
         nodes=(ast.Constant,),
         check=_check,
     )

@@ -93,6 +93,7 @@ RULE = register(
             "按目标设备的 API 表替换 torch.cuda 下的名称",
         ),
         triggers=("cuda",),
+        roots=("torch",),
         rename=_rename,
     )
 )

@@ -37,7 +37,8 @@ RULE = register(
         summary=Text(
             "torch.version.cuda is None on other accelerators", "torch.version.cuda 在其他加速卡上为 None"
         ),
-        triggers=("version.cuda", "import version", "_cuda_getCompiledVersion"),
+        triggers=("version.cuda", "torch import version", "_cuda_getCompiledVersion"),
+        roots=("torch",),
         rename=_rename,
     )
 )
