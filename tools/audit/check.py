@@ -102,7 +102,8 @@ def _human(site: Site, near: list[Finding], findings: Findings, same: bool) -> t
     noted = [item for item in (*near, *wider) if item.kind in NOTES]
     if same:
         return (True, "reported") if noted else (False, "silent")
-    if noted or (near and family not in NEVER_JUST_CHANGED):
+    said = [item for item in wider if site.first_line <= item.line <= site.last_line]
+    if noted or ((near or said) and family not in NEVER_JUST_CHANGED):
         return True, "changed, reported"
     return False, "edited silently"
 
@@ -134,22 +135,27 @@ def _result(path: str, old: str, new: str, vendor: Vendor) -> Iterator[Verdict]:
         yield Verdict(
             False, "file", "no plugin import", path, 1, f"uses torch.{vendor.device} without {vendor.plugin}"
         )
-    at_top = [
-        line
-        for node in tree.body
-        for line in _plugin_imports(ast.Module([node], []), vendor)
-        if node.lineno == line
-    ]
-    if len(after) > len(before) + 1 or (len(after) > len(before) and len(at_top) > 1):
-        yield Verdict(False, "file", "plugin imported twice", path, after[-1], f"lines {after}")
+    for block, lines in after.items():
+        if len(lines) > max(1, len(before.get(block, []))):
+            yield Verdict(False, "file", "plugin imported twice", path, lines[-1], f"lines {lines}")
 
 
-def _plugin_imports(tree: ast.Module, vendor: Vendor) -> list[int]:
-    found: list[int] = []
-    for node in ast.walk(tree):
+def _plugin_imports(tree: ast.Module, vendor: Vendor) -> dict[str, list[int]]:
+    """The lines of the plugin's imports, by the function they are in ('' for the module itself)."""
+    found: dict[str, list[int]] = {}
+    stack: list[tuple[ast.AST, str]] = [(tree, "")]
+    while stack:
+        node, block = stack.pop()
         if isinstance(node, ast.Import):
-            found += [node.lineno for alias in node.names if alias.name == vendor.plugin]
-    return found
+            found.setdefault(block, []).extend(
+                node.lineno for alias in node.names if alias.name == vendor.plugin
+            )
+        elif isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            block = f"{block}.{node.name}"
+        elif isinstance(node, (ast.If, ast.Try)):
+            block = f"{block}?"  # under a condition: its own place
+        stack += [(child, block) for child in ast.iter_child_nodes(node)]
+    return {block: sorted(lines) for block, lines in found.items() if lines}
 
 
 def _uses_device(tree: ast.Module, vendor: Vendor) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from typing import TYPE_CHECKING
 
@@ -49,7 +50,10 @@ def help_text() -> str:
 
 def main(arguments: list[str] | None = None) -> int:
     """Run `ferry`; returns the exit code."""
-    given = sys.argv[1:] if arguments is None else arguments
+    return guarded("ferry", lambda: _dispatch(sys.argv[1:] if arguments is None else arguments))
+
+
+def _dispatch(given: list[str]) -> int:
     if not given or given[0] in ("-h", "--help", "help"):
         print(help_text())
         return 0 if given else 2
@@ -71,14 +75,14 @@ def _unknown_command(name: str) -> int:
 
 
 def run_command(name: str, arguments: list[str]) -> int:
-    """Run one command and answer for its errors."""
+    """Run one command."""
     import argparse
     import importlib
 
     module = importlib.import_module(f"torchferry.cli.{COMMANDS[name][0]}")
     parser = argparse.ArgumentParser(prog=f"ferry {name}", description=module.__doc__)
     module.add_arguments(parser)
-    return guarded(f"ferry {name}", lambda: int(module.run(parser.parse_args(arguments))))
+    return int(module.run(parser.parse_args(arguments)))
 
 
 def guarded(name: str, work: Callable[[], int]) -> int:
@@ -94,6 +98,6 @@ def guarded(name: str, work: Callable[[], int]) -> int:
         print(f"{name}: interrupted; nothing was written", file=sys.stderr)
         return 130
     except BrokenPipeError:
-        # The reader has seen enough, as in `ferry scan . | head`.
-        sys.stderr.close()
+        # The reader has seen enough, as in `ferry scan . | head`; nothing must be flushed to it at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0

@@ -1,0 +1,1 @@
+"""Drop-in for Ascend's ms_fmk_transplt."""

@@ -1,0 +1,1 @@
+"""Drop-in for Cambricon's torch_gpu2mlu."""
