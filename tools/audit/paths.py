@@ -83,7 +83,9 @@ def _torch(path: str, chain: str, deciding: bool) -> Call | None:
         return Call(MUST, "the cuda method or attribute itself", path=path)
     if re.search(r"ProfilerActivity\.CUDA$", path):
         return Call(MUST, "profiler activity", path=path)
-    if path.startswith("torch.distributed") and "nccl" in path.lower():
+    if path.startswith("torch.distributed") and path.endswith(
+        (".is_nccl_available", ".ProcessGroupNCCL", ".NCCL")
+    ):
         return Call(MUST, "nccl name of torch.distributed", path=path)
     if path.startswith("torch.ops."):
         return Call(KEEP, "name of an operator", path=path)

@@ -62,7 +62,9 @@ def judge_string(tree: Tree, names: Names, word: Word) -> Call:
 def _by_value(tree: Tree, names: Names, node: ast.expr, value: str, role: Role) -> Call:
     if DEVICE.fullmatch(value):
         return judge_device(tree, names, node, value, role)
-    if value.lower() == "nccl":
+    if value == "NCCL":
+        return Call(UNSURE, "a label or the start of a variable's name")
+    if value == "nccl":
         return judge_backend(tree, names, node, role)
     if BACKENDS.fullmatch(value) and "cuda" in value:
         return Call(MUST, "backend list by device type")

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import ast
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
 from torchferry.convert.site import Site
+from torchferry.convert.target import Target
 from torchferry.source.scopes import Scope
 from torchferry.source.walk import walk_all
 from torchferry.text import Text
@@ -42,6 +44,7 @@ class Vocabulary:
     functions: dict[str, tuple[int, ...]]  # dotted function -> positions of arguments of this sort
     methods: dict[str, tuple[int, ...]]  # method name -> positions
     default: Verdict  # of a plain argument to an unknown function
+    target_word: Callable[[Target], str]  # the target's own value
 
 
 _TESTS_OF_TEXT = frozenset(
@@ -56,6 +59,7 @@ _OPTION_FUNCTIONS = re.compile(
 )
 _GETTERS = frozenset({"get", "setdefault", "pop", "getattr", "getenv", "get_setting", "get_option"})
 _COLLECTORS = frozenset({"append", "add", "extend", "insert", "remove", "discard"})
+_PATHS = frozenset({"join", "joinpath", "Path", "exists", "isfile", "isdir", "open", "glob"})
 _TRANSPARENT_CALLS = frozenset(
     {"str", "list", "tuple", "set", "frozenset", "sorted", "cycle", "repeat", "zip", "iter"}
 )
@@ -74,6 +78,8 @@ _CONTAINERS = (ast.List, ast.Tuple, ast.Set)
 _IN_MESSAGE = Text("part of a message", "是提示信息的一部分")
 _IS_KEY = Text("a key: renaming it would break what was stored under it", "是键名：改名会使已保存的内容失效")
 _IS_ATTRIBUTE = Text("the name of an attribute", "是属性名")
+_IS_PATH = Text("part of a file name", "是文件名的一部分")
+_ALREADY_THERE = Text("the target is listed beside it already", "目标设备已列在旁边")
 _IS_PROSE = Text("text on its own", "是独立的文本")
 _NO_CLUE = Text("nothing around it says what it is for", "上下文无法说明其用途")
 _DICT_KEY = Text(
@@ -87,6 +93,7 @@ class RoleFinder:
     def __init__(self, site: Site[ast.expr], vocabulary: Vocabulary) -> None:
         self.site = site
         self.vocabulary = vocabulary
+        self.target_word = vocabulary.target_word(site.target)
         self.unclear = Role(Verdict.UNCLEAR, _NO_CLUE)
 
     def find(self) -> Role:
@@ -94,12 +101,22 @@ class RoleFinder:
         child: ast.AST = self.site.node
         beside_sibling = False
         for parent in reversed(self.site.place.ancestors):
+            if self._lists_target(parent):
+                return Role(Verdict.NO, _ALREADY_THERE)
             beside_sibling = beside_sibling or self._has_sibling(parent, child)
             if not self._is_transparent(parent, child):
                 role = self._decide(parent, child)
                 return self._with_sibling(role, beside_sibling)
             child = parent
         return self._with_sibling(self._decide_unit(child), beside_sibling)
+
+    def _lists_target(self, parent: ast.AST) -> bool:
+        """Whether the target's own value stands in the same list: this code knows the target already."""
+        if isinstance(parent, ast.Dict):
+            others: list[ast.expr | None] = parent.keys
+        else:
+            others = list(parent.elts) if isinstance(parent, _CONTAINERS) else []
+        return any(isinstance(other, ast.Constant) and other.value == self.target_word for other in others)
 
     def _with_sibling(self, role: Role, beside_sibling: bool) -> Role:
         # 'cuda' next to 'cpu' is a device, unless it is known to be something else.
@@ -126,9 +143,19 @@ class RoleFinder:
             others = [parent.body, parent.orelse]
         elif isinstance(parent, _CONTAINERS):
             others = parent.elts
+            if self._follows_option(others, child):
+                return True
         elif isinstance(parent, ast.BoolOp):
             others = parent.values
         return any(other is not child and self._mentions_sibling(other) for other in others)
+
+    def _follows_option(self, elements: list[ast.expr], child: ast.AST) -> bool:
+        """["--device", "cuda"]"""
+        position = next((index for index, element in enumerate(elements) if element is child), 0)
+        before = elements[position - 1] if position else None
+        return (
+            isinstance(before, ast.Constant) and str(before.value).startswith("-") and self._key_fits(before)
+        )
 
     def _mentions_sibling(self, node: ast.expr) -> bool:
         if isinstance(node, ast.Constant):
@@ -152,6 +179,8 @@ class RoleFinder:
             return self._by_target(parent.target)
         if isinstance(parent, (ast.stmt, ast.MatchValue)):
             return self._decide_statement(parent)
+        if isinstance(parent, ast.BinOp) and isinstance(parent.op, ast.Div):
+            return Role(Verdict.NO, _IS_PATH)
         return self.unclear
 
     def _decide_unit(self, node: ast.AST) -> Role:
@@ -221,6 +250,10 @@ class RoleFinder:
             return Role(Verdict.YES)
         if name in ("getattr", "hasattr", "setattr", "delattr") and position == 1:
             return Role(Verdict.NO, _IS_ATTRIBUTE)
+        if self._fits(name) and position >= 0:
+            return Role(Verdict.YES)  # to_device(x, "cuda")
+        if name in _PATHS:
+            return Role(Verdict.NO, _IS_PATH)
         if name in _GETTERS and call.args:
             return self._decide_getter(call, position)
         if isinstance(call.func, ast.Attribute) and (name in _TESTS_OF_TEXT or name in _COLLECTORS):
@@ -244,7 +277,7 @@ class RoleFinder:
         key = call.args[key_position] if len(call.args) > key_position else None
         if isinstance(key, ast.Constant) and self._fits(str(key.value)):
             return Role(Verdict.YES)
-        return self.unclear
+        return Role(self.vocabulary.default, _NO_CLUE)
 
     def _decide_own_function(self, call: ast.Call, position: int) -> Role:
         """A function of this module: its parameter's name tells."""
@@ -266,7 +299,7 @@ class RoleFinder:
     def _decide_dict(self, node: ast.Dict, child: ast.AST) -> Role:
         for key, value in zip(node.keys, node.values, strict=True):
             if key is child:
-                if self._is_looked_up(node):
+                if self._is_looked_up(node) or _is_backend_of_device(key, value):
                     return Role(Verdict.YES)
                 noun = self.vocabulary.noun
                 return Role(
@@ -274,7 +307,8 @@ class RoleFinder:
                     Text(_DICT_KEY.en.format(noun=noun.en), _DICT_KEY.zh.format(noun=noun.zh)),
                 )
             if value is child and isinstance(key, ast.Constant):
-                return Role(Verdict.YES) if self._fits(str(key.value)) else self.unclear
+                fits = self._fits(str(key.value)) or _is_backend_of_device(key, value)
+                return Role(Verdict.YES) if fits else self.unclear
         return self.unclear
 
     def _is_looked_up(self, node: ast.Dict) -> bool:
@@ -412,6 +446,16 @@ class RoleFinder:
         return isinstance(node, ast.Constant) and isinstance(node.value, str) and self._fits(node.value)
 
 
+def _is_backend_of_device(key: ast.expr | None, value: ast.expr) -> bool:
+    """{"cuda": "nccl", "cpu": "gloo"}: which backend a device type uses."""
+    return (
+        isinstance(key, ast.Constant)
+        and key.value == "cuda"
+        and isinstance(value, ast.Constant)
+        and value.value == "nccl"
+    )
+
+
 def _function_name(call: ast.Call) -> str:
     return _function_name_of(call.func)
 
@@ -463,6 +507,15 @@ def _annotated_name(site: Site[ast.expr]) -> str:
     if isinstance(statement, (ast.FunctionDef, ast.AsyncFunctionDef)):
         return _parameter_of(statement, top) or statement.name
     return ""
+
+
+def is_message(site: Site[Any]) -> bool:
+    """Whether a string is an argument of a function that shows text to people."""
+    return any(
+        isinstance(node, ast.Raise)
+        or (isinstance(node, ast.Call) and bool(_MESSAGES.match(_function_name(node))))
+        for node in (*site.place.ancestors, site.place.statement)
+    )
 
 
 def role_of(site: Site[Any], vocabulary: Vocabulary) -> Role:

@@ -27,6 +27,13 @@ class ProjectFacts:
     own_functions: frozenset[str] = frozenset()  # module-level functions of these names
 
 
+def enclosing_class(scope: Scope | None) -> Scope | None:
+    """The scope of the class around a scope."""
+    while scope is not None and not scope.is_class:
+        scope = scope.parent
+    return scope
+
+
 @dataclass(frozen=True)
 class FileContext:
     """One module on its way to one target."""

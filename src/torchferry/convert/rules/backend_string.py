@@ -35,6 +35,7 @@ BACKENDS = Vocabulary(
     },
     methods={"init_process_group": (0,), "is_backend_available": (0,)},
     default=Verdict.YES,
+    target_word=lambda target: target.backend.word,
 )
 
 

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from torchferry.convert.rule import Proposal, Rule, register
-from torchferry.convert.site import Site
+from torchferry.convert.site import Site, enclosing_class
 from torchferry.finding import Kind
 from torchferry.source.edits import Edit
 from torchferry.source.scopes import BindingKind, Scope
@@ -60,15 +60,9 @@ def _reason_to_leave(site: Site[ast.Call], function: ast.Attribute) -> Text | No
             return _OWN_FUNCTION.format(module=receiver.id)
         if binding.kind is BindingKind.ASSIGN and _builds_own_class(site, binding.value):
             return _OWN_METHOD
-    if receiver.id == "self" and _defines_cuda(_enclosing_class(site.scope)):
+    if receiver.id == "self" and _defines_cuda(enclosing_class(site.scope)):
         return _OWN_METHOD
     return None
-
-
-def _enclosing_class(scope: Scope | None) -> Scope | None:
-    while scope is not None and not scope.is_class:
-        scope = scope.parent
-    return scope
 
 
 def _defines_cuda(scope: Scope | None) -> bool:

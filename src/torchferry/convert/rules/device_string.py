@@ -70,6 +70,7 @@ DEVICES = Vocabulary(
         "to_empty": _FIRST,
     },
     default=Verdict.UNCLEAR,
+    target_word=lambda target: target.device.word,
 )
 
 
@@ -84,7 +85,7 @@ def _check(site: Site[ast.expr]) -> Iterator[Proposal]:
         yield _change(site)
     elif role.verdict is Verdict.UNCLEAR:
         yield site.remark(Kind.TODO, _explain(_UNCLEAR, role, site))
-    elif isinstance(site.parent, (ast.Subscript, ast.Call)) and not _is_attribute_of_torch(site):
+    elif not isinstance(site.parent, ast.Expr) and not _is_attribute_of_torch(site):
         yield site.remark(Kind.INFO, _explain(_LEFT, role, site))
 
 
@@ -129,9 +130,23 @@ def _change(site: Site[ast.expr]) -> Proposal:
     edits = _portable_comparison(site) if site.target.is_portable else []
     needs_prelude = not edits
     edits = edits or respell(site.module, site.node, "cuda", site.target.device)
+    edits += _prefix_length(site)
     if not edits:
         return site.remark(Kind.TODO, _PIECES.format(new=_written(site.target.device)))
     return site.change(_CHANGED, *edits, needs_prelude=needs_prelude)
+
+
+def _prefix_length(site: Site[ast.expr]) -> list[Edit]:
+    """`name[:4] == 'cuda'` compares as many characters as the word has."""
+    parent, word = site.parent, site.target.device.word
+    if not isinstance(parent, ast.Compare) or not word:
+        return []
+    for side in (parent.left, *parent.comparators):
+        if isinstance(side, ast.Subscript) and isinstance(side.slice, ast.Slice):
+            upper = side.slice.upper
+            if isinstance(upper, ast.Constant) and upper.value == len("cuda") and len(word) != len("cuda"):
+                return [Edit(site.module.start(upper), site.module.end(upper), str(len(word)))]
+    return []
 
 
 def _portable_comparison(site: Site[ast.expr]) -> list[Edit]:

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 
 from torchferry.convert.rule import Proposal, Rule, register
-from torchferry.convert.site import Site
+from torchferry.convert.site import Site, enclosing_class
 from torchferry.finding import Kind
 from torchferry.source.edits import Edit
 from torchferry.text import Text
 
 _CHANGED = Text("asks whether the tensor is on the {device} device", "判断张量是否在 {device} 设备上")
-_OWN = Text(
-    "is_cuda is also defined in this project; decide whether this is the tensor's or your own",
-    "本项目自己也定义了 is_cuda；请确认此处是张量的属性还是您自己的",
-)
+_OWN = Text("left as it is: this class has an is_cuda of its own", "保持不变：该类有自己的 is_cuda")
+
+
+_SET = re.compile(rb"\bself\.is_cuda\s*(?::[^=\n]*)?=[^=]")
 
 
 def _check(site: Site[ast.Attribute]) -> Iterator[Proposal]:
@@ -25,8 +26,8 @@ def _check(site: Site[ast.Attribute]) -> Iterator[Proposal]:
     resolved = site.resolve(node)
     if resolved is not None and resolved.qualified.startswith("torch."):
         return
-    if "is_cuda" in site.context.project.own_methods:
-        yield site.remark(Kind.TODO, _OWN)
+    if isinstance(node.value, ast.Name) and node.value.id == "self" and _is_own(site):
+        yield site.remark(Kind.INFO, _OWN)
         return
     start, end = site.module.attribute_span(node)
     message = _CHANGED.format(device=site.target.device.word or "current")
@@ -40,6 +41,17 @@ def _check(site: Site[ast.Attribute]) -> Iterator[Proposal]:
         )
     else:
         yield site.change(message, Edit(start, end, site.target.vendor.is_attribute))
+
+
+def _is_own(site: Site[ast.Attribute]) -> bool:
+    """Whether the class around sets self.is_cuda, or defines it."""
+    scope = enclosing_class(site.scope)
+    if scope is None:
+        return False
+    if "is_cuda" in scope.bindings:
+        return True
+    start, end = site.module.start(scope.node), site.module.end(scope.node)
+    return bool(_SET.search(site.module.data, start, end))
 
 
 RULE = register(

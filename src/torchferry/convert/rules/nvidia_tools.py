@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from torchferry.convert.roles import is_message
 from torchferry.convert.rule import Proposal, Rule, register
 from torchferry.convert.site import Site
 from torchferry.finding import Kind
@@ -23,17 +24,13 @@ def _check(site: Site[ast.Constant]) -> Iterator[Proposal]:
     if not isinstance(value, str) or isinstance(site.parent, ast.Expr):
         return
     tool = next((name for name in _TOOLS if name in value), "")
-    if not tool or _is_message(site):
+    if not tool or is_message(site):
         return
     vendor = site.target.vendor
     if tool == "nvidia-smi" and vendor.smi:
         yield site.remark(Kind.TODO, _SMI.format(tool=tool, company=vendor.company, smi=vendor.smi))
     else:
         yield site.remark(Kind.TODO, _NONE.format(tool=tool.strip()))
-
-
-def _is_message(site: Site[ast.Constant]) -> bool:
-    return isinstance(site.place.statement, ast.Raise)
 
 
 RULE = register(

@@ -1,4 +1,4 @@
-"""TF108: a class that defines cuda() itself also answers to the target's method name."""
+"""TF108: a class that defines cuda() or is_cuda itself also answers to the target's names."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from torchferry.source.scopes import Scope
 from torchferry.text import Text
 
 _ALIAS = Text(
-    "your cuda() keeps its name; callers that now say .{method}() reach it through this second name",
-    "您的 cuda() 保留原名；改为调用 .{method}() 的代码通过这个别名访问它",
+    "your {own} keeps its name; code that now says .{new} reaches it through this second name",
+    "您的 {own} 保留原名；改用 .{new} 的代码通过这个别名访问它",
 )
 _NEEDS_TO = Text(
     "this class defines its own cuda(); callers now say .to(device): give the class a to() as well",
@@ -23,28 +23,29 @@ _NEEDS_TO = Text(
 
 
 def _finish(context: FileContext, said: list[Proposal]) -> Iterator[Proposal]:
+    vendor = context.target.vendor
     for scope in context.module.scopes.scopes:
         if not scope.is_class:
             continue
-        definition = _own_method(scope)
-        if definition is None:
-            continue
-        if context.target.is_portable:
-            if "to" not in scope.bindings:
-                yield _at_name(context, definition, Kind.TODO, _NEEDS_TO)
-            continue
-        method = context.target.vendor.tensor_method
-        if method and method not in scope.bindings:
-            end = context.module.end(definition)
-            edit = Edit(end, end, f"{context.module.newline}{_indent(context, definition)}{method} = cuda")
-            yield _at_name(context, definition, Kind.CHANGE, _ALIAS.format(method=method), edit)
+        for own, new in (("cuda", vendor.tensor_method), ("is_cuda", vendor.is_attribute)):
+            definition = _definition(scope, own)
+            if definition is None:
+                continue
+            if context.target.is_portable:
+                if own == "cuda" and "to" not in scope.bindings:
+                    yield _at_name(context, definition, Kind.TODO, _NEEDS_TO)
+            elif new and new not in scope.bindings:
+                end = context.module.end(definition)
+                edit = Edit(end, end, f"{context.module.newline}{_indent(context, definition)}{new} = {own}")
+                yield _at_name(context, definition, Kind.CHANGE, _ALIAS.format(own=own, new=new), edit)
 
 
-def _own_method(scope: Scope) -> ast.FunctionDef | None:
-    """The class's own cuda(), unless decorated: a property of this name is a flag, not a move."""
-    for binding in scope.bindings.get("cuda", ()):
-        if isinstance(binding.node, ast.FunctionDef) and not binding.node.decorator_list:
-            return binding.node
+def _definition(scope: Scope, name: str) -> ast.FunctionDef | None:
+    """The class's own method; a property called cuda is a flag, not a move, and nobody calls it."""
+    for binding in scope.bindings.get(name, ()):
+        node = binding.node
+        if isinstance(node, ast.FunctionDef) and (name == "is_cuda" or not node.decorator_list):
+            return node
     return None
 
 
@@ -57,7 +58,7 @@ def _at_name(
     context: FileContext, node: ast.FunctionDef, kind: Kind, message: Text, *edits: Edit
 ) -> Proposal:
     start = context.module.start(node)
-    return Proposal(kind, start, start + len("def cuda"), message, edits)
+    return Proposal(kind, start, start + len(f"def {node.name}"), message, edits)
 
 
 RULE = register(
@@ -68,7 +69,7 @@ RULE = register(
             "a class with its own cuda() also gets the target's method name, so that renamed calls still reach it",
             "自带 cuda() 的类同时获得目标设备的方法名，使改名后的调用仍然有效",
         ),
-        triggers=("def cuda",),
+        triggers=("def cuda", "def is_cuda"),
         finish=_finish,
     )
 )
