@@ -7,8 +7,10 @@ import os
 import stat
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 
+from torchferry.convert.filesystem import is_aside
 from torchferry.errors import InputError
 
 # Not part of a project: version control, caches, environments.
@@ -26,6 +28,8 @@ _SKIPPED_FOLDERS = frozenset(
     }
 )
 PYTHON_SUFFIXES = (".py", ".pyw")
+FINDINGS = "findings.json"  # lies in every converted copy
+_HEAD_LINES = 12
 
 
 @dataclass(frozen=True)
@@ -40,11 +44,21 @@ class Entry:
 
 def discover(root: Path, exclude: Sequence[str] = (), skip: Sequence[Path] = ()) -> Iterator[Entry]:
     """Everything below a folder, in a fixed order. Links are named, not followed; `skip` holds folders to leave out."""
+    patterns = tuple(os.path.normpath(pattern) for pattern in exclude)
     skipped = {os.path.realpath(path) for path in skip}
-    yield from _below(str(root), "", tuple(exclude), skipped)
+    folders = [""]
+    while folders:
+        folder = folders.pop()
+        below: list[str] = []
+        for entry in _inside(str(root), folder, patterns, skipped):
+            yield entry
+            if entry.is_folder and not entry.problem:
+                below.append(entry.path)
+        folders.extend(reversed(below))
 
 
-def _below(root: str, folder: str, exclude: tuple[str, ...], skipped: set[str]) -> Iterator[Entry]:
+def _inside(root: str, folder: str, exclude: tuple[str, ...], skipped: set[str]) -> Iterator[Entry]:
+    """The entries of one folder."""
     here = os.path.join(root, folder) if folder else root
     try:
         with os.scandir(here) as listing:
@@ -61,9 +75,8 @@ def _below(root: str, folder: str, exclude: tuple[str, ...], skipped: set[str]) 
         elif entry.is_dir(follow_symlinks=False):
             if not _is_skipped_folder(entry, skipped):
                 yield Entry(path, is_folder=True)
-                yield from _below(root, path, exclude, skipped)
         elif entry.is_file(follow_symlinks=False):
-            yield Entry(path)
+            yield Entry(path, problem="" if os.access(entry.path, os.R_OK) else "no permission to read it")
         else:
             yield Entry(path, problem="not a regular file")
 
@@ -75,7 +88,19 @@ def _is_excluded(path: str, name: str, exclude: tuple[str, ...]) -> bool:
 def _is_skipped_folder(entry: os.DirEntry[str], skipped: set[str]) -> bool:
     if entry.name in _SKIPPED_FOLDERS or (skipped and os.path.realpath(entry.path) in skipped):
         return True
-    return os.path.exists(os.path.join(entry.path, "pyvenv.cfg"))
+    if is_aside(entry.name) or os.path.exists(os.path.join(entry.path, "pyvenv.cfg")):
+        return True
+    return is_converted_copy(entry.path)
+
+
+def is_converted_copy(folder: str | Path) -> bool:
+    """Whether a folder is the output of an earlier conversion, by the findings that lie in it."""
+    try:
+        with open(os.path.join(folder, FINDINGS), encoding="utf-8", errors="surrogateescape") as file:
+            head = "".join(islice(file, _HEAD_LINES))
+    except OSError:
+        return False
+    return '"format": "torchferry-findings"' in head and '"command": "convert"' in head
 
 
 def check_input(path: Path) -> Path:

@@ -68,7 +68,7 @@ def convert_text(decoded: DecodedText, path: str, job: FileJob) -> Conversion:
         _check_second_run(_context(new_module, path, job), job.rules)
     except (ParseError, VerificationError) as error:
         return Conversion(tuple(_undone(finding) for finding in findings), failure=str(error))
-    return Conversion(findings, new_text, make_hunks(decoded.text, new_text, module.data, edits))
+    return Conversion(findings, new_text, make_hunks(module, new_module, edits))
 
 
 def _context(module: PythonModule, path: str, job: FileJob) -> FileContext:

@@ -3,45 +3,45 @@
 from __future__ import annotations
 
 import re
-from bisect import bisect_right
 from collections.abc import Sequence
 from difflib import SequenceMatcher
 
 from torchferry.outcome import Hunk
 from torchferry.source.edits import Edit
+from torchferry.source.module import PythonModule
 
-_NEWLINE = re.compile("\r\n|\r|\n")
+_NEWLINE = re.compile(rb"\r\n|\r|\n")
 _CONTEXT = 3
 
 Row = tuple[str, str, str]
 
 
-def make_hunks(old_text: str, new_text: str, old_data: bytes, edits: Sequence[Edit]) -> tuple[Hunk, ...]:
+def make_hunks(old: PythonModule, new: PythonModule, edits: Sequence[Edit]) -> tuple[Hunk, ...]:
     """Hunks with a few lines of context; lines are split as Python counts them."""
-    old, new = _NEWLINE.split(old_text), _NEWLINE.split(new_text)
-    starts = [0, *(match.end() for match in re.finditer(rb"\r\n|\r|\n", old_data))]
     hunks: list[Hunk] = []
     shift = 0
-    for first, last, added in _merge(_line_ranges(edits, starts, old_data)):
-        begin, end = max(first - _CONTEXT, 0), min(last + _CONTEXT, len(old) - 1)
-        rows: list[Row] = [(" ", line, line) for line in old[begin:first]]
-        rows += _rows(old[first : last + 1], new[first + shift : last + shift + added + 1])
-        rows += [(" ", line, line) for line in old[last + 1 : end + 1]]
-        hunks.append(Hunk(begin + 1, begin + shift + 1, tuple(rows)))
+    count = len(old.line_starts)
+    for first, last, added in _merge(_line_ranges(edits, old)):
+        begin, end = max(first - _CONTEXT, 1), min(last + _CONTEXT, count)
+        rows: list[Row] = [(" ", line, line) for line in _lines(old, begin, first - 1)]
+        rows += _rows(_lines(old, first, last), _lines(new, first + shift, last + shift + added))
+        rows += [(" ", line, line) for line in _lines(old, last + 1, end)]
+        hunks.append(Hunk(begin, begin + shift, tuple(rows)))
         shift += added
     return tuple(hunks)
 
 
-def _line_ranges(edits: Sequence[Edit], starts: list[int], data: bytes) -> list[tuple[int, int, int]]:
-    """(first line, last line, lines added) of each edit, counted from 0."""
+def _lines(module: PythonModule, first: int, last: int) -> list[str]:
+    return [module.line_text(number) for number in range(first, last + 1)]
+
+
+def _line_ranges(edits: Sequence[Edit], old: PythonModule) -> list[tuple[int, int, int]]:
+    """(first line, last line, lines added) of each edit."""
     ranges = []
     for edit in sorted(set(edits)):
-        first = bisect_right(starts, edit.start) - 1
-        last = bisect_right(starts, edit.end) - 1
-        added = len(_NEWLINE.findall(edit.text)) - len(
-            re.findall(rb"\r\n|\r|\n", data[edit.start : edit.end])
-        )
-        ranges.append((first, last, added))
+        removed = len(_NEWLINE.findall(old.data[edit.start : edit.end]))
+        added = len(_NEWLINE.findall(edit.text.encode("utf-8"))) - removed
+        ranges.append((old.line_of(edit.start), old.line_of(edit.end), added))
     return ranges
 
 

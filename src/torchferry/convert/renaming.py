@@ -14,7 +14,7 @@ from torchferry.convert.rule import Proposal, Rename, Rule
 from torchferry.convert.site import FileContext, Site
 from torchferry.finding import Kind
 from torchferry.source.edits import Edit
-from torchferry.source.scopes import BindingKind, Scope, import_qualifier
+from torchferry.source.scopes import Scope, import_qualifier
 from torchferry.text import Text
 
 Said = tuple[Rule, Proposal]
@@ -340,10 +340,8 @@ def imported_names(context: FileContext) -> tuple[set[str], set[int]]:
     """Local names that stand for something a rule knows, and the lines that import them."""
     names: set[str] = set()
     lines: set[int] = set()
-    for scope in context.module.scopes.scopes:
-        for name, bindings in scope.bindings.items():
-            for binding in bindings:
-                if binding.kind is BindingKind.IMPORT and find_rename(context, binding.qualified):
-                    names.add(name)
-                    lines.add(binding.line)
+    for name, binding in context.module.scopes.imports:
+        if find_rename(context, binding.qualified):
+            names.add(name)
+            lines.add(binding.line)
     return names, lines

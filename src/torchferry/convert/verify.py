@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import ast
-from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Iterator, Sequence
 
 from torchferry.source.edits import Edit
 from torchferry.source.module import PythonModule
@@ -19,24 +19,48 @@ def check_rewrite(old: PythonModule, new: PythonModule, edits: Sequence[Edit]) -
 
     Bytes outside edits are equal by construction. What could still go wrong is that an edit changes how they are
     read, for example by opening a string. Then statements would appear, vanish or move, and that is seen here.
+    A statement of the module's own level that no edit touches is compared as a whole: the same bytes at the right
+    place read the same.
     """
     ordered = sorted(set(edits))
     moves = _Moves(ordered)
     expected = {
-        (kind, moves.position(start)) for kind, start in _statements(old) if not moves.replaces(start)
+        (kind, moves.position(start))
+        for kind, start in _statements(old, moves.touches)
+        if not moves.replaces(start)
     }
-    written = _written_ranges(ordered)
-    actual = {(kind, start) for kind, start in _statements(new) if not _is_inside(written, start)}
+    written = _Ranges(_written_ranges(ordered))
+    actual = {(kind, start) for kind, start in _statements(new, written.touch) if not written.hold(start)}
     if expected != actual:
         odd = min(expected ^ actual, key=lambda item: item[1])
         raise VerificationError(f"the rewritten text reads differently near line {new.line_of(odd[1])}")
 
 
-def _statements(module: PythonModule) -> Iterator[tuple[type[ast.AST], int]]:
-    for unit in module.scopes.units:
-        yield type(unit.statement), module.start(unit.statement)
-    for scope in module.scopes.scopes[1:]:
-        yield type(scope.node), module.start(scope.node)
+def _statements(
+    module: PythonModule, touched: Callable[[int, int], bool]
+) -> Iterator[tuple[type[ast.AST], int]]:
+    """Sort and position of the statements: those of the module's level, and all that lie within touched ones."""
+    for statement in module.tree.body:
+        start = module.start(statement)
+        yield type(statement), start
+        if not hasattr(statement, "body") or not touched(start, _next_line(module, statement)):
+            continue
+        for node in _below(statement):
+            yield type(node), module.start(node)
+
+
+def _next_line(module: PythonModule, statement: ast.stmt) -> int:
+    """Where the line after a statement begins: what is inserted there may have become a part of it."""
+    last = statement.end_lineno or statement.lineno
+    return module.line_starts[last] if last < len(module.line_starts) else len(module.data)
+
+
+def _below(statement: ast.stmt) -> Iterator[ast.stmt]:
+    for name in ("body", "orelse", "finalbody", "handlers", "cases"):
+        for child in getattr(statement, name, ()):
+            if isinstance(child, ast.stmt):
+                yield child
+            yield from _below(child)
 
 
 class _Moves:
@@ -57,6 +81,11 @@ class _Moves:
         index = bisect_right(self.ends, old)
         return index < len(self.edits) and self.edits[index].start <= old
 
+    def touches(self, start: int, end: int) -> bool:
+        """Whether an edit lies in [start, end]."""
+        index = bisect_left(self.ends, start)
+        return index < len(self.edits) and self.edits[index].start <= end
+
 
 def _written_ranges(edits: Sequence[Edit]) -> list[tuple[int, int]]:
     """The ranges of the new text that edits wrote."""
@@ -69,6 +98,18 @@ def _written_ranges(edits: Sequence[Edit]) -> list[tuple[int, int]]:
     return ranges
 
 
-def _is_inside(ranges: list[tuple[int, int]], position: int) -> bool:
-    index = bisect_right(ranges, (position, float("inf"))) - 1
-    return index >= 0 and ranges[index][0] <= position < ranges[index][1]
+class _Ranges:
+    """Sorted ranges of bytes."""
+
+    def __init__(self, ranges: list[tuple[int, int]]) -> None:
+        self.starts = [start for start, _ in ranges]
+        self.ends = [end for _, end in ranges]
+
+    def hold(self, position: int) -> bool:
+        index = bisect_right(self.starts, position) - 1
+        return index >= 0 and position < self.ends[index]
+
+    def touch(self, start: int, end: int) -> bool:
+        """Whether a range has a byte, or an edge, in [start, end]."""
+        index = bisect_left(self.ends, start)
+        return index < len(self.starts) and self.starts[index] <= end

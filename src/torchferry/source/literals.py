@@ -10,7 +10,8 @@ import re
 from dataclasses import dataclass
 
 _OPENING = re.compile(rb"([A-Za-z]{0,3})('''|\"\"\"|'|\")")
-_BETWEEN = re.compile(rb"(?:[ \t\f\r\n()]|\\\r?\n|#[^\r\n]*)+")
+_BETWEEN = re.compile(rb"(?:[ \t\f\r\n()]|\\(?:\r\n|\r|\n)|#[^\r\n]*)+")
+_NAMED_CHARACTER = re.compile(rb"\\N\{[^}]*\}")
 
 
 class LiteralError(ValueError):
@@ -76,7 +77,9 @@ def _read_token(data: bytes, start: int) -> LiteralToken:
         character = data[position : position + 1]
         if not character:
             raise LiteralError("string is not closed")
-        if character == b"\\" or (braces and data[position : position + 2] in (b"{{", b"}}")):
+        if character == b"\\":
+            position = _end_of_escape(data, position, braces, is_raw="r" in prefix)
+        elif braces and data[position : position + 2] in (b"{{", b"}}"):
             position += 2
         elif braces and character == b"{":
             texts.append(LiteralText(text_start, position, data[text_start:position]))
@@ -84,6 +87,15 @@ def _read_token(data: bytes, start: int) -> LiteralToken:
             text_start = position = _end_of_field(data, position)
         else:
             position += 1
+
+
+def _end_of_escape(data: bytes, start: int, braces: bool, is_raw: bool) -> int:
+    """The position after a backslash and what it belongs to."""
+    following = data[start + 1 : start + 2]
+    if braces and is_raw and following in b"{}":
+        return start + 1  # in a raw f-string a backslash hides no field
+    named = _NAMED_CHARACTER.match(data, start) if braces and not is_raw else None
+    return named.end() if named else start + 2
 
 
 def _end_of_field(data: bytes, start: int) -> int:
@@ -99,13 +111,17 @@ def _end_of_field(data: bytes, start: int) -> int:
             if depth == 0:
                 return position + 1
         elif character in b"'\"":
-            position = _end_of_plain_string(data, position)
+            position = _read_token(data, position).end  # its prefix does not matter for finding the end
+            continue
+        elif character == b"#" and _begins_comment(data, start, position):
+            while data[position : position + 1] not in (b"\r", b"\n", b""):
+                position += 1
             continue
         position += 1
     raise LiteralError("replacement field is not closed")
 
 
-def _end_of_plain_string(data: bytes, start: int) -> int:
-    """The position after a string inside a replacement field; its prefix does not matter for finding the end."""
-    token = _read_token(data, start)
-    return token.end
+def _begins_comment(data: bytes, field: int, position: int) -> bool:
+    """Whether a # in a field is a comment (Python 3.12) rather than a format: then the field goes on below."""
+    line = re.search(rb"[\r\n]", data[position:])
+    return line is not None and b":" not in data[field:position]

@@ -77,13 +77,14 @@ class ModuleScopes:
     root: Scope
     scopes: list[Scope]
     units: list[Unit]
+    imports: list[tuple[str, Binding]]  # every name that an import binds, in any scope
     stars: list[str]
 
 
 def build_scopes(tree: ast.Module) -> ModuleScopes:
     """Visit all statements of a module once."""
     root = Scope(tree, None)
-    builder = _Builder(ModuleScopes(root, [root], [], []))
+    builder = _Builder(ModuleScopes(root, [root], [], [], []))
     builder.visit_body(tree.body, root, weak=False)
     return builder.result
 
@@ -105,11 +106,9 @@ class _Builder:
             else:
                 handler(self, statement, scope, weak)
 
-    def add_unit(self, node: ast.AST | None, statement: ast.stmt, scope: Scope) -> None:
+    def add_unit(self, node: Any, statement: ast.stmt, scope: Scope) -> None:
         if node is not None:
-            first: int = node.lineno  # type: ignore[attr-defined]
-            last: int = node.end_lineno  # type: ignore[attr-defined]
-            self.result.units.append(Unit(node, statement, scope, first, last))
+            self.result.units.append(Unit(node, statement, scope, node.lineno, node.end_lineno))
 
     def bind_target(self, target: ast.AST, scope: Scope, value: ast.expr | None, weak: bool) -> None:
         if isinstance(target, ast.Name):
@@ -122,11 +121,17 @@ class _Builder:
         elif isinstance(target, ast.Starred):
             self.bind_target(target.value, scope, None, weak)
 
+    def bind_import(self, name: str, binding: Binding, scope: Scope) -> None:
+        scope.bind(name, binding)
+        self.result.imports.append((name, binding))
+
     def visit_import(self, node: ast.Import, scope: Scope, weak: bool) -> None:
         for alias in node.names:
             name = alias.asname or alias.name.partition(".")[0]
             qualified = alias.name if alias.asname else name
-            scope.bind(name, Binding(BindingKind.IMPORT, node, node.lineno, qualified, weak=weak))
+            self.bind_import(
+                name, Binding(BindingKind.IMPORT, node, node.lineno, qualified, weak=weak), scope
+            )
         self.add_unit(node, node, scope)
 
     def visit_import_from(self, node: ast.ImportFrom, scope: Scope, weak: bool) -> None:
@@ -137,10 +142,8 @@ class _Builder:
                 continue
             separator = "" if prefix.endswith(".") else "."
             qualified = prefix + separator + alias.name
-            scope.bind(
-                alias.asname or alias.name,
-                Binding(BindingKind.IMPORT, node, node.lineno, qualified, weak=weak),
-            )
+            binding = Binding(BindingKind.IMPORT, node, node.lineno, qualified, weak=weak)
+            self.bind_import(alias.asname or alias.name, binding, scope)
         self.add_unit(node, node, scope)
 
     def visit_assign(self, node: ast.Assign, scope: Scope, weak: bool) -> None:
@@ -174,7 +177,7 @@ class _Builder:
         self, node: ast.FunctionDef | ast.AsyncFunctionDef, outer: Scope, inner: Scope
     ) -> None:
         arguments = node.args
-        for argument in _all_arguments(arguments):
+        for argument in all_arguments(arguments):
             inner.bind(argument.arg, Binding(BindingKind.PARAMETER, argument, argument.lineno))
             self.add_unit(argument.annotation, node, outer)
         # One unit per default, so that its parameter is found by position in `node.args`.
@@ -227,7 +230,8 @@ class _Builder:
             self.visit_body(case.body, scope, weak)
 
 
-def _all_arguments(arguments: ast.arguments) -> Iterator[ast.arg]:
+def all_arguments(arguments: ast.arguments) -> Iterator[ast.arg]:
+    """Every parameter of a function or lambda."""
     yield from arguments.posonlyargs
     yield from arguments.args
     yield from arguments.kwonlyargs

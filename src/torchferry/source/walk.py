@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import NamedTuple
 
 from torchferry.source.module import PythonModule, any_line_in
-from torchferry.source.scopes import Scope, Unit
+from torchferry.source.scopes import Scope, Unit, all_arguments
 
 _COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.GeneratorExp, ast.DictComp)
+_BINDING = (ast.Lambda, *_COMPREHENSIONS)
+_WITHOUT_CHILDREN = (ast.expr_context, ast.operator, ast.cmpop, ast.boolop, ast.unaryop)
 
 
 class Place(NamedTuple):
@@ -45,23 +47,24 @@ def _walk(node: ast.AST, place: Place, lines: list[int], visitors: dict[type[ast
     visitor = visitors.get(type(node))
     if visitor is not None:
         visitor(node, place)
-    children = list(ast.iter_child_nodes(node))
-    if not children:
-        return
-    inner = Place(place.statement, place.scope, (*place.ancestors, node), place.shadowed | _rebound_by(node))
-    for child in children:
+    inner: Place | None = None
+    for child in ast.iter_child_nodes(node):
         line = getattr(child, "lineno", None)
         # Nodes without a position (arguments, comprehension, context) are passed through.
-        if line is None or any_line_in(lines, line, child.end_lineno):  # type: ignore[attr-defined]
-            _walk(child, inner, lines, visitors)
+        if line is not None and not any_line_in(lines, line, child.end_lineno):  # type: ignore[attr-defined]
+            continue
+        if line is None and isinstance(child, _WITHOUT_CHILDREN):
+            continue
+        if inner is None:
+            shadowed = place.shadowed | _rebound_by(node) if isinstance(node, _BINDING) else place.shadowed
+            inner = Place(place.statement, place.scope, (*place.ancestors, node), shadowed)
+        _walk(child, inner, lines, visitors)
 
 
 def _rebound_by(node: ast.AST) -> frozenset[str]:
     """Names that a lambda or a comprehension binds for the expressions inside it."""
     if isinstance(node, ast.Lambda):
-        arguments = node.args
-        plain: Iterable[ast.arg] = (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs)
-        return frozenset(argument.arg for argument in plain)
+        return frozenset(argument.arg for argument in all_arguments(node.args))
     if isinstance(node, _COMPREHENSIONS):
         return frozenset(
             name.id

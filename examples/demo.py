@@ -1,0 +1,107 @@
+"""What `make demo` shows: one training program carried to three vendors and to portable code, then a scan.
+
+Run it again as often as you like: ferry replaces its own earlier output in demo-out/.
+"""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import textwrap
+import time
+from pathlib import Path
+
+EXAMPLES = Path(__file__).resolve().parent
+ROOT = EXAMPLES.parent
+OUT = ROOT / "demo-out"
+TARGETS = ("ascend", "cambricon", "tecorigin", "portable")
+WIDTH = 80
+SHOWN_CHANGES = 6
+COLOURS = {"+": "32", "-": "31", "=": "1", "$": "36"}
+
+
+def main():
+    started = time.monotonic()
+    say("=", "1. One ImageNet trainer for three vendors, and for any of them")
+    for target in TARGETS:
+        convert(target)
+    say("=", "2. What can't be done for you: a scan of examples/finetune for Ascend")
+    ferry("scan", "examples/finetune", "--to", "ascend", capture=False)
+    say("=", "3. Open these")
+    for target in TARGETS:
+        print(f"  demo-out/{target}/report.html   every change, side by side, explained")
+    print("  demo-out/ascend/main.py         the converted program")
+    print("  demo-out/ascend/findings.json   the same findings for programs")
+    print("\nYour own project:  .venv/bin/ferry scan PATH --to ascend")
+    print(f"The demo took {time.monotonic() - started:.1f} s.")
+
+
+def convert(target):
+    """Convert the example, show the first changed lines and the summary."""
+    out = f"demo-out/{target}"
+    diff = ferry("convert", "examples/imagenet", "--to", target, "-o", out, "--force", "--diff")
+    changes = list(changed_lines(diff))
+    for pair in changes[:SHOWN_CHANGES]:
+        for line in pair:
+            print_line(line)
+    if len(changes) > SHOWN_CHANGES:
+        print(f"    ... and {len(changes) - SHOWN_CHANGES} more lines")
+    summary = json.loads((OUT / target / "findings.json").read_text("utf-8"))["summary"]
+    print(
+        f"  {summary['sites']} places mean CUDA: {summary['automatic']} done"
+        f" ({summary['automatic_percent']:g} %), {summary['todo']} for you to decide,"
+        f" {summary['unknown']} unknown\n"
+    )
+
+
+def changed_lines(diff):
+    """Each changed line of a unified diff: the old one, then the new one."""
+    removed = []
+    for line in diff.splitlines():
+        if line.startswith(("---", "+++")):
+            continue
+        if line.startswith("-"):
+            removed.append(line)
+        elif line.startswith("+"):
+            yield [removed.pop(0), line] if removed else [line]
+
+
+def ferry(*arguments, capture=True):
+    """Run the real command, as a user would."""
+    beside = Path(sys.executable).with_name("ferry")
+    command = str(beside) if beside.exists() else shutil.which("ferry")
+    if command is None:
+        sys.exit("demo: the command `ferry` is not installed; run `make demo`")
+    print_line("$ ferry " + " ".join(arguments))
+    sys.stdout.flush()
+    environment = {**os.environ, "COLUMNS": str(WIDTH)}
+    output = subprocess.PIPE if capture else None
+    result = subprocess.run(
+        [command, *arguments], cwd=ROOT, env=environment, stdout=output, text=True, encoding="utf-8"
+    )
+    if result.returncode:
+        sys.exit(f"demo: ferry ended with {result.returncode}")
+    return result.stdout or ""
+
+
+def print_line(line):
+    """A diff line or a command: coloured on a terminal, folded at the width of the page."""
+    folded = textwrap.wrap(
+        line, WIDTH - 2, subsequent_indent="      ", drop_whitespace=False, break_on_hyphens=False
+    )
+    for part in folded or [""]:
+        say(line[:1], part.rstrip(), heading=False)
+
+
+def say(mark, text, heading=True):
+    colour = COLOURS.get(mark, "") if sys.stdout.isatty() and "NO_COLOR" not in os.environ else ""
+    shown = f"\033[{colour}m{text}\033[0m" if colour else text
+    if heading:
+        print(f"{shown}\n{'-' * len(text)}")
+    else:
+        print(f"  {shown}")
+
+
+if __name__ == "__main__":
+    main()
