@@ -1,21 +1,34 @@
-"""Write a converted copy of a project, with reports. The input is never touched, unless you say --in-place."""
+"""Write a converted copy of a project, with reports. The input is never touched, unless you say --in-place.
+
+Version control, caches, environments and earlier outputs that lie in the project are left out of the copy; links
+stay links; what can't be read or parsed is reported, and the rest is done (exit code 3)."""
 
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from pathlib import Path
 
-from torchferry.cli import options
-from torchferry.convert.discover import check_input
+from torchferry.cli import git, options
+from torchferry.cli.ending import reader_may_leave
+from torchferry.convert.discover import FINDINGS, PYTHON_SUFFIXES, check_input
+from torchferry.convert.filesystem import read_file
 from torchferry.convert.project import ProjectOutcome, examine_project
-from torchferry.convert.write import check_in_place, check_output, write_in_place, write_project
+from torchferry.convert.write import (
+    Replace,
+    check_output,
+    check_output_file,
+    write_file,
+    write_in_place,
+    write_project,
+)
 from torchferry.errors import FerryError
-from torchferry.outcome import Report
-from torchferry.report.render import print_report, write_report
+from torchferry.report.diff import unified_diff
+from torchferry.report.render import print_report
 
 # Reports that every converted copy carries: the canonical one, and the page to read.
-_REPORTS = {"findings.json": "json", "report.html": "html"}
+REPORTS = {FINDINGS: "json", "report.html": "html"}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -27,19 +40,22 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--output",
         type=Path,
         metavar="DIR",
-        help="the folder for the copy; it must not exist, or be empty",
+        help="the folder for the copy and its reports; it must not exist, or be empty. For a single file also "
+        "a name that ends in .py: then only that file is written",
     )
     where.add_argument(
         "--in-place",
         action="store_true",
-        help="change the project itself; needs a clean git tree, or --force",
+        help="change the project itself, without reports; needs a clean git tree, or --force",
     )
     where.add_argument("--dry-run", action="store_true", help="only report what would be done")
     parser.add_argument(
         "--diff", action="store_true", help="print the changes as a unified diff (alone: writes nothing)"
     )
     parser.add_argument(
-        "--force", action="store_true", help="replace an earlier output; with --in-place: do without git"
+        "--force",
+        action="store_true",
+        help="replace the output of an earlier run (nothing else); with --in-place: do without git",
     )
     parser.add_argument(
         "--check",
@@ -57,41 +73,71 @@ def run(args: argparse.Namespace) -> int:
     if not (writes_nothing or args.output or args.in_place):
         raise FerryError("say where the converted copy goes: -o DIR (or --in-place, --dry-run, --diff)")
     root = check_input(args.path)
-    out = check_output(root, args.output, args.force) if args.output else None
+    out = _check_output(args, root)
     if args.in_place:
-        check_in_place(root, args.force)
+        root = root.resolve()
+        if not args.force:
+            git.check_clean(root)
     plan = options.make_plan(args)
     with options.progress_bar(f"converting {root.name}", args.quiet) as progress:
         outcome = examine_project(root, plan, skip=[out] if out else [], progress=progress)
-    report = outcome.report("convert")
-    if out is not None:
-        write_project(outcome, out, lambda folder: write_reports(report, folder))
-    elif args.in_place:
-        write_in_place(outcome)
-    _show(args, outcome, report, out)
+    diff = project_diff(outcome) if args.diff else b""
+    _write(args, outcome, out)
+    try:
+        _show(args, outcome, diff)
+    except KeyboardInterrupt as stop:
+        raise type(stop)("" if writes_nothing else "interrupted; the conversion is complete") from None
     return _exit_code(args, outcome)
 
 
-def write_reports(report: Report, folder: Path) -> None:
-    """The reports that go with a converted copy."""
-    docs = options.rule_docs()
-    for name, form in _REPORTS.items():
-        write_report(report, folder / name, form, rule_docs=docs)
+def _check_output(args: argparse.Namespace, root: Path) -> Path | None:
+    if not args.output:
+        return None
+    if _is_single(args, root):
+        return check_output_file(root, args.output, args.force)
+    return check_output(root, args.output, Replace.OURS if args.force else Replace.NOTHING)
 
 
-def _show(args: argparse.Namespace, outcome: ProjectOutcome, report: Report, out: Path | None) -> None:
-    if args.diff:
-        from torchferry.report.diff import unified_diff
+def _is_single(args: argparse.Namespace, root: Path) -> bool:
+    """Whether -o names a file, and so only that is written."""
+    return root.is_file() and args.output.suffix in PYTHON_SUFFIXES and not args.output.is_dir()
 
-        sys.stdout.write(unified_diff(report))
-        return
-    if args.quiet:
-        return
-    print_report(report, "text", args.lang, verbose=args.verbose, rule_docs=options.rule_docs())
-    if out is not None:
-        print(
-            f"written to {args.output}; open {args.output / 'report.html'} for the details", file=sys.stderr
+
+def _write(args: argparse.Namespace, outcome: ProjectOutcome, out: Path | None) -> None:
+    if args.in_place:
+        if not args.force:
+            git.check_tracked(outcome)
+        write_in_place(outcome)
+    elif out is not None and _is_single(args, outcome.root):
+        write_file(outcome, out)
+    elif out is not None:
+        reports = options.rendered(outcome.report("convert"), args.lang, REPORTS)
+        options.note_shadowed(write_project(outcome, out, reports))
+
+
+def project_diff(outcome: ProjectOutcome) -> bytes:
+    """What changes in all files; read before anything is written."""
+    folder = outcome.root.parent if outcome.root.is_file() else outcome.root
+    return b"".join(
+        unified_diff(item.record.path, read_file(os.path.join(folder, item.path)), item.new_data)
+        for item in outcome.outcomes
+        if item.new_data is not None
+    )
+
+
+def _show(args: argparse.Namespace, outcome: ProjectOutcome, diff: bytes) -> None:
+    with reader_may_leave():
+        if args.diff:
+            sys.stdout.buffer.write(diff)
+        elif not args.quiet:
+            report = outcome.report("convert")
+            print_report(report, "text", args.lang, verbose=args.verbose, rule_docs=options.rule_docs())
+    options.note_nothing(outcome)
+    if args.output and not args.quiet:
+        more = (
+            "" if _is_single(args, outcome.root) else f"; open {args.output / 'report.html'} for the details"
         )
+        print(f"written to {args.output}{more}", file=sys.stderr)
 
 
 def _exit_code(args: argparse.Namespace, outcome: ProjectOutcome) -> int:

@@ -25,7 +25,7 @@ _EXIT_CODES = """exit codes:
   1  --check found something to do
   2  bad usage or bad input
   3  some files failed, the others were done
-  130  interrupted"""
+  130  interrupted (143: by SIGTERM)"""
 
 
 def help_text() -> str:
@@ -79,25 +79,44 @@ def run_command(name: str, arguments: list[str]) -> int:
     import argparse
     import importlib
 
+    from torchferry.cli.ending import stoppable
+
     module = importlib.import_module(f"torchferry.cli.{COMMANDS[name][0]}")
     parser = argparse.ArgumentParser(prog=f"ferry {name}", description=module.__doc__)
     module.add_arguments(parser)
-    return int(module.run(parser.parse_args(arguments)))
+    args = parser.parse_args(arguments)
+    with stoppable():
+        return int(module.run(args))
 
 
 def guarded(name: str, work: Callable[[], int]) -> int:
-    """Run some work; bad input becomes one line and exit code 2, Ctrl-C becomes 130."""
+    """Run some work; bad input becomes one line and exit code 2, Ctrl-C becomes 130, SIGTERM 143."""
     from torchferry.errors import FerryError
 
     try:
         return work()
     except FerryError as error:
-        print(f"{name}: {error}", file=sys.stderr)
+        _complain(name, str(error))
         return error.exit_code
-    except KeyboardInterrupt:
-        print(f"{name}: interrupted; nothing was written", file=sys.stderr)
-        return 130
-    except BrokenPipeError:
-        # The reader has seen enough, as in `ferry scan . | head`; nothing must be flushed to it at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except KeyboardInterrupt as stop:
+        _complain(name, str(stop) or "interrupted; nothing was written")
+        return int(getattr(stop, "exit_code", 130))
+    except OSError as error:
+        return _cant_go_on(name, error)
+
+
+def _cant_go_on(name: str, error: OSError) -> int:
+    from torchferry.cli.ending import discard_stdout
+
+    discard_stdout()
+    if isinstance(error, BrokenPipeError):  # the reader has seen enough, as in `ferry vendors | head`
         return 0
+    place = "" if error.filename is None else f"{os.fsdecode(error.filename)}: "
+    _complain(name, f"{place}{error.strerror or error}")
+    return 2
+
+
+def _complain(name: str, problem: str) -> None:
+    from torchferry.report.safe import one_line
+
+    print(f"{name}: {one_line(problem)}", file=sys.stderr)

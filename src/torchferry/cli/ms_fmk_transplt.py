@@ -1,1 +1,178 @@
-"""Drop-in for Ascend's ms_fmk_transplt."""
+"""Drop-in for Ascend's ms_fmk_transplt: the same flags, the same files."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from torchferry.cli import main as ferry
+
+if TYPE_CHECKING:
+    from torchferry.convert.write import Replace
+
+_DESCRIPTION = "Convert CUDA PyTorch scripts to Ascend NPU, as ms_fmk_transplt.py does."
+_EPILOG = """\
+The converted scripts appear in DIR/xxx_msft, where xxx is the folder of the
+scripts, with msFmkTranspltlog.txt, change_list.csv, unsupported_op.xlsx,
+report.html and findings.json; where there is something to list also with
+unsupported_api.csv, unknown_api.csv, api_precision_advice.csv and
+api_performance_advice.csv. On a terminal you are asked before an existing
+xxx_msft is replaced; elsewhere one of an earlier run is replaced, and any other
+is left alone with a message. The input is not touched.
+
+`distributed -m MAIN [-t MODEL]` comes last.
+
+`ferry convert X --to ascend -o OUT` does the same with more choices: --diff,
+--dry-run, --in-place, --select, --exclude.
+
+exit codes: 0 fine, 2 bad usage or bad input, 3 some files failed and the others
+were done, 130 interrupted"""
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run `ms_fmk_transplt`; returns the exit code."""
+    return ferry.guarded("ms_fmk_transplt", lambda: _run(sys.argv[1:] if arguments is None else arguments))
+
+
+def _run(given: list[str]) -> int:
+    from torchferry.cli.ending import stoppable
+
+    args = _parser().parse_args(given)
+    with stoppable():
+        return _convert(args)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="ms_fmk_transplt",
+        usage="%(prog)s -i X -o DIR [-r FILE.json] [-s] [-sim] [distributed -m MAIN [-t MODEL]]",
+        description=_DESCRIPTION,
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    add = parser.add_argument
+    add("-i", "--input", required=True, type=Path, metavar="X", help="a folder, or a single Python file")
+    add("-o", "--output", required=True, type=Path, metavar="DIR", help="where xxx_msft is put")
+    add("-r", "--rule", type=Path, metavar="FILE.json", help="your own rules")
+    add(
+        "-s",
+        "--specify-device",
+        action="store_true",
+        help="take the device from the variable DEVICE_ID; may defeat a script's own distributed set-up",
+    )
+    add("-sim", "--similar", action="store_true", help="accepted; has no effect in this release")
+    add(
+        "-v",
+        "--version",
+        dest="torch_version",
+        metavar="VERSION",
+        help="accepted; the scripts' torch version",
+    )
+    parser.set_defaults(main=None, target_model=None)
+    commands = parser.add_subparsers(metavar="distributed", prog="ms_fmk_transplt ...")
+    distributed = commands.add_parser(
+        "distributed", help="the rewrite for several cards is not in this release; the rest is done"
+    )
+    distributed.add_argument(
+        "-m", "--main", required=True, type=Path, metavar="MAIN", help="the script that starts the training"
+    )
+    distributed.add_argument(
+        "-t", "--target_model", default="model", metavar="MODEL", help="the model's variable (default: model)"
+    )
+    return parser
+
+
+def _convert(args: argparse.Namespace) -> int:
+    from torchferry.cli import dropin, dropin_msft_files
+    from torchferry.convert.custom import load_custom_rules
+    from torchferry.convert.discover import check_input
+    from torchferry.text import user_language
+
+    root = check_input(args.input)
+    _check_main(args, root)
+    out = _output(args, root)
+    opt_ins = frozenset({"specify_device"} if args.specify_device else ())
+    plan = dropin.make_plan("ascend", opt_ins, load_custom_rules(args.rule) if args.rule else None)
+    replace = _may_replace(out)
+    _say_what_is_missing(args)
+    source = os.path.abspath(root)
+    outcome = dropin.convert(
+        root,
+        out,
+        plan,
+        lambda report: dropin_msft_files.make_files(report, source, _chosen(args), user_language()),
+        replace,
+    )
+    dropin.say(
+        f"converted scripts: {out}",
+        f"change list: {out / dropin_msft_files.CHANGES}",
+        f"unsupported operators: {out / dropin_msft_files.UNSUPPORTED_SHEET}",
+        f"log: {out / dropin_msft_files.LOG}",
+    )
+    return dropin.finish(outcome, str(out / dropin_msft_files.LOG))
+
+
+def _check_main(args: argparse.Namespace, root: Path) -> None:
+    from torchferry.errors import InputError
+
+    if args.main is None:
+        return
+    if not args.main.is_file():
+        raise InputError(f"{args.main}: no such file; -m names the script that starts the training")
+    if not args.main.resolve().is_relative_to(root.resolve()):
+        raise InputError(f"{args.main}: is not in {root}; -m names a script of the input")
+
+
+def _output(args: argparse.Namespace, root: Path) -> Path:
+    """DIR/xxx_msft, where xxx is the name of the folder that holds the scripts."""
+    from torchferry.errors import InputError
+
+    source = Path(os.path.abspath(root))
+    folder = source.parent if source.is_file() else source
+    if not folder.name:
+        raise InputError(f"{folder}: has no name to put _msft after; give the folder of your scripts")
+    return Path(os.path.abspath(args.output)) / f"{folder.name}_msft"
+
+
+def _may_replace(out: Path) -> Replace:
+    """Ask on a terminal; elsewhere only what an earlier run has made may go."""
+    from torchferry.convert.discover import is_converted_copy
+    from torchferry.convert.write import Replace
+    from torchferry.errors import OutputError
+
+    if not (sys.stdin.isatty() and sys.stderr.isatty()) or not (out.is_dir() and any(out.iterdir())):
+        return Replace.OURS
+    foreign = "" if is_converted_copy(out) else ", which this tool has not made,"
+    print(f"{out} exists. Delete it{foreign} and write it anew? [y/N] ", end="", file=sys.stderr, flush=True)
+    if sys.stdin.readline().strip().lower() not in ("y", "yes"):
+        raise OutputError(f"{out}: left as it is; choose another output folder")
+    return Replace.ANYTHING
+
+
+def _say_what_is_missing(args: argparse.Namespace) -> None:
+    from torchferry.cli import options
+
+    if args.similar:
+        options.note(
+            "-sim: replacing unsupported APIs by similar ones comes in a later release; it changes nothing"
+        )
+    if args.main is not None:
+        options.note(
+            "distributed: the rewrite for several cards comes in a later release; the scripts are converted as they "
+            "are, and no run_distributed_npu.sh is written"
+        )
+
+
+def _chosen(args: argparse.Namespace) -> list[str]:
+    """The options as the log shows them."""
+    shown = ["--specify-device"] if args.specify_device else []
+    if args.similar:
+        shown.append("--similar")
+    if args.rule:
+        shown.append(f"--rule {args.rule}")
+    if args.main is not None:
+        shown.append(f"distributed --main {args.main} --target_model {args.target_model}")
+    return shown

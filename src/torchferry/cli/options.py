@@ -5,16 +5,21 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
 from torchferry.convert.custom import CustomRules, load_custom_rules
-from torchferry.convert.project import Plan, Progress
+from torchferry.convert.discover import PYTHON_SUFFIXES
+from torchferry.convert.project import Plan, Progress, ProjectOutcome
 from torchferry.convert.rule import all_rules
 from torchferry.convert.target import Target
 from torchferry.errors import FerryError
-from torchferry.text import Text
+from torchferry.outcome import Report
+from torchferry.report.options import Options
+from torchferry.report.render import render
+from torchferry.report.safe import one_line
+from torchferry.text import Language, Text, user_language
 
 OPT_INS = {
     "channels_last": "put models and images in channels_last (NHWC), for vendors whose convolutions want it",
@@ -26,7 +31,7 @@ OPT_INS = {
 
 def add_target_arguments(parser: argparse.ArgumentParser) -> None:
     """What to convert, and to what."""
-    parser.add_argument("path", type=Path, help="a folder or a single Python file")
+    parser.add_argument("path", type=Path, help="a folder, or a single Python file")
     parser.add_argument(
         "--to", required=True, metavar="VENDOR", help="a name that `ferry vendors` lists, or `portable`"
     )
@@ -36,7 +41,7 @@ def add_target_arguments(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="RULE",
-        help="only these rules, by id or its beginning (TF1)",
+        help="only these rules, by id or its beginning: TF1 or TF105,TF201",
     )
     parser.add_argument("--ignore", action="append", default=[], metavar="RULE", help="all but these rules")
     parser.add_argument(
@@ -44,7 +49,7 @@ def add_target_arguments(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="PATTERN",
-        help="files or folders to leave out, e.g. 'tests/*'",
+        help="files or folders neither to look at nor to copy, e.g. 'tests/*'",
     )
     parser.add_argument(
         "--rules", type=Path, metavar="FILE.json", help="your own rules, in the format of ms_fmk_transplt"
@@ -53,7 +58,7 @@ def add_target_arguments(parser: argparse.ArgumentParser) -> None:
         "-j",
         "--jobs",
         type=_positive,
-        default=os.cpu_count() or 1,
+        default=cores(),
         metavar="N",
         help="processes (default: all cores)",
     )
@@ -79,6 +84,13 @@ def add_language(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def cores() -> int:
+    """The processor cores that this process may use."""
+    if sys.platform == "linux":
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
 def _positive(text: str) -> int:
     value = int(text) if text.isdigit() else 0
     if value < 1:
@@ -99,28 +111,53 @@ def find_target(name: str, vendor_path: list[Path]) -> Target:
 
 def make_plan(args: argparse.Namespace) -> Plan:
     """The plan that the options of a command describe."""
-    _check_rule_ids([*args.select, *args.ignore])
     return Plan(
         target=find_target(args.to, args.vendor_path),
         options=frozenset(name for name in OPT_INS if getattr(args, name)),
-        select=tuple(args.select),
-        ignore=tuple(args.ignore),
+        select=_rule_ids(args.select),
+        ignore=_rule_ids(args.ignore),
         exclude=tuple(args.exclude),
         custom=load_custom_rules(args.rules) if args.rules else CustomRules(),
         jobs=args.jobs,
     )
 
 
-def _check_rule_ids(ids: list[str]) -> None:
+def _rule_ids(given: list[str]) -> tuple[str, ...]:
+    """Ids or their beginnings, from `TF105 tf2` as well as `TF105,TF2`."""
     known = [rule.id for rule in all_rules()]
-    for given in ids:
-        if not any(rule.startswith(given) for rule in known):
-            raise FerryError(f"no rule begins with {given!r}; `ferry rules` lists them")
+    chosen = [part.strip().upper() for text in given for part in text.split(",") if part.strip()]
+    for part in chosen:
+        if not any(rule.startswith(part) for rule in known):
+            raise FerryError(f"no rule begins with {part!r}; `ferry rules` lists them")
+    return tuple(chosen)
 
 
 def rule_docs() -> dict[str, Text]:
     """Rule id -> what it does, for reports."""
     return {rule.id: rule.summary for rule in all_rules()}
+
+
+def rendered(report: Report, language: Language | None, forms: Mapping[str, str]) -> dict[str, bytes]:
+    """Reports as the content of files: file name -> format in, file name -> bytes out."""
+    choices = Options(language or user_language(), rule_docs=rule_docs())
+    return {name: render(report, form, choices) for name, form in forms.items()}
+
+
+def note_shadowed(names: list[str]) -> None:
+    """Say which files of the project gave way to a report."""
+    for name in names:
+        note(f"the project's own {name} was not copied: the report has its name")
+
+
+def note_nothing(outcome: ProjectOutcome) -> None:
+    """Say so if there was no Python to convert: the path may be the wrong one."""
+    if not outcome.outcomes and not any(entry.path.endswith(PYTHON_SUFFIXES) for entry in outcome.entries):
+        note(f"no Python files in {outcome.root}")
+
+
+def note(text: str) -> None:
+    """A remark on stderr, on one line."""
+    print(f"note: {one_line(text)}", file=sys.stderr)
 
 
 @contextmanager

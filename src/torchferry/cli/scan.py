@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import argparse
+from pathlib import Path
 
 from torchferry.cli import options
+from torchferry.cli.ending import reader_may_leave
 from torchferry.convert.discover import check_input
 from torchferry.convert.project import examine_project
+from torchferry.errors import FerryError
 from torchferry.finding import Kind
+from torchferry.outcome import Report
 from torchferry.report.render import FORMATS, print_report, write_report
 
 
@@ -21,7 +25,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default="text",
         help=f"printed: {', '.join(printable)}; others need -o",
     )
-    parser.add_argument("-o", "--output", metavar="FILE", help="write the report here instead of printing it")
+    parser.add_argument(
+        "-o", "--output", type=Path, metavar="FILE", help="write the report here instead of printing it"
+    )
     parser.add_argument(
         "--check", action="store_true", help="exit with 1 if there is anything to do (for CI)"
     )
@@ -34,19 +40,27 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Look, report, answer with the exit code."""
-    from pathlib import Path
-
+    if not args.output and not FORMATS[args.format].printable:
+        raise FerryError(
+            f"--format {args.format} can't be printed; say where to write it: -o report.{args.format}"
+        )
     root = check_input(args.path)
     plan = options.make_plan(args)
     with options.progress_bar(f"scanning {root.name}", args.quiet) as progress:
         outcome = examine_project(root, plan, progress=progress)
     report = outcome.report("scan")
-    docs = options.rule_docs()
-    if args.output:
-        write_report(report, Path(args.output), args.format, args.lang, verbose=args.verbose, rule_docs=docs)
-    elif not args.quiet:
-        print_report(report, args.format, args.lang, verbose=args.verbose, rule_docs=docs)
+    _show(args, report)
+    options.note_nothing(outcome)
     if outcome.failed:
         return 3
     to_do = any(finding.kind not in (Kind.INFO, Kind.RISK) for finding in report.findings)
     return 1 if args.check and to_do else 0
+
+
+def _show(args: argparse.Namespace, report: Report) -> None:
+    docs = options.rule_docs()
+    if args.output:
+        write_report(report, args.output, args.format, args.lang, verbose=args.verbose, rule_docs=docs)
+    elif not args.quiet:
+        with reader_may_leave():
+            print_report(report, args.format, args.lang, verbose=args.verbose, rule_docs=docs)

@@ -25,6 +25,11 @@ _FIELDS: dict[str, dict[str, type]] = {
     "ModuleNameModifyRule": {"old_name": str, "new_name": str, "parent_module": str},
 }
 _OPTIONAL = frozenset({"parent_module"})
+_MEANING = {
+    "arg_idx": "a position counted from 0",
+    "arg_new": "one argument of a Python call",
+    **dict.fromkeys(("func_name", "old_name", "new_name", "parent_module"), "a dotted Python name"),
+}
 
 
 @dataclass(frozen=True)
@@ -52,9 +57,13 @@ class CustomRules:
 def load_custom_rules(path: Path) -> CustomRules:
     """Read a rule file; a mistake is named with its place and what is allowed there."""
     try:
-        text = path.read_text("utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise RuleFileError(f"{path}: can't be read ({error})") from None
+        text = path.read_text("utf-8-sig")
+    except FileNotFoundError:
+        raise RuleFileError(f"{path}: no such rule file") from None
+    except OSError as error:
+        raise RuleFileError(f"{path}: can't be read ({error.strerror})") from None
+    except UnicodeDecodeError:
+        raise RuleFileError(f"{path}: is not UTF-8; save it as UTF-8") from None
     try:
         data = json.loads(text)
     except json.JSONDecodeError as error:
@@ -97,7 +106,22 @@ def _check(path: Path, kind: str, index: int, entry: Any) -> dict[str, Any]:
         if key in entry and (not isinstance(entry[key], expected) or isinstance(entry[key], bool)):
             found = type(entry[key]).__name__
             raise RuleFileError(f"{place}.{key}: expected {expected.__name__}, found {found}")
+        if key in entry and not _is_usable(key, entry[key]):
+            raise RuleFileError(f"{place}.{key}: {entry[key]!r} is not {_MEANING[key]}")
     return dict(entry)
+
+
+def _is_usable(key: str, value: str | int) -> bool:
+    """Whether a value can stand in Python code, so that a mistake shows here and not in every file."""
+    if isinstance(value, int):
+        return value >= 0
+    if key == "arg_new":
+        try:
+            call = ast.parse(f"f({value}\n)", mode="eval").body
+        except (SyntaxError, ValueError):
+            return False
+        return isinstance(call, ast.Call) and len(call.args) + len(call.keywords) == 1
+    return all(part.isidentifier() for part in value.split(".")) or (key == "parent_module" and not value)
 
 
 def _module_rule(item: dict[str, Any]) -> NameRule:

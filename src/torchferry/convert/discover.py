@@ -7,7 +7,6 @@ import os
 import stat
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import islice
 from pathlib import Path
 
 from torchferry.convert.filesystem import is_aside
@@ -29,7 +28,7 @@ _SKIPPED_FOLDERS = frozenset(
 )
 PYTHON_SUFFIXES = (".py", ".pyw")
 FINDINGS = "findings.json"  # lies in every converted copy
-_HEAD_LINES = 12
+_HEAD = 1000  # bytes that say what wrote it
 
 
 @dataclass(frozen=True)
@@ -96,11 +95,11 @@ def _is_skipped_folder(entry: os.DirEntry[str], skipped: set[str]) -> bool:
 def is_converted_copy(folder: str | Path) -> bool:
     """Whether a folder is the output of an earlier conversion, by the findings that lie in it."""
     try:
-        with open(os.path.join(folder, FINDINGS), encoding="utf-8", errors="surrogateescape") as file:
-            head = "".join(islice(file, _HEAD_LINES))
+        with open(os.path.join(folder, FINDINGS), "rb") as file:
+            head = file.read(_HEAD)
     except OSError:
         return False
-    return '"format": "torchferry-findings"' in head and '"command": "convert"' in head
+    return b'"format": "torchferry-findings"' in head and b'"command": "convert"' in head
 
 
 def check_input(path: Path) -> Path:

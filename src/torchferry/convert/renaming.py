@@ -14,6 +14,7 @@ from torchferry.convert.rule import Proposal, Rename, Rule
 from torchferry.convert.site import FileContext, Site
 from torchferry.finding import Kind
 from torchferry.source.edits import Edit
+from torchferry.source.module import Resolved
 from torchferry.source.scopes import Scope, import_qualifier
 from torchferry.text import Text
 
@@ -78,7 +79,7 @@ def check_attribute(site: Site[ast.Attribute]) -> Iterator[Said]:
         return
     rule, rename = found
     node = _prefix_node(site.node, resolved.qualified, rename.old)
-    root_name = _root_name(resolved.qualified, site.node)
+    root_name = _root_name(resolved, site.node)
     if rename.once and find_rename(site.context, root_name) is not None:
         return  # the import has said it
     yield from _remarks(site.context, rule, rename, node)
@@ -95,7 +96,7 @@ def check_attribute(site: Site[ast.Attribute]) -> Iterator[Said]:
 
 class _Chain(NamedTuple):
     node: ast.expr  # the part of the chain that is renamed
-    root: ast.Name
+    root: ast.expr
     root_name: str  # what the root stands for
     rename: Rename
 
@@ -117,12 +118,12 @@ def _chain_edits(site: Site[ast.Attribute], chain: _Chain) -> list[Edit] | None:
 
 
 def _attribute_edits(
-    site: Site[ast.Attribute], node: ast.Attribute, root: ast.Name, names: list[str]
+    site: Site[ast.Attribute], node: ast.Attribute, root: ast.expr, names: list[str]
 ) -> list[Edit]:
     module = site.module
     attributes: list[ast.Attribute] = []
     current: ast.expr = node
-    while isinstance(current, ast.Attribute):
+    while current is not root and isinstance(current, ast.Attribute):
         attributes.append(current)
         current = current.value
     attributes.reverse()
@@ -149,9 +150,10 @@ def _spelled_from_here(site: Site[ast.Attribute], qualified: str) -> str:
     return ""
 
 
-def _root_name(qualified: str, node: ast.expr) -> str:
+def _root_name(resolved: Resolved, node: ast.expr) -> str:
     """What the root of a chain stands for: the dotted name without the chain's own attributes."""
-    while isinstance(node, ast.Attribute):
+    qualified = resolved.qualified
+    while node is not resolved.root and isinstance(node, ast.Attribute):
         qualified = qualified[: -len(node.attr) - 1]
         node = node.value
     return qualified
@@ -170,20 +172,22 @@ def check_name(site: Site[ast.Name]) -> Iterator[Said]:
     """Rename the uses of an imported module that goes by another name now."""
     if isinstance(site.parent, ast.Attribute):
         return  # part of a chain
-    edits = list(_root_edits(site.context, site.scope, site.node)) if not _is_shadowed(site) else []
+    resolved = site.resolve(site.node)
+    found = find_rename(site.context, resolved.qualified) if resolved else None
+    if found is None or not isinstance(site.node.ctx, ast.Load):
+        return
+    rule, rename = found
+    edits = list(_root_edits(site.context, site.scope, site.node))
     if edits:
-        resolved = site.resolve(site.node)
-        found = find_rename(site.context, resolved.qualified) if resolved else None
-        if found:
-            yield found[0], site.change(found[1].message, *edits)
+        yield rule, site.change(rename.message, *edits)
+    elif not rename.new and not rename.once:
+        yield from _remarks(site.context, rule, rename, site.node)
 
 
-def _is_shadowed(site: Site[ast.Name]) -> bool:
-    return site.node.id in site.place.shadowed
-
-
-def _root_edits(context: FileContext, scope: Scope, root: ast.Name) -> Iterator[Edit]:
+def _root_edits(context: FileContext, scope: Scope, root: ast.expr) -> Iterator[Edit]:
     """The edit of a name that a from-import binds, where the import gives it another one."""
+    if not isinstance(root, ast.Name):
+        return
     binding = context.module.binding_of(root.id, scope, root.lineno)
     if binding is None or not isinstance(binding.node, ast.ImportFrom):
         return
@@ -342,6 +346,7 @@ def imported_names(context: FileContext) -> tuple[set[str], set[int]]:
     lines: set[int] = set()
     for name, binding in context.module.scopes.imports:
         if find_rename(context, binding.qualified):
-            names.add(name)
             lines.add(binding.line)
+            if name != "*":
+                names.add(name)
     return names, lines

@@ -33,6 +33,11 @@ class Role:
     verdict: Verdict
     reason: Text = Text("", "")
 
+    @property
+    def is_prose(self) -> bool:
+        """Whether the string is for people to read: nothing to say about it."""
+        return self.reason in (_IN_MESSAGE, _IS_PROSE)
+
 
 @dataclass(frozen=True)
 class Vocabulary:
@@ -75,6 +80,7 @@ _TRANSPARENT = (
 )
 _CONTAINERS = (ast.List, ast.Tuple, ast.Set)
 
+_LEFT = Text("left as it is: {reason}", "保持不变：{reason}")
 _IN_MESSAGE = Text("part of a message", "是提示信息的一部分")
 _IS_KEY = Text("a key: renaming it would break what was stored under it", "是键名：改名会使已保存的内容失效")
 _IS_ATTRIBUTE = Text("the name of an attribute", "是属性名")
@@ -516,6 +522,11 @@ def is_message(site: Site[Any]) -> bool:
         or (isinstance(node, ast.Call) and bool(_MESSAGES.match(_function_name(node))))
         for node in (*site.place.ancestors, site.place.statement)
     )
+
+
+def left_because(role: Role) -> Text:
+    """The remark about a string that stays."""
+    return Text(_LEFT.en.format(reason=role.reason.en), _LEFT.zh.format(reason=role.reason.zh))
 
 
 def role_of(site: Site[Any], vocabulary: Vocabulary) -> Role:

@@ -2,167 +2,218 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
-import json
 import os
-import shutil
-import subprocess
-import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from enum import Enum
 from pathlib import Path
 
-from torchferry.convert.filesystem import copy_file, write_like
+from torchferry.convert.discover import FINDINGS, is_converted_copy
+from torchferry.convert.filesystem import (
+    copy_file,
+    folder_aside,
+    keep_owner,
+    remove_leftovers,
+    replace_folder,
+    uninterrupted,
+    write_like,
+)
 from torchferry.convert.project import ProjectOutcome
 from torchferry.errors import OutputError
 
-_TEMPORARY = ".ferry-"
-WriteReports = Callable[[Path], None]
+Reports = Mapping[str, bytes]  # file name -> content
+_PYTHON_SUFFIXES = (".py", ".pyw")
 
 
-def check_output(root: Path, out: Path, force: bool) -> Path:
-    """The place to write to, if it can be written to without harm."""
-    source, target = root.resolve(), Path(os.path.abspath(out))
-    if target.resolve() == source:
-        raise OutputError(f"{out}: is the input itself; choose another folder, or use --in-place")
-    if source.is_relative_to(target.resolve()):
-        raise OutputError(f"{out}: holds the input; choose a folder that does not")
-    if target.is_symlink() or (target.exists() and not target.is_dir()):
-        raise OutputError(f"{out}: is in the way and no folder; remove it or choose another name")
-    if target.exists() and any(target.iterdir()) and not force:
-        raise OutputError(f"{out}: is not empty; choose another folder, or say --force to replace it")
-    if target.exists() and force and any(target.iterdir()) and not _is_our_output(target):
+class Replace(Enum):
+    """What may be replaced by a new output."""
+
+    NOTHING = "nothing"
+    OURS = "ours"  # the output of an earlier run
+    ANYTHING = "anything"  # the user was asked
+
+
+def check_output(root: Path, out: Path, replace: Replace = Replace.NOTHING) -> Path:
+    """The folder to write to, if it can be written to without harm; clears what killed runs have left there."""
+    place = Path(os.path.abspath(out))
+    _check_apart(root, out, place)
+    if place.is_symlink():
+        raise OutputError(f"{out}: is a link; name the folder itself, or one that does not exist")
+    if place.exists() and not place.is_dir():
+        raise OutputError(f"{out}: is a file, and the output is a folder; choose another name")
+    if not place.exists() and place.suffix in _PYTHON_SUFFIXES:
         raise OutputError(
-            f"{out}: was not made by this tool, so --force won't replace it; remove it yourself"
+            f"{out}: looks like a file, and the output of a folder is a folder; choose a name for it"
         )
-    parent = _existing_parent(target)
-    if not os.access(parent, os.W_OK | os.X_OK):
-        raise OutputError(f"{out}: no permission to write in {parent}")
-    return target
+    remove_leftovers(place.parent)
+    with _errors_for(place):
+        if place.exists() and any(place.iterdir()):
+            _check_replaceable(out, place, replace)
+    _check_writable(out, place)
+    return place
 
 
-def _is_our_output(folder: Path) -> bool:
-    try:
-        with open(folder / "findings.json", "rb") as file:
-            return bool(json.load(file).get("format") == "torchferry-findings")
-    except (OSError, ValueError, AttributeError):
-        return False
+def _check_apart(root: Path, out: Path, place: Path) -> None:
+    source = root.resolve()
+    if place.resolve() == source:
+        raise OutputError(f"{out}: is the input itself; choose another name, or use --in-place")
+    if source.is_relative_to(place.resolve()):
+        raise OutputError(f"{out}: holds the input; choose a folder that does not")
 
 
-def _existing_parent(path: Path) -> Path:
-    parent = path.parent
-    while not parent.exists():
+def _check_replaceable(out: Path, place: Path, replace: Replace) -> None:
+    if replace is Replace.NOTHING:
+        raise OutputError(f"{out}: is not empty; choose another folder, or say --force to replace it")
+    if replace is Replace.OURS and not is_converted_copy(place):
+        raise OutputError(f"{out}: exists and was not made by this tool; move it away, then try again")
+
+
+def _check_writable(out: Path, place: Path) -> None:
+    parent = place.parent
+    while not os.path.lexists(parent):
         parent = parent.parent
-    return parent
+    if not parent.is_dir():
+        raise OutputError(f"{out}: {parent} is no folder; choose another place")
+    if not os.access(parent, os.W_OK | os.X_OK):
+        raise OutputError(f"{out}: no permission to write in {parent}; choose another place")
 
 
-def write_project(outcome: ProjectOutcome, out: Path, reports: WriteReports) -> None:
-    """Write the converted copy and its reports aside, then put them in place with one rename."""
-    with _errors_for(out):
-        out.parent.mkdir(parents=True, exist_ok=True)
-        _remove_leftovers(out)
-        aside = Path(tempfile.mkdtemp(prefix=f"{_TEMPORARY}{os.getpid()}-", dir=out.parent))
-        try:
-            _write_entries(outcome, aside)
-            reports(aside)
-            aside.chmod(0o777 & ~_umask())
-            _put_in_place(aside, out)
-        except BaseException:
-            shutil.rmtree(aside, ignore_errors=True)
-            raise
+def check_output_file(root: Path, out: Path, force: bool) -> Path:
+    """The file to write a single converted module to."""
+    place = Path(os.path.abspath(out))
+    _check_apart(root, out, place)
+    if place.is_symlink() or (place.exists() and not place.is_file()):
+        raise OutputError(f"{out}: is in the way and no plain file; choose another name")
+    if place.exists() and not force:
+        raise OutputError(f"{out}: exists; choose another name, or say --force to replace it")
+    remove_leftovers(place.parent)
+    _check_writable(out, place)
+    return place
 
 
-def _write_entries(outcome: ProjectOutcome, aside: Path) -> None:
-    new_data = {item.path: item.new_data for item in outcome.outcomes if item.new_data is not None}
+def write_project(outcome: ProjectOutcome, out: Path, reports: Reports) -> list[str]:
+    """Write the converted copy and its reports aside, then put them in place with one rename.
+
+    Returns the files of the project that were left out because a report has their name.
+    """
+    with _errors_for(out), _parents_of(out), folder_aside(out.parent) as aside:
+        new = aside / "new"
+        new.mkdir()
+        shadowed = _write_entries(outcome, new, reports)
+        for name, data in reports.items():
+            (new / name).write_bytes(data)
+        with _said_if_interrupted(out, new):
+            replace_folder(new, out, aside)
+    return shadowed
+
+
+def write_file(outcome: ProjectOutcome, out: Path) -> None:
+    """Write a single converted module to a file of its own."""
+    source = str(outcome.root)
+    data = outcome.outcomes[0].new_data if outcome.outcomes else None
+    with _errors_for(out), _parents_of(out), folder_aside(out.parent) as aside:
+        new = aside / "new"
+        if data is None:
+            copy_file(source, str(new))
+        else:
+            write_like(source, str(new), data)
+        with _said_if_interrupted(out, new), uninterrupted():
+            os.replace(new, out)
+
+
+def _write_entries(outcome: ProjectOutcome, new: Path, reports: Reports) -> list[str]:
+    changed = {item.path: item.new_data for item in outcome.outcomes if item.new_data is not None}
     folder = outcome.root.parent if outcome.root.is_file() else outcome.root
+    shadowed: list[str] = []
     for entry in outcome.entries:
-        source, target = os.path.join(folder, entry.path), os.path.join(aside, entry.path)
-        if entry.is_folder:
+        source, target = os.path.join(folder, entry.path), os.path.join(new, entry.path)
+        if entry.path in reports:
+            if entry.path != FINDINGS or not is_converted_copy(folder):
+                shadowed.append(entry.path)
+        elif entry.is_folder:
             os.makedirs(target, exist_ok=True)
         elif entry.is_link:
             os.symlink(os.readlink(source), target)
-        elif entry.path in new_data:
-            write_like(source, target, new_data[entry.path] or b"")
-        elif not entry.problem:
-            _copy(source, target)
+        elif entry.path in changed:
+            write_like(source, target, changed[entry.path] or b"")
+        elif not entry.problem:  # what can't be read was reported when it was looked at
+            copy_file(source, target)
+    return shadowed
 
 
-def _copy(source: str, target: str) -> None:
+@contextmanager
+def _parents_of(out: Path) -> Iterator[None]:
+    """The folders above the output exist; those made for it go again if it does not come about."""
+    made: list[Path] = []
+    parent = out.parent
+    while not parent.exists():
+        made.append(parent)
+        parent = parent.parent
     try:
-        copy_file(source, target)
-    except PermissionError as error:
-        if error.filename != source:  # what can't be read was reported when it was looked at
+        out.parent.mkdir(parents=True, exist_ok=True)
+        yield
+    except BaseException:
+        for folder in made:
+            with contextlib.suppress(OSError):
+                folder.rmdir()
+        raise
+
+
+@contextmanager
+def _said_if_interrupted(out: Path, new: Path) -> Iterator[None]:
+    """A Ctrl-C that came while the output was put in place finds it complete: say so."""
+    try:
+        yield
+    except KeyboardInterrupt as stop:
+        if new.exists():
             raise
-
-
-def _put_in_place(aside: Path, out: Path) -> None:
-    if not out.exists():
-        os.rename(aside, out)
-        return
-    if not any(out.iterdir()):
-        out.rmdir()
-        os.rename(aside, out)
-        return
-    old = Path(tempfile.mkdtemp(prefix=f"{_TEMPORARY}{os.getpid()}-old-", dir=out.parent))
-    os.rename(out, old / "old")
-    os.rename(aside, out)
-    shutil.rmtree(old, ignore_errors=True)
-
-
-def _remove_leftovers(out: Path) -> None:
-    """What runs that were killed have left: folders named after processes that are no more."""
-    for path in out.parent.glob(f"{_TEMPORARY}*"):
-        process = path.name[len(_TEMPORARY) :].partition("-")[0]
-        if process.isdigit() and not os.path.exists(f"/proc/{process}") and os.path.isdir("/proc/self"):
-            kept = path / "old"
-            if kept.exists() and not out.exists():
-                os.rename(kept, out)  # killed between the two renames: the earlier output comes back
-            shutil.rmtree(path, ignore_errors=True)
+        raise type(stop)(f"interrupted; {out} is complete") from None
 
 
 def write_in_place(outcome: ProjectOutcome) -> int:
     """Replace the changed files of the project itself; all new texts are on disk before the first is replaced."""
     folder = outcome.root.parent if outcome.root.is_file() else outcome.root
-    staged: list[tuple[str, str]] = []
-    with _errors_for(outcome.root):
-        try:
-            for item in outcome.outcomes:
-                if item.new_data is not None:
-                    target = os.path.join(folder, item.path)
-                    aside = f"{target}{_TEMPORARY}{os.getpid()}"
-                    staged.append((aside, target))
-                    write_like(target, aside, item.new_data)
-            for aside, target in staged:
-                os.replace(aside, target)
-        finally:
-            for aside, _ in staged:
-                if os.path.exists(aside):
-                    os.unlink(aside)
+    changed = [(os.path.join(folder, item.path), item.new_data) for item in outcome.outcomes]
+    with _errors_for(outcome.root), folder_aside(folder) as aside:
+        staged: list[tuple[str, str]] = []
+        for target, data in changed:
+            if data is not None:
+                _check_replaceable_file(target, aside)
+                new = os.path.join(aside, str(len(staged)))
+                write_like(target, new, data)
+                keep_owner(target, new)
+                staged.append((new, target))
+        with uninterrupted():
+            _replace_all(staged)
     return len(staged)
 
 
-def check_in_place(root: Path, force: bool) -> None:
-    """Editing in place needs a way back: a clean git tree, or the user's word."""
-    if force:
-        return
-    folder = root.parent if root.is_file() else root
+def _check_replaceable_file(target: str, aside: Path) -> None:
+    folder = os.path.dirname(target)
+    if not os.access(folder, os.W_OK | os.X_OK):
+        raise OutputError(f"{target}: no permission to write in {folder}; nothing was written")
+    if os.stat(target).st_dev != aside.stat().st_dev:
+        raise OutputError(f"{target}: lies on another file system; convert that folder by itself, or use -o")
+
+
+def _replace_all(staged: list[tuple[str, str]]) -> None:
+    """Replace each file; if one can't be, those before it get their old content back."""
+    done: list[tuple[str, str]] = []
     try:
-        result = subprocess.run(
-            ["git", "status", "--porcelain", "--", str(root.resolve())],
-            cwd=folder,
-            capture_output=True,
-            text=True,
-        )
+        for new, target in staged:
+            old = f"{new}-old"
+            try:
+                os.link(target, old)
+            except OSError:  # not every file system and not every owner allows it
+                copy_file(target, old)
+            os.replace(new, target)
+            done.append((old, target))
     except OSError:
-        raise OutputError(
-            "--in-place needs git to see that nothing is lost; say --force to do without"
-        ) from None
-    if result.returncode:
-        raise OutputError(
-            f"{root}: --in-place needs a git repository; commit your work first, or say --force"
-        )
-    if result.stdout.strip():
-        raise OutputError(f"{root}: has changes that are not committed; commit them first, or say --force")
+        for old, target in done:
+            os.replace(old, target)
+        raise
 
 
 @contextmanager
@@ -170,15 +221,8 @@ def _errors_for(place: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        where = error.filename or place
         if error.errno == errno.ENOSPC:
             raise OutputError(f"{place}: the disk is full; nothing was written") from None
-        raise OutputError(
-            f"{where}: can't be written ({error.strerror or error}); nothing was written"
-        ) from None
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
+        where = os.fsdecode(error.filename) if error.filename is not None else place
+        reason = error.strerror or error
+        raise OutputError(f"{where}: can't be used ({reason}); nothing was written") from None

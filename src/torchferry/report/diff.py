@@ -1,35 +1,68 @@
-"""Changed lines as a unified diff."""
+"""Changed lines as a unified diff that `git apply` and `patch -p1` take, byte for byte."""
 
 from __future__ import annotations
 
-from torchferry.outcome import Hunk, Report
-from torchferry.report.safe import printable
+import os
+import re
+from collections.abc import Iterator
+from difflib import SequenceMatcher
+
+_CONTEXT = 3
+# What git writes as an escape in a quoted name: control characters, the quote and the backslash.
+_UNUSUAL = re.compile(rb'[\x00-\x1f\x7f"\\]')
+_SHORT = {b"\n": b"\\n", b"\t": b"\\t", b"\r": b"\\r", b'"': b'\\"', b"\\": b"\\\\"}
+_NO_NEWLINE = b"\n\\ No newline at end of file\n"
 
 
-def unified_diff(report: Report) -> str:
-    """The changes of all files, in the form that `patch` and reviewers read."""
-    parts: list[str] = []
-    for record in report.files:
-        if record.hunks:
-            parts.append(f"--- a/{printable(record.path)}\n+++ b/{printable(record.path)}\n")
-            parts.extend(_hunk(hunk) for hunk in record.hunks)
-    return "".join(parts)
+def unified_diff(path: str, old: bytes, new: bytes) -> bytes:
+    """The changes of one file; its bytes are kept as they are, in whatever encoding and with whatever endings."""
+    old_lines, new_lines = _lines(old), _lines(new)
+    matcher = SequenceMatcher(None, old_lines, new_lines, autojunk=len(old_lines) > 2000)
+    hunks = [_hunk(group, old_lines, new_lines) for group in matcher.get_grouped_opcodes(_CONTEXT)]
+    if not hunks:
+        return b""
+    name = os.fsencode(path)
+    return b"--- %s\n+++ %s\n%s" % (_name(b"a/" + name), _name(b"b/" + name), b"".join(hunks))
 
 
-def _hunk(hunk: Hunk) -> str:
-    old = sum(tag != "+" for tag, _, _ in hunk.lines)
-    new = sum(tag != "-" for tag, _, _ in hunk.lines)
-    lines = [f"@@ -{hunk.old_start},{old} +{hunk.new_start},{new} @@"]
-    removed: list[str] = []
-    added: list[str] = []
-    for tag, left, right in (*hunk.lines, (" ", None, None)):
-        if tag == " ":
-            lines += removed + added
-            removed, added = [], []
-            if left is not None:
-                lines.append(f" {left}")
-        if tag in "~-":
-            removed.append(f"-{left}")
-        if tag in "~+":
-            added.append(f"+{right}")
-    return "\n".join(printable(line) for line in lines) + "\n"
+def _lines(data: bytes) -> list[bytes]:
+    """Lines with their endings, as patch counts them: only a line feed ends one."""
+    lines = data.split(b"\n")
+    last = lines.pop()
+    return [line + b"\n" for line in lines] + ([last] if last else [])
+
+
+def _hunk(group: list[tuple[str, int, int, int, int]], old: list[bytes], new: list[bytes]) -> bytes:
+    first, last = group[0], group[-1]
+    ranges = (_range(first[1], last[2]), _range(first[3], last[4]))
+    return b"@@ -%s +%s @@\n" % ranges + b"".join(_rows(group, old, new))
+
+
+def _rows(group: list[tuple[str, int, int, int, int]], old: list[bytes], new: list[bytes]) -> Iterator[bytes]:
+    for tag, old_start, old_end, new_start, new_end in group:
+        if tag == "equal":
+            yield from (_row(b" ", line) for line in old[old_start:old_end])
+            continue
+        yield from (_row(b"-", line) for line in old[old_start:old_end])
+        yield from (_row(b"+", line) for line in new[new_start:new_end])
+
+
+def _row(mark: bytes, line: bytes) -> bytes:
+    return mark + line if line.endswith(b"\n") else mark + line + _NO_NEWLINE
+
+
+def _range(start: int, end: int) -> bytes:
+    count = end - start
+    return b"%d,%d" % (start + 1 if count else start, count)
+
+
+def _name(name: bytes) -> bytes:
+    """A file name as git writes it: quoted if unusual; a tab ends one that holds a space."""
+    if _UNUSUAL.search(name):
+        return b'"' + _UNUSUAL.sub(_escape, name) + b'"'
+    return name + b"\t" if b" " in name else name
+
+
+def _escape(match: re.Match[bytes]) -> bytes:
+    character = match.group()
+    return _SHORT.get(character) or b"\\%03o" % ord(character)

@@ -29,10 +29,10 @@ class ParseError(ValueError):
 
 
 class Resolved(NamedTuple):
-    """The dotted name that an expression stands for, and the binding of its first name."""
+    """The dotted name that an expression stands for, and what that rests on."""
 
     qualified: str
-    root: ast.Name
+    root: ast.expr  # the name at the left, or `self.torch`
     binding: Binding | None  # None: through a star import
 
 
@@ -126,6 +126,8 @@ class PythonModule:
         """What a name or attribute chain stands for, through imports, aliases and scopes."""
         names: list[str] = []
         while isinstance(node, ast.Attribute):
+            if node.attr in self.well_known and _is_self(node.value):
+                return Resolved(".".join((node.attr, *reversed(names))), node, None)
             names.append(node.attr)
             node = node.value
         if not isinstance(node, ast.Name) or node.id in shadowed:
@@ -185,6 +187,10 @@ def _parse(text: str) -> ast.Module:
         raise ParseError(error.msg or "invalid syntax", error.lineno or 1) from None
     except (ValueError, RecursionError, MemoryError) as error:
         raise ParseError(str(error) or type(error).__name__, 1) from None
+
+
+def _is_self(node: ast.expr) -> bool:
+    return isinstance(node, ast.Name) and node.id in ("self", "cls")
 
 
 def _choose(bindings: list[Binding], line: int, same_scope: bool) -> Binding:

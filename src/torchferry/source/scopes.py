@@ -139,6 +139,7 @@ class _Builder:
         for alias in node.names:
             if alias.name == "*":
                 self.result.stars.append(prefix)
+                self.result.imports.append(("*", Binding(BindingKind.IMPORT, node, node.lineno, prefix)))
                 continue
             separator = "" if prefix.endswith(".") else "."
             qualified = prefix + separator + alias.name

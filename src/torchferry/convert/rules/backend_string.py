@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 
 from torchferry.convert.literal_edits import respell, rewrite_inside
-from torchferry.convert.roles import Verdict, Vocabulary, role_of
+from torchferry.convert.roles import Verdict, Vocabulary, left_because, role_of
 from torchferry.convert.rule import Proposal, Rule, register
 from torchferry.convert.site import Site
 from torchferry.finding import Kind
@@ -59,7 +59,10 @@ def _check(site: Site[ast.Constant]) -> Iterator[Proposal]:
         edits = respell(site.module, node, "nccl", backend)
         if edits:
             yield site.change(_CHANGED.format(new=written), *edits)
-    elif role.verdict is not Verdict.NO:
+    elif role.verdict is Verdict.NO:
+        if not role.is_prose:
+            yield site.remark(Kind.INFO, left_because(role))
+    else:
         reason = role.reason
         yield site.remark(
             Kind.TODO,

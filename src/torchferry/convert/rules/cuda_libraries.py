@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 
 from torchferry.convert.replacements import with_advice
@@ -33,6 +34,10 @@ _LIBRARIES = (
     "numba.cuda",
     "pycuda",
     "skcuda",
+    "cuda.cudart",
+    "cuda.nvrtc",
+    "cuda.bindings",
+    "torch._C._nvtx",
     "cudf",
     "cuml",
     "transformer_engine",
@@ -48,7 +53,13 @@ _LIBRARIES = (
     "torch_cluster",
 )
 _MONITORS = ("pynvml", "py3nvml", "nvidia_smi", "GPUtil", "gpustat", "nvitop")
-_BY_STRING = frozenset({"import_module", "find_spec", "__import__", "find_loader"})
+_PACKAGES = tuple(sorted({name.partition(".")[0] for name in (*_LIBRARIES, *_MONITORS)} - {"torch"}))
+# Words by which a library is found in strings; everything else about libraries starts from import statements.
+_WORDS = ("bitsandbytes", "flash_attn", "xformers", "cupy", "pynvml", "tensorrt", "triton", "nvtx")
+_IMPORTER = re.compile(
+    r"(?i)import|find_spec|find_loader|is_package_available|requires?_backend|importorskip"
+)
+_DOTTED = re.compile(r"[A-Za-z_]\w*(?:\.\w+)*\Z")
 
 
 def library_of(qualified: str) -> str:
@@ -73,16 +84,25 @@ def _message(library: str, qualified: str, context: FileContext) -> Text:
     return with_advice(_LIBRARY.format(library=library), vendor, qualified)
 
 
-def _check(site: Site[ast.Call]) -> Iterator[Proposal]:
-    """importlib.import_module("flash_attn")"""
-    function = site.node.func
-    name = function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "")
-    if name not in _BY_STRING or not site.node.args:
+def _check(site: Site[ast.Constant]) -> Iterator[Proposal]:
+    """import_module("flash_attn"), or a class given by its dotted name"""
+    value = site.node.value
+    if (
+        not isinstance(value, str)
+        or not _DOTTED.match(value)
+        or isinstance(site.parent, (ast.JoinedStr, ast.Expr))
+    ):
         return
-    argument = site.node.args[0]
-    if isinstance(argument, ast.Constant) and isinstance(argument.value, str) and library_of(argument.value):
-        message = _message(library_of(argument.value), argument.value, site.context)
-        yield site.remark(Kind.TODO, message)
+    library = library_of(value) or ("apex" if value.startswith("apex.") else "")
+    if library and (_is_imported(site) or "." in value.removeprefix(library)):
+        yield site.remark(Kind.TODO, _message(library, value, site.context))
+
+
+def _is_imported(site: Site[ast.Constant]) -> bool:
+    parent = site.parent
+    function = parent.func if isinstance(parent, ast.Call) else None
+    name = function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "")
+    return bool(_IMPORTER.search(name))
 
 
 RULE = register(
@@ -93,10 +113,10 @@ RULE = register(
             "imports of CUDA-only libraries, with the vendor's equivalent",
             "只支持 CUDA 的库，及厂商的替代方案",
         ),
-        triggers=("import_module", "find_spec", "__import__"),
-        imports=tuple(sorted({name.partition(".")[0] for name in (*_LIBRARIES, *_MONITORS)})),
-        roots=tuple(sorted({name.partition(".")[0] for name in (*_LIBRARIES, *_MONITORS)})),
-        nodes=(ast.Call,),
+        triggers=_WORDS,
+        imports=_PACKAGES,
+        roots=(*_PACKAGES, "torch"),
+        nodes=(ast.Constant,),
         check=_check,
         rename=_rename,
     )

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 
 from torchferry.convert.literal_edits import respell
-from torchferry.convert.roles import Role, Verdict, Vocabulary, role_of
+from torchferry.convert.roles import Role, Verdict, Vocabulary, left_because, role_of
 from torchferry.convert.rule import Proposal, Rule, register
 from torchferry.convert.site import Site
 from torchferry.convert.target import Spelling
@@ -16,9 +16,12 @@ from torchferry.source.edits import Edit
 from torchferry.text import Text
 
 _CHANGED = Text("names the device", "设备名称")
-_LEFT = Text("left as it is: {reason}", "保持不变：{reason}")
 _UNCLEAR = Text(
     "is this a device? {reason}; if it is, write {new}", "这是设备名吗？{reason}；若是，请改为 {new}"
+)
+_BYTES = Text(
+    "bytes that spell a device; write {new} by hand, and mind its length",
+    "以字节表示的设备名；请手工改为 {new}，并注意长度",
 )
 _PIECES = Text(
     "the word is put together from pieces; write {new} by hand", "该词由多段拼接而成；请手工改为 {new}"
@@ -81,12 +84,14 @@ def _check(site: Site[ast.expr]) -> Iterator[Proposal]:
     role = role_of(site, DEVICES)
     if role.verdict is Verdict.UNCLEAR and strong:
         role = Role(Verdict.YES)
-    if role.verdict is Verdict.YES:
+    if isinstance(site.node, ast.Constant) and isinstance(site.node.value, bytes):
+        yield site.remark(Kind.TODO, _BYTES.format(new=_written(site.target.device)))
+    elif role.verdict is Verdict.YES:
         yield _change(site)
     elif role.verdict is Verdict.UNCLEAR:
         yield site.remark(Kind.TODO, _explain(_UNCLEAR, role, site))
-    elif not isinstance(site.parent, ast.Expr) and not _is_attribute_of_torch(site):
-        yield site.remark(Kind.INFO, _explain(_LEFT, role, site))
+    elif not role.is_prose and not _is_attribute_of_torch(site):
+        yield site.remark(Kind.INFO, left_because(role))
 
 
 def _is_attribute_of_torch(site: Site[ast.expr]) -> bool:
@@ -100,15 +105,19 @@ def _strength(site: Site[ast.expr]) -> bool | None:
     node = site.node
     if isinstance(node, ast.JoinedStr):
         return True if _is_device_f_string(node) else None
+    if isinstance(node, ast.Constant) and node.value == b"cuda":
+        return False
     if not isinstance(node, ast.Constant) or not isinstance(node.value, str):
         return None
     if isinstance(site.parent, ast.JoinedStr):
         return None  # seen as part of the f-string
     if _PLAIN.match(node.value):
         return ":" in node.value
-    if _TEMPLATE.match(node.value):
-        return True if _is_template_use(site) else None
-    return None
+    if not _TEMPLATE.match(node.value):
+        return None
+    if node.value == "cuda:" and isinstance(site.parent, (ast.Call, ast.Compare, ast.Tuple, ast.List)):
+        return False  # device.startswith("cuda:"), but also print("cuda:", x)
+    return True if _is_template_use(site) else None
 
 
 def _is_device_f_string(node: ast.JoinedStr) -> bool:

@@ -20,6 +20,24 @@ _NAME = re.compile(
     r"TORCH_CUDA_[A-Z0-9_]+|TORCH_ALLOW_TF32_CUBLAS_OVERRIDE)\Z"
 )
 _IN_COMMAND = re.compile(r"\b(CUDA_VISIBLE_DEVICES|NCCL_[A-Z0-9_]+)\s*=")
+_ENVIRONMENT = re.compile(r"(?i)environ|getenv|putenv|setenv|delenv|(?:^|_)envs?$|env_vars?$")
+# Variables whose vendor form takes the same values.
+_SAME_MEANING = frozenset(
+    {
+        "CUDA_VISIBLE_DEVICES",
+        "CUDA_LAUNCH_BLOCKING",
+        "PYTORCH_CUDA_ALLOC_CONF",
+        "PYTORCH_NO_CUDA_MEMORY_CACHING",
+        "PYTORCH_NVML_BASED_CUDA_CHECK",
+    }
+)
+_NOT_ENVIRONMENT = Text(
+    "left as it is: not seen to name an environment variable here", "保持不变：此处看不出是环境变量名"
+)
+_OTHER_MEANING = Text(
+    "{company} has {new} where CUDA has {old}; its value means something else",
+    "{company} 以 {new} 对应 {old}；取值含义不同",
+)
 _CHANGED = Text("the target reads {new} instead", "目标设备读取 {new}")
 _REPORTED = Text(
     "NCCL does not run here; {company} reads {new} instead", "此处不运行 NCCL；{company} 读取 {new}"
@@ -59,6 +77,9 @@ def _is_prose(site: Site[ast.AST]) -> bool:
 
 
 def _named(site: Site[ast.AST], name: str, node: ast.Constant) -> Iterator[Proposal]:
+    if name != "CUDA_VISIBLE_DEVICES" and not _reaches_environment(site):
+        yield site.remark(Kind.INFO, _NOT_ENVIRONMENT)
+        return
     remark = _remark(site, name)
     if remark is not None:
         yield remark
@@ -100,7 +121,41 @@ def _remark(site: Site[ast.AST], name: str) -> Proposal | None:
         return site.remark(Kind.UNSUPPORTED, _NONE.format(company=vendor.company, old=name))
     if "NCCL" in name:
         return site.remark(Kind.TODO, _REPORTED.format(company=vendor.company, new=new))
+    if name not in _SAME_MEANING:
+        return site.remark(Kind.TODO, _OTHER_MEANING.format(company=vendor.company, old=name, new=new))
     return None
+
+
+def _reaches_environment(site: Site[ast.AST]) -> bool:
+    """Whether a string is used as the name of an environment variable, by what stands around it."""
+    for node in site.place.ancestors:
+        if isinstance(node, ast.Subscript) and _ENVIRONMENT.search(_last_name(node.value)):
+            return True
+        if isinstance(node, ast.Call) and (
+            _ENVIRONMENT.search(_last_name(node.func)) or _ENVIRONMENT.search(_last_name(_owner(node.func)))
+        ):
+            return True
+        if isinstance(node, ast.Compare) and any(
+            _ENVIRONMENT.search(_last_name(side)) for side in node.comparators
+        ):
+            return True
+        if isinstance(node, ast.keyword) and _ENVIRONMENT.search(node.arg or ""):
+            return True
+        if isinstance(node, ast.Assign) and any(
+            _ENVIRONMENT.search(_last_name(item)) for item in node.targets
+        ):
+            return True
+    return False
+
+
+def _owner(node: ast.expr) -> ast.expr:
+    return node.value if isinstance(node, ast.Attribute) else node
+
+
+def _last_name(node: ast.expr) -> str:
+    if isinstance(node, ast.Attribute):
+        return node.attr
+    return node.id if isinstance(node, ast.Name) else ""
 
 
 def _mapped(vendor: Vendor, name: str) -> str | None:

@@ -21,6 +21,12 @@ _AVAILABLE = frozenset(
 )
 
 
+# A backend that registers itself gets an attribute of its name in upper case.
+_BACKEND_NAMES = frozenset(
+    {"torch.distributed.Backend.NCCL", "torch.distributed.distributed_c10d.Backend.NCCL"}
+)
+
+
 def _rename(qualified: str, context: FileContext) -> Rename | None:
     if not qualified.startswith("torch.distributed.") and not qualified.startswith(
         "torch._C._distributed_c10d."
@@ -29,7 +35,10 @@ def _rename(qualified: str, context: FileContext) -> Rename | None:
     if qualified in _AVAILABLE and _backend(context):
         new = qualified.replace("is_nccl_available", "is_backend_available")
         return Rename(qualified, new, Kind.CHANGE, _ASKED)
-    if "ProcessGroupNCCL" in qualified or "_nccl" in qualified:
+    if qualified in _BACKEND_NAMES and context.target.backend.word:
+        new = qualified.replace("NCCL", context.target.backend.word.upper())
+        return Rename(qualified, new, Kind.CHANGE, _ASKED)
+    if qualified in _BACKEND_NAMES or "ProcessGroupNCCL" in qualified or "_nccl" in qualified:
         company = context.target.vendor.company
         return Rename(qualified, "", Kind.TODO, _CLASS.format(old=qualified, company=company))
     return None

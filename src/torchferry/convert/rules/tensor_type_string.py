@@ -1,4 +1,4 @@
-"""TF106: names of tensor types in strings: 'torch.cuda.FloatTensor'."""
+"""TF106: names under torch.cuda in strings: tensor types, annotations, what mock.patch and import_module are told."""
 
 from __future__ import annotations
 
@@ -11,39 +11,59 @@ from torchferry.convert.rule import Proposal, Rule, register
 from torchferry.convert.rules.torch_cuda_api import api_of
 from torchferry.convert.site import Site
 from torchferry.finding import Kind
+from torchferry.source.scopes import all_arguments
 from torchferry.text import Text
 from torchferry.vendors.model import Support
 
 _TYPE = re.compile(r"torch\.cuda\.(?:sparse\.)?[A-Z]\w*(?:Tensor|Storage)\Z")
-_CHANGED = Text("names the tensor type of the target: {new}", "目标设备的张量类型：{new}")
-_UNSUPPORTED = Text(
-    "{company} has no tensor type {old}; use dtype and device",
-    "{company} 没有张量类型 {old}；请改用 dtype 和 device",
-)
+_NAME = re.compile(r"torch\.cuda(?:\.[A-Za-z_]\w*)+\Z")
+_BY_NAME = re.compile(r"(?i)patch|setattr|import|find_spec|get_function|locate|resolve_name|get_class")
+_CHANGED = Text("names what the target has: {new}", "目标设备的名称：{new}")
+_UNSUPPORTED = Text("{company} has no {old}", "{company} 没有 {old}")
 
 
 def _check(site: Site[ast.Constant]) -> Iterator[Proposal]:
     value = site.node.value
-    if not isinstance(value, str) or not _TYPE.match(value) or isinstance(site.parent, ast.JoinedStr):
+    if not isinstance(value, str) or isinstance(site.parent, (ast.JoinedStr, ast.Expr)):
         return
-    if isinstance(site.parent, ast.Expr):
+    if not (_TYPE.match(value) or (_NAME.match(value) and _is_name(site))):
         return
     vendor = site.target.vendor
-    api = api_of(site.target, value)[1]
-    if api.support is Support.UNSUPPORTED or site.target.is_portable:
-        yield site.remark(Kind.UNSUPPORTED, _UNSUPPORTED.format(company=vendor.company, old=value))
+    old, api = api_of(site.target, value)
+    if (
+        api.support is Support.UNSUPPORTED
+        or "(" in api.name
+        or (_TYPE.match(value) and site.target.is_portable)
+    ):
+        yield site.remark(Kind.UNSUPPORTED, _UNSUPPORTED.format(company=vendor.company, old=old))
         return
-    edits = rewrite_inside(site.module, site.node, [(value, api.name)])
+    edits = rewrite_inside(site.module, site.node, [(old, api.name)])
     if edits:
         yield site.change(_CHANGED.format(new=api.name), *edits)
+
+
+def _is_name(site: Site[ast.Constant]) -> bool:
+    """Whether the text is looked up as a name: an annotation, or an argument of a function that does so."""
+    parent, statement = site.parent, site.place.statement
+    if isinstance(parent, ast.Call):
+        function = parent.func
+        name = function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "")
+        return bool(_BY_NAME.search(name)) and site.node in parent.args
+    if isinstance(statement, ast.AnnAssign):
+        return statement.annotation is site.node
+    if isinstance(statement, (ast.FunctionDef, ast.AsyncFunctionDef)) and parent is None:
+        annotations = [argument.annotation for argument in all_arguments(statement.args)]
+        return site.node is statement.returns or any(site.node is item for item in annotations)
+    return False
 
 
 RULE = register(
     Rule(
         id="TF106",
-        name="tensor-type-string",
+        name="name-in-string",
         summary=Text(
-            "'torch.cuda.FloatTensor' and its kin in strings", "字符串中的 'torch.cuda.FloatTensor' 等类型名"
+            "'torch.cuda.FloatTensor' and other names under torch.cuda in strings that are looked up",
+            "字符串中的 'torch.cuda.FloatTensor' 等会被按名称查找的内容",
         ),
         triggers=("torch.cuda.",),
         nodes=(ast.Constant,),

@@ -1,0 +1,55 @@
+"""What the drop-ins for vendors' tools share: one way to convert, their files beside ours."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+from torchferry.cli import options
+from torchferry.cli.convert import REPORTS
+from torchferry.cli.ending import reader_may_leave
+from torchferry.convert.custom import CustomRules
+from torchferry.convert.project import Plan, ProjectOutcome, examine_project
+from torchferry.convert.write import Replace, check_output, write_project
+from torchferry.outcome import Report
+from torchferry.report.summary import summarize
+from torchferry.text import user_language
+
+MakeFiles = Callable[[Report], dict[str, bytes]]
+
+
+def make_plan(vendor: str, opt_ins: frozenset[str] = frozenset(), custom: CustomRules | None = None) -> Plan:
+    """A plan for a vendor with all its rules."""
+    target = options.find_target(vendor, [])
+    return Plan(target, opt_ins, custom=custom or CustomRules(), jobs=options.cores())
+
+
+def convert(root: Path, out: Path, plan: Plan, make_files: MakeFiles, replace: Replace) -> ProjectOutcome:
+    """Convert a project, and write the files of the vendor's tool beside the reports of `ferry convert`."""
+    place = check_output(root, out, replace)
+    with options.progress_bar(f"converting {root.name}", quiet=False) as progress:
+        outcome = examine_project(root, plan, skip=[place], progress=progress)
+    report = outcome.report("convert")
+    files = {**options.rendered(report, user_language(), REPORTS), **make_files(report)}
+    options.note_shadowed(write_project(outcome, place, files))
+    return outcome
+
+
+def say(*lines: str) -> None:
+    """Print lines that may hold a path with any bytes in it."""
+    with reader_may_leave():
+        sys.stdout.buffer.write(b"".join(os.fsencode(line) + b"\n" for line in lines))
+
+
+def finish(outcome: ProjectOutcome, details: str) -> int:
+    """Say on stderr what is left to do and where it is described; answer with the exit code."""
+    options.note_nothing(outcome)
+    summary = summarize(outcome.report("convert"))
+    left = summary.todo + summary.unsupported + summary.unknown
+    if left:
+        options.note(f"places that were not converted and need you: {left}; {details} lists them")
+    if summary.files_failed:
+        options.note(f"files that could not be processed: {summary.files_failed}; {details} says why")
+    return 3 if outcome.failed else 0
