@@ -17,19 +17,33 @@ class Stopped(KeyboardInterrupt):
 
 @contextmanager
 def stoppable() -> Iterator[None]:
-    """SIGTERM ends the work like Ctrl-C does: nothing half-made stays behind."""
+    """SIGTERM ends the work like Ctrl-C does: at once, also in worker processes, with nothing half-made left behind."""
     process = os.getpid()
 
     def stop(number: int, frame: object) -> None:
         if os.getpid() != process:  # a worker process: it holds nothing that must be cleaned up
             os._exit(Stopped.exit_code)
-        raise Stopped
+        _end_workers()
+        raise KeyboardInterrupt if number == signal.SIGINT else Stopped
 
-    before = signal.signal(signal.SIGTERM, stop)
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    for number, handler in before.items():
+        if handler != signal.SIG_IGN:  # as in a shell script's background job
+            signal.signal(number, stop)
     try:
         yield
     finally:
-        signal.signal(signal.SIGTERM, before)
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _end_workers() -> None:
+    """Else the pool waits for the files that they are busy with."""
+    if "multiprocessing" in sys.modules:
+        import multiprocessing
+
+        for worker in multiprocessing.active_children():
+            worker.kill()
 
 
 @contextmanager

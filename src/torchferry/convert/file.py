@@ -72,8 +72,15 @@ def convert_text(decoded: DecodedText, path: str, job: FileJob) -> Conversion:
 
 
 def _context(module: PythonModule, path: str, job: FileJob) -> FileContext:
-    renames = tuple(rule for rule in job.rules if rule.rename is not None)
-    return FileContext(module, path, job.target, job.project, job.options, renames, job.names)
+    tracked, renames = _naming(job.rules)
+    return FileContext(module, path, job.target, job.project, job.options, tracked, renames, job.names)
+
+
+@lru_cache(maxsize=16)
+def _naming(rules: tuple[Rule, ...]) -> tuple[frozenset[str], tuple[Rule, ...]]:
+    """The names that rules follow, and the rules that rename."""
+    tracked = frozenset[str]().union(*(rule.tracks for rule in rules))
+    return tracked, tuple(rule for rule in rules if rule.rename is not None)
 
 
 def examine(context: FileContext, rules: tuple[Rule, ...]) -> list[Said]:

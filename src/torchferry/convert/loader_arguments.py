@@ -7,6 +7,8 @@ import ast
 from torchferry.convert.site import Site
 from torchferry.source.edits import Edit
 
+DATA_LOADERS = frozenset({"torch.utils.data.DataLoader", "torch.utils.data.dataloader.DataLoader"})
+
 
 def set_argument(site: Site[ast.Call], name: str, value: str) -> list[Edit]:
     """Edits that give an argument a value, whether the call names it already or not; none if it has that value."""

@@ -107,6 +107,7 @@ def portable_target() -> Target:
         backend=Spelling(expression=f"torch.distributed.get_default_backend_for_device({_DEVICE})"),
         prelude=_PRELUDE,
         prelude_module="",
+        prelude_name=_DEVICE,
         unlisted_module="torch.get_device_module()",
         unlisted_support=Support.RENAMED,
     )

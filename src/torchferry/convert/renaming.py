@@ -145,7 +145,7 @@ def _spelled_from_here(site: Site[ast.Attribute], qualified: str) -> str:
     for name in [root, *site.module.scopes.root.bindings]:
         probe = ast.Name(id=name, ctx=ast.Load(), lineno=site.node.lineno, col_offset=0)
         resolved = site.resolve(probe)
-        if resolved is not None and resolved.qualified == root:
+        if resolved is not None and resolved.qualified == root and resolved.binding is not None:
             return f"{name}.{rest}" if rest else name
     return ""
 
@@ -247,8 +247,10 @@ def check_import_from(site: Site[ast.ImportFrom]) -> Iterator[Said]:
             continue
         rule, rename = found
         said.extend(_remarks(context, rule, rename, alias))
+        if alias.name == "*" and not rename.new:
+            continue
         if alias.name == "*":
-            new = rename.new or prefix
+            new = rename.new
             moved.append(_Moved(alias, new, "*", found))
             said.append((rule, site.remark(Kind.TODO, _STAR.format(old=prefix, new=new), alias)))
             continue
@@ -345,7 +347,7 @@ def imported_names(context: FileContext) -> tuple[set[str], set[int]]:
     names: set[str] = set()
     lines: set[int] = set()
     for name, binding in context.module.scopes.imports:
-        if find_rename(context, binding.qualified):
+        if binding.qualified in context.tracked or find_rename(context, binding.qualified):
             lines.add(binding.line)
             if name != "*":
                 names.add(name)

@@ -183,6 +183,8 @@ class RoleFinder:
             return self._decide_subscript(parent, child)
         if isinstance(parent, ast.comprehension):
             return self._by_target(parent.target)
+        if isinstance(parent, ast.arguments):
+            return Role(Verdict.YES) if self._fits(_parameter_of(parent, child)) else self.unclear
         if isinstance(parent, (ast.stmt, ast.MatchValue)):
             return self._decide_statement(parent)
         if isinstance(parent, ast.BinOp) and isinstance(parent.op, ast.Div):
@@ -193,7 +195,7 @@ class RoleFinder:
         """The string stands alone in its unit: a default, a loop's sequence, a test, an annotation."""
         statement = self.site.place.statement
         if isinstance(statement, (ast.FunctionDef, ast.AsyncFunctionDef)):
-            name = _parameter_of(statement, node)
+            name = _parameter_of(statement.args, node)
             return self._by_name(name, _function_scope(self.site, statement)) if name else self.unclear
         if isinstance(statement, (ast.For, ast.AsyncFor)) and node is statement.iter:
             return self._by_target(statement.target)
@@ -254,6 +256,8 @@ class RoleFinder:
             return Role(Verdict.NO, _IN_MESSAGE)
         if self._is_known_argument(call, name, position):
             return Role(Verdict.YES)
+        if position > 0 and _OPTION_FUNCTIONS.match(name):
+            return self._decide_option(call)
         if name in ("getattr", "hasattr", "setattr", "delattr") and position == 1:
             return Role(Verdict.NO, _IS_ATTRIBUTE)
         if self._fits(name) and position >= 0:
@@ -486,9 +490,8 @@ def _within(scope: Scope, outer: Scope) -> bool:
     return False
 
 
-def _parameter_of(function: ast.FunctionDef | ast.AsyncFunctionDef, default: ast.AST) -> str:
-    """The parameter whose default value a node is, "" if it is none."""
-    arguments = function.args
+def _parameter_of(arguments: ast.arguments, default: ast.AST) -> str:
+    """The parameter whose default value or annotation a node is, "" if it is none."""
     positional = [*arguments.posonlyargs, *arguments.args]
     with_default = positional[len(positional) - len(arguments.defaults) :]
     for argument, value in [
@@ -511,7 +514,7 @@ def _annotated_name(site: Site[ast.expr]) -> str:
     if isinstance(statement, ast.AnnAssign):
         return _function_name_of(statement.target)
     if isinstance(statement, (ast.FunctionDef, ast.AsyncFunctionDef)):
-        return _parameter_of(statement, top) or statement.name
+        return _parameter_of(statement.args, top) or statement.name
     return ""
 
 

@@ -58,6 +58,9 @@ class Rule:
     summary: Text
     triggers: tuple[str, ...]  # a file without any of these words is not looked at,
     imports: tuple[str, ...] = ()  # unless it imports one of these packages
+    tracks: frozenset[str] = (
+        frozenset()
+    )  # dotted names whose uses `check` wants to see, whatever they are called
     roots: tuple[str, ...] = ()  # the packages whose names `rename` knows; empty means any
     option: str = ""  # the opt-in option that turns it on; "" means always on
     nodes: tuple[type[ast.AST], ...] = ()

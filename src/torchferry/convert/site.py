@@ -43,6 +43,7 @@ class FileContext:
     target: Target
     project: ProjectFacts
     options: frozenset[str] = frozenset()
+    tracked: frozenset[str] = frozenset()  # dotted names whose uses a rule wants to see
     renames: tuple[Rule, ...] = field(default=(), repr=False)  # the rules that rename dotted names
     names: RenameTable = field(default_factory=dict, repr=False)  # their answers so far, for all files
 

@@ -24,6 +24,7 @@ class Target:
     backend: Spelling
     prelude: str  # the line that a converted module needs, "" if none
     prelude_module: str  # the module that this line imports, "" if it imports none
+    prelude_name: str  # the name that this line defines, "" if none
     unlisted_module: str  # where torch.cuda names that no table lists are looked for
     unlisted_support: Support  # and how sure it is that they are there
 
@@ -49,6 +50,7 @@ def vendor_target(vendor: Vendor) -> Target:
         backend=Spelling(word=vendor.dist_backend),
         prelude=f"import {vendor.plugin}" if vendor.plugin else "",
         prelude_module=vendor.plugin,
+        prelude_name="",
         unlisted_module=vendor.torch_module,
         unlisted_support=Support.UNKNOWN,
     )

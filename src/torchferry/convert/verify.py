@@ -78,8 +78,12 @@ class _Moves:
         return old + self.shifts[bisect_right(self.ends, old)]
 
     def replaces(self, old: int) -> bool:
-        index = bisect_right(self.ends, old)
-        return index < len(self.edits) and self.edits[index].start <= old
+        """Whether an edit writes the place: replaces its byte, or inserts right before it."""
+        index = bisect_left(self.ends, old)
+        return any(
+            edit.start <= old and (edit.end > old or edit.start == old)
+            for edit in self.edits[index : index + 2]
+        )
 
     def touches(self, start: int, end: int) -> bool:
         """Whether an edit lies in [start, end]."""
@@ -106,8 +110,9 @@ class _Ranges:
         self.ends = [end for _, end in ranges]
 
     def hold(self, position: int) -> bool:
+        """Whether a position is in a range, or right behind it."""
         index = bisect_right(self.starts, position) - 1
-        return index >= 0 and position < self.ends[index]
+        return index >= 0 and position <= self.ends[index]
 
     def touch(self, start: int, end: int) -> bool:
         """Whether a range has a byte, or an edge, in [start, end]."""

@@ -58,7 +58,18 @@ def _walk(node: ast.AST, place: Place, lines: list[int], visitors: dict[type[ast
         if inner is None:
             shadowed = place.shadowed | _rebound_by(node) if isinstance(node, _BINDING) else place.shadowed
             inner = Place(place.statement, place.scope, (*place.ancestors, node), shadowed)
-        _walk(child, inner, lines, visitors)
+        if isinstance(node, ast.comprehension) and child is node.iter:
+            _walk(child, _outside_of(node, inner), lines, visitors)
+        else:
+            _walk(child, inner, lines, visitors)
+
+
+def _outside_of(node: ast.comprehension, place: Place) -> Place:
+    """The first source of a comprehension is evaluated where the comprehension's own names are not bound yet."""
+    around = place.ancestors[-2] if len(place.ancestors) > 1 else None
+    if isinstance(around, _COMPREHENSIONS) and around.generators[0] is node:
+        return place._replace(shadowed=place.shadowed - _rebound_by(around))
+    return place
 
 
 def _rebound_by(node: ast.AST) -> frozenset[str]:

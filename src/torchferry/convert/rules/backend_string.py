@@ -18,6 +18,10 @@ _UNCLEAR = Text(
     "is this the communication backend? {reason}; if it is, write {new}",
     "这是通信后端吗？{reason}；若是，请改为 {new}",
 )
+_PER_DEVICE_PORTABLE = Text(
+    "names a backend for each device type; leave it out, and torch chooses them by the devices that are there",
+    "为各设备类型指定了后端；可省略，由 torch 按实际设备选择",
+)
 _UNKNOWN_BACKEND = Text("the backend of {company} is not known", "未知 {company} 的通信后端")
 
 # "cpu:gloo,cuda:nccl": one backend per device type
@@ -45,7 +49,10 @@ def _check(site: Site[ast.Constant]) -> Iterator[Proposal]:
         return
     backend = site.target.backend
     written = backend.word or backend.expression
-    if _PER_DEVICE.match(node.value) and not site.target.is_portable:
+    if _PER_DEVICE.match(node.value) and site.target.is_portable:
+        yield site.remark(Kind.TODO, _PER_DEVICE_PORTABLE)
+        return
+    if _PER_DEVICE.match(node.value):
         words = [("cuda:nccl", f"{site.target.device.word}:{backend.word}")]
         yield site.change(_CHANGED.format(new=written), *rewrite_inside(site.module, node, words))
         return

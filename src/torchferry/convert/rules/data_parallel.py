@@ -80,6 +80,7 @@ RULE = register(
             "DataParallel 及其改为 DistributedDataParallel 的步骤",
         ),
         triggers=("DataParallel", "data_parallel"),
+        tracks=_NAMES,
         nodes=(ast.Attribute, ast.Name),
         check=_check,
     )

@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator
 
 from torchferry.convert.literal_edits import rewrite_inside
+from torchferry.convert.roles import is_message
 from torchferry.convert.rule import Proposal, Rule, register
 from torchferry.convert.site import Site
 from torchferry.finding import Kind
@@ -73,7 +74,7 @@ def _check(site: Site[ast.AST]) -> Iterator[Proposal]:
 
 
 def _is_prose(site: Site[ast.AST]) -> bool:
-    return isinstance(site.parent, ast.Expr) or isinstance(site.place.statement, ast.Raise)
+    return isinstance(site.parent, ast.Expr) or is_message(site)
 
 
 def _named(site: Site[ast.AST], name: str, node: ast.Constant) -> Iterator[Proposal]:

@@ -6,7 +6,7 @@ import ast
 import re
 from collections.abc import Iterator
 
-from torchferry.convert.loader_arguments import set_argument
+from torchferry.convert.loader_arguments import DATA_LOADERS, set_argument
 from torchferry.convert.rule import Proposal, Rule, register
 from torchferry.convert.site import Site
 from torchferry.source.edits import Edit
@@ -20,10 +20,7 @@ _LABELS = re.compile(r"(?i)^(targets?|labels?)$")
 
 
 def _check(site: Site[ast.Call]) -> Iterator[Proposal]:
-    if site.qualified(site.node.func) in (
-        "torch.utils.data.DataLoader",
-        "torch.utils.data.dataloader.DataLoader",
-    ):
+    if site.qualified(site.node.func) in DATA_LOADERS:
         if not any(keyword.arg == "batch_sampler" for keyword in site.node.keywords):
             edits = set_argument(site, "drop_last", "True")
             if edits:
@@ -44,6 +41,7 @@ RULE = register(
         summary=Text("drop_last=True and int32 labels", "drop_last=True 与 int32 标签"),
         triggers=("DataLoader", "cuda"),
         option="fixed_shape",
+        tracks=DATA_LOADERS,
         nodes=(ast.Call,),
         check=_check,
     )

@@ -13,9 +13,12 @@ from torchferry.source.edits import Edit
 from torchferry.text import Text
 
 _CHANGED = Text("asks whether the tensor is on the {device} device", "判断张量是否在 {device} 设备上")
-_OWN = Text("left as it is: this class has an is_cuda of its own", "保持不变：该类有自己的 is_cuda")
+_OWN = Text(
+    "left as it is: an is_cuda of your own, not the tensor's", "保持不变：是您自己的 is_cuda，而非张量的"
+)
 
 
+_OPTIONS = re.compile(r"(?i)_?(args?|opts?|options|cfg|conf|config|hparams|params|flags|settings)$")
 _SET = re.compile(rb"\bself\.is_cuda\s*(?::[^=\n]*)?=[^=]")
 
 
@@ -26,7 +29,9 @@ def _check(site: Site[ast.Attribute]) -> Iterator[Proposal]:
     resolved = site.resolve(node)
     if resolved is not None and resolved.qualified.startswith("torch."):
         return
-    if isinstance(node.value, ast.Name) and node.value.id == "self" and _is_own(site):
+    if _is_option(node.value) or (
+        isinstance(node.value, ast.Name) and node.value.id == "self" and _is_own(site)
+    ):
         yield site.remark(Kind.INFO, _OWN)
         return
     start, end = site.module.attribute_span(node)
@@ -41,6 +46,12 @@ def _check(site: Site[ast.Attribute]) -> Iterator[Proposal]:
         )
     else:
         yield site.change(message, Edit(start, end, site.target.vendor.is_attribute))
+
+
+def _is_option(node: ast.expr) -> bool:
+    """args.is_cuda, self.config.is_cuda: a setting, not a tensor"""
+    name = node.attr if isinstance(node, ast.Attribute) else getattr(node, "id", "")
+    return bool(_OPTIONS.match(name))
 
 
 def _is_own(site: Site[ast.Attribute]) -> bool:

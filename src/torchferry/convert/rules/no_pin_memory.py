@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from torchferry.convert.loader_arguments import set_argument
+from torchferry.convert.loader_arguments import DATA_LOADERS, set_argument
 from torchferry.convert.rule import Proposal, Rule, register
 from torchferry.convert.site import Site
 from torchferry.text import Text
@@ -16,10 +16,7 @@ _CHANGED = Text(
 
 
 def _check(site: Site[ast.Call]) -> Iterator[Proposal]:
-    if site.qualified(site.node.func) not in (
-        "torch.utils.data.DataLoader",
-        "torch.utils.data.dataloader.DataLoader",
-    ):
+    if site.qualified(site.node.func) not in DATA_LOADERS:
         return
     if any(keyword.arg == "pin_memory" for keyword in site.node.keywords):
         edits = set_argument(site, "pin_memory", "False")
@@ -34,6 +31,7 @@ RULE = register(
         summary=Text("DataLoader(pin_memory=False)", "DataLoader(pin_memory=False)"),
         triggers=("pin_memory",),
         option="no_pin_memory",
+        tracks=DATA_LOADERS,
         nodes=(ast.Call,),
         check=_check,
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from torchferry.convert.insertion import indent_of, on_next_line
 from torchferry.convert.rule import Proposal, Rule, register
 from torchferry.convert.site import FileContext
 from torchferry.finding import Kind
@@ -35,8 +36,8 @@ def _finish(context: FileContext, said: list[Proposal]) -> Iterator[Proposal]:
                 if own == "cuda" and "to" not in scope.bindings:
                     yield _at_name(context, definition, Kind.TODO, _NEEDS_TO)
             elif new and new not in scope.bindings:
-                end = context.module.end(definition)
-                edit = Edit(end, end, f"{context.module.newline}{_indent(context, definition)}{new} = {own}")
+                alias = f"{indent_of(context.module, definition)}{new} = {own}"
+                edit = on_next_line(context.module, definition, alias)
                 yield _at_name(context, definition, Kind.CHANGE, _ALIAS.format(own=own, new=new), edit)
 
 
@@ -47,11 +48,6 @@ def _definition(scope: Scope, name: str) -> ast.FunctionDef | None:
         if isinstance(node, ast.FunctionDef) and (name == "is_cuda" or not node.decorator_list):
             return node
     return None
-
-
-def _indent(context: FileContext, definition: ast.FunctionDef) -> str:
-    start = context.module.line_starts[definition.lineno - 1]
-    return context.module.data[start : start + definition.col_offset].decode("utf-8")
 
 
 def _at_name(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from torchferry.convert.insertion import indent_of, on_next_line, shares_its_line
 from torchferry.convert.renaming import renamed
 from torchferry.convert.rule import Proposal, Rule, register
 from torchferry.convert.site import FileContext
@@ -20,18 +21,41 @@ ImportNode = ast.Import | ast.ImportFrom
 
 def _finish(context: FileContext, said: list[Proposal]) -> Iterator[Proposal]:
     line = context.target.prelude
-    if not line or not any(proposal.edits and proposal.needs_prelude for proposal in said):
+    if not line or not any(_is_needed(context, proposal) for proposal in said):
         return
-    if not context.target.prelude_module and "torch" not in context.module.scopes.root.bindings:
+    if context.target.prelude_module:
+        yield from _load_plugin(context, said, line, _ADDED.format(line=line))
+    elif not _is_loaded(context, context.module.scopes.root):
+        yield _define_name(context, line)
+
+
+def _is_needed(context: FileContext, proposal: Proposal) -> bool:
+    name = context.target.prelude_name
+    if name:
+        return any(name in edit.text for edit in proposal.edits)
+    return bool(proposal.edits) and proposal.needs_prelude
+
+
+def _define_name(context: FileContext, line: str) -> Proposal:
+    """The line that the portable form needs: it uses torch, and must stand before everything that uses it."""
+    message = _ADDED.format(line=line)
+    if "torch" not in context.module.scopes.root.bindings:
         line = f"import torch; {line}"
+    imports = [node for scope, node in _imports_of_torch(context) if scope.parent is None]
+    if not imports:
+        return _at_top(context, line, message)
+    return _beside(context, (_last_of_import_block(context.module.tree, imports[0]), False), line, message)
+
+
+def _load_plugin(context: FileContext, said: list[Proposal], line: str, message: Text) -> Iterator[Proposal]:
     statements = _imports_of_torch(context)
     if not statements and not any(_is_code(context, proposal) for proposal in said):
         return  # a file of settings: strings changed, but nothing here touches torch
-    message = _ADDED.format(line=line)
     module_level = [node for scope, node in statements if scope.parent is None]
     if module_level:
         if not _is_loaded(context, context.module.scopes.root):
-            yield _beside(context, _anchor(context, module_level), line, message)
+            anchor = module_level[0]
+            yield _beside(context, (anchor, _before(context, anchor)), line, message)
         return
     scopes = {id(scope): (scope, node) for scope, node in reversed(statements)}
     for scope, node in scopes.values():
@@ -80,14 +104,6 @@ def _names_type_checking(test: ast.expr) -> bool:
     return name == "TYPE_CHECKING"
 
 
-def _anchor(context: FileContext, statements: list[ImportNode]) -> tuple[ImportNode, bool]:
-    """The import to put the line beside, and whether it goes before it: what loads it must come first."""
-    if context.target.prelude_module:
-        return statements[0], _before(context, statements[0])
-    # A line that uses torch rather than imports something: after the imports it depends on.
-    return _last_of_import_block(context.module.tree, statements[0]), False
-
-
 def _last_of_import_block(tree: ast.Module, first: ImportNode) -> ImportNode:
     last = first
     for node in tree.body:
@@ -105,32 +121,24 @@ def _before(context: FileContext, node: ImportNode) -> bool:
         names = [alias.name for alias in node.names]
     else:
         names = [f"{import_qualifier(node)}.{alias.name}" for alias in node.names]
-    return bool(context.target.prelude_module) and any(renamed(context, name) != name for name in names)
+    return any(renamed(context, name) != name for name in names)
 
 
 def _beside(context: FileContext, anchor: tuple[ImportNode, bool], line: str, message: Text) -> Proposal:
     node, before = anchor
     module = context.module
     start, end = module.start(node), module.end(node)
-    line_start = module.line_starts[node.lineno - 1]
-    indent = module.data[line_start:start].decode("utf-8")
-    if indent.strip():  # not the first on its line: `try: import torch`, `import os; import torch`
-        edit = Edit(start, start, f"{line}; ") if before else Edit(end, end, f"; {line}")
+    indent = indent_of(module, node)
+    if before and indent.strip():
+        edit = Edit(start, start, f"{line}; ")
     elif before:
+        line_start = module.line_starts[node.lineno - 1]
         edit = Edit(line_start, line_start, indent + line + module.newline)
+    elif shares_its_line(module, node):  # `try: import torch`, `import torch; model.cuda()`
+        edit = Edit(end, end, f"; {line}")
     else:
-        edit = _on_next_line(context, node, indent + line)
+        edit = on_next_line(module, node, indent + line)
     return Proposal(Kind.CHANGE, start, end, message, (edit,))
-
-
-def _on_next_line(context: FileContext, node: ast.stmt, text: str) -> Edit:
-    """An insertion after the line on which a statement ends, with whatever else stands on that line."""
-    module = context.module
-    last = node.end_lineno or node.lineno
-    if last < len(module.line_starts):
-        position = module.line_starts[last]
-        return Edit(position, position, text + module.newline)
-    return Edit(len(module.data), len(module.data), module.newline + text)
 
 
 def _at_top(context: FileContext, line: str, message: Text) -> Proposal:
@@ -144,7 +152,7 @@ def _at_top(context: FileContext, line: str, message: Text) -> Proposal:
             break
         last = node
     if last is not None:
-        edit = _on_next_line(context, last, line)
+        edit = on_next_line(module, last, line)
         return Proposal(Kind.CHANGE, edit.start, edit.start, message, (edit,))
     first = module.line_starts[module.tree.body[0].lineno - 1]
     return Proposal(Kind.CHANGE, first, first, message, (Edit(first, first, line + module.newline),))

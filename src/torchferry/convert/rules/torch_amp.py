@@ -38,8 +38,9 @@ def _check(site: Site[ast.expr]) -> Iterator[Proposal]:
     if not new.startswith("torch.amp.") or name not in (*_PARAMETERS, *_DECORATORS):
         return
     device = _device(site)
-    if isinstance(parent, ast.Call) and parent.func is site.node:
-        yield site.change(_TOLD, *_call_edits(site, parent, name, device), node=parent)
+    call = parent if isinstance(parent, ast.Call) and parent.func is site.node else None
+    if call is not None and not any(isinstance(item, ast.Starred) for item in call.args):
+        yield site.change(_TOLD, *_call_edits(site, call, name, device), node=call)
     elif name in _DECORATORS and parent is None:
         end = site.module.end(site.node)
         yield site.change(_TOLD, Edit(end, end, f"(device_type={device})"))
