@@ -15,7 +15,7 @@ def check_clean(root: Path) -> None:
     """Editing in place needs a git tree without uncommitted changes."""
     folder = root.parent if root.is_file() else root
     remove_leftovers(folder)
-    changes = _git(folder, "status", "--porcelain", "--", os.path.abspath(root))
+    changes = _git(folder, "--no-optional-locks", "status", "--porcelain", "--", os.path.abspath(root))
     if changes.strip():
         raise OutputError(f"{root}: has changes that are not committed; commit them first, or say --force")
 

@@ -29,6 +29,7 @@ _SKIPPED_FOLDERS = frozenset(
 PYTHON_SUFFIXES = (".py", ".pyw")
 FINDINGS = "findings.json"  # lies in every converted copy
 _HEAD = 1000  # bytes that say what wrote it
+_FORMAT = b'"format": "torchferry-findings"'
 
 
 @dataclass(frozen=True)
@@ -74,6 +75,8 @@ def _inside(root: str, folder: str, exclude: tuple[str, ...], skipped: set[str])
         elif entry.is_dir(follow_symlinks=False):
             if not _is_skipped_folder(entry, skipped):
                 yield Entry(path, is_folder=True)
+        elif entry.name == FINDINGS and _FORMAT in _head(entry.path):
+            continue  # what a scan or conversion has learned is no part of the project
         elif entry.is_file(follow_symlinks=False):
             yield Entry(path, problem="" if os.access(entry.path, os.R_OK) else "no permission to read it")
         else:
@@ -94,12 +97,17 @@ def _is_skipped_folder(entry: os.DirEntry[str], skipped: set[str]) -> bool:
 
 def is_converted_copy(folder: str | Path) -> bool:
     """Whether a folder is the output of an earlier conversion, by the findings that lie in it."""
+    head = _head(os.path.join(folder, FINDINGS))
+    return _FORMAT in head and b'"command": "convert"' in head
+
+
+def _head(path: str) -> bytes:
+    """The first bytes of a file, none if it can't be read."""
     try:
-        with open(os.path.join(folder, FINDINGS), "rb") as file:
-            head = file.read(_HEAD)
+        with open(path, "rb") as file:
+            return file.read(_HEAD)
     except OSError:
-        return False
-    return b'"format": "torchferry-findings"' in head and b'"command": "convert"' in head
+        return b""
 
 
 def check_input(path: Path) -> Path:

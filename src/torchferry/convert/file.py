@@ -56,7 +56,7 @@ def convert_text(decoded: DecodedText, path: str, job: FileJob) -> Conversion:
     """Convert one module; raises ParseError if Python can't parse it."""
     module = PythonModule(decoded, WELL_KNOWN)
     context = _context(module, path, job)
-    accepted = _without_conflicts(_not_ignored(context, examine(context, job.rules)))
+    accepted = _without_conflicts(examine(context, job.rules))
     edits = [edit for _, proposal in accepted for edit in proposal.edits]
     findings = tuple(_finding(context, rule, proposal) for rule, proposal in accepted)
     if not edits:
@@ -87,6 +87,7 @@ def examine(context: FileContext, rules: tuple[Rule, ...]) -> list[Said]:
     """Everything that the rules say about a module, in the order of its text."""
     said: list[Said] = []
     walk_lines(context.module, _lines_of_interest(context, rules), _visitors(context, rules, said))
+    said = _not_ignored(context, said)
     proposals = [proposal for _, proposal in said]
     for rule in rules:
         if rule.finish is not None:
@@ -216,7 +217,7 @@ def _undone(finding: Finding) -> Finding:
 
 
 def _check_second_run(context: FileContext, rules: tuple[Rule, ...]) -> None:
-    again = [proposal for _, proposal in _not_ignored(context, examine(context, rules)) if proposal.edits]
+    again = [proposal for _, proposal in examine(context, rules) if proposal.edits]
     if again:
         line = context.module.line_of(again[0].start)
         raise VerificationError(f"a second conversion would change line {line} again")

@@ -9,8 +9,9 @@ from torchferry.source.module import PythonModule
 
 
 def indent_of(module: PythonModule, node: ast.stmt) -> str:
-    """What stands before a statement on its line: its indentation, or other code."""
-    return module.data[module.line_starts[node.lineno - 1] : module.start(node)].decode("utf-8")
+    """What stands before a statement on its line: its indentation without form feeds, or other code."""
+    before = module.data[module.line_starts[node.lineno - 1] : module.start(node)]
+    return before.decode("utf-8").replace("\f", "")
 
 
 def on_next_line(module: PythonModule, node: ast.stmt, text: str) -> Edit:

@@ -80,8 +80,8 @@ def check_attribute(site: Site[ast.Attribute]) -> Iterator[Said]:
     rule, rename = found
     node = _prefix_node(site.node, resolved.qualified, rename.old)
     root_name = _root_name(resolved, site.node)
-    if rename.once and find_rename(site.context, root_name) is not None:
-        return  # the import has said it
+    if rename.once and _is_said_at_import(site, resolved.qualified, root_name):
+        return
     yield from _remarks(site.context, rule, rename, node)
     if not rename.new:
         return
@@ -92,6 +92,15 @@ def check_attribute(site: Site[ast.Attribute]) -> Iterator[Said]:
         yield rule, site.remark(Kind.TODO, text, node)
     elif edits:
         yield rule, site.change(rename.message, *edits, node=node, needs_prelude=rename.needs_prelude)
+
+
+def _is_said_at_import(site: Site[ast.Attribute], qualified: str, root_name: str) -> bool:
+    if find_rename(site.context, root_name) is not None:
+        return True
+    modules = site.module.scopes.modules
+    return any(
+        qualified.startswith(name + ".") and find_rename(site.context, name) is not None for name in modules
+    )
 
 
 class _Chain(NamedTuple):

@@ -24,43 +24,50 @@ def check_rewrite(old: PythonModule, new: PythonModule, edits: Sequence[Edit]) -
     """
     ordered = sorted(set(edits))
     moves = _Moves(ordered)
-    expected = {
-        (kind, moves.position(start))
-        for kind, start in _statements(old, moves.touches)
-        if not moves.replaces(start)
-    }
     written = _Ranges(_written_ranges(ordered))
-    actual = {(kind, start) for kind, start in _statements(new, written.touch) if not written.hold(start)}
-    if expected != actual:
-        odd = min(expected ^ actual, key=lambda item: item[1])
-        raise VerificationError(f"the rewritten text reads differently near line {new.line_of(odd[1])}")
+    found = set(_statements(new, written.touch))
+    for kind, depth, start in _statements(old, moves.touches):
+        if moves.replaces(start):
+            continue
+        place = next((item for item in moves.positions(start) if (kind, depth, item) in found), None)
+        if place is None:
+            raise _difference(new, moves.positions(start)[0])
+        found.discard((kind, depth, place))
+    for _, _, start in found:
+        if not written.hold(start):
+            raise _difference(new, start)
 
 
-def _statements(
-    module: PythonModule, touched: Callable[[int, int], bool]
-) -> Iterator[tuple[type[ast.AST], int]]:
-    """Sort and position of the statements: those of the module's level, and all that lie within touched ones."""
+def _difference(module: PythonModule, position: int) -> VerificationError:
+    line = module.line_of(position)
+    return VerificationError(f"the rewritten text reads differently near line {line}")
+
+
+Statement = tuple[type[ast.AST], int, int]  # sort, depth, position
+
+
+def _statements(module: PythonModule, touched: Callable[[int, int], bool]) -> Iterator[Statement]:
+    """The statements of the module's own level, and all that lie within touched ones."""
     for statement in module.tree.body:
         start = module.start(statement)
-        yield type(statement), start
-        if not hasattr(statement, "body") or not touched(start, _next_line(module, statement)):
-            continue
-        for node in _below(statement):
-            yield type(node), module.start(node)
+        yield type(statement), 0, start
+        if hasattr(statement, "body") and touched(start, _next_line(module, statement)):
+            for node, depth in _below(statement, 1):
+                yield type(node), depth, module.start(node)
+
+
+def _below(statement: ast.AST, depth: int) -> Iterator[tuple[ast.stmt, int]]:
+    for name in ("body", "orelse", "finalbody", "handlers", "cases"):
+        for child in getattr(statement, name, ()):
+            if isinstance(child, ast.stmt):
+                yield child, depth
+            yield from _below(child, depth + 1)
 
 
 def _next_line(module: PythonModule, statement: ast.stmt) -> int:
     """Where the line after a statement begins: what is inserted there may have become a part of it."""
     last = statement.end_lineno or statement.lineno
     return module.line_starts[last] if last < len(module.line_starts) else len(module.data)
-
-
-def _below(statement: ast.stmt) -> Iterator[ast.stmt]:
-    for name in ("body", "orelse", "finalbody", "handlers", "cases"):
-        for child in getattr(statement, name, ()):
-            if isinstance(child, ast.stmt):
-                yield child
-            yield from _below(child)
 
 
 class _Moves:
@@ -73,17 +80,18 @@ class _Moves:
         for edit in edits:
             self.shifts.append(self.shifts[-1] + len(edit.text.encode("utf-8")) - (edit.end - edit.start))
 
-    def position(self, old: int) -> int:
-        """The new position of a byte that no edit replaces; what is inserted before it pushes it on."""
-        return old + self.shifts[bisect_right(self.ends, old)]
+    def positions(self, old: int) -> tuple[int, ...]:
+        """Where a byte that no edit replaces may be: behind what is inserted right before it, or joined with it."""
+        index = bisect_right(self.ends, old)
+        moved = old + self.shifts[index]
+        last = self.edits[index - 1] if index else None
+        if last is not None and last.start == last.end == old:
+            return moved, moved - len(last.text.encode("utf-8"))
+        return (moved,)
 
     def replaces(self, old: int) -> bool:
-        """Whether an edit writes the place: replaces its byte, or inserts right before it."""
-        index = bisect_left(self.ends, old)
-        return any(
-            edit.start <= old and (edit.end > old or edit.start == old)
-            for edit in self.edits[index : index + 2]
-        )
+        index = bisect_right(self.ends, old)
+        return index < len(self.edits) and self.edits[index].start <= old
 
     def touches(self, start: int, end: int) -> bool:
         """Whether an edit lies in [start, end]."""
@@ -110,9 +118,8 @@ class _Ranges:
         self.ends = [end for _, end in ranges]
 
     def hold(self, position: int) -> bool:
-        """Whether a position is in a range, or right behind it."""
         index = bisect_right(self.starts, position) - 1
-        return index >= 0 and position <= self.ends[index]
+        return index >= 0 and position < self.ends[index]
 
     def touch(self, start: int, end: int) -> bool:
         """Whether a range has a byte, or an edge, in [start, end]."""

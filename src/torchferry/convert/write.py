@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from enum import Enum
 from pathlib import Path
 
-from torchferry.convert.discover import FINDINGS, is_converted_copy
+from torchferry.convert.discover import is_converted_copy
 from torchferry.convert.filesystem import (
     copy_file,
     folder_aside,
@@ -130,8 +130,7 @@ def _write_entries(outcome: ProjectOutcome, new: Path, reports: Reports) -> list
     for entry in outcome.entries:
         source, target = os.path.join(folder, entry.path), os.path.join(new, entry.path)
         if entry.path in reports:
-            if entry.path != FINDINGS or not is_converted_copy(folder):
-                shadowed.append(entry.path)
+            shadowed.append(entry.path)
         elif entry.is_folder:
             os.makedirs(target, exist_ok=True)
         elif entry.is_link:

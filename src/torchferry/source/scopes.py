@@ -79,6 +79,7 @@ class ModuleScopes:
     units: list[Unit]
     imports: list[tuple[str, Binding]]  # every name that an import binds, in any scope
     stars: list[str]
+    modules: set[str] = field(default_factory=set)  # what `import a.b.c` names in full
 
 
 def build_scopes(tree: ast.Module) -> ModuleScopes:
@@ -129,6 +130,7 @@ class _Builder:
         for alias in node.names:
             name = alias.asname or alias.name.partition(".")[0]
             qualified = alias.name if alias.asname else name
+            self.result.modules.add(alias.name)
             self.bind_import(
                 name, Binding(BindingKind.IMPORT, node, node.lineno, qualified, weak=weak), scope
             )

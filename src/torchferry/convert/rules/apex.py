@@ -5,11 +5,11 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from torchferry.convert.arguments import add_argument
 from torchferry.convert.replacements import replacement_of, with_advice
 from torchferry.convert.rule import Proposal, Rename, Rule, register
 from torchferry.convert.site import FileContext, Site
 from torchferry.finding import Kind
-from torchferry.source.edits import Edit
 from torchferry.text import Text
 
 _REPLACED = Text("{old} is a CUDA extension; {new} takes its place", "{old} 是 CUDA 扩展；由 {new} 代替")
@@ -67,12 +67,10 @@ def _check(site: Site[ast.Call]) -> Iterator[Proposal]:
     name, value, position = _DEFAULTS.get(qualified.rpartition(".")[2], ("", "", 0))
     given = len(site.node.args) > position or any(item.arg in (name, None) for item in site.node.keywords)
     if name and not given and site.node.args:
-        last = [*site.node.args, *(item.value for item in site.node.keywords)][-1]
-        end = site.module.end(last)
         argument = f"{name}={value}"
         yield site.change(
             _DEFAULT.format(argument=argument, new=found.new),
-            Edit(end, end, f", {argument}"),
+            add_argument(site.module, site.node, argument),
             needs_prelude=False,
         )
 

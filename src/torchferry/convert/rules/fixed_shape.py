@@ -6,7 +6,7 @@ import ast
 import re
 from collections.abc import Iterator
 
-from torchferry.convert.loader_arguments import DATA_LOADERS, set_argument
+from torchferry.convert.arguments import DATA_LOADERS, set_argument
 from torchferry.convert.rule import Proposal, Rule, register
 from torchferry.convert.site import Site
 from torchferry.source.edits import Edit

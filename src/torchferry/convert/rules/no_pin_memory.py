@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from torchferry.convert.loader_arguments import DATA_LOADERS, set_argument
+from torchferry.convert.arguments import DATA_LOADERS, set_argument
 from torchferry.convert.rule import Proposal, Rule, register
 from torchferry.convert.site import Site
 from torchferry.text import Text

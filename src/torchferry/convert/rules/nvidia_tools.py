@@ -38,7 +38,7 @@ RULE = register(
         id="TF402",
         name="nvidia-tools",
         summary=Text("calls of nvidia-smi and other tools of NVIDIA's", "对 nvidia-smi 等 NVIDIA 工具的调用"),
-        triggers=("nvidia-smi",),
+        triggers=("nvidia-smi", "nvcc", "nvprof", "nsys"),
         nodes=(ast.Constant,),
         check=_check,
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 
 from torchferry.convert.rule import Proposal, Rename, Rule, register
@@ -20,6 +21,11 @@ _UNKNOWN = Text(
 )
 _USE_DEVICE = Text("use_cuda is use_device today", "use_cuda 如今是 use_device")
 
+_COLUMN = re.compile(r"(?:self_)?cuda_(?:time|memory)\w*\Z")
+_COLUMN_NAME = Text(
+    "a column of the profiler's table for CUDA; torch calls it {new} today",
+    "性能分析表中的 CUDA 列；torch 现称 {new}",
+)
 _OWN_PROFILER = frozenset({"profile", "schedule", "tensorboard_trace_handler", "ProfilerActivity"})
 _PROFILERS = frozenset(
     {"torch.autograd.profiler.profile", "torch.profiler.profile", "torch.autograd.profiler.record_function"}
@@ -50,13 +56,28 @@ def _activity(context: FileContext) -> Rename:
     return Rename(_CUDA, "", Kind.UNKNOWN, _UNKNOWN.format(company=vendor.company))
 
 
-def _check(site: Site[ast.Call]) -> Iterator[Proposal]:
+def _check(site: Site[ast.expr]) -> Iterator[Proposal]:
+    if isinstance(site.node, ast.Call):
+        yield from _check_call(site, site.node)
+    elif isinstance(site.node, ast.Attribute) and _COLUMN.match(site.node.attr):
+        new = site.node.attr.replace("cuda", "device")
+        yield site.remark(Kind.TODO, _COLUMN_NAME.format(old=site.node.attr, new=new))
+    elif (
+        isinstance(site.node, ast.Constant)
+        and isinstance(site.node.value, str)
+        and _COLUMN.match(site.node.value)
+    ):
+        new = site.node.value.replace("cuda", "device")
+        yield site.remark(Kind.TODO, _COLUMN_NAME.format(old=site.node.value, new=new))
+
+
+def _check_call(site: Site[ast.expr], call: ast.Call) -> Iterator[Proposal]:
     """profile(use_cuda=flag) as profile(use_device=...)"""
-    if site.qualified(site.node.func) not in _PROFILERS:
+    if site.qualified(call.func) not in _PROFILERS:
         return
     device = site.target.device
     written = f'"{device.word}"' if device.word else device.expression
-    for keyword in site.node.keywords:
+    for keyword in call.keywords:
         if keyword.arg != "use_cuda":
             continue
         value = keyword.value
@@ -76,7 +97,8 @@ RULE = register(
         summary=Text("profilers watch the target's device", "性能分析器改为观测目标设备"),
         triggers=("torch.profiler", "use_cuda"),
         roots=("torch",),
-        nodes=(ast.Call,),
+        tracks=frozenset({"torch.profiler"}),
+        nodes=(ast.Call, ast.Attribute, ast.Constant),
         check=_check,
         rename=_rename,
     )
