@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
@@ -26,7 +26,7 @@ from torchferry.text import Text
 WELL_KNOWN = frozenset({"torch"})
 _CONFLICT = Text("two changes meet here; this one was not made: {message}", "两处修改冲突，未执行：{message}")
 
-_IGNORE = re.compile(r"#\s*ferry: ignore(?:\[([^\]]*)\])?")
+_IGNORE = re.compile(r"#\s*ferry: ignore(?:\[([^\]]*)\]|(?![\w\[-]))")
 
 Said = tuple[Rule, Proposal]
 
@@ -154,14 +154,25 @@ def _not_ignored(context: FileContext, said: list[Said]) -> list[Said]:
     """Without what the user has silenced: `# ferry: ignore` or `# ferry: ignore[TF105]` on the line."""
     if b"ferry: ignore" not in context.module.data:
         return said
-    return [item for item in said if not _is_ignored(context, *item)]
+    silenced = dict(_ignore_comments(context.module))
+    kept: list[Said] = []
+    for rule, proposal in said:
+        ids = silenced.get(context.module.line_of(proposal.start))
+        if ids is None or (ids and rule.id not in ids):
+            kept.append((rule, proposal))
+    return kept
 
 
-def _is_ignored(context: FileContext, rule: Rule, proposal: Proposal) -> bool:
-    match = _IGNORE.search(context.module.line_text(context.module.line_of(proposal.start)))
-    if match is None:
-        return False
-    return match.group(1) is None or rule.id in re.split(r"[\s,]+", match.group(1))
+def _ignore_comments(module: PythonModule) -> Iterator[tuple[int, frozenset[str]]]:
+    """Line, and the rule ids that its comment names; no ids means all rules."""
+    import io
+    import tokenize
+
+    text = re.sub("\r\n|\r", "\n", module.decoded.text)
+    for token in tokenize.generate_tokens(io.StringIO(text).readline):
+        match = _IGNORE.search(token.string) if token.type == tokenize.COMMENT else None
+        if match:
+            yield token.start[0], frozenset(re.split(r"[\s,]+", match.group(1)) if match.group(1) else ())
 
 
 def _without_conflicts(said: Iterable[Said]) -> list[Said]:

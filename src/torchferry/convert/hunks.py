@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from difflib import SequenceMatcher
 
 from torchferry.outcome import Hunk
@@ -21,13 +22,16 @@ def make_hunks(old: PythonModule, new: PythonModule, edits: Sequence[Edit]) -> t
     hunks: list[Hunk] = []
     shift = 0
     count = len(old.line_starts)
-    for first, last, added in _merge(_line_ranges(edits, old)):
+    for stretch in _stretches(sorted(set(edits)), old):
+        first, last = stretch.first, stretch.last
         begin, end = max(first - _CONTEXT, 1), min(last + _CONTEXT, count)
         rows: list[Row] = [(" ", line, line) for line in _lines(old, begin, first - 1)]
-        rows += _rows(_lines(old, first, last), _lines(new, first + shift, last + shift + added))
+        rows += _rows(
+            stretch, _lines(old, first, last), _lines(new, first + shift, last + shift + stretch.added)
+        )
         rows += [(" ", line, line) for line in _lines(old, last + 1, end)]
         hunks.append(Hunk(begin, begin + shift, tuple(rows)))
-        shift += added
+        shift += stretch.added
     return tuple(hunks)
 
 
@@ -35,31 +39,51 @@ def _lines(module: PythonModule, first: int, last: int) -> list[str]:
     return [module.line_text(number) for number in range(first, last + 1)]
 
 
-def _line_ranges(edits: Sequence[Edit], old: PythonModule) -> list[tuple[int, int, int]]:
-    """(first line, last line, lines added) of each edit."""
-    ranges = []
-    for edit in sorted(set(edits)):
-        removed = len(_NEWLINE.findall(old.data[edit.start : edit.end]))
-        added = len(_NEWLINE.findall(edit.text.encode("utf-8"))) - removed
-        ranges.append((old.line_of(edit.start), old.line_of(edit.end), added))
-    return ranges
+@dataclass
+class _Stretch:
+    """Old lines that belong together, and what is known about how they became new ones."""
+
+    first: int
+    last: int
+    added: int = 0
+    inserted: dict[int, int] = field(default_factory=dict)  # whole lines put before an old line
+    is_plain: bool = True  # beside those, every old line became one new line
 
 
-def _merge(ranges: list[tuple[int, int, int]]) -> list[tuple[int, int, int]]:
-    """Join what lies so close that the context would overlap."""
-    merged: list[tuple[int, int, int]] = []
-    for first, last, added in ranges:
-        if merged and first <= merged[-1][1] + 2 * _CONTEXT:
-            before = merged[-1]
-            merged[-1] = (before[0], max(before[1], last), before[2] + added)
+def _stretches(edits: Sequence[Edit], old: PythonModule) -> list[_Stretch]:
+    stretches: list[_Stretch] = []
+    for edit in edits:
+        first, last = old.line_of(edit.start), old.line_of(edit.end)
+        if stretches and first <= stretches[-1].last + 2 * _CONTEXT:
+            stretch = stretches[-1]
+            stretch.last = max(stretch.last, last)
         else:
-            merged.append((first, last, added))
-    return merged
+            stretch = _Stretch(first, last)
+            stretches.append(stretch)
+        removed = len(_NEWLINE.findall(old.data[edit.start : edit.end]))
+        added = len(_NEWLINE.findall(edit.text.encode("utf-8")))
+        stretch.added += added - removed
+        is_whole = edit.start == edit.end == old.line_starts[first - 1] and edit.text.endswith(("\n", "\r"))
+        if is_whole:
+            stretch.inserted[first] = stretch.inserted.get(first, 0) + added
+        elif added or removed:
+            stretch.is_plain = False
+    return stretches
 
 
-def _rows(old: list[str], new: list[str]) -> list[Row]:
-    if len(old) == len(new):
-        return [(" " if a == b else "~", a, b) for a, b in zip(old, new, strict=True)]
+def _rows(stretch: _Stretch, old: list[str], new: list[str]) -> list[Row]:
+    if not stretch.is_plain:
+        return _matched_rows(old, new)
+    rows: list[Row] = []
+    fresh = iter(new)
+    for number, line in enumerate(old, start=stretch.first):
+        rows += [("+", "", next(fresh)) for _ in range(stretch.inserted.get(number, 0))]
+        after = next(fresh)
+        rows.append((" " if line == after else "~", line, after))
+    return rows
+
+
+def _matched_rows(old: list[str], new: list[str]) -> list[Row]:
     rows: list[Row] = []
     for tag, a, b, c, d in SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
         if tag == "equal":
