@@ -79,7 +79,7 @@ def run(args: argparse.Namespace) -> int:
         if not args.force:
             git.check_clean(root)
     plan = options.make_plan(args)
-    with options.progress_bar(f"converting {root.name}", args.quiet) as progress:
+    with options.progress_bar(f"converting {root.resolve().name}", args.quiet) as progress:
         outcome = examine_project(root, plan, skip=[out] if out else [], progress=progress)
     diff = project_diff(outcome) if args.diff else b""
     _write(args, outcome, out)
@@ -95,7 +95,11 @@ def _check_output(args: argparse.Namespace, root: Path) -> Path | None:
         return None
     if _is_single(args, root):
         return check_output_file(root, args.output, args.force)
-    return check_output(root, args.output, Replace.OURS if args.force else Replace.NOTHING)
+    return check_output(root, args.output, _replaceable(args))
+
+
+def _replaceable(args: argparse.Namespace) -> Replace:
+    return Replace.OURS if args.force else Replace.NOTHING
 
 
 def _is_single(args: argparse.Namespace, root: Path) -> bool:
@@ -112,7 +116,7 @@ def _write(args: argparse.Namespace, outcome: ProjectOutcome, out: Path | None) 
         write_file(outcome, out)
     elif out is not None:
         reports = options.rendered(outcome.report("convert"), args.lang, REPORTS)
-        options.note_shadowed(write_project(outcome, out, reports))
+        options.note_shadowed(write_project(outcome, out, reports, _replaceable(args)))
 
 
 def project_diff(outcome: ProjectOutcome) -> bytes:

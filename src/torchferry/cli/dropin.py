@@ -29,11 +29,11 @@ def make_plan(vendor: str, opt_ins: frozenset[str] = frozenset(), custom: Custom
 def convert(root: Path, out: Path, plan: Plan, make_files: MakeFiles, replace: Replace) -> ProjectOutcome:
     """Convert a project, and write the files of the vendor's tool beside the reports of `ferry convert`."""
     place = check_output(root, out, replace)
-    with options.progress_bar(f"converting {root.name}", quiet=False) as progress:
+    with options.progress_bar(f"converting {root.resolve().name}", quiet=False) as progress:
         outcome = examine_project(root, plan, skip=[place], progress=progress)
     report = outcome.report("convert")
     files = {**options.rendered(report, user_language(), REPORTS), **make_files(report)}
-    options.note_shadowed(write_project(outcome, place, files))
+    options.note_shadowed(write_project(outcome, place, files, replace))
     return outcome
 
 

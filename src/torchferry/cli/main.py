@@ -93,6 +93,7 @@ def guarded(name: str, work: Callable[[], int]) -> int:
     """Run some work; bad input becomes one line and exit code 2, Ctrl-C becomes 130, SIGTERM 143."""
     from torchferry.errors import FerryError
 
+    _open_closed_streams()
     try:
         return work()
     except FerryError as error:
@@ -114,6 +115,14 @@ def _cant_go_on(name: str, error: OSError) -> int:
     place = "" if error.filename is None else f"{os.fsdecode(error.filename)}: "
     _complain(name, f"{place}{error.strerror or error}")
     return 2
+
+
+def _open_closed_streams() -> None:
+    """Python has no stream where the caller has closed one, as in `ferry scan . >&-`."""
+    if sys.stdout is None:
+        sys.stdout = open(os.devnull, "w")
+    if sys.stderr is None:
+        sys.stderr = open(os.devnull, "w")
 
 
 def _complain(name: str, problem: str) -> None:

@@ -46,7 +46,7 @@ def run(args: argparse.Namespace) -> int:
         )
     root = check_input(args.path)
     plan = options.make_plan(args)
-    with options.progress_bar(f"scanning {root.name}", args.quiet) as progress:
+    with options.progress_bar(f"scanning {root.resolve().name}", args.quiet) as progress:
         outcome = examine_project(root, plan, progress=progress)
     report = outcome.report("scan")
     _show(args, report)

@@ -155,6 +155,7 @@ def _argument_rule(arguments: tuple[ArgumentRule, ...]) -> Rule:
         id="USER1",
         name="user-arguments",
         summary=Text("arguments changed by your rule file", "规则文件修改的参数"),
+        is_users=True,
         triggers=tuple({rule.function.rpartition(".")[2] for rule in arguments}),
         nodes=(ast.Call,),
         check=check,
@@ -181,11 +182,25 @@ def _name_rule(custom: CustomRules) -> Rule:
                 return Rename(old, new, Kind.CHANGE, message, needs_prelude=False)
         return None
 
+    def check(site: Site[ast.Call]) -> Iterator[Proposal]:
+        """A function that nothing here imports or defines, called by its bare name."""
+        function = site.node.func
+        if not isinstance(function, ast.Name) or site.scope.owner_of(function.id) is not None:
+            return
+        for rule in custom.functions:
+            if rule.old == function.id:
+                edit = Edit(site.module.start(function), site.module.end(function), rule.new)
+                message = _RENAMED.format(old=rule.old, new=rule.new)
+                yield site.change(message, edit, node=function, needs_prelude=False)
+
     return Rule(
         id="USER2",
         name="user-names",
         summary=Text("names changed by your rule file", "规则文件修改的名称"),
+        is_users=True,
         triggers=tuple({rule.old.rpartition(".")[2] for rule in names}),
+        nodes=(ast.Call,),
+        check=check,
         rename=rename,
     )
 

@@ -176,20 +176,24 @@ def _ignore_comments(module: PythonModule) -> Iterator[tuple[int, frozenset[str]
 
 
 def _without_conflicts(said: Iterable[Said]) -> list[Said]:
-    """Keep the first of changes that overlap; the later one becomes a todo."""
+    """Keep the first of changes that overlap, and the user's own before all; another one becomes a todo."""
     edits: list[Edit] = []
     kept: list[Said] = []
-    for rule, proposal in said:
-        if any(conflicts(edit, edits) for edit in proposal.edits):
+    for rule, proposal in sorted(said, key=lambda item: not item[0].is_users):
+        if not any(conflicts(edit, edits) for edit in proposal.edits):
+            edits.extend(proposal.edits)
+            kept.append((rule, proposal))
+        elif not any(other.is_users and _overlap(first, proposal) for other, first in kept):
             message = Text(
                 _CONFLICT.en.format(message=proposal.message.en),
                 _CONFLICT.zh.format(message=proposal.message.zh),
             )
             kept.append((rule, Proposal(Kind.TODO, proposal.start, proposal.end, message)))
-        else:
-            edits.extend(proposal.edits)
-            kept.append((rule, proposal))
-    return kept
+    return sorted(kept, key=lambda item: (item[1].start, item[1].end, item[0].id))
+
+
+def _overlap(one: Proposal, other: Proposal) -> bool:
+    return any(conflicts(edit, one.edits) for edit in other.edits)
 
 
 def _finding(context: FileContext, rule: Rule, proposal: Proposal) -> Finding:

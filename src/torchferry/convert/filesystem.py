@@ -164,6 +164,21 @@ def replace_folder(new: Path, place: Path, aside: Path) -> None:
             raise
 
 
+def fill_folder(new: Path, place: Path) -> None:
+    """Move what a finished folder holds into an empty one; it holds all of it or nothing afterwards."""
+    moved: list[str] = []
+    with uninterrupted():
+        try:
+            for name in sorted(os.listdir(new)):
+                os.rename(new / name, place / name)
+                moved.append(name)
+            new.rmdir()
+        except OSError:
+            for name in moved:
+                os.rename(place / name, new / name)
+            raise
+
+
 def remove_leftovers(parent: Path) -> None:
     """Clear what killed runs have left in a folder; an output that was being replaced comes back."""
     try:

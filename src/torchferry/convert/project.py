@@ -12,7 +12,7 @@ from pathlib import Path
 
 from torchferry.convert import text_files
 from torchferry.convert.custom import CustomRules, custom_rules
-from torchferry.convert.discover import Entry, discover, is_python
+from torchferry.convert.discover import PYTHON_SUFFIXES, Entry, discover, is_python
 from torchferry.convert.file import FileJob, convert_text, trigger_imports, trigger_words
 from torchferry.convert.filesystem import read_file
 from torchferry.convert.rule import Rule, all_rules
@@ -161,7 +161,7 @@ def _read(folder: Path, outcome: ProjectOutcome, plan: Plan) -> _Candidates:
         if name.endswith(text_files.CUDA_SUFFIXES):
             finding = text_files.look_at_cuda_source(_shown(entry.path), plan.target)
             outcome.outcomes.append(_unchanged(entry.path, [finding]))
-        elif name.endswith(".py") or "." not in name or text_files.is_text_file(name):
+        elif name.endswith(PYTHON_SUFFIXES) or "." not in name or text_files.is_text_file(name):
             _read_one(folder, entry.path, candidates, worth, outcome, plan.target)
     return candidates
 

@@ -198,6 +198,10 @@ def _root_edits(context: FileContext, scope: Scope, root: ast.expr) -> Iterator[
     if not isinstance(root, ast.Name):
         return
     binding = context.module.binding_of(root.id, scope, root.lineno)
+    if binding is not None and isinstance(binding.node, ast.Import) and binding.qualified == root.id:
+        name = renamed(context, root.id).partition(".")[0]
+        if name != root.id:
+            yield Edit(context.module.start(root), context.module.end(root), name)
     if binding is None or not isinstance(binding.node, ast.ImportFrom):
         return
     for alias in binding.node.names:

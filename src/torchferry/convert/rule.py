@@ -62,6 +62,7 @@ class Rule:
         frozenset()
     )  # dotted names whose uses `check` wants to see, whatever they are called
     roots: tuple[str, ...] = ()  # the packages whose names `rename` knows; empty means any
+    is_users: bool = False  # from the user's rule file
     option: str = ""  # the opt-in option that turns it on; "" means always on
     nodes: tuple[type[ast.AST], ...] = ()
     check: NodeCheck | None = None  # called for each node of these types

@@ -13,6 +13,7 @@ from pathlib import Path
 from torchferry.convert.discover import is_converted_copy
 from torchferry.convert.filesystem import (
     copy_file,
+    fill_folder,
     folder_aside,
     keep_owner,
     remove_leftovers,
@@ -48,6 +49,7 @@ def check_output(root: Path, out: Path, replace: Replace = Replace.NOTHING) -> P
             f"{out}: looks like a file, and the output of a folder is a folder; choose a name for it"
         )
     remove_leftovers(place.parent)
+    remove_leftovers(place)
     with _errors_for(place):
         if place.exists() and any(place.iterdir()):
             _check_replaceable(out, place, replace)
@@ -71,7 +73,7 @@ def _check_replaceable(out: Path, place: Path, replace: Replace) -> None:
 
 
 def _check_writable(out: Path, place: Path) -> None:
-    parent = place.parent
+    parent = place if place.is_dir() and not any(place.iterdir()) else place.parent
     while not os.path.lexists(parent):
         parent = parent.parent
     if not parent.is_dir():
@@ -93,20 +95,33 @@ def check_output_file(root: Path, out: Path, force: bool) -> Path:
     return place
 
 
-def write_project(outcome: ProjectOutcome, out: Path, reports: Reports) -> list[str]:
+def write_project(outcome: ProjectOutcome, out: Path, reports: Reports, replace: Replace) -> list[str]:
     """Write the converted copy and its reports aside, then put them in place with one rename.
 
     Returns the files of the project that were left out because a report has their name.
     """
-    with _errors_for(out), _parents_of(out), folder_aside(out.parent) as aside:
+    fill = _must_be_filled(out)
+    with _errors_for(out), _parents_of(out), folder_aside(out if fill else out.parent) as aside:
         new = aside / "new"
         new.mkdir()
         shadowed = _write_entries(outcome, new, reports)
         for name, data in reports.items():
             (new / name).write_bytes(data)
+        if not fill and out.exists() and any(out.iterdir()):  # it may have come up since it was checked
+            _check_replaceable(out, out, replace)
         with _said_if_interrupted(out, new):
-            replace_folder(new, out, aside)
+            if fill:
+                fill_folder(new, out)
+            else:
+                replace_folder(new, out, aside)
     return shadowed
+
+
+def _must_be_filled(out: Path) -> bool:
+    """Whether the output is a folder that can't be replaced: a mounted one, or one in a closed folder."""
+    if not out.is_dir() or any(out.iterdir()):
+        return False
+    return os.path.ismount(out) or not os.access(out.parent, os.W_OK)
 
 
 def write_file(outcome: ProjectOutcome, out: Path) -> None:
@@ -175,6 +190,7 @@ def write_in_place(outcome: ProjectOutcome) -> int:
     """Replace the changed files of the project itself; all new texts are on disk before the first is replaced."""
     folder = outcome.root.parent if outcome.root.is_file() else outcome.root
     changed = [(os.path.join(folder, item.path), item.new_data) for item in outcome.outcomes]
+    remove_leftovers(folder)
     with _errors_for(outcome.root), folder_aside(folder) as aside:
         staged: list[tuple[str, str]] = []
         for target, data in changed:
