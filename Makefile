@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-all check format bench browser clean
+.PHONY: help setup demo test test-all check format bench docs browser clean
 
 help:            ## this list
 	@grep -E '^[a-z-]+: .*##' $(MAKEFILE_LIST) | sed -E 's/: .*## /\t/' | expand -t 14
@@ -14,6 +14,7 @@ setup: $(STAMP) browser  ## a .venv with everything
 
 $(STAMP): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install --quiet --upgrade pip
 	$(BIN)/pip install --quiet --constraint constraints.txt --editable '.[dev]'
 	touch $(STAMP)
 
@@ -40,6 +41,10 @@ format: $(STAMP) ## format the code
 
 bench: $(STAMP)  ## speed, as ratios measured in one run
 	$(BIN)/python benchmarks/run.py
+
+docs: $(STAMP)   ## the pages that are made from the code
+	$(BIN)/python tools/make_rule_docs.py
+	$(BIN)/python tools/make_vendor_table.py
 
 clean:           ## remove what set-up and runs made
 	rm -rf $(VENV) .cache demo-out build dist

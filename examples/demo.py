@@ -30,9 +30,9 @@ def main():
     ferry("scan", "examples/finetune", "--to", "ascend", capture=False)
     say("=", "3. Open these")
     for target in TARGETS:
-        print(f"  demo-out/{target}/report.html   every change, side by side, explained")
-    print("  demo-out/ascend/main.py         the converted program")
-    print("  demo-out/ascend/findings.json   the same findings for programs")
+        print(f"  {f'demo-out/{target}/report.html':<34} every change, side by side, explained")
+    print(f"  {'demo-out/ascend/main.py':<34} the converted program")
+    print(f"  {'demo-out/ascend/findings.json':<34} the same findings for programs")
     print("\nYour own project:  .venv/bin/ferry scan PATH --to ascend")
     print(f"The demo took {time.monotonic() - started:.1f} s.")
 
@@ -76,12 +76,16 @@ def ferry(*arguments, capture=True):
     print_line("$ ferry " + " ".join(arguments))
     sys.stdout.flush()
     environment = {**os.environ, "COLUMNS": str(WIDTH)}
-    output = subprocess.PIPE if capture else None
     result = subprocess.run(
-        [command, *arguments], cwd=ROOT, env=environment, stdout=output, text=True, encoding="utf-8"
+        [command, *arguments],
+        cwd=ROOT,
+        env=environment,
+        capture_output=capture,
+        text=True,
+        encoding="utf-8",
     )
     if result.returncode:
-        sys.exit(f"demo: ferry ended with {result.returncode}")
+        sys.exit(f"demo: ferry ended with {result.returncode}\n{result.stderr or ''}")
     return result.stdout or ""
 
 
@@ -98,7 +102,7 @@ def say(mark, text, heading=True):
     colour = COLOURS.get(mark, "") if sys.stdout.isatty() and "NO_COLOR" not in os.environ else ""
     shown = f"\033[{colour}m{text}\033[0m" if colour else text
     if heading:
-        print(f"{shown}\n{'-' * len(text)}")
+        print(f"\n{shown}\n{'-' * len(text)}")
     else:
         print(f"  {shown}")
 

@@ -52,9 +52,6 @@ def parse_args():
 def main():
     args = parse_args()
     if args.seed is not None:
-        random.seed(args.seed)
-        torch.manual_seed(args.seed)
-        cudnn.deterministic = True
         warnings.warn("with --seed, CUDA kernels are deterministic and slower", stacklevel=2)
     if args.gpu is not None:
         warnings.warn("with --gpu, data parallelism is off", stacklevel=2)
@@ -74,6 +71,11 @@ def main():
 def main_worker(gpu, ngpus_per_node, args):
     global best_acc1
     args.gpu = gpu
+    if args.seed is not None:
+        # here and not in main(): a spawned process starts with a random state of its own
+        random.seed(args.seed)
+        torch.manual_seed(args.seed)
+        cudnn.deterministic = True
     if args.gpu is not None:
         print("Use GPU: {} for training".format(args.gpu))  # noqa: UP032
 
@@ -169,6 +171,8 @@ def main_worker(gpu, ngpus_per_node, args):
                 },
                 is_best,
             )
+    if args.distributed:
+        dist.destroy_process_group()
 
 
 def make_datasets(args):

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 import textwrap
-from functools import lru_cache
+from functools import cache
 
 from torchferry.convert.file import Conversion, FileJob, convert_text
 from torchferry.convert.portable import portable_target
@@ -12,10 +13,13 @@ from torchferry.convert.site import ProjectFacts
 from torchferry.convert.target import Target, vendor_target
 from torchferry.finding import Finding, Kind
 from torchferry.source.decode import decode
-from torchferry.vendors.registry import get_vendor
+from torchferry.vendors.model import Vendor
+from torchferry.vendors.registry import get_vendor, vendor_names
+
+VENDORS = tuple(vendor_names())
 
 
-@lru_cache(maxsize=None)
+@cache
 def target(name: str) -> Target:
     return portable_target() if name == "portable" else vendor_target(get_vendor(name))
 
@@ -34,7 +38,9 @@ def rewritten(source: str, to: str = "ascend", *options: str, project: ProjectFa
     conversion = run(source, to, *options, project=project)
     text = conversion.new_text if conversion.new_text is not None else textwrap.dedent(source)
     prelude = target(to).prelude
-    return text.replace(f"{prelude}\n", "", 1) if prelude else text
+    return (
+        re.sub(rf"^[ \t]*{re.escape(prelude)}\n", "", text, count=1, flags=re.MULTILINE) if prelude else text
+    )
 
 
 def expression(source: str, to: str = "ascend", *options: str) -> str:
@@ -47,3 +53,25 @@ def findings(source: str, to: str = "ascend", *options: str, rule: str = "") -> 
     """What was said beside the changes."""
     found = run(source, to, *options).findings
     return [item for item in found if item.kind is not Kind.CHANGE and item.rule.startswith(rule)]
+
+
+def said(
+    source: str, to: str = "ascend", *options: str, rule: str = "", project: ProjectFacts | None = None
+) -> list[tuple[str, str, str]]:
+    """(rule, kind, text of the place) of everything said beside the changes, in order."""
+    found = run(source, to, *options, project=project).findings
+    return [
+        (item.rule, item.kind.value, item.before)
+        for item in found
+        if item.kind is not Kind.CHANGE and item.rule.startswith(rule)
+    ]
+
+
+def said_of(source: str, to: str = "ascend", rule: str = "") -> list[tuple[str, str, str]]:
+    """The same for one expression or statement after `import torch`."""
+    return said(f"import torch\n{source}\n", to, rule=rule)
+
+
+@cache
+def vendor(name: str) -> Vendor:
+    return get_vendor(name)

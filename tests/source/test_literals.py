@@ -23,7 +23,27 @@ def texts(source: str) -> list[list[str]]:
     return [[text.raw.decode() for text in token.texts] for token in tokens]
 
 
-_PREFIXES = ["", "r", "R", "u", "U", "b", "B", "f", "F", "br", "bR", "Br", "rb", "Rb", "RB", "fr", "Fr", "rf", "RF"]
+_PREFIXES = [
+    "",
+    "r",
+    "R",
+    "u",
+    "U",
+    "b",
+    "B",
+    "f",
+    "F",
+    "br",
+    "bR",
+    "Br",
+    "rb",
+    "Rb",
+    "RB",
+    "fr",
+    "Fr",
+    "rf",
+    "RF",
+]
 
 
 @pytest.mark.parametrize("quote", ["'", '"', "'''", '"""'])

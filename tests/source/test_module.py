@@ -61,7 +61,9 @@ def test_imports(source: str, expected: str) -> None:
     ("source", "expected"),
     [
         pytest.param("import torch\ncuda = torch.cuda\ncuda.HERE", "torch.cuda", id="alias"),
-        pytest.param("import torch\na = torch\nb = a.cuda\nc = b\nc.HERE", "torch.cuda", id="aliases of aliases"),
+        pytest.param(
+            "import torch\na = torch\nb = a.cuda\nc = b\nc.HERE", "torch.cuda", id="aliases of aliases"
+        ),
         pytest.param("import torch\na = b = torch.cuda\nb.HERE", "torch.cuda", id="two targets"),
         pytest.param("import torch\ntorch.cuda = 3\ntorch.cuda.HERE", "torch.cuda", id="a set attribute"),
         pytest.param("a = b\nb = a\na.HERE", "", id="aliases in a circle"),
@@ -76,7 +78,9 @@ def test_imports(source: str, expected: str) -> None:
         pytest.param("class torch:\n    pass\ntorch.HERE", "", id="a class of that name"),
         pytest.param("def torch():\n    pass\ntorch.HERE", "", id="a function of that name"),
         pytest.param(
-            "try:\n    import torch\nexcept ImportError:\n    torch = None\ntorch.HERE", "torch", id="fallback None"
+            "try:\n    import torch\nexcept ImportError:\n    torch = None\ntorch.HERE",
+            "torch",
+            id="fallback None",
         ),
         pytest.param(
             "try:\n    import torch\nexcept ImportError:\n    import mytorch as torch\ntorch.HERE",
@@ -89,7 +93,9 @@ def test_imports(source: str, expected: str) -> None:
             id="the first choice counts",
         ),
         pytest.param(
-            "torch = None\ntry:\n    import torch\nexcept ImportError:\n    pass\ntorch.HERE", "torch", id="None first"
+            "torch = None\ntry:\n    import torch\nexcept ImportError:\n    pass\ntorch.HERE",
+            "torch",
+            id="None first",
         ),
         pytest.param("match x:\n    case [torch]:\n        torch.HERE", "", id="a captured name"),
     ],
@@ -113,8 +119,12 @@ def test_rebinding(source: str, expected: str) -> None:
         pytest.param("import torch\ndef f(a, /, *, torch=1):\n    torch.HERE", "", id="keyword only"),
         pytest.param("import torch\nasync def f(torch):\n    torch.HERE", "", id="async"),
         pytest.param("import torch\ndef f(torch=torch.HERE):\n    pass", "torch", id="a default is outside"),
-        pytest.param("import torch\n@torch.HERE\ndef f(torch):\n    pass", "torch", id="a decorator is outside"),
-        pytest.param("import torch\ndef f(torch) -> torch.HERE:\n    pass", "torch", id="annotations are outside"),
+        pytest.param(
+            "import torch\n@torch.HERE\ndef f(torch):\n    pass", "torch", id="a decorator is outside"
+        ),
+        pytest.param(
+            "import torch\ndef f(torch) -> torch.HERE:\n    pass", "torch", id="annotations are outside"
+        ),
         pytest.param("import torch\ndef f(torch):\n    def g():\n        torch.HERE", "", id="two deep"),
         pytest.param("import torch\ndef f():\n    torch = 3\n    torch.HERE", "", id="a local variable"),
         pytest.param(
@@ -177,7 +187,8 @@ def test_positions(head: str, tail: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("source", "newline"), [("", "\n"), ("a", "\n"), ("a\r\nb\n", "\r\n"), ("a\rb\n", "\r"), ("a\nb\r\n", "\n")]
+    ("source", "newline"),
+    [("", "\n"), ("a", "\n"), ("a\r\nb\n", "\r\n"), ("a\rb\n", "\r"), ("a\nb\r\n", "\n")],
 )
 def test_newline_is_that_of_the_first_line(source: str, newline: str) -> None:
     assert parsed(source).newline == newline

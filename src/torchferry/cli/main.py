@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 import sys
-from typing import TYPE_CHECKING
 
 from torchferry import __version__
 
+TYPE_CHECKING = (
+    False  # type checkers take it for true; importing it from typing takes as long as all the rest
+)
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -120,9 +122,9 @@ def _cant_go_on(name: str, error: OSError) -> int:
 def _open_closed_streams() -> None:
     """Python has no stream where the caller has closed one, as in `ferry scan . >&-`."""
     if sys.stdout is None:
-        sys.stdout = open(os.devnull, "w")
+        sys.stdout = open(os.devnull, "w")  # noqa: SIM115 (stays open until the end)
     if sys.stderr is None:
-        sys.stderr = open(os.devnull, "w")
+        sys.stderr = open(os.devnull, "w")  # noqa: SIM115 (stays open until the end)
 
 
 def _complain(name: str, problem: str) -> None:

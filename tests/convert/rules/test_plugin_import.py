@@ -1,0 +1,222 @@
+"""TF101: the import of the vendor's plugin."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.convert.rewriting import VENDORS, run, target, vendor
+
+
+def converted(source: str, to: str = "ascend") -> str:
+    text = run(source, to).new_text
+    return source if text is None else text
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        pytest.param("import torch\nx = 1\n", id="nothing converted"),
+        pytest.param("import torch\nprint('cuda')\n", id="only a message"),
+        pytest.param("import torch\nimport torch_npu\nx = x.npu()\n", id="converted before"),
+        pytest.param("import torch\nv = torch.version.cuda\n", id="only a remark"),
+        pytest.param("import torch\ntorch.cuda.comm.broadcast(x)\n", id="only something unsupported"),
+    ],
+)
+def test_noop(source: str) -> None:
+    assert converted(source) == source
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        pytest.param(
+            "import torch\nx.cuda()\n", "import torch\nimport torch_npu\nx.npu()\n", id="after import torch"
+        ),
+        pytest.param(
+            "'''doc'''\nfrom __future__ import annotations\nimport os\nimport torch\nx.cuda()\n",
+            "'''doc'''\nfrom __future__ import annotations\nimport os\nimport torch\nimport torch_npu\nx.npu()\n",
+            id="docstring and future import",
+        ),
+        pytest.param(
+            "'''doc'''\nfrom __future__ import annotations\nx.cuda()\n",
+            "'''doc'''\nfrom __future__ import annotations\nimport torch_npu\nx.npu()\n",
+            id="no import of torch: after the future import",
+        ),
+        pytest.param(
+            "'''doc'''\nx.cuda()\n", "'''doc'''\nimport torch_npu\nx.npu()\n", id="after the docstring"
+        ),
+        pytest.param(
+            "#!/usr/bin/env python\n# -*- coding: utf-8 -*-\n# (c)\nx.cuda()\n",
+            "#!/usr/bin/env python\n# -*- coding: utf-8 -*-\n# (c)\nimport torch_npu\nx.npu()\n",
+            id="after the shebang and the cookie",
+        ),
+        pytest.param(
+            "import os, torch\nx.cuda()\n",
+            "import os, torch\nimport torch_npu\nx.npu()\n",
+            id="import os, torch",
+        ),
+        pytest.param(
+            "import os, \\\n    torch\nx.cuda()\n",
+            "import os, \\\n    torch\nimport torch_npu\nx.npu()\n",
+            id="a continued line",
+        ),
+        pytest.param(
+            "import torch  # noqa\nx.cuda()\n",
+            "import torch  # noqa\nimport torch_npu\nx.npu()\n",
+            id="a comment behind",
+        ),
+        pytest.param(
+            "import torch as th\nx.cuda()\n",
+            "import torch as th\nimport torch_npu\nx.npu()\n",
+            id="torch by another name",
+        ),
+        pytest.param(
+            "import torch.nn as nn\nx.cuda()\n",
+            "import torch.nn as nn\nimport torch_npu\nx.npu()\n",
+            id="a submodule",
+        ),
+        pytest.param(
+            "from torch import nn\nx.cuda()\n",
+            "from torch import nn\nimport torch_npu\nx.npu()\n",
+            id="from torch",
+        ),
+        pytest.param(
+            "from torch import (\n    nn,\n)\nx.cuda()\n",
+            "from torch import (\n    nn,\n)\nimport torch_npu\nx.npu()\n",
+            id="after the closing bracket",
+        ),
+        pytest.param(
+            "from torch.cuda.amp import autocast\nimport torch\n",
+            "import torch_npu\nfrom torch.npu.amp import autocast\nimport torch\n",
+            id="before what needs it",
+        ),
+        pytest.param(
+            "import torch\nfrom torch.cuda.amp import autocast\n",
+            "import torch\nimport torch_npu\nfrom torch.npu.amp import autocast\n",
+            id="between torch and what needs it",
+        ),
+        pytest.param(
+            "try:\n    import torch\nexcept ImportError:\n    torch = None\nx.cuda()\n",
+            "try:\n    import torch\n    import torch_npu\nexcept ImportError:\n    torch = None\nx.npu()\n",
+            id="in a try",
+        ),
+        pytest.param(
+            "try: import torch\nexcept ImportError: torch = None\nx.cuda()\n",
+            "try: import torch; import torch_npu\nexcept ImportError: torch = None\nx.npu()\n",
+            id="a try on one line",
+        ),
+        pytest.param(
+            "def f(x):\n    import torch\n    return x.cuda()\n",
+            "def f(x):\n    import torch\n    import torch_npu\n    return x.npu()\n",
+            id="in a function",
+        ),
+        pytest.param(
+            "def f(x):\n    import torch\n    return x.cuda()\ndef g():\n    import torch\n    return torch\n",
+            "def f(x):\n    import torch\n    import torch_npu\n    return x.npu()\ndef g():\n    import torch\n    return torch\n",
+            id="only in the function that needs it",
+        ),
+        pytest.param(
+            "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    import torch\nimport torch.nn\nx.cuda()\n",
+            "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    import torch\nimport torch.nn\nimport torch_npu\nx.npu()\n",
+            id="not where only type checkers look",
+        ),
+        pytest.param(
+            "if 1:\n\timport torch\n\tx.cuda()\n",
+            "if 1:\n\timport torch\n\timport torch_npu\n\tx.npu()\n",
+            id="tabs",
+        ),
+        pytest.param(
+            "import torch\nx.cuda()", "import torch\nimport torch_npu\nx.npu()", id="no final newline"
+        ),
+        pytest.param(
+            "import torch\r\nx.cuda()\r\n", "import torch\r\nimport torch_npu\r\nx.npu()\r\n", id="CRLF"
+        ),
+        pytest.param("import torch\rx.cuda()\r", "import torch\rimport torch_npu\rx.npu()\r", id="lone CR"),
+        pytest.param(
+            "import torch; x.cuda()\n",
+            "import torch; import torch_npu; x.npu()\n",
+            id="code behind it on the line",
+        ),
+        pytest.param(
+            "if 1: import torch; x.cuda()\n",
+            "if 1: import torch; import torch_npu; x.npu()\n",
+            id="a block on one line",
+        ),
+        pytest.param(
+            "import torch\ntry:\n    import torch_npu\nexcept ImportError:\n    pass\nx.cuda()\n",
+            "import torch\ntry:\n    import torch_npu\nexcept ImportError:\n    pass\nx.npu()\n",
+            id="there already, in a try",
+        ),
+        pytest.param(
+            "import torch\nfrom torch_npu.contrib import transfer_to_npu\nx.cuda()\n",
+            "import torch\nfrom torch_npu.contrib import transfer_to_npu\nx.npu()\n",
+            id="there already, as a from-import",
+        ),
+        pytest.param(
+            "cfg = dict(device='cuda')\n", "cfg = dict(device='npu')\n", id="a file of settings needs none"
+        ),
+    ],
+)
+def test_placement(before: str, after: str) -> None:
+    assert converted(before) == after
+    compile(after, "module.py", "exec")
+
+
+@pytest.mark.parametrize("name", VENDORS)
+def test_every_vendor(name: str) -> None:
+    plugin = vendor(name).plugin
+    line = f"import {plugin}\n" if plugin else ""
+    assert (
+        converted("import torch\nx.cuda()\n", name)
+        == f"import torch\n{line}x.{vendor(name).tensor_method}()\n"
+    )
+
+
+_LINE = target("portable").prelude
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("import torch\nx.cuda()\n", f"import torch\n{_LINE}\nx.to(DEVICE_TYPE)\n"),
+        ("import torch\nimport os\nx.cuda()\n", f"import torch\nimport os\n{_LINE}\nx.to(DEVICE_TYPE)\n"),
+        ("import torch\ntorch.cuda.synchronize()\n", "import torch\ntorch.accelerator.synchronize()\n"),
+        ("import torch\nok = x.is_cuda\n", 'import torch\nok = (x.device.type != "cpu")\n'),
+    ],
+)
+def test_portable(before: str, after: str) -> None:
+    assert converted(before, "portable") == after
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        pytest.param("def f(device='cuda'):\n    return x.to(device)\n", id="a module without torch"),
+        pytest.param("cfg = dict(device='cuda')\n", id="a file of settings"),
+        pytest.param(
+            "def f(x):\n    import torch\n    return x.cuda()\ndef g(x):\n    return x.cuda()\n",
+            id="torch in one function",
+        ),
+        pytest.param("import torch; x = torch.ones(1).cuda()\n", id="one line"),
+        pytest.param(
+            "from torch import nn\ndef f(d='cuda', x=None):\n    return x.to(d)\n", id="only a submodule"
+        ),
+        pytest.param(
+            "def f(x):\n    import torch\n    d = 'cuda'\n    return torch.ones(1).to(d)\n", id="inside"
+        ),
+    ],
+)
+def test_portable_defines_its_name_before_it_is_used(source: str) -> None:
+    text = converted(source, "portable")
+    uses = [line for line in text.splitlines() if "DEVICE_TYPE" in line and "DEVICE_TYPE =" not in line]
+    if not uses and "DEVICE_TYPE" not in text:
+        return
+    values: dict[str, object] = {}
+    exec(compile(text, "module.py", "exec"), values)
+    import torch
+
+    for name in ("f", "g"):
+        function = values.get(name)
+        if callable(function):
+            values["x"] = torch.ones(1)
+            function(**({"x": torch.ones(1)} if "x" in function.__code__.co_varnames[:2] else {}))

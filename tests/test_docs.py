@@ -1,0 +1,258 @@
+"""The pages: their commands run and print what they show, both languages say the same, links and options exist."""
+
+from __future__ import annotations
+
+import ast
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+from functools import cache
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+from tools import make_rule_docs, make_vendor_table
+
+from torchferry.convert.rule import all_rules
+from torchferry.text import Language
+from torchferry.vendors.registry import get_vendor
+
+ROOT = Path(__file__).resolve().parent.parent
+PAGES = sorted(path.relative_to(ROOT / "docs/en").as_posix() for path in (ROOT / "docs/en").rglob("*.md"))
+PAIRS = [("README.md", "README.zh.md"), *((f"docs/en/{page}", f"docs/zh/{page}") for page in PAGES)]
+SINGLE = ["CHANGELOG.md", "CONTRIBUTING.md"]
+ALL_PAGES = [*SINGLE, *(page for pair in PAIRS for page in pair)]
+
+_FENCE = re.compile(r"^```(?P<info>[^\n`]*)\n(?P<body>.*?)^```$", re.MULTILINE | re.DOTALL)
+_COMMANDS = ("ferry", "ms_fmk_transplt", "torch_gpu2mlu")
+
+
+class Block(NamedTuple):
+    """A fenced block: the words of its info string, and its lines."""
+
+    info: list[str]
+    body: str
+
+    @property
+    def exit_code(self) -> int:
+        return next((int(word[5:]) for word in self.info if word.startswith("exit=")), 0)
+
+    def steps(self) -> list[tuple[str, list[str]]]:
+        """(command, lines that it must print)"""
+        found: list[tuple[str, list[str]]] = []
+        for line in self.body.splitlines():
+            if line.startswith("$ "):
+                found.append((line[2:], []))
+            else:
+                assert found, f"a block must begin with a command: {line!r}"
+                found[-1][1].append(line)
+        return found
+
+
+def read(page: str) -> str:
+    return (ROOT / page).read_text("utf-8")
+
+
+def blocks(page: str) -> list[Block]:
+    return [Block(match["info"].split(), match["body"]) for match in _FENCE.finditer(read(page))]
+
+
+def shell_blocks(page: str) -> list[Block]:
+    """Blocks with commands; a script that is shown as a file is none."""
+    return [block for block in blocks(page) if "console" in block.info or "runnable" in block.info]
+
+
+def commands(page: str) -> list[str]:
+    return [
+        command for block in shell_blocks(page) for command, _ in block.steps() if "runnable" in block.info
+    ]
+
+
+def prose(page: str) -> str:
+    return _FENCE.sub("", read(page))
+
+
+@pytest.mark.parametrize("page", ALL_PAGES)
+def test_commands_run_and_print_what_the_page_shows(page: str, tmp_path: Path) -> None:
+    runnable = [block for block in shell_blocks(page) if "runnable" in block.info]
+    if not runnable:
+        return
+    shutil.copytree(ROOT / "examples", tmp_path / "examples", ignore=shutil.ignore_patterns("__pycache__"))
+    for block in runnable:
+        for command, expected in block.steps():
+            result = _run(command, tmp_path, "zh" if "zh" in page else "en")
+            assert result.returncode == block.exit_code, f"$ {command}\n{result.stdout}"
+            missing = _first_missing(expected, result.stdout)
+            assert missing is None, f"$ {command}\ndoes not print: {missing}\n{result.stdout}"
+
+
+def _run(command: str, folder: Path, language: Language) -> subprocess.CompletedProcess[str]:
+    environment = {
+        **{key: value for key, value in os.environ.items() if not key.startswith("LC_")},
+        "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
+        "TORCHFERRY_LANG": language,
+        "OMP_NUM_THREADS": "1",
+        "PYTHONUTF8": "1",
+        "COLUMNS": "80",
+    }
+    return subprocess.run(
+        ["bash", "-c", command],
+        cwd=folder,
+        env=environment,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        encoding="utf-8",
+        timeout=120,
+    )
+
+
+def _first_missing(expected: list[str], output: str) -> str | None:
+    """The first line that the output does not have, in order; `...` stands for any text or for any lines."""
+    printed = iter(output.splitlines())
+    for line in expected:
+        if line.strip() == "...":
+            continue
+        pattern = re.compile(".*".join(re.escape(part) for part in line.rstrip().split("...")) + r"\s*\Z")
+        if not any(pattern.match(actual) for actual in printed):
+            return line
+    return None
+
+
+@pytest.mark.parametrize("page", ALL_PAGES)
+def test_every_shell_block_is_run_or_says_why_not(page: str) -> None:
+    for block in shell_blocks(page):
+        if block.info[0] == "console":
+            assert {"runnable", "setup"} & set(block.info), (
+                f"mark this block runnable or setup:\n{block.body}"
+            )
+        if "setup" in block.info:
+            allowed = ("make ", "pip ", "ferry --version")
+            assert all(command.startswith(allowed) for command, _ in block.steps())
+
+
+def test_both_languages_have_the_same_pages() -> None:
+    chinese = sorted(
+        path.relative_to(ROOT / "docs/zh").as_posix() for path in (ROOT / "docs/zh").rglob("*.md")
+    )
+    assert chinese == PAGES
+
+
+@pytest.mark.parametrize(("english", "chinese"), PAIRS)
+def test_both_languages_have_the_same_headings_and_commands(english: str, chinese: str) -> None:
+    levels = [re.findall(r"^(#+) ", prose(page), re.MULTILINE) for page in (english, chinese)]
+    assert levels[0] == levels[1]
+    assert commands(english) == commands(chinese)
+    kinds = [[block.info for block in blocks(page)] for page in (english, chinese)]
+    assert kinds[0] == kinds[1]
+    rows = [len(re.findall(r"^\|", prose(page), re.MULTILINE)) for page in (english, chinese)]
+    assert rows[0] == rows[1]
+
+
+@pytest.mark.parametrize("page", ALL_PAGES)
+def test_links_lead_somewhere(page: str) -> None:
+    for target in re.findall(r"\]\(([^)\s]+)\)", prose(page)):
+        if target.startswith("https://"):
+            continue
+        assert "://" not in target, f"only https: {target}"
+        path = (ROOT / page).parent / target.partition("#")[0]
+        assert path.exists(), target
+
+
+@pytest.mark.parametrize("page", ALL_PAGES)
+def test_options_exist(page: str) -> None:
+    for command, option in _options_used(page):
+        assert option in _options_of(command), f"{command} has no {option}"
+
+
+def _options_used(page: str) -> list[tuple[str, str]]:
+    lines = [command for block in shell_blocks(page) for command, _ in block.steps()]
+    lines += [text for text in re.findall(r"`([^`\n]+)`", prose(page)) if text.startswith(_COMMANDS)]
+    found: list[tuple[str, str]] = []
+    for line in lines:
+        for part in re.split(r"&&|\|\||[|;>]", line):
+            found += _options_in(part)
+    return found
+
+
+def _options_in(line: str) -> list[tuple[str, str]]:
+    words = [word for word in shlex.split(line) if "=" not in word or word.startswith("-")]
+    if not words or words[0] not in _COMMANDS:
+        return []
+    name = words[0]
+    if name == "ferry" and len(words) > 1 and not words[1].startswith("-"):
+        name = f"ferry {words[1]}"
+    options = [word.partition("=")[0] for word in words[1:] if re.match(r"--?[a-z]", word)]
+    return [(name, option) for option in options]
+
+
+@cache
+def _options_of(command: str) -> frozenset[str]:
+    output = _run(f"{command} --help", ROOT, "en").stdout
+    return frozenset(re.findall(r"(?<![\w-])--?[a-z][\w-]*", output)) | {"--help"}
+
+
+@pytest.mark.parametrize("language", ["en", "zh"])
+@pytest.mark.parametrize(
+    "command", ["ferry convert", "ferry scan", "ferry report", "ms_fmk_transplt", "torch_gpu2mlu"]
+)
+def test_every_option_is_explained(command: str, language: str) -> None:
+    pages = {"ferry convert": ["convert"], "ferry scan": ["convert", "reports"], "ferry report": ["reports"]}
+    names = pages.get(command, ["drop-ins"])
+    text = "".join(read(f"docs/{language}/{name}.md") for name in names)
+    usage = _run(f"{command} --help", ROOT, "en").stdout.partition("options:")[2]
+    listed = re.findall(r"^  (?:-\w+(?: \S+)?, )?(--[\w-]+)", usage, re.MULTILINE)
+    assert listed
+    assert not [option for option in listed if option != "--help" and f"`{option}" not in text]
+
+
+@pytest.mark.parametrize("language", ["en", "zh"])
+def test_every_rule_has_a_section(language: str) -> None:
+    headings = re.findall(r"^## (\w+) ", read(f"docs/{language}/rules.md"), re.MULTILINE)
+    assert headings == [rule.id for rule in all_rules()]
+
+
+@pytest.mark.parametrize("language", ["en", "zh"])
+def test_pages_made_from_the_code_are_current(language: Language) -> None:
+    assert read(f"docs/{language}/rules.md") == make_rule_docs.page(language), "run `make docs`"
+    readme = read(make_vendor_table.PAGES[language])
+    assert readme == make_vendor_table.with_table(readme, language), "run `make docs`"
+
+
+@pytest.mark.parametrize("page", ALL_PAGES)
+def test_rules_that_pages_name_exist(page: str) -> None:
+    known = {rule.id for rule in all_rules()} | {
+        "TF499",
+        "TF999",
+    }  # made up, to show what an unknown one does
+    assert set(re.findall(r"\bTF\d{3}\b", read(page))) <= known
+
+
+def test_the_example_vendor_loads() -> None:
+    vendor = get_vendor("acme", [ROOT / "examples/vendors"])
+    assert vendor.dist_backend == "accl"
+    assert vendor.api("torch.cuda.max_memory_allocated").name == "torch.acme.memory.peak"
+    assert vendor.sources
+
+
+def test_the_example_rules_are_those_of_the_page() -> None:
+    text = (ROOT / "examples/rules/rules.json").read_text("utf-8")
+    for language in ("en", "zh"):
+        assert text in [block.body for block in blocks(f"docs/{language}/custom-rules.md")]
+
+
+@pytest.mark.parametrize("language", ["en", "zh"])
+def test_the_example_of_a_rule_is_a_rule(language: str) -> None:
+    (code,) = [block.body for block in blocks(f"docs/{language}/architecture.md") if block.info == ["python"]]
+    ast.parse(code)
+    imports = "\n".join(line for line in code.splitlines() if line.startswith(("import ", "from ")))
+    exec(compile(imports, "architecture.md", "exec"), {})
+
+
+@pytest.mark.parametrize("page", ALL_PAGES)
+def test_pages_name_no_machine(page: str) -> None:
+    assert not re.search(r"(?<![\w.])/(?:home|root|work|tmp|Users)/", read(page))
