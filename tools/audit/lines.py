@@ -36,11 +36,15 @@ def related_lines(file: File) -> set[int]:
             lines.update(range(site.first_line, site.last_line + 1))
     if file.tree is None or file.names is None:
         return lines
+    # A vendor's own profiler takes the place of torch's as a whole, where the device is watched.
+    watches = any(
+        isinstance(node, ast.Attribute) and node.attr == "CUDA" for node in ast.walk(file.tree.root)
+    )
     imported = {
         local
         for bindings in file.names.scopes.values()
         for local, paths in bindings.imports.items()
-        if any(_of_interest(path) for path in paths)
+        if any(_of_interest(path) or (watches and path.startswith("torch.profiler")) for path in paths)
     }
     for node in ast.walk(file.tree.root):
         if isinstance(node, ast.Name) and node.id in imported:

@@ -53,7 +53,8 @@ class Plan:
         """The rules that apply, the user's own first."""
         chosen = [rule for rule in all_rules() if not rule.option or rule.option in self.options]
         if self.select:
-            chosen = [rule for rule in chosen if rule.id.startswith(self.select)]
+            # What follows from other changes (`finish`) always belongs to them.
+            chosen = [rule for rule in chosen if rule.finish or rule.id.startswith(self.select)]
         if self.ignore:
             chosen = [rule for rule in chosen if not rule.id.startswith(self.ignore)]
         return (*custom_rules(self.custom), *chosen)

@@ -40,6 +40,11 @@ _STAR = Text(
 
 def find_rename(context: FileContext, qualified: str) -> tuple[Rule, Rename] | None:
     """The first rule that has something to say about a dotted name."""
+    for rule in context.renames:
+        if rule.is_local and rule.rename is not None:
+            rename = rule.rename(qualified, context)
+            if rename is not None:
+                return rule, rename
     try:
         return context.names[qualified]
     except KeyError:
@@ -50,7 +55,7 @@ def find_rename(context: FileContext, qualified: str) -> tuple[Rule, Rename] | N
 def _ask_rules(context: FileContext, qualified: str) -> tuple[Rule, Rename] | None:
     root = qualified.partition(".")[0]
     for rule in context.renames:
-        if rule.rename is None or (rule.roots and root not in rule.roots):
+        if rule.rename is None or rule.is_local or (rule.roots and root not in rule.roots):
             continue
         rename = rule.rename(qualified, context)
         if rename is not None:

@@ -519,12 +519,13 @@ def _annotated_name(site: Site[ast.expr]) -> str:
 
 
 def is_message(site: Site[Any]) -> bool:
-    """Whether a string is an argument of a function that shows text to people."""
-    return any(
-        isinstance(node, ast.Raise)
-        or (isinstance(node, ast.Call) and bool(_MESSAGES.match(_function_name(node))))
-        for node in (*site.place.ancestors, site.place.statement)
-    )
+    """Whether a string is shown to people: an argument of print, of a logger, of an exception."""
+    for node in reversed(site.place.ancestors):
+        if isinstance(node, (ast.Subscript, ast.Compare)):
+            return False
+        if isinstance(node, ast.Call) and _function_name(node) != "format":
+            return bool(_MESSAGES.match(_function_name(node)))
+    return isinstance(site.place.statement, (ast.Raise, ast.Assert))
 
 
 def left_because(role: Role) -> Text:

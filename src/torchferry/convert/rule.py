@@ -67,6 +67,7 @@ class Rule:
     nodes: tuple[type[ast.AST], ...] = ()
     check: NodeCheck | None = None  # called for each node of these types
     rename: NameCheck | None = None  # called for each dotted name that the code uses
+    is_local: bool = False  # `rename` answers differently from module to module
     finish: ModuleCheck | None = None  # called once per module, after all others
 
 

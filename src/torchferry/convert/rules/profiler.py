@@ -41,8 +41,8 @@ def _rename(qualified: str, context: FileContext) -> Rename | None:
         return _activity(context)
     name = qualified[len("torch.profiler.") :].partition(".")[0]
     has_own = vendor.profiler_module and vendor.profiler_module.partition(".")[0] == vendor.plugin
-    if not has_own or name not in _OWN_PROFILER:
-        return None
+    if not has_own or name not in _OWN_PROFILER or b"ProfilerActivity.CUDA" not in context.module.data:
+        return None  # a module that watches no device keeps torch's profiler
     new = f"{vendor.profiler_module}.{name}"
     message = _MODULE.format(company=vendor.company, new=new)
     return Rename(f"torch.profiler.{name}", new, Kind.CHANGE, message)
@@ -101,5 +101,6 @@ RULE = register(
         nodes=(ast.Call, ast.Attribute, ast.Constant),
         check=_check,
         rename=_rename,
+        is_local=True,
     )
 )
