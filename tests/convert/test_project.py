@@ -110,17 +110,19 @@ def test_scripts_without_suffix_and_pyw_in_a_folder(tmp_path: Path) -> None:
 
 
 def test_two_processes_give_what_one_gives(tmp_path: Path) -> None:
-    body = "\n".join(
-        f"def f{number}(x):\n    return x.cuda({number}), torch.cuda.f()\n" for number in range(500)
-    )
-    for number in range(130):
-        project(tmp_path, {f"pkg{number % 7}/m{number}.py": f"import torch\n# {number}\n{body}"})
+    filler = "# what fills the file\n" * 5000
+    for number in range(32):
+        project(
+            tmp_path, {f"pkg{number % 7}/m{number}.py": f"{_CUDA}{filler}torch.cuda.set_device({number})\n"}
+        )
     project(tmp_path, {"bad.py": "print 'cuda'\n", "own.py": "class A:\n    def cuda(self): return self\n"})
     assert sum(path.stat().st_size for path in tmp_path.rglob("*.py")) > 3_000_000
     one, two = examined(tmp_path, jobs=1), examined(tmp_path, jobs=2)
-    assert changed(one) == changed(two)
+    # Compared as truth values: the difference of files of this size would take minutes to print.
+    same = changed(one) == changed(two)
+    assert same
     assert one.report("scan") == two.report("scan")
-    assert len(changed(one)) == 131
+    assert len(changed(one)) == 33
 
 
 @pytest.mark.parametrize("to", [*VENDORS, "portable"])
@@ -214,7 +216,7 @@ def test_a_function_called_cuda_in_another_file_is_left(tmp_path: Path) -> None:
 def test_select_and_ignore(tmp_path: Path) -> None:
     project(tmp_path, {"a.py": "import torch\nx.cuda()\ntorch.cuda.synchronize()\nd = 'cuda:0'\n"})
     only = changed(examined(tmp_path, select=("TF103",)))["a.py"]
-    assert only == b"import torch\nx.npu()\ntorch.cuda.synchronize()\nd = 'cuda:0'\n"
+    assert only == b"import torch\nimport torch_npu\nx.npu()\ntorch.cuda.synchronize()\nd = 'cuda:0'\n"
     without = changed(examined(tmp_path, ignore=("TF103", "TF101")))["a.py"]
     assert without == b"import torch\nx.cuda()\ntorch.npu.synchronize()\nd = 'npu:0'\n"
 

@@ -28,7 +28,8 @@ def run(args: argparse.Namespace) -> int:
     found = next((rule for rule in all_rules() if rule.id == args.rule.upper()), None)
     if found is None:
         raise FerryError(f"no rule {args.rule}; `ferry rules` lists them")
-    print(f"{found.id} {found.name}\n{found.summary.in_language(language)}\n\n{_documentation(found)}")
+    parts = [f"{found.id} {found.name}", found.summary.in_language(language), _documentation(found)]
+    print("\n\n".join(part for part in parts if part))
     return 0
 
 

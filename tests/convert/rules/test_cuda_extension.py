@@ -37,6 +37,10 @@ def test_noop(source: str) -> None:
         ),
         ("import torch.utils.cpp_extension as ext\ne = ext.CUDAExtension('x', [])\n", ["ext.CUDAExtension"]),
         ("from torch.utils.cpp_extension import CUDA_HOME\n", ["CUDA_HOME"]),
+        (
+            "from torch.utils import cpp_extension as ce\nm = ce.load(name='m', sources=['m.cu'])\n",
+            ["ce.load"],
+        ),
     ],
 )
 def test_reported(name: str, source: str, places: list[str]) -> None:

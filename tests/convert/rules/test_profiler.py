@@ -45,10 +45,11 @@ def test_activity(name: str) -> None:
             "from torch.profiler import profile, ProfilerActivity\nprofile(activities=[ProfilerActivity.CUDA])\n",
             "from torch_npu.profiler import profile, ProfilerActivity\nprofile(activities=[ProfilerActivity.NPU])\n",
         ),
-        ("import torch\np = torch.profiler.profile()\n", "import torch\np = torch_npu.profiler.profile()\n"),
+        ("import torch\np = torch.profiler.profile()\n", "import torch\np = torch.profiler.profile()\n"),
         (
-            "import torch.profiler as prof\np = prof.profile(schedule=prof.schedule(wait=1))\n",
-            "import torch.profiler as prof\np = torch_npu.profiler.profile(schedule=torch_npu.profiler.schedule(wait=1))\n",
+            "import torch.profiler as prof\na = prof.ProfilerActivity.CUDA\np = prof.profile(prof.schedule(wait=1))\n",
+            "import torch.profiler as prof\na = torch_npu.profiler.ProfilerActivity.NPU\n"
+            "p = torch_npu.profiler.profile(torch_npu.profiler.schedule(wait=1))\n",
         ),
         ("from torch.profiler import record_function\n", "from torch.profiler import record_function\n"),
     ],

@@ -28,7 +28,7 @@ from torchferry.vendors.model import Support
         pytest.param("from numba import cuda\ncuda.synchronize()", id="numba.cuda"),
         pytest.param("cuda = True\nif cuda:\n    pass", id="a flag"),
         pytest.param("use_cuda = args.cuda", id="flags"),
-        pytest.param("self.torch.cuda.empty_cache()", id="an attribute called torch"),
+        pytest.param("other.torch.cuda.empty_cache()", id="an attribute called torch of something else"),
         pytest.param("torch_cuda.empty_cache()", id="a name that looks like it"),
     ],
 )

@@ -44,3 +44,7 @@ def test_risk_where_the_vendor_limits_it(name: str, source: str, place: str, dty
     expected = [("TF303", "risk", place)] if limit and limit != "unknown" else []
     assert expression(source, name) == source
     assert said_of(source, name) == expected
+
+
+def test_torch_by_another_name() -> None:
+    assert said_of("import torch as th\ny = th.float64") == [("TF303", "risk", "th.float64")]

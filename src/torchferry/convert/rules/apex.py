@@ -6,6 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from torchferry.convert.arguments import add_argument
+from torchferry.convert.renaming import find_rename
 from torchferry.convert.replacements import replacement_of, with_advice
 from torchferry.convert.rule import Proposal, Rename, Rule, register
 from torchferry.convert.site import FileContext, Site
@@ -58,9 +59,10 @@ def _rename(qualified: str, context: FileContext) -> Rename | None:
 def _check(site: Site[ast.Call]) -> Iterator[Proposal]:
     """The arguments of a call whose function is replaced."""
     qualified = site.qualified(site.node.func)
-    found = _rename(qualified, site.context) if qualified else None
-    if found is None or not found.new:
+    answer = find_rename(site.context, qualified) if qualified else None
+    if answer is None or answer[0] is not RULE or not answer[1].new:
         return
+    found = answer[1]
     for keyword in site.node.keywords:
         if keyword.arg in _ONLY_IN_APEX:
             yield site.remark(Kind.TODO, _ARGUMENT.format(new=found.new, argument=keyword.arg), keyword)

@@ -13,6 +13,13 @@ _FLAG = Text(
     "{old} belongs to CUDA libraries: it can stay, and has no effect on {company} unless its adapter reads it",
     "{old} 属于 CUDA 库：可以保留，除非 {company} 的适配层读取它，否则不起作用",
 )
+_PORTABLE = Text(
+    "{old} belongs to CUDA libraries: it has no effect elsewhere", "{old} 属于 CUDA 库：在其他设备上不起作用"
+)
+_SIMILAR = Text(
+    "{old} is about cuDNN and can stay; the nearest thing of {company}'s is {new}",
+    "{old} 针对 cuDNN，可以保留；{company} 最接近的是 {new}",
+)
 _LISTED = Text("{company} lists {old} as supported; it can stay", "{company} 标明支持 {old}，可以保留")
 _MISSING = Text(
     "{old} does not work on {company}; guard it so that it only runs on CUDA",
@@ -30,8 +37,12 @@ def _rename(qualified: str, context: FileContext) -> Rename | None:
     if not qualified.startswith("torch.backends.cud") or qualified in _MODULES:
         return None
     vendor = context.target.vendor
+    if context.target.is_portable:
+        return Rename(qualified, "", Kind.INFO, _PORTABLE.format(old=qualified))
     words = {"old": qualified, "company": vendor.company}
     api = vendor.api(qualified)
+    if api.support is Support.RENAMED and qualified.startswith("torch.backends.cudnn."):
+        return Rename(qualified, "", Kind.INFO, _SIMILAR.format(new=api.name, **words))
     if api.support is Support.RENAMED:
         return Rename(qualified, api.name, Kind.CHANGE, _CHANGED.format(old=qualified, new=api.name))
     if api.support is Support.SAME:

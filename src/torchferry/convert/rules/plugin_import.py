@@ -53,13 +53,13 @@ def _load_plugin(context: FileContext, said: list[Proposal], line: str, message:
         return  # a file of settings: strings changed, but nothing here touches torch
     module_level = [node for scope, node in statements if scope.parent is None]
     if module_level:
-        if not _is_loaded(context, context.module.scopes.root):
-            anchor = module_level[0]
+        anchor = module_level[0]
+        if not _is_loaded(context, context.module.scopes.root, anchor.col_offset):
             yield _beside(context, (anchor, _before(context, anchor)), line, message)
         return
     scopes = {id(scope): (scope, node) for scope, node in reversed(statements)}
     for scope, node in scopes.values():
-        if not _is_loaded(context, scope) and _touches(context, scope, said):
+        if not _is_loaded(context, scope, node.col_offset) and _touches(context, scope, said):
             yield _beside(context, (node, _before(context, node)), line, message)
     if not scopes and not _is_loaded(context, context.module.scopes.root):
         yield _at_top(context, line, message)
@@ -158,13 +158,15 @@ def _at_top(context: FileContext, line: str, message: Text) -> Proposal:
     return Proposal(Kind.CHANGE, first, first, message, (Edit(first, first, line + module.newline),))
 
 
-def _is_loaded(context: FileContext, scope: Scope) -> bool:
-    """Whether the line is there already, in any spelling."""
+def _is_loaded(context: FileContext, scope: Scope, depth: int = 0) -> bool:
+    """Whether the line is there already, in any spelling, and not under a condition of its own."""
     name = context.target.prelude_module
     if not name:
         return context.target.prelude.encode() in context.module.data
     for unit in context.module.scopes.units:
         node = unit.node
+        if not isinstance(node, (ast.Import, ast.ImportFrom)) or node.col_offset > depth:
+            continue
         if unit.scope is not scope and unit.scope.parent is not None:
             continue
         if isinstance(node, ast.Import) and any(alias.name.partition(".")[0] == name for alias in node.names):

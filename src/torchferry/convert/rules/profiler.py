@@ -19,6 +19,10 @@ _UNKNOWN = Text(
     "nothing public says how {company} names its profiler activity",
     "没有公开资料说明 {company} 的 ProfilerActivity 名称",
 )
+_PORTABLE = Text(
+    "watches CUDA only; leave `activities` out, and torch watches every device that is there",
+    "仅观测 CUDA；省略 `activities` 则观测所有实际设备",
+)
 _USE_DEVICE = Text("use_cuda is use_device today", "use_cuda 如今是 use_device")
 
 _COLUMN = re.compile(r"(?:self_)?cuda_(?:time|memory)\w*\Z")
@@ -50,6 +54,8 @@ def _rename(qualified: str, context: FileContext) -> Rename | None:
 
 def _activity(context: FileContext) -> Rename:
     vendor = context.target.vendor
+    if context.target.is_portable:
+        return Rename(_CUDA, "", Kind.TODO, _PORTABLE)
     api = vendor.api(_CUDA)
     if api.support is Support.RENAMED:
         return Rename(_CUDA, api.name, Kind.CHANGE, _ACTIVITY)
