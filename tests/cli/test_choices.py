@@ -29,7 +29,8 @@ def test_select_and_ignore(project: Path) -> None:
 
     everything = rules()
     assert {"TF101", "TF103"} <= everything
-    assert rules("--select", "TF103") == {"TF103"}
+    assert rules("--select", "TF103") == {"TF101", "TF103"}  # a change brings the import that it needs
+    assert rules("--select", "tf103", "--ignore", "TF101") == {"TF103"}
     assert rules("--select", "tf103,TF101") == {"TF101", "TF103"}
     assert rules("--ignore", "TF103") == set()
     assert rules("--select", "TF1", "--ignore", "TF101") == everything - {"TF101"}

@@ -9,7 +9,6 @@ from functools import cache
 from torchferry.convert.file import Conversion, FileJob, convert_text
 from torchferry.convert.portable import portable_target
 from torchferry.convert.rule import all_rules
-from torchferry.convert.site import ProjectFacts
 from torchferry.convert.target import Target, vendor_target
 from torchferry.finding import Finding, Kind
 from torchferry.source.decode import decode
@@ -24,18 +23,18 @@ def target(name: str) -> Target:
     return portable_target() if name == "portable" else vendor_target(get_vendor(name))
 
 
-def run(source: str, to: str = "ascend", *options: str, project: ProjectFacts | None = None) -> Conversion:
+def run(source: str, to: str = "ascend", *options: str) -> Conversion:
     """Convert a module given as (indented) text with all rules."""
     rules = tuple(rule for rule in all_rules() if not rule.option or rule.option in options)
-    job = FileJob(target(to), rules, project or ProjectFacts(), frozenset(options))
+    job = FileJob(target(to), rules, frozenset(options))
     conversion = convert_text(decode(textwrap.dedent(source).encode("utf-8")), "module.py", job)
     assert not conversion.failure, conversion.failure
     return conversion
 
 
-def rewritten(source: str, to: str = "ascend", *options: str, project: ProjectFacts | None = None) -> str:
+def rewritten(source: str, to: str = "ascend", *options: str) -> str:
     """The converted text, without the line that loads the plugin; the source itself if nothing changed."""
-    conversion = run(source, to, *options, project=project)
+    conversion = run(source, to, *options)
     text = conversion.new_text if conversion.new_text is not None else textwrap.dedent(source)
     prelude = target(to).prelude
     return (
@@ -55,11 +54,9 @@ def findings(source: str, to: str = "ascend", *options: str, rule: str = "") -> 
     return [item for item in found if item.kind is not Kind.CHANGE and item.rule.startswith(rule)]
 
 
-def said(
-    source: str, to: str = "ascend", *options: str, rule: str = "", project: ProjectFacts | None = None
-) -> list[tuple[str, str, str]]:
+def said(source: str, to: str = "ascend", *options: str, rule: str = "") -> list[tuple[str, str, str]]:
     """(rule, kind, text of the place) of everything said beside the changes, in order."""
-    found = run(source, to, *options, project=project).findings
+    found = run(source, to, *options).findings
     return [
         (item.rule, item.kind.value, item.before)
         for item in found

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from torchferry.source.edits import Edit, apply_edits, conflicts
+from torchferry.source.edits import Edit, EditSet, apply_edits
 
 
 @pytest.mark.parametrize(
@@ -55,8 +55,14 @@ def test_overlap_is_refused() -> None:
     ],
 )
 def test_conflicts(edit: Edit, others: list[Edit], expected: bool) -> None:
-    assert conflicts(edit, others) is expected
-    assert any(conflicts(other, [edit]) for other in others) is expected
+    assert edits_of(others).conflicts(edit) is expected
+    assert any(edits_of([edit]).conflicts(other) for other in others) is expected
+
+
+def edits_of(edits: list[Edit]) -> EditSet:
+    found = EditSet()
+    found.add(edits)
+    return found
 
 
 _EDITS = st.lists(
@@ -70,8 +76,10 @@ _EDITS = st.lists(
 @given(_EDITS)
 def test_edits_without_conflict_apply_in_any_order(edits: list[Edit]) -> None:
     accepted: list[Edit] = []
+    known = EditSet()
     for edit in edits:
-        if not conflicts(edit, accepted):
+        if not known.conflicts(edit):
+            known.add([edit])
             accepted.append(edit)
     data = bytes(range(65, 85))
     after = apply_edits(data, accepted)

@@ -12,13 +12,13 @@ from typing import Any
 from torchferry.convert import renaming
 from torchferry.convert.hunks import make_hunks
 from torchferry.convert.rule import Proposal, Rule
-from torchferry.convert.site import FileContext, ProjectFacts, RenameTable, Site
+from torchferry.convert.site import FileContext, RenameTable, Site
 from torchferry.convert.target import Target
 from torchferry.convert.verify import VerificationError, check_rewrite
 from torchferry.finding import Finding, Kind
 from torchferry.outcome import Hunk
 from torchferry.source.decode import DecodedText
-from torchferry.source.edits import Edit, apply_edits, conflicts
+from torchferry.source.edits import Edit, EditSet, apply_edits
 from torchferry.source.module import ParseError, PythonModule
 from torchferry.source.walk import Place, Visitor, walk_lines
 from torchferry.text import Text
@@ -47,7 +47,6 @@ class FileJob:
 
     target: Target
     rules: tuple[Rule, ...]
-    project: ProjectFacts = ProjectFacts()
     options: frozenset[str] = frozenset()
     names: RenameTable = field(default_factory=dict)  # what is known about dotted names by now
 
@@ -73,7 +72,7 @@ def convert_text(decoded: DecodedText, path: str, job: FileJob) -> Conversion:
 
 def _context(module: PythonModule, path: str, job: FileJob) -> FileContext:
     tracked, renames = _naming(job.rules)
-    return FileContext(module, path, job.target, job.project, job.options, tracked, renames, job.names)
+    return FileContext(module, path, job.target, job.options, tracked, renames, job.names)
 
 
 @lru_cache(maxsize=16)
@@ -177,23 +176,21 @@ def _ignore_comments(module: PythonModule) -> Iterator[tuple[int, frozenset[str]
 
 def _without_conflicts(said: Iterable[Said]) -> list[Said]:
     """Keep the first of changes that overlap, and the user's own before all; another one becomes a todo."""
-    edits: list[Edit] = []
+    of_user, accepted = EditSet(), EditSet()
     kept: list[Said] = []
     for rule, proposal in sorted(said, key=lambda item: not item[0].is_users):
-        if not any(conflicts(edit, edits) for edit in proposal.edits):
-            edits.extend(proposal.edits)
+        if not any(map(accepted.conflicts, proposal.edits)):
+            accepted.add(proposal.edits)
+            if rule.is_users:
+                of_user.add(proposal.edits)
             kept.append((rule, proposal))
-        elif not any(other.is_users and _overlap(first, proposal) for other, first in kept):
+        elif not any(map(of_user.conflicts, proposal.edits)):
             message = Text(
                 _CONFLICT.en.format(message=proposal.message.en),
                 _CONFLICT.zh.format(message=proposal.message.zh),
             )
             kept.append((rule, Proposal(Kind.TODO, proposal.start, proposal.end, message)))
     return sorted(kept, key=lambda item: (item[1].start, item[1].end, item[0].id))
-
-
-def _overlap(one: Proposal, other: Proposal) -> bool:
-    return any(conflicts(edit, one.edits) for edit in other.edits)
 
 
 def _finding(context: FileContext, rule: Rule, proposal: Proposal) -> Finding:

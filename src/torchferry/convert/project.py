@@ -16,7 +16,6 @@ from torchferry.convert.discover import PYTHON_SUFFIXES, Entry, discover, is_pyt
 from torchferry.convert.file import FileJob, convert_text, trigger_imports, trigger_words
 from torchferry.convert.filesystem import read_file
 from torchferry.convert.rule import Rule, all_rules
-from torchferry.convert.site import ProjectFacts
 from torchferry.convert.target import Target
 from torchferry.errors import FerryError
 from torchferry.finding import Finding, Kind
@@ -27,7 +26,6 @@ from torchferry.text import Text
 
 Progress = Callable[[int, int], None]
 
-_DEFINES = re.compile(rb"^([ \t]*)(?:async )?def[ \t]+(cuda|is_cuda)\b|\.(is_cuda)[ \t]*=[^=]", re.MULTILINE)
 # The package of each import statement that begins a line, and whatever else begins one with these words.
 _IMPORTED = re.compile(rb"\n[ \t]*(?:import|from)[ \t]+(\w+)")
 _GUESSED = Text("read as {encoding}, which the file does not declare", "按 {encoding} 读取，文件未声明该编码")
@@ -129,24 +127,14 @@ def _without_garbage_collection() -> Iterator[None]:
 
 @dataclass
 class _Candidates:
-    """Files that hold a trigger word, and what they tell about the project."""
+    """Python files that hold a trigger word."""
 
     paths: list[str] = field(default_factory=list)
     data: list[bytes] = field(default_factory=list)
-    own_methods: set[str] = field(default_factory=set)
-    own_functions: set[str] = field(default_factory=set)
 
     def add(self, path: str, data: bytes) -> None:
         self.paths.append(path)
         self.data.append(data)
-        if b"def cuda" not in data and b"is_cuda" not in data:
-            return
-        for indent, method, attribute in _DEFINES.findall(data):
-            name = (method or attribute).decode("ascii")
-            (self.own_methods if indent or attribute else self.own_functions).add(name)
-
-    def facts(self) -> ProjectFacts:
-        return ProjectFacts(frozenset(self.own_methods), frozenset(self.own_functions))
 
 
 def _read(folder: Path, outcome: ProjectOutcome, plan: Plan) -> _Candidates:
@@ -207,12 +195,11 @@ def _read_one(
 
 def _convert_all(candidates: _Candidates, plan: Plan, progress: Progress | None) -> list[FileOutcome]:
     total = len(candidates.paths)
-    facts = candidates.facts()
     work: Iterable[FileOutcome]
     if plan.jobs > 1 and sum(map(len, candidates.data)) > _BYTES_WORTH_PROCESSES:
-        work = _in_processes(candidates, plan, facts)
+        work = _in_processes(candidates, plan)
     else:
-        job = _job(plan, facts)
+        job = _job(plan)
         work = (
             convert_file(path, data, job)
             for path, data in zip(candidates.paths, candidates.data, strict=True)
@@ -225,20 +212,20 @@ def _convert_all(candidates: _Candidates, plan: Plan, progress: Progress | None)
     return outcomes
 
 
-def _job(plan: Plan, facts: ProjectFacts) -> FileJob:
-    return FileJob(plan.target, plan.rules(), facts, plan.options)
+def _job(plan: Plan) -> FileJob:
+    return FileJob(plan.target, plan.rules(), plan.options)
 
 
 _worker_job: FileJob | None = None
 
 
-def _start_worker(plan: Plan, facts: ProjectFacts) -> None:
+def _start_worker(plan: Plan) -> None:
     global _worker_job
     import signal
 
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent stops the workers
     gc.disable()
-    _worker_job = _job(plan, facts)
+    _worker_job = _job(plan)
 
 
 def _work(item: tuple[str, bytes]) -> FileOutcome:
@@ -246,13 +233,13 @@ def _work(item: tuple[str, bytes]) -> FileOutcome:
     return convert_file(*item, _worker_job)
 
 
-def _in_processes(candidates: _Candidates, plan: Plan, facts: ProjectFacts) -> Iterator[FileOutcome]:
+def _in_processes(candidates: _Candidates, plan: Plan) -> Iterator[FileOutcome]:
     from concurrent.futures import ProcessPoolExecutor
     from concurrent.futures.process import BrokenProcessPool
 
     # The largest first, so that no process is left with a long file at the end.
     items = sorted(zip(candidates.paths, candidates.data, strict=True), key=lambda item: -len(item[1]))
-    pool = ProcessPoolExecutor(plan.jobs, initializer=_start_worker, initargs=(plan, facts))
+    pool = ProcessPoolExecutor(plan.jobs, initializer=_start_worker, initargs=(plan,))
     try:
         yield from pool.map(_work, items, chunksize=4)
     except BrokenProcessPool:

@@ -365,7 +365,8 @@ def imported_names(context: FileContext) -> tuple[set[str], set[int]]:
     names: set[str] = set()
     lines: set[int] = set()
     for name, binding in context.module.scopes.imports:
-        if binding.qualified in context.tracked or find_rename(context, binding.qualified):
+        is_alias = binding.qualified in context.tracked and name != binding.qualified
+        if is_alias or find_rename(context, binding.qualified):
             lines.add(binding.line)
             if name != "*":
                 names.add(name)

@@ -19,14 +19,6 @@ RenameTable = dict[str, tuple[Rule, Rename] | None]
 NodeType = TypeVar("NodeType", bound=ast.AST)
 
 
-@dataclass(frozen=True)
-class ProjectFacts:
-    """What the whole project tells about names that one file can't know."""
-
-    own_methods: frozenset[str] = frozenset()  # of "cuda", "is_cuda": those the project defines itself
-    own_functions: frozenset[str] = frozenset()  # module-level functions of these names
-
-
 def enclosing_class(scope: Scope | None) -> Scope | None:
     """The scope of the class around a scope."""
     while scope is not None and not scope.is_class:
@@ -41,7 +33,6 @@ class FileContext:
     module: PythonModule
     path: str
     target: Target
-    project: ProjectFacts
     options: frozenset[str] = frozenset()
     tracked: frozenset[str] = frozenset()  # dotted names whose uses a rule wants to see
     renames: tuple[Rule, ...] = field(default=(), repr=False)  # the rules that rename dotted names

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
@@ -15,16 +16,30 @@ class Edit:
     text: str
 
 
-def conflicts(edit: Edit, accepted: Iterable[Edit]) -> bool:
-    """Whether an edit touches bytes that another one replaces, or inserts where another one inserts."""
-    for other in accepted:
-        if edit == other:
-            continue
-        if edit.start < other.end and other.start < edit.end:
-            return True
-        if edit.start == edit.end == other.start == other.end:
-            return True
-    return False
+class EditSet:
+    """Edits that don't overlap."""
+
+    def __init__(self) -> None:
+        self._edits: list[Edit] = []  # sorted
+
+    def conflicts(self, edit: Edit) -> bool:
+        """Whether an edit touches bytes that another one replaces, or inserts where another one inserts."""
+        index = bisect_left(self._edits, edit)
+        near = self._edits[max(index - 1, 0) : index + 2]
+        return any(edit != other and _overlap(edit, other) for other in near)
+
+    def add(self, edits: Iterable[Edit]) -> None:
+        """Take in edits that conflict with none."""
+        for edit in edits:
+            index = bisect_left(self._edits, edit)
+            if index == len(self._edits) or self._edits[index] != edit:
+                self._edits.insert(index, edit)
+
+
+def _overlap(one: Edit, other: Edit) -> bool:
+    if one.start < other.end and other.start < one.end:
+        return True
+    return one.start == one.end == other.start == other.end
 
 
 def apply_edits(data: bytes, edits: Sequence[Edit]) -> bytes:

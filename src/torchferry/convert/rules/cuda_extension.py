@@ -34,6 +34,7 @@ RULE = register(
             "CUDAExtension、load、load_inline：需重写的内核",
         ),
         triggers=("cpp_extension",),
+        tracks=frozenset({"torch.utils.cpp_extension"}),
         roots=("torch",),
         rename=_rename,
     )

@@ -91,16 +91,24 @@ def _portable_edits(site: Site[ast.Call], function: ast.Attribute) -> list[Edit]
     argument = keyword.value if keyword else (call.args[0] if call.args else None)
     if len(call.args) > 1 or any(isinstance(item, ast.Starred) for item in call.args):
         return None
+    name = "device=" if _is_of_storage(site) and not keyword else ""
     if argument is None:
         opening = module.data.index(b"(", end) + 1
-        edits.append(Edit(opening, opening, f"{device}, " if call.keywords else device))
+        edits.append(Edit(opening, opening, f"{name}{device}, " if call.keywords else f"{name}{device}"))
     elif isinstance(argument, ast.Constant) and isinstance(argument.value, int):
         span = module.start(argument), module.end(argument)
-        edits.append(Edit(*span, f'f"{{{device}}}:{argument.value}"'))
+        edits.append(Edit(*span, f'{name}f"{{{device}}}:{argument.value}"'))
     elif isinstance(argument, (ast.Name, ast.Attribute)):
-        after = module.end(argument)
+        before, after = module.start(argument), module.end(argument)
+        if name:
+            edits.append(Edit(before, before, name))
         edits.append(Edit(after, after, f" if {module.segment(argument)} is not None else {device}"))
     return edits
+
+
+def _is_of_storage(site: Site[ast.Call]) -> bool:
+    """`map_location=lambda storage, place: storage.cuda()`: a storage takes the device by keyword only."""
+    return any(isinstance(node, ast.keyword) and node.arg == "map_location" for node in site.place.ancestors)
 
 
 RULE = register(

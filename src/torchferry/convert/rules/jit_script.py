@@ -28,6 +28,7 @@ RULE = register(
             "厂商适配层可能关闭的 torch.jit.script",
         ),
         triggers=("jit.script", "torch.jit"),
+        tracks=frozenset({"torch.jit"}),
         roots=("torch",),
         rename=_rename,
     )

@@ -87,7 +87,7 @@ def _imports_of_torch(context: FileContext) -> list[tuple[Scope, ImportNode]]:
         if any(name.partition(".")[0] == "torch" for name in names):
             found.append((unit.scope, node))
     for_types = _lines_for_type_checkers(context.module.tree)
-    return [(scope, node) for scope, node in found if node.lineno not in for_types] or found
+    return [(scope, node) for scope, node in found if node.lineno not in for_types]
 
 
 def _lines_for_type_checkers(tree: ast.Module) -> set[int]:
@@ -163,9 +163,12 @@ def _is_loaded(context: FileContext, scope: Scope, depth: int = 0) -> bool:
     name = context.target.prelude_module
     if not name:
         return context.target.prelude.encode() in context.module.data
+    tried = [node for block in context.module.tree.body if isinstance(block, ast.Try) for node in block.body]
     for unit in context.module.scopes.units:
         node = unit.node
-        if not isinstance(node, (ast.Import, ast.ImportFrom)) or node.col_offset > depth:
+        if not isinstance(node, (ast.Import, ast.ImportFrom)):
+            continue
+        if node.col_offset > depth and node not in tried:
             continue
         if unit.scope is not scope and unit.scope.parent is not None:
             continue

@@ -62,6 +62,7 @@ RULE = register(
             "torch.cdouble",
             "DoubleTensor",
         ),
+        tracks=frozenset({"torch"}),
         roots=("torch",),
         nodes=(ast.Call,),
         check=_check,
