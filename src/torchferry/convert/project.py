@@ -90,7 +90,11 @@ class ProjectOutcome:
             vendor=self.target.name,
             project=self.root.resolve().name,
             files_seen=sum(not (entry.is_folder or entry.is_link) for entry in self.entries),
-            files=tuple(outcome.record for outcome in self.outcomes),
+            files=tuple(
+                outcome.record
+                for outcome in self.outcomes
+                if outcome.findings or outcome.record.status is not FileStatus.UNCHANGED
+            ),
             findings=tuple(findings),
         )
 

@@ -8,22 +8,21 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Callable
 from dataclasses import dataclass
-from enum import Enum
 from typing import Any
 
+from torchferry.convert.evidence import (
+    CONTAINERS,
+    TESTS_OF_TEXT,
+    Evidence,
+    Verdict,
+    Vocabulary,
+    function_name,
+    function_name_of,
+)
 from torchferry.convert.site import Site
-from torchferry.convert.target import Target
 from torchferry.source.scopes import Scope
-from torchferry.source.walk import walk_all
 from torchferry.text import Text
-
-
-class Verdict(Enum):
-    YES = "yes"
-    NO = "no"
-    UNCLEAR = "unclear"
 
 
 @dataclass(frozen=True)
@@ -39,22 +38,6 @@ class Role:
         return self.reason in (_IN_MESSAGE, _IS_PROSE)
 
 
-@dataclass(frozen=True)
-class Vocabulary:
-    """How one sort of value is recognised: names of variables that hold it, values that stand beside it."""
-
-    noun: Text
-    name: re.Pattern[str]  # names of variables, parameters, keys and options that hold such a value
-    siblings: frozenset[str]  # other values of the same sort
-    functions: dict[str, tuple[int, ...]]  # dotted function -> positions of arguments of this sort
-    methods: dict[str, tuple[int, ...]]  # method name -> positions
-    default: Verdict  # of a plain argument to an unknown function
-    target_word: Callable[[Target], str]  # the target's own value
-
-
-_TESTS_OF_TEXT = frozenset(
-    {"startswith", "endswith", "find", "index", "count", "split", "partition", "replace"}
-)
 _MESSAGES = re.compile(
     r"^(print|warn|warning|info|debug|error|critical|exception|log|log_once|echo|write|fail|skip|xfail|secho|"
     r"print_rank_0|rank_zero_\w+|log_dist|\w+(Error|Exception|Warning))$"
@@ -78,8 +61,6 @@ _TRANSPARENT = (
     ast.FormattedValue,
     ast.JoinedStr,
 )
-_CONTAINERS = (ast.List, ast.Tuple, ast.Set)
-
 _LEFT = Text("left as it is: {reason}", "保持不变：{reason}")
 _IN_MESSAGE = Text("part of a message", "是提示信息的一部分")
 _IS_KEY = Text("a key: renaming it would break what was stored under it", "是键名：改名会使已保存的内容失效")
@@ -99,6 +80,7 @@ class RoleFinder:
     def __init__(self, site: Site[ast.expr], vocabulary: Vocabulary) -> None:
         self.site = site
         self.vocabulary = vocabulary
+        self.evidence = Evidence(site, vocabulary)
         self.target_word = vocabulary.target_word(site.target)
         self.unclear = Role(Verdict.UNCLEAR, _NO_CLUE)
 
@@ -121,7 +103,7 @@ class RoleFinder:
         if isinstance(parent, ast.Dict):
             others: list[ast.expr | None] = parent.keys
         else:
-            others = list(parent.elts) if isinstance(parent, _CONTAINERS) else []
+            others = list(parent.elts) if isinstance(parent, CONTAINERS) else []
         return any(isinstance(other, ast.Constant) and other.value == self.target_word for other in others)
 
     def _with_sibling(self, role: Role, beside_sibling: bool) -> Role:
@@ -131,7 +113,7 @@ class RoleFinder:
     def _is_transparent(self, parent: ast.AST, child: ast.AST) -> bool:
         if isinstance(parent, ast.IfExp):
             return child is not parent.test
-        if isinstance(parent, (*_TRANSPARENT, *_CONTAINERS)):
+        if isinstance(parent, (*_TRANSPARENT, *CONTAINERS)):
             return True
         if isinstance(parent, ast.BinOp):
             return isinstance(parent.op, (ast.Add, ast.Mod, ast.Mult))
@@ -147,28 +129,23 @@ class RoleFinder:
         others: list[ast.expr] = []
         if isinstance(parent, ast.IfExp):
             others = [parent.body, parent.orelse]
-        elif isinstance(parent, _CONTAINERS):
+        elif isinstance(parent, CONTAINERS):
             others = parent.elts
             if self._follows_option(others, child):
                 return True
         elif isinstance(parent, ast.BoolOp):
             others = parent.values
-        return any(other is not child and self._mentions_sibling(other) for other in others)
+        return any(other is not child and self.evidence.mentions_sibling(other) for other in others)
 
     def _follows_option(self, elements: list[ast.expr], child: ast.AST) -> bool:
         """["--device", "cuda"]"""
         position = next((index for index, element in enumerate(elements) if element is child), 0)
         before = elements[position - 1] if position else None
         return (
-            isinstance(before, ast.Constant) and str(before.value).startswith("-") and self._key_fits(before)
+            isinstance(before, ast.Constant)
+            and str(before.value).startswith("-")
+            and self.evidence.key_fits(before)
         )
-
-    def _mentions_sibling(self, node: ast.expr) -> bool:
-        if isinstance(node, ast.Constant):
-            return node.value in self.vocabulary.siblings
-        if isinstance(node, ast.IfExp):
-            return self._mentions_sibling(node.body) or self._mentions_sibling(node.orelse)
-        return False
 
     def _decide(self, parent: ast.AST, child: ast.AST) -> Role:
         if isinstance(parent, ast.keyword):
@@ -184,7 +161,7 @@ class RoleFinder:
         if isinstance(parent, ast.comprehension):
             return self._by_target(parent.target)
         if isinstance(parent, ast.arguments):
-            return Role(Verdict.YES) if self._fits(_parameter_of(parent, child)) else self.unclear
+            return Role(Verdict.YES) if self.evidence.fits(_parameter_of(parent, child)) else self.unclear
         if isinstance(parent, (ast.stmt, ast.MatchValue)):
             return self._decide_statement(parent)
         if isinstance(parent, ast.BinOp) and isinstance(parent.op, ast.Div):
@@ -204,7 +181,7 @@ class RoleFinder:
     def _decide_keyword(self, keyword: ast.keyword) -> Role:
         name = keyword.arg or ""
         call = self._call_of(keyword)
-        function = _function_name(call) if call else ""
+        function = function_name(call) if call else ""
         if name in ("help", "description", "desc", "metavar", "msg", "message"):
             return Role(Verdict.NO, _IN_MESSAGE)
         if _OPTION_FUNCTIONS.match(function) and name in (
@@ -215,7 +192,7 @@ class RoleFinder:
             "default_factory",
         ):
             return self._decide_option(call)
-        if self._fits(name):
+        if self.evidence.fits(name):
             return Role(Verdict.YES)
         if call is not None and name == "type" and self.site.qualified(call.func) == "torch.device":
             return Role(Verdict.YES)
@@ -232,16 +209,18 @@ class RoleFinder:
         if call is None:
             return self.unclear
         names = [argument.value for argument in call.args if isinstance(argument, ast.Constant)]
-        if any(isinstance(name, str) and self._fits(name.lstrip("-").replace("-", "_")) for name in names):
+        if any(
+            isinstance(name, str) and self.evidence.fits(name.lstrip("-").replace("-", "_")) for name in names
+        ):
             return Role(Verdict.YES)
         for keyword in call.keywords:
-            if keyword.arg == "choices" and isinstance(keyword.value, _CONTAINERS):
-                if any(self._mentions_sibling(element) for element in keyword.value.elts):
+            if keyword.arg == "choices" and isinstance(keyword.value, CONTAINERS):
+                if any(self.evidence.mentions_sibling(element) for element in keyword.value.elts):
                     return Role(Verdict.YES)
             if (
                 keyword.arg == "dest"
                 and isinstance(keyword.value, ast.Constant)
-                and self._fits(str(keyword.value.value))
+                and self.evidence.fits(str(keyword.value.value))
             ):
                 return Role(Verdict.YES)
         statement = self.site.place.statement
@@ -251,41 +230,34 @@ class RoleFinder:
 
     def _decide_argument(self, call: ast.Call, child: ast.AST) -> Role:
         position = next((index for index, item in enumerate(call.args) if item is child), -1)
-        name = _function_name(call)
+        name = function_name(call)
         if _MESSAGES.match(name):
             return Role(Verdict.NO, _IN_MESSAGE)
-        if self._is_known_argument(call, name, position):
+        if self.evidence.is_known_argument(call, name, position):
             return Role(Verdict.YES)
         if position > 0 and _OPTION_FUNCTIONS.match(name):
             return self._decide_option(call)
         if name in ("getattr", "hasattr", "setattr", "delattr") and position == 1:
             return Role(Verdict.NO, _IS_ATTRIBUTE)
-        if self._fits(name) and position >= 0:
+        if self.evidence.fits(name) and position >= 0:
             return Role(Verdict.YES)  # to_device(x, "cuda")
         if name in _PATHS:
             return Role(Verdict.NO, _IS_PATH)
         if name in _GETTERS and call.args:
             return self._decide_getter(call, position)
-        if isinstance(call.func, ast.Attribute) and (name in _TESTS_OF_TEXT or name in _COLLECTORS):
-            return Role(Verdict.YES) if self._holds(call.func.value) else self.unclear
+        if isinstance(call.func, ast.Attribute) and (name in TESTS_OF_TEXT or name in _COLLECTORS):
+            return Role(Verdict.YES) if self.evidence.holds(call.func.value) else self.unclear
         if name in ("parametrize", "mark_parametrize") and isinstance(call.args[0], ast.Constant):
-            return Role(Verdict.YES) if self._fits(str(call.args[0].value)) else self.unclear
+            return Role(Verdict.YES) if self.evidence.fits(str(call.args[0].value)) else self.unclear
         return self._decide_own_function(call, position)
-
-    def _is_known_argument(self, call: ast.Call, name: str, position: int) -> bool:
-        qualified = self.site.qualified(call.func)
-        positions = self.vocabulary.functions.get(qualified)
-        if positions is None and isinstance(call.func, ast.Attribute):
-            positions = self.vocabulary.methods.get(name)
-        return positions is not None and position in positions
 
     def _decide_getter(self, call: ast.Call, position: int) -> Role:
         """`d.get('device', 'cuda')`: the default has the sort of the key; a key stays a key."""
-        key_position = 1 if _function_name(call) == "getattr" else 0
+        key_position = 1 if function_name(call) == "getattr" else 0
         if position == key_position:
             return Role(Verdict.NO, _IS_KEY)
         key = call.args[key_position] if len(call.args) > key_position else None
-        if isinstance(key, ast.Constant) and self._fits(str(key.value)):
+        if isinstance(key, ast.Constant) and self.evidence.fits(str(key.value)):
             return Role(Verdict.YES)
         return Role(self.vocabulary.default, _NO_CLUE)
 
@@ -302,7 +274,7 @@ class RoleFinder:
 
     def _decide_comparison(self, compare: ast.Compare, child: ast.AST) -> Role:
         others = [side for side in (compare.left, *compare.comparators) if side is not child]
-        if any(self._holds(other) for other in others):
+        if any(self.evidence.holds(other) for other in others):
             return Role(Verdict.YES)
         return self.unclear
 
@@ -317,7 +289,7 @@ class RoleFinder:
                     Text(_DICT_KEY.en.format(noun=noun.en), _DICT_KEY.zh.format(noun=noun.zh)),
                 )
             if value is child and isinstance(key, ast.Constant):
-                fits = self._fits(str(key.value)) or _is_backend_of_device(key, value)
+                fits = self.evidence.fits(str(key.value)) or _is_backend_of_device(key, value)
                 return Role(Verdict.YES) if fits else self.unclear
         return self.unclear
 
@@ -325,16 +297,16 @@ class RoleFinder:
         """Whether a dictionary display is indexed on the spot by a value of this sort."""
         for ancestor in self.site.place.ancestors:
             if isinstance(ancestor, ast.Subscript) and ancestor.value is node:
-                return self._holds(ancestor.slice)
+                return self.evidence.holds(ancestor.slice)
             if isinstance(ancestor, ast.Call) and isinstance(ancestor.func, ast.Attribute):
                 if ancestor.func.value is node and ancestor.args:
-                    return self._holds(ancestor.args[0])
+                    return self.evidence.holds(ancestor.args[0])
         return False
 
     def _decide_subscript(self, node: ast.Subscript, child: ast.AST) -> Role:
-        if _function_name_of(node.value) == "Literal":
+        if function_name_of(node.value) == "Literal":
             name = _annotated_name(self.site)
-            return Role(Verdict.YES) if name and self._fits(name) else self.unclear
+            return Role(Verdict.YES) if name and self.evidence.fits(name) else self.unclear
         return Role(Verdict.NO, _IS_KEY)
 
     def _decide_statement(self, statement: ast.AST) -> Role:
@@ -350,7 +322,7 @@ class RoleFinder:
         if isinstance(statement, ast.MatchValue):
             outer = self.site.place.statement
             subject = outer.subject if isinstance(outer, ast.Match) else None
-            return Role(Verdict.YES) if subject is not None and self._holds(subject) else self.unclear
+            return Role(Verdict.YES) if subject is not None and self.evidence.holds(subject) else self.unclear
         if isinstance(statement, (ast.Raise, ast.Assert)):
             return Role(Verdict.NO, _IN_MESSAGE)
         return self.unclear
@@ -359,10 +331,10 @@ class RoleFinder:
         """A returned value: the function's name tells, or another return of a value of the same sort."""
         node = self.site.scope.node
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
-            if self._fits(node.name):
+            if self.evidence.fits(node.name):
                 return Role(Verdict.YES)
             returned = [item.value for item in ast.walk(node) if isinstance(item, ast.Return) and item.value]
-            if any(self._mentions_sibling(value) for value in returned):
+            if any(self.evidence.mentions_sibling(value) for value in returned):
                 return Role(Verdict.YES)
         return self.unclear
 
@@ -370,90 +342,14 @@ class RoleFinder:
         if isinstance(target, ast.Name):
             return self._by_name(target.id, self.site.scope)
         if isinstance(target, ast.Subscript) and isinstance(target.slice, ast.Constant):
-            return Role(Verdict.YES) if self._fits(str(target.slice.value)) else self.unclear
-        return Role(Verdict.YES) if self._holds(target) else self.unclear
+            return Role(Verdict.YES) if self.evidence.fits(str(target.slice.value)) else self.unclear
+        return Role(Verdict.YES) if self.evidence.holds(target) else self.unclear
 
     def _by_name(self, name: str, scope: Scope | None) -> Role:
         """A variable: by its name, else by what is done with it in its scope."""
-        if self._fits(name) or (scope is not None and self._flows_into_place(name, scope)):
+        if self.evidence.fits(name) or (scope is not None and self.evidence.flows_into_place(name, scope)):
             return Role(Verdict.YES)
         return self.unclear
-
-    def _flows_into_place(self, name: str, scope: Scope) -> bool:
-        """Whether a variable is used where only a value of this sort makes sense."""
-        found = False
-
-        def visit(node: ast.AST, place: object) -> None:
-            nonlocal found
-            if isinstance(node, ast.Call):
-                found = found or self._takes(node, name)
-            elif isinstance(node, ast.Compare):
-                sides = [node.left, *node.comparators]
-                if any(_is_name(side, name) for side in sides):
-                    found = found or any(self._holds(side) and not _is_name(side, name) for side in sides)
-
-        lines = self.site.module.lines_with_names((name,))
-        for unit in self.site.module.scopes.units:
-            if (
-                not found
-                and _within(unit.scope, scope)
-                and not lines.isdisjoint(range(unit.first_line, unit.last_line + 1))
-            ):
-                walk_all(unit, visit)
-        return found
-
-    def _takes(self, call: ast.Call, name: str) -> bool:
-        for position, argument in enumerate(call.args):
-            if _is_name(argument, name) and self._is_known_argument(call, _function_name(call), position):
-                return True
-        return any(_is_name(item.value, name) and item.arg and self._fits(item.arg) for item in call.keywords)
-
-    def _fits(self, name: str) -> bool:
-        return bool(self.vocabulary.name.search(name))
-
-    def _holds(self, node: ast.expr) -> bool:
-        """Whether an expression holds a value of this sort, by its names."""
-        if isinstance(node, ast.Name):
-            return self._fits(node.id) or self._is_bound_to_one(node)
-        if isinstance(node, ast.Attribute):
-            return (
-                self._fits(node.attr)
-                or node.attr == "type"
-                or (node.attr in ("value", "name") and self._holds(node.value))
-            )
-        if isinstance(node, ast.Call):
-            if isinstance(node.func, ast.Attribute) and node.func.attr in (
-                *_TESTS_OF_TEXT,
-                "lower",
-                "strip",
-                "get",
-                "format",
-            ):
-                return self._holds(node.func.value) or any(self._key_fits(item) for item in node.args)
-            return self._fits(_function_name(node)) or any(self._holds(item) for item in node.args)
-        if isinstance(node, ast.Subscript):
-            return self._key_fits(node.slice) or self._holds(node.value)
-        if isinstance(node, ast.JoinedStr):
-            return any(
-                isinstance(part, ast.FormattedValue) and self._holds(part.value) for part in node.values
-            )
-        if isinstance(node, (*_CONTAINERS, ast.BoolOp)):
-            items = node.values if isinstance(node, ast.BoolOp) else node.elts
-            return any(self._mentions_sibling(item) or self._holds(item) for item in items)
-        return isinstance(node, ast.NamedExpr) and (self._holds(node.target) or self._holds(node.value))
-
-    def _is_bound_to_one(self, name: ast.Name) -> bool:
-        """`d = torch.device(...)`, `d = x.device`: the name says nothing, its value does."""
-        binding = self.site.module.binding_of(name.id, self.site.scope, name.lineno)
-        value = binding.value if binding else None
-        if isinstance(value, ast.Call):
-            return self.site.qualified(value.func) in self.vocabulary.functions or self._fits(
-                _function_name(value)
-            )
-        return isinstance(value, ast.Attribute) and self._fits(value.attr)
-
-    def _key_fits(self, node: ast.expr) -> bool:
-        return isinstance(node, ast.Constant) and isinstance(node.value, str) and self._fits(node.value)
 
 
 def _is_backend_of_device(key: ast.expr | None, value: ast.expr) -> bool:
@@ -464,30 +360,6 @@ def _is_backend_of_device(key: ast.expr | None, value: ast.expr) -> bool:
         and isinstance(value, ast.Constant)
         and value.value == "nccl"
     )
-
-
-def _function_name(call: ast.Call) -> str:
-    return _function_name_of(call.func)
-
-
-def _function_name_of(node: ast.expr) -> str:
-    """The last part of a callee's name."""
-    if isinstance(node, ast.Attribute):
-        return node.attr
-    return node.id if isinstance(node, ast.Name) else ""
-
-
-def _is_name(node: ast.expr, name: str) -> bool:
-    return isinstance(node, ast.Name) and node.id == name
-
-
-def _within(scope: Scope, outer: Scope) -> bool:
-    current: Scope | None = scope
-    while current is not None:
-        if current is outer:
-            return True
-        current = current.parent
-    return False
 
 
 def _parameter_of(arguments: ast.arguments, default: ast.AST) -> str:
@@ -512,7 +384,7 @@ def _annotated_name(site: Site[ast.expr]) -> str:
     statement = site.place.statement
     top = site.place.ancestors[0] if site.place.ancestors else site.node
     if isinstance(statement, ast.AnnAssign):
-        return _function_name_of(statement.target)
+        return function_name_of(statement.target)
     if isinstance(statement, (ast.FunctionDef, ast.AsyncFunctionDef)):
         return _parameter_of(statement.args, top) or statement.name
     return ""
@@ -523,8 +395,8 @@ def is_message(site: Site[Any]) -> bool:
     for node in reversed(site.place.ancestors):
         if isinstance(node, (ast.Subscript, ast.Compare)):
             return False
-        if isinstance(node, ast.Call) and _function_name(node) != "format":
-            return bool(_MESSAGES.match(_function_name(node)))
+        if isinstance(node, ast.Call) and function_name(node) != "format":
+            return bool(_MESSAGES.match(function_name(node)))
     return isinstance(site.place.statement, (ast.Raise, ast.Assert))
 
 

@@ -6,8 +6,9 @@ import ast
 import re
 from collections.abc import Iterator
 
+from torchferry.convert.evidence import Verdict, Vocabulary
 from torchferry.convert.literal_edits import respell, rewrite_inside
-from torchferry.convert.roles import Verdict, Vocabulary, left_because, role_of
+from torchferry.convert.roles import left_because, role_of
 from torchferry.convert.rule import Proposal, Rule, register
 from torchferry.convert.site import Site
 from torchferry.finding import Kind

@@ -6,8 +6,9 @@ import ast
 import re
 from collections.abc import Iterator
 
+from torchferry.convert.evidence import Verdict, Vocabulary
 from torchferry.convert.literal_edits import respell
-from torchferry.convert.roles import Role, Verdict, Vocabulary, left_because, role_of
+from torchferry.convert.roles import Role, left_because, role_of
 from torchferry.convert.rule import Proposal, Rule, register
 from torchferry.convert.site import Site
 from torchferry.convert.target import Spelling

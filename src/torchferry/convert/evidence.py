@@ -1,0 +1,161 @@
+"""What the names around a string say: whether an expression or a variable holds a device, or a backend."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import Enum
+
+from torchferry.convert.site import Site
+from torchferry.convert.target import Target
+from torchferry.source.scopes import Scope
+from torchferry.source.walk import walk_all
+from torchferry.text import Text
+
+TESTS_OF_TEXT = frozenset(
+    {"startswith", "endswith", "find", "index", "count", "split", "partition", "replace"}
+)
+CONTAINERS = (ast.List, ast.Tuple, ast.Set)
+
+
+class Verdict(Enum):
+    YES = "yes"
+    NO = "no"
+    UNCLEAR = "unclear"
+
+
+@dataclass(frozen=True)
+class Vocabulary:
+    """How one sort of value is recognised: names of variables that hold it, values that stand beside it."""
+
+    noun: Text
+    name: re.Pattern[str]  # names of variables, parameters, keys and options that hold such a value
+    siblings: frozenset[str]  # other values of the same sort
+    functions: dict[str, tuple[int, ...]]  # dotted function -> positions of arguments of this sort
+    methods: dict[str, tuple[int, ...]]  # method name -> positions
+    default: Verdict  # of a plain argument to an unknown function
+    target_word: Callable[[Target], str]  # the target's own value
+
+
+class Evidence:
+    """Answers questions about the code around one string, for one sort of value."""
+
+    def __init__(self, site: Site[ast.expr], vocabulary: Vocabulary) -> None:
+        self.site = site
+        self.vocabulary = vocabulary
+
+    def mentions_sibling(self, node: ast.expr) -> bool:
+        if isinstance(node, ast.Constant):
+            return node.value in self.vocabulary.siblings
+        if isinstance(node, ast.IfExp):
+            return self.mentions_sibling(node.body) or self.mentions_sibling(node.orelse)
+        return False
+
+    def is_known_argument(self, call: ast.Call, name: str, position: int) -> bool:
+        qualified = self.site.qualified(call.func)
+        positions = self.vocabulary.functions.get(qualified)
+        if positions is None and isinstance(call.func, ast.Attribute):
+            positions = self.vocabulary.methods.get(name)
+        return positions is not None and position in positions
+
+    def flows_into_place(self, name: str, scope: Scope) -> bool:
+        """Whether a variable is used where only a value of this sort makes sense."""
+        found = False
+
+        def visit(node: ast.AST, place: object) -> None:
+            nonlocal found
+            if isinstance(node, ast.Call):
+                found = found or self._takes(node, name)
+            elif isinstance(node, ast.Compare):
+                sides = [node.left, *node.comparators]
+                if any(_is_name(side, name) for side in sides):
+                    found = found or any(self.holds(side) and not _is_name(side, name) for side in sides)
+
+        lines = self.site.module.lines_with_names((name,))
+        for unit in self.site.module.scopes.units:
+            if (
+                not found
+                and _within(unit.scope, scope)
+                and not lines.isdisjoint(range(unit.first_line, unit.last_line + 1))
+            ):
+                walk_all(unit, visit)
+        return found
+
+    def _takes(self, call: ast.Call, name: str) -> bool:
+        for position, argument in enumerate(call.args):
+            if _is_name(argument, name) and self.is_known_argument(call, function_name(call), position):
+                return True
+        return any(_is_name(item.value, name) and item.arg and self.fits(item.arg) for item in call.keywords)
+
+    def fits(self, name: str) -> bool:
+        return bool(self.vocabulary.name.search(name))
+
+    def holds(self, node: ast.expr) -> bool:
+        """Whether an expression holds a value of this sort, by its names."""
+        if isinstance(node, ast.Name):
+            return self.fits(node.id) or self._is_bound_to_one(node)
+        if isinstance(node, ast.Attribute):
+            return (
+                self.fits(node.attr)
+                or node.attr == "type"
+                or (node.attr in ("value", "name") and self.holds(node.value))
+            )
+        if isinstance(node, ast.Call):
+            if isinstance(node.func, ast.Attribute) and node.func.attr in (
+                *TESTS_OF_TEXT,
+                "lower",
+                "strip",
+                "get",
+                "format",
+            ):
+                return self.holds(node.func.value) or any(self.key_fits(item) for item in node.args)
+            return self.fits(function_name(node)) or any(self.holds(item) for item in node.args)
+        if isinstance(node, ast.Subscript):
+            return self.key_fits(node.slice) or self.holds(node.value)
+        if isinstance(node, ast.JoinedStr):
+            return any(
+                isinstance(part, ast.FormattedValue) and self.holds(part.value) for part in node.values
+            )
+        if isinstance(node, (*CONTAINERS, ast.BoolOp)):
+            items = node.values if isinstance(node, ast.BoolOp) else node.elts
+            return any(self.mentions_sibling(item) or self.holds(item) for item in items)
+        return isinstance(node, ast.NamedExpr) and (self.holds(node.target) or self.holds(node.value))
+
+    def _is_bound_to_one(self, name: ast.Name) -> bool:
+        """`d = torch.device(...)`, `d = x.device`: the name says nothing, its value does."""
+        binding = self.site.module.binding_of(name.id, self.site.scope, name.lineno)
+        value = binding.value if binding else None
+        if isinstance(value, ast.Call):
+            return self.site.qualified(value.func) in self.vocabulary.functions or self.fits(
+                function_name(value)
+            )
+        return isinstance(value, ast.Attribute) and self.fits(value.attr)
+
+    def key_fits(self, node: ast.expr) -> bool:
+        return isinstance(node, ast.Constant) and isinstance(node.value, str) and self.fits(node.value)
+
+
+def function_name(call: ast.Call) -> str:
+    return function_name_of(call.func)
+
+
+def function_name_of(node: ast.expr) -> str:
+    """The last part of a callee's name."""
+    if isinstance(node, ast.Attribute):
+        return node.attr
+    return node.id if isinstance(node, ast.Name) else ""
+
+
+def _is_name(node: ast.expr, name: str) -> bool:
+    return isinstance(node, ast.Name) and node.id == name
+
+
+def _within(scope: Scope, outer: Scope) -> bool:
+    current: Scope | None = scope
+    while current is not None:
+        if current is outer:
+            return True
+        current = current.parent
+    return False
