@@ -273,10 +273,23 @@ class RoleFinder:
         return Role(self.vocabulary.default, _NO_CLUE)
 
     def _decide_comparison(self, compare: ast.Compare, child: ast.AST) -> Role:
+        if self._is_tested_beside(compare):
+            return Role(Verdict.NO, _ALREADY_THERE)
         others = [side for side in (compare.left, *compare.comparators) if side is not child]
         if any(self.evidence.holds(other) for other in others):
             return Role(Verdict.YES)
         return self.unclear
+
+    def _is_tested_beside(self, compare: ast.Compare) -> bool:
+        """`kind == "cuda" or kind == "npu"`: this code knows the target already"""
+        for node in self.site.place.ancestors:
+            if not isinstance(node, ast.BoolOp) or compare not in node.values:
+                continue
+            for other in node.values:
+                sides = [other.left, *other.comparators] if isinstance(other, ast.Compare) else []
+                if any(isinstance(side, ast.Constant) and side.value == self.target_word for side in sides):
+                    return True
+        return False
 
     def _decide_dict(self, node: ast.Dict, child: ast.AST) -> Role:
         for key, value in zip(node.keys, node.values, strict=True):

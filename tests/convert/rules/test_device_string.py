@@ -297,3 +297,10 @@ def test_portable_template_keeps_its_meaning() -> None:
     values = {"DEVICE_TYPE": "cpu"}
     exec(line, values)
     assert values["d"] == "cpu:3"
+
+
+def test_a_test_for_the_target_beside_it() -> None:
+    known = "if device_type == 'cuda' or device_type == 'npu': pass"
+    assert expression(known) == known
+    other = "if device_type == 'cuda' or device_type == 'xpu': pass"
+    assert expression(other) == "if device_type == 'npu' or device_type == 'xpu': pass"

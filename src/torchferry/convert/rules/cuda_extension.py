@@ -12,7 +12,12 @@ _BUILDS = Text(
     "{name} compiles CUDA kernels, which must be written anew for {company}",
     "{name} 编译 CUDA 内核，需要为 {company} 重写",
 )
+_TOOLKIT = Text(
+    "{name} is the place of the CUDA toolkit, which builds kernels that {company} can't run",
+    "{name} 是 CUDA 工具包的位置，其构建的内核无法在 {company} 上运行",
+)
 _MODULE = "torch.utils.cpp_extension."
+_BUILDERS = frozenset({"CUDAExtension", "load", "load_inline"})
 _NAMES = frozenset({"CUDAExtension", "load", "load_inline", "CUDA_HOME", "CUDNN_HOME", "_find_cuda_home"})
 
 
@@ -21,7 +26,8 @@ def _rename(qualified: str, context: FileContext) -> Rename | None:
     if name not in _NAMES:
         return None
     vendor = context.target.vendor
-    message = with_advice(_BUILDS.format(name=name, company=vendor.company), vendor, qualified)
+    text = _TOOLKIT if name not in _BUILDERS else _BUILDS
+    message = with_advice(text.format(name=name, company=vendor.company), vendor, f"{_MODULE}CUDAExtension")
     return Rename(qualified, "", Kind.TODO, message)
 
 
