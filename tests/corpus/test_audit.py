@@ -273,3 +273,11 @@ def test_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Non
     assert json.loads(wrong.read_text())["outcome"] == "silent"
     assert main([str(before), "--classify-only"]) == 0
     assert "wrong: 1" in capsys.readouterr().out
+
+
+def test_a_name_that_the_vendor_keeps_is_changed_by_its_module() -> None:
+    old = "import torch\ntorch.cuda.cudart()\n"
+    new = "import torch\nimport torch_sdaa\ntorch.sdaa.cudart()\n"
+    vendor = Vendor("sdaa", "tccl", "torch_sdaa")
+    verdicts = list(check_file("m.py", old.encode(), new.encode(), Findings(), vendor))
+    assert all(verdict.ok for verdict in verdicts)

@@ -91,6 +91,9 @@ def _must(
     if any(item.kind in REPORTS for item in near):
         kinds = sorted({item.kind for item in near if item.kind in REPORTS})
         return True, f"reported ({kinds[0]})"
+    prefix = "torch.cuda."
+    if file.text[: site.offset].endswith(prefix) and not aligned.same(site.offset - len(prefix), site.offset):
+        return True, "changed (its module; the vendor has the same name)"
     if _through_import(site, file.text, aligned.new.text, vendor):
         return True, "changed (at its import)"
     return False, "silent"
