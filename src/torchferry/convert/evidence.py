@@ -74,6 +74,7 @@ class Evidence:
                     found = found or any(self.holds(side) and not _is_name(side, name) for side in sides)
 
         lines = self.site.module.lines_with_names((name,))
+        self.site.module.focus(sorted(lines))
         for unit in self.site.module.scopes.units:
             if (
                 not found

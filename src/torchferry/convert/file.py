@@ -97,13 +97,24 @@ def examine(context: FileContext, rules: tuple[Rule, ...]) -> list[Said]:
 
 def _lines_of_interest(context: FileContext, rules: tuple[Rule, ...]) -> list[int]:
     """Lines with a trigger word, with an import that a rule asks for, or with a name that stands for such a thing."""
+    module = context.module
     triggers = trigger_words(rules)
-    names, lines = renaming.imported_names(context)
-    lines |= context.module.lines_with(triggers)
-    lines |= context.module.lines_with_names(
+    lines = module.lines_with(triggers) | module.lines_matching(_import_pattern(rules))
+    module.focus(sorted(lines))
+    names, imports = renaming.imported_names(context)
+    lines |= imports
+    lines |= module.lines_with_names(
         {name for name in names if not any(word in name.encode() for word in triggers)}
     )
-    return sorted(lines)
+    found = sorted(lines)
+    module.focus(found)
+    return found
+
+
+@lru_cache(maxsize=16)
+def _import_pattern(rules: tuple[Rule, ...]) -> re.Pattern[bytes]:
+    packages = b"|".join(re.escape(name) for name in sorted(trigger_imports(rules)))
+    return re.compile(rb"(?:import|from)[ \t]+(?:" + packages + rb")\b") if packages else re.compile(rb"(?!)")
 
 
 @lru_cache(maxsize=16)

@@ -6,7 +6,7 @@ import ast
 import builtins
 import re
 import warnings
-from bisect import bisect_left, bisect_right
+from bisect import bisect_right
 from collections.abc import Iterable
 from functools import cached_property, lru_cache
 from itertools import accumulate
@@ -56,6 +56,13 @@ class PythonModule:
     @cached_property
     def scopes(self) -> ModuleScopes:
         return build_scopes(self.tree)
+
+    def focus(self, lines: list[int]) -> None:
+        """Read only what these (sorted) lines need. Most functions of a large module are of no interest."""
+        if "scopes" in self.__dict__:
+            self.scopes.read(lines)
+        else:
+            self.scopes = build_scopes(self.tree, lines)
 
     @cached_property
     def newline(self) -> str:
@@ -117,7 +124,10 @@ class PythonModule:
         """Numbers of the lines in which a whole name occurs."""
         if not names:
             return set()
-        pattern = _whole_names(tuple(sorted(names)))
+        return self.lines_matching(_whole_names(tuple(sorted(names))))
+
+    def lines_matching(self, pattern: re.Pattern[bytes]) -> set[int]:
+        """Numbers of the lines on which a match begins."""
         return {bisect_right(self.line_starts, match.start()) for match in pattern.finditer(self.data)}
 
     def resolve(
@@ -208,9 +218,3 @@ def _choose(bindings: list[Binding], line: int, same_scope: bool) -> Binding:
 @lru_cache(maxsize=1024)
 def _whole_names(names: tuple[str, ...]) -> re.Pattern[bytes]:
     return re.compile((r"\b(?:" + "|".join(map(re.escape, names)) + r")\b").encode("utf-8"))
-
-
-def any_line_in(lines: list[int], first: int, last: int) -> bool:
-    """Whether a sorted list of lines has one in [first, last]."""
-    index = bisect_left(lines, first)
-    return index < len(lines) and lines[index] <= last

@@ -7,6 +7,7 @@ That makes this pass several times cheaper than a walk of the whole tree.
 from __future__ import annotations
 
 import ast
+from bisect import bisect_left
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from enum import Enum
@@ -80,14 +81,36 @@ class ModuleScopes:
     imports: list[tuple[str, Binding]]  # every name that an import binds, in any scope
     stars: list[str]
     modules: set[str] = field(default_factory=set)  # what `import a.b.c` names in full
+    unread: list[Scope] = field(default_factory=list)  # functions whose bodies nobody has asked for yet
+
+    def read(self, lines: list[int]) -> None:
+        """Visit the functions that hold one of these (sorted) lines and were left out so far."""
+        while True:
+            wanted = [scope for scope in self.unread if _holds_line(scope.node, lines)]
+            if not wanted:
+                return
+            self.unread = [scope for scope in self.unread if scope not in wanted]
+            builder = _Builder(self, lines)
+            for scope in wanted:
+                builder.visit_body(scope.node.body, scope, weak=False)
 
 
-def build_scopes(tree: ast.Module) -> ModuleScopes:
-    """Visit all statements of a module once."""
+def build_scopes(tree: ast.Module, lines: list[int] | None = None) -> ModuleScopes:
+    """Visit the statements of a module once; given (sorted) lines, not those of functions without any of them."""
     root = Scope(tree, None)
-    builder = _Builder(ModuleScopes(root, [root], [], [], []))
-    builder.visit_body(tree.body, root, weak=False)
-    return builder.result
+    result = ModuleScopes(root, [root], [], [], [])
+    _Builder(result, lines).visit_body(tree.body, root, weak=False)
+    return result
+
+
+def any_line_in(lines: list[int], first: int, last: int) -> bool:
+    """Whether a sorted list of lines has one in [first, last]."""
+    index = bisect_left(lines, first)
+    return index < len(lines) and lines[index] <= last
+
+
+def _holds_line(node: ast.AST, lines: list[int]) -> bool:
+    return any_line_in(lines, node.lineno, node.end_lineno)  # type: ignore[attr-defined]
 
 
 def import_qualifier(node: ast.ImportFrom) -> str:
@@ -96,8 +119,9 @@ def import_qualifier(node: ast.ImportFrom) -> str:
 
 
 class _Builder:
-    def __init__(self, result: ModuleScopes) -> None:
+    def __init__(self, result: ModuleScopes, lines: list[int] | None) -> None:
         self.result = result
+        self.lines = lines
 
     def visit_body(self, body: list[ast.stmt], scope: Scope, weak: bool) -> None:
         for statement in body:
@@ -174,7 +198,10 @@ class _Builder:
         self.result.scopes.append(inner)
         self.visit_parameters(node, scope, inner)
         self.add_unit(node.returns, node, scope)
-        self.visit_body(node.body, inner, weak=False)
+        if self.lines is None or _holds_line(node, self.lines):
+            self.visit_body(node.body, inner, weak=False)
+        else:
+            self.result.unread.append(inner)
 
     def visit_parameters(
         self, node: ast.FunctionDef | ast.AsyncFunctionDef, outer: Scope, inner: Scope

@@ -6,8 +6,8 @@ import ast
 from collections.abc import Callable
 from typing import NamedTuple
 
-from torchferry.source.module import PythonModule, any_line_in
-from torchferry.source.scopes import Scope, Unit, all_arguments
+from torchferry.source.module import PythonModule
+from torchferry.source.scopes import Scope, Unit, all_arguments, any_line_in
 
 _COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.GeneratorExp, ast.DictComp)
 _BINDING = (ast.Lambda, *_COMPREHENSIONS)

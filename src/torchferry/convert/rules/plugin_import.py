@@ -86,6 +86,7 @@ def _imports_of_torch(context: FileContext) -> list[tuple[Scope, ImportNode]]:
             continue
         if any(name.partition(".")[0] == "torch" for name in names):
             found.append((unit.scope, node))
+    found.sort(key=lambda item: item[1].lineno)
     for_types = _lines_for_type_checkers(context.module.tree)
     return [(scope, node) for scope, node in found if node.lineno not in for_types]
 
