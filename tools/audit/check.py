@@ -88,6 +88,8 @@ def _must(
 ) -> tuple[bool, str]:
     if not same:
         return True, "changed"
+    if any(item.kind == "info" for item in near) and _knows_target(site, aligned, vendor):
+        return True, "left (the target is tested beside it)"
     if any(item.kind in REPORTS for item in near):
         kinds = sorted({item.kind for item in near if item.kind in REPORTS})
         return True, f"reported ({kinds[0]})"
@@ -97,6 +99,12 @@ def _must(
     if _through_import(site, file.text, aligned.new.text, vendor):
         return True, "changed (at its import)"
     return False, "silent"
+
+
+def _knows_target(site: Site, aligned: Alignment, vendor: Vendor) -> bool:
+    """Whether the statement names the target's device or backend as well: then it needs no change."""
+    text = "".join(aligned.old.lines[site.first_line - 1 : site.last_line])
+    return bool(re.search(rf"""['"]({vendor.device}|{vendor.backend})['"]""", text))
 
 
 def _human(site: Site, near: list[Finding], findings: Findings, same: bool) -> tuple[bool, str]:

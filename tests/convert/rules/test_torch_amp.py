@@ -51,7 +51,7 @@ def test_noop(source: str) -> None:
         ),
         (
             "@torch.cuda.amp.custom_fwd(cast_inputs=t)\ndef f(): pass",
-            '@torch.amp.custom_fwd(device_type="{}", cast_inputs=t)\ndef f(): pass',
+            '@torch.amp.custom_fwd(cast_inputs=t, device_type="{}")\ndef f(): pass',
         ),
         (
             "@torch.cuda.amp.custom_bwd\ndef f(): pass",
@@ -103,3 +103,9 @@ def test_one_that_is_not_called_is_reported() -> None:
 def test_arguments_by_star_do_not_spoil_the_file() -> None:
     source = "with torch.cuda.amp.autocast(*a): pass\nx = x.cuda()"
     assert expression(source, "portable").endswith("x = x.to(DEVICE_TYPE)")
+
+
+def test_a_decorator_that_is_given_its_function() -> None:
+    before = "f = torch.cuda.amp.custom_fwd(g, cast_inputs=torch.float32)"
+    after = 'f = torch.amp.custom_fwd(g, cast_inputs=torch.float32, device_type="xpu")'
+    assert expression(before, "intel") == after

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from torchferry.convert.arguments import add_argument
 from torchferry.convert.renaming import renamed
 from torchferry.convert.rule import Proposal, Rule, register
 from torchferry.convert.site import Site
@@ -55,11 +56,12 @@ def _device(site: Site[ast.expr]) -> str:
 
 def _call_edits(site: Site[ast.expr], call: ast.Call, name: str, device: str) -> Iterator[Edit]:
     """The device type first; positional arguments by keyword, because torch.amp has them in another order."""
+    if name in _DECORATORS:
+        yield add_argument(site.module, call, f"device_type={device}")
+        return
     opening = site.module.data.index(b"(", site.module.end(call.func)) + 1
-    first = f"device_type={device}" if name in _DECORATORS else device
-    parameters = _PARAMETERS.get(name, ())
-    named = list(zip(parameters, call.args, strict=False))
-    head = f"{first}, " if call.args or call.keywords else first
+    named = list(zip(_PARAMETERS[name], call.args, strict=False))
+    head = f"{device}, " if call.args or call.keywords else device
     if named and site.module.start(named[0][1]) == opening:
         head += f"{named.pop(0)[0]}="
     yield Edit(opening, opening, head)
