@@ -9,6 +9,7 @@ from functools import cache
 from torchferry.convert.file import Conversion, FileJob, convert_text
 from torchferry.convert.portable import portable_target
 from torchferry.convert.rule import all_rules
+from torchferry.convert.ruleset import RuleSet
 from torchferry.convert.target import Target, vendor_target
 from torchferry.finding import Finding, Kind
 from torchferry.source.decode import decode
@@ -26,7 +27,7 @@ def target(name: str) -> Target:
 def run(source: str, to: str = "ascend", *options: str) -> Conversion:
     """Convert a module given as (indented) text with all rules."""
     rules = tuple(rule for rule in all_rules() if not rule.option or rule.option in options)
-    job = FileJob(target(to), rules, frozenset(options))
+    job = FileJob(target(to), RuleSet(rules))
     conversion = convert_text(decode(textwrap.dedent(source).encode("utf-8")), "module.py", job)
     assert not conversion.failure, conversion.failure
     return conversion

@@ -14,6 +14,7 @@ from tests.convert.rewriting import VENDORS, run, said, target
 from torchferry.convert.file import FileJob, convert_text
 from torchferry.convert.project import convert_file
 from torchferry.convert.rule import Proposal, Rule, all_rules
+from torchferry.convert.ruleset import RuleSet
 from torchferry.finding import Kind
 from torchferry.outcome import FileStatus
 from torchferry.source.decode import decode
@@ -23,7 +24,7 @@ from torchferry.text import Text
 
 @cache
 def job(to: str = "ascend") -> FileJob:
-    return FileJob(target(to), tuple(rule for rule in all_rules() if not rule.option))
+    return FileJob(target(to), RuleSet(rule for rule in all_rules() if not rule.option))
 
 
 def new_bytes(data: bytes, to: str = "ascend") -> bytes:
@@ -212,7 +213,7 @@ def _rule(number: int, *edits: Edit) -> Rule:
 
 def test_of_two_changes_that_meet_the_first_is_made() -> None:
     rules = (_rule(1, Edit(0, 3, "x")), _rule(2, Edit(2, 5, "y")), _rule(3, Edit(0, 3, "x")))
-    conversion = convert_text(decode(b"abcdef = 1\n"), "m.py", FileJob(target("ascend"), rules))
+    conversion = convert_text(decode(b"abcdef = 1\n"), "m.py", FileJob(target("ascend"), RuleSet(rules)))
     assert conversion.new_text == "xdef = 1\n"
     assert [(item.rule, item.kind.value) for item in conversion.findings] == [
         ("TF1", "change"),
@@ -232,7 +233,7 @@ def test_of_two_changes_that_meet_the_first_is_made() -> None:
 )
 def test_a_rewrite_that_fails_its_check_is_thrown_away(text: str, reason: str) -> None:
     data = b"abc = 1\ny = '''a'''\n"
-    outcome = convert_file("m.py", data, FileJob(target("ascend"), (_rule(1, Edit(0, 3, text)),)))
+    outcome = convert_file("m.py", data, FileJob(target("ascend"), RuleSet([_rule(1, Edit(0, 3, text))])))
     assert outcome.new_data is None
     assert outcome.record.status is FileStatus.FAILED
     assert reason in outcome.record.reason

@@ -6,12 +6,12 @@ import ast
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from functools import lru_cache
 from typing import Any
 
 from torchferry.convert import renaming
 from torchferry.convert.hunks import make_hunks
 from torchferry.convert.rule import Proposal, Rule
+from torchferry.convert.ruleset import RuleSet
 from torchferry.convert.site import FileContext, RenameTable, Site
 from torchferry.convert.target import Target
 from torchferry.convert.verify import VerificationError, check_rewrite
@@ -46,8 +46,7 @@ class FileJob:
     """What is the same for every file of a run."""
 
     target: Target
-    rules: tuple[Rule, ...]
-    options: frozenset[str] = frozenset()
+    rules: RuleSet
     names: RenameTable = field(default_factory=dict)  # what is known about dotted names by now
 
 
@@ -55,101 +54,72 @@ def convert_text(decoded: DecodedText, path: str, job: FileJob) -> Conversion:
     """Convert one module; raises ParseError if Python can't parse it."""
     module = PythonModule(decoded, WELL_KNOWN)
     context = _context(module, path, job)
-    accepted = _without_conflicts(examine(context, job.rules))
+    words = [word for word in job.rules.words if word in module.data]
+    accepted = _without_conflicts(examine(context, job.rules, words))
     edits = [edit for _, proposal in accepted for edit in proposal.edits]
     findings = tuple(_finding(context, rule, proposal) for rule, proposal in accepted)
     if not edits:
         return Conversion(findings)
     new_text = apply_edits(module.data, edits).decode("utf-8")
+    written = "\n".join(edit.text for edit in edits).encode("utf-8")
+    words += [word for word in job.rules.words if word in written and word not in words]
     try:
         new_module = PythonModule(DecodedText(new_text, "utf-8"), WELL_KNOWN)
         check_rewrite(module, new_module, edits)
-        _check_second_run(_context(new_module, path, job), job.rules)
+        _check_second_run(_context(new_module, path, job), job.rules, words)
     except (ParseError, VerificationError) as error:
         return Conversion(tuple(_undone(finding) for finding in findings), failure=str(error))
     return Conversion(findings, new_text, make_hunks(module, new_module, edits))
 
 
 def _context(module: PythonModule, path: str, job: FileJob) -> FileContext:
-    tracked, renames = _naming(job.rules)
-    return FileContext(module, path, job.target, job.options, tracked, renames, job.names)
+    return FileContext(module, path, job.target, job.rules.tracked, job.rules.renaming, job.names)
 
 
-@lru_cache(maxsize=16)
-def _naming(rules: tuple[Rule, ...]) -> tuple[frozenset[str], tuple[Rule, ...]]:
-    """The names that rules follow, and the rules that rename."""
-    tracked = frozenset[str]().union(*(rule.tracks for rule in rules))
-    return tracked, tuple(rule for rule in rules if rule.rename is not None)
-
-
-def examine(context: FileContext, rules: tuple[Rule, ...]) -> list[Said]:
-    """Everything that the rules say about a module, in the order of its text."""
+def examine(context: FileContext, rules: RuleSet, words: list[bytes]) -> list[Said]:
+    """Everything that the rules say about a module, in the order of its text; `words` are the triggers it holds."""
     said: list[Said] = []
-    walk_lines(context.module, _lines_of_interest(context, rules), _visitors(context, rules, said))
+    lines = _lines_of_interest(context, rules, words)
+    walk_lines(context.module, lines, _visitors(context, rules, said))
     said = _not_ignored(context, said)
     proposals = [proposal for _, proposal in said]
-    for rule in rules:
+    for rule in rules.finishing:
         if rule.finish is not None:
             said.extend((rule, proposal) for proposal in rule.finish(context, proposals))
     said.sort(key=lambda item: (item[1].start, item[1].end, item[0].id))
     return said
 
 
-def _lines_of_interest(context: FileContext, rules: tuple[Rule, ...]) -> list[int]:
+def _lines_of_interest(context: FileContext, rules: RuleSet, words: list[bytes]) -> list[int]:
     """Lines with a trigger word, with an import that a rule asks for, or with a name that stands for such a thing."""
     module = context.module
-    triggers = trigger_words(rules)
-    lines = module.lines_with(triggers) | module.lines_matching(_import_pattern(rules))
+    lines = module.lines_with(words) | module.lines_matching(rules.import_pattern)
     module.focus(sorted(lines))
     names, imports = renaming.imported_names(context)
     lines |= imports
     lines |= module.lines_with_names(
-        {name for name in names if not any(word in name.encode() for word in triggers)}
+        {name for name in names if not any(word in name.encode() for word in words)}
     )
     found = sorted(lines)
     module.focus(found)
     return found
 
 
-@lru_cache(maxsize=16)
-def _import_pattern(rules: tuple[Rule, ...]) -> re.Pattern[bytes]:
-    packages = b"|".join(re.escape(name) for name in sorted(trigger_imports(rules)))
-    return re.compile(rb"(?:import|from)[ \t]+(?:" + packages + rb")\b") if packages else re.compile(rb"(?!)")
-
-
-@lru_cache(maxsize=16)
-def trigger_words(rules: tuple[Rule, ...]) -> tuple[bytes, ...]:
-    """The words that make a file worth reading; a word that contains another one is not needed."""
-    words = {word.encode() for rule in rules for word in rule.triggers}
-    return tuple(
-        sorted(word for word in words if not any(other != word and other in word for other in words))
-    )
-
-
-@lru_cache(maxsize=16)
-def trigger_imports(rules: tuple[Rule, ...]) -> frozenset[bytes]:
-    """The packages whose import makes a file worth reading."""
-    return frozenset(name.encode() for rule in rules for name in rule.imports)
-
-
-def _visitors(
-    context: FileContext, rules: tuple[Rule, ...], said: list[Said]
-) -> dict[type[ast.AST], Visitor]:
-    by_type: dict[type[ast.AST], list[Rule]] = {}
-    for rule in rules:
-        for node_type in rule.nodes:
-            by_type.setdefault(node_type, []).append(rule)
+def _visitors(context: FileContext, rules: RuleSet, said: list[Said]) -> dict[type[ast.AST], Visitor]:
+    by_node = rules.by_node
 
     def visit(node: ast.AST, place: Place) -> None:
         site: Site[Any] = Site(context, node, place)
         rename = _RENAMING.get(type(node))
         if rename is not None:
             said.extend(rename(site))
-        for rule in by_type.get(type(node), ()):
-            if rule.check is not None:
+        asking = by_node.get(type(node), ())
+        name = site.name if asking else ""
+        for rule in asking:
+            if rule.check is not None and (not rule.names or name.startswith(rule.names)):
                 said.extend((rule, proposal) for proposal in rule.check(site))
 
-    return dict.fromkeys({*by_type, *_RENAMING}, visit)
+    return dict.fromkeys({*by_node, *_RENAMING}, visit)
 
 
 _RENAMING: dict[type[ast.AST], Any] = {
@@ -239,8 +209,8 @@ def _undone(finding: Finding) -> Finding:
     return Finding(**{**finding.__dict__, "kind": Kind.TODO})
 
 
-def _check_second_run(context: FileContext, rules: tuple[Rule, ...]) -> None:
-    again = [proposal for _, proposal in examine(context, rules) if proposal.edits]
+def _check_second_run(context: FileContext, rules: RuleSet, words: list[bytes]) -> None:
+    again = [proposal for _, proposal in examine(context, rules, words) if proposal.edits]
     if again:
         line = context.module.line_of(again[0].start)
         raise VerificationError(f"a second conversion would change line {line} again")

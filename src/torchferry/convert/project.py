@@ -13,9 +13,10 @@ from pathlib import Path
 from torchferry.convert import text_files
 from torchferry.convert.custom import CustomRules, custom_rules
 from torchferry.convert.discover import PYTHON_SUFFIXES, Entry, discover, is_python
-from torchferry.convert.file import FileJob, convert_text, trigger_imports, trigger_words
+from torchferry.convert.file import FileJob, convert_text
 from torchferry.convert.filesystem import read_file
 from torchferry.convert.rule import Rule, all_rules
+from torchferry.convert.ruleset import RuleSet
 from torchferry.convert.target import Target
 from torchferry.errors import FerryError
 from torchferry.finding import Finding, Kind
@@ -144,7 +145,7 @@ class _Candidates:
 def _read(folder: Path, outcome: ProjectOutcome, plan: Plan) -> _Candidates:
     """Read each file once; what has no trigger word is done with."""
     candidates = _Candidates()
-    worth = _Prefilter(plan.rules())
+    worth = _Prefilter(RuleSet(plan.rules()))
     for entry in outcome.entries:
         if entry.problem:
             outcome.outcomes.append(_unreadable(entry.path, entry.problem, plan.target))
@@ -162,9 +163,9 @@ def _read(folder: Path, outcome: ProjectOutcome, plan: Plan) -> _Candidates:
 class _Prefilter:
     """Whether a file is worth parsing, by its bytes."""
 
-    def __init__(self, rules: tuple[Rule, ...]) -> None:
-        self.words = trigger_words(rules)
-        self.imports = trigger_imports(rules)
+    def __init__(self, rules: RuleSet) -> None:
+        self.words = rules.words
+        self.imports = rules.imports
 
     def __call__(self, data: bytes) -> bool:
         for word in self.words:
@@ -217,7 +218,7 @@ def _convert_all(candidates: _Candidates, plan: Plan, progress: Progress | None)
 
 
 def _job(plan: Plan) -> FileJob:
-    return FileJob(plan.target, plan.rules(), plan.options)
+    return FileJob(plan.target, RuleSet(plan.rules()))
 
 
 _worker_job: FileJob | None = None

@@ -158,7 +158,7 @@ def _spelled_from_here(site: Site[ast.Attribute], qualified: str) -> str:
         return qualified
     for name in [root, *site.module.scopes.root.bindings]:
         probe = ast.Name(id=name, ctx=ast.Load(), lineno=site.node.lineno, col_offset=0)
-        resolved = site.resolve(probe)
+        resolved = site.module.resolve(probe, site.scope, site.place.shadowed)
         if resolved is not None and resolved.qualified == root and resolved.binding is not None:
             return f"{name}.{rest}" if rest else name
     return ""

@@ -66,6 +66,7 @@ class Rule:
     option: str = ""  # the opt-in option that turns it on; "" means always on
     nodes: tuple[type[ast.AST], ...] = ()
     check: NodeCheck | None = None  # called for each node of these types
+    names: tuple[str, ...] = ()  # and only where its dotted name (a call's: of the function) begins so
     rename: NameCheck | None = None  # called for each dotted name that the code uses
     is_local: bool = False  # `rename` answers differently from module to module
     finish: ModuleCheck | None = None  # called once per module, after all others

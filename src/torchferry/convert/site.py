@@ -33,10 +33,10 @@ class FileContext:
     module: PythonModule
     path: str
     target: Target
-    options: frozenset[str] = frozenset()
     tracked: frozenset[str] = frozenset()  # dotted names whose uses a rule wants to see
     renames: tuple[Rule, ...] = field(default=(), repr=False)  # the rules that rename dotted names
     names: RenameTable = field(default_factory=dict, repr=False)  # their answers so far, for all files
+    resolved: dict[int, Resolved | None] = field(default_factory=dict, repr=False)  # by node
 
     def propose(
         self,
@@ -76,8 +76,19 @@ class Site(Generic[NodeType]):
     def parent(self) -> ast.AST | None:
         return self.place.ancestors[-1] if self.place.ancestors else None
 
+    @property
+    def name(self) -> str:
+        """The dotted name of the node, or of the function that it calls; "" if it has none."""
+        node = self.node.func if isinstance(self.node, ast.Call) else self.node
+        return self.qualified(node) if isinstance(node, (ast.Name, ast.Attribute)) else ""
+
     def resolve(self, node: ast.expr) -> Resolved | None:
-        return self.module.resolve(node, self.place.scope, self.place.shadowed)
+        """What a name or attribute chain of this place stands for; every rule asks, so the answer is kept."""
+        known = self.context.resolved
+        key = id(node)
+        if key not in known:
+            known[key] = self.module.resolve(node, self.place.scope, self.place.shadowed)
+        return known[key]
 
     def qualified(self, node: ast.expr) -> str:
         """The dotted name of an expression, "" if it has none."""

@@ -19,8 +19,7 @@ def check_rewrite(old: PythonModule, new: PythonModule, edits: Sequence[Edit]) -
 
     Bytes outside edits are equal by construction. What could still go wrong is that an edit changes how they are
     read, for example by opening a string. Then statements would appear, vanish or move, and that is seen here.
-    A statement of the module's own level that no edit touches is compared as a whole: the same bytes at the right
-    place read the same.
+    A statement that no edit touches is compared as a whole: the same bytes at the right place read the same.
     """
     ordered = sorted(set(edits))
     moves = _Moves(ordered)
@@ -47,21 +46,22 @@ Statement = tuple[type[ast.AST], int, int]  # sort, depth, position
 
 
 def _statements(module: PythonModule, touched: Callable[[int, int], bool]) -> Iterator[Statement]:
-    """The statements of the module's own level, and all that lie within touched ones."""
-    for statement in module.tree.body:
+    """The statements of the module's own level, and those that lie directly within touched ones."""
+    waiting: list[tuple[ast.stmt, int]] = [(statement, 0) for statement in module.tree.body]
+    while waiting:
+        statement, depth = waiting.pop()
         start = module.start(statement)
-        yield type(statement), 0, start
+        yield type(statement), depth, start
         if hasattr(statement, "body") and touched(start, _next_line(module, statement)):
-            for node, depth in _below(statement, 1):
-                yield type(node), depth, module.start(node)
+            waiting.extend((child, depth + 1) for child in _children(statement))
 
 
-def _below(statement: ast.AST, depth: int) -> Iterator[tuple[ast.stmt, int]]:
-    for name in ("body", "orelse", "finalbody", "handlers", "cases"):
-        for child in getattr(statement, name, ()):
-            if isinstance(child, ast.stmt):
-                yield child, depth
-            yield from _below(child, depth + 1)
+def _children(statement: ast.AST) -> Iterator[ast.stmt]:
+    for name in ("body", "orelse", "finalbody"):
+        yield from getattr(statement, name, ())
+    for name in ("handlers", "cases"):
+        for block in getattr(statement, name, ()):
+            yield from block.body
 
 
 def _next_line(module: PythonModule, statement: ast.stmt) -> int:

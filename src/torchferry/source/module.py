@@ -127,8 +127,8 @@ class PythonModule:
         return self.lines_matching(_whole_names(tuple(sorted(names))))
 
     def lines_matching(self, pattern: re.Pattern[bytes]) -> set[int]:
-        """Numbers of the lines on which a match begins."""
-        return {bisect_right(self.line_starts, match.start()) for match in pattern.finditer(self.data)}
+        """Numbers of the lines on which a match ends."""
+        return {bisect_right(self.line_starts, match.end() - 1) for match in pattern.finditer(self.data)}
 
     def resolve(
         self, node: ast.expr, scope: Scope, shadowed: frozenset[str] = frozenset()

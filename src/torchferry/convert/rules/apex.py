@@ -89,6 +89,7 @@ RULE = register(
         roots=("apex",),
         nodes=(ast.Call,),
         check=_check,
+        names=("apex.",),
         rename=_rename,
     )
 )

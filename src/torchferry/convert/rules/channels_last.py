@@ -29,8 +29,8 @@ def _check(site: Site[ast.Call]) -> Iterator[Proposal]:
         return
     if any(keyword.arg == "memory_format" for keyword in site.node.keywords):
         return
-    torch = site.qualified(ast.Name(id="torch", ctx=ast.Load(), lineno=site.node.lineno))
-    if torch == "torch" and "channels_last" not in _following(site):
+    binding = site.module.binding_of("torch", site.scope, site.node.lineno)
+    if binding is not None and binding.qualified == "torch" and "channels_last" not in _following(site):
         end = site.module.end(site.node)
         yield site.change(
             _ADDED, Edit(end, end, ".to(memory_format=torch.channels_last)"), needs_prelude=False

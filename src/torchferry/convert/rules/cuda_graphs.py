@@ -39,5 +39,6 @@ RULE = register(
         triggers=("cuda",),
         nodes=(ast.Attribute, ast.Name),
         check=_check,
+        names=("torch.cuda.",),
     )
 )

@@ -83,5 +83,6 @@ RULE = register(
         tracks=_NAMES,
         nodes=(ast.Attribute, ast.Name),
         check=_check,
+        names=("torch.nn.",),
     )
 )

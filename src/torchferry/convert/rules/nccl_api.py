@@ -69,6 +69,7 @@ RULE = register(
         roots=("torch",),
         nodes=(ast.Call,),
         check=_check,
+        names=("torch.distributed.",),
         rename=_rename,
     )
 )

@@ -81,5 +81,6 @@ RULE = register(
         triggers=("cuda",),
         nodes=(ast.Attribute, ast.Name),
         check=_check,
+        names=("torch.cuda.amp",),
     )
 )

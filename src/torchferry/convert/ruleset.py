@@ -1,0 +1,45 @@
+"""The rules of a run, with what can be worked out about them once for all files."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterable
+from functools import cached_property
+
+from torchferry.convert.rule import Rule
+
+
+class RuleSet:
+    """A selection of rules."""
+
+    def __init__(self, rules: Iterable[Rule]) -> None:
+        self.rules = tuple(rules)
+        self.renaming = tuple(rule for rule in self.rules if rule.rename is not None)
+        self.finishing = tuple(rule for rule in self.rules if rule.finish is not None)
+        self.tracked = frozenset[str]().union(*(rule.tracks for rule in self.rules))
+        self.imports = frozenset(name.encode() for rule in self.rules for name in rule.imports)
+
+    @cached_property
+    def words(self) -> tuple[bytes, ...]:
+        """The words that make a file worth reading; a word that contains another one is not needed."""
+        words = {word.encode() for rule in self.rules for word in rule.triggers}
+        return tuple(
+            sorted(word for word in words if not any(other != word and other in word for other in words))
+        )
+
+    @cached_property
+    def import_pattern(self) -> re.Pattern[bytes]:
+        """Finds the imports that make a file worth reading; it ends where the package's name does."""
+        if not self.imports:
+            return re.compile(rb"(?!)")
+        packages = b"|".join(re.escape(name) for name in sorted(self.imports))
+        return re.compile(rb"(?:\A|[\r\n;:])[ \t]*(?:import|from)[ \t]+(?:" + packages + rb")\b")
+
+    @cached_property
+    def by_node(self) -> dict[type[ast.AST], tuple[Rule, ...]]:
+        """The rules that ask for a type of node."""
+        types = {node_type for rule in self.rules for node_type in rule.nodes}
+        return {
+            node_type: tuple(rule for rule in self.rules if node_type in rule.nodes) for node_type in types
+        }
