@@ -30,11 +30,11 @@ class RuleSet:
 
     @cached_property
     def import_pattern(self) -> re.Pattern[bytes]:
-        """Finds the imports that make a file worth reading; it ends where the package's name does."""
+        """Finds the imports that make a file worth reading, where one begins a line; others are seen when read."""
         if not self.imports:
             return re.compile(rb"(?!)")
         packages = b"|".join(re.escape(name) for name in sorted(self.imports))
-        return re.compile(rb"(?:\A|[\r\n;:])[ \t]*(?:import|from)[ \t]+(?:" + packages + rb")\b")
+        return re.compile(rb"\n[ \t]*(?:import|from)[ \t]+(?:" + packages + rb")\b")
 
     @cached_property
     def by_node(self) -> dict[type[ast.AST], tuple[Rule, ...]]:
