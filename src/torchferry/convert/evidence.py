@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
 
@@ -45,6 +45,21 @@ class Evidence:
     def __init__(self, site: Site[ast.expr], vocabulary: Vocabulary) -> None:
         self.site = site
         self.vocabulary = vocabulary
+
+    def words_in(self, node: ast.Dict | ast.List | ast.Tuple | ast.Set) -> frozenset[str]:
+        """The strings of a list or the keys of a dictionary, as far as they are written there."""
+        known = self.site.context.words
+        if id(node) not in known:
+            elements = node.keys if isinstance(node, ast.Dict) else node.elts
+            known[id(node)] = frozenset(word for item in elements if item for word in _strings(item))
+        return known[id(node)]
+
+    def position_in(self, elements: Sequence[ast.expr | None], child: ast.AST) -> int | None:
+        """Where a node stands in a list of nodes; long lists are indexed once."""
+        known = self.site.context.positions
+        if id(elements) not in known:
+            known[id(elements)] = {id(element): index for index, element in enumerate(elements)}
+        return known[id(elements)].get(id(child))
 
     def mentions_sibling(self, node: ast.expr) -> bool:
         if isinstance(node, ast.Constant):
@@ -136,6 +151,14 @@ class Evidence:
 
     def key_fits(self, node: ast.expr) -> bool:
         return isinstance(node, ast.Constant) and isinstance(node.value, str) and self.fits(node.value)
+
+
+def _strings(node: ast.expr) -> Iterator[str]:
+    if isinstance(node, ast.Constant) and isinstance(node.value, str):
+        yield node.value
+    elif isinstance(node, ast.IfExp):
+        yield from _strings(node.body)
+        yield from _strings(node.orelse)
 
 
 def function_name(call: ast.Call) -> str:

@@ -265,6 +265,10 @@ def convert_file(path: str, data: bytes, job: FileJob) -> FileOutcome:
     except ParseError as error:
         findings = text_files.unparsed_findings(shown, str(error), error.line, decoded.text, job.target)
         return FileOutcome(path, FileRecord(shown, FileStatus.FAILED, str(error)), tuple(findings))
+    except Exception as error:  # a mistake of ours must not cost the user the other files
+        reason = f"{type(error).__name__}: {error} (please report this file)"
+        remark = _remark(text_files.UNSAFE, Kind.TODO, shown, _UNSAFE.format(reason=reason), job.target)
+        return FileOutcome(path, FileRecord(shown, FileStatus.FAILED, reason), (remark,))
     remarks = list(conversion.findings)
     if decoded.guessed:
         remarks.insert(

@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 import re
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
 from torchferry.convert.evidence import (
@@ -74,6 +75,10 @@ _DICT_KEY = Text(
 )
 
 
+# A string that deep in an expression says nothing by its place.
+_HIGHEST = 40
+
+
 class RoleFinder:
     """Finds the role of one string; made anew for each site."""
 
@@ -88,7 +93,7 @@ class RoleFinder:
         """Climb from the string to the first node that decides."""
         child: ast.AST = self.site.node
         beside_sibling = False
-        for parent in reversed(self.site.place.ancestors):
+        for parent in islice(self.site.place.upwards(), _HIGHEST):
             if self._lists_target(parent):
                 return Role(Verdict.NO, _ALREADY_THERE)
             beside_sibling = beside_sibling or self._has_sibling(parent, child)
@@ -100,11 +105,9 @@ class RoleFinder:
 
     def _lists_target(self, parent: ast.AST) -> bool:
         """Whether the target's own value stands in the same list: this code knows the target already."""
-        if isinstance(parent, ast.Dict):
-            others: list[ast.expr | None] = parent.keys
-        else:
-            others = list(parent.elts) if isinstance(parent, CONTAINERS) else []
-        return any(isinstance(other, ast.Constant) and other.value == self.target_word for other in others)
+        return isinstance(parent, (ast.Dict, *CONTAINERS)) and self.target_word in self.evidence.words_in(
+            parent
+        )
 
     def _with_sibling(self, role: Role, beside_sibling: bool) -> Role:
         # 'cuda' next to 'cpu' is a device, unless it is known to be something else.
@@ -130,16 +133,15 @@ class RoleFinder:
         if isinstance(parent, ast.IfExp):
             others = [parent.body, parent.orelse]
         elif isinstance(parent, CONTAINERS):
-            others = parent.elts
-            if self._follows_option(others, child):
-                return True
+            words = self.evidence.words_in(parent)
+            return not self.vocabulary.siblings.isdisjoint(words) or self._follows_option(parent.elts, child)
         elif isinstance(parent, ast.BoolOp):
             others = parent.values
         return any(other is not child and self.evidence.mentions_sibling(other) for other in others)
 
     def _follows_option(self, elements: list[ast.expr], child: ast.AST) -> bool:
         """["--device", "cuda"]"""
-        position = next((index for index, element in enumerate(elements) if element is child), 0)
+        position = self.evidence.position_in(elements, child)
         before = elements[position - 1] if position else None
         return (
             isinstance(before, ast.Constant)
@@ -199,7 +201,7 @@ class RoleFinder:
         return self.unclear
 
     def _call_of(self, keyword: ast.keyword) -> ast.Call | None:
-        for node in self.site.place.ancestors:
+        for node in self.site.place.upwards():
             if isinstance(node, ast.Call) and keyword in node.keywords:
                 return node
         return None
@@ -282,7 +284,7 @@ class RoleFinder:
 
     def _is_tested_beside(self, compare: ast.Compare) -> bool:
         """`kind == "cuda" or kind == "npu"`: this code knows the target already"""
-        for node in self.site.place.ancestors:
+        for node in self.site.place.upwards():
             if not isinstance(node, ast.BoolOp) or compare not in node.values:
                 continue
             for other in node.values:
@@ -292,23 +294,23 @@ class RoleFinder:
         return False
 
     def _decide_dict(self, node: ast.Dict, child: ast.AST) -> Role:
-        for key, value in zip(node.keys, node.values, strict=True):
-            if key is child:
-                if self._is_looked_up(node) or _is_backend_of_device(key, value):
-                    return Role(Verdict.YES)
-                noun = self.vocabulary.noun
-                return Role(
-                    Verdict.UNCLEAR,
-                    Text(_DICT_KEY.en.format(noun=noun.en), _DICT_KEY.zh.format(noun=noun.zh)),
-                )
-            if value is child and isinstance(key, ast.Constant):
-                fits = self.evidence.fits(str(key.value)) or _is_backend_of_device(key, value)
+        if self.evidence.position_in(node.values, child) is not None:
+            key = node.keys[self.evidence.position_in(node.values, child) or 0]
+            if isinstance(key, ast.Constant):
+                fits = self.evidence.fits(str(key.value)) or _is_backend_of_device(key, child)
                 return Role(Verdict.YES) if fits else self.unclear
-        return self.unclear
+            return self.unclear
+        value = node.values[self.evidence.position_in(node.keys, child) or 0]
+        if self._is_looked_up(node) or _is_backend_of_device(child, value):
+            return Role(Verdict.YES)
+        noun = self.vocabulary.noun
+        return Role(
+            Verdict.UNCLEAR, Text(_DICT_KEY.en.format(noun=noun.en), _DICT_KEY.zh.format(noun=noun.zh))
+        )
 
     def _is_looked_up(self, node: ast.Dict) -> bool:
         """Whether a dictionary display is indexed on the spot by a value of this sort."""
-        for ancestor in self.site.place.ancestors:
+        for ancestor in self.site.place.upwards():
             if isinstance(ancestor, ast.Subscript) and ancestor.value is node:
                 return self.evidence.holds(ancestor.slice)
             if isinstance(ancestor, ast.Call) and isinstance(ancestor.func, ast.Attribute):
@@ -365,7 +367,7 @@ class RoleFinder:
         return self.unclear
 
 
-def _is_backend_of_device(key: ast.expr | None, value: ast.expr) -> bool:
+def _is_backend_of_device(key: ast.AST, value: ast.AST) -> bool:
     """{"cuda": "nccl", "cpu": "gloo"}: which backend a device type uses."""
     return (
         isinstance(key, ast.Constant)
@@ -405,7 +407,7 @@ def _annotated_name(site: Site[ast.expr]) -> str:
 
 def is_message(site: Site[Any]) -> bool:
     """Whether a string is shown to people: an argument of print, of a logger, of an exception."""
-    for node in reversed(site.place.ancestors):
+    for node in site.place.upwards():
         if isinstance(node, (ast.Subscript, ast.Compare)):
             return False
         if isinstance(node, ast.Call) and function_name(node) != "format":

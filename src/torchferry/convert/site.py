@@ -36,6 +36,9 @@ class FileContext:
     tracked: frozenset[str] = frozenset()  # dotted names whose uses a rule wants to see
     renames: tuple[Rule, ...] = field(default=(), repr=False)  # the rules that rename dotted names
     names: RenameTable = field(default_factory=dict, repr=False)  # their answers so far, for all files
+    # What was worked out about nodes of this module, by their id: many strings in one long list ask the same.
+    words: dict[int, frozenset[str]] = field(default_factory=dict, repr=False)
+    positions: dict[int, dict[int, int]] = field(default_factory=dict, repr=False)
     resolved: dict[int, Resolved | None] = field(default_factory=dict, repr=False)  # by node
 
     def propose(
@@ -74,7 +77,7 @@ class Site(Generic[NodeType]):
 
     @property
     def parent(self) -> ast.AST | None:
-        return self.place.ancestors[-1] if self.place.ancestors else None
+        return self.place.parent
 
     @property
     def name(self) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from torchferry.source.module import PythonModule
@@ -15,38 +15,62 @@ _WITHOUT_CHILDREN = (ast.expr_context, ast.operator, ast.cmpop, ast.boolop, ast.
 
 
 class Place(NamedTuple):
-    """Where the walk stands: the statement, its scope, the nodes above, the names that expressions rebind."""
+    """Where the walk stands: the statement, its scope, the node above, the names that expressions rebind."""
 
     statement: ast.stmt
     scope: Scope
-    ancestors: tuple[ast.AST, ...]  # from the unit down to the parent
-    shadowed: frozenset[str]
+    shadowed: frozenset[str] = frozenset()
+    parent: ast.AST | None = None
+    outer: Place | None = None  # the place of the parent
+
+    def below(self, node: ast.AST, shadowed: frozenset[str]) -> Place:
+        """The place of the children of a node that stands here."""
+        return Place(self.statement, self.scope, shadowed, node, self)
+
+    def upwards(self) -> Iterator[ast.AST]:
+        """The nodes above, from the parent up to the unit."""
+        place: Place | None = self
+        while place is not None and place.parent is not None:
+            yield place.parent
+            place = place.outer
+
+    @property
+    def ancestors(self) -> tuple[ast.AST, ...]:
+        """The nodes above, from the unit down to the parent."""
+        return tuple(self.upwards())[::-1]
 
 
 Visitor = Callable[[ast.AST, Place], None]
+_Waiting = list[tuple[ast.AST, Place]]  # a stack: expressions may be nested more deeply than functions may
 
 
 def walk_lines(module: PythonModule, lines: list[int], visitors: dict[type[ast.AST], Visitor]) -> None:
     """Call the visitor of each node type for the nodes that touch one of the (sorted) lines."""
     for unit in module.scopes.units:
-        if any_line_in(lines, unit.first_line, unit.last_line):
-            _walk(unit.node, Place(unit.statement, unit.scope, (), frozenset()), lines, visitors)
+        if not any_line_in(lines, unit.first_line, unit.last_line):
+            continue
+        waiting: _Waiting = [(unit.node, Place(unit.statement, unit.scope))]
+        while waiting:
+            node, place = waiting.pop()
+            visitor = visitors.get(type(node))
+            if visitor is not None:
+                visitor(node, place)
+            waiting.extend(reversed(_children(node, place, lines)))
 
 
 def walk_all(unit: Unit, visit: Visitor) -> None:
     """Visit every node of one unit, whatever its line."""
-    stack: list[tuple[ast.AST, Place]] = [(unit.node, Place(unit.statement, unit.scope, (), frozenset()))]
-    while stack:
-        node, place = stack.pop()
+    waiting: _Waiting = [(unit.node, Place(unit.statement, unit.scope))]
+    while waiting:
+        node, place = waiting.pop()
         visit(node, place)
-        inner = place._replace(ancestors=(*place.ancestors, node))
-        stack.extend((child, inner) for child in ast.iter_child_nodes(node))
+        inner = place.below(node, place.shadowed)
+        waiting.extend([(child, inner) for child in ast.iter_child_nodes(node)][::-1])
 
 
-def _walk(node: ast.AST, place: Place, lines: list[int], visitors: dict[type[ast.AST], Visitor]) -> None:
-    visitor = visitors.get(type(node))
-    if visitor is not None:
-        visitor(node, place)
+def _children(node: ast.AST, place: Place, lines: list[int]) -> _Waiting:
+    """The children that touch one of the lines, with their places."""
+    found: _Waiting = []
     inner: Place | None = None
     for child in ast.iter_child_nodes(node):
         line = getattr(child, "lineno", None)
@@ -57,19 +81,20 @@ def _walk(node: ast.AST, place: Place, lines: list[int], visitors: dict[type[ast
             continue
         if inner is None:
             shadowed = place.shadowed | _rebound_by(node) if isinstance(node, _BINDING) else place.shadowed
-            inner = Place(place.statement, place.scope, (*place.ancestors, node), shadowed)
+            inner = place.below(node, shadowed)
         if isinstance(node, ast.comprehension) and child is node.iter:
-            _walk(child, _outside_of(node, inner), lines, visitors)
+            found.append((child, _outside_of(node, place, inner)))
         else:
-            _walk(child, inner, lines, visitors)
+            found.append((child, inner))
+    return found
 
 
-def _outside_of(node: ast.comprehension, place: Place) -> Place:
+def _outside_of(node: ast.comprehension, place: Place, inner: Place) -> Place:
     """The first source of a comprehension is evaluated where the comprehension's own names are not bound yet."""
-    around = place.ancestors[-2] if len(place.ancestors) > 1 else None
+    around = place.parent
     if isinstance(around, _COMPREHENSIONS) and around.generators[0] is node:
-        return place._replace(shadowed=place.shadowed - _rebound_by(around))
-    return place
+        return inner._replace(shadowed=inner.shadowed - _rebound_by(around))
+    return inner
 
 
 def _rebound_by(node: ast.AST) -> frozenset[str]:

@@ -108,7 +108,7 @@ def _portable_edits(site: Site[ast.Call], function: ast.Attribute) -> list[Edit]
 
 def _is_of_storage(site: Site[ast.Call]) -> bool:
     """`map_location=lambda storage, place: storage.cuda()`: a storage takes the device by keyword only."""
-    return any(isinstance(node, ast.keyword) and node.arg == "map_location" for node in site.place.ancestors)
+    return any(isinstance(node, ast.keyword) and node.arg == "map_location" for node in site.place.upwards())
 
 
 RULE = register(

@@ -128,7 +128,7 @@ def _remark(site: Site[ast.AST], name: str) -> Proposal | None:
 
 def _reaches_environment(site: Site[ast.AST]) -> bool:
     """Whether a string is used as the name of an environment variable, by what stands around it."""
-    for node in site.place.ancestors:
+    for node in site.place.upwards():
         if isinstance(node, ast.Subscript) and _ENVIRONMENT.search(_last_name(node.value)):
             return True
         if isinstance(node, ast.Call) and (

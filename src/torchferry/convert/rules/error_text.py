@@ -30,7 +30,7 @@ def _check(site: Site[ast.Constant]) -> Iterator[Proposal]:
 
 def _is_test(site: Site[ast.Constant]) -> bool:
     """Whether the text is compared or searched for, rather than shown."""
-    for node in reversed(site.place.ancestors):
+    for node in site.place.upwards():
         if isinstance(node, ast.Compare):
             return True
         if isinstance(node, ast.Call):

@@ -1,0 +1,60 @@
+"""Modules that no person writes, but programs do: they must neither stop a run nor take for ever."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+import pytest
+
+from tests.convert.rewriting import run, target
+from torchferry.convert.file import FileJob
+from torchferry.convert.project import convert_file
+from torchferry.convert.rule import Proposal, Rule
+from torchferry.convert.ruleset import RuleSet
+from torchferry.convert.site import Site
+from torchferry.outcome import FileStatus
+from torchferry.text import Text
+
+
+@pytest.mark.parametrize(
+    ("source", "expected"),
+    [
+        pytest.param("x = " + " + ".join(["'cuda:0'"] * 900), "'npu:0' + 'npu:0'", id="a sum of 900 strings"),
+        pytest.param(
+            "x = torch.device('cuda')" + ".f()" * 800, "torch.device('npu')", id="800 calls in a row"
+        ),
+        pytest.param(
+            "x = {" + ", ".join(f"'device{i}': 'cuda'" for i in range(5000)) + "}",
+            "'device4999': 'npu'",
+            id="a dictionary of 5,000",
+        ),
+        pytest.param("devices = [" + "'cuda', " * 5000 + "]", "'npu', 'npu'", id="a list of 5,000"),
+        pytest.param("x.cuda()\n" * 3000, "x.npu()\nx.npu()", id="3,000 moves"),
+    ],
+)
+def test_large(source: str, expected: str) -> None:
+    new_text = run(f"import torch\n{source}\n").new_text
+    assert new_text is not None
+    assert expected in new_text
+    assert "cuda" not in new_text
+
+
+def test_what_python_itself_refuses_is_reported() -> None:
+    data = ("import torch\nx = " + " + ".join(["'cuda:0'"] * 20000) + "\n").encode()
+    outcome = convert_file("m.py", data, FileJob(target("ascend"), RuleSet(())))
+    assert outcome.record.status is FileStatus.FAILED
+    assert outcome.new_data is None
+
+
+def test_a_mistake_in_a_rule_costs_one_file_only() -> None:
+    def check(site: Site[ast.Call]) -> Iterator[Proposal]:
+        raise KeyError("oops")
+        yield
+
+    broken = Rule("TF999", "broken", Text("", ""), triggers=("cuda",), nodes=(ast.Call,), check=check)
+    outcome = convert_file("m.py", b"x.cuda()\n", FileJob(target("ascend"), RuleSet([broken])))
+    assert outcome.record.status is FileStatus.FAILED
+    assert outcome.new_data is None
+    assert [item.rule for item in outcome.findings] == ["TF903"]
+    assert "KeyError" in outcome.findings[0].message.en
