@@ -14,6 +14,7 @@ from torchferry.convert.site import FileContext, Site
 from torchferry.errors import RuleFileError
 from torchferry.finding import Kind
 from torchferry.source.edits import Edit
+from torchferry.source.names import last_name
 from torchferry.text import Text
 
 _ARGUMENT = Text("your rule: argument {position} of {name}", "自定义规则：{name} 的第 {position} 个参数")
@@ -166,8 +167,7 @@ def _is_called(site: Site[ast.Call], name: str) -> bool:
     function = site.node.func
     if site.qualified(function) == name:
         return True
-    written = function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "")
-    return "." not in name and written == name
+    return "." not in name and last_name(function) == name
 
 
 def _name_rule(custom: CustomRules) -> Rule:

@@ -10,6 +10,7 @@ from enum import Enum
 
 from torchferry.convert.site import Site
 from torchferry.convert.target import Target
+from torchferry.source.names import called_name
 from torchferry.source.scopes import Scope
 from torchferry.source.walk import walk_all
 from torchferry.text import Text
@@ -101,7 +102,7 @@ class Evidence:
 
     def _takes(self, call: ast.Call, name: str) -> bool:
         for position, argument in enumerate(call.args):
-            if _is_name(argument, name) and self.is_known_argument(call, function_name(call), position):
+            if _is_name(argument, name) and self.is_known_argument(call, called_name(call), position):
                 return True
         return any(_is_name(item.value, name) and item.arg and self.fits(item.arg) for item in call.keywords)
 
@@ -127,7 +128,7 @@ class Evidence:
                 "format",
             ):
                 return self.holds(node.func.value) or any(self.key_fits(item) for item in node.args)
-            return self.fits(function_name(node)) or any(self.holds(item) for item in node.args)
+            return self.fits(called_name(node)) or any(self.holds(item) for item in node.args)
         if isinstance(node, ast.Subscript):
             return self.key_fits(node.slice) or self.holds(node.value)
         if isinstance(node, ast.JoinedStr):
@@ -145,7 +146,7 @@ class Evidence:
         value = binding.value if binding else None
         if isinstance(value, ast.Call):
             return self.site.qualified(value.func) in self.vocabulary.functions or self.fits(
-                function_name(value)
+                called_name(value)
             )
         return isinstance(value, ast.Attribute) and self.fits(value.attr)
 
@@ -159,17 +160,6 @@ def _strings(node: ast.expr) -> Iterator[str]:
     elif isinstance(node, ast.IfExp):
         yield from _strings(node.body)
         yield from _strings(node.orelse)
-
-
-def function_name(call: ast.Call) -> str:
-    return function_name_of(call.func)
-
-
-def function_name_of(node: ast.expr) -> str:
-    """The last part of a callee's name."""
-    if isinstance(node, ast.Attribute):
-        return node.attr
-    return node.id if isinstance(node, ast.Name) else ""
 
 
 def _is_name(node: ast.expr, name: str) -> bool:

@@ -18,10 +18,9 @@ from torchferry.convert.evidence import (
     Evidence,
     Verdict,
     Vocabulary,
-    function_name,
-    function_name_of,
 )
 from torchferry.convert.site import Site
+from torchferry.source.names import called_name, last_name
 from torchferry.source.scopes import Scope
 from torchferry.text import Text
 
@@ -183,7 +182,7 @@ class RoleFinder:
     def _decide_keyword(self, keyword: ast.keyword) -> Role:
         name = keyword.arg or ""
         call = self._call_of(keyword)
-        function = function_name(call) if call else ""
+        function = called_name(call) if call else ""
         if name in ("help", "description", "desc", "metavar", "msg", "message"):
             return Role(Verdict.NO, _IN_MESSAGE)
         if _OPTION_FUNCTIONS.match(function) and name in (
@@ -232,7 +231,7 @@ class RoleFinder:
 
     def _decide_argument(self, call: ast.Call, child: ast.AST) -> Role:
         position = next((index for index, item in enumerate(call.args) if item is child), -1)
-        name = function_name(call)
+        name = called_name(call)
         if _MESSAGES.match(name):
             return Role(Verdict.NO, _IN_MESSAGE)
         if self.evidence.is_known_argument(call, name, position):
@@ -255,7 +254,7 @@ class RoleFinder:
 
     def _decide_getter(self, call: ast.Call, position: int) -> Role:
         """`d.get('device', 'cuda')`: the default has the sort of the key; a key stays a key."""
-        key_position = 1 if function_name(call) == "getattr" else 0
+        key_position = 1 if called_name(call) == "getattr" else 0
         if position == key_position:
             return Role(Verdict.NO, _IS_KEY)
         key = call.args[key_position] if len(call.args) > key_position else None
@@ -319,7 +318,7 @@ class RoleFinder:
         return False
 
     def _decide_subscript(self, node: ast.Subscript, child: ast.AST) -> Role:
-        if function_name_of(node.value) == "Literal":
+        if last_name(node.value) == "Literal":
             name = _annotated_name(self.site)
             return Role(Verdict.YES) if name and self.evidence.fits(name) else self.unclear
         return Role(Verdict.NO, _IS_KEY)
@@ -399,7 +398,7 @@ def _annotated_name(site: Site[ast.expr]) -> str:
     statement = site.place.statement
     top = site.place.ancestors[0] if site.place.ancestors else site.node
     if isinstance(statement, ast.AnnAssign):
-        return function_name_of(statement.target)
+        return last_name(statement.target)
     if isinstance(statement, (ast.FunctionDef, ast.AsyncFunctionDef)):
         return _parameter_of(statement.args, top) or statement.name
     return ""
@@ -410,8 +409,8 @@ def is_message(site: Site[Any]) -> bool:
     for node in site.place.upwards():
         if isinstance(node, (ast.Subscript, ast.Compare)):
             return False
-        if isinstance(node, ast.Call) and function_name(node) != "format":
-            return bool(_MESSAGES.match(function_name(node)))
+        if isinstance(node, ast.Call) and called_name(node) != "format":
+            return bool(_MESSAGES.match(called_name(node)))
     return isinstance(site.place.statement, (ast.Raise, ast.Assert))
 
 

@@ -12,6 +12,7 @@ from torchferry.convert.roles import left_because, role_of
 from torchferry.convert.rule import Proposal, Rule, register
 from torchferry.convert.site import Site
 from torchferry.finding import Kind
+from torchferry.source.names import called_name
 from torchferry.text import Text
 
 _CHANGED = Text("names the communication backend of the target: {new}", "目标设备的通信后端：{new}")
@@ -83,12 +84,7 @@ def _check(site: Site[ast.Constant]) -> Iterator[Proposal]:
 
 def _is_library_name(site: Site[ast.Constant]) -> bool:
     """find_library('nccl') asks for the library itself."""
-    parent = site.parent
-    if not isinstance(parent, ast.Call):
-        return False
-    function = parent.func
-    name = function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "")
-    return bool(_LIBRARY_FUNCTION.search(name))
+    return bool(_LIBRARY_FUNCTION.search(called_name(site.parent)))
 
 
 RULE = register(

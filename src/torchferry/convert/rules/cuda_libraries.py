@@ -10,6 +10,7 @@ from torchferry.convert.replacements import with_advice
 from torchferry.convert.rule import Proposal, Rename, Rule, register
 from torchferry.convert.site import FileContext, Site
 from torchferry.finding import Kind
+from torchferry.source.names import called_name
 from torchferry.text import Text
 
 _LIBRARY = Text("{library} runs on CUDA only", "{library} 只能在 CUDA 上运行")
@@ -99,10 +100,7 @@ def _check(site: Site[ast.Constant]) -> Iterator[Proposal]:
 
 
 def _is_imported(site: Site[ast.Constant]) -> bool:
-    parent = site.parent
-    function = parent.func if isinstance(parent, ast.Call) else None
-    name = function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "")
-    return bool(_IMPORTER.search(name))
+    return bool(_IMPORTER.search(called_name(site.parent)))
 
 
 RULE = register(

@@ -12,6 +12,7 @@ from torchferry.convert.rule import Proposal, Rule, register
 from torchferry.convert.site import Site
 from torchferry.finding import Kind
 from torchferry.source.edits import Edit
+from torchferry.source.names import called_name, last_name
 from torchferry.text import Text
 from torchferry.vendors.model import Vendor
 
@@ -98,8 +99,7 @@ def _check_keyword(site: Site[ast.AST]) -> Iterator[Proposal]:
     if not _NAME.match(name):
         return
     remark = _remark(site, name)
-    function = site.parent.func if isinstance(site.parent, ast.Call) else None
-    called = function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "")
+    called = called_name(site.parent)
     if remark is not None or called not in ("dict", "update", "setenv", "patch"):
         if remark is not None:
             yield remark
@@ -129,20 +129,20 @@ def _remark(site: Site[ast.AST], name: str) -> Proposal | None:
 def _reaches_environment(site: Site[ast.AST]) -> bool:
     """Whether a string is used as the name of an environment variable, by what stands around it."""
     for node in site.place.upwards():
-        if isinstance(node, ast.Subscript) and _ENVIRONMENT.search(_last_name(node.value)):
+        if isinstance(node, ast.Subscript) and _ENVIRONMENT.search(last_name(node.value)):
             return True
         if isinstance(node, ast.Call) and (
-            _ENVIRONMENT.search(_last_name(node.func)) or _ENVIRONMENT.search(_last_name(_owner(node.func)))
+            _ENVIRONMENT.search(last_name(node.func)) or _ENVIRONMENT.search(last_name(_owner(node.func)))
         ):
             return True
         if isinstance(node, ast.Compare) and any(
-            _ENVIRONMENT.search(_last_name(side)) for side in node.comparators
+            _ENVIRONMENT.search(last_name(side)) for side in node.comparators
         ):
             return True
         if isinstance(node, ast.keyword) and _ENVIRONMENT.search(node.arg or ""):
             return True
         if isinstance(node, ast.Assign) and any(
-            _ENVIRONMENT.search(_last_name(item)) for item in node.targets
+            _ENVIRONMENT.search(last_name(item)) for item in node.targets
         ):
             return True
     return False
@@ -150,12 +150,6 @@ def _reaches_environment(site: Site[ast.AST]) -> bool:
 
 def _owner(node: ast.expr) -> ast.expr:
     return node.value if isinstance(node, ast.Attribute) else node
-
-
-def _last_name(node: ast.expr) -> str:
-    if isinstance(node, ast.Attribute):
-        return node.attr
-    return node.id if isinstance(node, ast.Name) else ""
 
 
 def _mapped(vendor: Vendor, name: str) -> str | None:

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from torchferry.convert.rule import Proposal, Rule, register
 from torchferry.convert.site import Site
 from torchferry.finding import Kind
+from torchferry.source.names import called_name
 from torchferry.text import Text
 
 _WORDED = Text(
@@ -34,8 +35,7 @@ def _is_test(site: Site[ast.Constant]) -> bool:
         if isinstance(node, ast.Compare):
             return True
         if isinstance(node, ast.Call):
-            name = node.func.attr if isinstance(node.func, ast.Attribute) else ""
-            return name in _TESTS
+            return called_name(node) in _TESTS
         if not isinstance(node, (ast.List, ast.Tuple, ast.Set)):
             break
     # A list of texts that a name holds, to be searched for later.

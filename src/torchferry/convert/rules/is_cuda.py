@@ -10,6 +10,7 @@ from torchferry.convert.rule import Proposal, Rule, register
 from torchferry.convert.site import Site, enclosing_class
 from torchferry.finding import Kind
 from torchferry.source.edits import Edit
+from torchferry.source.names import last_name
 from torchferry.text import Text
 
 _CHANGED = Text("asks whether the tensor is on the {device} device", "判断张量是否在 {device} 设备上")
@@ -50,8 +51,7 @@ def _check(site: Site[ast.Attribute]) -> Iterator[Proposal]:
 
 def _is_option(node: ast.expr) -> bool:
     """args.is_cuda, self.config.is_cuda: a setting, not a tensor"""
-    name = node.attr if isinstance(node, ast.Attribute) else getattr(node, "id", "")
-    return bool(_OPTIONS.match(name))
+    return bool(_OPTIONS.match(last_name(node)))
 
 
 def _is_own(site: Site[ast.Attribute]) -> bool:

@@ -12,6 +12,7 @@ from torchferry.convert.rule import Proposal, Rule, register
 from torchferry.convert.rules.torch_cuda_api import api_of
 from torchferry.convert.site import Site
 from torchferry.finding import Kind
+from torchferry.source.names import called_name
 from torchferry.source.scopes import all_arguments
 from torchferry.text import Text
 from torchferry.vendors.model import Support
@@ -64,9 +65,7 @@ def _is_name(site: Site[ast.expr]) -> bool:
     """Whether the text is looked up as a name: an annotation, or an argument of a function that does so."""
     parent, statement = site.parent, site.place.statement
     if isinstance(parent, ast.Call):
-        function = parent.func
-        name = function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "")
-        return bool(_BY_NAME.search(name)) and site.node in parent.args
+        return bool(_BY_NAME.search(called_name(parent))) and site.node in parent.args
     if isinstance(statement, ast.AnnAssign):
         return statement.annotation is site.node
     if isinstance(statement, (ast.FunctionDef, ast.AsyncFunctionDef)) and parent is None:

@@ -11,6 +11,7 @@ from torchferry.convert.rule import Proposal, Rule, register
 from torchferry.convert.site import FileContext
 from torchferry.finding import Kind
 from torchferry.source.edits import Edit
+from torchferry.source.names import last_name
 from torchferry.source.scopes import Scope, import_qualifier
 from torchferry.text import Text
 
@@ -101,8 +102,7 @@ def _lines_for_type_checkers(tree: ast.Module) -> set[int]:
 
 
 def _names_type_checking(test: ast.expr) -> bool:
-    name = test.attr if isinstance(test, ast.Attribute) else getattr(test, "id", "")
-    return name == "TYPE_CHECKING"
+    return last_name(test) == "TYPE_CHECKING"
 
 
 def _last_of_import_block(tree: ast.Module, first: ImportNode) -> ImportNode:
