@@ -15,8 +15,15 @@ class Text(NamedTuple):
     zh: str
 
     def format(self, **values: object) -> Text:
-        """Fill the placeholders of both languages."""
-        return Text(self.en.format(**values), self.zh.format(**values))
+        """Fill the placeholders of both languages; a value that is a Text itself goes into each in its own."""
+        return Text(
+            self.en.format(
+                **{key: value.en if isinstance(value, Text) else value for key, value in values.items()}
+            ),
+            self.zh.format(
+                **{key: value.zh if isinstance(value, Text) else value for key, value in values.items()}
+            ),
+        )
 
     def in_language(self, language: Language) -> str:
         return self.zh if language == "zh" else self.en

@@ -166,10 +166,7 @@ def _without_conflicts(said: Iterable[Said]) -> list[Said]:
                 of_user.add(proposal.edits)
             kept.append((rule, proposal))
         elif not any(map(of_user.conflicts, proposal.edits)):
-            message = Text(
-                _CONFLICT.en.format(message=proposal.message.en),
-                _CONFLICT.zh.format(message=proposal.message.zh),
-            )
+            message = _CONFLICT.format(message=proposal.message)
             kept.append((rule, Proposal(Kind.TODO, proposal.start, proposal.end, message)))
     return sorted(kept, key=lambda item: (item[1].start, item[1].end, item[0].id))
 

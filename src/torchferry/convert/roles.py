@@ -303,9 +303,7 @@ class RoleFinder:
         if self._is_looked_up(node) or _is_backend_of_device(child, value):
             return Role(Verdict.YES)
         noun = self.vocabulary.noun
-        return Role(
-            Verdict.UNCLEAR, Text(_DICT_KEY.en.format(noun=noun.en), _DICT_KEY.zh.format(noun=noun.zh))
-        )
+        return Role(Verdict.UNCLEAR, _DICT_KEY.format(noun=noun))
 
     def _is_looked_up(self, node: ast.Dict) -> bool:
         """Whether a dictionary display is indexed on the spot by a value of this sort."""
@@ -416,7 +414,7 @@ def is_message(site: Site[Any]) -> bool:
 
 def left_because(role: Role) -> Text:
     """The remark about a string that stays."""
-    return Text(_LEFT.en.format(reason=role.reason.en), _LEFT.zh.format(reason=role.reason.zh))
+    return _LEFT.format(reason=role.reason)
 
 
 def role_of(site: Site[Any], vocabulary: Vocabulary) -> Role:

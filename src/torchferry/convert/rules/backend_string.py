@@ -75,10 +75,7 @@ def _check(site: Site[ast.Constant]) -> Iterator[Proposal]:
         reason = role.reason
         yield site.remark(
             Kind.TODO,
-            Text(
-                _UNCLEAR.en.format(reason=reason.en, new=written),
-                _UNCLEAR.zh.format(reason=reason.zh, new=written),
-            ),
+            _UNCLEAR.format(reason=reason, new=written),
         )
 
 

@@ -59,9 +59,7 @@ def _check(site: Site[ast.expr]) -> Iterator[Proposal]:
         "module": vendor.torch_module,
         "backend": f'"{backend.word}"' if backend.word else backend.expression,
     }
-    yield site.remark(
-        kind, Text(_RECIPE.en.format(verb=verb.en, **words), _RECIPE.zh.format(verb=verb.zh, **words))
-    )
+    yield site.remark(kind, _RECIPE.format(verb=verb, **words))
 
 
 def _builds_one(site: Site[ast.expr]) -> bool:

@@ -189,9 +189,7 @@ _OPPOSITE: dict[type[ast.cmpop], tuple[str, str]] = {
 
 def _explain(text: Text, role: Role, site: Site[ast.expr]) -> Text:
     new = _written(site.target.device)
-    return Text(
-        text.en.format(reason=role.reason.en, new=new), text.zh.format(reason=role.reason.zh, new=new)
-    )
+    return text.format(reason=role.reason, new=new)
 
 
 def _written(spelling: Spelling) -> str:

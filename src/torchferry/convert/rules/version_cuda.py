@@ -23,10 +23,7 @@ def _rename(qualified: str, context: FileContext) -> Rename | None:
     api = context.target.api(prefix)
     other = _OTHER.format(name=api.name) if api.support is Support.RENAMED else Text("", "")
     available = f"{context.target.vendor.torch_module}.is_available()"
-    message = Text(
-        _NONE.en.format(old=prefix, available=available, other=other.en),
-        _NONE.zh.format(old=prefix, available=available, other=other.zh),
-    )
+    message = _NONE.format(old=prefix, available=available, other=other)
     return Rename(prefix, "", Kind.TODO, message)
 
 
