@@ -50,3 +50,10 @@ def test_a_guard_on_one_line() -> None:
 
 def test_portable_has_no_such_habit() -> None:
     assert "DEVICE_ID" not in rewritten(_MAIN, "portable", _OPTION)
+
+
+def test_os_is_not_imported_twice() -> None:
+    before = "import os\nimport torch\nif __name__ == '__main__':\n    x.cuda()\n"
+    after = rewritten(before, "ascend", "specify_device")
+    assert after.count("import os") == 1
+    assert 'torch.npu.set_device(int(os.environ.get("DEVICE_ID", "0")))' in after

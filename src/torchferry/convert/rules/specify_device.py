@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from torchferry.convert.insertion import indent_of
 from torchferry.convert.rule import Proposal, Rule, register
 from torchferry.convert.site import FileContext
 from torchferry.finding import Kind
@@ -33,10 +34,11 @@ def _finish(context: FileContext, said: list[Proposal]) -> Iterator[Proposal]:
         return
     first = main.body[0]
     start = module.start(first)
-    indent = module.data[module.line_starts[first.lineno - 1] : start].decode("utf-8")
+    indent = indent_of(module, first)
     joint = "; " if indent.strip() else module.newline + indent
     line = f'{api.name}(int(os.environ.get("{_VARIABLE}", "0")))'
-    edit = Edit(start, start, f"import os{joint}{line}{joint}")
+    loads = "" if "os" in module.scopes.root.bindings else f"import os{joint}"
+    edit = Edit(start, start, f"{loads}{line}{joint}")
     yield Proposal(Kind.CHANGE, start, start, _ADDED, (edit,), needs_prelude=True)
 
 
