@@ -39,7 +39,7 @@ def test_while_looking(slow_project: Path, tmp_path: Path, number: signal.Signal
     process = start(slow_project, tmp_path / "a" / "out", "-j", jobs)
     time.sleep(1)
     process.send_signal(number)
-    _, errors = process.communicate(timeout=5)
+    _, errors = process.communicate(timeout=60)
     assert process.returncode == CODES[number]
     assert errors == "ferry: interrupted; nothing was written\n"
     assert names(tmp_path) == []
@@ -50,7 +50,7 @@ def test_while_writing(wide_project: Path, tmp_path: Path, number: signal.Signal
     process = start(wide_project, tmp_path / "out")
     wait_for_writing(process, tmp_path)
     process.send_signal(number)
-    _, errors = process.communicate(timeout=20)
+    _, errors = process.communicate(timeout=60)
     assert process.returncode == CODES[number]
     assert errors == "ferry: interrupted; nothing was written\n"
     assert names(tmp_path) == []

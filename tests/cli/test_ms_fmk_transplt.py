@@ -198,7 +198,7 @@ def test_on_a_terminal_it_asks(script: Path, tmp_path: Path, answer: str, code: 
         asked += os.read(ours, 1000)
     assert b"which this tool has not made" in asked
     os.write(ours, answer.encode() + b"\n")
-    assert process.wait(timeout=20) == code
+    assert process.wait(timeout=60) == code
     os.close(ours)
     assert ("mine.py" in names(tmp_path / "net_msft")) == (code == 2)
 
