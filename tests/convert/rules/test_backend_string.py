@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.convert.rewriting import VENDORS, expression, said_of, vendor
+from tests.convert.rewriting import VENDORS, expression, findings, said_of, vendor
 
 _DIST = "import torch.distributed as dist\n"
 
@@ -101,3 +101,26 @@ def test_portable_says_that_it_leaves_a_list() -> None:
     source = "torch.distributed.init_process_group('cpu:gloo,cuda:nccl')"
     assert expression(source, "portable") == source
     assert [rule for rule, _, _ in said_of(source, "portable")] == ["TF201"]
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        (
+            "torch.distributed.init_process_group(backend='NCCL')",
+            "torch.distributed.init_process_group(backend='HCCL')",
+        ),
+        ("torch.distributed.init_process_group('NCCL')", "torch.distributed.init_process_group('HCCL')"),
+        ("backend = 'NCCL'", "backend = 'HCCL'"),
+        ("table.add_row('NCCL', version)", "table.add_row('NCCL', version)"),
+        ("print('NCCL')", "print('NCCL')"),
+    ],
+)
+def test_upper_case(before: str, after: str) -> None:
+    assert expression(before) == after
+
+
+def test_an_upper_case_label_is_left_to_the_user() -> None:
+    assert [item.kind.value for item in findings("table.add_row('NCCL', version)\n", rule="TF201")] == [
+        "todo"
+    ]

@@ -5,12 +5,14 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 
 from torchferry.convert.evidence import Verdict, Vocabulary
 from torchferry.convert.literal_edits import respell, rewrite_inside
 from torchferry.convert.roles import left_because, role_of
 from torchferry.convert.rule import Proposal, Rule, register
 from torchferry.convert.site import Site
+from torchferry.convert.target import Spelling
 from torchferry.finding import Kind
 from torchferry.source.names import called_name
 from torchferry.text import Text
@@ -45,6 +47,9 @@ BACKENDS = Vocabulary(
 )
 
 
+LABELS = replace(BACKENDS, default=Verdict.UNCLEAR)
+
+
 def _check(site: Site[ast.Constant]) -> Iterator[Proposal]:
     node = site.node
     if not isinstance(node.value, str) or isinstance(site.parent, ast.JoinedStr):
@@ -58,25 +63,27 @@ def _check(site: Site[ast.Constant]) -> Iterator[Proposal]:
         words = [("cuda:nccl", f"{site.target.device.word}:{backend.word}")]
         yield site.change(_CHANGED.format(new=written), *rewrite_inside(site.module, node, words))
         return
-    if node.value != "nccl":
-        return
-    if not written:
+    if node.value in ("nccl", "NCCL"):
+        yield from _check_word(site, node.value)
+
+
+def _check_word(site: Site[ast.Constant], word: str) -> Iterator[Proposal]:
+    """'nccl', or 'NCCL', which torch takes as well, but which may also be a label."""
+    backend = site.target.backend
+    if not (backend.word or backend.expression):
         yield site.remark(Kind.TODO, _UNKNOWN_BACKEND.format(company=site.target.vendor.company))
         return
-    role = role_of(site, BACKENDS)
+    spelling = Spelling(backend.word.upper() if word.isupper() else backend.word, backend.expression)
+    written = spelling.word or spelling.expression
+    role = role_of(site, LABELS if word.isupper() else BACKENDS)
     if role.verdict is Verdict.YES and not _is_library_name(site):
-        edits = respell(site.module, node, "nccl", backend)
+        edits = respell(site.module, site.node, word, spelling)
         if edits:
             yield site.change(_CHANGED.format(new=written), *edits)
-    elif role.verdict is Verdict.NO:
-        if not role.is_prose:
-            yield site.remark(Kind.INFO, left_because(role))
-    else:
-        reason = role.reason
-        yield site.remark(
-            Kind.TODO,
-            _UNCLEAR.format(reason=reason, new=written),
-        )
+    elif role.verdict is not Verdict.NO:
+        yield site.remark(Kind.TODO, _UNCLEAR.format(reason=role.reason, new=written))
+    elif not role.is_prose:
+        yield site.remark(Kind.INFO, left_because(role))
 
 
 def _is_library_name(site: Site[ast.Constant]) -> bool:
@@ -89,7 +96,7 @@ RULE = register(
         id="TF201",
         name="backend-string",
         summary=Text("'nccl' becomes the target's communication backend", "'nccl' 换成目标设备的通信后端"),
-        triggers=("nccl",),
+        triggers=("nccl", "NCCL"),
         nodes=(ast.Constant,),
         check=_check,
     )
