@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from torchferry.convert import renaming
@@ -203,7 +203,7 @@ def _undone(finding: Finding) -> Finding:
     """A change that was thrown away with its file is work for the user."""
     if finding.kind is not Kind.CHANGE:
         return finding
-    return Finding(**{**finding.__dict__, "kind": Kind.TODO})
+    return replace(finding, kind=Kind.TODO)
 
 
 def _check_second_run(context: FileContext, rules: RuleSet, words: list[bytes]) -> None:

@@ -293,17 +293,19 @@ class RoleFinder:
         return False
 
     def _decide_dict(self, node: ast.Dict, child: ast.AST) -> Role:
-        if self.evidence.position_in(node.values, child) is not None:
-            key = node.keys[self.evidence.position_in(node.values, child) or 0]
-            if isinstance(key, ast.Constant):
-                fits = self.evidence.fits(str(key.value)) or _is_backend_of_device(key, child)
-                return Role(Verdict.YES) if fits else self.unclear
-            return self.unclear
+        position = self.evidence.position_in(node.values, child)
+        if position is not None:
+            return self._decide_dict_value(node.keys[position], child)
         value = node.values[self.evidence.position_in(node.keys, child) or 0]
         if self._is_looked_up(node) or _is_backend_of_device(child, value):
             return Role(Verdict.YES)
-        noun = self.vocabulary.noun
-        return Role(Verdict.UNCLEAR, _DICT_KEY.format(noun=noun))
+        return Role(Verdict.UNCLEAR, _DICT_KEY.format(noun=self.vocabulary.noun))
+
+    def _decide_dict_value(self, key: ast.expr | None, value: ast.AST) -> Role:
+        if not isinstance(key, ast.Constant):
+            return self.unclear
+        fits = self.evidence.fits(str(key.value)) or _is_backend_of_device(key, value)
+        return Role(Verdict.YES) if fits else self.unclear
 
     def _is_looked_up(self, node: ast.Dict) -> bool:
         """Whether a dictionary display is indexed on the spot by a value of this sort."""
