@@ -27,3 +27,11 @@ class RuleFileError(FerryError):
 
 class ReportError(FerryError):
     """A findings file can't be read or a report format is unknown."""
+
+
+class BuildError(FerryError):
+    """The compiled part of the simulated device can't be built or used here."""
+
+
+class RunError(FerryError):
+    """A program can't be started as it was asked for."""

@@ -26,6 +26,12 @@ def op_text(facts: Facts, fact_id: str) -> str:
     return head + "".join(f"{line}\n" for line in sorted(lines))
 
 
+def newest_version(facts: Facts, fact_id: str) -> str:
+    """The newest adapter version of which the registration table is known; "" when none is."""
+    fact = facts.table(f"ops/{fact_id}.json")
+    return _axis(fact, _registered(fact)).split()[-1] if fact and "works" not in fact else ""
+
+
 def _axis(fact: Json, lines: list[str]) -> str:
     if "works" in fact:
         return "of the adapter"

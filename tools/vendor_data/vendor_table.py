@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 
-from vendor_data import hand, toml
+from vendor_data import hand, limit_facts, toml
 from vendor_data.facts import Facts, Json, first_name, known, source_rows
+from vendor_data.op_table import newest_version
 
 _EXTENSION_ROW = "bitsandbytes / Triton kernels / custom .cu extensions"
 
@@ -22,7 +23,17 @@ def vendor_toml(facts: Facts, name: str, fact_id: str) -> str:
         + toml.table("dtypes", _dtypes(fact))
         + toml.table("env", {variable: _meaning(entry) for variable, entry in fact.get("env", {}).items()})
         + toml.table("env_map", env_map(fact, name))
-        + toml.tables("sources", sources)
+        + _limits(facts, name, fact_id)
+        + toml.tables("sources", [*sources, *limit_facts.SOURCES.get(name, [])])
+    )
+
+
+def _limits(facts: Facts, name: str, fact_id: str) -> str:
+    version = newest_version(facts, fact_id)
+    table: dict[str, toml.Value] = {"operator_version": version} if version else {}
+    dtypes = limit_facts.DTYPES.get(name, {})
+    return toml.table("limits", {**table, **limit_facts.LIMITS.get(name, {})}) + "".join(
+        toml.table(f"limits.dtypes.{dtype}", limit) for dtype, limit in dtypes.items()
     )
 
 

@@ -6,11 +6,12 @@ import argparse
 import sys
 from collections import Counter
 from collections.abc import Iterator
+from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from torchferry.text import Language, Text, user_language
-from torchferry.vendors.model import Support, Vendor
+from torchferry.vendors.model import DtypeLimit, Limits, Support, Vendor
 from torchferry.vendors.ops import Ops, load_ops
 from torchferry.vendors.registry import get_vendor, vendor_names
 
@@ -75,7 +76,25 @@ FIELDS = {
     "missing_op": Text("Missing operator", "缺失算子时"),
     "oom_exception": Text("Out-of-memory error", "显存不足异常"),
 }
+LIMIT_FIELDS = {
+    "operator_version": Text("Operator table of version", "算子表版本"),
+    "missing_operator": Text("A missing operator", "缺失算子时"),
+    "raise_when": Text("becomes an error when", "以下设置使其报错"),
+    "fall_back_when": Text("runs on the CPU when", "以下设置使其回退到 CPU"),
+    "backend_name": Text("Backend name in messages", "消息中的后端名称"),
+    "missing_message": Text("Error for a missing operator", "缺失算子的报错"),
+    "raise_when_message": Text("Error when falling back is off", "关闭回退后的报错"),
+    "fallback_message": Text("Warning when falling back", "回退时的告警"),
+    "out_of_memory_message": Text("Out-of-memory message", "显存不足的报错"),
+    "data_parallel_message": Text("Error for DataParallel", "DataParallel 的报错"),
+    "shallow_copy": Text("module.to keeps parameters", "module.to 保留参数对象"),
+    "device_name": Text("Typical device", "典型设备"),
+    "device_memory": Text("Memory of one device", "单设备显存"),
+    "device_count": Text("Devices of one server", "单机设备数"),
+}
 SECTIONS = {
+    "limits": Text("Limits of a simulated device", "模拟设备的限制"),
+    "limits_dtypes": Text("Narrowed data types", "被收窄的数据类型"),
     "dtypes": Text("Data types with limits", "受限的数据类型"),
     "env": Text("Environment variables", "环境变量"),
     "env_map": Text("CUDA variables and theirs", "CUDA 变量对照"),
@@ -225,9 +244,9 @@ def _print_rows(console: Console, rows: list[tuple[str, str]]) -> None:
     console.print(grid)
 
 
-def _shown(vendor: Vendor, attribute: str, language: Language) -> str:
-    value = getattr(vendor, attribute)
-    if isinstance(value, Support):
+def _shown(record: Vendor | Limits, attribute: str, language: Language) -> str:
+    value = getattr(record, attribute)
+    if isinstance(value, Enum):
         value = value.value
     elif isinstance(value, bool):
         value = str(value).lower()
@@ -235,9 +254,18 @@ def _shown(vendor: Vendor, attribute: str, language: Language) -> str:
         value = ", ".join(value)
     if attribute == "plugin" and not value:
         return IN_TREE.in_language(language)
-    if value in ("", "unknown"):
+    if value in ("", "unknown", None, 0):
         return UNKNOWN.in_language(language)
     return str(value)
+
+
+def _dtype_limit(limit: DtypeLimit) -> str:
+    parts = [
+        " ".join(filter(None, (limit.narrowing.value, limit.becomes))),
+        " | ".join(limit.when),
+        limit.message,
+    ]
+    return "; ".join(filter(None, parts))
 
 
 def _sections(vendor: Vendor, ops: Ops, language: Language) -> Iterator[tuple[str, list[tuple[str, str]]]]:
@@ -246,6 +274,12 @@ def _sections(vendor: Vendor, ops: Ops, language: Language) -> Iterator[tuple[st
     for name, api in sorted(vendor.apis.items()):
         by_support[api.support].append((name, api.name if api.support is Support.RENAMED else api.basis))
     yield "dtypes", list(vendor.dtypes.items())
+    shown = [
+        (label.in_language(language), _shown(vendor.limits, field, language))
+        for field, label in LIMIT_FIELDS.items()
+    ]
+    yield "limits", [(label, text) for label, text in shown if text != unknown]
+    yield "limits_dtypes", [(dtype, _dtype_limit(limit)) for dtype, limit in vendor.limits.dtypes.items()]
     yield "env", list(vendor.env.items())
     yield "env_map", [(name, to or none) for name, to in vendor.env_map.items()]
     for support in (Support.RENAMED, Support.UNSUPPORTED, Support.UNKNOWN):

@@ -6,7 +6,17 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from torchferry.errors import VendorError
-from torchferry.vendors.model import Api, Replacement, Source, Support, Vendor
+from torchferry.vendors.model import (
+    Api,
+    DtypeLimit,
+    Limits,
+    MissingOperator,
+    Narrowing,
+    Replacement,
+    Source,
+    Support,
+    Vendor,
+)
 from torchferry.vendors.schema import (
     APIS_FILE,
     REPLACEMENTS_FILE,
@@ -69,6 +79,7 @@ def load_vendor(folder: Path) -> Vendor:
         sources=_sources((data, apis, replacements)),
         folder=str(folder),
         api_notes=apis.get("notes", {}),
+        limits=_limits(data.get("limits", {})),
         **{key: data.get(key, "") for key in _WORDS},
     )
 
@@ -95,6 +106,22 @@ def _apis(data: Table, torch_module: str) -> dict[str, Api]:
             new = "" if support is Support.UNSUPPORTED else natural_name(name, torch_module)
         found[name] = Api(support, new, basis.get(name, ""))
     return found
+
+
+def _limits(data: Table) -> Limits:
+    dtypes = {
+        dtype: DtypeLimit(
+            Narrowing(row["narrowing"]),
+            row.get("becomes", ""),
+            row.get("message", ""),
+            tuple(row.get("when", ())),
+        )
+        for dtype, row in data.get("dtypes", {}).items()
+    }
+    values: Table = {key: tuple(value) if isinstance(value, list) else value for key, value in data.items()}
+    values["missing_operator"] = MissingOperator(data.get("missing_operator", ""))
+    values["dtypes"] = dtypes
+    return Limits(**values)
 
 
 def _sources(tables: Iterable[Table]) -> tuple[Source, ...]:

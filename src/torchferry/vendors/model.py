@@ -43,6 +43,83 @@ class Source:
     path: str
 
 
+class MissingOperator(str, Enum):
+    """What the adapter does with an operator that has no kernel on the device."""
+
+    FALLS_BACK = "falls_back"  # runs it on the CPU, with a warning
+    RAISES = "raises"
+    UNKNOWN = ""
+
+
+class Narrowing(str, Enum):
+    """What the adapter does with a dtype that the device has no full support for."""
+
+    CAST_AS = (
+        "cast_as"  # a cast on the device gives the narrower one; a tensor made or moved with it keeps it
+    )
+    COMPUTED_AS = "computed_as"  # kept as it is, computed in the narrower one
+    REFUSED = "refused"
+
+
+@dataclass(frozen=True)
+class DtypeLimit:
+    """The limit of one dtype."""
+
+    narrowing: Narrowing
+    becomes: str = ""  # the narrower dtype; "" when it is refused
+    message: str = ""  # the adapter's warning or error, with {dtype} and {becomes}
+    when: tuple[str, ...] = ()  # only if one of these VARIABLE=value holds; empty: always
+
+    def applies(self, environment: Mapping[str, str]) -> bool:
+        """Whether the limit is in force with these environment variables."""
+        return not self.when or any_holds(self.when, environment)
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What the device can't do and how its adapter says so: the facts that a simulated device enforces.
+
+    Sizes in messages come ready for reading ("1.50 GiB"), operators as aten::add.Tensor.
+    """
+
+    operator_version: str = ""  # column of ops.txt that holds; "" any
+    missing_operator: MissingOperator = MissingOperator.UNKNOWN
+    raise_when: tuple[str, ...] = ()  # VARIABLE=value: one that holds turns falling back into an error
+    fall_back_when: tuple[str, ...] = ()  # VARIABLE=value: one that holds turns the error into falling back
+    backend_name: str = ""  # how messages call the device's dispatch key
+    missing_message: str = ""  # {operator} {backend}
+    raise_when_message: str = ""  # {operator} {backend}; the error that raise_when brings, "" the same
+    fallback_message: str = ""  # {operator}
+    out_of_memory_message: str = ""  # {device} {wanted} {total} {allocated} {reserved} {free}
+    data_parallel_message: str = ""
+    shallow_copy: bool | None = None  # whether module.to(device) keeps the Parameter objects; None unknown
+    device_name: str = ""  # the facts below are those of one typical server
+    device_memory: str = ""  # "64GiB"
+    device_count: int = 0  # 0 unknown
+    dtypes: Mapping[str, DtypeLimit] = field(default_factory=dict)
+
+    def missing_operator_in(self, environment: Mapping[str, str]) -> MissingOperator:
+        """What the adapter does with a missing operator when these environment variables are set."""
+        if self.missing_operator is MissingOperator.FALLS_BACK and any_holds(self.raise_when, environment):
+            return MissingOperator.RAISES
+        if self.missing_operator is MissingOperator.RAISES and any_holds(self.fall_back_when, environment):
+            return MissingOperator.FALLS_BACK
+        return self.missing_operator
+
+    def missing_message_in(self, environment: Mapping[str, str]) -> str:
+        """The wording of the error for a missing operator when these environment variables are set."""
+        switched = self.raise_when_message and any_holds(self.raise_when, environment)
+        return self.raise_when_message if switched else self.missing_message
+
+
+def any_holds(settings: tuple[str, ...], environment: Mapping[str, str]) -> bool:
+    """Whether the environment has one of these VARIABLE=value."""
+    return any(
+        environment.get(variable) == value
+        for variable, _, value in (setting.partition("=") for setting in settings)
+    )
+
+
 @dataclass(frozen=True)
 class Vendor:
     """One accelerator as TorchFerry knows it. "" and empty collections mean: not known."""
@@ -84,6 +161,7 @@ class Vendor:
     sources: tuple[Source, ...]
     folder: str  # where the data was read from
     api_notes: Mapping[str, str] = field(default_factory=dict)  # limits of an API in words, by CUDA name
+    limits: Limits = field(default_factory=Limits)
 
     def api(self, name: str) -> Api:
         """What to write for a CUDA API; a name that no table knows is unknown."""

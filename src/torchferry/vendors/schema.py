@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from torchferry.errors import VendorError
-from torchferry.vendors.model import Support
+from torchferry.vendors.model import MissingOperator, Narrowing, Support
 
 Table = dict[str, Any]  # parsed TOML, of which the check below vouches for the types
 
@@ -36,6 +36,8 @@ class Kind(Enum):
     TEXTS = "a list of strings"
     TEXT_TABLE = "a table of strings"
     LIST_TABLE = "a table of lists of strings"
+    TABLE = "a table"
+    TABLES = "a table of tables"
     ROWS = "an array of tables"
 
 
@@ -47,8 +49,8 @@ class Key:
     example: str = ""  # as written in the file
     required: bool = False
     allowed: tuple[str, ...] = ()
-    pattern: str = ""  # for a string, or for each value of a table of strings
-    rows: Mapping[str, Key] = field(default_factory=dict)
+    pattern: str = ""  # for a string, or for each string of a table or list
+    rows: Mapping[str, Key] = field(default_factory=dict)  # keys of a table, or of each table of several
 
 
 _NAME = r"[A-Za-z_]\w*"
@@ -59,6 +61,55 @@ _OPTIONAL_DOTTED = rf"({_DOTTED})?"
 def _text(example: str = '""', pattern: str = "", required: bool = False) -> Key:
     return Key(Kind.TEXT, example, required, pattern=pattern)
 
+
+def _wording(*placeholders: str) -> Key:
+    """A message in which nothing but these placeholders stands in braces."""
+    example = (
+        '"text with ' + ", ".join(f"{{{name}}}" for name in placeholders) + '"' if placeholders else '"text"'
+    )
+    inside = "".join(rf"|\{{{name}\}}" for name in placeholders)
+    return _text(example, rf"(?s)([^{{}}]{inside})*")
+
+
+_SETTINGS = Key(Kind.TEXTS, '["VARIABLE=1"]', pattern=rf"{_NAME}=.*")
+
+_LIMITS = Key(
+    Kind.TABLE,
+    '[limits] with missing_operator = "raises" and others',
+    rows={
+        "operator_version": _text('"2.4"', r"(\d+(\.\d+)*)?"),
+        "missing_operator": Key(
+            Kind.TEXT, '"raises"', allowed=tuple(entry.value for entry in MissingOperator)
+        ),
+        "raise_when": _SETTINGS,
+        "fall_back_when": _SETTINGS,
+        "backend_name": _text('"ACME"', r"\w*"),
+        "missing_message": _wording("operator", "backend"),
+        "raise_when_message": _wording("operator", "backend"),
+        "fallback_message": _wording("operator"),
+        "out_of_memory_message": _wording("device", "wanted", "total", "allocated", "reserved", "free"),
+        "data_parallel_message": _wording(),
+        "shallow_copy": Key(Kind.FLAG, "true"),
+        "device_name": _text('"Acme 100"'),
+        "device_memory": _text('"64GiB"', r"(\d+[KMGT]iB)?"),
+        "device_count": Key(Kind.NUMBER, "8"),
+        "dtypes": Key(
+            Kind.TABLES,
+            '[limits.dtypes.float64] with narrowing = "computed_as", becomes = "float32"',
+            rows={
+                "narrowing": Key(
+                    Kind.TEXT,
+                    '"computed_as"',
+                    required=True,
+                    allowed=tuple(entry.value for entry in Narrowing),
+                ),
+                "becomes": _text('"float32"', r"\w*"),
+                "message": _wording("dtype", "becomes"),
+                "when": _SETTINGS,
+            },
+        ),
+    },
+)
 
 _SOURCES = Key(
     Kind.ROWS,
@@ -102,6 +153,7 @@ SCHEMA: Mapping[str, Mapping[str, Key]] = {
         "env_map": Key(
             Kind.TEXT_TABLE, '[env_map] with CUDA_VARIABLE = "VARIABLE" or ""', pattern=rf"({_NAME})?"
         ),
+        "limits": _LIMITS,
         "sources": _SOURCES,
     },
     APIS_FILE: {
@@ -201,9 +253,22 @@ def _check_value(file: Path, name: str, value: object, key: Key) -> None:
     elif isinstance(value, dict) and key.pattern:
         for inner, text in value.items():
             _check_text(file, f"{name}.{inner}", text, key)
-    elif isinstance(value, list) and key.rows:
-        for number, row in enumerate(value, 1):
-            _check_keys(file, row, key.rows, f"{name}[{number}].")
+    elif isinstance(value, list) and key.pattern:
+        for number, text in enumerate(value, 1):
+            _check_text(file, f"{name}[{number}]", text, key)
+    for prefix, table in _tables(name, value, key.kind):
+        _check_keys(file, table, key.rows, prefix)
+
+
+def _tables(name: str, value: Any, kind: Kind) -> list[tuple[str, Table]]:
+    """The tables within a value, each with what stands before its keys in an error message."""
+    if kind is Kind.TABLE:
+        return [(f"{name}.", value)]
+    if kind is Kind.TABLES:
+        return [(f"{name}.{inner}.", table) for inner, table in value.items()]
+    if kind is Kind.ROWS:
+        return [(f"{name}[{number}].", row) for number, row in enumerate(value, 1)]
+    return []
 
 
 def _check_text(file: Path, name: str, value: str, key: Key) -> None:
@@ -244,5 +309,9 @@ _FITS: Mapping[Kind, Callable[[object], bool]] = {
     Kind.TEXTS: _texts,
     Kind.TEXT_TABLE: lambda value: isinstance(value, dict) and _texts(list(value.values())),
     Kind.LIST_TABLE: lambda value: isinstance(value, dict) and all(map(_texts, value.values())),
+    Kind.TABLE: lambda value: isinstance(value, dict),
+    Kind.TABLES: lambda value: (
+        isinstance(value, dict) and all(isinstance(row, dict) for row in value.values())
+    ),
     Kind.ROWS: lambda value: isinstance(value, list) and all(isinstance(row, dict) for row in value),
 }

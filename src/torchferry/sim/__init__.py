@@ -1,0 +1,33 @@
+"""The simulated accelerator: a device that carries a vendor's name and limits and computes on the CPU."""
+
+from __future__ import annotations
+
+from torchferry.sim.environment import DEFAULT_DEVICES, DEFAULT_MEMORY, SimSettings
+
+__all__ = ["activate", "is_active"]
+
+
+def activate(
+    vendor: str,
+    devices: int = DEFAULT_DEVICES,
+    memory: int | str = DEFAULT_MEMORY,
+    strict: bool = False,
+    vendor_paths: tuple[str, ...] = (),
+) -> None:
+    """Simulate a vendor's device in this process: `activate("ascend")`, then use torch.npu and "npu:0".
+
+    `memory` is that of each device, in bytes or as "32GiB". With `strict` an operator that the vendor lacks raises,
+    whatever the vendor's adapter does. A process can simulate one vendor only.
+    """
+    from torchferry.sim.activate import activate_settings
+    from torchferry.sim.environment import parse_memory
+
+    settings = SimSettings(vendor, devices, parse_memory(memory), strict, vendor_paths)
+    activate_settings(settings)
+
+
+def is_active() -> bool:
+    """Whether this process simulates a device."""
+    from torchferry.sim.activate import active
+
+    return active() is not None

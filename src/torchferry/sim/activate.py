@@ -1,0 +1,144 @@
+"""Turns the simulated device on in this process, under one vendor's name."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+
+from torchferry.errors import RunError
+from torchferry.sim import (
+    build,
+    device_module,
+    native,
+    native_functions,
+    operators,
+    printing,
+    process_group,
+    refusals,
+    shims,
+)
+from torchferry.sim.environment import SimSettings
+from torchferry.vendors.model import Limits, MissingOperator, Narrowing, Vendor
+from torchferry.vendors.ops import load_ops
+from torchferry.vendors.registry import get_vendor
+
+_DEFAULT_MESSAGES = native.Messages(
+    missing_operator="Could not run '{operator}' with arguments from the '{backend}' backend.",
+    operator_falls_back="The operator '{operator}' has no kernel on this device and runs on the CPU.",
+    out_of_memory="{device} out of memory. Tried to allocate {wanted} ({total} total; {allocated} already allocated; "
+    "{free} free; {reserved} reserved)",
+    cast_dtype="The device does not support {dtype}: the cast gives {becomes}.",
+    refused_dtype="The device does not support {dtype}.",
+)
+_NARROWINGS = {
+    Narrowing.CAST_AS: native.Narrowing.CAST_AS,
+    Narrowing.COMPUTED_AS: native.Narrowing.COMPUTED_AS,
+    Narrowing.REFUSED: native.Narrowing.REFUSED,
+}
+
+
+@dataclass(frozen=True)
+class Active:
+    """What this process simulates."""
+
+    vendor: Vendor
+    settings: SimSettings
+
+
+_active: list[Active] = []
+
+
+def active() -> Active | None:
+    """What is simulated in this process; None when nothing is."""
+    return _active[0] if _active else None
+
+
+def activate_settings(settings: SimSettings) -> None:
+    """Simulate as these settings say. Doing it again with the same vendor does nothing."""
+    vendor = get_vendor(settings.vendor, tuple(map(Path, settings.vendor_paths)))
+    now = active()
+    if now is not None:
+        if now.vendor.name != vendor.name:
+            raise RunError(
+                f"this process simulates {now.vendor.name}; start another one to simulate {vendor.name}"
+            )
+        return
+    _refuse_in_tree(vendor)
+    library = build.library_path()
+    native.load(library)
+    native.configure(settings.devices, settings.memory)
+    _name_device(vendor)
+    _set_limits(vendor, settings, library)
+    device_module.install(vendor, vendor.limits, vendor.limits.device_name or vendor.device_type)
+    process_group.register(vendor)
+    shims.install(vendor)
+    refusals.install(vendor)
+    printing.install()
+    # In a thread of its own, backward would pay for handing every step over, and kernels for a second set of threads.
+    torch.autograd.set_multithreading_enabled(False)
+    _active.append(Active(vendor, settings))
+
+
+def _refuse_in_tree(vendor: Vendor) -> None:
+    if not vendor.plugin:
+        raise RunError(
+            f"{vendor.name}: PyTorch itself has the device `{vendor.device_type}`, so no simulated one can take its "
+            "name; choose a vendor with a plugin of its own"
+        )
+
+
+def _name_device(vendor: Vendor) -> None:
+    try:
+        torch.utils.rename_privateuse1_backend(vendor.device_type)
+    except RuntimeError:
+        raise RunError(
+            f"another package has taken PyTorch's place for extra devices (it is called "
+            f"`{torch._C._get_privateuse1_backend_name()}`); is the vendor's real plugin loaded?"
+        ) from None
+
+
+def _set_limits(vendor: Vendor, settings: SimSettings, library: Path) -> None:
+    facts = native_functions.load_operator_facts(library.parent / native_functions.TABLE)
+    native.route_to_host(operators.routed(facts))
+    limits = vendor.limits
+    missing = _missing_verdict(vendor, settings.strict)
+    table = operators.VendorTable(load_ops(Path(vendor.folder)), limits.operator_version, missing)
+    native.set_operator_facts(operators.rules(facts, table))
+    native.set_messages(_messages(limits, vendor, os.environ))
+    for dtype, limit in limits.dtypes.items():
+        if limit.applies(os.environ):
+            becomes = getattr(torch, limit.becomes or dtype)
+            native.set_narrowing(getattr(torch, dtype), becomes, _NARROWINGS[limit.narrowing])
+
+
+def _missing_verdict(vendor: Vendor, strict: bool) -> native.Verdict:
+    does = vendor.limits.missing_operator_in(os.environ)
+    if strict or does is MissingOperator.RAISES:
+        return native.Verdict.RAISES
+    if does is MissingOperator.UNKNOWN:
+        warnings.warn(
+            f"it is not known what {vendor.name} does with an operator that it lacks: the simulated device runs it "
+            "on the CPU",
+            stacklevel=2,
+        )
+    return native.Verdict.FALLS_BACK
+
+
+def _messages(limits: Limits, vendor: Vendor, environment: Mapping[str, str]) -> native.Messages:
+    backend = limits.backend_name or vendor.device_type.upper()
+    ours = _DEFAULT_MESSAGES
+    missing = limits.missing_message_in(environment) or ours.missing_operator
+    casts = [limit.message for limit in limits.dtypes.values() if limit.narrowing is Narrowing.CAST_AS]
+    refusals_ = [limit.message for limit in limits.dtypes.values() if limit.narrowing is Narrowing.REFUSED]
+    return native.Messages(
+        missing_operator=missing.replace("{backend}", backend),
+        operator_falls_back=limits.fallback_message or ours.operator_falls_back,
+        out_of_memory=limits.out_of_memory_message or ours.out_of_memory,
+        cast_dtype=next(filter(None, casts), ours.cast_dtype),
+        refused_dtype=next(filter(None, refusals_), ours.refused_dtype),
+    )

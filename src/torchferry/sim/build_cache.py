@@ -1,0 +1,107 @@
+"""Where compiled libraries are kept, and how processes share the place."""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+import shutil
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from torchferry.errors import BuildError
+
+VARIABLE = "TORCHFERRY_CACHE"
+
+_UNUSED_SECONDS = 14 * 24 * 3600
+
+
+def folder() -> Path:
+    """The folder that holds one folder per build; it need not exist."""
+    chosen = os.environ.get(VARIABLE)
+    if chosen:
+        return Path(chosen).absolute() / "sim"
+    user_caches = os.environ.get("XDG_CACHE_HOME")
+    return (Path(user_caches) if user_caches else Path.home() / ".cache") / "torchferry" / "sim"
+
+
+def writable_folder() -> Path:
+    """The same, made if need be; a temporary folder if it can't be written to."""
+    wanted = folder()
+    try:
+        wanted.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=wanted):
+            return wanted
+    except OSError as error:
+        instead = _private_temporary_folder()
+        print(
+            f"torchferry: {wanted} can't be written to ({error.strerror}); building in {instead}; "
+            f"${VARIABLE} names another place",
+            file=sys.stderr,
+        )
+        return instead
+
+
+def _private_temporary_folder() -> Path:
+    """One that the next process finds again. A library is loaded from there: nobody else may have made it."""
+    place = Path(tempfile.gettempdir(), f"torchferry-{os.getuid()}")
+    place.mkdir(mode=0o700, exist_ok=True)
+    status = place.lstat()
+    if place.is_symlink() or status.st_uid != os.getuid() or status.st_mode & 0o022:
+        return Path(tempfile.mkdtemp(prefix="torchferry-"))
+    return place
+
+
+@contextmanager
+def locked(path: Path, waiting: Callable[[], None]) -> Iterator[None]:
+    """Hold a lock; the kernel lets go of it when the process ends, however that happens."""
+    with path.open("a") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            waiting()
+            fcntl.flock(file, fcntl.LOCK_EX)
+        except OSError as error:
+            if error.errno not in (errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOSYS):
+                raise
+            raise BuildError(
+                f"{path} can't be locked on this file system; set ${VARIABLE} to a folder on another disk"
+            ) from error
+        yield
+
+
+def mark_used(path: Path) -> None:
+    """Remember that something was used today."""
+    with suppress(OSError):  # a cache that others have filled may be read-only
+        os.utime(path)
+
+
+def put_in_place(made: Path, place: Path) -> None:
+    """Let a finished folder appear at once; what was there, incomplete, makes way."""
+    if place.exists():
+        _remove(place)
+    made.rename(place)
+    mark_used(place)
+
+
+def remove_unused(cache: Path, objects: Path, label: str) -> None:
+    """Remove builds and objects for the same PyTorch that were not used for two weeks."""
+    builds = [path for path in cache.glob(f"{label}-*") if path.is_dir() and path != objects]
+    for path in [*builds, *objects.iterdir()]:
+        with suppress(OSError):
+            if time.time() - path.stat().st_mtime > _UNUSED_SECONDS:
+                _remove(path)
+
+
+def _remove(path: Path) -> None:
+    """Let it vanish at once: another process must not find half of it."""
+    away = path.with_name(f"{path.name}.removed")
+    path.replace(away)
+    if away.is_dir():
+        shutil.rmtree(away)
+    else:
+        away.unlink()

@@ -1,0 +1,89 @@
+// The control surface as torch operators: native.py gives each of them a type.
+#include "device.h"
+#include "generator.h"
+#include "memory.h"
+#include "narrowing.h"
+#include "operators.h"
+#include "registration.h"
+
+#include <torch/library.h>
+
+namespace ferry {
+namespace {
+
+void configure(int64_t devices, int64_t memory) {
+  set_device_count(devices);
+  for (int64_t device = 0; device < devices; ++device) {
+    set_memory_limit(static_cast<c10::DeviceIndex>(device), memory);
+  }
+}
+
+c10::DeviceIndex checked(int64_t device) {
+  check_device_index(device);
+  return static_cast<c10::DeviceIndex>(device);
+}
+
+std::vector<int64_t> memory_numbers(int64_t device) {
+  const MemoryUse use = memory_use(checked(device));
+  return {
+      use.allocated,
+      use.peak_allocated,
+      use.reserved,
+      use.peak_reserved,
+      use.allocations,
+      use.frees,
+      use.out_of_memory,
+      use.limit};
+}
+
+void set_messages(
+    std::string missing,
+    std::string fallback,
+    std::string out_of_memory,
+    std::string cast_dtype,
+    std::string refused_dtype) {
+  set_operator_messages(std::move(missing), std::move(fallback));
+  set_out_of_memory_message(std::move(out_of_memory));
+  set_dtype_messages(std::move(cast_dtype), std::move(refused_dtype));
+}
+
+TORCH_LIBRARY(torchferry_sim, m) {
+  m.def("configure(int devices, int memory) -> ()", &configure);
+  m.def("device_count() -> int", []() -> int64_t { return device_count(); });
+  m.def("current_device() -> int", []() -> int64_t { return current_device(); });
+  m.def("set_device(int device) -> ()", [](int64_t device) { set_current_device(checked(device)); });
+  m.def("memory_use(int device) -> int[]", &memory_numbers);
+  m.def("reset_peak_memory(int device) -> ()", [](int64_t device) { reset_peak_memory(checked(device)); });
+  m.def("reset_accumulated_memory(int device) -> ()", [](int64_t device) {
+    reset_accumulated_memory(checked(device));
+  });
+  m.def("empty_cache() -> ()", &empty_cache);
+  m.def("set_memory_limit(int device, int limit) -> ()", [](int64_t device, int64_t limit) {
+    set_memory_limit(checked(device), limit);
+  });
+  m.def("default_generator(int device) -> Generator?", [](int64_t device) -> at::Generator {
+    return default_generator(checked(device));
+  });
+  m.def(
+      "set_operator_facts(str[] names, str[] reported_as, int[] verdicts, int[] device_checks, int[] moves_data) -> ()",
+      [](std::vector<std::string> names,
+         std::vector<std::string> reported_as,
+         std::vector<int64_t> verdicts,
+         std::vector<int64_t> checks,
+         std::vector<int64_t> moves_data) { set_operator_facts(names, reported_as, verdicts, checks, moves_data); });
+  m.def("route_to_host(str[] names) -> ()", [](std::vector<std::string> names) { route_to_host(names); });
+  m.def(
+      "set_narrowing(ScalarType dtype, ScalarType becomes, int narrowing) -> ()",
+      [](at::ScalarType dtype, at::ScalarType becomes, int64_t narrowing) {
+        set_narrowing(dtype, becomes, static_cast<Narrowing>(narrowing));
+      });
+  m.def(
+      "set_messages(str missing, str fallback, str out_of_memory, str cast_dtype, str refused_dtype) -> ()",
+      &set_messages);
+  m.def("operator_uses() -> (str[], int[], int[])", &operator_uses);
+  m.def("narrowed_dtypes() -> (str[], int[])", &narrowed_dtypes);
+  m.def("set_gate(bool on) -> bool", &set_limits_on);
+}
+
+} // namespace
+} // namespace ferry

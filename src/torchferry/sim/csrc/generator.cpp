@@ -1,0 +1,117 @@
+#include "generator.h"
+
+#include "device.h"
+
+#include <ATen/CPUGeneratorImpl.h>
+#include <ATen/core/GeneratorForPrivateuseone.h>
+#include <torch/version.h>
+
+#include <array>
+#include <mutex>
+
+namespace ferry {
+namespace {
+
+struct DeviceGenerator final : c10::GeneratorImpl {
+  DeviceGenerator(c10::DeviceIndex device, at::Generator host)
+      : c10::GeneratorImpl(
+            c10::Device(c10::DeviceType::PrivateUse1, device),
+            c10::DispatchKeySet(c10::DispatchKey::PrivateUse1)),
+        host(std::move(host)) {}
+
+  static c10::DeviceType device_type() {
+    return c10::DeviceType::PrivateUse1;
+  }
+
+  void set_current_seed(uint64_t seed) override {
+    host.set_current_seed(seed);
+  }
+
+  void set_offset(uint64_t offset) override {
+    host.set_offset(offset);
+  }
+
+  uint64_t get_offset() const override {
+    return host.get_offset();
+  }
+
+  uint64_t current_seed() const override {
+    return host.current_seed();
+  }
+
+  uint64_t seed() override {
+    return const_cast<at::Generator&>(host).seed();
+  }
+
+  void set_state(const c10::TensorImpl& state) override {
+    host.unsafeGetGeneratorImpl()->set_state(state);
+  }
+
+  c10::intrusive_ptr<c10::TensorImpl> get_state() const override {
+    return host.unsafeGetGeneratorImpl()->get_state();
+  }
+
+  DeviceGenerator* clone_impl() const override {
+    return new DeviceGenerator(device().index(), host.clone());
+  }
+
+  at::Generator host;
+};
+
+// Later releases ask the hooks instead, and warn about this.
+#if TORCH_VERSION_MAJOR == 2 && TORCH_VERSION_MINOR < 8
+REGISTER_GENERATOR_PRIVATEUSE1(make_generator);
+#endif
+
+} // namespace
+
+at::Generator make_generator(c10::DeviceIndex device) {
+  const auto index = device < 0 ? current_device() : device;
+  return at::make_generator<DeviceGenerator>(index, at::detail::createCPUGenerator());
+}
+
+const at::Generator& default_generator(c10::DeviceIndex device) {
+  static std::mutex lock;
+  static std::array<at::Generator, kMaxDevices> generators;
+  const auto index = device < 0 ? current_device() : device;
+  check_device_index(index);
+  std::lock_guard<std::mutex> guard(lock);
+  if (!generators[index].defined()) {
+    generators[index] = make_generator(index);
+    generators[index].seed();
+  }
+  return generators[index];
+}
+
+at::Generator host_generator(const at::Generator& device_generator) {
+  TORCH_CHECK(
+      device_generator.device().type() == c10::DeviceType::PrivateUse1,
+      "Expected a '", c10::DeviceTypeName(c10::DeviceType::PrivateUse1, true),
+      "' device type for generator but found '", device_generator.device().type(), "'");
+  return static_cast<DeviceGenerator*>(device_generator.unsafeGetGeneratorImpl())->host;
+}
+
+LendEngine::LendEngine(c10::DeviceIndex device) : device_(host_generator(default_generator(device))) {
+  exchange();
+}
+
+LendEngine::~LendEngine() {
+  exchange();
+}
+
+void LendEngine::exchange() {
+  auto* own = at::check_generator<at::CPUGeneratorImpl>(device_);
+  auto* process_wide = at::check_generator<at::CPUGeneratorImpl>(at::detail::getDefaultCPUGenerator());
+  std::scoped_lock guard(own->mutex_, process_wide->mutex_);
+  const at::mt19937 engine = own->engine();
+  const auto normal = own->next_float_normal_sample();
+  const auto double_normal = own->next_double_normal_sample();
+  own->set_engine(process_wide->engine());
+  own->set_next_float_normal_sample(process_wide->next_float_normal_sample());
+  own->set_next_double_normal_sample(process_wide->next_double_normal_sample());
+  process_wide->set_engine(engine);
+  process_wide->set_next_float_normal_sample(normal);
+  process_wide->set_next_double_normal_sample(double_normal);
+}
+
+} // namespace ferry

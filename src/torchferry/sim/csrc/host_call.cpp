@@ -1,0 +1,393 @@
+#include "host_call.h"
+
+#include "device.h"
+#include "generator.h"
+#include "host_view.h"
+#include "narrowing.h"
+#include "operators.h"
+
+#include <ATen/Functions.h>
+#include <c10/util/SmallVector.h>
+
+#include <algorithm>
+#include <optional>
+
+namespace ferry {
+
+using at::Tensor;
+using c10::IValue;
+using torch::jit::Stack;
+
+namespace {
+
+// Above the kernels: what they would add has happened on the device tensors already.
+const c10::DispatchKeySet kAboveKernels =
+    c10::autograd_dispatch_keyset_with_ADInplaceOrView | c10::autocast_dispatch_keyset;
+
+std::optional<at::ScalarType> widened(at::ScalarType dtype) {
+  switch (dtype) {
+    case at::ScalarType::Half:
+    case at::ScalarType::BFloat16:
+      return at::ScalarType::Float;
+    case at::ScalarType::ComplexHalf:
+      return at::ScalarType::ComplexFloat;
+    default:
+      return std::nullopt;
+  }
+}
+
+class HostCall {
+ public:
+  HostCall(const c10::OperatorHandle& handle, Operator& op, Stack& stack)
+      : handle_(handle), op_(op), stack_(stack), begin_(stack.size() - op.arguments.size()) {}
+
+  void run() {
+    find_device();
+    move_arguments();
+    if (op_.draws_from_process_wide_generator) {
+      LendEngine lend(device_);
+      invoke();
+    } else {
+      invoke();
+    }
+    if (op_.writes) {
+      follow_written();
+    }
+    move_returns();
+  }
+
+ private:
+  struct Pair {
+    Tensor device;
+    Tensor host;
+  };
+
+  template <typename Visit>
+  void each_tensor(Visit visit) const {
+    for (size_t i = 0; i < op_.arguments.size(); ++i) {
+      const IValue& value = stack_[begin_ + i];
+      if (op_.arguments[i].kind == ArgumentKind::tensor && value.isTensor()) {
+        visit(i, value.toTensor());
+      } else if (op_.arguments[i].kind == ArgumentKind::tensor_list && value.isList()) {
+        for (const IValue& element : value.toListRef()) {
+          if (element.isTensor()) {
+            visit(i, element.toTensor());
+          }
+        }
+      }
+    }
+  }
+
+  // The device of the call is that of its tensors, else the one asked for, else the current one.
+  void find_device() {
+    bool host_tensors = false;
+    each_tensor([&](size_t, const Tensor& tensor) {
+      if (is_on_device(tensor)) {
+        if (device_ < 0) {
+          device_ = tensor.device().index();
+        } else if (device_ != tensor.device().index()) {
+          host_tensors = true;
+        }
+      } else if (tensor.defined()) {
+        host_tensors = true;
+      }
+      note_dtype(tensor);
+    });
+    if (host_tensors && device_ >= 0 && op_.device_check != DeviceCheck::none) {
+      check_devices();
+    }
+  }
+
+  void note_dtype(const Tensor& tensor) {
+    if (tensor.defined()) {
+      const at::ScalarType dtype = tensor.scalar_type();
+      widen_from_ = widened(dtype).has_value() ? dtype : widen_from_;
+      narrow_from_ = !op_.moves_data && computed_dtype(dtype) != dtype ? dtype : narrow_from_;
+    }
+  }
+
+  void check_devices() const {
+    const c10::Device expected(c10::DeviceType::PrivateUse1, device_);
+    each_tensor([&](size_t i, const Tensor& tensor) {
+      const bool scalar = op_.device_check == DeviceCheck::host_scalars && tensor.defined() && tensor.dim() == 0 &&
+          tensor.device().is_cpu();
+      if (!tensor.defined() || tensor.device() == expected || scalar ||
+          tensor.unsafeGetTensorImpl()->is_wrapped_number()) {
+        return;
+      }
+      TORCH_CHECK(
+          false,
+          "Expected all tensors to be on the same device, but found at least two devices, ", expected, " and ",
+          tensor.device(), "! (when checking argument ", handle_.schema().arguments()[i].name(), " in method ",
+          op_.name, ")");
+    });
+  }
+
+  void move_arguments() {
+    for (size_t i = 0; i < op_.arguments.size(); ++i) {
+      IValue& value = stack_[begin_ + i];
+      switch (op_.arguments[i].kind) {
+        case ArgumentKind::tensor:
+          if (value.isTensor()) {
+            keep_written(i, value);
+            move_tensor(value);
+          }
+          break;
+        case ArgumentKind::tensor_list:
+          if (value.isList()) {
+            keep_written(i, value);
+            move_list(value);
+          }
+          break;
+        case ArgumentKind::device:
+          move_device(value);
+          break;
+        case ArgumentKind::generator:
+          move_generator(value);
+          break;
+        default:
+          break;
+      }
+    }
+    if (device_ < 0) {
+      device_ = current_device();
+    }
+  }
+
+  void keep_written(size_t i, const IValue& value) {
+    if (op_.arguments[i].written) {
+      written_.emplace_back(i, value);
+    }
+  }
+
+  void move_tensor(IValue& value) {
+    const Tensor& tensor = value.toTensor();
+    if (is_on_device(tensor)) {
+      value = host_of(tensor);
+    }
+  }
+
+  // One host view for one device tensor: kernels ask whether out and self are the same tensor.
+  Tensor host_of(const Tensor& tensor) {
+    constexpr size_t kFew = 8;
+    if (op_.writes && pairs_.size() <= kFew) {
+      for (const Pair& pair : pairs_) {
+        if (pair.device.is_same(tensor)) {
+          return pair.host;
+        }
+      }
+    }
+    pairs_.push_back({tensor, host_view(tensor)});
+    return pairs_.back().host;
+  }
+
+  void move_list(IValue& value) {
+    if (value.isTensorList()) {
+      c10::List<Tensor> hosts;
+      hosts.reserve(value.toListRef().size());
+      for (const IValue& element : value.toListRef()) {
+        const Tensor& tensor = element.toTensor();
+        hosts.push_back(is_on_device(tensor) ? host_of(tensor) : tensor);
+      }
+      value = std::move(hosts);
+      return;
+    }
+    c10::List<std::optional<Tensor>> hosts;
+    for (const IValue& element : value.toListRef()) {
+      if (!element.isTensor()) {
+        hosts.push_back(std::nullopt);
+      } else {
+        const Tensor& tensor = element.toTensor();
+        hosts.push_back(is_on_device(tensor) ? host_of(tensor) : tensor);
+      }
+    }
+    value = std::move(hosts);
+  }
+
+  void move_device(IValue& value) {
+    if (value.isDevice() && value.toDevice().type() == c10::DeviceType::PrivateUse1) {
+      const c10::Device asked = value.toDevice();
+      device_ = asked.has_index() ? asked.index() : current_device();
+      value = c10::Device(c10::DeviceType::CPU);
+    }
+  }
+
+  void move_generator(IValue& value) {
+    if (device_ < 0) {
+      device_ = current_device();
+    }
+    const bool given = !value.isNone() && value.toGenerator().defined();
+    value = host_generator(given ? value.toGenerator() : default_generator(device_));
+  }
+
+  void invoke() {
+    HostOnly host_only;
+    if (narrow_from_ != at::ScalarType::Undefined) {
+      count_narrowed(narrow_from_);
+      return invoke_converted(narrow_from_, computed_dtype(narrow_from_));
+    }
+    if (widen_from_ == at::ScalarType::Undefined) {
+      return invoke_plain();
+    }
+    const std::vector<IValue> arguments(stack_.begin() + static_cast<std::ptrdiff_t>(begin_), stack_.end());
+    try {
+      invoke_plain();
+    } catch (const c10::Error&) {
+      // The CPU has no kernel in half precision for some operators that devices have one for.
+      stack_.resize(begin_);
+      stack_.insert(stack_.end(), arguments.begin(), arguments.end());
+      if (!invoke_widened()) {
+        throw;
+      }
+    }
+  }
+
+  void invoke_plain() {
+    handle_.redispatchBoxed(c10::DispatchKeySet(c10::DispatchKey::CPU), &stack_);
+  }
+
+  bool invoke_widened() {
+    try {
+      invoke_converted(widen_from_, *widened(widen_from_));
+      return true;
+    } catch (const c10::Error&) {
+      return false; // not a matter of dtype: the first error is the one to show
+    }
+  }
+
+  // Compute in another dtype: convert the arguments, and what comes back.
+  void invoke_converted(at::ScalarType from, at::ScalarType to) {
+    c10::SmallVector<std::pair<Tensor, Tensor>, 2> written; // the tensor, and what the kernel writes to instead
+    bool had_target = false;
+    for (size_t i = 0; i < op_.arguments.size(); ++i) {
+      const Argument& argument = op_.arguments[i];
+      convert_argument(argument.kind, stack_[begin_ + i], from, to, [&](const Tensor& tensor) -> Tensor {
+        had_target |= tensor.defined() && tensor.scalar_type() == to;
+        if (!tensor.defined() || tensor.scalar_type() != from) {
+          return tensor;
+        }
+        const Tensor other = tensor.to(to);
+        if (argument.written) {
+          written.emplace_back(tensor, other);
+        }
+        return other;
+      });
+    }
+    invoke_plain();
+    for (size_t i = begin_; i < stack_.size() && !had_target; ++i) {
+      convert_back(stack_[i], to, from);
+    }
+    for (const auto& [tensor, other] : written) {
+      tensor.resize_(other.sizes()).copy_(other);
+    }
+  }
+
+  template <typename Convert>
+  static void convert_argument(
+      ArgumentKind kind, IValue& value, at::ScalarType from, at::ScalarType to, const Convert& convert) {
+    if (kind == ArgumentKind::tensor && value.isTensor()) {
+      value = convert(value.toTensor());
+    } else if (kind == ArgumentKind::tensor_list && value.isTensorList()) {
+      c10::List<Tensor> list;
+      for (const IValue& element : value.toListRef()) {
+        list.push_back(convert(element.toTensor()));
+      }
+      value = std::move(list);
+    } else if (kind == ArgumentKind::dtype && value.isInt() && value.toScalarType() == from) {
+      value = static_cast<int64_t>(to);
+    }
+  }
+
+  static void convert_back(IValue& value, at::ScalarType from, at::ScalarType to) {
+    if (value.isTensor() && value.toTensor().defined() && value.toTensor().scalar_type() == from) {
+      value = value.toTensor().to(to);
+    } else if (value.isTensorList()) {
+      c10::List<Tensor> list;
+      for (const IValue& element : value.toListRef()) {
+        const Tensor& tensor = element.toTensor();
+        list.push_back(tensor.scalar_type() == from ? tensor.to(to) : tensor);
+      }
+      value = std::move(list);
+    }
+  }
+
+  // Results of out= may have another geometry, or another memory, than before.
+  void follow_written() {
+    for (const Pair& pair : pairs_) {
+      follow_host_view(pair.device, pair.host);
+    }
+  }
+
+  void move_returns() {
+    for (size_t i = 0; i < op_.returned_argument.size(); ++i) {
+      IValue& value = stack_[begin_ + i];
+      const int argument = op_.returned_argument[i];
+      if (argument >= 0) {
+        value = written_argument(argument);
+      } else if (value.isTensor()) {
+        value = device_of(value.toTensor());
+      } else if (value.isTensorList()) {
+        c10::List<Tensor> list;
+        list.reserve(value.toListRef().size());
+        for (const IValue& element : value.toListRef()) {
+          list.push_back(device_of(element.toTensor()));
+        }
+        value = std::move(list);
+      }
+    }
+  }
+
+  IValue written_argument(int argument) const {
+    for (const auto& [i, value] : written_) {
+      if (static_cast<int>(i) == argument) {
+        return value;
+      }
+    }
+    return IValue();
+  }
+
+  // A result is one of the arguments, a view of one, or new; also a view of an earlier result.
+  Tensor device_of(const Tensor& result) {
+    if (!result.defined() || !result.has_storage()) {
+      return result.defined() ? adopt_host_tensor(result, device_) : result;
+    }
+    const c10::Storage& storage = result.storage();
+    if (storage.use_count() > 1) {
+      for (const Pair& pair : pairs_) {
+        if (pair.host.is_same(result)) {
+          return pair.device;
+        }
+        if (pair.host.storage().is_alias_of(storage)) {
+          return device_view(result, pair.device);
+        }
+      }
+    }
+    pairs_.push_back({adopt_host_tensor(result, device_), result});
+    return pairs_.back().device;
+  }
+
+  const c10::OperatorHandle& handle_;
+  Operator& op_;
+  Stack& stack_;
+  const size_t begin_;
+  c10::DeviceIndex device_ = -1;
+  at::ScalarType widen_from_ = at::ScalarType::Undefined;
+  at::ScalarType narrow_from_ = at::ScalarType::Undefined;
+  c10::SmallVector<Pair, 6> pairs_;
+  c10::SmallVector<std::pair<size_t, IValue>, 2> written_;
+};
+
+} // namespace
+
+HostOnly::HostOnly() : guard_(kAboveKernels) {}
+
+void call_on_host(const c10::OperatorHandle& handle, c10::DispatchKeySet, Stack* stack) {
+  Operator& op = operator_of(handle);
+  pass_gate(op);
+  TORCH_CHECK_NOT_IMPLEMENTED(
+      op.has_host_kernel,
+      "Could not run '", op.name, "' on the simulated device: PyTorch has no CPU kernel for it.");
+  HostCall(handle, op, *stack).run();
+}
+
+} // namespace ferry

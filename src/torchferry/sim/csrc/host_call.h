@@ -1,0 +1,21 @@
+// The one way of most operators: run the host kernel on the bytes of the device tensors.
+#pragma once
+
+#include <ATen/core/boxing/KernelFunction.h>
+#include <ATen/core/dispatch/Dispatcher.h>
+
+namespace ferry {
+
+// Boxed kernel for any operator with a host kernel.
+void call_on_host(const c10::OperatorHandle& handle, c10::DispatchKeySet keys, torch::jit::Stack* stack);
+
+// While this lives, calls on host tensors go straight to host kernels.
+class HostOnly {
+ public:
+  HostOnly();
+
+ private:
+  c10::impl::ExcludeDispatchKeyGuard guard_;
+};
+
+} // namespace ferry

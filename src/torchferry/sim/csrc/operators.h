@@ -1,0 +1,65 @@
+// What the device knows of each operator: how its arguments travel to the host kernel, and what the vendor's table
+// says of it.
+#pragma once
+
+#include <ATen/core/dispatch/Dispatcher.h>
+
+#include <atomic>
+#include <string>
+#include <tuple>
+#include <vector>
+
+namespace ferry {
+
+// The numbers are shared with Verdict in native.py.
+enum class Verdict : int { unknown = 0, kernel = 1, falls_back = 2, raises = 3 };
+
+// Which tensors an operator may mix: all on one device, host scalars among them, or anything by contract.
+// The numbers are shared with Devices in native.py.
+enum class DeviceCheck : int { same_device = 0, host_scalars = 1, none = 2 };
+
+enum class ArgumentKind : uint8_t { other, tensor, tensor_list, device, generator, dtype };
+
+struct Argument {
+  ArgumentKind kind;
+  bool written;
+};
+
+struct Operator {
+  std::string name;
+  std::string reported_as; // the name in messages
+  std::vector<Argument> arguments;
+  std::vector<int> returned_argument; // for each return: the argument that it is, or -1
+  bool has_host_kernel;
+  bool moves_data = false; // computes nothing: no dtype is narrowed on the way
+  bool writes;
+  bool draws_from_process_wide_generator;
+  Verdict verdict = Verdict::unknown;
+  DeviceCheck device_check = DeviceCheck::same_device;
+  std::atomic<bool> warned{false};
+  std::atomic<int64_t> calls{0};
+};
+
+// The entry of an operator, made at its first call.
+Operator& operator_of(const c10::OperatorHandle& handle);
+
+// Count a call, and let the vendor's table refuse it or warn about it.
+void pass_gate(Operator& op);
+
+// For own kernels, which do not come through the fallback.
+void pass_gate(const char* name, const char* overload);
+
+void set_operator_facts(
+    const std::vector<std::string>& names,
+    const std::vector<std::string>& reported_as,
+    const std::vector<int64_t>& verdicts,
+    const std::vector<int64_t>& device_checks,
+    const std::vector<int64_t>& moves_data);
+void set_operator_messages(std::string missing, std::string fallback);
+std::tuple<std::vector<std::string>, std::vector<int64_t>, std::vector<int64_t>> operator_uses();
+
+// The vendor's limits in this thread: off while a tensor is printed, for instance.
+bool limits_on();
+bool set_limits_on(bool on);
+
+} // namespace ferry

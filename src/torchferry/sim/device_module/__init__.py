@@ -1,0 +1,118 @@
+"""The module torch.<type> of the simulated device (torch.npu, torch.mlu, ...), built from the vendor's tables."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import torch
+from torch.utils.backend_registration import generate_methods_for_privateuse1_backend
+
+from torchferry.sim import native
+from torchferry.sim.device_module import (
+    devices,
+    forking,
+    graphs,
+    markers,
+    memory,
+    mixed_precision,
+    runtime,
+    seeds,
+    streams,
+    typed,
+)
+from torchferry.sim.device_module.extras import Extra, functions, load_extras, properties
+from torchferry.sim.device_module.identity import IDENTITY_ATTRIBUTE, Identity
+from torchferry.sim.device_module.surface import Surface
+from torchferry.sim.device_module.tree import Tree
+from torchferry.vendors.model import Limits, Support, Vendor
+
+# CUDA's submodules -> what they hold; "" is torch.cuda itself
+_AREAS: Mapping[str, tuple[Mapping[str, Any], ...]] = {
+    "": (devices.API, memory.API, streams.CLASSES_API, streams.API, seeds.API, graphs.API, runtime.API),
+    "amp": (mixed_precision.AUTOCAST_API, mixed_precision.SCALER_API, mixed_precision.COMMON_API),
+    "amp.autocast_mode": (mixed_precision.AUTOCAST_API,),
+    "amp.common": (mixed_precision.COMMON_API,),
+    "amp.grad_scaler": (mixed_precision.SCALER_API,),
+    "graphs": (graphs.API,),
+    "memory": (memory.API,),
+    "nccl": (runtime.COLLECTIVES_API,),
+    "nvtx": (markers.API,),
+    "profiler": (runtime.PROFILER_API,),
+    "random": (seeds.API,),
+    "streams": (streams.CLASSES_API,),
+}
+_INTERNAL: Mapping[str, Any] = {**devices.INTERNAL, **mixed_precision.INTERNAL, **seeds.INTERNAL}
+_SCALER = "GradScaler"
+
+
+def install(vendor: Vendor, limits: Limits, device_name: str = "") -> ModuleType:
+    """Build the vendor's device module and hang it into torch. PrivateUse1 has the vendor's name already."""
+    extras = load_extras(Path(vendor.folder))
+    tree = Tree(vendor.torch_module, vendor.company)
+    tensor_types = typed.tensor_types(vendor.torch_module, vendor.device_type)
+    storage_types = typed.storage_types(vendor.torch_module)
+    implemented = _implemented({**tensor_types, **storage_types}, _own_scaler(extras))
+    Surface(vendor, implemented, [f"torch.cuda.{area}" for area in _AREAS if area]).fill(tree)
+    for name, value in _INTERNAL.items():
+        tree.place(name, value)
+    setattr(tree.root, IDENTITY_ATTRIBUTE, _identity(vendor, device_name or limits.device_name, extras))
+    _add_extras(tree, extras)
+    _register(vendor, tree)
+    typed.teach_default_tensor_type(tensor_types)
+    forking.watch()
+    return tree.root
+
+
+def _implemented(types: Mapping[str, type], own_scaler: bool) -> dict[str, Any]:
+    """Every CUDA name that the simulated device has, in full."""
+    found: dict[str, Any] = {
+        f"torch.backends.cuda.{name}": value for name, value in runtime.BACKENDS_API.items()
+    }
+    for area, apis in _AREAS.items():
+        prefix = f"torch.cuda.{area}." if area else "torch.cuda."
+        for api in apis:
+            found.update({prefix + name: value for name, value in api.items()})
+            if own_scaler and _SCALER in api:
+                found[prefix + _SCALER] = mixed_precision.SwitchableGradScaler
+    found.update({f"torch.cuda.{name}": made for name, made in types.items()})
+    generators = tuple(native.default_generator(device) for device in range(native.device_count()))
+    found["torch.cuda.default_generators"] = generators
+    found["torch.cuda.OutOfMemoryError"] = torch.cuda.OutOfMemoryError
+    return found
+
+
+def _identity(vendor: Vendor, device_name: str, extras: tuple[Extra, ...]) -> Identity:
+    devices_memory = tuple(native.memory_use(device).limit for device in range(native.device_count()))
+    variables = [extra.name for extra in extras if extra.kind == "capability_env"]
+    return Identity(vendor, device_name, devices_memory, properties(extras), "".join(variables[:1]))
+
+
+def _own_scaler(extras: tuple[Extra, ...]) -> bool:
+    return any(extra.kind == "own_scaler" for extra in extras)
+
+
+def _add_extras(tree: Tree, extras: tuple[Extra, ...]) -> None:
+    for name, function in functions(extras).items():
+        tree.place(name, function)
+    for extra in extras:
+        if extra.kind == "switch":
+            tree.switch(extra.name, extra.value)
+        elif extra.kind == "alias":
+            tree.place(extra.name, tree.find(extra.key))
+
+
+def _register(vendor: Vendor, tree: Tree) -> None:
+    """Make `import torch.<type>.amp` and torch.<type> work, and give tensors and modules their methods."""
+    torch._register_device_module(vendor.device_type, tree.root)  # type: ignore[no-untyped-call]
+    sys.modules.update(tree.modules())
+    generate_methods_for_privateuse1_backend(
+        for_tensor=True, for_module=True, for_packed_sequence=True, for_storage=True
+    )
+    setattr(streams.Stream, f"{vendor.device_type}_stream", property(lambda stream: stream.stream_id))
+    version = vendor.api("torch.version.cuda")
+    if version.support is Support.RENAMED:
+        setattr(torch.version, version.name.rpartition(".")[2], "simulated")

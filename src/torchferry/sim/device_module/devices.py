@@ -1,0 +1,275 @@
+"""Devices: how many there are, which one is current, what one is like."""
+
+from __future__ import annotations
+
+import os
+import time
+from types import SimpleNamespace
+from typing import Any
+
+import torch
+
+from torchferry.sim import native
+from torchferry.sim.device_module import forking
+from torchferry.sim.device_module.identity import device_type, identity
+
+DeviceLike = torch.device | str | int | None
+
+
+def get_device_index(device: Any, optional: bool = False, allow_cpu: bool = False) -> int:
+    """The index that a device argument means; None and a device without index mean the current one."""
+    if isinstance(device, str):
+        device = torch.device(device)
+    if isinstance(device, torch.device):
+        if allow_cpu and device.type == "cpu":
+            return -1
+        if device.type != device_type():
+            raise ValueError(f"Expected a {device_type()} device, but got: {device}")
+        return native.current_device() if device.index is None else device.index
+    if device is None:
+        if not optional:
+            raise ValueError(f"Expected a {device_type()} device with a specified index or an integer")
+        return native.current_device()
+    return int(device)
+
+
+def existing_index(device: Any) -> int:
+    """As get_device_index, for a question about a device that must exist."""
+    index = get_device_index(device, optional=True)
+    if not 0 <= index < native.device_count():
+        raise AssertionError(f"Invalid device id: {index}; there are {native.device_count()} devices")
+    return index
+
+
+def exchange_device(index: int) -> int:
+    """Make a device the current one and answer which one was; a negative index changes nothing."""
+    if index < 0:
+        return -1
+    before = native.current_device()
+    if index != before:
+        set_device(index)
+    return before
+
+
+class DeviceContext:
+    """Makes a device the current one inside a with block; None or a negative index changes nothing."""
+
+    def __init__(self, device: Any) -> None:
+        self.idx = -1 if device is None else get_device_index(device, optional=True)
+        self.prev_idx = -1
+
+    def __enter__(self) -> None:
+        self.prev_idx = exchange_device(self.idx)
+
+    def __exit__(self, *error: object) -> None:
+        exchange_device(self.prev_idx)
+
+
+class DeviceOf(DeviceContext):
+    """Makes the device of a tensor or storage the current one inside a with block."""
+
+    def __init__(self, obj: Any) -> None:
+        super().__init__(obj.get_device() if obj.device.type == device_type() else -1)
+
+
+class DeviceGuard(DeviceContext):
+    """As DeviceContext, by index; torch's own code uses it."""
+
+    def __init__(self, index: int) -> None:
+        super().__init__(index)
+
+
+def is_available() -> bool:
+    """Whether there is a device."""
+    return native.device_count() > 0
+
+
+def is_initialized() -> bool:
+    """Whether the device can be used in this process: always, except in a fork of a process that used it."""
+    return not forking.in_bad_fork()
+
+
+def lazy_init() -> None:
+    """Raise in a process that was forked after the device was used; there is nothing else to prepare."""
+    if forking.in_bad_fork():
+        name = device_type().upper()
+        raise RuntimeError(
+            f"Cannot re-initialize {name} in forked subprocess. To use {name} with multiprocessing, "
+            "you must use the 'spawn' start method"
+        )
+
+
+def lazy_call(call: Any, **_: object) -> None:
+    """Call it: the device is ready at once."""
+    call()
+
+
+def current_device() -> int:
+    """The index of the current device."""
+    lazy_init()
+    return native.current_device()
+
+
+def set_device(device: DeviceLike) -> None:
+    """Make a device the current one; a negative index changes nothing."""
+    index = get_device_index(device, optional=True)
+    if index >= 0:
+        lazy_init()
+        native.set_device(index)
+
+
+def get_device_name(device: DeviceLike = None) -> str:
+    """What the device is called."""
+    existing_index(device)
+    return identity().device_name
+
+
+class DeviceProperties(SimpleNamespace):
+    """What get_device_properties answers; a field that the vendor does not list is missing here, too."""
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        raise AttributeError(f"the properties of a {device_type()} device have no field '{name}'")
+
+
+def get_device_properties(device: DeviceLike = None) -> DeviceProperties:
+    """Name, memory and the vendor's other fields of a device."""
+    index = existing_index(device)
+    own = identity()
+    return DeviceProperties(name=own.device_name, total_memory=own.total_memory[index], **own.properties)
+
+
+def get_device_capability(device: DeviceLike = None) -> tuple[int, int] | None:
+    """Major and minor, where the vendor has such a thing; else None, as the vendor's adapter answers."""
+    properties = get_device_properties(device)
+    variable = identity().capability_env
+    said = os.environ.get(variable, "") if variable else ""
+    if said:
+        before_dot, _, after_dot = said.partition(".")
+        return int(before_dot), int(after_dot or 0)
+    major, minor = getattr(properties, "major", None), getattr(properties, "minor", None)
+    return None if major is None or minor is None else (int(major), int(minor))
+
+
+def can_device_access_peer(device: DeviceLike, peer_device: DeviceLike) -> bool:
+    """Whether one device can read another's memory: all of them share the host's, so yes for two of them."""
+    return existing_index(device) != existing_index(peer_device)
+
+
+def is_bf16_supported(including_emulation: bool = True) -> bool:
+    """Whether the vendor's autocast takes bfloat16."""
+    return "bfloat16" in identity().vendor.amp_dtypes
+
+
+def is_tf32_supported() -> bool:
+    """False: the simulated device computes in full float32."""
+    return False
+
+
+def get_arch_list() -> list[str]:
+    """No architectures: nothing is compiled for the simulated device."""
+    return []
+
+
+class _Load:
+    """How busy this process kept the CPU between two questions."""
+
+    def __init__(self) -> None:
+        self._wall, self._cpu = time.monotonic(), time.process_time()
+
+    def percent(self) -> int:
+        """CPU time over wall time since the last question, at most 100."""
+        wall, cpu = time.monotonic(), time.process_time()
+        share = (cpu - self._cpu) / max(wall - self._wall, 1e-9)
+        self._wall, self._cpu = wall, cpu
+        return min(100, round(100 * share))
+
+
+_load = _Load()
+
+
+def utilization(device: DeviceLike = None) -> int:
+    """Percent of the time since the last call in which this process computed."""
+    existing_index(device)
+    return _load.percent()
+
+
+def ipc_collect() -> None:
+    """Do nothing: device memory is not shared between processes."""
+    lazy_init()
+
+
+def current_blas_handle() -> int:
+    """Zero: there is no BLAS handle behind the simulated device."""
+    lazy_init()
+    return 0
+
+
+def sleep(cycles: int) -> None:
+    """Wait as long as a 1 GHz device takes for so many cycles."""
+    time.sleep(cycles / 1e9)
+
+
+class _SyncDebug:
+    """The mode that set_sync_debug_mode remembers; nothing here synchronizes, so nothing warns."""
+
+    modes = ("default", "warn", "error")
+
+    def __init__(self) -> None:
+        self.mode = 0
+
+
+_sync_debug = _SyncDebug()
+
+
+def set_sync_debug_mode(debug_mode: int | str) -> None:
+    """Remember what to do at a synchronizing operation: default, warn or error."""
+    if isinstance(debug_mode, str):
+        if debug_mode not in _SyncDebug.modes:
+            raise RuntimeError("invalid value of debug_mode, expected one of `default`, `warn`, `error`")
+        debug_mode = _SyncDebug.modes.index(debug_mode)
+    _sync_debug.mode = debug_mode
+
+
+def get_sync_debug_mode() -> int:
+    """What set_sync_debug_mode was told last."""
+    return _sync_debug.mode
+
+
+API = {
+    "_lazy_init": lazy_init,
+    "_sleep": sleep,
+    "can_device_access_peer": can_device_access_peer,
+    "current_blas_handle": current_blas_handle,
+    "current_device": current_device,
+    "device": DeviceContext,
+    "device_count": native.device_count,
+    "device_of": DeviceOf,
+    "get_arch_list": get_arch_list,
+    "get_device_capability": get_device_capability,
+    "get_device_name": get_device_name,
+    "get_device_properties": get_device_properties,
+    "get_sync_debug_mode": get_sync_debug_mode,
+    "init": lazy_init,
+    "ipc_collect": ipc_collect,
+    "is_available": is_available,
+    "is_bf16_supported": is_bf16_supported,
+    "is_initialized": is_initialized,
+    "is_tf32_supported": is_tf32_supported,
+    "set_device": set_device,
+    "set_sync_debug_mode": set_sync_debug_mode,
+    "utilization": utilization,
+}
+
+# What torch's own code asks of a device module, whatever the vendor's table says
+INTERNAL = {
+    "_DeviceGuard": DeviceGuard,
+    "_exchange_device": exchange_device,
+    "_get_device_index": get_device_index,
+    "_initialized": True,  # activation checkpointing saves the random state only then
+    "_is_in_bad_fork": forking.in_bad_fork,
+    "_lazy_call": lazy_call,
+    "_lazy_init": lazy_init,
+    "_maybe_exchange_device": exchange_device,
+}

@@ -1,0 +1,78 @@
+"""Random numbers: the seeds and states of the devices' generators."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterable
+
+import torch
+
+from torchferry.sim import native
+from torchferry.sim.device_module.devices import DeviceLike, existing_index
+
+
+def generator(device: DeviceLike) -> torch.Generator:
+    """The generator that random operators of a device draw from."""
+    return native.default_generator(existing_index(device))
+
+
+def get_rng_state(device: DeviceLike = None) -> torch.Tensor:
+    """A device's random state, as bytes on the CPU."""
+    return generator(device).get_state()
+
+
+def get_rng_state_all() -> list[torch.Tensor]:
+    """The random states of all devices."""
+    return [get_rng_state(device) for device in range(native.device_count())]
+
+
+def set_rng_state(new_state: torch.Tensor, device: DeviceLike = None) -> None:
+    """Put back a random state."""
+    generator(device).set_state(new_state.cpu())
+
+
+def set_rng_state_all(new_states: Iterable[torch.Tensor]) -> None:
+    """Put back the random states of all devices."""
+    for device, state in enumerate(new_states):
+        set_rng_state(state, device)
+
+
+def manual_seed(seed: int) -> None:
+    """Seed the current device."""
+    generator(None).manual_seed(int(seed))
+
+
+def manual_seed_all(seed: int) -> None:
+    """Seed every device."""
+    for device in range(native.device_count()):
+        generator(device).manual_seed(int(seed))
+
+
+def seed() -> None:
+    """Seed the current device by chance."""
+    manual_seed(random.SystemRandom().getrandbits(63))
+
+
+def seed_all() -> None:
+    """Seed every device with one number taken by chance."""
+    manual_seed_all(random.SystemRandom().getrandbits(63))
+
+
+def initial_seed() -> int:
+    """The seed of the current device."""
+    return generator(None).initial_seed()
+
+
+API = {
+    "get_rng_state": get_rng_state,
+    "get_rng_state_all": get_rng_state_all,
+    "initial_seed": initial_seed,
+    "manual_seed": manual_seed,
+    "manual_seed_all": manual_seed_all,
+    "seed": seed,
+    "seed_all": seed_all,
+    "set_rng_state": set_rng_state,
+    "set_rng_state_all": set_rng_state_all,
+}
+
+INTERNAL = {"_get_generator": generator}

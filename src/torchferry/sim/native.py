@@ -1,0 +1,195 @@
+"""The compiled half of the simulated device, as typed Python functions. The library speaks in plain torch
+operators (`torch.ops.torchferry_sim`), so that one file serves every Python version."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import IntEnum
+from pathlib import Path
+from typing import Any
+
+import torch
+
+_NAMESPACE = "torchferry_sim"
+
+
+class Verdict(IntEnum):
+    """What the vendor's table says about an operator, and so what the device does with it."""
+
+    UNKNOWN = 0  # not gated
+    KERNEL = 1
+    FALLS_BACK = 2  # runs on the CPU, with one warning
+    RAISES = 3
+
+
+class Narrowing(IntEnum):
+    """What the vendor does with a dtype it has no full support for."""
+
+    NATIVE = 0
+    CAST_AS = 1  # a cast to it on the device gives the narrower one, with one warning
+    COMPUTED_AS = 2  # kept as it is, computed in the narrower one
+    REFUSED = 3
+
+
+class Devices(IntEnum):
+    """Where the tensors of one call may lie."""
+
+    SAME = 0
+    HOST_SCALARS = 1  # all on one device, but for host tensors without dimensions
+    ANY = 2
+
+
+@dataclass(frozen=True)
+class OperatorRule:
+    """How the device treats one operator."""
+
+    name: str  # aten::add.Tensor
+    reported_as: str  # the name in messages: that of the overload which does the work
+    verdict: Verdict
+    devices: Devices
+    moves_data: bool  # computes nothing: dtypes that the vendor computes narrower stay whole
+
+
+@dataclass(frozen=True)
+class Messages:
+    """What the device says, with {placeholders}."""
+
+    missing_operator: str  # {operator}
+    operator_falls_back: str  # {operator}
+    out_of_memory: str  # {device} {wanted} {total} {allocated} {reserved} {free}
+    cast_dtype: str  # {dtype} {becomes}
+    refused_dtype: str  # {dtype}
+
+
+@dataclass(frozen=True)
+class MemoryUse:
+    """Bytes and counts of one device since the process began or the last reset."""
+
+    allocated: int
+    peak_allocated: int
+    reserved: int
+    peak_reserved: int
+    allocations: int
+    frees: int
+    out_of_memory: int
+    limit: int
+
+
+@dataclass(frozen=True)
+class OperatorUse:
+    """How often an operator ran on the simulated device, and what the vendor's table says of it."""
+
+    name: str  # aten::add.Tensor
+    calls: int
+    verdict: Verdict
+
+
+def load(library: Path) -> None:
+    """Load the compiled library into this process; loading it twice does nothing."""
+    torch.ops.load_library(str(library))
+
+
+def _native() -> Any:
+    return getattr(torch.ops, _NAMESPACE)
+
+
+def configure(devices: int, memory: int) -> None:
+    """Say how many devices there are and how many bytes each has. Before the first use of a device."""
+    _native().configure(devices, memory)
+
+
+def device_count() -> int:
+    """How many devices there are."""
+    return int(_native().device_count())
+
+
+def current_device() -> int:
+    """This thread's current device."""
+    return int(_native().current_device())
+
+
+def set_device(index: int) -> None:
+    """Make a device this thread's current one; an index that does not exist raises RuntimeError."""
+    _native().set_device(index)
+
+
+def memory_use(device: int) -> MemoryUse:
+    """What a device holds now and held at most."""
+    return MemoryUse(*_native().memory_use(device))
+
+
+def reset_peak_memory(device: int) -> None:
+    """Let the peaks begin again at what is held now."""
+    _native().reset_peak_memory(device)
+
+
+def reset_accumulated_memory(device: int) -> None:
+    """Let the counts of allocations, frees and failures begin again at zero."""
+    _native().reset_accumulated_memory(device)
+
+
+def empty_cache() -> None:
+    """Give back what is reserved and not allocated, on every device."""
+    _native().empty_cache()
+
+
+def set_memory_limit(device: int, limit: int) -> None:
+    """Change how many bytes a device has."""
+    _native().set_memory_limit(device, limit)
+
+
+def default_generator(device: int) -> torch.Generator:
+    """The generator that random operators of a device draw from."""
+    generator: torch.Generator = _native().default_generator(device)
+    return generator
+
+
+def set_operator_facts(facts: Sequence[OperatorRule]) -> None:
+    """Hand over what the vendor's table and PyTorch's own list say of each operator."""
+    _native().set_operator_facts(
+        [rule.name for rule in facts],
+        [rule.reported_as for rule in facts],
+        [int(rule.verdict) for rule in facts],
+        [int(rule.devices) for rule in facts],
+        [int(rule.moves_data) for rule in facts],
+    )
+
+
+def route_to_host(names: Sequence[str]) -> None:
+    """Send these operators (without `aten::`) to the CPU's kernels though they have a composite one as well."""
+    _native().route_to_host(list(names))
+
+
+def set_narrowing(dtype: torch.dtype, becomes: torch.dtype, narrowing: Narrowing) -> None:
+    """Say what the device does with a dtype; `becomes` is ignored for NATIVE and REFUSED."""
+    _native().set_narrowing(dtype, becomes, int(narrowing))
+
+
+def set_messages(messages: Messages) -> None:
+    """Hand over the vendor's wording."""
+    _native().set_messages(
+        messages.missing_operator,
+        messages.operator_falls_back,
+        messages.out_of_memory,
+        messages.cast_dtype,
+        messages.refused_dtype,
+    )
+
+
+def operator_uses() -> list[OperatorUse]:
+    """Every operator that ran on the device, most called first."""
+    names, calls, verdicts = _native().operator_uses()
+    uses = [OperatorUse(*use) for use in zip(names, calls, map(Verdict, verdicts), strict=True)]
+    return sorted(uses, key=lambda use: (-use.calls, use.name))
+
+
+def narrowed_dtypes() -> dict[str, int]:
+    """How many tensors or operators met a dtype that the vendor narrows or refuses, by dtype name."""
+    names, counts = _native().narrowed_dtypes()
+    return dict(zip(names, counts, strict=True))
+
+
+def set_gate(on: bool) -> bool:
+    """Turn the vendor's limits on or off in this thread; answers what it was."""
+    return bool(_native().set_gate(on))

@@ -1,0 +1,148 @@
+"""What the simulated device is compiled with: the installed PyTorch, a C++ compiler, its flags. Imports no torch."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import re
+import shlex
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+
+from torchferry.errors import BuildError
+
+OLDEST_TORCH = (2, 4)
+# The headers refuse C++17 from here on.
+_FIRST_WITH_CXX20 = (2, 12)
+# The constructor of c10::Error as it is named when std::string has its form from before C++11.
+_OLD_STRING_SYMBOL = b"_ZN3c105ErrorC1ENS_14SourceLocationESs"
+# Builds of one release for the CPU or for some CUDA differ in libraries that are not linked here.
+_INTERCHANGEABLE_BUILD = re.compile(r"\+(?:cpu|cu\d+)(?:\.cxx11\.abi)?$")
+_LIBRARIES = ("torch", "torch_cpu", "c10")
+
+
+@dataclass(frozen=True)
+class TorchInstallation:
+    """A PyTorch on disk."""
+
+    version: str  # 2.13.0+cpu
+    folder: Path  # holds include/ and lib/
+    torchgen: Path
+    cxx11_abi: bool  # whether std::string has its form from C++11 on
+
+    @property
+    def release(self) -> tuple[int, int]:
+        """(2, 13)"""
+        return _release(self.version)
+
+    @property
+    def build(self) -> str:
+        """The version, without what does not matter to a library compiled against it."""
+        return _INTERCHANGEABLE_BUILD.sub("", self.version)
+
+    @property
+    def label(self) -> str:
+        """Version, sort of machine, form of strings: libraries that differ in one can't be exchanged."""
+        return f"{self.build}-{os.uname().machine}-cxx11abi{int(self.cxx11_abi)}"
+
+
+@dataclass(frozen=True)
+class Compiler:
+    """A C++ compiler, as the beginning of its command line."""
+
+    command: tuple[str, ...]
+
+    @property
+    def name(self) -> str:
+        return " ".join(self.command)
+
+
+def find_torch() -> TorchInstallation:
+    """The PyTorch that `import torch` would give."""
+    return torch_in(_package_folder("torch"), _package_folder("torchgen"))
+
+
+def torch_in(folder: Path, torchgen: Path) -> TorchInstallation:
+    """The PyTorch in a folder."""
+    version = _version(folder)
+    if _release(version) < OLDEST_TORCH:
+        oldest = ".".join(map(str, OLDEST_TORCH))
+        raise BuildError(f"torch {version} is too old: the simulated device needs torch {oldest} or newer")
+    return TorchInstallation(version, folder, torchgen, _has_cxx11_abi(folder / "lib" / "libc10.so"))
+
+
+def _package_folder(name: str) -> Path:
+    spec = importlib.util.find_spec(name)
+    if spec is None or spec.origin is None:
+        raise BuildError(f"{name} is not installed here; the simulated device needs it: pip install torch")
+    return Path(spec.origin).parent
+
+
+def _version(folder: Path) -> str:
+    file = folder / "version.py"
+    found = re.search(r"^__version__\s*=\s*['\"]([^'\"]+)", file.read_text("utf-8"), re.MULTILINE)
+    if not found:
+        raise BuildError(f"{file} does not say which version of torch this is; install torch anew")
+    return found[1]
+
+
+def _release(version: str) -> tuple[int, int]:
+    numbers = re.match(r"(\d+)\.(\d+)", version)
+    return (int(numbers[1]), int(numbers[2])) if numbers else (0, 0)
+
+
+def _has_cxx11_abi(library: Path) -> bool:
+    """What `torch.compiled_with_cxx11_abi()` answers, read from the names that a library exports."""
+    try:
+        return _OLD_STRING_SYMBOL not in library.read_bytes()
+    except FileNotFoundError:
+        raise BuildError(f"{library} is missing; the simulated device needs PyTorch for Linux") from None
+
+
+def find_compiler() -> Compiler:
+    """The compiler that $CXX names, else the first one there is."""
+    chosen = shlex.split(os.environ.get("CXX", ""))
+    if chosen:
+        if shutil.which(chosen[0]) is None:
+            raise BuildError(f"$CXX says {chosen[0]!r}, which is no command here; unset it or correct it")
+        return Compiler(tuple(chosen))
+    for name in ("g++", "clang++", "c++"):
+        if shutil.which(name):
+            return Compiler((name,))
+    raise BuildError(
+        "no C++ compiler found, and the simulated device must be compiled once; install g++ "
+        "(apt-get install g++, dnf install gcc-c++, conda install gxx), or a torchferry wheel that carries "
+        "the device compiled for your torch"
+    )
+
+
+def compile_flags(torch: TorchInstallation) -> tuple[str, ...]:
+    """The flags that decide what a source becomes; they are part of the cache's key."""
+    standard = "c++20" if torch.release >= _FIRST_WITH_CXX20 else "c++17"
+    return (
+        f"-std={standard}",
+        "-O2",
+        "-fPIC",
+        "-fvisibility=hidden",
+        f"-D_GLIBCXX_USE_CXX11_ABI={int(torch.cxx11_abi)}",
+    )
+
+
+def path_flags(torch: TorchInstallation, sources: Path) -> tuple[str, ...]:
+    """Where PyTorch's headers are (warnings in them are not ours); no path of this machine goes into the result."""
+    include = torch.folder / "include"
+    return (
+        "-isystem",
+        str(include),
+        "-isystem",
+        str(include / "torch/csrc/api/include"),
+        f"-ffile-prefix-map={sources}=torchferry",
+        f"-ffile-prefix-map={include}=torch",
+    )
+
+
+def link_flags(torch: TorchInstallation) -> tuple[str, ...]:
+    """Without a search path at run time: PyTorch has its libraries loaded before ours comes."""
+    libraries = [f"-l{name}" for name in _LIBRARIES]
+    return ("-shared", f"-L{torch.folder / 'lib'}", "-Wl,--no-undefined", "-Wl,--no-as-needed", *libraries)

@@ -1,0 +1,159 @@
+"""The limits that a simulated device enforces: their wording, their switches, and what is not known."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from tests.vendors.test_cli_vendors import ferry_vendors
+from torchferry.cli import vendors as command
+from torchferry.vendors.error_patterns import load_errors
+from torchferry.vendors.loader import load_vendor
+from torchferry.vendors.model import Limits, MissingOperator, Narrowing, Vendor
+from torchferry.vendors.ops import load_ops
+from torchferry.vendors.registry import get_vendor, vendor_names
+
+ACME = Path(__file__).parents[2] / "examples" / "vendors" / "acme"
+SIZES = dict.fromkeys(("wanted", "total", "allocated", "reserved", "free"), "1.50 GiB")
+OPERATOR = "aten::special_entr.out"
+
+VENDORS = pytest.mark.parametrize("vendor", [get_vendor(name) for name in vendor_names()], ids=vendor_names())
+
+
+def recognised(vendor: Vendor, message: str) -> tuple[str, str]:
+    """The kind of error that the vendor's first matching pattern names, and the operator it finds."""
+    for pattern in load_errors(Path(vendor.folder)).patterns:
+        match = re.search(pattern.regex, message)
+        if match:
+            return pattern.kind, match.groupdict().get("op") or ""
+    return "", ""
+
+
+@VENDORS
+def test_out_of_memory_is_recognised(vendor: Vendor) -> None:
+    wording = vendor.limits.out_of_memory_message
+    if wording:
+        assert recognised(vendor, wording.format(device=3, **SIZES))[0] == "oom"
+        assert "{wanted}" in wording
+
+
+@VENDORS
+def test_missing_operator_is_recognised(vendor: Vendor) -> None:
+    limits = vendor.limits
+    for wording in filter(None, (limits.missing_message, limits.raise_when_message)):
+        kind, operator = recognised(vendor, wording.format(operator=OPERATOR, backend=limits.backend_name))
+        assert kind == "unsupported_op"
+        assert operator in ("", OPERATOR, OPERATOR.removeprefix("aten::"))
+        assert OPERATOR in wording.format(operator=OPERATOR, backend=limits.backend_name)
+
+
+@VENDORS
+def test_falling_back_is_recognised(vendor: Vendor) -> None:
+    wording = vendor.limits.fallback_message
+    if wording:
+        assert recognised(vendor, wording.format(operator=OPERATOR)) == ("cpu_fallback", OPERATOR)
+
+
+@VENDORS
+def test_refused_dtype_is_recognised(vendor: Vendor) -> None:
+    for dtype, limit in vendor.limits.dtypes.items():
+        if limit.narrowing is Narrowing.REFUSED:
+            assert recognised(vendor, limit.message.format(dtype=dtype))[0] == "dtype"
+
+
+@VENDORS
+def test_what_a_message_names_is_known(vendor: Vendor) -> None:
+    limits = vendor.limits
+    assert limits.backend_name or "{backend}" not in limits.missing_message + limits.raise_when_message
+    if limits.missing_operator is MissingOperator.FALLS_BACK:
+        assert limits.fallback_message and limits.raise_when and not limits.fall_back_when
+    else:
+        assert not limits.fallback_message and not limits.raise_when
+    for limit in limits.dtypes.values():
+        assert bool(limit.becomes) != (limit.narrowing is Narrowing.REFUSED)
+
+
+@VENDORS
+def test_operator_version_is_the_newest_column(vendor: Vendor) -> None:
+    ops = load_ops(Path(vendor.folder))
+    assert vendor.limits.operator_version == (ops.versions[-1] if ops.complete else "")
+
+
+@VENDORS
+def test_switches_are_documented_variables(vendor: Vendor) -> None:
+    limits = vendor.limits
+    settings = [*limits.raise_when, *limits.fall_back_when]
+    settings += [setting for limit in limits.dtypes.values() for setting in limit.when]
+    if vendor.env:
+        assert {setting.partition("=")[0] for setting in settings} <= vendor.env.keys()
+
+
+@pytest.mark.parametrize(
+    ("vendor", "environment", "expected"),
+    [
+        ("ascend", {}, "falls_back"),
+        ("ascend", {"TORCH_NPU_FALLBACK_CPU_DISABLE": "0"}, "falls_back"),
+        ("ascend", {"TORCH_NPU_FALLBACK_CPU_DISABLE": "1"}, "raises"),
+        ("cambricon", {"ENABLE_FALLBACK_TO_CPU": "1"}, "falls_back"),
+        ("cambricon", {"ENABLE_FALLBACK_TO_CPU": "OFF"}, "raises"),
+        ("tecorigin", {}, "raises"),
+        ("tecorigin", {"TORCH_SDAA_RUNTIME_AUTOFALLBACK": "1"}, "falls_back"),
+        ("moorethreads", {"TORCH_NPU_FALLBACK_CPU_DISABLE": "1"}, "raises"),
+    ],
+)
+def test_missing_operator_follows_the_environment(
+    vendor: str, environment: dict[str, str], expected: str
+) -> None:
+    assert get_vendor(vendor).limits.missing_operator_in(environment).value == expected
+
+
+def test_error_that_a_switch_brings() -> None:
+    limits = get_vendor("ascend").limits
+    assert limits.missing_message_in({}).startswith("Could not run '{operator}'")
+    switched = limits.missing_message_in({"TORCH_NPU_FALLBACK_CPU_DISABLE": "1"})
+    assert "TORCH_NPU_FALLBACK_CPU_DISABLE=1" in switched
+    other = get_vendor("cambricon").limits
+    assert other.missing_message_in({"ENABLE_FALLBACK_TO_CPU": "0"}) == other.missing_message_in({})
+
+
+def test_double_precision() -> None:
+    assert get_vendor("ascend").limits.dtypes["float64"].narrowing is Narrowing.CAST_AS
+    assert get_vendor("cambricon").limits.dtypes["float64"].narrowing is Narrowing.COMPUTED_AS
+    assert "float64" not in get_vendor("tecorigin").limits.dtypes
+    conditional = get_vendor("moorethreads").limits.dtypes["float64"]
+    assert not conditional.applies({}) and conditional.applies({"TORCH_USE_MUSA_DOUBLE_CAST": "on"})
+
+
+def test_vendor_without_limits(acme: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    vendor = load_vendor(acme)
+    assert vendor.limits == Limits()
+    assert vendor.limits.missing_operator_in({"ANY": "1"}) is MissingOperator.UNKNOWN
+    assert vendor.limits.shallow_copy is None
+    ferry_vendors("acme", "--vendor-path", str(acme), "--lang", "en")
+    assert command.SECTIONS["limits"].en not in capsys.readouterr().out
+
+
+def test_example_vendor(capsys: pytest.CaptureFixture[str]) -> None:
+    vendor = load_vendor(ACME)
+    assert (vendor.limits.device_memory, vendor.limits.device_count) == ("16GiB", 2)
+    assert vendor.limits.dtypes["float64"].becomes == "float32"
+    ferry_vendors("acme", "--vendor-path", str(ACME), "--lang", "en")
+    output = capsys.readouterr().out
+    for shown in ("falls_back", "ACME_NO_CPU=1", "Acme 100", "computed_as float32"):
+        assert shown in output
+    assert command.LIMIT_FIELDS["data_parallel_message"].en not in output  # not known, so not shown
+
+
+def test_json(capsys: pytest.CaptureFixture[str]) -> None:
+    ferry_vendors("cambricon", "--format", "json")
+    limits = json.loads(capsys.readouterr().out)["limits"]
+    assert limits["missing_operator"] == "falls_back"
+    assert limits["dtypes"]["complex128"]["narrowing"] == "computed_as"
+
+
+def test_every_shown_limit_exists_and_is_translated() -> None:
+    assert command.LIMIT_FIELDS.keys() == Limits.__dataclass_fields__.keys() - {"dtypes"}
+    assert all(text.en and text.zh for text in command.LIMIT_FIELDS.values())
