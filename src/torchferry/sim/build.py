@@ -1,4 +1,7 @@
-"""Gets the compiled half of the simulated device: carried by the wheel, from the cache, or compiled now."""
+"""Gets the compiled half of the simulated device: carried by the wheel, from the cache, or compiled now.
+
+`python -m torchferry.sim.build` does it ahead of time and prints where the library is.
+"""
 
 from __future__ import annotations
 
@@ -168,3 +171,7 @@ def _digest(files: Sequence[Path], words: Sequence[str]) -> str:
     ]:
         total.update(hashlib.sha256(part).digest())
     return total.hexdigest()[:16]
+
+
+if __name__ == "__main__":
+    print(library_path())

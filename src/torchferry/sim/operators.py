@@ -17,8 +17,9 @@ _DEVICES = {
     DeviceCheck.ITERATOR: Devices.HOST_SCALARS,
     DeviceCheck.NONE: Devices.ANY,
 }
-# Composite ones that the device takes whole: the CPU's own choice of convolution, one call for many tensors.
-_TAKEN_WHOLE = ("convolution", "convolution_backward", "copy_", "_foreach_*")
+# Composite ones that the device takes whole: the CPU's own choice of convolution, one call for many tensors, and
+# two that look for the CPU by name.
+_TAKEN_WHOLE = ("convolution", "convolution_backward", "copy_", "_foreach_*", "conj_physical_", "mode.values")
 # PyTorch's list has these under TensorIterator, but their indices may lie on the CPU by contract.
 _INDICES_ANYWHERE = ("index.*", "index_put*", "_index_put_impl_*", "_unsafe_index*")
 _MOVES_DATA = (
@@ -27,7 +28,6 @@ _MOVES_DATA = (
     "repeat*", "_foreach_copy_*", "_local_scalar_dense", "resize_*", "equal", "nonzero*",
 )  # fmt: skip
 _COMPOSITE = "Composite"
-_IMPLICIT = "CompositeImplicitAutograd"
 
 
 @dataclass(frozen=True)
@@ -57,8 +57,7 @@ def _is_routed(fact: OperatorFacts) -> bool:
     if _matches(fact, _TAKEN_WHOLE):
         return True
     on_cpu = "CPU" in fact.kernels or bool(fact.structured_delegate)
-    # with an implicit composite kernel the derivative would be lost below it
-    return on_cpu and _IMPLICIT not in fact.kernels and _is_composite(fact)
+    return on_cpu and _is_composite(fact)
 
 
 def _matches(fact: OperatorFacts, patterns: tuple[str, ...]) -> bool:

@@ -24,6 +24,10 @@ _HEAD = Text(
     "模拟 {device}（{vendor}）：{processes}",
 )
 _PROCESSES = Text("processes that used it: {count}", "使用设备的进程：{count} 个")
+_UNUSED = Text(
+    "nothing ran on the device; a program written for CUDA must be converted first: ferry convert",
+    "没有任何计算在设备上运行；为 CUDA 编写的程序须先转换：ferry convert",
+)
 _UNREPORTED = Text(
     "ended without a report (killed, or left by os._exit): {count} processes; what they used is not counted",
     "未能上报就结束（被杀死，或通过 os._exit 退出）的进程：{count} 个；其用量未计入",
@@ -34,9 +38,7 @@ _LEFT_RUNNING = Text(
 _MEMORY = Text(
     "peak memory of one process (allocated, reserved, limit):", "单个进程的内存峰值（已分配，已预留，上限）："
 )
-_DEVICE = Text(
-    "{device}:{index}  {allocated}  {reserved}  {limit}", "{device}:{index}  {allocated}  {reserved}  {limit}"
-)
+_DEVICE = Text(*["{device}:{index}  {allocated:>10}  {reserved:>10}  {limit:>10}"] * 2)
 _FAILURES = Text("out of memory: {count} times", "内存不足：{count} 次")
 _FELL_BACK = Text("operators that ran on the CPU, and how often:", "回退到 CPU 运行的算子及次数：")
 _NONE_FELL_BACK = Text("operators that ran on the CPU: none", "回退到 CPU 运行的算子：无")
@@ -189,7 +191,9 @@ def _lines(summary: Summary) -> list[Text]:
         lines.append(_UNREPORTED.format(count=summary.unreported))
     if outcome.left_running:
         lines.append(_LEFT_RUNNING.format(count=outcome.left_running))
-    return [*lines, *_use_lines(summary)] if summary.parts else lines
+    if summary.parts:
+        return [*lines, *_use_lines(summary)]
+    return lines if summary.unreported else [*lines, _UNUSED]
 
 
 def _use_lines(summary: Summary) -> list[Text]:

@@ -41,8 +41,9 @@ at::Tensor host_view(const at::Tensor& device_tensor) {
 
 at::Tensor adopt_host_tensor(const at::Tensor& host, c10::DeviceIndex device) {
   TORCH_CHECK_NOT_IMPLEMENTED(
-      host.layout() == c10::kStrided && host.has_storage(),
-      "The simulated device has dense tensors only; this operator gives a ", host.layout(), " one.");
+      host.layout() == c10::kStrided && host.has_storage() && !host.is_quantized() && !host.is_nested(),
+      "The simulated device has plain dense tensors only; this operator gives a ",
+      host.is_quantized() ? "quantized" : host.is_nested() ? "nested" : c10::str(host.layout()), " one.");
   check_dtype(host.scalar_type());
   const c10::TensorImpl& impl = *host.unsafeGetTensorImpl();
   const auto& storage = impl.unsafe_storage();
@@ -72,6 +73,8 @@ void follow_host_view(const at::Tensor& device_tensor, const at::Tensor& host) {
       impl.storage_offset() != seen.storage_offset()) {
     impl.set_sizes_and_strides(seen.sizes(), seen.strides(), seen.storage_offset());
   }
+  device_tensor._set_conj(host.is_conj());
+  device_tensor._set_neg(host.is_neg());
 }
 
 } // namespace ferry

@@ -1,4 +1,5 @@
 // Own kernels: layers that PyTorch computes another way on a device than on the CPU. Here they give the CPU's result.
+#include "generator.h"
 #include "host_call.h"
 #include "host_view.h"
 #include "operators.h"
@@ -13,32 +14,24 @@ namespace {
 
 using at::Tensor;
 
-// The CPU multiplies by noise that is 0 or 1 / (1 - p), rounded to the tensor's dtype.
-Tensor dropout_noise(const Tensor& kept, const Tensor& like, double keep_probability) {
-  return kept.to(like.scalar_type()).div_(keep_probability);
-}
-
-std::tuple<Tensor, Tensor> native_dropout(const Tensor& input, double p, std::optional<bool> train) {
+// PyTorch's fused dropout for devices rounds otherwise than the CPU's, which multiplies by noise that is 0 or
+// 1 / (1 - p). Here it is the CPU's, drawn from the device's generator.
+Tensor dropout(const Tensor& input, double p, bool train) {
+  TORCH_CHECK(p >= 0 && p <= 1, "dropout probability has to be between 0 and 1, but got ", p);
+  if (p == 0 || !train || input.numel() == 0) {
+    return input;
+  }
   pass_gate("aten::native_dropout", "");
-  if (!train.value_or(true) || p == 0 || input.numel() == 0) {
-    return {input.clone(), at::ones_like(input, input.options().dtype(at::kBool))};
-  }
-  Tensor noise = at::empty_like(input);
   if (p == 1) {
-    noise.zero_();
-  } else {
-    noise.bernoulli_(1 - p);
+    return input.mul(at::zeros({}, input.options()));
   }
-  const Tensor kept = noise.to(at::kBool);
-  if (p < 1) {
-    noise.div_(1 - p);
+  const Tensor noise = at::empty_like(input);
+  {
+    HostOnly host_only;
+    const at::Generator generator = host_generator(default_generator(input.device().index()));
+    host_view(noise).bernoulli_(1 - p, generator).div_(1 - p);
   }
-  return {at::mul(input, noise), kept};
-}
-
-Tensor native_dropout_backward(const Tensor& grad, const Tensor& kept, double scale) {
-  pass_gate("aten::native_dropout_backward", "");
-  return scale == 0 ? at::zeros_like(grad) : at::mul(grad, dropout_noise(kept, grad, 1 / scale));
+  return input.mul(noise);
 }
 
 int64_t choose_attention(
@@ -73,9 +66,12 @@ bool has_compatible_shallow_copy_type(const Tensor& self, const Tensor& from) {
 }
 
 TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
-  m.impl("native_dropout", &native_dropout);
-  m.impl("native_dropout_backward", &native_dropout_backward);
+  m.impl("dropout", &dropout);
   m.impl("_has_compatible_shallow_copy_type", &has_compatible_shallow_copy_type);
+}
+
+TORCH_LIBRARY_IMPL(aten, AutogradPrivateUse1, m) {
+  m.impl("dropout", &dropout);
 }
 
 } // namespace

@@ -1,0 +1,125 @@
+"""Checks that need a simulated device: one process activates a vendor and runs all checks of a package; each result
+is a test. A process can simulate one vendor only, so pytest's own processes never do."""
+
+from __future__ import annotations
+
+import ast
+import fcntl
+import importlib
+import json
+import os
+import subprocess
+import sys
+import traceback
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from torchferry.vendors.model import Vendor
+from torchferry.vendors.registry import get_vendor, vendor_names
+
+ROOT = Path(__file__).parents[2]
+VENDORS = [name for name in vendor_names() if get_vendor(name).plugin]
+Results = dict[str, str]  # check -> traceback, "" when it held
+
+
+@dataclass(frozen=True)
+class Target:
+    """One vendor's device in this process."""
+
+    vendor: Vendor
+    module: Any  # torch.<type>
+
+    @property
+    def type(self) -> str:
+        """npu, mlu, ..."""
+        return self.vendor.device_type
+
+
+def check_names(package: str) -> list[str]:
+    """file::function of every check of a package, without importing it."""
+    return [
+        f"{file.stem}::{node.name}"
+        for file in _files(package)
+        for node in ast.parse(file.read_text("utf-8")).body
+        if isinstance(node, ast.FunctionDef) and node.name.startswith("check_")
+    ]
+
+
+def results(package: str, vendor: str, shared: pytest.TempPathFactory) -> Results:
+    """What a vendor's process found; it runs once, whichever of pytest's processes asks first."""
+    own = shared.getbasetemp()
+    folder = own.parent if "PYTEST_XDIST_WORKER" in os.environ else own
+    file = folder / f"{package}-{vendor}.json"
+    with open(folder / f"{package}-{vendor}.lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not file.exists():
+            file.write_text(json.dumps(_run_process(package, vendor, folder / f"{package}-{vendor}.part")))
+    found: Results = json.loads(file.read_text())
+    return found
+
+
+def _run_process(package: str, vendor: str, file: Path) -> Results:
+    command = [sys.executable, "-m", "tests.sim.checking", package, vendor, str(file)]
+    run = subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT, env=_environment())
+    if run.returncode or not file.exists():
+        return {"": f"exit {run.returncode}\n{run.stdout}\n{run.stderr}"}
+    found: Results = json.loads(file.read_text())
+    return found
+
+
+def _environment() -> dict[str, str]:
+    """Without what would change the device's limits."""
+    switches = {
+        setting.partition("=")[0]
+        for name in VENDORS
+        for setting in (*get_vendor(name).limits.raise_when, *get_vendor(name).limits.fall_back_when)
+    }
+    return {name: value for name, value in os.environ.items() if name not in switches}
+
+
+def verdict(found: Results, check: str) -> None:
+    """Fail as the check failed."""
+    assert "" not in found, found[""]
+    assert found[check] == "", found[check]
+
+
+def main() -> None:
+    """Run the checks of a package for a vendor: python -m tests.sim.checking PACKAGE VENDOR RESULTS.json"""
+    package, vendor_name, file = sys.argv[1:]
+    from torchferry.sim import activate
+
+    activate(vendor_name, devices=2, memory="1GiB")
+    import torch
+
+    vendor = get_vendor(vendor_name)
+    target = Target(vendor, getattr(torch, vendor.device_type))
+    found = {}
+    for check_file in _files(package):
+        module = importlib.import_module(f"{package}.checks.{check_file.stem}")
+        for name in [name for name in vars(module) if name.startswith("check_")]:
+            found[f"{check_file.stem}::{name}"] = _failure(getattr(module, name), target)
+    Path(file).write_text(json.dumps(found))
+
+
+def _files(package: str) -> list[Path]:
+    """The names first: another check may use up the warning of a name that warns once."""
+    folder = ROOT.joinpath(*package.split("."), "checks")
+    return sorted(folder.glob("[a-z]*.py"), key=lambda file: (file.stem != "surface", file.stem))
+
+
+def _failure(check: Callable[[Target], None], target: Target) -> str:
+    try:
+        with warnings.catch_warnings():
+            check(target)
+    except BaseException:
+        return traceback.format_exc()
+    return ""
+
+
+if __name__ == "__main__":
+    main()

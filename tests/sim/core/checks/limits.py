@@ -1,0 +1,89 @@
+"""The vendor's limits: operators and dtypes that it lacks."""
+
+from __future__ import annotations
+
+import warnings
+
+import pytest
+import torch
+
+from tests.sim.checking import Target
+from torchferry.sim import native
+from torchferry.sim.native import Verdict
+from torchferry.sim.printing import without_limits
+from torchferry.vendors.model import MissingOperator, Narrowing
+
+
+def missing_operator(target: Target) -> tuple[str, object]:
+    """An operator that ran here and that the vendor's table lacks, or skip."""
+    import pathlib
+
+    from torchferry.vendors.ops import load_ops
+
+    ops = load_ops(pathlib.Path(target.vendor.folder))
+    candidates = {
+        "lgamma": torch.lgamma,
+        "special_ndtri": torch.special.ndtri,
+        "special_bessel_j0": torch.special.bessel_j0,
+    }
+    for name, run in candidates.items():
+        if ops.complete and all(ops.has_kernel(f"{name}{overload}") is False for overload in ("", ".out")):
+            return f"aten::{name}.out", run
+    return "", None
+
+
+def check_a_missing_operator_does_what_the_vendors_adapter_does(target: Target) -> None:
+    name, run = missing_operator(target)
+    if run is None:
+        return  # nothing is known to be missing
+    x = torch.full((2,), 0.5, device=target.type)
+    if target.vendor.limits.missing_operator is MissingOperator.RAISES:
+        with pytest.raises(NotImplementedError, match=name):
+            run(x)  # type: ignore[operator]
+        return
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        run(x)  # type: ignore[operator]
+        run(x)  # type: ignore[operator]
+    assert len([warning for warning in caught if name in str(warning.message)]) == 1
+    uses = {use.name: use for use in native.operator_uses()}
+    assert uses[name].calls >= 2 and uses[name].verdict is Verdict.FALLS_BACK
+
+
+def check_without_limits_nothing_is_refused(target: Target) -> None:
+    _, run = missing_operator(target)
+    if run is not None:
+        with without_limits(), warnings.catch_warnings():
+            warnings.simplefilter("error")
+            run(torch.full((2,), 0.5, device=target.type))  # type: ignore[operator]
+
+
+def check_ordinary_training_meets_no_missing_operator(target: Target) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        x = torch.randn(2, 3, 8, 8, device=target.type, requires_grad=True)
+        y = torch.nn.Sequential(torch.nn.Conv2d(3, 4, 3), torch.nn.BatchNorm2d(4), torch.nn.GELU()).to(
+            target.type
+        )(x)
+        torch.nn.functional.softmax(y, 1).log().mean().backward()
+
+
+def check_dtypes_are_narrowed_as_the_vendor_does(target: Target) -> None:
+    third = torch.full((2,), 1 / 3, dtype=torch.float64)
+    limit = target.vendor.limits.dtypes.get("float64")
+    narrowing = limit.narrowing if limit is not None and limit.applies({}) else None
+    there = third.to(target.type)
+    assert torch.equal(there.cpu(), third)  # a move computes nothing
+    assert torch.equal(third, torch.full((2,), 1 / 3, dtype=torch.float64))
+    computed = (there * 1).cpu()
+    assert computed.dtype is torch.float64
+    assert torch.equal(computed, third) == (narrowing is not Narrowing.COMPUTED_AS)
+    cast = there.float().double()
+    assert cast.dtype is (torch.float32 if narrowing is Narrowing.CAST_AS else torch.float64)
+
+
+def check_data_parallel_is_refused(target: Target) -> None:
+    with pytest.raises(
+        RuntimeError, match=f"DistributedDataParallel with backend '{target.vendor.dist_backend}'"
+    ):
+        torch.nn.DataParallel(torch.nn.Linear(2, 2))

@@ -1,0 +1,170 @@
+"""Training on the device gives the CPU's numbers, bit for bit."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+import torch
+from torch import Tensor, nn
+
+from tests.sim.checking import Target
+
+MakeOptimizer = Callable[[Iterable[Tensor]], torch.optim.Optimizer]
+
+
+def sgd(parameters: Iterable[Tensor]) -> torch.optim.Optimizer:
+    return torch.optim.SGD(parameters, lr=0.1, momentum=0.9, nesterov=True, weight_decay=1e-4)
+
+
+def trained(
+    device: str, make: Callable[[], nn.Module], x: Tensor, make_optimizer: MakeOptimizer = sgd
+) -> list[Tensor]:
+    """Three losses, and the parameters afterwards."""
+    torch.manual_seed(0)
+    model = make().to(device)
+    optimizer = make_optimizer(model.parameters())
+    torch.manual_seed(1)  # dropout must draw the same numbers whatever the making of the model drew
+    losses = []
+    for _ in range(3):
+        y = model(x.to(device))
+        loss = (y[0] if isinstance(y, tuple) else y).pow(2).mean()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        losses.append(loss.detach())
+    return [tensor.cpu() for tensor in (*losses, *(p.detach() for p in model.parameters()))]
+
+
+def assert_same_training(
+    target: Target, make: Callable[[], nn.Module], x: Tensor, *rest: MakeOptimizer
+) -> None:
+    on_cpu = trained("cpu", make, x, *rest)
+    on_device = trained(target.type, make, x, *rest)
+    for expected, found in zip(on_cpu, on_device, strict=True):
+        assert torch.equal(expected, found)
+
+
+def image_model(*extra: nn.Module) -> nn.Module:
+    return nn.Sequential(
+        nn.Conv2d(3, 8, 3, bias=False), nn.BatchNorm2d(8), nn.ReLU(inplace=True), nn.MaxPool2d(2),
+        nn.Conv2d(8, 8, 3, groups=8), *extra, nn.SiLU(), nn.ConvTranspose2d(8, 4, 2, stride=2),
+        nn.Dropout(0.3), nn.AdaptiveAvgPool2d(3), nn.Flatten(), nn.Linear(36, 4), nn.LayerNorm(4),
+    )  # fmt: skip
+
+
+def check_convolutions_norms_pools_and_dropout(target: Target) -> None:
+    assert_same_training(target, lambda: image_model(nn.GroupNorm(2, 8)), torch.randn(4, 3, 20, 20))
+
+
+def check_channels_last(target: Target) -> None:
+    # Without GroupNorm: PyTorch's formula for its gradient asks whether the device is the CPU.
+    assert_same_training(target, image_model, torch.randn(4, 3, 20, 20).to(memory_format=torch.channels_last))
+
+
+def check_a_transformer(target: Target) -> None:
+    def make() -> nn.Module:
+        return nn.TransformerEncoder(
+            nn.TransformerEncoderLayer(16, 4, 32, batch_first=True), 2, enable_nested_tensor=False
+        )
+
+    assert_same_training(target, make, torch.randn(2, 5, 16))
+
+
+def check_recurrent_layers(target: Target) -> None:
+    x = torch.randn(3, 6, 5)
+    assert_same_training(target, lambda: nn.LSTM(5, 7, 2, dropout=0.2, bidirectional=True), x)
+    assert_same_training(target, lambda: nn.GRU(5, 7, 2, batch_first=True), x)
+    assert_same_training(target, lambda: nn.RNN(5, 7, nonlinearity="relu"), x)
+    assert_same_training(target, lambda: nn.LSTMCell(5, 7), x[0])
+    assert_same_training(target, lambda: nn.GRUCell(5, 7, bias=False), x[0])
+
+
+def check_a_packed_sequence(target: Target) -> None:
+    def run(device: str) -> tuple[Tensor, Tensor]:
+        torch.manual_seed(0)
+        layer = nn.LSTM(5, 7, batch_first=True).to(device)
+        x = torch.randn(3, 6, 5).to(device)
+        packed = nn.utils.rnn.pack_padded_sequence(x, [6, 4, 2], batch_first=True)
+        y, _ = nn.utils.rnn.pad_packed_sequence(layer(packed)[0], batch_first=True)
+        y.pow(2).sum().backward()
+        assert layer.weight_hh_l0.grad is not None
+        return y.detach().cpu(), layer.weight_hh_l0.grad.cpu()
+
+    for expected, found in zip(run("cpu"), run(target.type), strict=True):
+        assert torch.equal(expected, found)
+
+
+def check_a_recurrent_layer_of_frozen_weights_still_passes_gradients_on(target: Target) -> None:
+    layer = nn.LSTM(5, 7).to(target.type).requires_grad_(False)
+    x = torch.randn(3, 2, 5, device=target.type, requires_grad=True)
+    layer(x)[0].sum().backward()
+    assert x.grad is not None and x.grad.abs().sum() > 0
+    assert layer.weight_hh_l0.grad is None
+
+
+def check_optimizers_one_by_one_in_groups_and_fused(target: Target) -> None:
+    for make in (
+        lambda p: torch.optim.AdamW(p, foreach=False),
+        lambda p: torch.optim.AdamW(p, foreach=True),
+        lambda p: torch.optim.Adam(p, fused=True),
+        lambda p: torch.optim.SGD(p, 0.1, fused=True),
+        lambda p: torch.optim.Adagrad(p),
+        lambda p: torch.optim.RMSprop(p, foreach=True),
+    ):
+        assert_same_training(target, lambda: nn.Linear(5, 5), torch.randn(2, 5), make)
+
+
+def check_an_embedding_and_a_cross_entropy(target: Target) -> None:
+    def run(device: str) -> Tensor:
+        torch.manual_seed(0)
+        model = nn.Sequential(nn.Embedding(11, 6, padding_idx=0), nn.Linear(6, 11)).to(device)
+        words = torch.tensor([[1, 2, 0], [4, 1, 9]], device=device)
+        loss = nn.functional.cross_entropy(model(words).flatten(0, 1), words.flatten(), label_smoothing=0.1)
+        loss.backward()
+        gradient: Tensor = model[0].weight.grad  # type: ignore[assignment,union-attr]
+        return gradient.cpu()
+
+    assert torch.equal(run("cpu"), run(target.type))
+
+
+def check_mixed_precision_scales_skips_and_steps(target: Target) -> None:
+    model = nn.Sequential(nn.Linear(8, 8), nn.LayerNorm(8), nn.Linear(8, 2)).to(target.type)
+    optimizer = torch.optim.SGD(model.parameters(), 0.1)
+    scaler = torch.amp.GradScaler(target.type, init_scale=2.0**4, growth_interval=2)
+    for step in range(3):
+        with torch.autocast(target.type, dtype=torch.float16):
+            y = model(torch.randn(4, 8, device=target.type))
+            assert y.dtype is torch.float16
+            loss = nn.functional.mse_loss(y, torch.zeros_like(y))
+            assert loss.dtype is torch.float32
+        before = model[0].weight.detach().clone()
+        scaler.scale(loss if step != 1 else loss * float("inf")).backward()
+        scaler.unscale_(optimizer)
+        nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        scaler.step(optimizer)
+        scaler.update()
+        optimizer.zero_grad()
+        assert torch.equal(before, model[0].weight) == (step == 1)  # the step with an overflow is skipped
+    assert scaler.get_scale() == 2.0**3
+
+
+def check_activation_checkpointing_draws_the_same_numbers_again(target: Target) -> None:
+    layer = nn.Sequential(nn.Linear(4, 4), nn.Dropout(0.5)).to(target.type)
+    gradients = []
+    for run in (lambda x: torch.utils.checkpoint.checkpoint(layer, x, use_reentrant=False), layer):
+        x = torch.ones(3, 4, device=target.type, requires_grad=True)
+        torch.manual_seed(0)
+        run(x).sum().backward()
+        assert x.grad is not None
+        gradients.append(x.grad)
+    assert torch.equal(*gradients)
+
+
+def check_functional_transforms_and_compiled_code(target: Target) -> None:
+    x = torch.arange(3.0, device=target.type)
+    assert torch.func.grad(lambda a: (a**2).sum())(x).tolist() == [0, 2, 4]
+    assert torch.vmap(lambda a: a.sum())(torch.ones(3, 2, device=target.type)).tolist() == [2, 2, 2]
+    for backend in ("eager", "aot_eager"):
+        y = torch.compile(lambda a: a.relu() + 1, backend=backend)(x.clone().requires_grad_())
+        y.sum().backward()
+        assert y.tolist() == [1, 2, 3]
