@@ -72,6 +72,7 @@ class MemoryUse:
     peak_reserved: int
     allocations: int
     frees: int
+    blocks: int  # allocated now
     out_of_memory: int
     limit: int
 

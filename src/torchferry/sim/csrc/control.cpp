@@ -32,6 +32,7 @@ std::vector<int64_t> memory_numbers(int64_t device) {
       use.peak_reserved,
       use.allocations,
       use.frees,
+      use.blocks,
       use.out_of_memory,
       use.limit};
 }

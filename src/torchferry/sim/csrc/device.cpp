@@ -121,6 +121,12 @@ struct GuardImpl final : c10::impl::DeviceGuardImplInterface {
     return static_cast<DeviceIndex>(devices.load());
   }
 
+#if __has_include(<c10/core/DeviceCapability.h>)
+  c10::DeviceCapability getDeviceCapability(Device) const {
+    return c10::DeviceCapability();
+  }
+#endif
+
   bool queryStream(const Stream&) const {
     return true;
   }

@@ -60,6 +60,7 @@ void charge(c10::DeviceIndex device, int64_t bytes) {
     if (use.allocated + bytes <= use.limit || bytes == 0) {
       use.allocated += bytes;
       use.allocations += 1;
+      use.blocks += 1;
       update_reserved(use);
       return;
     }
@@ -74,6 +75,7 @@ void discharge(c10::DeviceIndex device, int64_t bytes) {
   std::lock_guard<std::mutex> guard(ledger_lock);
   ledger[device].allocated -= bytes;
   ledger[device].frees += 1;
+  ledger[device].blocks -= 1;
 }
 
 struct DeviceMemory {
@@ -164,7 +166,7 @@ struct DeviceAllocator final : AllocatorBase {
     }
     stats.reserved_bytes[all].current = use.reserved;
     stats.reserved_bytes[all].peak = use.peak_reserved;
-    stats.allocation[all].current = use.allocations - use.frees;
+    stats.allocation[all].current = use.blocks;
     stats.allocation[all].allocated = use.allocations;
     stats.allocation[all].freed = use.frees;
     stats.num_ooms = use.out_of_memory;

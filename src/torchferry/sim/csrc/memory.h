@@ -19,6 +19,7 @@ struct MemoryUse {
   int64_t peak_reserved = 0;
   int64_t allocations = 0;
   int64_t frees = 0;
+  int64_t blocks = 0; // allocated now
   int64_t out_of_memory = 0;
   int64_t limit = 0;
 };

@@ -23,11 +23,6 @@ class Identity:
     properties: Mapping[str, object]  # fields of get_device_properties beside name and total_memory
     capability_env: str  # variable that holds the answer of get_device_capability, "" when there is none
 
-    @property
-    def device_type(self) -> str:
-        """npu, mlu, ..."""
-        return self.vendor.device_type
-
 
 def device_type() -> str:
     """The type of the device that this process simulates."""

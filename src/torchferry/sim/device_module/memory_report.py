@@ -18,7 +18,7 @@ _KIB = 1024
 def nested_statistics(use: MemoryUse) -> dict[str, Any]:
     """Counters in torch's groups: group -> pool -> metric."""
     calls = {
-        "current": use.allocations - use.frees,
+        "current": use.blocks,
         "allocated": use.allocations,
         "freed": use.frees,
     }

@@ -16,7 +16,7 @@ GIB = 1 << 30
 
 def check_more_than_there_is_raises_with_the_vendors_words(target: Target) -> None:
     before = native.memory_use(0)
-    with pytest.raises(torch.OutOfMemoryError, match="(?i)out of memory") as caught:
+    with pytest.raises(torch.OutOfMemoryError, match=r"(?i)out of memory") as caught:
         torch.empty(2 * GIB, dtype=torch.uint8, device=target.type)
     assert "2.00 GiB" in str(caught.value)
     after = native.memory_use(0)
