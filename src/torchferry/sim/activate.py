@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import torch
+from torch.utils.backend_registration import rename_privateuse1_backend
 
 from torchferry.errors import RunError
 from torchferry.sim import (
@@ -94,7 +95,7 @@ def _refuse_in_tree(vendor: Vendor) -> None:
 
 def _name_device(vendor: Vendor) -> None:
     try:
-        torch.utils.rename_privateuse1_backend(vendor.device_type)
+        rename_privateuse1_backend(vendor.device_type)
     except RuntimeError:
         raise RunError(
             f"another package has taken PyTorch's place for extra devices (it is called "

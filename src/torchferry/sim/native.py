@@ -88,7 +88,7 @@ class OperatorUse:
 
 def load(library: Path) -> None:
     """Load the compiled library into this process; loading it twice does nothing."""
-    torch.ops.load_library(str(library))
+    torch.ops.load_library(str(library))  # type: ignore[no-untyped-call]
 
 
 def _native() -> Any:

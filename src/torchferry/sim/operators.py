@@ -17,9 +17,12 @@ _DEVICES = {
     DeviceCheck.ITERATOR: Devices.HOST_SCALARS,
     DeviceCheck.NONE: Devices.ANY,
 }
-# Composite ones that the device takes whole: the CPU's own choice of convolution, one call for many tensors, and
-# two that look for the CPU by name.
-_TAKEN_WHOLE = ("convolution", "convolution_backward", "copy_", "_foreach_*", "conj_physical_", "mode.values")
+# Composite ones that the device takes whole: the CPU's own choice of convolution, one call for many tensors, some
+# that every step makes, and two that look for the CPU by name.
+_TAKEN_WHOLE = (
+    "convolution", "convolution_backward", "copy_", "_foreach_*", "sum", "mean", "embedding", "conj_physical_",
+    "mode.values",
+)  # fmt: skip
 # PyTorch's list has these under TensorIterator, but their indices may lie on the CPU by contract.
 _INDICES_ANYWHERE = ("index.*", "index_put*", "_index_put_impl_*", "_unsafe_index*")
 _MOVES_DATA = (

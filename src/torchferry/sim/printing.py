@@ -31,7 +31,7 @@ def install() -> None:
     @wraps(make_text)
     def make_text_without_limits(*args: Any, **kwargs: Any) -> str:
         with without_limits():
-            text: str = make_text(*args, **kwargs)
+            text: str = make_text(*args, **kwargs)  # type: ignore[no-untyped-call]
         return text
 
     torch._tensor_str._str = make_text_without_limits

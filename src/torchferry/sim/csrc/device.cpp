@@ -65,7 +65,7 @@ struct GuardImpl final : c10::impl::DeviceGuardImplInterface {
     current = device.index();
   }
 
-  Stream getStream(Device device) const {
+  Stream getStream(Device device) const noexcept {
     const DeviceIndex index = index_or_current(device);
     return stream_of(index, current_streams[index]);
   }
@@ -82,7 +82,7 @@ struct GuardImpl final : c10::impl::DeviceGuardImplInterface {
     return stream_of(index_or_current(device), ++streams_made);
   }
 
-  Stream exchangeStream(Stream stream) const {
+  Stream exchangeStream(Stream stream) const noexcept {
     const DeviceIndex index = stream.device_index();
     const StreamId before = current_streams[index];
     current_streams[index] = stream.id();

@@ -163,7 +163,8 @@ class HostCall {
   void move_tensor(IValue& value) {
     const Tensor& tensor = value.toTensor();
     if (is_on_device(tensor)) {
-      value = host_of(tensor);
+      const Tensor host = host_of(tensor);
+      value = op_.takes_int32_labels && host.scalar_type() == at::kInt ? host.to(at::kLong) : host;
     }
   }
 

@@ -46,10 +46,8 @@ void transform(const c10::OperatorHandle& handle, c10::DispatchKeySet, Stack* st
     half = true;
     if (op.arguments[i].written) {
       out = value.toTensor();
-      value = at::empty({0}, out->options().dtype(*single));
-    } else {
-      value = value.toTensor().to(*single);
     }
+    value = value.toTensor().to(*single);
   }
   if (!half) {
     return handle.redispatchBoxed(c10::DispatchKeySet(c10::DispatchKey::PrivateUse1), stack);

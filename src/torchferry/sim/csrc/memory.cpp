@@ -6,13 +6,16 @@
 #include <ATen/native/Resize.h>
 #include <c10/core/CPUAllocator.h>
 #include <c10/util/Exception.h>
+#include <torch/version.h>
 
 #include <algorithm>
 #include <cstring>
 #include <map>
 #include <mutex>
 
-#if __has_include(<c10/core/CachingDeviceAllocator.h>)
+// The header is older than the class in it.
+#if TORCH_VERSION_MAJOR > 2 || TORCH_VERSION_MINOR >= 9
+#define FERRY_HAS_DEVICE_ALLOCATOR 1
 #include <c10/core/CachingDeviceAllocator.h>
 #endif
 
@@ -115,8 +118,7 @@ c10::intrusive_ptr<c10::StorageImpl> new_host_storage(size_t bytes) {
       c10::StorageImpl::use_byte_size_t(), bytes, c10::GetCPUAllocator(), /*resizable=*/true);
 }
 
-#if __has_include(<c10/core/CachingDeviceAllocator.h>)
-#define FERRY_HAS_DEVICE_ALLOCATOR 1
+#ifdef FERRY_HAS_DEVICE_ALLOCATOR
 using AllocatorBase = c10::DeviceAllocator;
 #else
 using AllocatorBase = c10::Allocator;

@@ -105,6 +105,7 @@ std::unique_ptr<Operator> describe(const c10::OperatorHandle& handle) {
   }
   op->has_host_kernel = handle.hasComputedKernelForDispatchKey(c10::DispatchKey::CPU);
   op->draws_from_process_wide_generator = !takes_generator && handle.hasTag(at::Tag::nondeterministic_seeded);
+  op->takes_int32_labels = op->name.rfind("aten::nll_loss", 0) == 0;
   op->reported_as = op->name;
   apply_facts(*op);
   return op;

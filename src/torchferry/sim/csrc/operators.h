@@ -34,6 +34,7 @@ struct Operator {
   bool moves_data = false; // computes nothing: no dtype is narrowed on the way
   bool writes;
   bool draws_from_process_wide_generator;
+  bool takes_int32_labels; // as devices do; the CPU's kernels want int64
   Verdict verdict = Verdict::unknown;
   DeviceCheck device_check = DeviceCheck::same_device;
   std::atomic<bool> warned{false};

@@ -187,3 +187,13 @@ def check_printing_does_not_trip_over_limits(target: Target) -> None:
     text = repr(torch.tensor([1.5, 1e-8], device=target.type))
     assert f"device='{target.type}:0'" in text and "1.5000e+00" in text
     assert "1" in repr(torch.tensor([1, 2], device=target.type))
+
+
+def check_labels_may_be_int32_as_hand_migrated_programs_have_them(target: Target) -> None:
+    scores = torch.randn(3, 4)
+    labels = torch.tensor([0, 3, 1])
+    expected = nn.functional.cross_entropy(scores, labels)
+    there = scores.to(target.type).requires_grad_()
+    loss = nn.functional.cross_entropy(there, labels.to(torch.int32).to(target.type))
+    loss.backward()
+    assert loss.item() == expected.item()

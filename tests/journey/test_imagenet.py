@@ -1,0 +1,105 @@
+"""The classic ImageNet trainer: converted for each vendor, or migrated by hand as the Ascend guide does it, it
+trains on the simulated device."""
+
+from __future__ import annotations
+
+import os
+import re
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+EXAMPLE = ROOT / "examples" / "imagenet"
+BY_HAND = Path(__file__).parent / "programs" / "by_hand.py"
+FERRY = str(Path(sys.executable).parent / "ferry")
+VENDORS = ["ascend", "cambricon", "tecorigin"]
+SMALL = [
+    "--dummy", "-a", "resnet_tiny", "--dummy-batches", "3", "-b", "8", "--image-size", "32", "--classes", "10",
+    "-j", "0", "--epochs", "1", "--seed", "1", "-p", "1",
+]  # fmt: skip
+LOSS = re.compile(r"Loss (\d\.\d+e[+-]\d+)")
+
+
+def run(command: list[str], folder: Path, **environment: str) -> str:
+    """Standard output of a command that must succeed."""
+    ended = subprocess.run(
+        command, capture_output=True, text=True, check=False, cwd=folder, env={**os.environ, **environment}
+    )
+    assert ended.returncode == 0, ended.stdout + ended.stderr
+    return ended.stdout
+
+
+def converted(vendor: str, folder: Path) -> Path:
+    """The trainer, converted."""
+    run([FERRY, "convert", str(EXAMPLE), "-o", str(folder / "out"), "--to", vendor, "-q"], folder)
+    return folder / "out" / "main.py"
+
+
+def free_port() -> int:
+    """A port that nobody listens on."""
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        port: int = listener.getsockname()[1]
+    return port
+
+
+@pytest.mark.parametrize("vendor", VENDORS)
+def test_one_card_gives_the_losses_of_the_original_on_the_cpu(vendor: str, tmp_path: Path) -> None:
+    original = run([sys.executable, str(EXAMPLE / "main.py"), *SMALL], tmp_path)
+    script = converted(vendor, tmp_path)
+    on_device = run(
+        [FERRY, "run", "--sim", "--to", vendor, "--devices", "2", "-q", str(script), *SMALL, "--gpu", "1"], tmp_path
+    )
+    losses = LOSS.findall(on_device)
+    assert len(losses) == 6  # three of training, three of validation
+    assert losses == LOSS.findall(original)
+
+
+@pytest.mark.parametrize("vendor", VENDORS)
+def test_one_process_per_card(vendor: str, tmp_path: Path) -> None:
+    script = converted(vendor, tmp_path)
+    options = ["--multiprocessing-distributed", "--world-size", "1", "--rank", "0"]
+    address = ["--dist-url", f"tcp://127.0.0.1:{free_port()}"]
+    command = [FERRY, "run", "--sim", "--to", vendor, "--devices", "2", "-q", str(script), *SMALL]
+    output = run([*command, *options, *address], tmp_path)
+    assert "Use GPU: 0" in output and "Use GPU: 1" in output
+    assert len(LOSS.findall(output)) == 12  # two processes
+    assert (tmp_path / "checkpoint.pth.tar").exists()
+
+
+def test_data_parallel_is_refused_and_the_message_says_what_to_use(tmp_path: Path) -> None:
+    script = converted("ascend", tmp_path)
+    ended = subprocess.run(
+        [FERRY, "run", "--sim", "--to", "ascend", "--devices", "2", str(script), *SMALL],
+        capture_output=True, text=True, check=False, cwd=tmp_path,
+    )  # fmt: skip
+    assert ended.returncode == 1
+    assert "use torch.nn.parallel.DistributedDataParallel with backend 'hccl'" in ended.stderr
+
+
+def by_hand(folder: Path, *options: str, devices: int = 1) -> list[float]:
+    """The losses of the hand-migrated program."""
+    command = [FERRY, "run", "--sim", "--to", "ascend", "--devices", str(devices), "-q", str(BY_HAND), *options]
+    output = run(command, folder, PYTHONPATH=str(EXAMPLE))
+    return [float(loss) for loss in re.findall(r"loss (\S+)", output)]
+
+
+def test_the_guides_program_with_apex(tmp_path: Path) -> None:
+    plain = by_hand(tmp_path)
+    assert len(plain) == 4
+    for level in ("O1", "O2"):
+        checkpoint = str(tmp_path / f"{level}.pth")
+        mixed = by_hand(tmp_path, "--amp", "--opt-level", level, "--checkpoint", checkpoint)
+        assert mixed != plain  # half precision was used
+        assert mixed == pytest.approx(plain, rel=1e-2)
+        assert Path(checkpoint).exists()
+
+
+def test_the_guides_program_on_two_cards(tmp_path: Path) -> None:
+    options = ["--device-list", "0,1", "--port", str(free_port()), "--amp"]
+    losses = by_hand(tmp_path, *options, devices=2)
+    assert len(losses) == 8
