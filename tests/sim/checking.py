@@ -6,6 +6,7 @@ from __future__ import annotations
 import ast
 import fcntl
 import importlib
+import inspect
 import json
 import os
 import subprocess
@@ -24,6 +25,7 @@ from torchferry.vendors.registry import get_vendor, vendor_names
 
 ROOT = Path(__file__).parents[2]
 VENDORS = [name for name in vendor_names() if get_vendor(name).plugin]
+DEVICE = "device"  # the usual place to run checks in
 Results = dict[str, str]  # check -> traceback, "" when it held
 
 
@@ -40,6 +42,14 @@ class Target:
         return self.vendor.device_type
 
 
+def loader_pinning(target: Target) -> dict[str, Any]:
+    """What a DataLoader needs to pin for the device: older releases of torch pin for CUDA unless told otherwise."""
+    from torch.utils.data.dataloader import _BaseDataLoaderIter
+
+    asks_for_the_accelerator = "torch.accelerator" in inspect.getsource(_BaseDataLoaderIter)
+    return {"pin_memory": True} | ({} if asks_for_the_accelerator else {"pin_memory_device": target.type})
+
+
 def check_names(package: str) -> list[str]:
     """file::function of every check of a package, without importing it."""
     return [
@@ -50,21 +60,21 @@ def check_names(package: str) -> list[str]:
     ]
 
 
-def results(package: str, vendor: str, shared: pytest.TempPathFactory) -> Results:
-    """What a vendor's process found; it runs once, whichever of pytest's processes asks first."""
+def results(package: str, vendor: str, shared: pytest.TempPathFactory, place: str = DEVICE) -> Results:
+    """What a process found for a vendor; it runs once, whichever of pytest's processes asks first."""
     own = shared.getbasetemp()
     folder = own.parent if "PYTEST_XDIST_WORKER" in os.environ else own
-    file = folder / f"{package}-{vendor}.json"
-    with open(folder / f"{package}-{vendor}.lock", "w") as lock:
+    file = folder / f"{package}-{vendor}-{place}.json"
+    with file.with_suffix(".lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not file.exists():
-            file.write_text(json.dumps(_run_process(package, vendor, folder / f"{package}-{vendor}.part")))
+            file.write_text(json.dumps(_run_process(package, vendor, place, file.with_suffix(".part"))))
     found: Results = json.loads(file.read_text())
     return found
 
 
-def _run_process(package: str, vendor: str, file: Path) -> Results:
-    command = [sys.executable, "-m", "tests.sim.checking", package, vendor, str(file)]
+def _run_process(package: str, vendor: str, place: str, file: Path) -> Results:
+    command = [sys.executable, "-m", "tests.sim.checking", package, vendor, str(file), place]
     run = subprocess.run(
         command, capture_output=True, text=True, check=False, cwd=ROOT, env=_environment(vendor)
     )
@@ -75,8 +85,9 @@ def _run_process(package: str, vendor: str, file: Path) -> Results:
 
 
 def _environment(vendor: str) -> dict[str, str]:
-    """Without the vendor's own variables, which would change what the device does."""
-    return {name: value for name, value in os.environ.items() if name not in get_vendor(vendor).env}
+    """Without the vendor's own variables, which would change what the device does; one thread for each process."""
+    ours = {name: value for name, value in os.environ.items() if name not in get_vendor(vendor).env}
+    return {**ours, "OMP_NUM_THREADS": "1"}
 
 
 def verdict(found: Results, check: str) -> None:
@@ -86,21 +97,32 @@ def verdict(found: Results, check: str) -> None:
 
 
 def main() -> None:
-    """Run the checks of a package for a vendor: python -m tests.sim.checking PACKAGE VENDOR RESULTS.json"""
-    package, vendor_name, file = sys.argv[1:]
+    """Run the checks of a package: python -m tests.sim.checking PACKAGE VENDOR RESULTS.json [PLACE]
+
+    A package may say in checks/__init__.py how to prepare the process, and what to do after each check.
+    """
+    package, vendor, file, *rest = sys.argv[1:]
+    habits = importlib.import_module(f"{package}.checks")
+    target = getattr(habits, "prepare", activated)(vendor, *(rest or [DEVICE]))
+    after_each = getattr(habits, "after_each", lambda: None)
+    found = {}
+    for check_file in _files(package):
+        module = importlib.import_module(f"{package}.checks.{check_file.stem}")
+        for name in [name for name in vars(module) if name.startswith("check_")]:
+            found[f"{check_file.stem}::{name}"] = _failure(getattr(module, name), target)
+            after_each()
+    Path(file).write_text(json.dumps(found))
+
+
+def activated(vendor_name: str, place: str = DEVICE) -> Target:
+    """The vendor's device, simulated in this process."""
     from torchferry.sim import activate
 
     activate(vendor_name, devices=2, memory="1GiB")
     import torch
 
     vendor = get_vendor(vendor_name)
-    target = Target(vendor, getattr(torch, vendor.device_type))
-    found = {}
-    for check_file in _files(package):
-        module = importlib.import_module(f"{package}.checks.{check_file.stem}")
-        for name in [name for name in vars(module) if name.startswith("check_")]:
-            found[f"{check_file.stem}::{name}"] = _failure(getattr(module, name), target)
-    Path(file).write_text(json.dumps(found))
+    return Target(vendor, getattr(torch, vendor.device_type))
 
 
 def _files(package: str) -> list[Path]:
@@ -109,7 +131,7 @@ def _files(package: str) -> list[Path]:
     return sorted(folder.glob("[a-z]*.py"), key=lambda file: (file.stem != "surface", file.stem))
 
 
-def _failure(check: Callable[[Target], None], target: Target) -> str:
+def _failure(check: Callable[[Any], None], target: Any) -> str:
     try:
         with warnings.catch_warnings():
             check(target)

@@ -1,0 +1,349 @@
+"""The Ascend adapter's fused optimizers (torch_npu.optim, and apex.optimizers of its apex build)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.optim import Optimizer
+from torch.optim.optimizer import required
+
+from torchferry.sim.shims.optim.base import (
+    Group,
+    PerParameterOptimizer,
+    State,
+    check,
+    check_betas,
+    given_learning_rate,
+    global_norm,
+    kept,
+    moments,
+)
+from torchferry.sim.shims.optim.combined import CombinedOptimizer
+
+Betas = tuple[float, float]
+_LARGEST_WEIGHT_NORM = 10.0  # LAMB's clamp
+
+
+class NpuFusedSGD(CombinedOptimizer, torch.optim.SGD):
+    """torch.optim.SGD."""
+
+    def __init__(
+        self,
+        params: Any,
+        lr: Any = required,
+        momentum: float = 0.0,
+        dampening: float = 0.0,
+        weight_decay: float = 0.0,
+        nesterov: bool = False,
+    ) -> None:
+        listed, rate = given_learning_rate(params, lr)
+        super().__init__(listed, rate, momentum, dampening, weight_decay, nesterov, foreach=False)
+
+
+class NpuFusedAdam(CombinedOptimizer, torch.optim.Adam):
+    """torch.optim.Adam."""
+
+    def __init__(
+        self,
+        params: Any,
+        lr: float = 1e-3,
+        betas: Betas = (0.9, 0.999),
+        eps: float = 1e-8,
+        weight_decay: float = 0,
+        amsgrad: bool = False,
+    ) -> None:
+        super().__init__(params, lr, betas, eps, weight_decay, amsgrad, foreach=False)
+
+
+class NpuFusedAdamW(CombinedOptimizer, torch.optim.AdamW):
+    """torch.optim.AdamW."""
+
+    def __init__(
+        self,
+        params: Any,
+        lr: float = 1e-3,
+        betas: Betas = (0.9, 0.999),
+        eps: float = 1e-8,
+        weight_decay: float = 1e-2,
+        amsgrad: bool = False,
+    ) -> None:
+        super().__init__(params, lr, betas, eps, weight_decay, amsgrad, foreach=False)
+
+
+class NpuFusedAdadelta(CombinedOptimizer, torch.optim.Adadelta):
+    """torch.optim.Adadelta."""
+
+    def __init__(
+        self, params: Any, lr: float = 1.0, rho: float = 0.9, eps: float = 1e-6, weight_decay: float = 0
+    ) -> None:
+        super().__init__(params, lr, rho, eps, weight_decay, foreach=False)
+
+
+class NpuFusedRMSprop(CombinedOptimizer, torch.optim.RMSprop):
+    """torch.optim.RMSprop."""
+
+    def __init__(
+        self,
+        params: Any,
+        lr: float = 1e-2,
+        alpha: float = 0.99,
+        eps: float = 1e-8,
+        weight_decay: float = 0,
+        momentum: float = 0,
+        centered: bool = False,
+    ) -> None:
+        super().__init__(params, lr, alpha, eps, weight_decay, momentum, centered, foreach=False)
+
+
+class NpuFusedRMSpropTF(CombinedOptimizer, PerParameterOptimizer):
+    """RMSprop as TensorFlow has it: the average begins at one, eps is under the root, momentum holds the rate."""
+
+    def __init__(
+        self,
+        params: Any,
+        lr: float = 1e-2,
+        alpha: float = 0.9,
+        eps: float = 1e-10,
+        weight_decay: float = 0,
+        momentum: float = 0.0,
+        centered: bool = False,
+        decoupled_decay: bool = False,
+        lr_in_momentum: bool = True,
+    ) -> None:
+        settings = {"learning rate": lr, "epsilon value": eps, "momentum value": momentum}
+        for name, value in (settings | {"weight_decay value": weight_decay, "alpha value": alpha}).items():
+            check(name, value)
+        defaults = {
+            "lr": lr,
+            "momentum": momentum,
+            "alpha": alpha,
+            "eps": eps,
+            "centered": centered,
+            "weight_decay": weight_decay,
+            "decoupled_decay": decoupled_decay,
+            "lr_in_momentum": lr_in_momentum,
+        }
+        super().__init__(params, defaults)
+
+    def _update(self, param: Tensor, grad: Tensor, state: State, group: Group) -> None:
+        state["step"] = state.get("step", 0) + 1
+        square_average = kept(state, "square_avg", param, 1.0)
+        decay, rate, fresh = group["weight_decay"], group["lr"], 1.0 - group["alpha"]
+        if decay and group["decoupled_decay"]:
+            param.add_(param, alpha=-decay)
+        elif decay:
+            grad = grad.add(param, alpha=decay)
+        square_average.add_(grad.pow(2) - square_average, alpha=fresh)
+        spread = square_average
+        if group["centered"]:
+            average = kept(state, "grad_avg", param)
+            average.add_(grad - average, alpha=fresh)
+            spread = square_average.addcmul(average, average, value=-1)
+        root = spread.add(group["eps"]).sqrt_()
+        if not group["momentum"]:
+            param.addcdiv_(grad, root, value=-rate)
+            return
+        buffer = kept(state, "momentum_buffer", param).mul_(group["momentum"])
+        if group["lr_in_momentum"]:
+            param.sub_(buffer.addcdiv_(grad, root, value=rate))
+        else:
+            param.add_(buffer.addcdiv_(grad, root), alpha=-rate)
+
+
+class NpuFusedLamb(CombinedOptimizer, PerParameterOptimizer):
+    """LAMB without bias correction; the weight's norm counts up to ten."""
+
+    def __init__(
+        self,
+        params: Any,
+        lr: float = 1e-3,
+        betas: Betas = (0.9, 0.999),
+        eps: float = 1e-6,
+        weight_decay: float = 0,
+        adam: bool = False,
+        use_global_grad_norm: bool = False,
+    ) -> None:
+        check("learning rate", lr)
+        check("epsilon value", eps)
+        check_betas(betas)
+        self.adam = adam
+        self.use_global_grad_norm = use_global_grad_norm
+        self.global_grad_norm = torch.ones(())
+        super().__init__(params, {"lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay})
+
+    def _before_updates(self) -> None:
+        if self.use_global_grad_norm:
+            self.global_grad_norm = global_norm(self._gradients())
+
+    def _update(self, param: Tensor, grad: Tensor, state: State, group: Group) -> None:
+        state["step"] = state.get("step", 0) + 1
+        if self.global_grad_norm > 1:
+            grad = grad / self.global_grad_norm.to(grad)
+        beta1, beta2 = group["betas"]
+        average, square_average = moments(state, param)
+        average.mul_(beta1).add_(grad, alpha=1 - beta1)
+        square_average.mul_(beta2).addcmul_(grad, grad, value=1 - beta2)
+        update = average / square_average.sqrt().add(group["eps"])
+        if group["weight_decay"]:
+            update.add_(param, alpha=group["weight_decay"])
+        param.add_(update * self._trust(param, update), alpha=-group["lr"])
+
+    def _trust(self, param: Tensor, update: Tensor) -> Tensor:
+        weight = param.pow(2).sum().sqrt().clamp(0, _LARGEST_WEIGHT_NORM)
+        size = update.pow(2).sum().sqrt()
+        if self.adam or weight == 0 or size == 0:
+            return torch.ones_like(weight)
+        return weight / size
+
+
+class NpuFusedAdamP(CombinedOptimizer, PerParameterOptimizer):
+    """AdamP: Adam without the part of an update that only lengthens a weight whose scale does not matter."""
+
+    def __init__(
+        self,
+        params: Any,
+        lr: float = 1e-3,
+        betas: Betas = (0.9, 0.999),
+        eps: float = 1e-8,
+        weight_decay: float = 0,
+        delta: float = 0.1,
+        wd_ratio: float = 0.1,
+        nesterov: bool = False,
+    ) -> None:
+        defaults = {
+            "lr": lr,
+            "betas": betas,
+            "eps": eps,
+            "weight_decay": weight_decay,
+            "delta": delta,
+            "wd_ratio": wd_ratio,
+            "nesterov": nesterov,
+        }
+        super().__init__(params, defaults)
+
+    def _update(self, param: Tensor, grad: Tensor, state: State, group: Group) -> None:
+        step = state["step"] = state.get("step", 0) + 1
+        beta1, beta2 = group["betas"]
+        average, square_average = moments(state, param)
+        average.mul_(beta1).add_(grad, alpha=1 - beta1)
+        square_average.mul_(beta2).addcmul_(grad, grad, value=1 - beta2)
+        divisor = (square_average.sqrt() / math.sqrt(1 - beta2**step)).add_(group["eps"])
+        ahead = beta1 * average + (1 - beta1) * grad if group["nesterov"] else average
+        update, decay_ratio = ahead / divisor, 1.0
+        if param.dim() > 1:
+            update, decay_ratio = _without_radial_part(param, grad, update, group)
+        if group["weight_decay"] > 0:
+            param.mul_(1 - group["lr"] * group["weight_decay"] * decay_ratio)
+        param.add_(update, alpha=-group["lr"] / (1 - beta1**step))
+
+
+def _without_radial_part(param: Tensor, grad: Tensor, update: Tensor, group: Group) -> tuple[Tensor, float]:
+    """Project an update onto the sphere of the weight, channel by channel or as a whole, where it is free of scale."""
+    for rows in (param.size(0), 1):
+        weight, slope = param.reshape(rows, -1), grad.reshape(rows, -1)
+        length = weight.norm(dim=1, keepdim=True) + group["eps"]
+        cosine = (weight * slope).sum(1).abs() / length.squeeze(1) / (slope.norm(dim=1) + group["eps"])
+        if cosine.max() < group["delta"] / math.sqrt(weight.size(1)):
+            unit = weight / length
+            flat = update.reshape(rows, -1)
+            flat = flat - unit * (unit * flat).sum(dim=1, keepdim=True)
+            return flat.view_as(param), group["wd_ratio"]
+    return update, 1.0
+
+
+def _after_warmup(rest: Callable[[float, float], float]) -> Callable[[float, float], float]:
+    """A schedule that rises in a straight line during the warm-up."""
+    return lambda done, warmup: done / warmup if done < warmup else rest(done, warmup)
+
+
+_SCHEDULES: Mapping[str, Callable[[float, float], float]] = {
+    "warmup_cosine": _after_warmup(lambda done, _: 0.5 * (1.0 + math.cos(math.pi * done))),
+    "warmup_constant": _after_warmup(lambda _done, _warmup: 1.0),
+    "warmup_linear": _after_warmup(lambda done, warmup: max((done - 1.0) / (warmup - 1.0), 0.0)),
+    "warmup_poly": _after_warmup(lambda done, _: (1.0 - done) ** 0.5),
+}
+
+
+class NpuFusedBertAdam(CombinedOptimizer, PerParameterOptimizer):
+    """BERT's Adam: no bias correction, decay added to the update, the group's gradients clipped, a warm-up."""
+
+    def __init__(
+        self,
+        params: Any,
+        lr: Any = required,
+        warmup: float = -1,
+        t_total: int = -1,
+        schedule: str = "warmup_linear",
+        b1: float = 0.9,
+        b2: float = 0.999,
+        e: float = 1e-6,
+        weight_decay: float = 0.01,
+        max_grad_norm: float = 1.0,
+    ) -> None:
+        listed, rate = given_learning_rate(params, lr)
+        check("learning rate", rate)
+        if warmup != -1:
+            check("warmup", warmup, high=1.0)
+        if schedule not in _SCHEDULES:
+            raise ValueError(f"Invalid schedule parameter: {schedule}")
+        check("b1 parameter", b1, high=1.0)
+        check("b2 parameter", b2, high=1.0)
+        check("epsilon value", e)
+        self.max_grad_norm = max_grad_norm
+        defaults = {
+            "lr": rate,
+            "schedule": schedule,
+            "warmup": warmup,
+            "t_total": t_total,
+            "b1": b1,
+            "b2": b2,
+            "e": e,
+            "weight_decay": weight_decay,
+            "max_grad_norm": max_grad_norm,
+        }
+        super().__init__(listed, defaults)
+
+    def _before_updates(self) -> None:
+        if self.max_grad_norm <= 0:
+            return
+        for group in self.param_groups:
+            for dtype in (torch.float32, torch.float16):
+                grads = [p.grad for p in group["params"] if p.grad is not None and p.dtype == dtype]
+                coefficient = self.max_grad_norm / (global_norm(grads) + 1e-6)
+                if grads and coefficient < 1:
+                    for grad in grads:
+                        grad.mul_(coefficient)
+
+    def _update(self, param: Tensor, grad: Tensor, state: State, group: Group) -> None:
+        step = state.get("step", 0)
+        average, square_average = moments(state, param)
+        average.mul_(group["b1"]).add_(grad, alpha=1 - group["b1"])
+        square_average.mul_(group["b2"]).addcmul_(grad, grad, value=1 - group["b2"])
+        update = average / (square_average.sqrt() + group["e"])
+        if group["weight_decay"] > 0:
+            update.add_(param, alpha=group["weight_decay"])
+        rate = group["lr"]
+        if group["t_total"] != -1:
+            rate *= _SCHEDULES[group["schedule"]](step / group["t_total"], group["warmup"])
+        param.add_(update, alpha=-rate)
+        state["step"] = step + 1
+
+
+OPTIMIZERS: Mapping[str, type[Optimizer]] = {
+    optimizer.__name__: optimizer
+    for optimizer in (
+        NpuFusedAdadelta,
+        NpuFusedAdam,
+        NpuFusedAdamP,
+        NpuFusedAdamW,
+        NpuFusedBertAdam,
+        NpuFusedLamb,
+        NpuFusedRMSprop,
+        NpuFusedRMSpropTF,
+        NpuFusedSGD,
+    )
+}

@@ -1,0 +1,5 @@
+"""torch_mlu.optimizers: apex's fused optimizers as the adapter ships them."""
+
+from torchferry.sim.shims.optim.apex_style import FusedAdam, FusedLAMB, FusedLAMBAMP, FusedSGD
+
+__all__ = ["FusedAdam", "FusedLAMB", "FusedLAMBAMP", "FusedSGD"]

@@ -1,0 +1,24 @@
+"""torch_musa for the simulated device: its own names are those of torch.musa."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from torchferry.sim.shims import require_simulator
+
+_vendor = require_simulator(__name__)
+
+from torchferry.sim.shims.modules import adapter_version, adopt_device, device_module  # noqa: E402
+
+adopt_device(_vendor, __name__)
+
+from . import optim  # noqa: E402
+
+__version__ = adapter_version()
+
+__all__ = ["__version__", "optim"]
+
+
+def __getattr__(name: str) -> Any:
+    """What torch.musa has by this name: the adapter is that module."""
+    return getattr(device_module(_vendor), name)

@@ -1,0 +1,5 @@
+"""torch_sdaa.nn."""
+
+from torch.nn import SyncBatchNorm
+
+__all__ = ["SyncBatchNorm"]
