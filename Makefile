@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-all check format bench docs browser clean
+.PHONY: help setup device demo test test-all check check-headers format bench docs tables browser clean
 
 help:            ## this list
 	@grep -E '^[a-z-]+: .*##' $(MAKEFILE_LIST) | sed -E 's/: .*## /\t/' | expand -t 14
@@ -16,18 +16,22 @@ $(STAMP): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/pip install --quiet --upgrade pip
 	$(BIN)/pip install --quiet --constraint constraints.txt --editable '.[dev]'
+	$(BIN)/pip install --quiet --constraint constraints.txt --no-deps torchvision timm
 	touch $(STAMP)
 
 browser: $(STAMP)
 	@sh tools/install_browser.sh
 
-demo: $(STAMP)   ## convert a real training program for three vendors and show the result
+demo: $(STAMP)   ## convert a real training program for three vendors, train it on a simulated device
 	$(BIN)/python examples/demo.py
 
-test: setup      ## the tests
-	$(BIN)/pytest -n 2 -m "not corpus" tests
+device: $(STAMP)
+	@$(BIN)/python -m torchferry.sim.build > /dev/null
 
-test-all: setup  ## the tests, and the conversion of real projects from the package registry
+test: setup device  ## the tests
+	$(BIN)/pytest -n 2 -m "not long" tests
+
+test-all: setup device  ## the tests, and the long ones: real projects, every operator, all models
 	$(BIN)/pytest -n 2 tests
 
 check: $(STAMP)  ## formatting, lint, types
@@ -35,16 +39,25 @@ check: $(STAMP)  ## formatting, lint, types
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 
+check-headers: $(STAMP)  ## compile the simulated device's sources against other PyTorch releases (downloads them)
+	$(BIN)/python tools/check_sim_headers.py
+
 format: $(STAMP) ## format the code
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
 bench: $(STAMP)  ## speed, as ratios measured in one run
 	$(BIN)/python benchmarks/run.py
+	$(BIN)/python benchmarks/simulated.py
 
 docs: $(STAMP)   ## the pages that are made from the code
 	$(BIN)/python tools/make_rule_docs.py
 	$(BIN)/python tools/make_vendor_table.py
+
+tables: device   ## the pages that are made from long runs: every operator, all models
+	$(BIN)/python -m tools.conformance --vendor ascend --jobs 2 -o .cache/conformance.json
+	$(BIN)/python tools/make_conformance_docs.py .cache/conformance.json
+	$(BIN)/python tools/make_model_table.py ascend
 
 clean:           ## remove what set-up and runs made
 	rm -rf $(VENV) .cache demo-out build dist

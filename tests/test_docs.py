@@ -10,6 +10,7 @@ import shutil
 import subprocess
 import sys
 from functools import cache
+from itertools import groupby
 from pathlib import Path
 from typing import NamedTuple
 
@@ -174,18 +175,23 @@ def _options_used(page: str) -> list[tuple[str, str]]:
     lines += [text for text in re.findall(r"`([^`\n]+)`", prose(page)) if text.startswith(_COMMANDS)]
     found: list[tuple[str, str]] = []
     for line in lines:
-        for part in re.split(r"&&|\|\||[|;>]", line):
-            found += _options_in(part)
+        lexer = shlex.shlex(line, posix=True, punctuation_chars="|&;>")
+        lexer.whitespace_split = True
+        for divides, words in groupby(lexer, key=lambda word: not word.strip("|&;>")):
+            if not divides:
+                found += _options_in(list(words))
     return found
 
 
-def _options_in(line: str) -> list[tuple[str, str]]:
-    words = [word for word in shlex.split(line) if "=" not in word or word.startswith("-")]
+def _options_in(words: list[str]) -> list[tuple[str, str]]:
+    words = [word for word in words if "=" not in word or word.startswith("-")]
     if not words or words[0] not in _COMMANDS:
         return []
     name = words[0]
     if name == "ferry" and len(words) > 1 and not words[1].startswith("-"):
         name = f"ferry {words[1]}"
+    if name == "ferry run":  # what follows the script is the program's
+        words = words[: next((at for at, word in enumerate(words) if word.endswith(".py")), len(words))]
     options = [word.partition("=")[0] for word in words[1:] if re.match(r"--?[a-z]", word)]
     return [(name, option) for option in options]
 
@@ -198,10 +204,16 @@ def _options_of(command: str) -> frozenset[str]:
 
 @pytest.mark.parametrize("language", ["en", "zh"])
 @pytest.mark.parametrize(
-    "command", ["ferry convert", "ferry scan", "ferry report", "ms_fmk_transplt", "torch_gpu2mlu"]
+    "command",
+    ["ferry convert", "ferry scan", "ferry run", "ferry report", "ms_fmk_transplt", "torch_gpu2mlu"],
 )
 def test_every_option_is_explained(command: str, language: str) -> None:
-    pages = {"ferry convert": ["convert"], "ferry scan": ["convert", "reports"], "ferry report": ["reports"]}
+    pages = {
+        "ferry convert": ["convert"],
+        "ferry scan": ["convert", "reports"],
+        "ferry run": ["run"],
+        "ferry report": ["reports"],
+    }
     names = pages.get(command, ["drop-ins"])
     text = "".join(read(f"docs/{language}/{name}.md") for name in names)
     usage = _run(f"{command} --help", ROOT, "en").stdout.partition("options:")[2]

@@ -21,7 +21,7 @@ FERRY = Path(sys.executable).parent / "ferry"
 PROJECTS = {project.name: project for project in projects()}
 # The audit knows what a plugin's import line looks like; a vendor whose device is in torch has none.
 AUDITED = [name for name in vendor_names() if get_vendor(name).plugin]
-pytestmark = pytest.mark.corpus
+pytestmark = pytest.mark.long
 
 
 def convert(source: Path, out: Path, vendor: str) -> dict[str, object]:

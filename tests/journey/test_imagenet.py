@@ -52,7 +52,8 @@ def test_one_card_gives_the_losses_of_the_original_on_the_cpu(vendor: str, tmp_p
     original = run([sys.executable, str(EXAMPLE / "main.py"), *SMALL], tmp_path)
     script = converted(vendor, tmp_path)
     on_device = run(
-        [FERRY, "run", "--sim", "--to", vendor, "--devices", "2", "-q", str(script), *SMALL, "--gpu", "1"], tmp_path
+        [FERRY, "run", "--sim", "--to", vendor, "--devices", "2", "-q", str(script), *SMALL, "--gpu", "1"],
+        tmp_path,
     )
     losses = LOSS.findall(on_device)
     assert len(losses) == 6  # three of training, three of validation
@@ -83,7 +84,18 @@ def test_data_parallel_is_refused_and_the_message_says_what_to_use(tmp_path: Pat
 
 def by_hand(folder: Path, *options: str, devices: int = 1) -> list[float]:
     """The losses of the hand-migrated program."""
-    command = [FERRY, "run", "--sim", "--to", "ascend", "--devices", str(devices), "-q", str(BY_HAND), *options]
+    command = [
+        FERRY,
+        "run",
+        "--sim",
+        "--to",
+        "ascend",
+        "--devices",
+        str(devices),
+        "-q",
+        str(BY_HAND),
+        *options,
+    ]
     output = run(command, folder, PYTHONPATH=str(EXAMPLE))
     return [float(loss) for loss in re.findall(r"loss (\S+)", output)]
 

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 COMMANDS = {
     "scan": ("scan", "say what must change, what can't, and how much is automatic"),
     "convert": ("convert", "write a converted copy of a project, with reports"),
+    "run": ("run", "run a converted program on a simulated accelerator"),
     "report": ("report", "render findings.json as HTML, Markdown, CSV, XLSX, SARIF ..."),
     "rules": ("rules", "list the conversion rules, or explain one"),
     "vendors": ("vendors", "show the known accelerators and what is known about each"),
@@ -27,7 +28,8 @@ _EXIT_CODES = """exit codes:
   1  --check found something to do
   2  bad usage or bad input
   3  some files failed, the others were done
-  130  interrupted (143: by SIGTERM)"""
+  130  interrupted (143: by SIGTERM)
+  `ferry run` ends with the program's own exit code"""
 
 
 def help_text() -> str:

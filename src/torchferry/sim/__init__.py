@@ -19,7 +19,7 @@ def activate(
     `memory` is that of each device, in bytes or as "32GiB". With `strict` an operator that the vendor lacks raises,
     whatever the vendor's adapter does. A process can simulate one vendor only.
     """
-    from torchferry.sim.activate import activate_settings
+    from torchferry.sim.activation import activate_settings
     from torchferry.sim.environment import parse_memory
 
     settings = SimSettings(vendor, devices, parse_memory(memory), strict, vendor_paths)
@@ -28,6 +28,6 @@ def activate(
 
 def is_active() -> bool:
     """Whether this process simulates a device."""
-    from torchferry.sim.activate import active
+    from torchferry.sim.activation import active
 
     return active() is not None

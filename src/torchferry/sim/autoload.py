@@ -19,7 +19,7 @@ def autoload() -> None:
 def _activate(settings: SimSettings) -> None:
     from pathlib import Path
 
-    from torchferry.sim.activate import activate_settings
+    from torchferry.sim.activation import activate_settings
     from torchferry.sim.summary_part import report_at_exit
 
     activate_settings(settings)

@@ -33,6 +33,7 @@ SOURCES = Path(__file__).parent / "csrc"
 PREBUILT = Path(__file__).parent / "prebuilt"
 
 _LOG_LINES = 15
+_OWN_INCLUDE = re.compile(r'^\s*#\s*include\s*"([^"]+)"', re.MULTILINE)
 _REASON = re.compile(r"error:|undefined reference|No space")
 
 
@@ -128,11 +129,11 @@ class Build:
     def _link(self, compiler: Compiler, objects: Path, work: Path, result: Path) -> None:
         parts = [str(self._object(compiler, objects, source)) for source in self._sources]
         aside = work / LIBRARY
-        command = (*compiler.command, *parts, *link_flags(self._torch), "-o", str(aside))
+        command = (*compiler.command, *parts, *link_flags(self._torch, compiler), "-o", str(aside))
         run_jobs([Job(LIBRARY, command, aside, result / LIBRARY)], work, lambda finished: None)
 
     def _object(self, compiler: Compiler, objects: Path, source: Path) -> Path:
-        digest = _digest([source, *self._headers], [*compiler.command, *self._flags])
+        digest = _digest([source, *_own_headers(source)], [*compiler.command, *self._flags])
         return objects / f"{source.stem}-{digest}.o"
 
     def _write_table(self, folder: Path) -> None:
@@ -160,6 +161,19 @@ def _log_of_failure(path: Path) -> Iterator[None]:
             f"{reason.strip()}; the whole log is in {path}"
         ) from None
     path.unlink(missing_ok=True)
+
+
+def _own_headers(source: Path) -> list[Path]:
+    """Our headers that a file includes, directly or not."""
+    found: list[Path] = []
+    files = [source]
+    while files:
+        for name in _OWN_INCLUDE.findall(files.pop().read_text("utf-8")):
+            header = source.parent / name
+            if header.is_file() and header not in found:
+                found.append(header)
+                files.append(header)
+    return sorted(found)
 
 
 def _digest(files: Sequence[Path], words: Sequence[str]) -> str:

@@ -66,21 +66,23 @@ def launch(
 
 def child_environment(ours: Mapping[str, str], vendor: Vendor, settings: SimSettings) -> dict[str, str]:
     """The environment that makes every Python process below activate the simulator when it imports torch."""
-    folders = [*shim_folders(vendor)]
-    if not _torch_calls_us(ours):
-        folders.append(_STARTUP)
+    folders = shim_folders(vendor)
+    added = {VARIABLE: settings.encode()}
+    if not _torch_calls_us_alone(ours):
+        folders = [*folders, _STARTUP]
+        added[_AUTOLOAD_SWITCH] = "0"
     path = [*map(str, folders), *filter(None, [ours.get("PYTHONPATH")])]
-    return {**ours, VARIABLE: settings.encode(), "PYTHONPATH": os.pathsep.join(path)}
+    return {**ours, **added, "PYTHONPATH": os.pathsep.join(path)}
 
 
-def _torch_calls_us(environment: Mapping[str, str]) -> bool:
-    """Whether `import torch` calls `autoload`: PyTorch's entry points exist, are not switched off, and name us."""
+def _torch_calls_us_alone(environment: Mapping[str, str]) -> bool:
+    """Whether `import torch` calls `autoload`, and no vendor's real plugin, which would want the device for itself."""
     from importlib.metadata import entry_points
 
     if find_torch().release < _FIRST_WITH_AUTOLOAD or environment.get(_AUTOLOAD_SWITCH, "1") == "0":
         return False
     ours = f"{autoload.__module__}:{autoload.__name__}"
-    return any(entry.value == ours for entry in entry_points(group="torch.backends"))
+    return {entry.value for entry in entry_points(group="torch.backends")} == {ours}
 
 
 @contextmanager
@@ -89,8 +91,10 @@ def _summary_folder() -> Iterator[Path]:
     _remove_abandoned()
     folder = Path(tempfile.mkdtemp(prefix=_FOLDER_PREFIX))
     try:
-        with (folder / _FOLDER_LOCK).open("w") as lock:
+        aside = folder / f"{_FOLDER_LOCK}.aside"
+        with aside.open("w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
+            aside.rename(folder / _FOLDER_LOCK)  # others see it locked from the beginning
             yield folder
     finally:
         shutil.rmtree(folder, ignore_errors=True)

@@ -3,9 +3,11 @@ the CPU's kernel, and on which devices its arguments may lie."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from fnmatch import fnmatchcase
+from fnmatch import translate
+from functools import cache
 
 from torchferry.sim.native import Devices, OperatorRule, Verdict
 from torchferry.sim.native_functions import DeviceCheck, OperatorFacts
@@ -64,7 +66,13 @@ def _is_routed(fact: OperatorFacts) -> bool:
 
 
 def _matches(fact: OperatorFacts, patterns: tuple[str, ...]) -> bool:
-    return any(fnmatchcase(fact.name, pattern) for pattern in patterns)
+    return _pattern(patterns).match(fact.name) is not None
+
+
+@cache
+def _pattern(patterns: tuple[str, ...]) -> re.Pattern[str]:
+    """One expression for all of them: the list of operators is long, and every process of a run reads it."""
+    return re.compile("|".join(map(translate, patterns)))
 
 
 def _is_composite(fact: OperatorFacts) -> bool:

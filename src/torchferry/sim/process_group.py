@@ -1,7 +1,82 @@
-"""Process groups of the simulated device."""
+"""Process groups of the simulated device: the vendor's backend name, with Gloo behind it."""
+
+from __future__ import annotations
+
+import itertools
+import os
+from typing import Any
+
+import torch
+import torch.distributed as dist
 
 from torchferry.vendors.model import Vendor
 
+_NCCL = "nccl"
+
 
 def register(vendor: Vendor) -> None:
-    """Coming."""
+    """Let `init_process_group` know the vendor's backend; without distributed support in torch this does nothing."""
+    if not dist.is_available() or not dist.is_gloo_available():
+        return
+    creator = _Creator(vendor.device_type, vendor.dist_backend)
+    dist.Backend.register_backend(
+        vendor.dist_backend, creator, extended_api=True, devices=[vendor.device_type]
+    )
+    _refuse_nccl(vendor)
+
+
+class _Creator:
+    """Makes the backends of one device type, as `torch.distributed` asks for them."""
+
+    def __init__(self, device_type: str, backend: str) -> None:
+        self._device_type = device_type
+        self._backend = backend
+        self._numbers = itertools.count()
+
+    def __call__(self, options: Any, vendor_options: object) -> Any:
+        """A backend for one group; the vendor's options tune hardware that is not there."""
+        store = _store_of_this_attempt(options.store)
+        gloo = dist.ProcessGroupGloo(store, options.group_rank, options.group_size, timeout=options.timeout)
+        gloo._set_sequence_number_for_group()
+        # The compiled half finds Gloo in a group of its own and puts the device's backend beside it.
+        make_group: Any = dist.ProcessGroup  # of the two ways to make one, this is the same in all releases
+        group = make_group(options.group_rank, options.group_size)
+        group._register_backend(torch.device("cpu"), dist.ProcessGroup.BackendType.GLOO, gloo)
+        _add_device_backend(f"torchferry-{options.group_id}-{next(self._numbers)}", group, self._backend)
+        return group._get_backend(torch.device(self._device_type))
+
+
+def _store_of_this_attempt(store: Any) -> Any:
+    """After a restart, torchrun on one machine keeps its store, with the addresses of the processes that died."""
+    if os.environ.get("GROUP_WORLD_SIZE") != "1":  # several machines may count their restarts differently
+        return store
+    attempt = os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")
+    return dist.distributed_c10d.PrefixStore(f"attempt {attempt}", store)
+
+
+def _add_device_backend(name: str, group: Any, backend: str) -> None:
+    """Groups reach the compiled half by their name in PyTorch's registry: that needs no Python in it."""
+    registry: Any = torch._C._distributed_c10d
+    registry._register_process_group(name, group)
+    try:
+        torch.ops.torchferry_sim.add_device_backend(name, backend)
+    finally:
+        registry._unregister_process_group(name)
+
+
+def _refuse_nccl(vendor: Vendor) -> None:
+    """Every way to a group goes through `Backend(name)`, before ranks wait for each other."""
+    backend_class: Any = dist.Backend
+    plain = backend_class.__new__
+
+    def checked(cls: type, name: str) -> Any:
+        parts = name.lower().split(",") if isinstance(name, str) else []
+        if any(part.split(":")[-1] == _NCCL for part in parts):
+            raise RuntimeError(
+                f"Distributed package doesn't have NCCL built in: the simulated {vendor.device_type} has no NCCL; "
+                f"use backend='{vendor.dist_backend}' (for tensors in host memory as well: "
+                f"'cpu:gloo,{vendor.device_type}:{vendor.dist_backend}')"
+            )
+        return plain(cls, name)
+
+    backend_class.__new__ = staticmethod(checked)

@@ -29,17 +29,17 @@ _UNUSED = Text(
     "没有任何计算在设备上运行；为 CUDA 编写的程序须先转换：ferry convert",
 )
 _UNREPORTED = Text(
-    "ended without a report (killed, or left by os._exit): {count} processes; what they used is not counted",
-    "未能上报就结束（被杀死，或通过 os._exit 退出）的进程：{count} 个；其用量未计入",
+    "processes that ended without a report (killed, or left by os._exit), not counted here: {count}",
+    "未能上报就结束（被杀死，或通过 os._exit 退出）、未计入的进程：{count} 个",
 )
 _LEFT_RUNNING = Text(
-    "left running by the program, and ended: {count} processes", "程序遗留、已被结束的进程：{count} 个"
+    "processes that the program left running, now ended: {count}", "程序遗留、现已被结束的进程：{count} 个"
 )
 _MEMORY = Text(
     "peak memory of one process (allocated, reserved, limit):", "单个进程的内存峰值（已分配，已预留，上限）："
 )
 _DEVICE = Text(*["{device}:{index}  {allocated:>10}  {reserved:>10}  {limit:>10}"] * 2)
-_FAILURES = Text("out of memory: {count} times", "内存不足：{count} 次")
+_FAILURES = Text("times that memory ran out: {count}", "内存不足：{count} 次")
 _FELL_BACK = Text("operators that ran on the CPU, and how often:", "回退到 CPU 运行的算子及次数：")
 _NONE_FELL_BACK = Text("operators that ran on the CPU: none", "回退到 CPU 运行的算子：无")
 _RAISED = Text("operators that the device does not have (they raised):", "设备没有、因而报错的算子：")

@@ -7,6 +7,7 @@ import os
 import re
 import shlex
 import shutil
+import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -142,7 +143,18 @@ def path_flags(torch: TorchInstallation, sources: Path) -> tuple[str, ...]:
     )
 
 
-def link_flags(torch: TorchInstallation) -> tuple[str, ...]:
+def link_flags(torch: TorchInstallation, compiler: Compiler) -> tuple[str, ...]:
     """Without a search path at run time: PyTorch has its libraries loaded before ours comes."""
     libraries = [f"-l{name}" for name in _LIBRARIES]
-    return ("-shared", f"-L{torch.folder / 'lib'}", "-Wl,--no-undefined", "-Wl,--no-as-needed", *libraries)
+    found = ("-shared", f"-L{torch.folder / 'lib'}", "-Wl,--no-as-needed", *libraries)
+    if _has_shared_runtime(compiler):
+        return (*found, "-Wl,--no-undefined")
+    # A second C++ runtime inside our library would clash with PyTorch's; the one it has loaded serves us as well.
+    return (*found, "-nodefaultlibs", "-lgcc_s", "-lgcc", "-lm", "-lc")
+
+
+def _has_shared_runtime(compiler: Compiler) -> bool:
+    """Whether the compiler links the C++ runtime as a shared library; some have it only to be copied in."""
+    question = [*compiler.command, "-print-file-name=libstdc++.so"]
+    answer = subprocess.run(question, capture_output=True, text=True, check=False).stdout.strip()
+    return answer != "libstdc++.so"

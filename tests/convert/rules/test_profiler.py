@@ -90,3 +90,15 @@ def test_use_cuda(name: str, before: str, after: str) -> None:
 def test_what_else_speaks_of_cuda_is_never_silent(source: str) -> None:
     before = f"with torch.profiler.profile() as p: pass\n{source}"
     assert source not in expression(before) or said_of(before)
+
+
+def test_the_table_that_a_vendors_own_profiler_lacks_is_reported() -> None:
+    source = (
+        "from torch.profiler import profile, ProfilerActivity\n"
+        "with profile(activities=[ProfilerActivity.CUDA]) as p:\n    pass\n"
+        "print(p.key_averages().table())\n"
+    )
+    said = [text for rule, kind, text in said_of(source, "ascend") if (rule, kind) == ("TF501", "todo")]
+    assert len(said) == 1 and "key_averages" in said[0]
+    assert said_of(source, "cambricon") == []
+    assert said_of("from torch.profiler import profile\nprofile().key_averages()\n", "ascend") == []

@@ -30,6 +30,11 @@ _COLUMN_NAME = Text(
     "a column of the profiler's table for CUDA; torch calls it {new} today",
     "性能分析表中的 CUDA 列；torch 现称 {new}",
 )
+_TABLE = "key_averages"
+_NO_TABLE = Text(
+    "{company}'s own profiler has no key_averages(); read its trace instead, or keep torch.profiler",
+    "{company} 自己的性能分析器没有 key_averages()；请改为查看其 trace，或保留 torch.profiler",
+)
 _OWN_PROFILER = frozenset({"profile", "schedule", "tensorboard_trace_handler", "ProfilerActivity"})
 _PROFILERS = frozenset(
     {"torch.autograd.profiler.profile", "torch.profiler.profile", "torch.autograd.profiler.record_function"}
@@ -44,12 +49,18 @@ def _rename(qualified: str, context: FileContext) -> Rename | None:
     if qualified == _CUDA:
         return _activity(context)
     name = qualified[len("torch.profiler.") :].partition(".")[0]
-    has_own = vendor.profiler_module and vendor.profiler_module.partition(".")[0] == vendor.plugin
-    if not has_own or name not in _OWN_PROFILER or b"ProfilerActivity.CUDA" not in context.module.data:
-        return None  # a module that watches no device keeps torch's profiler
+    if name not in _OWN_PROFILER or not _gets_own_profiler(context):
+        return None
     new = f"{vendor.profiler_module}.{name}"
     message = _MODULE.format(company=vendor.company, new=new)
     return Rename(f"torch.profiler.{name}", new, Kind.CHANGE, message)
+
+
+def _gets_own_profiler(context: FileContext) -> bool:
+    """A module that watches no device keeps torch's profiler."""
+    vendor = context.target.vendor
+    has_own = vendor.profiler_module and vendor.profiler_module.partition(".")[0] == vendor.plugin
+    return bool(has_own) and b"ProfilerActivity.CUDA" in context.module.data
 
 
 def _activity(context: FileContext) -> Rename:
@@ -65,6 +76,9 @@ def _activity(context: FileContext) -> Rename:
 def _check(site: Site[ast.expr]) -> Iterator[Proposal]:
     if isinstance(site.node, ast.Call):
         yield from _check_call(site, site.node)
+    elif isinstance(site.node, ast.Attribute) and site.node.attr == _TABLE:
+        if _gets_own_profiler(site.context):
+            yield site.remark(Kind.TODO, _NO_TABLE.format(company=site.target.vendor.company))
     elif isinstance(site.node, ast.Attribute) and _COLUMN.match(site.node.attr):
         new = site.node.attr.replace("cuda", "device")
         yield site.remark(Kind.TODO, _COLUMN_NAME.format(old=site.node.attr, new=new))
@@ -101,7 +115,7 @@ RULE = register(
         id="TF501",
         name="profiler",
         summary=Text("profilers watch the target's device", "性能分析器改为观测目标设备"),
-        triggers=("torch.profiler", "use_cuda"),
+        triggers=("torch.profiler", "use_cuda", _TABLE),
         roots=("torch",),
         tracks=frozenset({"torch.profiler"}),
         nodes=(ast.Call, ast.Attribute, ast.Constant),

@@ -1,9 +1,9 @@
 #include "device.h"
 
 #include "memory.h"
+#include "pinning.h"
 
 #include <ATen/detail/PrivateUse1HooksInterface.h>
-#include <c10/core/CPUAllocator.h>
 #include <c10/core/impl/DeviceGuardImplInterface.h>
 
 #include "generator.h"
@@ -11,8 +11,6 @@
 #include <array>
 #include <atomic>
 #include <chrono>
-#include <map>
-#include <mutex>
 
 namespace ferry {
 namespace {
@@ -138,56 +136,6 @@ struct GuardImpl final : c10::impl::DeviceGuardImplInterface {
 
 C10_REGISTER_GUARD_IMPL(PrivateUse1, GuardImpl);
 
-// Host memory that was asked for as pinned. The ranges are remembered: is_pinned() asks about any pointer.
-std::mutex pinned_lock;
-std::map<const char*, size_t> pinned; // begin -> bytes
-
-struct PinnedBlock {
-  c10::DataPtr host;
-};
-
-void release_pinned(void* context) {
-  auto* block = static_cast<PinnedBlock*>(context);
-  {
-    std::lock_guard<std::mutex> guard(pinned_lock);
-    pinned.erase(static_cast<const char*>(block->host.get()));
-  }
-  delete block;
-}
-
-struct PinnedAllocator final : c10::Allocator {
-  c10::DataPtr allocate(size_t bytes) {
-    auto* block = new PinnedBlock{c10::GetCPUAllocator()->allocate(bytes)};
-    void* data = block->host.get();
-    if (data != nullptr) {
-      std::lock_guard<std::mutex> guard(pinned_lock);
-      pinned.emplace(static_cast<const char*>(data), bytes);
-    }
-    return c10::DataPtr(data, block, &release_pinned, Device(DeviceType::CPU));
-  }
-
-  c10::DeleterFnPtr raw_deleter() const {
-    return &release_pinned;
-  }
-
-  void copy_data(void* to, const void* from, std::size_t bytes) const {
-    c10::GetCPUAllocator()->copy_data(to, from, bytes);
-  }
-};
-
-bool is_pinned(const void* pointer) {
-  const auto* position = static_cast<const char*>(pointer);
-  std::lock_guard<std::mutex> guard(pinned_lock);
-  auto after = pinned.upper_bound(position);
-  if (after == pinned.begin()) {
-    return false;
-  }
-  const auto& [begin, bytes] = *std::prev(after);
-  return position < begin + bytes;
-}
-
-PinnedAllocator pinned_allocator;
-
 struct Hooks final : at::PrivateUse1HooksInterface {
   bool isBuilt() const {
     return true;
@@ -243,7 +191,7 @@ struct Hooks final : at::PrivateUse1HooksInterface {
   }
 
   c10::Allocator* getPinnedMemoryAllocator() const {
-    return &pinned_allocator;
+    return pinned_allocator();
   }
 
   void resizePrivateUse1Bytes(const c10::Storage& storage, size_t bytes) const {

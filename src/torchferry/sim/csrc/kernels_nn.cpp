@@ -34,6 +34,8 @@ Tensor dropout(const Tensor& input, double p, bool train) {
   return input.mul(noise);
 }
 
+// The first releases do not ask whether queries are grouped.
+template <typename... Grouped>
 int64_t choose_attention(
     const Tensor& query,
     const Tensor& key,
@@ -42,7 +44,7 @@ int64_t choose_attention(
     double dropout_p,
     bool causal,
     std::optional<double> scale,
-    bool grouped_queries) {
+    Grouped... grouped_queries) {
   const auto on_host = [](const Tensor& tensor) { return is_on_device(tensor) ? host_view(tensor) : tensor; };
   // The choice depends on whether gradients are needed: the host views must say so as well.
   const auto like = [&](const Tensor& tensor) {
@@ -54,7 +56,7 @@ int64_t choose_attention(
     host_mask = like(*mask);
   }
   return at::_fused_sdp_choice(
-      like(query), like(key), like(value), host_mask, dropout_p, causal, scale, grouped_queries);
+      like(query), like(key), like(value), host_mask, dropout_p, causal, scale, grouped_queries...);
 }
 
 // Whether x.data = y may keep the tensor object when x is on the host and y on the device.

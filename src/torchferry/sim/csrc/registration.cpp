@@ -2,8 +2,8 @@
 
 #include "host_call.h"
 
+#include <ATen/core/dispatch/Dispatcher.h>
 #include <torch/library.h>
-#include <torch/version.h>
 
 #include <set>
 
@@ -13,12 +13,20 @@ TORCH_LIBRARY_IMPL(_, PrivateUse1, m) {
   m.fallback(torch::CppFunction::makeFromBoxedFunction<&call_on_host>());
 }
 
-// From 2.8 on PyTorch registers this one itself.
-#if TORCH_VERSION_MAJOR == 2 && TORCH_VERSION_MINOR < 8
-TORCH_LIBRARY_IMPL(_, AutogradPrivateUse1, m) {
-  m.fallback(torch::CppFunction::makeFallthrough());
-}
-#endif
+namespace {
+
+// Newer releases of PyTorch let autograd pass operators without a formula themselves, and refuse a second fallback.
+struct PassAutograd {
+  PassAutograd() {
+    constexpr auto key = c10::DispatchKey::AutogradPrivateUse1;
+    if (!c10::Dispatcher::singleton().hasBackendFallbackForDispatchKey(key)) {
+      static torch::Library library(torch::Library::IMPL, "_", key, __FILE__, __LINE__);
+      library.fallback(torch::CppFunction::makeFallthrough());
+    }
+  }
+} pass_autograd;
+
+} // namespace
 
 void route_to_host(const std::vector<std::string>& names) {
   static auto* library =

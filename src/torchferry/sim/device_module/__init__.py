@@ -10,6 +10,7 @@ from typing import Any
 
 import torch
 from torch.utils.backend_registration import generate_methods_for_privateuse1_backend
+from torch.utils.checkpoint import DefaultDeviceType
 
 from torchferry.sim import native
 from torchferry.sim.device_module import (
@@ -112,6 +113,7 @@ def _register(vendor: Vendor, tree: Tree) -> None:
     generate_methods_for_privateuse1_backend(
         for_tensor=True, for_module=True, for_packed_sequence=True, for_storage=True
     )
+    DefaultDeviceType.set_device_type(vendor.device_type)  # for states of generators, which are CPU tensors
     setattr(streams.Stream, f"{vendor.device_type}_stream", property(lambda stream: stream.stream_id))
     version = vendor.api("torch.version.cuda")
     if version.support is Support.RENAMED:

@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch import nn
 
-from tests.sim.checking import Target
+from tests.sim.checking import Target, loader_pinning
 
 
 def check_moving_there_and_back_keeps_every_bit(target: Target) -> None:
@@ -120,7 +120,7 @@ def check_pinned_memory(target: Target) -> None:
     assert pinned.is_pinned() and pinned[3:].is_pinned() and not torch.ones(8).is_pinned()
     assert torch.equal(pinned.to(target.type, non_blocking=True).cpu(), torch.ones(8))
     data = torch.utils.data.TensorDataset(torch.randn(8, 3))
-    loader = torch.utils.data.DataLoader(data, 4, num_workers=1, pin_memory=True)
+    loader = torch.utils.data.DataLoader(data, 4, num_workers=1, **loader_pinning(target))
     assert all(batch.is_pinned() for (batch,) in loader)
     with pytest.raises(RuntimeError):
         torch.ones(2, device=target.type).pin_memory()
