@@ -26,7 +26,9 @@ MICROSECONDS = 1e6
 def main() -> None:
     """Print the table."""
     threads = torch.get_num_threads()
-    print(f"{time.strftime('%Y-%m-%d')}, torch {torch.__version__}, {threads} threads; wall time, pairs taken in turns")
+    print(
+        f"{time.strftime('%Y-%m-%d')}, torch {torch.__version__}, {threads} threads; wall time, pairs taken in turns"
+    )
     print("training step                    CPU ms   simulated ms   ratio (median of pairs)")
     compare("ResNet-50, batch 8 x 224 x 224", resnet50, torch.randn(8, 3, 224, 224), pairs=9)
     compare("MLP 256-256-256-10, batch 128", make_mlp, torch.randn(128, 256), pairs=600)

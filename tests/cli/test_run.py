@@ -8,14 +8,16 @@ import signal
 import subprocess
 import tempfile
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from torchferry.errors import RunError
-from torchferry.sim.environment import SimSettings, parse_memory, settings_in
+from torchferry.sim.environment import SimSettings, parse_memory, settings_for, settings_in
 from torchferry.sim.launch import child_environment
+from torchferry.vendors.model import Limits
 from torchferry.vendors.registry import get_vendor
 
 from .commands import command, environment, make, one_line
@@ -356,3 +358,12 @@ def test_import_torch_costs_nothing_when_nothing_is_simulated() -> None:
     )
     variables = {name: value for name, value in environment().items() if name != "TORCHFERRY_SIM"}
     subprocess.run(command("python", "-c", code), env=variables, check=True, timeout=120)
+
+
+def test_without_numbers_the_machine_is_a_typical_server() -> None:
+    vendor = get_vendor("ascend")
+    settings = settings_for(vendor)
+    assert (settings.devices, settings.memory) == (vendor.limits.device_count, 64 * GIB)
+    assert settings_for(vendor, 2, "1GiB").devices == 2
+    unknown = replace(vendor, limits=Limits())
+    assert (settings_for(unknown).devices, settings_for(unknown).memory) == (8, 32 * GIB)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from torchferry.cli import options
 from torchferry.errors import InputError, OutputError, RunError
-from torchferry.sim.environment import DEFAULT_DEVICES, DEFAULT_MEMORY, SimSettings, parse_memory
+from torchferry.sim.environment import parse_memory, settings_for
 from torchferry.text import user_language
 from torchferry.vendors.model import Vendor
 from torchferry.vendors.registry import get_vendor
@@ -50,16 +50,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--devices",
         type=_at_least_one,
-        default=DEFAULT_DEVICES,
         metavar="N",
-        help=f"simulated devices (default: {DEFAULT_DEVICES})",
+        help="simulated devices (default: as many as a typical server of the vendor has)",
     )
     parser.add_argument(
         "--memory",
         type=parse_memory,
-        default=DEFAULT_MEMORY,
         metavar="SIZE",
-        help=f"memory of each: 32GiB, 512MiB, a number of bytes (default: {DEFAULT_MEMORY >> 30}GiB)",
+        help="memory of each: 32GiB, 512MiB, a number of bytes (default: that of a typical one)",
     )
     parser.add_argument(
         "--strict",
@@ -105,7 +103,7 @@ def run(args: argparse.Namespace) -> int:
     if args.summary:
         _check_writable(args.summary)
     paths = tuple(str(path.resolve()) for path in args.vendor_path)
-    settings = SimSettings(vendor.name, args.devices, args.memory, args.strict, paths)
+    settings = settings_for(vendor, args.devices, args.memory, args.strict, paths)
     summary = launch(program, vendor, settings, silent if args.quiet else None)
     _show(args, summary)
     return summary.outcome.exit_code

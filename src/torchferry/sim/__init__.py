@@ -2,28 +2,29 @@
 
 from __future__ import annotations
 
-from torchferry.sim.environment import DEFAULT_DEVICES, DEFAULT_MEMORY, SimSettings
+from pathlib import Path
 
 __all__ = ["activate", "is_active"]
 
 
 def activate(
     vendor: str,
-    devices: int = DEFAULT_DEVICES,
-    memory: int | str = DEFAULT_MEMORY,
+    devices: int | None = None,
+    memory: int | str | None = None,
     strict: bool = False,
     vendor_paths: tuple[str, ...] = (),
 ) -> None:
     """Simulate a vendor's device in this process: `activate("ascend")`, then use torch.npu and "npu:0".
 
-    `memory` is that of each device, in bytes or as "32GiB". With `strict` an operator that the vendor lacks raises,
+    `memory` is that of each device, in bytes or as "32GiB"; what is left out is that of a typical server. With `strict` an operator that the vendor lacks raises,
     whatever the vendor's adapter does. A process can simulate one vendor only.
     """
     from torchferry.sim.activation import activate_settings
-    from torchferry.sim.environment import parse_memory
+    from torchferry.sim.environment import settings_for
+    from torchferry.vendors.registry import get_vendor
 
-    settings = SimSettings(vendor, devices, parse_memory(memory), strict, vendor_paths)
-    activate_settings(settings)
+    known = get_vendor(vendor, tuple(map(Path, vendor_paths)))
+    activate_settings(settings_for(known, devices, memory, strict, vendor_paths))
 
 
 def is_active() -> bool:

@@ -8,10 +8,12 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 
 from torchferry.errors import RunError
+from torchferry.vendors.model import Vendor
 
 VARIABLE = "TORCHFERRY_SIM"
-DEFAULT_DEVICES = 8
-DEFAULT_MEMORY = 32 << 30
+# Of a machine of which nothing is known.
+_DEVICES = 8
+_MEMORY = "32GiB"
 
 
 @dataclass(frozen=True)
@@ -19,8 +21,8 @@ class SimSettings:
     """The simulated machine."""
 
     vendor: str
-    devices: int = DEFAULT_DEVICES
-    memory: int = DEFAULT_MEMORY  # bytes of each device
+    devices: int
+    memory: int  # bytes of each device
     strict: bool = False
     vendor_paths: tuple[str, ...] = ()  # folders of user-made vendors
     summary_folder: str = ""  # where processes leave their part of the summary; "" nowhere
@@ -28,6 +30,21 @@ class SimSettings:
     def encode(self) -> str:
         """The value of the environment variable."""
         return json.dumps(asdict(self), separators=(",", ":"))
+
+
+def settings_for(
+    vendor: Vendor,
+    devices: int | None = None,
+    memory: int | str | None = None,
+    strict: bool = False,
+    vendor_paths: tuple[str, ...] = (),
+) -> SimSettings:
+    """The machine to simulate; what is not said is that of a typical server of the vendor."""
+    if devices is None:
+        devices = vendor.limits.device_count or _DEVICES
+    if memory is None:
+        memory = vendor.limits.device_memory or _MEMORY
+    return SimSettings(vendor.name, devices, parse_memory(memory), strict, vendor_paths)
 
 
 def settings_in(environment: Mapping[str, str]) -> SimSettings | None:

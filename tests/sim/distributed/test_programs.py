@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.cli.commands import command
 from tests.sim.distributed.group import VENDORS, environment, run_ranks
 from torchferry.vendors.registry import get_vendor
 
@@ -87,3 +88,26 @@ def test_a_killed_rank_leaves_nothing_behind(tmp_path: Path) -> None:
     }
     assert not ours
     assert [file.name for file in tmp_path.iterdir() if file.name != "store"] == []
+
+
+def test_ferry_run_with_two_processes() -> None:
+    options = ["--sim", "--to", VENDOR.name, "--nproc", "2", "--master-port", str(free_port())]
+    (printed,) = run_ranks([command("ferry", "run", *options, PROGRAMS / "joins.py", VENDOR.name)])
+    for rank in range(2):
+        assert expected(rank, 3) in printed
+
+
+def test_debugging_of_pytorch() -> None:
+    """With this variable PyTorch puts a group of its own around ours, which compares what the ranks do."""
+    url = f"tcp://127.0.0.1:{free_port()}"
+    program = [
+        "env",
+        "TORCH_DISTRIBUTED_DEBUG=DETAIL",
+        sys.executable,
+        str(PROGRAMS / "joins.py"),
+        VENDOR.name,
+        url,
+    ]
+    printed = run_ranks([[*program, str(rank), "2"] for rank in range(2)])
+    for rank in range(2):
+        assert f"rank {rank}: {VENDOR.dist_backend} 3 on" in printed[rank]

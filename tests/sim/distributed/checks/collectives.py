@@ -208,6 +208,7 @@ def check_receive_from_anyone(me: Rank) -> None:
         tensor = torch.zeros(5, device=me.device)
         assert dist.recv(tensor) == 1
         same(tensor, of_rank(1), me)
+    dist.barrier()  # what other ranks send next must not be taken for it
 
 
 def check_batched_send_and_receive(me: Rank) -> None:

@@ -43,13 +43,14 @@ def check_many_at_once(me: Rank) -> None:
 
 def check_polling_a_transfer(me: Rank) -> None:
     tensor = torch.full((4,), float(me.rank), device=me.device)
-    work = dist.isend(tensor, dst=1) if me.rank == 0 else dist.irecv(tensor, src=0)
+    partner = me.rank ^ 1  # ranks go in pairs
+    work = dist.irecv(tensor, partner) if me.rank % 2 else dist.isend(tensor, partner)
     ends = time.monotonic() + 30
     while not work.is_completed():
         assert time.monotonic() < ends
         time.sleep(0.001)
     work.wait()
-    assert tensor.tolist() == [0.0] * 4
+    assert tensor.tolist() == [min(me.rank, partner)] * 4
 
 
 def check_no_memory_is_kept(me: Rank) -> None:
@@ -59,7 +60,7 @@ def check_no_memory_is_kept(me: Rank) -> None:
         tensor = torch.ones(1000, device=me.device, dtype=torch.bfloat16)
         dist.all_reduce(tensor, async_op=True).get_future().then(lambda future: future.value()[0]).wait()
         dist.all_to_all_single(torch.empty_like(tensor), tensor)
-        work = dist.isend(tensor, 1) if me.rank == 0 else dist.irecv(tensor, 0)
+        work = dist.irecv(tensor, me.rank ^ 1) if me.rank % 2 else dist.isend(tensor, me.rank ^ 1)
         work.wait()
     dist.barrier()
     del tensor, work
