@@ -27,7 +27,7 @@ GIB = 1 << 30
 
 def part(pid: int, rank: int | None, peak: int, *operators: OperatorCount, out_of_memory: int = 0) -> Part:
     device = DeviceUse(rank or 0, peak, 2 * peak, 32 * GIB, 10, out_of_memory)
-    return Part(pid, rank, 0, "2.13.0", (device,), operators, (("Double", pid),))
+    return Part(pid, rank, 0, "2.13.0", (device,), operators, (("float64", pid),))
 
 
 def summary(*parts: Part, unreported: int = 0, left_running: int = 0) -> Summary:
@@ -58,7 +58,7 @@ def test_counts_add_up_and_peaks_do_not() -> None:
         OperatorCount("aten::b", 5, "falls_back"),
         OperatorCount("aten::a", 2, "kernel"),
     ]
-    assert both.dtypes == {"Double": 6}
+    assert both.dtypes == {"float64": 6}
 
 
 def test_the_text_in_english() -> None:
@@ -86,7 +86,7 @@ def test_the_text_in_english() -> None:
         "operators that the device does not have (they raised):",
         "          1  aten::c",
         "dtypes narrowed or refused, and how often:",
-        "          3  Double",
+        "          3  float64",
     ]
 
 
@@ -129,7 +129,7 @@ def test_json_holds_everything() -> None:
     }
     assert content["operators"] == [{"name": "aten::a", "calls": 2, "support": "kernel"}]
     assert content["processes"][0]["rank"] == 3
-    assert content["processes"][0]["dtypes"] == {"Double": 7}
+    assert content["processes"][0]["dtypes"] == {"float64": 7}
 
 
 @pytest.mark.parametrize(

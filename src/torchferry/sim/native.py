@@ -12,6 +12,24 @@ from typing import Any
 import torch
 
 _NAMESPACE = "torchferry_sim"
+# C++ has other names for dtypes than Python
+_DTYPE_NAMES = {
+    "Double": "float64",
+    "Float": "float32",
+    "Half": "float16",
+    "BFloat16": "bfloat16",
+    "ComplexDouble": "complex128",
+    "ComplexFloat": "complex64",
+    "Long": "int64",
+    "Int": "int32",
+    "Short": "int16",
+    "Char": "int8",
+    "Byte": "uint8",
+    "Bool": "bool",
+    "QInt8": "qint8",
+    "QUInt8": "quint8",
+    "QInt32": "qint32",
+}
 
 
 class Verdict(IntEnum):
@@ -188,7 +206,7 @@ def operator_uses() -> list[OperatorUse]:
 def narrowed_dtypes() -> dict[str, int]:
     """How many tensors or operators met a dtype that the vendor narrows or refuses, by dtype name."""
     names, counts = _native().narrowed_dtypes()
-    return dict(zip(names, counts, strict=True))
+    return {_DTYPE_NAMES.get(name, name): count for name, count in zip(names, counts, strict=True)}
 
 
 def set_gate(on: bool) -> bool:

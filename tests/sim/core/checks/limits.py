@@ -80,6 +80,7 @@ def check_dtypes_are_narrowed_as_the_vendor_does(target: Target) -> None:
     assert torch.equal(computed, third) == (narrowing is not Narrowing.COMPUTED_AS)
     cast = there.float().double()
     assert cast.dtype is (torch.float32 if narrowing is Narrowing.CAST_AS else torch.float64)
+    assert ("float64" in native.narrowed_dtypes()) == (narrowing is not None)
 
 
 def check_data_parallel_is_refused(target: Target) -> None:

@@ -9,14 +9,14 @@ import os
 import sys
 from typing import Any
 
+import torch
+import torch.distributed as dist
+
 import torchferry.sim
 from torchferry.vendors.registry import get_vendor
 
 vendor = get_vendor(sys.argv[1])
 torchferry.sim.activate(vendor.name, devices=4)
-
-import torch  # noqa: E402
-import torch.distributed as dist  # noqa: E402
 
 
 def join() -> None:
