@@ -27,6 +27,15 @@ TORCH_LIBRARY_IMPL(aten, AutocastPrivateUse1, m) {
   AT_FORALL_FP32_SET_OPT_DTYPE(FERRY_FP32_SET_OPT_DTYPE)
   AT_FORALL_DIFFERENT_REDISPATCH_SIGNATURE(KERNEL_DIFFERENT_REDISPATCH_SIGNATURE_PRIVATEUSEONE)
   AT_FORALL_PROMOTE(FERRY_PROMOTE)
+  // Recurrent layers: on CUDA the library call inside them is cast, here the layer itself.
+  FERRY_LOWER_PRECISION(lstm, input)
+  FERRY_LOWER_PRECISION(lstm, data)
+  FERRY_LOWER_PRECISION(gru, input)
+  FERRY_LOWER_PRECISION(gru, data)
+  FERRY_LOWER_PRECISION(rnn_tanh, input)
+  FERRY_LOWER_PRECISION(rnn_tanh, data)
+  FERRY_LOWER_PRECISION(rnn_relu, input)
+  FERRY_LOWER_PRECISION(rnn_relu, data)
   m.impl(TORCH_SELECTIVE_NAME("aten::binary_cross_entropy"), TORCH_FN((&binary_cross_entropy_banned)));
 }
 

@@ -148,6 +148,21 @@ def check_mixed_precision_scales_skips_and_steps(target: Target) -> None:
     assert scaler.get_scale() == 2.0**3
 
 
+def check_recurrent_layers_under_autocast(target: Target) -> None:
+    for dtype in (torch.float16, torch.bfloat16):
+        before = nn.Linear(5, 5).to(target.type)
+        for layer in (nn.LSTM(5, 7), nn.GRU(5, 7), nn.RNN(5, 7), nn.LSTMCell(5, 7), nn.GRUCell(5, 7)):
+            layer.to(target.type)
+            x = torch.randn(3, 5) if "Cell" in type(layer).__name__ else torch.randn(4, 3, 5)
+            with torch.autocast(target.type, dtype=dtype):
+                y = layer(before(x.to(target.type)))  # the first layer hands over half precision
+            y = y[0] if isinstance(y, tuple) else y
+            assert y.dtype is dtype
+            y.float().sum().backward()
+            assert all(weight.grad is not None for weight in layer.parameters())
+            assert before.weight.grad is not None
+
+
 def check_activation_checkpointing_draws_the_same_numbers_again(target: Target) -> None:
     layer = nn.Sequential(nn.Linear(4, 4), nn.Dropout(0.5)).to(target.type)
     gradients = []
