@@ -367,3 +367,12 @@ def test_without_numbers_the_machine_is_a_typical_server() -> None:
     assert settings_for(vendor, 2, "1GiB").devices == 2
     unknown = replace(vendor, limits=Limits())
     assert (settings_for(unknown).devices, settings_for(unknown).memory) == (8, 32 * GIB)
+
+
+def test_a_program_may_activate_the_device_itself_before_it_imports_torch(tmp_path: Path) -> None:
+    code = (
+        "import torchferry.sim\ntorchferry.sim.activate('ascend')\nimport torch\n"
+        "print(torch.ones(1, device='npu').device, torch.npu.device_count())\n"
+    )
+    run = ferry_run(*SIM, "--devices", "3", make(tmp_path, program=code) / "program.py")
+    assert run.stdout == "npu:0 3\n", run.stderr

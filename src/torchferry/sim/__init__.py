@@ -19,6 +19,8 @@ def activate(
     `memory` is that of each device, in bytes or as "32GiB"; what is left out is that of a typical server. With `strict` an operator that the vendor lacks raises,
     whatever the vendor's adapter does. A process can simulate one vendor only.
     """
+    import torch  # noqa: F401  first: in a program that `ferry run` has started, this activates already
+
     from torchferry.sim.activation import activate_settings
     from torchferry.sim.environment import settings_for
     from torchferry.vendors.registry import get_vendor

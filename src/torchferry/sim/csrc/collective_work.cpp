@@ -21,6 +21,16 @@ class DeviceWork : public c10d::Work {
         // Without devices: the work is over on the host when the future is, there is no stream to wait for.
         future_(c10::make_intrusive<Future>(c10::ListType::create(c10::TensorType::get()))) {}
 
+  bool wait(std::chrono::milliseconds timeout = kNoTimeout) {
+    const bool done = Work::wait(timeout);
+    future_->wait();
+    return done;
+  }
+
+  bool isCompleted() {
+    return future_->completed();
+  }
+
   std::vector<at::Tensor> result() {
     return outputs_;
   }
@@ -34,18 +44,19 @@ class DeviceWork : public c10d::Work {
   }
 
  protected:
+  // The future comes last: whoever sees it done finds the work done as well.
   void complete(const std::exception_ptr& error) {
+    finish(error);
     if (error) {
       future_->setError(error);
-    } else {
-      // Callbacks run here, in a thread that has not chosen a device.
-      c10::OptionalDeviceGuard guard;
-      if (!outputs_.empty()) {
-        guard.reset_device(outputs_.front().device());
-      }
-      future_->markCompleted(c10::IValue(outputs_));
+      return;
     }
-    finish(error);
+    // Callbacks run here, in a thread that has not chosen a device.
+    c10::OptionalDeviceGuard guard;
+    if (!outputs_.empty()) {
+      guard.reset_device(outputs_.front().device());
+    }
+    future_->markCompleted(c10::IValue(outputs_));
   }
 
  private:
@@ -107,12 +118,12 @@ class WaitedWork final : public DeviceWork {
     if (!taken_.exchange(true)) {
       wait_for_parts(timeout);
     }
-    return Work::wait(timeout);
+    return DeviceWork::wait(timeout);
   }
 
   bool isCompleted() {
     wait_aside();
-    return Work::isCompleted();
+    return DeviceWork::isCompleted();
   }
 
   c10::intrusive_ptr<Future> getFuture() {

@@ -136,3 +136,9 @@ def check_the_device_module_has_two_names(device: str) -> None:
     assert torch.distributed.is_hccl_available()  # type: ignore[attr-defined]
     assert torch.utils.checkpoint.DefaultDeviceType.get_device_type() == "npu"
     assert autocast is torch.npu.amp.autocast and GradScaler is torch.npu.amp.GradScaler
+
+
+def check_programs_can_ask_for_the_backend(device: str) -> None:
+    from torch_npu.distributed import is_hccl_available  # type: ignore[import-not-found]
+
+    assert is_hccl_available()

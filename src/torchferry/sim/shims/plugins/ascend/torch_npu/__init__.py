@@ -12,7 +12,7 @@ from torchferry.sim.shims.modules import adapter_version, adopt_device  # noqa: 
 
 adopt_device(_vendor, __name__)
 
-from . import attention, boxes, contrib, experts, formats, norms, optim, profiler, utils  # noqa: E402
+from . import attention, boxes, contrib, distributed, experts, formats, norms, optim, profiler, utils  # noqa: E402
 from .operators import not_simulated, publish  # noqa: E402
 
 __version__ = adapter_version()
@@ -21,7 +21,7 @@ _AREAS = (attention, boxes, experts, formats, norms)
 _OPERATORS = {name: function for area in _AREAS for name, function in area.OPERATORS.items()}
 publish(_OPERATORS)
 
-__all__ = ["__version__", "contrib", "optim", "profiler", "utils"]
+__all__ = ["__version__", "contrib", "distributed", "optim", "profiler", "utils"]
 
 
 def __getattr__(name: str) -> Any:
