@@ -6,8 +6,8 @@ import os
 import signal
 import subprocess
 import time
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -43,7 +43,8 @@ def run_jobs(jobs: Sequence[Job], work: Path, report: Callable[[int], None]) -> 
     try:
         while waiting or running:
             while waiting and len(running) < places:
-                running.append(_Running(waiting.pop(0), work))
+                with _uninterrupted():
+                    running.append(_Running(waiting.pop(0), work))
             running = [each for each in running if not each.has_ended()]
             report(len(jobs) - len(waiting) - len(running))
             if running:
@@ -51,6 +52,16 @@ def run_jobs(jobs: Sequence[Job], work: Path, report: Callable[[int], None]) -> 
     finally:
         for each in running:
             each.kill()
+
+
+@contextmanager
+def _uninterrupted() -> Iterator[None]:
+    """Ctrl-C waits: between the start of a compiler and the note of it, nobody would end it."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGTERM})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 class _Running:

@@ -17,6 +17,7 @@ _BATCH_NORM_BACKWARD = ("native_batch_norm_backward", "batch_norm_backward")
 # what the simulator meets (without overload: every overload) -> any of these in the table stands for it
 EQUIVALENTS: Mapping[str, tuple[str, ...]] = {
     "convolution": _CONVOLUTION,
+    "_convolution": _CONVOLUTION,
     "convolution_overrideable": _CONVOLUTION,
     "_slow_conv2d_forward": _CONVOLUTION,
     "slow_conv_transpose2d": _CONVOLUTION,

@@ -19,10 +19,11 @@ _DEVICES = {
     DeviceCheck.ITERATOR: Devices.HOST_SCALARS,
     DeviceCheck.NONE: Devices.ANY,
 }
-# Composite ones that the device takes whole: the CPU's own choice of convolution, one call for many tensors, some
-# that every step makes, and two that look for the CPU by name.
+# Composite ones that the device takes whole: the CPU's own choice of convolution (`convolution` itself must stay
+# composite: torch.jit.trace records the `_convolution` inside it), one call for many tensors, some that every step
+# makes, and two that look for the CPU by name.
 _TAKEN_WHOLE = (
-    "convolution", "convolution_backward", "copy_", "_foreach_*", "sum", "mean", "embedding", "conj_physical_",
+    "_convolution", "convolution_backward", "copy_", "_foreach_*", "sum", "mean", "embedding", "conj_physical_",
     "mode.values",
 )  # fmt: skip
 # PyTorch's list has these under TensorIterator, but their indices may lie on the CPU by contract.

@@ -10,7 +10,9 @@
 #include <torch/library.h>
 #include <torch/version.h>
 
+#include <future>
 #include <optional>
+#include <thread>
 
 namespace ferry {
 namespace {
@@ -47,11 +49,25 @@ bool all_as_long(const Tensors& tensors, const Tensor& as) {
       tensors.begin(), tensors.end(), [&](const Tensor& tensor) { return tensor.nbytes() == as.nbytes(); });
 }
 
+constexpr std::chrono::milliseconds kLongestEnd(200); // it takes a few
+
 // Functions that are virtual in some releases only carry no `override`.
 class DeviceGroup final : public c10d::Backend {
  public:
   DeviceGroup(c10::intrusive_ptr<c10d::Backend> host, std::string name)
       : c10d::Backend(host->getRank(), host->getSize()), host_(std::move(host)), name_(std::move(name)) {}
+
+  // Gloo waits for its threads to end. One of them may still let go of a tensor, and need Python for that, which older
+  // releases of PyTorch hold while a group ends: so the wait is in a thread of its own, and is given up on here.
+  ~DeviceGroup() {
+    std::promise<void> ended;
+    std::future<void> end = ended.get_future();
+    std::thread([host = std::move(host_), ended = std::move(ended)]() mutable {
+      host.reset();
+      ended.set_value();
+    }).detach();
+    end.wait_for(kLongestEnd);
+  }
 
   const std::string getBackendName() const {
     return name_;

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Callable, Iterable
 
 import torch
@@ -183,3 +184,17 @@ def check_functional_transforms_and_compiled_code(target: Target) -> None:
         y = torch.compile(lambda a: a.relu() + 1, backend=backend)(x.clone().requires_grad_())
         y.sum().backward()
         assert y.tolist() == [1, 2, 3]
+
+
+def check_a_traced_model_trains_and_is_saved(target: Target) -> None:
+    torch.manual_seed(0)
+    model = image_model().to(target.type)
+    x = torch.randn(2, 3, 20, 20, device=target.type)
+    traced = torch.jit.trace(model.eval(), x)
+    assert torch.equal(traced(x), model(x))
+    traced(x)[:, 0].sum().backward()
+    assert model[0].weight.grad is not None and model[0].weight.grad.abs().sum() > 0
+    file = io.BytesIO()
+    torch.jit.save(traced, file)
+    file.seek(0)
+    assert torch.equal(torch.jit.load(file, map_location="cpu")(x.cpu()), model(x).cpu())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import tempfile
 from pathlib import Path
@@ -115,10 +116,13 @@ def check_the_profiler_lacks_what_the_cards_lacks(device: str) -> None:
 def check_the_old_profiler_watches_the_device_by_name(device: str) -> None:
     if device == "cpu":
         return  # there is nothing to watch
+    # Older releases of torch read a device's times only under the name "privateuseone", which they refuse to watch.
+    reader = torch.autograd.profiler.profile._parse_kineto_results
+    reads_times = '"privateuseone"' not in inspect.getsource(reader)
     for settings in ({}, {"record_shapes": True}, {"profile_memory": True}, {"use_npu_simple": True}):
         with torch.autograd.profiler.profile(use_npu=True, **settings) as watch:
             torch.ones(3, 3, device=device).sum()
-        assert "Self NPU" in str(watch) and "aten::sum" in str(watch)
+        assert ("Self NPU" in str(watch)) is reads_times and "aten::sum" in str(watch)
     with torch.autograd.profiler.profile(use_npu=False) as watch:
         torch.ones(3, 3, device=device).sum()
     assert "Self NPU" not in str(watch)
