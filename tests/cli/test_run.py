@@ -288,6 +288,7 @@ def test_folders_of_killed_runs_are_removed(tmp_path: Path, monkeypatch: pytest.
         (["--sim", "--to", "intel", "x.py"], ["xpu", "can't be simulated"]),
         (["--sim", "--to", "ascend", "nowhere.py"], ["nowhere.py", "no such script"]),
         (["--sim", "--to", "ascend", "--memory", "lots", "x.py"], ["lots", "32GiB"]),
+        (["--sim", "--to", "ascend", "--devices", "65", "x.py"], ["1 to 64", "65"]),
         (["--sim", "--to", "ascend", "--summary", "nowhere/s.json", "x.py"], ["nowhere/s.json", "folder"]),
     ],
 )
@@ -321,7 +322,7 @@ def test_sizes_of_memory(text: str | int, size: int) -> None:
     assert parse_memory(text) == size
 
 
-@pytest.mark.parametrize("text", ["", "GiB", "-1GiB", "0", "1.2.3G", "5 parsecs", "1e3"])
+@pytest.mark.parametrize("text", ["", "GiB", "-1GiB", "0", "1.2.3G", "5 parsecs", "1e3", "8388608T"])
 def test_what_is_no_size_of_memory(text: str) -> None:
     with pytest.raises(RunError, match="no size of memory"):
         parse_memory(text)

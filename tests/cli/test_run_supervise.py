@@ -77,6 +77,12 @@ def test_the_exit_code_is_the_programs(tmp_path: Path, program: str, code: int) 
     assert process.returncode == code
 
 
+def test_the_launcher_lets_no_process_go_unnoticed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYTHONWARNINGS", "default")  # as developers set it
+    _, stderr = start(tmp_path, "pass").communicate(timeout=60)
+    assert "ResourceWarning" not in stderr
+
+
 @pytest.mark.parametrize(
     ("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)]
 )

@@ -14,6 +14,9 @@ VARIABLE = "TORCHFERRY_SIM"
 # Of a machine of which nothing is known.
 _DEVICES = 8
 _MEMORY = "32GiB"
+# What the compiled library can count.
+_MOST_DEVICES = 64
+_MOST_MEMORY = (1 << 63) - 1
 
 
 @dataclass(frozen=True)
@@ -42,6 +45,8 @@ def settings_for(
     """The machine to simulate; what is not said is that of a typical server of the vendor."""
     if devices is None:
         devices = vendor.limits.device_count or _DEVICES
+    if not 1 <= devices <= _MOST_DEVICES:
+        raise RunError(f"there can be 1 to {_MOST_DEVICES} simulated devices, not {devices}")
     if memory is None:
         memory = vendor.limits.device_memory or _MEMORY
     return SimSettings(vendor.name, devices, parse_memory(memory), strict, vendor_paths)
@@ -64,6 +69,6 @@ def parse_memory(size: int | str) -> int:
     """Bytes of "32GiB", "512MB", "1.5G" (all in powers of 1024) or of a plain number."""
     match = _SIZE.fullmatch(str(size).strip())
     memory = int(float(match["number"]) * _UNITS[match["unit"].lower()]) if match else 0
-    if memory <= 0:
+    if not 0 < memory <= _MOST_MEMORY:
         raise RunError(f"{size!r} is no size of memory; write it as 32GiB, 512MiB or a number of bytes")
     return memory

@@ -158,6 +158,11 @@ def set_memory_limit(device: int, limit: int) -> None:
     _native().set_memory_limit(device, limit)
 
 
+def forbid_memory(reason: str) -> None:
+    """Let every further allocation of this process raise."""
+    _native().forbid_memory(reason)
+
+
 def default_generator(device: int) -> torch.Generator:
     """The generator that random operators of a device draw from."""
     generator: torch.Generator = _native().default_generator(device)

@@ -44,7 +44,7 @@ def run_supervised(command: Sequence[str], environment: Mapping[str, str]) -> En
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {*watched, signal.SIGCHLD})
     try:
         program = _start(command, environment, before)
-        code = _wait(program, watched)
+        code = program.returncode = _wait(program.pid, watched)
         left = _end_descendants()
     finally:
         _prctl(_SET_CHILD_SUBREAPER, 0)
@@ -54,13 +54,13 @@ def run_supervised(command: Sequence[str], environment: Mapping[str, str]) -> En
 
 def _start(
     command: Sequence[str], environment: Mapping[str, str], mask: set[signal.Signals] | set[int]
-) -> int:
+) -> subprocess.Popen[bytes]:
     def prepare() -> None:
         signal.pthread_sigmask(signal.SIG_SETMASK, mask)
         _prctl(_SET_PARENT_DEATH_SIGNAL, signal.SIGTERM)
 
     try:
-        return subprocess.Popen(command, env=environment, preexec_fn=prepare).pid
+        return subprocess.Popen(command, env=environment, preexec_fn=prepare)
     except OSError as error:
         raise RunError(f"{command[0]} can't be started: {error.strerror}") from error
 

@@ -62,6 +62,7 @@ TORCH_LIBRARY(torchferry_sim, m) {
   m.def("set_memory_limit(int device, int limit) -> ()", [](int64_t device, int64_t limit) {
     set_memory_limit(checked(device), limit);
   });
+  m.def("forbid_memory(str reason) -> ()", [](std::string reason) { forbid_memory(std::move(reason)); });
   m.def("default_generator(int device) -> Generator?", [](int64_t device) -> at::Generator {
     return default_generator(checked(device));
   });

@@ -9,6 +9,7 @@
 #include <torch/version.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstring>
 #include <map>
 #include <mutex>
@@ -35,6 +36,9 @@ std::array<MemoryUse, kMaxDevices> ledger;
 std::string out_of_memory_wording =
     "{device} out of memory. Tried to allocate {wanted} ({total} total; {allocated} already allocated; {free} free)";
 
+std::atomic<bool> is_forbidden{false};
+std::string reason_to_forbid;
+
 void update_reserved(MemoryUse& use) {
   use.peak_allocated = std::max(use.peak_allocated, use.allocated);
   use.reserved = std::max(use.reserved, round_up(use.allocated, kSegment));
@@ -56,6 +60,7 @@ void update_reserved(MemoryUse& use) {
 
 // Enter `bytes` for a device, or raise and enter nothing.
 void charge(c10::DeviceIndex device, int64_t bytes) {
+  TORCH_CHECK(!is_forbidden.load(std::memory_order_relaxed), reason_to_forbid);
   MemoryUse refused;
   {
     std::lock_guard<std::mutex> guard(ledger_lock);
@@ -233,6 +238,11 @@ void empty_cache() {
 void set_out_of_memory_message(std::string wording) {
   std::lock_guard<std::mutex> guard(ledger_lock);
   out_of_memory_wording = std::move(wording);
+}
+
+void forbid_memory(std::string reason) {
+  reason_to_forbid = std::move(reason);
+  is_forbidden = true;
 }
 
 c10::Allocator* device_allocator() {

@@ -31,6 +31,9 @@ void reset_accumulated_memory(c10::DeviceIndex device);
 void empty_cache();
 void set_out_of_memory_message(std::string wording);
 
+// From now on every allocation raises this: a device can't be used in a fork of a process that has used it.
+void forbid_memory(std::string reason);
+
 // The allocator that PyTorch asks for memory on the current device.
 c10::Allocator* device_allocator();
 

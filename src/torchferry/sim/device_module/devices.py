@@ -92,11 +92,7 @@ def is_initialized() -> bool:
 def lazy_init() -> None:
     """Raise in a process that was forked after the device was used; there is nothing else to prepare."""
     if forking.in_bad_fork():
-        name = device_type().upper()
-        raise RuntimeError(
-            f"Cannot re-initialize {name} in forked subprocess. To use {name} with multiprocessing, "
-            "you must use the 'spawn' start method"
-        )
+        raise RuntimeError(forking.refusal())
 
 
 def lazy_call(call: Any, **_: object) -> None:

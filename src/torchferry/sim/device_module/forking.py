@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 
+import torch
+
 from torchferry.sim import native
 
 
@@ -19,13 +21,24 @@ class _Fork:
         self.used_before = any(_used(device) for device in range(native.device_count()))
 
     def after_in_child(self) -> None:
-        """A fork of a fork stays bad."""
-        self.bad = self.bad or self.used_before
+        """A fork of a fork stays bad. Every operator needs memory for its result: without it none runs."""
+        if self.used_before and not self.bad:
+            self.bad = True
+            native.forbid_memory(refusal())
 
 
 def _used(device: int) -> bool:
     use = native.memory_use(device)
     return use.allocated > 0 or use.allocations > 0
+
+
+def refusal() -> str:
+    """What to say to a forked process that uses the device."""
+    name = torch._C._get_privateuse1_backend_name().upper()
+    return (
+        f"Cannot re-initialize {name} in forked subprocess. To use {name} with multiprocessing, "
+        "you must use the 'spawn' start method"
+    )
 
 
 _fork = _Fork()

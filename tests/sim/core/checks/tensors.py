@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import io
+import os
 
 import pytest
 import torch
@@ -197,3 +198,20 @@ def check_labels_may_be_int32_as_hand_migrated_programs_have_them(target: Target
     loss = nn.functional.cross_entropy(there, labels.to(torch.int32).to(target.type))
     loss.backward()
     assert loss.item() == expected.item()
+
+
+def check_a_fork_of_a_process_that_used_the_device_cant_use_it(target: Target) -> None:
+    x = torch.ones(2, device=target.type)
+    uses = (lambda: torch.ones(2, device=target.type), lambda: torch.ones(2).to(target.type), lambda: x + 1)
+    child = os.fork()
+    if child == 0:
+        refused = 0
+        for use in uses:
+            try:
+                use()
+            except RuntimeError as error:
+                refused += "in forked subprocess" in str(error)
+        torch.ones(2) + 1  # the CPU can be used
+        os._exit(refused)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == len(uses)
+    assert (x + 1).tolist() == [2, 2]
