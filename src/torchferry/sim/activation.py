@@ -13,6 +13,7 @@ from torch.utils.backend_registration import rename_privateuse1_backend
 
 from torchferry.errors import RunError
 from torchferry.sim import (
+    backward,
     build,
     device_module,
     native,
@@ -80,8 +81,7 @@ def activate_settings(settings: SimSettings) -> None:
     shims.install(vendor)
     refusals.install(vendor)
     printing.install()
-    # In a thread of its own, backward would pay for handing every step over, and kernels for a second set of threads.
-    torch.autograd.set_multithreading_enabled(False)
+    backward.install()
     _active.append(Active(vendor, settings))
 
 

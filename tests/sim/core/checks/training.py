@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import threading
 from collections.abc import Callable, Iterable
 
 import torch
@@ -198,3 +199,20 @@ def check_a_traced_model_trains_and_is_saved(target: Target) -> None:
     torch.jit.save(traced, file)
     file.seek(0)
     assert torch.equal(torch.jit.load(file, map_location="cpu")(x.cpu()), model(x).cpu())
+
+
+def check_backward_runs_in_the_thread_that_calls_it(target: Target) -> None:
+    ran: list[bool] = []
+
+    def train() -> None:
+        x = torch.ones(2, device=target.type, requires_grad=True)
+        caller = threading.get_ident()
+        x.register_hook(lambda _: ran.append(threading.get_ident() == caller))
+        (x * 2).sum().backward()
+        torch.autograd.grad((x * 2).sum(), x)
+
+    train()
+    thread = threading.Thread(target=train)
+    thread.start()
+    thread.join()
+    assert ran == [True] * 4
