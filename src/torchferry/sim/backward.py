@@ -29,7 +29,9 @@ def install() -> None:
     PyTorch would also start a thread for each device, and one that has not come up when a short program ends takes
     the process down with it.
     """
-    run = _InCallingThread(torch.autograd.graph._engine_run_backward)
-    torch.autograd.graph._engine_run_backward = run
-    torch.autograd._engine_run_backward = run  # type: ignore[attr-defined]
     torch.autograd.set_multithreading_enabled(False)
+    engine = getattr(torch.autograd.graph, "_engine_run_backward", None)
+    if engine is not None:  # a private name: without it only this thread is served
+        run = _InCallingThread(engine)
+        torch.autograd.graph._engine_run_backward = run
+        torch.autograd._engine_run_backward = run  # type: ignore[attr-defined]

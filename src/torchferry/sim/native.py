@@ -56,6 +56,7 @@ class Devices(IntEnum):
     SAME = 0
     HOST_SCALARS = 1  # all on one device, but for host tensors without dimensions
     ANY = 2
+    HOST_TENSORS = 3  # all on one device, but for host tensors of any shape
 
 
 @dataclass(frozen=True)

@@ -97,7 +97,7 @@ def rules(facts: Mapping[str, OperatorFacts], table: VendorTable) -> list[Operat
 
 def _devices(fact: OperatorFacts) -> Devices:
     if _matches(fact, _INDICES_ANYWHERE):
-        return Devices.ANY
+        return Devices.HOST_TENSORS
     return _DEVICES[fact.device_check]
 
 

@@ -109,10 +109,12 @@ class HostCall {
   void check_devices() const {
     const c10::Device expected(c10::DeviceType::PrivateUse1, device_);
     each_tensor([&](size_t i, const Tensor& tensor) {
-      const bool scalar = op_.device_check == DeviceCheck::host_scalars && tensor.defined() && tensor.dim() == 0 &&
-          tensor.device().is_cpu();
-      if (!tensor.defined() || tensor.device() == expected || scalar ||
-          tensor.unsafeGetTensorImpl()->is_wrapped_number()) {
+      if (!tensor.defined() || tensor.device() == expected || tensor.unsafeGetTensorImpl()->is_wrapped_number()) {
+        return;
+      }
+      const bool may_join = op_.device_check == DeviceCheck::host_tensors ||
+          (op_.device_check == DeviceCheck::host_scalars && tensor.dim() == 0);
+      if (may_join && tensor.device().is_cpu()) {
         return;
       }
       TORCH_CHECK(

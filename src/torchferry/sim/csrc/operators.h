@@ -14,9 +14,9 @@ namespace ferry {
 // The numbers are shared with Verdict in native.py.
 enum class Verdict : int { unknown = 0, kernel = 1, falls_back = 2, raises = 3 };
 
-// Which tensors an operator may mix: all on one device, host scalars among them, or anything by contract.
+// Which tensors an operator may mix: all on one device, host scalars or host tensors among them, or anything.
 // The numbers are shared with Devices in native.py.
-enum class DeviceCheck : int { same_device = 0, host_scalars = 1, none = 2 };
+enum class DeviceCheck : int { same_device = 0, host_scalars = 1, none = 2, host_tensors = 3 };
 
 enum class ArgumentKind : uint8_t { other, tensor, tensor_list, device, generator, dtype };
 

@@ -55,7 +55,11 @@ def check_a_view_shares_its_bytes(target: Target) -> None:
 def check_indexing(target: Target) -> None:
     x = torch.arange(12.0, device=target.type).view(3, 4)
     assert x[torch.tensor([0, 2], device=target.type)].shape == (2, 4)
-    assert x[torch.tensor([0, 2])].device.type == target.type  # indices may lie on the CPU
+    assert (
+        x[torch.tensor([0, 2])].device.type == target.type
+    )  # indices may lie on the CPU, not on another device
+    with pytest.raises(RuntimeError, match="Expected all tensors to be on the same device"):
+        x[torch.tensor([0, 2], device=f"{target.type}:1")]
     x[x > 5] = 0
     assert x.sum().item() == 15
     x[1] = torch.ones(4, device=target.type)
