@@ -135,11 +135,11 @@ def _messages(limits: Limits, vendor: Vendor, environment: Mapping[str, str]) ->
     ours = _DEFAULT_MESSAGES
     missing = limits.missing_message_in(environment) or ours.missing_operator
     casts = [limit.message for limit in limits.dtypes.values() if limit.narrowing is Narrowing.CAST_AS]
-    refusals_ = [limit.message for limit in limits.dtypes.values() if limit.narrowing is Narrowing.REFUSED]
+    refused = [limit.message for limit in limits.dtypes.values() if limit.narrowing is Narrowing.REFUSED]
     return native.Messages(
         missing_operator=missing.replace("{backend}", backend),
         operator_falls_back=limits.fallback_message or ours.operator_falls_back,
         out_of_memory=limits.out_of_memory_message or ours.out_of_memory,
         cast_dtype=next(filter(None, casts), ours.cast_dtype),
-        refused_dtype=next(filter(None, refusals_), ours.refused_dtype),
+        refused_dtype=next(filter(None, refused), ours.refused_dtype),
     )

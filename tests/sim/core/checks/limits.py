@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from pathlib import Path
 
 import pytest
 import torch
@@ -12,23 +13,22 @@ from torchferry.sim import native
 from torchferry.sim.native import Verdict
 from torchferry.sim.printing import without_limits
 from torchferry.vendors.model import MissingOperator, Narrowing
+from torchferry.vendors.ops import load_ops
 
 
 def missing_operator(target: Target) -> tuple[str, object]:
-    """An operator that ran here and that the vendor's table lacks, or skip."""
-    import pathlib
-
-    from torchferry.vendors.ops import load_ops
-
-    ops = load_ops(pathlib.Path(target.vendor.folder))
+    """An operator that the vendor's table lacks, and its function; None where the table is not complete."""
+    ops = load_ops(Path(target.vendor.folder))
     candidates = {
         "lgamma": torch.lgamma,
         "special_ndtri": torch.special.ndtri,
         "special_bessel_j0": torch.special.bessel_j0,
+        "special_spherical_bessel_j0": torch.special.spherical_bessel_j0,
     }
     for name, run in candidates.items():
         if ops.complete and all(ops.has_kernel(f"{name}{overload}") is False for overload in ("", ".out")):
             return f"aten::{name}.out", run
+    assert not ops.complete, "a complete table lacks none of the candidates: add one that it lacks"
     return "", None
 
 
