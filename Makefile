@@ -15,7 +15,7 @@ setup: $(STAMP) browser  ## a .venv with everything
 $(STAMP): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/pip install --quiet --upgrade pip
-	$(BIN)/pip install --quiet --constraint constraints.txt --editable '.[dev]'
+	$(BIN)/pip install --quiet --constraint constraints.txt --editable '.[dev,libraries]'
 	$(BIN)/pip install --quiet --constraint constraints.txt --no-deps torchvision timm
 	touch $(STAMP)
 

@@ -1,4 +1,4 @@
-"""`ferry run --sim` as users call it: real programs on the simulated device, in one process and in many."""
+"""`ferry run --sim --converted` as users call it: converted programs on the simulated device, in one process and many."""
 
 from __future__ import annotations
 
@@ -15,14 +15,15 @@ from typing import Any
 import pytest
 
 from torchferry.errors import RunError
+from torchferry.launch import simulated
+from torchferry.launch.environment import child_environment
 from torchferry.sim.environment import SimSettings, parse_memory, settings_for, settings_in
-from torchferry.sim.launch import child_environment
 from torchferry.vendors.model import Limits
 from torchferry.vendors.registry import get_vendor
 
 from .commands import command, environment, make, one_line
 
-SIM = ("run", "--sim", "--to", "ascend")
+SIM = ("run", "--sim", "--converted", "--to", "ascend")
 GIB = 1 << 30
 
 
@@ -193,7 +194,7 @@ dist.destroy_process_group()
 
 
 def test_a_module_in_two_processes(tmp_path: Path) -> None:
-    make(tmp_path / "package", ranks=RANKS, __init__="")
+    make(tmp_path / "package", ranks=RANKS)
     report = tmp_path / "summary.json"
     result = ferry_run(
         *SIM, "--nproc", 2, "--summary", report, "-m", "package.ranks", "-x", PYTHONPATH=str(tmp_path)
@@ -266,15 +267,13 @@ def test_sigterm_ends_all_ranks_and_leaves_nothing(tmp_path: Path) -> None:
 
 
 def test_folders_of_killed_runs_are_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from torchferry.sim import launch
-
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     abandoned = tmp_path / "torchferry-run-abandoned"
     abandoned.mkdir()
     (abandoned / "lock").touch()
-    with launch._summary_folder() as first:
+    with simulated._summary_folder() as first:
         assert not abandoned.exists()
-        with launch._summary_folder():
+        with simulated._summary_folder():
             assert first.exists()  # in use
     assert os.listdir(tmp_path) == []
 
@@ -282,7 +281,6 @@ def test_folders_of_killed_runs_are_removed(tmp_path: Path, monkeypatch: pytest.
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["--to", "ascend", "x.py"], ["--sim"]),
         (["--sim", "x.py", "--to", "ascend"], ["--to VENDOR", "before the script"]),
         (["--sim", "--to", "ascnd", "x.py"], ["ascnd", "did you mean 'ascend'"]),
         (["--sim", "--to", "intel", "x.py"], ["xpu", "can't be simulated"]),
@@ -290,6 +288,12 @@ def test_folders_of_killed_runs_are_removed(tmp_path: Path, monkeypatch: pytest.
         (["--sim", "--to", "ascend", "--memory", "lots", "x.py"], ["lots", "32GiB"]),
         (["--sim", "--to", "ascend", "--devices", "65", "x.py"], ["1 to 64", "65"]),
         (["--sim", "--to", "ascend", "--summary", "nowhere/s.json", "x.py"], ["nowhere/s.json", "folder"]),
+        (["--sim", "--to", "ascend"], ["what is to be run?", "SCRIPT"]),
+        (["--to", "intel", "--devices", "2", "x.py"], ["--devices", "simulated"]),
+        (["--to", "ascend", "--capability", "eight", "x.py"], ["'eight'", "8.0"]),
+        (["--to", "ascend", "--cuda-version", "new", "x.py"], ["'new'", "12.4"]),
+        (["--to", "ascend", "--converted", "--explain"], ["--explain", "--converted"]),
+        (["--to", "ascend", "--converted", "--type-checks", "vendor", "x.py"], ["--type-checks"]),
     ],
 )
 def test_bad_usage_is_one_line(tmp_path: Path, arguments: list[str], words: list[str]) -> None:
@@ -298,6 +302,7 @@ def test_bad_usage_is_one_line(tmp_path: Path, arguments: list[str], words: list
         command("ferry", "run", *arguments), cwd=tmp_path, env=environment(), capture_output=True, text=True
     )
     one_line(result, *words)
+    assert result.stderr.startswith("ferry: ")
 
 
 def test_there_is_at_least_one_device() -> None:
@@ -330,35 +335,25 @@ def test_what_is_no_size_of_memory(text: str) -> None:
 
 def test_settings_survive_the_environment() -> None:
     settings = SimSettings("acme", 3, 5 * GIB, True, ("/a b/ü",), "/somewhere")
-    given = child_environment({"PYTHONPATH": "/mine", "HOME": "/h"}, get_vendor("ascend"), settings)
+    ours = {"PYTHONPATH": "/mine", "HOME": "/h"}
+    given = child_environment(ours, get_vendor("ascend"), settings, None)
     assert settings_in(given) == settings
     assert given["HOME"] == "/h"
     assert given["PYTHONPATH"].split(os.pathsep)[-1] == "/mine"
     assert settings_in({}) is None
 
 
-def test_the_launcher_does_not_import_torch(tmp_path: Path) -> None:
+def test_the_launcher_stays_light(tmp_path: Path) -> None:
     make(tmp_path, train="print('ran')\n")
     code = (
         "import sys\n"
         "from torchferry.cli.main import main\n"
         f"code = main(['run', '--sim', '--to', 'ascend', '-q', {str(tmp_path / 'train.py')!r}])\n"
-        "print(code, 'torch' in sys.modules)\n"
+        "heavy = {'torch', 'rich', 'openpyxl', 'torchferry.convert', 'torchferry.report.render'}\n"
+        "print(code, heavy & set(sys.modules))\n"
     )
     python = command("python", "-c", code)
-    assert subprocess.check_output(python, env=environment(), text=True, timeout=300) == "ran\n0 False\n"
-
-
-def test_import_torch_costs_nothing_when_nothing_is_simulated() -> None:
-    code = (
-        "import sys, torch, time\n"
-        "from torchferry.sim.autoload import autoload\n"
-        "start = time.perf_counter(); autoload(); seconds = time.perf_counter() - start\n"
-        "assert 'torchferry.sim.activation' not in sys.modules\n"
-        "assert seconds < 0.001, seconds\n"
-    )
-    variables = {name: value for name, value in environment().items() if name != "TORCHFERRY_SIM"}
-    subprocess.run(command("python", "-c", code), env=variables, check=True, timeout=120)
+    assert subprocess.check_output(python, env=environment(), text=True, timeout=300) == "ran\n0 set()\n"
 
 
 def test_without_numbers_the_machine_is_a_typical_server() -> None:

@@ -12,10 +12,12 @@ from pathlib import Path
 
 import pytest
 
+from torchferry.launch.supervise import run_supervised
+
 LAUNCHER = (
     "import os, sys\n"
     "from torchferry.cli.ending import stoppable\n"
-    "from torchferry.sim import supervise\n"
+    "from torchferry.launch import supervise\n"
     "supervise._SECONDS_TO_END_BY_ITSELF = supervise._SECONDS_AFTER_SIGTERM = 1.0\n"
     "with stoppable():\n"
     "    ending = supervise.run_supervised([sys.executable, '-c', sys.argv[1]], os.environ)\n"
@@ -59,6 +61,15 @@ def is_running(process: int) -> bool:
         return Path(f"/proc/{process}/stat").read_text().rpartition(") ")[2][0] != "Z"
     except OSError:
         return False
+
+
+def test_output_may_go_into_files(tmp_path: Path) -> None:
+    program = "import sys; print('said'); print('complained', file=sys.stderr)"
+    with (tmp_path / "out").open("w") as out, (tmp_path / "err").open("wb") as err:
+        ending = run_supervised([sys.executable, "-c", program], os.environ, out, err.fileno())
+    assert ending.exit_code == 0
+    assert (tmp_path / "out").read_text() == "said\n"
+    assert (tmp_path / "err").read_text() == "complained\n"
 
 
 @pytest.mark.parametrize(

@@ -22,6 +22,14 @@ JIT_SCRIPT = {
     "tecorigin": "torch.jit.script returns the function unchanged (no TorchScript) in torch_sdaa 3.2.1",
 }
 
+# vendors.json, migrate_helper.import and older_import: statements there, the modules they name here.
+MIGRATIONS = {
+    "ascend": ("torch_npu.contrib.transfer_to_npu",),
+    "cambricon": ("torch_mlu.utils.gpu_migration",),
+    "tecorigin": ("torch_sdaa.utils.cuda_migrate",),
+    "moorethreads": ("torchada",),
+}
+
 # vendors.json, env: variables whose meaning is that of a CUDA one but whose name is not derived from it.
 # ascend "CANN root, set by set_env.sh"; cambricon "toolkit root", "MLU architectures for extensions".
 ENV_BY_MEANING = {

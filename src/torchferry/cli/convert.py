@@ -11,6 +11,7 @@ import sys
 from pathlib import Path
 
 from torchferry.cli import git, options
+from torchferry.cli.common_options import add_language
 from torchferry.cli.ending import reader_may_leave
 from torchferry.convert.discover import FINDINGS, PYTHON_SUFFIXES, check_input
 from torchferry.convert.filesystem import read_file
@@ -64,7 +65,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--verbose", action="store_true", help="list everything, without a limit")
     parser.add_argument("-q", "--quiet", action="store_true", help="no progress bar and no summary")
-    options.add_language(parser)
+    add_language(parser)
 
 
 def run(args: argparse.Namespace) -> int:

@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 COMMANDS = {
     "scan": ("scan", "say what must change, what can't, and how much is automatic"),
     "convert": ("convert", "write a converted copy of a project, with reports"),
-    "run": ("run", "run a converted program on a simulated accelerator"),
+    "run": ("run", "run a CUDA program, unchanged, on a vendor's device or a simulated one"),
+    "prove": ("prove", "prove a migration: the original and the migrated program compute the same"),
     "report": ("report", "render findings.json as HTML, Markdown, CSV, XLSX, SARIF ..."),
     "rules": ("rules", "list the conversion rules, or explain one"),
     "vendors": ("vendors", "show the known accelerators and what is known about each"),
@@ -25,7 +26,7 @@ COMMANDS = {
 
 _EXIT_CODES = """exit codes:
   0  fine
-  1  --check found something to do
+  1  --check found something to do; `ferry prove`: the proof does not hold
   2  bad usage or bad input
   3  some files failed, the others were done
   130  interrupted (143: by SIGTERM)

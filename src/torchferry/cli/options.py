@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
+from torchferry.cli.common_options import add_vendor_path
 from torchferry.convert.custom import CustomRules, load_custom_rules
 from torchferry.convert.discover import PYTHON_SUFFIXES
 from torchferry.convert.project import Plan, Progress, ProjectOutcome
@@ -65,23 +66,6 @@ def add_target_arguments(parser: argparse.ArgumentParser) -> None:
     for name, text in OPT_INS.items():
         flags = ["-s"] if name == "specify_device" else []
         parser.add_argument(*flags, f"--{name.replace('_', '-')}", action="store_true", help=text)
-
-
-def add_vendor_path(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--vendor-path",
-        action="append",
-        type=Path,
-        default=[],
-        metavar="DIR",
-        help="a folder with your own vendor data",
-    )
-
-
-def add_language(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--lang", choices=("en", "zh"), help="language of reports (default: TORCHFERRY_LANG, then the locale)"
-    )
 
 
 def cores() -> int:

@@ -1,4 +1,4 @@
-"""Run a converted program on a simulated accelerator: the vendor's device name and limits, computed on the CPU."""
+"""Run a CUDA program, unchanged, on a vendor's device: on its real plugin if that is installed, else simulated."""
 
 from __future__ import annotations
 
@@ -8,147 +8,156 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from torchferry.cli import options
+from torchferry.cli import run_options
 from torchferry.errors import InputError, OutputError, RunError
-from torchferry.sim.environment import parse_memory, settings_for
-from torchferry.text import user_language
-from torchferry.vendors.model import Vendor
+from torchferry.text import Text, user_language
 from torchferry.vendors.registry import get_vendor
 
 if TYPE_CHECKING:
-    from torchferry.sim.launch import Program
+    from torchferry.launch.program import Program
+    from torchferry.runtime.settings import LayerSettings
+    from torchferry.sim.environment import SimSettings
     from torchferry.sim.summary import Summary
+    from torchferry.vendors.model import Vendor
 
-# torchrun's options that are handed on as they are -> whether they say where the processes meet
-_TORCHRUN = {
-    "nnodes": True,
-    "node-rank": True,
-    "master-addr": True,
-    "master-port": True,
-    "rdzv-backend": True,
-    "rdzv-endpoint": True,
-    "rdzv-id": True,
-    "rdzv-conf": True,
-    "local-addr": True,
-    "max-restarts": False,
-    "monitor-interval": False,
-    "log-dir": False,
-    "redirects": False,
-    "tee": False,
-}
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The options of `ferry run`."""
-    parser.usage = "ferry run --sim --to VENDOR [OPTIONS] (SCRIPT | -m MODULE) [ARGUMENTS of the program]"
-    parser.add_argument("script", metavar="SCRIPT", help="the program; what follows it is handed to it")
-    parser.add_argument("arguments", nargs=argparse.REMAINDER, metavar="ARGUMENTS", help=argparse.SUPPRESS)
-    parser.add_argument("-m", "--module", action="store_true", help="SCRIPT is a module, as in python -m")
-    parser.add_argument("--sim", action="store_true", help="on the simulated device (needed for now)")
-    parser.add_argument("--to", metavar="VENDOR", help="a name that `ferry vendors` lists")
-    options.add_vendor_path(parser)
-    parser.add_argument(
-        "--devices",
-        type=_at_least_one,
-        metavar="N",
-        help="simulated devices (default: as many as a typical server of the vendor has)",
-    )
-    parser.add_argument(
-        "--memory",
-        type=parse_memory,
-        metavar="SIZE",
-        help="memory of each: 32GiB, 512MiB, a number of bytes (default: that of a typical one)",
-    )
-    parser.add_argument(
-        "--strict",
-        action="store_true",
-        help="an operator that the vendor lacks raises, never runs on the CPU",
-    )
-    parser.add_argument(
-        "--summary", type=Path, metavar="FILE.json", help="write what the run used of the device here"
-    )
-    parser.add_argument("-q", "--quiet", action="store_true", help="no summary and no progress on stderr")
-    options.add_language(parser)
-    _add_torchrun_arguments(parser)
-
-
-def _add_torchrun_arguments(parser: argparse.ArgumentParser) -> None:
-    group = parser.add_argument_group("several processes, through torchrun")
-    group.add_argument(
-        *_spellings("nproc", "nproc-per-node"), type=_at_least_one, metavar="N", help="processes"
-    )
-    for name in _TORCHRUN:
-        group.add_argument(*_spellings(name), dest=f"torchrun {name}", metavar="X", help="handed to torchrun")
-
-
-def _spellings(*names: str) -> list[str]:
-    """torchrun takes dashes and underscores."""
-    return list(dict.fromkeys(f"--{form}" for name in names for form in (name, name.replace("-", "_"))))
-
-
-def _at_least_one(text: str) -> int:
-    value = int(text) if text.isascii() and text.isdigit() else 0
-    if value < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number from 1 on")
-    return value
+add_arguments = run_options.add_arguments
 
 
 def run(args: argparse.Namespace) -> int:
-    """Run the program; the answer is its exit code."""
-    from torchferry.sim.build_progress import silent
-    from torchferry.sim.launch import launch
+    """Run the program, or only say what would be changed for it; the answer is an exit code."""
+    from torchferry.launch import plugin
 
     vendor = _vendor(args)
+    simulated = args.sim or plugin.is_to_be_simulated(vendor)
+    if not simulated:
+        _refuse_options_of_the_simulator(args, vendor)
     program = _program(args)
     if args.summary:
         _check_writable(args.summary)
-    paths = tuple(str(path.resolve()) for path in args.vendor_path)
-    settings = settings_for(vendor, args.devices, args.memory, args.strict, paths)
-    summary = launch(program, vendor, settings, silent if args.quiet else None)
-    _show(args, summary)
-    return summary.outcome.exit_code
+    layer = _layer(args, vendor)
+    sim = _sim(args, vendor) if simulated else None
+    if args.explain:
+        code = _explain(args, vendor, sim, layer)
+        if code or program is None:
+            return code
+    if program is None:
+        raise RunError("what is to be run? ferry run --to VENDOR (SCRIPT | -m MODULE)")
+    if simulated and not args.sim:
+        _say(args, plugin.not_installed(vendor))
+    return _run_program(args, program, vendor, sim, layer)
 
 
 def _vendor(args: argparse.Namespace) -> Vendor:
-    if not args.sim:
+    from torchferry.launch import variables
+
+    name = args.to or os.environ.get(variables.TO)
+    if not name:
         raise RunError(
-            "only the simulated device can be run on in this version: ferry run --sim --to VENDOR SCRIPT; on the "
-            "vendor's machine, start the converted program with python"
+            f"which device? ferry run --to VENDOR SCRIPT, options come before the script; or set {variables.TO}"
         )
-    if not args.to:
-        raise RunError("which device? ferry run --sim --to VENDOR SCRIPT; options come before the script")
-    vendor = get_vendor(args.to, args.vendor_path)
-    if not vendor.plugin:
+    vendor = get_vendor(name, args.vendor_path)
+    if args.sim and not vendor.plugin:
         raise RunError(
             f"{vendor.name}: PyTorch itself has the device `{vendor.device_type}`, so it can't be simulated; choose a "
-            "vendor with a plugin of its own"
+            "vendor with a plugin of its own, or leave --sim out on a machine that has the device"
         )
     return vendor
 
 
-def _program(args: argparse.Namespace) -> Program:
-    from torchferry.sim.launch import Program
+def _refuse_options_of_the_simulator(args: argparse.Namespace, vendor: Vendor) -> None:
+    given = [
+        f"--{name}"
+        for name in ("devices", "memory", "strict", "summary")
+        if getattr(args, name) not in (None, False)
+    ]
+    if given:
+        instead = (
+            "choose another vendor, or leave it out" if not vendor.plugin else "add --sim, or leave it out"
+        )
+        raise RunError(f"{', '.join(given)}: only for the simulated device; {instead}")
 
+
+def _program(args: argparse.Namespace) -> Program | None:
+    from torchferry.launch.program import Program
+
+    if args.script is None:
+        return None
     if not args.module and not os.path.exists(args.script):
         raise InputError(f"{args.script}: no such script; -m runs a module by name")
-    return Program(args.script, args.module, tuple(args.arguments), _torchrun_options(args))
+    return Program(args.script, args.module, tuple(args.arguments), run_options.torchrun_options(args))
 
 
-def _torchrun_options(args: argparse.Namespace) -> tuple[str, ...] | None:
-    given = {name: getattr(args, f"torchrun {name}") for name in _TORCHRUN}
-    chosen = {name: value for name, value in given.items() if value is not None}
-    if args.nproc is None and not chosen:
-        return None
-    # a port of torchrun's choice, unless the user says where the processes meet
-    alone = [] if any(_TORCHRUN[name] for name in chosen) else ["--standalone"]
-    values = [word for name, value in chosen.items() for word in (f"--{name}", value)]
-    return (*alone, "--nproc-per-node", str(args.nproc or 1), *values)
+def _layer(args: argparse.Namespace, vendor: Vendor) -> LayerSettings | None:
+    from torchferry.runtime.settings import LayerSettings, TypeChecks
+
+    chosen = run_options.options_of_the_layer(args)
+    if not args.converted:
+        checks = TypeChecks(args.type_checks or TypeChecks.BOTH)
+        return LayerSettings(
+            vendor.name, _vendor_paths(args), checks, args.capability or "", args.cuda_version or ""
+        )
+    if chosen:
+        raise RunError(
+            f"{', '.join(chosen)}: not with --converted, where nothing is redirected; leave one out"
+        )
+    return None
+
+
+def _sim(args: argparse.Namespace, vendor: Vendor) -> SimSettings:
+    from torchferry.sim.environment import settings_for
+
+    return settings_for(vendor, args.devices, args.memory, args.strict, _vendor_paths(args))
+
+
+def _vendor_paths(args: argparse.Namespace) -> tuple[str, ...]:
+    return tuple(str(path.resolve()) for path in args.vendor_path)
 
 
 def _check_writable(path: Path) -> None:
     """Say so before the run, not after it."""
     if not path.parent.is_dir() or path.is_dir() or not os.access(path.parent, os.W_OK):
         raise OutputError(f"{path}: a summary can't be written there; name a file in a folder that exists")
+
+
+def _explain(
+    args: argparse.Namespace, vendor: Vendor, sim: SimSettings | None, layer: LayerSettings | None
+) -> int:
+    """The table on stdout; on stderr if a program is to have stdout for itself."""
+    from torchferry.launch.environment import child_environment
+    from torchferry.launch.explain import explain
+
+    stream = None if args.script is None else sys.stderr.fileno()
+    return explain(child_environment(os.environ, vendor, sim, layer), stream).exit_code
+
+
+def _run_program(
+    args: argparse.Namespace,
+    program: Program,
+    vendor: Vendor,
+    sim: SimSettings | None,
+    layer: LayerSettings | None,
+) -> int:
+    if sim is None:
+        return _run_on_plugin(args, program, vendor, layer)
+    from torchferry.launch.simulated import run_simulated
+    from torchferry.sim.build_progress import silent
+
+    summary = run_simulated(program, vendor, sim, layer, silent if args.quiet else None)
+    _show(args, summary)
+    return summary.outcome.exit_code
+
+
+def _run_on_plugin(
+    args: argparse.Namespace, program: Program, vendor: Vendor, layer: LayerSettings | None
+) -> int:
+    from torchferry.launch.environment import child_environment
+    from torchferry.launch.supervise import run_supervised
+    from torchferry.sim.summary import LEFT_RUNNING
+
+    ending = run_supervised(program.command(), child_environment(os.environ, vendor, None, layer))
+    if ending.left_running:
+        _say(args, LEFT_RUNNING.format(count=ending.left_running))
+    return ending.exit_code
 
 
 def _show(args: argparse.Namespace, summary: Summary) -> None:
@@ -160,3 +169,8 @@ def _show(args: argparse.Namespace, summary: Summary) -> None:
         aside.replace(args.summary)
     if not args.quiet:
         print(to_text(summary, args.lang or user_language()), file=sys.stderr)
+
+
+def _say(args: argparse.Namespace, line: Text) -> None:
+    if not args.quiet:
+        print(f"torchferry: {line.in_language(args.lang or user_language())}", file=sys.stderr, flush=True)

@@ -6,6 +6,7 @@ import argparse
 from pathlib import Path
 
 from torchferry.cli import options
+from torchferry.cli.common_options import add_language
 from torchferry.cli.ending import reader_may_leave
 from torchferry.convert.discover import check_input
 from torchferry.convert.project import examine_project
@@ -35,7 +36,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "-q", "--quiet", action="store_true", help="no progress bar and no report, only the exit code"
     )
-    options.add_language(parser)
+    add_language(parser)
 
 
 def run(args: argparse.Namespace) -> int:

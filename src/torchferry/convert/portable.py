@@ -87,6 +87,7 @@ def portable_target() -> Target:
         dtypes={},
         data_parallel=Support.UNSUPPORTED,
         jit_script="",
+        migrations=(),
         graphs="",
         apex="",
         triton="",

@@ -21,20 +21,24 @@ def render(report: Report, options: Options) -> bytes:
     """The page; it holds both languages and opens in the one asked for."""
     import html
 
-    style = "\n".join(map(_asset, STYLES))
-    script = '(function () {\n"use strict";\n' + "\n".join(map(_asset, SCRIPTS)) + "})();\n"
+    style = "\n".join(map(asset, STYLES))
+    script = '(function () {\n"use strict";\n' + "\n".join(map(asset, SCRIPTS)) + "})();\n"
     parts = {
         "LANGUAGE": "zh-CN" if options.language == "zh" else "en",
         "TITLE": html.escape(visible(f"{report.project} → {report.vendor} · TorchFerry")),
-        "POLICY": _policy(style, script),
+        "POLICY": content_policy(style, script),
         "STYLE": style,
         "DATA": embed(page_data(report, options)),
         "SCRIPT": script,
     }
-    template = _asset("page.html")
+    return fill(asset("page.html"), parts).encode("utf-8")
+
+
+def fill(template: str, parts: dict[str, str]) -> str:
+    """The template with a part in the place of each %%NAME%%."""
     pieces = template.split("%%")  # text and names take turns
     pieces[1::2] = [parts[name] for name in pieces[1::2]]
-    return "".join(pieces).encode("utf-8")
+    return "".join(pieces)
 
 
 def embed(data: object) -> str:
@@ -153,7 +157,7 @@ def _rows(hunk: Hunk) -> list[list[str]]:
     ]
 
 
-def _policy(style: str, script: str) -> str:
+def content_policy(style: str, script: str) -> str:
     """A content policy under which nothing is fetched and no script but ours runs."""
     return f"default-src 'none'; style-src '{_digest(style)}'; script-src '{_digest(script)}'; img-src data:"
 
@@ -165,7 +169,8 @@ def _digest(text: str) -> str:
     return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
 
 
-def _asset(name: str) -> str:
+def asset(name: str) -> str:
+    """A file of assets/."""
     from importlib.resources import files
 
     return (files("torchferry.report") / "assets" / name).read_text(encoding="utf-8")

@@ -73,10 +73,12 @@ def activate_settings(settings: SimSettings) -> None:
     _refuse_in_tree(vendor)
     library = build.library_path()
     native.load(library)
-    native.configure(settings.devices, settings.memory)
+    native.configure(
+        settings.devices, settings.memory, vendor.visible_devices_env, settings.shared_randomness
+    )
     _name_device(vendor)
     _set_limits(vendor, settings, library)
-    device_module.install(vendor, vendor.limits, vendor.limits.device_name or vendor.device_type)
+    device_module.install(vendor, settings.memory, vendor.limits.device_name or vendor.device_type)
     process_group.register(vendor)
     shims.install(vendor)
     refusals.install(vendor)

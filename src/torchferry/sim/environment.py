@@ -28,6 +28,9 @@ class SimSettings:
     memory: int  # bytes of each device
     strict: bool = False
     vendor_paths: tuple[str, ...] = ()  # folders of user-made vendors
+    shared_randomness: bool = (
+        False  # the devices draw from the CPU's default generator, as a program on the CPU does
+    )
     summary_folder: str = ""  # where processes leave their part of the summary; "" nowhere
 
     def encode(self) -> str:
@@ -41,6 +44,7 @@ def settings_for(
     memory: int | str | None = None,
     strict: bool = False,
     vendor_paths: tuple[str, ...] = (),
+    shared_randomness: bool = False,
 ) -> SimSettings:
     """The machine to simulate; what is not said is that of a typical server of the vendor."""
     if devices is None:
@@ -49,7 +53,7 @@ def settings_for(
         raise RunError(f"there can be 1 to {_MOST_DEVICES} simulated devices, not {devices}")
     if memory is None:
         memory = vendor.limits.device_memory or _MEMORY
-    return SimSettings(vendor.name, devices, parse_memory(memory), strict, vendor_paths)
+    return SimSettings(vendor.name, devices, parse_memory(memory), strict, vendor_paths, shared_randomness)
 
 
 def settings_in(environment: Mapping[str, str]) -> SimSettings | None:

@@ -11,6 +11,8 @@ from typing import Any
 
 import torch
 
+from torchferry.runtime.module_parts.memory_report import MemoryUse
+
 _NAMESPACE = "torchferry_sim"
 # C++ has other names for dtypes than Python
 _DTYPE_NAMES = {
@@ -82,21 +84,6 @@ class Messages:
 
 
 @dataclass(frozen=True)
-class MemoryUse:
-    """Bytes and counts of one device since the process began or the last reset."""
-
-    allocated: int
-    peak_allocated: int
-    reserved: int
-    peak_reserved: int
-    allocations: int
-    frees: int
-    blocks: int  # allocated now
-    out_of_memory: int
-    limit: int
-
-
-@dataclass(frozen=True)
 class OperatorUse:
     """How often an operator ran on the simulated device, and what the vendor's table says of it."""
 
@@ -114,14 +101,22 @@ def _native() -> Any:
     return getattr(torch.ops, _NAMESPACE)
 
 
-def configure(devices: int, memory: int) -> None:
-    """Say how many devices there are and how many bytes each has. Before the first use of a device."""
-    _native().configure(devices, memory)
+def configure(devices: int, memory: int, visible_variable: str, shared_randomness: bool) -> None:
+    """Say what the machine is like: its devices, the bytes of each, the variable that limits which are visible.
+
+    With `shared_randomness` the devices draw from the CPU's default generator. Before the first use of a device.
+    """
+    _native().configure(devices, memory, visible_variable, shared_randomness)
 
 
 def device_count() -> int:
-    """How many devices there are."""
+    """How many devices this process sees; until the first use of one, the environment may still change it."""
     return int(_native().device_count())
+
+
+def begin_use() -> None:
+    """Let the number of visible devices stay what it is now."""
+    _native().begin_use()
 
 
 def current_device() -> int:
@@ -168,6 +163,16 @@ def default_generator(device: int) -> torch.Generator:
     """The generator that random operators of a device draw from."""
     generator: torch.Generator = _native().default_generator(device)
     return generator
+
+
+def use_cuda_autocast_policies() -> None:
+    """Let torch.autocast("cpu") cast the operators that CUDA casts, and only those, from here on."""
+    _native().use_cuda_autocast_policies()
+
+
+def add_sync_batch_norm() -> None:
+    """Give the CPU the operators of SyncBatchNorm, from here on."""
+    _native().add_sync_batch_norm()
 
 
 def set_operator_facts(facts: Sequence[OperatorRule]) -> None:

@@ -25,14 +25,14 @@ _HEAD = Text(
 )
 _PROCESSES = Text("processes that used it: {count}", "使用设备的进程：{count} 个")
 _UNUSED = Text(
-    "nothing ran on the device; a program written for CUDA must be converted first: ferry convert",
-    "没有任何计算在设备上运行；为 CUDA 编写的程序须先转换：ferry convert",
+    "nothing ran on the device; a program written for CUDA needs `ferry convert` first, or a run without --converted",
+    "没有任何计算在设备上运行；为 CUDA 编写的程序须先用 ferry convert 转换，或在运行时去掉 --converted",
 )
 _UNREPORTED = Text(
     "processes that ended without a report (killed, or left by os._exit), not counted here: {count}",
     "未能上报就结束（被杀死，或通过 os._exit 退出）、未计入的进程：{count} 个",
 )
-_LEFT_RUNNING = Text(
+LEFT_RUNNING = Text(
     "processes that the program left running, now ended: {count}", "程序遗留、现已被结束的进程：{count} 个"
 )
 _MEMORY = Text(
@@ -190,7 +190,7 @@ def _lines(summary: Summary) -> list[Text]:
     if summary.unreported:
         lines.append(_UNREPORTED.format(count=summary.unreported))
     if outcome.left_running:
-        lines.append(_LEFT_RUNNING.format(count=outcome.left_running))
+        lines.append(LEFT_RUNNING.format(count=outcome.left_running))
     if summary.parts:
         return [*lines, *_use_lines(summary)]
     return lines if summary.unreported else [*lines, _UNUSED]

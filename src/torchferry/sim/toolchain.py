@@ -64,6 +64,11 @@ def find_torch() -> TorchInstallation:
     return torch_in(_package_folder("torch"), _package_folder("torchgen"))
 
 
+def installed_release() -> tuple[int, int]:
+    """(2, 13); also of a PyTorch that is too old to be compiled against."""
+    return _release(_version(_package_folder("torch")))
+
+
 def torch_in(folder: Path, torchgen: Path) -> TorchInstallation:
     """The PyTorch in a folder."""
     version = _version(folder)
@@ -76,7 +81,7 @@ def torch_in(folder: Path, torchgen: Path) -> TorchInstallation:
 def _package_folder(name: str) -> Path:
     spec = importlib.util.find_spec(name)
     if spec is None or spec.origin is None:
-        raise BuildError(f"{name} is not installed here; the simulated device needs it: pip install torch")
+        raise BuildError(f"{name} is not installed here: pip install torch")
     return Path(spec.origin).parent
 
 

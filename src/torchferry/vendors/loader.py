@@ -68,6 +68,7 @@ def load_vendor(folder: Path) -> Vendor:
         autocast_device_type=data.get("autocast_device_type") or data["device_type"],
         amp_dtypes=tuple(data.get("amp_dtypes", ())),
         fused_optimizers=tuple(data.get("fused_optimizers", ())),
+        migrations=tuple(data.get("migrations", ())),
         channels_last=data.get("channels_last", False),
         dtypes=data.get("dtypes", {}),
         data_parallel=Support(data.get("data_parallel", "unknown")),

@@ -147,6 +147,7 @@ class Vendor:
     dtypes: Mapping[str, str]  # dtype -> limit in words
     data_parallel: Support
     jit_script: str  # what the adapter does with torch.jit.script; "" nothing known
+    migrations: tuple[str, ...]  # modules of the vendor's own that make CUDA's names mean its device
     graphs: str
     apex: str
     triton: str

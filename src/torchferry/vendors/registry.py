@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -25,9 +26,8 @@ def vendor_names(extra: Sequence[Path] = ()) -> list[str]:
 
 def get_vendor(name: str, extra: Sequence[Path] = ()) -> Vendor:
     """One vendor by name; the user's folders come before the built-in ones, those before installed packages."""
-    built_in = _BUILT_IN / name
-    if not extra and (built_in / VENDOR_FILE).is_file():
-        return load_vendor(built_in)  # without asking every installed package for entry points
+    if not extra and (_BUILT_IN / name / VENDOR_FILE).is_file():
+        return _built_in(name)  # without asking every installed package for entry points
     folders = _folders(extra)
     if name not in folders:
         import difflib
@@ -39,6 +39,12 @@ def get_vendor(name: str, extra: Sequence[Path] = ()) -> Vendor:
             f"unknown vendor '{name}'; {hint}known: {known}; add your own with --vendor-path DIR"
         )
     return load_vendor(folders[name]())
+
+
+@cache
+def _built_in(name: str) -> Vendor:
+    """Read once: a process under `ferry run` asks for its vendor several times while it starts."""
+    return load_vendor(_BUILT_IN / name)
 
 
 def _folders(extra: Sequence[Path]) -> dict[str, Callable[[], Path]]:

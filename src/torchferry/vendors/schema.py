@@ -142,6 +142,7 @@ SCHEMA: Mapping[str, Mapping[str, Key]] = {
         "channels_last": Key(Kind.FLAG, "false"),
         "data_parallel": Key(Kind.TEXT, '"unknown"', allowed=tuple(entry.value for entry in Support)),
         "jit_script": _text(),
+        "migrations": Key(Kind.TEXTS, '["torch_acme.utils.cuda_migrate"]'),
         "graphs": _text(),
         "apex": _text(),
         "triton": _text(),

@@ -4,18 +4,21 @@
 #include "memory.h"
 #include "narrowing.h"
 #include "operators.h"
+#include "reference.h"
 #include "registration.h"
+#include "visible_devices.h"
 
 #include <torch/library.h>
 
 namespace ferry {
 namespace {
 
-void configure(int64_t devices, int64_t memory) {
-  set_device_count(devices);
-  for (int64_t device = 0; device < devices; ++device) {
-    set_memory_limit(static_cast<c10::DeviceIndex>(device), memory);
-  }
+void configure(int64_t devices, int64_t memory, std::string visible_variable, bool shared_randomness) {
+  TORCH_CHECK(
+      devices >= 1 && devices <= kMaxDevices, "there can be 1 to ", kMaxDevices, " simulated devices, not ", devices);
+  set_machine(devices, std::move(visible_variable));
+  set_memory_limits(memory);
+  share_randomness(shared_randomness);
 }
 
 c10::DeviceIndex checked(int64_t device) {
@@ -49,9 +52,10 @@ void set_messages(
 }
 
 TORCH_LIBRARY(torchferry_sim, m) {
-  m.def("configure(int devices, int memory) -> ()", &configure);
+  m.def("configure(int devices, int memory, str visible_variable, bool shared_randomness) -> ()", &configure);
   m.def("device_count() -> int", []() -> int64_t { return device_count(); });
   m.def("current_device() -> int", []() -> int64_t { return current_device(); });
+  m.def("begin_use() -> ()", &begin_use);
   m.def("set_device(int device) -> ()", [](int64_t device) { set_current_device(checked(device)); });
   m.def("memory_use(int device) -> int[]", &memory_numbers);
   m.def("reset_peak_memory(int device) -> ()", [](int64_t device) { reset_peak_memory(checked(device)); });
@@ -63,6 +67,8 @@ TORCH_LIBRARY(torchferry_sim, m) {
     set_memory_limit(checked(device), limit);
   });
   m.def("forbid_memory(str reason) -> ()", [](std::string reason) { forbid_memory(std::move(reason)); });
+  m.def("use_cuda_autocast_policies() -> ()", &use_cuda_autocast_policies);
+  m.def("add_sync_batch_norm() -> ()", &add_sync_batch_norm);
   m.def("default_generator(int device) -> Generator?", [](int64_t device) -> at::Generator {
     return default_generator(checked(device));
   });

@@ -2,6 +2,7 @@
 
 #include "memory.h"
 #include "pinning.h"
+#include "visible_devices.h"
 
 #include <ATen/detail/PrivateUse1HooksInterface.h>
 #include <c10/core/impl/DeviceGuardImplInterface.h>
@@ -21,7 +22,6 @@ using c10::DeviceType;
 using c10::Stream;
 using c10::StreamId;
 
-std::atomic<int> devices{1};
 thread_local DeviceIndex current = 0;
 thread_local std::array<StreamId, kMaxDevices> current_streams{};
 std::atomic<StreamId> streams_made{0};
@@ -116,7 +116,7 @@ struct GuardImpl final : c10::impl::DeviceGuardImplInterface {
   }
 
   DeviceIndex deviceCount() const noexcept {
-    return static_cast<DeviceIndex>(devices.load());
+    return device_count();
   }
 
 #if __has_include(<c10/core/DeviceCapability.h>)
@@ -142,7 +142,7 @@ struct Hooks final : at::PrivateUse1HooksInterface {
   }
 
   bool isAvailable() const {
-    return true;
+    return device_count() > 0;
   }
 
   void init() const {}
@@ -207,13 +207,8 @@ struct RegisterHooks {
 
 } // namespace
 
-void set_device_count(int64_t count) {
-  TORCH_CHECK(count >= 1 && count <= kMaxDevices, "there can be 1 to ", kMaxDevices, " simulated devices, not ", count);
-  devices = static_cast<int>(count);
-}
-
 DeviceIndex device_count() {
-  return static_cast<DeviceIndex>(devices.load());
+  return static_cast<DeviceIndex>(visible_devices());
 }
 
 DeviceIndex current_device() {
@@ -221,12 +216,15 @@ DeviceIndex current_device() {
 }
 
 void check_device_index(int64_t device) {
+  const int devices = visible_devices();
+  TORCH_CHECK(devices > 0, "no device is visible to this process");
   TORCH_CHECK(
       device >= 0 && device < devices,
-      "invalid device ordinal: ", device, "; there are ", devices.load(), " devices (0 to ", devices - 1, ")");
+      "invalid device ordinal: ", device, "; there are ", devices, " devices (0 to ", devices - 1, ")");
 }
 
 void set_current_device(DeviceIndex device) {
+  begin_use();
   check_device_index(device);
   current = device;
 }

@@ -8,7 +8,6 @@ namespace ferry {
 
 constexpr int kMaxDevices = 64;
 
-void set_device_count(int64_t devices);
 c10::DeviceIndex device_count();
 c10::DeviceIndex current_device();
 void set_current_device(c10::DeviceIndex device);

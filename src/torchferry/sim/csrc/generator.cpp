@@ -7,6 +7,7 @@
 #include <torch/version.h>
 
 #include <array>
+#include <atomic>
 #include <mutex>
 
 namespace ferry {
@@ -24,39 +25,63 @@ struct DeviceGenerator final : c10::GeneratorImpl {
   }
 
   void set_current_seed(uint64_t seed) override {
+    const auto guard = lock();
     host.set_current_seed(seed);
   }
 
   void set_offset(uint64_t offset) override {
+    const auto guard = lock();
     host.set_offset(offset);
   }
 
   uint64_t get_offset() const override {
+    const auto guard = lock();
     return host.get_offset();
   }
 
   uint64_t current_seed() const override {
+    const auto guard = lock();
     return host.current_seed();
   }
 
   uint64_t seed() override {
-    return const_cast<at::Generator&>(host).seed();
+    const auto guard = lock();
+    return host.seed();
   }
 
   void set_state(const c10::TensorImpl& state) override {
+    const auto guard = lock();
     host.unsafeGetGeneratorImpl()->set_state(state);
   }
 
   c10::intrusive_ptr<c10::TensorImpl> get_state() const override {
+    const auto guard = lock();
     return host.unsafeGetGeneratorImpl()->get_state();
   }
 
   DeviceGenerator* clone_impl() const override {
+    const auto guard = lock();
     return new DeviceGenerator(device().index(), host.clone());
+  }
+
+  // Callers hold this generator's lock; the host's may be drawn from under its own.
+  std::unique_lock<std::mutex> lock() const {
+    return std::unique_lock<std::mutex>(host.unsafeGetGeneratorImpl()->mutex_);
   }
 
   at::Generator host;
 };
+
+std::atomic<bool> is_shared{false};
+
+at::Generator make_default_generator(c10::DeviceIndex device) {
+  if (is_shared) {
+    return at::make_generator<DeviceGenerator>(device, at::detail::getDefaultCPUGenerator());
+  }
+  at::Generator own = make_generator(device);
+  own.seed();
+  return own;
+}
 
 // Later releases ask the hooks instead, and warn about this.
 #if TORCH_VERSION_MAJOR == 2 && TORCH_VERSION_MINOR < 8
@@ -64,6 +89,10 @@ REGISTER_GENERATOR_PRIVATEUSE1(make_generator);
 #endif
 
 } // namespace
+
+void share_randomness(bool shared) {
+  is_shared = shared;
+}
 
 at::Generator make_generator(c10::DeviceIndex device) {
   const auto index = device < 0 ? current_device() : device;
@@ -77,8 +106,7 @@ const at::Generator& default_generator(c10::DeviceIndex device) {
   check_device_index(index);
   std::lock_guard<std::mutex> guard(lock);
   if (!generators[index].defined()) {
-    generators[index] = make_generator(index);
-    generators[index].seed();
+    generators[index] = make_default_generator(index);
   }
   return generators[index];
 }
@@ -100,6 +128,9 @@ LendEngine::~LendEngine() {
 }
 
 void LendEngine::exchange() {
+  if (device_ == at::detail::getDefaultCPUGenerator()) {
+    return; // shared: there is one sequence
+  }
   auto* own = at::check_generator<at::CPUGeneratorImpl>(device_);
   auto* process_wide = at::check_generator<at::CPUGeneratorImpl>(at::detail::getDefaultCPUGenerator());
   std::scoped_lock guard(own->mutex_, process_wide->mutex_);

@@ -1,5 +1,5 @@
 // Random numbers of the simulated devices: each device has an engine of the CPU's kind, so that the same seed gives
-// the numbers that the CPU would draw.
+// the numbers that the CPU would draw. With shared randomness it is the very engine of the CPU.
 #pragma once
 
 #include <ATen/core/Generator.h>
@@ -7,6 +7,10 @@
 namespace ferry {
 
 at::Generator make_generator(c10::DeviceIndex device);
+
+// Whether the devices' default generators are the host's: a program then draws one sequence on host and devices, as
+// it does where every device is the CPU. Before the first use of a default generator.
+void share_randomness(bool shared);
 const at::Generator& default_generator(c10::DeviceIndex device);
 
 // The host generator inside a device generator: what a host kernel draws from.

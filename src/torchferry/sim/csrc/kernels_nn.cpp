@@ -5,6 +5,7 @@
 #include "operators.h"
 
 #include <ATen/Functions.h>
+#include <ATen/RedispatchFunctions.h>
 #include <ATen/native/DispatchStub.h>
 #include <ATen/native/transformers/attention.h>
 #include <torch/library.h>
@@ -13,6 +14,11 @@ namespace ferry {
 namespace {
 
 using at::Tensor;
+
+// Whether a tensor stands for another one and has no memory, as while torch.compile captures a graph.
+bool is_stand_in(const Tensor& tensor) {
+  return tensor.unsafeGetTensorImpl()->is_python_dispatch();
+}
 
 // PyTorch's fused dropout for devices rounds otherwise than the CPU's, which multiplies by noise that is 0 or
 // 1 / (1 - p). Here it is the CPU's, drawn from the device's generator.
@@ -26,6 +32,9 @@ Tensor dropout(const Tensor& input, double p, bool train) {
     return input.mul(at::zeros({}, input.options()));
   }
   const Tensor noise = at::empty_like(input);
+  if (is_stand_in(input)) {
+    return input.mul(noise.bernoulli_(1 - p).div_(1 - p));
+  }
   {
     HostOnly host_only;
     const at::Generator generator = host_generator(default_generator(input.device().index()));
@@ -45,18 +54,10 @@ int64_t choose_attention(
     bool causal,
     std::optional<double> scale,
     Grouped... grouped_queries) {
-  const auto on_host = [](const Tensor& tensor) { return is_on_device(tensor) ? host_view(tensor) : tensor; };
-  // The choice depends on whether gradients are needed: the host views must say so as well.
-  const auto like = [&](const Tensor& tensor) {
-    Tensor host = on_host(tensor);
-    return tensor.requires_grad() && at::GradMode::is_enabled() ? host.set_requires_grad(true) : host;
-  };
-  std::optional<Tensor> host_mask;
-  if (mask.has_value() && mask->defined()) {
-    host_mask = like(*mask);
-  }
-  return at::_fused_sdp_choice(
-      like(query), like(key), like(value), host_mask, dropout_p, causal, scale, grouped_queries...);
+  // The CPU's kernel asks for shapes, dtypes and whether gradients are needed only: it can be asked as it is, about
+  // stand-ins as well.
+  return at::redispatch::_fused_sdp_choice(
+      c10::DispatchKeySet(c10::DispatchKey::CPU), query, key, value, mask, dropout_p, causal, scale, grouped_queries...);
 }
 
 // Whether x.data = y may keep the tensor object when x is on the host and y on the device.

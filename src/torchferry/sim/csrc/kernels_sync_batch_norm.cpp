@@ -3,6 +3,7 @@
 #include "host_call.h"
 #include "host_view.h"
 #include "operators.h"
+#include "reference.h"
 
 #include <ATen/Functions.h>
 #include <torch/library.h>
@@ -40,11 +41,14 @@ Tensor on_host(const std::optional<Tensor>& tensor) {
   return tensor.has_value() && tensor->defined() ? on_host(*tensor) : Tensor();
 }
 
-// The inputs of a kernel on the host; results go back to the device of the input.
+// The inputs of a kernel on the host; results go back to where the input is.
 class Inputs {
  public:
-  Inputs(const char* name, const Tensor& input) : device_(input.device().index()), values_(on_host(input)) {
-    pass_gate(name, "");
+  Inputs(const char* name, const Tensor& input)
+      : is_device_(is_on_device(input)), device_(input.device().index()), values_(on_host(input)) {
+    if (is_device_) {
+      pass_gate(name, "");
+    }
   }
 
   const Tensor& raw() const {
@@ -56,7 +60,7 @@ class Inputs {
   }
 
   Tensor to_device(const Tensor& result) const {
-    return adopt_host_tensor(result, device_);
+    return is_device_ ? adopt_host_tensor(result, device_) : result;
   }
 
   Tensor to_device_like_input(const Tensor& result) const {
@@ -65,6 +69,7 @@ class Inputs {
 
  private:
   HostOnly host_only_;
+  bool is_device_;
   c10::DeviceIndex device_;
   Tensor values_;
 };
@@ -191,7 +196,7 @@ Tensor batch_norm_backward_elemt(
   return inputs.to_device_like_input(result);
 }
 
-TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
+void register_kernels(torch::Library& m) {
   m.impl("batch_norm_stats", &batch_norm_stats);
   m.impl("batch_norm_elemt", &batch_norm_elemt);
   m.impl("batch_norm_elemt.out", &batch_norm_elemt_out);
@@ -200,5 +205,19 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
   m.impl("batch_norm_backward_elemt", &batch_norm_backward_elemt);
 }
 
+TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
+  register_kernels(m);
+}
+
 } // namespace
+
+void add_sync_batch_norm() {
+  static const auto* library = [] {
+    auto* made = new torch::Library(torch::Library::IMPL, "aten", c10::DispatchKey::CPU, __FILE__, __LINE__);
+    register_kernels(*made);
+    return made;
+  }();
+  static_cast<void>(library);
+}
+
 } // namespace ferry

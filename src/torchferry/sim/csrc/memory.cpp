@@ -1,6 +1,7 @@
 #include "memory.h"
 
 #include "device.h"
+#include "visible_devices.h"
 #include "wording.h"
 
 #include <ATen/native/Resize.h>
@@ -61,6 +62,8 @@ void update_reserved(MemoryUse& use) {
 // Enter `bytes` for a device, or raise and enter nothing.
 void charge(c10::DeviceIndex device, int64_t bytes) {
   TORCH_CHECK(!is_forbidden.load(std::memory_order_relaxed), reason_to_forbid);
+  begin_use();
+  check_device_index(device);
   MemoryUse refused;
   {
     std::lock_guard<std::mutex> guard(ledger_lock);
@@ -106,9 +109,22 @@ c10::DataPtr make_data_ptr(DeviceMemory* memory) {
   return c10::DataPtr(memory->host->mutable_data(), memory, &release, device_at(memory->device));
 }
 
+// A view that PyTorch made of a pointer (from_blob) when it wrote or read a file in the old format: not charged again.
+void take_over(c10::StorageImpl& storage) {
+  const c10::DeviceIndex device = storage.device().index();
+  c10::DataPtr theirs = std::move(storage._mutable_data_ptr_no_checks());
+  theirs.unsafe_set_device(c10::Device(c10::DeviceType::CPU));
+  auto host = c10::make_intrusive<c10::StorageImpl>(
+      c10::StorageImpl::use_byte_size_t(), storage.nbytes(), std::move(theirs), nullptr, /*resizable=*/false);
+  charge(device, 0);
+  storage.set_data_ptr_noswap(make_data_ptr(new DeviceMemory{std::move(host), device, 0}));
+}
+
 DeviceMemory* memory_of(c10::StorageImpl& storage) {
   const c10::DataPtr& data = storage._mutable_data_ptr_no_checks();
-  TORCH_CHECK(data.get_deleter() == &release, "this storage was not made by the simulated device");
+  if (data.get_deleter() != &release) {
+    take_over(storage);
+  }
   return static_cast<DeviceMemory*>(data.get_context());
 }
 
@@ -211,6 +227,13 @@ void set_memory_limit(c10::DeviceIndex device, int64_t limit) {
   TORCH_CHECK(limit >= 0, "a device can't have ", limit, " bytes of memory");
   std::lock_guard<std::mutex> guard(ledger_lock);
   ledger[device].limit = limit;
+}
+
+void set_memory_limits(int64_t limit) {
+  std::lock_guard<std::mutex> guard(ledger_lock);
+  for (auto& use : ledger) {
+    use.limit = limit;
+  }
 }
 
 void reset_peak_memory(c10::DeviceIndex device) {

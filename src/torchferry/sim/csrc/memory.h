@@ -26,6 +26,7 @@ struct MemoryUse {
 
 MemoryUse memory_use(c10::DeviceIndex device);
 void set_memory_limit(c10::DeviceIndex device, int64_t limit);
+void set_memory_limits(int64_t limit); // of all devices of the machine, visible or not
 void reset_peak_memory(c10::DeviceIndex device);
 void reset_accumulated_memory(c10::DeviceIndex device);
 void empty_cache();

@@ -12,7 +12,6 @@ import torch
 from torch.utils.backend_registration import generate_methods_for_privateuse1_backend
 from torch.utils.checkpoint import DefaultDeviceType
 
-from torchferry.sim import native
 from torchferry.sim.device_module import (
     devices,
     forking,
@@ -29,7 +28,7 @@ from torchferry.sim.device_module.extras import Extra, functions, load_extras, p
 from torchferry.sim.device_module.identity import IDENTITY_ATTRIBUTE, Identity
 from torchferry.sim.device_module.surface import Surface
 from torchferry.sim.device_module.tree import Tree
-from torchferry.vendors.model import Limits, Support, Vendor
+from torchferry.vendors.model import Support, Vendor
 
 # CUDA's submodules -> what they hold; "" is torch.cuda itself
 _AREAS: Mapping[str, tuple[Mapping[str, Any], ...]] = {
@@ -50,7 +49,7 @@ _INTERNAL: Mapping[str, Any] = {**devices.INTERNAL, **mixed_precision.INTERNAL, 
 _SCALER = "GradScaler"
 
 
-def install(vendor: Vendor, limits: Limits, device_name: str = "") -> ModuleType:
+def install(vendor: Vendor, memory_of_device: int, device_name: str) -> ModuleType:
     """Build the vendor's device module and hang it into torch. PrivateUse1 has the vendor's name already."""
     extras = load_extras(Path(vendor.folder))
     tree = Tree(vendor.torch_module, vendor.company)
@@ -60,7 +59,7 @@ def install(vendor: Vendor, limits: Limits, device_name: str = "") -> ModuleType
     Surface(vendor, implemented, [f"torch.cuda.{area}" for area in _AREAS if area]).fill(tree)
     for name, value in _INTERNAL.items():
         tree.place(name, value)
-    setattr(tree.root, IDENTITY_ATTRIBUTE, _identity(vendor, device_name or limits.device_name, extras))
+    setattr(tree.root, IDENTITY_ATTRIBUTE, _identity(vendor, device_name, memory_of_device, extras))
     _add_extras(tree, extras)
     _register(vendor, tree)
     typed.teach_default_tensor_type(tensor_types)
@@ -80,16 +79,14 @@ def _implemented(types: Mapping[str, type], own_scaler: bool) -> dict[str, Any]:
             if own_scaler and _SCALER in api:
                 found[prefix + _SCALER] = mixed_precision.SwitchableGradScaler
     found.update({f"torch.cuda.{name}": made for name, made in types.items()})
-    generators = tuple(native.default_generator(device) for device in range(native.device_count()))
-    found["torch.cuda.default_generators"] = generators
+    found["torch.cuda.default_generators"] = seeds.DefaultGenerators()
     found["torch.cuda.OutOfMemoryError"] = torch.cuda.OutOfMemoryError
     return found
 
 
-def _identity(vendor: Vendor, device_name: str, extras: tuple[Extra, ...]) -> Identity:
-    devices_memory = tuple(native.memory_use(device).limit for device in range(native.device_count()))
+def _identity(vendor: Vendor, device_name: str, memory: int, extras: tuple[Extra, ...]) -> Identity:
     variables = [extra.name for extra in extras if extra.kind == "capability_env"]
-    return Identity(vendor, device_name, devices_memory, properties(extras), "".join(variables[:1]))
+    return Identity(vendor, device_name, memory, properties(extras), "".join(variables[:1]))
 
 
 def _own_scaler(extras: tuple[Extra, ...]) -> bool:

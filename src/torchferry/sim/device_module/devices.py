@@ -9,6 +9,7 @@ from typing import Any
 
 import torch
 
+from torchferry.runtime.module_parts import device_context, gauges
 from torchferry.sim import native
 from torchferry.sim.device_module import forking
 from torchferry.sim.device_module.identity import device_type, identity
@@ -36,6 +37,8 @@ def get_device_index(device: Any, optional: bool = False, allow_cpu: bool = Fals
 def existing_index(device: Any) -> int:
     """As get_device_index, for a question about a device that must exist."""
     index = get_device_index(device, optional=True)
+    if native.device_count() == 0:
+        lazy_init()
     if not 0 <= index < native.device_count():
         raise AssertionError(f"Invalid device id: {index}; there are {native.device_count()} devices")
     return index
@@ -51,18 +54,14 @@ def exchange_device(index: int) -> int:
     return before
 
 
-class DeviceContext:
+class DeviceContext(device_context.DeviceContext):
     """Makes a device the current one inside a with block; None or a negative index changes nothing."""
 
-    def __init__(self, device: Any) -> None:
-        self.idx = -1 if device is None else get_device_index(device, optional=True)
-        self.prev_idx = -1
+    @staticmethod
+    def _index(device: Any) -> int:
+        return get_device_index(device, optional=True)
 
-    def __enter__(self) -> None:
-        self.prev_idx = exchange_device(self.idx)
-
-    def __exit__(self, *error: object) -> None:
-        exchange_device(self.prev_idx)
+    _exchange = staticmethod(exchange_device)
 
 
 class DeviceOf(DeviceContext):
@@ -90,9 +89,12 @@ def is_initialized() -> bool:
 
 
 def lazy_init() -> None:
-    """Raise in a process that was forked after the device was used; there is nothing else to prepare."""
+    """Raise in a process that was forked after the device was used, or that sees no device."""
     if forking.in_bad_fork():
         raise RuntimeError(forking.refusal())
+    native.begin_use()
+    if native.device_count() == 0:
+        raise RuntimeError(f"No {device_type().upper()} devices are available")
 
 
 def lazy_call(call: Any, **_: object) -> None:
@@ -131,9 +133,9 @@ class DeviceProperties(SimpleNamespace):
 
 def get_device_properties(device: DeviceLike = None) -> DeviceProperties:
     """Name, memory and the vendor's other fields of a device."""
-    index = existing_index(device)
+    existing_index(device)
     own = identity()
-    return DeviceProperties(name=own.device_name, total_memory=own.total_memory[index], **own.properties)
+    return DeviceProperties(name=own.device_name, total_memory=own.total_memory, **own.properties)
 
 
 def get_device_capability(device: DeviceLike = None) -> tuple[int, int] | None:
@@ -168,21 +170,7 @@ def get_arch_list() -> list[str]:
     return []
 
 
-class _Load:
-    """How busy this process kept the CPU between two questions."""
-
-    def __init__(self) -> None:
-        self._wall, self._cpu = time.monotonic(), time.process_time()
-
-    def percent(self) -> int:
-        """CPU time over wall time since the last question, at most 100."""
-        wall, cpu = time.monotonic(), time.process_time()
-        share = (cpu - self._cpu) / max(wall - self._wall, 1e-9)
-        self._wall, self._cpu = wall, cpu
-        return min(100, round(100 * share))
-
-
-_load = _Load()
+_load = gauges.Load()
 
 
 def utilization(device: DeviceLike = None) -> int:
@@ -207,31 +195,7 @@ def sleep(cycles: int) -> None:
     time.sleep(cycles / 1e9)
 
 
-class _SyncDebug:
-    """The mode that set_sync_debug_mode remembers; nothing here synchronizes, so nothing warns."""
-
-    modes = ("default", "warn", "error")
-
-    def __init__(self) -> None:
-        self.mode = 0
-
-
-_sync_debug = _SyncDebug()
-
-
-def set_sync_debug_mode(debug_mode: int | str) -> None:
-    """Remember what to do at a synchronizing operation: default, warn or error."""
-    if isinstance(debug_mode, str):
-        if debug_mode not in _SyncDebug.modes:
-            raise RuntimeError("invalid value of debug_mode, expected one of `default`, `warn`, `error`")
-        debug_mode = _SyncDebug.modes.index(debug_mode)
-    _sync_debug.mode = debug_mode
-
-
-def get_sync_debug_mode() -> int:
-    """What set_sync_debug_mode was told last."""
-    return _sync_debug.mode
-
+_sync_debug = gauges.SyncDebug()
 
 API = {
     "_lazy_init": lazy_init,
@@ -246,7 +210,7 @@ API = {
     "get_device_capability": get_device_capability,
     "get_device_name": get_device_name,
     "get_device_properties": get_device_properties,
-    "get_sync_debug_mode": get_sync_debug_mode,
+    "get_sync_debug_mode": _sync_debug.get,
     "init": lazy_init,
     "ipc_collect": ipc_collect,
     "is_available": is_available,
@@ -254,7 +218,7 @@ API = {
     "is_initialized": is_initialized,
     "is_tf32_supported": is_tf32_supported,
     "set_device": set_device,
-    "set_sync_debug_mode": set_sync_debug_mode,
+    "set_sync_debug_mode": _sync_debug.set,
     "utilization": utilization,
 }
 

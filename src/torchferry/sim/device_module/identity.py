@@ -19,7 +19,7 @@ class Identity:
 
     vendor: Vendor
     device_name: str
-    total_memory: tuple[int, ...]  # bytes of each device, before any limit that the program sets
+    total_memory: int  # bytes of each device, before any limit that the program sets
     properties: Mapping[str, object]  # fields of get_device_properties beside name and total_memory
     capability_env: str  # variable that holds the answer of get_device_capability, "" when there is none
 

@@ -12,13 +12,18 @@ from typing import Any
 
 import torch
 
+from torchferry.runtime.module_parts.memory_report import (
+    MemoryUse,
+    flat_statistics,
+    nested_statistics,
+    summary,
+)
 from torchferry.sim import native
 from torchferry.sim.device_module.devices import DeviceContext, DeviceLike, existing_index, lazy_init
 from torchferry.sim.device_module.identity import device_type, identity
-from torchferry.sim.device_module.memory_report import flat_statistics, nested_statistics, summary
 
 
-def _use(device: DeviceLike) -> native.MemoryUse:
+def _use(device: DeviceLike) -> MemoryUse:
     return native.memory_use(existing_index(device))
 
 
@@ -45,7 +50,7 @@ def max_memory_reserved(device: DeviceLike = None) -> int:
 def mem_get_info(device: DeviceLike = None) -> tuple[int, int]:
     """Free and total bytes of a device."""
     index = existing_index(device)
-    total = identity().total_memory[index]
+    total = identity().total_memory
     return max(0, total - native.memory_use(index).reserved), total
 
 
@@ -92,13 +97,12 @@ def set_per_process_memory_fraction(fraction: float, device: DeviceLike = None) 
     if not 0 <= fraction <= 1:
         raise ValueError(f"Invalid fraction value: {fraction}. Allowed range: 0~1")
     index = existing_index(device)
-    native.set_memory_limit(index, int(identity().total_memory[index] * fraction))
+    native.set_memory_limit(index, int(identity().total_memory * fraction))
 
 
 def get_per_process_memory_fraction(device: DeviceLike = None) -> float:
     """The part of a device's memory that this process may have."""
-    index = existing_index(device)
-    return native.memory_use(index).limit / identity().total_memory[index]
+    return _use(device).limit / identity().total_memory
 
 
 class _RawAllocations:

@@ -3,44 +3,26 @@
 from __future__ import annotations
 
 import contextlib
-import functools
 from collections.abc import Iterator
 from typing import Any
 
 import torch
 
+from torchferry.runtime.module_parts import mixed_precision
 from torchferry.sim import native
 from torchferry.sim.device_module.identity import device_type, identity
 
 
-class Autocast(torch.amp.autocast_mode.autocast):
+class Autocast(mixed_precision.Autocast):
     """torch.autocast for the simulated device."""
 
-    def __init__(
-        self, enabled: bool = True, dtype: torch.dtype = torch.float16, cache_enabled: bool = True
-    ) -> None:
-        super().__init__(device_type(), enabled=enabled, dtype=dtype, cache_enabled=cache_enabled)
+    _device_type = staticmethod(device_type)
 
 
-class GradScaler(torch.amp.GradScaler):
+class GradScaler(mixed_precision.GradScaler):
     """torch.amp.GradScaler for the simulated device."""
 
-    def __init__(
-        self,
-        init_scale: float = 2.0**16,
-        growth_factor: float = 2.0,
-        backoff_factor: float = 0.5,
-        growth_interval: int = 2000,
-        enabled: bool = True,
-    ) -> None:
-        super().__init__(
-            device_type(),
-            init_scale=init_scale,
-            growth_factor=growth_factor,
-            backoff_factor=backoff_factor,
-            growth_interval=growth_interval,
-            enabled=enabled,
-        )
+    _device_type = staticmethod(device_type)
 
 
 class SwitchableGradScaler(GradScaler):
@@ -89,23 +71,6 @@ def _limits(on: bool) -> Iterator[None]:
         native.set_gate(before)
 
 
-def custom_fwd(fwd: Any = None, *, cast_inputs: torch.dtype | None = None) -> Any:
-    """Decorate the forward of an autograd function as torch.amp.custom_fwd does."""
-    if fwd is None:
-        return functools.partial(custom_fwd, cast_inputs=cast_inputs)
-    return torch.amp.custom_fwd(fwd, device_type=device_type(), cast_inputs=cast_inputs)
-
-
-def custom_bwd(bwd: Any) -> Any:
-    """Decorate the backward of an autograd function as torch.amp.custom_bwd does."""
-    return torch.amp.custom_bwd(bwd, device_type=device_type())
-
-
-def amp_definitely_not_available() -> bool:
-    """False: the simulated device has autocast."""
-    return False
-
-
 def get_amp_supported_dtype() -> list[torch.dtype]:
     """The dtypes that the vendor's autocast takes."""
     return [getattr(torch, name) for name in identity().vendor.amp_dtypes]
@@ -131,9 +96,9 @@ def set_autocast_dtype(dtype: torch.dtype) -> None:
     torch.set_autocast_dtype(device_type(), dtype)
 
 
-AUTOCAST_API = {"autocast": Autocast, "custom_bwd": custom_bwd, "custom_fwd": custom_fwd}
+AUTOCAST_API = {"autocast": Autocast, **mixed_precision.custom_casts(device_type)}
 SCALER_API = {"GradScaler": GradScaler}
-COMMON_API = {"amp_definitely_not_available": amp_definitely_not_available}
+COMMON_API = {"amp_definitely_not_available": mixed_precision.amp_definitely_not_available}
 
 # What torch's own code has asked of a device module for autocast, in one release or another
 INTERNAL = {

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from typing import overload
 
 import torch
 
@@ -38,8 +39,9 @@ def set_rng_state_all(new_states: Iterable[torch.Tensor]) -> None:
 
 
 def manual_seed(seed: int) -> None:
-    """Seed the current device."""
-    generator(None).manual_seed(int(seed))
+    """Seed the current device; where no device is visible this is ignored, as by CUDA."""
+    if native.device_count():
+        generator(None).manual_seed(int(seed))
 
 
 def manual_seed_all(seed: int) -> None:
@@ -61,6 +63,21 @@ def seed_all() -> None:
 def initial_seed() -> int:
     """The seed of the current device."""
     return generator(None).initial_seed()
+
+
+class DefaultGenerators(Sequence[torch.Generator]):
+    """The generators of all devices that are visible now."""
+
+    def __len__(self) -> int:
+        return native.device_count()
+
+    @overload
+    def __getitem__(self, index: int) -> torch.Generator: ...
+    @overload
+    def __getitem__(self, index: slice) -> tuple[torch.Generator, ...]: ...
+    def __getitem__(self, index: int | slice) -> torch.Generator | tuple[torch.Generator, ...]:
+        found = range(len(self))[index]
+        return tuple(map(generator, found)) if isinstance(found, range) else generator(found)
 
 
 API = {

@@ -59,8 +59,27 @@ def check_convolutions_norms_pools_and_dropout(target: Target) -> None:
 
 
 def check_channels_last(target: Target) -> None:
-    # Without GroupNorm: PyTorch's formula for its gradient asks whether the device is the CPU.
-    assert_same_training(target, image_model, torch.randn(4, 3, 20, 20).to(memory_format=torch.channels_last))
+    x = torch.randn(4, 3, 20, 20).to(memory_format=torch.channels_last)
+    assert_same_training(target, lambda: image_model(nn.GroupNorm(2, 8)), x)
+    assert_same_training(target, lambda: image_model(nn.GroupNorm(4, 8, affine=False)), x)
+
+
+def check_group_norm_has_further_derivatives_in_every_memory_format(target: Target) -> None:
+    def run(device: str, memory_format: torch.memory_format) -> list[Tensor]:
+        torch.manual_seed(0)
+        layer = nn.GroupNorm(2, 4).to(device, torch.float32)
+        x = torch.randn(2, 4, 3, 3).to(memory_format=memory_format).to(device).requires_grad_()
+        (first,) = torch.autograd.grad(layer(x).pow(3).sum(), x, create_graph=True)
+        first.pow(2).sum().backward()
+        gradients = [first, x.grad, layer.weight.grad, layer.bias.grad]
+        return [gradient.detach().cpu() for gradient in gradients if gradient is not None]
+
+    for memory_format in (torch.contiguous_format, torch.channels_last):
+        (first, *second), (first_found, *second_found) = (run(d, memory_format) for d in ("cpu", target.type))
+        assert torch.equal(first, first_found)
+        torch.testing.assert_close(
+            second_found, second
+        )  # channels last, the terms are added in another order
 
 
 def check_a_transformer(target: Target) -> None:
@@ -185,6 +204,21 @@ def check_functional_transforms_and_compiled_code(target: Target) -> None:
         y = torch.compile(lambda a: a.relu() + 1, backend=backend)(x.clone().requires_grad_())
         y.sum().backward()
         assert y.tolist() == [1, 2, 3]
+
+
+def check_compiled_attention_and_dropout_are_those_of_eager_code(target: Target) -> None:
+    def layer(a: torch.Tensor) -> torch.Tensor:
+        attended = torch.nn.functional.scaled_dot_product_attention(a, a, a, is_causal=True)
+        return torch.nn.functional.dropout(attended, 0.5)
+
+    x = torch.randn(2, 2, 5, 8, device=target.type, requires_grad=True)
+    results = []
+    for function in (layer, *(torch.compile(layer, backend=backend) for backend in ("eager", "aot_eager"))):
+        torch.manual_seed(1)
+        target.module.manual_seed(1)
+        results.append(function(x))
+    assert results[0].abs().sum() > 0
+    assert all(torch.equal(result, results[0]) for result in results)
 
 
 def check_a_traced_model_trains_and_is_saved(target: Target) -> None:

@@ -2,18 +2,10 @@
 
 from typing import Any
 
-import torch.profiler
+import torch
 
 from torchferry.sim.shims import require_simulator
 from torchferry.sim.shims.migration import migrate
-
-from .. import profiler
-
-
-def _replace_profiler() -> None:
-    """torch.profiler's names become those of the adapter's profiler, which knows what CUDA's activity means."""
-    for name in ("profile", "schedule", "tensorboard_trace_handler"):
-        setattr(torch.profiler, name, getattr(profiler, name))
 
 
 def _replace_double_tensor() -> None:
@@ -23,5 +15,4 @@ def _replace_double_tensor() -> None:
 
 
 migrate(require_simulator("torch_npu"))
-_replace_profiler()
 _replace_double_tensor()

@@ -133,8 +133,12 @@ class profile(_KinetoProfile):  # noqa: N801  the card's name
 
     @property
     def step_num(self) -> int:
-        """How many steps have ended."""
+        """How many steps have ended; libraries that count for themselves set it."""
         return self._watch.step_num
+
+    @step_num.setter
+    def step_num(self, value: int) -> None:
+        self._watch.step_num = value
 
     def step(self) -> None:
         """Say that a step has ended."""

@@ -1,0 +1,182 @@
+"""Prove a migration: the original on the CPU and the migrated program on simulated devices compute the same."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from torchferry.cli import prove_options, run_options
+from torchferry.errors import InputError, OutputError, RunError
+from torchferry.text import user_language
+from torchferry.vendors.registry import get_vendor
+
+if TYPE_CHECKING:
+    from torchferry.launch.program import Program
+    from torchferry.prove.model import Proof, ProofRequest
+    from torchferry.prove.runs import Conditions, Watch
+    from torchferry.vendors.model import Vendor
+
+add_arguments = prove_options.add_arguments
+_PROOF = "proof.json"
+
+
+def run(args: argparse.Namespace) -> int:
+    """Run the proof; 0 if it holds for every vendor, 1 if not."""
+    from torchferry.prove.prover import prove
+    from torchferry.prove.runs import Runner
+    from torchferry.sim.build import library_path
+    from torchferry.sim.build_progress import silent
+
+    vendors = _vendors(args)
+    conditions = _conditions(args, vendors)
+    if args.output:
+        _check_output(args.output)
+    library_path(silent if args.quiet else None)
+    with _folders(args.output) as (records, kept):
+        runner = Runner(conditions, records, kept, _watch(args))
+        proof = prove(_request(args, conditions, vendors), vendors, runner)
+        _show_crashes(proof, kept)
+        _show(args, proof, kept)
+    return 0 if proof.holds else 1
+
+
+def _vendors(args: argparse.Namespace) -> list[Vendor]:
+    names = list(dict.fromkeys(filter(None, (name.strip() for name in args.to.split(",")))))
+    vendors = [get_vendor(name, args.vendor_path) for name in names]
+    if not vendors:
+        raise RunError("which devices? ferry prove --to VENDOR[,VENDOR...] -- SCRIPT")
+    for vendor in vendors:
+        if not vendor.plugin:
+            raise RunError(
+                f"{vendor.name}: PyTorch itself has the device `{vendor.device_type}`, so it can't be simulated; "
+                "choose a vendor with a plugin of its own"
+            )
+    return vendors
+
+
+def _conditions(args: argparse.Namespace, vendors: list[Vendor]) -> Conditions:
+    from torchferry.prove.runs import Conditions
+
+    original, converted = _programs(args, vendors)
+    return Conditions(
+        original=original,
+        converted=converted,
+        vendor_paths=tuple(str(path.resolve()) for path in args.vendor_path),
+        devices=args.devices or args.nproc or 1,
+        memory=args.memory,
+        steps=args.steps,
+        seed=args.seed,
+        same_weights=args.same_weights,
+    )
+
+
+def _programs(args: argparse.Namespace, vendors: list[Vendor]) -> tuple[Program, Program | None]:
+    """The original, and the converted one if there is one; what follows `--` are the arguments of both."""
+    from torchferry.launch.program import Program
+
+    words = args.program[1:] if args.program[:1] == ["--"] else args.program
+    if bool(args.original) != bool(args.converted):
+        raise RunError("--original and --converted belong together: the same program before and after")
+    if not args.original and not words:
+        raise RunError("which program? ferry prove --to VENDOR -- SCRIPT [ARGUMENTS]")
+    target, arguments = (args.original, words) if args.original else (words[0], words[1:])
+    torchrun = run_options.torchrun_options(args)
+    original = Program(target, args.module, tuple(arguments), torchrun)
+    converted = Program(args.converted, args.module, tuple(arguments), torchrun) if args.converted else None
+    if not args.module:
+        _check_scripts(original, converted, vendors)
+    return original, converted
+
+
+def _check_scripts(original: Program, converted: Program | None, vendors: list[Vendor]) -> None:
+    scripts = [original.target]
+    if converted is not None:
+        scripts += [converted.target.replace("{vendor}", vendor.name) for vendor in vendors]
+    for script in scripts:
+        if not os.path.exists(script):
+            raise InputError(f"{script}: no such script; -m runs a module by name")
+
+
+def _request(args: argparse.Namespace, conditions: Conditions, vendors: list[Vendor]) -> ProofRequest:
+    from torchferry.prove.model import ProofRequest
+
+    original = conditions.original
+    module = ("-m",) if original.is_module else ()
+    return ProofRequest(
+        original=(*module, original.target, *original.arguments),
+        converted=args.converted or "",
+        vendors=tuple(vendor.name for vendor in vendors),
+        steps=args.steps,
+        seed=args.seed,
+        processes=0 if original.torchrun is None else args.nproc or 1,
+        same_weights=args.same_weights,
+        exact=args.exact,
+        rtol=args.rtol,
+        atol=args.atol,
+    )
+
+
+def _check_output(out: Path) -> None:
+    """Say so before the runs, not after them."""
+    if out.is_symlink() or (out.exists() and not out.is_dir()):
+        raise OutputError(f"{out}: is no folder; choose another name")
+    if out.is_dir() and any(out.iterdir()) and not (out / _PROOF).is_file():
+        raise OutputError(f"{out}: is not empty and holds no proof; choose another folder")
+    parent = Path(os.path.abspath(out)).parent
+    if not parent.is_dir() or not os.access(parent, os.W_OK | os.X_OK):
+        raise OutputError(f"{out}: can't be written to {parent}; name a folder in one that exists")
+
+
+@contextmanager
+def _folders(out: Path | None) -> Iterator[tuple[Path, Path]]:
+    """Where records go, which nobody keeps, and where that goes which becomes the output; gone if interrupted."""
+    from torchferry.convert.filesystem import folder_aside, remove_leftovers, replace_folder
+
+    parent = Path(tempfile.gettempdir() if out is None else os.path.abspath(out)).resolve()
+    parent = parent if out is None else parent.parent
+    remove_leftovers(parent)
+    with folder_aside(parent) as aside:
+        records, kept = aside / "records", aside / "new"
+        records.mkdir()
+        kept.mkdir()
+        yield records, kept
+        if out is not None:
+            replace_folder(kept, Path(os.path.abspath(out)), aside)
+
+
+def _watch(args: argparse.Namespace) -> Watch:
+    from torchferry.prove.progress import shown
+
+    if args.quiet or not sys.stderr.isatty():
+        return lambda name, folder, steps: nullcontext()
+    return lambda name, folder, steps: shown(name, folder, steps, sys.stderr)
+
+
+def _show_crashes(proof: Proof, kept: Path) -> None:
+    """The run's own words first, then a line of ours."""
+    from torchferry.prove.crashes import last_words
+    from torchferry.prove.model import Verdict
+
+    crashed = [result for result in proof.results if result.verdict is Verdict.CRASHED]
+    for result in crashed[:1] if proof.reference.exit_code else crashed:
+        log = (result.run or proof.reference).stderr
+        reason = "" if result.reason is None else result.reason.en
+        whose = "" if result.run is None else f"{result.vendor}: "
+        print(f"{last_words(kept / log)}\nferry prove: {whose}{reason}", file=sys.stderr, flush=True)
+
+
+def _show(args: argparse.Namespace, proof: Proof, kept: Path) -> None:
+    from torchferry.cli.ending import reader_may_leave
+    from torchferry.prove.report import log_tails, render_html, render_text, to_json
+
+    language = args.lang or user_language()
+    (kept / _PROOF).write_text(to_json(proof), "utf-8")
+    (kept / "proof.html").write_text(render_html(proof, language, log_tails(proof, kept)), "utf-8")
+    with reader_may_leave():
+        print(render_text(proof, language))

@@ -1,0 +1,107 @@
+"""The options of `ferry prove`."""
+
+from __future__ import annotations
+
+import argparse
+import math
+from pathlib import Path
+
+from torchferry.cli import common_options, run_options
+from torchferry.sim.environment import parse_memory
+
+_DEFAULT_STEPS = 20
+_LARGEST_SEED = (1 << 32) - 1  # what PYTHONHASHSEED and numpy take
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """All of them."""
+    parser.usage = (
+        "ferry prove --to VENDOR[,VENDOR...] [OPTIONS] [--] (SCRIPT | -m MODULE) [ARGUMENTS of the program]\n"
+        "       ferry prove --to VENDOR[,VENDOR...] [OPTIONS] --original SCRIPT --converted SCRIPT [-- ARGUMENTS]"
+    )
+    parser.add_argument("program", nargs=argparse.REMAINDER, metavar="PROGRAM", help=argparse.SUPPRESS)
+    parser.add_argument(
+        "--to", required=True, metavar="VENDORS", help="names that `ferry vendors` lists, with commas"
+    )
+    parser.add_argument(
+        "-m", "--module", action="store_true", help="the program is a module, as in python -m"
+    )
+    parser.add_argument("--original", metavar="SCRIPT", help="the program before the conversion")
+    parser.add_argument(
+        "--converted",
+        metavar="SCRIPT",
+        help="the converted program; {vendor} in the path stands for each vendor's name",
+    )
+    common_options.add_vendor_path(parser)
+    parser.add_argument(
+        "-o",
+        "--output",
+        type=Path,
+        metavar="DIR",
+        help="keep proof.json, proof.html and the runs' output here",
+    )
+    parser.add_argument("-q", "--quiet", action="store_true", help="no progress on stderr")
+    common_options.add_language(parser)
+    _add_conditions(parser)
+    _add_tolerances(parser)
+    run_options.add_torchrun_arguments(parser)
+
+
+def _add_conditions(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("what both runs have in common")
+    group.add_argument(
+        "--steps",
+        type=_steps,
+        default=_DEFAULT_STEPS,
+        metavar="N",
+        help="end each run after so many steps of the optimizer that steps most; `all`: let it run to its end "
+        f"(default: {_DEFAULT_STEPS})",
+    )
+    group.add_argument("--seed", type=_seed, default=0, metavar="N", help="of every generator (default: 0)")
+    group.add_argument(
+        "--same-weights",
+        action="store_true",
+        help="the migrated run begins with the weights of the original, whatever it drew itself",
+    )
+    group.add_argument(
+        "--devices",
+        type=run_options.at_least_one,
+        metavar="N",
+        help="devices that the program sees (default: one, with --nproc one for each process)",
+    )
+    group.add_argument(
+        "--memory", type=parse_memory, metavar="SIZE", help="memory of each simulated device, as 32GiB"
+    )
+
+
+def _add_tolerances(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("what is close enough")
+    group.add_argument(
+        "--rtol",
+        type=_tolerance,
+        metavar="X",
+        help="relative (default: by dtype, as torch.testing.assert_close)",
+    )
+    group.add_argument("--atol", type=_tolerance, metavar="X", help="absolute (default: by dtype, as above)")
+    group.add_argument("--exact", action="store_true", help="nothing but equal bit for bit")
+
+
+def _steps(text: str) -> int | None:
+    return None if text == "all" else run_options.at_least_one(text)
+
+
+def _seed(text: str) -> int:
+    value = int(text) if text.isascii() and text.isdigit() else -1
+    if not 0 <= value <= _LARGEST_SEED:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number from 0 to {_LARGEST_SEED}")
+    return value
+
+
+def _tolerance(text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = -1.0
+    if not 0 <= value < math.inf:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a tolerance; write it as 1e-6")
+    return value

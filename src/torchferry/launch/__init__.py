@@ -1,0 +1,1 @@
+"""Starts programs on a vendor's device, real or simulated, and makes every Python process below take part."""

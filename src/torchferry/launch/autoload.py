@@ -1,0 +1,28 @@
+"""What PyTorch calls at the end of `import torch`: makes this process take part in what the environment asks for."""
+
+from __future__ import annotations
+
+import os
+
+# As in variables.py, which is not imported for nothing.
+ASKING = ("TORCHFERRY_TO", "TORCHFERRY_SIM", "TORCHFERRY_LAYER", "TORCHFERRY_PROVE")
+
+
+def autoload() -> None:
+    """Do nothing, at once, unless a variable of ours is set. Doing it again does nothing."""
+    if any(name in os.environ for name in ASKING):
+        _take_part()
+
+
+def _take_part() -> None:
+    import sys
+
+    from torchferry.errors import FerryError
+    from torchferry.launch.process import take_part
+
+    try:
+        take_part(os.environ)
+    except FerryError as error:
+        print(f"torchferry: {error}", file=sys.stderr, flush=True)
+        # PyTorch would wrap an Exception in one of its own, with a traceback that hides this line.
+        raise SystemExit(error.exit_code) from None

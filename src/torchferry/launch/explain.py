@@ -1,0 +1,37 @@
+"""Prints what the layer changes in a process; run as a module in the environment of a run."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping
+
+from torchferry.launch.supervise import Ending, Stream, run_supervised
+
+
+def explain(environment: Mapping[str, str], stdout: Stream = None) -> Ending:
+    """Have a process of its own print the table."""
+    return run_supervised([sys.executable, "-m", __name__], environment, stdout=stdout)
+
+
+def table(rows: list[tuple[str, str]]) -> str:
+    """What is written, and what it means, in two columns."""
+    head = ("what the program writes", "what it means now")
+    width = max(len(name) for name, _ in [head, *rows])
+    return "\n".join(f"{name:<{width}}  {means}".rstrip() for name, means in [head, *rows])
+
+
+def _main() -> None:
+    import torch  # noqa: F401  activates the layer
+
+    from torchferry.runtime import changes
+
+    print(table(list(dict.fromkeys((change.name, change.means) for change in changes()))))
+
+
+if __name__ == "__main__":
+    try:
+        _main()
+        sys.stdout.flush()
+    except BrokenPipeError:  # the reader has seen enough, as in `ferry run --explain | head`
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -1,0 +1,151 @@
+"""What this process does in a run: reads it from the environment, decides what is left open, puts it to work."""
+
+from __future__ import annotations
+
+import gc
+import os
+import sys
+from collections.abc import Iterator, Mapping, MutableMapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from torchferry.errors import RunError
+from torchferry.launch import plugin, variables
+from torchferry.launch.environment import child_environment, torch_loads_plugins
+from torchferry.runtime.settings import REFERENCE, LayerSettings, layer_settings_in
+from torchferry.sim.environment import SimSettings, settings_for, settings_in
+from torchferry.text import user_language
+from torchferry.vendors.model import Vendor
+from torchferry.vendors.registry import get_vendor
+
+_OFF = ("", "0")
+_ON = "1"
+
+
+@dataclass(frozen=True)
+class Role:
+    """What a process does besides running its program."""
+
+    sim: SimSettings | None = None
+    layer: LayerSettings | None = None
+    prove: bool = False
+
+
+_taken: list[Role] = []  # at most one: a process keeps its role
+
+
+def take_part(environment: MutableMapping[str, str]) -> Role:
+    """Do what the environment asks for; what had to be decided is put into it, for the processes started later."""
+    if _taken:
+        return _taken[0]
+    if environment.get(variables.TO) and not environment.get(variables.LAYER):
+        _decide(environment)
+    role = role_in(environment)
+    with _nothing_collected():
+        _put_to_work(role)
+    _taken.append(role)
+    return role
+
+
+def role_in(environment: Mapping[str, str]) -> Role:
+    """What the variables say, once everything is decided."""
+    if environment.get(variables.SIM) == _ON:
+        raise RunError(
+            f"{variables.SIM}=1 does not say which device; set {variables.TO}=VENDOR as well, or use ferry run --sim"
+        )
+    sim = None if environment.get(variables.SIM, "") in _OFF else _sim_in(environment)
+    layer = _layer_in(environment)
+    return Role(sim, layer, variables.PROVE in environment)
+
+
+def _decide(environment: MutableMapping[str, str]) -> None:
+    """From the name of a vendor to its real plugin, or to a typical server of simulated ones."""
+    vendor = get_vendor(environment[variables.TO])
+    asked = environment.get(variables.SIM, "")
+    sim = None
+    if asked in _OFF:
+        if plugin.is_to_be_simulated(vendor):
+            sim = settings_for(vendor)
+            note = plugin.not_installed(vendor).in_language(user_language())
+            print(f"torchferry: {note}", file=sys.stderr, flush=True)
+    else:
+        sim = settings_for(vendor) if asked == _ON else _sim_in(environment)
+        _refuse_beside_plugin(vendor, environment)
+    prove = {variables.PROVE: environment[variables.PROVE]} if variables.PROVE in environment else {}
+    decided = child_environment(environment, vendor, sim, LayerSettings(vendor.name), prove)
+    environment.pop(variables.TO)
+    environment.update(decided)
+
+
+def _refuse_beside_plugin(vendor: Vendor, environment: Mapping[str, str]) -> None:
+    if plugin.is_installed(vendor) and torch_loads_plugins(environment):
+        raise RunError(
+            f"PyTorch loads {vendor.plugin} by itself, and the simulated {vendor.device_type} can't be there beside "
+            f"it; use ferry run --sim --to {vendor.name}"
+        )
+
+
+def _sim_in(environment: Mapping[str, str]) -> SimSettings | None:
+    try:
+        return settings_in(environment)
+    except (ValueError, TypeError):
+        raise RunError(
+            f"{variables.SIM} can't be read; it is 1, or what ferry run sets it to: unset it"
+        ) from None
+
+
+def _layer_in(environment: Mapping[str, str]) -> LayerSettings | None:
+    try:
+        return layer_settings_in(environment)
+    except (ValueError, TypeError):
+        raise RunError(
+            f"{variables.LAYER} can't be read; only ferry run sets it: unset it, and set {variables.TO}=VENDOR"
+        ) from None
+
+
+def _put_to_work(role: Role) -> None:
+    if role.sim is not None:
+        _simulate(role.sim)
+    if role.layer is not None:
+        _lay_over(role.layer)
+    if role.prove:
+        from torchferry.prove.recording import start_from_environment
+
+        start_from_environment(os.environ)
+
+
+@contextmanager
+def _nothing_collected() -> Iterator[None]:
+    """Without the garbage collector: what is made here stays, and looking through all of PyTorch takes long."""
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()
+
+
+def _simulate(settings: SimSettings) -> None:
+    from torchferry.sim.activation import activate_settings
+    from torchferry.sim.summary_part import report_at_exit
+
+    activate_settings(settings)
+    if settings.summary_folder:
+        report_at_exit(Path(settings.summary_folder))
+
+
+def _lay_over(settings: LayerSettings) -> None:
+    from torchferry.runtime import activate
+
+    if settings.vendor == REFERENCE:
+        from torchferry.sim.reference import compute_as_cuda
+
+        compute_as_cuda()
+        activate(settings)
+    else:
+        from torchferry.launch import crash
+
+        activate(settings)
+        crash.explain_in_future(settings.vendor)

@@ -1,0 +1,70 @@
+"""Runs a program on the simulated device and gathers what its processes used of it. Imports no torch."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import shutil
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import replace
+from pathlib import Path
+
+from torchferry.launch.environment import child_environment
+from torchferry.launch.program import Program
+from torchferry.launch.supervise import run_supervised
+from torchferry.runtime.settings import LayerSettings
+from torchferry.sim.build import library_path
+from torchferry.sim.build_progress import Progress
+from torchferry.sim.environment import SimSettings
+from torchferry.sim.summary import RunOutcome, Summary, read_parts
+from torchferry.vendors.model import Vendor
+
+_FOLDER_PREFIX = "torchferry-run-"
+_FOLDER_LOCK = "lock"
+
+
+def run_simulated(
+    program: Program,
+    vendor: Vendor,
+    settings: SimSettings,
+    layer: LayerSettings | None,
+    progress: Progress | None = None,
+) -> Summary:
+    """Run a program to its end, on the simulated device in every Python process that it starts."""
+    library_path(progress)
+    with _summary_folder() as folder:
+        settings = replace(settings, summary_folder=str(folder))
+        environment = child_environment(os.environ, vendor, settings, layer)
+        started = time.monotonic()
+        ending = run_supervised(program.command(), environment)
+        seconds = time.monotonic() - started
+        outcome = RunOutcome(
+            vendor.name, vendor.device_type, ending.exit_code, round(seconds, 3), ending.left_running
+        )
+        parts, unreported = read_parts(folder)
+        return Summary(outcome, parts, unreported)
+
+
+@contextmanager
+def _summary_folder() -> Iterator[Path]:
+    """A temporary folder, locked as long as this process lives; those of launchers that were killed are removed."""
+    _remove_abandoned()
+    folder = Path(tempfile.mkdtemp(prefix=_FOLDER_PREFIX))
+    try:
+        aside = folder / f"{_FOLDER_LOCK}.aside"
+        with aside.open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            aside.rename(folder / _FOLDER_LOCK)  # others see it locked from the beginning
+            yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _remove_abandoned() -> None:
+    for lock in Path(tempfile.gettempdir()).glob(f"{_FOLDER_PREFIX}*/{_FOLDER_LOCK}"):
+        with suppress(OSError), lock.open() as file:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            shutil.rmtree(lock.parent)

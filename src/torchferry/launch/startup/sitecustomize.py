@@ -1,0 +1,53 @@
+"""Calls `autoload` after `import torch` where PyTorch does not do so itself (before 2.5, or told not to).
+
+Only `ferry run` puts this folder on PYTHONPATH. Python imports a module of this name when it starts; another one
+further down the path, which this one hides, is run as well.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from collections.abc import Sequence
+from importlib.machinery import ModuleSpec, PathFinder
+from pathlib import Path
+from types import ModuleType
+
+_HERE = Path(__file__).resolve().parent
+
+
+class _AfterTorch:
+    """Finds torch as it would be found without it, and has `autoload` called when torch is ready."""
+
+    def find_spec(
+        self, name: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        if name != "torch":
+            return None
+        sys.meta_path.remove(self)
+        spec = importlib.util.find_spec(name)
+        if spec is not None and spec.loader is not None:
+            self._extend(spec.loader)
+        return spec
+
+    def _extend(self, loader: object) -> None:
+        run = loader.exec_module  # type: ignore[attr-defined]
+
+        def run_and_autoload(module: ModuleType) -> None:
+            run(module)
+            from torchferry.launch.autoload import autoload
+
+            autoload()
+
+        loader.exec_module = run_and_autoload  # type: ignore[attr-defined]
+
+
+def _run_hidden_one() -> None:
+    path = [entry for entry in sys.path if Path(entry or ".").resolve() != _HERE]
+    spec = PathFinder.find_spec(__name__, path)
+    if spec is not None and spec.loader is not None:
+        spec.loader.exec_module(importlib.util.module_from_spec(spec))
+
+
+sys.meta_path.insert(0, _AfterTorch())
+_run_hidden_one()

@@ -1,0 +1,150 @@
+"""Runs a program to its end and answers its exit code: passes signals on, and leaves none of its processes behind."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO
+
+from torchferry.errors import RunError
+
+Stream = IO[bytes] | IO[str] | int | None  # None: this process's own
+
+_PASSED_ON = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+_FROM_TERMINAL = 0x80  # SI_KERNEL: the terminal has sent the signal to all processes, not only to this one
+_SET_PARENT_DEATH_SIGNAL = 1
+_SET_CHILD_SUBREAPER = 36
+_POLL_SECONDS = 0.02
+# Helpers such as multiprocessing's resource tracker end by themselves, and clean up as they do.
+_SECONDS_TO_END_BY_ITSELF = 2.0
+_SECONDS_AFTER_SIGTERM = 5.0
+
+
+@dataclass(frozen=True)
+class Ending:
+    """How a program ended."""
+
+    exit_code: int  # as shells count: 128 + n for signal n
+    left_running: int  # processes that it left, and that were ended
+    signal: int = (
+        0  # the last one that asked this process to end meanwhile; the program may have ended otherwise
+    )
+
+
+def run_supervised(
+    command: Sequence[str], environment: Mapping[str, str], stdout: Stream = None, stderr: Stream = None
+) -> Ending:
+    """Run a command in the foreground until it and all its descendants have ended; its output goes where ours does,
+    or into these files.
+
+    It stays in this process group, so that a debugger can use the terminal. Orphans of the program become children
+    of this process; when the program ends, those that do not end by themselves are told to, then killed. When this
+    process is killed, the program is told to end.
+    """
+    watched = {number for number in _PASSED_ON if signal.getsignal(number) != signal.SIG_IGN}
+    _prctl(_SET_CHILD_SUBREAPER, 1)
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {*watched, signal.SIGCHLD})
+    try:
+        program = _start(command, environment, before, stdout, stderr)
+        program.returncode, received = _wait(program.pid, watched)
+        left = _end_descendants()
+    finally:
+        _prctl(_SET_CHILD_SUBREAPER, 0)
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+    return Ending(program.returncode, left, received)
+
+
+def _start(
+    command: Sequence[str],
+    environment: Mapping[str, str],
+    mask: set[signal.Signals] | set[int],
+    stdout: Stream,
+    stderr: Stream,
+) -> subprocess.Popen[bytes]:
+    def prepare() -> None:
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+        _prctl(_SET_PARENT_DEATH_SIGNAL, signal.SIGTERM)
+
+    try:
+        return subprocess.Popen(command, env=environment, preexec_fn=prepare, stdout=stdout, stderr=stderr)
+    except OSError as error:
+        raise RunError(f"{command[0]} can't be started: {error.strerror}") from error
+
+
+def _wait(program: int, watched: set[signal.Signals]) -> tuple[int, int]:
+    """Until the program has ended: its exit code, and the last signal that came meanwhile."""
+    received = 0
+    while True:
+        info = signal.sigwaitinfo({*watched, signal.SIGCHLD})
+        if info.si_signo == signal.SIGCHLD:
+            codes = _reap()
+            if program in codes:
+                return codes[program], received
+            continue
+        received = info.si_signo
+        if info.si_code != _FROM_TERMINAL:
+            with suppress(ProcessLookupError):
+                os.kill(program, info.si_signo)
+
+
+def _reap() -> dict[int, int]:
+    """Take leave of the children that have ended: process -> exit code."""
+    ended: dict[int, int] = {}
+    with suppress(ChildProcessError):
+        while True:
+            process, status = os.waitpid(-1, os.WNOHANG)
+            if not process:
+                break
+            code = os.waitstatus_to_exitcode(status)
+            ended[process] = code if code >= 0 else 128 - code
+    return ended
+
+
+def _end_descendants() -> int:
+    """End what the program has left; answers how many processes had to be told."""
+    if _wait_for_none(_SECONDS_TO_END_BY_ITSELF):
+        return 0
+    told: set[int] = set()
+    for number in (signal.SIGTERM, signal.SIGKILL):
+        until = time.monotonic() + _SECONDS_AFTER_SIGTERM
+        while time.monotonic() < until and (children := _children()):
+            for child in children - (told if number == signal.SIGTERM else set()):
+                with suppress(ProcessLookupError):
+                    os.kill(child, number)
+            told |= children
+            time.sleep(_POLL_SECONDS)
+            _reap()
+    return len(told)
+
+
+def _wait_for_none(seconds: float) -> bool:
+    """Whether no child is left before the time is over."""
+    until = time.monotonic() + seconds
+    while _children():
+        if time.monotonic() > until:
+            return False
+        time.sleep(_POLL_SECONDS)
+        _reap()
+    return True
+
+
+def _children() -> set[int]:
+    """This process's children, orphans of the program included. (Threads start none here.)"""
+    found = set()
+    for status in Path("/proc").glob("[0-9]*/stat"):
+        with suppress(OSError):
+            process, _, rest = status.read_text("utf-8", "replace").partition(" (")
+            if int(rest.rpartition(") ")[2].split()[1]) == os.getpid():
+                found.add(int(process))
+    return found
+
+
+def _prctl(option: int, value: int) -> None:
+    ctypes.CDLL(None).prctl(option, value, 0, 0, 0)

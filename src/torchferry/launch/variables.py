@@ -1,0 +1,12 @@
+"""The environment variables that say what a Python process does when it has imported torch. Imports no torch."""
+
+from __future__ import annotations
+
+from torchferry.runtime.settings import VARIABLE as LAYER
+from torchferry.sim.environment import VARIABLE as SIM
+
+__all__ = ["ALL", "LAYER", "PROVE", "SIM", "TO"]
+
+PROVE = "TORCHFERRY_PROVE"  # record for a proof
+TO = "TORCHFERRY_TO"  # a user's own: the vendor on whose device a CUDA program runs
+ALL = (TO, SIM, LAYER, PROVE)

@@ -1,0 +1,1 @@
+"""The proof of a migration: the original on the CPU and the migrated program on the simulated device, compared."""

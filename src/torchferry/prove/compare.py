@@ -1,0 +1,204 @@
+"""Compares the recordings of two runs, step by step and rank by rank. Imports no torch."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice, zip_longest
+
+from torchferry.prove.model import Difference, NamedFacts, StepRecord, TensorFacts, Verdict, What
+from torchferry.prove.recordings import Recording
+from torchferry.prove.tolerance import Tolerance, distance, relative
+from torchferry.text import Text
+
+_PROCESSES = Text(
+    "other processes took steps: {reference} in the original, {migrated} in the migrated run",
+    "执行优化步的进程不同：原程序为 {reference}，迁移后为 {migrated}",
+)
+_NO_STEP = Text("no process", "没有进程")
+_UNRANKED = Text("one process", "单个进程")
+_STEPS = Text(
+    "the original took {reference} optimizer steps{rank}, the migrated run {migrated}",
+    "原程序执行了 {reference} 个优化步{rank}，迁移后为 {migrated} 个",
+)
+_OPTIMIZER = Text(
+    "step {step}{rank} is one of optimizer {reference} in the original, of optimizer {migrated} in the migrated run",
+    "第 {step} 步{rank}：原程序为优化器 {reference}，迁移后为优化器 {migrated}",
+)
+_LOSSES = Text(
+    "before step {step}{rank} the original called backward {reference} times, the migrated run {migrated} times"
+    " (steps that GradScaler left out: {reference_skipped} and {migrated_skipped})",
+    "第 {step} 步之前{rank}，原程序调用 backward {reference} 次，迁移后 {migrated} 次"
+    "（GradScaler 跳过的步数：{reference_skipped} 与 {migrated_skipped}）",
+)
+_COUNT = Text(
+    "at step {step}{rank} the optimizer of the original has {reference} parameters, that of the migrated run {migrated}",
+    "第 {step} 步{rank}：原程序的优化器有 {reference} 个参数，迁移后有 {migrated} 个",
+)
+_SHAPE = Text(
+    "at step {step}{rank} the shape of {name} is {reference} in the original, {migrated} in the migrated run",
+    "第 {step} 步{rank}：{name} 的形状在原程序中为 {reference}，迁移后为 {migrated}",
+)
+_RANK = Text(" of rank {rank}", "（rank {rank}）")
+_NOTHING = Text("", "")
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """What came out of it."""
+
+    verdict: Verdict
+    compared_steps: int  # of all processes together
+    reason: Text | None = None
+    parting: Difference | None = None
+    largest: Difference | None = None
+
+
+@dataclass(frozen=True)
+class _Found:
+    """The comparison of one process with its counterpart, up to where it ended."""
+
+    rank: int | None
+    steps: int
+    largest: Difference | None
+    parting: Difference | None
+    reason: Text | None
+
+    def end(self) -> tuple[int, int]:
+        """Which process's end comes first."""
+        return self.steps + (self.reason is not None), self.rank or 0
+
+
+class _MismatchError(Exception):
+    """Two steps that do not correspond."""
+
+    def __init__(self, reason: Text) -> None:
+        super().__init__(reason.en)
+        self.reason = reason
+
+
+def compare(
+    reference: Sequence[Recording],
+    migrated: Sequence[Recording],
+    tolerance: Tolerance,
+    until: int | None = None,
+) -> Comparison:
+    """The verdict on two runs that have both ended well; `until` is the last step to look at, None: all."""
+    if [each.key for each in reference] != [each.key for each in migrated]:
+        reason = _PROCESSES.format(reference=_ranks(reference), migrated=_ranks(migrated))
+        return Comparison(Verdict.INCOMPARABLE, 0, reason)
+    pairs = zip(reference, migrated, strict=True)
+    found = [_compare_processes(one, other, tolerance, until) for one, other in pairs]
+    steps = sum(each.steps for each in found)
+    largest = max(filter(None, (each.largest for each in found)), key=_share, default=None)
+    ended = [each for each in found if each.parting or each.reason]
+    if ended:
+        first = min(ended, key=_Found.end)
+        verdict = Verdict.PARTED if first.parting else Verdict.INCOMPARABLE
+        return Comparison(verdict, steps, first.reason, first.parting, largest)
+    return Comparison(Verdict.CLOSE if largest else Verdict.EQUAL, steps, largest=largest)
+
+
+def _compare_processes(
+    reference: Recording, migrated: Recording, tolerance: Tolerance, until: int | None
+) -> _Found:
+    rank = reference.identity.rank
+    largest: Difference | None = None
+    compared = 0
+    try:
+        for one, other in islice(zip_longest(reference.steps(), migrated.steps()), until):
+            if one is None or other is None:
+                raise _other_count(reference, migrated)
+            _check_structure(one, other, rank)
+            compared += 1
+            for difference in _differences(one, other, rank, tolerance):
+                largest = max(filter(None, (largest, difference)), key=_share)
+                if difference.distance > difference.tolerance:
+                    return _Found(rank, compared, largest, difference, None)
+    except _MismatchError as difference:
+        return _Found(rank, compared, largest, None, difference.reason)
+    return _Found(rank, compared, largest, None, None)
+
+
+def _share(difference: Difference) -> float:
+    """How much of what is allowed a difference uses up."""
+    return difference.distance / difference.tolerance if difference.tolerance else math.inf
+
+
+def _other_count(reference: Recording, migrated: Recording) -> _MismatchError:
+    counts = [sum(1 for _ in recording.steps()) for recording in (reference, migrated)]
+    rank = _rank(reference.identity.rank)
+    return _MismatchError(_STEPS.format(reference=counts[0], migrated=counts[1], rank=rank))
+
+
+def _check_structure(one: StepRecord, other: StepRecord, rank: int | None) -> None:
+    place = {"step": one.ordinal, "rank": _rank(rank)}
+    optimizers = [f"{step.optimizer} ({step.optimizer_type})" for step in (one, other)]
+    if one.optimizer != other.optimizer:
+        raise _MismatchError(_OPTIMIZER.format(**place, reference=optimizers[0], migrated=optimizers[1]))
+    if (len(one.losses), one.skipped) != (len(other.losses), other.skipped):
+        counts = {"reference": len(one.losses), "migrated": len(other.losses)}
+        skipped = {"reference_skipped": one.skipped, "migrated_skipped": other.skipped}
+        raise _MismatchError(_LOSSES.format(**place, **counts, **skipped))
+    if len(one.parameters) != len(other.parameters):
+        raise _MismatchError(
+            _COUNT.format(**place, reference=len(one.parameters), migrated=len(other.parameters))
+        )
+    for name, first, second in _tensors(one, other):
+        if first is not None and second is not None and first.shape != second.shape:
+            shapes = {"reference": list(first.shape), "migrated": list(second.shape)}
+            raise _MismatchError(_SHAPE.format(**place, name=name, **shapes))
+
+
+_Pair = tuple[str, TensorFacts | None, TensorFacts | None]
+
+
+def _tensors(one: StepRecord, other: StepRecord) -> Iterator[_Pair]:
+    for _, pairs in _groups(one, other):
+        yield from pairs
+
+
+def _groups(one: StepRecord, other: StepRecord) -> list[tuple[What, list[_Pair]]]:
+    """What corresponds: losses and parameters by their order, buffers, of which modules may hide some, by name."""
+    losses = zip(one.losses, other.losses, strict=True)
+    there = {buffer.name: buffer.facts for buffer in other.buffers}
+    buffers = [(each.name, each.facts, there[each.name]) for each in one.buffers if each.name in there]
+    return [
+        (What.LOSS, [(first.place, first.facts, second.facts) for first, second in losses]),
+        (What.GRADIENT, _in_order(one.gradients, other.gradients)),
+        (What.PARAMETER, _in_order(one.parameters, other.parameters)),
+        (What.BUFFER, buffers),
+    ]
+
+
+def _in_order(one: Sequence[NamedFacts], other: Sequence[NamedFacts]) -> list[_Pair]:
+    return [(first.name, first.facts, second.facts) for first, second in zip(one, other, strict=True)]
+
+
+def _differences(
+    one: StepRecord, other: StepRecord, rank: int | None, tolerance: Tolerance
+) -> Iterator[Difference]:
+    for what, pairs in _groups(one, other):
+        for name, first, second in pairs:
+            if first == second or (first and second and first.checksum == second.checksum):
+                continue
+            apart = distance(first, second) if first and second else math.inf
+            allowed = tolerance.allows(first, second) if first and second else 0.0
+            share = relative(apart, first)
+            yield Difference(
+                what, one.ordinal, rank, one.optimizer, name, first, second, apart, share, allowed
+            )
+
+
+def _rank(rank: int | None) -> Text:
+    return _NOTHING if rank is None else _RANK.format(rank=rank)
+
+
+def _ranks(recordings: Sequence[Recording]) -> Text:
+    if not recordings:
+        return _NO_STEP
+    if [recording.identity.rank for recording in recordings] == [None]:
+        return _UNRANKED
+    names = ", ".join(str(recording.identity.rank) for recording in recordings)
+    return Text(f"rank {names}", f"rank {names}")

@@ -1,0 +1,177 @@
+"""Where in the program an operator is called: phase, module, line; and what a tensor is to the model."""
+
+from __future__ import annotations
+
+import inspect
+import os
+import sys
+import sysconfig
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from types import CodeType
+from typing import Any
+
+import torch
+from torch.nn.modules import module as modules
+from torch.optim import optimizer as optimizers
+
+FORWARD, BACKWARD, OPTIMIZER = "forward", "backward", "optimizer"
+PARAMETER, BUFFER = "parameter", "buffer"
+_OURS = (str(Path(torch.__file__).parent), str(Path(__file__).parents[1]), "<frozen")
+_STANDARD = sysconfig.get_path("stdlib")
+_NO_SEQUENCE = 1 << 63  # nodes that no operator made have a number beyond this
+
+
+_watching: list[Whereabouts] = []  # those that are told when an optimizer steps
+_hooks: list[Any] = []
+
+
+def watch_optimizers() -> None:
+    """Hook into every optimizer's step, once and for good: inside a step no hook can be added or removed, and that is
+    where recording begins and ends."""
+    if _hooks:
+        return
+
+    def begins(*_anything: Any) -> None:
+        for each in _watching:
+            each.optimizer_begins()
+
+    def ends(*_anything: Any) -> None:
+        for each in _watching:
+            each.optimizer_ends()
+
+    _hooks.append(optimizers.register_optimizer_step_pre_hook(begins))
+    _hooks.append(optimizers.register_optimizer_step_post_hook(ends))
+
+
+class Whereabouts:
+    """Watches modules and optimizers, through the hooks that PyTorch has for all of them."""
+
+    def __init__(self) -> None:
+        self._thread = threading.local()
+        self._in_optimizer = 0
+        self._after_backward = (
+            False  # clipping, scaling, averaging: what is done to gradients belongs to the step
+        )
+        self._names: dict[int, str] = {}
+        self._buffers: set[int] = set()
+        self._made: dict[int, dict[str, str]] = {}  # autograd's sequence number -> where the node was made
+        self._files: dict[CodeType, str] = {}  # "" for code that is not the program's
+        self._handles: list[Any] = []
+
+    def watch(self) -> None:
+        """From now on."""
+        always = (
+            {"always_call": True}
+            if "always_call" in _parameters(modules.register_module_forward_hook)
+            else {}
+        )
+        self._handles = [
+            modules.register_module_forward_pre_hook(self._enter),
+            modules.register_module_forward_hook(self._leave, **always),
+        ]
+        watch_optimizers()
+        _watching.append(self)
+
+    def unwatch(self) -> None:
+        """Leave no hook behind."""
+        for handle in self._handles:
+            handle.remove()
+        self._handles = []
+        if self in _watching:
+            _watching.remove(self)
+
+    def now(self) -> dict[str, str]:
+        """Phase, module and line of the operator that is being called."""
+        if _graph_task() != -1:
+            self._after_backward = True
+            return {"phase": BACKWARD, **self._where_made()}
+        inside = self._stack()
+        phase = OPTIMIZER if (self._in_optimizer or self._after_backward) and not inside else FORWARD
+        where = {"module": inside[-1] if inside else "", "place": self._place()}
+        self._made.setdefault(_sequence(), where)  # the first operator since a node was made is the node's
+        return {"phase": phase, **where}
+
+    def role_of(self, tensor: torch.Tensor) -> str:
+        """What the tensor is to the model."""
+        if isinstance(tensor, torch.nn.Parameter):
+            return PARAMETER
+        return BUFFER if id(tensor) in self._buffers else ""
+
+    def _where_made(self) -> dict[str, str]:
+        """For an operator of the backward pass: where the forward pass made its node."""
+        node = _current_node()
+        nowhere = {"module": "", "place": ""}
+        if node is None:
+            return nowhere
+        number = getattr(node, "_sequence_nr", lambda: _NO_SEQUENCE)()
+        return {**self._made.get(number + 1, nowhere), "node": node.name().split("::")[-1]}
+
+    def _place(self) -> str:
+        frame = sys._getframe(1)
+        while frame is not None:
+            code = frame.f_code
+            file = self._files.get(code)
+            if file is None:
+                file = self._files[code] = _program_file(code.co_filename)
+            if file:
+                return f"{file}:{frame.f_lineno}"
+            frame = frame.f_back  # type: ignore[assignment]  # ends with None
+        return ""
+
+    def _stack(self) -> list[str]:
+        if not hasattr(self._thread, "modules"):
+            self._thread.modules = []
+        inside: list[str] = self._thread.modules
+        return inside
+
+    def _enter(self, module: torch.nn.Module, _arguments: Any) -> None:
+        inside = self._stack()
+        self._after_backward = False
+        if not inside:
+            self._names = {id(part): name for name, part in module.named_modules()}
+            self._buffers = {id(buffer) for buffer in module.buffers()}
+        name = self._names.get(id(module), type(module).__name__)
+        inside.append(name.removeprefix("module.") or type(module).__name__)
+
+    def _leave(self, _module: torch.nn.Module, _arguments: Any, _result: Any) -> None:
+        inside = self._stack()
+        if inside:
+            inside.pop()
+
+    def optimizer_begins(self) -> None:
+        """A step begins."""
+        self._in_optimizer += 1
+
+    def optimizer_ends(self) -> None:
+        """A step ends."""
+        self._after_backward = False
+        self._in_optimizer = max(0, self._in_optimizer - 1)
+
+
+def _parameters(function: Callable[..., Any]) -> Any:
+    return inspect.signature(function).parameters
+
+
+def _graph_task() -> int:
+    return int(torch._C._current_graph_task_id()) if hasattr(torch._C, "_current_graph_task_id") else -1
+
+
+def _current_node() -> Any:
+    return torch._C._current_autograd_node() if hasattr(torch._C, "_current_autograd_node") else None
+
+
+def _sequence() -> int:
+    """How many nodes autograd has made in this thread; the node of the operator being called is the last of them."""
+    return int(torch.autograd._get_sequence_nr()) if hasattr(torch.autograd, "_get_sequence_nr") else 0
+
+
+def _program_file(file: str) -> str:
+    """The file as seen from where the program runs, if it lies there; "" if it is not the program's."""
+    if file.startswith(_OURS) or (file.startswith(_STANDARD) and "site-packages" not in file):
+        return ""
+    try:
+        return file.removeprefix(os.getcwd() + os.sep)
+    except OSError:
+        return file

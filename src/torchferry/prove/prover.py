@@ -1,0 +1,167 @@
+"""The proof from beginning to end: the runs, the verdict on each vendor, and why a run has parted. Imports no torch."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import datetime, timezone
+from importlib.metadata import version
+
+from torchferry.prove.compare import compare
+from torchferry.prove.model import (
+    Difference,
+    OperatorDifference,
+    Proof,
+    ProofRequest,
+    Run,
+    VendorResult,
+    Verdict,
+    What,
+)
+from torchferry.prove.recordings import processes_that_called_backward
+from torchferry.prove.runs import Execution, Runner
+from torchferry.prove.tolerance import EXACT, Tolerance
+from torchferry.text import Text
+from torchferry.vendors.model import Vendor
+
+_ORIGINAL_CRASHED = Text(
+    "the original ended with exit code {code} on the CPU, after {steps} optimizer steps",
+    "原程序在 CPU 上以退出码 {code} 结束（已执行 {steps} 个优化步）",
+)
+_MIGRATED_CRASHED = Text(
+    "the migrated run ended with exit code {code}, after {steps} optimizer steps",
+    "迁移后的运行以退出码 {code} 结束（已执行 {steps} 个优化步）",
+)
+_NO_STEP = Text(
+    "the original took no step with an optimizer of torch.optim or a subclass: there is nothing to compare",
+    "原程序没有用 torch.optim 或其子类的优化器执行任何一步：没有可比较的内容",
+)
+_NO_BACKWARD = Text(
+    "the original called backward nowhere and took no optimizer step: there is nothing to compare; does it train with "
+    "these arguments?",
+    "原程序没有调用 backward，也没有执行优化步：没有可比较的内容；这些参数下程序是否在训练？",
+)
+_UNREPEATABLE = Text(
+    "the original itself gave another {what} at step {step} when it ran a second time on the CPU: fix its seeds, or "
+    "the order of its data",
+    "原程序在 CPU 上第二次运行时，第 {step} 步的 {what} 就已不同：请固定其随机种子或数据顺序",
+)
+_CRASHED_AGAIN = Text(
+    "the original ended with exit code {code} when it ran a second time on the CPU",
+    "原程序在 CPU 上第二次运行时以退出码 {code} 结束",
+)
+_WHAT_IN_CHINESE = {
+    What.LOSS: "损失",
+    What.GRADIENT: "梯度",
+    What.PARAMETER: "参数",
+    What.BUFFER: "缓冲区",
+}
+_UNREPEATABLE_STEPS = Text(
+    "the original itself took other steps when it ran a second time on the CPU: {reason}",
+    "原程序在 CPU 上第二次运行时执行的步骤就已不同：{reason}",
+)
+
+
+def prove(request: ProofRequest, vendors: Sequence[Vendor], runner: Runner) -> Proof:
+    """Run everything and come to a verdict on each vendor."""
+    reference = runner.reference()
+    hopeless = _hopeless(reference)
+    if hopeless:
+        results = [_without_run(vendor, *hopeless) for vendor in vendors]
+    else:
+        inquiry = _Inquiry(request, runner, reference)
+        results = [inquiry.result(vendor) for vendor in vendors]
+    date = datetime.now(timezone.utc).isoformat(timespec="seconds")
+    return Proof(request, reference.run, tuple(results), version("torch"), date)
+
+
+def _hopeless(reference: Execution) -> tuple[Verdict, Text] | None:
+    """Why no vendor's run could be compared with it."""
+    if reference.crashed:
+        code, steps = reference.run.exit_code, _step_count(reference.run)
+        return Verdict.CRASHED, _ORIGINAL_CRASHED.format(code=code, steps=steps)
+    if not reference.run.processes:
+        trained = processes_that_called_backward(reference.folder)
+        return Verdict.INCOMPARABLE, _NO_STEP if trained else _NO_BACKWARD
+    return None
+
+
+def _without_run(vendor: Vendor, verdict: Verdict, reason: Text) -> VendorResult:
+    return VendorResult(vendor.name, vendor.device_type, verdict, None, 0, reason)
+
+
+def _step_count(run: Run) -> int:
+    """Of the process that took most."""
+    return max((len(process.steps) for process in run.processes), default=0)
+
+
+class _Inquiry:
+    """Compares vendors' runs with one reference; where one has parted, looks for the reason."""
+
+    def __init__(self, request: ProofRequest, runner: Runner, reference: Execution) -> None:
+        self._runner = runner
+        self._reference = reference
+        self._tolerance = EXACT if request.exact else Tolerance(request.rtol, request.atol)
+        self._repeated: dict[tuple[int, int | None], Execution] = {}
+
+    def result(self, vendor: Vendor) -> VendorResult:
+        """Run a vendor and judge it."""
+        migrated = self._runner.migrated(vendor)
+        whose = vendor.name, vendor.device_type
+        if migrated.crashed:
+            steps = _step_count(migrated.run)
+            reason = _MIGRATED_CRASHED.format(code=migrated.run.exit_code, steps=steps)
+            return VendorResult(*whose, Verdict.CRASHED, migrated.run, 0, reason)
+        found = compare(self._reference.recordings(), migrated.recordings(), self._tolerance)
+        result = VendorResult(
+            *whose,
+            found.verdict,
+            migrated.run,
+            found.compared_steps,
+            found.reason,
+            found.parting,
+            found.largest,
+        )
+        return self._explained(result, vendor, found.parting) if found.parting else result
+
+    def _explained(self, result: VendorResult, vendor: Vendor, parting: Difference) -> VendorResult:
+        again = self._reference_again(parting.step, parting.rank)
+        itself = self._compare_with_itself(again, parting.step)
+        if itself is not None:
+            return replace(result, verdict=Verdict.UNREPEATABLE, reason=itself)
+        migrated = self._runner.migrated_again(vendor, parting.step, parting.rank)
+        return replace(result, operator=_first_operator(again, migrated, parting.rank))
+
+    def _reference_again(self, step: int, rank: int | None) -> Execution:
+        known = self._repeated.get((step, rank))
+        if known is None:
+            known = self._runner.reference_again(step, rank, len(self._repeated) + 1)
+            self._repeated[step, rank] = known
+        return known
+
+    def _compare_with_itself(self, again: Execution, step: int) -> Text | None:
+        """What is different when the original runs a second time, if anything; it ran up to the parted step only."""
+        if again.crashed:
+            return _CRASHED_AGAIN.format(code=again.run.exit_code)
+        found = compare(self._reference.recordings(), again.recordings(), self._tolerance, until=step)
+        if found.parting:
+            return _UNREPEATABLE.format(what=_named(found.parting), step=found.parting.step)
+        return _UNREPEATABLE_STEPS.format(reason=found.reason) if found.reason else None
+
+
+def _named(parting: Difference) -> Text:
+    name = parting.name
+    return Text(f"{parting.what.value} ({name})", f"{_WHAT_IN_CHINESE[parting.what]}（{name}）")
+
+
+def _first_operator(reference: Execution, migrated: Execution, rank: int | None) -> OperatorDifference | None:
+    """The first operator that differs, from what the processes of this rank have recorded."""
+    from torchferry.prove.operators_align import first_difference
+
+    files = [
+        [recording.operators for recording in run.recordings() if recording.identity.rank == rank]
+        for run in (reference, migrated)
+    ]
+    if not all(files):
+        return None
+    return first_difference(files[0][0], files[1][0])

@@ -1,0 +1,145 @@
+"""Starts recording in this process: seeds, and hooks where every training program passes. Nothing is printed."""
+
+from __future__ import annotations
+
+import functools
+import os
+import random
+import sys
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from types import CodeType
+from typing import Any
+
+import torch
+
+from torchferry.prove.recorder import Recorder
+from torchferry.prove.settings import ProofSettings, Weights, proof_settings_in
+
+_recorders: list[Recorder] = []  # at most one; another one after a fork
+
+
+def start_from_environment(environment: Mapping[str, str]) -> None:
+    """Start if the environment asks for it."""
+    settings = proof_settings_in(environment)
+    if settings is not None:
+        start(settings)
+
+
+def start(settings: ProofSettings) -> None:
+    """Seed every generator and record from now on; doing it again does nothing."""
+    if _recorders:
+        return
+    _recorders.append(Recorder(settings))
+    os.register_at_fork(after_in_child=_begin_anew)
+    _seed(settings.seed)
+    if settings.operators_step:
+        from torchferry.prove import operators
+
+        operators.start(settings)  # before the hook that ends the process after a step
+    _record_backward()
+    _record_steps()
+    _record_skipped_steps()
+    if settings.weights is not Weights.OWN:
+        from torchferry.prove.weights import share_weights
+
+        share_weights(settings)
+
+
+def _begin_anew() -> None:
+    """A forked process records for itself, into a file of its own."""
+    _recorders[:] = [Recorder(_recorders[0].settings)]
+
+
+def _seed(seed: int) -> None:
+    random.seed(seed)
+    torch.manual_seed(seed)
+    with suppress(ImportError):
+        import numpy
+
+        numpy.random.seed(seed)
+
+
+def _record_backward() -> None:
+    """`Tensor.backward` calls it as well. Calls from inside of one (checkpointing) are no losses."""
+    original: Callable[..., None] = torch.autograd.backward
+    running = threading.local()
+
+    @functools.wraps(original)
+    def backward(tensors: Any, *args: Any, **kwargs: Any) -> None:
+        if getattr(running, "now", False):
+            return original(tensors, *args, **kwargs)
+        losses = [tensors] if isinstance(tensors, torch.Tensor) else _tensors(tensors)
+        _recorders[0].backward(losses)
+        running.now = True
+        try:
+            return original(tensors, *args, **kwargs)
+        finally:
+            running.now = False
+
+    torch.autograd.backward = backward
+
+
+def _tensors(given: Any) -> Sequence[torch.Tensor]:
+    """What is no sequence of tensors is for PyTorch to refuse."""
+    if not isinstance(given, (list, tuple)):
+        return []
+    return [each for each in given if isinstance(each, torch.Tensor)]
+
+
+def _record_steps() -> None:
+    from torch.optim.optimizer import register_optimizer_step_post_hook, register_optimizer_step_pre_hook
+
+    def before(optimizer: torch.optim.Optimizer, args: Any, kwargs: Any) -> None:
+        if is_outermost_step() and not _recorders[0].is_complete():
+            _recorders[0].before_step(optimizer)
+
+    def after(optimizer: torch.optim.Optimizer, args: Any, kwargs: Any) -> None:
+        if not is_outermost_step():
+            return
+        recorder = _recorders[0]
+        if not recorder.is_complete():
+            recorder.after_step(optimizer)
+        if recorder.is_complete():
+            raise SystemExit(0)  # not an Exception: `finally` blocks run, `except Exception` does not stop it
+
+    register_optimizer_step_pre_hook(before)
+    register_optimizer_step_post_hook(after)
+
+
+def is_outermost_step() -> bool:
+    """An optimizer may step others, or its own base class, inside its step."""
+    frame, steps = sys._getframe(2), 0
+    while frame is not None and steps < 2:
+        steps += frame.f_code == _step_wrapper()
+        frame = frame.f_back  # type: ignore[assignment]
+    return steps == 1
+
+
+@functools.lru_cache(maxsize=1)
+def _step_wrapper() -> CodeType:
+    """The code of the function that PyTorch puts around each optimizer's step, and that calls the hooks."""
+
+    def nothing(self: Any) -> None: ...
+
+    wrapped: Any = torch.optim.Optimizer.profile_hook_step(nothing)
+    code: CodeType = wrapped.__code__
+    return code
+
+
+def _record_skipped_steps() -> None:
+    """A GradScaler that finds an infinite gradient does not step; without it, the steps would seem to be missing."""
+    scaler: Any = getattr(torch.amp, "GradScaler", None) or torch.cuda.amp.GradScaler
+    original = scaler.step
+
+    @functools.wraps(original)
+    def step(self: Any, optimizer: torch.optim.Optimizer, *args: Any, **kwargs: Any) -> Any:
+        recorder = _recorders[0]
+        before = recorder.steps_of(optimizer)
+        answer = original(self, optimizer, *args, **kwargs)
+        if recorder.steps_of(optimizer) == before and not recorder.is_complete():
+            recorder.skipped()
+        return answer
+
+    scaler.step = step

@@ -1,0 +1,228 @@
+"""A proof as one self-contained page: made here, whole; the script adds what hovering and choosing a language need."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from torchferry import __version__
+from torchferry.prove.model import OperatorCall, OperatorDifference, Proof, Run, VendorResult, Verdict
+from torchferry.prove.report import comparison, sentences, svg, words
+from torchferry.prove.report.charts import Chart, charts, run_name
+from torchferry.prove.report.comparison import Gap, Row
+from torchferry.prove.report.markup import both, escaped, row, table
+from torchferry.prove.report.text import losses_text, norms_text, optimizer_name, parameters_text, step_text
+from torchferry.report.html import asset, content_policy, embed, fill
+from torchferry.text import Language, Text
+
+ENDS = 50  # rows of a table's beginning and end
+KINDS = {
+    Verdict.EQUAL: "change",
+    Verdict.CLOSE: "change",
+    Verdict.PARTED: "unsupported",
+    Verdict.INCOMPARABLE: "unknown",
+    Verdict.CRASHED: "unsupported",
+    Verdict.UNREPEATABLE: "todo",
+}  # the colours of the other reports
+
+
+def render_html(proof: Proof, language: Language = "en", logs: Mapping[str, str] | None = None) -> str:
+    """The page; it holds both languages and opens in the one asked for. `logs`: see `log_tails`."""
+    style = asset("page.css") + _own_asset("proof.css")
+    script = _own_asset("proof.js")
+    parts = {
+        "LANGUAGE": "zh-CN" if language == "zh" else "en",
+        "TITLE": escaped(f"{_program(proof)} · TorchFerry"),
+        "POLICY": content_policy(style, script),
+        "STYLE": style,
+        "SKIP": both(words.SKIP),
+        "LANGUAGE_LABEL": escaped(words.LANGUAGE.in_language(language)),
+        "HEADING": _heading(proof),
+        "OVERVIEW": _overview(proof),
+        "PLOTS": _plots(proof),
+        "RESULTS": "".join(_result(proof, result) for result in proof.results),
+        "LOGS": _logs(proof, logs or {}),
+        "SETTINGS": _settings(proof),
+        "FOOTER": escaped(f"TorchFerry {__version__}"),
+        "SCRIPT": script,
+    }
+    return fill(_own_asset("proof.html"), parts)
+
+
+def _own_asset(name: str) -> str:
+    from importlib.resources import files
+
+    return (files("torchferry.prove.report") / "assets" / name).read_text(encoding="utf-8")
+
+
+def _program(proof: Proof) -> str:
+    return " ".join(proof.request.original)
+
+
+def _heading(proof: Proof) -> str:
+    vendors = ", ".join(proof.request.vendors)
+    return f'{escaped(_program(proof))} <span class="arrow">→</span> {escaped(vendors)}'
+
+
+def _overview(proof: Proof) -> str:
+    if not proof.results:
+        return f'<div class="empty">{both(words.NOTHING)}</div>'
+    holds = words.HOLDS if proof.holds else words.FAILS
+    kind = "change" if proof.holds else "unsupported"
+    entries = "".join(
+        f'<li class="entry {KINDS[result.verdict]}"><strong>{escaped(sentences.shown(result.vendor))}</strong> '
+        f"{both(sentences.verdict(result))}</li>"
+        for result in proof.results
+    )
+    return f'<div class="outcome {kind}">{both(holds)}</div><ul class="split verdicts">{entries}</ul>'
+
+
+def _plots(proof: Proof) -> str:
+    found = charts(proof)
+    if not found:
+        return f'<p class="empty">{both(words.NO_STEPS)}</p>'
+    return "".join(map(_figure, found))
+
+
+def _figure(chart: Chart) -> str:
+    notes = []
+    if chart.group > 1:
+        notes.append(words.THINNED.format(all=chart.total, group=chart.group))
+    up = svg.y_axis(chart)
+    if up and up.logarithmic:
+        notes.append(words.LOGARITHMIC)
+    if any(value is not None and not math.isfinite(value) for curve in chart.values for value in curve):
+        notes.append(words.NOT_FINITE)
+    signs = "".join(
+        f"<li>{svg.legend_sign(place)}{both(name)}</li>" for place, name in enumerate(chart.names)
+    )
+    said = "".join(both(note, 'p class="quiet"') for note in notes)
+    return (
+        f'<figure><figcaption><h2>{both(chart.title)}</h2><ul class="signs">{signs}</ul></figcaption>'
+        f'<div class="drawing">{svg.draw(chart)}<div class="values" hidden></div></div>{said}'
+        f'<script type="application/json">{embed(_values(chart))}</script></figure>'
+    )
+
+
+def _values(chart: Chart) -> dict[str, Any]:
+    """What hovering shows: positions, and the values as text."""
+    across = svg.x_axis(chart)
+    return {
+        "width": svg.WIDTH,
+        "step": words.STEP,
+        "names": chart.names,
+        "points": [
+            [
+                round(across.position(step), 1),
+                svg.step_label(step),
+                ["" if curve[at] is None else sentences.number(curve[at] or 0.0) for curve in chart.values],
+            ]
+            for at, step in enumerate(chart.steps)
+        ],
+    }
+
+
+def _result(proof: Proof, result: VendorResult) -> str:
+    name = f"{sentences.shown(result.vendor)} ({sentences.shown(result.device_type)})"
+    said = "".join(both(sentence, "p") for sentence in sentences.explanations(result))
+    operator = _operator(result.operator) if result.operator else ""
+    steps = "".join(_steps(each, result) for each in comparison.tables(proof, result))
+    return (
+        f'<section class="result {KINDS[result.verdict]}"><h2>{escaped(name)}: {both(sentences.verdict(result))}</h2>'
+        f"{said}{operator}{steps}</section>"
+    )
+
+
+def _operator(difference: OperatorDifference) -> str:
+    said = "".join(both(sentence, "p") for sentence in sentences.operator(difference))
+    calls = [(words.REFERENCE, difference.reference), (words.MIGRATED, difference.migrated)]
+    heads = [words.RUN, words.NAME, words.WHEN, words.MODULE, words.PLACE]
+    heads += [words.ARGUMENTS, words.INPUTS, words.OUTPUTS]
+    rows = [_call(name, call) for name, call in calls if call]
+    return f'<div class="operator"><h3>{both(words.OPERATOR)}</h3>{said}{table(heads, rows) if rows else ""}</div>'
+
+
+def _call(name: Text, call: OperatorCall) -> str:
+    phase = words.PHASE.get(call.phase, Text(call.phase, call.phase))
+    return row(
+        [
+            both(name),
+            f"<code>{escaped(sentences.shown(call.name))}</code>",
+            both(phase) + (f" <code>{escaped(sentences.shown(call.node))}</code>" if call.node else ""),
+            f"<code>{escaped(sentences.shown(call.module))}</code>",
+            f"<code>{escaped(sentences.shown(call.place))}</code>",
+            f"<code>{escaped(sentences.shown(call.arguments))}</code>",
+            "<br>".join(f"<code>{escaped(sentences.tensor(facts))}</code>" for facts in call.inputs),
+            "<br>".join(f"<code>{escaped(sentences.tensor(facts))}</code>" for facts in call.outputs),
+        ]
+    )
+
+
+def _steps(steps: comparison.Table, result: VendorResult) -> str:
+    heads = [words.STEP, *([words.OPTIMIZER] if steps.several_optimizers else [])]
+    heads += [words.LOSS_REFERENCE, words.LOSS.format(vendor=sentences.shown(result.vendor))]
+    heads += [words.DIFFERENCE, words.GRADIENT_NORM, words.PARAMETERS]
+    rows = [_step(each, steps, len(heads)) for each in steps.shortened(ENDS)]
+    title = f"{both(words.STEPS)} {both(steps.title)}" if steps.title.en else both(words.STEPS)
+    count = f'<span class="count">{len(steps.rows)}</span>'
+    return f'<details class="group steps"><summary><h3>{title}{count}</h3></summary>{table(heads, rows)}</details>'
+
+
+def _step(each: Row | Gap, steps: comparison.Table, columns: int) -> str:
+    if isinstance(each, Gap):
+        said = both(words.LEFT_OUT.format(count=each.count))
+        return f'<tr class="gap"><td colspan="{columns}">… {said}</td></tr>'
+    cells = [both(step_text(each))]
+    if steps.several_optimizers:
+        cells.append(escaped(optimizer_name(each, steps)))
+    cells += [losses_text(each.reference), losses_text(each.migrated)]
+    cells.append("" if each.difference is None else sentences.number(each.difference))
+    cells += [norms_text(each), both(parameters_text(each))]
+    return row(cells, kind="" if comparison.is_equal(each) else "differs")
+
+
+def _logs(proof: Proof, logs: Mapping[str, str]) -> str:
+    if not logs:
+        return ""
+    runs = {run.name: run for run in comparison.all_runs(proof)}
+    parts = [_log(runs.get(name), name, tail) for name, tail in logs.items()]
+    return f'<section class="logs"><h2>{both(words.LOGS)}</h2>{"".join(parts)}</section>'
+
+
+def _log(run: Run | None, name: str, tail: str) -> str:
+    title = both(run_name(run)) if run else escaped(sentences.shown(name))
+    files = words.LOG_FILES.format(stdout=run.stdout, stderr=run.stderr) if run else None
+    below = both(files, 'p class="quiet"') if files else ""
+    return f"<h3>{title}</h3><pre>{escaped(tail)}</pre>{below}"
+
+
+def _settings(proof: Proof) -> str:
+    request = proof.request
+    yes_or_no = {True: words.YES, False: words.NO}
+    tolerance = [
+        f"{name} {value:g}"
+        for name, value in (("rtol", request.rtol), ("atol", request.atol))
+        if value is not None
+    ]
+    rows: list[tuple[Text, Text | str]] = [
+        (words.PROGRAM, _program(proof)),
+        (words.CONVERTED, request.converted or words.UNCHANGED),
+        (words.STEPS_ASKED, words.TO_THE_END if request.steps is None else str(request.steps)),
+        (words.SEED, str(request.seed)),
+        (words.PROCESSES, str(request.processes or 1)),
+        (words.SAME_WEIGHTS, yes_or_no[request.same_weights]),
+        (words.TOLERANCE, words.BIT_FOR_BIT if request.exact else ", ".join(tolerance) or words.BY_DTYPE),
+        (words.DATE, proof.date),
+        (words.VERSIONS, f"TorchFerry {__version__}, PyTorch {proof.torch}"),
+    ]
+    for run in comparison.all_runs(proof):
+        name = run_name(run)
+        rows.append(
+            (Text(f"{words.SECONDS.en}, {name.en}", f"{words.SECONDS.zh}（{name.zh}）"), f"{run.seconds:.1f}")
+        )
+    body = "".join(
+        f"<tr><th>{both(name)}</th><td>{both(value) if isinstance(value, Text) else escaped(value)}</td></tr>"
+        for name, value in rows
+    )
+    return f'<section><h2>{both(words.SETTINGS)}</h2><div class="scroll"><table class="rules settings"><tbody>{body}</tbody></table></div></section>'

@@ -1,0 +1,62 @@
+"""A proof as JSON.
+
+The document is one object. Its names, and those of every record in it, stay; later formats may add some.
+
+    format       1
+    torchferry   version that wrote it
+    holds        whether every vendor's run is equal to the original, or close where that is enough
+    request      what was to be proved: original, converted, vendors, steps, seed, processes, same_weights, exact,
+                 rtol, atol
+    reference    the run of the original on the CPU: a *run*
+    results      one for each vendor: vendor, device_type, verdict (equal, close, parted, incomparable, crashed,
+                 unrepeatable), run, compared_steps, reason, parting, largest, operator; the last four may be null
+    torch, date  version of PyTorch; ISO 8601, UTC
+
+    run          name, exit_code, seconds, stdout, stderr (names of logs), processes
+    process      identity (rank, role, pid, started, restart, torch), optimizers (their types), steps
+    step         ordinal, optimizer, losses, gradient_norm, checksum (of all parameters), skipped
+    difference   parting, largest: what (loss, gradient, parameter, buffer), step, rank, optimizer, name, reference,
+                 migrated (*tensors*, null where there was no gradient), distance, relative, tolerance
+    operator     cause (result, random, arguments, calls, data, state, communication, none), reference, migrated
+                 (*calls*, or null), output, distance, relative, notes
+    call         ordinal, name, phase, module, place, outputs, inputs (*tensors*), arguments, node
+    tensor       shape, dtype, checksum, norm, projections
+
+A text for people is an object {"en", "zh"}. JSON has no infinities and no NaN: they are the strings "Infinity",
+"-Infinity" and "NaN".
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import fields, is_dataclass
+from enum import Enum
+from typing import Any
+
+from torchferry import __version__
+from torchferry.prove.model import Proof
+from torchferry.report.safe import printable
+from torchferry.text import Text
+
+FORMAT = 1
+
+
+def to_json(proof: Proof) -> str:
+    """The whole proof; see the module's description for the names."""
+    content = {"format": FORMAT, "torchferry": __version__, "holds": proof.holds, **_plain(proof)}
+    return json.dumps(content, ensure_ascii=False, indent=1, allow_nan=False) + "\n"
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Text):
+        return {"en": printable(value.en), "zh": printable(value.zh)}
+    if isinstance(value, Enum):
+        return value.value
+    if is_dataclass(value):
+        return {field.name: _plain(getattr(value, field.name)) for field in fields(value)}
+    if isinstance(value, (list, tuple)):
+        return [_plain(each) for each in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
+    return printable(value) if isinstance(value, str) else value

@@ -1,0 +1,152 @@
+"""The sentences that all of a proof's reports share: verdicts, partings, operators."""
+
+from __future__ import annotations
+
+import math
+
+from torchferry.prove.model import (
+    Cause,
+    Difference,
+    OperatorCall,
+    OperatorDifference,
+    TensorFacts,
+    VendorResult,
+    Verdict,
+    What,
+)
+from torchferry.prove.report import words
+from torchferry.report.safe import one_line, shortened
+from torchferry.text import Text
+
+MAX_NAME = 160
+
+
+def verdict(result: VendorResult) -> Text:
+    """The verdict, and how much it rests on."""
+    said = words.VERDICT[result.verdict]
+    if result.verdict in (Verdict.EQUAL, Verdict.CLOSE, Verdict.PARTED):
+        said = _joined(said, words.COMPARED.format(count=result.compared_steps))
+    return said
+
+
+def explanations(result: VendorResult) -> list[Text]:
+    """The sentences below a verdict: where the runs parted, the largest difference, why nothing was compared."""
+    said = [_visible(result.reason)] if result.reason else []
+    if result.parting:
+        said.append(parting(result.parting))
+    elif result.largest:
+        said.append(_in_rank(result.largest, _sentence(words.LARGEST, result.largest)))
+    if result.verdict is Verdict.CRASHED and result.run and result.run.exit_code:
+        said.append(words.EXIT_CODE.format(code=result.run.exit_code))
+    return said
+
+
+def parting(difference: Difference) -> Text:
+    """Where the runs parted."""
+    if difference.reference is None or difference.migrated is None:
+        said = words.NO_GRADIENT.format(step=difference.step, what=_what(difference))
+    else:
+        said = _sentence(words.PARTED_AT, difference)
+    return _in_rank(difference, said)
+
+
+def operator(difference: OperatorDifference) -> list[Text]:
+    """What the operators of the step say, and how far apart two tensors are."""
+    said = [
+        words.CAUSE[difference.cause].format(
+            reference=call(difference.reference),
+            migrated=call(difference.migrated),
+            ours=_arguments(difference.migrated),
+            theirs=_arguments(difference.reference),
+        )
+    ]
+    said += _apart(difference)
+    for note in difference.notes:
+        said.append(words.COMPILED if note == "compiled" else Text(shown(note), shown(note)))
+    return said
+
+
+def _apart(difference: OperatorDifference) -> list[Text]:
+    """How the tensors differ, where there are two: in kind, else in distance."""
+    outside = difference.cause in (Cause.DATA, Cause.STATE)
+    which = words.INPUT if outside else words.OUTPUT
+    pair = [
+        (made.inputs if outside else made.outputs)[difference.output : difference.output + 1]
+        for made in (difference.reference, difference.migrated)
+        if made and difference.output >= 0
+    ]
+    if len(pair) == 2 and all(pair) and _kind(pair[0][0]) != _kind(pair[1][0]):
+        reference, migrated = (_kind(facts[0]) for facts in pair)
+        kinds = {"reference": reference, "migrated": migrated}
+        return [words.OTHER_KIND.format(which=which, position=difference.output, **kinds)]
+    if difference.output < 0 or math.isnan(difference.distance):
+        return []
+    numbers = {"distance": number(difference.distance), "relative": number(difference.relative)}
+    return [words.APART.format(which=which, position=difference.output, **numbers)]
+
+
+def call(made: OperatorCall | None) -> Text:
+    """An operator, and where it was called."""
+    if made is None:
+        return words.NO_CALL
+    phase = words.PHASE.get(made.phase, Text(shown(made.phase), shown(made.phase)))
+    where = ", ".join(filter(None, (shown(made.module), shown(made.place))))
+    if not where:
+        return words.AT_PHASE.format(name=shown(made.name), phase=phase)
+    return words.AT.format(name=shown(made.name), phase=phase, place=where)
+
+
+def tensor(facts: TensorFacts) -> str:
+    """float32[4, 3], and the norm."""
+    return f"{_kind(facts)} ‖{number(facts.norm)}‖"
+
+
+def number(value: float) -> str:
+    """A number as people read it; seven digits tell single-precision values apart."""
+    if math.isnan(value):
+        return "nan"
+    if math.isinf(value):
+        return "inf" if value > 0 else "-inf"
+    return f"{value:.7g}"
+
+
+def shown(text: str) -> str:
+    """Text of the user's project on one line, none of it invisible."""
+    return shortened(one_line(text), MAX_NAME)
+
+
+def _sentence(form: Text, difference: Difference) -> Text:
+    return form.format(
+        step=difference.step,
+        what=_what(difference),
+        distance=number(difference.distance),
+        relative=number(difference.relative),
+        tolerance=number(difference.tolerance),
+    )
+
+
+def _what(difference: Difference) -> Text:
+    what = words.WHAT[difference.what].format(name=shown(difference.name))
+    if difference.what is What.LOSS and difference.name:
+        return Text(f"{what.en} ({shown(difference.name)})", f"{what.zh}（{shown(difference.name)}）")
+    return what
+
+
+def _in_rank(difference: Difference, said: Text) -> Text:
+    return said if difference.rank is None else words.IN_RANK.format(rank=difference.rank, sentence=said)
+
+
+def _kind(facts: TensorFacts) -> str:
+    return f"{shown(facts.dtype)}{list(facts.shape)}"
+
+
+def _arguments(made: OperatorCall | None) -> str:
+    return shown(made.arguments) if made else ""
+
+
+def _visible(text: Text) -> Text:
+    return Text(one_line(text.en), one_line(text.zh))
+
+
+def _joined(one: Text, other: Text) -> Text:
+    return Text(f"{one.en}, {other.en}", f"{one.zh}，{other.zh}")

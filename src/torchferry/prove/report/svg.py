@@ -1,0 +1,192 @@
+"""A chart as SVG: curves with marks of their own, so that curves that coincide can be told apart. No style, no script."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+from torchferry.prove.report import words
+from torchferry.prove.report.charts import Chart
+from torchferry.prove.report.markup import both, escaped
+from torchferry.prove.report.sentences import number
+
+WIDTH, HEIGHT = 860, 260
+LEFT, RIGHT, TOP, BOTTOM = 70, 26, 14, 30
+MAX_MARKS = 24
+STYLES = 6  # classes s0 to s5
+_LIMIT = 1e300  # so that no difference of two values overflows
+_LOGARITHMIC_FROM = 1000.0
+
+
+@dataclass(frozen=True)
+class Axis:
+    """How values become positions."""
+
+    low: float
+    high: float
+    logarithmic: bool
+    start: float
+    end: float
+
+    def position(self, value: float) -> float:
+        """In the units of the picture."""
+        value = max(-_LIMIT, min(_LIMIT, value))
+        share = (self._measure(value) - self._measure(self.low)) / (
+            self._measure(self.high) - self._measure(self.low)
+        )
+        return self.start + share * (self.end - self.start)
+
+    def ticks(self, about: int) -> list[float]:
+        """Round numbers between the ends."""
+        if self.logarithmic:
+            first, last = math.ceil(math.log10(self.low)), math.floor(math.log10(self.high))
+            return [10.0**power for power in range(first, last + 1, max(1, (last - first) // about + 1))]
+        step = _round_step((self.high - self.low) / about)
+        first, last = math.ceil(self.low / step), math.floor(self.high / step)
+        return [place * step for place in range(first, last + 1)]
+
+    def _measure(self, value: float) -> float:
+        return math.log10(value) if self.logarithmic else value
+
+
+def x_axis(chart: Chart) -> Axis:
+    """Over the steps."""
+    low, high = chart.steps[0], chart.steps[-1]
+    if low == high:
+        low, high = low - 0.5, high + 0.5
+    return Axis(low, high, False, LEFT, WIDTH - RIGHT)
+
+
+def y_axis(chart: Chart) -> Axis | None:
+    """Over the finite values; None if there are none."""
+    finite = [
+        value for curve in chart.values for value in curve if value is not None and math.isfinite(value)
+    ]
+    if not finite:
+        return None
+    low, high = max(-_LIMIT, min(finite)), min(_LIMIT, max(finite))
+    if low > 0 and high / low >= _LOGARITHMIC_FROM:
+        return Axis(low, high, True, HEIGHT - BOTTOM, TOP)
+    margin = (high - low) * 0.05 or abs(high) * 0.1 or 1.0
+    return Axis(low - margin, high + margin, False, HEIGHT - BOTTOM, TOP)
+
+
+def draw(chart: Chart) -> str:
+    """The whole picture."""
+    across, up = x_axis(chart), y_axis(chart)
+    parts = [f'<svg class="plot" viewBox="0 0 {WIDTH} {HEIGHT}" role="img">']
+    parts.append(f"<title>{escaped(chart.title.en)}</title>")
+    parts += _frame(across, up)
+    if up is None:
+        middle = f'x="{WIDTH / 2:.0f}" y="{HEIGHT / 2:.0f}" text-anchor="middle"'
+        parts.append(both(words.NO_FINITE, f"text {middle}"))
+    for place in range(len(chart.values)):
+        parts += _curve(chart, place, across, up)
+    parts.append(
+        f'<line class="cursor" x1="0" x2="0" y1="{TOP}" y2="{HEIGHT - BOTTOM}" visibility="hidden"/></svg>'
+    )
+    return "".join(parts)
+
+
+def legend_sign(place: int) -> str:
+    """The line and the mark of a curve."""
+    line = '<path class="curve" d="M1 9H41"/>'
+    return (
+        f'<svg class="sign s{place % STYLES}" viewBox="0 0 42 18" width="42" height="18" aria-hidden="true">'
+        f'{line}<path class="mark" d="{_MARKS[place % STYLES](21, 9)}"/></svg>'
+    )
+
+
+def _frame(across: Axis, up: Axis | None) -> Iterator[str]:
+    bottom = HEIGHT - BOTTOM
+    for step in across.ticks(8):
+        if step == int(step):
+            x = across.position(step)
+            yield f'<text x="{x:.1f}" y="{HEIGHT - 10}" text-anchor="middle">{step:.0f}</text>'
+            yield f'<line class="grid" x1="{x:.1f}" x2="{x:.1f}" y1="{TOP}" y2="{bottom}"/>'
+    for value in up.ticks(4) if up else ():
+        y = up.position(value) if up else 0
+        yield f'<text x="{LEFT - 8}" y="{y + 4:.1f}" text-anchor="end">{number(_rounded(value))}</text>'
+        yield f'<line class="grid" x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{y:.1f}" y2="{y:.1f}"/>'
+    yield f'<path class="axis" d="M{LEFT} {TOP}V{bottom}H{WIDTH - RIGHT}"/>'
+
+
+def _curve(chart: Chart, place: int, across: Axis, up: Axis | None) -> Iterator[str]:
+    values = chart.values[place]
+    positions = [
+        (across.position(step), up.position(value))
+        if up and value is not None and math.isfinite(value)
+        else None
+        for step, value in zip(chart.steps, values, strict=True)
+    ]
+    yield f'<g class="s{place % STYLES}"><path class="curve" d="{_path(positions, values)}"/>'
+    present = [at for at, position in enumerate(positions) if position]
+    every = max(1, math.ceil(len(present) / MAX_MARKS))
+    shift = (place * every) // max(1, len(chart.values))  # so that the marks of equal curves take turns
+    for at in present[shift::every]:
+        yield _mark(chart, place, at, _MARKS[place % STYLES](*(positions[at] or (0, 0))), "mark")
+    for at, value in enumerate(values):
+        if value is not None and not math.isfinite(value):
+            yield _mark(chart, place, at, _cross(across.position(chart.steps[at]), TOP + 4), "mark bad")
+    yield "</g>"
+
+
+def _path(positions: Sequence[tuple[float, float] | None], values: Sequence[float | None]) -> str:
+    """A line through the points, broken where a value is not finite; a missing one is passed over."""
+    path, pen = [], "M"
+    for position, value in zip(positions, values, strict=True):
+        if position:
+            path.append(f"{pen}{position[0]:.1f} {position[1]:.1f}")
+            pen = "L"
+        elif value is not None:
+            pen = "M"
+    return "".join(path)
+
+
+def _mark(chart: Chart, place: int, at: int, path: str, kind: str) -> str:
+    value = chart.values[place][at]
+    said = f"{chart.names[place].en}, {step_label(chart.steps[at])}: {number(math.nan if value is None else value)}"
+    return f'<path class="{kind}" d="{path}"><title>{escaped(said)}</title></path>'
+
+
+def step_label(step: float) -> str:
+    """Of several losses in a step, the earlier ones lie before it."""
+    return f"{step:.0f}" if step == int(step) else f"{math.ceil(step)} ({step:.2f})"
+
+
+def _circle(x: float, y: float) -> str:
+    return f"M{x - 6:.1f} {y:.1f}a6 6 0 1 0 12 0a6 6 0 1 0 -12 0"
+
+
+def _cross(x: float, y: float) -> str:
+    return f"M{x - 4:.1f} {y - 4:.1f}l8 8m0 -8l-8 8"
+
+
+def _plus(x: float, y: float) -> str:
+    return f"M{x:.1f} {y - 5:.1f}v10m-5 -5h10"
+
+
+def _square(x: float, y: float) -> str:
+    return f"M{x - 3:.1f} {y - 3:.1f}h6v6h-6z"
+
+
+def _triangle(x: float, y: float) -> str:
+    return f"M{x:.1f} {y - 5:.1f}l4.5 8h-9z"
+
+
+def _diamond(x: float, y: float) -> str:
+    return f"M{x:.1f} {y - 4:.1f}l4 4l-4 4l-4 -4z"
+
+
+_MARKS: tuple[Callable[[float, float], str], ...] = (_circle, _cross, _square, _plus, _triangle, _diamond)
+
+
+def _round_step(rough: float) -> float:
+    power = 10.0 ** math.floor(math.log10(rough))
+    return next(power * factor for factor in (1, 2, 5, 10) if power * factor >= rough)
+
+
+def _rounded(value: float) -> float:
+    """Without the dust of adding up steps: 0.30000000000000004 is 0.3."""
+    return float(f"{value:.10g}")

@@ -1,0 +1,150 @@
+"""Runs the original on the CPU and the migrated program on simulated devices, as processes of their own. No torch."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from torchferry.launch import variables
+from torchferry.launch.environment import child_environment
+from torchferry.launch.program import Program
+from torchferry.launch.supervise import Ending, run_supervised
+from torchferry.prove.model import REFERENCE, Run
+from torchferry.prove.recordings import Recording, find_recordings, summary
+from torchferry.prove.settings import ProofSettings, Weights
+from torchferry.runtime.settings import LayerSettings
+from torchferry.sim.environment import settings_for
+from torchferry.vendors.model import Vendor
+
+Watch = Callable[
+    [str, Path, "int | None"], AbstractContextManager[object]
+]  # name of the run, its records, steps
+LOGS = "logs"
+_CPU = "cpu"  # the layer's vendor when CUDA's names mean the CPU
+_AGAIN = "-again"
+
+
+@dataclass(frozen=True)
+class Conditions:
+    """What is the same for all runs."""
+
+    original: Program
+    converted: Program | None  # {vendor} in its target is replaced; None: the original, through the layer
+    vendor_paths: tuple[str, ...] = ()
+    devices: int = 1
+    memory: str | int | None = None  # of each simulated device; None: of a typical one
+    steps: int | None = 20
+    seed: int = 0
+    same_weights: bool = False
+
+
+@dataclass(frozen=True)
+class Execution:
+    """A run that has ended, and where its recordings are."""
+
+    run: Run
+    folder: Path = field(repr=False)
+
+    def recordings(self) -> list[Recording]:
+        """Of the processes that took a step."""
+        return find_recordings(self.folder)
+
+    @property
+    def crashed(self) -> bool:
+        return self.run.exit_code != 0
+
+
+class Runner:
+    """Executes runs one after the other; their records and logs go into two folders."""
+
+    def __init__(self, conditions: Conditions, records: Path, kept: Path, watch: Watch) -> None:
+        self._conditions = conditions
+        self._records = records
+        self._kept = kept
+        self._watch = watch
+        (kept / LOGS).mkdir(parents=True, exist_ok=True)
+
+    def reference(self) -> Execution:
+        """The original on the CPU."""
+        return self._execute(REFERENCE, None, self._settings(Weights.SAVE))
+
+    def reference_again(self, step: int, rank: int | None, number: int) -> Execution:
+        """The same once more, up to a step whose operators are recorded."""
+        settings = replace(self._settings(Weights.OWN), operators_step=step, operators_rank=rank)
+        return self._execute(f"{REFERENCE}{_AGAIN}{number}", None, settings)
+
+    def migrated(self, vendor: Vendor) -> Execution:
+        """The migrated program on a simulated device."""
+        return self._execute(vendor.name, vendor, self._settings(Weights.LOAD))
+
+    def migrated_again(self, vendor: Vendor, step: int, rank: int | None) -> Execution:
+        """The same once more, up to a step whose operators are recorded."""
+        settings = replace(self._settings(Weights.LOAD), operators_step=step, operators_rank=rank)
+        return self._execute(vendor.name + _AGAIN, vendor, settings)
+
+    def _settings(self, weights: Weights) -> ProofSettings:
+        conditions = self._conditions
+        folder = self._records / "weights"
+        folder.mkdir(parents=True, exist_ok=True)
+        shared = weights if conditions.same_weights else Weights.OWN
+        return ProofSettings("", conditions.steps, conditions.seed, shared, str(folder))
+
+    def _execute(self, name: str, vendor: Vendor | None, settings: ProofSettings) -> Execution:
+        folder = self._records / name
+        folder.mkdir()
+        environment = self._environment(vendor, replace(settings, folder=str(folder)))
+        program = self._program(vendor)
+        logs = f"{LOGS}/{name}.stdout.txt", f"{LOGS}/{name}.stderr.txt"
+        started = time.monotonic()
+        with (
+            (self._kept / logs[0]).open("wb") as stdout,
+            (self._kept / logs[1]).open("wb") as stderr,
+            self._watch(name, folder, settings.steps),
+        ):
+            ending = run_supervised(program.command(), environment, stdout=stdout, stderr=stderr)
+        seconds = round(time.monotonic() - started, 3)
+        _stop_if_told_to(ending)
+        processes = tuple(summary(recording) for recording in find_recordings(folder))
+        return Execution(Run(name, ending.exit_code, seconds, *logs, processes), folder)
+
+    def _program(self, vendor: Vendor | None) -> Program:
+        if vendor is None or self._conditions.converted is None:
+            return self._conditions.original
+        program = self._conditions.converted
+        return replace(program, target=program.target.replace("{vendor}", vendor.name))
+
+    def _environment(self, vendor: Vendor | None, settings: ProofSettings) -> dict[str, str]:
+        """The user's own, with one seed for the order of sets; threads and all else are the same in every run."""
+        conditions = self._conditions
+        extra = {variables.PROVE: settings.encode(), "PYTHONHASHSEED": str(settings.seed)}
+        if vendor is None:
+            layer = LayerSettings(_CPU, reference_devices=conditions.devices)
+            return child_environment(os.environ, None, None, layer, extra)
+        sim = settings_for(
+            vendor,
+            conditions.devices,
+            conditions.memory,
+            vendor_paths=conditions.vendor_paths,
+            shared_randomness=True,
+        )
+        through_layer = LayerSettings(vendor.name, conditions.vendor_paths)
+        return child_environment(
+            os.environ, vendor, sim, None if conditions.converted else through_layer, extra
+        )
+
+
+class Told(KeyboardInterrupt):
+    """A signal asked for the end: it is meant for the whole proof, not for the run alone that it reached."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__()
+        self.exit_code = 128 + number  # as shells count
+
+
+def _stop_if_told_to(ending: Ending) -> None:
+    if ending.signal:
+        raise Told(ending.signal)

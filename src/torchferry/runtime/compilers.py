@@ -1,0 +1,132 @@
+"""torch.jit.script and torch.compile: eager where the vendor has no compiler, else taught the layer's functions."""
+
+from __future__ import annotations
+
+import functools
+import warnings
+from abc import ABCMeta
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import torch
+
+from torchferry.runtime.entry_points import wrapped_factories
+from torchferry.runtime.names import OtherName, TwoNames
+from torchferry.runtime.patches import Action, Change, Patch
+from torchferry.runtime.target import Target
+
+_INDUCTOR = "inductor"
+_EAGER = "eager"
+
+
+def changes(target: Target) -> Iterator[Change]:
+    """What the two compilers do. Comes after the factories: TorchScript has to know their replacements."""
+    if target.is_reference or (target.vendor and target.vendor.jit_script):
+        yield from _scripts_run_eagerly(target)
+    else:
+        yield _scripts_know_factories()
+    if hasattr(torch, "compile"):
+        means = f"runs eagerly where inductor has no code for {target.device_type}"
+        yield Patch("torch.compile", torch, "compile", _compile(target), means)
+    yield from _streams_are_streams(target)
+
+
+def _scripts_run_eagerly(target: Target) -> Iterator[Change]:
+    say = _Once(
+        f"torch.jit.script does nothing on {target.device_type}: {target.company}'s adapter runs scripted code "
+        "eagerly"
+    )
+
+    def script(obj: Any, *_: Any, **__: Any) -> Any:
+        if not target.is_reference:
+            say()
+        return obj
+
+    def script_method(function: Any) -> Any:
+        return function
+
+    means = "gives back what it is given: the code runs eagerly"
+    yield Patch("torch.jit.script", torch.jit, "script", script, means)
+    yield Patch("torch.jit.script_method", torch.jit, "script_method", script_method, means)
+
+
+def _scripts_know_factories() -> Change:
+    """TorchScript finds the operator behind a function of torch by the function's identity."""
+    from torch.jit import _builtins
+
+    table: dict[int, str] = _builtins._get_builtin_table()  # type: ignore[no-untyped-call]
+    known: list[int] = []
+
+    def register() -> None:
+        for name, function in wrapped_factories():
+            if id(function) not in table:
+                known.append(id(function))
+                table[id(function)] = f"aten::{name}"
+
+    def forget() -> None:
+        while known:
+            table.pop(known.pop(), None)
+
+    return Action("torch.jit.script", "knows the factories that take CUDA's devices", register, forget)
+
+
+def _streams_are_streams(target: Target) -> Iterator[Change]:
+    """Up to 2.5 dynamo, which every optimizer imports, refuses a torch.cuda.Stream that is not of torch's own class."""
+    bases: Any = getattr(torch, "_streambase", None)
+    for name in ("Stream", "Event"):
+        base, kind = getattr(bases, f"_{name}Base", None), getattr(target.module, name, None)
+        if isinstance(base, ABCMeta) and isinstance(kind, type) and not issubclass(kind, base):
+            register: Any = functools.partial(base.register, kind)
+            # There is no way to take it back, and no need: it changes nothing but this answer.
+            yield Action(f"torch.{name}", f"{target.torch_module}.{name} is one", register, lambda: None)
+
+
+def _compile(target: Target) -> Callable[..., Any]:
+    original = torch.compile
+    say = _Once(
+        f"torch.compile: inductor has no code generator for {target.device_type} here; the graph is captured and run "
+        "eagerly"
+    )
+
+    @functools.wraps(original)
+    def compile(model: Any = None, **settings: Any) -> Any:  # noqa: A001
+        _teach_dynamo()
+        if settings.get("backend", _INDUCTOR) == _INDUCTOR and not _inductor_generates_for(target):
+            if not target.is_reference and not settings.get("disable"):
+                say()
+            for name in ("mode", "options"):  # inductor's own
+                settings.pop(name, None)
+            settings["backend"] = _EAGER
+        return original(model, **settings)
+
+    return compile
+
+
+def _inductor_generates_for(target: Target) -> bool:
+    if target.is_reference:
+        return False  # code made by a compiler rounds otherwise than what it is compared with
+    from torch._inductor.codegen.common import get_scheduling_for_device
+
+    return get_scheduling_for_device(str(target.device_type)) is not None
+
+
+def _teach_dynamo() -> None:
+    """Let `device.type` be a constant in captured code, as a plain string is."""
+    from torch._dynamo import utils
+
+    constants: Any = getattr(utils, "common_constant_types", None)
+    if isinstance(constants, set):
+        constants.update((TwoNames, OtherName))
+
+
+class _Once:
+    """A warning that is given once."""
+
+    def __init__(self, message: str) -> None:
+        self._message = message
+        self._said = False
+
+    def __call__(self) -> None:
+        if not self._said:
+            self._said = True
+            warnings.warn(self._message, stacklevel=3)

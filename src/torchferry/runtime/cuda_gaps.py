@@ -1,0 +1,93 @@
+"""What programs ask of torch.cuda and a vendor's module may lack or answer with nothing: neutral answers."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from types import SimpleNamespace
+from typing import Any
+
+from torchferry.runtime import device_traits
+from torchferry.runtime.target import Target
+
+_NCCL_VERSION = (2, 20, 5)  # programs ask whether NCCL is new enough; the vendor's library is not NCCL at all
+Answer = tuple[Callable[..., Any], str]
+
+
+@dataclass(frozen=True)
+class Gaps:
+    """Functions for names of torch.cuda -> the function and what it does."""
+
+    functions: Mapping[str, Answer]
+    preferred: frozenset[str]  # those that stand in front of the vendor's function, and call it
+
+
+def gaps(target: Target) -> Gaps:
+    """What fills the gaps of a target's module."""
+    in_front = device_traits.in_front_of(target)
+    named = {f"torch.cuda.{name}": answer for name, answer in _NEUTRAL.items()}
+    return Gaps({**named, **in_front}, frozenset(in_front) | {"torch.cuda.nccl.version"})
+
+
+def _nothing(*_: Any, **__: Any) -> None:
+    """Do nothing."""
+
+
+def _zero(*_: Any, **__: Any) -> int:
+    """Zero: success, as CUDA's runtime counts."""
+    return 0
+
+
+@contextlib.contextmanager
+def _nothing_inside(*_: Any, **__: Any) -> Iterator[None]:
+    yield
+
+
+def _cudart() -> SimpleNamespace:
+    """The calls of CUDA's runtime library that training programs make to steer a profiler."""
+    return SimpleNamespace(
+        cudaProfilerStart=_zero, cudaProfilerStop=_zero, cudaHostRegister=_zero, cudaHostUnregister=_zero
+    )
+
+
+def get_arch_list() -> list[str]:
+    """No architectures: nothing is compiled for CUDA here."""
+    return []
+
+
+def _sleep(cycles: int) -> None:
+    time.sleep(cycles / 1e9)
+
+
+_DOES_NOTHING = "does nothing"
+_NEUTRAL: Mapping[str, Answer] = {
+    "amp.amp_definitely_not_available": (lambda: False, "false"),
+    "amp.common.amp_definitely_not_available": (lambda: False, "false"),
+    "check_error": (_nothing, _DOES_NOTHING),
+    "cudart": (_cudart, "steers no profiler"),
+    "get_allocator_backend": (lambda: "native", '"native"'),
+    "get_arch_list": (get_arch_list, "no architectures"),
+    "get_gencode_flags": (lambda: "", "no flags"),
+    "get_sync_debug_mode": (_zero, "0"),
+    "graphs.is_current_stream_capturing": (lambda: False, "false"),
+    "init": (_nothing, _DOES_NOTHING),
+    "ipc_collect": (_nothing, _DOES_NOTHING),
+    "is_current_stream_capturing": (lambda: False, "false"),
+    "is_tf32_supported": (lambda: False, "false"),
+    "nccl.is_available": (lambda tensors: True, "true: the vendor's collectives are there"),
+    "nccl.version": (lambda: _NCCL_VERSION, ".".join(map(str, _NCCL_VERSION))),
+    "nvtx.mark": (_nothing, _DOES_NOTHING),
+    "nvtx.range": (_nothing_inside, _DOES_NOTHING),
+    "nvtx.range_end": (_nothing, _DOES_NOTHING),
+    "nvtx.range_pop": (_zero, _DOES_NOTHING),
+    "nvtx.range_push": (_zero, _DOES_NOTHING),
+    "nvtx.range_start": (_zero, _DOES_NOTHING),
+    "profiler.init": (_nothing, _DOES_NOTHING),
+    "profiler.profile": (_nothing_inside, _DOES_NOTHING),
+    "profiler.start": (_nothing, _DOES_NOTHING),
+    "profiler.stop": (_nothing, _DOES_NOTHING),
+    "set_sync_debug_mode": (_nothing, _DOES_NOTHING),
+    "_sleep": (_sleep, "waits on the host"),
+}

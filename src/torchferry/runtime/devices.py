@@ -1,0 +1,128 @@
+"""`torch.device`: made of CUDA's names it is the target's device, and its type answers to both names."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+
+from torchferry.runtime.c_types import Constructor
+from torchferry.runtime.names import OtherName, TwoNames
+from torchferry.runtime.patches import Action, Change, Patch
+from torchferry.runtime.settings import TypeChecks
+from torchferry.runtime.target import CUDA, Target
+
+
+def changes(target: Target) -> Iterator[Change]:
+    """What makes a device."""
+    yield _constructor(torch.device, target, _of_device)
+    yield _constructor(torch.Generator, target, _of_first_argument)
+    for name in ("Stream", "Event"):
+        made = getattr(torch, name, None)
+        if made is not None:
+            yield _constructor(made, target, _of_first_argument)
+    yield _storage(target)
+    if target.settings.type_checks is TypeChecks.BOTH:
+        yield _type(target)
+
+
+def _constructor(owner: type, target: Target, translate: Any) -> Change:
+    constructor = Constructor(owner)
+    make = translate(constructor, target)
+    name = f"torch.{owner.__name__}"
+    return Action(
+        f"{name}(...)",
+        f'{name}("cuda:1") is {target.text("cuda:1")}',
+        lambda: constructor.replace(make),
+        constructor.restore,
+    )
+
+
+def _of_device(constructor: Constructor, target: Target) -> Any:
+    """torch.device(...) in all its forms; those of one argument are remembered."""
+    known: dict[Any, torch.device] = {}
+    original = constructor.original
+
+    def make(cls: type, *args: Any, **settings: Any) -> Any:
+        if len(args) == 1 and not settings:
+            first = args[0]
+            kind = first.__class__
+            if kind is str or kind is int:
+                if first not in known:
+                    said = target.text(first) if kind is str else target.indexed(first)
+                    known[first] = original(cls, (said,), {})
+                return known[first]
+            # A word of another class, an Enum's for one, says the same.
+            return make(cls, str.__str__(first)) if isinstance(first, str) else original(cls, args, settings)
+        kind_said = args[0] if args else settings.get("type")
+        if kind_said != CUDA or not isinstance(kind_said, str):
+            return original(cls, args, settings)
+        index = args[1] if len(args) > 1 else settings.get("index")
+        if index is None:
+            return make(cls, CUDA)
+        return make(cls, f"{CUDA}:{index}") if index >= 0 else original(cls, (target.device_type, index), {})
+
+    return make
+
+
+def _of_first_argument(constructor: Constructor, target: Target) -> Any:
+    """torch.Generator("cuda"), torch.Stream(device="cuda:1")."""
+
+    def make(cls: type, *args: Any, **settings: Any) -> Any:
+        if args and isinstance(args[0], str):
+            args = (target.text(args[0]), *args[1:])
+        if isinstance(settings.get("device"), str):
+            settings["device"] = target.text(settings["device"])
+        return constructor.original(cls, args, settings)
+
+    return make
+
+
+def _storage(target: Target) -> Patch:
+    """torch.UntypedStorage(8, device="cuda:1"): a class of Python's over one that is written in C."""
+
+    def make(cls: type, *args: Any, **settings: Any) -> Any:
+        if isinstance(settings.get("device"), str):
+            settings["device"] = target.text(settings["device"])
+        return torch._C.StorageBase.__new__(cls, *args, **settings)
+
+    means = f'device="cuda:1" is {target.text("cuda:1")}'
+    return Patch("torch.UntypedStorage", torch.UntypedStorage, "__new__", staticmethod(make), means)
+
+
+def _type(target: Target) -> Patch:
+    """The `type` of a device, which equals CUDA's as well for all code but torch's own and the vendor's.
+
+    torch itself has to take the ways that it has for the vendor's device; those for CUDA end in CUDA's library. A
+    reference has one sort of device only; the ones that a program made as CUDA's carry an index, and their type is
+    CUDA's alone, so that `device.type != "cpu"` answers as on a GPU.
+    """
+    read: Any = vars(torch.device)["type"].__get__
+    own, both = target.device_type, TwoNames(target.device_type, CUDA)
+    with_index = OtherName(target.device_type, CUDA) if target.is_reference else both
+    knows = _Knowing(target)
+
+    def type_of(device: torch.device) -> str:
+        name: str = read(device)
+        if name != own or knows[sys._getframe(1).f_globals.get("__name__", "")]:
+            return name
+        return both if device.index is None else with_index
+
+    return Patch("torch.device.type", torch.device, "type", property(type_of), f'"{own}" that equals "cuda"')
+
+
+class _Knowing(dict[str, bool]):
+    """Whether a module knows what the device is: torch's, the plugin's and ours do. Worked out once for each."""
+
+    def __init__(self, target: Target) -> None:
+        plugin = target.vendor.plugin if target.vendor else ""
+        self._packages = {"torch", "torchferry", plugin} - {""}
+
+    def __missing__(self, module: str) -> bool:
+        package, _, rest = module.partition(".")
+        # torch.compile reads constants on behalf of the program that it captures
+        knows = package in self._packages and not rest.startswith("_dynamo.")
+        self[module] = knows
+        return knows

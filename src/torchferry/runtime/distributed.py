@@ -1,0 +1,115 @@
+"""Process groups: NCCL's name is the vendor's collective library's."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import torch
+import torch.distributed as dist
+
+from torchferry.runtime.names import TwoNames
+from torchferry.runtime.patches import Change, Patch
+from torchferry.runtime.settings import TypeChecks
+from torchferry.runtime.target import Target
+
+_NCCL = "nccl"
+# function -> where it takes the backend by position
+_TAKE_BACKEND = {"init_process_group": 0, "new_group": 2, "new_subgroups": None, "split_group": None}
+
+
+def changes(target: Target) -> Iterator[Change]:
+    """Creating groups, asking for their backend, meshes, and what the reference can't take."""
+    if not dist.is_available():
+        return
+    means = f'"nccl" is "{target.backend}"'
+    for name, position in _TAKE_BACKEND.items():
+        original = getattr(dist, name, None)
+        if original is not None:
+            function = _of_backend(original, target, position)
+            yield Patch(f"torch.distributed.{name}", dist, name, function, means)
+            yield Patch(f"torch.distributed.{name}", dist.distributed_c10d, name, function, means)
+    for owner in (dist, dist.distributed_c10d):
+        yield Patch("torch.distributed.is_nccl_available", owner, "is_nccl_available", lambda: True, "true")
+    if target.settings.type_checks is TypeChecks.BOTH:
+        yield Patch(
+            "torch.distributed.get_backend",
+            dist,
+            "get_backend",
+            _get_backend(target),
+            f'"{target.backend}" that equals "nccl"',
+        )
+    yield from _meshes(target)
+    if target.is_reference:
+        yield _parallel_without_devices()
+
+
+def _of_backend(function: Callable[..., Any], target: Target, position: int | None) -> Callable[..., Any]:
+    @functools.wraps(function)
+    def translated(*args: Any, **settings: Any) -> Any:
+        if position is not None and len(args) > position:
+            args = (*args[:position], target.backends(args[position]), *args[position + 1 :])
+        if "backend" in settings:
+            settings["backend"] = target.backends(settings["backend"])
+        if target.is_reference:
+            settings.pop("device_id", None)  # the CPU's groups belong to no device
+        elif isinstance(settings.get("device_id"), int):
+            settings["device_id"] = torch.device(settings["device_id"])
+        return function(*args, **settings)
+
+    return translated
+
+
+def _get_backend(target: Target) -> Callable[..., Any]:
+    original = dist.get_backend
+
+    @functools.wraps(original)
+    def get_backend(group: Any = None) -> Any:
+        name = original(group)
+        return TwoNames(name, _NCCL) if name == target.backend else name
+
+    return get_backend
+
+
+def _meshes(target: Target) -> Iterator[Change]:
+    """Device meshes are made for a device type, in two ways."""
+    mesh = getattr(dist, "device_mesh", None)
+    if mesh is None or not hasattr(mesh, "init_device_mesh"):
+        return
+    means = f'"cuda" is "{target.device_type}"'
+
+    def translated(function: Callable[..., Any], position: int) -> Callable[..., Any]:
+        @functools.wraps(function)
+        def made(*args: Any, **settings: Any) -> Any:
+            if len(args) > position:
+                args = (*args[:position], target.device_type_of(args[position]), *args[position + 1 :])
+            if "device_type" in settings:
+                settings["device_type"] = target.device_type_of(settings["device_type"])
+            return function(*args, **settings)
+
+        return made
+
+    function = translated(mesh.init_device_mesh, 0)
+    for owner in (mesh, dist):
+        yield Patch("torch.distributed.init_device_mesh", owner, "init_device_mesh", function, means)
+    made = translated(mesh.DeviceMesh.__init__, 1)
+    yield Patch("torch.distributed.DeviceMesh", mesh.DeviceMesh, "__init__", made, means)
+
+
+def _parallel_without_devices() -> Change:
+    """DistributedDataParallel takes no device ids on the CPU."""
+    owner = torch.nn.parallel.DistributedDataParallel
+    original = owner.__init__
+
+    @functools.wraps(original)
+    def without_devices(self: Any, module: Any, *args: Any, **settings: Any) -> None:
+        original(self, module, None, None, *args[2:], **_without(settings, ("device_ids", "output_device")))
+
+    return Patch(
+        "torch.nn.parallel.DistributedDataParallel", owner, "__init__", without_devices, "takes no device ids"
+    )
+
+
+def _without(settings: dict[str, Any], names: tuple[str, ...]) -> dict[str, Any]:
+    return {name: value for name, value in settings.items() if name not in names}

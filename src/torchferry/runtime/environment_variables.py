@@ -1,0 +1,85 @@
+"""CUDA's environment variables, also when a program sets them while it runs, put into the vendor's."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from torchferry.runtime.patches import Action, Change, Patch
+from torchferry.vendors.model import Vendor
+
+# Variables whose values mean the same to the vendor; paths and lists of architectures do not.
+_SAME_VALUES = frozenset(
+    {
+        "CUDA_VISIBLE_DEVICES",
+        "CUDA_LAUNCH_BLOCKING",
+        "PYTORCH_CUDA_ALLOC_CONF",
+        "PYTORCH_NO_CUDA_MEMORY_CACHING",
+    }
+    | {f"{prefix}{name}" for prefix in ("", "TORCH_") for name in ("NCCL_BLOCKING_WAIT", "NCCL_DESYNC_DEBUG")}
+    | {"NCCL_ASYNC_ERROR_HANDLING", "TORCH_NCCL_ASYNC_ERROR_HANDLING"}
+)
+# The vendor's variables that follow CUDA's, for the processes below: there they are not the user's own word.
+_FOLLOWERS = "TORCHFERRY_FOLLOWERS"
+
+
+def changes(vendor: Vendor) -> Iterator[Change]:
+    """What is set now, then what will be set."""
+    own = translated_names(vendor.env_map)
+    if not own:
+        return
+    followers = os.environ.get(_FOLLOWERS, "").split(",")
+    taken = {
+        name for name in own.values() if name in os.environ and name not in followers
+    }  # the user's own word
+    own = {name: vendors for name, vendors in own.items() if vendors not in taken}
+    for vendors in sorted(set(own.values())):
+        said = [(name, os.environ[name]) for name in own if own[name] == vendors and name in os.environ]
+        if said or vendors in os.environ:
+            name, value = said[0] if said else (vendors, None)
+            yield _set_now(name, vendors, value)
+    yield _set_now(_FOLLOWERS, _FOLLOWERS, ",".join(sorted(set(own.values()))))
+    kind: Any = type(os.environ)
+    for method, function in (("__setitem__", _setting(kind, own)), ("__delitem__", _deleting(kind, own))):
+        yield Patch("os.environ", kind, method, function, ", ".join(f"{a} is {b}" for a, b in own.items()))
+
+
+def translated_names(env_map: Mapping[str, str]) -> dict[str, str]:
+    """The variables that are handed on: CUDA's -> the vendor's."""
+    return {name: vendors for name, vendors in env_map.items() if vendors and name in _SAME_VALUES}
+
+
+def _set_now(name: str, vendors: str, value: str | None) -> Change:
+    before = os.environ.get(vendors)
+
+    def put(said: str | None) -> None:
+        if said is None:
+            os.environ.pop(vendors, None)
+        else:
+            os.environ[vendors] = said
+
+    means = "not set" if value is None else f"{vendors}={value}"
+    return Action(name, means, lambda: put(value), lambda: put(before))
+
+
+def _setting(kind: Any, own: Mapping[str, str]) -> Any:
+    original = kind.__setitem__
+
+    def __setitem__(self: Any, key: Any, value: Any) -> None:  # noqa: N807
+        original(self, key, value)
+        if self is os.environ and key in own:
+            original(self, own[key], value)
+
+    return __setitem__
+
+
+def _deleting(kind: Any, own: Mapping[str, str]) -> Any:
+    original = kind.__delitem__
+
+    def __delitem__(self: Any, key: Any) -> None:  # noqa: N807
+        original(self, key)
+        if self is os.environ and key in own and own[key] in self:
+            original(self, own[key])
+
+    return __delitem__

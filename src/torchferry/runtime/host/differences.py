@@ -1,0 +1,104 @@
+"""What the reference needs beside torch.cuda: the choices that torch makes for a device, and what the CPU refuses."""
+
+from __future__ import annotations
+
+import functools
+import warnings
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import torch
+from torch.nn.parallel import DistributedDataParallel
+from torch.optim import optimizer, swa_utils
+from torch.utils import _foreach_utils
+
+from torchferry.runtime.entry_points import wrapped_factories
+from torchferry.runtime.patches import Action, Change, Patch
+from torchferry.runtime.target import Target
+
+_FOREACH = "_get_foreach_kernels_supported_devices"
+_UNPINNED = "memory is not pinned"
+_LOADER_WARNING = "'pin_memory' argument is set as true but no accelerator is found"
+
+
+def changes(target: Target) -> Iterator[Change]:
+    """Nothing for a vendor's device; it comes after the changes of what makes tensors."""
+    if target.is_reference:
+        yield from _foreach_forms(target)
+        yield from _pinning()
+        yield from _sync_batch_norm()
+        means = "does nothing: the CPU has no streams"
+        yield Patch("torch.Tensor.record_stream", torch.Tensor, "record_stream", _record_stream, means)
+
+
+def _foreach_forms(target: Target) -> Iterator[Change]:
+    """torch.optim chooses the foreach form on devices and a loop on the CPU; some optimizers round differently in it."""
+    ask: Callable[[], list[str]] | None = getattr(_foreach_utils, _FOREACH, None)
+    if ask is None:
+        return
+
+    @functools.wraps(ask)
+    def with_host() -> list[str]:
+        return [*ask(), target.device_type]
+
+    for owner in (_foreach_utils, optimizer, swa_utils):
+        if vars(owner).get(_FOREACH) is ask:
+            means = "the CPU as well: torch.optim takes its foreach form"
+            yield Patch(f"{owner.__name__}.{_FOREACH}", owner, _FOREACH, with_host, means)
+
+
+def _pinning() -> Iterator[Change]:
+    """Pinned memory needs an accelerator; here it is memory like any other."""
+    yield Patch("torch.Tensor.pin_memory", torch.Tensor, "pin_memory", _pin_memory, _UNPINNED)
+    for name, function in list(wrapped_factories()):
+        yield Patch(f"torch.{name}", torch, name, _unpinned(function), _UNPINNED)
+    for name in [name for name in dir(torch.Tensor) if name.startswith("new_")]:
+        method = _unpinned(getattr(torch.Tensor, name))
+        yield Patch(f"torch.Tensor.{name}", torch.Tensor, name, method, _UNPINNED)
+    yield _silent_loader()
+
+
+def _sync_batch_norm() -> Iterator[Change]:
+    """DistributedDataParallel refuses SyncBatchNorm on the CPU, which has no kernels for it unless they are added."""
+    check = "_passing_sync_batchnorm_handle"
+    if hasattr(DistributedDataParallel, check):
+        means = "takes SyncBatchNorm"
+        yield Patch(
+            f"{DistributedDataParallel.__name__}.{check}", DistributedDataParallel, check, _accept, means
+        )
+
+
+def _silent_loader() -> Change:
+    """A DataLoader that is to pin says that there is no accelerator; the program's output is not to be disturbed."""
+
+    def silence() -> None:
+        warnings.filterwarnings("ignore", message=_LOADER_WARNING)
+
+    def speak() -> None:
+        warnings.filters[:] = [  # type: ignore[index]
+            entry for entry in warnings.filters if getattr(entry[1], "pattern", entry[1]) != _LOADER_WARNING
+        ]
+
+    return Action("torch.utils.data.DataLoader", "pins no memory, and does not warn", silence, speak)
+
+
+def _accept(self: Any, module: Any) -> None:
+    """Refuse nothing."""
+
+
+def _record_stream(self: torch.Tensor, stream: Any) -> None:
+    """Do nothing: memory is freed when nobody uses it."""
+
+
+def _pin_memory(self: torch.Tensor, device: Any = None) -> torch.Tensor:
+    """A copy, as pinning makes one."""
+    return self.clone()
+
+
+def _unpinned(function: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(function)
+    def made(*args: Any, **settings: Any) -> Any:
+        settings.pop("pin_memory", None)
+        return function(*args, **settings)
+
+    return made

@@ -1,0 +1,161 @@
+"""Applies the whole table of changes to this process, once, and takes it back."""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import torch
+
+from torchferry.errors import RunError
+from torchferry.runtime import (
+    compilers,
+    cuda_module,
+    devices,
+    distributed,
+    entry_points,
+    environment_variables,
+    mixed_precision,
+    plugins,
+    profiling,
+    saved_references,
+    serialization,
+    tensor_copies,
+    typed_tensors,
+    version,
+)
+from torchferry.runtime.host import differences
+from torchferry.runtime.patches import Action, Change, PatchTable
+from torchferry.runtime.settings import REFERENCE, VARIABLE, LayerSettings
+from torchferry.runtime.target import Target
+from torchferry.sim.environment import VARIABLE as SIMULATION
+from torchferry.vendors.model import Vendor
+from torchferry.vendors.registry import get_vendor
+
+# In this order: torch.device comes first, since the others ask it; compilers come after what they have to know.
+_AREAS: tuple[Callable[[Target], Iterator[Change]], ...] = (
+    devices.changes,
+    entry_points.changes,
+    differences.changes,
+    cuda_module.changes,
+    tensor_copies.changes,
+    mixed_precision.changes,
+    distributed.changes,
+    serialization.changes,
+    typed_tensors.changes,
+    profiling.changes,
+    compilers.changes,
+    version.changes,
+    plugins.changes,
+)
+
+
+class _Layer:
+    """The layer of this process."""
+
+    def __init__(self) -> None:
+        self.lock = threading.RLock()
+        self.table = PatchTable()
+        self.target: Target | None = None
+
+
+_layer = _Layer()
+
+
+def activate_layer(settings: LayerSettings, vendor: Vendor | None = None) -> None:
+    """Apply all changes for a target; the same target again changes nothing, another one is refused.
+
+    The vendor is looked up by its name unless it is given.
+    """
+    with _layer.lock:
+        now = _layer.target
+        if now is not None:
+            if now.settings.vendor != settings.vendor:
+                raise RunError(
+                    f"CUDA means {now.settings.vendor} in this process already; torchferry.runtime.deactivate() first"
+                )
+            return
+        try:
+            _layer.target = _apply_all(_layer.table, settings, vendor)
+        except BaseException:
+            _layer.table.revert()
+            raise
+
+
+def _apply_all(table: PatchTable, settings: LayerSettings, vendor: Vendor | None) -> Target:
+    if settings.vendor == REFERENCE:
+        target = _reference(settings)
+    else:
+        vendor = vendor or get_vendor(settings.vendor, tuple(map(Path, settings.vendor_paths)))
+        table.apply(environment_variables.changes(vendor))  # a plugin may read them when it is imported
+        target = _target(settings, vendor)
+    for area in _AREAS:
+        table.apply(area(target))
+    table.apply(saved_references.changes(tuple(table.replaced)))
+    table.apply([_told_to_children(settings)])
+    return target
+
+
+def deactivate_layer() -> None:
+    """Take all changes back."""
+    with _layer.lock:
+        _layer.table.revert()
+        _layer.target = None
+
+
+def active_target() -> Target | None:
+    """What CUDA's names mean; None when they are CUDA's own."""
+    return _layer.target
+
+
+def applied_changes() -> tuple[Change, ...]:
+    """The table, in the order in which it was applied."""
+    return tuple(_layer.table.changes)
+
+
+def _target(settings: LayerSettings, vendor: Vendor) -> Target:
+    if torch.cuda.is_available():
+        raise RunError(
+            "this machine has a CUDA device: run the program as it is, or hide the device (CUDA_VISIBLE_DEVICES=)"
+        )
+    module = plugins.device_module(vendor)
+    return Target(
+        vendor.company,
+        vendor.device_type,
+        module,
+        vendor.torch_module,
+        vendor.dist_backend,
+        settings,
+        vendor,
+    )
+
+
+def _reference(settings: LayerSettings) -> Target:
+    from torchferry.runtime.host import host_module
+
+    module = host_module(settings.reference_devices)
+    return Target("the CPU", "cpu", module, "torch", "gloo", settings, only_device="cpu:0")
+
+
+def _told_to_children(settings: LayerSettings) -> Change:
+    told = {VARIABLE: settings.encode(), **_simulation_as_told()}
+    before = {name: os.environ.get(name) for name in told}
+
+    def take_back() -> None:
+        for name, value in before.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value
+
+    return Action(VARIABLE, "child processes do the same", lambda: os.environ.update(told), take_back)
+
+
+def _simulation_as_told() -> dict[str, str]:
+    """Where a program has activated the simulated device itself, its children need one as well."""
+    simulation = sys.modules.get("torchferry.sim.activation")
+    now = simulation.active() if simulation else None
+    return {SIMULATION: now.settings.encode()} if now and SIMULATION not in os.environ else {}

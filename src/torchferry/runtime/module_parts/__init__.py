@@ -1,0 +1,1 @@
+"""Parts of a device module (torch.<type>) that are the same for every device."""

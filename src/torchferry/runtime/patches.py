@@ -1,0 +1,127 @@
+"""The table of what the layer changes: every entry can be applied, taken back and explained."""
+
+from __future__ import annotations
+
+import inspect
+import sys
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from types import FunctionType
+from typing import Any
+
+from torchferry.runtime import c_types
+
+_MISSING = object()
+_HERE = __name__.rpartition(".")[0]
+
+
+@dataclass(frozen=True)
+class Patch:
+    """One name that means something else while the layer is active."""
+
+    name: str  # in full, as a program writes it: torch.cuda.is_available
+    owner: Any  # the module or class that holds it
+    attribute: str
+    value: Any
+    means: str  # what it means now, in a few words: "torch.npu.is_available"
+
+
+@dataclass(frozen=True)
+class Action:
+    """A change that is not a name: a registration, a constructor written in C."""
+
+    name: str
+    means: str
+    do: Callable[[], None]
+    undo: Callable[[], None]
+
+
+Change = Patch | Action
+
+
+@dataclass(frozen=True)
+class Replaced:
+    """A function that was replaced, for those who hold the original under a name of their own."""
+
+    original: Any
+    value: Any
+
+
+class PatchTable:
+    """The changes of one activation, in the order in which they were made."""
+
+    def __init__(self) -> None:
+        self._undo: list[Callable[[], None]] = []
+        self.changes: list[Change] = []
+        self.replaced: list[Replaced] = []
+
+    def apply(self, changes: Iterable[Change]) -> None:
+        """Make changes; should one fail, those that were made are taken back."""
+        try:
+            for change in changes:
+                self._apply(change)
+        except BaseException:
+            self.revert()
+            raise
+
+    def revert(self) -> None:
+        """Take everything back, the last change first."""
+        while self._undo:
+            self._undo.pop()()
+        self.changes.clear()
+        self.replaced.clear()
+
+    def _apply(self, change: Change) -> None:
+        if isinstance(change, Action):
+            change.do()
+            self._undo.append(change.undo)
+        else:
+            self._put(change)
+        self.changes.append(change)
+
+    def _put(self, patch: Patch) -> None:
+        owner, attribute = patch.owner, patch.attribute
+        # Only what the owner holds itself is put back; an inherited attribute shows again when ours is deleted.
+        before = vars(owner).get(attribute, _MISSING)
+        if before is patch.value:
+            return
+        _set(owner, attribute, patch.value)
+        _name(patch.value, owner, attribute)
+        self._undo.append(lambda: _put_back(owner, attribute, before))
+        if inspect.isroutine(before) or inspect.isclass(before):
+            self.replaced.append(Replaced(before, patch.value))
+
+
+def _name(value: Any, owner: Any, attribute: str) -> None:
+    """A function that was made for a name carries it, so that it can be pickled as the one it stands for."""
+    made_here = isinstance(value, FunctionType) and value.__globals__["__name__"].startswith(_HERE)
+    if not made_here or not value.__closure__ or _leads_to(value):
+        return
+    if isinstance(owner, type):
+        value.__module__, value.__qualname__ = owner.__module__, f"{owner.__qualname__}.{attribute}"
+    else:
+        value.__module__, value.__qualname__ = owner.__name__, attribute
+
+
+def _leads_to(value: Any) -> bool:
+    """Whether a function is found under its own name."""
+    found: Any = sys.modules.get(value.__module__)
+    for part in value.__qualname__.split("."):
+        found = getattr(found, part, None)
+    return found is value
+
+
+def _set(owner: Any, attribute: str, value: Any) -> None:
+    if c_types.is_written_in_c(owner):
+        c_types.set_attribute(owner, attribute, value)
+    else:
+        setattr(owner, attribute, value)
+
+
+def _put_back(owner: Any, attribute: str, before: Any) -> None:
+    if before is not _MISSING:
+        _set(owner, attribute, before)
+    elif c_types.is_written_in_c(owner):
+        c_types.delete_attribute(owner, attribute)
+    else:
+        delattr(owner, attribute)

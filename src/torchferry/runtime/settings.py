@@ -1,0 +1,61 @@
+"""How the layer is to behave, and how a process hands it on to the processes it starts. Imports no torch."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from enum import Enum
+
+from torchferry.errors import RunError
+
+VARIABLE = "TORCHFERRY_LAYER"
+REFERENCE = "cpu"  # in place of a vendor: CUDA's names mean the CPU
+_REFERENCE_DEVICES = 8
+_CAPABILITY = re.compile(r"(\d+)\.(\d+)")
+_CUDA_VERSION = re.compile(r"\d+\.\d+")
+
+
+class TypeChecks(str, Enum):
+    """What `device.type == "cuda"` answers for the vendor's device."""
+
+    BOTH = "both"  # true, and so is a comparison with the vendor's own type
+    VENDOR = "vendor"  # only a comparison with the vendor's own type is true
+
+
+@dataclass(frozen=True)
+class LayerSettings:
+    """The choices that a user has."""
+
+    vendor: str
+    vendor_paths: tuple[str, ...] = ()  # folders of user-made vendors
+    type_checks: TypeChecks = TypeChecks.BOTH
+    capability: str = ""  # what get_device_capability answers; "" that of a GPU with bfloat16, 8.0
+    cuda_version: str = ""  # what torch.version.cuda says; "" as it is
+    reference_devices: int = _REFERENCE_DEVICES  # how many devices the CPU stands for as a reference
+
+    def __post_init__(self) -> None:
+        if self.capability and not _CAPABILITY.fullmatch(self.capability):
+            raise RunError(f"{self.capability!r} is no compute capability; write it as 8.0")
+        if self.cuda_version and not _CUDA_VERSION.fullmatch(self.cuda_version):
+            raise RunError(f"{self.cuda_version!r} is no version of CUDA; write it as 12.4")
+
+    def encode(self) -> str:
+        """The value of the environment variable."""
+        return json.dumps(asdict(self), separators=(",", ":"))
+
+
+def layer_settings_in(environment: Mapping[str, str]) -> LayerSettings | None:
+    """The settings of a process; None when the layer is not asked for."""
+    value = environment.get(VARIABLE)
+    if not value:
+        return None
+    given = json.loads(value)
+    return LayerSettings(
+        **{
+            **given,
+            "vendor_paths": tuple(given.get("vendor_paths", ())),
+            "type_checks": TypeChecks(given.get("type_checks", TypeChecks.BOTH)),
+        }
+    )

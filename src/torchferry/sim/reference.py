@@ -1,0 +1,26 @@
+"""What the compiled half does for the reference of a proof, a process in which every device is the CPU."""
+
+from __future__ import annotations
+
+from torchferry.sim import build, native
+
+
+def compute_as_cuda() -> None:
+    """All of it: what the original of a proof needs to compute on the CPU what a device computes."""
+    use_cuda_autocast_policies()
+    add_sync_batch_norm()
+
+
+def use_cuda_autocast_policies() -> None:
+    """Let torch.autocast("cpu") cast as CUDA's does in this process: a device computes under those policies, too.
+
+    The library is loaded, but no device is named or registered with torch: the process stays one with a CPU only.
+    """
+    native.load(build.library_path())
+    native.use_cuda_autocast_policies()
+
+
+def add_sync_batch_norm() -> None:
+    """Give the CPU the operators of SyncBatchNorm, which PyTorch has for CUDA only; they are the device's."""
+    native.load(build.library_path())
+    native.add_sync_batch_norm()

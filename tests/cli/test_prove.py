@@ -1,0 +1,338 @@
+"""`ferry prove` as users call it: unchanged CUDA programs, and converted ones, against the original on the CPU."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from .commands import command, environment, make, one_line
+
+ROOT = Path(__file__).parents[2]
+IMAGENET = ROOT / "examples" / "imagenet" / "main.py"
+
+
+def ferry_prove(*arguments: object, cwd: Path, **variables: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        command("ferry", "prove", *arguments),
+        env=environment(OMP_NUM_THREADS="1", TORCHFERRY_LANG="en", **variables),
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        cwd=cwd,
+        timeout=600,  # the first run compiles the device
+    )
+
+
+def proof_in(folder: Path) -> dict[str, Any]:
+    content: dict[str, Any] = json.loads((folder / "proof.json").read_text("utf-8"))
+    return content
+
+
+def verdicts(folder: Path) -> dict[str, str]:
+    return {result["vendor"]: result["verdict"] for result in proof_in(folder)["results"]}
+
+
+HEAD = """\
+import os, sys
+import torch
+from torch import nn
+import torch.nn.functional as F
+MIGRATED = "TORCHFERRY_SIM" in os.environ
+"""
+
+TRAIN = (
+    HEAD
+    + """
+model = nn.Sequential(nn.Linear(6, 8), nn.BatchNorm1d(8), nn.ReLU(), nn.Dropout(0.5), nn.Linear(8, 3)).cuda()
+optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
+for step in range(30):
+    x, y = torch.randn(4, 6, device="cuda"), torch.randint(0, 3, (4,)).cuda(non_blocking=True)
+    loss = F.cross_entropy(model(x), y)
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+    print(step, *sys.argv[1:])
+"""
+)
+
+# a GAN with mixed precision whose generator's gradient is accumulated, then a fit with a closure
+MIXED = (
+    HEAD
+    + """
+G, D = nn.Linear(4, 4).cuda(), nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 1)).cuda()
+of_g, of_d = (torch.optim.SGD(net.parameters(), lr=0.05) for net in (G, D))
+scaler = torch.cuda.amp.GradScaler(init_scale=128.0)
+for step in range(3):
+    with torch.autocast("cuda", dtype=torch.bfloat16):
+        noise = torch.randn(8, 4).cuda()
+        loss = D(G(noise).detach()).mean() - D(torch.randn(8, 4).cuda()).mean()
+    scaler.scale(loss).backward()
+    scaler.step(of_d)
+    for part in noise.chunk(2):
+        with torch.autocast("cuda", dtype=torch.bfloat16):
+            loss = -D(G(part)).mean() / 2
+        scaler.scale(loss).backward()
+    scaler.step(of_g)
+    scaler.update()
+    of_g.zero_grad(); of_d.zero_grad()
+
+line = nn.Linear(3, 1).cuda()
+inputs = torch.randn(16, 3).cuda()
+lbfgs = torch.optim.LBFGS(line.parameters(), max_iter=4)
+def closure():
+    lbfgs.zero_grad()
+    loss = (line(inputs) - inputs.sum(1, keepdim=True)).square().mean()
+    loss.backward()
+    return loss
+lbfgs.step(closure)
+"""
+)
+
+
+def test_an_unchanged_program_on_two_vendors(tmp_path: Path) -> None:
+    make(tmp_path, train=TRAIN)
+    result = ferry_prove(
+        "--to", "ascend,cambricon", "--steps", 5, "-o", "proof", "--", "train.py", "-o", "x", cwd=tmp_path
+    )
+    assert result.returncode == 0, result.stdout + result.stderr
+    assert result.stderr == ""
+    assert "equal bit for bit" in result.stdout
+    assert verdicts(tmp_path / "proof") == {"ascend": "equal", "cambricon": "equal"}
+    logs = {file.name: file.read_text() for file in (tmp_path / "proof/logs").iterdir()}
+    assert (
+        logs["ascend.stdout.txt"] == logs["reference.stdout.txt"] == "".join(f"{n} -o x\n" for n in range(4))
+    )
+    assert {name: text for name, text in logs.items() if "stderr" in name} == {
+        f"{name}.stderr.txt": "" for name in ("ascend", "cambricon", "reference")
+    }
+    assert sorted(os.listdir(tmp_path)) == ["proof", "train.py"]
+
+
+def test_mixed_precision_two_optimizers_accumulation_and_a_closure(tmp_path: Path) -> None:
+    make(tmp_path, train=MIXED)
+    result = ferry_prove("--to", "ascend", "--steps", "all", "-o", "proof", "train.py", cwd=tmp_path)
+    assert result.returncode == 0, result.stdout + result.stderr
+    (process,) = proof_in(tmp_path / "proof")["reference"]["processes"]
+    assert [len(step["losses"]) for step in process["steps"]] == [1, 2, 1, 2, 1, 2, 4]
+    assert verdicts(tmp_path / "proof") == {"ascend": "equal"}
+
+
+DISTRIBUTED = (
+    HEAD
+    + """
+import torch.distributed as dist
+dist.init_process_group("nccl")
+local = int(os.environ["LOCAL_RANK"])
+torch.cuda.set_device(local)
+torch.manual_seed(dist.get_rank())
+model = nn.parallel.DistributedDataParallel(nn.Linear(5, 2).cuda(), device_ids=[local])
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+while True:
+    model(torch.randn(4, 5).cuda()).square().mean().backward()
+    optimizer.step()
+    optimizer.zero_grad()
+"""
+)
+
+
+def test_two_processes(tmp_path: Path) -> None:
+    make(tmp_path, train=DISTRIBUTED)
+    result = ferry_prove(
+        "--to", "tecorigin", "--nproc", 2, "--steps", 3, "-o", "proof", "--", "train.py", cwd=tmp_path
+    )
+    assert result.returncode == 0, result.stdout + result.stderr
+    proof = proof_in(tmp_path / "proof")
+    assert verdicts(tmp_path / "proof") == {"tecorigin": "equal"}
+    for run in (proof["reference"], proof["results"][0]["run"]):
+        assert [process["identity"]["rank"] for process in run["processes"]] == [0, 1]
+        assert [len(process["steps"]) for process in run["processes"]] == [3, 3]
+    assert proof["results"][0]["compared_steps"] == 6
+
+
+@pytest.mark.parametrize("vendors", ["ascend,cambricon,tecorigin"])
+def test_the_imagenet_trainer(vendors: str, tmp_path: Path) -> None:
+    small = (
+        "--dummy -a resnet_tiny --dummy-batches 3 -b 8 --image-size 32 --classes 10 -j 0 --epochs 1 --seed 1"
+    )
+    result = ferry_prove(
+        "--to", vendors, "-o", "proof", "--", IMAGENET, *small.split(), "--gpu", 0, cwd=tmp_path
+    )  # fmt: skip
+    assert result.returncode == 0, result.stdout + result.stderr
+    assert verdicts(tmp_path / "proof") == dict.fromkeys(vendors.split(","), "equal")
+    assert proof_in(tmp_path / "proof")["results"][0]["compared_steps"] == 3
+
+
+CONVERTED = (
+    TRAIN.replace('"cuda"', '"npu"')
+    .replace(".cuda(", ".npu(")
+    .replace("import torch\n", "import torch, torch_npu\n")
+)
+
+
+def test_a_converted_program_with_a_mistake_in_it(tmp_path: Path) -> None:
+    make(tmp_path / "original", train=TRAIN)
+    make(tmp_path / "out_ascend", train=CONVERTED, wrong=CONVERTED.replace("lr=0.01", "lr=0.02"))
+    given = ["--to", "ascend", "--steps", 3, "--original", "original/train.py"]
+    good = ferry_prove(*given, "--converted", "out_{vendor}/train.py", "--", "x", cwd=tmp_path)
+    assert good.returncode == 0, good.stdout + good.stderr
+    bad = ferry_prove(*given, "--converted", "out_{vendor}/wrong.py", "-o", "proof", cwd=tmp_path)
+    assert bad.returncode == 1, bad.stdout + bad.stderr
+    (result,) = proof_in(tmp_path / "proof")["results"]
+    assert result["verdict"] == "parted"
+    assert (result["parting"]["what"], result["parting"]["step"]) == ("parameter", 1)
+    assert result["parting"]["name"] == "0.weight"
+    assert result["operator"] is not None
+    assert result["operator"]["migrated"]["phase"] == "optimizer"
+
+
+FAULT = TRAIN.replace("model(x)", "model(x) * (1.01 if MIGRATED and step == 2 else 1)")
+
+
+def test_a_difference_is_traced_to_its_operator(tmp_path: Path) -> None:
+    make(tmp_path, train=FAULT)
+    result = ferry_prove("--to", "ascend", "--steps", 5, "-o", "proof", "train.py", cwd=tmp_path)
+    assert result.returncode == 1
+    (parted,) = proof_in(tmp_path / "proof")["results"]
+    assert (parted["verdict"], parted["parting"]["what"], parted["parting"]["step"]) == ("parted", "loss", 3)
+    assert "aten::mul" in parted["operator"]["migrated"]["name"]
+    assert "aten::mul" in result.stdout
+    assert (tmp_path / "proof/proof.html").stat().st_size > 1000
+
+
+def test_close_is_enough(tmp_path: Path) -> None:
+    nearly = TRAIN.replace("model(x)", "model(x) * (1 + 1e-6 * MIGRATED)").replace("Adam", "SGD")
+    make(tmp_path, train=nearly)
+    make(tmp_path / "proof", **{"proof.json": "an earlier one, replaced"})
+    result = ferry_prove(
+        "--to", "ascend", "--steps", 1, "-o", "proof", "--rtol", "1e-3", "train.py", cwd=tmp_path
+    )
+    assert result.returncode == 0, result.stdout
+    assert verdicts(tmp_path / "proof") == {"ascend": "close"}
+
+
+def test_a_crash_of_the_original(tmp_path: Path) -> None:
+    make(tmp_path, train=TRAIN.replace("    print(", "    step < 1 or [][0]\n    print("))
+    result = ferry_prove("--to", "ascend,cambricon", "train.py", cwd=tmp_path)
+    assert result.returncode == 1
+    traceback, ours = result.stderr.rstrip("\n").rsplit("\n", 1)
+    assert traceback.startswith("Traceback (most recent call last):")
+    assert traceback.endswith("IndexError: list index out of range")
+    assert ours == "ferry prove: the original ended with exit code 1 on the CPU, after 2 optimizer steps"
+
+
+def test_a_crash_of_the_migrated_run(tmp_path: Path) -> None:
+    make(tmp_path, train=TRAIN.replace("    print(", "    MIGRATED and [][0]\n    print("))
+    result = ferry_prove("--to", "ascend", "--steps", 2, "train.py", cwd=tmp_path)
+    assert result.returncode == 1
+    traceback, ours = result.stderr.rstrip("\n").rsplit("\n", 1)
+    assert traceback.startswith("Traceback (most recent call last):")
+    assert traceback.endswith("IndexError: list index out of range")
+    assert ours == "ferry prove: ascend: the migrated run ended with exit code 1, after 1 optimizer steps"
+
+
+def test_an_original_that_does_not_repeat_itself(tmp_path: Path) -> None:
+    make(tmp_path, train=TRAIN.replace("model(x)", "model(x) * (1 + os.getpid() % 1000 / 1000)"))
+    result = ferry_prove("--to", "ascend", "--steps", 2, "-o", "proof", "train.py", cwd=tmp_path)
+    assert result.returncode == 1
+    assert verdicts(tmp_path / "proof") == {"ascend": "unrepeatable"}
+    assert "when it ran a second time on the CPU" in result.stdout.replace("\n  ", " ")
+
+
+@pytest.mark.parametrize(
+    ("program", "says"),
+    [
+        ("print(torch.ones(2).cuda())", "called backward nowhere and took no optimizer step"),
+        ("torch.ones(2, requires_grad=True).sum().backward()", "took no step with an optimizer"),
+    ],
+)
+def test_a_program_that_does_not_train(tmp_path: Path, program: str, says: str) -> None:
+    make(tmp_path, train=f"{HEAD}\n{program}\n")
+    result = ferry_prove("--to", "ascend", "train.py", cwd=tmp_path)
+    assert result.returncode == 1
+    assert says in " ".join(result.stdout.split())
+
+
+def test_weights_that_each_run_draws_for_itself(tmp_path: Path) -> None:
+    own = TRAIN.replace("optimizer = ", "model[0].weight.data.add_(1.0 if MIGRATED else 0.0)\noptimizer = ")
+    make(tmp_path, train=own)
+    result = ferry_prove(
+        "--to", "ascend", "--steps", 2, "-o", "proof", "--same-weights", "train.py", cwd=tmp_path
+    )
+    assert result.returncode == 0, result.stdout + result.stderr
+    assert verdicts(tmp_path / "proof") == {"ascend": "equal"}
+
+
+def test_ctrl_c_ends_everything_and_leaves_nothing(tmp_path: Path) -> None:
+    make(tmp_path, train=HEAD + "import time\nopen('began', 'w').close()\ntime.sleep(600)\n")
+    temporary = tmp_path / "tmp"
+    temporary.mkdir()
+    process = subprocess.Popen(
+        command("ferry", "prove", "--to", "ascend", "-o", "proof", "train.py"),
+        env=environment(TMPDIR=str(temporary)),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        cwd=tmp_path,
+    )
+    try:
+        until = time.monotonic() + 300
+        while not (tmp_path / "began").exists() and time.monotonic() < until:
+            time.sleep(0.05)
+        process.send_signal(signal.SIGINT)
+        _, stderr = process.communicate(timeout=60)
+    finally:
+        process.kill()
+    assert process.returncode == 130
+    assert stderr == "ferry: interrupted; nothing was written\n"
+    assert sorted(os.listdir(tmp_path)) == ["began", "tmp", "train.py"]
+    assert os.listdir(temporary) == []
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["--to", "ascend"], "which program?"),
+        (["--to", ",", "train.py"], "which devices?"),
+        (["--to", "nobody", "train.py"], "nobody"),
+        (["--to", "intel", "train.py"], "can't be simulated"),
+        (["--to", "ascend", "missing.py"], "missing.py: no such script"),
+        (
+            ["--to", "ascend", "--original", "train.py", "--", "x"],
+            "--original and --converted belong together",
+        ),
+        (
+            ["--to", "ascend", "--original", "train.py", "--converted", "out_{vendor}.py"],
+            "out_ascend.py: no such script",
+        ),
+        (["--to", "ascend", "-o", "full", "train.py"], "full: is not empty and holds no proof"),
+        (["--to", "ascend", "-o", "nowhere/proof", "train.py"], "name a folder in one that exists"),
+    ],
+)
+def test_bad_usage(tmp_path: Path, arguments: list[str], says: str) -> None:
+    make(tmp_path, train="")
+    make(tmp_path / "full", kept="")
+    result = ferry_prove(*arguments, cwd=tmp_path)
+    one_line(result, says)
+
+
+@pytest.mark.parametrize("option", [["--steps", "0"], ["--steps", "x"], ["--seed", "-1"], ["--rtol", "x"]])
+def test_bad_numbers(tmp_path: Path, option: list[str]) -> None:
+    make(tmp_path, train="")
+    assert ferry_prove("--to", "ascend", *option, "train.py", cwd=tmp_path).returncode == 2
+
+
+def test_nothing_is_left_in_the_temporary_folder(tmp_path: Path) -> None:
+    make(tmp_path, train=HEAD)
+    temporary = tmp_path / "tmp"
+    temporary.mkdir()
+    ferry_prove("--to", "ascend", "train.py", cwd=tmp_path, TMPDIR=str(temporary))
+    assert os.listdir(temporary) == []
+    assert tempfile.gettempdir() != str(temporary)

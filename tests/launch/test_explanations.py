@@ -1,0 +1,64 @@
+"""What a user is told: what is redirected, and why a program that asked for CUDA itself has crashed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.cli.commands import make
+
+from .ways import ferry_run
+
+
+def test_explain_needs_no_program(tmp_path: Path) -> None:
+    result = ferry_run("--explain", "--to", "ascend")
+    assert (result.returncode, result.stderr) == (0, "")
+    lines = result.stdout.splitlines()
+    assert lines[0].split() == ["what", "the", "program", "writes", "what", "it", "means", "now"]
+    rows = dict(line.split("  ", 1) for line in lines if "  " in line)
+    assert "torch.npu" in rows["torch.cuda.is_available"]
+    assert len(lines) == len(set(lines))
+
+
+def test_explain_leaves_stdout_to_the_program(tmp_path: Path) -> None:
+    make(tmp_path, train="print('ran')\n")
+    result = ferry_run("--explain", "-q", "--to", "ascend", tmp_path / "train.py")
+    assert result.stdout == "ran\n"
+    assert "torch.cuda.is_available" in result.stderr
+
+
+CRASHES = {
+    "about CUDA": ("torch._C._cuda_setDevice(0)", True),
+    "about CUDA, wrapped": (
+        "torch._C._cuda_init()\nexcept Exception as e:\n    raise ValueError('no') from e",
+        True,
+    ),
+    "about something else": ("raise ValueError('no')", False),
+}
+
+
+@pytest.mark.parametrize("case", CRASHES)
+def test_a_crash_shows_the_programs_traceback_first(tmp_path: Path, case: str) -> None:
+    statement, explained = CRASHES[case]
+    body = f"try:\n    {statement}\n" if "except" in statement else f"{statement}\n"
+    make(tmp_path, train=f"import torch\n{body}")
+    result = ferry_run("-q", "--to", "ascend", tmp_path / "train.py")
+    assert result.returncode == 1
+    lines = result.stderr.splitlines()
+    assert lines[0].startswith("Traceback")
+    ours = [line for line in lines if line.startswith("torchferry:")]
+    assert ours == (lines[-1:] if explained else [])
+    if explained:
+        assert "train.py:" in ours[0]
+        assert "--explain" in ours[0]
+
+
+def test_no_explanation_once_the_layer_is_off(tmp_path: Path) -> None:
+    make(
+        tmp_path,
+        train="import torch, torchferry.runtime\ntorchferry.runtime.deactivate()\ntorch.ones(1, device='cuda')\n",
+    )
+    result = ferry_run("-q", "--to", "ascend", tmp_path / "train.py")
+    assert result.returncode == 1
+    assert "torchferry:" not in result.stderr

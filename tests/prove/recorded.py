@@ -1,0 +1,66 @@
+"""Runs small programs with the recorder on, on the plain CPU, and reads what it has left."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import textwrap
+from dataclasses import dataclass
+from pathlib import Path
+
+from torchferry.prove.model import StepRecord
+from torchferry.prove.recordings import Recording, find_recordings
+from torchferry.prove.settings import VARIABLE, ProofSettings
+
+
+@dataclass(frozen=True)
+class Ended:
+    """A program that has ended, and what was recorded of it."""
+
+    code: int
+    stdout: str
+    stderr: str
+    recordings: list[Recording]
+
+    @property
+    def steps(self) -> list[StepRecord]:
+        """Those of the only process."""
+        (recording,) = self.recordings
+        return list(recording.steps())
+
+
+def record(folder: Path, program: str, *torchrun: str, **settings: object) -> Ended:
+    """Run a program with the recorder on; the settings are those of ProofSettings."""
+    records = folder / "records"
+    records.mkdir(parents=True)
+    script = folder / "train.py"
+    script.write_text(textwrap.dedent(program))
+    chosen = ProofSettings(**{"folder": str(records), "steps": None, **settings})  # type: ignore[arg-type]
+    launcher = ["-m", "torch.distributed.run", *torchrun] if torchrun else []
+    ended = subprocess.run(
+        [sys.executable, *launcher, str(script)],
+        env={**os.environ, VARIABLE: chosen.encode(), "OMP_NUM_THREADS": "1"},
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=300,
+    )
+    return Ended(ended.returncode, ended.stdout, ended.stderr, find_recordings(records))
+
+
+def plain(folder: Path, program: str, **environment: str) -> str:
+    """What the same program prints without the recorder."""
+    script = folder / "plain.py"
+    script.write_text(textwrap.dedent(program))
+    ended = subprocess.run(
+        [sys.executable, str(script)],
+        env={**os.environ, "OMP_NUM_THREADS": "1", **environment},
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=300,
+    )
+    return ended.stdout

@@ -1,0 +1,34 @@
+"""Both languages say the same, and nothing at import time needs torch."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+
+from torchferry.prove.model import Cause, Verdict, What
+from torchferry.prove.report import words
+from torchferry.text import Text
+
+
+def all_texts() -> Iterator[Text]:
+    yield from (value for value in vars(words).values() if isinstance(value, Text))
+    for table in (words.VERDICT, words.WHAT, words.CAUSE, words.PHASE):
+        yield from table.values()
+
+
+def test_the_placeholders_are_the_same_in_both_languages() -> None:
+    for text in all_texts():
+        assert sorted(set(re.findall(r"\{(\w+)\}", text.en))) == sorted(
+            set(re.findall(r"\{(\w+)\}", text.zh))
+        )
+
+
+def test_every_kind_has_words() -> None:
+    assert (set(words.VERDICT), set(words.WHAT), set(words.CAUSE)) == (set(Verdict), set(What), set(Cause))
+
+
+def test_reports_do_not_import_torch() -> None:
+    program = "import sys, torchferry.prove.report, torchferry.prove.operators_align; sys.exit('torch' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0

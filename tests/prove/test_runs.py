@@ -1,0 +1,83 @@
+"""What is read of runs from outside: how far they are, what they said last, whether the proof holds."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from io import StringIO
+from pathlib import Path
+
+import pytest
+
+from torchferry.prove.crashes import last_words
+from torchferry.prove.model import REFERENCE, Proof, ProofRequest, Run, VendorResult, Verdict
+from torchferry.prove.progress import StepCounter, shown
+from torchferry.prove.settings import VARIABLE, ProofSettings, Weights, proof_settings_in
+
+OWN = 'Traceback (most recent call last):\n  File "train.py", line 3, in <module>\nIndexError: out of range\n'
+EARLIER = "Traceback (most recent call last):\nKeyError: 'x'\n\nDuring handling of the above exception:\n\n"
+TORCHRUN = (
+    "E1115 failed (exitcode: 1) local_rank: 0\nTraceback (most recent call last):\n"
+    "torch.distributed.elastic.multiprocessing.errors.ChildFailedError:\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("log", "words"),
+    [
+        ("", ""),
+        ("Killed\n", "Killed"),
+        (f"a warning\n{OWN}", OWN.rstrip()),
+        (EARLIER + OWN, OWN.rstrip()),
+        (OWN + TORCHRUN, (OWN + TORCHRUN.split("Traceback")[0]).rstrip()),
+        (f"[rank1]: {OWN}", f"[rank1]: {OWN.rstrip()}"),
+    ],
+)
+def test_the_last_words_of_a_run(tmp_path: Path, log: str, words: str) -> None:
+    file = tmp_path / "stderr.txt"
+    file.write_text(log)
+    assert last_words(file) == words
+
+
+def test_counting_steps_while_they_are_written(tmp_path: Path) -> None:
+    counter = StepCounter(tmp_path)
+    assert counter.count() == 0
+    file = tmp_path / "1.steps"
+    file.write_text("who\nstep\n")
+    assert counter.count() == 1
+    with file.open("a") as more:
+        more.write("step\nste")
+    (tmp_path / "2.steps").write_text("who\n")
+    assert counter.count() == 2
+
+
+def test_the_line_is_gone_afterwards(tmp_path: Path) -> None:
+    stream = StringIO()
+    with shown("ascend", tmp_path, 20, stream):
+        pass
+    assert stream.getvalue().endswith("\r\x1b[K")
+
+
+def test_settings_travel_in_a_variable() -> None:
+    settings = ProofSettings("/records", None, 3, Weights.LOAD, "/weights", 2, 1)
+    assert proof_settings_in({VARIABLE: settings.encode()}) == settings
+    assert proof_settings_in({}) is None
+
+
+@pytest.mark.parametrize(
+    ("verdicts", "exact", "holds"),
+    [
+        ([Verdict.EQUAL, Verdict.CLOSE], False, True),
+        ([Verdict.EQUAL, Verdict.CLOSE], True, False),
+        ([Verdict.EQUAL, Verdict.EQUAL], True, True),
+        ([Verdict.EQUAL, Verdict.PARTED], False, False),
+        ([Verdict.CRASHED], False, False),
+        ([Verdict.UNREPEATABLE], False, False),
+        ([Verdict.INCOMPARABLE], False, False),
+    ],
+)
+def test_when_a_proof_holds(verdicts: list[Verdict], exact: bool, holds: bool) -> None:
+    run = Run(REFERENCE, 0, 1.0, "", "", ())
+    request = ProofRequest(("train.py",), "", ("ascend",), 20, 0, 0, False, exact, None, None)
+    result = VendorResult("ascend", "npu", Verdict.EQUAL, run, 1)
+    results = tuple(replace(result, verdict=verdict) for verdict in verdicts)
+    assert Proof(request, run, results, "2.13.0", "2026-11-15").holds is holds
