@@ -62,3 +62,26 @@ def test_no_explanation_once_the_layer_is_off(tmp_path: Path) -> None:
     result = ferry_run("-q", "--to", "ascend", tmp_path / "train.py")
     assert result.returncode == 1
     assert "torchferry:" not in result.stderr
+
+
+LIBRARIES = {
+    "a library for CUDA": ("import flash_attn", "flash_attn is made for CUDA; Huawei Ascend has "),
+    "a part of one": ("from flash_attn.layers import rotary", "flash_attn is made for CUDA; "),
+    "kernels of its own": (
+        "from torch.utils.cpp_extension import load_inline\n"
+        "load_inline('k', cpp_sources='', cuda_sources='__global__ void k() {}', functions=[])",
+        "train.py:3 compiles CUDA kernels of its own",
+    ),
+    "any other library": ("import no_such_library", ""),
+}
+
+
+@pytest.mark.parametrize("case", LIBRARIES)
+def test_a_library_that_only_cuda_has_is_named(tmp_path: Path, case: str) -> None:
+    statement, said = LIBRARIES[case]
+    make(tmp_path, train=f"import torch\n{statement}\n")
+    result = ferry_run("-q", "--to", "ascend", tmp_path / "train.py")
+    assert result.returncode == 1
+    ours = [line for line in result.stderr.splitlines() if line.startswith("torchferry:")]
+    assert len(ours) == bool(said)
+    assert said in "".join(ours)

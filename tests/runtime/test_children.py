@@ -81,7 +81,7 @@ def test_a_program_that_gives_each_child_its_own_devices() -> None:
 
 def test_a_program_that_activates_by_itself_has_children_on_the_device_too() -> None:
     program = (
-        "import torch, torchferry.sim, torchferry.runtime, torch.multiprocessing as mp\n"
+        "import torch, torchferry.sim, torchferry.runtime\n"
         f"torchferry.sim.activate({VENDORS[0]!r}, devices=2)\ntorchferry.runtime.activate({VENDORS[0]!r})\n"
         "import subprocess, sys\n"
         "child = 'import torch; print(torch.ones(1).cuda(1).device, torch.cuda.device_count())'\n"

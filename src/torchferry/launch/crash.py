@@ -1,4 +1,4 @@
-"""Adds a line after the traceback of a program that asked for CUDA in a way that the layer does not redirect."""
+"""Adds a line after the traceback of a program that wanted CUDA itself, or a library that only CUDA has."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from types import TracebackType
 import torch
 
 import torchferry
+from torchferry.vendors.model import Replacement, Vendor
 
 # What PyTorch says where CUDA itself was meant.
 _ABOUT_CUDA = (
@@ -21,12 +22,14 @@ _ABOUT_CUDA = (
     "does not have attribute '_cuda",
     "from the 'CUDA' backend",
 )
+# What it says to a program that compiles kernels.
+_ABOUT_EXTENSIONS = ("CUDA_HOME environment variable is not set", "nvcc")
 _OURS_AND_PYTORCHS = tuple(
     os.path.join(os.path.dirname(package.__file__ or ""), "") for package in (torch, torchferry)
 )
 
 
-def explain_in_future(vendor: str) -> None:
+def explain_in_future(vendor: Vendor) -> None:
     """From now on an uncaught exception that is about CUDA gets one more line, after what is printed anyway."""
     before = sys.excepthook
 
@@ -41,15 +44,33 @@ def explain_in_future(vendor: str) -> None:
     sys.excepthook = show
 
 
-def explanation(error: BaseException, trace: TracebackType | None, vendor: str) -> str:
+def explanation(error: BaseException, trace: TracebackType | None, vendor: Vendor) -> str:
     """One line for an exception that is about CUDA, "" for any other."""
+    missing = _missing_library(error, vendor)
+    if missing is not None:
+        use = (
+            f"{vendor.company} has {missing.use}" if missing.use else "nothing public is known to replace it"
+        )
+        return f"torchferry: {missing.cuda} is made for CUDA; {use}; `ferry scan --to {vendor.name}` finds its uses"
+    if any(words in str(error) for words in _ABOUT_EXTENSIONS):
+        how = f"; {vendor.company} builds such kernels with {vendor.extension}" if vendor.extension else ""
+        return (
+            f"torchferry: {_place(trace)} compiles CUDA kernels of its own, which no layer can redirect{how}"
+        )
     if not _is_about_cuda(error):
         return ""
-    place = _place(trace)
     return (
-        f"torchferry: {place} asks for CUDA itself, in a way that is not redirected to {vendor}; `ferry run --explain "
-        f"--to {vendor}` lists what is, `ferry scan --to {vendor}` says how to write that line"
+        f"torchferry: {_place(trace)} asks for CUDA itself, in a way that is not redirected to {vendor.name}; `ferry "
+        f"run --explain --to {vendor.name}` lists what is, `ferry scan --to {vendor.name}` says how to write that line"
     )
+
+
+def _missing_library(error: BaseException, vendor: Vendor) -> Replacement | None:
+    """What is known of a library that could not be imported."""
+    name = error.name if isinstance(error, ModuleNotFoundError) and error.name else ""
+    package = name.partition(".")[0]
+    known = {replacement.cuda: replacement for replacement in vendor.replacements}
+    return known.get(name) or known.get(package)
 
 
 def _is_about_cuda(error: BaseException | None) -> bool:

@@ -148,4 +148,5 @@ def _lay_over(settings: LayerSettings) -> None:
         from torchferry.launch import crash
 
         activate(settings)
-        crash.explain_in_future(settings.vendor)
+        paths = tuple(map(Path, settings.vendor_paths))
+        crash.explain_in_future(get_vendor(settings.vendor, paths))

@@ -38,8 +38,8 @@ class NamedFacts:
 class LossRecord:
     """One call of backward."""
 
-    value: float  # the loss; the sum of its elements if it has several. Scaled, where a GradScaler scaled it
-    facts: TensorFacts
+    value: float  # the loss, as the program knows it: without a GradScaler's scale; of several elements, their sum
+    facts: TensorFacts  # of the tensor that backward was called on, scaled where a GradScaler scaled it
     place: str  # "train.py:57": the nearest line that is not PyTorch's
 
 

@@ -33,6 +33,7 @@ class Recorder:
         self._lock = threading.RLock()
         self._file: IO[str] | None = None
         self._losses: list[LossRecord] = []
+        self._scaled: list[tuple[weakref.ref[torch.Tensor], float]] = []
         self._skipped = 0
         self._backwards = 0
         self._optimizers: weakref.WeakKeyDictionary[torch.optim.Optimizer, _Stepping] = (
@@ -47,7 +48,18 @@ class Recorder:
             place = user_place(sys._getframe(1))
             self._open()
             self._backwards += 1
-            self._losses += [LossRecord(_value(loss), tensor_facts(loss), place) for loss in losses]
+            self._losses += [
+                LossRecord(_value(loss) / self._scale_of(loss), tensor_facts(loss), place) for loss in losses
+            ]
+
+    def scaled(self, loss: torch.Tensor, scale: float) -> None:
+        """A GradScaler has multiplied a loss by this."""
+        with self._lock:
+            self._scaled = [entry for entry in self._scaled if entry[0]() is not None]
+            self._scaled.append((weakref.ref(loss), scale))
+
+    def _scale_of(self, loss: torch.Tensor) -> float:
+        return next((scale for scaled, scale in self._scaled if scaled() is loss), 1.0)
 
     def skipped(self) -> None:
         """A GradScaler has left out a step."""

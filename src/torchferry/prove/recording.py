@@ -41,6 +41,7 @@ def start(settings: ProofSettings) -> None:
     _record_backward()
     _record_steps()
     _record_skipped_steps()
+    _record_scales()
     if settings.weights is not Weights.OWN:
         from torchferry.prove.weights import share_weights
 
@@ -130,7 +131,7 @@ def _step_wrapper() -> CodeType:
 
 def _record_skipped_steps() -> None:
     """A GradScaler that finds an infinite gradient does not step; without it, the steps would seem to be missing."""
-    scaler: Any = getattr(torch.amp, "GradScaler", None) or torch.cuda.amp.GradScaler
+    scaler = _grad_scaler()
     original = scaler.step
 
     @functools.wraps(original)
@@ -143,3 +144,22 @@ def _record_skipped_steps() -> None:
         return answer
 
     scaler.step = step
+
+
+def _record_scales() -> None:
+    """The loss that a program prints is the one before a GradScaler scales it."""
+    scaler = _grad_scaler()
+    original = scaler.scale
+
+    @functools.wraps(original)
+    def scale(self: Any, outputs: Any) -> Any:
+        scaled = original(self, outputs)
+        if isinstance(scaled, torch.Tensor) and scaled is not outputs:
+            _recorders[0].scaled(scaled, float(self.get_scale()))
+        return scaled
+
+    scaler.scale = scale
+
+
+def _grad_scaler() -> Any:
+    return getattr(torch.amp, "GradScaler", None) or torch.cuda.amp.GradScaler

@@ -22,11 +22,12 @@ _SAME_VALUES = frozenset(
 )
 # The vendor's variables that follow CUDA's, for the processes below: there they are not the user's own word.
 _FOLLOWERS = "TORCHFERRY_FOLLOWERS"
+_VISIBLE = "CUDA_VISIBLE_DEVICES"
 
 
 def changes(vendor: Vendor) -> Iterator[Change]:
     """What is set now, then what will be set."""
-    own = translated_names(vendor.env_map)
+    own = translated_names({_VISIBLE: vendor.visible_devices_env, **vendor.env_map})
     if not own:
         return
     followers = os.environ.get(_FOLLOWERS, "").split(",")

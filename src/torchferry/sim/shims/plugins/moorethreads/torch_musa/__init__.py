@@ -12,11 +12,11 @@ from torchferry.sim.shims.modules import adapter_version, adopt_device, device_m
 
 adopt_device(_vendor, __name__)
 
-from . import optim  # noqa: E402
+from . import backends, optim  # noqa: E402
 
 __version__ = adapter_version()
 
-__all__ = ["__version__", "optim"]
+__all__ = ["__version__", "backends", "optim"]
 
 
 def __getattr__(name: str) -> Any:
