@@ -213,10 +213,15 @@ def test_portable_finetune_prints_the_same_losses(tmp_path: Path) -> None:
     assert re.findall(r"loss (\S+)", after) == re.findall(r"loss (\S+)", before)
 
 
-def test_the_demo_fits_a_terminal_and_names_what_to_open(tmp_path: Path) -> None:
+def test_the_demo_fits_a_terminal_proves_and_names_what_to_open(tmp_path: Path) -> None:
     shutil.copytree(EXAMPLES, tmp_path / "examples", ignore=shutil.ignore_patterns("__pycache__"))
     output = run(tmp_path / "examples/demo.py", cwd=tmp_path)
     assert max(map(_width, output.splitlines())) <= 80
+    assert re.findall(r"step \d: loss \d\.\d+", output)
+    for proof, vendors in (("proof", 3), ("proof-converted", 1)):
+        content = json.loads((tmp_path / "demo-out" / proof / "proof.json").read_text("utf-8"))
+        assert [result["verdict"] for result in content["results"]] == ["equal"] * vendors
+    assert (tmp_path / "demo-out" / "proof" / "proof.html").is_file()
     for target in ("ascend", "cambricon", "tecorigin", "portable"):
         assert f"demo-out/{target}/report.html" in output
         assert (tmp_path / "demo-out" / target / "report.html").is_file()

@@ -1,14 +1,16 @@
 """The classic ImageNet trainer: converted for each vendor, or migrated by hand as the Ascend guide does it, it
-trains on the simulated device."""
+trains on the simulated device; unchanged as well, and every way is proved against the original on the CPU."""
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import socket
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -35,8 +37,9 @@ def run(command: list[str], folder: Path, **environment: str) -> str:
 
 def converted(vendor: str, folder: Path) -> Path:
     """The trainer, converted."""
-    run([FERRY, "convert", str(EXAMPLE), "-o", str(folder / "out"), "--to", vendor, "-q"], folder)
-    return folder / "out" / "main.py"
+    out = folder / f"out_{vendor}"
+    run([FERRY, "convert", str(EXAMPLE), "-o", str(out), "--to", vendor, "-q"], folder)
+    return out / "main.py"
 
 
 def free_port() -> int:
@@ -51,10 +54,20 @@ def free_port() -> int:
 def test_one_card_gives_the_losses_of_the_original_on_the_cpu(vendor: str, tmp_path: Path) -> None:
     original = run([sys.executable, str(EXAMPLE / "main.py"), *SMALL], tmp_path)
     script = converted(vendor, tmp_path)
-    on_device = run(
-        [FERRY, "run", "--sim", "--to", vendor, "--devices", "2", "-q", str(script), *SMALL, "--gpu", "1"],
-        tmp_path,
-    )
+    command = [
+        FERRY,
+        "run",
+        "--sim",
+        "--converted",
+        "--to",
+        vendor,
+        "--devices",
+        "2",
+        "-q",
+        str(script),
+        *SMALL,
+    ]
+    on_device = run([*command, "--gpu", "1"], tmp_path)
     losses = LOSS.findall(on_device)
     assert len(losses) == 6  # three of training, three of validation
     assert losses == LOSS.findall(original)
@@ -65,7 +78,19 @@ def test_one_process_per_card(vendor: str, tmp_path: Path) -> None:
     script = converted(vendor, tmp_path)
     options = ["--multiprocessing-distributed", "--world-size", "1", "--rank", "0"]
     address = ["--dist-url", f"tcp://127.0.0.1:{free_port()}"]
-    command = [FERRY, "run", "--sim", "--to", vendor, "--devices", "2", "-q", str(script), *SMALL]
+    command = [
+        FERRY,
+        "run",
+        "--sim",
+        "--converted",
+        "--to",
+        vendor,
+        "--devices",
+        "2",
+        "-q",
+        str(script),
+        *SMALL,
+    ]
     output = run([*command, *options, *address], tmp_path)
     assert "Use GPU: 0" in output and "Use GPU: 1" in output
     assert len(re.findall(r"Epoch: \[0\]\[\d/2\]", output)) == 4  # two steps of two processes
@@ -75,7 +100,7 @@ def test_one_process_per_card(vendor: str, tmp_path: Path) -> None:
 def test_data_parallel_is_refused_and_the_message_says_what_to_use(tmp_path: Path) -> None:
     script = converted("ascend", tmp_path)
     ended = subprocess.run(
-        [FERRY, "run", "--sim", "--to", "ascend", "--devices", "2", str(script), *SMALL],
+        [FERRY, "run", "--sim", "--converted", "--to", "ascend", "--devices", "2", str(script), *SMALL],
         capture_output=True, text=True, check=False, cwd=tmp_path,
     )  # fmt: skip
     assert ended.returncode == 1
@@ -115,3 +140,45 @@ def test_the_guides_program_on_two_cards(tmp_path: Path) -> None:
     options = ["--device-list", "0,1", "--port", str(free_port()), "--amp"]
     losses = by_hand(tmp_path, *options, devices=2)
     assert len(losses) == 8
+
+
+def test_the_unchanged_program_gives_the_losses_of_the_original_on_the_cpu(tmp_path: Path) -> None:
+    program = [str(EXAMPLE / "main.py"), *SMALL]
+    original = run([sys.executable, *program], tmp_path)
+    unchanged = run([FERRY, "run", "--sim", "--to", "tecorigin", "-q", *program, "--gpu", "0"], tmp_path)
+    assert "Use GPU: 0 for training" in unchanged
+    assert LOSS.findall(unchanged) == LOSS.findall(original)
+
+
+def prove(folder: Path, *arguments: str) -> dict[str, str]:
+    """Vendor -> verdict of a proof that must succeed."""
+    run([FERRY, "prove", "-o", "proof", *arguments], folder, OMP_NUM_THREADS="1")
+    results = json.loads((folder / "proof" / "proof.json").read_text("utf-8"))["results"]
+    return {result["vendor"]: result["verdict"] for result in results}
+
+
+def test_converted_programs_are_proved_equal(tmp_path: Path) -> None:
+    for vendor in VENDORS:
+        converted(vendor, tmp_path)
+    programs = ["--original", str(EXAMPLE / "main.py"), "--converted", "out_{vendor}/main.py"]
+    found = prove(tmp_path, "--to", ",".join(VENDORS), *programs, "--", *SMALL, "--gpu", "0")
+    assert found == dict.fromkeys(VENDORS, "equal")
+
+
+@pytest.mark.parametrize(
+    "vendor", [VENDORS[0], *(pytest.param(name, marks=pytest.mark.long) for name in VENDORS[1:])]
+)
+def test_one_process_per_card_is_proved_equal_to_gloo_on_the_cpu(vendor: str, tmp_path: Path) -> None:
+    distributed = ["--multiprocessing-distributed", "--world-size", "1", "--rank", "0"]
+    address = ["--dist-url", f"tcp://127.0.0.1:{free_port()}"]
+    options = ["--to", vendor, "--devices", "2", "--exact", "--"]
+    found = prove(tmp_path, *options, str(EXAMPLE / "main.py"), *SMALL, *distributed, *address)
+    assert found == {vendor: "equal"}
+    assert {process["identity"]["rank"] for process in _processes(tmp_path)} == {0, 1}
+
+
+def _processes(folder: Path) -> list[dict[str, Any]]:
+    """The processes of the original that took steps."""
+    content = json.loads((folder / "proof" / "proof.json").read_text("utf-8"))
+    found: list[dict[str, Any]] = content["reference"]["processes"]
+    return found

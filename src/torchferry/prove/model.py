@@ -55,6 +55,7 @@ class StepRecord:
     gradients: tuple[NamedFacts, ...]  # as the step found them, in the order of the parameter groups
     parameters: tuple[NamedFacts, ...]  # after the step, in the same order
     buffers: tuple[NamedFacts, ...]  # after the step: running statistics and the like
+    devices: tuple[str, ...] = ()  # types of those that hold the losses and the parameters: "cpu", "npu"
 
 
 @dataclass(frozen=True)

@@ -41,6 +41,11 @@ _NO_BACKWARD = Text(
     "these arguments?",
     "原程序没有调用 backward，也没有执行优化步：没有可比较的内容；这些参数下程序是否在训练？",
 )
+_NOT_ON_DEVICE = Text(
+    "the migrated run trained on the CPU, never on {device}: nothing of the migration was put to the test; does the "
+    "program ask for CUDA with these arguments?",
+    "迁移后的程序只在 CPU 上训练，从未使用 {device}：迁移没有得到任何检验；这些参数下程序是否使用 CUDA？",
+)
 _UNREPEATABLE = Text(
     "the original itself gave another {what} at step {step} when it ran a second time on the CPU: fix its seeds, or "
     "the order of its data",
@@ -90,6 +95,12 @@ def _without_run(vendor: Vendor, verdict: Verdict, reason: Text) -> VendorResult
     return VendorResult(vendor.name, vendor.device_type, verdict, None, 0, reason)
 
 
+def _was_on(device_type: str, execution: Execution) -> bool:
+    """Whether a process had a loss or a parameter on such a device: what is true of one is true of all ranks."""
+    steps = (step for recording in execution.recordings() for step in recording.steps())
+    return any(device_type in step.devices for step in steps)
+
+
 def _step_count(run: Run) -> int:
     """Of the process that took most."""
     return max((len(process.steps) for process in run.processes), default=0)
@@ -113,6 +124,9 @@ class _Inquiry:
             reason = _MIGRATED_CRASHED.format(code=migrated.run.exit_code, steps=steps)
             return VendorResult(*whose, Verdict.CRASHED, migrated.run, 0, reason)
         found = compare(self._reference.recordings(), migrated.recordings(), self._tolerance)
+        if not found.parting and not found.reason and not _was_on(vendor.device_type, migrated):
+            reason = _NOT_ON_DEVICE.format(device=vendor.device_type)
+            return VendorResult(*whose, Verdict.INCOMPARABLE, migrated.run, 0, reason)
         result = VendorResult(
             *whose,
             found.verdict,

@@ -33,6 +33,7 @@ class Recorder:
         self._lock = threading.RLock()
         self._file: IO[str] | None = None
         self._losses: list[LossRecord] = []
+        self._loss_devices: set[str] = set()
         self._scaled: list[tuple[weakref.ref[torch.Tensor], float]] = []
         self._skipped = 0
         self._backwards = 0
@@ -51,6 +52,7 @@ class Recorder:
             self._losses += [
                 LossRecord(_value(loss) / self._scale_of(loss), tensor_facts(loss), place) for loss in losses
             ]
+            self._loss_devices |= _device_types(losses)
 
     def scaled(self, loss: torch.Tensor, scale: float) -> None:
         """A GradScaler has multiplied a loss by this."""
@@ -85,7 +87,7 @@ class Recorder:
             stepping.steps += 1
             self._most = max(self._most, stepping.steps)
             self._write(optimizer, stepping)
-            self._losses, self._skipped, stepping.gradients = [], 0, ()
+            self._losses, self._loss_devices, self._skipped, stepping.gradients = [], set(), 0, ()
 
     def steps_of(self, optimizer: torch.optim.Optimizer) -> int:
         """How often an optimizer has stepped."""
@@ -108,6 +110,7 @@ class Recorder:
             gradients=stepping.gradients,
             parameters=stepping.parameters_now(optimizer),
             buffers=stepping.buffers_now(),
+            devices=tuple(sorted(self._loss_devices | _device_types(_parameters(optimizer)))),
         )
         file = self._open()
         file.write(step_line(step))
@@ -173,6 +176,10 @@ class _Stepping:
 
 def _parameters(optimizer: torch.optim.Optimizer) -> list[torch.Tensor]:
     return [parameter for group in optimizer.param_groups for parameter in group["params"]]
+
+
+def _device_types(tensors: Sequence[torch.Tensor]) -> set[str]:
+    return {str(tensor.device.type) for tensor in tensors}
 
 
 def _value(loss: torch.Tensor) -> float:

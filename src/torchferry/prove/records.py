@@ -29,6 +29,7 @@ def step_line(step: StepRecord) -> str:
         "gradients": [[each.name, _written(each.facts)] for each in step.gradients],
         "parameters": [[each.name, _written(each.facts)] for each in step.parameters],
         "buffers": [[each.name, _written(each.facts)] for each in step.buffers],
+        "devices": step.devices,
     }
     return json.dumps(content, separators=(",", ":")) + "\n"
 
@@ -67,7 +68,8 @@ def _step(content: dict[str, Any]) -> StepRecord:
         group: tuple(NamedFacts(name, facts and _facts(facts)) for name, facts in content[group])
         for group in ("gradients", "parameters", "buffers")
     }
-    return StepRecord(**{**content, "losses": losses, **named})
+    devices = tuple(content["devices"])
+    return StepRecord(**{**content, "losses": losses, **named, "devices": devices})
 
 
 def _facts(written: list[Any]) -> TensorFacts:

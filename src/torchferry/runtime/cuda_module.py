@@ -55,7 +55,8 @@ class _Distinct:
         self._names: dict[Any, str] = {}
 
     def __call__(self, leaf: str, value: Any) -> Any:
-        if not inspect.isfunction(value) or self._names.setdefault(value, leaf) == leaf:
+        is_function = inspect.isfunction(value) or inspect.ismethod(value)
+        if not is_function or self._names.setdefault(value, leaf) == leaf:
             return value
 
         @functools.wraps(value)

@@ -8,8 +8,6 @@ import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-import torch
-
 from torchferry.errors import RunError
 from torchferry.runtime import (
     compilers,
@@ -117,10 +115,6 @@ def applied_changes() -> tuple[Change, ...]:
 
 
 def _target(settings: LayerSettings, vendor: Vendor) -> Target:
-    if torch.cuda.is_available():
-        raise RunError(
-            "this machine has a CUDA device: run the program as it is, or hide the device (CUDA_VISIBLE_DEVICES=)"
-        )
     module = plugins.device_module(vendor)
     return Target(
         vendor.company,

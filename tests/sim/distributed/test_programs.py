@@ -91,7 +91,7 @@ def test_a_killed_rank_leaves_nothing_behind(tmp_path: Path) -> None:
 
 
 def test_ferry_run_with_two_processes() -> None:
-    options = ["--sim", "--to", VENDOR.name, "--nproc", "2", "--master-port", str(free_port())]
+    options = ["--sim", "--converted", "--to", VENDOR.name, "--nproc", "2", "--master-port", str(free_port())]
     (printed,) = run_ranks([command("ferry", "run", *options, PROGRAMS / "joins.py", VENDOR.name)])
     for rank in range(2):
         assert expected(rank, 3) in printed
