@@ -49,6 +49,7 @@ format: $(STAMP) ## format the code
 bench: $(STAMP)  ## speed, as ratios measured in one run
 	$(BIN)/python benchmarks/run.py
 	$(BIN)/python benchmarks/simulated.py
+	$(BIN)/python benchmarks/layer.py
 
 docs: $(STAMP)   ## the pages that are made from the code
 	$(BIN)/python tools/make_rule_docs.py

@@ -190,10 +190,19 @@ def _options_in(words: list[str]) -> list[tuple[str, str]]:
     name = words[0]
     if name == "ferry" and len(words) > 1 and not words[1].startswith("-"):
         name = f"ferry {words[1]}"
-    if name == "ferry run":  # what follows the script is the program's
-        words = words[: next((at for at, word in enumerate(words) if word.endswith(".py")), len(words))]
+    if name in ("ferry run", "ferry prove"):
+        words = words[: _end_of_own_words(words)]
     options = [word.partition("=")[0] for word in words[1:] if re.match(r"--?[a-z]", word)]
     return [(name, option) for option in options]
+
+
+def _end_of_own_words(words: list[str]) -> int:
+    """What follows the script, or `--`, is the program's."""
+    for at, word in enumerate(words):
+        is_value = words[at - 1] in ("--original", "--converted")
+        if word == "--" or (word.endswith(".py") and not is_value):
+            return at
+    return len(words)
 
 
 @cache
@@ -205,13 +214,16 @@ def _options_of(command: str) -> frozenset[str]:
 @pytest.mark.parametrize("language", ["en", "zh"])
 @pytest.mark.parametrize(
     "command",
-    ["ferry convert", "ferry scan", "ferry run", "ferry report", "ms_fmk_transplt", "torch_gpu2mlu"],
-)
+    [
+        "ferry convert", "ferry scan", "ferry run", "ferry prove", "ferry report", "ms_fmk_transplt", "torch_gpu2mlu",
+    ],
+)  # fmt: skip
 def test_every_option_is_explained(command: str, language: str) -> None:
     pages = {
         "ferry convert": ["convert"],
         "ferry scan": ["convert", "reports"],
         "ferry run": ["run"],
+        "ferry prove": ["prove"],
         "ferry report": ["reports"],
     }
     names = pages.get(command, ["drop-ins"])

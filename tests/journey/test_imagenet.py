@@ -42,6 +42,12 @@ def converted(vendor: str, folder: Path) -> Path:
     return out / "main.py"
 
 
+def converted_run(vendor: str, folder: Path) -> list[str]:
+    """The command that trains the converted program on two simulated cards."""
+    options = ["--sim", "--converted", "--to", vendor, "--devices", "2", "-q"]
+    return [FERRY, "run", *options, str(converted(vendor, folder)), *SMALL]
+
+
 def free_port() -> int:
     """A port that nobody listens on."""
     with socket.socket() as listener:
@@ -53,21 +59,7 @@ def free_port() -> int:
 @pytest.mark.parametrize("vendor", VENDORS)
 def test_one_card_gives_the_losses_of_the_original_on_the_cpu(vendor: str, tmp_path: Path) -> None:
     original = run([sys.executable, str(EXAMPLE / "main.py"), *SMALL], tmp_path)
-    script = converted(vendor, tmp_path)
-    command = [
-        FERRY,
-        "run",
-        "--sim",
-        "--converted",
-        "--to",
-        vendor,
-        "--devices",
-        "2",
-        "-q",
-        str(script),
-        *SMALL,
-    ]
-    on_device = run([*command, "--gpu", "1"], tmp_path)
+    on_device = run([*converted_run(vendor, tmp_path), "--gpu", "1"], tmp_path)
     losses = LOSS.findall(on_device)
     assert len(losses) == 6  # three of training, three of validation
     assert losses == LOSS.findall(original)
@@ -75,23 +67,9 @@ def test_one_card_gives_the_losses_of_the_original_on_the_cpu(vendor: str, tmp_p
 
 @pytest.mark.parametrize("vendor", VENDORS)
 def test_one_process_per_card(vendor: str, tmp_path: Path) -> None:
-    script = converted(vendor, tmp_path)
     options = ["--multiprocessing-distributed", "--world-size", "1", "--rank", "0"]
     address = ["--dist-url", f"tcp://127.0.0.1:{free_port()}"]
-    command = [
-        FERRY,
-        "run",
-        "--sim",
-        "--converted",
-        "--to",
-        vendor,
-        "--devices",
-        "2",
-        "-q",
-        str(script),
-        *SMALL,
-    ]
-    output = run([*command, *options, *address], tmp_path)
+    output = run([*converted_run(vendor, tmp_path), *options, *address], tmp_path)
     assert "Use GPU: 0" in output and "Use GPU: 1" in output
     assert len(re.findall(r"Epoch: \[0\]\[\d/2\]", output)) == 4  # two steps of two processes
     assert (tmp_path / "checkpoint.pth.tar").exists()

@@ -2,61 +2,33 @@
 
 from __future__ import annotations
 
-import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
 
 import pytest
 
+from tests.browsing import NEEDS_BROWSER, Open, quiet_pages
 from torchferry.outcome import Report
 from torchferry.report.render import write_report
 
 from .samples import empty_report, hostile_report, large_report, sample_report
 
-CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
-pytestmark = [
-    pytest.mark.browser,
-    pytest.mark.skipif(
-        CHROMIUM is None, reason="none of chromium, chromium-browser, google-chrome is installed"
-    ),
-]
-Open = Callable[..., Any]
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    from playwright.sync_api import sync_playwright
-
-    arguments = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
-    with sync_playwright() as playwright:
-        instance = playwright.chromium.launch(executable_path=CHROMIUM, args=arguments)
-        yield instance
-        instance.close()
+pytestmark = NEEDS_BROWSER
 
 
 @pytest.fixture
 def open_page(browser: Any, tmp_path: Path) -> Iterator[Open]:
-    """Opens a report; at the end no page may have complained or asked for anything but itself."""
-    troubles: list[str] = []
-    pages = []
+    """Opens a report."""
+    with quiet_pages(browser) as open_file:
 
-    def open_report(report: Report, fragment: str = "", **options: Any) -> Any:
-        path = tmp_path / "report.html"
-        write_report(report, path, "html", "en")
-        page = browser.new_page(**options)
-        pages.append(page)
-        page.on("console", lambda message: troubles.append(f"console: {message.text}"))
-        page.on("pageerror", lambda error: troubles.append(f"error: {error}"))
-        page.on("request", lambda request: None if request.url.startswith(path.as_uri()) or request.url == "data:," else troubles.append(request.url))  # fmt: skip
-        page.goto(path.as_uri() + fragment)
-        return page
+        def open_report(report: Report, fragment: str = "", **options: Any) -> Any:
+            path = tmp_path / "report.html"
+            write_report(report, path, "html", "en")
+            return open_file(path, fragment, **options)
 
-    yield open_report
-    for page in pages:
-        page.close()
-    assert troubles == []
+        yield open_report
 
 
 def counts(page: Any) -> dict[str, int]:

@@ -15,6 +15,7 @@ _LARGEST_SEED = (1 << 32) - 1  # what PYTHONHASHSEED and numpy take
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """All of them."""
+    parser.allow_abbrev = False  # argparse would look for abbreviations among the program's own options, too
     parser.usage = (
         "ferry prove --to VENDOR[,VENDOR...] [OPTIONS] [--] (SCRIPT | -m MODULE) [ARGUMENTS of the program]\n"
         "       ferry prove --to VENDOR[,VENDOR...] [OPTIONS] --original SCRIPT --converted SCRIPT [-- ARGUMENTS]"

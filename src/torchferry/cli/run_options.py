@@ -30,6 +30,7 @@ _OF_THE_LAYER = ("--type-checks", "--capability", "--cuda-version", "--explain")
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """All of them."""
+    parser.allow_abbrev = False  # argparse would look for abbreviations among the program's own options, too
     parser.usage = "ferry run --to VENDOR [OPTIONS] (SCRIPT | -m MODULE) [ARGUMENTS of the program]"
     parser.add_argument(
         "script", nargs="?", metavar="SCRIPT", help="the program; what follows it is handed to it"

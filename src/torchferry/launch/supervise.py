@@ -39,10 +39,14 @@ class Ending:
 
 
 def run_supervised(
-    command: Sequence[str], environment: Mapping[str, str], stdout: Stream = None, stderr: Stream = None
+    command: Sequence[str],
+    environment: Mapping[str, str],
+    stdout: Stream = None,
+    stderr: Stream = None,
+    stdin: Stream = None,
 ) -> Ending:
-    """Run a command in the foreground until it and all its descendants have ended; its output goes where ours does,
-    or into these files.
+    """Run a command in the foreground until it and all its descendants have ended; its input and output are ours, or
+    these files.
 
     It stays in this process group, so that a debugger can use the terminal. Orphans of the program become children
     of this process; when the program ends, those that do not end by themselves are told to, then killed. When this
@@ -52,7 +56,7 @@ def run_supervised(
     _prctl(_SET_CHILD_SUBREAPER, 1)
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {*watched, signal.SIGCHLD})
     try:
-        program = _start(command, environment, before, stdout, stderr)
+        program = _start(command, environment, before, (stdin, stdout, stderr))
         program.returncode, received = _wait(program.pid, watched)
         left = _end_descendants()
     finally:
@@ -65,15 +69,14 @@ def _start(
     command: Sequence[str],
     environment: Mapping[str, str],
     mask: set[signal.Signals] | set[int],
-    stdout: Stream,
-    stderr: Stream,
+    streams: tuple[Stream, Stream, Stream],
 ) -> subprocess.Popen[bytes]:
     def prepare() -> None:
         signal.pthread_sigmask(signal.SIG_SETMASK, mask)
         _prctl(_SET_PARENT_DEATH_SIGNAL, signal.SIGTERM)
 
     try:
-        return subprocess.Popen(command, env=environment, preexec_fn=prepare, stdout=stdout, stderr=stderr)
+        return subprocess.Popen(command, -1, None, *streams, env=environment, preexec_fn=prepare)
     except OSError as error:
         raise RunError(f"{command[0]} can't be started: {error.strerror}") from error
 

@@ -58,14 +58,17 @@ class StepRecord:
     devices: tuple[str, ...] = ()  # types of those that hold the losses and the parameters: "cpu", "npu"
 
 
+MAIN = "main"
+
+
 @dataclass(frozen=True)
 class ProcessIdentity:
     """Which of a run's processes a recording is of."""
 
     rank: int | None  # in the process group or by torchrun; None where there is none
-    role: str  # "main", "spawned" (multiprocessing)
+    role: str  # MAIN, or what multiprocessing calls it: "SpawnProcess-2"
     pid: int
-    started: int  # nanoseconds, to order processes without a rank
+    started: int  # nanoseconds, to order processes of the same rank and role
     restart: int  # how often torchrun had started the program anew
     torch: str  # version
 

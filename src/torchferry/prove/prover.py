@@ -36,6 +36,11 @@ _NO_STEP = Text(
     "the original took no step with an optimizer of torch.optim or a subclass: there is nothing to compare",
     "原程序没有用 torch.optim 或其子类的优化器执行任何一步：没有可比较的内容",
 )
+_NO_GRADIENT = Text(
+    "the optimizers of the original stepped without a gradient, and it called backward nowhere: there is nothing to "
+    "compare; does it train with these arguments?",
+    "原程序的优化器在没有梯度的情况下执行，且没有调用 backward：没有可比较的内容；这些参数下程序是否在训练？",
+)
 _NO_BACKWARD = Text(
     "the original called backward nowhere and took no optimizer step: there is nothing to compare; does it train with "
     "these arguments?",
@@ -47,9 +52,10 @@ _NOT_ON_DEVICE = Text(
     "迁移后的程序只在 CPU 上训练，从未使用 {device}：迁移没有得到任何检验；这些参数下程序是否使用 CUDA？",
 )
 _UNREPEATABLE = Text(
-    "the original itself gave another {what} at step {step} when it ran a second time on the CPU: fix its seeds, or "
-    "the order of its data",
-    "原程序在 CPU 上第二次运行时，第 {step} 步的 {what} 就已不同：请固定其随机种子或数据顺序",
+    "the original itself gave another {what} at step {step} when it ran a second time on the CPU: fix its seeds, "
+    "or the order of its data; or does it read what the first run wrote, a checkpoint?",
+    "原程序在 CPU 上第二次运行时，第 {step} 步的 {what} 就已不同：请固定其随机种子或数据顺序；或者它读取了第一次运行写出的文件"
+    "（如检查点）？",
 )
 _CRASHED_AGAIN = Text(
     "the original ended with exit code {code} when it ran a second time on the CPU",
@@ -62,8 +68,9 @@ _WHAT_IN_CHINESE = {
     What.BUFFER: "缓冲区",
 }
 _UNREPEATABLE_STEPS = Text(
-    "the original itself took other steps when it ran a second time on the CPU: {reason}",
-    "原程序在 CPU 上第二次运行时执行的步骤就已不同：{reason}",
+    "the original itself took other steps when it ran a second time on the CPU; does it read what the first run "
+    "wrote, a checkpoint?",
+    "原程序在 CPU 上第二次运行时执行的步骤就已不同；它是否读取了第一次运行写出的文件（如检查点）？",
 )
 
 
@@ -88,6 +95,9 @@ def _hopeless(reference: Execution) -> tuple[Verdict, Text] | None:
     if not reference.run.processes:
         trained = processes_that_called_backward(reference.folder)
         return Verdict.INCOMPARABLE, _NO_STEP if trained else _NO_BACKWARD
+    taken = [step for process in reference.run.processes for step in process.steps]
+    if not any(step.losses or step.gradient_norm for step in taken):
+        return Verdict.INCOMPARABLE, _NO_GRADIENT
     return None
 
 
@@ -136,31 +146,39 @@ class _Inquiry:
             found.parting,
             found.largest,
         )
-        return self._explained(result, vendor, found.parting) if found.parting else result
+        return (
+            result
+            if found.verdict in (Verdict.EQUAL, Verdict.CLOSE)
+            else self._explained(result, vendor, found.parting)
+        )
 
-    def _explained(self, result: VendorResult, vendor: Vendor, parting: Difference) -> VendorResult:
-        again = self._reference_again(parting.step, parting.rank)
-        itself = self._compare_with_itself(again, parting.step)
+    def _explained(self, result: VendorResult, vendor: Vendor, parting: Difference | None) -> VendorResult:
+        again = self._reference_again(parting.step, parting.rank) if parting else self._reference_again()
+        itself = self._compare_with_itself(again)
         if itself is not None:
             return replace(result, verdict=Verdict.UNREPEATABLE, reason=itself)
+        if parting is None:
+            return result
         migrated = self._runner.migrated_again(vendor, parting.step, parting.rank)
         return replace(result, operator=_first_operator(again, migrated, parting.rank))
 
-    def _reference_again(self, step: int, rank: int | None) -> Execution:
+    def _reference_again(self, step: int = 0, rank: int | None = None) -> Execution:
+        """Up to a step, whose operators are recorded; 0: all of it."""
         known = self._repeated.get((step, rank))
         if known is None:
             known = self._runner.reference_again(step, rank, len(self._repeated) + 1)
             self._repeated[step, rank] = known
         return known
 
-    def _compare_with_itself(self, again: Execution, step: int) -> Text | None:
-        """What is different when the original runs a second time, if anything; it ran up to the parted step only."""
+    def _compare_with_itself(self, again: Execution) -> Text | None:
+        """What is different when the original runs a second time, if anything."""
         if again.crashed:
             return _CRASHED_AGAIN.format(code=again.run.exit_code)
-        found = compare(self._reference.recordings(), again.recordings(), self._tolerance, until=step)
+        until = again.settings.operators_step or None
+        found = compare(self._reference.recordings(), again.recordings(), self._tolerance, until)
         if found.parting:
             return _UNREPEATABLE.format(what=_named(found.parting), step=found.parting.step)
-        return _UNREPEATABLE_STEPS.format(reason=found.reason) if found.reason else None
+        return _UNREPEATABLE_STEPS if found.reason else None
 
 
 def _named(parting: Difference) -> Text:

@@ -16,7 +16,7 @@ import torch
 from torch.nn.parameter import is_lazy
 
 from torchferry.prove.facts import tensor_facts, unobserved
-from torchferry.prove.model import LossRecord, NamedFacts, ProcessIdentity, StepRecord
+from torchferry.prove.model import MAIN, LossRecord, NamedFacts, ProcessIdentity, StepRecord
 from torchferry.prove.naming import Namer, Naming
 from torchferry.prove.places import user_place
 from torchferry.prove.records import SUFFIX, identity_line, step_line
@@ -201,7 +201,7 @@ def _identity() -> ProcessIdentity:
     restart = os.environ.get("TORCHELASTIC_RESTART_COUNT", "")
     return ProcessIdentity(
         rank=current_rank(),
-        role="main" if multiprocessing.parent_process() is None else "spawned",
+        role=MAIN if multiprocessing.parent_process() is None else multiprocessing.current_process().name,
         pid=os.getpid(),
         started=time.time_ns(),
         restart=int(restart) if restart.isdigit() else 0,

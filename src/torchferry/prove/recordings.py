@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from torchferry.prove.model import ProcessIdentity, ProcessSummary, StepRecord, StepSummary
+from torchferry.prove.model import MAIN, ProcessIdentity, ProcessSummary, StepRecord, StepSummary
 from torchferry.prove.operators_trace import SUFFIX as OPERATORS_SUFFIX
 from torchferry.prove.records import SUFFIX, read_identity, read_steps
 
@@ -39,12 +39,17 @@ def find_recordings(folder: Path) -> list[Recording]:
     stepped = [(identity, path) for identity, path in found if any(True for _ in read_steps(path))]
     last = max((identity.restart for identity, _ in stepped), default=0)
     kept = [(identity, path) for identity, path in stepped if identity.restart == last]
-    kept.sort(key=lambda each: (_rank(each[0]), each[0].started))
+    kept.sort(key=lambda each: _order(each[0]))
     recordings: list[Recording] = []
     for identity, path in kept:
         before = sum(1 for each in recordings if each.key[0] == _rank(identity))
         recordings.append(Recording(identity, (_rank(identity), before), path))
     return recordings
+
+
+def _order(identity: ProcessIdentity) -> tuple[int, bool, str, int]:
+    """The same in every run: of processes that are started at once, another may be the first each time."""
+    return _rank(identity), identity.role != MAIN, identity.role, identity.started
 
 
 def _rank(identity: ProcessIdentity) -> int:

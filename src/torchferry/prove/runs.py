@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import os
+import stat
+import subprocess
 import time
+from collections import Counter
 from collections.abc import Callable
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -13,7 +16,7 @@ from torchferry.launch import variables
 from torchferry.launch.environment import child_environment
 from torchferry.launch.program import Program
 from torchferry.launch.supervise import Ending, run_supervised
-from torchferry.prove.model import REFERENCE, Run
+from torchferry.prove.model import REFERENCE, ProcessSummary, Run
 from torchferry.prove.recordings import Recording, find_recordings, summary
 from torchferry.prove.settings import ProofSettings, Weights
 from torchferry.runtime.settings import LayerSettings
@@ -48,6 +51,7 @@ class Execution:
 
     run: Run
     folder: Path = field(repr=False)
+    settings: ProofSettings = field(repr=False)
 
     def recordings(self) -> list[Recording]:
         """Of the processes that took a step."""
@@ -55,7 +59,19 @@ class Execution:
 
     @property
     def crashed(self) -> bool:
-        return self.run.exit_code != 0
+        """Whether it ended ill before it had done what it was to do; what the recorder's own end of a process does
+        to the program is not its fault."""
+        return self.run.exit_code != 0 and not self._is_complete()
+
+    def _is_complete(self) -> bool:
+        processes = self.run.processes
+        return bool(processes) and all(self._has_all_steps(process) for process in processes)
+
+    def _has_all_steps(self, process: ProcessSummary) -> bool:
+        if self.settings.operators_step:
+            return len(process.steps) >= self.settings.operators_step
+        steps = Counter(step.optimizer for step in process.steps)
+        return self.settings.steps is not None and max(steps.values()) >= self.settings.steps
 
 
 class Runner:
@@ -105,11 +121,11 @@ class Runner:
             (self._kept / logs[1]).open("wb") as stderr,
             self._watch(name, folder, settings.steps),
         ):
-            ending = run_supervised(program.command(), environment, stdout=stdout, stderr=stderr)
+            ending = run_supervised(program.command(), environment, stdout, stderr, _same_input())
         seconds = round(time.monotonic() - started, 3)
         _stop_if_told_to(ending)
         processes = tuple(summary(recording) for recording in find_recordings(folder))
-        return Execution(Run(name, ending.exit_code, seconds, *logs, processes), folder)
+        return Execution(Run(name, ending.exit_code, seconds, *logs, processes), folder, settings)
 
     def _program(self, vendor: Vendor | None) -> Program:
         if vendor is None or self._conditions.converted is None:
@@ -135,6 +151,16 @@ class Runner:
         return child_environment(
             os.environ, vendor, sim, None if conditions.converted else through_layer, extra
         )
+
+
+def _same_input() -> int:
+    """What every run reads from its standard input: a file from its beginning. The words of a pipe or a terminal are
+    gone when the first run has read them, so nobody gets any."""
+    with suppress(OSError):
+        if stat.S_ISREG(os.fstat(0).st_mode):
+            os.lseek(0, 0, os.SEEK_SET)
+            return 0
+    return subprocess.DEVNULL
 
 
 class Told(KeyboardInterrupt):

@@ -14,6 +14,9 @@ from torchferry.runtime.patches import Action, Change, Patch
 from torchferry.runtime.settings import TypeChecks
 from torchferry.runtime.target import CUDA, Target
 
+# Modules of torch that read the type only to refuse the CPU: SyncBatchNorm's, whose operators the reference has.
+_REFUSE_THE_CPU = ("torch.nn.modules.batchnorm",)
+
 
 def changes(target: Target) -> Iterator[Change]:
     """What makes a device."""
@@ -119,10 +122,11 @@ class _Knowing(dict[str, bool]):
     def __init__(self, target: Target) -> None:
         plugin = target.vendor.plugin if target.vendor else ""
         self._packages = {"torch", "torchferry", plugin} - {""}
+        self._except = _REFUSE_THE_CPU if target.is_reference else ()
 
     def __missing__(self, module: str) -> bool:
         package, _, rest = module.partition(".")
         # torch.compile reads constants on behalf of the program that it captures
-        knows = package in self._packages and not rest.startswith("_dynamo.")
+        knows = package in self._packages and not rest.startswith("_dynamo.") and module not in self._except
         self[module] = knows
         return knows

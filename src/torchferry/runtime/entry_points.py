@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
+from torch.nn.parameter import UninitializedTensorMixin  # type: ignore[attr-defined]
 from torch.utils._device import _device_constructors
 
 from torchferry.runtime.patches import Change, Patch
@@ -37,6 +38,7 @@ def changes(target: Target) -> Iterator[Change]:
         "torch.nn.Module.to", torch._C._nn, "_parse_to", of_module(parse), 'takes "cuda:1" and 1 as devices'
     )
     yield _cuda_method(target)
+    yield _lazy_parameters()
     yield _is_cuda(target)
     if not target.is_reference:  # there torch itself has to see that storages are the host's
         yield from _storages_are_cuda(target)
@@ -128,6 +130,16 @@ def _cuda_method(target: Target) -> Patch:
         return place
 
     return Patch("torch.Tensor.cuda", torch.Tensor, "cuda", cuda, f"moves to {target.device_type}")
+
+
+def _lazy_parameters() -> Patch:
+    """A parameter without a shape can be moved, but only by functions that it knows by their identity."""
+    known = "_allowed_methods"
+    allowed = [*getattr(UninitializedTensorMixin, known), torch.Tensor.cuda, torch.Tensor.to]
+    name = f"torch.nn.parameter.UninitializedTensorMixin.{known}"
+    return Patch(
+        name, UninitializedTensorMixin, known, allowed, "knows Tensor.cuda and Tensor.to as they are now"
+    )
 
 
 def _is_cuda(target: Target) -> Patch:

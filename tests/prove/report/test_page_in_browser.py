@@ -2,60 +2,32 @@
 
 from __future__ import annotations
 
-import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.browsing import NEEDS_BROWSER, Open, quiet_pages
 from torchferry.prove.model import Proof
 from torchferry.prove.report import render_html
 
 from .samples import HOSTILE, SAMPLES, distributed, empty, hostile, long, not_finite, sample
 
-CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
-pytestmark = [
-    pytest.mark.browser,
-    pytest.mark.skipif(
-        CHROMIUM is None, reason="none of chromium, chromium-browser, google-chrome is installed"
-    ),
-]
-Open = Callable[..., Any]
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    from playwright.sync_api import sync_playwright
-
-    arguments = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
-    with sync_playwright() as playwright:
-        instance = playwright.chromium.launch(executable_path=CHROMIUM, args=arguments)
-        yield instance
-        instance.close()
+pytestmark = NEEDS_BROWSER
 
 
 @pytest.fixture
 def open_page(browser: Any, tmp_path: Path) -> Iterator[Open]:
-    """Opens a proof; at the end no page may have complained or asked for anything but itself."""
-    troubles: list[str] = []
-    pages = []
+    """Opens a proof."""
+    with quiet_pages(browser) as open_file:
 
-    def open_proof(proof: Proof, language: str = "en", logs: Any = None, **options: Any) -> Any:
-        path = tmp_path / f"{len(pages)}.html"
-        path.write_text(render_html(proof, language, logs), encoding="utf-8")  # type: ignore[arg-type]
-        page = browser.new_page(**options)
-        pages.append(page)
-        page.on("console", lambda message: troubles.append(f"console: {message.text}"))
-        page.on("pageerror", lambda error: troubles.append(f"error: {error}"))
-        page.on("request", lambda request: None if request.url in (path.as_uri(), "data:,") else troubles.append(request.url))  # fmt: skip
-        page.goto(path.as_uri())
-        return page
+        def open_proof(proof: Proof, language: str = "en", logs: Any = None, **options: Any) -> Any:
+            path = tmp_path / f"{len(list(tmp_path.iterdir()))}.html"
+            path.write_text(render_html(proof, language, logs), encoding="utf-8")  # type: ignore[arg-type]
+            return open_file(path, **options)
 
-    yield open_proof
-    for page in pages:
-        page.close()
-    assert troubles == []
+        yield open_proof
 
 
 def test_the_verdicts_and_the_operator(open_page: Open) -> None:

@@ -83,6 +83,10 @@ class Devices:
         self.set_device(index)
         return before
 
+    def maybe_exchange_device(self, index: int) -> int:
+        """The same: there is no context to be made. Dynamo wants it to be another function."""
+        return self.exchange_device(index)
+
     def get_device_index(self, device: Any, optional: bool = True, allow_cpu: bool = False) -> int:
         """The index that a device argument means; None and a device without index mean the current one.
 
@@ -175,7 +179,7 @@ def names(devices: Devices) -> dict[str, Any]:
         "_is_in_bad_fork": is_in_bad_fork,
         "_lazy_call": lazy_call,
         "_lazy_init": lazy_init,
-        "_maybe_exchange_device": devices.exchange_device,
+        "_maybe_exchange_device": devices.maybe_exchange_device,
         "can_device_access_peer": devices.can_device_access_peer,
         "current_device": devices.current_device,
         "device": DeviceContext,

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import functools
+import sys
 import warnings
 from collections.abc import Callable, Iterator
+from types import ModuleType
 from typing import Any
 
 import torch
 from torch.nn.parallel import DistributedDataParallel
-from torch.optim import optimizer, swa_utils
+from torch.optim import optimizer
 from torch.utils import _foreach_utils
 
 from torchferry.runtime.entry_points import wrapped_factories
@@ -17,6 +19,7 @@ from torchferry.runtime.patches import Action, Change, Patch
 from torchferry.runtime.target import Target
 
 _FOREACH = "_get_foreach_kernels_supported_devices"
+_CAPTURABLE = "_get_capturable_supported_devices"
 _UNPINNED = "memory is not pinned"
 _LOADER_WARNING = "'pin_memory' argument is set as true but no accelerator is found"
 
@@ -24,27 +27,33 @@ _LOADER_WARNING = "'pin_memory' argument is set as true but no accelerator is fo
 def changes(target: Target) -> Iterator[Change]:
     """Nothing for a vendor's device; it comes after the changes of what makes tensors."""
     if target.is_reference:
-        yield from _foreach_forms(target)
+        yield from _supported(_FOREACH, _foreach_utils, target, "torch.optim takes its foreach form")
+        yield from _supported(_CAPTURABLE, optimizer, target, "optimizers can be capturable")
         yield from _pinning()
         yield from _sync_batch_norm()
         means = "does nothing: the CPU has no streams"
         yield Patch("torch.Tensor.record_stream", torch.Tensor, "record_stream", _record_stream, means)
 
 
-def _foreach_forms(target: Target) -> Iterator[Change]:
-    """torch.optim chooses the foreach form on devices and a loop on the CPU; some optimizers round differently in it."""
-    ask: Callable[[], list[str]] | None = getattr(_foreach_utils, _FOREACH, None)
+def _supported(name: str, home: ModuleType, target: Target, so: str) -> Iterator[Change]:
+    """A list of torch.optim's that has the devices and not the CPU. Of the foreach form: some optimizers round
+    differently in it. Wherever torch has imported the function."""
+    ask: Callable[..., list[str]] | None = getattr(home, name, None)
     if ask is None:
         return
 
     @functools.wraps(ask)
-    def with_host() -> list[str]:
-        return [*ask(), target.device_type]
+    def with_host(*args: Any, **settings: Any) -> list[str]:
+        return [*ask(*args, **settings), target.device_type]
 
-    for owner in (_foreach_utils, optimizer, swa_utils):
-        if vars(owner).get(_FOREACH) is ask:
-            means = "the CPU as well: torch.optim takes its foreach form"
-            yield Patch(f"{owner.__name__}.{_FOREACH}", owner, _FOREACH, with_host, means)
+    for owner in _holders(name, ask):
+        yield Patch(f"{owner.__name__}.{name}", owner, name, with_host, f"the CPU as well: {so}")
+
+
+def _holders(name: str, function: Any) -> list[ModuleType]:
+    """The modules of torch that hold a function under its name."""
+    modules = [module for path, module in list(sys.modules.items()) if path.startswith("torch.")]
+    return [module for module in modules if getattr(module, "__dict__", {}).get(name) is function]
 
 
 def _pinning() -> Iterator[Change]:
