@@ -160,8 +160,16 @@ def test_links_lead_somewhere(page: str) -> None:
         if target.startswith("https://"):
             continue
         assert "://" not in target, f"only https: {target}"
-        path = (ROOT / page).parent / target.partition("#")[0]
+        file, _, heading = target.partition("#")
+        path = (ROOT / page).parent / file if file else ROOT / page
         assert path.exists(), target
+        assert not heading or heading in _anchors(path), target
+
+
+def _anchors(page: Path) -> set[str]:
+    """What GitHub makes of a page's headings."""
+    headings = re.findall(r"^#+ (.*)$", _FENCE.sub("", page.read_text("utf-8")), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
 
 
 @pytest.mark.parametrize("page", ALL_PAGES)

@@ -9,7 +9,7 @@ import subprocess
 import tempfile
 import time
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import pytest
 
@@ -19,11 +19,13 @@ ROOT = Path(__file__).parents[2]
 IMAGENET = ROOT / "examples" / "imagenet" / "main.py"
 
 
-def ferry_prove(*arguments: object, cwd: Path, **variables: str) -> subprocess.CompletedProcess[str]:
+def ferry_prove(
+    *arguments: object, cwd: Path, stdin: IO[str] | int = subprocess.DEVNULL, **variables: str
+) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         command("ferry", "prove", *arguments),
         env=environment(OMP_NUM_THREADS="1", TORCHFERRY_LANG="en", **variables),
-        stdin=subprocess.DEVNULL,
+        stdin=stdin,
         capture_output=True,
         text=True,
         cwd=cwd,
@@ -133,10 +135,11 @@ dist.init_process_group("nccl")
 local = int(os.environ["LOCAL_RANK"])
 torch.cuda.set_device(local)
 torch.manual_seed(dist.get_rank())
-model = nn.parallel.DistributedDataParallel(nn.Linear(5, 2).cuda(), device_ids=[local])
+net = nn.SyncBatchNorm.convert_sync_batchnorm(nn.Sequential(nn.Linear(5, 2), nn.BatchNorm1d(2))).cuda()
+model = nn.parallel.DistributedDataParallel(net, device_ids=[local])
 optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
 while True:
-    model(torch.randn(4, 5).cuda()).square().mean().backward()
+    (1 - model(torch.randn(4, 5).cuda())).relu().mean().backward()
     optimizer.step()
     optimizer.zero_grad()
 """
@@ -207,6 +210,18 @@ def test_a_difference_is_traced_to_its_operator(tmp_path: Path) -> None:
     assert (tmp_path / "proof/proof.html").stat().st_size > 1000
 
 
+def test_what_parted_is_traced_to_where_the_bits_first_differed(tmp_path: Path) -> None:
+    factor = "1 + MIGRATED * {1: 1e-6, 5: 1e-1}.get(step, 0)"
+    make(tmp_path, train=TRAIN.replace("model(x)", f"model(x) * ({factor})").replace("Adam", "SGD"))
+    options = ["--to", "ascend", "--steps", 8, "--rtol", "1e-3", "-o", "proof"]
+    result = ferry_prove(*options, "train.py", cwd=tmp_path)
+    assert result.returncode == 1, result.stdout
+    (parted,) = proof_in(tmp_path / "proof")["results"]
+    assert (parted["verdict"], parted["parting"]["step"]) == ("parted", 6)
+    operator = parted["operator"]
+    assert (operator["step"], operator["migrated"]["name"]) == (2, "aten::mul.Tensor")
+
+
 def test_close_is_enough(tmp_path: Path) -> None:
     nearly = TRAIN.replace("model(x)", "model(x) * (1 + 1e-6 * MIGRATED)").replace("Adam", "SGD")
     make(tmp_path, train=nearly)
@@ -246,11 +261,90 @@ def test_an_original_that_does_not_repeat_itself(tmp_path: Path) -> None:
     assert "when it ran a second time on the CPU" in result.stdout.replace("\n  ", " ")
 
 
+RESUMES = (
+    HEAD
+    + """
+epoch, model = torch.load("last.pt", weights_only=False) if os.path.exists("last.pt") else (0, nn.Linear(2, 2))
+optimizer = torch.optim.SGD(model.cuda().parameters(), lr=0.1)
+while epoch < 3:
+    model(torch.randn(2, 2).cuda()).sum().backward()
+    optimizer.step()
+    epoch += 1
+    torch.save((epoch, model), "last.pt")
+"""
+)
+
+
+def test_a_program_that_goes_on_where_the_run_before_ended(tmp_path: Path) -> None:
+    make(tmp_path, train=RESUMES)
+    result = ferry_prove("--to", "ascend", "-o", "proof", "train.py", cwd=tmp_path)
+    assert result.returncode == 1
+    assert verdicts(tmp_path / "proof") == {"ascend": "unrepeatable"}
+    assert "does it read what the first run wrote, a checkpoint?" in " ".join(result.stdout.split())
+
+
+# An option that could be short for some of ours, words on stdin, a failure where it is only told to end, a model that
+# gets its shapes late, an optimizer that wants a device, compiled code, processes that start in any order.
+HABITS = (
+    HEAD
+    + """
+import multiprocessing, random, time
+def train(steps):
+    time.sleep(random.SystemRandom().random() / 2)
+    torch.manual_seed(steps)
+    model = nn.Sequential(nn.LazyLinear(4), nn.ReLU(), nn.LazyLinear(2)).cuda()
+    compiled = torch.compile(model)
+    model(torch.zeros(1, 3, device="cuda"))
+    optimizer = torch.optim.Adam(model.parameters(), capturable=True)
+    for _ in range(steps):
+        compiled(torch.randn(2, 3, device="cuda")).square().mean().backward()
+        optimizer.step()
+if __name__ == "__main__":
+    assert sys.argv[1:] == ["--n", "3"]
+    few, many = map(int, sys.stdin.read().split())
+    children = [multiprocessing.get_context("spawn").Process(target=train, args=(n,)) for n in (few, few + 1)]
+    for child in children: child.start()
+    for child in children: child.join()
+    try:
+        train(many)
+    except BaseException:
+        sys.exit(1)
+"""
+)
+
+
+def test_a_program_with_habits(tmp_path: Path) -> None:
+    make(tmp_path, train=HABITS)
+    (tmp_path / "words").write_text("2 9")
+    with (tmp_path / "words").open() as words:
+        result = ferry_prove(
+            "--to",
+            "ascend",
+            "--steps",
+            2,
+            "-o",
+            "proof",
+            "train.py",
+            "--n",
+            3,
+            cwd=tmp_path,
+            stdin=words,
+            CUDA_VISIBLE_DEVICES="3",
+        )
+    assert result.returncode == 0, result.stdout + result.stderr
+    reference = proof_in(tmp_path / "proof")["reference"]
+    assert [len(process["steps"]) for process in reference["processes"]] == [2, 2, 2]
+    assert reference["exit_code"] == 1
+    assert verdicts(tmp_path / "proof") == {"ascend": "equal"}
+
+
 @pytest.mark.parametrize(
     ("program", "says"),
     [
         ("print(torch.ones(2).cuda())", "called backward nowhere and took no optimizer step"),
         ("torch.ones(2, requires_grad=True).sum().backward()", "took no step with an optimizer"),
+        ("torch.optim.SGD(nn.Linear(2, 2).cuda().parameters()).step()", "stepped without a gradient"),
+        (TRAIN.replace("cuda(", "to('cpu', ").replace('"cuda"', '"cpu"'), "trained on the CPU, never on npu"),
     ],
 )
 def test_a_program_that_does_not_train(tmp_path: Path, program: str, says: str) -> None:

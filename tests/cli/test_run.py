@@ -62,7 +62,7 @@ sys.exit(7)
 def test_a_script(tmp_path: Path) -> None:
     make(tmp_path / "program", train=SCRIPT)
     report = tmp_path / "summary.json"
-    arguments = ["--lr", "0.1", "--to", "x", "--", "-m"]
+    arguments = ["--lr", "0.1", "--to", "x", "--n", "3", "--", "-m"]  # --n could be short for some of ours
     result = ferry_run(
         *SIM,
         "--devices",

@@ -228,7 +228,7 @@ def test_spawned_processes_each_leave_a_recording(tmp_path: Path) -> None:
     ended = record(tmp_path, SPAWNED, steps=3)
     assert (ended.code, ended.stdout) == (0, "all ended well\n"), ended.stderr
     assert [(each.identity.rank, each.identity.role) for each in ended.recordings] == [
-        (0, "spawned"), (1, "spawned"),
+        (0, "SpawnProcess-1"), (1, "SpawnProcess-2"),
     ]  # fmt: skip
     first, second = (list(each.steps()) for each in ended.recordings)
     assert len(first) == len(second) == 3

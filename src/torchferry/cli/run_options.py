@@ -67,7 +67,7 @@ def _add_layer_arguments(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--capability",
         metavar="X.Y",
-        help="what get_device_capability answers (default: the vendor's, else 8.0)",
+        help="what get_device_capability answers (default: 8.0, a GPU with bfloat16)",
     )
     group.add_argument(
         "--cuda-version", metavar="X.Y", help="what torch.version.cuda says (default: as it is)"

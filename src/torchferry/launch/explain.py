@@ -8,6 +8,8 @@ from collections.abc import Mapping
 
 from torchferry.launch.supervise import Ending, Stream, run_supervised
 
+_OUR_VARIABLES = "TORCHFERRY_"  # they tell child processes what to do, nothing that a program writes
+
 
 def explain(environment: Mapping[str, str], stdout: Stream = None) -> Ending:
     """Have a process of its own print the table."""
@@ -26,7 +28,8 @@ def _main() -> None:
 
     from torchferry.runtime import changes
 
-    print(table(list(dict.fromkeys((change.name, change.means) for change in changes()))))
+    rows = dict.fromkeys((change.name, change.means) for change in changes())
+    print(table([row for row in rows if not row[0].startswith(_OUR_VARIABLES)]))
 
 
 if __name__ == "__main__":

@@ -53,6 +53,9 @@ class Comparison:
     reason: Text | None = None
     parting: Difference | None = None
     largest: Difference | None = None
+    earliest: Difference | None = (
+        None  # the first one at all, of any size: what led to the parting began there
+    )
 
 
 @dataclass(frozen=True)
@@ -64,6 +67,7 @@ class _Found:
     largest: Difference | None
     parting: Difference | None
     reason: Text | None
+    earliest: Difference | None
 
     def end(self) -> tuple[int, int]:
         """Which process's end comes first."""
@@ -96,8 +100,13 @@ def compare(
     if ended:
         first = min(ended, key=_Found.end)
         verdict = Verdict.PARTED if first.parting else Verdict.INCOMPARABLE
-        return Comparison(verdict, steps, first.reason, first.parting, largest)
-    return Comparison(Verdict.CLOSE if largest else Verdict.EQUAL, steps, largest=largest)
+        return Comparison(verdict, steps, first.reason, first.parting, largest, _earliest(found))
+    verdict = Verdict.CLOSE if largest else Verdict.EQUAL
+    return Comparison(verdict, steps, largest=largest, earliest=_earliest(found))
+
+
+def _earliest(found: Sequence[_Found]) -> Difference | None:
+    return min(filter(None, (each.earliest for each in found)), key=lambda each: each.step, default=None)
 
 
 def _compare_processes(
@@ -105,6 +114,7 @@ def _compare_processes(
 ) -> _Found:
     rank = reference.identity.rank
     largest: Difference | None = None
+    earliest: Difference | None = None
     compared = 0
     try:
         for one, other in islice(zip_longest(reference.steps(), migrated.steps()), until):
@@ -113,12 +123,13 @@ def _compare_processes(
             _check_structure(one, other, rank)
             compared += 1
             for difference in _differences(one, other, rank, tolerance):
+                earliest = earliest or difference
                 largest = max(filter(None, (largest, difference)), key=_share)
                 if difference.distance > difference.tolerance:
-                    return _Found(rank, compared, largest, difference, None)
+                    return _Found(rank, compared, largest, difference, None, earliest)
     except _MismatchError as difference:
-        return _Found(rank, compared, largest, None, difference.reason)
-    return _Found(rank, compared, largest, None, None)
+        return _Found(rank, compared, largest, None, difference.reason, earliest)
+    return _Found(rank, compared, largest, None, None, earliest)
 
 
 def _share(difference: Difference) -> float:

@@ -186,6 +186,7 @@ class OperatorDifference:
     notes: tuple[
         str, ...
     ] = ()  # what the recorder could not see: "compiled", "not looked into: flex_attention"
+    step: int = 0  # whose operators these are: the first with other bits, which may lie before the parting
 
 
 @dataclass(frozen=True)

@@ -149,18 +149,20 @@ class _Inquiry:
         return (
             result
             if found.verdict in (Verdict.EQUAL, Verdict.CLOSE)
-            else self._explained(result, vendor, found.parting)
+            else self._explained(result, vendor, found.earliest if found.parting else None)
         )
 
-    def _explained(self, result: VendorResult, vendor: Vendor, parting: Difference | None) -> VendorResult:
-        again = self._reference_again(parting.step, parting.rank) if parting else self._reference_again()
+    def _explained(self, result: VendorResult, vendor: Vendor, earliest: Difference | None) -> VendorResult:
+        """What led to a difference that counts began where the bits first differed."""
+        again = self._reference_again(earliest.step, earliest.rank) if earliest else self._reference_again()
         itself = self._compare_with_itself(again)
         if itself is not None:
             return replace(result, verdict=Verdict.UNREPEATABLE, reason=itself)
-        if parting is None:
+        if earliest is None:
             return result
-        migrated = self._runner.migrated_again(vendor, parting.step, parting.rank)
-        return replace(result, operator=_first_operator(again, migrated, parting.rank))
+        migrated = self._runner.migrated_again(vendor, earliest.step, earliest.rank)
+        operator = _first_operator(again, migrated, earliest.rank)
+        return replace(result, operator=operator and replace(operator, step=earliest.step))
 
     def _reference_again(self, step: int = 0, rank: int | None = None) -> Execution:
         """Up to a step, whose operators are recorded; 0: all of it."""
@@ -176,14 +178,14 @@ class _Inquiry:
             return _CRASHED_AGAIN.format(code=again.run.exit_code)
         until = again.settings.operators_step or None
         found = compare(self._reference.recordings(), again.recordings(), self._tolerance, until)
-        if found.parting:
-            return _UNREPEATABLE.format(what=_named(found.parting), step=found.parting.step)
+        if found.earliest:
+            return _UNREPEATABLE.format(what=_named(found.earliest), step=found.earliest.step)
         return _UNREPEATABLE_STEPS if found.reason else None
 
 
-def _named(parting: Difference) -> Text:
-    name = parting.name
-    return Text(f"{parting.what.value} ({name})", f"{_WHAT_IN_CHINESE[parting.what]}（{name}）")
+def _named(difference: Difference) -> Text:
+    name = difference.name
+    return Text(f"{difference.what.value} ({name})", f"{_WHAT_IN_CHINESE[difference.what]}（{name}）")
 
 
 def _first_operator(reference: Execution, migrated: Execution, rank: int | None) -> OperatorDifference | None:

@@ -134,12 +134,15 @@ class Runner:
         return replace(program, target=program.target.replace("{vendor}", vendor.name))
 
     def _environment(self, vendor: Vendor | None, settings: ProofSettings) -> dict[str, str]:
-        """The user's own, with one seed for the order of sets; threads and all else are the same in every run."""
+        """The user's own, with one seed for the order of sets; threads and all else are the same in every run. Which
+        devices of this machine a user has chosen does not count: those of a run are as many as it is to see."""
         conditions = self._conditions
+        hiding = {"CUDA_VISIBLE_DEVICES", vendor.visible_devices_env if vendor else ""}
+        ours = {name: value for name, value in os.environ.items() if name not in hiding}
         extra = {variables.PROVE: settings.encode(), "PYTHONHASHSEED": str(settings.seed)}
         if vendor is None:
             layer = LayerSettings(_CPU, reference_devices=conditions.devices)
-            return child_environment(os.environ, None, None, layer, extra)
+            return child_environment(ours, None, None, layer, extra)
         sim = settings_for(
             vendor,
             conditions.devices,
@@ -148,9 +151,7 @@ class Runner:
             shared_randomness=True,
         )
         through_layer = LayerSettings(vendor.name, conditions.vendor_paths)
-        return child_environment(
-            os.environ, vendor, sim, None if conditions.converted else through_layer, extra
-        )
+        return child_environment(ours, vendor, sim, None if conditions.converted else through_layer, extra)
 
 
 def _same_input() -> int:

@@ -31,6 +31,8 @@ def absent(name: str, original: Any, target: Target) -> Any:
 def _message(name: str, target: Target) -> str:
     note = target.vendor.api_notes.get(name, "") if target.vendor else ""
     reason = f": {note}" if note else ""
+    if target.is_reference:
+        return f"{name} has no counterpart on the CPU, which stands for CUDA here; guard the call"
     return (
         f"{name} has no counterpart on {target.company}'s `{target.device_type}` device{reason}; guard the call, or "
         f"replace it (ferry scan --to {target.settings.vendor} lists all such places)"

@@ -8,7 +8,9 @@ from typing import Any
 
 import torch
 
+from torchferry.runtime.names import TwoNames
 from torchferry.runtime.patches import Action, Change, Patch
+from torchferry.runtime.settings import TypeChecks
 from torchferry.runtime.target import CUDA, Target
 
 _BEFORE_CUDA = 15  # torch asks the smallest number first; CUDA's own reader has 20
@@ -54,12 +56,27 @@ def _reader(target: Target) -> Change:
 def _load(target: Target) -> Callable[..., Any]:
     """A map's keys are what the file says: CUDA's names if a GPU wrote it, the vendor's if the device did."""
     original = torch.load
+    both = target.settings.type_checks is TypeChecks.BOTH and not target.is_reference
 
     @functools.wraps(original)
     def load(f: Any, map_location: Any = None, *args: Any, **settings: Any) -> Any:
         if isinstance(map_location, dict):
             own = {target.text(key): place for key, place in map_location.items() if isinstance(key, str)}
             map_location = {**own, **map_location}
+        elif callable(map_location) and both:
+            map_location = _told_both(map_location, target)
         return original(f, map_location, *args, **settings)
 
     return load
+
+
+def _told_both(choose: Callable[..., Any], target: Target) -> Callable[..., Any]:
+    """The program's function, to which a place on the device goes by both names: it may ask for CUDA's."""
+
+    def told(storage: Any, location: str) -> Any:
+        kind, colon, index = location.partition(":")
+        if kind == target.device_type:
+            location = TwoNames(location, f"{CUDA}{colon}{index}")
+        return choose(storage, location)
+
+    return told

@@ -20,7 +20,7 @@ IDENTITY = "rank role pid started restart torch"
 STEP = "ordinal optimizer losses gradient_norm checksum skipped"
 RESULT = "vendor device_type verdict run compared_steps reason parting largest operator"
 DIFFERENCE = "what step rank optimizer name reference migrated distance relative tolerance"
-OPERATOR = "reference migrated output distance relative cause notes"
+OPERATOR = "reference migrated output distance relative cause notes step"
 CALL = "ordinal name phase module place outputs inputs arguments node"
 TENSOR = "shape dtype checksum norm projections"
 

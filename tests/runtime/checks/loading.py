@@ -84,6 +84,17 @@ def check_our_own_files(target: Target) -> None:
             assert read["weight"].tolist() == [1, 1] and read["device"] == torch.device("cuda:1")
 
 
+def check_a_function_that_asks_for_cuda(target: Target) -> None:
+    """Of a file that the device wrote, too."""
+    file = io.BytesIO()
+    torch.save(torch.ones(2, device="cuda:1"), file)
+    where: Callable[[Any, str], Any] = (  # noqa: E731
+        lambda storage, place: storage.cuda(0) if place.startswith("cuda") else storage
+    )
+    for written in (file.getvalue(), _as_a_gpu_writes(torch.ones(2))):
+        assert _load(written, map_location=where).device == torch.device(target.type, 0)
+
+
 def check_mapped_files(target: Target) -> None:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "model.pt"

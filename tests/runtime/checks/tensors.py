@@ -195,6 +195,12 @@ def check_packed_sequences(target: Target) -> None:
     assert packed.to("cuda:1").data.device.index == 1
 
 
+def check_modules_without_shapes(target: Target) -> None:
+    for layer in (torch.nn.LazyLinear(2).cuda(), torch.nn.LazyLinear(2).to("cuda")):
+        assert layer.weight.device.type == target.type
+        assert layer(torch.ones(1, 3, device="cuda")).device == layer.weight.device
+
+
 def check_parameters_and_storages(target: Target) -> None:
     parameter = torch.nn.Parameter(torch.ones(2)).cuda(1)
     assert parameter.device.index == 1

@@ -54,6 +54,24 @@ def test_optimizers_take_their_foreach_form() -> None:
         assert torch.equal(_trained(), _trained(foreach=True))
 
 
+def test_optimizers_can_be_capturable() -> None:
+    with pytest.raises(AssertionError, match="capturable"):
+        _trained(capturable=True)
+    with applied():
+        assert torch.allclose(_trained(capturable=True), _trained())
+
+
+def test_data_parallel_calls_the_module() -> None:
+    with applied():
+        assert nn.DataParallel(nn.Linear(2, 3))(torch.ones(4, 2)).shape == (4, 3)
+
+
+def test_a_tensor_has_a_number_for_its_device() -> None:
+    assert torch.ones(1).get_device() == -1
+    with applied():
+        assert torch.ones(1).get_device() == 0
+
+
 def test_pinned_memory_is_memory_like_any_other() -> None:
     with applied():
         made = torch.empty(3, pin_memory=True).fill_(1)

@@ -18,7 +18,7 @@ The document is one object. Its names, and those of every record in it, stay; la
     difference   parting, largest: what (loss, gradient, parameter, buffer), step, rank, optimizer, name, reference,
                  migrated (*tensors*, null where there was no gradient), distance, relative, tolerance
     operator     cause (result, random, arguments, calls, data, state, communication, none), reference, migrated
-                 (*calls*, or null), output, distance, relative, notes
+                 (*calls*, or null), output, distance, relative, notes, step
     call         ordinal, name, phase, module, place, outputs, inputs (*tensors*), arguments, node
     tensor       shape, dtype, checksum, norm, projections
 

@@ -52,7 +52,8 @@ def parting(difference: Difference) -> Text:
 
 def operator(difference: OperatorDifference) -> list[Text]:
     """What the operators of the step say, and how far apart two tensors are."""
-    said = [
+    said = [words.BITS_DIFFER.format(step=difference.step)] if difference.step else []
+    said += [
         words.CAUSE[difference.cause].format(
             reference=call(difference.reference),
             migrated=call(difference.migrated),

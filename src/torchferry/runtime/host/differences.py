@@ -10,7 +10,7 @@ from types import ModuleType
 from typing import Any
 
 import torch
-from torch.nn.parallel import DistributedDataParallel
+from torch.nn.parallel import DataParallel, DistributedDataParallel
 from torch.optim import optimizer
 from torch.utils import _foreach_utils
 
@@ -31,6 +31,10 @@ def changes(target: Target) -> Iterator[Change]:
         yield from _supported(_CAPTURABLE, optimizer, target, "optimizers can be capturable")
         yield from _pinning()
         yield from _sync_batch_norm()
+        yield _data_parallel()
+        yield Patch(
+            "torch.Tensor.get_device", torch.Tensor, "get_device", _get_device, "0: the CPU's number is -1"
+        )
         means = "does nothing: the CPU has no streams"
         yield Patch("torch.Tensor.record_stream", torch.Tensor, "record_stream", _record_stream, means)
 
@@ -77,6 +81,20 @@ def _sync_batch_norm() -> Iterator[Change]:
         )
 
 
+def _data_parallel() -> Change:
+    """DataParallel compares devices of the CPU with and without a number; where there are none, it calls the module."""
+    original = DataParallel.__init__
+
+    @functools.wraps(original)
+    def without_devices(self: Any, *args: Any, **settings: Any) -> None:
+        original(self, *args, **settings)
+        self.device_ids = []
+
+    return Patch(
+        "torch.nn.DataParallel", DataParallel, "__init__", without_devices, "calls the module itself"
+    )
+
+
 def _silent_loader() -> Change:
     """A DataLoader that is to pin says that there is no accelerator; the program's output is not to be disturbed."""
 
@@ -93,6 +111,11 @@ def _silent_loader() -> Change:
 
 def _accept(self: Any, module: Any) -> None:
     """Refuse nothing."""
+
+
+def _get_device(self: torch.Tensor) -> int:
+    """The number of a device that a program can name; `is_cuda` is true as well."""
+    return 0
 
 
 def _record_stream(self: torch.Tensor, stream: Any) -> None:
