@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -20,6 +21,7 @@ _SAME_VALUES = frozenset(
     | {f"{prefix}{name}" for prefix in ("", "TORCH_") for name in ("NCCL_BLOCKING_WAIT", "NCCL_DESYNC_DEBUG")}
     | {"NCCL_ASYNC_ERROR_HANDLING", "TORCH_NCCL_ASYNC_ERROR_HANDLING"}
 )
+_CARDS = ("GPU-", "MIG-")  # how the UUID of a card, or of a part of one, begins
 # The vendor's variables that follow CUDA's, for the processes below: there they are not the user's own word.
 _FOLLOWERS = "TORCHFERRY_FOLLOWERS"
 _VISIBLE = "CUDA_VISIBLE_DEVICES"
@@ -36,7 +38,11 @@ def changes(vendor: Vendor) -> Iterator[Change]:
     }  # the user's own word
     own = {name: vendors for name, vendors in own.items() if vendors not in taken}
     for vendors in sorted(set(own.values())):
-        said = [(name, os.environ[name]) for name in own if own[name] == vendors and name in os.environ]
+        said = [
+            (name, os.environ[name])
+            for name in own
+            if own[name] == vendors and name in os.environ and _means_something(name, os.environ[name])
+        ]
         if said or vendors in os.environ:
             name, value = said[0] if said else (vendors, None)
             yield _set_now(name, vendors, value)
@@ -49,6 +55,17 @@ def changes(vendor: Vendor) -> Iterator[Change]:
 def translated_names(env_map: Mapping[str, str]) -> dict[str, str]:
     """The variables that are handed on: CUDA's -> the vendor's."""
     return {name: vendors for name, vendors in env_map.items() if vendors and name in _SAME_VALUES}
+
+
+def _means_something(name: str, value: str) -> bool:
+    """Whether a value says anything of the vendor's devices: an NVIDIA card's own name does not."""
+    names_cards = name == _VISIBLE and any(part.strip().startswith(_CARDS) for part in value.split(","))
+    if names_cards:
+        warnings.warn(
+            f"{name}={value} names cards of NVIDIA; all devices stay visible: name them by their numbers",
+            stacklevel=3,
+        )
+    return not names_cards
 
 
 def _set_now(name: str, vendors: str, value: str | None) -> Change:
@@ -69,7 +86,7 @@ def _setting(kind: Any, own: Mapping[str, str]) -> Any:
 
     def __setitem__(self: Any, key: Any, value: Any) -> None:  # noqa: N807
         original(self, key, value)
-        if self is os.environ and key in own:
+        if self is os.environ and key in own and _means_something(key, value):
             original(self, own[key], value)
 
     return __setitem__

@@ -76,6 +76,22 @@ def check_visible_devices_that_were_set_before(target: Target) -> None:
         del os.environ["CUDA_VISIBLE_DEVICES"]
 
 
+def check_names_of_nvidias_cards_hide_nothing(target: Target) -> None:
+    own = target.vendor.visible_devices_env
+    runtime.activate(target.vendor.name)
+    try:
+        with warnings.catch_warnings(record=True) as said:
+            warnings.simplefilter("always")
+            os.environ["CUDA_VISIBLE_DEVICES"] = "GPU-1a2b,GPU-3c4d"
+        assert own not in os.environ
+        assert "name them by their numbers" in str(said[-1].message)
+        os.environ["CUDA_VISIBLE_DEVICES"] = "0"
+        assert os.environ[own] == "0"
+    finally:
+        del os.environ["CUDA_VISIBLE_DEVICES"]
+        runtime.deactivate()
+
+
 def check_the_users_own_word_stands(target: Target) -> None:
     own = target.vendor.visible_devices_env
     os.environ[own], os.environ["CUDA_VISIBLE_DEVICES"] = "0", "1"
