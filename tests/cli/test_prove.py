@@ -364,6 +364,15 @@ def test_weights_that_each_run_draws_for_itself(tmp_path: Path) -> None:
     assert verdicts(tmp_path / "proof") == {"ascend": "equal"}
 
 
+def test_a_run_that_hangs_is_ended_in_time(tmp_path: Path) -> None:
+    waits = "import threading\nif MIGRATED:\n    threading.Event().wait()\n"
+    make(tmp_path, train=TRAIN.replace("for step", waits + "for step", 1))
+    result = ferry_prove("--to", "ascend", "--timeout", 20, "-o", "proof", "train.py", cwd=tmp_path)
+    assert result.returncode == 1
+    assert "ferry prove: ended after 20 seconds" in result.stderr
+    assert verdicts(tmp_path / "proof") == {"ascend": "crashed"}
+
+
 def test_ctrl_c_ends_everything_and_leaves_nothing(tmp_path: Path) -> None:
     make(tmp_path, train=HEAD + "import time\nopen('began', 'w').close()\ntime.sleep(600)\n")
     temporary = tmp_path / "tmp"
@@ -417,7 +426,9 @@ def test_bad_usage(tmp_path: Path, arguments: list[str], says: str) -> None:
     one_line(result, says)
 
 
-@pytest.mark.parametrize("option", [["--steps", "0"], ["--steps", "x"], ["--seed", "-1"], ["--rtol", "x"]])
+@pytest.mark.parametrize(
+    "option", [["--steps", "0"], ["--steps", "x"], ["--seed", "-1"], ["--rtol", "x"], ["--timeout", "0"]]
+)
 def test_bad_numbers(tmp_path: Path, option: list[str]) -> None:
     make(tmp_path, train="")
     assert ferry_prove("--to", "ascend", *option, "train.py", cwd=tmp_path).returncode == 2

@@ -73,6 +73,7 @@ def _conditions(args: argparse.Namespace, vendors: list[Vendor]) -> Conditions:
         steps=args.steps,
         seed=args.seed,
         same_weights=args.same_weights,
+        timeout=args.timeout,
     )
 
 

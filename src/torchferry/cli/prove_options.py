@@ -73,6 +73,12 @@ def _add_conditions(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--memory", type=parse_memory, metavar="SIZE", help="memory of each simulated device, as 32GiB"
     )
+    group.add_argument(
+        "--timeout",
+        type=_seconds,
+        metavar="SECONDS",
+        help="end a run that takes longer (default: each takes as long as it takes)",
+    )
 
 
 def _add_tolerances(parser: argparse.ArgumentParser) -> None:
@@ -99,10 +105,21 @@ def _seed(text: str) -> int:
 
 
 def _tolerance(text: str) -> float:
-    try:
-        value = float(text)
-    except ValueError:
-        value = -1.0
+    value = _number(text)
     if not 0 <= value < math.inf:
         raise argparse.ArgumentTypeError(f"{text!r} is not a tolerance; write it as 1e-6")
     return value
+
+
+def _seconds(text: str) -> float:
+    value = _number(text)
+    if not 0 < value < math.inf:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a time; write it in seconds, as 600")
+    return value
+
+
+def _number(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        return math.nan

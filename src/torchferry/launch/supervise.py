@@ -36,6 +36,7 @@ class Ending:
     signal: int = (
         0  # the last one that asked this process to end meanwhile; the program may have ended otherwise
     )
+    out_of_time: bool = False  # it took longer than it was allowed to, and was ended
 
 
 def run_supervised(
@@ -44,9 +45,10 @@ def run_supervised(
     stdout: Stream = None,
     stderr: Stream = None,
     stdin: Stream = None,
+    seconds: float | None = None,
 ) -> Ending:
     """Run a command in the foreground until it and all its descendants have ended; its input and output are ours, or
-    these files.
+    these files. After so many seconds, if they are given, it is told to end, then killed.
 
     It stays in this process group, so that a debugger can use the terminal. Orphans of the program become children
     of this process; when the program ends, those that do not end by themselves are told to, then killed. When this
@@ -57,12 +59,13 @@ def run_supervised(
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {*watched, signal.SIGCHLD})
     try:
         program = _start(command, environment, before, (stdin, stdout, stderr))
-        program.returncode, received = _wait(program.pid, watched)
+        clock = _Clock(program.pid, seconds)
+        program.returncode, received = _wait(program.pid, watched, clock)
         left = _end_descendants()
     finally:
         _prctl(_SET_CHILD_SUBREAPER, 0)
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
-    return Ending(program.returncode, left, received)
+    return Ending(program.returncode, left, received, clock.has_run_out)
 
 
 def _start(
@@ -81,11 +84,36 @@ def _start(
         raise RunError(f"{command[0]} can't be started: {error.strerror}") from error
 
 
-def _wait(program: int, watched: set[signal.Signals]) -> tuple[int, int]:
+class _Clock:
+    """The time that a program may take, and what happens when it is over."""
+
+    def __init__(self, program: int, seconds: float | None) -> None:
+        self.has_run_out = False
+        self._program = program
+        self._end = None if seconds is None else time.monotonic() + seconds
+
+    def next_signal(self, watched: set[signal.Signals]) -> signal.struct_siginfo | None:
+        """The next signal of these; None when the time was over before it came."""
+        if self._end is None:
+            return signal.sigwaitinfo(watched)
+        return signal.sigtimedwait(watched, max(0.0, self._end - time.monotonic()))
+
+    def strike(self) -> None:
+        """Tell the program to end; the second time, kill it."""
+        with suppress(ProcessLookupError):
+            os.kill(self._program, signal.SIGKILL if self.has_run_out else signal.SIGTERM)
+        self.has_run_out = True
+        self._end = time.monotonic() + _SECONDS_AFTER_SIGTERM
+
+
+def _wait(program: int, watched: set[signal.Signals], clock: _Clock) -> tuple[int, int]:
     """Until the program has ended: its exit code, and the last signal that came meanwhile."""
     received = 0
     while True:
-        info = signal.sigwaitinfo({*watched, signal.SIGCHLD})
+        info = clock.next_signal({*watched, signal.SIGCHLD})
+        if info is None:
+            clock.strike()
+            continue
         if info.si_signo == signal.SIGCHLD:
             codes = _reap()
             if program in codes:

@@ -43,6 +43,7 @@ class Conditions:
     steps: int | None = 20
     seed: int = 0
     same_weights: bool = False
+    timeout: float | None = None  # seconds that a run may take; None: as long as it takes
 
 
 @dataclass(frozen=True)
@@ -121,7 +122,10 @@ class Runner:
             (self._kept / logs[1]).open("wb") as stderr,
             self._watch(name, folder, settings.steps),
         ):
-            ending = run_supervised(program.command(), environment, stdout, stderr, _same_input())
+            streams = stdout, stderr, _same_input()
+            ending = run_supervised(program.command(), environment, *streams, self._conditions.timeout)
+            if ending.out_of_time:
+                stderr.write(f"ferry prove: ended after {self._conditions.timeout:g} seconds\n".encode())
         seconds = round(time.monotonic() - started, 3)
         _stop_if_told_to(ending)
         processes = tuple(summary(recording) for recording in find_recordings(folder))
