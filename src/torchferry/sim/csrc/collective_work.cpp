@@ -22,9 +22,16 @@ class DeviceWork : public c10d::Work {
         future_(c10::make_intrusive<Future>(c10::ListType::create(c10::TensorType::get()))) {}
 
   bool wait(std::chrono::milliseconds timeout = kNoTimeout) {
-    const bool done = Work::wait(timeout);
-    future_->wait();
-    return done;
+    try {
+      const bool done = Work::wait(timeout);
+      future_->wait();
+      return done;
+    } catch (...) {
+      if (Work::isCompleted()) { // it has failed; else the time was over, and the future may never be done
+        future_->wait();
+      }
+      throw;
+    }
   }
 
   bool isCompleted() {
