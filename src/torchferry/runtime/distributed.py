@@ -9,6 +9,7 @@ from typing import Any
 import torch
 import torch.distributed as dist
 
+from torchferry.runtime.arguments import taking_device_type
 from torchferry.runtime.names import TwoNames
 from torchferry.runtime.patches import Change, Patch
 from torchferry.runtime.settings import TypeChecks
@@ -79,21 +80,10 @@ def _meshes(target: Target) -> Iterator[Change]:
         return
     means = f'"cuda" is "{target.device_type}"'
 
-    def translated(function: Callable[..., Any], position: int) -> Callable[..., Any]:
-        @functools.wraps(function)
-        def made(*args: Any, **settings: Any) -> Any:
-            if len(args) > position:
-                args = (*args[:position], target.device_type_of(args[position]), *args[position + 1 :])
-            if "device_type" in settings:
-                settings["device_type"] = target.device_type_of(settings["device_type"])
-            return function(*args, **settings)
-
-        return made
-
-    function = translated(mesh.init_device_mesh, 0)
+    function = taking_device_type(mesh.init_device_mesh, target, 0)
     for owner in (mesh, dist):
         yield Patch("torch.distributed.init_device_mesh", owner, "init_device_mesh", function, means)
-    made = translated(mesh.DeviceMesh.__init__, 1)
+    made = taking_device_type(mesh.DeviceMesh.__init__, target, 1)
     yield Patch("torch.distributed.DeviceMesh", mesh.DeviceMesh, "__init__", made, means)
 
 

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import functools
+import inspect
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
 
-from torchferry.runtime.patches import Action, Change, Patch
-from torchferry.runtime.target import Target
+from torchferry.runtime.arguments import taking_device_type
+from torchferry.runtime.patches import Change, Patch
+from torchferry.runtime.target import CUDA, Target
 
 # Functions of torch whose first argument is a device type; without one some of them mean CUDA.
 _STATE = (
@@ -28,13 +30,12 @@ def changes(target: Target) -> Iterator[Change]:
     for name in ("autocast", "GradScaler"):
         owner: Any = getattr(torch.amp, name, None)  # the scaler for any device came with 2.3
         if owner is not None:
-            yield Patch(f"torch.amp.{name}", owner, "__init__", _of_type(owner.__init__, target, 1), means)
+            yield Patch(f"torch.amp.{name}", owner, "__init__", _of_cuda(owner.__init__, target), means)
     for name in ("custom_fwd", "custom_bwd", "is_autocast_available"):
         function = getattr(torch.amp, name, None)
         if function is not None:
-            yield Patch(f"torch.amp.{name}", torch.amp, name, _of_type(function, target, 0), means)
-    takes_type = hasattr(torch, "get_autocast_dtype")  # before 2.4 there is no form for any device
-    if takes_type:
+            yield Patch(f"torch.amp.{name}", torch.amp, name, taking_device_type(function, target, 0), means)
+    if hasattr(torch, "get_autocast_dtype"):  # before 2.4 there is no form for any device
         for name in _STATE:
             yield Patch(f"torch.{name}", torch, name, _state(name, target), means)
         for name, general in _OF_GPU.items():
@@ -42,23 +43,21 @@ def changes(target: Target) -> Iterator[Change]:
             yield Patch(f"torch.{name}", torch, name, function, f'torch.{general}("{target.device_type}")')
     else:
         yield from _state_of_module(target)
-    if target.is_reference and takes_type:
-        yield _default_dtype(target)
 
 
-def _of_type(function: Callable[..., Any], target: Target, position: int) -> Callable[..., Any]:
-    """The function, whose argument at a position, or by name, is a device type."""
+def _of_cuda(make: Callable[..., Any], target: Target) -> Callable[..., Any]:
+    """The constructor of autocast or of a scaler, for "cuda"."""
+    translated = taking_device_type(make, target, 1)
+    if not target.is_reference or "dtype" not in inspect.signature(make).parameters:
+        return translated
 
-    @functools.wraps(function)
-    def translated(*args: Any, **settings: Any) -> Any:
-        if len(args) > position:
-            args = (*args[:position], target.device_type_of(args[position]), *args[position + 1 :])
-        for name in ("device_type", "device"):
-            if name in settings:
-                settings[name] = target.device_type_of(settings[name])
-        return function(*args, **settings)
+    @functools.wraps(make)
+    def in_float16(self: Any, device_type: str, dtype: Any = None, *args: Any, **settings: Any) -> None:
+        """CUDA's autocast computes in float16 unless told otherwise, the CPU's in bfloat16."""
+        chosen = torch.float16 if dtype is None and device_type == CUDA else dtype
+        translated(self, device_type, chosen, *args, **settings)
 
-    return translated
+    return in_float16
 
 
 def _state(name: str, target: Target) -> Callable[..., Any]:
@@ -82,14 +81,3 @@ def _state_of_module(target: Target) -> Iterator[Change]:
         function = getattr(target.module, own, None)
         if function is not None:
             yield Patch(f"torch.{name}", torch, name, function, f"{target.torch_module}.{own}")
-
-
-def _default_dtype(target: Target) -> Change:
-    """CUDA's autocast computes in float16 unless told otherwise, the CPU's in bfloat16."""
-    before = torch.get_autocast_dtype(target.device_type)
-    return Action(
-        "torch.get_autocast_dtype",
-        "float16 by default",
-        lambda: torch.set_autocast_dtype(target.device_type, torch.float16),
-        lambda: torch.set_autocast_dtype(target.device_type, before),
-    )
