@@ -19,6 +19,7 @@ from torchferry.launch.supervise import Ending, run_supervised
 from torchferry.prove.model import REFERENCE, ProcessSummary, Run
 from torchferry.prove.recordings import Recording, find_recordings, summary
 from torchferry.prove.settings import ProofSettings, Weights
+from torchferry.runtime.settings import REFERENCE as ON_THE_CPU
 from torchferry.runtime.settings import LayerSettings
 from torchferry.sim.environment import settings_for
 from torchferry.vendors.model import Vendor
@@ -27,7 +28,6 @@ Watch = Callable[
     [str, Path, "int | None"], AbstractContextManager[object]
 ]  # name of the run, its records, steps
 LOGS = "logs"
-_CPU = "cpu"  # the layer's vendor when CUDA's names mean the CPU
 _AGAIN = "-again"
 
 
@@ -145,7 +145,7 @@ class Runner:
         ours = {name: value for name, value in os.environ.items() if name not in hiding}
         extra = {variables.PROVE: settings.encode(), "PYTHONHASHSEED": str(settings.seed)}
         if vendor is None:
-            layer = LayerSettings(_CPU, reference_devices=conditions.devices)
+            layer = LayerSettings(ON_THE_CPU, reference_devices=conditions.devices)
             return child_environment(ours, None, None, layer, extra)
         sim = settings_for(
             vendor,
