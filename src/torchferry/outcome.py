@@ -12,6 +12,7 @@ class FileStatus(str, Enum):
     """What became of one file."""
 
     CHANGED = "changed"
+    ADDED = "added"  # made by the conversion
     UNCHANGED = "unchanged"  # looked at, nothing to change
     FAILED = "failed"  # could not be read, parsed or safely rewritten; copied as it was
 

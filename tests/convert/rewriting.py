@@ -70,6 +70,11 @@ def said_of(source: str, to: str = "ascend", rule: str = "") -> list[tuple[str, 
     return said(f"import torch\n{source}\n", to, rule=rule)
 
 
+def said_with(source: str, *options: str, to: str = "ascend") -> list[tuple[str, str, str]]:
+    """The same with opt-in rules on."""
+    return said(f"import torch\n{source}\n", to, *options)
+
+
 @cache
 def vendor(name: str) -> Vendor:
     return get_vendor(name)

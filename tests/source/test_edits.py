@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from torchferry.source.edits import Edit, EditSet, apply_edits
+from torchferry.source.edits import Edit, EditSet, Rewriting, apply_edits
 
 
 @pytest.mark.parametrize(
@@ -86,3 +86,40 @@ def test_edits_without_conflict_apply_in_any_order(edits: list[Edit]) -> None:
     assert apply_edits(data, accepted[::-1]) == after
     kept = [byte for index, byte in enumerate(data) if not any(e.start <= index < e.end for e in accepted)]
     assert [byte for byte in after if byte not in b"xy"] == kept
+
+
+def test_edits_of_edited_text_are_told_as_edits_of_the_first() -> None:
+    """a pass writes a line, the rules change a word in it and one beside it"""
+    first = b"model = Net().cuda()\nloss.backward()\n"
+    rewriting = Rewriting(first)
+    rewriting.apply([Edit(21, 21, "torch.cuda.synchronize()\n")])
+    place = rewriting.data.index(b"torch.cuda") + len("torch.")
+    rewriting.apply([Edit(14, 18, "npu"), Edit(place, place + 4, "npu")])
+    assert rewriting.data == b"model = Net().npu()\ntorch.npu.synchronize()\nloss.backward()\n"
+    assert rewriting.edits() == [Edit(14, 18, "npu"), Edit(21, 21, "torch.npu.synchronize()\n")]
+    assert apply_edits(first, rewriting.edits()) == rewriting.data
+    assert rewriting.origin(rewriting.data.index(b"synchronize")) == 21
+    assert rewriting.origin(rewriting.data.index(b"loss")) == 21
+    assert rewriting.origin(len(rewriting.data)) == len(first)
+
+
+@given(st.data())
+def test_any_two_sets_of_edits_make_one(data: st.DataObject) -> None:
+    first = data.draw(st.text("ab\n", max_size=20)).encode()
+    rewriting = Rewriting(first)
+    for _ in range(2):
+        rewriting.apply(data.draw(_edits_of(rewriting.data)))
+    assert apply_edits(first, rewriting.edits()) == rewriting.data
+
+
+def _edits_of(text: bytes) -> st.SearchStrategy[list[Edit]]:
+    places = st.lists(st.integers(0, len(text)), max_size=6, unique=True).map(sorted)
+    words = st.text("xyz", max_size=3)
+    return places.flatmap(
+        lambda found: st.tuples(
+            *(
+                words.map(lambda word, pair=pair: Edit(*pair, word))
+                for pair in zip(found[::2], found[1::2], strict=False)
+            )
+        ).map(list)
+    )

@@ -25,7 +25,7 @@ from torchferry.convert.write import (
     write_project,
 )
 from torchferry.errors import FerryError
-from torchferry.report.diff import unified_diff
+from torchferry.report.diff import new_file_diff, unified_diff
 from torchferry.report.render import print_report
 
 # Reports that every converted copy carries: the canonical one, and the page to read.
@@ -114,7 +114,7 @@ def _write(args: argparse.Namespace, outcome: ProjectOutcome, out: Path | None) 
             git.check_tracked(outcome)
         write_in_place(outcome)
     elif out is not None and _is_single(args, outcome.root):
-        write_file(outcome, out)
+        write_file(outcome, out, args.force)
     elif out is not None:
         reports = options.rendered(outcome.report("convert"), args.lang, REPORTS)
         options.note_shadowed(write_project(outcome, out, reports, _replaceable(args)))
@@ -122,12 +122,13 @@ def _write(args: argparse.Namespace, outcome: ProjectOutcome, out: Path | None) 
 
 def project_diff(outcome: ProjectOutcome) -> bytes:
     """What changes in all files; read before anything is written."""
-    folder = outcome.root.parent if outcome.root.is_file() else outcome.root
-    return b"".join(
-        unified_diff(item.record.path, read_file(os.path.join(folder, item.path)), item.new_data)
+    changed = [
+        unified_diff(item.record.path, read_file(os.path.join(outcome.folder, item.path)), item.new_data)
         for item in outcome.outcomes
         if item.new_data is not None
-    )
+    ]
+    added = [new_file_diff(path, file.data, file.executable) for path, file in outcome.added.items()]
+    return b"".join(changed + added)
 
 
 def _show(args: argparse.Namespace, outcome: ProjectOutcome, diff: bytes) -> None:
@@ -148,5 +149,5 @@ def _show(args: argparse.Namespace, outcome: ProjectOutcome, diff: bytes) -> Non
 def _exit_code(args: argparse.Namespace, outcome: ProjectOutcome) -> int:
     if outcome.failed:
         return 3
-    changed = any(item.new_data is not None for item in outcome.outcomes)
+    changed = outcome.added or any(item.new_data is not None for item in outcome.outcomes)
     return 1 if args.check and changed else 0

@@ -24,10 +24,17 @@ from torchferry.text import Language, Text, user_language
 
 OPT_INS = {
     "channels_last": "put models and images in channels_last (NHWC), for vendors whose convolutions want it",
-    "fixed_shape": "drop_last=True in data loaders and int32 labels, as the Ascend guide asks for",
+    "fixed_shape": "--drop-last and --int32-labels, as the Ascend guide asks for",
+    "drop_last": "drop_last=True in data loaders for training: no second shape, no second compilation",
+    "int32_labels": "class labels as int32, where the vendor's loss kernels want them",
+    "float32_data": "float32 instead of float64, where the vendor limits it",
+    "blocking_copies": "copies to the device with non_blocking=False",
+    "drop_cudnn_flags": "drop settings of cuDNN and cuBLAS where the device has neither",
     "no_pin_memory": "pin_memory=False in data loaders, as the Ascend guide asks for",
     "specify_device": "scripts take their device from the variable DEVICE_ID",
 }
+
+_IMPLIED = {"fixed_shape": ("drop_last", "int32_labels")}
 
 
 def add_target_arguments(parser: argparse.ArgumentParser) -> None:
@@ -97,13 +104,18 @@ def make_plan(args: argparse.Namespace) -> Plan:
     """The plan that the options of a command describe."""
     return Plan(
         target=find_target(args.to, args.vendor_path),
-        options=frozenset(name for name in OPT_INS if getattr(args, name)),
+        options=_chosen_opt_ins(args),
         select=_rule_ids(args.select),
         ignore=_rule_ids(args.ignore),
         exclude=tuple(args.exclude),
         custom=load_custom_rules(args.rules) if args.rules else CustomRules(),
         jobs=args.jobs,
     )
+
+
+def _chosen_opt_ins(args: argparse.Namespace) -> frozenset[str]:
+    given = [name for name in OPT_INS if getattr(args, name)]
+    return frozenset(part for name in given for part in _IMPLIED.get(name, (name,)))
 
 
 def _rule_ids(given: list[str]) -> tuple[str, ...]:

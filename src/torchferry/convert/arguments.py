@@ -9,7 +9,6 @@ from torchferry.convert.site import Site
 from torchferry.source.edits import Edit
 from torchferry.source.module import PythonModule
 
-DATA_LOADERS = frozenset({"torch.utils.data.DataLoader", "torch.utils.data.dataloader.DataLoader"})
 _COMMENT = re.compile(rb"#[^\r\n]*")
 
 

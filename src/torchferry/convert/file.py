@@ -10,15 +10,17 @@ from typing import Any
 
 from torchferry.convert import renaming
 from torchferry.convert.hunks import make_hunks
+from torchferry.convert.neighbours import Neighbours
 from torchferry.convert.rule import Proposal, Rule
 from torchferry.convert.ruleset import RuleSet
+from torchferry.convert.settings import Settings
 from torchferry.convert.site import FileContext, RenameTable, Site
 from torchferry.convert.target import Target
 from torchferry.convert.verify import VerificationError, check_rewrite
 from torchferry.finding import Finding, Kind
 from torchferry.outcome import Hunk
 from torchferry.source.decode import DecodedText
-from torchferry.source.edits import Edit, EditSet, apply_edits
+from torchferry.source.edits import Edit, EditSet, Rewriting, apply_edits
 from torchferry.source.module import ParseError, PythonModule
 from torchferry.source.walk import Place, Visitor, walk_lines
 from torchferry.text import Text
@@ -48,32 +50,103 @@ class FileJob:
     target: Target
     rules: RuleSet
     names: RenameTable = field(default_factory=dict)  # what is known about dotted names by now
+    settings: Settings = Settings()
+    neighbours: Neighbours = field(default_factory=Neighbours)
 
 
 def convert_text(decoded: DecodedText, path: str, job: FileJob) -> Conversion:
     """Convert one module; raises ParseError if Python can't parse it."""
     module = PythonModule(decoded, WELL_KNOWN)
-    context = _context(module, path, job)
-    words = [word for word in job.rules.words if word in module.data]
-    accepted = _without_conflicts(examine(context, job.rules, words))
-    edits = [edit for _, proposal in accepted for edit in proposal.edits]
-    findings = tuple(_finding(context, rule, proposal) for rule, proposal in accepted)
-    if not edits:
-        return Conversion(findings)
-    new_text = apply_edits(module.data, edits).decode("utf-8")
-    written = "\n".join(edit.text for edit in edits).encode("utf-8")
-    words += [word for word in job.rules.words if word in written and word not in words]
+    stages = _Stages(module, path, job)
     try:
-        new_module = PythonModule(DecodedText(new_text, "utf-8"), WELL_KNOWN)
-        check_rewrite(module, new_module, edits)
-        _check_second_run(_context(new_module, path, job), job.rules, words)
+        for rule in job.rules.restructuring:
+            stages.take(_restructured(stages.context, rule))
+        was_restructured = stages.is_edited
+        words = [word for word in job.rules.words if word in stages.context.module.data]
+        stages.take(examine(stages.context, job.rules, words))
+        edits = stages.rewriting.edits()
+        if not edits:
+            return Conversion(tuple(stages.findings))
+        check_rewrite(module, stages.context.module, edits, may_nest=was_restructured)
+        _check_second_run(stages.context, job.rules)
     except (ParseError, VerificationError) as error:
-        return Conversion(tuple(_undone(finding) for finding in findings), failure=str(error))
-    return Conversion(findings, new_text, make_hunks(module, new_module, edits))
+        return Conversion(tuple(_undone(finding) for finding in stages.findings), failure=str(error))
+    new_module = stages.context.module
+    return Conversion(tuple(stages.findings), new_module.decoded.text, make_hunks(module, new_module, edits))
+
+
+def _without_the_moot(said: list[Said]) -> list[Said]:
+    """Without remarks about code that a change removes altogether."""
+    removed = [edit for _, proposal in said for edit in proposal.edits if edit.text in ("", "pass")]
+    if not removed:
+        return said
+    return [
+        (rule, proposal)
+        for rule, proposal in said
+        if proposal.edits
+        or not any(edit.start <= proposal.start and proposal.end <= edit.end for edit in removed)
+    ]
+
+
+class _Stages:
+    """A module on its way: restructured by one pass after the other, then converted by the rules."""
+
+    def __init__(self, module: PythonModule, path: str, job: FileJob) -> None:
+        self.first = module
+        self.job = job
+        self.context = _context(module, path, job)
+        self.rewriting = Rewriting(module.data)
+        self.findings: list[Finding] = []
+        self.is_edited = False
+
+    def take(self, said: Iterable[Said]) -> None:
+        """Note what was said about the module as it is now, and make the edits."""
+        accepted = _without_conflicts(said)
+        self.findings += [self._finding(rule, proposal) for rule, proposal in accepted]
+        edits = [edit for _, proposal in accepted for edit in proposal.edits]
+        if edits:
+            self.is_edited = True
+            self.rewriting.apply(edits)
+            text = self.rewriting.data.decode("utf-8")
+            new = PythonModule(DecodedText(text, "utf-8"), WELL_KNOWN)
+            self.context = _context(new, self.context.path, self.job)
+
+    def _finding(self, rule: Rule, proposal: Proposal) -> Finding:
+        """At its place in the module as the user knows it."""
+        start = self.rewriting.origin(proposal.start) if self.is_edited else proposal.start
+        before, after = _texts(self.context.module, proposal)
+        return Finding(
+            rule=rule.id,
+            kind=proposal.kind,
+            path=self.context.path,
+            line=self.first.line_of(start),
+            col=self.first.column_of(start),
+            before=before,
+            after=after,
+            message=proposal.message,
+            vendor=self.job.target.name,
+            url=proposal.url,
+        )
+
+
+def _restructured(context: FileContext, rule: Rule) -> list[Said]:
+    """What a pass says about a module that holds one of its words."""
+    if rule.restructure is None or not any(word.encode() in context.module.data for word in rule.triggers):
+        return []
+    return _not_ignored(context, [(rule, proposal) for proposal in rule.restructure(context)])
 
 
 def _context(module: PythonModule, path: str, job: FileJob) -> FileContext:
-    return FileContext(module, path, job.target, job.rules.tracked, job.rules.renaming, job.names)
+    return FileContext(
+        module,
+        path,
+        job.target,
+        job.rules.tracked,
+        job.rules.renaming,
+        job.names,
+        job.settings,
+        job.neighbours,
+    )
 
 
 def examine(context: FileContext, rules: RuleSet, words: list[bytes]) -> list[Said]:
@@ -168,24 +241,8 @@ def _without_conflicts(said: Iterable[Said]) -> list[Said]:
         elif not any(map(of_user.conflicts, proposal.edits)):
             message = _CONFLICT.format(message=proposal.message)
             kept.append((rule, Proposal(Kind.TODO, proposal.start, proposal.end, message)))
+    kept = _without_the_moot(kept)
     return sorted(kept, key=lambda item: (item[1].start, item[1].end, item[0].id))
-
-
-def _finding(context: FileContext, rule: Rule, proposal: Proposal) -> Finding:
-    module = context.module
-    before, after = _texts(module, proposal)
-    return Finding(
-        rule=rule.id,
-        kind=proposal.kind,
-        path=context.path,
-        line=module.line_of(proposal.start),
-        col=module.column_of(proposal.start),
-        before=before,
-        after=after,
-        message=proposal.message,
-        vendor=context.target.name,
-        url=proposal.url,
-    )
 
 
 def _texts(module: PythonModule, proposal: Proposal) -> tuple[str, str]:
@@ -206,8 +263,10 @@ def _undone(finding: Finding) -> Finding:
     return replace(finding, kind=Kind.TODO)
 
 
-def _check_second_run(context: FileContext, rules: RuleSet, words: list[bytes]) -> None:
-    again = [proposal for _, proposal in examine(context, rules, words) if proposal.edits]
+def _check_second_run(context: FileContext, rules: RuleSet) -> None:
+    words = [word for word in rules.words if word in context.module.data]
+    said = [item for rule in rules.restructuring for item in _restructured(context, rule)]
+    again = [proposal for _, proposal in (*said, *examine(context, rules, words)) if proposal.edits]
     if again:
         line = context.module.line_of(again[0].start)
         raise VerificationError(f"a second conversion would change line {line} again")

@@ -61,6 +61,17 @@ def write_like(source: str, target: str, data: bytes) -> None:
         os.close(created)
 
 
+def write_new(target: str, data: bytes, executable: bool = False) -> None:
+    """Write a new file with the permissions that new files get here."""
+    created = os.open(
+        target, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o777 if executable else 0o666
+    )
+    try:
+        _write_all(created, data)
+    finally:
+        os.close(created)
+
+
 def keep_owner(source: str, target: str) -> None:
     """Give a file the owner of another, as far as this user may: root edits a user's file, the user keeps it."""
     status = os.stat(source)

@@ -5,19 +5,17 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from difflib import SequenceMatcher
 
+from torchferry.convert.line_rows import Row, matched_rows
 from torchferry.outcome import Hunk
 from torchferry.source.edits import Edit
-from torchferry.source.module import PythonModule
+from torchferry.source.source_text import SourceText
 
 _NEWLINE = re.compile(rb"\r\n|\r|\n")
 _CONTEXT = 3
 
-Row = tuple[str, str, str]
 
-
-def make_hunks(old: PythonModule, new: PythonModule, edits: Sequence[Edit]) -> tuple[Hunk, ...]:
+def make_hunks(old: SourceText, new: SourceText, edits: Sequence[Edit]) -> tuple[Hunk, ...]:
     """Hunks with a few lines of context; lines are split as Python counts them."""
     hunks: list[Hunk] = []
     shift = 0
@@ -35,7 +33,7 @@ def make_hunks(old: PythonModule, new: PythonModule, edits: Sequence[Edit]) -> t
     return tuple(hunks)
 
 
-def _lines(module: PythonModule, first: int, last: int) -> list[str]:
+def _lines(module: SourceText, first: int, last: int) -> list[str]:
     return [module.line_text(number) for number in range(first, last + 1)]
 
 
@@ -50,7 +48,7 @@ class _Stretch:
     is_plain: bool = True  # beside those, every old line became one new line
 
 
-def _stretches(edits: Sequence[Edit], old: PythonModule) -> list[_Stretch]:
+def _stretches(edits: Sequence[Edit], old: SourceText) -> list[_Stretch]:
     stretches: list[_Stretch] = []
     for edit in edits:
         first, last = old.line_of(edit.start), old.line_of(edit.end)
@@ -73,26 +71,11 @@ def _stretches(edits: Sequence[Edit], old: PythonModule) -> list[_Stretch]:
 
 def _rows(stretch: _Stretch, old: list[str], new: list[str]) -> list[Row]:
     if not stretch.is_plain:
-        return _matched_rows(old, new)
+        return matched_rows(old, new)
     rows: list[Row] = []
     fresh = iter(new)
     for number, line in enumerate(old, start=stretch.first):
         rows += [("+", "", next(fresh)) for _ in range(stretch.inserted.get(number, 0))]
         after = next(fresh)
         rows.append((" " if line == after else "~", line, after))
-    return rows
-
-
-def _matched_rows(old: list[str], new: list[str]) -> list[Row]:
-    rows: list[Row] = []
-    for tag, a, b, c, d in SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
-        if tag == "equal":
-            rows += [(" ", line, line) for line in old[a:b]]
-            continue
-        paired = min(b - a, d - c)
-        rows += [
-            ("~", left, right) for left, right in zip(old[a : a + paired], new[c : c + paired], strict=True)
-        ]
-        rows += [("-", line, "") for line in old[a + paired : b]]
-        rows += [("+", "", line) for line in new[c + paired : d]]
     return rows

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import os
 import re
@@ -11,12 +12,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from torchferry.convert import text_files
+from torchferry.convert.added import AddedFile, TakenNames
 from torchferry.convert.custom import CustomRules, custom_rules
 from torchferry.convert.discover import PYTHON_SUFFIXES, Entry, discover, is_python
-from torchferry.convert.file import FileJob, convert_text
+from torchferry.convert.file import WELL_KNOWN, FileJob, convert_text
 from torchferry.convert.filesystem import read_file
+from torchferry.convert.neighbours import Neighbours
 from torchferry.convert.rule import Rule, all_rules
 from torchferry.convert.ruleset import RuleSet
+from torchferry.convert.settings import Settings
 from torchferry.convert.target import Target
 from torchferry.errors import FerryError
 from torchferry.finding import Finding, Kind
@@ -46,6 +50,7 @@ class Plan:
     ignore: tuple[str, ...] = ()
     exclude: tuple[str, ...] = ()  # file name patterns
     custom: CustomRules = CustomRules()
+    settings: Settings = Settings()
     jobs: int = 1
 
     def rules(self) -> tuple[Rule, ...]:
@@ -77,6 +82,30 @@ class ProjectOutcome:
     target: Target
     entries: list[Entry] = field(default_factory=list)
     outcomes: list[FileOutcome] = field(default_factory=list)
+    added: dict[str, AddedFile] = field(default_factory=dict)  # by path, relative, with forward slashes
+
+    @property
+    def folder(self) -> Path:
+        """What all paths are relative to."""
+        return self.root.parent if self.root.is_file() else self.root
+
+    @property
+    def taken(self) -> TakenNames:
+        """The paths that no added file may have."""
+        paths = [*(entry.path for entry in self.entries), *self.added]
+        return TakenNames(paths, str(self.folder) if self.root.is_file() else "")
+
+    def add(self, path: str, file: AddedFile) -> str:
+        """Add a file under this path, or one like it that the project does not have; answers with that path.
+
+        A file that is there already with the same content, from an earlier conversion, is not added again.
+        """
+        with contextlib.suppress(OSError):
+            if read_file(os.path.join(self.folder, path)) == file.data:
+                return path
+        free = self.taken.free(path)
+        self.added[free] = file
+        return free
 
     @property
     def failed(self) -> bool:
@@ -91,10 +120,13 @@ class ProjectOutcome:
             vendor=self.target.name,
             project=self.root.resolve().name,
             files_seen=sum(not (entry.is_folder or entry.is_link) for entry in self.entries),
-            files=tuple(
-                outcome.record
-                for outcome in self.outcomes
-                if outcome.findings or outcome.record.status is not FileStatus.UNCHANGED
+            files=(
+                *(
+                    outcome.record
+                    for outcome in self.outcomes
+                    if outcome.findings or outcome.record.status is not FileStatus.UNCHANGED
+                ),
+                *(file.record(path) for path, file in sorted(self.added.items())),
             ),
             findings=tuple(findings),
         )
@@ -113,7 +145,7 @@ def examine_project(
         folder = root
     with _without_garbage_collection():
         candidates = _read(folder, outcome, plan)
-        outcome.outcomes += _convert_all(candidates, plan, progress)
+        outcome.outcomes += _convert_all(candidates, plan, folder, progress)
     outcome.outcomes.sort(key=lambda item: item.path)
     return outcome
 
@@ -198,13 +230,15 @@ def _read_one(
             outcome.outcomes.append(_unchanged(path, findings))
 
 
-def _convert_all(candidates: _Candidates, plan: Plan, progress: Progress | None) -> list[FileOutcome]:
+def _convert_all(
+    candidates: _Candidates, plan: Plan, folder: Path, progress: Progress | None
+) -> list[FileOutcome]:
     total = len(candidates.paths)
     work: Iterable[FileOutcome]
     if plan.jobs > 1 and sum(map(len, candidates.data)) > _BYTES_WORTH_PROCESSES:
-        work = _in_processes(candidates, plan)
+        work = _in_processes(candidates, plan, folder)
     else:
-        job = _job(plan)
+        job = _job(plan, folder)
         work = (
             convert_file(path, data, job)
             for path, data in zip(candidates.paths, candidates.data, strict=True)
@@ -217,20 +251,21 @@ def _convert_all(candidates: _Candidates, plan: Plan, progress: Progress | None)
     return outcomes
 
 
-def _job(plan: Plan) -> FileJob:
-    return FileJob(plan.target, RuleSet(plan.rules()))
+def _job(plan: Plan, folder: Path) -> FileJob:
+    neighbours = Neighbours(folder, WELL_KNOWN)
+    return FileJob(plan.target, RuleSet(plan.rules()), settings=plan.settings, neighbours=neighbours)
 
 
 _worker_job: FileJob | None = None
 
 
-def _start_worker(plan: Plan) -> None:
+def _start_worker(plan: Plan, folder: Path) -> None:
     global _worker_job
     import signal
 
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent stops the workers
     gc.disable()
-    _worker_job = _job(plan)
+    _worker_job = _job(plan, folder)
 
 
 def _work(item: tuple[str, bytes]) -> FileOutcome:
@@ -238,13 +273,13 @@ def _work(item: tuple[str, bytes]) -> FileOutcome:
     return convert_file(*item, _worker_job)
 
 
-def _in_processes(candidates: _Candidates, plan: Plan) -> Iterator[FileOutcome]:
+def _in_processes(candidates: _Candidates, plan: Plan, folder: Path) -> Iterator[FileOutcome]:
     from concurrent.futures import ProcessPoolExecutor
     from concurrent.futures.process import BrokenProcessPool
 
     # The largest first, so that no process is left with a long file at the end.
     items = sorted(zip(candidates.paths, candidates.data, strict=True), key=lambda item: -len(item[1]))
-    pool = ProcessPoolExecutor(plan.jobs, initializer=_start_worker, initargs=(plan,))
+    pool = ProcessPoolExecutor(plan.jobs, initializer=_start_worker, initargs=(plan, folder))
     try:
         yield from pool.map(_work, items, chunksize=4)
     except BrokenProcessPool:

@@ -47,6 +47,7 @@ class Rename:
 NodeCheck = Callable[["Site[Any]"], Iterator[Proposal]]
 NameCheck = Callable[[str, "FileContext"], "Rename | None"]
 ModuleCheck = Callable[["FileContext", "list[Proposal]"], Iterator[Proposal]]
+Restructuring = Callable[["FileContext"], Iterator[Proposal]]
 
 
 @dataclass(frozen=True)
@@ -70,6 +71,8 @@ class Rule:
     rename: NameCheck | None = None  # called for each dotted name that the code uses
     is_local: bool = False  # `rename` answers differently from module to module
     finish: ModuleCheck | None = None  # called once per module, after all others
+    # Called once per module, before all others: makes another program for CUDA of it, which the others then convert.
+    restructure: Restructuring | None = None
 
 
 _REGISTRY: dict[str, Rule] = {}

@@ -15,7 +15,10 @@ class RuleSet:
 
     def __init__(self, rules: Iterable[Rule]) -> None:
         self.rules = tuple(rules)
-        self.renaming = tuple(rule for rule in self.rules if rule.rename is not None)
+        # The first answer counts: the user's, then that of a rule which was asked for, then the others'.
+        renaming = [rule for rule in self.rules if rule.rename is not None]
+        self.renaming = tuple(sorted(renaming, key=lambda rule: (not rule.is_users, not rule.option)))
+        self.restructuring = tuple(rule for rule in self.rules if rule.restructure is not None)
         self.finishing = tuple(rule for rule in self.rules if rule.finish is not None)
         self.tracked = frozenset[str]().union(*(rule.tracks for rule in self.rules))
         self.imports = frozenset(name.encode() for rule in self.rules for name in rule.imports)

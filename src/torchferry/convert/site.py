@@ -6,7 +6,9 @@ import ast
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
+from torchferry.convert.neighbours import Neighbours
 from torchferry.convert.rule import Proposal, Rename, Rule
+from torchferry.convert.settings import Settings
 from torchferry.convert.target import Target
 from torchferry.finding import Kind
 from torchferry.source.edits import Edit
@@ -36,10 +38,25 @@ class FileContext:
     tracked: frozenset[str] = frozenset()  # dotted names whose uses a rule wants to see
     renames: tuple[Rule, ...] = field(default=(), repr=False)  # the rules that rename dotted names
     names: RenameTable = field(default_factory=dict, repr=False)  # their answers so far, for all files
+    settings: Settings = Settings()
+    neighbours: Neighbours = field(default_factory=Neighbours, repr=False)
     # What was worked out about nodes of this module, by their id: many strings in one long list ask the same.
     words: dict[int, frozenset[str]] = field(default_factory=dict, repr=False)
     positions: dict[int, dict[int, int]] = field(default_factory=dict, repr=False)
     resolved: dict[int, Resolved | None] = field(default_factory=dict, repr=False)  # by node
+    mentions: dict[str, tuple[Site[ast.AST], ...]] = field(default_factory=dict, repr=False)  # by name
+    views: dict[str, FileContext | None] = field(default_factory=dict, repr=False)  # by path
+
+    def beside(self, path: str) -> FileContext | None:
+        """Another module of the project, looked at from this one; None if it can't be read."""
+        if path == self.path:
+            return self
+        if path not in self.views:
+            module = self.neighbours.module(path)
+            self.views[path] = module and FileContext(
+                module, path, self.target, neighbours=self.neighbours, views=self.views
+            )
+        return self.views[path]
 
     def propose(
         self,

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from torchferry.vendors.model import Api, Support, Vendor
 
@@ -13,6 +14,27 @@ class Spelling:
 
     word: str = ""
     expression: str = ""
+
+
+@dataclass(frozen=True)
+class Helper:
+    """A module that the conversion adds to the project, and through which converted code reaches its device."""
+
+    name: str
+    data: bytes
+    imports: Mapping[str, str] = field(default_factory=dict)  # file -> how it imports the module, if not by name
+    places: Mapping[str, str] = field(default_factory=dict)  # file -> the folder of the module that it imports
+
+    def line(self, path: str) -> str:
+        """The statement by which a file imports the module."""
+        return self.imports.get(path, f"import {self.name}")
+
+    def module(self, path: str) -> str:
+        """The module's dotted name in a file's imports, with leading dots if it is relative."""
+        words = self.line(path).split()
+        package = words[1] if words[0] == "from" else ""
+        joint = "." if package and not package.endswith(".") else ""
+        return f"{package}{joint}{self.name}"
 
 
 @dataclass(frozen=True)
@@ -27,6 +49,7 @@ class Target:
     prelude_name: str  # the name that this line defines, "" if none
     unlisted_module: str  # where torch.cuda names that no table lists are looked for
     unlisted_support: Support  # and how sure it is that they are there
+    helper: Helper | None = None
 
     @property
     def name(self) -> str:
@@ -36,6 +59,10 @@ class Target:
     def is_portable(self) -> bool:
         """Whether devices are spelled by expressions that are evaluated where the program runs."""
         return bool(self.device.expression)
+
+    def prelude_of(self, path: str) -> str:
+        """The line that a converted file needs."""
+        return self.helper.line(path) if self.helper else self.prelude
 
     def api(self, name: str) -> Api:
         """What became of a CUDA API."""

@@ -14,18 +14,21 @@ class VerificationError(ValueError):
     """A rewritten module is not what it should be."""
 
 
-def check_rewrite(old: PythonModule, new: PythonModule, edits: Sequence[Edit]) -> None:
+def check_rewrite(
+    old: PythonModule, new: PythonModule, edits: Sequence[Edit], may_nest: bool = False
+) -> None:
     """Every statement that no edit wrote must be where it was, and of the same sort.
 
     Bytes outside edits are equal by construction. What could still go wrong is that an edit changes how they are
     read, for example by opening a string. Then statements would appear, vanish or move, and that is seen here.
     A statement that no edit touches is compared as a whole: the same bytes at the right place read the same.
+    A restructured program may have put statements into a new block (`may_nest`): then their depth is not compared.
     """
     ordered = sorted(set(edits))
     moves = _Moves(ordered)
     written = _Ranges(_written_ranges(ordered))
-    found = set(_statements(new, written.touch))
-    for kind, depth, start in _statements(old, moves.touches):
+    found = set(_statements(new, written.touch, may_nest))
+    for kind, depth, start in _statements(old, moves.touches, may_nest):
         if moves.replaces(start):
             continue
         place = next((item for item in moves.positions(start) if (kind, depth, item) in found), None)
@@ -45,15 +48,18 @@ def _difference(module: PythonModule, position: int) -> VerificationError:
 Statement = tuple[type[ast.AST], int, int]  # sort, depth, position
 
 
-def _statements(module: PythonModule, touched: Callable[[int, int], bool]) -> Iterator[Statement]:
+def _statements(
+    module: PythonModule, touched: Callable[[int, int], bool], may_nest: bool
+) -> Iterator[Statement]:
     """The statements of the module's own level, and those that lie directly within touched ones."""
+    deeper = 0 if may_nest else 1
     waiting: list[tuple[ast.stmt, int]] = [(statement, 0) for statement in module.tree.body]
     while waiting:
         statement, depth = waiting.pop()
         start = module.start(statement)
         yield type(statement), depth, start
         if hasattr(statement, "body") and touched(start, _next_line(module, statement)):
-            waiting.extend((child, depth + 1) for child in _children(statement))
+            waiting.extend((child, depth + deeper) for child in _children(statement))
 
 
 def _children(statement: ast.AST) -> Iterator[ast.stmt]:

@@ -16,10 +16,12 @@ from torchferry.convert.filesystem import (
     fill_folder,
     folder_aside,
     keep_owner,
+    read_file,
     remove_leftovers,
     replace_folder,
     uninterrupted,
     write_like,
+    write_new,
 )
 from torchferry.convert.project import ProjectOutcome
 from torchferry.errors import OutputError
@@ -105,6 +107,9 @@ def write_project(outcome: ProjectOutcome, out: Path, reports: Reports, replace:
         new = aside / "new"
         new.mkdir()
         shadowed = _write_entries(outcome, new, reports)
+        for path, file in outcome.added.items():
+            os.makedirs(os.path.dirname(os.path.join(new, path)), exist_ok=True)
+            write_new(os.path.join(new, path), file.data, file.executable)
         for name, data in reports.items():
             (new / name).write_bytes(data)
         if not fill and out.exists() and any(out.iterdir()):  # it may have come up since it was checked
@@ -124,8 +129,8 @@ def _must_be_filled(out: Path) -> bool:
     return os.path.ismount(out) or not os.access(out.parent, os.W_OK)
 
 
-def write_file(outcome: ProjectOutcome, out: Path) -> None:
-    """Write a single converted module to a file of its own."""
+def write_file(outcome: ProjectOutcome, out: Path, force: bool = False) -> None:
+    """Write a single converted module to a file of its own, and what it needs beside it."""
     source = str(outcome.root)
     data = outcome.outcomes[0].new_data if outcome.outcomes else None
     with _errors_for(out), _parents_of(out), folder_aside(out.parent) as aside:
@@ -134,13 +139,14 @@ def write_file(outcome: ProjectOutcome, out: Path) -> None:
             copy_file(source, str(new))
         else:
             write_like(source, str(new), data)
+        staged = [(str(new), str(out)), *_stage_added(outcome, out.parent, aside, force)]
         with _said_if_interrupted(out, new), uninterrupted():
-            os.replace(new, out)
+            _replace_all(staged)
 
 
 def _write_entries(outcome: ProjectOutcome, new: Path, reports: Reports) -> list[str]:
     changed = {item.path: item.new_data for item in outcome.outcomes if item.new_data is not None}
-    folder = outcome.root.parent if outcome.root.is_file() else outcome.root
+    folder = outcome.folder
     shadowed: list[str] = []
     for entry in outcome.entries:
         source, target = os.path.join(folder, entry.path), os.path.join(new, entry.path)
@@ -188,7 +194,7 @@ def _said_if_interrupted(out: Path, new: Path) -> Iterator[None]:
 
 def write_in_place(outcome: ProjectOutcome) -> int:
     """Replace the changed files of the project itself; all new texts are on disk before the first is replaced."""
-    folder = outcome.root.parent if outcome.root.is_file() else outcome.root
+    folder = outcome.folder
     changed = [(os.path.join(folder, item.path), item.new_data) for item in outcome.outcomes]
     remove_leftovers(folder)
     with _errors_for(outcome.root), folder_aside(folder) as aside:
@@ -200,9 +206,25 @@ def write_in_place(outcome: ProjectOutcome) -> int:
                 write_like(target, new, data)
                 keep_owner(target, new)
                 staged.append((new, target))
+        staged += _stage_added(outcome, folder, aside, force=False)
         with uninterrupted():
             _replace_all(staged)
     return len(staged)
+
+
+def _stage_added(
+    outcome: ProjectOutcome, folder: Path, aside: Path, force: bool
+) -> Iterator[tuple[str, str]]:
+    """Write what the conversion adds aside; a file of the user's that lies in the way is not replaced."""
+    for number, (path, file) in enumerate(outcome.added.items()):
+        target = os.path.join(folder, path)
+        if os.path.lexists(target) and not force:
+            if os.path.isfile(target) and read_file(target) == file.data:
+                continue
+            raise OutputError(f"{target}: exists, and the conversion writes such a file; move it away first")
+        new = os.path.join(aside, f"added-{number}")
+        write_new(new, file.data, file.executable)
+        yield new, target
 
 
 def _check_replaceable_file(target: str, aside: Path) -> None:
@@ -218,17 +240,24 @@ def _replace_all(staged: list[tuple[str, str]]) -> None:
     done: list[tuple[str, str]] = []
     try:
         for new, target in staged:
-            old = f"{new}-old"
-            try:
-                os.link(target, old)
-            except OSError:  # not every file system and not every owner allows it
-                copy_file(target, old)
+            old = _set_aside(target, f"{new}-old") if os.path.lexists(target) else ""
             os.replace(new, target)
             done.append((old, target))
     except OSError:
         for old, target in done:
-            os.replace(old, target)
+            if old:
+                os.replace(old, target)
+            else:
+                os.unlink(target)
         raise
+
+
+def _set_aside(target: str, old: str) -> str:
+    try:
+        os.link(target, old)
+    except OSError:  # not every file system and not every owner allows it
+        copy_file(target, old)
+    return old
 
 
 @contextmanager

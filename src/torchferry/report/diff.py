@@ -14,6 +14,20 @@ _SHORT = {b"\n": b"\\n", b"\t": b"\\t", b"\r": b"\\r", b'"': b'\\"', b"\\": b"\\
 _NO_NEWLINE = b"\n\\ No newline at end of file\n"
 
 
+def new_file_diff(path: str, data: bytes, executable: bool) -> bytes:
+    """A file that was not there before."""
+    name = os.fsencode(path)
+    lines = _lines(data)
+    header = b"diff --git %s %s\nnew file mode %s\n--- /dev/null\n+++ %s\n@@ -0,0 +%s @@\n" % (
+        _name(b"a/" + name).rstrip(b"\t"),
+        _name(b"b/" + name).rstrip(b"\t"),
+        b"100755" if executable else b"100644",
+        _name(b"b/" + name),
+        _range(0, len(lines)),
+    )
+    return header + b"".join(_row(b"+", line) for line in lines)
+
+
 def unified_diff(path: str, old: bytes, new: bytes) -> bytes:
     """The changes of one file; its bytes are kept as they are, in whatever encoding and with whatever endings."""
     old_lines, new_lines = _lines(old), _lines(new)

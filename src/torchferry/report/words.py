@@ -37,6 +37,7 @@ KIND_MEANING = {
 }
 STATUS = {
     FileStatus.CHANGED: Text("changed", "已修改"),
+    FileStatus.ADDED: Text("added", "新增"),
     FileStatus.UNCHANGED: Text("unchanged", "未修改"),
     FileStatus.FAILED: Text("not processed", "未处理"),
 }

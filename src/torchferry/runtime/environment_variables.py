@@ -9,18 +9,8 @@ from typing import Any
 
 from torchferry.runtime.patches import Action, Change, Patch
 from torchferry.vendors.model import Vendor
+from torchferry.vendors.variables import SAME_VALUES
 
-# Variables whose values mean the same to the vendor; paths and lists of architectures do not.
-_SAME_VALUES = frozenset(
-    {
-        "CUDA_VISIBLE_DEVICES",
-        "CUDA_LAUNCH_BLOCKING",
-        "PYTORCH_CUDA_ALLOC_CONF",
-        "PYTORCH_NO_CUDA_MEMORY_CACHING",
-    }
-    | {f"{prefix}{name}" for prefix in ("", "TORCH_") for name in ("NCCL_BLOCKING_WAIT", "NCCL_DESYNC_DEBUG")}
-    | {"NCCL_ASYNC_ERROR_HANDLING", "TORCH_NCCL_ASYNC_ERROR_HANDLING"}
-)
 _CARDS = ("GPU-", "MIG-")  # how the UUID of a card, or of a part of one, begins
 # The vendor's variables that follow CUDA's, for the processes below: there they are not the user's own word.
 _FOLLOWERS = "TORCHFERRY_FOLLOWERS"
@@ -54,7 +44,7 @@ def changes(vendor: Vendor) -> Iterator[Change]:
 
 def translated_names(env_map: Mapping[str, str]) -> dict[str, str]:
     """The variables that are handed on: CUDA's -> the vendor's."""
-    return {name: vendors for name, vendors in env_map.items() if vendors and name in _SAME_VALUES}
+    return {name: vendors for name, vendors in env_map.items() if vendors and name in SAME_VALUES}
 
 
 def _means_something(name: str, value: str) -> bool:

@@ -54,3 +54,82 @@ def apply_edits(data: bytes, edits: Sequence[Edit]) -> bytes:
         position = edit.end
     pieces.append(data[position:])
     return b"".join(pieces)
+
+
+@dataclass(frozen=True)
+class _Piece:
+    """A stretch of the present text: bytes [start, end) of the first text, or `written` ones put at `start`."""
+
+    start: int
+    end: int
+    written: bytes | None = None
+
+    @property
+    def length(self) -> int:
+        return self.end - self.start if self.written is None else len(self.written)
+
+    def part(self, begin: int, end: int) -> _Piece:
+        if self.written is None:
+            return _Piece(self.start + begin, self.start + end)
+        return _Piece(self.start, self.start, self.written[begin:end])
+
+
+class Rewriting:
+    """A text on its way through several sets of edits; knows where each byte comes from."""
+
+    def __init__(self, data: bytes) -> None:
+        self._first = data
+        self._pieces = [_Piece(0, len(data))]
+
+    @property
+    def data(self) -> bytes:
+        """The text as it is now."""
+        return b"".join(self._bytes(piece) for piece in self._pieces)
+
+    def _bytes(self, piece: _Piece) -> bytes:
+        return self._first[piece.start : piece.end] if piece.written is None else piece.written
+
+    def apply(self, edits: Iterable[Edit]) -> None:
+        """Apply edits of the present text that don't overlap."""
+        pieces: list[_Piece] = []
+        position = 0
+        for edit in sorted(set(edits)):
+            pieces += self._between(position, edit.start)
+            if edit.text:
+                place = self.origin(edit.start)
+                pieces.append(_Piece(place, place, edit.text.encode("utf-8")))
+            position = edit.end
+        pieces += self._between(position, sum(piece.length for piece in self._pieces))
+        self._pieces = pieces
+
+    def _between(self, start: int, end: int) -> list[_Piece]:
+        found: list[_Piece] = []
+        position = 0
+        for piece in self._pieces:
+            first, last = max(start - position, 0), min(end - position, piece.length)
+            if first < last:
+                found.append(piece.part(first, last))
+            position += piece.length
+        return found
+
+    def origin(self, position: int) -> int:
+        """The byte of the first text that a byte of the present one was, or before which it was written."""
+        passed = 0
+        for piece in self._pieces:
+            if position < passed + piece.length:
+                return piece.start + position - passed if piece.written is None else piece.start
+            passed += piece.length
+        return len(self._first)
+
+    def edits(self) -> list[Edit]:
+        """The edits that lead from the first text to the present one."""
+        found: list[Edit] = []
+        start, written = 0, b""
+        for piece in [*self._pieces, _Piece(len(self._first), len(self._first))]:
+            if piece.written is not None:
+                written += piece.written
+                continue
+            if written or piece.start > start:
+                found.append(Edit(start, piece.start, written.decode("utf-8")))
+            start, written = piece.end, b""
+        return found

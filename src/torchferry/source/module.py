@@ -6,17 +6,15 @@ import ast
 import builtins
 import re
 import warnings
-from bisect import bisect_right
 from collections.abc import Iterable
 from functools import cached_property, lru_cache
-from itertools import accumulate
 from typing import NamedTuple
 
 from torchferry.source.decode import DecodedText
 from torchferry.source.literals import LiteralToken, string_tokens
 from torchferry.source.scopes import Binding, BindingKind, ModuleScopes, Scope, build_scopes
+from torchferry.source.source_text import SourceText
 
-_NEWLINE = re.compile(rb"\r\n|\r|\n")
 _ALIAS_DEPTH = 5
 
 
@@ -36,22 +34,13 @@ class Resolved(NamedTuple):
     binding: Binding | None  # None: through a star import
 
 
-class PythonModule:
+class PythonModule(SourceText):
     """One module. Positions are bytes of its UTF-8 text, as `ast` counts them."""
 
     def __init__(self, decoded: DecodedText, well_known: frozenset[str] = frozenset()) -> None:
-        self.decoded = decoded
+        super().__init__(decoded)
         self.well_known = well_known  # names that stand for themselves where nothing binds them
-        self.data = decoded.text.encode("utf-8")
         self.tree = _parse(decoded.text)
-
-    @cached_property
-    def line_starts(self) -> list[int]:
-        lines = self.data.splitlines(keepends=True)
-        starts = [0, *accumulate(map(len, lines))]
-        if lines and not lines[-1].endswith((b"\n", b"\r")):
-            starts.pop()
-        return starts
 
     @cached_property
     def scopes(self) -> ModuleScopes:
@@ -63,12 +52,6 @@ class PythonModule:
             self.scopes.read(lines)
         else:
             self.scopes = build_scopes(self.tree, lines)
-
-    @cached_property
-    def newline(self) -> str:
-        """The line ending of the first line, for lines that we add."""
-        match = _NEWLINE.search(self.data)
-        return match.group().decode("ascii") if match else "\n"
 
     def offset(self, line: int, col: int) -> int:
         """Byte position of an `ast` line and column."""
@@ -84,20 +67,6 @@ class PythonModule:
         """The source text of a node."""
         return self.data[self.start(node) : self.end(node)].decode("utf-8")
 
-    def line_of(self, offset: int) -> int:
-        return bisect_right(self.line_starts, offset)
-
-    def column_of(self, offset: int) -> int:
-        """1-based column in characters."""
-        start = self.line_starts[self.line_of(offset) - 1]
-        return len(self.data[start:offset].decode("utf-8", "replace")) + 1
-
-    def line_text(self, line: int) -> str:
-        """A line without its ending."""
-        start = self.line_starts[line - 1]
-        end = self.line_starts[line] if line < len(self.line_starts) else len(self.data)
-        return self.data[start:end].decode("utf-8").rstrip("\r\n")
-
     def tokens(self, node: ast.AST) -> list[LiteralToken]:
         """The string tokens of a string or f-string node."""
         return string_tokens(self.data, self.start(node), self.end(node))
@@ -107,28 +76,11 @@ class PythonModule:
         end = self.end(node)
         return end - len(node.attr.encode("utf-8")), end
 
-    def lines_with(self, words: Iterable[bytes]) -> set[int]:
-        """Numbers of the lines in which a word occurs, also as a part of a longer one."""
-        lines: set[int] = set()
-        data = self.data
-        starts = self.line_starts
-        for word in words:
-            position = data.find(word)
-            while position >= 0:
-                line = bisect_right(starts, position)
-                lines.add(line)
-                position = data.find(word, starts[line]) if line < len(starts) else -1
-        return lines
-
     def lines_with_names(self, names: Iterable[str]) -> set[int]:
         """Numbers of the lines in which a whole name occurs."""
         if not names:
             return set()
         return self.lines_matching(_whole_names(tuple(sorted(names))))
-
-    def lines_matching(self, pattern: re.Pattern[bytes]) -> set[int]:
-        """Numbers of the lines on which a match ends."""
-        return {bisect_right(self.line_starts, match.end() - 1) for match in pattern.finditer(self.data)}
 
     def resolve(
         self, node: ast.expr, scope: Scope, shadowed: frozenset[str] = frozenset()

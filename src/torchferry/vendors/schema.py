@@ -23,6 +23,7 @@ Table = dict[str, Any]  # parsed TOML, of which the check below vouches for the 
 VENDOR_FILE = "vendor.toml"
 APIS_FILE = "apis.toml"
 REPLACEMENTS_FILE = "replacements.toml"
+SIMILAR_FILE = "similar.toml"
 ERRORS_FILE = "errors.toml"
 OPS_FILE = "ops.txt"
 
@@ -176,6 +177,27 @@ SCHEMA: Mapping[str, Mapping[str, Key]] = {
                 "cuda": _text('"apex.optimizers.FusedAdam"', _DOTTED, required=True),
                 "use": _text('"what to use instead"', required=True),
                 "automatic": _text('"torch.optim.AdamW"', _OPTIONAL_DOTTED),
+            },
+        ),
+        "sources": _SOURCES,
+    },
+    SIMILAR_FILE: {
+        "similar": Key(
+            Kind.ROWS,
+            '[[similar]] with cuda = "...", use = "...", why = "...", source = "..."',
+            rows={
+                "cuda": _text('"torch.logit(input, eps=None)"', rf"{_DOTTED}(\(.*\))?", required=True),
+                "use": _text('"torch.log({input} / (1 - {input}))"'),
+                "kind": Key(Kind.TEXT, '"unsupported"', allowed=("unsupported", "risk")),
+                "when": Key(Kind.TEXTS, '["eps=None"]', pattern=rf"{_NAME}(=.+|:whole)?"),
+                "takes": Key(Kind.TEXTS, '["params", "lr"]', pattern=_NAME),
+                "ignored": Key(Kind.TEXTS, '["foreach"]', pattern=_NAME),
+                "exact": Key(Kind.FLAG, "true"),
+                "why": _text('"what is wrong with the original"', r".+", required=True),
+                "why_zh": _text('"the same in Chinese"'),
+                "remark": _text('"what may differ"'),
+                "remark_zh": _text('"the same in Chinese"'),
+                "source": _text('"where this is known from"', r".+", required=True),
             },
         ),
         "sources": _SOURCES,

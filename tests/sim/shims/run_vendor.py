@@ -74,6 +74,19 @@ def published_names(vendor: Vendor, _example: Path) -> None:
     exec(PUBLISHED[vendor.name], {"torch": torch})
 
 
+def backend_settings(vendor: Vendor, _example: Path) -> None:
+    """Every name that converted code uses for a setting of torch.backends is there."""
+    importlib.import_module(vendor.plugin)
+    import torch
+
+    names = [api.name for api in vendor.apis.values() if api.name.startswith("torch.backends.")]
+    for name in names:
+        if vendor.device_type in name:
+            found: Any = torch
+            for part in name.split(".")[1:]:
+                found = getattr(found, part)
+
+
 def fused_optimizers(vendor: Vendor, _example: Path) -> None:
     """The optimizers of the vendor's table train a net on the device."""
     import torch
@@ -137,6 +150,7 @@ def gpu_program(part: str) -> Callable[[Vendor, Path], None]:
 
 PARTS: dict[str, Callable[[Vendor, Path], None]] = {
     "published_names": published_names,
+    "backend_settings": backend_settings,
     "fused_optimizers": fused_optimizers,
     "converted_example": converted_example,
     "migration": migration,

@@ -10,28 +10,21 @@ from torchferry.convert.literal_edits import rewrite_inside
 from torchferry.convert.roles import is_message
 from torchferry.convert.rule import Proposal, Rule, register
 from torchferry.convert.site import Site
+from torchferry.convert.target import Target
 from torchferry.finding import Kind
 from torchferry.source.edits import Edit
 from torchferry.source.names import called_name, last_name
 from torchferry.text import Text
 from torchferry.vendors.model import Vendor
+from torchferry.vendors.variables import SAME_VALUES
 
-_NAME = re.compile(
+VARIABLE = re.compile(
     r"(?:CUDA_[A-Z0-9_]+|NVIDIA_[A-Z0-9_]+|(?:TORCH_)?NCCL_[A-Z0-9_]+|PYTORCH_(?:NO_)?CUDA_[A-Z0-9_]+|"
     r"PYTORCH_NVML_[A-Z0-9_]+|CUBLAS_[A-Z0-9_]+|CUDNN_[A-Z0-9_]+|TORCH_CUDNN_[A-Z0-9_]+|"
     r"TORCH_CUDA_[A-Z0-9_]+|TORCH_ALLOW_TF32_CUBLAS_OVERRIDE)\Z"
 )
 _IN_COMMAND = re.compile(r"\b(CUDA_VISIBLE_DEVICES|NCCL_[A-Z0-9_]+)\s*=")
-_ENVIRONMENT = re.compile(r"(?i)environ|getenv|putenv|setenv|delenv|(?:^|_)envs?$|env_vars?$")
-# Variables whose vendor form takes the same values.
-_SAME_MEANING = frozenset(
-    {
-        "CUDA_VISIBLE_DEVICES",
-        "CUDA_LAUNCH_BLOCKING",
-        "PYTORCH_CUDA_ALLOC_CONF",
-        "PYTORCH_NO_CUDA_MEMORY_CACHING",
-    }
-)
+ENVIRONMENT = re.compile(r"(?i)environ|getenv|putenv|setenv|delenv|(?:^|_)envs?$|env_vars?$")
 _NOT_ENVIRONMENT = Text(
     "left as it is: not seen to name an environment variable here", "保持不变：此处看不出是环境变量名"
 )
@@ -39,7 +32,7 @@ _OTHER_MEANING = Text(
     "{company} has {new} where CUDA has {old}; its value means something else",
     "{company} 以 {new} 对应 {old}；取值含义不同",
 )
-_CHANGED = Text("the target reads {new} instead", "目标设备读取 {new}")
+RENAMED = Text("the target reads {new} instead", "目标设备读取 {new}")
 _REPORTED = Text(
     "NCCL does not run here; {company} reads {new} instead", "此处不运行 NCCL；{company} 读取 {new}"
 )
@@ -66,10 +59,10 @@ def _check(site: Site[ast.AST]) -> Iterator[Proposal]:
     node = site.node
     if not isinstance(node, ast.Constant) or not isinstance(node.value, str) or _is_prose(site):
         return
-    if _NAME.match(node.value) and not isinstance(site.parent, ast.JoinedStr):
+    if VARIABLE.match(node.value) and not isinstance(site.parent, ast.JoinedStr):
         yield from _named(site, node.value, node)
     elif match := _IN_COMMAND.search(node.value):
-        new = _mapped(site.target.vendor, match.group(1)) or "-"
+        new = mapped_variable(site.target.vendor, match.group(1)) or "-"
         yield site.remark(Kind.TODO, _COMMAND.format(old=match.group(1), new=new))
 
 
@@ -85,10 +78,10 @@ def _named(site: Site[ast.AST], name: str, node: ast.Constant) -> Iterator[Propo
     if remark is not None:
         yield remark
         return
-    new = _mapped(site.target.vendor, name) or ""
+    new = mapped_variable(site.target.vendor, name) or ""
     edits = rewrite_inside(site.module, node, [(name, new)])
     if edits:
-        yield site.change(_CHANGED.format(new=new), *edits, needs_prelude=False)
+        yield site.change(RENAMED.format(new=new), *edits, needs_prelude=False)
 
 
 def _check_keyword(site: Site[ast.AST]) -> Iterator[Proposal]:
@@ -96,7 +89,7 @@ def _check_keyword(site: Site[ast.AST]) -> Iterator[Proposal]:
     keyword = site.node
     assert isinstance(keyword, ast.keyword)
     name = keyword.arg or ""
-    if not _NAME.match(name):
+    if not VARIABLE.match(name):
         return
     remark = _remark(site, name)
     called = called_name(site.parent)
@@ -104,46 +97,51 @@ def _check_keyword(site: Site[ast.AST]) -> Iterator[Proposal]:
         if remark is not None:
             yield remark
         return
-    new = _mapped(site.target.vendor, name) or ""
+    new = mapped_variable(site.target.vendor, name) or ""
     start = site.module.start(keyword)
-    yield site.change(_CHANGED.format(new=new), Edit(start, start + len(name), new), needs_prelude=False)
+    yield site.change(RENAMED.format(new=new), Edit(start, start + len(name), new), needs_prelude=False)
 
 
 def _remark(site: Site[ast.AST], name: str) -> Proposal | None:
     """Why a variable is not simply renamed; None if it is."""
-    vendor = site.target.vendor
-    if site.target.is_portable:
-        return site.remark(Kind.INFO, _PORTABLE.format(old=name))
-    new = _mapped(vendor, name)
+    new = mapped_variable(site.target.vendor, name)
+    if new and "NCCL" in name:
+        return site.remark(Kind.TODO, _REPORTED.format(company=site.target.vendor.company, new=new))
+    reason = why_not_renamed(site.target, name, SAME_VALUES)
+    return site.remark(*reason) if reason else None
+
+
+def why_not_renamed(target: Target, name: str, same_values: frozenset[str]) -> tuple[Kind, Text] | None:
+    """Why the vendor's name can't simply be put in a variable's place; None if it can."""
+    vendor = target.vendor
+    if target.is_portable:
+        return Kind.INFO, _PORTABLE.format(old=name)
+    new = mapped_variable(vendor, name)
     if new is None:
-        return site.remark(Kind.TODO, _UNKNOWN.format(company=vendor.company, old=name))
+        return Kind.TODO, _UNKNOWN.format(company=vendor.company, old=name)
     if not new:
-        return site.remark(Kind.UNSUPPORTED, _NONE.format(company=vendor.company, old=name))
-    if "NCCL" in name:
-        return site.remark(Kind.TODO, _REPORTED.format(company=vendor.company, new=new))
-    if name not in _SAME_MEANING:
-        return site.remark(Kind.TODO, _OTHER_MEANING.format(company=vendor.company, old=name, new=new))
+        return Kind.UNSUPPORTED, _NONE.format(company=vendor.company, old=name)
+    if name not in same_values:
+        return Kind.TODO, _OTHER_MEANING.format(company=vendor.company, old=name, new=new)
     return None
 
 
 def _reaches_environment(site: Site[ast.AST]) -> bool:
     """Whether a string is used as the name of an environment variable, by what stands around it."""
     for node in site.place.upwards():
-        if isinstance(node, ast.Subscript) and _ENVIRONMENT.search(last_name(node.value)):
+        if isinstance(node, ast.Subscript) and ENVIRONMENT.search(last_name(node.value)):
             return True
         if isinstance(node, ast.Call) and (
-            _ENVIRONMENT.search(last_name(node.func)) or _ENVIRONMENT.search(last_name(_owner(node.func)))
+            ENVIRONMENT.search(last_name(node.func)) or ENVIRONMENT.search(last_name(_owner(node.func)))
         ):
             return True
         if isinstance(node, ast.Compare) and any(
-            _ENVIRONMENT.search(last_name(side)) for side in node.comparators
+            ENVIRONMENT.search(last_name(side)) for side in node.comparators
         ):
             return True
-        if isinstance(node, ast.keyword) and _ENVIRONMENT.search(node.arg or ""):
+        if isinstance(node, ast.keyword) and ENVIRONMENT.search(node.arg or ""):
             return True
-        if isinstance(node, ast.Assign) and any(
-            _ENVIRONMENT.search(last_name(item)) for item in node.targets
-        ):
+        if isinstance(node, ast.Assign) and any(ENVIRONMENT.search(last_name(item)) for item in node.targets):
             return True
     return False
 
@@ -152,7 +150,7 @@ def _owner(node: ast.expr) -> ast.expr:
     return node.value if isinstance(node, ast.Attribute) else node
 
 
-def _mapped(vendor: Vendor, name: str) -> str | None:
+def mapped_variable(vendor: Vendor, name: str) -> str | None:
     """The vendor's variable, "" if it has none, None if nobody knows."""
     if name == "CUDA_VISIBLE_DEVICES":
         return vendor.visible_devices_env or None

@@ -5,7 +5,8 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from torchferry.convert.arguments import DATA_LOADERS, set_argument
+from torchferry.convert.arguments import set_argument
+from torchferry.convert.loaders import DATA_LOADERS, makes_loader
 from torchferry.convert.rule import Proposal, Rule, register
 from torchferry.convert.site import Site
 from torchferry.text import Text
@@ -16,7 +17,7 @@ _CHANGED = Text(
 
 
 def _check(site: Site[ast.Call]) -> Iterator[Proposal]:
-    if site.qualified(site.node.func) not in DATA_LOADERS:
+    if not makes_loader(site):
         return
     if any(keyword.arg == "pin_memory" for keyword in site.node.keywords):
         edits = set_argument(site, "pin_memory", "False")

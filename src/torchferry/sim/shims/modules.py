@@ -42,6 +42,16 @@ def adopt_device(vendor: Vendor, package: str) -> None:
         setattr(dist, f"is_{vendor.dist_backend}_available", lambda: True)
 
 
+def add_backend(name: str, **settings: Any) -> ModuleType:
+    """torch.backends.<name>: switches of an adapter, which the simulated device remembers and does not use."""
+    full = f"torch.backends.{name}"
+    module = ModuleType(full, add_backend.__doc__)
+    vars(module).update(settings)
+    sys.modules[full] = module
+    setattr(torch.backends, name, module)
+    return module
+
+
 def adapter_version() -> str:
     """The version that a plugin for this torch carries: torch's own, without a build tag."""
     return torch.__version__.partition("+")[0]

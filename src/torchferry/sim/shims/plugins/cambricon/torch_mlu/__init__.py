@@ -10,8 +10,8 @@ from torchferry.sim.shims.modules import adapter_version, adopt_device  # noqa: 
 
 adopt_device(_vendor, __name__)
 
-from . import optimizers, utils  # noqa: E402
+from . import backends, optimizers, utils  # noqa: E402
 
 __version__ = adapter_version()
 
-__all__ = ["__version__", "optimizers", "utils"]
+__all__ = ["__version__", "backends", "optimizers", "utils"]

@@ -1,15 +1,9 @@
-"""torch.backends.musa: the adapter's switch for TensorFloat32, which the simulated device remembers and does not use."""
+"""torch.backends.musa: the adapter's switch for TensorFloat32."""
 
 from __future__ import annotations
 
-import sys
-from types import ModuleType, SimpleNamespace
+from types import SimpleNamespace
 
-import torch
+from torchferry.sim.shims.modules import add_backend
 
-_NAME = "torch.backends.musa"
-
-musa = ModuleType(_NAME, __doc__)
-musa.matmul = SimpleNamespace(allow_tf32=False)  # type: ignore[attr-defined]
-sys.modules[_NAME] = musa
-torch.backends.musa = musa  # type: ignore[attr-defined]
+musa = add_backend("musa", matmul=SimpleNamespace(allow_tf32=False))

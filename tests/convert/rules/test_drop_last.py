@@ -1,10 +1,10 @@
-"""TF702 (opt-in): batches of one shape and int32 labels."""
+"""TF702 (opt-in): the last, smaller batch of a training loader is dropped."""
 
 from __future__ import annotations
 
 import pytest
 
-from tests.convert.rewriting import VENDORS, expression, vendor
+from tests.convert.rewriting import expression, said_with
 
 _LOADER = "torch.utils.data.DataLoader"
 
@@ -18,14 +18,16 @@ _LOADER = "torch.utils.data.DataLoader"
         pytest.param(f"loader = {_LOADER}(data, **options)", id="the options may say it"),
         pytest.param("# DataLoader(data)", id="a comment"),
         pytest.param("class MyDataLoader: pass", id="a class of the user's"),
+        pytest.param(f"val_loader = {_LOADER}(data)", id="evaluation, by the variable"),
+        pytest.param(f"loader = {_LOADER}(test_set, 4)", id="evaluation, by the dataset"),
     ],
 )
 def test_noop(source: str) -> None:
-    assert expression(source, "ascend", "fixed_shape") == source
+    assert expression(source, "ascend", "drop_last") == source
 
 
 def test_off_unless_asked_for() -> None:
-    source = f"loader = {_LOADER}(data)\ntarget = target.npu()"
+    source = f"loader = {_LOADER}(data)"
     assert expression(source) == source
 
 
@@ -44,15 +46,12 @@ def test_off_unless_asked_for() -> None:
             "from torch.utils.data import DataLoader as DL\nx = DL(data)",
             "from torch.utils.data import DataLoader as DL\nx = DL(data, drop_last=True)",
         ),
-        ("target = target.cuda(gpu)", "target = target.npu(gpu).int()"),
-        ("labels = labels.cuda()", "labels = labels.npu().int()"),
     ],
 )
 def test_rewrites(before: str, after: str) -> None:
-    assert expression(before, "ascend", "fixed_shape") == after
+    assert expression(before, "ascend", "drop_last") == after
 
 
-@pytest.mark.parametrize("name", VENDORS)
-def test_every_vendor(name: str) -> None:
-    after = f"target = target.{vendor(name).tensor_method}().int()"
-    assert expression("target = target.cuda()", name, "fixed_shape") == after
+def test_an_evaluation_keeps_its_samples_and_says_so() -> None:
+    source = f"val_loader = {_LOADER}(data, batch_size=4)"
+    assert said_with(source, "drop_last") == [("TF702", "info", f"{_LOADER}(data, batch_size=4)")]

@@ -1,0 +1,16 @@
+"""Why a training step is left to the user."""
+
+from __future__ import annotations
+
+import ast
+
+from torchferry.text import Text
+
+
+class Unclear(Exception):
+    """A training step that the pass does not understand well enough; then nothing of the module is changed."""
+
+    def __init__(self, node: ast.AST, reason: Text) -> None:
+        super().__init__(reason.en)
+        self.node = node
+        self.reason = reason

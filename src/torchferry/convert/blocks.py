@@ -1,0 +1,162 @@
+"""Statements in their blocks: who is around whom, and the edits that put statements into a new block."""
+
+from __future__ import annotations
+
+import ast
+import io
+import re
+import tokenize
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from torchferry.convert.insertion import indent_of
+from torchferry.source.edits import Edit
+from torchferry.source.module import PythonModule
+
+FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
+DEFINITIONS = (*FUNCTIONS, ast.ClassDef)
+LOOPS = (ast.For, ast.AsyncFor, ast.While)
+_STRING_STARTS = {getattr(tokenize, name) for name in ("FSTRING_START", "TSTRING_START") if hasattr(tokenize, name)}
+_STRING_ENDS = {getattr(tokenize, name) for name in ("FSTRING_END", "TSTRING_END") if hasattr(tokenize, name)}
+
+
+def blocks_of(node: ast.AST) -> Iterator[list[ast.stmt]]:
+    """The lists of statements directly below a module or a compound statement."""
+    for name in ("body", "orelse", "finalbody"):
+        block = getattr(node, name, None)
+        if isinstance(block, list) and block:
+            yield block
+    for name in ("handlers", "cases"):
+        for part in getattr(node, name, ()):
+            yield part.body
+
+
+def statements_below(node: ast.AST, into_definitions: bool = False) -> Iterator[ast.stmt]:
+    """Every statement inside a module, a function or a compound statement, in the order of the text."""
+    for block in blocks_of(node):
+        for statement in block:
+            yield statement
+            if into_definitions or not isinstance(statement, DEFINITIONS):
+                yield from statements_below(statement, into_definitions)
+
+
+def heads_of(statement: ast.stmt) -> Iterator[ast.AST]:
+    """The expressions of a statement without those of its blocks: all of a simple one, the head of a compound one."""
+    for name, value in ast.iter_fields(statement):
+        if name in ("body", "orelse", "finalbody", "handlers", "cases"):
+            continue
+        for item in value if isinstance(value, list) else [value]:
+            if isinstance(item, ast.AST):
+                yield item
+
+
+def is_main_guard(statement: ast.stmt) -> bool:
+    """if __name__ == "__main__":"""
+    return isinstance(statement, ast.If) and any(
+        isinstance(node, ast.Name) and node.id == "__name__" for node in ast.walk(statement.test)
+    )
+
+
+@dataclass(frozen=True)
+class Position:
+    """Where a statement stands: the node whose block holds it, and that block."""
+
+    parent: ast.AST
+    block: list[ast.stmt]
+
+
+class StatementTree:
+    """The way up from each statement of a module."""
+
+    def __init__(self, module: PythonModule) -> None:
+        self.root = module.tree
+        self._positions: dict[ast.stmt, Position] = {}
+        waiting: list[ast.AST] = [self.root]
+        while waiting:
+            node = waiting.pop()
+            for block in blocks_of(node):
+                for statement in block:
+                    self._positions[statement] = Position(node, block)
+                    waiting.append(statement)
+
+    def position(self, statement: ast.stmt) -> Position:
+        return self._positions[statement]
+
+    def upwards(self, statement: ast.stmt) -> Iterator[ast.stmt]:
+        """The compound statements around a statement, the nearest first."""
+        parent = self._positions[statement].parent
+        while isinstance(parent, ast.stmt):
+            yield parent
+            parent = self._positions[parent].parent
+
+    def holder(self, statement: ast.stmt, *sorts: type[ast.AST]) -> ast.AST:
+        """The nearest statement of these sorts around a statement; the module if there is none."""
+        return next((node for node in self.upwards(statement) if isinstance(node, sorts)), self.root)
+
+    def path(self, statement: ast.stmt, top: ast.AST) -> list[ast.stmt]:
+        """The statements from the one directly in a block of `top` down to this one."""
+        found = [statement]
+        for node in self.upwards(statement):
+            if node is top:
+                break
+            found.append(node)
+        return found[::-1]
+
+
+def first_line(statement: ast.stmt) -> int:
+    """The line on which a statement begins, with its decorators."""
+    decorators = getattr(statement, "decorator_list", ())
+    return min([statement.lineno, *(item.lineno for item in decorators)])
+
+
+def has_own_lines(module: PythonModule, first: ast.stmt, last: ast.stmt) -> bool:
+    """Whether nothing else than comments stands on the lines of a run of statements."""
+    if indent_of(module, first).strip():
+        return False
+    rest = module.data[module.end(last) :].splitlines()
+    return not rest or re.match(rb"[ \t\f]*(?:#|$)", rest[0]) is not None
+
+
+def indent_unit(module: PythonModule, statement: ast.stmt, tree: StatementTree) -> str:
+    """One step of indentation, as this part of the module writes it."""
+    own = indent_of(module, statement)
+    parent = tree.position(statement).parent
+    if isinstance(parent, ast.stmt):
+        outer = indent_of(module, parent)
+        if own.startswith(outer) and own != outer and not own.strip():
+            return own[len(outer) :]
+    match = re.search(rb"\n([ \t]+)\S", module.data)
+    return match.group(1).decode() if match and not own and len(match.group(1)) <= 8 else "    "
+
+
+def block_edits(
+    module: PythonModule, statements: Sequence[ast.stmt], header: str, tree: StatementTree
+) -> list[Edit]:
+    """Put whole lines of statements below a new `header`; the lines inside of a string keep their text."""
+    unit = indent_unit(module, statements[0], tree)
+    first, last = first_line(statements[0]), statements[-1].end_lineno or statements[-1].lineno
+    fixed = _lines_in_strings(module)
+    edits = []
+    for line in range(first, last + 1):
+        start = module.line_starts[line - 1]
+        if line == first:
+            head = f"{indent_of(module, statements[0])}{header}{module.newline}"
+            edits.append(Edit(start, start, head + unit))
+        elif line not in fixed and module.line_text(line).strip():
+            edits.append(Edit(start, start, unit))
+    return edits
+
+
+def _lines_in_strings(module: PythonModule) -> set[int]:
+    """The lines whose beginning lies inside of a string."""
+    text = re.sub("\r\n|\r", "\n", module.decoded.text)
+    found: set[int] = set()
+    opened: list[int] = []  # the lines on which f-strings begin that are still open
+    for token in tokenize.generate_tokens(io.StringIO(text).readline):
+        if token.type == tokenize.STRING:
+            found.update(range(token.start[0] + 1, token.end[0] + 1))
+        elif token.type in _STRING_STARTS:
+            opened.append(token.start[0])
+        elif token.type in _STRING_ENDS and opened:
+            found.update(range(opened.pop() + 1, token.end[0] + 1))
+    return found

@@ -1,0 +1,214 @@
+"""What a call calls, as far as it is defined in the same project: functions, methods, classes, partial()."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from torchferry.convert.neighbours import Definition
+from torchferry.convert.site import FileContext, Site, enclosing_class
+from torchferry.convert.slots import FUNCTIONS, FunctionNode, Member, Slot, Variable, is_self
+from torchferry.source.names import called_name, last_name
+from torchferry.source.scopes import BindingKind
+from torchferry.source.walk import Place
+
+_DEPTH = 4  # aliases and base classes that are followed
+
+
+@dataclass(frozen=True)
+class Callee:
+    """A function or a class, and how many of its first parameters the caller does not write."""
+
+    view: FileContext
+    node: FunctionNode | ast.ClassDef
+    given: int = 0
+
+
+def callee_of(site: Site[ast.AST], function: ast.expr, depth: int = _DEPTH) -> Callee | None:
+    """The definition that an expression in the place of a function stands for."""
+    if not depth:
+        return None
+    if isinstance(function, ast.Name):
+        return _by_name(site, function, depth)
+    if isinstance(function, ast.Call):
+        return _of_partial(site, function, depth)
+    if not isinstance(function, ast.Attribute):
+        return None
+    owner = function.value
+    around = _class_around(site)
+    if around is not None and called_name(owner) == "super":
+        return _first(method_of(base, function.attr) for base in _bases(around))
+    if around is not None and is_self(owner):
+        return method_of(around, function.attr)
+    resolved = site.resolve(function)
+    imported = defined(site.context, resolved.qualified) if resolved and resolved.binding else None
+    if imported is not None:
+        return imported
+    itself = callee_of(site, owner, depth - 1)
+    if itself is not None and isinstance(itself.node, ast.ClassDef):
+        found = method_of(itself, function.attr)
+        return replace(found, given=found.given - _takes_instance(found.node)) if found else None
+    instance = _class_of(site, owner, depth)
+    return method_of(instance, function.attr) if instance else _only_method(site.context, function.attr)
+
+
+def parameter(callee: Callee, position: int, keyword: str = "") -> Slot | None:
+    """Where an argument of a call ends up, by its position or its keyword."""
+    node = callee.node
+    if isinstance(node, ast.ClassDef):
+        creator = method_of(replace(callee, given=0), "__init__")
+        return parameter(creator, position, keyword) if creator else _field(callee, position, keyword)
+    arguments = node.args
+    positional = [item.arg for item in (*arguments.posonlyargs, *arguments.args)]
+    if keyword:
+        known = keyword in positional or any(item.arg == keyword for item in arguments.kwonlyargs)
+        return Variable(callee.view.path, node, keyword) if known else None
+    position += callee.given
+    if position < len(positional):
+        return Variable(callee.view.path, node, positional[position])
+    return Variable(callee.view.path, node, arguments.vararg.arg) if arguments.vararg else None
+
+
+def method_of(callee: Callee, name: str, depth: int = _DEPTH) -> Callee | None:
+    """A method of a class or of its bases, called on an instance."""
+    if not isinstance(callee.node, ast.ClassDef) or not depth:
+        return None
+    for item in callee.node.body:
+        if isinstance(item, FUNCTIONS) and item.name == name:
+            given = 0 if "staticmethod" in _decorators(item) else 1
+            return Callee(callee.view, item, given)
+    return _first(method_of(base, name, depth - 1) for base in _bases(callee))
+
+
+def defined(view: FileContext, qualified: str) -> Callee | None:
+    """A function, class or method of the project by its dotted name, as a module imports it."""
+    definition = view.neighbours.find(view.path, qualified)
+    if definition is None:
+        return None
+    other = view.beside(definition.path)
+    node = _node_of(definition, other) if other else None
+    if other is None or not isinstance(node, (*FUNCTIONS, ast.ClassDef)):
+        return None
+    found: Callee | None = Callee(other, node)
+    for name in definition.attributes:
+        found = method_of(found, name) if found else None
+    return found
+
+
+def related(view: FileContext, one: ast.ClassDef, other: ast.ClassDef) -> bool:
+    """Whether two classes of a module share attributes: the same, or one is a base of the other."""
+    return one is other or any(
+        base.node is second
+        for first, second in ((one, other), (other, one))
+        for base in all_bases(Callee(view, first))
+    )
+
+
+def all_bases(callee: Callee, depth: int = _DEPTH) -> Iterator[Callee]:
+    """The classes of the project that a class is made of, without itself."""
+    for base in _bases(callee) if depth else ():
+        yield base
+        yield from all_bases(base, depth - 1)
+
+
+def _bases(callee: Callee) -> Iterator[Callee]:
+    node = callee.node
+    if not isinstance(node, ast.ClassDef):
+        return
+    site: Site[ast.AST] = Site(callee.view, node, Place(node, callee.view.module.scopes.root))
+    for base in node.bases:
+        found = callee_of(site, base, depth=2)
+        if found is not None and isinstance(found.node, ast.ClassDef) and found.node is not node:
+            yield found
+
+
+def _by_name(site: Site[ast.AST], name: ast.Name, depth: int) -> Callee | None:
+    if name.id in site.place.shadowed:
+        return None
+    binding = site.module.binding_of(name.id, site.scope, name.lineno)
+    if binding is None:
+        return _first(defined(site.context, f"{star}.{name.id}") for star in site.module.scopes.stars)
+    if binding.kind is BindingKind.IMPORT:
+        return defined(site.context, binding.qualified)
+    if isinstance(binding.node, (*FUNCTIONS, ast.ClassDef)):
+        return Callee(site.context, binding.node)
+    return callee_of(site, binding.value, depth - 1) if _is_reference(binding.value) else None
+
+
+def _is_reference(value: ast.expr | None) -> bool:
+    return isinstance(value, (ast.Name, ast.Attribute)) or called_name(value) == "partial"
+
+
+def _of_partial(site: Site[ast.AST], call: ast.Call, depth: int) -> Callee | None:
+    """`partial(run, x)`: the function itself, with one argument given."""
+    if called_name(call) != "partial" or not call.args:
+        return None
+    found = callee_of(site, call.args[0], depth - 1)
+    return replace(found, given=found.given + len(call.args) - 1) if found else None
+
+
+def _class_of(site: Site[ast.AST], owner: ast.expr, depth: int) -> Callee | None:
+    """The class of an object that was made here: `net = Net()`, `Net()`."""
+    if isinstance(owner, ast.Name):
+        binding = site.module.binding_of(owner.id, site.scope, owner.lineno)
+        owner = binding.value if binding and binding.value else owner
+    if not isinstance(owner, ast.Call):
+        return None
+    found = callee_of(site, owner.func, depth - 1)
+    return found if found and isinstance(found.node, ast.ClassDef) else None
+
+
+def _only_method(view: FileContext, name: str) -> Callee | None:
+    """The method of this name, if just one class of the module has one: of an object nobody knows more about."""
+    found = [
+        Callee(view, binding.node, 0 if "staticmethod" in _decorators(binding.node) else 1)
+        for scope in view.module.scopes.scopes
+        if scope.is_class
+        for binding in scope.bindings.get(name, ())
+        if isinstance(binding.node, FUNCTIONS)
+    ]
+    return found[0] if len(found) == 1 else None
+
+
+def _class_around(site: Site[ast.AST]) -> Callee | None:
+    scope = enclosing_class(site.scope)
+    node = scope.node if scope else None
+    return Callee(site.context, node) if isinstance(node, ast.ClassDef) else None
+
+
+def _takes_instance(node: ast.AST) -> bool:
+    """Whether a method that is called through its class needs the instance written."""
+    return isinstance(node, FUNCTIONS) and not {"staticmethod", "classmethod"} & set(_decorators(node))
+
+
+def _decorators(node: ast.AST) -> list[str]:
+    return [last_name(item) for item in node.decorator_list] if isinstance(node, FUNCTIONS) else []
+
+
+def _field(callee: Callee, position: int, keyword: str) -> Slot | None:
+    """A field of a class without __init__: of a dataclass, a NamedTuple."""
+    assert isinstance(callee.node, ast.ClassDef)
+    fields = [
+        item.target.id
+        for item in callee.node.body
+        if isinstance(item, ast.AnnAssign) and isinstance(item.target, ast.Name)
+    ]
+    name = keyword if keyword in fields else ""
+    if not keyword and position < len(fields):
+        name = fields[position]
+    return Member(callee.view.path, callee.node, name) if name else None
+
+
+def _node_of(definition: Definition, view: FileContext) -> ast.AST | None:
+    """The definition in the module as it is now: the one that is being converted may differ from its file."""
+    node = definition.binding.node
+    if view.module is definition.module:
+        return node
+    name = getattr(node, "name", None) or getattr(node, "id", "")
+    bindings = view.module.scopes.root.bindings.get(str(name))
+    return bindings[-1].node if bindings else None
+
+
+def _first(found: Iterator[Callee | None]) -> Callee | None:
+    return next((item for item in found if item is not None), None)

@@ -1,0 +1,285 @@
+"""Where values of a program come from: traced back through names, attributes, containers, calls and returns."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from functools import cached_property
+from typing import NamedTuple
+
+from torchferry.convert.distributed.program import (
+    FUNCTIONS,
+    Callee,
+    Function,
+    Program,
+    ProgramFile,
+    method_of,
+    own_nodes,
+)
+from torchferry.source.names import last_name
+from torchferry.source.scopes import Binding, BindingKind, Scope, all_arguments
+
+# Methods that answer with the object itself, or with a form of it that stands for it.
+_SAME_OBJECT = frozenset(
+    {"to", "cuda", "cpu", "half", "float", "double", "bfloat16", "train", "eval", "apply", "requires_grad_"}
+)
+# Functions that answer with a form of their argument.
+_SAME_ARGUMENT = frozenset(
+    {"enumerate", "tqdm", "trange", "iter", "next", "cycle", "islice", "zip", "list", "tuple", "reversed"}
+)
+_WRAPPERS = frozenset(
+    {"DataParallel", "DistributedDataParallel", "DDP", "compile", "convert_sync_batchnorm", "script"}
+)
+_DEPTH = 14
+Key = str | int
+
+
+class Origin(NamedTuple):
+    """An expression that makes a value: a call that is not one of the program's functions."""
+
+    file: ProgramFile
+    node: ast.expr
+
+
+class Site(NamedTuple):
+    """A call of a function of the program."""
+
+    file: ProgramFile
+    call: ast.Call
+
+
+class Flow:
+    """Answers where the value of an expression was made."""
+
+    def __init__(self, program: Program) -> None:
+        self.program = program
+        self._memo: dict[tuple[int, Key | None], dict[int, Origin]] = {}
+
+    def origins(self, file: ProgramFile, node: ast.expr) -> list[Origin]:
+        """The expressions that may have made the value of this one."""
+        key = (id(node), None)
+        if key not in self._memo:
+            self._memo[key] = {id(item.node): item for item in self._trace(file, node, None, _DEPTH, set())}
+        return list(self._memo[key].values())
+
+    def comes_from(self, file: ProgramFile, node: ast.expr, made: ast.expr) -> bool:
+        """Whether the value of an expression may be the one that `made` makes."""
+        return any(item.node is made for item in self.origins(file, node))
+
+    def callee(self, file: ProgramFile, call: ast.Call) -> Callee | None:
+        """The function of the program that a call runs; of a class its __init__, if the program writes one."""
+        found = self.program.definition(file, call.func)
+        if found is None and isinstance(call.func, ast.Attribute):
+            found = self._method(file, call.func)
+        if found is not None and isinstance(found.node, ast.ClassDef):
+            start = method_of(found.node, "__init__")
+            return Callee(found.file, start) if start else found
+        return found
+
+    def class_of(self, file: ProgramFile, call: ast.expr) -> Callee | None:
+        """The class of the program that a call makes an instance of."""
+        found = self.program.definition(file, call.func) if isinstance(call, ast.Call) else None
+        return found if found and isinstance(found.node, ast.ClassDef) else None
+
+    def _method(self, file: ProgramFile, function: ast.Attribute) -> Callee | None:
+        if isinstance(function.value, ast.Name) and function.value.id == "self":
+            owner = self._class_around(file, function)
+            return self._find_method(Callee(file, owner), function.attr) if owner else None
+        for origin in self._trace(file, function.value, None, 6, set()):
+            made = self.class_of(origin.file, origin.node)
+            found = self._find_method(made, function.attr) if made else None
+            if found is not None:
+                return found
+        return None
+
+    def _find_method(self, owner: Callee, name: str, depth: int = 4) -> Callee | None:
+        if not isinstance(owner.node, ast.ClassDef):
+            return None
+        found = method_of(owner.node, name)
+        if found is not None:
+            return Callee(owner.file, found)
+        for base in owner.node.bases if depth else ():
+            above = self.program.definition(owner.file, base)
+            inherited = self._find_method(above, name, depth - 1) if above else None
+            if inherited is not None:
+                return inherited
+        return None
+
+    def _class_around(self, file: ProgramFile, node: ast.AST) -> ast.ClassDef | None:
+        standing = file.standing(node)
+        scope = standing.scope if standing else None
+        while scope is not None and not isinstance(scope.node, ast.ClassDef):
+            scope = scope.parent
+        return scope.node if scope and isinstance(scope.node, ast.ClassDef) else None
+
+    @cached_property
+    def sites(self) -> dict[int, list[Site]]:
+        """By the id of a function: its calls."""
+        self._sites: dict[int, list[Site]] = {}
+        with_objects: list[Site] = []
+        for file in self.program.files.values():
+            for call in file.calls:
+                found = self.program.definition(file, call.func)
+                if found is None and isinstance(call.func, ast.Attribute):
+                    with_objects.append(Site(file, call))
+                elif found is not None:
+                    self._note(self.callee(file, call), Site(file, call))
+        for site in with_objects:  # these are found through the ones above
+            self._note(self.callee(site.file, site.call), site)
+        return self._sites
+
+    def _note(self, callee: Callee | None, site: Site) -> None:
+        if callee is not None:
+            self._sites.setdefault(id(callee.node), []).append(site)
+
+    def _trace(
+        self, file: ProgramFile, node: ast.expr, key: Key | None, depth: int, seen: set[tuple[int, Key | None]]
+    ) -> Iterator[Origin]:
+        """`key`: not the value itself is asked for, but what it holds there."""
+        if not depth or (id(node), key) in seen:
+            return
+        seen.add((id(node), key))
+        for other_file, other, other_key in self._steps(file, node, key):
+            if other is node and other_key == key:
+                yield Origin(other_file, other)
+            else:
+                yield from self._trace(other_file, other, other_key, depth - 1, seen)
+
+    def _steps(
+        self, file: ProgramFile, node: ast.expr, key: Key | None
+    ) -> Iterator[tuple[ProgramFile, ast.expr, Key | None]]:
+        """The expressions whose value this one takes over; itself if it makes one."""
+        if isinstance(node, ast.Name):
+            yield from self._of_name(file, node, key)
+        elif isinstance(node, ast.Attribute):
+            yield from ((*value, key) for value in self._of_attribute(file, node))
+        elif isinstance(node, ast.Call):
+            yield from self._of_call(file, node, key)
+        elif isinstance(node, ast.IfExp):
+            yield from ((file, branch, key) for branch in (node.body, node.orelse))
+        elif isinstance(node, ast.BoolOp):
+            yield from ((file, value, key) for value in node.values)
+        elif isinstance(node, (ast.NamedExpr, ast.Starred)):
+            yield file, node.value, key
+        elif isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Constant):
+            yield file, node.value, node.slice.value
+        elif key is not None:
+            yield from ((file, held, None) for held in _held(node, key))
+
+    def _of_name(
+        self, file: ProgramFile, node: ast.Name, key: Key | None
+    ) -> Iterator[tuple[ProgramFile, ast.expr, Key | None]]:
+        standing = file.standing(node)
+        owner = standing.scope.owner_of(node.id) if standing else None
+        for binding in owner.bindings[node.id] if owner else ():
+            if binding.kind is BindingKind.ASSIGN and binding.value is not None:
+                yield file, binding.value, key
+            elif binding.kind is BindingKind.OTHER and key is None:
+                yield from self._unpacked(file, binding)
+            elif binding.kind is BindingKind.PARAMETER and owner and isinstance(owner.node, FUNCTIONS):
+                yield from ((*value, key) for value in self._arguments(owner.node, node.id))
+
+    def _unpacked(
+        self, file: ProgramFile, binding: Binding
+    ) -> Iterator[tuple[ProgramFile, ast.expr, Key | None]]:
+        """`a, b = value`: the value's item at the name's place."""
+        target = file.parent(binding.node)
+        assign = file.parent(target) if isinstance(target, (ast.Tuple, ast.List)) else None
+        if isinstance(assign, ast.Assign) and isinstance(target, (ast.Tuple, ast.List)):
+            place = next(
+                (index for index, item in enumerate(target.elts) if item is binding.node), None
+            )
+            if place is not None:
+                yield file, assign.value, place
+
+    def _arguments(self, function: Function, name: str) -> Iterator[tuple[ProgramFile, ast.expr]]:
+        """What the calls of a function hand over as one of its parameters."""
+        for site in self.sites.get(id(function), ()):
+            value = argument_for(site.call, function, name)
+            if value is not None:
+                yield site.file, value
+
+    def _of_attribute(self, file: ProgramFile, node: ast.Attribute) -> Iterator[tuple[ProgramFile, ast.expr]]:
+        if node.attr == "module":  # of a wrapped model
+            yield file, node.value
+        found = self._attributes.get(node.attr, [])
+        if isinstance(node.value, ast.Name) and node.value.id == "self":
+            own = self._class_around(file, node)
+            found = [item for item in found if item[2] is own] or found
+        yield from ((where, value) for where, value, _ in found)
+
+    @cached_property
+    def _attributes(self) -> dict[str, list[tuple[ProgramFile, ast.expr, ast.ClassDef | None]]]:
+        """By name: the values that attributes of this name are given, and in which class."""
+        found: dict[str, list[tuple[ProgramFile, ast.expr, ast.ClassDef | None]]] = {}
+        for file in self.program.files.values():
+            for statement in file.statements:
+                if isinstance(statement, ast.Assign):
+                    for target in statement.targets:
+                        if isinstance(target, ast.Attribute):
+                            owner = self._class_around(file, target)
+                            found.setdefault(target.attr, []).append((file, statement.value, owner))
+        return found
+
+    def _of_call(
+        self, file: ProgramFile, node: ast.Call, key: Key | None
+    ) -> Iterator[tuple[ProgramFile, ast.expr, Key | None]]:
+        found = self.program.definition(file, node.func)
+        name = last_name(node.func)
+        if found is None and isinstance(node.func, ast.Attribute) and name in _SAME_OBJECT:
+            yield file, node.func.value, key
+        elif found is None and node.args and (name in _SAME_ARGUMENT or name in _WRAPPERS):
+            yield from ((file, argument, key) for argument in node.args)
+        elif found is not None and isinstance(found.node, FUNCTIONS):
+            yield from ((found.file, value, key) for value in returned(found.node))
+        elif found is None and isinstance(node.func, ast.Attribute) and self._method(file, node.func):
+            method = self._method(file, node.func)
+            if method is not None and isinstance(method.node, FUNCTIONS):
+                yield from ((method.file, value, key) for value in returned(method.node))
+        else:
+            yield file, node, key
+
+
+def _held(node: ast.expr, key: Key) -> Iterator[ast.expr]:
+    """What a literal holds under a key."""
+    if isinstance(node, (ast.Tuple, ast.List)) and isinstance(key, int) and key < len(node.elts):
+        yield node.elts[key]
+    elif isinstance(node, ast.Dict):
+        for name, value in zip(node.keys, node.values, strict=True):
+            if isinstance(name, ast.Constant) and name.value == key:
+                yield value
+
+
+def returned(function: Function) -> list[ast.expr]:
+    """The values that a function returns."""
+    found = [node.value for node in own_nodes(function) if isinstance(node, ast.Return)]
+    return [value for value in found if value is not None]
+
+
+def argument_for(call: ast.Call, function: Function, name: str) -> ast.expr | None:
+    """The argument of a call that becomes a parameter, if the call spells it out."""
+    for keyword in call.keywords:
+        if keyword.arg == name:
+            return keyword.value
+    if any(isinstance(argument, ast.Starred) for argument in call.args):
+        return None
+    names = [argument.arg for argument in (*function.args.posonlyargs, *function.args.args)]
+    if names[:1] in (["self"], ["cls"]):
+        names = names[1:]
+    if name in names and names.index(name) < len(call.args):
+        return call.args[names.index(name)]
+    return None
+
+
+def parameter_for(call: ast.Call, function: Function, argument: ast.expr) -> str:
+    """The parameter that an argument of a call becomes, "" if that is not clear."""
+    for parameter in all_arguments(function.args):
+        if argument_for(call, function, parameter.arg) is argument:
+            return parameter.arg
+    return ""
+
+
+def holders_scope(file: ProgramFile, node: ast.AST) -> Scope | None:
+    """The scope in which a node stands."""
+    standing = file.standing(node)
+    return standing.scope if standing else None

@@ -1,0 +1,86 @@
+"""TF709 (opt-in): settings of CUDA's libraries dropped where they mean nothing."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from torchferry.convert.insertion import indent_of, shares_its_line
+from torchferry.convert.rule import Proposal, Rule, register
+from torchferry.convert.site import Site
+from torchferry.finding import Kind
+from torchferry.source.edits import Edit
+from torchferry.text import Text
+from torchferry.vendors.model import Support
+
+_DROPPED = Text(
+    "dropped: {name} sets a CUDA library, which {company}'s device does not use",
+    "已删除：{name} 设置的是 CUDA 库，{company} 的设备不使用它",
+)
+_STAYS = Text(
+    "stays: on CUDA, where this code still runs, it has an effect",
+    "保留：这份代码仍可在 CUDA 上运行，该设置有效",
+)
+_FLAGS = ("torch.backends.cudnn.", "torch.backends.cuda.matmul.")
+
+
+def _check(site: Site[ast.Assign]) -> Iterator[Proposal]:
+    names = [site.qualified(target) for target in site.node.targets]
+    if not all(name.startswith(_FLAGS) for name in names) or not isinstance(site.node.value, ast.Constant):
+        return
+    vendor = site.target.vendor
+    if site.target.is_portable:
+        yield site.remark(Kind.INFO, _STAYS)
+    elif not any(vendor.api(name).support in (Support.SAME, Support.RENAMED) for name in names):
+        message = _DROPPED.format(name=names[0], company=vendor.company)
+        yield site.change(message, _removal(site), needs_prelude=False)
+
+
+def _removal(site: Site[ast.Assign]) -> Edit:
+    """The whole line where it holds nothing else and its block something else; `pass` in its place otherwise."""
+    module, node = site.module, site.node
+    start, end = module.start(node), module.end(node)
+    line_end = module.data.find(module.newline.encode(), end)
+    rest = module.data[end : line_end if line_end >= 0 else len(module.data)]
+    is_alone = not shares_its_line(module, node) and not indent_of(module, node).strip() and not rest.strip()
+    if not is_alone or not _has_siblings(site):
+        return Edit(start, end, "pass")
+    first = module.line_starts[node.lineno - 1]
+    after = line_end + len(module.newline) if line_end >= 0 else len(module.data)
+    return Edit(first, after, "")
+
+
+def _has_siblings(site: Site[ast.Assign]) -> bool:
+    """Whether the block keeps a statement that is not of this sort."""
+    for block in _blocks(site.scope.node):
+        if site.node in block:
+            return any(not isinstance(item, ast.Assign) or not _is_flag(site, item) for item in block)
+    return False
+
+
+def _is_flag(site: Site[ast.Assign], node: ast.Assign) -> bool:
+    return all(site.qualified(target).startswith(_FLAGS) for target in node.targets)
+
+
+def _blocks(node: ast.AST) -> Iterator[list[ast.stmt]]:
+    for inner in ast.walk(node):
+        for name in ("body", "orelse", "finalbody"):
+            block = getattr(inner, name, None)
+            if isinstance(block, list):
+                yield block
+
+
+RULE = register(
+    Rule(
+        id="TF709",
+        name="cudnn-flags",
+        summary=Text(
+            "settings of cuDNN and cuBLAS dropped where the device has neither",
+            "设备没有 cuDNN 和 cuBLAS 时删除其设置",
+        ),
+        triggers=("cudnn", "backends.cuda"),
+        option="drop_cudnn_flags",
+        nodes=(ast.Assign,),
+        check=_check,
+    )
+)

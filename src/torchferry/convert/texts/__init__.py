@@ -1,0 +1,1 @@
+"""Files other than Python modules: scripts, container files, requirements, configurations, notebooks."""

@@ -1,0 +1,67 @@
+"""What stands in for an API that a vendor lacks, or has a faster form of; read only when asked for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from torchferry.text import Text
+from torchferry.vendors.schema import SIMILAR_FILE, read_table
+
+_FOR_ALL = Path(__file__).parent / "any"
+
+
+@dataclass(frozen=True)
+class Similar:
+    """One call, by the full name of what is called, and what does the same.
+
+    `use` is a dotted name, with the same arguments; `NAME(..., key=value)`, which takes the call's own arguments as
+    far as `takes` names them; or any expression with {argument}, in which [[text]] is written only if the arguments
+    inside were given. Without `use` nothing is equal, and the place is reported as `kind` says.
+    """
+
+    cuda: str
+    signature: str  # "q, k, v, causal=False"; "" where only the name matters
+    use: str
+    kind: str  # "unsupported" or "risk", of an entry without `use`
+    when: tuple[str, ...]  # argument=literal, argument:whole (a literal without fraction), or argument: is given
+    takes: tuple[str, ...]  # of NAME(...): its arguments in the order of their positions
+    ignored: tuple[str, ...]  # arguments that only choose a kernel
+    exact: bool  # the same formula: results differ by rounding alone
+    why: Text  # what is wrong with the original
+    remark: Text  # what may differ, and what to mind
+    source: str
+
+    @property
+    def is_name_only(self) -> bool:
+        """Whether the name alone is replaced, wherever it stands."""
+        return bool(self.use) and not self.signature
+
+    @property
+    def keeps_arguments(self) -> bool:
+        """Whether the call's own arguments go to another function."""
+        return self.use.rpartition("(")[2].startswith("...")
+
+
+@cache
+def load_similar(vendor_folder: str) -> tuple[Similar, ...]:
+    """Read similar.toml of a vendor folder, in the order in which to try the entries; "" is code for any device."""
+    file = (Path(vendor_folder) if vendor_folder else _FOR_ALL) / SIMILAR_FILE
+    data = read_table(file) if file.exists() else {}
+    return tuple(
+        Similar(
+            cuda=row["cuda"].partition("(")[0],
+            signature=row["cuda"].partition("(")[2].removesuffix(")"),
+            use=row.get("use", ""),
+            kind=row.get("kind", "unsupported"),
+            when=tuple(row.get("when", ())),
+            takes=tuple(row.get("takes", ())),
+            ignored=tuple(row.get("ignored", ())),
+            exact=row.get("exact", False),
+            why=Text(row["why"], row.get("why_zh") or row["why"]),
+            remark=Text(row.get("remark", ""), row.get("remark_zh") or row.get("remark", "")),
+            source=row["source"],
+        )
+        for row in data.get("similar", ())
+    )

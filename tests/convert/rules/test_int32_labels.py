@@ -1,0 +1,78 @@
+"""TF705 (opt-in): class labels as int32."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.convert.rewriting import VENDORS, expression, said_with, vendor
+
+_LOSS = "criterion = torch.nn.CrossEntropyLoss().cuda()\n"
+
+
+def _step(move: str, loss: str = "criterion(model(x), y)") -> str:
+    return f"{_LOSS}y = {move}\nloss = {loss}"
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("y.cuda(gpu, non_blocking=True)", "y.npu(gpu, non_blocking=True).int()"),
+        ("y.to(device)", "y.to(device).int()"),
+        ("y.to('cuda')", "y.to('npu').int()"),
+    ],
+)
+def test_rewrites(before: str, after: str) -> None:
+    changed = expression(_step(before), "ascend", "int32_labels")
+    assert changed == _step(after).replace(".cuda()", ".npu()")
+
+
+@pytest.mark.parametrize(
+    "loss",
+    [
+        "torch.nn.functional.cross_entropy(model(x), y)",
+        "torch.nn.functional.nll_loss(model(x), target=y)",
+        "torch.nn.CrossEntropyLoss()(model(x), y)",
+        "criterion(model(x), y)",
+    ],
+)
+def test_what_a_classification_loss_is_given_is_a_label(loss: str) -> None:
+    assert "y.npu().int()" in expression(_step("y.cuda()", loss), "ascend", "int32_labels")
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        pytest.param("loss = mse(model(x), y)", id="a regression's target"),
+        pytest.param("loss = criterion(model(x), y); z = embedding[y]", id="also a place"),
+        pytest.param("loss = criterion(model(x), y); z = f.one_hot(y)", id="also where int64 is a must"),
+    ],
+)
+def test_other_targets_stay(source: str) -> None:
+    after = expression(f"{_LOSS}y = y.to(device)\n{source}", "ascend", "int32_labels")
+    assert ".int()" not in after
+
+
+def test_unclear_labels_are_a_todo() -> None:
+    assert said_with("target = target.to(device)", "int32_labels") == [("TF705", "todo", "target.to(device)")]
+
+
+@pytest.mark.parametrize(
+    "move", ["y.cuda().int()", "y.to(torch.int32)", "y.to(device, dtype=t)", "y.to(d).long()"]
+)
+def test_a_cast_of_the_users_counts(move: str) -> None:
+    assert expression(_step(move), "ascend", "int32_labels").count("int()") == move.count("int()")
+
+
+def test_off_unless_asked_for() -> None:
+    assert ".int()" not in expression(_step("y.cuda()"))
+
+
+@pytest.mark.parametrize("name", VENDORS)
+def test_every_vendor(name: str) -> None:
+    after = expression(_step("y.cuda()"), name, "int32_labels")
+    assert f"y = y.{vendor(name).tensor_method}().int()" in after
+
+
+def test_portable_code_keeps_what_cuda_takes() -> None:
+    assert ".int()" not in expression(_step("y.cuda()"), "portable", "int32_labels")
+    assert ("TF705", "info", "y.cuda()") in said_with(_step("y.cuda()"), "int32_labels", to="portable")
