@@ -12,7 +12,12 @@ from vendor_data.error_table import error_toml
 from vendor_data.facts import Facts
 from vendor_data.op_table import op_text
 from vendor_data.replacement_table import replacement_toml
+from vendor_data.similar import similar_toml
+from vendor_data.similar_libraries import LIBRARIES
+from vendor_data.similar_torch import LIMITS, OPERATORS, OPTIMIZERS
 from vendor_data.vendor_table import vendor_toml
+
+SIMILAR = (*LIBRARIES, *OPTIMIZERS, *OPERATORS, *LIMITS)
 
 TARGET = Path(__file__).resolve().parent.parent / "src" / "torchferry" / "vendors"
 
@@ -26,6 +31,8 @@ def build(facts: Facts) -> dict[str, str]:
         files[f"{name}/ops.txt"] = op_text(facts, fact_id)
         files[f"{name}/replacements.toml"] = replacement_toml(facts, name, fact_id)
         files[f"{name}/errors.toml"] = error_toml(facts, name, fact_id)
+        files[f"{name}/similar.toml"] = similar_toml(facts, name, fact_id, SIMILAR)
+    files["any/similar.toml"] = similar_toml(facts, "any", "", SIMILAR)
     return files
 
 

@@ -8,6 +8,11 @@ class FerryError(Exception):
 
     exit_code = 2
 
+    @property
+    def lines(self) -> tuple[str, ...]:
+        """What to show; one line, but for errors that gather several mistakes."""
+        return (str(self),)
+
 
 class InputError(FerryError):
     """The path to work on is missing, unreadable or of the wrong sort."""
@@ -22,7 +27,15 @@ class VendorError(FerryError):
 
 
 class RuleFileError(FerryError):
-    """A user's rule file has a mistake."""
+    """A user's rule file has mistakes: one line for each."""
+
+    def __init__(self, *mistakes: str) -> None:
+        super().__init__("\n".join(mistakes))
+        self.mistakes = mistakes
+
+    @property
+    def lines(self) -> tuple[str, ...]:
+        return self.mistakes
 
 
 class ReportError(FerryError):

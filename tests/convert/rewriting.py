@@ -8,7 +8,7 @@ from functools import cache
 
 from torchferry.convert.file import Conversion, FileJob, convert_text
 from torchferry.convert.portable import portable_target
-from torchferry.convert.rule import all_rules
+from torchferry.convert.rule import all_rules, prepared
 from torchferry.convert.ruleset import RuleSet
 from torchferry.convert.target import Target, vendor_target
 from torchferry.finding import Finding, Kind
@@ -26,8 +26,8 @@ def target(name: str) -> Target:
 
 def run(source: str, to: str = "ascend", *options: str) -> Conversion:
     """Convert a module given as (indented) text with all rules."""
-    rules = tuple(rule for rule in all_rules() if not rule.option or rule.option in options)
-    job = FileJob(target(to), RuleSet(rules))
+    rules = (rule for rule in all_rules() if not rule.option or rule.option in options)
+    job = FileJob(target(to), RuleSet(prepared(rules, target(to))))
     conversion = convert_text(decode(textwrap.dedent(source).encode("utf-8")), "module.py", job)
     assert not conversion.failure, conversion.failure
     return conversion

@@ -32,6 +32,16 @@ def newest_version(facts: Facts, fact_id: str) -> str:
     return _axis(fact, _registered(fact)).split()[-1] if fact and "works" not in fact else ""
 
 
+def has_kernel(facts: Facts, fact_id: str, op: str) -> bool | None:
+    """Whether the newest version has an operator, in any overload unless one is named; None when it is not known."""
+    fact = facts.table(f"ops/{fact_id}.json")
+    if not fact or not fact["complete"]:
+        return None
+    newest = newest_version(facts, fact_id)
+    names = {line.split()[0] for line in _registered(fact) if newest in line.split()[1:]}
+    return op in names if "." in op else any(name.partition(".")[0] == op for name in names)
+
+
 def _axis(fact: Json, lines: list[str]) -> str:
     if "works" in fact:
         return "of the adapter"

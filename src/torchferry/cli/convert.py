@@ -26,7 +26,9 @@ from torchferry.convert.write import (
 )
 from torchferry.errors import FerryError
 from torchferry.report.diff import new_file_diff, unified_diff
+from torchferry.report.lists import make_lists
 from torchferry.report.render import print_report
+from torchferry.text import user_language
 
 # Reports that every converted copy carries: the canonical one, and the page to read.
 REPORTS = {FINDINGS: "json", "report.html": "html"}
@@ -52,6 +54,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     where.add_argument("--dry-run", action="store_true", help="only report what would be done")
     parser.add_argument(
         "--diff", action="store_true", help="print the changes as a unified diff (alone: writes nothing)"
+    )
+    parser.add_argument(
+        "--lists",
+        action="store_true",
+        help="also write change_list.csv, unsupported_op.xlsx, unsupported_api.csv, unknown_api.csv, "
+        "cuda_op_list.csv and the advice lists, in the columns of ms_fmk_transplt",
     )
     parser.add_argument(
         "--force",
@@ -116,7 +124,10 @@ def _write(args: argparse.Namespace, outcome: ProjectOutcome, out: Path | None) 
     elif out is not None and _is_single(args, outcome.root):
         write_file(outcome, out, args.force)
     elif out is not None:
-        reports = options.rendered(outcome.report("convert"), args.lang, REPORTS)
+        report = outcome.report("convert")
+        reports = options.rendered(report, args.lang, REPORTS)
+        if args.lists:
+            reports |= make_lists(report, args.lang or user_language())
         options.note_shadowed(write_project(outcome, out, reports, _replaceable(args)))
 
 

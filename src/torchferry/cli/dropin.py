@@ -12,6 +12,7 @@ from torchferry.cli.convert import REPORTS
 from torchferry.cli.ending import reader_may_leave
 from torchferry.convert.custom import CustomRules
 from torchferry.convert.project import Plan, ProjectOutcome, examine_project
+from torchferry.convert.settings import Settings
 from torchferry.convert.write import Replace, check_output, write_project
 from torchferry.outcome import Report
 from torchferry.report.summary import summarize
@@ -20,10 +21,21 @@ from torchferry.text import user_language
 MakeFiles = Callable[[Report], dict[str, bytes]]
 
 
-def make_plan(vendor: str, opt_ins: frozenset[str] = frozenset(), custom: CustomRules | None = None) -> Plan:
+def make_plan(
+    vendor: str,
+    opt_ins: frozenset[str] = frozenset(),
+    custom: CustomRules | None = None,
+    settings: Settings | None = None,
+) -> Plan:
     """A plan for a vendor with all its rules."""
     target = options.find_target(vendor, [])
-    return Plan(target, opt_ins, custom=custom or CustomRules(), jobs=options.cores())
+    return Plan(
+        target,
+        opt_ins,
+        custom=custom or CustomRules(),
+        settings=settings or Settings(),
+        jobs=options.cores(),
+    )
 
 
 def convert(root: Path, out: Path, plan: Plan, make_files: MakeFiles, replace: Replace) -> ProjectOutcome:

@@ -102,7 +102,8 @@ def guarded(name: str, work: Callable[[], int]) -> int:
     try:
         return work()
     except FerryError as error:
-        _complain(name, str(error))
+        for line in error.lines:
+            _complain(name, line)
         return error.exit_code
     except KeyboardInterrupt as stop:
         _complain(name, str(stop) or "interrupted; nothing was written")

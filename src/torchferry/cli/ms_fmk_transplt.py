@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from torchferry.cli import main as ferry
 
 if TYPE_CHECKING:
+    from torchferry.convert.settings import Settings
     from torchferry.convert.write import Replace
 
 _DESCRIPTION = "Convert CUDA PyTorch scripts to Ascend NPU, as ms_fmk_transplt.py does."
@@ -18,12 +19,13 @@ _EPILOG = """\
 The converted scripts appear in DIR/xxx_msft, where xxx is the folder of the
 scripts, with msFmkTranspltlog.txt, change_list.csv, unsupported_op.xlsx,
 report.html and findings.json; where there is something to list also with
-unsupported_api.csv, unknown_api.csv, api_precision_advice.csv and
-api_performance_advice.csv. On a terminal you are asked before an existing
+unsupported_api.csv, unknown_api.csv, cuda_op_list.csv, api_precision_advice.csv
+and api_performance_advice.csv. On a terminal you are asked before an existing
 xxx_msft is replaced; elsewhere one of an earlier run is replaced, and any other
 is left alone with a message. The input is not touched.
 
-`distributed -m MAIN [-t MODEL]` comes last.
+`distributed -m MAIN [-t MODEL]` comes last. It makes a program for one card one
+for many, and writes run_distributed_npu.sh, which starts it on all cards.
 
 `ferry convert X --to ascend -o OUT` does the same with more choices: --diff,
 --dry-run, --in-place, --select, --exclude.
@@ -56,14 +58,19 @@ def _parser() -> argparse.ArgumentParser:
     add = parser.add_argument
     add("-i", "--input", required=True, type=Path, metavar="X", help="a folder, or a single Python file")
     add("-o", "--output", required=True, type=Path, metavar="DIR", help="where xxx_msft is put")
-    add("-r", "--rule", type=Path, metavar="FILE.json", help="your own rules")
+    add("-r", "--rule", type=Path, metavar="FILE.json", help="your own rules; FILE.toml does as well")
     add(
         "-s",
         "--specify-device",
         action="store_true",
         help="take the device from the variable DEVICE_ID; may defeat a script's own distributed set-up",
     )
-    add("-sim", "--similar", action="store_true", help="accepted; has no effect in this release")
+    add(
+        "-sim",
+        "--similar",
+        action="store_true",
+        help="replace APIs that the device lacks by similar ones; accuracy or speed may differ",
+    )
     add(
         "-v",
         "--version",
@@ -73,14 +80,15 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.set_defaults(main=None, target_model=None)
     commands = parser.add_subparsers(metavar="distributed", prog="ms_fmk_transplt ...")
-    distributed = commands.add_parser(
-        "distributed", help="the rewrite for several cards is not in this release; the rest is done"
-    )
+    distributed = commands.add_parser("distributed", help="make a program for one card one for many")
     distributed.add_argument(
         "-m", "--main", required=True, type=Path, metavar="MAIN", help="the script that starts the training"
     )
     distributed.add_argument(
-        "-t", "--target_model", default="model", metavar="MODEL", help="the model's variable (default: model)"
+        "-t",
+        "--target_model",
+        metavar="MODEL",
+        help="the model's variable, if it is not found by itself",
     )
     return parser
 
@@ -89,15 +97,15 @@ def _convert(args: argparse.Namespace) -> int:
     from torchferry.cli import dropin, dropin_msft_files
     from torchferry.convert.custom import load_custom_rules
     from torchferry.convert.discover import check_input
+    from torchferry.report import lists
     from torchferry.text import user_language
 
     root = check_input(args.input)
     _check_main(args, root)
     out = _output(args, root)
-    opt_ins = frozenset({"specify_device"} if args.specify_device else ())
-    plan = dropin.make_plan("ascend", opt_ins, load_custom_rules(args.rule) if args.rule else None)
+    custom = load_custom_rules(args.rule, other=".json") if args.rule else None
+    plan = dropin.make_plan("ascend", _opt_ins(args), custom, _settings(args, root))
     replace = _may_replace(out)
-    _say_what_is_missing(args)
     source = os.path.abspath(root)
     outcome = dropin.convert(
         root,
@@ -108,8 +116,8 @@ def _convert(args: argparse.Namespace) -> int:
     )
     dropin.say(
         f"converted scripts: {out}",
-        f"change list: {out / dropin_msft_files.CHANGES}",
-        f"unsupported operators: {out / dropin_msft_files.UNSUPPORTED_SHEET}",
+        f"change list: {out / lists.CHANGES}",
+        f"unsupported operators: {out / lists.UNSUPPORTED_SHEET}",
         f"log: {out / dropin_msft_files.LOG}",
     )
     return dropin.finish(outcome, str(out / dropin_msft_files.LOG))
@@ -152,18 +160,23 @@ def _may_replace(out: Path) -> Replace:
     return Replace.ANYTHING
 
 
-def _say_what_is_missing(args: argparse.Namespace) -> None:
-    from torchferry.cli import options
+def _opt_ins(args: argparse.Namespace) -> frozenset[str]:
+    chosen = {
+        "specify_device": args.specify_device,
+        "similar": args.similar,
+        "distributed": args.main is not None,
+    }
+    return frozenset(name for name, is_chosen in chosen.items() if is_chosen)
 
-    if args.similar:
-        options.note(
-            "-sim: replacing unsupported APIs by similar ones comes in a later release; it changes nothing"
-        )
-    if args.main is not None:
-        options.note(
-            "distributed: the rewrite for several cards comes in a later release; the scripts are converted as they "
-            "are, and no run_distributed_npu.sh is written"
-        )
+
+def _settings(args: argparse.Namespace, root: Path) -> Settings:
+    from torchferry.convert.settings import Distributed, Settings
+
+    if args.main is None:
+        return Settings()
+    folder = (root.parent if root.is_file() else root).resolve()
+    main = args.main.resolve().relative_to(folder).as_posix()
+    return Settings(Distributed(main, args.target_model or ""))
 
 
 def _chosen(args: argparse.Namespace) -> list[str]:
@@ -174,5 +187,6 @@ def _chosen(args: argparse.Namespace) -> list[str]:
     if args.rule:
         shown.append(f"--rule {args.rule}")
     if args.main is not None:
-        shown.append(f"distributed --main {args.main} --target_model {args.target_model}")
+        model = f" --target_model {args.target_model}" if args.target_model else ""
+        shown.append(f"distributed --main {args.main}{model}")
     return shown

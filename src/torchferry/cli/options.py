@@ -14,6 +14,7 @@ from torchferry.convert.custom import CustomRules, load_custom_rules
 from torchferry.convert.discover import PYTHON_SUFFIXES
 from torchferry.convert.project import Plan, Progress, ProjectOutcome
 from torchferry.convert.rule import all_rules
+from torchferry.convert.settings import AmpForm, Settings
 from torchferry.convert.target import Target
 from torchferry.errors import FerryError
 from torchferry.outcome import Report
@@ -30,6 +31,7 @@ OPT_INS = {
     "float32_data": "float32 instead of float64, where the vendor limits it",
     "blocking_copies": "copies to the device with non_blocking=False",
     "drop_cudnn_flags": "drop settings of cuDNN and cuBLAS where the device has neither",
+    "similar": "replace fused layers, fused optimizers and missing operators by an equivalent",
     "no_pin_memory": "pin_memory=False in data loaders, as the Ascend guide asks for",
     "specify_device": "scripts take their device from the variable DEVICE_ID",
 }
@@ -42,6 +44,11 @@ def add_target_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("path", type=Path, help="a folder, or a single Python file")
     parser.add_argument(
         "--to", required=True, metavar="VENDOR", help="a name that `ferry vendors` lists, or `portable`"
+    )
+    parser.add_argument(
+        "--keep-cuda",
+        action="store_true",
+        help="the result runs on the vendor's device, on CUDA and on the CPU; a module that is added decides which",
     )
     add_vendor_path(parser)
     parser.add_argument(
@@ -60,7 +67,12 @@ def add_target_arguments(parser: argparse.ArgumentParser) -> None:
         help="files or folders neither to look at nor to copy, e.g. 'tests/*'",
     )
     parser.add_argument(
-        "--rules", type=Path, metavar="FILE.json", help="your own rules, in the format of ms_fmk_transplt"
+        "--rules",
+        type=Path,
+        action="append",
+        default=[],
+        metavar="FILE",
+        help="your own rules: a .toml file, or a .json file in the format of ms_fmk_transplt; may be given again",
     )
     parser.add_argument(
         "-j",
@@ -73,6 +85,13 @@ def add_target_arguments(parser: argparse.ArgumentParser) -> None:
     for name, text in OPT_INS.items():
         flags = ["-s"] if name == "specify_device" else []
         parser.add_argument(*flags, f"--{name.replace('_', '-')}", action="store_true", help=text)
+    parser.add_argument(
+        "--amp",
+        nargs="?",
+        const=AmpForm.TORCH.value,
+        choices=[form.value for form in AmpForm],
+        help="mixed precision for training steps that have none: torch's autocast and GradScaler, or apex's amp",
+    )
 
 
 def cores() -> int:
@@ -89,33 +108,59 @@ def _positive(text: str) -> int:
     return value
 
 
-def find_target(name: str, vendor_path: list[Path]) -> Target:
-    """The target that --to names."""
+def find_target(name: str, vendor_path: list[Path], keep_cuda: bool = False) -> Target:
+    """The target that --to names; with CUDA beside it if that is asked for."""
     from torchferry.convert import portable
+    from torchferry.convert.keep_cuda import keep_cuda_target
     from torchferry.convert.target import vendor_target
     from torchferry.vendors.registry import get_vendor
 
+    if name == portable.NAME and keep_cuda:
+        raise FerryError("--keep-cuda names a vendor's device beside CUDA; --to portable keeps CUDA anyway")
     if name == portable.NAME:
         return portable.portable_target()
-    return vendor_target(get_vendor(name, vendor_path))
+    vendor = get_vendor(name, vendor_path)
+    return keep_cuda_target(vendor) if keep_cuda else vendor_target(vendor)
 
 
 def make_plan(args: argparse.Namespace) -> Plan:
     """The plan that the options of a command describe."""
+    target = find_target(args.to, args.vendor_path, args.keep_cuda)
     return Plan(
-        target=find_target(args.to, args.vendor_path),
+        target=target,
         options=_chosen_opt_ins(args),
         select=_rule_ids(args.select),
         ignore=_rule_ids(args.ignore),
         exclude=tuple(args.exclude),
-        custom=load_custom_rules(args.rules) if args.rules else CustomRules(),
+        custom=_custom_rules(args.rules, args.vendor_path),
+        settings=Settings(amp=_amp_form(args.amp, target)),
         jobs=args.jobs,
     )
 
 
+def _amp_form(given: str | None, target: Target) -> AmpForm | None:
+    """Whose mixed precision --amp asks for."""
+    form = AmpForm(given) if given else None
+    if form is AmpForm.APEX and not target.vendor.has_apex:
+        raise FerryError(
+            f"no apex is known for '{target.name}'; --amp alone writes autocast and GradScaler of torch"
+        )
+    return form
+
+
 def _chosen_opt_ins(args: argparse.Namespace) -> frozenset[str]:
-    given = [name for name in OPT_INS if getattr(args, name)]
+    given = [name for name in (*OPT_INS, "amp") if getattr(args, name)]
     return frozenset(part for name in given for part in _IMPLIED.get(name, (name,)))
+
+
+def _custom_rules(files: list[Path], vendor_path: list[Path]) -> CustomRules:
+    """The rules of the user's files, which may name any vendor."""
+    if not files:
+        return CustomRules()
+    from torchferry.convert import portable
+    from torchferry.vendors.registry import vendor_names
+
+    return load_custom_rules(*files, vendors=[*vendor_names(vendor_path), portable.NAME])
 
 
 def _rule_ids(given: list[str]) -> tuple[str, ...]:

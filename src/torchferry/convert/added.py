@@ -16,6 +16,9 @@ class AddedFile:
 
     data: bytes
     executable: bool = False
+    may_exist: bool = (
+        False  # a file of that name in the project itself is one of an earlier conversion, and as good
+    )
 
     def record(self, path: str) -> FileRecord:
         """The file as reports list it: every line of it is new."""

@@ -8,12 +8,42 @@ from dataclasses import dataclass, replace
 
 from torchferry.convert.neighbours import Definition
 from torchferry.convert.site import FileContext, Site, enclosing_class
-from torchferry.convert.slots import FUNCTIONS, FunctionNode, Member, Slot, Variable, is_self
+from torchferry.convert.slots import (
+    FUNCTIONS,
+    AnySite,
+    FunctionNode,
+    Member,
+    Result,
+    Slot,
+    Variable,
+    around,
+    is_self,
+    key_of,
+    member,
+    target_slots,
+)
 from torchferry.source.names import called_name, last_name
 from torchferry.source.scopes import BindingKind
 from torchferry.source.walk import Place
 
 _DEPTH = 4  # aliases and base classes that are followed
+# What makes an object of its keywords, whatever they are called.
+_RECORDS = frozenset(
+    {
+        "dict",
+        "simplenamespace",
+        "namespace",
+        "easydict",
+        "edict",
+        "attrdict",
+        "munch",
+        "box",
+        "ordereddict",
+        "configdict",
+        "update",
+    }
+)
+_SAME_VALUE = frozenset({"lower", "strip", "startswith", "endswith", "split", "partition"})
 
 
 @dataclass(frozen=True)
@@ -25,7 +55,7 @@ class Callee:
     given: int = 0
 
 
-def callee_of(site: Site[ast.AST], function: ast.expr, depth: int = _DEPTH) -> Callee | None:
+def callee_of(site: AnySite, function: ast.expr, depth: int = _DEPTH) -> Callee | None:
     """The definition that an expression in the place of a function stands for."""
     if not depth:
         return None
@@ -116,14 +146,14 @@ def _bases(callee: Callee) -> Iterator[Callee]:
     node = callee.node
     if not isinstance(node, ast.ClassDef):
         return
-    site: Site[ast.AST] = Site(callee.view, node, Place(node, callee.view.module.scopes.root))
+    site: AnySite = Site(callee.view, node, Place(node, callee.view.module.scopes.root))
     for base in node.bases:
         found = callee_of(site, base, depth=2)
         if found is not None and isinstance(found.node, ast.ClassDef) and found.node is not node:
             yield found
 
 
-def _by_name(site: Site[ast.AST], name: ast.Name, depth: int) -> Callee | None:
+def _by_name(site: AnySite, name: ast.Name, depth: int) -> Callee | None:
     if name.id in site.place.shadowed:
         return None
     binding = site.module.binding_of(name.id, site.scope, name.lineno)
@@ -133,14 +163,15 @@ def _by_name(site: Site[ast.AST], name: ast.Name, depth: int) -> Callee | None:
         return defined(site.context, binding.qualified)
     if isinstance(binding.node, (*FUNCTIONS, ast.ClassDef)):
         return Callee(site.context, binding.node)
-    return callee_of(site, binding.value, depth - 1) if _is_reference(binding.value) else None
+    value = binding.value
+    return callee_of(site, value, depth - 1) if value is not None and _is_reference(value) else None
 
 
-def _is_reference(value: ast.expr | None) -> bool:
+def _is_reference(value: ast.expr) -> bool:
     return isinstance(value, (ast.Name, ast.Attribute)) or called_name(value) == "partial"
 
 
-def _of_partial(site: Site[ast.AST], call: ast.Call, depth: int) -> Callee | None:
+def _of_partial(site: AnySite, call: ast.Call, depth: int) -> Callee | None:
     """`partial(run, x)`: the function itself, with one argument given."""
     if called_name(call) != "partial" or not call.args:
         return None
@@ -148,7 +179,7 @@ def _of_partial(site: Site[ast.AST], call: ast.Call, depth: int) -> Callee | Non
     return replace(found, given=found.given + len(call.args) - 1) if found else None
 
 
-def _class_of(site: Site[ast.AST], owner: ast.expr, depth: int) -> Callee | None:
+def _class_of(site: AnySite, owner: ast.expr, depth: int) -> Callee | None:
     """The class of an object that was made here: `net = Net()`, `Net()`."""
     if isinstance(owner, ast.Name):
         binding = site.module.binding_of(owner.id, site.scope, owner.lineno)
@@ -171,7 +202,7 @@ def _only_method(view: FileContext, name: str) -> Callee | None:
     return found[0] if len(found) == 1 else None
 
 
-def _class_around(site: Site[ast.AST]) -> Callee | None:
+def _class_around(site: AnySite) -> Callee | None:
     scope = enclosing_class(site.scope)
     node = scope.node if scope else None
     return Callee(site.context, node) if isinstance(node, ast.ClassDef) else None
@@ -202,13 +233,78 @@ def _field(callee: Callee, position: int, keyword: str) -> Slot | None:
 
 def _node_of(definition: Definition, view: FileContext) -> ast.AST | None:
     """The definition in the module as it is now: the one that is being converted may differ from its file."""
-    node = definition.binding.node
     if view.module is definition.module:
-        return node
-    name = getattr(node, "name", None) or getattr(node, "id", "")
-    bindings = view.module.scopes.root.bindings.get(str(name))
+        return definition.binding.node
+    bindings = view.module.scopes.root.bindings.get(definition.name)
     return bindings[-1].node if bindings else None
 
 
 def _first(found: Iterator[Callee | None]) -> Callee | None:
     return next((item for item in found if item is not None), None)
+
+
+def argument_slots(site: AnySite, call: ast.Call, position: int, keyword: str = "") -> tuple[Slot, ...]:
+    """Where an argument of a call goes: a parameter, a field; an entry of dict(...) and the like."""
+    if called_name(call) == "partial" and call.args and (position or keyword):
+        callee = callee_of(site, call.args[0])
+        position -= 1
+    else:
+        callee = callee_of(site, call.func)
+    if callee is not None:
+        slot = parameter(callee, position, keyword)
+        return (slot,) if slot else ()
+    is_record = keyword and last_name(call.func).lower() in _RECORDS
+    return (Member(site.context.path, None, keyword),) if is_record else ()
+
+
+def passed_to(site: AnySite) -> tuple[Slot, ...]:
+    """The parameter that an expression is the argument of, or the variable that it is assigned to."""
+    parent, call = site.parent, around(around(site) or site)
+    if isinstance(parent, ast.Call) and site.node in parent.args:
+        return argument_slots(site, parent, parent.args.index(site.node))
+    if isinstance(parent, ast.keyword) and parent.arg and call and isinstance(call.node, ast.Call):
+        return argument_slots(site, call.node, 0, parent.arg)
+    if isinstance(parent, (ast.Assign, ast.AnnAssign)):
+        targets = parent.targets if isinstance(parent, ast.Assign) else [parent.target]
+        return tuple(slot for target in targets for slot in target_slots(site, target))
+    return ()
+
+
+def slots_of(site: AnySite, node: ast.expr) -> tuple[Slot, ...]:
+    """Where the value of an expression is kept."""
+    if isinstance(node, ast.Call):
+        key = key_of(node)
+        if key is not None:
+            return (member(site, *key),)
+        if isinstance(node.func, ast.Attribute) and node.func.attr in _SAME_VALUE:
+            return slots_of(site, node.func.value)
+        if called_name(node) == "str" and node.args:
+            return slots_of(site, node.args[0])
+        callee = callee_of(site, node.func)
+        if callee is None or isinstance(callee.node, ast.ClassDef):
+            return ()
+        return (Result(callee.view.path, callee.node),)
+    if isinstance(node, (ast.Name, ast.Attribute)):
+        imported = _imported_slot(site, node)
+        if imported is not None:
+            return (imported,)
+    if isinstance(node, ast.Subscript) and isinstance(node.slice, (ast.Slice, ast.Constant)):
+        if not isinstance(node.slice, ast.Constant) or not isinstance(node.slice.value, str):
+            return slots_of(site, node.value)  # name[:4], parts[0]
+    return target_slots(site, node)
+
+
+def _imported_slot(site: AnySite, node: ast.expr) -> Slot | None:
+    """`config.WHERE`, `WHERE` of `from config import WHERE`, `Config.where` of an imported class"""
+    resolved = site.resolve(node)
+    if resolved is None or resolved.binding is None or resolved.binding.kind is not BindingKind.IMPORT:
+        return None
+    definition = site.context.neighbours.find(site.context.path, resolved.qualified)
+    view = site.context.beside(definition.path) if definition else None
+    if definition is None or view is None:
+        return None
+    if definition.attributes:
+        node_of_class = _node_of(definition, view)
+        owner = node_of_class if isinstance(node_of_class, ast.ClassDef) else None
+        return Member(view.path, owner, definition.attributes[-1])
+    return Variable(view.path, view.module.tree, definition.name)

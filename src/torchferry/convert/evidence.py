@@ -11,13 +11,12 @@ from enum import Enum
 from torchferry.convert.site import Site
 from torchferry.convert.target import Target
 from torchferry.source.names import called_name
-from torchferry.source.scopes import Scope
-from torchferry.source.walk import walk_all
 from torchferry.text import Text
 
 TESTS_OF_TEXT = frozenset(
     {"startswith", "endswith", "find", "index", "count", "split", "partition", "replace"}
 )
+_SAME_VALUE = frozenset({"lower", "strip", "split", "partition", "get"})
 CONTAINERS = (ast.List, ast.Tuple, ast.Set)
 
 
@@ -33,6 +32,7 @@ class Vocabulary:
 
     noun: Text
     name: re.Pattern[str]  # names of variables, parameters, keys and options that hold such a value
+    own: re.Pattern[str]  # CUDA's own values of this sort
     siblings: frozenset[str]  # other values of the same sort
     functions: dict[str, tuple[int, ...]]  # dotted function -> positions of arguments of this sort
     methods: dict[str, tuple[int, ...]]  # method name -> positions
@@ -76,36 +76,6 @@ class Evidence:
             positions = self.vocabulary.methods.get(name)
         return positions is not None and position in positions
 
-    def flows_into_place(self, name: str, scope: Scope) -> bool:
-        """Whether a variable is used where only a value of this sort makes sense."""
-        found = False
-
-        def visit(node: ast.AST, place: object) -> None:
-            nonlocal found
-            if isinstance(node, ast.Call):
-                found = found or self._takes(node, name)
-            elif isinstance(node, ast.Compare):
-                sides = [node.left, *node.comparators]
-                if any(_is_name(side, name) for side in sides):
-                    found = found or any(self.holds(side) and not _is_name(side, name) for side in sides)
-
-        lines = self.site.module.lines_with_names((name,))
-        self.site.module.focus(sorted(lines))
-        for unit in self.site.module.scopes.units:
-            if (
-                not found
-                and _within(unit.scope, scope)
-                and not lines.isdisjoint(range(unit.first_line, unit.last_line + 1))
-            ):
-                walk_all(unit, visit)
-        return found
-
-    def _takes(self, call: ast.Call, name: str) -> bool:
-        for position, argument in enumerate(call.args):
-            if _is_name(argument, name) and self.is_known_argument(call, called_name(call), position):
-                return True
-        return any(_is_name(item.value, name) and item.arg and self.fits(item.arg) for item in call.keywords)
-
     def fits(self, name: str) -> bool:
         return bool(self.vocabulary.name.search(name))
 
@@ -140,6 +110,20 @@ class Evidence:
             return any(self.mentions_sibling(item) or self.holds(item) for item in items)
         return isinstance(node, ast.NamedExpr) and (self.holds(node.target) or self.holds(node.value))
 
+    def holds_surely(self, node: ast.expr) -> bool:
+        """The same, for what another string is judged by: the value itself, not something made of it."""
+        if isinstance(node, ast.Attribute):
+            return self.holds_surely(node.value) if node.attr == "type" else self.fits(node.attr)
+        if isinstance(node, ast.Call):
+            if self.site.qualified(node.func) in self.vocabulary.functions or self.fits(called_name(node)):
+                return True
+            if isinstance(node.func, ast.Attribute):
+                return node.func.attr in _SAME_VALUE and self.holds_surely(node.func.value)
+            return called_name(node) == "str" and any(map(self.holds_surely, node.args))
+        if isinstance(node, ast.Subscript):
+            return self.key_fits(node.slice) or self.holds_surely(node.value)
+        return isinstance(node, ast.Name) and self.holds(node)
+
     def _is_bound_to_one(self, name: ast.Name) -> bool:
         """`d = torch.device(...)`, `d = x.device`: the name says nothing, its value does."""
         binding = self.site.module.binding_of(name.id, self.site.scope, name.lineno)
@@ -160,16 +144,3 @@ def _strings(node: ast.expr) -> Iterator[str]:
     elif isinstance(node, ast.IfExp):
         yield from _strings(node.body)
         yield from _strings(node.orelse)
-
-
-def _is_name(node: ast.expr, name: str) -> bool:
-    return isinstance(node, ast.Name) and node.id == name
-
-
-def _within(scope: Scope, outer: Scope) -> bool:
-    current: Scope | None = scope
-    while current is not None:
-        if current is outer:
-            return True
-        current = current.parent
-    return False

@@ -5,12 +5,14 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterable, Iterator
+from copy import copy
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from torchferry.convert import renaming
 from torchferry.convert.hunks import make_hunks
 from torchferry.convert.neighbours import Neighbours
+from torchferry.convert.python_config import fit_for_config
 from torchferry.convert.rule import Proposal, Rule
 from torchferry.convert.ruleset import RuleSet
 from torchferry.convert.settings import Settings
@@ -26,6 +28,7 @@ from torchferry.source.walk import Place, Visitor, walk_lines
 from torchferry.text import Text
 
 WELL_KNOWN = frozenset({"torch"})
+_MOST_ROUNDS = 25  # rules of the user's that build on each other; more than any file of rules may ask for
 _CONFLICT = Text("two changes meet here; this one was not made: {message}", "两处修改冲突，未执行：{message}")
 
 _IGNORE = re.compile(r"#\s*ferry: ignore(?:\[([^\]]*)\]|(?![\w\[-]))")
@@ -50,6 +53,7 @@ class FileJob:
     target: Target
     rules: RuleSet
     names: RenameTable = field(default_factory=dict)  # what is known about dotted names by now
+    user_names: RenameTable = field(default_factory=dict)  # the same, of the user's own rules
     settings: Settings = Settings()
     neighbours: Neighbours = field(default_factory=Neighbours)
 
@@ -59,16 +63,15 @@ def convert_text(decoded: DecodedText, path: str, job: FileJob) -> Conversion:
     module = PythonModule(decoded, WELL_KNOWN)
     stages = _Stages(module, path, job)
     try:
-        for rule in job.rules.restructuring:
-            stages.take(_restructured(stages.context, rule))
-        was_restructured = stages.is_edited
-        words = [word for word in job.rules.words if word in stages.context.module.data]
-        stages.take(examine(stages.context, job.rules, words))
+        stages.run()
+        if job.rules.users.rules:
+            stages.settle()
         edits = stages.rewriting.edits()
         if not edits:
-            return Conversion(tuple(stages.findings))
-        check_rewrite(module, stages.context.module, edits, may_nest=was_restructured)
-        _check_second_run(stages.context, job.rules)
+            return Conversion(tuple(item for item in stages.findings if item.kind is not Kind.CHANGE))
+        check_rewrite(module, stages.context.module, edits, may_nest=stages.was_restructured)
+        if not job.rules.users.rules:
+            _check_second_run(stages.context, job.rules)
     except (ParseError, VerificationError) as error:
         return Conversion(tuple(_undone(finding) for finding in stages.findings), failure=str(error))
     new_module = stages.context.module
@@ -89,18 +92,74 @@ def _without_the_moot(said: list[Said]) -> list[Said]:
 
 
 class _Stages:
-    """A module on its way: restructured by one pass after the other, then converted by the rules."""
+    """A module on its way: changed by the user's rules, restructured by one pass after the other, then converted."""
 
     def __init__(self, module: PythonModule, path: str, job: FileJob) -> None:
         self.first = module
         self.job = job
         self.context = _context(module, path, job)
+        self.was_restructured = False
         self.rewriting = Rewriting(module.data)
         self.findings: list[Finding] = []
         self.is_edited = False
 
-    def take(self, said: Iterable[Said]) -> None:
-        """Note what was said about the module as it is now, and make the edits."""
+    def run(self) -> None:
+        """Go through all stages once."""
+        rules = self.job.rules
+        if rules.users.rules:
+            self._follow_user()
+        for rule in rules.restructuring:
+            count = len(self.findings)
+            self.take(_restructured(self.context, rule))
+            self.was_restructured |= any(item.kind is Kind.CHANGE for item in self.findings[count:])
+        words = [word for word in rules.built_in.words if word in self.context.module.data]
+        self.take(examine(self.context, rules.built_in, words))
+
+    def _follow_user(self) -> None:
+        """Apply the user's rules until they have nothing more to do; none of them writes the same twice in a place."""
+        made: set[tuple[int, str]] = set()
+        for _ in range(_MOST_ROUNDS):
+            said = self._what_user_says()
+            places = {id(proposal): self._places(proposal) for _, proposal in said if proposal.edits}
+            new = [item for item in said if item[1].edits and not places[id(item[1])] <= made]
+            known = {_what(finding) for finding in self.findings}
+            remarks = [
+                item for item in said if not item[1].edits and _what(self._finding(*item)) not in known
+            ]
+            accepted = self.take([*new, *remarks])
+            if not new:
+                return
+            made.update(*(places[id(proposal)] for _, proposal in accepted if proposal.edits))
+
+    def _what_user_says(self) -> list[Said]:
+        rules = self.job.rules.users
+        words = [word for word in rules.words if word in self.context.module.data]
+        if not words:
+            return []
+        names = self.job.user_names
+        context = replace(self.context, tracked=rules.tracked, renames=rules.renaming, names=names)
+        return examine(context, rules, words)
+
+    def _places(self, proposal: Proposal) -> set[tuple[int, str]]:
+        """What a change writes where; places as in the module before all changes."""
+        return {(self.rewriting.origin(edit.start), edit.text) for edit in proposal.edits if not edit.is_line}
+
+    def settle(self) -> None:
+        """Go on until nothing changes: the user's rules may also build on what the others write."""
+        for _ in range(_MOST_ROUNDS):
+            text, context, rewriting = self.rewriting.data, self.context, copy(self.rewriting)
+            count = len(self.findings)
+            self.run()
+            again, self.findings = self.findings[count:], self.findings[:count]
+            if self.rewriting.data == text:
+                self.context, self.rewriting = context, rewriting
+                return
+            known = {_what(finding) for finding in self.findings}
+            self.findings += [finding for finding in again if _what(finding) not in known]
+        raise VerificationError("your rules change this file again and again; see which of them meet in it")
+
+    def take(self, said: Iterable[Said]) -> list[Said]:
+        """Note what was said about the module as it is now, and make the edits; answers with what has come true."""
         accepted = _without_conflicts(said)
         self.findings += [self._finding(rule, proposal) for rule, proposal in accepted]
         edits = [edit for _, proposal in accepted for edit in proposal.edits]
@@ -110,6 +169,7 @@ class _Stages:
             text = self.rewriting.data.decode("utf-8")
             new = PythonModule(DecodedText(text, "utf-8"), WELL_KNOWN)
             self.context = _context(new, self.context.path, self.job)
+        return accepted
 
     def _finding(self, rule: Rule, proposal: Proposal) -> Finding:
         """At its place in the module as the user knows it."""
@@ -129,6 +189,11 @@ class _Stages:
         )
 
 
+def _what(finding: Finding) -> tuple[str, Kind, int, Text]:
+    """What makes two findings of the same place the same."""
+    return finding.rule, finding.kind, finding.line, finding.message
+
+
 def _restructured(context: FileContext, rule: Rule) -> list[Said]:
     """What a pass says about a module that holds one of its words."""
     if rule.restructure is None or not any(word.encode() in context.module.data for word in rule.triggers):
@@ -141,8 +206,8 @@ def _context(module: PythonModule, path: str, job: FileJob) -> FileContext:
         module,
         path,
         job.target,
-        job.rules.tracked,
-        job.rules.renaming,
+        job.rules.built_in.tracked,
+        job.rules.built_in.renaming,
         job.names,
         job.settings,
         job.neighbours,
@@ -154,7 +219,7 @@ def examine(context: FileContext, rules: RuleSet, words: list[bytes]) -> list[Sa
     said: list[Said] = []
     lines = _lines_of_interest(context, rules, words)
     walk_lines(context.module, lines, _visitors(context, rules, said))
-    said = _not_ignored(context, said)
+    said = fit_for_config(context, _not_ignored(context, said))
     proposals = [proposal for _, proposal in said]
     for rule in rules.finishing:
         if rule.finish is not None:

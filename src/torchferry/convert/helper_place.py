@@ -66,7 +66,9 @@ class _Project:
     def _note_import(self, source: _Source, name: str) -> None:
         for place in _search_path(source.folder):
             target = posixpath.join(place, *name.split("."))
-            file = next((file for file in (f"{target}.py", f"{target}/__init__.py") if file in self.paths), "")
+            file = next(
+                (file for file in (f"{target}.py", f"{target}/__init__.py") if file in self.paths), ""
+            )
             if not file:
                 continue
             self.importers.setdefault(file, set()).add(place)

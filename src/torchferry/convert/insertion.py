@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterable
 
 from torchferry.source.edits import Edit
 from torchferry.source.module import PythonModule
@@ -29,3 +30,23 @@ def shares_its_line(module: PythonModule, node: ast.stmt) -> bool:
     if indent_of(module, node).strip():
         return True
     return module.data[module.end(node) :].lstrip(b" \t").startswith(b";")
+
+
+def add_imports(module: PythonModule, statements: Iterable[str]) -> list[Edit]:
+    """Insertions of import statements below those at the top of a module."""
+    body = module.tree.body
+    count = 0
+    if body and isinstance(body[0], ast.Expr) and isinstance(body[0].value, ast.Constant):
+        count = 1  # a docstring
+    while count < len(body) and isinstance(body[count], (ast.Import, ast.ImportFrom)):
+        count += 1
+    if not count:
+        start = module.line_starts[body[0].lineno - 1] if body else 0
+        return [Edit(start, start, line + module.newline, is_line=True) for line in statements]
+    last = body[count - 1]
+    if shares_its_line(module, last):
+        end = module.end(last)
+        return [Edit(end, end, f"; {line}", is_line=True) for line in statements]
+    # At the end of the line, not at the start of the next: what stands there may be edited, too.
+    end = module.end(last) + len(module.line_text(last.end_lineno or 1).encode()) - (last.end_col_offset or 0)
+    return [Edit(end, end, module.newline + line, is_line=True) for line in statements]

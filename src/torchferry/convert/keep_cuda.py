@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from torchferry.convert.added import AddedFile
 from torchferry.convert.filesystem import read_file
 from torchferry.convert.helper_place import place_helper
-from torchferry.convert.target import Helper, Spelling, Target
+from torchferry.convert.target import CLASS_METHODS, Helper, Spelling, Target
 from torchferry.vendors.model import Api, Replacement, Support, Vendor
 
 if TYPE_CHECKING:
@@ -24,17 +24,18 @@ _CUDA = "torch.cuda."
 # Submodules of torch.cuda whose names the helper has on its own level.
 _FLAT = ("amp.autocast_mode.", "amp.grad_scaler.", "amp.", "memory.", "random.", "streams.")
 _OF_HELPER = frozenset({"autocast", "GradScaler", "custom_fwd", "custom_bwd"})
-_USABLE = (Support.SAME, Support.RENAMED, Support.UNKNOWN)
-# Methods asked of a class, not of an object: what takes their place is not one name.
-CLASS_METHODS = (
-    "torch.Tensor.cuda",
-    "torch.Tensor.is_cuda",
-    "torch.UntypedStorage.cuda",
-    "torch.UntypedStorage.is_cuda",
-    "torch.nn.Module.cuda",
-    "torch.nn.utils.rnn.PackedSequence.cuda",
-    "torch.nn.utils.rnn.PackedSequence.is_cuda",
+# What the helper makes up for if a vendor has nothing like it.
+_HARMLESS = (
+    "OutOfMemoryError",
+    "init",
+    "ipc_collect",
+    "nvtx",
+    "reset_max_memory_allocated",
+    "reset_max_memory_cached",
 )
+_MARKERS = ("nvtx.mark", "nvtx.range_push", "nvtx.range_pop", "nvtx.range_start", "nvtx.range_end")
+_MISSING = Api(Support.UNSUPPORTED, "")
+_USABLE = (Support.SAME, Support.RENAMED, Support.UNKNOWN)
 _PLUGIN = """\
 if asked in ("", VENDOR):
     try:
@@ -63,12 +64,15 @@ def keep_cuda_target(vendor: Vendor, name: str = NAME) -> Target:
         prelude_name=name,
         unlisted_module=name,
         unlisted_support=Support.UNKNOWN,
-        helper=Helper(name, helper_source(vendor)),
+        helper=Helper(name, vendor, helper_source(vendor)),
     )
 
 
-def placed(target: Target, vendor: Vendor, folder: Path, paths: Sequence[str]) -> Target:
+def placed(target: Target, folder: Path, paths: Sequence[str]) -> Target:
     """The target for one project: with a name for the helper that is free there, and a place within reach of each file."""
+    if target.helper is None:
+        return target
+    vendor = target.helper.vendor
     placement = place_helper(folder, paths)
     name = _free_name(set(placement.folders.values()), vendor, folder)
     target = keep_cuda_target(vendor, name)
@@ -101,12 +105,13 @@ def add_helper(outcome: ProjectOutcome, target: Target) -> None:
     if helper is None:
         return
     name = helper.name.encode()
+    known = {entry.path.replace(os.sep, "/") for entry in outcome.entries}
     for item in outcome.outcomes:
         if item.new_data is not None and name in item.new_data:
             path = item.path.replace(os.sep, "/")
             place = posixpath.join(helper.places.get(path, posixpath.dirname(path)), f"{helper.name}.py")
-            if not os.path.lexists(os.path.join(outcome.folder, place)):
-                outcome.added[place] = AddedFile(helper.data)
+            if place not in known:
+                outcome.added[place] = AddedFile(helper.data, may_exist=True)
 
 
 def helper_source(vendor: Vendor) -> bytes:
@@ -120,6 +125,7 @@ def helper_source(vendor: Vendor) -> bytes:
         "@DEVICE@": vendor.device_type,
         "@BACKEND@": vendor.dist_backend,
         "@RENAMED@": _written(_renamed(vendor)),
+        "@HARMLESS@": "(" + ", ".join(f'"{name}"' for name in _HARMLESS) + ")",
         "@PLUGIN@\n": plugin,
         "@VISIBLE@\n": _VISIBLE.format(variable=variable) if variable else "",
     }
@@ -130,7 +136,9 @@ def helper_source(vendor: Vendor) -> bytes:
 
 def is_helper(data: bytes) -> bool:
     """Whether a file is such a module, of this conversion or an earlier one."""
-    return data.startswith(b'"""Which device this program runs on: ') and b"`ferry convert --keep-cuda`" in data
+    return (
+        data.startswith(b'"""Which device this program runs on: ') and b"`ferry convert --keep-cuda`" in data
+    )
 
 
 def serves(data: bytes, vendor: Vendor) -> bool:
@@ -139,13 +147,13 @@ def serves(data: bytes, vendor: Vendor) -> bool:
 
 
 def _renamed(vendor: Vendor) -> dict[str, str]:
-    """torch.cuda name -> its path below torch, where the vendor calls it something else."""
+    """torch.cuda name -> what the vendor's module calls it, where that is something else."""
     renamed: dict[str, str] = {}
     for name, api in sorted(vendor.apis.items()):
-        short = name.removeprefix(_CUDA)
-        is_own = name.startswith(_CUDA) and "." not in short and short != "amp"
-        if is_own and api.support is Support.RENAMED and api.name != f"{vendor.torch_module}.{short}":
-            renamed[short] = api.name.removeprefix("torch.")
+        short, own = name.removeprefix(_CUDA), api.name.removeprefix(f"{vendor.torch_module}.")
+        is_of_module = name.startswith(_CUDA) and "." not in short and own != api.name
+        if is_of_module and api.support is Support.RENAMED and own != short:
+            renamed[short] = own
     return renamed
 
 
@@ -158,12 +166,13 @@ def _through_helper(vendor: Vendor, name: str) -> Vendor:
     """The vendor's tables, with everything reached through the helper; what the vendor lacks stays as it was."""
     own = {key for key in vendor.apis if key.startswith(_CUDA) and key.count(".") == 2}
     apis = {
-        key: _api(vendor, key, api, name, own)
-        for key, api in vendor.apis.items()
-        if key.startswith(_CUDA)
+        key: _api(vendor, key, api, name, own) for key, api in vendor.apis.items() if key.startswith(_CUDA)
     }
     apis["torch.cuda.amp"] = Api(Support.RENAMED, name)
-    apis.update(dict.fromkeys(CLASS_METHODS, Api(Support.UNSUPPORTED, "")))
+    for harmless in (*_HARMLESS, *_MARKERS):
+        if apis.get(_CUDA + harmless, _MISSING).support is Support.UNSUPPORTED:
+            apis[_CUDA + harmless] = Api(Support.RENAMED, f"{name}.{harmless}")
+    apis.update(dict.fromkeys(CLASS_METHODS, _MISSING))
     return replace(
         vendor,
         torch_module=name,

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import os
+import re
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path, PurePosixPath
 
 from torchferry.convert.filesystem import read_file
@@ -13,6 +16,8 @@ from torchferry.source.scopes import Binding, BindingKind
 
 _DEPTH = 5  # re-exports that are followed
 _LARGEST = 2_000_000  # bytes; generated modules are not worth the time
+_ALL = 100_000_000  # bytes of a project that are searched for the users of a name
+_USERS = 40  # modules that are read because they may use a name
 _SOURCE_FOLDERS = ("", "src")
 
 
@@ -24,15 +29,38 @@ class Definition:
     path: str
     binding: Binding
     attributes: tuple[str, ...] = ()  # what is asked of the definition: a method, a class attribute
+    name: str = ""  # what its own module calls it
+
+
+@dataclass(frozen=True)
+class Import:
+    """How a module gets at another one, or at a name of it."""
+
+    path: str  # of the module that imports
+    binding: Binding
+    alias: str  # what it calls it
+    name: str = ""  # the name of the other module that it imports; "" is the module itself
 
 
 class Neighbours:
-    """Finds definitions across the modules of one project; knows nothing when there is no folder."""
+    """Finds definitions across the modules of one project; knows nothing when there is no folder.
 
-    def __init__(self, root: Path | None = None, well_known: frozenset[str] = frozenset()) -> None:
+    `paths` are the Python files of the project, for those who ask which of them use a name. Without them it is the
+    files that lie directly in the folder.
+    """
+
+    def __init__(
+        self,
+        root: Path | None = None,
+        well_known: frozenset[str] = frozenset(),
+        paths: Sequence[str] | None = None,
+    ) -> None:
         self._root = root
         self._well_known = well_known
+        self._paths = paths
         self._modules: dict[str, PythonModule | None] = {}
+        self._imports: dict[tuple[str, bytes], tuple[Import, ...]] = {}
+        self._files: dict[str, str | None] = {}  # of modules, by their path without a suffix
 
     def module(self, path: str) -> PythonModule | None:
         """A module by its path in the project; None if it is not there or can't be read."""
@@ -49,6 +77,94 @@ class Neighbours:
         found = self._split(path, qualified)
         return found[0] if found and not found[1] else None
 
+    def importers(self, path: str, word: str) -> tuple[Import, ...]:
+        """The imports of a name of a module, or of the module itself, by modules that have this word."""
+        return self._known_importers(path, word, _word(word))
+
+    def importers_with_member(self, path: str, name: str) -> tuple[Import, ...]:
+        """The imports of anything from a module, by modules that ask something for this attribute or key."""
+        return self._known_importers(path, name, _member(name))
+
+    def _known_importers(self, path: str, word: str, pattern: re.Pattern[bytes]) -> tuple[Import, ...]:
+        key = path, pattern.pattern
+        if key not in self._imports:
+            self._imports[key] = tuple(self._importers(path, word, pattern))
+        return self._imports[key]
+
+    def imported(self, path: str, module: PythonModule) -> tuple[str, ...]:
+        """The modules of the project that a module imports, in the order of their paths."""
+        found = {
+            split[0]
+            for _, binding in module.scopes.imports
+            if (split := self._split(path, binding.qualified))
+        }
+        return tuple(sorted(found - {path}))
+
+    def has_member(self, path: str, name: str) -> bool:
+        """Whether a module asks something for this attribute or key."""
+        module = self.module(path)
+        return module is not None and _member(name).search(module.data) is not None
+
+    def _importers(self, path: str, word: str, pattern: re.Pattern[bytes]) -> Iterator[Import]:
+        place = PurePosixPath(path)
+        is_package = place.name == "__init__.py"
+        stem = (place.parent.name if is_package else place.stem).encode()
+        left = _USERS
+        for other, data in self._texts.items():
+            if other == path or word.encode() not in data or not (is_package or stem in data):
+                continue
+            if not left:
+                return
+            if not pattern.search(data):
+                continue
+            left -= 1
+            module = self.module(other)
+            for alias, binding in module.scopes.imports if module else ():
+                yield from self._import(other, alias, binding, path, word)
+
+    def _import(self, other: str, alias: str, binding: Binding, path: str, word: str) -> Iterator[Import]:
+        """An import, if it is one of the module at `path`; a name may have come through other modules."""
+        split = self._split(other, binding.qualified)
+        if split is None:
+            return
+        if alias == "*":
+            found = self.find(other, f"{binding.qualified.rstrip('.')}.{word}")
+            if found is not None and found.path == path:
+                yield Import(other, binding, word, word)
+        elif split[0] == path:
+            yield Import(other, binding, alias, ".".join(split[1]))
+        elif split[1]:
+            found = self.find(other, binding.qualified)
+            if found is not None and found.path == path and not found.attributes:
+                yield Import(other, binding, alias, found.name)
+
+    @cached_property
+    def _texts(self) -> dict[str, bytes]:
+        """The Python files of the project, by path, in order; read when a user of a name is looked for."""
+        texts: dict[str, bytes] = {}
+        left = _ALL
+        for path in self._python_files():
+            try:
+                data = read_file(os.path.join(self._root or "", path))
+            except OSError:
+                continue
+            left -= len(data)
+            if left < 0:
+                break
+            if len(data) <= _LARGEST:
+                texts[path.replace(os.sep, "/")] = data
+        return texts
+
+    def _python_files(self) -> list[str]:
+        if self._root is None:
+            return []
+        if self._paths is not None:
+            return sorted(self._paths)
+        try:
+            return sorted(name for name in os.listdir(self._root) if name.endswith(".py"))
+        except OSError:
+            return []
+
     def _find(self, path: str, qualified: str, depth: int) -> Definition | None:
         found = self._split(path, qualified)
         if found is None or not found[1] or not depth:
@@ -61,7 +177,7 @@ class Neighbours:
         binding = bindings[-1]
         if binding.kind is BindingKind.IMPORT:
             return self._find(where, ".".join((binding.qualified, *attributes)), depth - 1)
-        return Definition(module, where, binding, tuple(attributes))
+        return Definition(module, where, binding, tuple(attributes), name)
 
     def _through_star(
         self, path: str, module: PythonModule | None, names: list[str], depth: int
@@ -95,11 +211,14 @@ class Neighbours:
     def _file(self, folder: PurePosixPath, names: list[str]) -> str | None:
         if self._root is None:
             return None
-        place = folder.joinpath(*names)
-        choices = [place / "__init__.py"]
-        if names:
-            choices.insert(0, place.with_name(f"{place.name}.py"))
-        return next((str(choice) for choice in choices if os.path.isfile(self._root / choice)), None)
+        place = str(folder.joinpath(*names))
+        if place not in self._files:
+            choices = [f"{place}.py"] if names else []
+            choices.append(os.path.normpath(f"{place}/__init__.py"))
+            self._files[place] = next(
+                (choice for choice in choices if os.path.isfile(os.path.join(self._root, choice))), None
+            )
+        return self._files[place]
 
     def _read(self, path: str) -> PythonModule | None:
         if self._root is None:
@@ -111,3 +230,11 @@ class Neighbours:
             return PythonModule(decode(data), self._well_known)
         except (OSError, UndecodableError, ParseError):
             return None
+
+
+def _word(word: str) -> re.Pattern[bytes]:
+    return re.compile(rb"\b" + re.escape(word.encode()) + rb"\b")
+
+
+def _member(name: str) -> re.Pattern[bytes]:
+    return re.compile(rb"\.%b\b|[\"']%b[\"']" % ((re.escape(name.encode()),) * 2))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from torchferry.convert.target import Spelling, Target
+from torchferry.convert.target import CLASS_METHODS, Spelling, Target
 from torchferry.vendors.model import Api, Source, Support, Vendor
 
 NAME = "portable"
@@ -48,6 +48,20 @@ _TYPED = tuple(
     for suffix in ("Tensor", "Storage")
 )
 
+_CUDA_ONLY = (
+    *("caching_allocator_alloc", "caching_allocator_delete", "comm", "cudart", "current_blas_handle", "gds"),
+    *(
+        "get_arch_list",
+        "get_gencode_flags",
+        "jiterator",
+        "list_gpu_processes",
+        "nccl",
+        "nvtx",
+        "sparse",
+        "tunable",
+    ),
+)
+
 
 def _apis() -> dict[str, Api]:
     apis = {
@@ -56,8 +70,9 @@ def _apis() -> dict[str, Api]:
     }
     apis.update({f"torch.cuda.{old}": Api(Support.RENAMED, new) for old, new in _CORE.items()})
     apis.update({f"torch.cuda.{name}": Api(Support.UNSUPPORTED, "") for name in _TYPED})
-    for name in ("comm", "nccl", "nvtx", "tunable", "gds", "jiterator"):
+    for name in _CUDA_ONLY:
         apis[f"torch.cuda.{name}"] = Api(Support.UNSUPPORTED, "")
+    apis.update(dict.fromkeys(CLASS_METHODS, Api(Support.UNSUPPORTED, "")))
     return apis
 
 

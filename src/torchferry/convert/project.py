@@ -8,20 +8,22 @@ import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from torchferry.convert import text_files
+from torchferry.convert import keep_cuda, problems
 from torchferry.convert.added import AddedFile, TakenNames
 from torchferry.convert.custom import CustomRules, custom_rules
 from torchferry.convert.discover import PYTHON_SUFFIXES, Entry, discover, is_python
 from torchferry.convert.file import WELL_KNOWN, FileJob, convert_text
 from torchferry.convert.filesystem import read_file
 from torchferry.convert.neighbours import Neighbours
-from torchferry.convert.rule import Rule, all_rules
+from torchferry.convert.rule import Rule, all_rules, prepared
 from torchferry.convert.ruleset import RuleSet
 from torchferry.convert.settings import Settings
 from torchferry.convert.target import Target
+from torchferry.convert.texts.glance import look_at_cuda_source
+from torchferry.convert.texts.kinds import CUDA_SUFFIXES, converter_of, might_be_text
 from torchferry.errors import FerryError
 from torchferry.finding import Finding, Kind
 from torchferry.outcome import FileRecord, FileStatus, Report
@@ -61,7 +63,7 @@ class Plan:
             chosen = [rule for rule in chosen if rule.finish or rule.id.startswith(self.select)]
         if self.ignore:
             chosen = [rule for rule in chosen if not rule.id.startswith(self.ignore)]
-        return (*custom_rules(self.custom), *chosen)
+        return (*custom_rules(self.custom, self.target.name), *prepared(chosen, self.target))
 
 
 @dataclass(frozen=True)
@@ -143,10 +145,15 @@ def examine_project(
     else:
         outcome.entries = list(discover(root, plan.exclude, skip))
         folder = root
+    paths = [
+        entry.path for entry in outcome.entries if not (entry.is_folder or entry.is_link or entry.problem)
+    ]
+    plan = replace(plan, target=keep_cuda.placed(plan.target, folder, paths))
     with _without_garbage_collection():
         candidates = _read(folder, outcome, plan)
         outcome.outcomes += _convert_all(candidates, plan, folder, progress)
     outcome.outcomes.sort(key=lambda item: item.path)
+    keep_cuda.add_helper(outcome, plan.target)
     return outcome
 
 
@@ -164,10 +171,11 @@ def _without_garbage_collection() -> Iterator[None]:
 
 @dataclass
 class _Candidates:
-    """Python files that hold a trigger word."""
+    """Files that hold a trigger word."""
 
     paths: list[str] = field(default_factory=list)
     data: list[bytes] = field(default_factory=list)
+    modules: list[str] | None = None  # the paths of all Python files of a project
 
     def add(self, path: str, data: bytes) -> None:
         self.paths.append(path)
@@ -177,6 +185,8 @@ class _Candidates:
 def _read(folder: Path, outcome: ProjectOutcome, plan: Plan) -> _Candidates:
     """Read each file once; what has no trigger word is done with."""
     candidates = _Candidates()
+    if not outcome.root.is_file():
+        candidates.modules = [item.path for item in outcome.entries if item.path.endswith(PYTHON_SUFFIXES)]
     worth = _Prefilter(RuleSet(plan.rules()))
     for entry in outcome.entries:
         if entry.problem:
@@ -184,10 +194,10 @@ def _read(folder: Path, outcome: ProjectOutcome, plan: Plan) -> _Candidates:
         if entry.problem or entry.is_link or entry.is_folder:
             continue
         name = os.path.basename(entry.path)
-        if name.endswith(text_files.CUDA_SUFFIXES):
-            finding = text_files.look_at_cuda_source(_shown(entry.path), plan.target)
+        if name.endswith(CUDA_SUFFIXES):
+            finding = look_at_cuda_source(_shown(entry.path), plan.target)
             outcome.outcomes.append(_unchanged(entry.path, [finding]))
-        elif name.endswith(PYTHON_SUFFIXES) or "." not in name or text_files.is_text_file(name):
+        elif name.endswith(PYTHON_SUFFIXES) or might_be_text(_shown(entry.path)):
             _read_one(folder, entry.path, candidates, worth, outcome, plan.target)
     return candidates
 
@@ -219,15 +229,11 @@ def _read_one(
     except OSError as error:
         outcome.outcomes.append(_unreadable(path, error.strerror or str(error), target))
         return
-    if not worth(data):
-        return
-    name = os.path.basename(path)
-    if is_python(name, data[:200]):
+    if is_python(os.path.basename(path), data[:200]):
+        if worth(data) and not keep_cuda.is_helper(data):
+            candidates.add(path, data)
+    elif converter_of(_shown(path), data) is not None:
         candidates.add(path, data)
-    elif text_files.is_text_file(name):
-        findings = text_files.look_at_text(_shown(path), data.decode("utf-8", "replace"), target)
-        if findings:
-            outcome.outcomes.append(_unchanged(path, findings))
 
 
 def _convert_all(
@@ -238,7 +244,7 @@ def _convert_all(
     if plan.jobs > 1 and sum(map(len, candidates.data)) > _BYTES_WORTH_PROCESSES:
         work = _in_processes(candidates, plan, folder)
     else:
-        job = _job(plan, folder)
+        job = _job(plan, folder, candidates.modules)
         work = (
             convert_file(path, data, job)
             for path, data in zip(candidates.paths, candidates.data, strict=True)
@@ -251,21 +257,21 @@ def _convert_all(
     return outcomes
 
 
-def _job(plan: Plan, folder: Path) -> FileJob:
-    neighbours = Neighbours(folder, WELL_KNOWN)
+def _job(plan: Plan, folder: Path, modules: list[str] | None) -> FileJob:
+    neighbours = Neighbours(folder, WELL_KNOWN, modules)
     return FileJob(plan.target, RuleSet(plan.rules()), settings=plan.settings, neighbours=neighbours)
 
 
 _worker_job: FileJob | None = None
 
 
-def _start_worker(plan: Plan, folder: Path) -> None:
+def _start_worker(plan: Plan, folder: Path, modules: list[str] | None) -> None:
     global _worker_job
     import signal
 
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent stops the workers
     gc.disable()
-    _worker_job = _job(plan, folder)
+    _worker_job = _job(plan, folder, modules)
 
 
 def _work(item: tuple[str, bytes]) -> FileOutcome:
@@ -279,7 +285,9 @@ def _in_processes(candidates: _Candidates, plan: Plan, folder: Path) -> Iterator
 
     # The largest first, so that no process is left with a long file at the end.
     items = sorted(zip(candidates.paths, candidates.data, strict=True), key=lambda item: -len(item[1]))
-    pool = ProcessPoolExecutor(plan.jobs, initializer=_start_worker, initargs=(plan, folder))
+    pool = ProcessPoolExecutor(
+        plan.jobs, initializer=_start_worker, initargs=(plan, folder, candidates.modules)
+    )
     try:
         yield from pool.map(_work, items, chunksize=4)
     except BrokenProcessPool:
@@ -289,35 +297,35 @@ def _in_processes(candidates: _Candidates, plan: Plan, folder: Path) -> Iterator
 
 
 def convert_file(path: str, data: bytes, job: FileJob) -> FileOutcome:
-    """One module, whatever is wrong with it."""
+    """One file, whatever is wrong with it."""
     shown = _shown(path)
+    is_module = is_python(os.path.basename(path), data[:200])
+    convert = (None if is_module else converter_of(shown, data)) or convert_text
     try:
         decoded = decode(data)
     except UndecodableError as error:
         return _unreadable(path, str(error), job.target)
     try:
-        conversion = convert_text(decoded, shown, job)
+        conversion = convert(decoded, shown, job)
     except ParseError as error:
-        findings = text_files.unparsed_findings(shown, str(error), error.line, decoded.text, job.target)
+        findings = problems.unparsed_findings(shown, str(error), error.line, decoded.text, job.target)
         return FileOutcome(path, FileRecord(shown, FileStatus.FAILED, str(error)), tuple(findings))
     except Exception as error:  # a mistake of ours must not cost the user the other files
         reason = f"{type(error).__name__}: {error} (please report this file)"
-        remark = _remark(text_files.UNSAFE, Kind.TODO, shown, _UNSAFE.format(reason=reason), job.target)
+        remark = _remark(problems.UNSAFE, Kind.TODO, shown, _UNSAFE.format(reason=reason), job.target)
         return FileOutcome(path, FileRecord(shown, FileStatus.FAILED, reason), (remark,))
     remarks = list(conversion.findings)
     if decoded.guessed:
         remarks.insert(
             0,
             _remark(
-                text_files.ENCODING, Kind.INFO, shown, _GUESSED.format(encoding=decoded.encoding), job.target
+                problems.ENCODING, Kind.INFO, shown, _GUESSED.format(encoding=decoded.encoding), job.target
             ),
         )
     if conversion.failure:
         remarks.insert(
             0,
-            _remark(
-                text_files.UNSAFE, Kind.TODO, shown, _UNSAFE.format(reason=conversion.failure), job.target
-            ),
+            _remark(problems.UNSAFE, Kind.TODO, shown, _UNSAFE.format(reason=conversion.failure), job.target),
         )
         return FileOutcome(path, FileRecord(shown, FileStatus.FAILED, conversion.failure), tuple(remarks))
     if conversion.new_text is None:
@@ -331,9 +339,7 @@ def _unchanged(path: str, findings: list[Finding]) -> FileOutcome:
 
 
 def _unreadable(path: str, reason: str, target: Target) -> FileOutcome:
-    finding = _remark(
-        text_files.UNREADABLE, Kind.TODO, _shown(path), _UNREADABLE.format(reason=reason), target
-    )
+    finding = _remark(problems.UNREADABLE, Kind.TODO, _shown(path), _UNREADABLE.format(reason=reason), target)
     return FileOutcome(path, FileRecord(_shown(path), FileStatus.FAILED, reason), (finding,))
 
 

@@ -10,11 +10,13 @@ import ast
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from torchferry.convert.insertion import add_imports
 from torchferry.convert.rule import Proposal, Rename, Rule
 from torchferry.convert.site import FileContext, Site
 from torchferry.finding import Kind
 from torchferry.source.edits import Edit
 from torchferry.source.module import Resolved
+from torchferry.source.names import dotted_name
 from torchferry.source.scopes import Scope, import_qualifier
 from torchferry.text import Text
 
@@ -35,6 +37,16 @@ _COMMENTED = Text(
 _STAR = Text(
     "star import of {old}: check that the names taken from it exist in {new}",
     "从 {old} 通配导入：请确认所用名称在 {new} 中存在",
+)
+
+
+_NOT_ALL = Text(
+    "star import of {old}: import the names that you use from {new}",
+    "从 {old} 通配导入：请从 {new} 导入所用的名称",
+)
+_STILL_THERE = Text(
+    "{old} can be imported everywhere; what is used of it goes through {new}",
+    "{old} 在任何环境都能导入；其中的接口经由 {new} 使用",
 )
 
 
@@ -126,9 +138,12 @@ def _chain_edits(site: Site[ast.Attribute], chain: _Chain) -> list[Edit] | None:
     if new.startswith(root_after + ".") and isinstance(chain.node, ast.Attribute):
         return edits + _attribute_edits(site, chain.node, chain.root, new[len(root_after) + 1 :].split("."))
     reachable = _spelled_from_here(site, new)
+    imports: list[Edit] = []
+    if not reachable and chain.rename.imports and site.scope.owner_of(new.partition(".")[0]) is None:
+        reachable, imports = new, add_imports(module, chain.rename.imports)
     if not reachable:
         return None
-    return [Edit(module.start(chain.node), module.end(chain.node), reachable)]
+    return [Edit(module.start(chain.node), module.end(chain.node), reachable), *imports]
 
 
 def _attribute_edits(
@@ -161,7 +176,15 @@ def _spelled_from_here(site: Site[ast.Attribute], qualified: str) -> str:
         resolved = site.module.resolve(probe, site.scope, site.place.shadowed)
         if resolved is not None and resolved.qualified == root and resolved.binding is not None:
             return f"{name}.{rest}" if rest else name
+    if any(_new_root(site.context, name) == root for name in site.module.scopes.modules):
+        return qualified
     return ""
+
+
+def _new_root(context: FileContext, module: str) -> str:
+    """The package that `import a.b` will name instead, "" if it stays with its own."""
+    root = renamed(context, module).partition(".")[0]
+    return root if root != module.partition(".")[0] else ""
 
 
 def _root_name(resolved: Resolved, node: ast.expr) -> str:
@@ -222,8 +245,8 @@ def _local_name(context: FileContext, alias: ast.alias, new: str) -> str:
     A module imported under its own name (`from torch import cuda`) is known by its new name; anything else keeps
     the user's name, so that no other line changes. A clash with a name of the user's keeps the old one, too.
     """
-    if alias.asname:
-        return alias.asname
+    if alias.asname or context.target.helper:
+        return alias.asname or alias.name
     last = new.rpartition(".")[2]
     is_module = alias.name in _MODULE_NAMES
     taken = any(last in scope.bindings for scope in context.module.scopes.scopes)
@@ -243,10 +266,35 @@ def check_import(site: Site[ast.Import]) -> Iterator[Said]:
         yield from _remarks(site.context, rule, rename, alias)
         if "(" in rename.new:
             yield rule, site.remark(Kind.TODO, _NOT_A_MODULE.format(old=rename.old, new=rename.new), alias)
+        elif rename.new and site.target.helper and not alias.asname:
+            yield rule, site.remark(Kind.INFO, _STILL_THERE.format(old=alias.name, new=rename.new), alias)
         elif rename.new:
-            start = site.module.start(alias)
-            edit = Edit(start, start + len(rename.old.encode()), rename.new)
-            yield rule, site.change(rename.message, edit, node=alias, needs_prelude=rename.needs_prelude)
+            yield rule, _change_import(site, alias, rename)
+
+
+def _change_import(site: Site[ast.Import], alias: ast.alias, rename: Rename) -> Proposal:
+    start, new = site.module.start(alias), _importable(site.context, rename.new)
+    end = start + len(rename.old.encode())
+    if new.startswith("."):
+        if len(site.node.names) > 1:
+            return site.remark(Kind.TODO, _NOT_A_MODULE.format(old=rename.old, new=rename.new), alias)
+        name = new.lstrip(".")
+        start, new = site.module.start(site.node), f"from {new[: -len(name)]} import {name}"
+    if not alias.asname and _new_root(site.context, alias.name) and _still_needed(site, alias, rename):
+        new = f"{alias.name.partition('.')[0]}, {new}"
+    edit = Edit(start, end, new)
+    return site.change(rename.message, edit, node=alias, needs_prelude=rename.needs_prelude)
+
+
+def _still_needed(site: Site[ast.Import], alias: ast.alias, rename: Rename) -> bool:
+    """Whether `import a.b`, which is to name another package, also serves for uses of `a` that stay."""
+    root = alias.name.partition(".")[0]
+    if root == rename.old or len(site.module.scopes.root.bindings.get(root, ())) > 1:
+        return False
+    nodes = list(ast.walk(site.module.tree))
+    inner = {id(node.value) for node in nodes if isinstance(node, ast.Attribute)}
+    names = {dotted_name(node) for node in nodes if id(node) not in inner}
+    return any(name.partition(".")[0] == root and renamed(site.context, name) == name for name in names)
 
 
 def check_import_from(site: Site[ast.ImportFrom]) -> Iterator[Said]:
@@ -265,6 +313,9 @@ def check_import_from(site: Site[ast.ImportFrom]) -> Iterator[Said]:
             continue
         rule, rename = found
         said.extend(_remarks(context, rule, rename, alias))
+        if alias.name == "*" and context.target.helper and rename.new:
+            said.append((rule, site.remark(Kind.TODO, _NOT_ALL.format(old=prefix, new=rename.new), alias)))
+            continue
         if alias.name == "*" and not rename.new:
             continue
         if alias.name == "*":
@@ -276,10 +327,20 @@ def check_import_from(site: Site[ast.ImportFrom]) -> Iterator[Said]:
         if "(" in after:
             said.append((rule, site.remark(Kind.TODO, _NOT_A_MODULE.format(old=qualified, new=after), alias)))
             after = qualified
-        module, _, name = after.rpartition(".")
+        module, _, name = _importable(context, after).rpartition(".")
+        if after != qualified and module.endswith("."):  # `..name`: the dots are the module
+            module += "."
         moved.append(_Moved(alias, module, name, found if after != qualified else None))
     yield from said
     yield from _write_import_from(site, prefix, moved)
+
+
+def _importable(context: FileContext, name: str) -> str:
+    """A dotted name as this file imports it: the helper of a project may lie in one of its packages."""
+    helper = context.target.helper
+    if helper is None or name.partition(".")[0] != helper.name:
+        return name
+    return helper.module(context.path) + name[len(helper.name) :]
 
 
 class _Moved(NamedTuple):
@@ -294,7 +355,7 @@ def _write_import_from(site: Site[ast.ImportFrom], prefix: str, moved: list[_Mov
     if not changed:
         return
     modules = {item.module for item in moved}
-    if len(modules) > 1:
+    if len(modules) > 1 or "" in modules:
         if "#" in site.module.segment(site.node):
             yield _first_found(changed)[0], site.remark(Kind.TODO, _COMMENTED)
         else:
@@ -346,7 +407,10 @@ def _split_import(site: Site[ast.ImportFrom], moved: list[_Moved], changed: list
     line_start = module.line_starts[site.node.lineno - 1]
     indent = module.data[line_start:start].decode("utf-8")
     joint = "; " if indent.strip() else module.newline + indent
-    text = joint.join(f"from {name} import {', '.join(names)}" for name, names in by_module.items())
+    text = joint.join(
+        f"from {name} import {', '.join(names)}" if name else f"import {', '.join(names)}"
+        for name, names in by_module.items()
+    )
     rule, rename = _first_found(changed)
     needs = any(item.found[1].needs_prelude for item in changed if item.found)
     return rule, site.change(rename.message, Edit(start, end, text), needs_prelude=needs)

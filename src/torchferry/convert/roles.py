@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import ast
 import re
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import replace
 from itertools import islice
 from typing import Any
 
+from torchferry.convert.callees import argument_slots, passed_to, slots_of
 from torchferry.convert.evidence import (
     CONTAINERS,
     TESTS_OF_TEXT,
@@ -19,24 +21,32 @@ from torchferry.convert.evidence import (
     Verdict,
     Vocabulary,
 )
+from torchferry.convert.role import (
+    ALREADY_THERE,
+    DICT_KEY,
+    IN_MESSAGE,
+    IS_ATTRIBUTE,
+    IS_KEY,
+    IS_PATH,
+    IS_PROSE,
+    NO_CLUE,
+    Role,
+)
 from torchferry.convert.site import Site
+from torchferry.convert.slots import (
+    FUNCTIONS,
+    GETTERS,
+    Keys,
+    Member,
+    Result,
+    Slot,
+    Variable,
+    key_of,
+    target_slots,
+    text_of,
+)
 from torchferry.source.names import called_name, last_name
-from torchferry.source.scopes import Scope
-from torchferry.text import Text
-
-
-@dataclass(frozen=True)
-class Role:
-    """A verdict and why."""
-
-    verdict: Verdict
-    reason: Text = Text("", "")
-
-    @property
-    def is_prose(self) -> bool:
-        """Whether the string is for people to read: nothing to say about it."""
-        return self.reason in (_IN_MESSAGE, _IS_PROSE)
-
+from torchferry.source.walk import Place
 
 _MESSAGES = re.compile(
     r"^(print|warn|warning|info|debug|error|critical|exception|log|log_once|echo|write|fail|skip|xfail|secho|"
@@ -45,7 +55,6 @@ _MESSAGES = re.compile(
 _OPTION_FUNCTIONS = re.compile(
     r"^(add_argument|option|argument|Option|Argument|Field|field|attrib|ib|DEFINE_\w+)$"
 )
-_GETTERS = frozenset({"get", "setdefault", "pop", "getattr", "getenv", "get_setting", "get_option"})
 _COLLECTORS = frozenset({"append", "add", "extend", "insert", "remove", "discard"})
 _PATHS = frozenset({"join", "joinpath", "Path", "exists", "isfile", "isdir", "open", "glob"})
 _TRANSPARENT_CALLS = frozenset(
@@ -61,56 +70,55 @@ _TRANSPARENT = (
     ast.FormattedValue,
     ast.JoinedStr,
 )
-_LEFT = Text("left as it is: {reason}", "保持不变：{reason}")
-_IN_MESSAGE = Text("part of a message", "是提示信息的一部分")
-_IS_KEY = Text("a key: renaming it would break what was stored under it", "是键名：改名会使已保存的内容失效")
-_IS_ATTRIBUTE = Text("the name of an attribute", "是属性名")
-_IS_PATH = Text("part of a file name", "是文件名的一部分")
-_ALREADY_THERE = Text("the target is listed beside it already", "目标设备已列在旁边")
-_IS_PROSE = Text("text on its own", "是独立的文本")
-_NO_CLUE = Text("nothing around it says what it is for", "上下文无法说明其用途")
-_DICT_KEY = Text(
-    "a dictionary key: rename it only if it is looked up by {noun}", "是字典键：仅当按{noun}查找时才应改名"
-)
-
-
 # A string that deep in an expression says nothing by its place.
 _HIGHEST = 40
 
 
 class RoleFinder:
-    """Finds the role of one string; made anew for each site."""
+    """Finds the role of one value, a string or an expression that has it; made anew for each site."""
 
-    def __init__(self, site: Site[ast.expr], vocabulary: Vocabulary) -> None:
+    def __init__(self, site: Site[ast.expr], vocabulary: Vocabulary, indexes: tuple[int, ...] = ()) -> None:
         self.site = site
         self.vocabulary = vocabulary
         self.evidence = Evidence(site, vocabulary)
         self.target_word = vocabulary.target_word(site.target)
-        self.unclear = Role(Verdict.UNCLEAR, _NO_CLUE)
+        self.unclear = Role(Verdict.UNCLEAR, NO_CLUE)
+        # Which element of a tuple or list the value is, from the innermost outwards.
+        self.indexes = list(indexes)
+        self.slots: tuple[Slot, ...] = ()  # what the value is put into on its way up
 
-    def find(self) -> Role:
-        """Climb from the string to the first node that decides."""
+    def judge(self) -> Role:
+        """Climb from the value to the first node that decides."""
         child: ast.AST = self.site.node
         beside_sibling = False
         for parent in islice(self.site.place.upwards(), _HIGHEST):
             if self._lists_target(parent):
-                return Role(Verdict.NO, _ALREADY_THERE)
+                return Role(Verdict.NO, ALREADY_THERE)
             beside_sibling = beside_sibling or self._has_sibling(parent, child)
             if not self._is_transparent(parent, child):
-                role = self._decide(parent, child)
-                return self._with_sibling(role, beside_sibling)
+                return self._finished(self._decide(parent, child), beside_sibling)
+            self._note(parent, child)
             child = parent
-        return self._with_sibling(self._decide_unit(child), beside_sibling)
+        return self._finished(self._decide_unit(child), beside_sibling)
+
+    def _finished(self, role: Role, beside_sibling: bool) -> Role:
+        # 'cuda' next to 'cpu' is a device, unless it is known to be something else.
+        if beside_sibling and role.verdict is Verdict.UNCLEAR:
+            return Role(Verdict.YES)
+        return replace(role, slots=(*self.slots, *role.slots)) if self.slots else role
+
+    def _note(self, parent: ast.AST, child: ast.AST) -> None:
+        """Remember what a value passes on its way: its index in a tuple, the name that `:=` gives it."""
+        if isinstance(parent, (ast.Tuple, ast.List)):
+            self.indexes.append(next(index for index, item in enumerate(parent.elts) if item is child))
+        elif isinstance(parent, ast.NamedExpr):
+            self.slots += target_slots(self.site, parent.target)
 
     def _lists_target(self, parent: ast.AST) -> bool:
         """Whether the target's own value stands in the same list: this code knows the target already."""
         return isinstance(parent, (ast.Dict, *CONTAINERS)) and self.target_word in self.evidence.words_in(
             parent
         )
-
-    def _with_sibling(self, role: Role, beside_sibling: bool) -> Role:
-        # 'cuda' next to 'cpu' is a device, unless it is known to be something else.
-        return Role(Verdict.YES) if beside_sibling and role.verdict is Verdict.UNCLEAR else role
 
     def _is_transparent(self, parent: ast.AST, child: ast.AST) -> bool:
         if isinstance(parent, ast.IfExp):
@@ -121,11 +129,37 @@ class RoleFinder:
             return isinstance(parent.op, (ast.Add, ast.Mod, ast.Mult))
         if isinstance(parent, ast.Attribute):  # 'cuda:{}'.format
             return parent.attr in ("format", "lower", "strip")
+        if isinstance(parent, ast.Subscript):  # devices[0]
+            return child is parent.value and self._is_element(parent.slice)
         if isinstance(parent, ast.Call):
             if child is parent.func:
-                return True
-            return isinstance(parent.func, ast.Name) and parent.func.id in _TRANSPARENT_CALLS
+                return isinstance(child, ast.Attribute)
+            return (
+                isinstance(parent.func, ast.Name) and parent.func.id in _TRANSPARENT_CALLS
+            ) or self._is_default(parent, child)
         return False
+
+    def _is_element(self, index: ast.expr) -> bool:
+        """Whether a subscript takes the value out of what it is an element of."""
+        if text_of(index):
+            return False
+        if self.indexes and isinstance(index, ast.Constant):
+            return self.indexes.pop() == index.value
+        return True
+
+    def _is_default(self, call: ast.Call, child: ast.AST) -> bool:
+        """`os.environ.get("WHERE", "cuda")`: as good as the call itself, if the key does not tell."""
+        key = key_of(call)
+        return (
+            key is not None
+            and child is call.args[-1]
+            and len(call.args) > 1
+            and (
+                text_of(child) != key[1]
+                and not self.evidence.fits(key[1])
+                and self.vocabulary.default is Verdict.UNCLEAR
+            )
+        )
 
     def _has_sibling(self, parent: ast.AST, child: ast.AST) -> bool:
         others: list[ast.expr] = []
@@ -160,13 +194,13 @@ class RoleFinder:
         if isinstance(parent, ast.Subscript):
             return self._decide_subscript(parent, child)
         if isinstance(parent, ast.comprehension):
-            return self._by_target(parent.target)
+            return self._by_target(parent.target, outer=1)
         if isinstance(parent, ast.arguments):
             return Role(Verdict.YES) if self.evidence.fits(_parameter_of(parent, child)) else self.unclear
         if isinstance(parent, (ast.stmt, ast.MatchValue)):
             return self._decide_statement(parent)
         if isinstance(parent, ast.BinOp) and isinstance(parent.op, ast.Div):
-            return Role(Verdict.NO, _IS_PATH)
+            return Role(Verdict.NO, IS_PATH)
         return self.unclear
 
     def _decide_unit(self, node: ast.AST) -> Role:
@@ -174,9 +208,11 @@ class RoleFinder:
         statement = self.site.place.statement
         if isinstance(statement, (ast.FunctionDef, ast.AsyncFunctionDef)):
             name = _parameter_of(statement.args, node)
-            return self._by_name(name, _function_scope(self.site, statement)) if name else self.unclear
+            if self.evidence.fits(name):
+                return Role(Verdict.YES)
+            return self._into(Variable(self.site.context.path, statement, name)) if name else self.unclear
         if isinstance(statement, (ast.For, ast.AsyncFor)) and node is statement.iter:
-            return self._by_target(statement.target)
+            return self._by_target(statement.target, outer=1)
         return self.unclear
 
     def _decide_keyword(self, keyword: ast.keyword) -> Role:
@@ -184,7 +220,7 @@ class RoleFinder:
         call = self._call_of(keyword)
         function = called_name(call) if call else ""
         if name in ("help", "description", "desc", "metavar", "msg", "message"):
-            return Role(Verdict.NO, _IN_MESSAGE)
+            return Role(Verdict.NO, IN_MESSAGE)
         if _OPTION_FUNCTIONS.match(function) and name in (
             "default",
             "choices",
@@ -197,7 +233,11 @@ class RoleFinder:
             return Role(Verdict.YES)
         if call is not None and name == "type" and self.site.qualified(call.func) == "torch.device":
             return Role(Verdict.YES)
-        return self.unclear
+        return self._into(*argument_slots(self.site, call, 0, name)) if call and name else self.unclear
+
+    def _into(self, *slots: Slot) -> Role:
+        """Nothing here tells, but what becomes of these may."""
+        return replace(self.unclear, slots=slots)
 
     def _call_of(self, keyword: ast.keyword) -> ast.Call | None:
         for node in self.site.place.upwards():
@@ -225,29 +265,41 @@ class RoleFinder:
             ):
                 return Role(Verdict.YES)
         statement = self.site.place.statement
-        if isinstance(statement, (ast.Assign, ast.AnnAssign)):
+        if isinstance(statement, (ast.Assign, ast.AnnAssign)) and not any(map(_is_option_name, names)):
             return self._decide_statement(statement)
-        return self.unclear
+        return self._into(*self._option_slots(call, names))
+
+    def _option_slots(self, call: ast.Call, names: list[Any]) -> Iterator[Slot]:
+        """What a parser calls the option; a click option is a parameter of the function below it."""
+        dest = next((text_of(item.value) for item in call.keywords if item.arg == "dest"), "")
+        long = [name for name in names if _is_option_name(name) and name.startswith("--")]
+        name = dest or (long or [name for name in names if isinstance(name, str)] or [""])[0]
+        name = name.lstrip("-").replace("-", "_")
+        statement = self.site.place.statement
+        if name and isinstance(statement, FUNCTIONS):
+            yield Variable(self.site.context.path, statement, name)
+        elif name:
+            yield Member(self.site.context.path, None, name)
 
     def _decide_argument(self, call: ast.Call, child: ast.AST) -> Role:
         position = next((index for index, item in enumerate(call.args) if item is child), -1)
         name = called_name(call)
         if _MESSAGES.match(name):
-            return Role(Verdict.NO, _IN_MESSAGE)
+            return Role(Verdict.NO, IN_MESSAGE)
         if self.evidence.is_known_argument(call, name, position):
             return Role(Verdict.YES)
         if position > 0 and _OPTION_FUNCTIONS.match(name):
             return self._decide_option(call)
         if name in ("getattr", "hasattr", "setattr", "delattr") and position == 1:
-            return Role(Verdict.NO, _IS_ATTRIBUTE)
+            return Role(Verdict.NO, IS_ATTRIBUTE)
         if self.evidence.fits(name) and position >= 0:
             return Role(Verdict.YES)  # to_device(x, "cuda")
         if name in _PATHS:
-            return Role(Verdict.NO, _IS_PATH)
-        if name in _GETTERS and call.args:
+            return Role(Verdict.NO, IS_PATH)
+        if name in GETTERS and call.args:
             return self._decide_getter(call, position)
         if isinstance(call.func, ast.Attribute) and (name in TESTS_OF_TEXT or name in _COLLECTORS):
-            return Role(Verdict.YES) if self.evidence.holds(call.func.value) else self.unclear
+            return self._compared_with(call.func.value)
         if name in ("parametrize", "mark_parametrize") and isinstance(call.args[0], ast.Constant):
             return Role(Verdict.YES) if self.evidence.fits(str(call.args[0].value)) else self.unclear
         return self._decide_own_function(call, position)
@@ -256,30 +308,30 @@ class RoleFinder:
         """`d.get('device', 'cuda')`: the default has the sort of the key; a key stays a key."""
         key_position = 1 if called_name(call) == "getattr" else 0
         if position == key_position:
-            return Role(Verdict.NO, _IS_KEY)
+            return Role(Verdict.NO, IS_KEY)
         key = call.args[key_position] if len(call.args) > key_position else None
         if isinstance(key, ast.Constant) and self.evidence.fits(str(key.value)):
             return Role(Verdict.YES)
-        return Role(self.vocabulary.default, _NO_CLUE)
+        return Role(self.vocabulary.default, NO_CLUE)
 
     def _decide_own_function(self, call: ast.Call, position: int) -> Role:
-        """A function of this module: its parameter's name tells."""
-        if isinstance(call.func, ast.Name) and position >= 0:
-            for scope in self.site.module.scopes.scopes:
-                node = scope.node
-                if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)) and node.name == call.func.id:
-                    names = [argument.arg for argument in (*node.args.posonlyargs, *node.args.args)]
-                    if position < len(names):
-                        return self._by_name(names[position], scope)
-        return Role(self.vocabulary.default, _NO_CLUE)
+        """A function of this project: its parameter's name tells, or what it does with it."""
+        slots = argument_slots(self.site, call, position) if position >= 0 else ()
+        if any(self.evidence.fits(slot.name) for slot in slots if isinstance(slot, (Variable, Member))):
+            return Role(Verdict.YES)
+        return Role(self.vocabulary.default, NO_CLUE, slots)
 
     def _decide_comparison(self, compare: ast.Compare, child: ast.AST) -> Role:
         if self._is_tested_beside(compare):
-            return Role(Verdict.NO, _ALREADY_THERE)
+            return Role(Verdict.NO, ALREADY_THERE)
         others = [side for side in (compare.left, *compare.comparators) if side is not child]
-        if any(self.evidence.holds(other) for other in others):
+        return self._compared_with(*others)
+
+    def _compared_with(self, *others: ast.expr) -> Role:
+        if any(map(self.evidence.holds, others)):
             return Role(Verdict.YES)
-        return self.unclear
+        peers = tuple(slot for other in others for slot in slots_of(self.site, other))
+        return replace(self.unclear, peers=(*peers, *keys_of(peers)))
 
     def _is_tested_beside(self, compare: ast.Compare) -> bool:
         """`kind == "cuda" or kind == "npu"`: this code knows the target already"""
@@ -299,13 +351,23 @@ class RoleFinder:
         value = node.values[self.evidence.position_in(node.keys, child) or 0]
         if self._is_looked_up(node) or _is_backend_of_device(child, value):
             return Role(Verdict.YES)
-        return Role(Verdict.UNCLEAR, _DICT_KEY.format(noun=self.vocabulary.noun))
+        kept_in = passed_to(Site(self.site.context, node, self._place_of(node)))
+        return Role(Verdict.UNCLEAR, DICT_KEY.format(noun=self.vocabulary.noun), keys_of(kept_in))
+
+    def _place_of(self, node: ast.AST) -> Place:
+        place = self.site.place
+        while place.parent is not node and place.outer is not None:
+            place = place.outer
+        return place.outer or place
 
     def _decide_dict_value(self, key: ast.expr | None, value: ast.AST) -> Role:
         if not isinstance(key, ast.Constant):
             return self.unclear
-        fits = self.evidence.fits(str(key.value)) or _is_backend_of_device(key, value)
-        return Role(Verdict.YES) if fits else self.unclear
+        if self.evidence.fits(str(key.value)) or _is_backend_of_device(key, value):
+            return Role(Verdict.YES)
+        return (
+            self._into(Member(self.site.context.path, None, text_of(key))) if text_of(key) else self.unclear
+        )
 
     def _is_looked_up(self, node: ast.Dict) -> bool:
         """Whether a dictionary display is indexed on the spot by a value of this sort."""
@@ -321,14 +383,17 @@ class RoleFinder:
         if last_name(node.value) == "Literal":
             name = _annotated_name(self.site)
             return Role(Verdict.YES) if name and self.evidence.fits(name) else self.unclear
-        return Role(Verdict.NO, _IS_KEY)
+        if child is node.value:
+            return self.unclear
+        return Role(Verdict.NO, IS_KEY, keys_of(slots_of(self.site, node.value)))
 
     def _decide_statement(self, statement: ast.AST) -> Role:
         if isinstance(statement, ast.Expr):
-            return Role(Verdict.NO, _IS_PROSE)
+            return Role(Verdict.NO, IS_PROSE)
         if isinstance(statement, ast.Assign):
             roles = [self._by_target(target) for target in statement.targets]
-            return next((role for role in roles if role.verdict is Verdict.YES), roles[0])
+            certain = next((role for role in roles if role.verdict is Verdict.YES), None)
+            return certain or self._into(*(slot for role in roles for slot in role.slots))
         if isinstance(statement, (ast.AnnAssign, ast.AugAssign)):
             return self._by_target(statement.target)
         if isinstance(statement, ast.Return):
@@ -336,34 +401,45 @@ class RoleFinder:
         if isinstance(statement, ast.MatchValue):
             outer = self.site.place.statement
             subject = outer.subject if isinstance(outer, ast.Match) else None
-            return Role(Verdict.YES) if subject is not None and self.evidence.holds(subject) else self.unclear
+            return self._compared_with(subject) if subject is not None else self.unclear
         if isinstance(statement, (ast.Raise, ast.Assert)):
-            return Role(Verdict.NO, _IN_MESSAGE)
+            return Role(Verdict.NO, IN_MESSAGE)
         return self.unclear
 
     def _by_function(self) -> Role:
         """A returned value: the function's name tells, or another return of a value of the same sort."""
         node = self.site.scope.node
-        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
-            if self.evidence.fits(node.name):
-                return Role(Verdict.YES)
-            returned = [item.value for item in ast.walk(node) if isinstance(item, ast.Return) and item.value]
-            if any(self.evidence.mentions_sibling(value) for value in returned):
-                return Role(Verdict.YES)
-        return self.unclear
-
-    def _by_target(self, target: ast.expr) -> Role:
-        if isinstance(target, ast.Name):
-            return self._by_name(target.id, self.site.scope)
-        if isinstance(target, ast.Subscript) and isinstance(target.slice, ast.Constant):
-            return Role(Verdict.YES) if self.evidence.fits(str(target.slice.value)) else self.unclear
-        return Role(Verdict.YES) if self.evidence.holds(target) else self.unclear
-
-    def _by_name(self, name: str, scope: Scope | None) -> Role:
-        """A variable: by its name, else by what is done with it in its scope."""
-        if self.evidence.fits(name) or (scope is not None and self.evidence.flows_into_place(name, scope)):
+        if not isinstance(node, FUNCTIONS):
+            return self.unclear
+        if self.evidence.fits(node.name):
             return Role(Verdict.YES)
-        return self.unclear
+        returned = [item.value for item in ast.walk(node) if isinstance(item, ast.Return) and item.value]
+        if any(self.evidence.mentions_sibling(value) for value in returned):
+            return Role(Verdict.YES)
+        return self._into(Result(self.site.context.path, node, self.indexes[-1] if self.indexes else None))
+
+    def _by_target(self, target: ast.expr, outer: int = 0) -> Role:
+        """By what a value is assigned to; `outer`: the lists around it that a loop takes apart."""
+        indexes = self.indexes[: len(self.indexes) - outer]
+        if isinstance(target, (ast.Tuple, ast.List)) and indexes and indexes[-1] < len(target.elts):
+            target = target.elts[indexes[-1]]
+        if isinstance(target, ast.Name) and self.evidence.fits(target.id):
+            return Role(Verdict.YES)
+        if isinstance(target, ast.Subscript) and isinstance(target.slice, ast.Constant):
+            if self.evidence.fits(str(target.slice.value)):
+                return Role(Verdict.YES)
+        elif not isinstance(target, ast.Name) and self.evidence.holds(target):
+            return Role(Verdict.YES)
+        return self._into(*target_slots(self.site, target))
+
+
+def keys_of(slots: tuple[Slot, ...]) -> tuple[Slot, ...]:
+    """The keys of the dictionaries that these variables hold."""
+    return tuple(Keys(slot) for slot in slots if isinstance(slot, Variable))
+
+
+def _is_option_name(name: object) -> bool:
+    return isinstance(name, str) and name.startswith("-")
 
 
 def _is_backend_of_device(key: ast.AST, value: ast.AST) -> bool:
@@ -389,10 +465,6 @@ def _parameter_of(arguments: ast.arguments, default: ast.AST) -> str:
     return next((argument.arg for argument in positional if argument.annotation is default), "")
 
 
-def _function_scope(site: Site[ast.expr], node: ast.AST) -> Scope | None:
-    return next((scope for scope in site.module.scopes.scopes if scope.node is node), None)
-
-
 def _annotated_name(site: Site[ast.expr]) -> str:
     """The variable or parameter that an annotation belongs to."""
     statement = site.place.statement
@@ -412,13 +484,3 @@ def is_message(site: Site[Any]) -> bool:
         if isinstance(node, ast.Call) and called_name(node) != "format":
             return bool(_MESSAGES.match(called_name(node)))
     return isinstance(site.place.statement, (ast.Raise, ast.Assert))
-
-
-def left_because(role: Role) -> Text:
-    """The remark about a string that stays."""
-    return _LEFT.format(reason=role.reason)
-
-
-def role_of(site: Site[Any], vocabulary: Vocabulary) -> Role:
-    """What the string at a site is for."""
-    return RoleFinder(site, vocabulary).find()

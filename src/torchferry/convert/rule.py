@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import importlib
 import pkgutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any
@@ -16,6 +16,7 @@ from torchferry.text import Text
 
 if TYPE_CHECKING:
     from torchferry.convert.site import FileContext, Site
+    from torchferry.convert.target import Target
 
 
 @dataclass(frozen=True)
@@ -42,8 +43,10 @@ class Rename:
     remark: tuple[Kind, Text] | None = None  # said in addition to the change
     needs_prelude: bool = True
     once: bool = False  # a remark about a library: said where it is imported, not at each use
+    imports: tuple[str, ...] = ()  # added where the new name can't be reached otherwise
 
 
+Preparation = Callable[["Target"], "Rule"]
 NodeCheck = Callable[["Site[Any]"], Iterator[Proposal]]
 NameCheck = Callable[[str, "FileContext"], "Rename | None"]
 ModuleCheck = Callable[["FileContext", "list[Proposal]"], Iterator[Proposal]]
@@ -71,6 +74,9 @@ class Rule:
     rename: NameCheck | None = None  # called for each dotted name that the code uses
     is_local: bool = False  # `rename` answers differently from module to module
     finish: ModuleCheck | None = None  # called once per module, after all others
+    prepare: Preparation | None = (
+        None  # makes the rule for one target, where the words it looks for depend on it
+    )
     # Called once per module, before all others: makes another program for CUDA of it, which the others then convert.
     restructure: Restructuring | None = None
 
@@ -93,3 +99,8 @@ def all_rules() -> tuple[Rule, ...]:
     for module in pkgutil.iter_modules(package.__path__):
         importlib.import_module(f"{package.__name__}.{module.name}")
     return tuple(_REGISTRY[key] for key in sorted(_REGISTRY))
+
+
+def prepared(rules: Iterable[Rule], target: Target) -> list[Rule]:
+    """Rules as they are for one target."""
+    return [rule.prepare(target) if rule.prepare is not None else rule for rule in rules]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from functools import cached_property
 
 from torchferry.convert.rule import Rule
@@ -24,12 +24,20 @@ class RuleSet:
         self.imports = frozenset(name.encode() for rule in self.rules for name in rule.imports)
 
     @cached_property
+    def users(self) -> RuleSet:
+        """The user's own rules."""
+        return RuleSet(rule for rule in self.rules if rule.is_users)
+
+    @cached_property
+    def built_in(self) -> RuleSet:
+        """All but the user's own."""
+        return RuleSet(rule for rule in self.rules if not rule.is_users)
+
+    @cached_property
     def words(self) -> tuple[bytes, ...]:
         """The words that make a file worth reading; a word that contains another one is not needed."""
         words = {word.encode() for rule in self.rules for word in rule.triggers}
-        return tuple(
-            sorted(word for word in words if not any(other != word and other in word for other in words))
-        )
+        return tuple(sorted(word for word in words if words.isdisjoint(_shorter_parts(word))))
 
     @cached_property
     def import_pattern(self) -> re.Pattern[bytes]:
@@ -46,3 +54,11 @@ class RuleSet:
         return {
             node_type: tuple(rule for rule in self.rules if node_type in rule.nodes) for node_type in types
         }
+
+
+def _shorter_parts(word: bytes) -> Iterator[bytes]:
+    """Everything that a word contains but itself."""
+    for start in range(len(word)):
+        for end in range(start + 1, len(word) + 1):
+            if end - start < len(word):
+                yield word[start:end]

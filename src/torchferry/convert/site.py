@@ -44,17 +44,20 @@ class FileContext:
     words: dict[int, frozenset[str]] = field(default_factory=dict, repr=False)
     positions: dict[int, dict[int, int]] = field(default_factory=dict, repr=False)
     resolved: dict[int, Resolved | None] = field(default_factory=dict, repr=False)  # by node
+    # The modules that an edit needs and that are not imported: position of the edited place -> their names.
+    needed_imports: dict[int, frozenset[str]] = field(default_factory=dict, repr=False)
     mentions: dict[str, tuple[Site[ast.AST], ...]] = field(default_factory=dict, repr=False)  # by name
     views: dict[str, FileContext | None] = field(default_factory=dict, repr=False)  # by path
 
     def beside(self, path: str) -> FileContext | None:
         """Another module of the project, looked at from this one; None if it can't be read."""
-        if path == self.path:
-            return self
+        self.views.setdefault(self.path, self)
         if path not in self.views:
             module = self.neighbours.module(path)
-            self.views[path] = module and FileContext(
-                module, path, self.target, neighbours=self.neighbours, views=self.views
+            self.views[path] = (
+                FileContext(module, path, self.target, neighbours=self.neighbours, views=self.views)
+                if module
+                else None
             )
         return self.views[path]
 

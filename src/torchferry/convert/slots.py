@@ -5,12 +5,14 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 from torchferry.convert.site import FileContext, Site, enclosing_class
 from torchferry.source.names import called_name
 from torchferry.source.scopes import Scope, any_line_in
 from torchferry.source.walk import Place, walk_all
 
+AnySite = Site[Any]
 FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 GETTERS = frozenset({"get", "setdefault", "pop", "getattr", "getenv", "get_setting", "get_option"})
@@ -63,18 +65,18 @@ class Keys:
 Slot = Variable | Member | Result | Keys
 
 
-def mentions(view: FileContext, word: str) -> tuple[Site[ast.AST], ...]:
+def mentions(view: FileContext, word: str) -> tuple[AnySite, ...]:
     """Where a module has this name: as a variable, an attribute, a keyword, a whole string."""
     if word not in view.mentions:
         view.mentions[word] = tuple(_mentions(view, word)) if word.isidentifier() else ()
     return view.mentions[word]
 
 
-def _mentions(view: FileContext, word: str) -> Iterator[Site[ast.AST]]:
+def _mentions(view: FileContext, word: str) -> Iterator[AnySite]:
     module = view.module
     lines = sorted(module.lines_with_names((word,)))
     module.focus(lines)
-    found: list[Site[ast.AST]] = []
+    found: list[AnySite] = []
 
     def visit(node: ast.AST, place: Place) -> None:
         if (
@@ -91,7 +93,7 @@ def _mentions(view: FileContext, word: str) -> Iterator[Site[ast.AST]]:
     yield from found
 
 
-def around(site: Site[ast.AST]) -> Site[ast.AST] | None:
+def around(site: AnySite) -> AnySite | None:
     """The site of the node above."""
     parent, outer = site.place.parent, site.place.outer
     return Site(site.context, parent, outer) if parent is not None and outer is not None else None
@@ -102,7 +104,7 @@ def scope_of(view: FileContext, node: ast.AST) -> Scope | None:
     return next((scope for scope in view.module.scopes.scopes if scope.node is node), None)
 
 
-def variable(site: Site[ast.AST], name: str, scope: Scope | None = None) -> Slot:
+def variable(site: AnySite, name: str, scope: Scope | None = None) -> Slot:
     """The variable of this name at a site; of a class it is an attribute."""
     scope = scope or site.scope
     owner = scope.owner_of(name) or scope
@@ -111,7 +113,7 @@ def variable(site: Site[ast.AST], name: str, scope: Scope | None = None) -> Slot
     return Variable(site.context.path, owner.node, name)
 
 
-def member(site: Site[ast.AST], owner: ast.expr, name: str) -> Member:
+def member(site: AnySite, owner: ast.expr, name: str) -> Member:
     """The attribute or key `name` of an object; of `self` it belongs to the class around."""
     scope = enclosing_class(site.scope) if is_self(owner) else None
     node = scope.node if scope is not None else None
@@ -140,7 +142,7 @@ def key_of(node: ast.AST) -> tuple[ast.expr, str] | None:
     return None
 
 
-def target_slots(site: Site[ast.AST], target: ast.AST) -> tuple[Slot, ...]:
+def target_slots(site: AnySite, target: ast.AST) -> tuple[Slot, ...]:
     """What an assignment to a target sets."""
     if isinstance(target, ast.Name):
         return (variable(site, target.id),)

@@ -7,6 +7,17 @@ from dataclasses import dataclass, field
 
 from torchferry.vendors.model import Api, Support, Vendor
 
+# Methods asked of a class, not of an object: what takes their place is not one name.
+CLASS_METHODS = (
+    "torch.Tensor.cuda",
+    "torch.Tensor.is_cuda",
+    "torch.UntypedStorage.cuda",
+    "torch.UntypedStorage.is_cuda",
+    "torch.nn.Module.cuda",
+    "torch.nn.utils.rnn.PackedSequence.cuda",
+    "torch.nn.utils.rnn.PackedSequence.is_cuda",
+)
+
 
 @dataclass(frozen=True)
 class Spelling:
@@ -21,9 +32,14 @@ class Helper:
     """A module that the conversion adds to the project, and through which converted code reaches its device."""
 
     name: str
+    vendor: Vendor  # as its own data describes it
     data: bytes
-    imports: Mapping[str, str] = field(default_factory=dict)  # file -> how it imports the module, if not by name
-    places: Mapping[str, str] = field(default_factory=dict)  # file -> the folder of the module that it imports
+    imports: Mapping[str, str] = field(
+        default_factory=dict
+    )  # file -> how it imports the module, if not by name
+    places: Mapping[str, str] = field(
+        default_factory=dict
+    )  # file -> the folder of the module that it imports
 
     def line(self, path: str) -> str:
         """The statement by which a file imports the module."""
@@ -59,6 +75,19 @@ class Target:
     def is_portable(self) -> bool:
         """Whether devices are spelled by expressions that are evaluated where the program runs."""
         return bool(self.device.expression)
+
+    def around_place(self, argument: str) -> tuple[str, str]:
+        """What to write before and behind the argument of .cuda(), so that .to() takes it: an index, a device, None."""
+        device = self.device.expression
+        if self.helper:
+            return f"{self.helper.name}.place(", ")"
+        return "", f' if {argument} is not None and {device} != "cpu" else {device}'
+
+    def around_ids(self) -> tuple[str, str]:
+        """What to write before and behind device ids, so that there are none where the program runs on the CPU."""
+        if self.helper:
+            return f"{self.helper.name}.device_ids(", ")"
+        return "", f' if {self.device.expression} != "cpu" else None'
 
     def prelude_of(self, path: str) -> str:
         """The line that a converted file needs."""

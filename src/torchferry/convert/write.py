@@ -206,6 +206,9 @@ def write_in_place(outcome: ProjectOutcome) -> int:
                 write_like(target, new, data)
                 keep_owner(target, new)
                 staged.append((new, target))
+        for path in [path for path, file in outcome.added.items() if file.may_exist]:
+            if os.path.exists(os.path.join(folder, path)):
+                del outcome.added[path]
         staged += _stage_added(outcome, folder, aside, force=False)
         with uninterrupted():
             _replace_all(staged)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 
 @dataclass(frozen=True, order=True)
@@ -14,6 +14,7 @@ class Edit:
     start: int
     end: int
     text: str
+    is_line: bool = field(default=False, compare=False)  # may stand before or behind other lines put there
 
 
 class EditSet:
@@ -39,7 +40,7 @@ class EditSet:
 def _overlap(one: Edit, other: Edit) -> bool:
     if one.start < other.end and other.start < one.end:
         return True
-    return one.start == one.end == other.start == other.end
+    return one.start == one.end == other.start == other.end and not (one.is_line and other.is_line)
 
 
 def apply_edits(data: bytes, edits: Sequence[Edit]) -> bytes:
@@ -129,7 +130,7 @@ class Rewriting:
             if piece.written is not None:
                 written += piece.written
                 continue
-            if written or piece.start > start:
+            if written != self._first[start : piece.start]:
                 found.append(Edit(start, piece.start, written.decode("utf-8")))
             start, written = piece.end, b""
         return found

@@ -164,6 +164,11 @@ class Vendor:
     api_notes: Mapping[str, str] = field(default_factory=dict)  # limits of an API in words, by CUDA name
     limits: Limits = field(default_factory=Limits)
 
+    @property
+    def has_apex(self) -> bool:
+        """Whether the vendor has an apex of its own."""
+        return bool(self.apex) and not self.apex.startswith("none")
+
     def api(self, name: str) -> Api:
         """What to write for a CUDA API; a name that no table knows is unknown."""
         return self.apis.get(name, Api(Support.UNKNOWN, ""))

@@ -189,6 +189,7 @@ SCHEMA: Mapping[str, Mapping[str, Key]] = {
                 "cuda": _text('"torch.logit(input, eps=None)"', rf"{_DOTTED}(\(.*\))?", required=True),
                 "use": _text('"torch.log({input} / (1 - {input}))"'),
                 "kind": Key(Kind.TEXT, '"unsupported"', allowed=("unsupported", "risk")),
+                "also": Key(Kind.TEXTS, '["torch.special.logit"]', pattern=_DOTTED),
                 "when": Key(Kind.TEXTS, '["eps=None"]', pattern=rf"{_NAME}(=.+|:whole)?"),
                 "takes": Key(Kind.TEXTS, '["params", "lr"]', pattern=_NAME),
                 "ignored": Key(Kind.TEXTS, '["foreach"]', pattern=_NAME),
@@ -241,9 +242,13 @@ def check_files(folder: Path) -> None:
             raise VendorError(f"{file}: unknown file in a vendor folder; {hint}")
 
 
+def toml_module() -> Any:
+    """The reader of TOML that this Python has; imported late, as it takes longer than everything else here."""
+    return importlib.import_module("tomllib" if sys.version_info >= (3, 11) else "tomli")
+
+
 def _parse(file: Path) -> Table:
-    # imported here: it takes longer than everything else in this module
-    toml = importlib.import_module("tomllib" if sys.version_info >= (3, 11) else "tomli")
+    toml = toml_module()
     try:
         data: Table = toml.loads(file.read_text(encoding="utf-8"))
     except OSError as error:

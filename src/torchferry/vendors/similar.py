@@ -22,10 +22,13 @@ class Similar:
     """
 
     cuda: str
+    also: tuple[str, ...]  # other names of the same thing
     signature: str  # "q, k, v, causal=False"; "" where only the name matters
     use: str
     kind: str  # "unsupported" or "risk", of an entry without `use`
-    when: tuple[str, ...]  # argument=literal, argument:whole (a literal without fraction), or argument: is given
+    when: tuple[
+        str, ...
+    ]  # argument=literal, argument:whole (a literal number without fraction), or argument: is given
     takes: tuple[str, ...]  # of NAME(...): its arguments in the order of their positions
     ignored: tuple[str, ...]  # arguments that only choose a kernel
     exact: bool  # the same formula: results differ by rounding alone
@@ -46,12 +49,13 @@ class Similar:
 
 @cache
 def load_similar(vendor_folder: str) -> tuple[Similar, ...]:
-    """Read similar.toml of a vendor folder, in the order in which to try the entries; "" is code for any device."""
-    file = (Path(vendor_folder) if vendor_folder else _FOR_ALL) / SIMILAR_FILE
-    data = read_table(file) if file.exists() else {}
+    """Read similar.toml of a vendor folder, in the order in which to try the entries; without one, plain torch."""
+    own = Path(vendor_folder) / SIMILAR_FILE
+    data = read_table(own if vendor_folder and own.exists() else _FOR_ALL / SIMILAR_FILE)
     return tuple(
         Similar(
             cuda=row["cuda"].partition("(")[0],
+            also=tuple(row.get("also", ())),
             signature=row["cuda"].partition("(")[2].removesuffix(")"),
             use=row.get("use", ""),
             kind=row.get("kind", "unsupported"),

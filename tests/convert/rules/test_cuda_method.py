@@ -106,18 +106,24 @@ def test_what_is_left_is_said() -> None:
         ("x = x.cuda()", "x = x.to(DEVICE_TYPE)"),
         ("x = x.cuda(0)", 'x = x.to(f"{DEVICE_TYPE}:0")'),
         ("x = x.cuda(non_blocking=True)", "x = x.to(DEVICE_TYPE, non_blocking=True)"),
-        ("x = x.cuda(gpu)", "x = x.to(gpu if gpu is not None else DEVICE_TYPE)"),
+        ("x = x.cuda(gpu)", 'x = x.to(gpu if gpu is not None and DEVICE_TYPE != "cpu" else DEVICE_TYPE)'),
         (
             "x = x.cuda(a.gpu, non_blocking=b)",
-            "x = x.to(a.gpu if a.gpu is not None else DEVICE_TYPE, non_blocking=b)",
+            'x = x.to(a.gpu if a.gpu is not None and DEVICE_TYPE != "cpu" else DEVICE_TYPE, non_blocking=b)',
         ),
-        ("x = x.cuda(device=gpu)", "x = x.to(device=gpu if gpu is not None else DEVICE_TYPE)"),
+        (
+            "x = x.cuda(device=gpu)",
+            'x = x.to(device=gpu if gpu is not None and DEVICE_TYPE != "cpu" else DEVICE_TYPE)',
+        ),
+        ("x = x.cuda(gpus[0])", 'x = x.to(gpus[0] if DEVICE_TYPE != "cpu" else DEVICE_TYPE)'),
+        ("x = x.cuda('cuda:1')", "x = x.to(f'{DEVICE_TYPE}:1')"),
+        ("x = x.cuda(0, True)", 'x = x.to(f"{DEVICE_TYPE}:0", non_blocking=True)'),
     ],
 )
 def test_portable(before: str, after: str) -> None:
     assert expression(before, "portable") == after
 
 
-def test_portable_asks_about_positional_arguments() -> None:
-    assert expression("x.cuda(0, True)", "portable") == "x.cuda(0, True)"
-    assert said_of("x.cuda(0, True)", "portable") == [("TF103", "todo", "x.cuda(0, True)")]
+def test_portable_asks_about_unpacked_arguments() -> None:
+    assert expression("x.cuda(*where)", "portable") == "x.cuda(*where)"
+    assert said_of("x.cuda(*where)", "portable") == [("TF103", "todo", "x.cuda(*where)")]

@@ -180,7 +180,14 @@ _LINE = target("portable").prelude
     [
         ("import torch\nx.cuda()\n", f"import torch\n{_LINE}\nx.to(DEVICE_TYPE)\n"),
         ("import torch\nimport os\nx.cuda()\n", f"import torch\nimport os\n{_LINE}\nx.to(DEVICE_TYPE)\n"),
-        ("import torch\ntorch.cuda.synchronize()\n", "import torch\ntorch.accelerator.synchronize()\n"),
+        (
+            "import torch\ntorch.cuda.synchronize()\n",
+            f'import torch\n{_LINE}\nDEVICE_TYPE != "cpu" and torch.accelerator.synchronize()\n',
+        ),
+        (
+            "import torch\nn = torch.cuda.device_count()\n",
+            "import torch\nn = torch.accelerator.device_count()\n",
+        ),
         ("import torch\nok = x.is_cuda\n", 'import torch\nok = (x.device.type != "cpu")\n'),
     ],
 )

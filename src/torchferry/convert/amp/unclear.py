@@ -7,7 +7,7 @@ import ast
 from torchferry.text import Text
 
 
-class Unclear(Exception):
+class UnclearError(Exception):
     """A training step that the pass does not understand well enough; then nothing of the module is changed."""
 
     def __init__(self, node: ast.AST, reason: Text) -> None:

@@ -17,7 +17,7 @@ from torchferry.convert.distributed.program import (
     own_nodes,
 )
 from torchferry.source.names import last_name
-from torchferry.source.scopes import Binding, BindingKind, Scope, all_arguments
+from torchferry.source.scopes import Binding, BindingKind, all_arguments
 
 # Methods that answer with the object itself, or with a form of it that stands for it.
 _SAME_OBJECT = frozenset(
@@ -133,7 +133,12 @@ class Flow:
             self._sites.setdefault(id(callee.node), []).append(site)
 
     def _trace(
-        self, file: ProgramFile, node: ast.expr, key: Key | None, depth: int, seen: set[tuple[int, Key | None]]
+        self,
+        file: ProgramFile,
+        node: ast.expr,
+        key: Key | None,
+        depth: int,
+        seen: set[tuple[int, Key | None]],
     ) -> Iterator[Origin]:
         """`key`: not the value itself is asked for, but what it holds there."""
         if not depth or (id(node), key) in seen:
@@ -162,7 +167,8 @@ class Flow:
         elif isinstance(node, (ast.NamedExpr, ast.Starred)):
             yield file, node.value, key
         elif isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Constant):
-            yield file, node.value, node.slice.value
+            if isinstance(node.slice.value, (str, int)):
+                yield file, node.value, node.slice.value
         elif key is not None:
             yield from ((file, held, None) for held in _held(node, key))
 
@@ -186,9 +192,7 @@ class Flow:
         target = file.parent(binding.node)
         assign = file.parent(target) if isinstance(target, (ast.Tuple, ast.List)) else None
         if isinstance(assign, ast.Assign) and isinstance(target, (ast.Tuple, ast.List)):
-            place = next(
-                (index for index, item in enumerate(target.elts) if item is binding.node), None
-            )
+            place = next((index for index, item in enumerate(target.elts) if item is binding.node), None)
             if place is not None:
                 yield file, assign.value, place
 
@@ -277,9 +281,3 @@ def parameter_for(call: ast.Call, function: Function, argument: ast.expr) -> str
         if argument_for(call, function, parameter.arg) is argument:
             return parameter.arg
     return ""
-
-
-def holders_scope(file: ProgramFile, node: ast.AST) -> Scope | None:
-    """The scope in which a node stands."""
-    standing = file.standing(node)
-    return standing.scope if standing else None

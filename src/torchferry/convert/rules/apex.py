@@ -49,7 +49,7 @@ def _rename(qualified: str, context: FileContext) -> Rename | None:
         message = _REPLACED.format(old=qualified, new=entry.automatic)
         is_of_plugin = entry.automatic.partition(".")[0] == context.target.prelude_module
         return Rename(qualified, entry.automatic, Kind.CHANGE, message, needs_prelude=is_of_plugin)
-    if vendor.apex and not vendor.apex.startswith("none"):
+    if vendor.has_apex:
         message = _KEPT.format(company=vendor.company, apex=vendor.apex)
     else:
         message = _REPORTED.format(old=qualified)

@@ -8,8 +8,9 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from torchferry.convert.evidence import Verdict, Vocabulary
+from torchferry.convert.flow import role_of
 from torchferry.convert.literal_edits import respell, rewrite_inside
-from torchferry.convert.roles import left_because, role_of
+from torchferry.convert.role import left_because
 from torchferry.convert.rule import Proposal, Rule, register
 from torchferry.convert.site import Site
 from torchferry.convert.target import Spelling
@@ -35,6 +36,7 @@ _LIBRARY_FUNCTION = re.compile(r"(?i)lib|version|path|include|dll|package|module
 BACKENDS = Vocabulary(
     noun=Text("backend", "后端"),
     name=re.compile(r"(?i)backend|process_group|(?:^|_)pg(?:_|$)|^dist|comm"),
+    own=re.compile(r"(?i)nccl$"),
     siblings=frozenset({"gloo", "mpi", "ucc", "hccl", "cncl", "tccl", "mccl", "xccl", "ccl"}),
     functions={
         "torch.distributed.init_process_group": (0,),

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from typing import Any
 
 from torchferry.convert.rule import Proposal, Rule, register
 from torchferry.convert.site import Site, enclosing_class
 from torchferry.finding import Kind
 from torchferry.source.edits import Edit
+from torchferry.source.names import last_name
 from torchferry.source.scopes import BindingKind, Scope
 from torchferry.text import Text
 
@@ -22,9 +24,10 @@ _OWN_FUNCTION = Text(
     "保持不变：`{module}` 是模块，cuda() 是其中的函数",
 )
 _POSITIONAL = Text(
-    "cuda() with several positional arguments: say by keyword which is which, then convert again",
-    "cuda() 有多个位置参数：请改用关键字参数后再转换",
+    "cuda() with unpacked arguments: say by keyword which is which, then convert again",
+    "cuda() 使用了解包参数：请改用关键字参数后再转换",
 )
+_PARAMETERS = ("device", "non_blocking", "memory_format")
 
 
 def _check(site: Site[ast.Call]) -> Iterator[Proposal]:
@@ -34,7 +37,7 @@ def _check(site: Site[ast.Call]) -> Iterator[Proposal]:
     resolved = site.resolve(function)
     if resolved is not None and resolved.qualified.startswith("torch."):
         return  # torch.Tensor.cuda(x) and the like are names, not methods of an object
-    own = _reason_to_leave(site, function)
+    own = reason_to_leave(site, function)
     if own is not None:
         yield site.remark(Kind.INFO, own, function)
         return
@@ -50,7 +53,8 @@ def _check(site: Site[ast.Call]) -> Iterator[Proposal]:
     yield site.change(message, Edit(start, end, site.target.vendor.tensor_method))
 
 
-def _reason_to_leave(site: Site[ast.Call], function: ast.Attribute) -> Text | None:
+def reason_to_leave(site: Site[Any], function: ast.Attribute) -> Text | None:
+    """Why a cuda() is not the tensor's, None if it may be."""
     receiver = function.value
     if not isinstance(receiver, ast.Name):
         return None
@@ -89,25 +93,41 @@ def _portable_edits(site: Site[ast.Call], function: ast.Attribute) -> list[Edit]
     edits = [Edit(start, end, "to")]
     keyword = next((item for item in call.keywords if item.arg == "device"), None)
     argument = keyword.value if keyword else (call.args[0] if call.args else None)
-    if len(call.args) > 1 or any(isinstance(item, ast.Starred) for item in call.args):
+    if len(call.args) > len(_PARAMETERS) or any(isinstance(item, ast.Starred) for item in call.args):
         return None
+    for parameter, value in zip(_PARAMETERS[1:], call.args[1:], strict=False):
+        edits.append(Edit(module.start(value), module.start(value), f"{parameter}="))
     name = "device=" if _is_of_storage(site) and not keyword else ""
     if argument is None:
         opening = module.data.index(b"(", end) + 1
         edits.append(Edit(opening, opening, f"{name}{device}, " if call.keywords else f"{name}{device}"))
-    elif isinstance(argument, ast.Constant) and isinstance(argument.value, int):
+    elif _names_a_device(site, argument):
+        edits.append(Edit(module.start(argument), module.start(argument), name))
+    elif isinstance(argument, ast.Constant) and isinstance(argument.value, int) and not site.target.helper:
         span = module.start(argument), module.end(argument)
         edits.append(Edit(*span, f'{name}f"{{{device}}}:{argument.value}"'))
-    elif isinstance(argument, (ast.Name, ast.Attribute)):
-        before, after = module.start(argument), module.end(argument)
-        if name:
-            edits.append(Edit(before, before, name))
-        edits.append(Edit(after, after, f" if {module.segment(argument)} is not None else {device}"))
-    return edits
+    elif site.target.helper or isinstance(argument, (ast.Name, ast.Attribute)):
+        before, after = site.target.around_place(module.segment(argument))
+        edits.append(Edit(module.start(argument), module.start(argument), name + before))
+        edits.append(Edit(module.end(argument), module.end(argument), after))
+    elif isinstance(argument, (ast.Subscript, ast.BinOp)):
+        edits.append(Edit(module.end(argument), module.end(argument), f' if {device} != "cpu" else {device}'))
+    return [edit for edit in edits if edit.text]
+
+
+def _names_a_device(site: Site[ast.Call], argument: ast.expr) -> bool:
+    """'cuda:0', f"cuda:{i}", torch.device(...): another rule makes it right for every device."""
+    if isinstance(argument, ast.Call):
+        return site.qualified(argument.func) == "torch.device"
+    is_text = isinstance(argument, ast.Constant) and isinstance(argument.value, str)
+    return is_text or isinstance(argument, ast.JoinedStr)
 
 
 def _is_of_storage(site: Site[ast.Call]) -> bool:
     """`map_location=lambda storage, place: storage.cuda()`: a storage takes the device by keyword only."""
+    function = site.node.func
+    if isinstance(function, ast.Attribute) and last_name(function.value).endswith("storage"):
+        return True
     return any(isinstance(node, ast.keyword) and node.arg == "map_location" for node in site.place.upwards())
 
 

@@ -7,9 +7,11 @@ import re
 from collections.abc import Iterator
 
 from torchferry.convert.evidence import Verdict, Vocabulary
+from torchferry.convert.flow import role_of
 from torchferry.convert.literal_edits import respell
-from torchferry.convert.roles import Role, left_because, role_of
+from torchferry.convert.role import Role, left_because
 from torchferry.convert.rule import Proposal, Rule, register
+from torchferry.convert.rules.cuda_reference import names_called_method
 from torchferry.convert.site import Site
 from torchferry.convert.target import Spelling
 from torchferry.finding import Kind
@@ -37,6 +39,7 @@ DEVICES = Vocabulary(
     name=re.compile(
         r"(?i)device|(?:^|_)dev(?:_|\d|$)|map_?loc|^loc$|(?:^|_)location$|accelerator|^gpus?$|(?:^|_)gpu(?:_id)?$"
     ),
+    own=re.compile(r"cuda(?::|$)"),
     siblings=frozenset(
         {"cpu", "mps", "xpu", "npu", "mlu", "hpu", "meta", "xla", "tpu", "ipu", "hip", "rocm", "auto"}
     ),
@@ -80,7 +83,7 @@ DEVICES = Vocabulary(
 
 def _check(site: Site[ast.expr]) -> Iterator[Proposal]:
     strong = _strength(site)
-    if strong is None:
+    if strong is None or names_called_method(site):
         return
     role = role_of(site, DEVICES)
     if role.verdict is Verdict.UNCLEAR and strong:
@@ -140,10 +143,25 @@ def _change(site: Site[ast.expr]) -> Proposal:
     edits = _portable_comparison(site) if site.target.is_portable else []
     needs_prelude = not edits
     edits = edits or respell(site.module, site.node, "cuda", site.target.device)
-    edits += _prefix_length(site)
+    edits += _prefix_length(site) + _index_of_location(site)
     if not edits:
         return site.remark(Kind.TODO, _PIECES.format(new=_written(site.target.device)))
     return site.change(_CHANGED, *edits, needs_prelude=needs_prelude)
+
+
+def _index_of_location(site: Site[ast.expr]) -> list[Edit]:
+    """`map_location=f"cuda:{i}"`: torch.load knows no `cpu:0`."""
+    if not site.target.is_portable or ":" not in site.module.segment(site.node):
+        return []
+    value: ast.AST = site.node
+    for node in site.place.upwards():
+        if isinstance(node, ast.keyword) and node.arg == "map_location":
+            end = site.module.end(value)
+            return [Edit(end, end, f' if {site.target.device.expression} != "cpu" else "cpu"')]
+        if not isinstance(node, (ast.BinOp, ast.Call, ast.Attribute)):
+            break
+        value = node
+    return []
 
 
 def _prefix_length(site: Site[ast.expr]) -> list[Edit]:

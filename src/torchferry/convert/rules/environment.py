@@ -46,6 +46,10 @@ _PORTABLE = Text(
     "{old} only reaches CUDA; each vendor has a variable of its own",
     "{old} 只对 CUDA 有效；各厂商有自己的变量",
 )
+_HANDED_ON = Text(
+    "{helper} hands {old} on as {new} if it is set before {helper} is imported",
+    "若在导入 {helper} 之前设置 {old}，{helper} 会将其传给 {new}",
+)
 _COMMAND = Text(
     "a command line that sets {old}; the target reads {new} instead",
     "命令行中设置了 {old}；目标设备读取 {new}",
@@ -105,7 +109,11 @@ def _check_keyword(site: Site[ast.AST]) -> Iterator[Proposal]:
 def _remark(site: Site[ast.AST], name: str) -> Proposal | None:
     """Why a variable is not simply renamed; None if it is."""
     new = mapped_variable(site.target.vendor, name)
-    if new and "NCCL" in name:
+    helper = site.target.helper
+    if helper and new and name == "CUDA_VISIBLE_DEVICES":
+        kind = Kind.INFO if site.scope.parent is None else Kind.TODO
+        return site.remark(kind, _HANDED_ON.format(old=name, helper=helper.name, new=new))
+    if new and "NCCL" in name and not helper:
         return site.remark(Kind.TODO, _REPORTED.format(company=site.target.vendor.company, new=new))
     reason = why_not_renamed(site.target, name, SAME_VALUES)
     return site.remark(*reason) if reason else None

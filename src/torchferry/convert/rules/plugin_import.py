@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 
 from torchferry.convert.insertion import indent_of, on_next_line, shares_its_line
+from torchferry.convert.python_config import is_python_config
 from torchferry.convert.renaming import renamed
 from torchferry.convert.rule import Proposal, Rule, register
 from torchferry.convert.site import FileContext
@@ -21,10 +23,12 @@ ImportNode = ast.Import | ast.ImportFrom
 
 
 def _finish(context: FileContext, said: list[Proposal]) -> Iterator[Proposal]:
-    line = context.target.prelude
+    line = context.target.prelude_of(context.path)
     if not line or not any(_is_needed(context, proposal) for proposal in said):
         return
-    if context.target.prelude_module:
+    if is_python_config(context.module):
+        return  # the program that reads it has loaded the plugin, and an import could change how it is read
+    if not context.target.prelude_name:
         yield from _load_plugin(context, said, line, _ADDED.format(line=line))
     elif not _is_loaded(context, context.module.scopes.root):
         yield _define_name(context, line)
@@ -33,14 +37,19 @@ def _finish(context: FileContext, said: list[Proposal]) -> Iterator[Proposal]:
 def _is_needed(context: FileContext, proposal: Proposal) -> bool:
     name = context.target.prelude_name
     if name:
-        return any(name in edit.text for edit in proposal.edits)
+        return any(_uses(name, edit.text) for edit in proposal.edits)
     return bool(proposal.edits) and proposal.needs_prelude
 
 
+def _uses(name: str, text: str) -> bool:
+    """Whether new code uses a name, rather than only import it under another."""
+    return bool(re.search(rf"(?<![\w.]){name}\b(?!\s*(?:as|import)\b)", text))
+
+
 def _define_name(context: FileContext, line: str) -> Proposal:
-    """The line that the portable form needs: it uses torch, and must stand before everything that uses it."""
+    """The line that code without a vendor's name needs: it must stand before everything that uses it."""
     message = _ADDED.format(line=line)
-    if "torch" not in context.module.scopes.root.bindings:
+    if not context.target.prelude_module and "torch" not in context.module.scopes.root.bindings:
         line = f"import torch; {line}"
     imports = [node for scope, node in _imports_of_torch(context) if scope.parent is None]
     if not imports:
@@ -173,11 +182,18 @@ def _is_loaded(context: FileContext, scope: Scope, depth: int = 0) -> bool:
             continue
         if unit.scope is not scope and unit.scope.parent is not None:
             continue
-        if isinstance(node, ast.Import) and any(alias.name.partition(".")[0] == name for alias in node.names):
-            return True
-        if isinstance(node, ast.ImportFrom) and (node.module or "").partition(".")[0] == name:
+        if _imports(node, name, must_bind=bool(context.target.prelude_name)):
             return True
     return False
+
+
+def _imports(node: ImportNode, name: str, must_bind: bool) -> bool:
+    """Whether a statement imports a module or something of it; `must_bind`: under the module's own name."""
+    if must_bind:
+        return any((alias.asname or alias.name) == name for alias in node.names)
+    if isinstance(node, ast.Import):
+        return any(alias.name.partition(".")[0] == name for alias in node.names)
+    return (node.module or "").partition(".")[0] == name
 
 
 def _touches(context: FileContext, scope: Scope, said: list[Proposal]) -> bool:

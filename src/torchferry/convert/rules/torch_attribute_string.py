@@ -9,17 +9,10 @@ from torchferry.convert.literal_edits import respell
 from torchferry.convert.rule import Proposal, Rule, register
 from torchferry.convert.site import Site
 from torchferry.convert.target import Spelling
-from torchferry.finding import Kind
 from torchferry.source.edits import Edit
 from torchferry.text import Text
 
 _CHANGED = Text("the attribute of torch that holds the device's functions", "torch 中存放设备函数的属性")
-
-
-_PORTABLE = Text(
-    "asks torch for its CUDA module by name; torch.get_device_module() gives that of the device that is there",
-    "按名称向 torch 索取 CUDA 模块；torch.get_device_module() 可得到实际设备的模块",
-)
 
 
 def _check(site: Site[ast.Call]) -> Iterator[Proposal]:
@@ -37,11 +30,10 @@ def _check(site: Site[ast.Call]) -> Iterator[Proposal]:
         or site.qualified(owner) != "torch"
     ):
         return
-    if site.target.is_portable:
-        yield site.remark(Kind.TODO, _PORTABLE, attribute)
-        return
-    word = site.target.vendor.torch_module.rpartition(".")[2]
-    edits: list[Edit] = respell(site.module, attribute, "cuda", Spelling(word=word))
+    spelling = site.target.device
+    if not site.target.is_portable:
+        spelling = Spelling(word=site.target.vendor.torch_module.rpartition(".")[2])
+    edits: list[Edit] = respell(site.module, attribute, "cuda", spelling)
     if edits:
         yield site.change(_CHANGED, *edits, node=attribute)
 

@@ -36,7 +36,10 @@ _IMAGE = Text(
 _IMAGE_PORTABLE = Text(
     "an image with CUDA in it; every vendor has its own", "含 CUDA 的镜像；各厂商有自己的镜像"
 )
-_SETTING = Text("a setting for CUDA: {name}", "CUDA 相关的设置：{name}")
+_ARGUMENT = Text(
+    "an argument of the build that is about CUDA; see what uses {name}",
+    "与 CUDA 有关的构建参数；请检查 {name} 的用途",
+)
 
 _INSTRUCTION = re.compile(r"[ \t]*([A-Za-z]+)[ \t]+", re.ASCII)
 _CUDA_IMAGE = re.compile(r"(?i)(?:^|/)nvidia/|nvcr\.io/|nvidia/cuda|cuda|pytorch/pytorch|-gpu\b|(?:^|:)gpu")
@@ -119,7 +122,7 @@ def _variables(draft: Draft, instruction: str, start: int, end: int) -> None:
 def _variable(draft: Draft, instruction: str, name: str, word: Word, value: str) -> None:
     if instruction == "ARG":
         # What an argument of the build is for, the commands that use it say.
-        draft.say(RULE, Kind.TODO, word.start, word.end, _SETTING.format(name=name))
+        draft.say(RULE, Kind.TODO, word.start, word.end, _ARGUMENT.format(name=name))
         return
     decision = decide_variable(draft.target, name, None if word.is_dynamic else value)
     if decision.kind is Kind.CHANGE:
@@ -131,11 +134,11 @@ def _variable(draft: Draft, instruction: str, name: str, word: Word, value: str)
 
 def _commands(draft: Draft, start: int, end: int) -> None:
     """A command in the form of a shell line, or of a list of words."""
-    options = re.compile(r"(?:--\w[\w-]*(?:=\S+)?[ \t]+|CMD[ \t]+|NONE\b)*").match(draft.chars, start, end)
+    options = re.compile(r"(?:--\w[\w-]*(?:=\S+)?(?:[ \t]|\\\r?\n)+|CMD[ \t]+|NONE\b)*").match(draft.chars, start, end)
     start = options.end() if options else start
     if draft.chars[start : start + 1] == "[":
         words = [_exec_word(match) for match in _EXEC_WORD.finditer(draft.chars, start, end)]
-        look_at_commands(draft, Script(commands=[Command(words)] if words else []))
+        look_at_commands(draft, Script([Command(words, is_list=True)] if words else []))
     else:
         look_at_commands(draft, read_script(_without_comments(draft.chars, start, end), start, end))
 

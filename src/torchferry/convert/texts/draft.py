@@ -39,6 +39,7 @@ class Draft:
         self.said: list[tuple[Rule, Proposal]] = []
         self._edits = EditSet()
         self._prose: list[Span] = []
+        self.is_whole = False  # what was said holds for the whole text: its lines are not looked at
 
     @property
     def target(self) -> Target:
@@ -66,7 +67,7 @@ class Draft:
     def finish(self) -> None:
         """Drop what the user does not want to hear, and report the lines that nobody understood."""
         heard = {self.source.line_of(proposal.start) for _, proposal in self.said}
-        self.said += self._unheard(heard)
+        self.said += [] if self.is_whole else self._unheard(heard)
         wanted = {rule.id for rule in self.job.rules.rules}
         self.said = [item for item in self.said if item[0].id in wanted and not self._is_ignored(*item)]
         self.said.sort(key=lambda item: (item[1].start, item[1].end, item[0].id))

@@ -70,7 +70,7 @@ class JoinedCells:
         source = self._sources[found.cell]
         if found.shown.stands_in:
             return found.cell, found.offset
-        column = position - found.start
+        column = max(position - found.start, 0)
         if column >= _indentation(found.shown.shown):
             column += len(found.shown.hidden)
         return found.cell, min(found.offset + column, len(source))

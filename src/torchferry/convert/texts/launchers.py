@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os.path
 import re
+from itertools import pairwise
 
 from torchferry.convert.rule import Rule
 from torchferry.convert.texts.draft import Draft
@@ -30,7 +31,7 @@ _SMI_OPTIONS = Text(
     "calls nvidia-smi, which is not there; {company} has `{smi}`, whose options and output look different",
     "调用了 nvidia-smi，目标环境没有；{company} 提供 `{smi}`，选项和输出不同",
 )
-_NOT_THERE = Text("calls {tool}, which is not there", "调用了 {tool}，目标环境没有")
+_NVIDIAS = Text("{tool} is NVIDIA's, and knows no other devices", "{tool} 是 NVIDIA 的工具，不认识其他设备")
 _CONTAINER = Text(
     "{option} is NVIDIA's container runtime; that of {company} reads {variable}",
     "{option} 是 NVIDIA 的容器运行时；{company} 的容器运行时读取 {variable}",
@@ -49,26 +50,29 @@ _PYTHON_STRING = Text(
 )
 
 _MODULE = "torch.distributed.launch"
-_VALUED = frozenset(
-    "nproc_per_node nnodes node_rank master_addr master_port rdzv_backend rdzv_endpoint rdzv_id rdzv_conf "
-    "max_restarts monitor_interval start_method log_dir local_addr".split()
+_VALUED = re.compile(
+    r"nproc_per_node|nnodes|node_rank|master_addr|master_port|rdzv_\w+|max_restarts|monitor_interval|start_method"
+    r"|log_dir|local_addr"
 )
+_LEFT_OF_LINE = re.compile(r"[ \t]*\\\r?\n")
 _FLAGS = frozenset({"use_env", "module", "m", "no_python", "standalone"})
 _TOOLS = frozenset({"nvcc", "nvprof", "nsys", "ncu", "nvidia-docker", "nvidia-settings", "dcgmi"})
-_WRAPPERS = frozenset({"sudo", "nohup", "exec", "time", "command", "watch", "which", "type", "hash", "stdbuf"})
+_WRAPPERS = frozenset(
+    {"sudo", "nohup", "exec", "time", "command", "watch", "which", "type", "hash", "stdbuf"}
+)
 _CONTAINERS = frozenset({"docker", "podman", "nerdctl", "docker-compose", "singularity", "apptainer"})
 _NVIDIA_OPTION = re.compile(r"--gpus(?:=|\Z)|--runtime=nvidia|--nv\Z|--nvccli\Z")
 _TORCH_INSIDE = re.compile(r"torch\.cuda|['\"]cuda|\.cuda\(|torch\.version\.cuda")
 
 
-def look_at_launch(draft: Draft, rule: Rule, words: list[Word]) -> None:
+def look_at_launch(draft: Draft, rule: Rule, command: Command, words: list[Word]) -> None:
     """python -m torch.distributed.launch [options] script"""
     at = next((index for index, word in enumerate(words) if word.value == _MODULE), 0)
     if at < 2 or words[at - 1].value != "-m":
         return
     own = _launch_options(words[at + 1 :])
     first, last = words[at - 1], words[at]
-    if own is None:
+    if own is None or command.is_list:
         draft.say(rule, Kind.INFO, first.start, last.end, _UNCLEAR_LAUNCH)
         return
     use_env = [word for word in own if re.fullmatch(r"--use[-_]env", word.text)]
@@ -84,7 +88,11 @@ def look_at_launch(draft: Draft, rule: Rule, words: list[Word]) -> None:
 
 
 def _removal(draft: Draft, word: Word) -> Edit:
-    """Take a word out, with the blanks on one side of it."""
+    """Take a word out, with the blanks on one side of it, or with its line if nothing else stands there."""
+    line = draft.chars.rfind("\n", 0, word.start) + 1
+    alone = _LEFT_OF_LINE.match(draft.chars, word.end)
+    if alone and not draft.chars[line : word.start].strip():
+        return Edit(line, alone.end(), "")
     end = word.end
     while draft.chars[end : end + 1] in (" ", "\t"):
         end += 1
@@ -107,10 +115,11 @@ def _launch_options(words: list[Word]) -> list[Word] | None:
             # A script by its name; `$ARGS` may hold options.
             return own if not word.is_dynamic or "." in word.value else None
         name = match.group(1).replace("-", "_")
-        if name not in _VALUED and name not in _FLAGS:
+        is_valued = bool(_VALUED.fullmatch(name))
+        if not is_valued and name not in _FLAGS:
             return None
         own.append(word)
-        index += 2 if name in _VALUED and match.group(2) is None else 1
+        index += 2 if is_valued and match.group(2) is None else 1
     return None
 
 
@@ -127,7 +136,7 @@ def look_at_tools(draft: Draft, rule: Rule, command: Command, words: list[Word])
     if name == "nvidia-smi":
         _smi(draft, rule, command, words, front)
     elif name in _TOOLS:
-        draft.say(rule, Kind.TODO, words[front].start, words[front].end, _NOT_THERE.format(tool=name))
+        draft.say(rule, Kind.TODO, words[front].start, words[front].end, _NVIDIAS.format(tool=name))
     elif name in _CONTAINERS:
         _container(draft, rule, words[front:])
     elif name.startswith("python"):
@@ -138,10 +147,10 @@ def _smi(draft: Draft, rule: Rule, command: Command, words: list[Word], at: int)
     vendor = draft.target.vendor
     word = words[at]
     if not vendor.smi:
-        draft.say(rule, Kind.TODO, word.start, word.end, _NOT_THERE.format(tool="nvidia-smi"))
+        draft.say(rule, Kind.TODO, word.start, word.end, _NVIDIAS.format(tool="nvidia-smi"))
         return
     is_asked_for = os.path.basename(words[0].value) in ("command", "which", "type", "hash")
-    is_bare = at == len(words) - 1 and word.text == "nvidia-smi" and not is_asked_for
+    is_bare = at == len(words) - 1 and word.text == "nvidia-smi" and not (is_asked_for or command.is_list)
     if is_bare and command.operator not in ("|", "|&") and not command.is_nested:
         message = _SMI.format(company=vendor.company, smi=vendor.smi)
         draft.change(rule, word.start, word.end, message, Edit(word.start, word.end, vendor.smi))
@@ -169,6 +178,6 @@ def container_advice(draft: Draft, option: str) -> Text:
 
 def _python_string(draft: Draft, rule: Rule, words: list[Word]) -> None:
     """python -c "import torch; print(torch.cuda.is_available())" """
-    for option, word in zip(words, words[1:], strict=False):
+    for option, word in pairwise(words):
         if option.value == "-c" and _TORCH_INSIDE.search(word.value):
             draft.say(rule, Kind.TODO, word.start, word.end, _PYTHON_STRING)

@@ -33,7 +33,8 @@ _FILE_CELLS = ("writefile", "file")
 
 _CELL_MAGIC = re.compile(r"%%(?P<name>!|\w+)[ \t]*(?P<rest>[^\n]*)")
 _MAGIC = re.compile(r"%(?P<name>\w+)[ \t]*(?P<rest>.*)", re.DOTALL)
-_ASSIGNED = re.compile(r"(?P<names>[^=!%#'\"\n]+=[ \t]*)(?=[!%][^=\s])")
+_NAMED = r"[\w.]+(?:\[[^\]\n]*\])*"
+_ASSIGNED = re.compile(rf"(?P<names>{_NAMED}(?:[ \t]*,[ \t]*{_NAMED})*[ \t]*=[ \t]*)(?=[!%][^=\s])")
 _QUESTION = re.compile(r"\?|[^#'\"\n]*\?{1,2}[ \t\r]*\Z")
 # IPython takes these words for commands where they can't be Python.
 _AUTOMATIC = re.compile(r"(?:pip|conda|cd|ls|mkdir|rm|cp|mv|cat)[ \t]+[^=\s(.\[,]")

@@ -10,6 +10,7 @@ from functools import cached_property
 from itertools import accumulate
 from typing import Any
 
+from torchferry.convert.discover import PYTHON_SUFFIXES
 from torchferry.convert.file import Conversion, FileJob, convert_text
 from torchferry.convert.line_rows import Row
 from torchferry.convert.texts.glance import SPEAKS_OF_CUDA
@@ -60,9 +61,14 @@ def convert_notebook(decoded: DecodedText, path: str, job: FileJob) -> Conversio
 
 def _convert_foreign(decoded: DecodedText, name: str, path: str, job: FileJob) -> Conversion:
     """What a cell holds beside the notebook's own code."""
-    if name.endswith(".py"):
+    from torchferry.convert.texts.kinds import converter_of  # which knows notebooks as well
+
+    if name.endswith(PYTHON_SUFFIXES):
         return convert_text(decoded, path, job)
-    return convert_shell(decoded, path, job)
+    if name.endswith(".sh"):
+        return convert_shell(decoded, path, job)
+    convert = converter_of(name, decoded.text.encode("utf-8", "replace"))
+    return convert(decoded, path, job) if convert else Conversion(())
 
 
 def _left(notebook: Notebook, path: str, job: FileJob) -> tuple[Finding, ...]:
@@ -120,9 +126,14 @@ def _hunks(cell: Cell, rows: list[Row], places: _Places, shift: int) -> list[Hun
     for first, last in _stretches([index for index, row in enumerate(rows) if row[0] != " "], len(rows)):
         line = places.line(cell.text.position(starts[first]))
         added = sum({"+": 1, "-": -1}.get(tag, 0) for tag, _, _ in rows[:first]) if has_lines else 0
-        shown = tuple((tag, old.rstrip("\r\n"), new.rstrip("\r\n")) for tag, old, new in rows[first:last])
+        shown = tuple(_without_ending(row) for row in rows[first:last])
         hunks.append(Hunk(line, line + shift + added, shown))
     return hunks
+
+
+def _without_ending(row: Row) -> Row:
+    tag, old, new = row[0], row[1].rstrip("\r\n"), row[2].rstrip("\r\n")
+    return (" " if tag == "~" and old == new else tag), old, new
 
 
 def _stretches(changed: list[int], count: int) -> list[tuple[int, int]]:

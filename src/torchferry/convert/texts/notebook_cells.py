@@ -32,8 +32,8 @@ NOTEBOOK = register(
 )
 
 _UNPARSED = Text(
-    "Python can't parse this cell ({reason}); it was left as it is, the others were not",
-    "Python 无法解析此单元（{reason}）；该单元保持原样，其余单元照常处理",
+    "Python can't parse this cell ({reason}); it alone was left as it is",
+    "Python 无法解析此单元（{reason}）；仅该单元保持原样",
 )
 _LEFT = Text("a line of IPython's or of another language: left as it is", "IPython 或其他语言的行：保持不变")
 _ACROSS = Text(

@@ -15,6 +15,7 @@ from torchferry.convert.replacements import with_advice
 from torchferry.convert.rule import Rule, register
 from torchferry.convert.texts.draft import Draft, Span, convert_with
 from torchferry.convert.texts.shell_lexer import Word
+from torchferry.convert.texts.words import company
 from torchferry.finding import Kind
 from torchferry.source.decode import DecodedText
 from torchferry.text import Text
@@ -36,20 +37,22 @@ _TORCH = Text(
     "除 {package} 外还需要 {plugin}；其版本须与 torch 匹配，请查阅 {company} 的版本配套表",
 )
 _TORCH_IN_TREE = Text(
-    "{package} must be a build of PyTorch with {device} in it", "{package} 须为包含 {device} 支持的 PyTorch 构建"
+    "{package} must be a build of PyTorch with {device} in it",
+    "{package} 须为包含 {device} 支持的 PyTorch 构建",
 )
 _CUDA_BUILD = Text(
     "a CUDA build of {package}; take the one that {plugin} was made for, see {company}'s table of versions",
     "{package} 的 CUDA 构建；请改用与 {plugin} 配套的版本，参见 {company} 的版本配套表",
 )
 _CUDA_BUILD_IN_TREE = Text(
-    "a CUDA build of {package}; take one with {device} in it", "{package} 的 CUDA 构建；请改用支持 {device} 的构建"
+    "a CUDA build of {package}; take one with {device} in it",
+    "{package} 的 CUDA 构建；请改用支持 {device} 的构建",
 )
 _CUDA_BUILD_PORTABLE = Text(
     "a CUDA build of {package}; each vendor needs its own", "{package} 的 CUDA 构建；各厂商需要自己的构建"
 )
 _INDEX = Text(
-    "an index of CUDA builds of PyTorch; {company}'s packages are not there",
+    "an index of CUDA builds of PyTorch; packages for {company} are not there",
     "PyTorch CUDA 构建的下载源；没有 {company} 的包",
 )
 _PART_OF_CUDA = Text(
@@ -57,17 +60,20 @@ _PART_OF_CUDA = Text(
     "{package} 是 CUDA 的组成部分，只有 CUDA 构建需要；请去掉",
 )
 _LIBRARY = Text("{package} runs on CUDA only", "{package} 只能在 CUDA 上运行")
+_OWN = Text("{package} runs on CUDA only; {company}: {own}", "{package} 只能在 CUDA 上运行；{company}：{own}")
 _BUILT_FOR_CUDA = Text(
     "{package} is built for CUDA; {plain} is the package without",
     "{package} 为 CUDA 构建；{plain} 是不含 CUDA 的包",
 )
 _HAS_KERNELS = Text(
-    "{package} has CUDA kernels; whether it runs on {company}'s devices depends on its version and build",
+    "{package} has CUDA kernels; whether it runs on devices of {company} depends on its version and build",
     "{package} 含有 CUDA 内核；能否在 {company} 设备上运行取决于版本和构建",
 )
 
-_CUDA_VERSION = re.compile(r"\+cu\d{2,3}\b|pytorch-cuda|_cuda\d|cuda\d+\.\d")
-_CUDA_INDEX = re.compile(r"(?:download\.pytorch\.org|developer\.download\.nvidia|pypi\.ngc\.nvidia|pypi\.nvidia)\S*")
+_CUDA_VERSION = re.compile(r"\+cu[\d$]|pytorch-cuda|_cuda\d|cuda\d+\.\d")
+_CUDA_INDEX = re.compile(
+    r"(?:download\.pytorch\.org|developer\.download\.nvidia|pypi\.ngc\.nvidia|pypi\.nvidia)\S*"
+)
 _CUDA_WHEELS = re.compile(r"/cu\d{2,3}\b|nvidia")
 _NAME = re.compile(r"[\"']?([A-Za-z0-9][\w.-]*)(?:\[[^\]]*\])?", re.ASCII)
 _TORCH_PACKAGES = frozenset({"torch", "torchvision", "torchaudio", "pytorch"})
@@ -117,8 +123,9 @@ _WITHOUT_CUDA = {
 _WITH_KERNELS = frozenset(
     {"deepspeed", "mmcv-full", "mmcv", "fairseq", "detectron2", "vllm", "torch-geometric", "dgl", "pytorch3d"}
 )
-_PARTS = re.compile(r"nvidia-[\w-]+-cu\d+|cuda-python|cudatoolkit\S*|cuda-toolkit|cudnn|pytorch-cuda|cuda-\w+|nccl|cuda|nvidia-\w+-\w+")
-_FILE = re.compile(r"(?i)(?:requirements.*\.txt|requirements/.*\.txt|constraints.*\.txt|environment.*\.ya?ml)\Z")
+_PARTS = re.compile(r"(?:lib)?(?:cuda|cudnn|cudatoolkit|nccl|cublas|nvidia)[\w.+-]*|pytorch-cuda")
+_FILE = re.compile(r"(?i)(?:^|/)(?:requirements|constraints)(?:[^/]*|/.*)\.(?:txt|in)\Z")
+_INSTALLERS = re.compile(r"pip[\d.]*|conda|mamba|micromamba|uv|poetry|apt|apt-get|yum|dnf|apk")
 _PATH_OPTION = re.compile(r"--?(?:extra-index-url|index-url|find-links|i|f)(?:=|\Z)")
 
 
@@ -142,11 +149,11 @@ def _look(draft: Draft) -> Sequence[Span]:
 
 
 def look_at_installation(draft: Draft, words: list[Word]) -> None:
-    """pip install ..., conda install ..."""
+    """pip install ..., conda install ..., apt-get install ..."""
     values = [os.path.basename(word.value) for word in words[:6]]
     if "install" not in values and "add" not in values:
         return
-    if not any(re.fullmatch(r"pip[\d.]*|conda|mamba|micromamba|uv|poetry", value) for value in values):
+    if not any(_INSTALLERS.fullmatch(value) for value in values):
         return
     verb = values.index("install") if "install" in values else values.index("add")
     for word in words[verb + 1 :]:
@@ -163,11 +170,10 @@ def look_at_requirement(draft: Draft, start: int, end: int) -> None:
 
 
 def _message(draft: Draft, text: str) -> tuple[Kind, Text] | None:
-    vendor = draft.target.vendor
     index = _CUDA_INDEX.search(text)
     if index or _PATH_OPTION.match(text):
         is_cuda = index is not None and _CUDA_WHEELS.search(index.group())
-        return (Kind.TODO, _INDEX.format(company=vendor.company)) if is_cuda else None
+        return (Kind.TODO, _INDEX.format(company=company(draft.target))) if is_cuda else None
     match = _NAME.match(text)
     if match is None:
         return None
@@ -188,7 +194,12 @@ def _of_address(text: str) -> str:
 
 def _torch(draft: Draft, name: str, is_cuda_build: bool) -> tuple[Kind, Text] | None:
     vendor = draft.target.vendor
-    values = {"package": name, "plugin": vendor.plugin, "company": vendor.company, "device": vendor.device_type}
+    values = {
+        "package": name,
+        "plugin": vendor.plugin,
+        "company": vendor.company,
+        "device": vendor.device_type,
+    }
     if draft.target.is_portable:
         return (Kind.TODO, _CUDA_BUILD_PORTABLE.format(**values)) if is_cuda_build else None
     if is_cuda_build:
@@ -203,14 +214,17 @@ def _package(draft: Draft, name: str) -> tuple[Kind, Text] | None:
     library = _LIBRARIES.get(name) or next(
         (known for family, known in _FAMILIES if family.fullmatch(name)), ""
     )
+    own = {"apex": vendor.apex, "triton": vendor.triton}.get(library)
+    if own:
+        return Kind.TODO, _OWN.format(package=name, company=vendor.company, own=own)
     if library:
         return Kind.TODO, with_advice(_LIBRARY.format(package=name), vendor, library)
     if name in _WITHOUT_CUDA:
         return Kind.TODO, _BUILT_FOR_CUDA.format(package=name, plain=_WITHOUT_CUDA[name])
     if name in _WITH_KERNELS:
-        return Kind.TODO, _HAS_KERNELS.format(package=name, company=vendor.company)
+        return Kind.TODO, _HAS_KERNELS.format(package=name, company=company(draft.target))
     if _PARTS.fullmatch(name):
-        return Kind.TODO, _PART_OF_CUDA.format(package=name)
+        return Kind.TODO, _PART_OF_CUDA.format(package=name.rstrip("-"))
     return None
 
 

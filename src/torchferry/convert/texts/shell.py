@@ -5,6 +5,7 @@ from __future__ import annotations
 import os.path
 import re
 from collections.abc import Sequence
+from itertools import pairwise
 
 from torchferry.convert.file import Conversion, FileJob
 from torchferry.convert.rule import Rule
@@ -13,7 +14,7 @@ from torchferry.convert.texts import launchers, requirements
 from torchferry.convert.texts.draft import Draft, Span, convert_with
 from torchferry.convert.texts.shell_lexer import Command, Script, Word, assignment, read_script, words_behind
 from torchferry.convert.texts.shell_rule import RULE
-from torchferry.convert.texts.words import Decision, decide, decide_variable
+from torchferry.convert.texts.words import Decision, company, decide, decide_variable
 from torchferry.finding import Kind
 from torchferry.source.decode import DecodedText
 from torchferry.source.edits import Edit
@@ -28,7 +29,7 @@ _PYTHON_INSIDE = Text(
     "Shell 脚本中的 Python 代码不会转换；请放入单独的文件",
 )
 _SCHEDULER = Text(
-    "asks the scheduler for GPUs; what {company}'s devices are called there, your cluster decides",
+    "asks the scheduler for GPUs; what devices of {company} are called there, your cluster decides",
     "向调度系统申请 GPU；{company} 设备在调度系统中的名称由您的集群决定",
 )
 _VETOED = Text(
@@ -38,9 +39,9 @@ _VETOED = Text(
 
 _PROSE_COMMANDS = frozenset({"echo", "printf", "log", "logger", "die", "info", "warn", "error", "usage"})
 # Their words are files, packages, patterns and targets: never a device.
-_OTHER_TOOLS = frozenset(
-    "apt apt-get apk awk brew cd chmod cmake cp curl dnf find git grep egrep fgrep gcc g++ ln ls make mkdir module mv "
-    "ninja nvcc rm rsync sed source tar tee touch unzip wget which yum zip .".split()
+_OTHER_TOOLS = re.compile(
+    r"apt|apt-get|apk|awk|brew|cd|chmod|cmake|cp|curl|dnf|find|git|[ef]?grep|gcc|g\+\+|ln|ls|make|mkdir|module|mv|ninja"
+    r"|nvcc|rm|rsync|sed|source|tar|tee|touch|unzip|wget|which|yum|zip|\."
 )
 _DECLARING = frozenset({"export", "declare", "typeset", "local", "readonly", "env", "set", "setenv"})
 _NAMING = frozenset({"export", "unset", "-e", "--env", "-x", "-genv"})  # what comes next is a variable's name
@@ -134,9 +135,13 @@ class _ScriptReader:
         decision = decide_variable(self.draft.target, name)
         if decision.kind is Kind.CHANGE and name not in self.vetoed:
             self.draft.change(self.rule, start, end, decision.message, Edit(start, end, decision.new))
-        elif name not in self.assigned and decision.kind is not Kind.CHANGE:
+        elif decision.kind is Kind.CHANGE:
+            self.draft.say(self.rule, Kind.INFO, start, end, _VETOED.format(old=name))
+        elif name not in self.assigned:
             self.assigned.add(name)  # said once
             self.draft.say(self.rule, decision.kind, start, end, decision.message)
+        else:
+            self.draft.say(self.rule, Kind.INFO, start, end, decision.message)
 
     # -- commands
 
@@ -152,7 +157,7 @@ class _ScriptReader:
         if name in _PROSE_COMMANDS:
             self.draft.prose(words[0].start, words[-1].end)
             return
-        launchers.look_at_launch(self.draft, self.rule, words)
+        launchers.look_at_launch(self.draft, self.rule, command, words)
         launchers.look_at_tools(self.draft, self.rule, command, words)
         requirements.look_at_installation(self.draft, words)
         if name in _SHELLS and self._inner_script(words):
@@ -168,11 +173,13 @@ class _ScriptReader:
 
     def _inner_script(self, words: list[Word]) -> bool:
         """bash -c "..." """
-        for option, word in zip(words, words[1:], strict=False):
-            if re.fullmatch(r"-\w*c", option.value) and len(word.pieces) == 1:
+        for option, word in pairwise(words):
+            is_whole = len(word.pieces) == 1 and "\\$" not in word.text
+            if is_whole and re.fullmatch(r"-\w*c", option.value):
                 begin = word.pieces[0][1]
                 inner = read_script(self.draft.chars, begin, begin + len(word.pieces[0][0]))
-                inner.references = []  # the outer script has them
+                if not word.text.startswith("'"):
+                    inner.references = []  # the outer script has them
                 look_at_commands(self.draft, inner, self.rule)
                 return True
         return False
@@ -188,7 +195,7 @@ class _ScriptReader:
                 self._rename_reference(word.text, word.start, word.end)
             elif name in _DECLARING:
                 self._assignment(word, is_exported=True)
-            elif name not in _OTHER_TOOLS:
+            elif not _OTHER_TOOLS.fullmatch(name):
                 option = self._argument(word, option)
             if " " in word.value and (inside := _SET_INSIDE.search(word.value)):
                 message = _IN_STRING.format(old=inside.group(1))
@@ -200,7 +207,8 @@ class _ScriptReader:
         if match is None:
             match = _OVERRIDE.match(word.value)
         if match is None:
-            self._value(word, (before.lstrip("-"),) if before.startswith("-") else (), word.value, 0)
+            owner = before.lstrip("-") if len(before) > 2 else before
+            self._value(word, (owner,) if before.startswith("-") else (), word.value, 0)
             return before if before.startswith("--") else ""  # --devices cuda:0 cuda:1
         name, value = match.group(1), match.group(2)
         if value is None:
@@ -245,8 +253,8 @@ class _ScriptReader:
                 self._asked(word.start, word.end)
 
     def _asked(self, start: int, end: int) -> None:
-        company = self.draft.target.vendor.company
-        self.draft.say(self.rule, Kind.TODO, start, end, _SCHEDULER.format(company=company))
+        message = _SCHEDULER.format(company=company(self.draft.target))
+        self.draft.say(self.rule, Kind.TODO, start, end, message)
 
     # -- what is not commands
 
@@ -259,4 +267,5 @@ class _ScriptReader:
     def _heredoc(self, start: int, end: int, command: Command) -> None:
         names = [os.path.basename(word.value) for word in command.words[:2]]
         if any(name.startswith("python") for name in names) and "cuda" in self.draft.chars[start:end]:
-            self.draft.say(self.rule, Kind.TODO, start, start, _PYTHON_INSIDE)
+            first, last = command.words[0], command.words[-1]
+            self.draft.say(self.rule, Kind.TODO, first.start, last.end, _PYTHON_INSIDE)

@@ -41,7 +41,7 @@ class Command:
     operator: str = ""
     before: str = ""  # the operator in front of it
     is_nested: bool = False  # its output is put into another command
-    redirects_input: bool = False
+    is_list: bool = False  # given as a list of strings: a word can't be taken out, or become two
 
 
 @dataclass(frozen=True)
@@ -100,7 +100,6 @@ class _Lexer:
                 self.waiting.append((name, bool(match.group(1)), command))
                 position = match.end()
             elif match := _REDIRECTION.match(chars, position, self.end):
-                command.redirects_input = command.redirects_input or "<" in match.group()
                 position = self._skip_target(match.end())
             else:
                 word = self._word(position, closing)

@@ -39,6 +39,8 @@ _CARD = Text(
     "指定的是 NVIDIA 的卡；请在 {new} 中写设备编号",
 )
 
+_SOME_VENDOR = Text("another vendor", "其他厂商")
+
 _INDEX = r":(?:\d+|\$\{?[\w.]+\}?|\{\{[^{}]*\}\})"  # a number, or what will be one
 DEVICE_VALUE = re.compile(rf"cuda(?:{_INDEX})?(?:,\s*(?:cuda:\d+|cpu|\d+))*\Z")
 BACKEND_VALUE = re.compile(r"(?:nccl|NCCL|(?:\w+:\w+,)*cuda:nccl(?:,\w+:\w+)*)\Z")
@@ -96,7 +98,7 @@ def is_named(vocabulary: Vocabulary, names: tuple[str, ...]) -> bool:
             return False
         if vocabulary.name.search(plain):
             return True
-        if not re.fullmatch(r"type|kind|value|default|choices|values|options|enum", plain):
+        if not re.fullmatch(r"type|kind|name|value|default|choices|values|options|enum", plain):
             return False
     return False
 
@@ -126,3 +128,8 @@ def decide_variable(target: Target, name: str, value: str | None = None) -> Deci
         if value.startswith(("GPU-", "MIG-")):
             return Decision(Kind.TODO, _CARD.format(new=new))
     return Decision(Kind.CHANGE, RENAMED.format(new=new), new)
+
+
+def company(target: Target) -> str | Text:
+    """Whose devices the target has, for a sentence."""
+    return _SOME_VENDOR if target.is_portable else target.vendor.company

@@ -30,7 +30,7 @@ _active: list[Vendor] = []  # at most one: a process simulates one vendor for al
 def shim_folders(vendor: Vendor) -> list[Path]:
     """The folders that must be on sys.path for a vendor: that of its plugin, and that of apex if it has a build."""
     names = [vendor.plugin] if vendor.plugin else []
-    if vendor.apex and not vendor.apex.startswith("none"):
+    if vendor.has_apex:
         names.append(_APEX)
     return [
         folder for folder in sorted(_PLUGINS.iterdir()) if any((folder / name).is_dir() for name in names)

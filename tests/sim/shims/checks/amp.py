@@ -333,6 +333,15 @@ def check_closures_are_refused(device: str) -> None:
         optimizer.step(lambda: 0.0)
 
 
+def check_a_scheduler_made_after_initialize_leaves_amp_in_charge(device: str) -> None:
+    net, optimizer = make(device, "O2", loss_scale=8.0)
+    scheduler = torch.optim.lr_scheduler.StepLR(optimizer, 1, 0.5)
+    losses = train(net, optimizer, 3, device)
+    scheduler.step()
+    assert losses[-1] < losses[0]
+    assert optimizer.param_groups[0]["params"][0].dtype == torch.float32  # a master
+
+
 def check_groups_can_join_late(device: str) -> None:
     net, optimizer = make(device, "O2", loss_scale=1.0)
     train(net, optimizer, 1, device)

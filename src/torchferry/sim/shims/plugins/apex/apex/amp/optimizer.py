@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from types import MethodType
 from typing import Any
 
 import torch
@@ -30,13 +31,18 @@ def attach(optimizer: Optimizer, properties: Properties) -> None:
     stash = AmpStash(optimizer, properties)
     target: Any = optimizer
     target._amp_stash = stash
-    target.step = stash.step
+    target.step = MethodType(_step, optimizer)
     target.zero_grad = stash.zero_grad
     target.add_param_group = stash.add_param_group
     target.load_state_dict = stash.load_state_dict
     target.clip_optimizer_grad_norm_fused = stash.clip_gradients
     target.get_optimizer_combined_grads = stash.combined_gradients
     target.get_optimizer_combined_params = stash.combined_parameters
+
+
+def _step(optimizer: Any, closure: Callable[[], Any] | None = None) -> Any:
+    """A function of the optimizer itself, because schedulers bind it to the optimizer anew."""
+    return stash_of(optimizer).step(closure)
 
 
 def stash_of(optimizer: Any) -> AmpStash:

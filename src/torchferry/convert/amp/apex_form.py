@@ -1,0 +1,216 @@
+"""Mixed precision with apex: amp.initialize, and amp.scale_loss around backward."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from torchferry.convert.amp.changes import Changes, Rank
+from torchferry.convert.amp.checkpoints import Checkpoints, State
+from torchferry.convert.amp.clipping import clips_of
+from torchferry.convert.amp.command_line import scale_options
+from torchferry.convert.amp.placement import last_import, lifted, own_optimizers
+from torchferry.convert.amp.program import Program, calls_in, last_name, method_of, text_of
+from torchferry.convert.amp.steps import Backward, Step, Training
+from torchferry.convert.amp.unclear import UnclearError
+from torchferry.convert.amp.wrapping import move_wraps
+from torchferry.convert.blocks import has_own_lines, indent_unit, statements_below
+from torchferry.convert.insertion import indent_of
+from torchferry.convert.rule import Proposal
+from torchferry.finding import Kind
+from torchferry.source.edits import Edit
+from torchferry.text import Text
+
+_IMPORTED = Text("apex's mixed precision", "apex 的混合精度")
+_INITIALIZED = Text(
+    "apex prepares models and optimizers for the chosen level", "apex 按所选级别准备模型与优化器"
+)
+_SCALED = Text("the loss is scaled, and the gradients unscaled after backward", "缩放损失，反向后还原梯度")
+_NO_OPTIMIZER = Text(
+    "the optimizer `{name}` is not made in this module, where amp.initialize would have to be",
+    "优化器 `{name}` 不在本模块创建，无法在此加入 amp.initialize",
+)
+_NO_MODEL = Text("it is not clear which model the optimizer trains", "不清楚该优化器训练哪个模型")
+_SHARED_LINE = Text("backward shares a line with other statements", "backward 与其他语句同行")
+_BY_OPTIMIZER = Text(
+    "apex keeps gradients in float32 of its own, which only the optimizer clears",
+    "apex 另存 float32 梯度，只有优化器的 zero_grad 会清除",
+)
+_ZEROED = Text(
+    "gradients are cleared by the model; apex wants optimizer.zero_grad(), and the model has not just one",
+    "由模型清除梯度；apex 需要 optimizer.zero_grad()，而该模型并非只对应一个优化器",
+)
+_BEFORE = Text(
+    "load the state of amp from this checkpoint as well, after amp.initialize: "
+    "amp.load_state_dict(checkpoint['amp'])",
+    "也请在 amp.initialize 之后从该检查点恢复 amp 状态：amp.load_state_dict(checkpoint['amp'])",
+)
+
+
+@dataclass(frozen=True)
+class _Made:
+    """An optimizer that the module makes, and the models whose parameters it has."""
+
+    statement: ast.stmt
+    name: str
+    models: tuple[str, ...]
+
+
+def proposals(program: Program, trainings: list[Training]) -> Iterator[Proposal]:
+    """Everything that these training steps need; raises UnclearError before anything is proposed."""
+    changes = Changes(program.module)
+    made = _made_optimizers(program, trainings)
+    routine = program.routine_of(made[0].statement)
+    amp = program.free_name("amp", "apex_amp")
+    below = last_import(program, trainings)
+    if below is None or any(program.routine_of(item.statement) is not routine for item in made):
+        raise UnclearError(made[-1].statement, _NO_OPTIMIZER.format(name=made[-1].name))
+    line = "from apex import amp" + (f" as {amp}" if amp != "amp" else "")
+    changes.at(below, _IMPORTED).edits.append(changes.below(below, line))
+    backwards = [(backward, training) for training in trainings for backward in training.backwards]
+    initialized = _initialize(program, changes, made, amp, len(backwards))
+    for index, (backward, training) in enumerate(backwards):
+        _scale(program, changes, amp, (backward, training), index if len(backwards) > 1 else None)
+    for training in trainings:
+        for call, step in clips_of(program, training):
+            start, end = program.module.start(call.args[0]), program.module.end(call.args[0])
+            text = f"{amp}.master_params({program.module.segment(step.optimizer)})"
+            changes.at(call, _SCALED).edits.append((Rank.INLINE, Edit(start, end, text)))
+    _zero_by_optimizer(program, changes, made)
+    missed = _checkpoints(program, changes, amp, trainings, initialized)
+    yield from changes.proposals()
+    for node in missed:
+        yield program.context.propose(Kind.TODO, node, _BEFORE)
+
+
+def _made_optimizers(program: Program, trainings: list[Training]) -> list[_Made]:
+    found: dict[str, _Made] = {}
+    for training in trainings:
+        for step in training.steps:
+            name = last_name(step.many or step.optimizer)
+            made = [
+                _Made(statement, text_of(_target(statement, name)), models)
+                for statement, value in program.assignments(name)
+                if isinstance(value, ast.Call) and (models := _models(program, statement, value))
+            ]
+            if not made or step.many is not None:
+                raise UnclearError(step.call, _NO_OPTIMIZER.format(name=step.name))
+            found.setdefault(name, made[-1])
+    return sorted(found.values(), key=lambda item: item.statement.lineno)
+
+
+def _target(statement: ast.stmt, name: str) -> ast.expr:
+    targets = statement.targets if isinstance(statement, ast.Assign) else [statement.target]  # type: ignore[attr-defined]
+    return next(target for target in targets if last_name(target) == name)
+
+
+def _models(program: Program, statement: ast.stmt, value: ast.expr) -> tuple[str, ...]:
+    """The variables whose parameters() an optimizer is made of, or that are handed to the function which makes it."""
+    found = dict.fromkeys(_with_parameters(value))
+    if not found:
+        names = {node.id for node in ast.walk(value) if isinstance(node, ast.Name)}
+        for other in statements_below(program.routine_of(statement)):
+            if isinstance(other, ast.Assign) and names.intersection(map(last_name, other.targets)):
+                found.update(dict.fromkeys(_with_parameters(other.value)))
+    return tuple(found)
+
+
+def _with_parameters(value: ast.expr) -> Iterator[str]:
+    for node in ast.walk(value):
+        if isinstance(node, ast.Call) and method_of(node) in ("parameters", "named_parameters"):
+            owner = node.func.value  # type: ignore[attr-defined]
+            is_attribute = isinstance(owner, ast.Attribute) and text_of(owner.value) == "self"
+            if isinstance(owner, ast.Name) or is_attribute:
+                yield text_of(owner)
+            else:
+                raise UnclearError(node, _NO_MODEL)
+
+
+def _initialize(program: Program, changes: Changes, made: list[_Made], amp: str, losses: int) -> ast.stmt:
+    """model, optimizer = amp.initialize(model, optimizer, ...) below what makes the last optimizer."""
+    models = list(dict.fromkeys(model for item in made for model in item.models))
+    below = _after_moves(program, lifted([item.statement for item in made], [], program), models)
+    routine = program.routine_of(below)
+    values = scale_options(program, changes, routine)
+    names = f"{_listed(models)}, {_listed([item.name for item in made])}"
+    count = f", num_losses={losses}" if losses > 1 else ""
+    text = (
+        f"{names} = {amp}.initialize({names}, opt_level={values.opt_level}, "
+        f"loss_scale={values.loss_scale}{count})"
+    )
+    change = changes.at(below, _INITIALIZED)
+    change.edits.append(changes.below(below, text))
+    move_wraps(program, changes, below, models)
+    return below
+
+
+def _listed(names: list[str]) -> str:
+    return names[0] if len(names) == 1 else f"[{', '.join(names)}]"
+
+
+def _after_moves(program: Program, made: ast.stmt, models: list[str]) -> ast.stmt:
+    """A model that is moved to the device only after its optimizer is made must be there before amp sees it."""
+    block = program.tree.position(made).block
+    last = made
+    for statement in block[block.index(made) + 1 :]:
+        for call in calls_in(statement):
+            if method_of(call) in ("cuda", "to") and text_of(call.func.value) in models:  # type: ignore[attr-defined]
+                last = statement
+    return last
+
+
+def _scale(
+    program: Program, changes: Changes, amp: str, where: tuple[Backward, Training], index: int | None
+) -> None:
+    """with amp.scale_loss(loss, optimizer) as scaled_loss: scaled_loss.backward()"""
+    backward, training = where
+    module, statement = program.module, backward.statement
+    if not has_own_lines(module, statement, statement):
+        raise UnclearError(backward.call, _SHARED_LINE)
+    step = _next_step(backward, training)
+    optimizer = module.segment(step.many or step.optimizer)
+    number = f", loss_id={index}" if index is not None else ""
+    start = module.start(backward.call)
+    dot = module.data.rindex(b".", start, module.attribute_span(backward.call.func)[0])  # type: ignore[arg-type]
+    inner = indent_of(module, statement) + indent_unit(module, statement, program.tree)
+    head = f"with {amp}.scale_loss({module.segment(backward.loss)}, {optimizer}{number}) as scaled_loss:"
+    edit = Edit(start, dot, f"{head}{module.newline}{inner}scaled_loss")
+    changes.at(backward.call, _SCALED).edits.append((Rank.INLINE, edit))
+
+
+def _next_step(backward: Backward, training: Training) -> Step:
+    """The step that uses the gradients of a backward: the next one."""
+    later = [step for step in training.steps if step.statement.lineno > backward.statement.lineno]
+    return later[0] if later else training.steps[0]
+
+
+def _zero_by_optimizer(program: Program, changes: Changes, made: list[_Made]) -> None:
+    """model.zero_grad() misses the float32 gradients that apex keeps; optimizer.zero_grad() clears both."""
+    for statement in program.statements:
+        for call in calls_in(statement):
+            if method_of(call) != "zero_grad":
+                continue
+            model = text_of(call.func.value)  # type: ignore[attr-defined]
+            owners = [item for item in made if model in item.models]
+            if not owners:
+                continue
+            if len(owners) > 1 or len(owners[0].models) > 1:
+                raise UnclearError(call, _ZEROED)
+            start, end = program.module.start(call), program.module.end(call.func.value)  # type: ignore[attr-defined]
+            change = changes.at(call, _BY_OPTIMIZER)
+            change.edits.append((Rank.INLINE, Edit(start, end, owners[0].name)))
+
+
+def _checkpoints(
+    program: Program, changes: Changes, amp: str, trainings: list[Training], initialized: ast.stmt
+) -> list[ast.AST]:
+    routine = program.routine_of(initialized)
+
+    def is_within_reach(statement: ast.stmt) -> bool:
+        return program.routine_of(statement) is not routine or statement.lineno > initialized.lineno
+
+    state = State(amp, "amp", frozenset(own_optimizers(trainings)), is_within_reach)
+    checkpoints = Checkpoints(program, changes, state)
+    checkpoints.apply()
+    return checkpoints.missed

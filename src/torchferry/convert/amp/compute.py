@@ -1,0 +1,147 @@
+"""Which calls compute with a model or a loss, and so belong under autocast, and which only prepare data."""
+
+from __future__ import annotations
+
+import ast
+import re
+from functools import cached_property
+
+from torchferry.convert.amp.program import Program, Routine, calls_in, last_name, method_of
+from torchferry.convert.blocks import FUNCTIONS, heads_of, statements_below
+from torchferry.source.scopes import BindingKind
+
+_NAMES = re.compile(r"(?i)loss|criteri|forward|model|(^|_)net(work)?($|_)")
+_PREPARES = re.compile(
+    r"(?i)^(transforms?|aug\w*|tokeni[sz]er?|collate\w*|preprocess\w*|normali[sz]e\w*|to_device|device|next\w*"
+    r"|get_batch|iter|Variable|logger|log|print\w*|timer|pbar|progress\w*|parser|time|perf_counter)$"
+)
+_FACTORIES = re.compile(
+    r"^torch\.(\w+_like|zeros|ones|full|empty|rand|randn|randint|randperm|normal|arange|linspace|eye|tensor"
+    r"|as_tensor|from_numpy|cat|stack|device|manual_seed|save|load|no_grad|enable_grad|set_grad_enabled|isnan"
+    r"|isfinite|is_tensor|Tensor|\w+Tensor|Generator|(utils|cuda|backends|distributed|optim|autograd|amp|nn\.utils)\..*)$"
+)
+# Methods of a model that don't compute.
+_BOOKKEEPING = frozenset(
+    {
+        "parameters",
+        "named_parameters",
+        "train",
+        "eval",
+        "zero_grad",
+        "to",
+        "cuda",
+        "cpu",
+        "state_dict",
+        "step",
+    }
+    | {
+        "load_state_dict",
+        "modules",
+        "named_modules",
+        "children",
+        "requires_grad_",
+        "apply",
+        "buffers",
+        "float",
+    }
+    | {
+        "backward",
+        "append",
+        "update",
+        "item",
+        "size",
+        "detach",
+        "data_ptr",
+        "format",
+        "write",
+        "info",
+        "debug",
+    }
+)
+_DEPTH = 4  # functions that call functions
+
+
+class Computing:
+    """Answers for the calls of one module."""
+
+    def __init__(self, program: Program) -> None:
+        self.program = program
+        self._functions: dict[ast.AST, bool] = {}
+
+    def in_statement(self, statement: ast.stmt, routine: Routine) -> bool:
+        """Whether a statement computes anywhere, its blocks included."""
+        inner = [statement, *statements_below(statement)]
+        return any(self.in_heads(item, routine) for item in inner)
+
+    def in_heads(self, statement: ast.stmt, routine: Routine) -> bool:
+        return any(self.in_expression(head, routine) for head in heads_of(statement))
+
+    def in_expression(self, expression: ast.AST, routine: Routine) -> bool:
+        for node in ast.walk(expression):
+            if isinstance(node, ast.Call) and self.is_computing(node, routine):
+                return True
+            if isinstance(node, ast.BinOp) and isinstance(node.op, ast.MatMult):
+                return True
+        return False
+
+    def is_computing(self, call: ast.Call, routine: Routine, depth: int = _DEPTH) -> bool:
+        """Whether a call runs a model, a loss, or operators of torch."""
+        function = call.func
+        if isinstance(function, (ast.Call, ast.Subscript)):
+            return True  # nn.CrossEntropyLoss()(output, target), models[0](x)
+        name = last_name(function)
+        if _PREPARES.match(name) or not name:
+            return False
+        qualified = self.program.qualified(function, routine)
+        if qualified.startswith("torch."):
+            # nn.Linear(...) makes a layer; nn.functional.linear(...) and torch.matmul(...) compute.
+            is_class = name[:1].isupper()
+            return not is_class and not _FACTORIES.match(qualified)
+        found = self.program.definition(function, routine)
+        if isinstance(found, FUNCTIONS):
+            return bool(_NAMES.search(name)) or self._function_computes(found, depth)
+        if found is not None:
+            return False  # makes an object
+        if qualified:
+            return bool(_NAMES.search(name)) and not name[:1].isupper()
+        return self._object_computes(function, routine)
+
+    def _object_computes(self, function: ast.expr, routine: Routine) -> bool:
+        """A variable, parameter or attribute that is called, or a method of a model."""
+        if isinstance(function, ast.Name):
+            binding = self.program.module.binding_of(
+                function.id, self.program.scopes[routine], function.lineno
+            )
+            return binding is not None and binding.kind is not BindingKind.DEFINITION
+        if not isinstance(function, ast.Attribute) or function.attr in _BOOKKEEPING:
+            return False
+        owner = function.value
+        if isinstance(owner, ast.Name) and owner.id == "self":
+            return True
+        name = last_name(owner)
+        return name in self._models or bool(_NAMES.search(function.attr) and name)
+
+    @cached_property
+    def _models(self) -> frozenset[str]:
+        """Names of variables and attributes that have parameters, or are put into training mode."""
+        found: set[str] = set()
+        for statement in self.program.statements:
+            for call in calls_in(statement):
+                if method_of(call) in ("parameters", "named_parameters", "train", "eval"):
+                    found.add(last_name(call.func.value))  # type: ignore[attr-defined]
+        return frozenset(found - {"", "self", "torch"})
+
+    def _function_computes(self, function: ast.AST, depth: int) -> bool:
+        if function not in self._functions:
+            self._functions[function] = False  # a function that calls itself
+            is_own = function in self.program.scopes and isinstance(function, FUNCTIONS)
+            self._functions[function] = (
+                depth > 0
+                and is_own
+                and any(
+                    self.is_computing(call, function, depth - 1)  # type: ignore[arg-type]
+                    for statement in statements_below(function)
+                    for call in calls_in(statement)
+                )
+            )
+        return self._functions[function]

@@ -1,0 +1,57 @@
+"""Mixed precision that a module has already, in whatever form."""
+
+from __future__ import annotations
+
+import ast
+
+from torchferry.source.module import PythonModule
+
+_NAMES = frozenset(
+    {
+        "autocast",
+        "GradScaler",
+        "scale_loss",
+        "AmpOptimWrapper",
+        "NativeScaler",
+        "NativeScalerWithGradNormCount",
+    }
+    | {
+        "FP16_Optimizer",
+        "FP16Optimizer",
+        "Accelerator",
+        "manual_backward",
+        "MixedPrecision",
+        "network_to_half",
+    }
+)
+_PACKAGES = frozenset(
+    {"accelerate", "deepspeed", "lightning", "pytorch_lightning", "mmengine", "mmcv", "colossalai", "bmtrain"}
+    | {"lightning_fabric", "composer", "fairseq", "detectron2", "catalyst", "ignite"}
+)
+_CASTS = frozenset({"half", "bfloat16"})
+
+
+def existing_precision(module: PythonModule) -> ast.AST | None:
+    """The first place that shows mixed precision, or a library that brings its own."""
+    found = [node for node in ast.walk(module.tree) if _shows(node)]
+    return min(found, key=lambda node: node.lineno, default=None)  # type: ignore[attr-defined]
+
+
+def _shows(node: ast.AST) -> bool:
+    if isinstance(node, ast.Attribute):
+        return node.attr in _NAMES
+    if isinstance(node, ast.Name):
+        return node.id in _NAMES
+    if isinstance(node, ast.Import):
+        return any(alias.name.partition(".")[0] in _PACKAGES or _is_apex(alias.name) for alias in node.names)
+    if isinstance(node, ast.ImportFrom):
+        package = (node.module or "").partition(".")[0] if not node.level else ""
+        names = {alias.name for alias in node.names}
+        return package in _PACKAGES or not names.isdisjoint(_NAMES) or (package == "apex" and "amp" in names)
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and not node.args:
+        return node.func.attr in _CASTS
+    return False
+
+
+def _is_apex(name: str) -> bool:
+    return name.startswith("apex.amp")

@@ -1,0 +1,269 @@
+"""Autocast around the forward passes and the losses of a training step."""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import dataclass, field
+
+from torchferry.convert.amp.changes import Changes, Rank
+from torchferry.convert.amp.compute import Computing
+from torchferry.convert.amp.dataflow import leading_to
+from torchferry.convert.amp.program import Program, Routine, last_name
+from torchferry.convert.amp.steps import Backward, Training
+from torchferry.convert.amp.unclear import UnclearError
+from torchferry.convert.amp.unsafe import UnsafeLosses, as_float, tensors_of
+from torchferry.convert.blocks import (
+    DEFINITIONS,
+    LOOPS,
+    block_edits,
+    blocks_of,
+    has_own_lines,
+    heads_of,
+    indent_unit,
+    statements_below,
+)
+from torchferry.convert.insertion import indent_of
+from torchferry.source.edits import Edit
+from torchferry.text import Text
+
+_CAST = Text(
+    "forward and loss run under autocast: matrix products and convolutions in half precision",
+    "前向与损失在 autocast 下计算：矩阵乘与卷积使用半精度",
+)
+_FLOAT = Text(
+    "autocast refuses this loss, so it is computed in float32; BCEWithLogitsLoss on the values before the sigmoid is "
+    "allowed under autocast, and more exact",
+    "autocast 不允许该损失，故以 float32 计算；对 sigmoid 之前的值使用 BCEWithLogitsLoss 可在 autocast 下运行且更精确",
+)
+_NO_FORWARD = Text(
+    "the loss does not come from this function, so its forward pass can't be put under autocast here",
+    "损失并非由本函数计算，无法在此将其前向置于 autocast 下",
+)
+_SHARED_LINE = Text(
+    "forward, loss and backward share a line with other statements", "前向、损失或 backward 与其他语句同行"
+)
+_IN_HEAD = Text("the forward pass is in the head of a compound statement", "前向计算位于复合语句的头部")
+_MIXED = Text("a loss that autocast refuses is part of this expression", "该表达式含有 autocast 不允许的损失")
+
+
+@dataclass
+class _Run:
+    """Statements one after the other without a backward among them, and what is computed ahead for the next one."""
+
+    statements: list[ast.stmt] = field(default_factory=list)
+    hoisted: list[str] = field(default_factory=list)
+    before: ast.stmt | None = None
+
+
+class Regions:
+    """Puts the computing statements of training steps under autocast."""
+
+    def __init__(self, program: Program, changes: Changes, autocast: str) -> None:
+        self.program = program
+        self.module = program.module
+        self.changes = changes
+        self.autocast = autocast  # torch.cuda.amp.autocast, as this module can write it
+        self.computing = Computing(program)
+        self.unsafe = UnsafeLosses(program)
+        self.routine: Routine = program.module.tree
+        self.leading: set[ast.stmt] = set()
+        self.backwards: dict[ast.stmt, Backward] = {}
+        self.barriers: set[ast.stmt] = set()
+        self._hoisted_names: set[str] = set()
+
+    def cover(self, training: Training) -> dict[ast.stmt, str]:
+        """Add the edits for one training step; answers with the names of losses that now are computed ahead."""
+        self.routine = training.routine
+        self.backwards = {item.statement: item for item in training.backwards}
+        self.barriers = {*self.backwards, *(step.statement for step in training.steps)}
+        renamed: dict[ast.stmt, str] = {}
+        domains: dict[ast.AST, list[Backward]] = {}
+        for backward in training.backwards:
+            domains.setdefault(self._domain(backward), []).append(backward)
+        for node, backwards in domains.items():
+            renamed.update(self._cover_domain(node, backwards))
+        return renamed
+
+    def _domain(self, backward: Backward) -> ast.AST:
+        """The innermost loop that computes the loss; a loop that only goes through losses is not it."""
+        routine = self.routine
+        for node in self.program.tree.upwards(backward.statement):
+            if node is routine:
+                break
+            if isinstance(node, LOOPS) and self._computes_loss(node, backward):
+                return node
+        return routine
+
+    def _computes_loss(self, loop: ast.stmt, backward: Backward) -> bool:
+        found = leading_to([backward.loss], loop.body)  # type: ignore[attr-defined]
+        return any(self.computing.in_heads(item, self.routine) for item in found) or (
+            self.computing.in_expression(backward.loss, self.routine)
+        )
+
+    def _cover_domain(self, node: ast.AST, backwards: list[Backward]) -> dict[ast.stmt, str]:
+        body: list[ast.stmt] = node.body  # type: ignore[attr-defined]
+        self.leading = leading_to([item.loss for item in backwards], body)
+        self.renamed: dict[ast.stmt, str] = {}
+        before = len(self.changes.items)
+        self._cover_block(body)
+        if len(self.changes.items) == before:
+            raise UnclearError(backwards[0].call, _NO_FORWARD)
+        return self.renamed
+
+    def _cover_block(self, block: list[ast.stmt]) -> None:
+        run = _Run()
+        for statement in block:
+            if isinstance(statement, DEFINITIONS) or not self._is_barrier(statement):
+                run.statements.append(statement)
+                continue
+            run.before = statement
+            self._open_barrier(statement, run)
+            run = _Run()
+        self._flush(run)
+
+    def _is_barrier(self, statement: ast.stmt) -> bool:
+        inner = [statement, *statements_below(statement)]
+        return any(item in self.barriers or self.unsafe.calls(item, self.routine) for item in inner)
+
+    def _open_barrier(self, statement: ast.stmt, run: _Run) -> None:
+        """A statement that stays outside: what it computes itself is computed ahead; its blocks are covered."""
+        refused = self.unsafe.calls(statement, self.routine)
+        blocks = any(True for _ in statements_below(statement))
+        if blocks:
+            if refused or self._computes_in_head(statement):
+                raise UnclearError(statement, _IN_HEAD)
+            self._flush(run)
+            if statement not in self.barriers:
+                for inner in blocks_of(statement):
+                    self._cover_block(inner)
+            return
+        if refused:
+            self._make_float(statement, refused, run)
+        elif statement in self.backwards:
+            self._hoist_loss(self.backwards[statement], run)
+        self._flush(run)
+
+    def _computes_in_head(self, statement: ast.stmt) -> bool:
+        return any(
+            self.computing.in_expression(head, self.routine)
+            for head in heads_of(statement)
+            if not isinstance(statement, (ast.With, ast.AsyncWith))
+        ) and (statement in self.leading or isinstance(statement, (ast.If, ast.While)))
+
+    def _make_float(self, statement: ast.stmt, refused: list[ast.Call], run: _Run) -> None:
+        """loss = bce(model(x), y): the model under autocast, the loss outside."""
+        inside = {id(node) for call in refused for node in ast.walk(call)}
+        for head in heads_of(statement):
+            for node in ast.walk(head):
+                if isinstance(node, ast.Call) and id(node) not in inside:
+                    if self.computing.is_computing(node, self.routine):
+                        raise UnclearError(node, _MIXED)
+        for call in refused:
+            change = self.changes.at(call, _FLOAT)
+            for tensor in tensors_of(call):
+                if self.computing.in_expression(tensor, self.routine):
+                    name = self._fresh("prediction", "probabilities")
+                    run.hoisted.append(self._assigned(name, tensor))
+                    edit = Edit(self.module.start(tensor), self.module.end(tensor), f"{name}.float()")
+                    change.edits.append((Rank.INLINE, edit))
+                else:
+                    change.edits += [(Rank.INLINE, edit) for edit in as_float(self.module, tensor)]
+
+    def _hoist_loss(self, backward: Backward, run: _Run) -> None:
+        """criterion(model(x), y).backward()"""
+        if self.computing.in_expression(backward.loss, self.routine):
+            name = self._fresh("loss", "total_loss")
+            run.hoisted.append(self._assigned(name, backward.loss))
+            self.renamed[backward.statement] = name
+
+    def _fresh(self, *choices: str) -> str:
+        taken = self._hoisted_names
+        numbered = (f"{choices[0]}_{number}" for number in range(2, 1000))
+        used = self.program.identifiers | taken
+        name = next(item for item in (*choices, *numbered) if item not in used)
+        taken.add(name)
+        return name
+
+    def _assigned(self, name: str, value: ast.expr) -> str:
+        text = self.module.segment(value)
+        return f"{name} = ({text})" if "\n" in text or "\r" in text else f"{name} = {text}"
+
+    def _flush(self, run: _Run) -> None:
+        """Autocast around what computes in a run of statements, and around what is computed ahead."""
+        statements = run.statements
+        computing = [
+            index
+            for index, item in enumerate(statements)
+            if self._leads(item) and self.computing.in_statement(item, self.routine)
+        ]
+        if not computing and not run.hoisted:
+            return
+        header = f"with {self.autocast}():"
+        if not computing:
+            self._insert_block(run, header)
+            return
+        last = len(statements) - 1
+        if not run.hoisted:
+            last = max(index for index, item in enumerate(statements) if self._leads(item))
+        chosen = statements[computing[0] : last + 1]
+        if not has_own_lines(self.module, chosen[0], chosen[-1]):
+            raise UnclearError(chosen[0], _SHARED_LINE)
+        start = self.module.line_starts[chosen[0].lineno - 1]
+        change = self.changes.between(start, self.module.end(chosen[-1]), _CAST)
+        change.edits += [
+            (Rank.BLOCK, edit) for edit in block_edits(self.module, chosen, header, self.program.tree)
+        ]
+        if run.hoisted:
+            unit = indent_unit(self.module, chosen[0], self.program.tree)
+            change.edits += [self.changes.below(chosen[-1], unit + line) for line in run.hoisted]
+
+    def _leads(self, statement: ast.stmt) -> bool:
+        return any(item in self.leading for item in (statement, *statements_below(statement)))
+
+    def _insert_block(self, run: _Run, header: str) -> None:
+        before = run.before
+        assert before is not None
+        if indent_of(self.module, before).strip():
+            raise UnclearError(before, _SHARED_LINE)
+        unit = indent_unit(self.module, before, self.program.tree)
+        change = self.changes.at(before, _CAST)
+        change.edits.append(self.changes.above(before, header))
+        change.edits += [self.changes.above(before, unit + line) for line in run.hoisted]
+
+    def cover_helpers(self, trainings: list[Training]) -> None:
+        """Functions that a training step calls are under its autocast: a refused loss in them leaves it."""
+        trained = {training.routine for training in trainings}
+        for routine in self.program.routines:
+            if routine in trained or isinstance(routine, ast.Module) or _is_evaluation(routine):
+                continue
+            for statement in statements_below(routine):
+                refused = self.unsafe.calls(statement, routine)
+                if refused:
+                    self._leave_autocast(statement, refused, routine)
+
+    def _leave_autocast(self, statement: ast.stmt, refused: list[ast.Call], routine: Routine) -> None:
+        if any(True for _ in statements_below(statement)):
+            raise UnclearError(statement, _IN_HEAD)
+        if not has_own_lines(self.module, statement, statement):
+            raise UnclearError(statement, _SHARED_LINE)
+        self.routine = routine
+        run = _Run()
+        self._make_float(statement, refused, run)
+        change = self.changes.items[-1]
+        change.edits += [self.changes.above(statement, line) for line in run.hoisted]
+        header = f"with {self.autocast}(enabled=False):"
+        change.edits += [
+            (Rank.BLOCK, edit) for edit in block_edits(self.module, [statement], header, self.program.tree)
+        ]
+
+
+def _is_evaluation(routine: Routine) -> bool:
+    """Whether a function computes no gradients, and so is not part of a training step."""
+    if isinstance(routine, ast.Module):
+        return False
+    expressions: list[ast.AST] = list(routine.decorator_list)
+    for statement in statements_below(routine):
+        if isinstance(statement, (ast.With, ast.AsyncWith)):
+            expressions += [item.context_expr for item in statement.items]
+    names = {last_name(item.func if isinstance(item, ast.Call) else item) for item in expressions}
+    return not names.isdisjoint({"no_grad", "inference_mode"})

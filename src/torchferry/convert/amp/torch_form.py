@@ -1,0 +1,94 @@
+"""Mixed precision with torch's own autocast and GradScaler."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from torchferry.convert.amp.changes import Changes
+from torchferry.convert.amp.checkpoints import Checkpoints, State
+from torchferry.convert.amp.imports import first_import, torch_name
+from torchferry.convert.amp.placement import Place, own_optimizers, reaches, scaler_place
+from torchferry.convert.amp.program import Program, calls_in, last_name
+from torchferry.convert.amp.regions import Regions
+from torchferry.convert.amp.scaling import Scaling
+from torchferry.convert.amp.steps import Training
+from torchferry.convert.amp.unclear import UnclearError
+from torchferry.convert.rule import Proposal
+from torchferry.finding import Kind
+from torchferry.text import Text
+
+_MADE = Text(
+    "one GradScaler for all training steps: it scales the losses, and adapts when gradients overflow",
+    "所有训练步共用一个 GradScaler：缩放损失，并在梯度溢出时自动调整",
+)
+_NO_PLACE = Text(
+    "there is no place for a GradScaler that every training step reaches",
+    "找不到所有训练步都能访问 GradScaler 的位置",
+)
+_SCHEDULER = Text(
+    "when the first steps overflow and are skipped, PyTorch warns that the scheduler steps before the optimizer; "
+    "that is harmless",
+    "若最初几步因溢出被跳过，PyTorch 会警告调度器先于优化器 step；无害",
+)
+_MISSED = Text(
+    "add the state of `{scaler}` to this checkpoint: it is made in another function",
+    "请将 `{scaler}` 的状态加入此检查点：它在另一函数中创建",
+)
+
+
+def proposals(program: Program, trainings: list[Training]) -> Iterator[Proposal]:
+    """Everything that these training steps need; raises UnclearError before anything is proposed."""
+    changes = Changes(program.module)
+    place = scaler_place(trainings, program)
+    if place is None or first_import(program) is None:
+        raise UnclearError(trainings[0].backwards[0].call, _NO_PLACE)
+    torch = torch_name(program, changes)
+    _make_scaler(changes, place, torch)
+    regions = Regions(program, changes, f"{torch}.cuda.amp.autocast")
+    for training in trainings:
+        renamed = regions.cover(training)
+        Scaling(program, changes, training, place.name).apply(renamed)
+    regions.cover_helpers(trainings)
+    checkpoints = _checkpoints(program, changes, place, trainings)
+    yield from changes.proposals()
+    for node in checkpoints.missed:
+        yield program.context.propose(Kind.TODO, node, _MISSED.format(scaler=place.name))
+    yield from _about_schedulers(program, trainings)
+
+
+def _make_scaler(changes: Changes, place: Place, torch: str) -> None:
+    text = f"{place.name} = {torch}.cuda.amp.GradScaler()"
+    change = changes.at(place.below, _MADE)
+    rank, edit = changes.below(place.below, text)
+    if isinstance(place.below, (ast.Import, ast.ImportFrom)):
+        edit = type(edit)(edit.start, edit.end, changes.module.newline + edit.text)
+    change.edits.append((rank, edit))
+
+
+def _checkpoints(program: Program, changes: Changes, place: Place, trainings: list[Training]) -> Checkpoints:
+    def is_within_reach(statement: ast.stmt) -> bool:
+        return reaches(place, program.routine_of(statement), program)
+
+    state = State(place.name, "scaler", frozenset(own_optimizers(trainings)), is_within_reach)
+    checkpoints = Checkpoints(program, changes, state)
+    checkpoints.apply()
+    return checkpoints
+
+
+def _about_schedulers(program: Program, trainings: list[Training]) -> Iterator[Proposal]:
+    steps = {step.call for training in trainings for step in training.steps}
+    for statement in program.statements:
+        for call in calls_in(statement):
+            if call not in steps and _steps_scheduler(call):
+                yield program.context.propose(Kind.INFO, call, _SCHEDULER)
+                return
+
+
+def _steps_scheduler(call: ast.Call) -> bool:
+    function = call.func
+    return (
+        isinstance(function, ast.Attribute)
+        and function.attr == "step"
+        and "sched" in last_name(function.value).lower()
+    )

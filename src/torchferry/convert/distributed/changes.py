@@ -1,0 +1,280 @@
+"""The changes to a program while they are being gathered: lines put in, statements guarded, names imported."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from torchferry.convert.distributed.program import ProgramFile
+from torchferry.convert.insertion import indent_of, shares_its_line
+from torchferry.convert.rule import Proposal
+from torchferry.finding import Kind
+from torchferry.source.edits import Edit, EditSet
+from torchferry.source.module import PythonModule
+from torchferry.source.scopes import BindingKind
+from torchferry.text import Text
+
+
+class Unclear(Exception):
+    """The program can't be rewritten with certainty: where that shows, and what the user is told."""
+
+    def __init__(self, file: ProgramFile, node: ast.AST, message: Text) -> None:
+        super().__init__(message.en)
+        self.file = file
+        self.node = node
+        self.message = message
+
+
+@dataclass
+class _Noted:
+    kind: Kind
+    node: ast.AST
+    message: Text
+    edits: list[Edit] = field(default_factory=list)  # replacements
+    insertions: list[int] = field(default_factory=list)  # positions of insertions
+
+
+class FileChanges:
+    """What is to be changed in one file."""
+
+    def __init__(self, file: ProgramFile) -> None:
+        self.file = file
+        self.module: PythonModule = file.module
+        self._noted: list[_Noted] = []
+        self._inserted: dict[int, list[str]] = {}  # by position, in the order in which they were asked for
+        self._prefixes: dict[int, list[str]] = {}  # the same, for what must directly precede the old text
+        self._imports: dict[str, str] = {}  # line -> name
+        self._helpers: list[str] = []
+
+    def remark(self, kind: Kind, node: ast.AST, message: Text) -> None:
+        """Say something without a change."""
+        self._noted.append(_Noted(kind, node, message))
+
+    def replace(self, node: ast.AST, message: Text, *edits: Edit) -> None:
+        """Replace text at or near a node."""
+        note = _Noted(Kind.CHANGE, node, message)
+        for edit in edits:
+            if edit.start == edit.end:
+                self._insert(note, edit.start, edit.text)
+            else:
+                note.edits.append(edit)
+        self._noted.append(note)
+
+    def before(
+        self, statement: ast.stmt, lines: Iterable[str], message: Text, node: ast.AST | None = None
+    ) -> None:
+        """Put lines above a statement, indented like it."""
+        self._own_line(statement)
+        position = self.module.line_starts[_first_line(statement) - 1]
+        self._lines(position, indent_of(self.module, statement), lines, message, node or statement)
+
+    def after(
+        self, statement: ast.stmt, lines: Iterable[str], message: Text, node: ast.AST | None = None
+    ) -> None:
+        """Put lines below a statement, indented like it."""
+        self._own_line(statement)
+        last = statement.end_lineno or statement.lineno
+        starts = self.module.line_starts
+        indent = indent_of(self.module, statement)
+        if last < len(starts):
+            self._lines(starts[last], indent, lines, message, node or statement)
+            return
+        newline = self.module.newline
+        note = _Noted(Kind.CHANGE, node or statement, message)
+        self._insert(note, len(self.module.data), "".join(f"{newline}{indent}{line}" for line in lines))
+        self._noted.append(note)
+
+    def _lines(self, position: int, indent: str, lines: Iterable[str], message: Text, node: ast.AST) -> None:
+        note = _Noted(Kind.CHANGE, node, message)
+        newline = self.module.newline
+        text = "".join(f"{indent}{line}{newline}" if line else newline for line in lines)
+        self._insert(note, position, text)
+        self._noted.append(note)
+
+    def _insert(self, note: _Noted, position: int, text: str) -> None:
+        texts = self._inserted.setdefault(position, [])
+        if text not in texts:
+            texts.append(text)
+        note.insertions.append(position)
+
+    def _own_line(self, statement: ast.stmt) -> None:
+        if shares_its_line(self.module, statement):
+            raise Unclear(self.file, statement, _SHARED_LINE)
+
+    def guard(self, statement: ast.stmt, test: str, message: Text) -> None:
+        """Make a statement run only where a test holds."""
+        note = _Noted(Kind.CHANGE, statement, message)
+        start = self.module.start(statement)
+        if shares_its_line(self.module, statement):
+            self._prefix(note, start, f"{test} and " if " or " not in test else f"({test}) and ")
+        else:
+            indent, unit = indent_of(self.module, statement), self.indent_unit
+            self._prefix(note, start, f"if {test}:{self.module.newline}{indent}{unit}")
+            for line in _lines_to_indent(self.module, statement):
+                self._insert(note, self.module.line_starts[line - 1], unit)
+        self._noted.append(note)
+
+    def delete(self, statement: ast.stmt, message: Text) -> None:
+        """Delete a statement with its lines; what can't do without one gets `pass`."""
+        module, last = self.module, statement.end_lineno or statement.lineno
+        block = self.file.blocks[id(statement)]
+        has_lines = not shares_its_line(module, statement) and last < len(module.line_starts)
+        if len(block.statements) > 1 and has_lines:
+            edit = Edit(module.line_starts[statement.lineno - 1], module.line_starts[last], "")
+        else:
+            edit = Edit(module.start(statement), module.end(statement), "pass")
+        self._noted.append(_Noted(Kind.CHANGE, statement, message, [edit]))
+
+    def _prefix(self, note: _Noted, position: int, text: str) -> None:
+        self._prefixes.setdefault(position, []).append(text)
+        note.insertions.append(position)
+
+    @property
+    def indent_unit(self) -> str:
+        """What one more level of indentation is in this file."""
+        for node in ast.walk(self.module.tree):
+            body = getattr(node, "body", None)
+            if isinstance(node, ast.stmt) and isinstance(body, list) and body[0].lineno > node.lineno:
+                inner, outer = indent_of(self.module, body[0]), indent_of(self.module, node)
+                if inner.startswith(outer) and len(inner) > len(outer) and not inner.strip():
+                    return inner[len(outer) :]
+        return "    "
+
+    def name_of(self, qualified: str, preferred: str) -> str:
+        """How this file calls something of torch or the standard library; imports it if it does not yet."""
+        bound = self.module.scopes.root.bindings
+        for name, bindings in bound.items():
+            if any(item.kind is BindingKind.IMPORT and item.qualified == qualified for item in bindings):
+                return name
+        taken = {name for scope in self.module.scopes.scopes for name in scope.bindings}
+        name = preferred if preferred not in taken else f"torch_{preferred}"
+        package, _, last = qualified.rpartition(".")
+        if not package:
+            line = f"import {qualified}" if name == qualified else f"import {qualified} as {name}"
+        elif last == last.lower():
+            line = f"import {qualified} as {name}"
+        else:
+            line = f"from {package} import {last}" + ("" if name == last else f" as {name}")
+        self._imports[line] = name
+        return name
+
+    def add_helper(self, lines: list[str]) -> None:
+        """Put a function below the imports."""
+        self._helpers.append("".join(f"{line}{self.module.newline}" for line in lines))
+
+    def proposals(self, added: Text) -> list[Proposal]:
+        """What was gathered; changes at one place are one edit. `added` explains the imports."""
+        self._add_imports(added)
+        found: list[Proposal] = []
+        for note in self._noted:
+            merged = [Edit(at, at, self._text_at(at)) for at in note.insertions]
+            start, end = self.module.start(note.node), self.module.end(note.node)
+            edits = (*note.edits, *dict.fromkeys(merged))
+            found.append(Proposal(note.kind, start, end, note.message, edits))
+        self._check(found)
+        return found
+
+    def _text_at(self, position: int) -> str:
+        return "".join((*self._inserted.get(position, ()), *self._prefixes.get(position, ())))
+
+    def _add_imports(self, message: Text) -> None:
+        if not (self._imports or self._helpers):
+            return
+        text = "".join(f"{line}{self.module.newline}" for line in sorted(self._imports))
+        text += "".join(f"{self.module.newline * 2}{helper}" for helper in self._helpers)
+        anchor = _import_anchor(self.module)
+        note = _Noted(Kind.CHANGE, anchor or self.module.tree.body[0], message)
+        position = (
+            self._below(anchor)
+            if anchor
+            else self.module.line_starts[_first_line(self.module.tree.body[0]) - 1]
+        )
+        before = self._inserted.setdefault(position, [])
+        before.insert(0, text)
+        note.insertions.append(position)
+        self._noted.append(note)
+
+    def _below(self, statement: ast.stmt) -> int:
+        last = statement.end_lineno or statement.lineno
+        if last >= len(self.module.line_starts):
+            raise Unclear(self.file, statement, _SHARED_LINE)
+        return self.module.line_starts[last]
+
+    def _check(self, proposals: list[Proposal]) -> None:
+        accepted = EditSet()
+        for proposal in proposals:
+            if any(map(accepted.conflicts, proposal.edits)):
+                line = self.module.line_of(proposal.start)
+                node = next(
+                    note.node for note in self._noted if self.module.start(note.node) == proposal.start
+                )
+                raise Unclear(self.file, node, _MEETING.format(line=line))
+            accepted.add(proposal.edits)
+
+
+_SHARED_LINE = Text(
+    "several statements stand on one line, and a line must be put between them; write them on lines of their own",
+    "多条语句写在同一行，无法在其间插入新行；请分行书写",
+)
+_MEETING = Text(
+    "two changes of the rewrite for several cards meet at line {line}", "多卡改写的两处修改在第 {line} 行冲突"
+)
+
+
+def _first_line(statement: ast.stmt) -> int:
+    """The line on which a statement begins, with its decorators."""
+    decorators = getattr(statement, "decorator_list", [])
+    lines: list[int] = [statement.lineno, *(node.lineno for node in decorators)]
+    return min(lines)
+
+
+def _lines_to_indent(module: PythonModule, statement: ast.stmt) -> list[int]:
+    """The further lines of a statement that may be moved to the right: not those inside a string."""
+    inside: set[int] = set()
+    for node in ast.walk(statement):
+        if isinstance(node, (ast.Constant, ast.JoinedStr)) and node.end_lineno:
+            inside.update(range(node.lineno + 1, node.end_lineno + 1))
+    last = statement.end_lineno or statement.lineno
+    lines = range(statement.lineno + 1, last + 1)
+    return [line for line in lines if line not in inside and module.line_text(line).strip()]
+
+
+def _import_anchor(module: PythonModule) -> ast.stmt | None:
+    """The last import of the block that imports torch, else of the first block; else the docstring."""
+    body = module.tree.body
+    imports = [node for node in body if isinstance(node, (ast.Import, ast.ImportFrom))]
+    of_torch = [node for node in imports if _imports_torch(node)]
+    if not imports:
+        has_docstring = body and isinstance(body[0], ast.Expr) and isinstance(body[0].value, ast.Constant)
+        return body[0] if has_docstring else None
+    first = (of_torch or imports)[0]
+    last: ast.stmt = first
+    for node in body[body.index(first) :]:
+        if not isinstance(node, (ast.Import, ast.ImportFrom)):
+            break
+        last = node
+    return last
+
+
+def _imports_torch(node: ast.Import | ast.ImportFrom) -> bool:
+    if isinstance(node, ast.ImportFrom):
+        return not node.level and (node.module or "").partition(".")[0] == "torch"
+    return any(alias.name.partition(".")[0] == "torch" for alias in node.names)
+
+
+class Changes:
+    """The changes of all files."""
+
+    def __init__(self) -> None:
+        self._files: dict[str, FileChanges] = {}
+
+    def of(self, file: ProgramFile) -> FileChanges:
+        """The changes of one file."""
+        if file.path not in self._files:
+            self._files[file.path] = FileChanges(file)
+        return self._files[file.path]
+
+    def proposals(self, added: Text) -> dict[str, list[Proposal]]:
+        """By path: everything that was gathered."""
+        return {path: changes.proposals(added) for path, changes in self._files.items()}

@@ -1,0 +1,100 @@
+"""set_epoch: where the sampler of a training loader is told which epoch begins."""
+
+from __future__ import annotations
+
+import ast
+
+from torchferry.convert.distributed.changes import Changes
+from torchferry.convert.distributed.flow import Origin, Site
+from torchferry.convert.distributed.program import ProgramFile
+from torchferry.convert.distributed.training import Iteration, Training
+from torchferry.finding import Kind
+from torchferry.source.names import called_name
+from torchferry.text import Text
+
+_TOLD = Text(
+    "tells the sampler which epoch begins, so that each has an order of its own",
+    "告知采样器当前轮次，使每轮顺序不同",
+)
+_NO_COUNTER = Text(
+    "goes over the training data several times, but counts no epochs in a `for` loop; call "
+    "LOADER.sampler.set_epoch(n) with a growing n before each pass, else every epoch has the same order",
+    "多次遍历训练数据，但没有以 for 循环计数轮次；请在每轮开始前调用 LOADER.sampler.set_epoch(n)（n 递增），否则各轮顺序相同",
+)
+_COUNTERS = frozenset({"range", "trange", "count", "tqdm", "track"})
+_DEPTH = 5
+
+
+def tell_epochs(training: Training, loader: Origin, changes: Changes) -> None:
+    """Put set_epoch into every epoch loop over a loader."""
+    for iteration in training.iterations:
+        if iteration.trains and any(found.node is loader.node for found in iteration.loaders):
+            source = _loader_expression(training, iteration, loader)
+            if isinstance(source, (ast.Name, ast.Attribute, ast.Subscript)):
+                _Telling(training, loader, changes).tell(
+                    iteration.file, iteration.loop, iteration.file.module.segment(source)
+                )
+
+
+def _loader_expression(training: Training, iteration: Iteration, loader: Origin) -> ast.expr:
+    """The loader itself in what the loop goes over: of enumerate(tqdm(loader)) the name."""
+    node = iteration.source
+    while isinstance(node, ast.Call) and node.args:
+        inner = next(
+            (item for item in node.args if training.flow.comes_from(iteration.file, item, loader.node)), None
+        )
+        if inner is None:
+            break
+        node = inner
+    return node
+
+
+class _Telling:
+    """The way from the loop over a loader out to the loop that counts epochs."""
+
+    def __init__(self, training: Training, loader: Origin, changes: Changes) -> None:
+        self.training = training
+        self.loader = loader
+        self.changes = changes
+
+    def tell(self, file: ProgramFile, statement: ast.stmt, text: str, depth: int = _DEPTH) -> None:
+        """`text` is how the loader is called at the statement."""
+        loops = list(self.training.loops_around(file, statement))
+        counting = next((loop for loop in loops if _counter(loop)), None)
+        if counting is not None:
+            first = counting.body[0]  # type: ignore[attr-defined]
+            line = f"{text}.sampler.set_epoch({_counter(counting)})"
+            self.changes.of(file).before(first, [line], _TOLD, first)
+        elif loops:
+            self.changes.of(file).remark(Kind.TODO, loops[-1], _NO_COUNTER)
+        elif depth:
+            self._tell_callers(file, statement, text, depth)
+
+    def _tell_callers(self, file: ProgramFile, statement: ast.stmt, text: str, depth: int) -> None:
+        for site in self.training.callers(file, statement):
+            standing = site.file.standing(site.call)
+            passed = self._text_at(site, file, text)
+            if standing is not None and passed:
+                self.tell(site.file, standing.statement, passed, depth - 1)
+            elif standing is not None and any(self.training.loops_around(site.file, standing.statement)):
+                self.changes.of(site.file).remark(Kind.TODO, site.call, _NO_COUNTER)
+
+    def _text_at(self, site: Site, file: ProgramFile, text: str) -> str:
+        """How the caller calls the loader."""
+        argument = self.training.argument_from(site, self.loader.node)
+        if isinstance(argument, (ast.Name, ast.Attribute, ast.Subscript)):
+            return site.file.module.segment(argument)
+        if text.startswith("self.") and isinstance(site.call.func, ast.Attribute):
+            return site.file.module.segment(site.call.func.value) + text.removeprefix("self")
+        is_global = text in file.module.scopes.root.bindings
+        return text if is_global and site.file is file else ""
+
+
+def _counter(loop: ast.stmt) -> str:
+    """The variable that counts the rounds of a loop, "" if none does."""
+    if not isinstance(loop, (ast.For, ast.AsyncFor)):
+        return ""
+    target, name = loop.target, called_name(loop.iter)
+    if name == "enumerate" and isinstance(target, ast.Tuple) and isinstance(target.elts[0], ast.Name):
+        return target.elts[0].id
+    return target.id if name in _COUNTERS and isinstance(target, ast.Name) else ""

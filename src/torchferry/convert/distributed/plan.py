@@ -1,0 +1,111 @@
+"""The rewrite of a whole program for several cards: all of it, or nothing and the reason."""
+
+from __future__ import annotations
+
+import ast
+from functools import lru_cache
+
+from torchferry.convert.distributed.already import find_sign
+from torchferry.convert.distributed.bare import Unwrapping
+from torchferry.convert.distributed.changes import Changes, Unclear
+from torchferry.convert.distributed.data_parallel import remove_data_parallel
+from torchferry.convert.distributed.devices import take_own_card
+from torchferry.convert.distributed.entry import find_entry, set_up
+from torchferry.convert.distributed.epochs import tell_epochs
+from torchferry.convert.distributed.loaders import find_loaders, share_loaders
+from torchferry.convert.distributed.models import find_models
+from torchferry.convert.distributed.program import Program, ProgramFile
+from torchferry.convert.distributed.rank_zero import RankZero
+from torchferry.convert.distributed.remarks import remark
+from torchferry.convert.distributed.training import Training
+from torchferry.convert.distributed.wrapping import wrap_models
+from torchferry.convert.neighbours import Neighbours
+from torchferry.convert.rule import Proposal
+from torchferry.convert.settings import Distributed
+from torchferry.convert.site import FileContext
+from torchferry.finding import Kind
+from torchferry.text import Text
+
+# A file that the rewrite touches holds one of these words.
+TRIGGERS = (
+    "cuda",
+    "DataLoader",
+    "DataParallel",
+    "backward(",
+    "state_dict",
+    "torch.save",
+    "SummaryWriter",
+    "__main__",
+    "tqdm",
+    "import torch",
+)
+_LEFT = Text("the program is not rewritten for several cards: {reason}", "未将程序改写为多卡：{reason}")
+_DISTRIBUTED = Text(
+    "the program runs on several cards already ({name}); it is left as it is, and the launch script starts it",
+    "程序已支持多卡（{name}），保持原样，由启动脚本启动",
+)
+_IMPORTS = Text("what the program needs for several cards", "多卡运行所需的导入")
+_UNSEEN = Text("{path} would have to be changed, but is not looked at", "需要修改 {path}，但该文件未被处理")
+
+Proposals = dict[str, list[Proposal]]
+
+
+def plan_for(context: FileContext, settings: Distributed) -> list[Proposal]:
+    """What the rewrite of the program does in one file."""
+    whole = _plan(context.neighbours, settings)
+    program = whole[0]
+    file = program.files.get(context.path)
+    if file is not None and file.module.data == context.module.data:
+        return whole[1].get(context.path, [])
+    if file is None and context.path != settings.main:
+        return []
+    # The text is not that on the disk: an earlier pass has changed it, or this is the result, looked at again.
+    changed = Program(settings.main, context.neighbours, {context.path: context.module})
+    return _proposals(changed, settings).get(context.path, [])
+
+
+@lru_cache(maxsize=8)
+def _plan(neighbours: Neighbours, settings: Distributed) -> tuple[Program, Proposals]:
+    program = Program(settings.main, neighbours)
+    return program, _proposals(program, settings)
+
+
+def _proposals(program: Program, settings: Distributed) -> Proposals:
+    main = program.main
+    if main is None or not main.module.tree.body:
+        return {}
+    sign = find_sign(program)
+    if sign is not None:
+        return _said(sign.file, sign.node, Kind.INFO, _DISTRIBUTED.format(name=sign.name))
+    try:
+        return _rewritten(program, main, settings)
+    except Unclear as unclear:
+        return _said(unclear.file, unclear.node, Kind.TODO, _LEFT.format(reason=unclear.message))
+
+
+def _said(file: ProgramFile, node: ast.AST, kind: Kind, message: Text) -> Proposals:
+    return {file.path: [Proposal(kind, file.module.start(node), file.module.end(node), message)]}
+
+
+def _rewritten(program: Program, main: ProgramFile, settings: Distributed) -> Proposals:
+    training = Training(program)
+    changes = Changes()
+    loaders = find_loaders(training, main)
+    holders = find_models(training, main, settings.model)
+    entry = find_entry(training, main)
+    local_rank = set_up(training, entry, changes)
+    remove_data_parallel(program, settings.split_batch, changes)
+    take_own_card(program, changes)
+    wraps = wrap_models(training, holders, settings, (entry.scope, local_rank), changes)
+    share_loaders(training, loaders, settings, changes)
+    for loader in loaders.training:
+        tell_epochs(training, loader, changes)
+    Unwrapping(training, wraps, changes).rewrite()
+    RankZero(training, changes).guard()
+    remark(training, changes)
+    proposals = changes.proposals(_IMPORTS)
+    for path, said in proposals.items():
+        data = program.files[path].module.data
+        if any(item.edits for item in said) and not any(word.encode() in data for word in TRIGGERS):
+            raise Unclear(main, main.module.tree.body[0], _UNSEEN.format(path=path))
+    return proposals

@@ -1,0 +1,86 @@
+"""What changes in meaning when a program runs on several cards, said where it is seen."""
+
+from __future__ import annotations
+
+import ast
+
+from torchferry.convert.distributed.changes import Changes
+from torchferry.convert.distributed.program import ProgramFile
+from torchferry.convert.distributed.training import Training
+from torchferry.finding import Kind
+from torchferry.source.names import called_name
+from torchferry.text import Text
+
+_LOCAL = Text(
+    "figures of this loop (loss, accuracy) are of this process's share of the data; average them over the "
+    "processes with torch.distributed.all_reduce if you need those of the whole epoch",
+    "该循环中的指标（loss、准确率）仅针对本进程的数据；如需整轮指标，请用 torch.distributed.all_reduce 在进程间平均",
+)
+_ACCUMULATED = Text(
+    "gradients are accumulated over several backward passes: correct as it is; model.no_sync() around all but the "
+    "last would save communication",
+    "多次反向传播累积梯度：结果正确；除最后一次外使用 model.no_sync() 可减少通信",
+)
+_SEED = Text(
+    "all processes draw the same random numbers (dropout masks, noise); seed with SEED + rank behind the "
+    "construction of the model and the split of the data if they are to differ",
+    "所有进程生成相同的随机数（dropout、噪声）；如需不同，请在构建模型与划分数据之后以 SEED + rank 设定种子",
+)
+_SPLIT = Text(
+    "draws the split at random: without a seed every process has another one, and trains on what others evaluate; "
+    "give it generator=torch.Generator().manual_seed(...)",
+    "随机划分数据：未设种子时各进程划分不同，会用到其他进程的评估数据训练；请传入 generator=torch.Generator().manual_seed(...)",
+)
+_TOGGLED = Text(
+    "switches gradients of a wrapped model off and on: where they are off, call MODEL.module(...), else "
+    "DistributedDataParallel waits for gradients that never come",
+    "切换被包装模型的梯度：关闭期间请调用 MODEL.module(...)，否则 DistributedDataParallel 会等待不会产生的梯度",
+)
+_PENALTY = Text(
+    "DistributedDataParallel does not work with torch.autograd.grad on its outputs; compute the penalty with "
+    "MODEL.module(...)",
+    "DistributedDataParallel 不支持对其输出使用 torch.autograd.grad；请用 MODEL.module(...) 计算惩罚项",
+)
+
+
+def remark(training: Training, changes: Changes) -> None:
+    """Look at the loops that train, and at what is random."""
+    for iteration in training.iterations:
+        if iteration.trains and isinstance(iteration.loop, (ast.For, ast.AsyncFor)):
+            file = changes.of(iteration.file)
+            file.remark(Kind.INFO, iteration.loop.iter, _LOCAL)
+            if _accumulates(iteration.loop):
+                file.remark(Kind.INFO, iteration.loop.iter, _ACCUMULATED)
+            for node in ast.walk(iteration.loop):
+                if _switches_gradients(node):
+                    file.remark(Kind.TODO, node, _TOGGLED)
+    seeds = any(_is_seed(file, call) for file in training.program.files.values() for call in file.calls)
+    for file in training.program.files.values():
+        for call in file.calls:
+            name = file.qualified(call.func)
+            if _is_seed(file, call):
+                changes.of(file).remark(Kind.INFO, call, _SEED)
+            elif name.startswith("torch.utils.data.") and name.endswith("random_split") and not seeds:
+                if not any(keyword.arg == "generator" for keyword in call.keywords):
+                    changes.of(file).remark(Kind.TODO, call, _SPLIT)
+            elif name == "torch.autograd.grad":
+                changes.of(file).remark(Kind.TODO, call, _PENALTY)
+
+
+def _is_seed(file: ProgramFile, call: ast.Call) -> bool:
+    return file.qualified(call.func) in ("torch.manual_seed", "torch.random.manual_seed")
+
+
+def _accumulates(loop: ast.For | ast.AsyncFor) -> bool:
+    """`if (i + 1) % n == 0: optimizer.step()`."""
+    for node in ast.walk(loop):
+        if isinstance(node, ast.If) and any(isinstance(item, ast.Mod) for item in ast.walk(node.test)):
+            if any(called_name(item) == "step" for item in ast.walk(node)):
+                return True
+    return False
+
+
+def _switches_gradients(node: ast.AST) -> bool:
+    if isinstance(node, ast.Attribute) and node.attr == "requires_grad" and isinstance(node.ctx, ast.Store):
+        return True
+    return called_name(node) == "requires_grad_"

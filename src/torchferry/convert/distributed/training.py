@@ -1,0 +1,116 @@
+"""The training loops of a program: which loops go over which loader, and whether they train."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from functools import cached_property
+from typing import NamedTuple
+
+from torchferry.convert.distributed.flow import Flow, Origin, Site, parameter_for
+from torchferry.convert.distributed.program import FUNCTIONS, Program, ProgramFile, own_nodes
+from torchferry.convert.loaders import DATA_LOADERS
+from torchferry.source.names import called_name
+
+_CALLS_DEEP = 4
+
+
+class Iteration(NamedTuple):
+    """A place where a loader is gone over; `loop` is the statement that does it, or in which it is done."""
+
+    file: ProgramFile
+    loop: ast.stmt
+    source: ast.expr  # the expression that the loop goes over
+    loaders: tuple[Origin, ...]
+    trains: bool
+
+
+class Training:
+    """What the loops of a program do."""
+
+    def __init__(self, program: Program) -> None:
+        self.program = program
+        self.flow = Flow(program)
+        self._trains: dict[int, bool] = {}
+
+    @cached_property
+    def loaders(self) -> list[Origin]:
+        """Every DataLoader that is made."""
+        return [
+            Origin(file, call)
+            for file in self.program.files.values()
+            for call in file.calls
+            if file.qualified(call.func) in DATA_LOADERS
+        ]
+
+    @cached_property
+    def iterations(self) -> list[Iteration]:
+        """Every place where one of them is gone over."""
+        return [found for file in self.program.files.values() for found in self._in_file(file)]
+
+    def _in_file(self, file: ProgramFile) -> Iterator[Iteration]:
+        for statement in file.statements:
+            if isinstance(statement, (ast.For, ast.AsyncFor)):
+                yield from self._iteration(file, statement, statement.iter)
+        for call in file.calls:
+            standing = file.standing(call)
+            if called_name(call) == "iter" and call.args and standing is not None:
+                yield from self._iteration(file, standing.statement, call.args[0])
+
+    def _iteration(self, file: ProgramFile, statement: ast.stmt, source: ast.expr) -> Iterator[Iteration]:
+        made = {id(loader.node) for loader in self.loaders}
+        found = tuple(origin for origin in self.flow.origins(file, source) if id(origin.node) in made)
+        if found:
+            is_loop = isinstance(statement, (ast.For, ast.AsyncFor))
+            around = statement if is_loop else (self.function_around(file, statement) or file.module.tree)
+            yield Iteration(file, statement, source, found, self.trains(file, around))
+
+    def trains(self, file: ProgramFile, node: ast.AST, depth: int = _CALLS_DEEP) -> bool:
+        """Whether a piece of code runs a backward pass, itself or in a function that it calls."""
+        known = self._trains.get(id(node))
+        if known is None:
+            self._trains[id(node)] = False  # while it is being looked at: a function may call itself
+            known = self._trains[id(node)] = any(
+                self._call_trains(file, child, depth)
+                for child in own_nodes(node)
+                if isinstance(child, ast.Call)
+            )
+        return known
+
+    def _call_trains(self, file: ProgramFile, call: ast.Call, depth: int) -> bool:
+        if isinstance(call.func, ast.Attribute) and call.func.attr == "backward":
+            return True
+        callee = self.flow.callee(file, call) if depth else None
+        if callee is None or not isinstance(callee.node, FUNCTIONS) or callee.node.name == "backward":
+            return False
+        return self.trains(callee.file, callee.node, depth - 1)
+
+    def function_around(self, file: ProgramFile, statement: ast.stmt) -> ast.stmt | None:
+        """The function in which a statement stands."""
+        owners = file.owners(statement)
+        return next((owner for owner in owners if isinstance(owner, FUNCTIONS)), None)
+
+    def loops_around(self, file: ProgramFile, statement: ast.stmt) -> Iterator[ast.stmt]:
+        """The loops of the same function around a statement, the nearest first."""
+        for owner in file.owners(statement):
+            if isinstance(owner, (*FUNCTIONS, ast.ClassDef)):
+                return
+            if isinstance(owner, (ast.For, ast.AsyncFor, ast.While)):
+                yield owner
+
+    def callers(self, file: ProgramFile, statement: ast.stmt) -> list[Site]:
+        """The calls of the function in which a statement stands."""
+        function = self.function_around(file, statement)
+        return self.flow.sites.get(id(function), []) if function else []
+
+    def argument_from(self, site: Site, wanted: ast.expr) -> ast.expr | None:
+        """The argument of a call that may hold the value that `wanted` makes."""
+        arguments = [*site.call.args, *(keyword.value for keyword in site.call.keywords)]
+        return next((item for item in arguments if self.flow.comes_from(site.file, item, wanted)), None)
+
+    def parameter_of(self, site: Site, argument: ast.expr) -> str:
+        """The parameter of the called function that an argument becomes."""
+        callee = self.flow.callee(site.file, site.call)
+        if callee is None or not isinstance(callee.node, FUNCTIONS):
+            return ""
+        return parameter_for(site.call, callee.node, argument)

@@ -1,0 +1,218 @@
+"""DistributedDataParallel: where each model is wrapped, and what is said of it."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from torchferry.convert.distributed.changes import Changes, Unclear
+from torchferry.convert.distributed.forward import forward_calls
+from torchferry.convert.distributed.models import MOVES, Holder
+from torchferry.convert.distributed.program import FUNCTIONS, ProgramFile, own_nodes
+from torchferry.convert.distributed.training import Training
+from torchferry.convert.settings import Distributed
+from torchferry.source.scopes import Scope
+from torchferry.text import Text
+
+DDP = "torch.nn.parallel.DistributedDataParallel"
+# Methods that leave the model as it is: calling one of them before the wrap or after it is the same.
+_HARMLESS = frozenset(
+    {"parameters", "named_parameters", "train", "eval", "state_dict", "modules", "named_modules", "children"}
+    | {"buffers", "zero_grad"}
+)
+_NOT_MOVED = Text(
+    "{name} is not moved to a device before its training begins; move it with .to(device) or .cuda()",
+    "{name} 在训练开始前没有移至设备；请用 .to(device) 或 .cuda() 移动",
+)
+_NOT_CALLED = Text(
+    "{name} is trained, but never called as {name}(...) where the gradients are computed: DistributedDataParallel "
+    "only sees calls of forward; let forward do what the training needs",
+    "{name} 被训练，但计算梯度处没有以 {name}(...) 的形式调用：DistributedDataParallel 只处理 forward 调用；请将训练所需计算放入 forward",
+)
+_WRAPPED = Text(
+    "wraps the model: gradients are averaged over all processes during backward",
+    "包装模型：反向传播时在所有进程间对梯度求平均",
+)
+_BUFFERS = "# Called more than once before a backward pass: its buffers must stay as they are in between."
+
+
+@dataclass(frozen=True)
+class Wrap:
+    """Where a model is wrapped."""
+
+    holder: Holder
+    after: ast.stmt  # the statement behind which that happens
+    position: int  # in bytes: where that statement ends
+
+
+def wrap_models(
+    training: Training,
+    holders: list[Holder],
+    settings: Distributed,
+    setup: tuple[Scope, str],
+    changes: Changes,
+) -> list[Wrap]:
+    """Wrap every model; `setup` is the scope that knows the local rank, and how it calls it."""
+    wraps = [_find_place(training, holder) for holder in holders]
+    for wrap in wraps:
+        calls = list(forward_calls(training, wrap.holder))
+        if not calls:
+            raise Unclear(wrap.holder.file, wrap.after, _NOT_CALLED.format(name=wrap.holder.text))
+        lines = _lines(wrap, settings, setup, len(calls) > 1, changes)
+        changes.of(wrap.holder.file).after(wrap.after, lines, _WRAPPED)
+    return wraps
+
+
+def _lines(
+    wrap: Wrap, settings: Distributed, setup: tuple[Scope, str], keeps_buffers: bool, changes: Changes
+) -> Iterator[str]:
+    file = changes.of(wrap.holder.file)
+    text = wrap.holder.text
+    torch = file.name_of("torch", "torch")
+    if settings.sync_batchnorm:
+        yield f"{text} = {torch}.nn.SyncBatchNorm.convert_sync_batchnorm({text})"
+    scope, local_rank = setup
+    card = local_rank if wrap.holder.scope is scope else f"{torch}.cuda.current_device()"
+    options = f"device_ids=[{card}] if {torch}.cuda.is_available() else None"
+    if keeps_buffers:
+        yield _BUFFERS
+        options += ", broadcast_buffers=False"
+    yield f"{text} = {file.name_of(DDP, 'DistributedDataParallel')}({text}, {options})"
+
+
+def _find_place(training: Training, holder: Holder) -> Wrap:
+    """Behind the last statement that makes, moves, loads or changes the model before its first use."""
+    preparing: list[ast.stmt] = []
+    is_moved = False
+    for statement in _statements(holder):
+        if _uses(training, holder, statement):
+            break
+        if _prepares(holder, statement):
+            preparing.append(statement)
+            is_moved = is_moved or _moves(training, holder, statement)
+    if not preparing or not is_moved:
+        raise Unclear(holder.file, _first(holder), _NOT_MOVED.format(name=holder.text))
+    after = _common(holder.file, preparing)
+    return Wrap(holder, after, holder.file.module.end(after))
+
+
+def _first(holder: Holder) -> ast.AST:
+    node = holder.scope.node
+    return node if not isinstance(node, ast.Module) else node.body[0]
+
+
+def _statements(holder: Holder) -> Iterator[ast.stmt]:
+    """The statements of the holder's scope, in the order of the text: simple ones, and the heads of others."""
+    for statement in holder.file.statements:
+        if holder.file.scope_of_statement(statement) is holder.scope:
+            if not isinstance(statement, (*FUNCTIONS, ast.ClassDef)):
+                yield statement
+
+
+def _uses(training: Training, holder: Holder, statement: ast.stmt) -> bool:
+    """Whether the training begins at a statement, or an object takes the model for itself."""
+    if isinstance(statement, (ast.For, ast.While)) and training.trains(holder.file, statement):
+        return True
+    if isinstance(statement, (ast.If, ast.With, ast.Try, ast.For, ast.While)):
+        return False  # their own statements follow
+    for node in own_nodes(statement):
+        if isinstance(node, ast.Call) and _is_use(training, holder, node):
+            return True
+    return False
+
+
+def _is_use(training: Training, holder: Holder, call: ast.Call) -> bool:
+    arguments = [*call.args, *(keyword.value for keyword in call.keywords)]
+    takes = any(holder.file.module.segment(item) == holder.text for item in arguments)
+    callee = training.flow.callee(holder.file, call)
+    if (
+        callee is not None
+        and isinstance(callee.node, FUNCTIONS)
+        and training.trains(callee.file, callee.node)
+    ):
+        return True
+    return takes and training.flow.class_of(holder.file, call) is not None
+
+
+def _mentions(holder: Holder, node: ast.AST) -> bool:
+    return isinstance(node, (ast.Name, ast.Attribute)) and holder.file.module.segment(node) == holder.text
+
+
+def _prepares(holder: Holder, statement: ast.stmt) -> bool:
+    if isinstance(statement, (ast.If, ast.With, ast.Try, ast.For, ast.While)) and not _freezes(
+        holder, statement
+    ):
+        return False
+    for node in ast.walk(statement):
+        if isinstance(node, (ast.Name, ast.Attribute)) and isinstance(node.ctx, ast.Store):
+            if _mentions(holder, node) or (isinstance(node, ast.Attribute) and _is_part(holder, node)):
+                return True
+        if isinstance(node, ast.Call):
+            function = node.func
+            if isinstance(function, ast.Attribute) and function.attr not in _HARMLESS:
+                if _mentions(holder, function.value) or _is_part(holder, function.value):
+                    return True
+            if isinstance(statement, ast.Expr) and any(_mentions(holder, item) for item in node.args):
+                return True  # a function that may load or change it
+    return _freezes(holder, statement)
+
+
+def _is_part(holder: Holder, node: ast.expr) -> bool:
+    """`model.head`: something of the model."""
+    while isinstance(node, (ast.Attribute, ast.Subscript)):
+        node = node.value
+        if _mentions(holder, node):
+            return True
+    return False
+
+
+def _freezes(holder: Holder, statement: ast.stmt) -> bool:
+    """`for p in model.parameters(): p.requires_grad = False`: must be done when the model is wrapped."""
+    nodes = list(ast.walk(statement))
+    return any(
+        isinstance(node, ast.Attribute) and node.attr.startswith("requires_grad") for node in nodes
+    ) and any(_mentions(holder, node) for node in nodes)
+
+
+def _moves(training: Training, holder: Holder, statement: ast.stmt) -> bool:
+    """Whether a statement moves the model to a device, itself or in the function that builds it."""
+    for node in ast.walk(statement):
+        if not isinstance(node, ast.Call):
+            continue
+        if _is_move(node):
+            return True
+        callee = training.flow.callee(holder.file, node)
+        if callee is not None and any(
+            isinstance(child, ast.Call) and _is_move(child) for child in ast.walk(callee.node)
+        ):
+            return True
+    return False
+
+
+def _is_move(call: ast.Call) -> bool:
+    return isinstance(call.func, ast.Attribute) and call.func.attr in MOVES
+
+
+def _common(file: ProgramFile, statements: list[ast.stmt]) -> ast.stmt:
+    """The statement of the innermost block that holds all of them, which holds the last of them."""
+    chains = [_chain(file, statement) for statement in statements]
+    depth = 0
+    while (
+        all(len(chain) > depth + 1 for chain in chains) and len({id(chain[depth]) for chain in chains}) == 1
+    ):
+        same_block = {id(file.blocks[id(chain[depth + 1])].statements) for chain in chains}
+        if len(same_block) != 1:
+            break
+        depth += 1
+    return chains[-1][depth]
+
+
+def _chain(file: ProgramFile, statement: ast.stmt) -> list[ast.stmt]:
+    """A statement and those around it in its scope, the outermost first."""
+    found = [statement]
+    for owner in file.owners(statement):
+        if not isinstance(owner, ast.stmt) or isinstance(owner, (*FUNCTIONS, ast.ClassDef)):
+            break
+        found.append(owner)
+    return found[::-1]

@@ -1,0 +1,31 @@
+"""TF710 (opt-in): a training script for one card becomes one for all cards of all nodes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from torchferry.convert.distributed.plan import TRIGGERS, plan_for
+from torchferry.convert.rule import Proposal, Rule, register
+from torchferry.convert.site import FileContext
+from torchferry.text import Text
+
+
+def _restructure(context: FileContext) -> Iterator[Proposal]:
+    settings = context.settings.distributed
+    if settings is not None:
+        yield from plan_for(context, settings)
+
+
+RULE = register(
+    Rule(
+        id="TF710",
+        name="distributed",
+        summary=Text(
+            "a training script for one card becomes one for many, with DistributedDataParallel",
+            "单卡训练脚本改为多卡（DistributedDataParallel）",
+        ),
+        triggers=TRIGGERS,
+        option="distributed",
+        restructure=_restructure,
+    )
+)

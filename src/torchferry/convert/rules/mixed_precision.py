@@ -1,0 +1,75 @@
+"""TF720 (opt-in): mixed precision for training steps that have none."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from torchferry.convert.amp import apex_form, torch_form
+from torchferry.convert.amp.existing import existing_precision
+from torchferry.convert.amp.program import Program
+from torchferry.convert.amp.steps import TrainingFinder
+from torchferry.convert.amp.unclear import UnclearError
+from torchferry.convert.rule import Proposal, Rule, register
+from torchferry.convert.settings import AmpForm
+from torchferry.convert.site import FileContext
+from torchferry.finding import Kind
+from torchferry.text import Text
+
+_THERE = Text(
+    "has mixed precision, or a library that brings it: left as it is",
+    "已有混合精度（或由所用库提供）：保持原样",
+)
+_LEFT = Text(
+    "mixed precision is yours to add: {reason}. Forward and loss under torch.cuda.amp.autocast(), then "
+    "scaler.scale(loss).backward(), scaler.unscale_(optimizer) before gradients are clipped, scaler.step(optimizer), and "
+    "scaler.update() once per iteration",
+    "混合精度需自行添加：{reason}。前向与损失置于 torch.cuda.amp.autocast() 下，然后 scaler.scale(loss).backward()，"
+    "裁剪梯度前 scaler.unscale_(optimizer)，scaler.step(optimizer)，每次迭代一次 scaler.update()",
+)
+_IGNORED = re.compile(r"#\s*ferry: ignore(?:\[[^\]]*TF72[^\]]*\]|(?![\w\[-]))")
+
+
+def _restructure(context: FileContext) -> Iterator[Proposal]:
+    program = Program(context)
+    try:
+        trainings = TrainingFinder(program).find()
+        found = existing_precision(context.module)
+        if found is not None:
+            if trainings:
+                yield context.propose(Kind.INFO, found, _THERE)
+            return
+        if trainings:
+            form = context.settings.amp or AmpForm.TORCH
+            proposals = list(_FORMS[form](program, trainings))
+            if not any(_is_ignored(context, proposal) for proposal in proposals):
+                yield from proposals
+    except UnclearError as unclear:
+        found = existing_precision(context.module)
+        if found is not None:
+            yield context.propose(Kind.INFO, found, _THERE)
+        else:
+            yield context.propose(Kind.TODO, unclear.node, _LEFT.format(reason=unclear.reason))
+
+
+def _is_ignored(context: FileContext, proposal: Proposal) -> bool:
+    """Half of a training step is worse than none: one line that the user wants left leaves all."""
+    line = context.module.line_text(context.module.line_of(proposal.start))
+    return proposal.kind is Kind.CHANGE and _IGNORED.search(line) is not None
+
+
+_FORMS = {AmpForm.TORCH: torch_form.proposals, AmpForm.APEX: apex_form.proposals}
+
+RULE = register(
+    Rule(
+        id="TF720",
+        name="mixed-precision",
+        summary=Text(
+            "autocast and GradScaler for training steps that have neither",
+            "为尚无混合精度的训练步加入 autocast 与 GradScaler",
+        ),
+        triggers=(".backward(",),
+        option="amp",
+        restructure=_restructure,
+    )
+)

@@ -1,0 +1,258 @@
+"""Configurations taken apart into keys and values, with the position of each: JSON, TOML, INI."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from dataclasses import dataclass, field
+from importlib import import_module
+
+
+class UnreadableConfigError(ValueError):
+    """The text is not what its name says, or is written in a way that is not read here."""
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A key or a value: [start, end) without quotes."""
+
+    names: tuple[str, ...]  # the keys above it, the nearest last
+    start: int
+    end: int
+    value: str
+    is_key: bool = False
+    is_plain: bool = False  # written without quotes
+    is_part: bool = False  # one line of a value of several lines
+
+
+@dataclass
+class Contents:
+    """Everything that was read."""
+
+    entries: list[Entry] = field(default_factory=list)
+    comments: list[tuple[int, int]] = field(default_factory=list)
+
+
+class FlowReader:
+    """Reads values with brackets, braces and quotes: all of JSON, values of TOML, flow style of YAML."""
+
+    def __init__(self, chars: str, contents: Contents, assign: str, comment: str) -> None:
+        self.chars = chars
+        self.contents = contents
+        self.assign = assign  # what stands between a key and its value
+        self.comment = comment  # what begins a comment, "" if there are none
+
+    def value(self, position: int, names: tuple[str, ...]) -> int:
+        """Read one value; answers with the position behind it."""
+        position = self.blank(position)
+        char = self.chars[position : position + 1]
+        if char == "{":
+            return self._mapping(position + 1, names)
+        if char == "[":
+            return self._sequence(position + 1, names)
+        if char in ('"', "'"):
+            return self.quoted(position, names)
+        return self._plain(position, names)
+
+    def blank(self, position: int) -> int:
+        """Skip blanks, line ends and comments."""
+        chars = self.chars
+        while position < len(chars):
+            if chars[position] in " \t\r\n":
+                position += 1
+            elif self.comment and chars[position] == self.comment and self._begins_comment(position):
+                position = self.skip_comment(position)
+            else:
+                break
+        return position
+
+    def _begins_comment(self, position: int) -> bool:
+        return self.assign == "=" or position == 0 or self.chars[position - 1] in " \t\r\n"
+
+    def skip_comment(self, position: int) -> int:
+        stop = self.chars.find("\n", position)
+        stop = len(self.chars) if stop < 0 else stop
+        self.contents.comments.append((position, stop))
+        return stop
+
+    def _mapping(self, position: int, names: tuple[str, ...]) -> int:
+        while True:
+            position = self._next(position)
+            if self.chars[position] == "}":
+                return position + 1
+            if self.chars[position] == ",":
+                position += 1
+                continue
+            key, position = self.key(position, names)
+            position = self._next(position)
+            if self.chars[position] == self.assign:
+                position = self.value(position + 1, (*names, *key))
+            elif self.chars[position] not in ",}":
+                raise UnreadableConfigError("a key without a value")
+
+    def _sequence(self, position: int, names: tuple[str, ...]) -> int:
+        while True:
+            position = self._next(position)
+            if self.chars[position] == "]":
+                return position + 1
+            position = position + 1 if self.chars[position] == "," else self.value(position, names)
+
+    def _next(self, position: int) -> int:
+        position = self.blank(position)
+        if position >= len(self.chars):
+            raise UnreadableConfigError("the text ends within brackets")
+        return position
+
+    def key(self, position: int, names: tuple[str, ...]) -> tuple[tuple[str, ...], int]:
+        """Read a key; in TOML it may have several parts."""
+        parts: list[str] = []
+        while True:
+            start, end, after = self._key_span(position)
+            entry = Entry((*names, *parts), start, end, self.chars[start:end], is_key=True)
+            self.contents.entries.append(entry)
+            parts.append(entry.value)
+            if self.assign != "=" or self.chars[after : after + 1] != ".":
+                return tuple(parts), after
+            position = after + 1
+
+    def _key_span(self, position: int) -> tuple[int, int, int]:
+        if self.chars[position] in "\"'":
+            end = self._closing(position)
+            return position + 1, end, end + 1
+        pattern = (
+            r"[A-Za-z0-9_-]+"
+            if self.assign == "="
+            else r"(?:[^,\[\]{}:\s#]|:(?=\S)|[ \t]+(?=[^,\[\]{}:\s#]))+"
+        )
+        match = re.compile(pattern).match(self.chars, position)
+        if match is None:
+            raise UnreadableConfigError("no key where one should be")
+        return match.start(), match.end(), match.end()
+
+    def quoted(self, position: int, names: tuple[str, ...]) -> int:
+        """Read a quoted text."""
+        mark = self.chars[position] * 3
+        if self.assign == "=" and self.chars.startswith(mark, position):
+            stop = self.chars.find(mark, position + 3)
+            if stop < 0:
+                raise UnreadableConfigError("a text that does not end")
+            return stop + 3
+        end = self._closing(position)
+        entry = Entry(names, position + 1, end, self.chars[position + 1 : end])
+        self.contents.entries.append(entry)
+        return end + 1
+
+    def _closing(self, position: int) -> int:
+        """Where the quote is that ends a text."""
+        quote = self.chars[position]
+        if quote == '"':
+            pattern = r"\"(?:[^\"\\]|\\.)*\""
+        else:
+            pattern = r"'[^']*'" if self.assign == "=" else r"'(?:[^']|'')*'"
+        match = re.compile(pattern, re.DOTALL).match(self.chars, position)
+        if match is None:
+            raise UnreadableConfigError("a text that does not end")
+        return match.end() - 1
+
+    def _plain(self, position: int, names: tuple[str, ...]) -> int:
+        stop = (
+            r"[^,\]}\r\n#]+" if self.assign == "=" else r"(?:[^,\[\]{}\r\n:#]|:(?![ \t\r\n,\]}])|(?<=\S)#)+"
+        )
+        match = re.compile(stop).match(self.chars, position)
+        if match is None:
+            raise UnreadableConfigError("no value where one should be")
+        value = match.group().rstrip()
+        end = match.start() + len(value)
+        if self.chars[match.end() : match.end() + 1] == ":" and self.assign == ":":  # [one: 1, two: 2]
+            self.contents.entries.append(Entry(names, match.start(), end, value, is_key=True))
+            return self.value(match.end() + 1, (*names, value))
+        self.contents.entries.append(Entry(names, match.start(), end, value, is_plain=True))
+        return end
+
+
+def read_json(chars: str) -> Contents:
+    """All of a JSON text."""
+    contents = Contents()
+    try:
+        json.loads(chars)
+        reader = FlowReader(chars, contents, ":", "")
+        reader.value(0, ())
+    except (ValueError, RecursionError) as error:
+        raise UnreadableConfigError(str(error)) from None
+    return contents
+
+
+def read_toml(chars: str) -> Contents:
+    """All of a TOML text."""
+    toml = import_module("tomllib" if sys.version_info >= (3, 11) else "tomli")
+    contents = Contents()
+    reader = FlowReader(chars, contents, "=", "#")
+    try:
+        toml.loads(chars.encode("latin-1").decode("utf-8").replace("\r\n", "\n"))
+    except ValueError as error:
+        raise UnreadableConfigError(str(error)) from None
+    table: tuple[str, ...] = ()
+    position = reader.blank(0)
+    while position < len(chars):
+        if chars[position] == "[":
+            header = re.compile(r"\[+([^\r\n]*?)\]+").match(chars, position)
+            if header is None:
+                raise UnreadableConfigError("a table without an end")
+            table = tuple(part.strip(" \t\"'") for part in header.group(1).split("."))
+            position = header.end()
+        else:
+            key, position = reader.key(position, table)
+            position = reader.value(reader.blank(position) + 1, (*table, *key))
+        position = reader.blank(position)
+    return contents
+
+
+_INI_PAIR = re.compile(r"([^\s=:#;\[][^=:\r\n]*?)[ \t]*[=:][ \t]*([^\r\n]*)")
+_INI_COMMENT = re.compile(r"[ \t]+[#;]")
+
+
+def read_ini(chars: str) -> Contents:
+    """All of an INI text. A line that is indented continues the value above."""
+    contents = Contents()
+    section = ""
+    names: tuple[str, ...] = ()
+    for line in re.finditer(r"[^\n]+", chars):
+        text = line.group().rstrip("\r")
+        stripped = text.strip()
+        if stripped.startswith(("#", ";")):
+            contents.comments.append(line.span())
+        elif stripped.startswith("[") and text[0] not in " \t":
+            section, names = stripped.strip("[]"), ()
+        elif text[:1] in (" ", "\t"):
+            start = line.start() + text.index(stripped) if stripped else line.start()
+            if stripped:
+                contents.entries.append(Entry(names, start, start + len(stripped), stripped, is_part=True))
+        elif match := _INI_PAIR.match(chars, line.start(), line.start() + len(text)):
+            names = (section, match.group(1)) if section else (match.group(1),)
+            contents.entries.append(
+                Entry(names[:-1], match.start(1), match.end(1), match.group(1), is_key=True)
+            )
+            contents.entries.append(_ini_value(match, names))
+    return _without_continued(contents)
+
+
+def _ini_value(match: re.Match[str], names: tuple[str, ...]) -> Entry:
+    comment = _INI_COMMENT.search(match.group(2))
+    value = match.group(2)[: comment.start()] if comment else match.group(2).rstrip()
+    start = match.start(2)
+    if len(value) > 1 and value[0] == value[-1] and value[0] in "\"'":
+        return Entry(names, start + 1, start + len(value) - 1, value[1:-1])
+    return Entry(names, start, start + len(value), value, is_plain=True)
+
+
+def _without_continued(contents: Contents) -> Contents:
+    """The first line of a value that goes on is a part of it as well."""
+    entries: list[Entry] = []
+    for entry in contents.entries:
+        if entry.is_part and entries and not entries[-1].is_part:
+            last = entries.pop()
+            entries.append(Entry(last.names, last.start, last.end, last.value, last.is_key, is_part=True))
+        entries.append(entry)
+    contents.entries = entries
+    return contents

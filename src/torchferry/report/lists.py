@@ -1,0 +1,148 @@
+"""Lists for people who know Ascend's ms_fmk_transplt: its files, its columns.
+
+They carry no time: two runs over the same project write the same bytes."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterable, Iterator
+
+from torchferry.finding import Finding, Kind
+from torchferry.outcome import Report
+from torchferry.report.safe import looks_like_formula, xml_text
+from torchferry.report.summary import in_order
+from torchferry.text import Language
+
+CHANGES = "change_list.csv"
+UNSUPPORTED_SHEET = "unsupported_op.xlsx"
+NATIVE_OPS = "cuda_op_list.csv"
+_CHANGE_COLUMNS = ("File", "Start Line", "End Line", "Operation Type", "Message")
+_ADVICE_COLUMNS = ("File", "Start Line", "End Line", "OP", "Tips")
+_NATIVE_COLUMNS = ("File", "Api")
+_PRECISION_RULES = frozenset({"TF303", "TF706"})  # other risks are about speed
+_NATIVE_RULE = "TF803"
+_MAX_CELL = 32_767
+_WIDTHS = (40, 10, 10, 40, 90)
+
+Cell = str | int
+Row = tuple[Cell, ...]
+
+
+def make_lists(report: Report, language: Language) -> dict[str, bytes]:
+    """All lists by file name; one without entries is left out, except those that the guide promises."""
+    findings = in_order(report.findings)
+    unsupported = _advice(findings, language, Kind.UNSUPPORTED)
+    unknown = _advice(findings, language, Kind.UNKNOWN)
+    risks = [finding for finding in findings if finding.kind is Kind.RISK]
+    precision = [finding for finding in risks if finding.rule in _PRECISION_RULES]
+    performance = [finding for finding in risks if finding.rule not in _PRECISION_RULES]
+    native = [(finding.path, finding.before) for finding in findings if finding.rule == _NATIVE_RULE]
+    lists = {
+        "unsupported_api.csv": unsupported,
+        "unknown_api.csv": unknown,
+        "api_precision_advice.csv": _advice(precision, language, Kind.RISK),
+        "api_performance_advice.csv": _advice(performance, language, Kind.RISK),
+    }
+    return {
+        CHANGES: _csv(_CHANGE_COLUMNS, _change_rows(findings, language)),
+        UNSUPPORTED_SHEET: _sheet([*unsupported, *unknown]),
+        **{name: _csv(_ADVICE_COLUMNS, rows) for name, rows in lists.items() if rows},
+        **({NATIVE_OPS: _csv(_NATIVE_COLUMNS, native)} if native else {}),
+    }
+
+
+def _change_rows(findings: list[Finding], language: Language) -> Iterator[Row]:
+    for finding in findings:
+        if finding.kind is Kind.CHANGE:
+            message = f"{_rewrite(finding)}: {finding.message.in_language(language)}"
+            yield finding.path, finding.line, _last_line(finding), _operation(finding), message
+
+
+def _operation(finding: Finding) -> str:
+    if not finding.before:
+        return "INSERT"
+    return "MODIFY" if finding.after else "DELETE"
+
+
+def _rewrite(finding: Finding) -> str:
+    if not finding.before:
+        return f'add "{finding.after.strip()}"'
+    return (
+        f'change "{finding.before}" to "{finding.after}"' if finding.after else f'delete "{finding.before}"'
+    )
+
+
+def _advice(findings: list[Finding], language: Language, kind: Kind) -> list[Row]:
+    return [
+        (
+            finding.path,
+            finding.line,
+            _last_line(finding),
+            finding.before,
+            finding.message.in_language(language),
+        )
+        for finding in findings
+        if finding.kind is kind
+    ]
+
+
+def _last_line(finding: Finding) -> int:
+    return finding.line + finding.before.count("\n")
+
+
+def _csv(columns: tuple[str, ...], rows: Iterable[Row]) -> bytes:
+    """Rows in UTF-8 with the mark by which Excel knows it; no cell is a formula."""
+    import csv
+
+    output = io.StringIO()
+    writer = csv.writer(output)
+    writer.writerow(columns)
+    writer.writerows([_cell(value) for value in row] for row in rows)
+    return output.getvalue().encode("utf-8-sig")
+
+
+def _cell(value: Cell) -> Cell:
+    if isinstance(value, int):
+        return value
+    text = xml_text(value)
+    return "'" + text if looks_like_formula(text) else text
+
+
+def _sheet(rows: list[Row]) -> bytes:
+    from openpyxl import Workbook
+    from openpyxl.utils import get_column_letter
+
+    book = Workbook()
+    sheet = book.active
+    assert sheet is not None
+    sheet.title = "unsupported_op"
+    sheet.append(list(_ADVICE_COLUMNS))
+    for row in rows:
+        sheet.append([value if isinstance(value, int) else xml_text(value)[:_MAX_CELL] for value in row])
+    for cells in sheet.iter_rows(min_row=2):
+        for cell in cells:
+            if isinstance(cell.value, str):
+                cell.data_type = "s"  # '=x' is code, not a formula
+    for position, width in enumerate(_WIDTHS, start=1):
+        sheet.column_dimensions[get_column_letter(position)].width = width
+    sheet.freeze_panes = "A2"
+    output = io.BytesIO()
+    book.save(output)
+    return _without_times(output.getvalue())
+
+
+def _without_times(workbook: bytes) -> bytes:
+    """The same workbook with the earliest time that a zip archive knows, so that equal content is equal bytes."""
+    import re
+    import zipfile
+
+    output = io.BytesIO()
+    with zipfile.ZipFile(io.BytesIO(workbook)) as old, zipfile.ZipFile(output, "w") as new:
+        for name in old.namelist():
+            data = old.read(name)
+            if name == "docProps/core.xml":
+                data = re.sub(rb"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", b"1980-01-01T00:00:00Z", data)
+            entry = zipfile.ZipInfo(name, (1980, 1, 1, 0, 0, 0))
+            entry.external_attr = 0o600 << 16
+            new.writestr(entry, data, zipfile.ZIP_DEFLATED)
+    return output.getvalue()

@@ -1,0 +1,58 @@
+"""Operators that native sources register."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.convert.rewriting import target
+from torchferry.convert.texts.native_ops import find_native_ops, look_at_native_source
+from torchferry.finding import Kind
+
+PYBIND = """\
+#include <torch/extension.h>
+void nms_cuda(at::Tensor boxes);  // m.def("in_a_comment")
+/* PYBIND11_MODULE(x, m) { m.def("also") } */
+PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) {
+  m.def("nms", &nms_cuda, "non-maximum suppression {");
+  m.def(
+      "roi_align",
+      &roi_align);
+  py::class_<Other>(m, "NotOfM");
+  m.class_<Decoder>("Decoder").def("seek", &Decoder::seek);
+  if (true) { m.def("inner", &inner); }
+}
+void after() { m.def("outside"); }
+"""
+LIBRARY = """\
+TORCH_LIBRARY(my_ops, lib) {
+  lib.def("add(Tensor a, Tensor b) -> Tensor");
+  lib.def("other::mul", &mul);
+}
+TORCH_LIBRARY_IMPL(my_ops, CUDA, lib) { lib.impl("add", &add_cuda); lib.impl("sub", &sub_cuda); }
+TORCH_LIBRARY_FRAGMENT(more, m) { m.def("div(Tensor a) -> Tensor"); }
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        pytest.param(PYBIND, [("nms", 5), ("roi_align", 7), ("Decoder", 10), ("inner", 11)], id="pybind"),
+        pytest.param(
+            LIBRARY,
+            [("my_ops::add", 2), ("other::mul", 3), ("my_ops::sub", 5), ("more::div", 6)],
+            id="torch library",
+        ),
+        pytest.param("PYBIND11_MODULE(x, m) { m.def(", [], id="cut short"),
+        pytest.param("", [], id="empty"),
+    ],
+)
+def test_registrations_are_found(text: str, expected: list[tuple[str, int]]) -> None:
+    assert [tuple(op) for op in find_native_ops(text)] == expected
+
+
+def test_what_speaks_of_cuda_is_work_and_the_rest_is_not() -> None:
+    kernel = look_at_native_source("ops/nms.cpp", PYBIND, target("ascend"))
+    assert {finding.kind for finding in kernel} == {Kind.TODO}
+    plain = look_at_native_source("ops/text.cpp", PYBIND.replace("cuda", "host"), target("ascend"))
+    assert {finding.kind for finding in plain} == {Kind.INFO}
+    assert [finding.before for finding in kernel] == ["nms", "roi_align", "Decoder", "inner"]
