@@ -54,6 +54,7 @@ bench: $(STAMP)  ## speed, as ratios measured in one run
 docs: $(STAMP)   ## the pages that are made from the code
 	$(BIN)/python tools/make_rule_docs.py
 	$(BIN)/python tools/make_vendor_table.py
+	$(BIN)/python tools/make_similar_table.py
 
 tables: device   ## the pages that are made from long runs: every operator, all models
 	$(BIN)/python -m tools.conformance --vendor ascend --jobs 2 -o .cache/conformance.json

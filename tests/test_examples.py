@@ -193,17 +193,47 @@ def test_finetune_has_something_of_every_kind(tmp_path: Path) -> None:
     data = json.loads((out / "findings.json").read_text("utf-8"))
     assert {"change", "todo", "unsupported", "unknown"} <= {item["kind"] for item in data["findings"]}
     rules = {item["rule"] for item in data["findings"]}
-    assert {"TF105", "TF201", "TF302", "TF401", "TF402", "TF501", "TF602", "TF603", "TF802"} <= rules
+    assert {"TF105", "TF201", "TF302", "TF401", "TF402", "TF501", "TF602", "TF603", "TF810", "TF813"} <= rules
 
 
-@pytest.mark.parametrize("target", [*VENDORS, "portable"])
-def test_finetune_compiles_and_keeps_its_scripts(target: str, tmp_path: Path) -> None:
+# target -> what stands for CUDA_VISIBLE_DEVICES, nvidia-smi and NCCL_DEBUG in its scripts
+IN_SCRIPTS = {
+    "ascend": ("ASCEND_RT_VISIBLE_DEVICES", "npu-smi info", "NCCL_DEBUG"),
+    "cambricon": ("MLU_VISIBLE_DEVICES", "cnmon", "NCCL_DEBUG"),
+    "tecorigin": ("SDAA_VISIBLE_DEVICES", "teco-smi", "NCCL_DEBUG"),
+    "moorethreads": ("MUSA_VISIBLE_DEVICES", "mthreads-gmi", "MCCL_DEBUG"),
+    "intel": ("ZE_AFFINITY_MASK", "xpu-smi", "NCCL_DEBUG"),
+}
+
+
+@pytest.mark.parametrize("target", VENDORS)
+def test_finetune_compiles_and_its_scripts_speak_the_targets_words(target: str, tmp_path: Path) -> None:
     out = convert(FINETUNE, target, tmp_path / "out")
+    for path in out.glob("*.py"):
+        compile(path.read_bytes(), str(path), "exec")
+    _, device, backend = VENDORS[target]
+    visible, smi, debug = IN_SCRIPTS[target]
+    words = {
+        "CUDA_VISIBLE_DEVICES": visible,
+        "nvidia-smi": smi,
+        "NCCL_DEBUG": debug,
+        "device: cuda": f"device: {device}",
+        "nccl": backend,
+    }
+    for name in ("launch.sh", "config.yaml"):
+        expected = (FINETUNE / name).read_text("utf-8")
+        for old, new in words.items():
+            expected = expected.replace(old, new)
+        assert (out / name).read_text("utf-8") == expected
+    assert os.access(out / "launch.sh", os.X_OK)
+
+
+def test_portable_finetune_keeps_its_scripts(tmp_path: Path) -> None:
+    out = convert(FINETUNE, "portable", tmp_path / "out")
     for path in out.glob("*.py"):
         compile(path.read_bytes(), str(path), "exec")
     for name in ("launch.sh", "config.yaml"):
         assert (out / name).read_bytes() == (FINETUNE / name).read_bytes()
-    assert os.access(out / "launch.sh", os.X_OK)
 
 
 def test_portable_finetune_prints_the_same_losses(tmp_path: Path) -> None:

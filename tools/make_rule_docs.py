@@ -121,7 +121,16 @@ def cell(text: str, is_code: bool = False) -> str:
 
 
 def fence(example: dict[str, Any]) -> str:
-    return {".cu": "cuda", ".sh": "bash"}.get(Path(example.get("file", "a.py")).suffix, "python")
+    file = Path(example.get("file", "a.py"))
+    known = {
+        ".cu": "cuda",
+        ".sh": "bash",
+        ".yaml": "yaml",
+        ".ipynb": "json",
+        ".txt": "text",
+        "": file.name.lower(),
+    }
+    return known.get(file.suffix, "python")
 
 
 def capital(text: str) -> str:

@@ -36,6 +36,7 @@ RULES = {
         ],
     }
 }
+EXAMPLES = Path(__file__).parents[2] / "examples"
 ADVICE = ["File", "Start Line", "End Line", "OP", "Tips"]
 
 
@@ -135,18 +136,45 @@ def test_two_runs_write_the_same(script: Path, tmp_path: Path) -> None:
     assert contents(tmp_path / "net_msft") == first
 
 
-def test_similar_and_distributed_say_what_is_missing(script: Path, tmp_path: Path) -> None:
-    convert("-i", script, "-o", tmp_path / "a")
-    result = convert(
-        "-i", script, "-o", tmp_path / "b", "-sim", "distributed", "-m", script / "main.py", "-t", "net"
-    )
+def test_one_card_becomes_many(tmp_path: Path) -> None:
+    single = EXAMPLES / "single_gpu" / "mnist"
+    result = convert("-i", single, "-o", tmp_path, "-s", "-sim", "distributed", "-m", single / "train.py")
+    assert result.returncode == 0, result.stderr
+    out = tmp_path / "mnist_msft"
+    launcher = out / "run_distributed_npu.sh"
+    assert launcher.stat().st_mode & 0o111 and subprocess.run(["bash", "-n", launcher]).returncode == 0
+    program = (out / "train.py").read_text()
+    assert "DistributedSampler(" in program and "DistributedDataParallel(model" in program
+    assert "torch_npu.optim.NpuFusedSGD(" in program  # -sim
+    assert "DEVICE_ID" not in program  # -s gives way: each process has its own card
+    assert "distributed --main" in (out / "msFmkTranspltlog.txt").read_text()
+
+
+def test_without_those_words_it_stays_a_program_for_one_card(tmp_path: Path) -> None:
+    assert convert("-i", EXAMPLES / "single_gpu" / "mnist", "-o", tmp_path).returncode == 0
+    out = tmp_path / "mnist_msft"
+    assert "run_distributed_npu.sh" not in names(out)
+    assert "Distributed" not in (out / "train.py").read_text()
+    assert "NpuFused" not in (out / "train.py").read_text()
+
+
+def test_a_model_that_is_not_there_is_said(tmp_path: Path) -> None:
+    single = EXAMPLES / "single_gpu" / "mnist"
+    main = single / "train.py"
+    result = convert("-i", single, "-o", tmp_path, "distributed", "-m", main, "-t", "no_such_model")
     assert result.returncode == 0
-    assert "note: -sim: replacing unsupported APIs by similar ones comes in a later release" in result.stderr
-    assert "no run_distributed_npu.sh is written" in result.stderr
-    plain, more = (contents(tmp_path / name / "net_msft") for name in "ab")
-    assert b"distributed --main" in more.pop("msFmkTranspltlog.txt")
-    del plain["msFmkTranspltlog.txt"]
-    assert plain == more
+    assert (
+        "no_such_model" in (tmp_path / "mnist_msft" / "msFmkTranspltlog.txt").read_text().split("options")[1]
+    )
+
+
+def test_operators_of_extensions_are_listed(tmp_path: Path) -> None:
+    project = make(tmp_path / "net", main=MAIN)
+    (project / "ops.cpp").write_text(
+        'void f_cuda();\nPYBIND11_MODULE(TORCH_EXTENSION_NAME, m) {\n  m.def("nms", &f_cuda);\n}\n'
+    )
+    convert("-i", project, "-o", tmp_path / "out")
+    assert table(tmp_path / "out" / "net_msft" / "cuda_op_list.csv") == [["File", "Api"], ["ops.cpp", "nms"]]
 
 
 def test_main_must_be_part_of_the_input(script: Path, tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ import textwrap
 from functools import cache
 
 from torchferry.convert.file import Conversion, FileJob, convert_text
+from torchferry.convert.keep_cuda import keep_cuda_target
 from torchferry.convert.portable import portable_target
 from torchferry.convert.rule import all_rules, prepared
 from torchferry.convert.ruleset import RuleSet
@@ -21,6 +22,9 @@ VENDORS = tuple(vendor_names())
 
 @cache
 def target(name: str) -> Target:
+    """The target that a name stands for: a vendor's, `portable`, or `ascend+cuda` for --keep-cuda."""
+    if name.endswith("+cuda"):
+        return keep_cuda_target(get_vendor(name.removesuffix("+cuda")))
     return portable_target() if name == "portable" else vendor_target(get_vendor(name))
 
 

@@ -221,17 +221,20 @@ def test_select_and_ignore(tmp_path: Path) -> None:
     assert without == b"import torch\nx.cuda()\ntorch.npu.synchronize()\nd = 'npu:0'\n"
 
 
-def test_cuda_sources_and_scripts_are_reported(tmp_path: Path) -> None:
+def test_cuda_sources_are_reported_and_scripts_converted(tmp_path: Path) -> None:
     project(
         tmp_path,
         {"k.cu": "__global__", "run.sh": "CUDA_VISIBLE_DEVICES=0 python a.py\n", "c.yaml": "device: cuda\n"},
     )
     outcome = examined(tmp_path)
-    assert changed(outcome) == {}
+    assert changed(outcome) == {
+        "c.yaml": b"device: npu\n",
+        "run.sh": b"ASCEND_RT_VISIBLE_DEVICES=0 python a.py\n",
+    }
     assert [(item.path, item.rule) for item in outcome.report("scan").findings] == [
-        ("c.yaml", "TF802"),
+        ("c.yaml", "TF813"),
         ("k.cu", "TF801"),
-        ("run.sh", "TF802"),
+        ("run.sh", "TF810"),
     ]
 
 

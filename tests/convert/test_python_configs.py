@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.convert.rewriting import VENDORS, run, said, target
+from tests.convert.rewriting import VENDORS, run, target
 from torchferry.finding import Kind
 
 DEFAULT_RUNTIME = """\
@@ -75,46 +75,3 @@ def test_a_module_of_settings_that_a_program_imports_is_no_configuration() -> No
     assert "DEVICE = DEVICE_TYPE" in after(source, "portable")
     source = "import torch\nfrom torch import nn\nOPTIONS = dict(type='a')\nNET = nn.Linear(1, 1).cuda()\n"
     assert "import torch_npu" in after(source)
-
-
-@pytest.mark.parametrize(
-    ("source", "expected"),
-    [
-        ("_base_ = 'a.py'\nenv_cfg = dict(cudnn_benchmark=True)\n", ("info", "cudnn_benchmark=True")),
-        ("_base_ = 'a.py'\ncudnn_benchmark = True\n", ("info", "cudnn_benchmark = True")),
-        ("_base_ = 'a.py'\ngpu_ids = range(2)\n", ("info", "gpu_ids = range(2)")),
-        (
-            "custom_hooks = [dict(type='ProfilerHook', activity_with_cuda=True)]\n",
-            ("todo", "activity_with_cuda=True"),
-        ),
-        ("custom_imports = dict(imports=['a.b', 'flash_attn'])\n", ("todo", "'flash_attn'")),
-        ("_base_ = 'a.py'\ndevice = '{{ $DEVICE:cuda }}'\n", ("todo", "'{{ $DEVICE:cuda }}'")),
-    ],
-)
-def test_what_no_other_rule_sees_is_said(source: str, expected: tuple[str, str]) -> None:
-    found = said(source, rule="TF815")
-    assert [(kind, before) for _, kind, before in found] == [expected]
-
-
-@pytest.mark.parametrize(
-    "source",
-    [
-        "def setup(cudnn_benchmark=False):\n    run(gpu_ids=[0], cudnn_benchmark=True)\n",
-        "import torch\nif cfg.get('cudnn_benchmark'):\n    torch.backends.cudnn.benchmark = True\n",
-    ],
-)
-def test_programs_are_not_read_as_configurations(source: str) -> None:
-    assert said(source, rule="TF815") == []
-
-
-@pytest.mark.parametrize(
-    "source",
-    [
-        "optim_wrapper = dict(type='AmpOptimWrapper', loss_scale='dynamic')\n",
-        "from mmengine.optim import AmpOptimWrapper\noptim_wrapper = dict(type=AmpOptimWrapper)\n",
-    ],
-)
-def test_mixed_precision_of_mmengine_is_reported_where_mmengine_has_none(source: str) -> None:
-    without = {to for to in VENDORS if said(source, to, rule="TF815")}
-    assert {target(to).device.word for to in VENDORS if to not in without} == {"npu", "mlu", "musa"}
-    assert without

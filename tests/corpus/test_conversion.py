@@ -10,9 +10,11 @@ import os
 import subprocess
 import sys
 import warnings
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+import yaml
 
 from tests.corpus.fetch import fetch, projects
 from torchferry.vendors.registry import get_vendor, vendor_names
@@ -49,6 +51,9 @@ def test_project(name: str, vendor: str, tmp_path: Path) -> None:
     }
     for path in python_files(out):
         assert_compiles(path)
+    for item in report["files"]:  # type: ignore[attr-defined]
+        if item["status"] == "changed":
+            assert_loads(source / item["path"], out / item["path"])
     second = convert(out, again, vendor)
     assert not [item for item in second["files"] if item["status"] == "changed"]  # type: ignore[attr-defined]
 
@@ -57,6 +62,23 @@ def assert_compiles(path: Path) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         compile(path.read_bytes(), str(path), "exec", dont_inherit=True)
+
+
+def assert_loads(before: Path, after: Path) -> None:
+    """What could be read before can be read now."""
+    readers: dict[str, Callable[[str], object]] = {
+        ".json": json.loads,
+        ".yaml": lambda text: list(yaml.compose_all(text, Loader=yaml.SafeLoader)),
+        ".yml": lambda text: list(yaml.compose_all(text, Loader=yaml.SafeLoader)),
+    }
+    read = readers.get(after.suffix)
+    if read is None:
+        return
+    try:
+        read(before.read_text("utf-8"))
+    except (ValueError, yaml.YAMLError):
+        return
+    read(after.read_text("utf-8"))
 
 
 @pytest.mark.parametrize("vendor", AUDITED)

@@ -30,6 +30,9 @@ MIGRATIONS = {
     "moorethreads": ("torchada",),
 }
 
+# The Ascend guide's run_distributed_npu.sh (MindStudio 8.3, migration tool, "from one GPU to several NPUs").
+LAUNCH_ENV = {"ascend": {"HCCL_WHITELIST_DISABLE": "1"}}
+
 # vendors.json, env: variables whose meaning is that of a CUDA one but whose name is not derived from it.
 # ascend "CANN root, set by set_env.sh"; cambricon "toolkit root", "MLU architectures for extensions".
 ENV_BY_MEANING = {

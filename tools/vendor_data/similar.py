@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from vendor_data import toml
-from vendor_data.facts import Facts, names_of
+from vendor_data import hand, toml
+from vendor_data.facts import Facts, Row, names_of, source_row, source_rows
 from vendor_data.op_table import has_kernel, newest_version
 
 Pair = tuple[str, str]  # English, Chinese
@@ -40,8 +40,28 @@ class Entry:
 
 def similar_toml(facts: Facts, name: str, fact_id: str, entries: tuple[Entry, ...]) -> str:
     """The text of a vendor's similar.toml; of code for any device if there is no vendor."""
-    rows = [_row(facts, entry, fact_id) for entry in entries if _applies(facts, entry, name, fact_id)]
-    return toml.HEADER + toml.tables("similar", rows)
+    own = [entry for entry in entries if _applies(facts, entry, name, fact_id)]
+    rows = [_row(facts, entry, fact_id) for entry in own]
+    sources = _sources(facts, own, name, fact_id)
+    return toml.HEADER + toml.tables("similar", rows) + toml.tables("sources", sources)
+
+
+def _sources(facts: Facts, entries: list[Entry], name: str, fact_id: str) -> list[Row]:
+    """The repositories and packages behind the entries; what works on every device is plain torch."""
+    fact = facts.table("replacements.json")
+    cited = {entry.fact for entry in entries}
+    names = {cite for row in fact["replacements"] if row["cuda"] in cited for cite in names_of(row["source"])}
+    found = [
+        source_row(fact["source"][cite]) for cite in sorted(names) if hand.SOURCE_VENDOR.get(cite) == name
+    ]
+    if any(entry.missing for entry in entries):
+        found += source_rows(facts.table(f"ops/{fact_id}.json")["source"])
+    if any(entry.limit for entry in entries):
+        found += source_rows(facts.table(f"apis/{fact_id}.json")["source"])[:1]
+    found.append(
+        {"name": "torch", "version": facts.table("index.json")["torch"], "path": "names under torch.*"}
+    )
+    return [row for number, row in enumerate(found) if row not in found[:number]]
 
 
 def _applies(facts: Facts, entry: Entry, name: str, fact_id: str) -> bool:

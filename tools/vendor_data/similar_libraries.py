@@ -336,14 +336,25 @@ _APEX_FOR_ANY = (
         exact=True,
         why=_CUDA_ONLY,
     ),
-    Entry(
-        "apex.parallel.convert_syncbn_model",
-        "torch.nn.SyncBatchNorm.convert_sync_batchnorm",
-        _ANY,
-        "apex.parallel.SyncBatchNorm / convert_syncbn_model",
-        exact=True,
-        why=_CUDA_ONLY,
-    ),
 )
 
-LIBRARIES = (*_FLASH_ATTENTION, *_OTHER_ATTENTION, *_APEX, *_APEX_FOR_ANY)
+_SYNC = "apex.parallel.convert_syncbn_model(module, process_group=None, channel_last=False)"
+_CONVERTED = "nn.SyncBatchNorm.convert_sync_batchnorm({module}[[, {process_group}]])"
+# A method of a class can be called, but not imported, so that its name alone is no replacement.
+_SYNC_BATCH_NORM = tuple(
+    Entry(
+        _SYNC,
+        f"{package}.{_CONVERTED}",
+        vendors,
+        "apex.parallel.SyncBatchNorm / convert_syncbn_model",
+        ignored=("channel_last",),
+        exact=True,
+        why=_CUDA_ONLY,
+    )
+    for package, vendors in (
+        ("torch", ("any", "ascend", "cambricon", "moorethreads", "intel")),
+        ("torch_sdaa", ("tecorigin",)),
+    )
+)
+
+LIBRARIES = (*_FLASH_ATTENTION, *_OTHER_ATTENTION, *_APEX, *_APEX_FOR_ANY, *_SYNC_BATCH_NORM)

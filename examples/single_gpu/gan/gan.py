@@ -47,7 +47,12 @@ class Generator(nn.Module):
     def __init__(self, nz):
         super().__init__()
         self.main = nn.Sequential(
-            nn.Linear(nz, 32), nn.BatchNorm1d(32), nn.ReLU(True), nn.Linear(32, 32), nn.ReLU(True), nn.Linear(32, 2)
+            nn.Linear(nz, 32),
+            nn.BatchNorm1d(32),
+            nn.ReLU(True),
+            nn.Linear(32, 32),
+            nn.ReLU(True),
+            nn.Linear(32, 2),
         )
 
     def forward(self, input):
@@ -58,7 +63,12 @@ class Discriminator(nn.Module):
     def __init__(self):
         super().__init__()
         self.main = nn.Sequential(
-            nn.Linear(2, 32), nn.LeakyReLU(0.2), nn.Linear(32, 32), nn.BatchNorm1d(32), nn.LeakyReLU(0.2), nn.Linear(32, 1)
+            nn.Linear(2, 32),
+            nn.LeakyReLU(0.2),
+            nn.Linear(32, 32),
+            nn.BatchNorm1d(32),
+            nn.LeakyReLU(0.2),
+            nn.Linear(32, 1),
         )
 
     def forward(self, input):
@@ -103,7 +113,10 @@ for it in range(opt.niter):
         errG.backward()
         optimizerG.step()
         if i % 4 == 0:
-            print("[%d/%d][%d/%d] Loss_D: %.4f Loss_G: %.4f" % (it, opt.niter, i, len(dataloader), errD.item(), errG.item()))
+            print(
+                "[%d/%d][%d/%d] Loss_D: %.4f Loss_G: %.4f"
+                % (it, opt.niter, i, len(dataloader), errD.item(), errG.item())
+            )
 
     with torch.no_grad():
         points = netG(fixed_noise)

@@ -4,7 +4,18 @@ import torch
 from torch.utils.data import Dataset
 
 # Which of the seven segments (top, upper left, upper right, middle, lower left, lower right, bottom) a digit lights.
-SEGMENTS = ["1110111", "0010010", "1011101", "1011011", "0111010", "1101011", "1101111", "1010010", "1111111", "1111011"]
+SEGMENTS = [
+    "1110111",
+    "0010010",
+    "1011101",
+    "1011011",
+    "0111010",
+    "1101011",
+    "1101111",
+    "1010010",
+    "1111111",
+    "1111011",
+]
 PLACES = [
     ((0, 1), (1, 4)),
     ((1, 4), (0, 1)),

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
+from torchferry.cli import distributed_options
 from torchferry.cli.common_options import add_vendor_path
 from torchferry.convert.custom import CustomRules, load_custom_rules
 from torchferry.convert.discover import PYTHON_SUFFIXES
@@ -92,6 +93,7 @@ def add_target_arguments(parser: argparse.ArgumentParser) -> None:
         choices=[form.value for form in AmpForm],
         help="mixed precision for training steps that have none: torch's autocast and GradScaler, or apex's amp",
     )
+    distributed_options.add_arguments(parser)
 
 
 def cores() -> int:
@@ -133,7 +135,7 @@ def make_plan(args: argparse.Namespace) -> Plan:
         ignore=_rule_ids(args.ignore),
         exclude=tuple(args.exclude),
         custom=_custom_rules(args.rules, args.vendor_path),
-        settings=Settings(amp=_amp_form(args.amp, target)),
+        settings=Settings(distributed_options.distributed_settings(args), _amp_form(args.amp, target)),
         jobs=args.jobs,
     )
 
@@ -149,7 +151,7 @@ def _amp_form(given: str | None, target: Target) -> AmpForm | None:
 
 
 def _chosen_opt_ins(args: argparse.Namespace) -> frozenset[str]:
-    given = [name for name in (*OPT_INS, "amp") if getattr(args, name)]
+    given = [name for name in (*OPT_INS, "amp", "distributed") if getattr(args, name)]
     return frozenset(part for name in given for part in _IMPLIED.get(name, (name,)))
 
 

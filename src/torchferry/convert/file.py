@@ -64,9 +64,9 @@ def convert_text(decoded: DecodedText, path: str, job: FileJob) -> Conversion:
     stages = _Stages(module, path, job)
     try:
         stages.run()
-        if job.rules.users.rules:
+        if job.rules.users.rules and stages.edits():
             stages.settle()
-        edits = stages.rewriting.edits()
+        edits = stages.edits()
         if not edits:
             return Conversion(tuple(item for item in stages.findings if item.kind is not Kind.CHANGE))
         check_rewrite(module, stages.context.module, edits, may_nest=stages.was_restructured)
@@ -115,6 +115,14 @@ class _Stages:
         words = [word for word in rules.built_in.words if word in self.context.module.data]
         self.take(examine(self.context, rules.built_in, words))
 
+    def edits(self) -> list[Edit]:
+        """All edits together; of the user's rules, one may write what another one had to undo."""
+        edits = self.rewriting.edits()
+        if self.job.rules.users.rules:
+            data = self.first.data
+            edits = [edit for edit in edits if data[edit.start : edit.end] != edit.text.encode("utf-8")]
+        return edits
+
     def _follow_user(self) -> None:
         """Apply the user's rules until they have nothing more to do; none of them writes the same twice in a place."""
         made: set[tuple[int, str]] = set()
@@ -146,6 +154,7 @@ class _Stages:
 
     def settle(self) -> None:
         """Go on until nothing changes: the user's rules may also build on what the others write."""
+        again: list[Finding] = []
         for _ in range(_MOST_ROUNDS):
             text, context, rewriting = self.rewriting.data, self.context, copy(self.rewriting)
             count = len(self.findings)
@@ -156,7 +165,8 @@ class _Stages:
                 return
             known = {_what(finding) for finding in self.findings}
             self.findings += [finding for finding in again if _what(finding) not in known]
-        raise VerificationError("your rules change this file again and again; see which of them meet in it")
+        which = sorted({item.message.en for item in again if item.rule.startswith("USER")})
+        raise VerificationError(f"your rules change this file again and again: {'; '.join(which)}")
 
     def take(self, said: Iterable[Said]) -> list[Said]:
         """Note what was said about the module as it is now, and make the edits; answers with what has come true."""

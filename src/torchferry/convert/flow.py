@@ -28,7 +28,7 @@ from torchferry.convert.slots import (
     around,
     text_of,
 )
-from torchferry.convert.sources import sources_of
+from torchferry.convert.sources import distant_sources_of, sources_of
 from torchferry.source.names import called_name
 from torchferry.source.scopes import all_arguments
 
@@ -58,18 +58,24 @@ class Flow:
         self.vocabulary = replace(vocabulary, default=Verdict.UNCLEAR)
 
     def tells(self, slots: tuple[Slot, ...]) -> bool:
-        """Whether something kept in these slots is a value of the sort: by its uses, else by where else it comes from."""
-        return bool(slots) and (self.is_used(slots) or self.is_given(slots))
+        """Whether these slots keep values of the sort: by their uses, else by where the values come from."""
+        if not slots:
+            return False
+        if self.is_used(slots) or self.is_given(slots):
+            return True
+        found, origins = self._search(slots, self._all_givings)
+        return found or self.is_used(tuple(slot for slot in origins if slot not in slots))
 
     def is_used(self, slots: tuple[Slot, ...]) -> bool:
         """Whether a value is used as one of the sort."""
-        return self._search(slots, self._near_uses) or self._search(slots, self._all_uses)
+        return self._search(slots, self._near_uses)[0] or self._search(slots, self._all_uses)[0]
 
     def is_given(self, slots: tuple[Slot, ...]) -> bool:
         """Whether what is put into the slots is of the sort."""
-        return self._search(slots, self._givings)
+        return self._search(slots, self._givings)[0]
 
-    def _search(self, start: tuple[Slot, ...], step: Step) -> bool:
+    def _search(self, start: tuple[Slot, ...], step: Step) -> tuple[bool, tuple[Slot, ...]]:
+        """Whether the signs are enough, and the slots that were seen on the way."""
         seen = dict.fromkeys(start)
         waiting, weak, odd = list(start), False, False
         for _ in range(_HOPS):
@@ -77,14 +83,14 @@ class Flow:
             for slot in waiting:
                 for signs in step(slot):
                     if signs.strong:
-                        return True
+                        return True, tuple(seen)
                     weak, odd = weak or signs.weak, odd or signs.odd
                     further += [item for item in signs.slots if item not in seen]
                     seen.update(dict.fromkeys(signs.slots))
             waiting = further
             if len(seen) > _SLOTS:
                 break
-        return weak and not odd
+        return weak and not odd, tuple(seen)
 
     def _near_uses(self, slot: Slot) -> Iterator[Signs]:
         view = self.context.beside(slot.path)
@@ -153,6 +159,13 @@ class Flow:
         for source in sources_of(view, slot):
             yield self._giving(source)
 
+    def _all_givings(self, slot: Slot) -> Iterator[Signs]:
+        yield from self._givings(slot)
+        view = self.context.beside(slot.path)
+        if view is not None and isinstance(slot, Variable):
+            for source in distant_sources_of(view, slot):
+                yield self._giving(source)
+
     def _giving(self, source: Site[ast.expr]) -> Signs:
         node = source.node
         if isinstance(node, ast.Constant):
@@ -175,12 +188,18 @@ def role_of(site: Site[Any], vocabulary: Vocabulary) -> Role:
     role = RoleFinder(site, vocabulary).judge()
     if role.verdict is Verdict.YES or not (role.slots or role.peers):
         return role
-    flow = Flow(site.context, vocabulary)
+    answers = site.context.answers
+    key = vocabulary.noun, role
+    if key not in answers:
+        answers[key] = _is_told(Flow(site.context, vocabulary), role)
+    return Role(Verdict.YES) if answers[key] else role
+
+
+def _is_told(flow: Flow, role: Role) -> bool:
+    if flow.is_used(role.slots):
+        return True
     kept = tuple(slot for slot in role.slots if not _is_parameter(slot))
-    is_one = flow.is_used(role.slots) or (
-        role.verdict is Verdict.UNCLEAR and (flow.is_given(kept) or flow.tells(role.peers))
-    )
-    return Role(Verdict.YES) if is_one else role
+    return role.verdict is Verdict.UNCLEAR and (flow.is_given(kept) or flow.tells(role.peers))
 
 
 def _is_parameter(slot: Slot) -> bool:

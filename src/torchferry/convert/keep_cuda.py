@@ -125,7 +125,7 @@ def helper_source(vendor: Vendor) -> bytes:
         "@DEVICE@": vendor.device_type,
         "@BACKEND@": vendor.dist_backend,
         "@RENAMED@": _written(_renamed(vendor)),
-        "@HARMLESS@": "(" + ", ".join(f'"{name}"' for name in _HARMLESS) + ")",
+        "@HARMLESS@": "(\n" + "".join(f'    "{name}",\n' for name in _HARMLESS) + ")",
         "@PLUGIN@\n": plugin,
         "@VISIBLE@\n": _VISIBLE.format(variable=variable) if variable else "",
     }
@@ -178,6 +178,8 @@ def _through_helper(vendor: Vendor, name: str) -> Vendor:
         torch_module=name,
         tensor_method="to",
         is_attribute="",
+        smi="",
+        profiler_module="torch.profiler",
         replacements=tuple(_everywhere(entry, vendor) for entry in vendor.replacements),
         apis=apis,
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path, PurePosixPath
 
@@ -19,6 +19,7 @@ _LARGEST = 2_000_000  # bytes; generated modules are not worth the time
 _ALL = 100_000_000  # bytes of a project that are searched for the users of a name
 _USERS = 40  # modules that are read because they may use a name
 _SOURCE_FOLDERS = ("", "src")
+_WORD = re.compile(rb"[^\W\d]\w*")
 
 
 @dataclass(frozen=True)
@@ -40,6 +41,7 @@ class Import:
     binding: Binding
     alias: str  # what it calls it
     name: str = ""  # the name of the other module that it imports; "" is the module itself
+    is_star: bool = False
 
 
 class Neighbours:
@@ -60,6 +62,8 @@ class Neighbours:
         self._paths = paths
         self._modules: dict[str, PythonModule | None] = {}
         self._imports: dict[tuple[str, bytes], tuple[Import, ...]] = {}
+        self._words: dict[str, frozenset[bytes]] = {}
+        self._naming: dict[str, list[str]] = {}  # by the path of the module that is named
         self._files: dict[str, str | None] = {}  # of modules, by their path without a suffix
 
     def module(self, path: str) -> PythonModule | None:
@@ -88,8 +92,21 @@ class Neighbours:
     def _known_importers(self, path: str, word: str, pattern: re.Pattern[bytes]) -> tuple[Import, ...]:
         key = path, pattern.pattern
         if key not in self._imports:
-            self._imports[key] = tuple(self._importers(path, word, pattern))
+            self._imports[key] = tuple(self._through_packages(path, word, pattern, _DEPTH))
         return self._imports[key]
+
+    def _through_packages(
+        self, path: str, word: str, pattern: re.Pattern[bytes], depth: int
+    ) -> Iterator[Import]:
+        """A package that imports a name hands it on to those who import the package."""
+        for item in self._importers(path, word, pattern):
+            yield item
+            if depth and item.name and os.path.basename(item.path) == "__init__.py":
+                name = item.alias if item.name == word else word
+                further = pattern if name == word else _word(name)
+                for other in self._through_packages(item.path, name, further, depth - 1):
+                    if other.name in (item.alias, "") or other.is_star:
+                        yield replace(other, name=other.name and item.name)
 
     def imported(self, path: str, module: PythonModule) -> tuple[str, ...]:
         """The modules of the project that a module imports, in the order of their paths."""
@@ -106,21 +123,32 @@ class Neighbours:
         return module is not None and _member(name).search(module.data) is not None
 
     def _importers(self, path: str, word: str, pattern: re.Pattern[bytes]) -> Iterator[Import]:
-        place = PurePosixPath(path)
-        is_package = place.name == "__init__.py"
-        stem = (place.parent.name if is_package else place.stem).encode()
-        left = _USERS
-        for other, data in self._texts.items():
-            if other == path or word.encode() not in data or not (is_package or stem in data):
-                continue
-            if not left:
-                return
-            if not pattern.search(data):
-                continue
-            left -= 1
+        wanted = word.encode()
+        users = [other for other in self._texts_naming(path) if wanted in self._words_of(other)]
+        users = [other for other in users if pattern.search(self._texts[other])]
+        for other in users[:_USERS]:
             module = self.module(other)
             for alias, binding in module.scopes.imports if module else ():
                 yield from self._import(other, alias, binding, path, word)
+
+    def _words_of(self, path: str) -> frozenset[bytes]:
+        if path not in self._words:
+            self._words[path] = frozenset(_WORD.findall(self._texts[path]))
+        return self._words[path]
+
+    def _texts_naming(self, path: str) -> list[str]:
+        """The files that may import a module: they name it, or lie in the package that it is the file of."""
+        if path not in self._naming:
+            place = PurePosixPath(path)
+            is_package = place.name == "__init__.py"
+            folder = f"{place.parent}/" if is_package and place.parent.name else ""
+            stem = (place.parent.name if is_package else place.stem).encode()
+            self._naming[path] = [
+                other
+                for other, data in self._texts.items()
+                if other != path and (stem in data or (folder and other.startswith(folder)))
+            ]
+        return self._naming[path]
 
     def _import(self, other: str, alias: str, binding: Binding, path: str, word: str) -> Iterator[Import]:
         """An import, if it is one of the module at `path`; a name may have come through other modules."""
@@ -129,14 +157,10 @@ class Neighbours:
             return
         if alias == "*":
             found = self.find(other, f"{binding.qualified.rstrip('.')}.{word}")
-            if found is not None and found.path == path:
-                yield Import(other, binding, word, word)
+            if found is not None and split[0] == path:
+                yield Import(other, binding, word, word, is_star=True)
         elif split[0] == path:
             yield Import(other, binding, alias, ".".join(split[1]))
-        elif split[1]:
-            found = self.find(other, binding.qualified)
-            if found is not None and found.path == path and not found.attributes:
-                yield Import(other, binding, alias, found.name)
 
     @cached_property
     def _texts(self) -> dict[str, bytes]:

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from torchferry.convert import keep_cuda, problems
+from torchferry.convert import keep_cuda, launch_scripts, problems
 from torchferry.convert.added import AddedFile, TakenNames
 from torchferry.convert.custom import CustomRules, custom_rules
 from torchferry.convert.discover import PYTHON_SUFFIXES, Entry, discover, is_python
@@ -22,8 +22,7 @@ from torchferry.convert.rule import Rule, all_rules, prepared
 from torchferry.convert.ruleset import RuleSet
 from torchferry.convert.settings import Settings
 from torchferry.convert.target import Target
-from torchferry.convert.texts.glance import look_at_cuda_source
-from torchferry.convert.texts.kinds import CUDA_SUFFIXES, converter_of, might_be_text
+from torchferry.convert.texts.kinds import converter_of, might_be_text
 from torchferry.errors import FerryError
 from torchferry.finding import Finding, Kind
 from torchferry.outcome import FileRecord, FileStatus, Report
@@ -154,6 +153,7 @@ def examine_project(
         outcome.outcomes += _convert_all(candidates, plan, folder, progress)
     outcome.outcomes.sort(key=lambda item: item.path)
     keep_cuda.add_helper(outcome, plan.target)
+    launch_scripts.add_launch_script(outcome, plan.settings.distributed)
     return outcome
 
 
@@ -193,11 +193,7 @@ def _read(folder: Path, outcome: ProjectOutcome, plan: Plan) -> _Candidates:
             outcome.outcomes.append(_unreadable(entry.path, entry.problem, plan.target))
         if entry.problem or entry.is_link or entry.is_folder:
             continue
-        name = os.path.basename(entry.path)
-        if name.endswith(CUDA_SUFFIXES):
-            finding = look_at_cuda_source(_shown(entry.path), plan.target)
-            outcome.outcomes.append(_unchanged(entry.path, [finding]))
-        elif name.endswith(PYTHON_SUFFIXES) or might_be_text(_shown(entry.path)):
+        if entry.path.endswith(PYTHON_SUFFIXES) or might_be_text(_shown(entry.path)):
             _read_one(folder, entry.path, candidates, worth, outcome, plan.target)
     return candidates
 

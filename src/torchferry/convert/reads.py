@@ -131,15 +131,18 @@ def _distant_reads_of_member(view: FileContext, slot: Member) -> Iterator[AnySit
 
 def _imported_reads(view: FileContext, item: Import, name: str) -> Iterator[AnySite]:
     """`from config import WHERE as w` ... `w`, or `import config` ... `config.WHERE`"""
+    wanted = ast.Name if item.name else ast.Attribute
     for site in mentions(view, item.alias if item.name else name):
         node = site.node
-        if not isinstance(node, ast.Name if item.name else ast.Attribute) or not isinstance(node, ast.expr):
+        if not isinstance(node, wanted) or not isinstance(node.ctx, ast.Load):
             continue
-        resolved = site.resolve(node)
-        if resolved is None:
-            if node is not None and item.alias == item.name and item.alias in view.module.scopes.stars:
-                yield site
-        elif resolved.binding is not None and resolved.binding.node is item.binding.node:
+        if item.is_star:
+            is_it = site.scope.owner_of(item.alias) is None
+        else:
+            binding = resolved.binding if (resolved := site.resolve(node)) else None
+            # By what is imported: the module may be the one that is being converted, and no longer as in its file.
+            is_it = binding is not None and binding.qualified == item.binding.qualified
+        if is_it:
             yield site
 
 

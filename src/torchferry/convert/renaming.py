@@ -275,6 +275,9 @@ def check_import(site: Site[ast.Import]) -> Iterator[Said]:
 def _change_import(site: Site[ast.Import], alias: ast.alias, rename: Rename) -> Proposal:
     start, new = site.module.start(alias), _importable(site.context, rename.new)
     end = start + len(rename.old.encode())
+    if site.target.helper:
+        end = site.module.end(alias)
+        new = f"{new}{site.module.segment(alias)[len(rename.old) :]}"
     if new.startswith("."):
         if len(site.node.names) > 1:
             return site.remark(Kind.TODO, _NOT_A_MODULE.format(old=rename.old, new=rename.new), alias)

@@ -14,12 +14,11 @@ from itertools import islice
 from typing import Any
 
 from torchferry.convert.callees import argument_slots, passed_to, slots_of
+from torchferry.convert.climb import Climb
 from torchferry.convert.evidence import (
     CONTAINERS,
     TESTS_OF_TEXT,
-    Evidence,
     Verdict,
-    Vocabulary,
 )
 from torchferry.convert.role import (
     ALREADY_THERE,
@@ -41,7 +40,6 @@ from torchferry.convert.slots import (
     Result,
     Slot,
     Variable,
-    key_of,
     target_slots,
     text_of,
 )
@@ -57,47 +55,25 @@ _OPTION_FUNCTIONS = re.compile(
 )
 _COLLECTORS = frozenset({"append", "add", "extend", "insert", "remove", "discard"})
 _PATHS = frozenset({"join", "joinpath", "Path", "exists", "isfile", "isdir", "open", "glob"})
-_TRANSPARENT_CALLS = frozenset(
-    {"str", "list", "tuple", "set", "frozenset", "sorted", "cycle", "repeat", "zip", "iter"}
-)
-_TRANSPARENT = (
-    ast.IfExp,
-    ast.BoolOp,
-    ast.Starred,
-    ast.NamedExpr,
-    ast.Await,
-    ast.Lambda,
-    ast.FormattedValue,
-    ast.JoinedStr,
-)
+_UNCLEAR = Role(Verdict.UNCLEAR, NO_CLUE)
 # A string that deep in an expression says nothing by its place.
 _HIGHEST = 40
 
 
-class RoleFinder:
+class RoleFinder(Climb):
     """Finds the role of one value, a string or an expression that has it; made anew for each site."""
-
-    def __init__(self, site: Site[ast.expr], vocabulary: Vocabulary, indexes: tuple[int, ...] = ()) -> None:
-        self.site = site
-        self.vocabulary = vocabulary
-        self.evidence = Evidence(site, vocabulary)
-        self.target_word = vocabulary.target_word(site.target)
-        self.unclear = Role(Verdict.UNCLEAR, NO_CLUE)
-        # Which element of a tuple or list the value is, from the innermost outwards.
-        self.indexes = list(indexes)
-        self.slots: tuple[Slot, ...] = ()  # what the value is put into on its way up
 
     def judge(self) -> Role:
         """Climb from the value to the first node that decides."""
         child: ast.AST = self.site.node
         beside_sibling = False
         for parent in islice(self.site.place.upwards(), _HIGHEST):
-            if self._lists_target(parent):
+            if self.lists_target(parent):
                 return Role(Verdict.NO, ALREADY_THERE)
-            beside_sibling = beside_sibling or self._has_sibling(parent, child)
-            if not self._is_transparent(parent, child):
+            beside_sibling = beside_sibling or self.has_sibling(parent, child)
+            if not self.is_transparent(parent, child):
                 return self._finished(self._decide(parent, child), beside_sibling)
-            self._note(parent, child)
+            self.note(parent, child)
             child = parent
         return self._finished(self._decide_unit(child), beside_sibling)
 
@@ -106,81 +82,6 @@ class RoleFinder:
         if beside_sibling and role.verdict is Verdict.UNCLEAR:
             return Role(Verdict.YES)
         return replace(role, slots=(*self.slots, *role.slots)) if self.slots else role
-
-    def _note(self, parent: ast.AST, child: ast.AST) -> None:
-        """Remember what a value passes on its way: its index in a tuple, the name that `:=` gives it."""
-        if isinstance(parent, (ast.Tuple, ast.List)):
-            self.indexes.append(next(index for index, item in enumerate(parent.elts) if item is child))
-        elif isinstance(parent, ast.NamedExpr):
-            self.slots += target_slots(self.site, parent.target)
-
-    def _lists_target(self, parent: ast.AST) -> bool:
-        """Whether the target's own value stands in the same list: this code knows the target already."""
-        return isinstance(parent, (ast.Dict, *CONTAINERS)) and self.target_word in self.evidence.words_in(
-            parent
-        )
-
-    def _is_transparent(self, parent: ast.AST, child: ast.AST) -> bool:
-        if isinstance(parent, ast.IfExp):
-            return child is not parent.test
-        if isinstance(parent, (*_TRANSPARENT, *CONTAINERS)):
-            return True
-        if isinstance(parent, ast.BinOp):
-            return isinstance(parent.op, (ast.Add, ast.Mod, ast.Mult))
-        if isinstance(parent, ast.Attribute):  # 'cuda:{}'.format
-            return parent.attr in ("format", "lower", "strip")
-        if isinstance(parent, ast.Subscript):  # devices[0]
-            return child is parent.value and self._is_element(parent.slice)
-        if isinstance(parent, ast.Call):
-            if child is parent.func:
-                return isinstance(child, ast.Attribute)
-            return (
-                isinstance(parent.func, ast.Name) and parent.func.id in _TRANSPARENT_CALLS
-            ) or self._is_default(parent, child)
-        return False
-
-    def _is_element(self, index: ast.expr) -> bool:
-        """Whether a subscript takes the value out of what it is an element of."""
-        if text_of(index):
-            return False
-        if self.indexes and isinstance(index, ast.Constant):
-            return self.indexes.pop() == index.value
-        return True
-
-    def _is_default(self, call: ast.Call, child: ast.AST) -> bool:
-        """`os.environ.get("WHERE", "cuda")`: as good as the call itself, if the key does not tell."""
-        key = key_of(call)
-        return (
-            key is not None
-            and child is call.args[-1]
-            and len(call.args) > 1
-            and (
-                text_of(child) != key[1]
-                and not self.evidence.fits(key[1])
-                and self.vocabulary.default is Verdict.UNCLEAR
-            )
-        )
-
-    def _has_sibling(self, parent: ast.AST, child: ast.AST) -> bool:
-        others: list[ast.expr] = []
-        if isinstance(parent, ast.IfExp):
-            others = [parent.body, parent.orelse]
-        elif isinstance(parent, CONTAINERS):
-            words = self.evidence.words_in(parent)
-            return not self.vocabulary.siblings.isdisjoint(words) or self._follows_option(parent.elts, child)
-        elif isinstance(parent, ast.BoolOp):
-            others = parent.values
-        return any(other is not child and self.evidence.mentions_sibling(other) for other in others)
-
-    def _follows_option(self, elements: list[ast.expr], child: ast.AST) -> bool:
-        """["--device", "cuda"]"""
-        position = self.evidence.position_in(elements, child)
-        before = elements[position - 1] if position else None
-        return (
-            isinstance(before, ast.Constant)
-            and str(before.value).startswith("-")
-            and self.evidence.key_fits(before)
-        )
 
     def _decide(self, parent: ast.AST, child: ast.AST) -> Role:
         if isinstance(parent, ast.keyword):
@@ -196,12 +97,12 @@ class RoleFinder:
         if isinstance(parent, ast.comprehension):
             return self._by_target(parent.target, outer=1)
         if isinstance(parent, ast.arguments):
-            return Role(Verdict.YES) if self.evidence.fits(_parameter_of(parent, child)) else self.unclear
+            return Role(Verdict.YES) if self.evidence.fits(_parameter_of(parent, child)) else _UNCLEAR
         if isinstance(parent, (ast.stmt, ast.MatchValue)):
             return self._decide_statement(parent)
         if isinstance(parent, ast.BinOp) and isinstance(parent.op, ast.Div):
             return Role(Verdict.NO, IS_PATH)
-        return self.unclear
+        return _UNCLEAR
 
     def _decide_unit(self, node: ast.AST) -> Role:
         """The string stands alone in its unit: a default, a loop's sequence, a test, an annotation."""
@@ -210,10 +111,10 @@ class RoleFinder:
             name = _parameter_of(statement.args, node)
             if self.evidence.fits(name):
                 return Role(Verdict.YES)
-            return self._into(Variable(self.site.context.path, statement, name)) if name else self.unclear
+            return self._into(Variable(self.site.context.path, statement, name)) if name else _UNCLEAR
         if isinstance(statement, (ast.For, ast.AsyncFor)) and node is statement.iter:
             return self._by_target(statement.target, outer=1)
-        return self.unclear
+        return _UNCLEAR
 
     def _decide_keyword(self, keyword: ast.keyword) -> Role:
         name = keyword.arg or ""
@@ -233,11 +134,11 @@ class RoleFinder:
             return Role(Verdict.YES)
         if call is not None and name == "type" and self.site.qualified(call.func) == "torch.device":
             return Role(Verdict.YES)
-        return self._into(*argument_slots(self.site, call, 0, name)) if call and name else self.unclear
+        return self._into(*argument_slots(self.site, call, 0, name)) if call and name else _UNCLEAR
 
     def _into(self, *slots: Slot) -> Role:
         """Nothing here tells, but what becomes of these may."""
-        return replace(self.unclear, slots=slots)
+        return replace(_UNCLEAR, slots=slots)
 
     def _call_of(self, keyword: ast.keyword) -> ast.Call | None:
         for node in self.site.place.upwards():
@@ -248,7 +149,7 @@ class RoleFinder:
     def _decide_option(self, call: ast.Call | None) -> Role:
         """A default or the choices of a command-line option or of a field."""
         if call is None:
-            return self.unclear
+            return _UNCLEAR
         names = [argument.value for argument in call.args if isinstance(argument, ast.Constant)]
         if any(
             isinstance(name, str) and self.evidence.fits(name.lstrip("-").replace("-", "_")) for name in names
@@ -301,7 +202,7 @@ class RoleFinder:
         if isinstance(call.func, ast.Attribute) and (name in TESTS_OF_TEXT or name in _COLLECTORS):
             return self._compared_with(call.func.value)
         if name in ("parametrize", "mark_parametrize") and isinstance(call.args[0], ast.Constant):
-            return Role(Verdict.YES) if self.evidence.fits(str(call.args[0].value)) else self.unclear
+            return Role(Verdict.YES) if self.evidence.fits(str(call.args[0].value)) else _UNCLEAR
         return self._decide_own_function(call, position)
 
     def _decide_getter(self, call: ast.Call, position: int) -> Role:
@@ -331,7 +232,7 @@ class RoleFinder:
         if any(map(self.evidence.holds, others)):
             return Role(Verdict.YES)
         peers = tuple(slot for other in others for slot in slots_of(self.site, other))
-        return replace(self.unclear, peers=(*peers, *keys_of(peers)))
+        return replace(_UNCLEAR, peers=(*peers, *keys_of(peers)))
 
     def _is_tested_beside(self, compare: ast.Compare) -> bool:
         """`kind == "cuda" or kind == "npu"`: this code knows the target already"""
@@ -362,12 +263,10 @@ class RoleFinder:
 
     def _decide_dict_value(self, key: ast.expr | None, value: ast.AST) -> Role:
         if not isinstance(key, ast.Constant):
-            return self.unclear
+            return _UNCLEAR
         if self.evidence.fits(str(key.value)) or _is_backend_of_device(key, value):
             return Role(Verdict.YES)
-        return (
-            self._into(Member(self.site.context.path, None, text_of(key))) if text_of(key) else self.unclear
-        )
+        return self._into(Member(self.site.context.path, None, text_of(key))) if text_of(key) else _UNCLEAR
 
     def _is_looked_up(self, node: ast.Dict) -> bool:
         """Whether a dictionary display is indexed on the spot by a value of this sort."""
@@ -382,9 +281,9 @@ class RoleFinder:
     def _decide_subscript(self, node: ast.Subscript, child: ast.AST) -> Role:
         if last_name(node.value) == "Literal":
             name = _annotated_name(self.site)
-            return Role(Verdict.YES) if name and self.evidence.fits(name) else self.unclear
+            return Role(Verdict.YES) if name and self.evidence.fits(name) else _UNCLEAR
         if child is node.value:
-            return self.unclear
+            return _UNCLEAR
         return Role(Verdict.NO, IS_KEY, keys_of(slots_of(self.site, node.value)))
 
     def _decide_statement(self, statement: ast.AST) -> Role:
@@ -401,16 +300,16 @@ class RoleFinder:
         if isinstance(statement, ast.MatchValue):
             outer = self.site.place.statement
             subject = outer.subject if isinstance(outer, ast.Match) else None
-            return self._compared_with(subject) if subject is not None else self.unclear
+            return self._compared_with(subject) if subject is not None else _UNCLEAR
         if isinstance(statement, (ast.Raise, ast.Assert)):
             return Role(Verdict.NO, IN_MESSAGE)
-        return self.unclear
+        return _UNCLEAR
 
     def _by_function(self) -> Role:
         """A returned value: the function's name tells, or another return of a value of the same sort."""
         node = self.site.scope.node
         if not isinstance(node, FUNCTIONS):
-            return self.unclear
+            return _UNCLEAR
         if self.evidence.fits(node.name):
             return Role(Verdict.YES)
         returned = [item.value for item in ast.walk(node) if isinstance(item, ast.Return) and item.value]

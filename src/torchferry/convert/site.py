@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 from dataclasses import dataclass, field
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from torchferry.convert.neighbours import Neighbours
 from torchferry.convert.rule import Proposal, Rename, Rule
@@ -47,6 +47,9 @@ class FileContext:
     # The modules that an edit needs and that are not imported: position of the edited place -> their names.
     needed_imports: dict[int, frozenset[str]] = field(default_factory=dict, repr=False)
     mentions: dict[str, tuple[Site[ast.AST], ...]] = field(default_factory=dict, repr=False)  # by name
+    answers: dict[tuple[Any, ...], bool] = field(
+        default_factory=dict, repr=False
+    )  # of those who follow values
     views: dict[str, FileContext | None] = field(default_factory=dict, repr=False)  # by path
 
     def beside(self, path: str) -> FileContext | None:

@@ -74,16 +74,41 @@ def _of_parameter(view: FileContext, function: FunctionNode, name: str) -> Itera
     for argument, default in pairs:
         if argument.arg == name and default is not None and scope and scope.parent:
             yield _source(view, default, scope.parent)
-    position = next((index for index, item in enumerate(positional) if item.arg == name), None)
-    for call in calls_of(view, function, function.name):
-        assert isinstance(call.node, ast.Call)
+    yield from _of_calls(view, view, function, name, "")
+
+
+def distant_sources_of(view: FileContext, slot: Variable) -> Iterator[Source]:
+    """What calls in other modules give to a parameter."""
+    if isinstance(slot.owner, FUNCTIONS):
+        _, called = _constructed(view, slot.owner)
+        for item in view.neighbours.importers(slot.path, called):
+            other = view.beside(item.path)
+            if other is not None and item.name in (called, ""):
+                yield from _of_calls(other, view, slot.owner, slot.name, item.alias if item.name else "")
+
+
+def _of_calls(
+    view: FileContext, home: FileContext, function: FunctionNode, name: str, alias: str
+) -> Iterator[Source]:
+    """The arguments that the calls in a module give to a parameter of a function of the module `home`."""
+    definition, called = _constructed(home, function)
+    positional = [item.arg for item in (*function.args.posonlyargs, *function.args.args)]
+    for call in calls_of(view, definition, alias or called):
         callee = callee_of(call, call.node.func)
-        given = position - callee.given if callee and position is not None else -1
-        if 0 <= given < len(call.node.args):
-            yield Site(view, call.node.args[given], call.place)
-        for keyword in call.node.keywords:
-            if keyword.arg == name:
-                yield Site(view, keyword.value, call.place)
+        skipped = 1 if definition is not function else callee.given if callee else 0
+        index = positional.index(name) - skipped if name in positional else -1
+        if 0 <= index < len(call.node.args):
+            yield Site(view, call.node.args[index], call.place)
+        yield from (Site(view, item.value, call.place) for item in call.node.keywords if item.arg == name)
+
+
+def _constructed(view: FileContext, function: FunctionNode) -> tuple[ast.AST, str]:
+    """What is called to call a function, and its name: for __init__ it is the class."""
+    scope = scope_of(view, function)
+    around_it = scope.parent.node if scope and scope.parent else None
+    if function.name == "__init__" and isinstance(around_it, ast.ClassDef):
+        return around_it, around_it.name
+    return function, function.name
 
 
 def _of_member(view: FileContext, slot: Member) -> Iterator[Source]:

@@ -86,7 +86,7 @@ class Target:
     def around_ids(self) -> tuple[str, str]:
         """What to write before and behind device ids, so that there are none where the program runs on the CPU."""
         if self.helper:
-            return f"{self.helper.name}.device_ids(", ")"
+            return f"{self.helper.name}.unless_cpu(", ")"
         return "", f' if {self.device.expression} != "cpu" else None'
 
     def prelude_of(self, path: str) -> str:

@@ -93,6 +93,9 @@ def _panel(report: Report, summary: Summary, options: Options) -> Panel:
     grid.add_row(say(words.FILES_SEEN), str(summary.files_seen), "")
     changed = words.FILES_CHANGED if report.command == "convert" else words.FILES_TO_CHANGE
     grid.add_row(say(changed), str(summary.files_changed), "")
+    added = [record.path for record in report.files if record.status is FileStatus.ADDED]
+    if added:
+        grid.add_row(say(words.FILES_ADDED), str(len(added)), Text(shortened(", ".join(added), 40)))
     if summary.files_failed:
         grid.add_row(say(words.FILES_FAILED), Text(str(summary.files_failed), "red"), "")
     title = Text(f"TorchFerry {report.command}: {shortened(report.project, 40)} → {one_line(report.vendor)}")

@@ -36,7 +36,7 @@ def decode(data: bytes) -> DecodedText:
     if data.isascii():
         return DecodedText(data.decode("ascii"), "utf-8")
     if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
-        raise UndecodableError("UTF-16 text is not Python source")
+        raise UndecodableError("UTF-16 text is not converted; save it as UTF-8")
     bom = codecs.BOM_UTF8 if data.startswith(codecs.BOM_UTF8) else b""
     body = data[len(bom) :]
     declared = "utf-8" if bom else _declared_encoding(body)

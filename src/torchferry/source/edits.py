@@ -130,7 +130,7 @@ class Rewriting:
             if piece.written is not None:
                 written += piece.written
                 continue
-            if written != self._first[start : piece.start]:
+            if written or piece.start > start:
                 found.append(Edit(start, piece.start, written.decode("utf-8")))
             start, written = piece.end, b""
         return found

@@ -74,6 +74,7 @@ def load_vendor(folder: Path) -> Vendor:
         data_parallel=Support(data.get("data_parallel", "unknown")),
         env=data.get("env", {}),
         env_map=data.get("env_map", {}),
+        launch_env=data.get("launch_env", {}),
         apis=_apis(apis, data["torch_module"]),
         apis_complete=apis.get("complete", False),
         replacements=tuple(Replacement(**row) for row in replacements.get("replacements", ())),

@@ -163,6 +163,8 @@ class Vendor:
     folder: str  # where the data was read from
     api_notes: Mapping[str, str] = field(default_factory=dict)  # limits of an API in words, by CUDA name
     limits: Limits = field(default_factory=Limits)
+    # what its guide sets before several processes are started -> value
+    launch_env: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def has_apex(self) -> bool:

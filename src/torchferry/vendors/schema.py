@@ -155,6 +155,7 @@ SCHEMA: Mapping[str, Mapping[str, Key]] = {
         "env_map": Key(
             Kind.TEXT_TABLE, '[env_map] with CUDA_VARIABLE = "VARIABLE" or ""', pattern=rf"({_NAME})?"
         ),
+        "launch_env": Key(Kind.TEXT_TABLE, '[launch_env] with VARIABLE = "value"', pattern=r"[\w.:/,-]+"),
         "limits": _LIMITS,
         "sources": _SOURCES,
     },

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import ast
+import re
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
+from torchferry.errors import VendorError
 from torchferry.text import Text
-from torchferry.vendors.schema import SIMILAR_FILE, read_table
+from torchferry.vendors.schema import SIMILAR_FILE, Table, read_table
 
 _FOR_ALL = Path(__file__).parent / "any"
 
@@ -51,7 +54,10 @@ class Similar:
 def load_similar(vendor_folder: str) -> tuple[Similar, ...]:
     """Read similar.toml of a vendor folder, in the order in which to try the entries; without one, plain torch."""
     own = Path(vendor_folder) / SIMILAR_FILE
-    data = read_table(own if vendor_folder and own.exists() else _FOR_ALL / SIMILAR_FILE)
+    file = own if vendor_folder and own.exists() else _FOR_ALL / SIMILAR_FILE
+    data = read_table(file)
+    for number, row in enumerate(data.get("similar", ()), 1):
+        _check(row, f"{file}: key 'similar[{number}].")
     return tuple(
         Similar(
             cuda=row["cuda"].partition("(")[0],
@@ -69,3 +75,28 @@ def load_similar(vendor_folder: str) -> tuple[Similar, ...]:
         )
         for row in data.get("similar", ())
     )
+
+
+def _check(row: Table, place: str) -> None:
+    """Raise VendorError for a signature or an expression that Python can't read, or that don't fit each other."""
+    signature = row["cuda"].partition("(")[2].removesuffix(")")
+    head = _parsed(f"lambda {signature}: 0", f"{place}cuda' has no signature that Python can read")
+    assert isinstance(head, ast.Lambda)
+    known = {argument.arg for argument in (*head.args.args, *head.args.kwonlyargs)}
+    use = row.get("use", "")
+    spoken = [*re.findall(r"\{(\w+)\}", use), *(re.split("[=:]", text)[0] for text in row.get("when", ()))]
+    for name in spoken:
+        if name not in known:
+            raise VendorError(
+                f"{place}use' speaks of '{name}', which the signature does not have; use one of {sorted(known)}"
+            )
+    if use:
+        text = re.sub(r"\[\[|\]\]", "", re.sub(r"\{(\w+)\}", r"\1", use))
+        _parsed(re.sub(r"\(\s*,", "(", text), f"{place}use' is no expression that Python can read")
+
+
+def _parsed(text: str, problem: str) -> ast.expr:
+    try:
+        return ast.parse(text, mode="eval").body
+    except (SyntaxError, ValueError) as error:
+        raise VendorError(f"{problem} ({error}); correct it") from None

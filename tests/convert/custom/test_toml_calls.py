@@ -26,6 +26,7 @@ HALF = (
     '[[rule]]\nmatch = "lib.f"\nsignature = "f(a, lr)"\n[rule.arguments]\nreplace = {lr = "{value} * 0.5"}\n'
 )
 CALLED = '[[rule]]\nmatch = "lib.f"\n[rule.arguments]\nreplace = {0 = "tuple({value})"}\n'
+DOTTED = '[[rule]]\nmatch = "lib.f"\n[rule.arguments]\nreplace = {0 = "{value}.real"}\n'
 METHOD = '[[rule]]\nmatch = "*.load"\n[rule.arguments]\nadd = {map_location = "\'cpu\'"}\n'
 OWN = '[[rule]]\nmatch = "accuracy"\n[rule.arguments]\nadd = {topk = "(1,)"}\n'
 EVERYTHING = """\
@@ -100,6 +101,9 @@ def test_noop(tmp_path: Path, rules: str, call: str) -> None:
         (HALF, "lib.f(p, args.lr)", "lib.f(p, args.lr * 0.5)"),
         (HALF, "lib.f(p, lr=a + b)", "lib.f(p, lr=(a + b) * 0.5)"),
         (HALF, "lib.f(p, lr=-1)", "lib.f(p, lr=(-1) * 0.5)"),
+        (HALF, "lib.f(p, lr=2)", "lib.f(p, lr=2 * 0.5)"),
+        (DOTTED, "lib.f(2)", "lib.f((2).real)"),
+        (DOTTED, "lib.f(x.y)", "lib.f(x.y.real)"),
         (CALLED, "lib.f(a + b)", "lib.f(tuple(a + b))"),
         (CALLED, "lib.f(lib.f(1))", "lib.f(tuple(lib.f(tuple(1))))"),
         (METHOD, "x.load(1)", "x.load(1, map_location='cpu')"),

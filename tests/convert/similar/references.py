@@ -53,7 +53,15 @@ def flash_attn_kvpacked_func(q: Tensor, kv: Tensor, *rest: Any, **named: Any) ->
 
 
 def flash_attn_varlen_func(
-    q: Tensor, k: Tensor, v: Tensor, starts_q: Tensor, starts_k: Tensor, _q: int, _k: int, *rest: Any, **named: Any
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    starts_q: Tensor,
+    starts_k: Tensor,
+    _q: int,
+    _k: int,
+    *rest: Any,
+    **named: Any,
 ) -> Tensor:
     lengths_q, lengths_k = starts_q.diff().tolist(), starts_k.diff().tolist()
     parts = zip(q.split(lengths_q), k.split(lengths_k), v.split(lengths_k), strict=True)
@@ -91,7 +99,11 @@ def memory_efficient_attention(
 class SoftmaxCrossEntropyLoss:
     @staticmethod
     def apply(
-        logits: Tensor, labels: Tensor, smoothing: float = 0.0, padding_idx: int = 0, half_to_float: bool = False
+        logits: Tensor,
+        labels: Tensor,
+        smoothing: float = 0.0,
+        padding_idx: int = 0,
+        half_to_float: bool = False,
     ) -> Tensor:
         wide = logits.float()
         chosen = wide.gather(1, labels.unsqueeze(1)).squeeze(1)
@@ -137,7 +149,12 @@ class FusedDense(nn.Module):
 
 class FusedAdagrad(torch.optim.Optimizer):
     def __init__(
-        self, params: Any, lr: float = 1e-2, eps: float = 1e-10, weight_decay: float = 0.0, set_grad_none: bool = True
+        self,
+        params: Any,
+        lr: float = 1e-2,
+        eps: float = 1e-10,
+        weight_decay: float = 0.0,
+        set_grad_none: bool = True,
     ) -> None:
         super().__init__(params, {"lr": lr, "eps": eps, "weight_decay": weight_decay})
 
@@ -169,6 +186,32 @@ def clip_grad_norm_(parameters: Any, max_norm: float, norm_type: float = 2.0) ->
     return total
 
 
+def nms(boxes: Tensor, scores: Tensor, iou_threshold: float) -> Tensor:
+    """The boxes that no better one overlaps by more, best first."""
+    order = scores.argsort(descending=True, stable=True).tolist()
+    kept: list[int] = []
+    for index in order:
+        if all(_overlap(boxes[index], boxes[other]) <= iou_threshold for other in kept):
+            kept.append(index)
+    return torch.tensor(kept, dtype=torch.int64, device=boxes.device)
+
+
+def _overlap(one: Tensor, other: Tensor) -> float:
+    (a, b, c, d), (e, f, g, h) = one.tolist(), other.tolist()
+    common = max(min(c, g) - max(a, e), 0) * max(min(d, h) - max(b, f), 0)
+    return common / ((c - a) * (d - b) + (g - e) * (h - f) - common)
+
+
+def batched_nms(boxes: Tensor, scores: Tensor, idxs: Tensor, iou_threshold: float) -> Tensor:
+    """nms among the boxes of each class."""
+    kept = torch.zeros_like(scores, dtype=torch.bool)
+    for number in idxs.unique():
+        own = torch.where(idxs == number)[0]
+        kept[own[nms(boxes[own], scores[own], iou_threshold)]] = True
+    chosen = torch.where(kept)[0]
+    return chosen[scores[chosen].argsort(descending=True, stable=True)]
+
+
 _FLASH = (flash_attn_func, flash_attn_qkvpacked_func, flash_attn_kvpacked_func, flash_attn_varlen_func)
 _MODULES: dict[str, tuple[Any, ...]] = {
     "flash_attn": _FLASH,
@@ -186,22 +229,28 @@ _MODULES: dict[str, tuple[Any, ...]] = {
 
 
 @contextmanager
-def installed() -> Iterator[None]:
-    """With the libraries importable; without them again afterwards."""
-    packages = {name.partition(".")[0] for name in _MODULES}
+def installed(*, for_cuda: bool) -> Iterator[None]:
+    """With the libraries importable, those for CUDA only where asked for; as before again afterwards."""
+    packages = {"torchvision", *(name.partition(".")[0] for name in _MODULES if for_cuda)}
     hidden = {name: sys.modules.pop(name) for name in list(sys.modules) if name.partition(".")[0] in packages}
     try:
-        for name, members in _MODULES.items():
-            _add(name, {member.__name__: member for member in members})
-        _add("xformers.ops", {"unbind": lambda x, dim: tuple(x.select(dim, i) for i in range(x.size(dim)))})
-        _add("apex.contrib.layer_norm", {"FastLayerNorm": FusedLayerNorm})
-        _add("apex.normalization", {"MixedFusedLayerNorm": FusedLayerNorm})
-        _add("apex.parallel", {"convert_syncbn_model": lambda module: module})
+        _add("torchvision.ops", {"nms": nms, "batched_nms": batched_nms})
+        if for_cuda:
+            _add_libraries()
         yield
     finally:
         for name in [name for name in sys.modules if name.partition(".")[0] in packages]:
             del sys.modules[name]
         sys.modules.update(hidden)
+
+
+def _add_libraries() -> None:
+    for name, members in _MODULES.items():
+        _add(name, {member.__name__: member for member in members})
+    _add("xformers.ops", {"unbind": lambda x, dim: tuple(x.select(dim, i) for i in range(x.size(dim)))})
+    _add("apex.contrib.layer_norm", {"FastLayerNorm": FusedLayerNorm})
+    _add("apex.normalization", {"MixedFusedLayerNorm": FusedLayerNorm})
+    _add("apex.parallel", {"convert_syncbn_model": lambda module: module})
 
 
 def _add(name: str, members: dict[str, Any]) -> None:

@@ -23,12 +23,12 @@ def check_case(case: Case, to: str, place: str) -> None:
     """Fail if the program that the converter makes for a target computes something else than the original."""
     conversion = convert(case.source, to, "similar")
     assert conversion.new_text is not None, f"{case.call} was left as it is"
-    last = case.name.rpartition(".")[2]
     for dtype in case.dtypes:
-        with installed():
+        with installed(for_cuda=True):
             expected = _outcome(case, case.source, dtype, "cpu")
-        found = _outcome(case, conversion.new_text, dtype, "cpu" if case.on_host else place)
-        _compare(found, expected, dtype, f"{case.call} as {dtype} ({last}):\n{conversion.new_text}")
+        with installed(for_cuda=False):
+            found = _outcome(case, conversion.new_text, dtype, "cpu" if case.on_host else place)
+        _compare(found, expected, dtype, f"{case.call} as {dtype}:\n{conversion.new_text}")
 
 
 def _outcome(case: Case, source: str, dtype: str, place: str) -> list[Tensor]:

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from pathlib import Path
+
 import pytest
 
 from tests.convert.rewriting import target
-from torchferry.convert.texts.native_ops import find_native_ops, look_at_native_source
+from torchferry.convert.project import Plan, examine_project
+from torchferry.convert.texts.native_ops import find_native_ops, is_native_of_interest, look_at_native_ops
 from torchferry.finding import Kind
 
 PYBIND = """\
@@ -51,8 +55,30 @@ def test_registrations_are_found(text: str, expected: list[tuple[str, int]]) -> 
 
 
 def test_what_speaks_of_cuda_is_work_and_the_rest_is_not() -> None:
-    kernel = look_at_native_source("ops/nms.cpp", PYBIND, target("ascend"))
+    kernel = look_at_native_ops("ops/nms.cpp", PYBIND, target("ascend"))
     assert {finding.kind for finding in kernel} == {Kind.TODO}
-    plain = look_at_native_source("ops/text.cpp", PYBIND.replace("cuda", "host"), target("ascend"))
+    plain = look_at_native_ops("ops/text.cpp", PYBIND.replace("cuda", "host"), target("ascend"))
     assert {finding.kind for finding in plain} == {Kind.INFO}
     assert [finding.before for finding in kernel] == ["nms", "roi_align", "Decoder", "inner"]
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "expected"),
+    [
+        ("a.cpp", b"TORCH_LIBRARY(x, m) {}", True),
+        ("a.cpp", b"int main() { cuda(); }", False),
+        ("a.cu", b"", True),
+        ("a.py", b"TORCH_LIBRARY", False),
+    ],
+)
+def test_which_files_are_looked_at(name: str, data: bytes, expected: bool) -> None:
+    assert is_native_of_interest(name, data) is expected
+
+
+def test_a_project_reports_kernels_and_operators_and_heeds_ignore(tmp_path: Path) -> None:
+    (tmp_path / "nms.cu").write_text(PYBIND)
+    plan = Plan(target("ascend"))
+    found = examine_project(tmp_path, plan).report("scan").findings
+    assert [item.rule for item in found] == ["TF801", "TF803", "TF803", "TF803", "TF803"]
+    silent = examine_project(tmp_path, replace(plan, ignore=("TF80",))).report("scan").findings
+    assert not silent

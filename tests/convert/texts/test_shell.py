@@ -58,6 +58,22 @@ def test_noop(line: str) -> None:
         ("CUDA_LAUNCH_BLOCKING=1 python a.py", "ASCEND_LAUNCH_BLOCKING=1 python a.py"),
         ("export NCCL_BLOCKING_WAIT=1", "export TORCH_HCCL_BLOCKING_WAIT=1"),
         ("bash -c 'CUDA_VISIBLE_DEVICES=1 python a.py'", "bash -c 'ASCEND_RT_VISIBLE_DEVICES=1 python a.py'"),
+        (
+            'env "CUDA_VISIBLE_DEVICES=${CUDA_VISIBLE_DEVICES:-0}" a',
+            'env "ASCEND_RT_VISIBLE_DEVICES=${ASCEND_RT_VISIBLE_DEVICES:-0}" a',
+        ),
+        (
+            "ssh host 'cd x && CUDA_VISIBLE_DEVICES=0 python a.py --device cuda'",
+            "ssh host 'cd x && ASCEND_RT_VISIBLE_DEVICES=0 python a.py --device npu'",
+        ),
+        (
+            'CMD="A=1 CUDA_VISIBLE_DEVICES=$i python a.py"; eval $CMD',
+            'CMD="A=1 ASCEND_RT_VISIBLE_DEVICES=$i python a.py"; eval $CMD',
+        ),
+        (
+            'sbatch --wrap="CUDA_VISIBLE_DEVICES=$CUDA_VISIBLE_DEVICES python a.py"',
+            'sbatch --wrap="ASCEND_RT_VISIBLE_DEVICES=$ASCEND_RT_VISIBLE_DEVICES python a.py"',
+        ),
     ],
 )
 def test_variables(before: str, after: str) -> None:
@@ -95,7 +111,10 @@ def test_values_without_a_counterpart_keep_the_variable_everywhere(value: str) -
         ("python a.py --dist-backend='nccl'", "python a.py --dist-backend='hccl'"),
         ("./a.sh --devices cuda:0 cuda:1", "./a.sh --devices npu:0 npu:1"),
         ("python a.py --device cuda:$i", "python a.py --device npu:$i"),
-        ("python a.py train.device=cuda +dist.backend=nccl", "python a.py train.device=npu +dist.backend=hccl"),
+        (
+            "python a.py train.device=cuda +dist.backend=nccl",
+            "python a.py train.device=npu +dist.backend=hccl",
+        ),
         ("python a.py \\\n  --map-location \\\n  cuda", "python a.py \\\n  --map-location \\\n  npu"),
         ("python a.py --backend cpu:gloo,cuda:nccl", "python a.py --backend cpu:gloo,npu:hccl"),
         ("DEVICE=cuda", "DEVICE=npu"),
@@ -105,15 +124,23 @@ def test_values_without_a_counterpart_keep_the_variable_everywhere(value: str) -
         ("ARGS=(--device cuda\n  --backend nccl)", "ARGS=(--device npu\n  --backend hccl)"),
         ('if [ "$DEVICE" = "cuda" ]; then :; fi', 'if [ "$DEVICE" = "npu" ]; then :; fi'),
         ("if [[ $dev == cuda ]]; then :; fi", "if [[ $dev == npu ]]; then :; fi"),
-        ("for device in cuda cpu; do a --device $device; done", "for device in npu cpu; do a --device $device; done"),
+        (
+            "for device in cuda cpu; do a --device $device; done",
+            "for device in npu cpu; do a --device $device; done",
+        ),
         ("x && (python a.py --device cuda) || y", "x && (python a.py --device npu) || y"),
+        ("case $DEVICE in\n  cpu|cuda) a;;\nesac", "case $DEVICE in\n  cpu|npu) a;;\nesac"),
+        ("export CUDA_VISIBLE_DEVICES=`seq -s, 0 3`", "export ASCEND_RT_VISIBLE_DEVICES=`seq -s, 0 3`"),
     ],
 )
 def test_options_and_settings(before: str, after: str) -> None:
     assert shell(before) == after
 
 
-@pytest.mark.parametrize("line", ["python a.py -d cuda", "python a.py cuda", "python a.py --flavour nccl"])
+@pytest.mark.parametrize(
+    "line",
+    ["python a.py -d cuda", "python a.py cuda", "python a.py --flavour nccl", "case $1 in cuda) a;; esac"],
+)
 def test_a_word_whose_name_says_nothing_is_asked_about(line: str) -> None:
     assert shell(line) == line
     ((rule, kind, _),) = said("run.sh", line)
@@ -182,12 +209,18 @@ def test_nvidia_smi_alone_becomes_the_vendors_tool() -> None:
         "nvcc -V",
         "docker run --gpus all image",
         "docker run --runtime=nvidia image",
+        "torchrun --nproc_per_node=gpu a.py",
+        "torchrun --nproc-per-node gpu a.py",
+        "export PATH=/usr/local/cuda-11.8/bin:$PATH",
         "srun --gres=gpu:8 python a.py",
         "#SBATCH --gpus-per-node=8",
         "python -c 'import torch; print(torch.cuda.is_available())'",
-        "ssh host 'CUDA_VISIBLE_DEVICES=0 python a.py'",
+        'ssh host "echo \\"x\\"; CUDA_VISIBLE_DEVICES=0 python a.py"',
+        "CMD='print CUDA_VISIBLE_DEVICES=0 or so'",
+        "module load gcc/9 cuda/11.8",
         'bash -c "CUDA_VISIBLE_DEVICES=0; echo \\$CUDA_VISIBLE_DEVICES"',
         "pip install flash-attn",
+        "docker build --build-arg DEVICE=cuda .",
     ],
 )
 def test_what_differs_is_reported(line: str) -> None:
@@ -203,7 +236,9 @@ def test_python_in_a_heredoc_is_reported() -> None:
 
 
 def test_a_line_can_be_silenced() -> None:
-    text = "export CUDA_VISIBLE_DEVICES=0  # ferry: ignore\npython a.py --device cuda  # ferry: ignore[TF810]\n"
+    text = (
+        "export CUDA_VISIBLE_DEVICES=0  # ferry: ignore\npython a.py --device cuda  # ferry: ignore[TF810]\n"
+    )
     conversion = run("run.sh", text)
     assert conversion.new_text is None
     assert conversion.findings == ()
@@ -217,6 +252,7 @@ def test_a_rule_can_be_turned_off() -> None:
 def test_every_line_that_speaks_of_cuda_is_changed_or_reported() -> None:
     text = "LIB=/opt/cuda\nsource cuda\necho cuda\nspecial-tool nccl\n"
     assert [(rule, kind) for rule, kind, _ in said("run.sh", text)] == [
+        ("TF802", "todo"),
         ("TF802", "todo"),
         ("TF802", "info"),
         ("TF810", "todo"),
@@ -271,7 +307,9 @@ def test_a_converted_script_does_the_same_with_other_words(name: str, tmp_path: 
     program.chmod(0o755)
     outputs = []
     for text in (script, after):
-        result = subprocess.run(["bash", "-c", text], cwd=tmp_path, capture_output=True, text=True, check=True)
+        result = subprocess.run(
+            ["bash", "-c", text], cwd=tmp_path, capture_output=True, text=True, check=True
+        )
         outputs.append(result.stdout)
     first, last = outputs
     words = first.replace("<cuda  stays>", "*").replace("cuda", target.device_type)

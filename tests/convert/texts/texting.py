@@ -15,7 +15,9 @@ from torchferry.source.decode import decode
 def run(name: str, text: str | bytes, to: str = "ascend", ignore: tuple[str, ...] = ()) -> Conversion:
     """Convert a text, (indented) or bytes, as the file of this name."""
     data = textwrap.dedent(text).encode("utf-8") if isinstance(text, str) else text
-    rules = tuple(rule for rule in all_rules() if not rule.option and not rule.id.startswith(ignore or ("-",)))
+    rules = tuple(
+        rule for rule in all_rules() if not rule.option and not rule.id.startswith(ignore or ("-",))
+    )
     convert = converter_of(name, data)
     if convert is None:
         return Conversion(())

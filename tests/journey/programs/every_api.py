@@ -11,7 +11,7 @@ import torch.cuda.amp as amp
 import torch.distributed as dist
 from torch import cuda, nn
 from torch.cuda.amp import GradScaler, autocast
-from torch.nn.parallel import DistributedDataParallel as DDP
+from torch.nn.parallel import DistributedDataParallel as DDP  # noqa: N817
 
 os.environ.setdefault("CUDA_DEVICE_MAX_CONNECTIONS", "1")
 
@@ -113,8 +113,16 @@ def random_states(device):
 
 def moves(gpu):
     x = torch.ones(2)
-    moved = [x.cuda(), x.cuda(gpu), x.cuda(0), x.cuda(device=gpu), x.cuda(non_blocking=True), x.to("cuda"), x.to("cuda:0")]
-    moved += [x.to(torch.device("cuda", 0)), x.to(device=f"cuda:{0}"), torch.ones(2, device="cuda:%d" % 0)]
+    moved = [
+        x.cuda(),
+        x.cuda(gpu),
+        x.cuda(0),
+        x.cuda(device=gpu),
+        x.cuda(non_blocking=True),
+        x.to("cuda"),
+        x.to("cuda:0"),
+    ]
+    moved += [x.to(torch.device("cuda", 0)), x.to(device=f"cuda:{0}"), torch.ones(2, device="cuda:%d" % 0)]  # noqa: UP031
     kinds = {tensor.device.type for tensor in moved}
     return len(kinds) == 1 and all(tensor.is_cuda == (tensor.device.type == "cuda") for tensor in moved)
 

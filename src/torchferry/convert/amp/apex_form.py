@@ -11,12 +11,12 @@ from torchferry.convert.amp.checkpoints import Checkpoints, State
 from torchferry.convert.amp.clipping import clips_of
 from torchferry.convert.amp.command_line import scale_options
 from torchferry.convert.amp.placement import last_import, lifted, own_optimizers
-from torchferry.convert.amp.program import Program, calls_in, last_name, method_of, text_of
 from torchferry.convert.amp.steps import Backward, Step, Training
 from torchferry.convert.amp.unclear import UnclearError
 from torchferry.convert.amp.wrapping import move_wraps
 from torchferry.convert.blocks import has_own_lines, indent_unit, statements_below
 from torchferry.convert.insertion import indent_of
+from torchferry.convert.program import Program, calls_in, last_name, method_of, text_of
 from torchferry.convert.rule import Proposal
 from torchferry.finding import Kind
 from torchferry.source.edits import Edit
@@ -36,6 +36,10 @@ _SHARED_LINE = Text("backward shares a line with other statements", "backward �
 _BY_OPTIMIZER = Text(
     "apex keeps gradients in float32 of its own, which only the optimizer clears",
     "apex 另存 float32 梯度，只有优化器的 zero_grad 会清除",
+)
+_APART = Text(
+    "backward is in a function that does not know the optimizer, which amp.scale_loss must be told",
+    "backward 所在函数不知道优化器，而 amp.scale_loss 需要它",
 )
 _ZEROED = Text(
     "gradients are cleared by the model; apex wants optimizer.zero_grad(), and the model has not just one",
@@ -59,6 +63,9 @@ class _Made:
 
 def proposals(program: Program, trainings: list[Training]) -> Iterator[Proposal]:
     """Everything that these training steps need; raises UnclearError before anything is proposed."""
+    for training in trainings:
+        if training.helpers:
+            raise UnclearError(training.indirect[0], _APART)
     changes = Changes(program.module)
     made = _made_optimizers(program, trainings)
     routine = program.routine_of(made[0].statement)

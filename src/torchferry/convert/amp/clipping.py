@@ -7,10 +7,10 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from torchferry.convert.amp.program import Program, calls_in, last_name, method_of, text_of
-from torchferry.convert.amp.steps import Backward, Step, Training
+from torchferry.convert.amp.steps import Step, Training
 from torchferry.convert.amp.unclear import UnclearError
 from torchferry.convert.blocks import LOOPS, heads_of, statements_below
+from torchferry.convert.program import Program, calls_in, last_name, method_of, text_of
 from torchferry.text import Text
 
 _APART = Text(
@@ -65,7 +65,7 @@ def _since_backward(step: Step, program: Program, training: Training) -> list[as
     """The statements in the block of a step between it and the backward or step before."""
     block = program.tree.position(step.statement).block
     steps = {item.statement for item in training.steps}
-    backwards = {item.statement for item in training.backwards}
+    backwards = training.gradients
     found: list[ast.stmt] = []
     for statement in reversed(block[: block.index(step.statement)]):
         if statement in steps or not backwards.isdisjoint({statement, *statements_below(statement)}):
@@ -76,8 +76,8 @@ def _since_backward(step: Step, program: Program, training: Training) -> list[as
 
 def _is_between(statement: ast.stmt, program: Program, training: Training) -> bool:
     """Whether a statement runs after a backward and before the next step."""
-    for backward in training.backwards:
-        loop = program.tree.holder(backward.statement, *LOOPS)
+    for backward in training.gradients:
+        loop = program.tree.holder(backward, *LOOPS)
         if loop is not program.tree.root and loop not in set(program.tree.upwards(statement)):
             continue
         if _follows(statement, backward, training):
@@ -85,8 +85,8 @@ def _is_between(statement: ast.stmt, program: Program, training: Training) -> bo
     return False
 
 
-def _follows(statement: ast.stmt, backward: Backward, training: Training) -> bool:
-    first, last = backward.statement.lineno, statement.lineno
+def _follows(statement: ast.stmt, backward: ast.stmt, training: Training) -> bool:
+    first, last = backward.lineno, statement.lineno
     return first <= last and not any(first < step.statement.lineno < last for step in training.steps)
 
 

@@ -6,8 +6,8 @@ import ast
 from dataclasses import dataclass
 
 from torchferry.convert.amp.changes import Changes
-from torchferry.convert.amp.program import Program, Routine, calls_in, last_name, method_of, text_of
 from torchferry.convert.blocks import FUNCTIONS, statements_below
+from torchferry.convert.program import Program, Routine, calls_in, last_name, method_of, text_of
 from torchferry.text import Text
 
 _ADDED = Text("options for the level and the loss scale of apex", "apex 的级别与损失缩放选项")

@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import ast
+import builtins
 import re
 from functools import cached_property
 
-from torchferry.convert.amp.program import Program, Routine, calls_in, last_name, method_of
 from torchferry.convert.blocks import FUNCTIONS, heads_of, statements_below
+from torchferry.convert.program import Program, Routine, calls_in, last_name, method_of
 from torchferry.source.scopes import BindingKind
 
-_NAMES = re.compile(r"(?i)loss|criteri|forward|model|(^|_)net(work)?($|_)")
+_NAMES = re.compile(r"(?i)loss|criteri|(^|_)(forward|model|net|network)($|_)")
+_MODELS = re.compile(r"(?i)(^|_)(model|net|network|encoder|decoder|generator|discriminator)($|_)|^net[A-Z]$")
+_MAKES = re.compile(
+    r"(?i)^_?(make|build|create|load|init|prepare|define|setup|set|save|parse|config|read|plot|show|log|print|write"
+    r"|update|register|get(?!.*loss))(_|$)"
+)
 _PREPARES = re.compile(
     r"(?i)^(transforms?|aug\w*|tokeni[sz]er?|collate\w*|preprocess\w*|normali[sz]e\w*|to_device|device|next\w*"
     r"|get_batch|iter|Variable|logger|log|print\w*|timer|pbar|progress\w*|parser|time|perf_counter)$"
@@ -99,11 +105,11 @@ class Computing:
             return not is_class and not _FACTORIES.match(qualified)
         found = self.program.definition(function, routine)
         if isinstance(found, FUNCTIONS):
-            return bool(_NAMES.search(name)) or self._function_computes(found, depth)
+            return _computes_by_name(name) or self._function_computes(found, depth)
         if found is not None:
             return False  # makes an object
         if qualified:
-            return bool(_NAMES.search(name)) and not name[:1].isupper()
+            return _computes_by_name(name) and not name[:1].isupper()
         return self._object_computes(function, routine)
 
     def _object_computes(self, function: ast.expr, routine: Routine) -> bool:
@@ -112,14 +118,18 @@ class Computing:
             binding = self.program.module.binding_of(
                 function.id, self.program.scopes[routine], function.lineno
             )
-            return binding is not None and binding.kind is not BindingKind.DEFINITION
+            if binding is None:  # from a star import
+                return not hasattr(builtins, function.id) and function.id[:1].islower()
+            return binding.kind is not BindingKind.DEFINITION
         if not isinstance(function, ast.Attribute) or function.attr in _BOOKKEEPING:
             return False
         owner = function.value
         if isinstance(owner, ast.Name) and owner.id == "self":
             return True
         name = last_name(owner)
-        return name in self._models or bool(_NAMES.search(function.attr) and name)
+        return name in self._models or bool(
+            _MODELS.search(name) or (_computes_by_name(function.attr) and name)
+        )
 
     @cached_property
     def _models(self) -> frozenset[str]:
@@ -145,3 +155,7 @@ class Computing:
                 )
             )
         return self._functions[function]
+
+
+def _computes_by_name(name: str) -> bool:
+    return bool(_NAMES.search(name)) and not _MAKES.match(name)

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
-from torchferry.convert.amp.program import text_of
 from torchferry.convert.blocks import heads_of, statements_below
+from torchferry.convert.program import text_of
 
 _GROWS = frozenset({"append", "extend", "add", "add_", "insert", "update", "copy_", "fill_", "setdefault"})
 
 
 def used(node: ast.AST) -> Iterator[str]:
-    """The variables and attributes of `self` that a piece of code reads."""
+    """The variables and attributes of `self` whose values a piece of code reads; not those that it only calls."""
+    called = {item.func for item in ast.walk(node) if isinstance(item, ast.Call)}
     for item in ast.walk(node):
+        if item in called:
+            continue
         if isinstance(item, ast.Name) and item.id != "self":
             yield item.id
         elif isinstance(item, ast.Attribute) and isinstance(item.value, ast.Name) and item.value.id == "self":
@@ -53,13 +56,21 @@ def _names(target: ast.AST) -> Iterator[str]:
         yield text_of(target)
 
 
-def leading_to(losses: Iterable[ast.expr], domain: Iterable[ast.stmt]) -> set[ast.stmt]:
-    """The statements of a domain (and of its blocks) from which the losses get their values."""
-    statements = [item for top in domain for item in (top, *statements_below(top))]
-    wanted = {name for loss in losses for name in used(loss)}
+def leading_to(
+    wanted: set[str], domain: Iterable[ast.stmt], last_line: int, effects: Callable[[ast.stmt], set[str]]
+) -> set[ast.stmt]:
+    """The statements of a domain (and of its blocks) up to a line from which the wanted variables get their values.
+
+    `effects` says which attributes a statement sets through the methods that it calls.
+    """
+    statements = [
+        item for top in domain for item in (top, *statements_below(top)) if item.lineno <= last_line
+    ]
+    sets = {item: effects(item).union(defined(item)) for item in statements}
+    wanted = set(wanted)
     found: set[ast.stmt] = set()
     while True:
-        more = [item for item in statements if item not in found and wanted.intersection(defined(item))]
+        more = [item for item in statements if item not in found and wanted.intersection(sets[item])]
         if not more:
             return found
         found.update(more)

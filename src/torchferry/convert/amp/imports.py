@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 
 from torchferry.convert.amp.changes import Changes
-from torchferry.convert.amp.program import Program
+from torchferry.convert.program import Program
 from torchferry.source.scopes import BindingKind
 from torchferry.text import Text
 

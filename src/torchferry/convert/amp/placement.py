@@ -6,9 +6,9 @@ import ast
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from torchferry.convert.amp.program import Program, Routine, last_name, text_of
 from torchferry.convert.amp.steps import Step, Training
 from torchferry.convert.blocks import DEFINITIONS, FUNCTIONS, LOOPS, is_main_guard, statements_below
+from torchferry.convert.program import Program, Routine, last_name, text_of
 from torchferry.source.scopes import BindingKind
 
 
@@ -96,11 +96,25 @@ def scaler_place(trainings: list[Training], program: Program) -> Place | None:
         steps = [step.statement for item in trainings for step in item.steps]
         below = lifted(created, steps, program)
         owner = owners[0]
-        # An attribute, or a variable, that is made in one function only.
-        if len({program.routine_of(item) for item in created}) == 1:
+        # An attribute, or a variable, that is made in one function only, and always before the steps.
+        is_made_once = len({program.routine_of(item) for item in created}) == 1
+        has_helpers = any(item.helpers for item in trainings) and isinstance(owner.node, FUNCTIONS)
+        if is_made_once and not has_helpers and _comes_before(below, steps, program):
             return Place(below, owner.node, f"self.{name}" if owner.is_class else name)
     import_above = last_import(program, trainings)
     return Place(import_above, program.module.tree, name) if import_above is not None else None
+
+
+def _comes_before(below: ast.stmt, steps: list[ast.stmt], program: Program) -> bool:
+    """Whether a statement runs before these steps of its own function, if it runs at all."""
+    block = program.tree.position(below).block
+    for step in steps:
+        if program.routine_of(step) is not program.routine_of(below):
+            continue
+        around = [item for item in (step, *program.tree.upwards(step)) if item in block]
+        if not around or block.index(around[0]) <= block.index(below):
+            return False
+    return True
 
 
 def lifted(created: list[ast.stmt], steps: list[ast.stmt], program: Program) -> ast.stmt:
@@ -116,7 +130,8 @@ def lifted(created: list[ast.stmt], steps: list[ast.stmt], program: Program) -> 
 
 def last_import(program: Program, trainings: list[Training]) -> ast.stmt | None:
     """The last import at the top of the module, before the first training step."""
-    limit = min(_top(training, program).lineno for training in trainings)
+    parts = [part for training in trainings for part in (training, *training.helpers)]
+    limit = min(_top(part, program).lineno for part in parts)
     found: ast.stmt | None = None
     for statement in program.module.tree.body:
         if statement.lineno >= limit:
@@ -130,7 +145,8 @@ def last_import(program: Program, trainings: list[Training]) -> ast.stmt | None:
 
 def _top(training: Training, program: Program) -> ast.stmt:
     """The statement of the module's own level that holds a training step."""
-    return program.tree.path(training.backwards[0].statement, program.module.tree)[0]
+    inside = next(iter({*training.gradients, *(step.statement for step in training.steps)}))
+    return program.tree.path(inside, program.module.tree)[0]
 
 
 def reaches(place: Place, routine: Routine, program: Program) -> bool:

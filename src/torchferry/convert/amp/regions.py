@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from torchferry.convert.amp.changes import Changes, Rank
 from torchferry.convert.amp.compute import Computing
-from torchferry.convert.amp.dataflow import leading_to
-from torchferry.convert.amp.program import Program, Routine, last_name
+from torchferry.convert.amp.dataflow import leading_to, used
 from torchferry.convert.amp.steps import Backward, Training
 from torchferry.convert.amp.unclear import UnclearError
 from torchferry.convert.amp.unsafe import UnsafeLosses, as_float, tensors_of
@@ -23,7 +23,8 @@ from torchferry.convert.blocks import (
     statements_below,
 )
 from torchferry.convert.insertion import indent_of
-from torchferry.source.edits import Edit
+from torchferry.convert.program import Program, Routine, calls_in, last_name
+from torchferry.source.edits import Edit, apply_edits
 from torchferry.text import Text
 
 _CAST = Text(
@@ -69,46 +70,66 @@ class Regions:
         self.leading: set[ast.stmt] = set()
         self.backwards: dict[ast.stmt, Backward] = {}
         self.barriers: set[ast.stmt] = set()
+        self.renamed: dict[ast.stmt, str] = {}
         self._hoisted_names: set[str] = set()
 
     def cover(self, training: Training) -> dict[ast.stmt, str]:
-        """Add the edits for one training step; answers with the names of losses that now are computed ahead."""
+        """Add the edits for one function of a training step; answers with the losses that now have a name."""
         self.routine = training.routine
+        self.renamed = {}
         self.backwards = {item.statement: item for item in training.backwards}
-        self.barriers = {*self.backwards, *(step.statement for step in training.steps)}
-        renamed: dict[ast.stmt, str] = {}
-        domains: dict[ast.AST, list[Backward]] = {}
-        for backward in training.backwards:
-            domains.setdefault(self._domain(backward), []).append(backward)
-        for node, backwards in domains.items():
-            renamed.update(self._cover_domain(node, backwards))
-        return renamed
+        self.barriers = {
+            *training.gradients,
+            *(step.statement for step in training.steps),
+            *self._optimizers(),
+        }
+        domains: dict[ast.AST, list[ast.stmt]] = {}
+        for statement in sorted(training.gradients, key=lambda item: item.lineno):
+            domains.setdefault(self._domain(statement, training), []).append(statement)
+        for node, statements in domains.items():
+            self._cover_domain(node, statements, training)
+        return self.renamed
 
-    def _domain(self, backward: Backward) -> ast.AST:
+    def _optimizers(self) -> Iterator[ast.stmt]:
+        """Statements that make an optimizer; they stay outside."""
+        for statement in statements_below(self.routine):
+            for call in calls_in(statement):
+                if self.program.qualified(call.func, self.routine).startswith("torch.optim."):
+                    yield statement
+
+    def _domain(self, statement: ast.stmt, training: Training) -> ast.AST:
         """The innermost loop that computes the loss; a loop that only goes through losses is not it."""
-        routine = self.routine
-        for node in self.program.tree.upwards(backward.statement):
-            if node is routine:
+        for node in self.program.tree.upwards(statement):
+            if node is self.routine:
                 break
-            if isinstance(node, LOOPS) and self._computes_loss(node, backward):
+            if isinstance(node, LOOPS) and self._computes_loss(node, statement, training):
                 return node
-        return routine
+        return self.routine
 
-    def _computes_loss(self, loop: ast.stmt, backward: Backward) -> bool:
-        found = leading_to([backward.loss], loop.body)  # type: ignore[attr-defined]
-        return any(self.computing.in_heads(item, self.routine) for item in found) or (
-            self.computing.in_expression(backward.loss, self.routine)
-        )
+    def _computes_loss(self, loop: ast.stmt, statement: ast.stmt, training: Training) -> bool:
+        found = self._leading(loop.body, [statement], training)  # type: ignore[attr-defined]
+        if any(self.computing.in_heads(item, self.routine) for item in found):
+            return True
+        return any(self.computing.in_expression(head, self.routine) for head in heads_of(statement))
 
-    def _cover_domain(self, node: ast.AST, backwards: list[Backward]) -> dict[ast.stmt, str]:
+    def _leading(self, body: list[ast.stmt], gradients: list[ast.stmt], training: Training) -> set[ast.stmt]:
+        """What leads to the losses of these statements, and to the attributes that the helpers read."""
+        wanted = {name for item in gradients for head in heads_of(item) for name in used(head)}
+        if not set(gradients).isdisjoint(training.indirect):
+            wanted |= {
+                name for helper in training.helpers for name in used(helper.routine) if "self." in name
+            }
+        last = max(item.lineno for item in gradients)
+        return leading_to(wanted, body, last, self.program.effects)
+
+    def _cover_domain(self, node: ast.AST, gradients: list[ast.stmt], training: Training) -> None:
         body: list[ast.stmt] = node.body  # type: ignore[attr-defined]
-        self.leading = leading_to([item.loss for item in backwards], body)
-        self.renamed: dict[ast.stmt, str] = {}
+        self.leading = self._leading(body, gradients, training)
         before = len(self.changes.items)
         self._cover_block(body)
-        if len(self.changes.items) == before:
-            raise UnclearError(backwards[0].call, _NO_FORWARD)
-        return self.renamed
+        direct = [item for item in gradients if item in self.backwards]
+        if direct and len(self.changes.items) == before:
+            raise UnclearError(direct[0], _NO_FORWARD)
 
     def _cover_block(self, block: list[ast.stmt]) -> None:
         run = _Run()
@@ -117,31 +138,37 @@ class Regions:
                 run.statements.append(statement)
                 continue
             run.before = statement
-            self._open_barrier(statement, run)
-            run = _Run()
+            run = self._open_barrier(statement, run)
         self._flush(run)
 
     def _is_barrier(self, statement: ast.stmt) -> bool:
         inner = [statement, *statements_below(statement)]
         return any(item in self.barriers or self.unsafe.calls(item, self.routine) for item in inner)
 
-    def _open_barrier(self, statement: ast.stmt, run: _Run) -> None:
-        """A statement that stays outside: what it computes itself is computed ahead; its blocks are covered."""
+    def _open_barrier(self, statement: ast.stmt, run: _Run) -> _Run:
+        """A statement that stays outside: what it computes itself is computed ahead; its blocks are covered.
+
+        Answers with the run that begins behind it.
+        """
         refused = self.unsafe.calls(statement, self.routine)
-        blocks = any(True for _ in statements_below(statement))
-        if blocks:
+        if any(True for _ in statements_below(statement)):
             if refused or self._computes_in_head(statement):
                 raise UnclearError(statement, _IN_HEAD)
             self._flush(run)
             if statement not in self.barriers:
                 for inner in blocks_of(statement):
                     self._cover_block(inner)
-            return
-        if refused:
-            self._make_float(statement, refused, run)
+            return _Run()
+        following = _Run()
+        if refused and self._computes_beside(statement, refused):
+            self._pull_out(statement, refused, run)
+            following.statements.append(statement)
+        elif refused:
+            self._make_float(refused, run)
         elif statement in self.backwards:
             self._hoist_loss(self.backwards[statement], run)
         self._flush(run)
+        return following
 
     def _computes_in_head(self, statement: ast.stmt) -> bool:
         return any(
@@ -150,24 +177,45 @@ class Regions:
             if not isinstance(statement, (ast.With, ast.AsyncWith))
         ) and (statement in self.leading or isinstance(statement, (ast.If, ast.While)))
 
-    def _make_float(self, statement: ast.stmt, refused: list[ast.Call], run: _Run) -> None:
-        """loss = bce(model(x), y): the model under autocast, the loss outside."""
+    def _computes_beside(self, statement: ast.stmt, refused: list[ast.Call]) -> bool:
+        """Whether a statement computes something else than these calls and their arguments."""
         inside = {id(node) for call in refused for node in ast.walk(call)}
-        for head in heads_of(statement):
-            for node in ast.walk(head):
-                if isinstance(node, ast.Call) and id(node) not in inside:
-                    if self.computing.is_computing(node, self.routine):
-                        raise UnclearError(node, _MIXED)
+        return any(
+            self.computing.is_computing(call, self.routine)
+            for call in calls_in(statement)
+            if id(call) not in inside
+        )
+
+    def _make_float(self, refused: list[ast.Call], run: _Run) -> None:
+        """loss = bce(model(x), y): the model under autocast, the loss outside."""
         for call in refused:
             change = self.changes.at(call, _FLOAT)
-            for tensor in tensors_of(call):
-                if self.computing.in_expression(tensor, self.routine):
-                    name = self._fresh("prediction", "probabilities")
-                    run.hoisted.append(self._assigned(name, tensor))
-                    edit = Edit(self.module.start(tensor), self.module.end(tensor), f"{name}.float()")
-                    change.edits.append((Rank.INLINE, edit))
-                else:
-                    change.edits += [(Rank.INLINE, edit) for edit in as_float(self.module, tensor)]
+            change.edits += [(Rank.INLINE, edit) for edit in self._float_edits(call, run)]
+
+    def _float_edits(self, call: ast.Call, run: _Run) -> Iterator[Edit]:
+        for tensor in tensors_of(call):
+            if self.computing.in_expression(tensor, self.routine):
+                name = self._fresh("prediction", "probabilities")
+                run.hoisted.append(self._assigned(name, tensor))
+                yield Edit(self.module.start(tensor), self.module.end(tensor), f"{name}.float()")
+            else:
+                yield from as_float(self.module, tensor)
+
+    def _pull_out(self, statement: ast.stmt, refused: list[ast.Call], run: _Run) -> None:
+        """loss = mse(a, b) + bce(c, d): bce gets a line of its own before, outside of autocast."""
+        if statement in self.backwards or not has_own_lines(self.module, statement, statement):
+            raise UnclearError(statement, _MIXED)
+        for call in refused:
+            start, end = self.module.start(call), self.module.end(call)
+            edits = list(self._float_edits(call, run))
+            moved = [Edit(edit.start - start, edit.end - start, edit.text) for edit in edits]
+            text = apply_edits(self.module.data[start:end], moved).decode("utf-8")
+            if "\n" in text or "\r" in text:
+                raise UnclearError(call, _MIXED)
+            name = self._fresh("cross_entropy", "bce_loss")
+            change = self.changes.at(call, _FLOAT)
+            change.edits.append((Rank.INLINE, Edit(start, end, name)))
+            change.edits.append(self.changes.above(statement, f"{name} = {text}"))
 
     def _hoist_loss(self, backward: Backward, run: _Run) -> None:
         """criterion(model(x), y).backward()"""
@@ -232,7 +280,7 @@ class Regions:
 
     def cover_helpers(self, trainings: list[Training]) -> None:
         """Functions that a training step calls are under its autocast: a refused loss in them leaves it."""
-        trained = {training.routine for training in trainings}
+        trained = {part.routine for training in trainings for part in (training, *training.helpers)}
         for routine in self.program.routines:
             if routine in trained or isinstance(routine, ast.Module) or _is_evaluation(routine):
                 continue
@@ -248,7 +296,7 @@ class Regions:
             raise UnclearError(statement, _SHARED_LINE)
         self.routine = routine
         run = _Run()
-        self._make_float(statement, refused, run)
+        self._make_float(refused, run)
         change = self.changes.items[-1]
         change.edits += [self.changes.above(statement, line) for line in run.hoisted]
         header = f"with {self.autocast}(enabled=False):"

@@ -7,10 +7,10 @@ from collections.abc import Iterator
 
 from torchferry.convert.amp.changes import Changes, Rank
 from torchferry.convert.amp.clipping import read_before_steps
-from torchferry.convert.amp.program import Program, Routine
 from torchferry.convert.amp.steps import Backward, Step, Training
 from torchferry.convert.amp.unclear import UnclearError
 from torchferry.convert.blocks import LOOPS, statements_below
+from torchferry.convert.program import Program, Routine
 from torchferry.source.edits import Edit
 from torchferry.text import Text
 
@@ -84,17 +84,15 @@ class Scaling:
                     continue
                 if outer is not self.training.routine and outer not in set(self.tree.upwards(inner)):
                     continue
-                for backward in self.training.backwards:
-                    around = set(self.tree.upwards(backward.statement))
+                for statement in self.training.gradients:
+                    around = set(self.tree.upwards(statement))
                     is_outer = inner not in around and (outer in around or outer is self.training.routine)
                     if (
                         is_outer
-                        and backward.statement.lineno < inner.lineno
-                        and _same_loop(
-                            self.tree.holder(backward.statement, *LOOPS), outer, self.training.routine
-                        )
+                        and statement.lineno < inner.lineno
+                        and _same_loop(self.tree.holder(statement, *LOOPS), outer, self.training.routine)
                     ):
-                        raise UnclearError(backward.call, _ORDER)
+                        raise UnclearError(statement, _ORDER)
 
     def _updates(self, top: ast.AST, steps: list[Step]) -> Iterator[ast.stmt]:
         """The statements of one iteration below which the scaler is updated."""
@@ -135,7 +133,7 @@ class Scaling:
 
     def _holds_backward(self, statement: ast.stmt) -> bool:
         inner = {statement, *statements_below(statement)}
-        return any(backward.statement in inner for backward in self.training.backwards)
+        return not self.training.gradients.isdisjoint(inner)
 
 
 def _same_loop(loop: ast.AST, outer: ast.AST, routine: Routine) -> bool:

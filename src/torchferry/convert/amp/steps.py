@@ -8,18 +8,19 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from torchferry.convert.amp.program import Program, Routine, calls_in, last_name, method_of, text_of
 from torchferry.convert.amp.unclear import UnclearError
-from torchferry.convert.blocks import LOOPS, statements_below
+from torchferry.convert.blocks import LOOPS, StatementTree, statements_below
+from torchferry.convert.program import Program, Routine, calls_in, last_name, method_of, text_of
 from torchferry.text import Text
 
 _OPTIMIZER = re.compile(r"(?i)optim|^(.*_)?opt(_?(\w|\d+|gen|disc|dis))?$|^solver(_\w+)?$")
 _NO_OPTIMIZER = re.compile(r"(?i)sched|^lr|prof|env|ema|warmup|simul|bar$|accelerat|_state$")
+_LOSSES = re.compile(r"(?i)loss|err|cost|objective|out|result|energy|^[a-z]$")
 _CREATES_GRAPH = Text(
     "gradients of gradients must not be taken from a scaled loss",
     "不能对缩放后的损失求二阶梯度",
 )
-_GRADIENT = Text("backward gets a gradient of its own", "backward 带有自己的梯度参数")
+_GRADIENT = Text("something else than a loss does the backward", "由损失之外的对象执行 backward")
 _AUTOGRAD = Text(
     "torch.autograd.{name} is called beside the loss: its result must be divided by scaler.get_scale()",
     "另外调用了 torch.autograd.{name}：其结果须除以 scaler.get_scale()",
@@ -37,6 +38,7 @@ _WRAPPED = Text(
 _APART = Text(
     "backward and the optimizer's step are in different functions", "backward 与优化器的 step 不在同一函数中"
 )
+_NO_STEP = Text("no step of an optimizer follows this backward", "此 backward 之后没有优化器的 step")
 _VALUE = Text("the result of backward is used", "使用了 backward 的返回值")
 
 
@@ -65,11 +67,20 @@ class Step:
 
 @dataclass
 class Training:
-    """A function (or the statements of the module) with a whole training step."""
+    """A function (or the statements of the module) with a whole training step, or with a part of one."""
 
     routine: Routine
     backwards: list[Backward] = field(default_factory=list)
     steps: list[Step] = field(default_factory=list)
+    # Statements that call a function of the module in which backward is called, and those functions.
+    indirect: list[ast.stmt] = field(default_factory=list)
+    helpers: list[Training] = field(default_factory=list)
+    problem: UnclearError | None = None
+
+    @property
+    def gradients(self) -> set[ast.stmt]:
+        """The statements that add to gradients."""
+        return {*(item.statement for item in self.backwards), *self.indirect}
 
 
 class TrainingFinder:
@@ -77,49 +88,113 @@ class TrainingFinder:
 
     def __init__(self, program: Program) -> None:
         self.program = program
+        self.problems: list[UnclearError] = []  # functions that train, but not clearly
 
     def find(self) -> list[Training]:
-        found = [self._training(routine) for routine in self.program.routines]
-        whole = [item for item in found if item.backwards and item.steps]
-        if any(item.steps for item in found):
-            for item in found:
-                if item.backwards and not item.steps:
-                    raise UnclearError(item.backwards[0].call, _APART)
+        """The functions that step an optimizer after a backward of their own, or of a function that they call."""
+        parts = {routine: self._training(routine) for routine in self.program.routines}
+        self._find_helpers(parts)
+        whole = [item for item in parts.values() if item.steps and item.gradients]
         for item in whole:
+            for part in (item, *item.helpers):
+                if part.problem is not None:
+                    raise part.problem
+            self._check_autograd(item.routine)
+            self._check_followed(item)
             for step in item.steps:
                 self._check_class(step)
+        if not whole:
+            self._check_parts(list(parts.values()))
         return whole
+
+    def _check_followed(self, training: Training) -> None:
+        """A scaled gradient that no step of the scaler follows would never be unscaled."""
+        for statement in training.gradients:
+            if all(self._is_elsewhere(statement, step.statement) for step in training.steps):
+                raise UnclearError(statement, _NO_STEP)
+
+    def _is_elsewhere(self, statement: ast.stmt, step: ast.stmt) -> bool:
+        """Whether two statements are in different branches, of which only one runs."""
+        tree = self.program.tree
+        around = {node: child for child, node in _pairs(statement, tree)}
+        for child, node in _pairs(step, tree):
+            if node in around:
+                return tree.position(child).block is not tree.position(around[node]).block
+        return False
+
+    def _check_parts(self, parts: list[Training]) -> None:
+        """No whole training step: is there one that this module does not show?"""
+        backwards = [item for item in parts if item.backwards]
+        for item in parts:
+            if item.problem is not None and (item.steps or item.problem.is_certain):
+                raise item.problem
+        if backwards and any(item.steps for item in parts):
+            raise UnclearError(backwards[0].backwards[0].call, _APART)
+
+    def _find_helpers(self, parts: dict[Routine, Training]) -> None:
+        """Functions without a step that call backward, and functions that call those."""
+        calls = [
+            (statement, routine, self.program.definition(call.func, routine))
+            for routine in parts
+            for statement in statements_below(routine)
+            for call in calls_in(statement)
+        ]
+        known = {item.routine: item for item in parts.values() if item.backwards and not item.steps}
+        while True:
+            found = [
+                (statement, parts[routine], known[function])
+                for statement, routine, function in calls
+                if function in known and statement not in parts[routine].indirect and function is not routine
+            ]
+            if not found:
+                return
+            for statement, caller, helper in found:
+                caller.indirect.append(statement)
+                if helper not in caller.helpers:
+                    caller.helpers += [helper, *helper.helpers]
+                if not caller.steps:
+                    known[caller.routine] = caller
 
     def _training(self, routine: Routine) -> Training:
         training = Training(routine)
         unknown: list[ast.Call] = []
         for statement in statements_below(routine):
             for call in calls_in(statement):
-                name = method_of(call)
-                if name == "backward":
-                    training.backwards += self._backward(call, statement, routine)
-                elif name == "step" and self._is_optimizer(call.func.value):  # type: ignore[attr-defined]
-                    training.steps.append(self._step(call, statement))
-                elif name == "step" and not call.args and not call.keywords:
-                    unknown.append(call)
-        if training.backwards:
-            self._check_autograd(routine)
-            if unknown and not training.steps and not all(map(_is_no_optimizer, unknown)):
-                raise UnclearError(unknown[0], _UNKNOWN_STEP)
+                if method_of(call) not in ("backward", "step"):
+                    continue
+                try:
+                    if not self._take(call, statement, training):
+                        unknown.append(call)
+                except UnclearError as problem:
+                    training.problem = training.problem or problem
+        unknown = [call for call in unknown if not _is_no_optimizer(call)]
+        if training.backwards and not training.steps and unknown:
+            training.problem = UnclearError(unknown[0], _UNKNOWN_STEP, is_certain=True)
         return training
+
+    def _take(self, call: ast.Call, statement: ast.stmt, training: Training) -> bool:
+        """Add a backward or a step; answers whether it is clear which of them a call is."""
+        if method_of(call) == "backward":
+            training.backwards += self._backward(call, statement, training.routine)
+        elif self._is_optimizer(call.func.value):  # type: ignore[attr-defined]
+            training.steps.append(self._step(call, statement))
+        else:
+            return bool(call.args or call.keywords)
+        return True
 
     def _backward(self, call: ast.Call, statement: ast.stmt, routine: Routine) -> Iterator[Backward]:
         assert isinstance(call.func, ast.Attribute)
         loss = call.func.value
-        if text_of(loss).startswith("super("):
-            return
-        if self.program.qualified(loss, routine) == "torch.autograd":
+        qualified = self.program.qualified(loss, routine)
+        if qualified == "torch.autograd":
             raise UnclearError(call, _AUTOGRAD.format(name="backward"))
+        if qualified or text_of(loss).startswith("super("):
+            return  # a function of another module
         given = {keyword.arg: keyword.value for keyword in call.keywords}
         graph = given.get("create_graph")
         if graph is not None and not (isinstance(graph, ast.Constant) and graph.value is False):
             raise UnclearError(call, _CREATES_GRAPH)
-        if call.args or "gradient" in given or None in given:
+        if (call.args and not _LOSSES.search(last_name(loss))) or None in given:
             raise UnclearError(call, _GRADIENT)
         if not isinstance(statement, ast.Expr) or statement.value is not call:
             raise UnclearError(call, _VALUE)
@@ -134,7 +209,7 @@ class TrainingFinder:
     def _step(self, call: ast.Call, statement: ast.stmt) -> Step:
         assert isinstance(call.func, ast.Attribute)
         if call.args or call.keywords:
-            raise UnclearError(call, _CLOSURE)
+            raise UnclearError(call, _CLOSURE, is_certain=True)
         optimizer = call.func.value
         parent = self.program.tree.position(statement).parent
         if (
@@ -197,6 +272,14 @@ class TrainingFinder:
 
 
 _TORCH_OPTIMIZERS = frozenset({"SGD", "Adam", "AdamW", "RMSprop", "Adagrad", "Adadelta", "NAdam", "RAdam"})
+
+
+def _pairs(statement: ast.stmt, tree: StatementTree) -> Iterator[tuple[ast.stmt, ast.stmt]]:
+    """Each compound statement around a statement, with the part of it through which the way leads."""
+    child = statement
+    for node in tree.upwards(statement):
+        yield child, node
+        child = node
 
 
 def _is_method(call: ast.Call, name: str) -> bool:

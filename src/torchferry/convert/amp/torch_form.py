@@ -9,11 +9,11 @@ from torchferry.convert.amp.changes import Changes
 from torchferry.convert.amp.checkpoints import Checkpoints, State
 from torchferry.convert.amp.imports import first_import, torch_name
 from torchferry.convert.amp.placement import Place, own_optimizers, reaches, scaler_place
-from torchferry.convert.amp.program import Program, calls_in, last_name
 from torchferry.convert.amp.regions import Regions
 from torchferry.convert.amp.scaling import Scaling
 from torchferry.convert.amp.steps import Training
 from torchferry.convert.amp.unclear import UnclearError
+from torchferry.convert.program import Program, calls_in, last_name
 from torchferry.convert.rule import Proposal
 from torchferry.finding import Kind
 from torchferry.text import Text
@@ -42,13 +42,14 @@ def proposals(program: Program, trainings: list[Training]) -> Iterator[Proposal]
     changes = Changes(program.module)
     place = scaler_place(trainings, program)
     if place is None or first_import(program) is None:
-        raise UnclearError(trainings[0].backwards[0].call, _NO_PLACE)
+        raise UnclearError(trainings[0].steps[0].call, _NO_PLACE)
     torch = torch_name(program, changes)
     _make_scaler(changes, place, torch)
     regions = Regions(program, changes, f"{torch}.cuda.amp.autocast")
-    for training in trainings:
-        renamed = regions.cover(training)
-        Scaling(program, changes, training, place.name).apply(renamed)
+    parts = {part.routine: part for training in trainings for part in (training, *training.helpers)}
+    for part in parts.values():
+        renamed = regions.cover(part)
+        Scaling(program, changes, part, place.name).apply(renamed)
     regions.cover_helpers(trainings)
     checkpoints = _checkpoints(program, changes, place, trainings)
     yield from changes.proposals()

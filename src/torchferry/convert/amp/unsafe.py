@@ -5,8 +5,8 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from torchferry.convert.amp.program import Program, Routine, calls_in, last_name, positional
 from torchferry.convert.blocks import FUNCTIONS
+from torchferry.convert.program import Program, Routine, calls_in, last_name, positional
 from torchferry.source.edits import Edit
 from torchferry.source.module import PythonModule
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import ast
 
 from torchferry.convert.amp.changes import Changes, Rank
-from torchferry.convert.amp.program import Program, last_name, text_of
 from torchferry.convert.amp.unclear import UnclearError
 from torchferry.convert.blocks import has_own_lines
 from torchferry.convert.insertion import indent_of, on_next_line
+from torchferry.convert.program import Program, last_name, text_of
 from torchferry.source.edits import Edit
 from torchferry.text import Text
 

@@ -129,7 +129,7 @@ class ArgumentEditor:
             return
         if template.is_form_of(argument.value, self.resolve):
             return
-        bare = template.bares_hole or not needs_parentheses(argument.value)
+        bare = template.bares_hole or not needs_parentheses(argument.value, template.after)
         opening, closing = ("", "") if bare else ("(", ")")
         self._put_before(start, template.before + opening)
         self._edit(end, end, closing + template.after)

@@ -135,8 +135,9 @@ def _is_sound(site: Site[ast.Call], edits: list[Edit]) -> bool:
 
 
 def _meet(edits: list[Edit], imports: list[Edit] | Text) -> bool:
-    """Whether an import would be put where the call itself is edited: in a first line without any import."""
-    return isinstance(imports, list) and any(edit.start == line.start for edit in edits for line in imports)
+    """Whether an import would be put where the call begins to be wrapped: in a first line without any import."""
+    starts = {edit.start for edit in edits if edit.start == edit.end}
+    return isinstance(imports, list) and any(edit.start in starts for edit in imports)
 
 
 def _parsed(text: bytes) -> ast.expr | None:

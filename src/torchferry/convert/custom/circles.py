@@ -48,7 +48,7 @@ def _check_new_code(rule: UserRule) -> None:
     if rule.wrap is not None:
         templates.append(rule.wrap)
     texts = [text for _, text in rule.arguments.add]
-    texts += [f"{item.before}0{item.after}" if item.has_hole else item.text for item in templates]
+    texts += [f"{item.before}(0){item.after}" if item.has_hole else item.text for item in templates]
     for text in texts:
         _, *inner = [node for node in ast.walk(ast.parse(f"_({text}\n)")) if isinstance(node, ast.Call)]
         if any(_is_matched(node, rule.match) for node in inner):

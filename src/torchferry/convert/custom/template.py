@@ -96,10 +96,10 @@ def _path_to_hole(tree: ast.expr) -> list[ast.AST]:
     return []
 
 
-def needs_parentheses(node: ast.expr) -> bool:
-    """Whether an expression must be put in parentheses to stand beside operators and dots."""
-    is_number = isinstance(node, ast.Constant) and not isinstance(node.value, (str, bytes, bool, type(None)))
-    return not isinstance(node, _ATOMS) or is_number
+def needs_parentheses(node: ast.expr, after: str) -> bool:
+    """Whether an expression must be put in parentheses to stand beside operators, and before what comes after it."""
+    is_number = isinstance(node, ast.Constant) and isinstance(node.value, (int, float, complex))
+    return not isinstance(node, _ATOMS) or (is_number and after.startswith("."))
 
 
 def _same(template: ast.AST, code: ast.AST, hole: ast.AST | None, resolve: Resolve) -> bool:

@@ -108,48 +108,45 @@ class _RuleReader:
         self.problems = problems
 
     def read(self) -> UserRule | None:
-        if not self._check_keys(self.entry, _KEYS, self.path):
-            return None
-        self._check_combination()
+        fitting = self._fitting(self.entry, _KEYS, self.path)
+        if len(fitting) == len(self.entry):
+            self._check_combination()
+        self.entry = fitting
         match, rename = self._match_and_rename()
-        arguments = self._arguments()
-        wrap = self._wrap()
-        if match is None:
-            return None
-        return UserRule(
+        rule = UserRule(
             id=self._id(),
             place=f"{self.problems.file.name}:{self.problems.line(self.path)}",
-            match=match,
+            match=match or Pattern(""),
             rename=rename,
-            may_import=not match.is_last,
+            may_import=match is not None and not match.is_last,
             needs=self._needs(),
-            arguments=arguments,
+            arguments=self._arguments(),
             signature=self._signature(),
-            wrap=wrap,
+            wrap=self._wrap(),
             vendors=self._vendors(),
-            kind=self._kind(),
+            kind=self._checked_kind(),
             message=self._message(),
         )
+        return rule if match is not None else None
 
     def _add(self, key: str, text: str) -> None:
         self.problems.add((*self.path, key), text)
 
-    def _check_keys(self, table: dict[str, Any], keys: Mapping[str, str], path: KeyPath) -> bool:
-        fits = True
+    def _fitting(self, table: dict[str, Any], keys: Mapping[str, str], path: KeyPath) -> dict[str, Any]:
+        """The entries of a table that exist and have the right type; the others are problems."""
+        fitting: dict[str, Any] = {}
         for key, value in table.items():
             if key not in keys:
                 self.problems.unknown((*path, key), keys)
-                fits = False
             elif not _FITS[keys[key]](value):
                 self.problems.add((*path, key), f"expected {keys[key]}, found {_shown(value)}")
-                fits = False
-        return fits
+            else:
+                fitting[key] = value
+        return fitting
 
     def _check_combination(self) -> None:
         actions = [key for key in _ACTIONS if key in self.entry]
         only_says = self._kind() is not Kind.CHANGE
-        if self.entry.get("kind", Kind.CHANGE.value) not in _KINDS:
-            self._add("kind", f'"{self.entry["kind"]}" is unknown; allowed are {", ".join(_KINDS)}')
         if "match" not in self.entry and "import" not in self.entry:
             self.problems.add(self.path, 'match is missing; add match = "package.function" or import = {...}')
         if "import" in self.entry and len([*actions, *(["match"] if "match" in self.entry else [])]) > 1:
@@ -163,6 +160,8 @@ class _RuleReader:
             self._add("kind", f'"{self.entry["kind"]}" only says its message; remove {", ".join(actions)}')
         if only_says and "message" not in self.entry:
             self._add("kind", f'"{self.entry["kind"]}" needs a message = "..."')
+        if "import" in self.entry and "needs" in self.entry:
+            self._add("needs", "is not needed with import")
         if "signature" in self.entry and "arguments" not in self.entry:
             self._add("signature", "is only of use with [rule.arguments]")
 
@@ -211,9 +210,7 @@ class _RuleReader:
 
     def _arguments(self) -> ArgumentChanges:
         path = (*self.path, "arguments")
-        table = self.entry.get("arguments", {})
-        if not self._check_keys(table, _ARGUMENT_KEYS, path):
-            return ArgumentChanges()
+        table = self._fitting(self.entry.get("arguments", {}), _ARGUMENT_KEYS, path)
         removed = enumerate(table.get("remove", ()))
         changes = ArgumentChanges(
             add=tuple(
@@ -229,7 +226,7 @@ class _RuleReader:
                 for key, text in table.get("replace", {}).items()
             ),
         )
-        if "arguments" in self.entry and not changes:
+        if "arguments" in self.entry and table == self.entry["arguments"] and not changes:
             self._add("arguments", f"says nothing to do; allowed are {', '.join(_ARGUMENT_KEYS)}")
         return changes
 
@@ -299,6 +296,8 @@ class _RuleReader:
 
     def _needs(self) -> tuple[str, ...]:
         lines = _strings(self.entry.get("needs", []))
+        if "import" in self.entry and "with" in self.entry["import"]:
+            return (f"import {self.entry['import']['with']}",)
         for line in lines:
             if parsed_import(line) is None:
                 self._add("needs", f'"{line}" is not an import statement like "import torch"')
@@ -313,6 +312,11 @@ class _RuleReader:
 
     def _kind(self) -> Kind:
         return _KINDS.get(self.entry.get("kind", ""), Kind.CHANGE)
+
+    def _checked_kind(self) -> Kind:
+        if self.entry.get("kind", Kind.CHANGE.value) not in _KINDS:
+            self._add("kind", f'"{self.entry["kind"]}" is unknown; allowed are {", ".join(_KINDS)}')
+        return self._kind()
 
     def _message(self) -> Text | None:
         english = self.entry.get("message", "")

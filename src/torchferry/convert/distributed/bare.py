@@ -65,7 +65,7 @@ class Unwrapping:
         if not state & State.WRAPPED:
             return
         start, end = file.module.start(node), file.module.end(node)
-        if state == State.WRAPPED and file is self.training.program.main:
+        if state == State.WRAPPED and (file is self.training.program.main or self._is_holder(file, node)):
             self.changes.of(file).replace(node, _INSIDE, Edit(end, end, ".module"))
             return
         # Other programs may hand their model to this function, too, and that is not wrapped.
@@ -91,6 +91,15 @@ class Unwrapping:
         if isinstance(node, ast.Attribute) and node.attr != "module":
             return self._of_attribute(file, node, depth)
         return State.BARE
+
+    def _is_holder(self, file: ProgramFile, node: ast.expr) -> bool:
+        """Whether an expression is the very variable that is wrapped."""
+        return any(
+            wrap.holder.file is file
+            and file.module.segment(node) == wrap.holder.text
+            and self._at_holder(file, node, wrap) is not None
+            for wrap in self.wraps
+        )
 
     def _at_holder(self, file: ProgramFile, node: ast.expr, wrap: Wrap) -> State | None:
         """The holder itself: wrapped behind the wrap, and in every other function that sees it."""

@@ -16,7 +16,7 @@ from torchferry.source.scopes import BindingKind
 from torchferry.text import Text
 
 
-class Unclear(Exception):
+class UnclearError(Exception):
     """The program can't be rewritten with certainty: where that shows, and what the user is told."""
 
     def __init__(self, file: ProgramFile, node: ast.AST, message: Text) -> None:
@@ -44,6 +44,7 @@ class FileChanges:
         self._noted: list[_Noted] = []
         self._inserted: dict[int, list[str]] = {}  # by position, in the order in which they were asked for
         self._prefixes: dict[int, list[str]] = {}  # the same, for what must directly precede the old text
+        self._guarded: dict[int, str] = {}  # by statement: the test
         self._imports: dict[str, str] = {}  # line -> name
         self._helpers: list[str] = []
 
@@ -100,7 +101,7 @@ class FileChanges:
 
     def _own_line(self, statement: ast.stmt) -> None:
         if shares_its_line(self.module, statement):
-            raise Unclear(self.file, statement, _SHARED_LINE)
+            raise UnclearError(self.file, statement, _SHARED_LINE)
 
     def guard(self, statement: ast.stmt, test: str, message: Text) -> None:
         """Make a statement run only where a test holds."""
@@ -110,10 +111,21 @@ class FileChanges:
             self._prefix(note, start, f"{test} and " if " or " not in test else f"({test}) and ")
         else:
             indent, unit = indent_of(self.module, statement), self.indent_unit
-            self._prefix(note, start, f"if {test}:{self.module.newline}{indent}{unit}")
+            head = "" if self._continues(statement, test) else f"if {test}:{self.module.newline}{indent}"
+            self._prefix(note, start, head + unit)
+            self._guarded[id(statement)] = test
             for line in _lines_to_indent(self.module, statement):
                 self._insert(note, self.module.line_starts[line - 1], unit)
         self._noted.append(note)
+
+    def _continues(self, statement: ast.stmt, test: str) -> bool:
+        """Whether the statement on the lines right above is guarded by the same test."""
+        block = self.file.blocks[id(statement)].statements
+        place = block.index(statement)
+        above = block[place - 1] if place else None
+        if above is None or self._guarded.get(id(above)) != test:
+            return False
+        return above.end_lineno == statement.lineno - 1
 
     def delete(self, statement: ast.stmt, message: Text) -> None:
         """Delete a statement with its lines; what can't do without one gets `pass`."""
@@ -181,9 +193,10 @@ class FileChanges:
     def _add_imports(self, message: Text) -> None:
         if not (self._imports or self._helpers):
             return
-        text = "".join(f"{line}{self.module.newline}" for line in sorted(self._imports))
+        text = "".join(f"{line}{self.module.newline}" for line in sorted(self._imports, key=_import_order))
         text += "".join(f"{self.module.newline * 2}{helper}" for helper in self._helpers)
         anchor = _import_anchor(self.module)
+        text += self.module.newline * max(0, 2 - _blank_lines(self.module, anchor)) if self._helpers else ""
         note = _Noted(Kind.CHANGE, anchor or self.module.tree.body[0], message)
         position = (
             self._below(anchor)
@@ -198,7 +211,7 @@ class FileChanges:
     def _below(self, statement: ast.stmt) -> int:
         last = statement.end_lineno or statement.lineno
         if last >= len(self.module.line_starts):
-            raise Unclear(self.file, statement, _SHARED_LINE)
+            raise UnclearError(self.file, statement, _SHARED_LINE)
         return self.module.line_starts[last]
 
     def _check(self, proposals: list[Proposal]) -> None:
@@ -209,7 +222,7 @@ class FileChanges:
                 node = next(
                     note.node for note in self._noted if self.module.start(note.node) == proposal.start
                 )
-                raise Unclear(self.file, node, _MEETING.format(line=line))
+                raise UnclearError(self.file, node, _MEETING.format(line=line))
             accepted.add(proposal.edits)
 
 
@@ -255,6 +268,19 @@ def _import_anchor(module: PythonModule) -> ast.stmt | None:
             break
         last = node
     return last
+
+
+def _blank_lines(module: PythonModule, anchor: ast.stmt | None) -> int:
+    """How many empty lines follow a statement."""
+    line = (anchor.end_lineno or anchor.lineno) if anchor else 0
+    count = 0
+    while line + count < len(module.line_starts) and not module.line_text(line + count + 1).strip():
+        count += 1
+    return count
+
+
+def _import_order(line: str) -> tuple[bool, bool, str]:
+    return "torch" in line, line.startswith("from"), line
 
 
 def _imports_torch(node: ast.Import | ast.ImportFrom) -> bool:

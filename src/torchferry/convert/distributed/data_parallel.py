@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 
-from torchferry.convert.distributed.changes import Changes, FileChanges, Unclear
+from torchferry.convert.distributed.changes import Changes, FileChanges, UnclearError
 from torchferry.convert.distributed.program import Program, ProgramFile
 from torchferry.convert.distributed.wrapping import DDP
 from torchferry.finding import Kind
@@ -48,7 +48,7 @@ def _remove(file: ProgramFile, call: ast.Call, changes: FileChanges) -> None:
     model = next((item.value for item in call.keywords if item.arg == "module"), None)
     model = call.args[0] if call.args else model
     if standing is None or model is None:
-        raise Unclear(file, call, _UNCLEAR)
+        raise UnclearError(file, call, _UNCLEAR)
     statement = standing.statement
     text = file.module.segment(model)
     is_alone = isinstance(statement, ast.Assign) and statement.value is call and len(statement.targets) == 1

@@ -5,8 +5,9 @@ from __future__ import annotations
 import ast
 import re
 
-from torchferry.convert.distributed.changes import Changes, FileChanges, Unclear
-from torchferry.convert.distributed.program import Program, ProgramFile
+from torchferry.convert.distributed.changes import Changes, UnclearError
+from torchferry.convert.distributed.flow import Flow, Origin
+from torchferry.convert.distributed.program import ProgramFile
 from torchferry.finding import Kind
 from torchferry.source.edits import Edit
 from torchferry.text import Text
@@ -39,26 +40,25 @@ _UNSURE = Text(
 )
 
 
-def take_own_card(program: Program, changes: Changes) -> None:
+def take_own_card(flow: Flow, changes: Changes) -> None:
     """Take the numbers of cards out of a program."""
-    numbers: dict[int, tuple[ProgramFile, ast.AST]] = {}
-    for file in program.files.values():
-        if b"cuda" in file.module.data or b"CUDA" in file.module.data:
-            _Indexes(file, changes.of(file), numbers).take_out()
+    numbers: dict[int, Origin] = {}
+    for file in flow.program.files.values():
+        if any(word in file.module.data for word in (b"cuda", b"CUDA", b".to(", b"device=")):
+            _Indexes(file, flow, changes, numbers).take_out()
     if len(numbers) > 1:
         file, node = numbers[max(numbers)]
-        raise Unclear(file, node, _SEVERAL.format(indexes=", cuda:".join(map(str, sorted(numbers)))))
+        raise UnclearError(file, node, _SEVERAL.format(indexes=", cuda:".join(map(str, sorted(numbers)))))
 
 
 class _Indexes:
     """The numbers of cards in one file."""
 
-    def __init__(
-        self, file: ProgramFile, changes: FileChanges, numbers: dict[int, tuple[ProgramFile, ast.AST]]
-    ) -> None:
+    def __init__(self, file: ProgramFile, flow: Flow, changes: Changes, numbers: dict[int, Origin]) -> None:
         self.file = file
         self.module = file.module
-        self.changes = changes
+        self.flow = flow
+        self.changes = changes.of(file)
         self.numbers = numbers
 
     def take_out(self) -> None:
@@ -85,8 +85,8 @@ class _Indexes:
     def _put(self, node: ast.AST, text: str) -> None:
         self.changes.replace(node, _OWN_CARD, Edit(self.module.start(node), self.module.end(node), text))
 
-    def _note(self, node: ast.AST, number: int) -> None:
-        self.numbers.setdefault(number, (self.file, node))
+    def _note(self, node: ast.expr, number: int) -> None:
+        self.numbers.setdefault(number, Origin(self.file, node))
 
     def _look_at_text(self, node: ast.Constant, text: str) -> None:
         match = _INDEXED.match(text)
@@ -130,28 +130,43 @@ class _Indexes:
             self._look_at_device(call)
         elif isinstance(call.func, ast.Attribute) and call.func.attr in ("cuda", "to") and call.args:
             self._look_at_move(call, call.func.attr)
+        for keyword in call.keywords:
+            if keyword.arg == "device" and (_is_number(keyword.value) or self._holds_a_number(keyword.value)):
+                self._put(keyword.value, '"cuda"')
 
     def _look_at_device(self, call: ast.Call) -> None:
         number = call.args[-1]
-        if isinstance(number, ast.Constant) and type(number.value) is int:
-            self._note(call, number.value)
-            if len(call.args) == 1:
-                self._put(number, '"cuda"')
-            else:
-                self._drop_argument(call, number)
+        if _is_number(number):
+            self._note(call, number.value)  # type: ignore[attr-defined]
+        elif not self._holds_a_number(number):
+            return
+        if len(call.args) == 1:
+            self._put(number, '"cuda"')
+        else:
+            self._drop_argument(call, number)
 
     def _look_at_move(self, call: ast.Call, name: str) -> None:
         first = call.args[0]
-        is_number = isinstance(first, ast.Constant) and type(first.value) is int
+        is_number = _is_number(first)
         if is_number:
             self._note(call, first.value)  # type: ignore[attr-defined]
-        if name == "to" and is_number:
+        if name == "to" and (is_number or self._holds_a_number(first)):
             self._put(first, '"cuda"')
-        elif name == "cuda" and (is_number or _names_a_number(first)):
+        elif name == "cuda" and (is_number or self._holds_a_number(first)):
             self._drop_argument(call, first)
         elif name == "cuda" and isinstance(first, (ast.Name, ast.Attribute, ast.Subscript)):
             if "device" not in self.module.segment(first):
                 self.changes.remark(Kind.TODO, call, _UNSURE)
+
+    def _holds_a_number(self, node: ast.expr) -> bool:
+        """Whether a variable holds the number of a card: by what it is given, else by its name."""
+        if not isinstance(node, (ast.Name, ast.Attribute, ast.Subscript)):
+            return False
+        made = self.flow.origins(self.file, node)
+        numbers = [origin for origin in made if _is_number(origin.node)]
+        for origin in numbers:
+            self.numbers.setdefault(origin.node.value, origin)  # type: ignore[attr-defined]
+        return bool(numbers) or (not made and _names_a_number(node))
 
     def _drop_argument(self, call: ast.Call, argument: ast.expr) -> None:
         others = [*call.args, *(keyword for keyword in call.keywords)]
@@ -177,6 +192,10 @@ class _Indexes:
             self.changes.remark(Kind.INFO, node, _VISIBLE_LIST)
             return
         self.changes.delete(node, _VISIBLE_GONE)
+
+
+def _is_number(node: ast.expr) -> bool:
+    return isinstance(node, ast.Constant) and type(node.value) is int
 
 
 def _names_a_number(node: ast.expr) -> bool:

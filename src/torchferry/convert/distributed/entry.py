@@ -5,11 +5,12 @@ from __future__ import annotations
 import ast
 from dataclasses import dataclass
 
-from torchferry.convert.distributed.changes import Changes, FileChanges, Unclear
+from torchferry.convert.distributed.changes import Changes, FileChanges, UnclearError
 from torchferry.convert.distributed.models import is_optimizer
 from torchferry.convert.distributed.program import FUNCTIONS, Function, ProgramFile, own_nodes
 from torchferry.convert.distributed.training import Training
 from torchferry.convert.loaders import DATA_LOADERS
+from torchferry.source.names import called_name
 from torchferry.source.scopes import Scope
 from torchferry.text import Text
 
@@ -28,17 +29,16 @@ _SETUP_LINES = '''\
 def setup_distributed():
     """Join the processes that torchrun started, one per card; started without it, this process is alone."""
     local_rank = int({os}.environ.get("LOCAL_RANK", "0"))
-    use_cuda = {torch}.cuda.is_available()
-    if use_cuda:
+    has_card = {torch}.cuda.is_available()
+    if has_card:
         {torch}.cuda.set_device(local_rank)
-    backend = "nccl" if use_cuda else "gloo"
+    backend = "nccl" if has_card else "gloo"
     if "LOCAL_RANK" in {os}.environ:
         {dist}.init_process_group(backend=backend)
     else:
         {dist}.init_process_group(backend=backend, store={dist}.HashStore(), rank=0, world_size=1)
     if {dist}.get_rank() != 0:  # the first process speaks for all
         {builtins}.print = lambda *args, **kwargs: None
-        {logging}.disable({logging}.WARNING)
     return local_rank
 '''
 
@@ -72,7 +72,7 @@ def find_entry(training: Training, main: ProgramFile) -> Entry:
             break
         entry = inner
     if not any(work.is_work(main, node) for node in entry.statements):
-        raise Unclear(main, main.module.tree.body[0], _NO_WORK)
+        raise UnclearError(main, main.module.tree.body[0], _NO_WORK)
     return entry
 
 
@@ -113,19 +113,17 @@ class _Work:
 def _called(training: Training, work: _Work, entry: Entry) -> Entry | None:
     """The function that does all the work of a body, if one does, is called once, and stands in the same file."""
     working = [node for node in entry.statements if work.is_work(entry.file, node)]
-    if len(working) != 1 or not isinstance(working[0], (ast.Expr, ast.Assign)):
+    if len(working) != 1 or not isinstance(working[0], (ast.Expr, ast.Assign, ast.Raise)):
         return _handed_over(training, work, entry) if not working else None
     calls = [node for node in own_nodes(working[0]) if isinstance(node, ast.Call)]
     for call in calls:
         callee = training.flow.callee(entry.file, call)
         if callee is None or callee.file is not entry.file or not isinstance(callee.node, FUNCTIONS):
             continue
-        is_method = (
-            isinstance(entry.file.scopes[id(callee.node)].parent, Scope)
-            and entry.file.scopes[id(callee.node)].parent.is_class
-        )  # type: ignore[union-attr]
+        scope = entry.file.scopes[id(callee.node)]
+        is_method = scope.parent is not None and scope.parent.is_class
         if not is_method and len(training.flow.sites.get(id(callee.node), ())) == 1:
-            return Entry(entry.file, entry.file.scopes[id(callee.node)], callee.node.body, callee.node, call)
+            return Entry(entry.file, scope, callee.node.body, callee.node, call)
     return None
 
 
@@ -142,7 +140,7 @@ def _handed_over(training: Training, work: _Work, entry: Entry) -> Entry | None:
     return None
 
 
-def set_up(training: Training, entry: Entry, changes: Changes) -> str:
+def set_up(training: Training, entry: Entry, is_rank_used: bool, changes: Changes) -> str:
     """Put in the set-up; answers with the name of the variable that holds the local rank."""
     file = changes.of(entry.file)
     names = {
@@ -152,17 +150,26 @@ def set_up(training: Training, entry: Entry, changes: Changes) -> str:
             ("torch", "torch"),
             ("dist", "torch.distributed"),
             ("builtins", "builtins"),
-            ("logging", "logging"),
         )
     }
-    unit = file.indent_unit
-    lines = [line.replace("    ", unit) for line in _SETUP_LINES.format(**names).splitlines()]
-    file.add_helper(lines)
+    file.add_helper([line.replace("    ", file.indent_unit) for line in _setup_lines(training, file, names)])
     taken = {*entry.scope.bindings, *entry.file.module.scopes.root.bindings}
     variable = "local_rank" if "local_rank" not in taken else "process_local_rank"
-    file.before(_first_statement(training, entry), [f"{variable} = setup_distributed()"], _SETUP)
+    file.before(
+        _first_statement(training, entry),
+        [f"{variable} = setup_distributed()" if is_rank_used else "setup_distributed()"],
+        _SETUP,
+    )
     _clean_up(entry, file, names["dist"])
     return variable
+
+
+def _setup_lines(training: Training, file: FileChanges, names: dict[str, str]) -> list[str]:
+    lines = _SETUP_LINES.format(**names).splitlines()
+    if any("logging" in other.module.scopes.modules for other in training.program.files.values()):
+        logging = file.name_of("logging", "logging")
+        lines.insert(-1, f"        {logging}.disable({logging}.WARNING)")
+    return lines
 
 
 def _first_statement(training: Training, entry: Entry) -> ast.stmt:
@@ -225,8 +232,6 @@ def _clean_up(entry: Entry, file: FileChanges, dist: str) -> None:
 
 
 def _leaves(node: ast.stmt) -> bool:
-    return (
-        isinstance(node, ast.Expr)
-        and isinstance(node.value, ast.Call)
-        and "exit" in ast.dump(node.value.func)
-    )
+    if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call):
+        return called_name(node.value) in ("exit", "_exit", "quit")
+    return isinstance(node, ast.Raise)

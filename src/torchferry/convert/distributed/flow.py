@@ -35,7 +35,7 @@ Key = str | int
 
 
 class Origin(NamedTuple):
-    """An expression that makes a value: a call that is not one of the program's functions."""
+    """An expression that makes a value: a constant, or a call that is not one of the program's functions."""
 
     file: ProgramFile
     node: ast.expr
@@ -53,6 +53,7 @@ class Flow:
 
     def __init__(self, program: Program) -> None:
         self.program = program
+        self._sites: dict[int, list[Site]] | None = None
         self._memo: dict[tuple[int, Key | None], dict[int, Origin]] = {}
 
     def origins(self, file: ProgramFile, node: ast.expr) -> list[Origin]:
@@ -112,10 +113,15 @@ class Flow:
             scope = scope.parent
         return scope.node if scope and isinstance(scope.node, ast.ClassDef) else None
 
-    @cached_property
+    @property
     def sites(self) -> dict[int, list[Site]]:
         """By the id of a function: its calls."""
-        self._sites: dict[int, list[Site]] = {}
+        if self._sites is None:
+            self._sites = {}  # what is known so far is enough for finding the rest
+            self._find_sites(self._sites)
+        return self._sites
+
+    def _find_sites(self, sites: dict[int, list[Site]]) -> None:
         with_objects: list[Site] = []
         for file in self.program.files.values():
             for call in file.calls:
@@ -123,14 +129,9 @@ class Flow:
                 if found is None and isinstance(call.func, ast.Attribute):
                     with_objects.append(Site(file, call))
                 elif found is not None:
-                    self._note(self.callee(file, call), Site(file, call))
+                    _note(sites, self.callee(file, call), Site(file, call))
         for site in with_objects:  # these are found through the ones above
-            self._note(self.callee(site.file, site.call), site)
-        return self._sites
-
-    def _note(self, callee: Callee | None, site: Site) -> None:
-        if callee is not None:
-            self._sites.setdefault(id(callee.node), []).append(site)
+            _note(sites, self.callee(site.file, site.call), site)
 
     def _trace(
         self,
@@ -169,6 +170,8 @@ class Flow:
         elif isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Constant):
             if isinstance(node.slice.value, (str, int)):
                 yield file, node.value, node.slice.value
+        elif isinstance(node, ast.Constant) and key is None:
+            yield file, node, None
         elif key is not None:
             yield from ((file, held, None) for held in _held(node, key))
 
@@ -242,6 +245,11 @@ class Flow:
                 yield from ((method.file, value, key) for value in returned(method.node))
         else:
             yield file, node, key
+
+
+def _note(sites: dict[int, list[Site]], callee: Callee | None, site: Site) -> None:
+    if callee is not None:
+        sites.setdefault(id(callee.node), []).append(site)
 
 
 def _held(node: ast.expr, key: Key) -> Iterator[ast.expr]:

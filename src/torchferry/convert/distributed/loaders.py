@@ -7,8 +7,9 @@ import re
 from dataclasses import dataclass
 
 from torchferry.convert.arguments import add_argument
-from torchferry.convert.distributed.changes import Changes, FileChanges, Unclear
+from torchferry.convert.distributed.changes import Changes, FileChanges, UnclearError
 from torchferry.convert.distributed.flow import Origin
+from torchferry.convert.distributed.models import targets
 from torchferry.convert.distributed.program import ProgramFile
 from torchferry.convert.distributed.training import Training
 from torchferry.convert.settings import Distributed
@@ -84,7 +85,7 @@ def find_loaders(training: Training, main: ProgramFile) -> Loaders:
     """Tell the loaders that feed the training from the others."""
     trained = [loader for loader in training.loaders if _is_for_training(training, loader)]
     if not trained:
-        raise Unclear(main, main.module.tree.body[0], _NONE)
+        raise UnclearError(main, main.module.tree.body[0], _NONE)
     feeds = {id(loader.node) for loader in trained}
     return Loaders(trained, [item for item in training.loaders if id(item.node) not in feeds])
 
@@ -102,7 +103,7 @@ def _is_for_training(training: Training, loader: Origin) -> bool:
         return True
     if _FOR_EVALUATION.search(names) and not _FOR_TRAINING.search(names):
         return False
-    raise Unclear(loader.file, loader.node, _ROLE)
+    raise UnclearError(loader.file, loader.node, _ROLE)
 
 
 def _names(training: Training, loader: Origin) -> str:
@@ -112,16 +113,9 @@ def _names(training: Training, loader: Origin) -> str:
         for file in training.program.files.values()
         for statement in file.statements
         if isinstance(statement, ast.Assign)
-        for target in _targets(statement)
+        for target in targets(statement)
         if training.flow.comes_from(file, target, loader.node)
     )
-
-
-def _targets(statement: ast.Assign) -> list[ast.expr]:
-    """The names and attributes that an assignment binds."""
-    nodes = [node for target in statement.targets for node in ast.walk(target)]
-    names = [node for node in nodes if isinstance(node, (ast.Name, ast.Attribute))]
-    return [node for node in names if isinstance(node.ctx, ast.Store)]
 
 
 def share_loaders(training: Training, loaders: Loaders, settings: Distributed, changes: Changes) -> None:
@@ -163,7 +157,7 @@ class _LoaderCall:
             text = f"{sampler}({self._text(made.args[0])}, shuffle={shuffle})"
             changes = [Edit(self.module.start(made), self.module.end(made), text)]
             if self.training.program.main is not None and self._is_elsewhere(made):
-                raise Unclear(self.file, self.call, _OWN_SAMPLER.format(what="sampler"))
+                raise UnclearError(self.file, self.call, _OWN_SAMPLER.format(what="sampler"))
             self.changes.replace(self.call, _SHARED, *changes, *edits)
         else:
             self.changes.replace(self.call, _SHARED, *self._sampler_edits(sampler, dataset), *edits)
@@ -176,20 +170,20 @@ class _LoaderCall:
 
     def _check(self) -> None:
         if any(isinstance(argument, ast.Starred) for argument in self.call.args):
-            raise Unclear(self.file, self.call, _HIDDEN)
+            raise UnclearError(self.file, self.call, _HIDDEN)
         parent: ast.AST | None = self.call
         while parent is not None:
             if isinstance(parent, (ast.Lambda, ast.ListComp, ast.DictComp, ast.SetComp, ast.GeneratorExp)):
-                raise Unclear(self.file, self.call, _MANY)
+                raise UnclearError(self.file, self.call, _MANY)
             parent = self.file.parent(parent)
         batch_sampler = self.argument("batch_sampler")
         if batch_sampler is not None and not _is_none(batch_sampler):
-            raise Unclear(self.file, self.call, _OWN_SAMPLER.format(what="batch_sampler"))
+            raise UnclearError(self.file, self.call, _OWN_SAMPLER.format(what="batch_sampler"))
         dataset = self.argument("dataset")
         if dataset is None:
-            raise Unclear(self.file, self.call, _HIDDEN)
+            raise UnclearError(self.file, self.call, _HIDDEN)
         if self._is_iterable(dataset):
-            raise Unclear(self.file, self.call, _ITERABLE)
+            raise UnclearError(self.file, self.call, _ITERABLE)
 
     def _is_iterable(self, dataset: ast.expr) -> bool:
         for origin in self.training.flow.origins(self.file, dataset):
@@ -207,7 +201,7 @@ class _LoaderCall:
         made = self.training.flow.origins(self.file, sampler)
         if made and all(called_name(origin.node) == "DistributedSampler" for origin in made):
             return True
-        raise Unclear(self.file, self.call, _OWN_SAMPLER.format(what="sampler"))
+        raise UnclearError(self.file, self.call, _OWN_SAMPLER.format(what="sampler"))
 
     def _order_of_sampler(self) -> tuple[ast.Call, bool] | None:
         """The RandomSampler(dataset) or SequentialSampler(dataset) that is the loader's sampler, and its order."""
@@ -279,12 +273,12 @@ class _LoaderCall:
         """`DataLoader(dataset, **options)`: what the options say of shuffle goes to the sampler."""
         options = hidden[0]
         if len(hidden) > 1 or not _is_plain(options) or re.search(r"sampler['\"=]", self.module.decoded.text):
-            raise Unclear(self.file, self.call, _HIDDEN)
+            raise UnclearError(self.file, self.call, _HIDDEN)
         name = self._text(options)
         order = f'{name}.get("shuffle", False)'
         shuffle = self.argument("shuffle")
         if shuffle is not None:
-            raise Unclear(self.file, self.call, _HIDDEN)
+            raise UnclearError(self.file, self.call, _HIDDEN)
         text = f'{{**{name}, "shuffle": False}}, sampler={sampler}({dataset}, shuffle={order})'
         return [Edit(self.module.start(options), self.module.end(options), text)]
 
@@ -293,7 +287,7 @@ class _LoaderCall:
             return []
         size = self.argument("batch_size")
         if size is None:
-            raise Unclear(self.file, self.call, _HIDDEN)
+            raise UnclearError(self.file, self.call, _HIDDEN)
         dist = self.changes.name_of("torch.distributed", "dist")
         text = self._text(size)
         if not isinstance(size, (ast.Name, ast.Attribute, ast.Constant, ast.Call, ast.Subscript)):

@@ -6,8 +6,8 @@ import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from torchferry.convert.distributed.changes import Unclear
-from torchferry.convert.distributed.flow import Origin, argument_for
+from torchferry.convert.distributed.changes import UnclearError
+from torchferry.convert.distributed.flow import Origin, argument_for, returned
 from torchferry.convert.distributed.program import FUNCTIONS, Callee, ProgramFile
 from torchferry.convert.distributed.training import Training
 from torchferry.source.names import called_name, last_name
@@ -68,9 +68,10 @@ def find_models(training: Training, main: ProgramFile, wanted: str) -> list[Hold
         for call in file.calls:
             if is_optimizer(file, call):
                 for holder in finder.holders(file, call):
+                    holder = settled(training, holder)
                     found[holder.file.path, id(holder.scope), holder.text] = holder
     if not found:
-        raise Unclear(main, main.module.tree.body[0], _NO_OPTIMIZER)
+        raise UnclearError(main, main.module.tree.body[0], _NO_OPTIMIZER)
     return list(found.values())
 
 
@@ -91,7 +92,7 @@ def _named(training: Training, main: ProgramFile, name: str) -> Holder:
             for target in statement.targets if isinstance(statement, ast.Assign) else ():
                 if file.module.segment(target) in (name, f"self.{name}"):
                     return finder.holder(file, target)
-    raise Unclear(main, main.module.tree.body[0], _UNKNOWN.format(name=name))
+    raise UnclearError(main, main.module.tree.body[0], _UNKNOWN.format(name=name))
 
 
 class _Finder:
@@ -138,7 +139,7 @@ class _Finder:
             chain.append(chain[-1].value)
         leftmost = chain[-1]
         if not isinstance(leftmost, ast.Name):
-            raise Unclear(file, base, _CONTAINER)
+            raise UnclearError(file, base, _CONTAINER)
         if leftmost.id == "self" and len(chain) == 1:
             yield from self._callers_of_own(file, leftmost)
         elif len(chain) > 1 and (leftmost.id == "self" or self._holds_no_module(file, leftmost)):
@@ -164,14 +165,14 @@ class _Finder:
         if isinstance(node, ast.Attribute):
             return self._of_attribute(file, node, depth)
         if not isinstance(node, ast.Name):
-            raise Unclear(file, node, _CONTAINER)
+            raise UnclearError(file, node, _CONTAINER)
         standing = file.standing(node)
         owner = standing.scope.owner_of(node.id) if standing else None
         bindings = owner.bindings[node.id] if owner else []
         if owner is None or any(
             item.kind is BindingKind.OTHER and not _is_unpacked(file, item.node) for item in bindings
         ):
-            raise Unclear(file, node, _CONTAINER)
+            raise UnclearError(file, node, _CONTAINER)
         is_parameter = any(item.kind is BindingKind.PARAMETER for item in bindings)
         if not is_parameter or self._is_moved(file, owner, node.id) or not depth:
             return Holder(file, node.id, owner, None, tuple(self.flow.origins(file, node)))
@@ -186,7 +187,7 @@ class _Finder:
                     holder = self.holder(site.file, value, depth - 1)
                     found[id(holder.scope), holder.text] = holder
         if len(found) != 1:
-            raise Unclear(file, node, _SEVERAL_CALLERS if found else _CONTAINER)
+            raise UnclearError(file, node, _SEVERAL_CALLERS if found else _CONTAINER)
         return next(iter(found.values()))
 
     def _of_attribute(self, file: ProgramFile, node: ast.Attribute, depth: int) -> Holder:
@@ -204,7 +205,7 @@ class _Finder:
                         and _is_self(target.value)
                     ):
                         return self._of_assigned(where, target, statement, depth)
-        raise Unclear(file, node, _CONTAINER)
+        raise UnclearError(file, node, _CONTAINER)
 
     def _of_assigned(
         self, file: ProgramFile, target: ast.Attribute, statement: ast.Assign, depth: int
@@ -221,14 +222,101 @@ class _Finder:
         return Holder(file, text, scope, owner, tuple(self.flow.origins(file, statement.value)))
 
     def _is_moved(self, file: ProgramFile, scope: Scope, text: str) -> bool:
-        return any(
-            isinstance(node, ast.Call)
-            and isinstance(node.func, ast.Attribute)
-            and node.func.attr in MOVES
-            and file.module.segment(node.func.value) == text
-            for statement in getattr(scope.node, "body", ())
-            for node in ast.walk(statement)
-        )
+        return is_moved(file, scope, text)
+
+
+def is_moved(file: ProgramFile, scope: Scope, text: str) -> bool:
+    """Whether a variable is moved to a device in a scope: `text.cuda()`, or `text = SOMETHING.to(device)`."""
+    for statement in getattr(scope.node, "body", ()):
+        for node in ast.walk(statement):
+            if (
+                isinstance(node, ast.Call)
+                and isinstance(node.func, ast.Attribute)
+                and node.func.attr in MOVES
+            ):
+                if file.module.segment(node.func.value) == text:
+                    return True
+                parent = file.parent(node)
+                if isinstance(parent, ast.Assign) and file.module.segment(parent.targets[0]) == text:
+                    return True
+    return False
+
+
+def settled(training: Training, holder: Holder) -> Holder:
+    """The holder itself, or the one that its model goes to before it is trained: through returns and to a move."""
+    for _ in range(_DEPTH):
+        further = _returned_to(training, holder) or _moved_elsewhere(training, holder)
+        if further is None:
+            return holder
+        holder = further
+    return holder
+
+
+def _returned_to(training: Training, holder: Holder) -> Holder | None:
+    """The variable that gets the model from the function that builds it."""
+    function = holder.scope.node
+    if not isinstance(function, FUNCTIONS) or holder.is_attribute:
+        return None
+    made = {id(origin.node) for origin in holder.made}
+    if not any(_mentions(value, holder.text) for value in returned(function)):
+        return None
+    for site in training.flow.sites.get(id(function), ()):
+        standing = site.file.standing(site.call)
+        if standing is None or not isinstance(standing.statement, ast.Assign):
+            continue
+        for target in targets(standing.statement):
+            if any(id(origin.node) in made for origin in training.flow.origins(site.file, target)):
+                return _Finder(training).holder(site.file, target)
+    return None
+
+
+def _mentions(value: ast.expr, text: str) -> bool:
+    parts = value.elts if isinstance(value, (ast.Tuple, ast.List)) else [value]
+    return any(isinstance(node, ast.Name) and node.id == text for part in parts for node in ast.walk(part))
+
+
+def _moved_elsewhere(training: Training, holder: Holder) -> Holder | None:
+    """The one other variable in which the model is moved, if the holder itself is not."""
+    if is_moved(holder.file, holder.scope, holder.text) or _is_moved_by_builder(training, holder):
+        return None
+    made = {id(origin.node) for origin in holder.made}
+    found: dict[tuple[int, str], Holder] = {}
+    for file in training.program.files.values():
+        for statement in file.statements:
+            for target in targets(statement) if isinstance(statement, ast.Assign) else ():
+                if not any(id(origin.node) in made for origin in training.flow.origins(file, target)):
+                    continue
+                scope, text = file.scope_of_statement(statement), file.module.segment(target)
+                if is_moved(file, scope, text):
+                    owner = next(
+                        (item for item in file.owners(statement) if isinstance(item, ast.ClassDef)), None
+                    )
+                    kept = owner if isinstance(target, ast.Attribute) else None
+                    found[id(scope), text] = Holder(file, text, scope, kept, holder.made)
+    return next(iter(found.values())) if len(found) == 1 else None
+
+
+def _is_moved_by_builder(training: Training, holder: Holder) -> bool:
+    """Whether a function that is called for the holder's value moves what it builds."""
+    for statement in holder.file.statements:
+        if (
+            not isinstance(statement, ast.Assign)
+            or holder.file.scope_of_statement(statement) is not holder.scope
+        ):
+            continue
+        if any(holder.file.module.segment(target) == holder.text for target in targets(statement)):
+            for call in ast.walk(statement.value):
+                callee = training.flow.callee(holder.file, call) if isinstance(call, ast.Call) else None
+                if callee is not None and any(called_name(child) in MOVES for child in ast.walk(callee.node)):
+                    return True
+    return False
+
+
+def targets(statement: ast.Assign) -> list[ast.Name | ast.Attribute]:
+    """The names and attributes that an assignment binds."""
+    nodes = [node for target in statement.targets for node in ast.walk(target)]
+    names = [node for node in nodes if isinstance(node, (ast.Name, ast.Attribute))]
+    return [node for node in names if isinstance(node.ctx, ast.Store)]
 
 
 def is_module_class(training: Training, made: Callee, depth: int = 4) -> bool:

@@ -7,7 +7,7 @@ from functools import lru_cache
 
 from torchferry.convert.distributed.already import find_sign
 from torchferry.convert.distributed.bare import Unwrapping
-from torchferry.convert.distributed.changes import Changes, Unclear
+from torchferry.convert.distributed.changes import Changes, UnclearError
 from torchferry.convert.distributed.data_parallel import remove_data_parallel
 from torchferry.convert.distributed.devices import take_own_card
 from torchferry.convert.distributed.entry import find_entry, set_up
@@ -79,7 +79,7 @@ def _proposals(program: Program, settings: Distributed) -> Proposals:
         return _said(sign.file, sign.node, Kind.INFO, _DISTRIBUTED.format(name=sign.name))
     try:
         return _rewritten(program, main, settings)
-    except Unclear as unclear:
+    except UnclearError as unclear:
         return _said(unclear.file, unclear.node, Kind.TODO, _LEFT.format(reason=unclear.message))
 
 
@@ -93,9 +93,9 @@ def _rewritten(program: Program, main: ProgramFile, settings: Distributed) -> Pr
     loaders = find_loaders(training, main)
     holders = find_models(training, main, settings.model)
     entry = find_entry(training, main)
-    local_rank = set_up(training, entry, changes)
+    local_rank = set_up(training, entry, any(holder.scope is entry.scope for holder in holders), changes)
     remove_data_parallel(program, settings.split_batch, changes)
-    take_own_card(program, changes)
+    take_own_card(training.flow, changes)
     wraps = wrap_models(training, holders, settings, (entry.scope, local_rank), changes)
     share_loaders(training, loaders, settings, changes)
     for loader in loaders.training:
@@ -107,5 +107,5 @@ def _rewritten(program: Program, main: ProgramFile, settings: Distributed) -> Pr
     for path, said in proposals.items():
         data = program.files[path].module.data
         if any(item.edits for item in said) and not any(word.encode() in data for word in TRIGGERS):
-            raise Unclear(main, main.module.tree.body[0], _UNSEEN.format(path=path))
+            raise UnclearError(main, main.module.tree.body[0], _UNSEEN.format(path=path))
     return proposals

@@ -47,13 +47,13 @@ def remark(training: Training, changes: Changes) -> None:
     """Look at the loops that train, and at what is random."""
     for iteration in training.iterations:
         if iteration.trains and isinstance(iteration.loop, (ast.For, ast.AsyncFor)):
-            file = changes.of(iteration.file)
-            file.remark(Kind.INFO, iteration.loop.iter, _LOCAL)
+            noted = changes.of(iteration.file)
+            noted.remark(Kind.INFO, iteration.loop.iter, _LOCAL)
             if _accumulates(iteration.loop):
-                file.remark(Kind.INFO, iteration.loop.iter, _ACCUMULATED)
+                noted.remark(Kind.INFO, iteration.loop.iter, _ACCUMULATED)
             for node in ast.walk(iteration.loop):
                 if _switches_gradients(node):
-                    file.remark(Kind.TODO, node, _TOGGLED)
+                    noted.remark(Kind.TODO, node, _TOGGLED)
     seeds = any(_is_seed(file, call) for file in training.program.files.values() for call in file.calls)
     for file in training.program.files.values():
         for call in file.calls:

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from torchferry.convert.distributed.changes import Changes, Unclear
+from torchferry.convert.distributed.changes import Changes, UnclearError
 from torchferry.convert.distributed.forward import forward_calls
 from torchferry.convert.distributed.models import MOVES, Holder
 from torchferry.convert.distributed.program import FUNCTIONS, ProgramFile, own_nodes
@@ -58,7 +58,7 @@ def wrap_models(
     for wrap in wraps:
         calls = list(forward_calls(training, wrap.holder))
         if not calls:
-            raise Unclear(wrap.holder.file, wrap.after, _NOT_CALLED.format(name=wrap.holder.text))
+            raise UnclearError(wrap.holder.file, wrap.after, _NOT_CALLED.format(name=wrap.holder.text))
         lines = _lines(wrap, settings, setup, len(calls) > 1, changes)
         changes.of(wrap.holder.file).after(wrap.after, lines, _WRAPPED)
     return wraps
@@ -92,7 +92,7 @@ def _find_place(training: Training, holder: Holder) -> Wrap:
             preparing.append(statement)
             is_moved = is_moved or _moves(training, holder, statement)
     if not preparing or not is_moved:
-        raise Unclear(holder.file, _first(holder), _NOT_MOVED.format(name=holder.text))
+        raise UnclearError(holder.file, _first(holder), _NOT_MOVED.format(name=holder.text))
     after = _common(holder.file, preparing)
     return Wrap(holder, after, holder.file.module.end(after))
 

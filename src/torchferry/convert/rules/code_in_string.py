@@ -49,10 +49,7 @@ def _follows_c(site: Site[ast.expr]) -> bool:
     """[sys.executable, "-c", "import torch; ..."]"""
     parent = site.parent
     elements = parent.elts if isinstance(parent, (ast.List, ast.Tuple)) else []
-    return any(
-        text_of(before) == "-c" and after is site.node
-        for before, after in pairwise(elements)
-    )
+    return any(text_of(before) == "-c" and after is site.node for before, after in pairwise(elements))
 
 
 RULE = register(

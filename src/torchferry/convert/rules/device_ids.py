@@ -45,7 +45,8 @@ def _is_told(site: Site[ast.Call], value: ast.expr) -> bool:
         return True
     if isinstance(value, ast.Constant):
         return value.value is None
-    return isinstance(value, ast.Call) and "device_ids" in site.module.segment(value.func)
+    helper = site.target.helper
+    return helper is not None and site.module.segment(value).startswith(f"{helper.name}.")
 
 
 RULE = register(

@@ -26,6 +26,11 @@ _BYTES = Text(
     "bytes that spell a device; write {new} by hand, and mind its length",
     "以字节表示的设备名；请手工改为 {new}，并注意长度",
 )
+_KEY_OF_PROCESSOR = Text(
+    'a key after "cpu": with {new}, which is "cpu" where there is no accelerator, it would replace that entry; '
+    "write it before",
+    '位于 "cpu" 之后的键：没有加速卡时 {new} 就是 "cpu"，会覆盖该项；请将其写在前面',
+)
 _PIECES = Text(
     "the word is put together from pieces; write {new} by hand", "该词由多段拼接而成；请手工改为 {new}"
 )
@@ -140,6 +145,8 @@ def _is_template_use(site: Site[ast.expr]) -> bool:
 
 
 def _change(site: Site[ast.expr]) -> Proposal:
+    if site.target.is_portable and _replaces_processor(site):
+        return site.remark(Kind.TODO, _KEY_OF_PROCESSOR.format(new=_written(site.target.device)))
     edits = _portable_comparison(site) if site.target.is_portable else []
     needs_prelude = not edits
     edits = edits or respell(site.module, site.node, "cuda", site.target.device)
@@ -147,6 +154,15 @@ def _change(site: Site[ast.expr]) -> Proposal:
     if not edits:
         return site.remark(Kind.TODO, _PIECES.format(new=_written(site.target.device)))
     return site.change(_CHANGED, *edits, needs_prelude=needs_prelude)
+
+
+def _replaces_processor(site: Site[ast.expr]) -> bool:
+    """{"cpu": a, "cuda": b}: where there is no accelerator, the second key would be "cpu" again, and b would win."""
+    table = site.parent
+    if not isinstance(table, ast.Dict):
+        return False
+    keys = [key.value for key in table.keys if isinstance(key, ast.Constant)]
+    return site.node in table.keys and "cpu" in keys[: keys.index("cuda") if "cuda" in keys else None]
 
 
 def _index_of_location(site: Site[ast.expr]) -> list[Edit]:

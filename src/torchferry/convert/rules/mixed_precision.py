@@ -7,9 +7,9 @@ from collections.abc import Iterator
 
 from torchferry.convert.amp import apex_form, torch_form
 from torchferry.convert.amp.existing import existing_precision
-from torchferry.convert.amp.program import Program
 from torchferry.convert.amp.steps import TrainingFinder
 from torchferry.convert.amp.unclear import UnclearError
+from torchferry.convert.program import Program
 from torchferry.convert.rule import Proposal, Rule, register
 from torchferry.convert.settings import AmpForm
 from torchferry.convert.site import FileContext
@@ -32,24 +32,24 @@ _IGNORED = re.compile(r"#\s*ferry: ignore(?:\[[^\]]*TF72[^\]]*\]|(?![\w\[-]))")
 
 def _restructure(context: FileContext) -> Iterator[Proposal]:
     program = Program(context)
+    finder = TrainingFinder(program)
+    proposals: list[Proposal] = []
+    problems: list[UnclearError] = []
     try:
-        trainings = TrainingFinder(program).find()
-        found = existing_precision(context.module)
-        if found is not None:
-            if trainings:
-                yield context.propose(Kind.INFO, found, _THERE)
-            return
-        if trainings:
-            form = context.settings.amp or AmpForm.TORCH
-            proposals = list(_FORMS[form](program, trainings))
-            if not any(_is_ignored(context, proposal) for proposal in proposals):
-                yield from proposals
-    except UnclearError as unclear:
-        found = existing_precision(context.module)
-        if found is not None:
-            yield context.propose(Kind.INFO, found, _THERE)
-        else:
-            yield context.propose(Kind.TODO, unclear.node, _LEFT.format(reason=unclear.reason))
+        trainings = finder.find()
+        if trainings and existing_precision(context.module) is None:
+            proposals = list(_FORMS[context.settings.amp or AmpForm.TORCH](program, trainings))
+        problems = finder.problems
+    except UnclearError as problem:
+        trainings, problems = [], [problem]
+    found = existing_precision(context.module) if trainings or problems else None
+    if found is not None:
+        yield context.propose(Kind.INFO, found, _THERE)
+        return
+    if not any(_is_ignored(context, proposal) for proposal in proposals):
+        yield from proposals
+    for unclear in problems:
+        yield context.propose(Kind.TODO, unclear.node, _LEFT.format(reason=unclear.reason))
 
 
 def _is_ignored(context: FileContext, proposal: Proposal) -> bool:

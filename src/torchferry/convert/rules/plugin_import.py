@@ -37,13 +37,14 @@ def _finish(context: FileContext, said: list[Proposal]) -> Iterator[Proposal]:
 def _is_needed(context: FileContext, proposal: Proposal) -> bool:
     name = context.target.prelude_name
     if name:
-        return any(_uses(name, edit.text) for edit in proposal.edits)
+        return any(_uses(context, name, edit) for edit in proposal.edits)
     return bool(proposal.edits) and proposal.needs_prelude
 
 
-def _uses(name: str, text: str) -> bool:
-    """Whether new code uses a name, rather than only import it under another."""
-    return bool(re.search(rf"(?<![\w.]){name}\b(?!\s*(?:as|import)\b)", text))
+def _uses(context: FileContext, name: str, edit: Edit) -> bool:
+    """Whether new code uses a name, rather than only import it or something of it."""
+    behind = context.module.data[edit.end : edit.end + len(" import ")].decode("utf-8", "replace")
+    return bool(re.search(rf"(?<![\w.]){name}\b(?!\s*(?:as|import)\b)", edit.text + behind))
 
 
 def _define_name(context: FileContext, line: str) -> Proposal:
@@ -52,9 +53,24 @@ def _define_name(context: FileContext, line: str) -> Proposal:
     if not context.target.prelude_module and "torch" not in context.module.scopes.root.bindings:
         line = f"import torch; {line}"
     imports = [node for scope, node in _imports_of_torch(context) if scope.parent is None]
+    if not imports and context.target.prelude_module:
+        imports = _imports_at_top(context.module.tree)
     if not imports:
         return _at_top(context, line, message)
     return _beside(context, (_last_of_import_block(context.module.tree, imports[0]), False), line, message)
+
+
+def _imports_at_top(tree: ast.Module) -> list[ImportNode]:
+    """The imports that a module begins with, those of future features left out."""
+    found: list[ImportNode] = []
+    for position, node in enumerate(tree.body):
+        is_docstring = position == 0 and isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+        if isinstance(node, (ast.Import, ast.ImportFrom)):
+            if not (isinstance(node, ast.ImportFrom) and node.module == "__future__"):
+                found.append(node)
+        elif not is_docstring:
+            break
+    return found
 
 
 def _load_plugin(context: FileContext, said: list[Proposal], line: str, message: Text) -> Iterator[Proposal]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from torchferry.convert.python_config import is_python_config
 from torchferry.convert.renaming import find_rename
@@ -44,68 +44,73 @@ _AMP = "AmpOptimWrapper"
 # The device types that AmpOptimWrapper of mmengine accepts beside "cuda".
 _WITH_AMP = ("npu", "mlu", "musa")
 _DEFAULT = re.compile(r"\{\{\s*\$\w+\s*:\s*(?:cuda(?::\d+)?|nccl)\s*\}\}")
-_NAMES = frozenset({"cudnn_benchmark", "gpu_ids", "activity_with_cuda"})
 
 
 def _check(site: Site[ast.AST]) -> Iterator[Proposal]:
     node = site.node
     if isinstance(node, ast.Constant):
-        if isinstance(node.value, str):
-            yield from _check_string(site, node.value)
+        yield from _check_default(site, node.value)
         return
-    if isinstance(node, ast.Name):
-        if node.id == _AMP:
-            yield from _check_amp(site)
+    name, value = _setting(node)
+    if name not in _CHECKS or not is_python_config(site.module):
         return
-    name = _set_name(node)
-    if name in _NAMES and is_python_config(site.module):
-        yield from _check_setting(site, name)
+    yield from _CHECKS[name](site, value)
 
 
-def _set_name(node: ast.AST) -> str:
-    """The name of a setting: `name=...` in a call, or as a statement."""
+def _setting(node: ast.AST) -> tuple[str, ast.expr | None]:
+    """The name and value of a setting: `name=...` in a call, or as a statement."""
     if isinstance(node, ast.keyword):
-        return node.arg or ""
-    return last_name(node.targets[0]) if isinstance(node, ast.Assign) else ""
+        return node.arg or "", node.value
+    return (last_name(node.targets[0]), node.value) if isinstance(node, ast.Assign) else ("", None)
 
 
-def _check_setting(site: Site[ast.AST], name: str) -> Iterator[Proposal]:
+def _check_default(site: Site[ast.AST], value: object) -> Iterator[Proposal]:
+    if isinstance(value, str) and "{{" in value and _DEFAULT.search(value):
+        word = site.target.backend if "nccl" in value else site.target.device
+        yield site.remark(Kind.TODO, _FILLED_IN.format(new=word.word or word.expression))
+
+
+def _check_cudnn(site: Site[ast.AST], value: ast.expr | None) -> Iterator[Proposal]:
+    yield site.remark(Kind.INFO, _NO_EFFECT)
+
+
+def _check_numbers(site: Site[ast.AST], value: ast.expr | None) -> Iterator[Proposal]:
+    yield site.remark(Kind.INFO, _NUMBERS)
+
+
+def _check_profiler(site: Site[ast.AST], value: ast.expr | None) -> Iterator[Proposal]:
     vendor = site.target.vendor
-    if name == "gpu_ids":
-        yield site.remark(Kind.INFO, _NUMBERS)
-    elif name == "cudnn_benchmark":
-        yield site.remark(Kind.INFO, _NO_EFFECT)
-    elif vendor.profiler_module and not site.target.is_portable:
-        yield site.remark(Kind.TODO, _PROFILER.format(company=vendor.company, module=vendor.profiler_module))
+    if vendor.profiler_module and not site.target.is_portable:
+        message = _PROFILER.format(company=vendor.company, module=vendor.profiler_module)
+        yield site.remark(Kind.TODO, message)
     else:
         yield site.remark(Kind.TODO, _PROFILER_UNKNOWN)
 
 
-def _check_amp(site: Site[ast.AST]) -> Iterator[Proposal]:
+def _check_type(site: Site[ast.AST], value: ast.expr | None) -> Iterator[Proposal]:
+    """type='AmpOptimWrapper', or the class itself."""
+    name = value.value if isinstance(value, ast.Constant) else last_name(value)
     device = site.target.device.word
-    if device and device not in _WITH_AMP and is_python_config(site.module):
-        yield site.remark(Kind.TODO, _NO_AMP.format(known=", ".join(_WITH_AMP), device=device))
+    if name == _AMP and device and device not in _WITH_AMP:
+        yield site.remark(Kind.TODO, _NO_AMP.format(known=", ".join(_WITH_AMP), device=device), value)
 
 
-def _check_string(site: Site[ast.AST], value: str) -> Iterator[Proposal]:
-    if value == _AMP:
-        yield from _check_amp(site)
-    elif _DEFAULT.search(value):
-        word = site.target.backend if "nccl" in value else site.target.device
-        yield site.remark(Kind.TODO, _FILLED_IN.format(new=word.word or word.expression))
-    elif _is_custom_import(site) and is_python_config(site.module):
-        found = find_rename(site.context, value)
-        if found is not None and not found[1].new:
-            yield site.remark(found[1].kind, found[1].message)
-
-
-def _is_custom_import(site: Site[ast.AST]) -> bool:
+def _check_imports(site: Site[ast.AST], value: ast.expr | None) -> Iterator[Proposal]:
     """custom_imports = dict(imports=['package.module', ...])"""
-    return any(
-        isinstance(node, ast.Assign) and last_name(node.targets[0]) == "custom_imports"
-        for node in site.place.upwards()
-    )
+    for node in ast.walk(value) if value else ():
+        if isinstance(node, ast.Constant) and isinstance(node.value, str):
+            found = find_rename(site.context, node.value)
+            if found is not None and not found[1].new:
+                yield site.remark(found[1].kind, found[1].message, node)
 
+
+_CHECKS: dict[str, Callable[[Site[ast.AST], ast.expr | None], Iterator[Proposal]]] = {
+    "activity_with_cuda": _check_profiler,
+    "cudnn_benchmark": _check_cudnn,
+    "custom_imports": _check_imports,
+    "gpu_ids": _check_numbers,
+    "type": _check_type,
+}
 
 RULE = register(
     Rule(
@@ -116,7 +121,7 @@ RULE = register(
             "用 Python 编写的配置（OpenMMLab）：在目标设备上含义不同或无效的设置",
         ),
         triggers=("cudnn_benchmark", "gpu_ids", "activity_with_cuda", _AMP, "custom_imports"),
-        nodes=(ast.keyword, ast.Assign, ast.Constant, ast.Name),
+        nodes=(ast.keyword, ast.Assign, ast.Constant),
         check=_check,
     )
 )

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from torchferry.convert.rule import Proposal, Rename, Rule, register
 from torchferry.convert.similar.choice import Choice, choose
-from torchferry.convert.similar.imports import import_changes, is_importable_beside
+from torchferry.convert.similar.imports import has_only_known_uses, import_changes, is_importable_beside
 from torchferry.convert.similar.names import Spelling
 from torchferry.convert.similar.signature import UnboundError
 from torchferry.convert.similar.template import readable, respelled
@@ -33,8 +33,10 @@ _NO_MODULE = Text(
     "`{module}` is not imported here under a name that can be used",
     "此处没有可用的 `{module}` 导入名",
 )
+_FOR_CUDA = Text("built for CUDA only", "只面向 CUDA 构建")
 _IN_STRING = Text("it stands inside a string", "它在字符串内")
 _TORCH = ("torch", "torchvision")  # packages that work on the device; others are there for CUDA alone
+_DISTINCT = 8  # letters of a name that is hardly a part of another word
 
 Table = Mapping[str, tuple[Similar, ...]]
 
@@ -51,6 +53,8 @@ def _prepare(target: Target) -> Rule:
     """The rule with the names of this target's table."""
     table = _table(target)
     of_libraries = frozenset(name for name in table if name.partition(".")[0] not in _TORCH)
+    packages = {name[:end] for name in of_libraries for end in _dots(name)}
+    arguments = _named_in_conditions(table)
     with_calls = frozenset(
         name for name in of_libraries if table[name][0].use and not table[name][0].is_name_only
     )
@@ -64,14 +68,23 @@ def _prepare(target: Target) -> Rule:
         entries = table.get(qualified) or table.get(
             f"{qualified}.apply"
         )  # a function of autograd, by its class
-        return _rename(qualified, entries[0], target) if entries else None
+        if entries:
+            return _rename(qualified, entries[0], target)
+        is_whole_library = qualified in packages and has_only_known_uses(
+            context, qualified, of_libraries | arguments
+        )
+        if is_whole_library or qualified in arguments:
+            return Rename(
+                qualified, "", Kind.INFO, _SEE_CALLS.format(name=qualified, why=_FOR_CUDA), once=True
+            )
+        return None
 
     def finish(context: FileContext, said: list[Proposal]) -> Iterator[Proposal]:
-        yield from import_changes(context, said, with_calls)
+        yield from import_changes(context, said, with_calls | arguments)
 
     return replace(
         RULE,
-        triggers=tuple({name.rpartition(".")[2] for name in table}),
+        triggers=tuple({_word(name) for name in table if name not in of_libraries}),
         imports=tuple({name.partition(".")[0] for name in of_libraries}),
         tracks=frozenset(table),
         nodes=(ast.Call,),
@@ -82,6 +95,25 @@ def _prepare(target: Target) -> Rule:
         finish=finish,
         prepare=None,
     )
+
+
+def _dots(name: str) -> list[int]:
+    return [position for position, letter in enumerate(name) if letter == "."]
+
+
+def _named_in_conditions(table: Table) -> frozenset[str]:
+    """What stands as an argument of calls that are replaced: xformers.ops.LowerTriangularMask."""
+    conditions = (condition for entries in table.values() for entry in entries for condition in entry.when)
+    values = (condition.partition("=")[2] for condition in conditions)
+    return frozenset(value.removesuffix("()") for value in values if value.endswith("()"))
+
+
+def _word(name: str) -> str:
+    """What a file holds that uses a function of torch: its name, with what stands beside it where that is short."""
+    module, _, last = name.rpartition(".")
+    if module == "torch":
+        return name
+    return last if len(last) >= _DISTINCT else f"{last}("
 
 
 def _rename(qualified: str, entry: Similar, target: Target) -> Rename | None:

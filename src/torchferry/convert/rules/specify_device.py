@@ -17,6 +17,10 @@ _ADDED = Text(
     "the device is chosen by DEVICE_ID; this may defeat a distributed set-up of the script's own",
     "由环境变量 DEVICE_ID 选择设备；可能影响脚本原有的分布式功能",
 )
+_CHOSEN_BY_RANK = Text(
+    "not added: each process has a card of its own, by LOCAL_RANK",
+    "未添加：每个进程按 LOCAL_RANK 使用各自的卡",
+)
 _VARIABLE = "DEVICE_ID"
 
 
@@ -34,6 +38,9 @@ def _finish(context: FileContext, said: list[Proposal]) -> Iterator[Proposal]:
         return
     first = main.body[0]
     start = module.start(first)
+    if context.settings.distributed is not None:
+        yield Proposal(Kind.INFO, start, start, _CHOSEN_BY_RANK)
+        return
     indent = indent_of(module, first)
     joint = "; " if indent.strip() else module.newline + indent
     line = f'{api.name}(int(os.environ.get("{_VARIABLE}", "0")))'

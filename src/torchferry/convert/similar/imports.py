@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Collection, Iterator
 
 from torchferry.convert.insertion import shares_its_line
@@ -35,7 +36,7 @@ def import_changes(context: FileContext, said: list[Proposal], names: Collection
     replaced = [proposal for proposal in said if proposal.edits and proposal.start in context.needed_imports]
     missing = sorted(set().union(*(context.needed_imports[proposal.start] for proposal in replaced)))
     line = "; ".join(f"import {module}" for module in missing)
-    written = [(edit.start, edit.end) for proposal in replaced for edit in proposal.edits]
+    written = [edit for proposal in said for edit in proposal.edits]
     for node in _library_imports(context, names):
         unused = [alias for alias in node.names if _is_unused(context, alias, written)]
         is_first = bool(line) and node in context.module.tree.body
@@ -54,9 +55,41 @@ def _left(
 ) -> Iterator[Proposal]:
     """Say of each name that is still imported, and whose equivalent is known, that it is."""
     for alias in node.names:
-        if isinstance(node, ast.ImportFrom) and alias not in gone:
-            if f"{import_qualifier(node)}.{alias.name}" in names:
-                yield context.propose(Kind.TODO, alias, _LEFT.format(name=alias.name))
+        if alias not in gone and (
+            f"{import_qualifier(node)}.{alias.name}" in names
+            if isinstance(node, ast.ImportFrom)
+            else has_only_known_uses(context, alias.name, names)
+        ):
+            yield context.propose(Kind.TODO, alias, _LEFT.format(name=alias.name))
+
+
+def has_only_known_uses(context: FileContext, module: str, names: Collection[str]) -> bool:
+    """Whether `import module` is there for names of these alone."""
+    tree = context.module.tree
+    imports = [alias for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names]
+    roots = {
+        alias.asname or module.partition(".")[0]: module if alias.asname else module.partition(".")[0]
+        for alias in imports
+        if alias.name == module
+    }
+    chains = {id(node): node for node in ast.walk(tree) if isinstance(node, (ast.Attribute, ast.Name))}
+    for node in list(chains.values()):
+        if isinstance(node, ast.Attribute):
+            chains.pop(id(node.value), None)
+    dotted = [_dotted(node) for node in chains.values()]
+    used = [
+        f"{roots[root]}.{rest}" for root, _, rest in (name.partition(".") for name in dotted) if root in roots
+    ]
+    return bool(used) and all(name in names for name in used)
+
+
+def _dotted(node: ast.expr) -> str:
+    """The dotted name that an expression is, as it is written; "" if it is none."""
+    parts: list[str] = []
+    while isinstance(node, ast.Attribute):
+        parts.append(node.attr)
+        node = node.value
+    return ".".join([node.id, *reversed(parts)]) if isinstance(node, ast.Name) else ""
 
 
 def _library_imports(context: FileContext, names: Collection[str]) -> list[ImportNode]:
@@ -75,15 +108,17 @@ def _library_imports(context: FileContext, names: Collection[str]) -> list[Impor
     ]
 
 
-def _is_unused(context: FileContext, alias: ast.alias, written: list[tuple[int, int]]) -> bool:
-    """Whether the name stands in replaced text and nowhere else."""
+def _is_unused(context: FileContext, alias: ast.alias, written: list[Edit]) -> bool:
+    """Whether the name stands in replaced text, which does not bring it back, and nowhere else."""
     local = alias.asname or alias.name.partition(".")[0]
     uses = [
         context.module.start(use)
         for use in ast.walk(context.module.tree)
         if isinstance(use, ast.Name) and use.id == local
     ]
-    return bool(uses) and all(any(start <= use < end for start, end in written) for use in uses)
+    brought_back = re.compile(rf"(?<![\w.]){local}\b")
+    removing = [edit for edit in written if not brought_back.search(edit.text)]
+    return bool(uses) and all(any(edit.start <= use < edit.end for edit in removing) for use in uses)
 
 
 def _without(context: FileContext, node: ImportNode, unused: list[ast.alias], line: str) -> Proposal | None:

@@ -16,10 +16,13 @@ class Spelling:
         self.missing: set[str] = set()
 
     def spell(self, dotted: str) -> str:
-        """The name by way of the longest part of it that the module imports."""
+        """The name by way of the module's name in the call, else of the longest part of it that is imported."""
         root = dotted.partition(".")[0]
         if root == self._site.target.prelude_module:
             return dotted
+        own = self._as_called()
+        if own is not None and dotted.startswith(own[1] + "."):
+            return own[0] + dotted[len(own[1]) :]
         known = [
             (qualified, name)
             for name, qualified in self._imported()
@@ -30,6 +33,18 @@ class Spelling:
             return dotted
         qualified, name = max(known, key=lambda item: len(item[0]))
         return name + dotted[len(qualified) :]
+
+    def _as_called(self) -> tuple[str, str] | None:
+        """The name by which the user calls the module of the function, and what it stands for."""
+        resolved = self._site.resolve(self._site.node.func)
+        node: ast.expr = self._site.node.func
+        if resolved is None or resolved.root is node:
+            return None
+        qualified = resolved.qualified
+        while isinstance(node, ast.Attribute) and node is not resolved.root:
+            qualified = qualified[: -len(node.attr) - 1]
+            node = node.value
+        return (self._site.module.segment(node), qualified) if isinstance(node, ast.Name) else None
 
     def _imported(self) -> list[tuple[str, str]]:
         """The module's own imports that mean the same in this place."""

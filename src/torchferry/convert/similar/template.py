@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from functools import cache
 
 _TOKEN = re.compile(r"\[\[|\]\]|\{(\w+)\}")
+_OPTION = re.compile(r"\[\[|\]\]")
 _DOTTED = re.compile(r"(?<![\w.}\])])[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+")
 # What a place must stand between to be an argument of a call, where any expression may stand.
 _OPENS_ARGUMENT = re.compile(r"(?:[(,]|[(,]\s*\w+=)\s*\Z")
@@ -45,8 +46,8 @@ def _segments(use: str) -> tuple[_Segment, ...]:
         pieces.append(use[position : match.start()])
         position = match.end()
         if match[1]:
-            before, after = use[: match.start()].replace("[[", ""), use[match.end() :].replace("]]", "")
-            is_argument = _OPENS_ARGUMENT.search(before) and _CLOSES_ARGUMENT.match(after.replace("[[", ""))
+            before, after = (_OPTION.sub("", text) for text in (use[: match.start()], use[match.end() :]))
+            is_argument = _OPENS_ARGUMENT.search(before) and _CLOSES_ARGUMENT.match(after)
             pieces.append(Slot(match[1], not is_argument, after.startswith((".", "[", "("))))
         else:
             segments.append(_Segment(tuple(pieces), match[0] == "]]"))

@@ -7,14 +7,21 @@ from __future__ import annotations
 
 import ast
 import re
-from itertools import pairwise
 
+from torchferry.convert.arguments import add_argument
 from torchferry.convert.renaming import find_rename
 from torchferry.convert.similar.choice import Choice
+from torchferry.convert.similar.signature import UnboundError
 from torchferry.convert.similar.template import Piece, Slot, filled
 from torchferry.convert.site import Site
 from torchferry.source.edits import Edit
+from torchferry.text import Text
 
+_CONSTANT = Text("its argument `{name}` is a constant", "参数 `{name}` 是常量")
+_PARENTHESES = Text("an argument stands in parentheses of its own", "有参数带有自己的括号")
+_SCRIPTED = Text("the function around it is compiled by torch.jit", "所在函数由 torch.jit 编译")
+
+_BEHIND = re.compile(rb"[ \t]*,[ \t]*")
 _COMMENT = re.compile(rb"#[^\r\n]*")
 _EXTRA = re.compile(r"(\w+)=((?:[^,()]|\([^()]*\))+)")
 _TIGHT = (ast.Name, ast.Attribute, ast.Call, ast.Subscript, ast.List, ast.Tuple, ast.Dict, ast.Set)
@@ -22,12 +29,31 @@ _LOOSE_PLACES = (ast.Assign, ast.AnnAssign, ast.Return, ast.Expr)
 
 
 def write(site: Site[ast.Call], choice: Choice, use: str) -> list[Edit]:
-    """Edits of a call for which an entry was chosen; `use` is its template with names as this place spells them."""
+    """Edits of a call for which an entry was chosen; `use` is its template with names as this place spells them.
+
+    Raises UnboundError where nothing certain can be written.
+    """
     if choice.entry.keeps_arguments:
         return _with_own_arguments(site, choice, use)
     defaults = {parameter.name: parameter.default for parameter in choice.parameters}
     pieces = filled(use, choice.arguments.keys(), defaults)
-    return _in_place(site, choice, pieces) or _as_function(site, choice, pieces)
+    for piece in pieces:
+        if (
+            isinstance(piece, Slot)
+            and piece.is_object
+            and isinstance(choice.arguments[piece.name], ast.Constant)
+        ):
+            raise UnboundError(_CONSTANT.format(name=piece.name))
+    edits = _in_place(site, choice, pieces) or _as_function(site, choice, pieces)
+    if _is_scripted(site) and any(word in edit.text for edit in edits for word in ("lambda ", " for ")):
+        raise UnboundError(_SCRIPTED)
+    return edits
+
+
+def _is_scripted(site: Site[ast.Call]) -> bool:
+    """Whether the function around is compiled by torch.jit, which knows no functions inside functions."""
+    decorators = getattr(site.scope.node, "decorator_list", ())
+    return any(site.qualified(node).startswith("torch.jit.") for node in decorators)
 
 
 def _with_own_arguments(site: Site[ast.Call], choice: Choice, use: str) -> list[Edit]:
@@ -36,30 +62,51 @@ def _with_own_arguments(site: Site[ast.Call], choice: Choice, use: str) -> list[
     name, _, rest = use.partition("(")
     edits = [Edit(module.start(call.func), module.end(call.func), name)]
     kept: list[ast.AST] = []
-    for position, (argument, node) in enumerate(choice.arguments.items()):
+    in_order = True
+    for argument, node in choice.arguments.items():
         holder = next((keyword for keyword in call.keywords if keyword.value is node), None)
         if argument not in entry.takes:
             continue
+        in_order = in_order and entry.takes.index(argument) == len(kept)
         kept.append(holder or node)
-        if holder is None and entry.takes.index(argument) != position:
+        if holder is None and not in_order:
             edits.append(Edit(module.start(node), module.start(node), f"{argument}="))
     edits += _removals(site, kept)
     added = [f"{key}={value}" for key, value in _EXTRA.findall(rest) if key not in choice.arguments]
     if added:
-        closing = module.end(kept[-1])
-        edits.append(Edit(closing, closing, ", " + ", ".join(added)))
+        edits.append(add_argument(module, call, ", ".join(added)))
+    if len(edits) > 1 and not _is_plainly_written(site):
+        raise UnboundError(_PARENTHESES)
     return edits
 
 
 def _removals(site: Site[ast.Call], kept: list[ast.AST]) -> list[Edit]:
-    """Take out the arguments that are not kept, each with the comma before it; the first argument is always kept."""
-    module = site.module
-    everything = [*site.node.args, *site.node.keywords]
+    """Take out the arguments that are not kept, each with a comma; comments stay."""
+    module, call = site.module, site.node
+    everything = [*call.args, *call.keywords]
     edits = []
-    for before, node in pairwise(everything):
-        if node not in kept:
-            edits.append(Edit(module.end(before), module.end(node), ""))
+    for number, node in enumerate(everything):
+        if node in kept:
+            continue
+        start, end = module.start(node), module.end(node)
+        before = module.end(everything[number - 1]) if number else start
+        if number and b"#" not in module.data[before:start]:
+            edits.append(Edit(before, end, ""))
+        else:
+            comma = _BEHIND.match(module.data, end)
+            edits.append(Edit(start, comma.end() if comma else end, ""))
     return edits
+
+
+def _is_plainly_written(site: Site[ast.Call]) -> bool:
+    """Whether nothing but commas, comments and white space stands between the arguments: no parentheses of their own."""
+    module, call = site.module, site.node
+    nodes = [*call.args, *call.keywords]
+    ends = [module.end(call.func), *(module.end(node) for node in nodes)]
+    starts = [*(module.start(node) for node in nodes), module.end(call)]
+    gaps = [_COMMENT.sub(b"", module.data[end:start]) for end, start in zip(ends, starts, strict=True)]
+    between = b"".join(gaps).translate(None, b" \t\r\n\f\\,")
+    return between == b"()"
 
 
 def _in_place(site: Site[ast.Call], choice: Choice, pieces: list[Piece]) -> list[Edit]:
@@ -111,6 +158,10 @@ def _is_repeatable(site: Site[ast.Call], node: ast.expr) -> bool:
         return isinstance(node.operand, ast.Constant) and not isinstance(node.operand.value, str)
     if isinstance(node, ast.Constant):
         return not isinstance(node.value, (str, bytes))
+    if isinstance(node, ast.Subscript):  # of a list, by a place in it
+        index = node.slice
+        parts = [index.left, index.right] if isinstance(index, ast.BinOp) else [index]
+        return all(_is_repeatable(site, part) for part in (node.value, *parts))
     inner: ast.expr = node
     while isinstance(inner, ast.Attribute):
         inner = inner.value

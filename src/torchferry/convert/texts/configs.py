@@ -106,14 +106,17 @@ def convert_ini(decoded: DecodedText, path: str, job: FileJob) -> Conversion:
 
 
 def _convert(reader: Reader, decoded: DecodedText, path: str, job: FileJob) -> Conversion:
+    # Most JSON is data; reading it all takes longer than looking for the words that matter.
+    is_worth_reading = reader is not read_json or bool(_JSON_WORTH.search(decoded.text))
+
     def look(draft: Draft) -> Sequence[Span]:
         if len(draft.source.data) > _LARGEST:
             size = round(len(draft.source.data) / 1e6)
             draft.say(RULE, Kind.INFO, 0, 0, _TOO_LARGE.format(size=size))
             draft.is_whole = True
             return ()
-        if reader is read_json and not _JSON_WORTH.search(draft.chars):
-            return ()  # data, most probably; the lines that speak of CUDA are reported
+        if not is_worth_reading:
+            return ()
         try:
             contents = reader(draft.chars)
         except UnreadableConfigError:

@@ -134,7 +134,9 @@ def _variable(draft: Draft, instruction: str, name: str, word: Word, value: str)
 
 def _commands(draft: Draft, start: int, end: int) -> None:
     """A command in the form of a shell line, or of a list of words."""
-    options = re.compile(r"(?:--\w[\w-]*(?:=\S+)?(?:[ \t]|\\\r?\n)+|CMD[ \t]+|NONE\b)*").match(draft.chars, start, end)
+    options = re.compile(r"(?:--\w[\w-]*(?:=\S+)?(?:[ \t]|\\\r?\n)+|CMD[ \t]+|NONE\b)*").match(
+        draft.chars, start, end
+    )
     start = options.end() if options else start
     if draft.chars[start : start + 1] == "[":
         words = [_exec_word(match) for match in _EXEC_WORD.finditer(draft.chars, start, end)]

@@ -37,6 +37,7 @@ class Draft:
         self.path = path
         self.job = job
         self.said: list[tuple[Rule, Proposal]] = []
+        self._known: set[tuple[str, Proposal]] = set()  # a place may be seen twice
         self._edits = EditSet()
         self._prose: list[Span] = []
         self.is_whole = False  # what was said holds for the whole text: its lines are not looked at
@@ -52,13 +53,18 @@ class Draft:
 
     def say(self, rule: Rule, kind: Kind, start: int, end: int, message: Text) -> None:
         """Report a place."""
-        self.said.append((rule, Proposal(kind, start, end, message)))
+        self._add(rule, Proposal(kind, start, end, message))
 
     def change(self, rule: Rule, start: int, end: int, message: Text, *edits: Edit) -> None:
         """Edit a place; where an edit is already, nothing is said twice."""
         if not any(map(self._edits.conflicts, edits)):
             self._edits.add(edits)
-            self.said.append((rule, Proposal(Kind.CHANGE, start, end, message, edits)))
+            self._add(rule, Proposal(Kind.CHANGE, start, end, message, edits))
+
+    def _add(self, rule: Rule, proposal: Proposal) -> None:
+        if (rule.id, proposal) not in self._known:
+            self._known.add((rule.id, proposal))
+            self.said.append((rule, proposal))
 
     def prose(self, start: int, end: int) -> None:
         """What stands here is meant for people."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections.abc import Sequence
+from functools import cached_property
 from typing import NamedTuple
 
 from torchferry.convert.texts.magics import CellReading, ShownLine
@@ -62,10 +63,13 @@ class JoinedCells:
         self._marked.append(line)
         return f"{shown.shown.rstrip()}  #{self._tag}:{len(self._marked) - 1}"
 
+    @cached_property
+    def _line_starts(self) -> list[int]:
+        return [0, *(match.end() for match in _NEWLINE.finditer(self.text))]
+
     def origin(self, line: int, column: int) -> tuple[int, int]:
         """The cell of a line and column (from 1) of the module, and the position in its source."""
-        starts = [0, *(match.end() for match in _NEWLINE.finditer(self.text))]
-        position = starts[line - 1] + column - 1
+        position = self._line_starts[line - 1] + column - 1
         found = self._lines[max(bisect_right(self._lines, position, key=lambda item: item.start) - 1, 0)]
         source = self._sources[found.cell]
         if found.shown.stands_in:
@@ -94,7 +98,7 @@ class JoinedCells:
                     raise VerificationError("a change would move a line that is no Python")
                 lines.append(self._unmarked(line[: match.start()], expected, hidden))
                 expected += 1
-            found[cell] = "\n".join(lines)
+            found[cell] = _with_endings_of(sources[cell], "\n".join(lines))
         if expected != len(self._marked):
             raise VerificationError("a change would remove a line that is no Python")
         return found
@@ -119,6 +123,12 @@ class JoinedCells:
             return text
         lines = (self._mark.sub("", line) for line in text.split("\n"))
         return "\n".join(line for line in lines if self._tag not in line)
+
+
+def _with_endings_of(old: str, new: str) -> str:
+    """A new source whose lines end as those of the old one, if those all end in the same way."""
+    ends = set(_NEWLINE.findall(old))
+    return re.sub(r"(?<!\r)\n", "\r\n", new) if ends == {"\r\n"} else new
 
 
 def _indentation(line: str) -> int:

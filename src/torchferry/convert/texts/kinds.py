@@ -11,6 +11,7 @@ from torchferry.convert.file import Conversion, FileJob
 from torchferry.convert.texts.configs import convert_ini, convert_json, convert_toml, convert_yaml
 from torchferry.convert.texts.dockerfile import convert_dockerfile
 from torchferry.convert.texts.makefile import convert_makefile
+from torchferry.convert.texts.native_ops import NATIVE_SUFFIXES, convert_native, is_native_of_interest
 from torchferry.convert.texts.notebook import convert_notebook
 from torchferry.convert.texts.requirements import convert_requirements, is_list_of_requirements
 from torchferry.convert.texts.shell import convert_shell
@@ -18,7 +19,6 @@ from torchferry.source.decode import DecodedText
 
 Converter = Callable[[DecodedText, str, FileJob], Conversion]
 
-CUDA_SUFFIXES = (".cu", ".cuh", ".ptx")
 _BY_SUFFIX: dict[str, Converter] = {
     ".sh": convert_shell,
     ".bash": convert_shell,
@@ -42,6 +42,7 @@ _SHELL_SCRIPT = re.compile(rb"#![^\n]*\b(?:sh|bash|zsh|dash)\b")
 # A text without any of these says nothing of CUDA.
 _WORDS = (
     *(b"cuda", b"CUDA", b"nccl", b"NCCL", b"nvidia", b"NVIDIA", b"gpu", b"GPU", b"distributed.launch"),
+    *(b"nvcc", b"nvprof", b"nsys"),
     *(b"flash-attn", b"flash_attn", b"xformers", b"bitsandbytes", b"pynvml", b"apex"),
 )
 
@@ -53,6 +54,7 @@ def might_be_text(path: str) -> bool:
     return (
         "." not in name
         or suffix in _BY_SUFFIX
+        or suffix in NATIVE_SUFFIXES
         or bool(_DOCKERFILE.match(name))
         or is_list_of_requirements(path)
         or name == _ENVIRONMENT
@@ -66,6 +68,8 @@ def converter_of(path: str, data: bytes) -> Converter | None:
         # Text in UTF-16 is not rewritten, but neither passed over: whoever decodes it says so.
         is_utf_16 = data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
         data = data.decode("utf-16", "ignore").encode() if is_utf_16 else b""
+    if name.endswith(NATIVE_SUFFIXES):
+        return convert_native if is_native_of_interest(name, data) else None
     if is_list_of_requirements(path):
         return convert_requirements
     if name.endswith(".ipynb"):

@@ -26,6 +26,11 @@ _UNCLEAR_LAUNCH = Text(
     "stays valid, though deprecated: not all of its options can be read here",
     "仍然有效，但已弃用：此处无法读出它的全部选项",
 )
+_COUNTED = Text(
+    "`gpu` counts CUDA devices; write their number, or `auto`, which counts the devices that are there "
+    "if the plugin loads by itself (PyTorch 2.5 or newer)",
+    "`gpu` 统计的是 CUDA 设备；请写明数量，或用 `auto` 按实际设备统计（要求插件能自动加载，PyTorch 2.5 及以上）",
+)
 _SMI = Text("{company}'s tool is `{smi}`", "{company} 的工具是 `{smi}`")
 _SMI_OPTIONS = Text(
     "calls nvidia-smi, which is not there; {company} has `{smi}`, whose options and output look different",
@@ -85,6 +90,15 @@ def look_at_launch(draft: Draft, rule: Rule, command: Command, words: list[Word]
     for word in use_env:
         edits.append(_removal(draft, word))
     draft.change(rule, start, max(word.end for word in (last, *use_env)), _TORCHRUN, *edits)
+
+
+def look_at_count(draft: Draft, rule: Rule, words: list[Word]) -> None:
+    """--nproc_per_node=gpu"""
+    for before, word in pairwise(words):
+        name, _, value = word.value.rpartition("=")
+        name = name or before.value
+        if value == "gpu" and re.fullmatch(r"--nproc[-_]per[-_]node", name):
+            draft.say(rule, Kind.TODO, word.start, word.end, _COUNTED)
 
 
 def _removal(draft: Draft, word: Word) -> Edit:

@@ -24,12 +24,13 @@ _CODE_MAGICS = {
     "wandb": "",
 }
 _HAS_NO_CODE_BEHIND = ("capture", "wandb")  # what follows their name on the line is no code
-_SHELL_MAGICS = ("sx", "system", "!")
+_SHELL_MAGICS = ("sx", "system", "shell", "!")
 _SHELL_CELLS = ("bash", "sh", "zsh", *_SHELL_MAGICS)
 _COMMAND_MAGICS = ("pip", "conda", "mamba")  # %pip install is the command pip install
 _ENVIRONMENT_MAGICS = ("env", "set_env")
 _PYTHON_CELLS = ("python", "python3")  # a program of its own
 _FILE_CELLS = ("writefile", "file")
+_KERNEL_CELLS = ("cu", "cuda", "nvcc", "cuda_group_save")  # CUDA C++, compiled when the cell runs
 
 _CELL_MAGIC = re.compile(r"%%(?P<name>!|\w+)[ \t]*(?P<rest>[^\n]*)")
 _MAGIC = re.compile(r"%(?P<name>\w+)[ \t]*(?P<rest>.*)", re.DOTALL)
@@ -38,7 +39,7 @@ _ASSIGNED = re.compile(rf"(?P<names>{_NAMED}(?:[ \t]*,[ \t]*{_NAMED})*[ \t]*=[ \
 _QUESTION = re.compile(r"\?|[^#'\"\n]*\?{1,2}[ \t\r]*\Z")
 # IPython takes these words for commands where they can't be Python.
 _AUTOMATIC = re.compile(r"(?:pip|conda|cd|ls|mkdir|rm|cp|mv|cat)[ \t]+[^=\s(.\[,]")
-_VARIABLE = re.compile(r"(?P<name>\w+)(?P<between>[ \t]*=[ \t]*|[ \t]+)(?P<value>\S.*)")
+_VARIABLE = re.compile(r"\w+(?P<between>[ \t]*=[ \t]*|[ \t]+(?=\S)|[ \t\r]*\Z)")
 
 
 @dataclass(frozen=True)
@@ -162,6 +163,8 @@ class _CellReader:
             self._other_program(body, end, "cell.sh")
         elif magic in _PYTHON_CELLS:
             self._other_program(body, end, "cell.py")
+        elif magic in _KERNEL_CELLS:
+            self._other_program(body, end, "cell.cu")
         elif magic in _FILE_CELLS and names:
             self._other_program(body, end, names[-1])
         else:
@@ -210,7 +213,10 @@ class _CellReader:
         elif name == "run":
             self._foreign_lines(rest, stand_in, lead="python ")
         elif name in _ENVIRONMENT_MAGICS and (variable := _VARIABLE.match(line, rest)):
-            self._foreign_lines(rest, stand_in, between=variable["between"])
+            if variable["between"].strip("\r"):
+                self._foreign_lines(rest, stand_in, between=variable["between"])
+            else:
+                self._foreign_lines(rest, stand_in, lead="echo $")  # it shows the variable
         else:
             self._leave(stand_in)
 

@@ -6,9 +6,12 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from torchferry.convert.file import Conversion, FileJob
 from torchferry.convert.rule import Rule, register
 from torchferry.convert.target import Target
+from torchferry.convert.texts.glance import look_at_cuda_source
 from torchferry.finding import Finding, Kind
+from torchferry.source.decode import DecodedText
 from torchferry.text import Text
 
 NATIVE_OP = register(
@@ -22,8 +25,10 @@ NATIVE_OP = register(
         triggers=(),
     )
 )
-NATIVE_SUFFIXES = (".cpp", ".cc", ".cxx", ".c++", ".cu", ".cuh", ".h", ".hpp", ".hip")
-MARKS = (b"PYBIND11_MODULE", b"TORCH_LIBRARY", b"TORCH_EXTENSION_NAME")
+CUDA_SUFFIXES = (".cu", ".cuh", ".ptx")
+_CPP_SUFFIXES = (".cpp", ".cc", ".cxx", ".c++", ".h", ".hpp")
+NATIVE_SUFFIXES = (*CUDA_SUFFIXES, *_CPP_SUFFIXES)
+_MARKS = (b"PYBIND11_MODULE", b"TORCH_LIBRARY")
 
 _PORT = Text(
     "`{name}` is registered here: provide it for {company}{how}, or call something else",
@@ -39,6 +44,13 @@ _BLOCK = re.compile(
     r"\s*(?P<space>\w+)\s*,(?:\s*\w+\s*,)?\s*(?P<variable>\w+)\s*\)\s*\{"
 )
 _REGISTRATION = r'\b{variable}\s*\.\s*(?:def|impl|class_\s*<[^;{{]*?>)\s*\(\s*"(?P<name>[^"(]+)'
+
+
+def is_native_of_interest(name: str, data: bytes) -> bool:
+    """Whether a file is CUDA code, or C++ that registers something."""
+    if name.endswith(CUDA_SUFFIXES):
+        return True
+    return name.endswith(_CPP_SUFFIXES) and any(mark in data for mark in _MARKS)
 
 
 class NativeOp(NamedTuple):
@@ -77,10 +89,18 @@ def _end_of_block(code: str, start: int) -> int:
     return len(code)
 
 
-def look_at_native_source(path: str, text: str, target: Target) -> list[Finding]:
+def convert_native(decoded: DecodedText, path: str, job: FileJob) -> Conversion:
+    """What a port needs to know of a native source; nothing in it is changed."""
+    findings = [] if not path.endswith(CUDA_SUFFIXES) else [look_at_cuda_source(path, job.target)]
+    findings += look_at_native_ops(path, decoded.text, job.target)
+    wanted = {rule.id for rule in job.rules.rules}
+    return Conversion(tuple(finding for finding in findings if finding.rule in wanted))
+
+
+def look_at_native_ops(path: str, text: str, target: Target) -> list[Finding]:
     """One finding per operator."""
     vendor = target.vendor
-    is_cuda = path.endswith((".cu", ".cuh")) or re.search(r"(?i)cuda", text) is not None
+    is_cuda = path.endswith(CUDA_SUFFIXES) or re.search(r"(?i)cuda", text) is not None
     how = f" ({vendor.extension})" if vendor.extension else ""
     findings: list[Finding] = []
     for op in find_native_ops(text):

@@ -13,8 +13,9 @@ from typing import Any
 from torchferry.convert.discover import PYTHON_SUFFIXES
 from torchferry.convert.file import Conversion, FileJob, convert_text
 from torchferry.convert.line_rows import Row
-from torchferry.convert.texts.glance import SPEAKS_OF_CUDA
-from torchferry.convert.texts.notebook_cells import NOTEBOOK, ConvertedCells, Remark, convert_cells
+from torchferry.convert.texts.glance import SPEAKS_OF_CUDA, look_at_cuda_source
+from torchferry.convert.texts.native_ops import CUDA_SUFFIXES
+from torchferry.convert.texts.notebook_cells import NOTEBOOK, ConvertedCells, Remark, convert_cells, is_wanted
 from torchferry.convert.texts.notebook_file import Cell, Notebook, read_notebook
 from torchferry.convert.texts.shell import convert_shell
 from torchferry.convert.verify import VerificationError
@@ -67,13 +68,15 @@ def _convert_foreign(decoded: DecodedText, name: str, path: str, job: FileJob) -
         return convert_text(decoded, path, job)
     if name.endswith(".sh"):
         return convert_shell(decoded, path, job)
+    if name.endswith(CUDA_SUFFIXES):
+        return Conversion((look_at_cuda_source(path, job.target),))
     convert = converter_of(name, decoded.text.encode("utf-8", "replace"))
     return convert(decoded, path, job) if convert else Conversion(())
 
 
 def _left(notebook: Notebook, path: str, job: FileJob) -> tuple[Finding, ...]:
     """The one thing to say about a notebook in another language, if it has anything to do with CUDA."""
-    if not any(SPEAKS_OF_CUDA.search(cell.source) for cell in notebook.cells):
+    if not is_wanted(job) or not any(SPEAKS_OF_CUDA.search(cell.source) for cell in notebook.cells):
         return ()
     message = _OTHER_LANGUAGE.format(language=notebook.language)
     return (Finding(NOTEBOOK.id, Kind.INFO, path, 1, 1, "", "", message, job.target.name),)

@@ -62,6 +62,11 @@ class ConvertedCells:
     failure: str = ""
 
 
+def is_wanted(job: FileJob) -> bool:
+    """Whether the user wants to hear of what is special about notebooks."""
+    return NOTEBOOK in job.rules.rules
+
+
 def convert_cells(
     sources: Sequence[str], path: str, job: FileJob, convert_foreign: ForeignConverter
 ) -> ConvertedCells:
@@ -112,7 +117,7 @@ class _Cells:
         return sum(len(text) + 1 for text in lines[:line])
 
     def _say(self, cell: int, offset: int, kind: Kind, message: Text, before: str = "") -> None:
-        if any(rule.id == NOTEBOOK.id for rule in self.job.rules.rules):
+        if is_wanted(self.job):
             finding = Finding(
                 NOTEBOOK.id, kind, self.path, 1, 1, before[:200], "", message, self.job.target.name
             )

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os.path
 import re
 from collections.abc import Sequence
+from itertools import pairwise
 
 from torchferry.convert.file import Conversion, FileJob
 from torchferry.convert.replacements import with_advice
@@ -126,6 +127,9 @@ _WITH_KERNELS = frozenset(
 _PARTS = re.compile(r"(?:lib)?(?:cuda|cudnn|cudatoolkit|nccl|cublas|nvidia)[\w.+-]*|pytorch-cuda")
 _FILE = re.compile(r"(?i)(?:^|/)(?:requirements|constraints)(?:[^/]*|/.*)\.(?:txt|in)\Z")
 _INSTALLERS = re.compile(r"pip[\d.]*|conda|mamba|micromamba|uv|poetry|apt|apt-get|yum|dnf|apk")
+_VALUED_OPTIONS = frozenset(
+    {"-c", "--channel", "-r", "--requirement", "-n", "--name", "-p", "--prefix", "-t"}
+)
 _PATH_OPTION = re.compile(r"--?(?:extra-index-url|index-url|find-links|i|f)(?:=|\Z)")
 
 
@@ -156,8 +160,9 @@ def look_at_installation(draft: Draft, words: list[Word]) -> None:
     if not any(_INSTALLERS.fullmatch(value) for value in values):
         return
     verb = values.index("install") if "install" in values else values.index("add")
-    for word in words[verb + 1 :]:
-        if word.pieces and not (word.value.startswith("-") and "index" not in word.value):
+    for before, word in pairwise(words[verb:]):
+        is_value = before.value in _VALUED_OPTIONS  # a channel, a file, an environment
+        if not is_value and not (word.value.startswith("-") and "index" not in word.value):
             look_at_requirement(draft, word.start, word.end)
 
 

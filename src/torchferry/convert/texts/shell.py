@@ -12,7 +12,15 @@ from torchferry.convert.rule import Rule
 from torchferry.convert.rules.environment import VARIABLE
 from torchferry.convert.texts import launchers, requirements
 from torchferry.convert.texts.draft import Draft, Span, convert_with
-from torchferry.convert.texts.shell_lexer import Command, Script, Word, assignment, read_script, words_behind
+from torchferry.convert.texts.shell_lexer import (
+    Command,
+    Script,
+    Word,
+    argument_assignment,
+    assignment,
+    read_script,
+    words_behind,
+)
 from torchferry.convert.texts.shell_rule import RULE
 from torchferry.convert.texts.words import Decision, company, decide, decide_variable
 from torchferry.finding import Kind
@@ -32,6 +40,10 @@ _SCHEDULER = Text(
     "asks the scheduler for GPUs; what devices of {company} are called there, your cluster decides",
     "向调度系统申请 GPU；{company} 设备在调度系统中的名称由您的集群决定",
 )
+_TOOLKIT_PATH = Text(
+    "leads to the CUDA toolkit; the target has a toolkit of its own",
+    "指向 CUDA 工具包；目标设备有自己的工具包",
+)
 _VETOED = Text(
     "{old} is set elsewhere in this file in a way that has no counterpart; left as it is",
     "{old} 在本文件别处的设置没有对应写法；保持不变",
@@ -48,7 +60,12 @@ _NAMING = frozenset({"export", "unset", "-e", "--env", "-x", "-genv"})  # what c
 _OPTION = re.compile(r"(--?[A-Za-z][\w.-]*)(?:=(.*))?\Z", re.ASCII | re.DOTALL)
 _OVERRIDE = re.compile(r"([+~]{0,2}[A-Za-z_][\w./@-]*)=(.*)\Z", re.ASCII | re.DOTALL)
 _DEFAULT = re.compile(r"\$\{(\w+):?[-=](?P<quote>[\"']?)(?P<value>cuda(?::\d+)?|nccl)(?P=quote)\}", re.ASCII)
-_SET_INSIDE = re.compile(r"\b(CUDA_VISIBLE_DEVICES|NCCL_[A-Z0-9_]+)=")
+_SET_INSIDE = re.compile(r"\b(CUDA_VISIBLE_DEVICES|CUDA_LAUNCH_BLOCKING|NCCL_[A-Z0-9_]+)=")
+_SET_BEFORE_COMMAND = re.compile(
+    rf"(?:^|[;&|(]\s*|\b(?:export|env)\s+)(?:[A-Za-z_]\w*=\S*\s+)*{_SET_INSIDE.pattern}", re.ASCII
+)
+_MODULE = re.compile(r"(?:cuda|cudnn|nccl|nvhpc)(?:/|\Z)")
+_TOOLKIT = re.compile(r"/cuda(?:-[\d.]+)?(?=[/:]|\Z)")
 _DIRECTIVE = re.compile(r"#\s?(?:SBATCH|PBS|BSUB|COBALT|\$)\s.*\b\w*gpu", re.IGNORECASE)
 _GPUS_ASKED = re.compile(r"--(?:gres=gpu|gpus(?:-per-\w+)?(?:=|\Z)|gpu-bind)|gpu:\d")
 _SCHEDULERS = frozenset({"srun", "sbatch", "salloc", "qsub", "bsub"})
@@ -81,6 +98,7 @@ class _ScriptReader:
         self.rule = rule
         self.vetoed: set[str] = set()  # variables that an assignment keeps from being renamed
         self.assigned: set[str] = set()
+        self.subject: tuple[str, ...] = ()  # the variable that the last `case` asks for
 
     def read(self) -> None:
         for command in self.script.commands:
@@ -100,7 +118,7 @@ class _ScriptReader:
     def _veto(self, command: Command) -> None:
         words = list(words_behind(command))
         for index, word in enumerate(words):
-            found = assignment(word)
+            found = argument_assignment(word)
             if not found or not VARIABLE.match(found[0]):
                 continue
             self.assigned.add(found[0])
@@ -114,12 +132,16 @@ class _ScriptReader:
 
     def _assignment(self, word: Word, is_exported: bool) -> None:
         """NAME=value, as a statement of its own, before a command, or as an argument."""
-        found = assignment(word)
+        found = argument_assignment(word)
         if not found:
             return
         name, begin = found
         if not VARIABLE.match(name):
+            if self._string(word):
+                return
             self._value(word, (name,), word.value[begin:], begin)
+            if is_exported and _TOOLKIT.search(word.value):
+                self.draft.say(self.rule, Kind.TODO, word.start, word.end, _TOOLKIT_PATH)
             return
         decision = self._assigned(word, name, begin)
         if decision.kind is not Kind.CHANGE:
@@ -128,7 +150,8 @@ class _ScriptReader:
         elif name in self.vetoed:
             self.draft.say(self.rule, Kind.TODO, word.start, word.end, _VETOED.format(old=name))
         else:
-            edit = Edit(word.start, word.start + len(name), decision.new)
+            start = word.place(0, len(name))
+            edit = Edit(start, start + len(name), decision.new)
             self.draft.change(self.rule, word.start, word.end, decision.message, edit)
 
     def _rename_reference(self, name: str, start: int, end: int) -> None:
@@ -158,13 +181,18 @@ class _ScriptReader:
             self.draft.prose(words[0].start, words[-1].end)
             return
         launchers.look_at_launch(self.draft, self.rule, command, words)
+        launchers.look_at_count(self.draft, self.rule, words)
         launchers.look_at_tools(self.draft, self.rule, command, words)
         requirements.look_at_installation(self.draft, words)
         if name in _SHELLS and self._inner_script(words):
             return
         if name in _SCHEDULERS:
             self._scheduler(words)
-        if name == "for":
+        if name == "case":
+            self.subject = tuple(re.findall(r"\$\{?(\w+)", words[1].text)[:1]) if len(words) > 1 else ()
+        if command.operator == ")" and (len(words) == 1 or name == "case"):
+            self._value(words[-1], self.subject, words[-1].value, 0)  # cuda) ... ;;
+        elif name == "for":
             self._loop(words)
         elif name in _COMPARING:
             self._comparison(words)
@@ -174,36 +202,54 @@ class _ScriptReader:
     def _inner_script(self, words: list[Word]) -> bool:
         """bash -c "..." """
         for option, word in pairwise(words):
-            is_whole = len(word.pieces) == 1 and "\\$" not in word.text
-            if is_whole and re.fullmatch(r"-\w*c", option.value):
-                begin = word.pieces[0][1]
-                inner = read_script(self.draft.chars, begin, begin + len(word.pieces[0][0]))
-                if not word.text.startswith("'"):
-                    inner.references = []  # the outer script has them
-                look_at_commands(self.draft, inner, self.rule)
-                return True
+            if len(word.pieces) == 1 and re.fullmatch(r"-\w*c", option.value):
+                return self._read_inside(*word.pieces[0])
         return False
+
+    def _read_inside(self, text: str, begin: int) -> bool:
+        """Read a text in quotes as commands; False if what its backslashes hide can't be told."""
+        if "\\" in text:
+            return False
+        inner = read_script(self.draft.chars, begin, begin + len(text))
+        if self.draft.chars[begin - 1] != "'":
+            inner.references = []  # the outer script has them
+        look_at_commands(self.draft, inner, self.rule)
+        return True
+
+    def _string(self, word: Word) -> bool:
+        """A command in a string, known by the variable that it sets; whether nothing else is to be said of it."""
+        inside = _SET_INSIDE.search(word.value)
+        if inside is None or " " not in word.value:
+            return False
+        for text, begin in word.pieces:
+            if _SET_BEFORE_COMMAND.search(text) and self._read_inside(text, begin):
+                return True
+        message = _IN_STRING.format(old=inside.group(1))
+        self.draft.say(self.rule, Kind.TODO, word.start, word.end, message)
+        return True
 
     def _arguments(self, name: str, words: list[Word]) -> None:
         option = name
         for index, word in enumerate(words):
             if index == 0:
                 continue
-            if assignment(word) and VARIABLE.match(word.text.partition("=")[0].rstrip("+")):
+            found = argument_assignment(word)
+            if found and VARIABLE.match(found[0]):
                 self._assignment(word, is_exported=True)
             elif words[index - 1].value in _NAMING and VARIABLE.match(word.text):
                 self._rename_reference(word.text, word.start, word.end)
             elif name in _DECLARING:
                 self._assignment(word, is_exported=True)
-            elif not _OTHER_TOOLS.fullmatch(name):
+            elif name == "module" and _MODULE.match(word.value):
+                self.draft.say(self.rule, Kind.TODO, word.start, word.end, _TOOLKIT_PATH)
+            elif not _OTHER_TOOLS.fullmatch(name) and not self._string(word):
                 option = self._argument(word, option)
-            if " " in word.value and (inside := _SET_INSIDE.search(word.value)):
-                message = _IN_STRING.format(old=inside.group(1))
-                self.draft.say(self.rule, Kind.TODO, word.start, word.end, message)
 
     def _argument(self, word: Word, before: str) -> str:
         """One argument; answers with the name of the option that the next one belongs to, "" if none."""
         match = _OPTION.match(word.value)
+        if match is None and before == "--build-arg":
+            return ""  # what an argument of a build chooses, the build decides
         if match is None:
             match = _OVERRIDE.match(word.value)
         if match is None:

@@ -175,13 +175,10 @@ class _Lexer:
                 pieces.append((chars[position + 1 : position + 2], position + 1))
                 position = min(position + 2, self.end)
             else:
-                if pieces and pieces[-1][1] + len(pieces[-1][0]) == position:
-                    pieces[-1] = (pieces[-1][0] + char, pieces[-1][1])
-                else:
-                    pieces.append((char, position))
+                pieces.append((char, position))
                 position += 1
         value = "".join(text for text, _ in pieces)
-        return Word(start, position, chars[start:position], value, tuple(pieces), is_dynamic)
+        return Word(start, position, chars[start:position], value, _joined(pieces), is_dynamic)
 
     def _array(self, position: int) -> int:
         """NAME=(one two): its words count as the words of a command without a name."""
@@ -268,6 +265,17 @@ class _Lexer:
             )
 
 
+def _joined(pieces: list[tuple[str, int]]) -> tuple[tuple[str, int], ...]:
+    """Pieces that stand side by side as one."""
+    joined: list[tuple[str, int]] = []
+    for text, position in pieces:
+        if joined and joined[-1][1] + len(joined[-1][0]) == position:
+            joined[-1] = (joined[-1][0] + text, joined[-1][1])
+        else:
+            joined.append((text, position))
+    return tuple(joined)
+
+
 def read_script(chars: str, start: int = 0, end: int | None = None) -> Script:
     """Take a script apart, or the part of a text that is one."""
     script = Script()
@@ -280,8 +288,15 @@ def read_script(chars: str, start: int = 0, end: int | None = None) -> Script:
 
 def assignment(word: Word) -> tuple[str, int] | None:
     """NAME=value or NAME+=value: the name, and where in the word its value begins."""
-    match = re.match(r"([A-Za-z_][A-Za-z0-9_]*)\+?=", word.text)
-    return (match.group(1), match.end()) if match else None
+    return argument_assignment(word) if word.text[:1] not in ("'", '"') else None
+
+
+def argument_assignment(word: Word) -> tuple[str, int] | None:
+    """The same for an argument, for example of `env`, where the whole may be in quotes; a command is none."""
+    if word.text[:1] in ("'", '"') and re.search(r"[\s;&|]", word.value):
+        return None
+    match = re.match(r"([A-Za-z_][A-Za-z0-9_]*)\+?=", word.value)
+    return (match.group(1), match.end()) if match and word.place(0, match.end()) >= 0 else None
 
 
 def words_behind(command: Command) -> Iterator[Word]:

@@ -1,4 +1,4 @@
-"""A module as the pass sees it: its statements, its scopes, and what names and calls in it stand for."""
+"""A module as restructuring passes see it: its statements, its scopes, and what names and calls stand for."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from torchferry.convert.site import FileContext
 from torchferry.source.scopes import BindingKind, Scope
 
 Routine = ast.Module | ast.FunctionDef | ast.AsyncFunctionDef
-_DEPTH = 4  # functions that call functions
 
 
 def text_of(node: ast.AST) -> str:
@@ -42,6 +41,8 @@ class Program:
     def __init__(self, context: FileContext) -> None:
         self.context = context
         self.module = context.module
+        # All functions: another look at this module may have read only those of interest to it.
+        self.module.focus(list(range(1, len(self.module.line_starts) + 1)))
         self.tree = StatementTree(context.module)
 
     @cached_property
@@ -118,6 +119,28 @@ class Program:
         qualified = self.qualified(node, routine)
         found = self.context.neighbours.find(self.context.path, qualified) if qualified else None
         return found.binding.node if found and not found.attributes else None
+
+    def effects(self, statement: ast.stmt) -> set[str]:
+        """The attributes of `self` that the methods which a statement calls set."""
+        found: set[str] = set()
+        for call in calls_in(statement):
+            if isinstance(call.func, ast.Attribute) and text_of(call.func.value) == "self":
+                method = self.definition(call.func, self.routine_of(statement))
+                if isinstance(method, FUNCTIONS):
+                    found |= attributes_set(method)
+        return found
+
+
+def attributes_set(routine: ast.AST) -> set[str]:
+    """The attributes of `self` that a method sets itself, as self.name."""
+    return {
+        f"self.{node.attr}"
+        for node in ast.walk(routine)
+        if isinstance(node, ast.Attribute)
+        and isinstance(node.ctx, ast.Store)
+        and isinstance(node.value, ast.Name)
+        and node.value.id == "self"
+    }
 
 
 def last_name(node: ast.AST) -> str:

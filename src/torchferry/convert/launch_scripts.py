@@ -1,0 +1,134 @@
+"""The script that starts a training program on all cards, written beside the converted project."""
+
+from __future__ import annotations
+
+import ast
+import posixpath
+import shlex
+from importlib import resources
+from typing import TYPE_CHECKING
+
+from torchferry.convert.added import AddedFile
+from torchferry.convert.distributed.already import Start, find_sign, start_of
+from torchferry.convert.distributed.program import Program
+from torchferry.convert.file import WELL_KNOWN
+from torchferry.convert.neighbours import Neighbours
+from torchferry.convert.settings import Distributed
+from torchferry.convert.target import Target
+from torchferry.finding import Kind
+
+if TYPE_CHECKING:
+    from torchferry.convert.project import ProjectOutcome
+
+RULE_ID = "TF710"
+
+_TORCHRUN = """\
+exec "$PYTHON" -m torch.distributed.run \\
+    --nnodes "$NNODES" --node_rank "$NODE_RANK" --nproc_per_node "$NPROC" \\
+    --master_addr "$MASTER_ADDR" --master_port "$MASTER_PORT" \\
+    "$here"/{script} "$@"
+"""
+_ITSELF = """\
+exec "$PYTHON" "$here"/{script}{options} "$@"
+"""
+_CHOICE = """\
+{cards}="${{{cards}:-${{{visible}:-}}}}"
+if [[ -z "${cards}" && -n "${{NPROC:-}}" ]]; then
+    {cards}="$(seq -s, 0 $((NPROC - 1)))"
+fi
+if [[ -n "${cards}" ]]; then
+    export {visible}="${cards}"
+    IFS=, read -r -a list <<<"${cards}"
+    NPROC="${{NPROC:-${{#list[@]}}}}"
+fi
+"""
+_CARDS = "#   {cards}  the cards of this node to use, as in 0,1,2,3 (default: {visible}, else all)\n"
+# Options by which scripts that start their processes themselves are told of the other nodes.
+_NODE_OPTIONS = {
+    "--multiprocessing-distributed": "",
+    "--world-size": ' "$NNODES"',
+    "--rank": ' "$NODE_RANK"',
+    "--dist-url": ' "tcp://$MASTER_ADDR:$MASTER_PORT"',
+}
+
+
+def script_name(target: Target) -> str:
+    """What the launch script of a target is called."""
+    return "run_distributed.sh" if target.is_portable else f"run_distributed_{target.vendor.device_type}.sh"
+
+
+def add_launch_script(outcome: ProjectOutcome, settings: Distributed | None) -> None:
+    """Add the launch script, if the program runs on several cards now, or did before."""
+    if settings is None:
+        return
+    program = Program(settings.main, Neighbours(outcome.folder, WELL_KNOWN))
+    is_rewritten = any(
+        finding.rule == RULE_ID and finding.kind is Kind.CHANGE
+        for item in outcome.outcomes
+        for finding in item.findings
+    )
+    if is_rewritten or find_sign(program) is not None:
+        text = launch_script(program, settings.main, outcome.target)
+        outcome.add(script_name(outcome.target), AddedFile(text.encode("utf-8"), executable=True))
+
+
+def launch_script(program: Program, main: str, target: Target) -> str:
+    """The text of the launch script."""
+    starts_itself = start_of(program) is Start.ITSELF
+    visible = target.vendor.visible_devices_env
+    cards = f"{target.vendor.device_type.upper()}S"
+    words = {
+        "@HOW@": "the program starts one process per card itself."
+        if starts_itself
+        else "one process per card, started by torchrun.",
+        "@NAME@": script_name(target),
+        "@SCRIPT@": posixpath.basename(main),
+        "@ABOUT_CARDS@\n": _CARDS.format(cards=cards, visible=visible) if visible else "",
+        "@EXPORTS@": _exports(target, cards, visible),
+        "@COUNT@": _count(target),
+        "@REMEDY@": f"{cards} or NPROC" if visible else "NPROC",
+        "@START@": _start(program, main, starts_itself),
+    }
+    text = resources.files(__package__).joinpath("assets/run_distributed.sh.txt").read_text("utf-8")
+    for word, value in words.items():
+        text = text.replace(word, value)
+    return text.rstrip() + "\n"
+
+
+def _exports(target: Target, cards: str, visible: str) -> str:
+    """The variables of the vendor, as its guide sets them, and the choice of cards."""
+    lines = [
+        f'export {name}="${{{name}:-{value}}}"' for name, value in sorted(target.vendor.launch_env.items())
+    ]
+    if visible:
+        lines += ["", *(line.format(cards=cards, visible=visible) for line in _CHOICE.splitlines())]
+    return "\n".join(lines)
+
+
+def _count(target: Target) -> str:
+    """A line of Python that prints how many cards there are."""
+    if target.is_portable:
+        return "import torch; print(max(1, torch.accelerator.device_count()))"
+    imports = ", ".join(name for name in ("torch", target.vendor.plugin) if name)
+    return f"import {imports}; print({target.vendor.torch_module}.device_count())"
+
+
+def _start(program: Program, main: str, starts_itself: bool) -> str:
+    script = shlex.quote(main)
+    if not starts_itself:
+        return _TORCHRUN.format(script=script)
+    return _ITSELF.format(script=script, options="".join(_node_options(program)))
+
+
+def _node_options(program: Program) -> list[str]:
+    """The options with which the classic scripts are told what the launch script knows."""
+    texts = {
+        node.value
+        for file in program.files.values()
+        for call in file.calls
+        for node in call.args
+        if isinstance(node, ast.Constant) and isinstance(node.value, str)
+    }
+    if "--multiprocessing-distributed" not in texts:
+        return []
+    return [f" {option}{value}" for option, value in _NODE_OPTIONS.items() if option in texts]

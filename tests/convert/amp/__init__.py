@@ -1,0 +1,1 @@
+"""The passes for mixed precision."""

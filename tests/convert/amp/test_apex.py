@@ -1,0 +1,150 @@
+"""The apex form: amp.initialize, scale_loss, options, checkpoints."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.convert.amp.amping import amped, check, left
+from torchferry.convert.settings import AmpForm
+
+
+def test_one_model_with_a_command_line() -> None:
+    check(
+        """
+        import argparse
+        import torch
+
+        parser = argparse.ArgumentParser()
+        parser.add_argument('--lr', type=float)
+
+        def train(model, optimizer, x):
+            loss = model(x)
+            optimizer.zero_grad()
+            loss.backward()
+            torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+            optimizer.step()
+
+        def main():
+            args = parser.parse_args()
+            model = Net().cuda()
+            model = torch.nn.parallel.DistributedDataParallel(model, device_ids=[0])
+            optimizer = torch.optim.SGD(model.parameters(), args.lr)
+            checkpoint = torch.load('x')
+            optimizer.load_state_dict(checkpoint['optimizer'])
+            train(model, optimizer, x)
+            torch.save({'optimizer': optimizer.state_dict()}, 'x')
+        """,
+        """
+        import argparse
+        import torch
+        from apex import amp
+
+        parser = argparse.ArgumentParser()
+        parser.add_argument('--lr', type=float)
+        parser.add_argument('--opt-level', default='O2', type=str, help='level of apex: O0, O1, O2 or O3')
+        parser.add_argument('--loss-scale', default='dynamic', type=str, help='loss scale of apex: a number or dynamic')
+
+        def train(model, optimizer, x):
+            loss = model(x)
+            optimizer.zero_grad()
+            with amp.scale_loss(loss, optimizer) as scaled_loss:
+                scaled_loss.backward()
+            torch.nn.utils.clip_grad_norm_(amp.master_params(optimizer), 1.0)
+            optimizer.step()
+
+        def main():
+            args = parser.parse_args()
+            model = Net().cuda()
+            optimizer = torch.optim.SGD(model.parameters(), args.lr)
+            model, optimizer = amp.initialize(model, optimizer, opt_level=args.opt_level, loss_scale=args.loss_scale)
+            model = torch.nn.parallel.DistributedDataParallel(model, device_ids=[0])
+            checkpoint = torch.load('x')
+            optimizer.load_state_dict(checkpoint['optimizer'])
+            if 'amp' in checkpoint:
+                amp.load_state_dict(checkpoint['amp'])
+            train(model, optimizer, x)
+            torch.save({'optimizer': optimizer.state_dict(), 'amp': amp.state_dict()}, 'x')
+        """,
+        AmpForm.APEX,
+    )
+
+
+def test_two_models_and_two_losses() -> None:
+    check(
+        """
+        import torch
+        netG = G().cuda()
+        netD = D().cuda()
+        optD = torch.optim.Adam(netD.parameters())
+        optG = torch.optim.Adam(netG.parameters())
+        for x in data:
+            netD.zero_grad()
+            errD = netD(x)
+            errD.backward()
+            optD.step()
+            optG.zero_grad()
+            errG = netD(netG(x))
+            errG.backward()
+            optG.step()
+        """,
+        """
+        import torch
+        from apex import amp
+        netG = G().cuda()
+        netD = D().cuda()
+        optD = torch.optim.Adam(netD.parameters())
+        optG = torch.optim.Adam(netG.parameters())
+        [netD, netG], [optD, optG] = amp.initialize([netD, netG], [optD, optG], opt_level="O2", loss_scale="dynamic", num_losses=2)
+        for x in data:
+            optD.zero_grad()
+            errD = netD(x)
+            with amp.scale_loss(errD, optD, loss_id=0) as scaled_loss:
+                scaled_loss.backward()
+            optD.step()
+            optG.zero_grad()
+            errG = netD(netG(x))
+            with amp.scale_loss(errG, optG, loss_id=1) as scaled_loss:
+                scaled_loss.backward()
+            optG.step()
+        """,
+        AmpForm.APEX,
+    )
+
+
+def test_a_model_that_is_moved_after_its_optimizer_is_made() -> None:
+    text = amped(
+        """
+        import torch
+        def main():
+            optimizer = torch.optim.SGD(model.parameters(), 0.1)
+            model.cuda()
+            for x in data:
+                loss = model(x)
+                loss.backward()
+                optimizer.step()
+        """,
+        AmpForm.APEX,
+    )
+    assert "    model.cuda()\n    model, optimizer = amp.initialize(model, optimizer, " in text
+
+
+@pytest.mark.parametrize(
+    ("source", "reason"),
+    [
+        pytest.param(
+            "def train(model, optimizer):\n    loss = model(x)\n    loss.backward()\n    optimizer.step()\n",
+            "not made in this module",
+            id="the optimizer comes from elsewhere",
+        ),
+        pytest.param(
+            "def main():\n    if parallel:\n        model = DistributedDataParallel(model)\n"
+            "    optimizer = torch.optim.SGD(model.parameters(), 1)\n    loss = model(x)\n    loss.backward()\n"
+            "    optimizer.step()\n",
+            "move the wrapper",
+            id="wrapped in a branch",
+        ),
+    ],
+)
+def test_unclear(source: str, reason: str) -> None:
+    (found,) = left(f"import torch\n{source}", AmpForm.APEX)
+    assert found[0] == "todo" and reason in found[2]

@@ -1,0 +1,83 @@
+"""set_epoch goes into the loop that counts epochs."""
+
+from __future__ import annotations
+
+from tests.convert.distributed.programs import changes, script, told
+
+
+def set_epoch_lines(source: str) -> list[str]:
+    return [line for line in changes(source).splitlines() if "set_epoch" in line]
+
+
+def test_the_counter_may_have_any_name() -> None:
+    assert set_epoch_lines(script(loop="for n in tqdm(range(start, 9)):")) == [
+        "+     loader.sampler.set_epoch(n)"
+    ]
+
+
+def test_a_counted_list() -> None:
+    assert set_epoch_lines(script(loop="for n, rate in enumerate(rates):")) == [
+        "+     loader.sampler.set_epoch(n)"
+    ]
+
+
+def test_the_loop_of_the_caller() -> None:
+    source = """
+    import torch
+    from torch.utils.data import DataLoader
+    from things import Net, dataset
+
+    def train_one_epoch(model, data, optimizer):
+        for i, x in enumerate(data):
+            model(x.cuda()).sum().backward()
+            optimizer.step()
+
+    def main():
+        model = Net().cuda()
+        optimizer = torch.optim.Adam(model.parameters())
+        loader = DataLoader(dataset, 8)
+        for fold in range(3):
+            for e in range(9):
+                train_one_epoch(model, loader, optimizer)
+
+    if __name__ == "__main__":
+        main()
+    """
+    assert set_epoch_lines(source) == ["+             loader.sampler.set_epoch(e)"]
+
+
+def test_an_object_that_holds_its_loader() -> None:
+    source = """
+    import torch
+    from torch.utils.data import DataLoader
+    from things import Net, dataset
+
+    class Trainer:
+        def __init__(self):
+            self.model = Net().cuda()
+            self.optimizer = torch.optim.Adam(self.model.parameters())
+            self.loader = DataLoader(dataset, 8)
+
+        def run_epoch(self):
+            for x in self.loader:
+                self.model(x.cuda()).sum().backward()
+                self.optimizer.step()
+
+    if __name__ == "__main__":
+        trainer = Trainer()
+        for epoch in range(9):
+            trainer.run_epoch()
+    """
+    assert set_epoch_lines(source) == ["+         trainer.loader.sampler.set_epoch(epoch)"]
+
+
+def test_a_single_pass_needs_none() -> None:
+    source = script(loop="if True:")
+    assert set_epoch_lines(source) == []
+    assert told(source) == []
+
+
+def test_rounds_that_nobody_counts() -> None:
+    source = script(loop="while not done:")
+    assert set_epoch_lines(source) == []
+    assert len(told(source)) == 1

@@ -1,0 +1,184 @@
+"""Which models are wrapped, where, and what is asked of the model inside."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.convert.distributed.programs import MAIN, changed, changes, convert, refusal, script, told
+from torchferry.convert.settings import Distributed
+
+IDS = "device_ids=[local_rank] if torch.cuda.is_available() else None"
+WRAP = f"+ model = DistributedDataParallel(model, {IDS})"
+
+
+def model_lines(source: str, **settings: bool | str) -> list[str]:
+    return [line for line in changed(source, **settings) if "loader = " not in line]
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        "model = Net().to(device)",
+        "model = Net()\nmodel.cuda()",
+        "model = Net()\nif torch.cuda.is_available():\n    model = model.cuda()",
+        "if big:\n    model = Net(9)\nelse:\n    model = Net()\nmodel = model.to(device)",
+        "model = Net().cuda()\nmodel.load_state_dict(torch.load('start.pt'))",
+        "model = Net().cuda()\nmodel.head = nn.Linear(9, 9).cuda()",
+        "model = Net().cuda()\nfor parameter in model.body.parameters():\n    parameter.requires_grad = False",
+        "model = Net().cuda()\nmodel = torch.compile(model)",
+    ],
+)
+def test_the_wrap_follows_all_that_prepares_the_model(model: str) -> None:
+    text = convert(script(model=model), Distributed(MAIN)).new_text or ""
+    assert f"{model}\n{WRAP[2:]}\noptimizer = " in text
+
+
+def test_batchnorm_over_all_cards() -> None:
+    assert model_lines(script(), sync=True) == [
+        "+ model = torch.nn.SyncBatchNorm.convert_sync_batchnorm(model)",
+        WRAP,
+    ]
+
+
+def test_a_frozen_teacher_is_not_wrapped() -> None:
+    source = script(between="teacher = Net().cuda().eval()")
+    assert model_lines(source) == [WRAP]
+
+
+def test_checkpoints_hold_the_names_that_they_held_before() -> None:
+    source = script(
+        end="""
+        torch.save({"model": model.state_dict(), "optimizer": optimizer.state_dict()}, "last.pt")
+        torch.save(model, "whole.pt")
+        print(model.width, model.generate(3))
+        model.eval()
+        """
+    )
+    assert model_lines(source) == [
+        WRAP,
+        '- torch.save({"model": model.state_dict(), "optimizer": optimizer.state_dict()}, "last.pt")',
+        '- torch.save(model, "whole.pt")',
+        "- print(model.width, model.generate(3))",
+        "+ if dist.get_rank() == 0:",
+        '+     torch.save({"model": model.module.state_dict(), "optimizer": optimizer.state_dict()}, "last.pt")',
+        '+     torch.save(model.module, "whole.pt")',
+        "+ print(model.module.width, model.module.generate(3))",
+    ]
+
+
+def test_what_is_loaded_after_the_training_waits_for_the_first_process() -> None:
+    source = script(end='model.load_state_dict(torch.load("best.pt"))')
+    assert model_lines(source) == [
+        WRAP,
+        '- model.load_state_dict(torch.load("best.pt"))',
+        "+ dist.barrier()",
+        '+ model.module.load_state_dict(torch.load("best.pt"))',
+    ]
+
+
+def test_a_function_that_is_also_called_before_the_wrap() -> None:
+    source = script(
+        device="""
+        def count(net):
+            return len(net.layers)
+        """,
+        model="model = Net().cuda()\nprint(count(model))",
+        end="print(count(model))",
+    )
+    assert '+     return len(getattr(net, "module", net).layers)' in model_lines(source)
+
+
+GAN = """
+import torch
+from torch import optim
+from torch.utils.data import DataLoader
+from things import G, D, dataset
+
+netG = G().cuda()
+netD = D().cuda()
+optD, optG = optim.Adam(netD.parameters()), optim.Adam(netG.parameters())
+for epoch in range(9):
+    for real in DataLoader(dataset, 8):
+        fake = netG(torch.randn(8, 4).cuda())
+        (netD(real.cuda()) - netD(fake.detach())).mean().backward()
+        optD.step()
+        netD(fake).mean().backward()
+        optG.step()
+"""
+
+
+def test_a_model_that_is_called_twice_keeps_its_buffers() -> None:
+    lines = changes(
+        GAN.replace("for real in DataLoader(dataset, 8)", "for real in loader").replace(
+            "for epoch", "loader = DataLoader(dataset, 8)\nfor epoch"
+        )
+    ).splitlines()
+    assert f"+ netG = DistributedDataParallel(netG, {IDS})" in lines
+    assert f"+ netD = DistributedDataParallel(netD, {IDS}, broadcast_buffers=False)" in lines
+
+
+@pytest.mark.parametrize(
+    ("before", "removed"),
+    [
+        ("model = Net().cuda()\nmodel = nn.DataParallel(model)", ["- model = nn.DataParallel(model)"]),
+        (
+            "model = Net().cuda()\nif torch.cuda.device_count() > 1:\n    model = nn.DataParallel(model)",
+            ["- if torch.cuda.device_count() > 1:", "-     model = nn.DataParallel(model)"],
+        ),
+        (
+            "model = Net()\nif many:\n    print('many')\n    model = nn.DataParallel(model, device_ids=[0, 1])\nmodel.to(device)",
+            ["-     model = nn.DataParallel(model, device_ids=[0, 1])"],
+        ),
+        (
+            "model = torch.nn.DataParallel(Net()).cuda()",
+            ["- model = torch.nn.DataParallel(Net()).cuda()", "+ model = Net().cuda()"],
+        ),
+    ],
+)
+def test_data_parallel_gives_way(before: str, removed: list[str]) -> None:
+    assert model_lines(script(model=before)) == [*removed, WRAP]
+
+
+def test_whoever_asks_for_data_parallel_gets_the_new_wrapper() -> None:
+    source = script(end="bare = model.module if isinstance(model, nn.DataParallel) else model")
+    assert (
+        model_lines(source)[-1]
+        == "+ bare = model.module if isinstance(model, DistributedDataParallel) else model"
+    )
+
+
+def test_the_model_that_the_user_names() -> None:
+    source = script(between="critic = Net().cuda()\ncritic_optimizer = optim.Adam(critic.parameters())")
+    named = script(
+        between="critic = Net().cuda()\ncritic_optimizer = optim.Adam(critic.parameters())",
+        step="(model(x.cuda()) + critic(x.cuda())).sum().backward()",
+    )
+    assert "critic is trained, but never called" in refusal(source)
+    assert [line for line in model_lines(named, model="critic") if "DistributedDataParallel" in line] == [
+        f"+ critic = DistributedDataParallel(critic, {IDS})"
+    ]
+    assert "--model nothing: no variable of this name" in refusal(source, model="nothing")
+
+
+@pytest.mark.parametrize(
+    ("source", "reason"),
+    [
+        (script(model="model = Net()"), "model is not moved to a device"),
+        (script(step="model.loss(x.cuda()).backward()"), "only sees calls of forward"),
+        (
+            script().replace("optim.SGD(model.parameters(), lr=0.1)", "make_optimizer()"),
+            "no optimizer is given",
+        ),
+        (
+            script(model="nets = [Net().cuda()]").replace("model.parameters", "nets[0].parameters"),
+            "in a container",
+        ),
+    ],
+)
+def test_what_is_left_to_the_user(source: str, reason: str) -> None:
+    assert reason in refusal(source)
+
+
+def test_gradients_that_are_switched_off_are_pointed_out() -> None:
+    source = script(step="model.requires_grad_(False)\n        model(x.cuda()).sum().backward()")
+    assert told(source) == ["model.requires_grad_(False)"]

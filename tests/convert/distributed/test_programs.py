@@ -1,0 +1,120 @@
+"""Programs of several modules, and programs that are distributed already."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.convert.distributed.programs import MAIN, convert, convert_project, script
+from torchferry.convert.settings import Distributed
+from torchferry.finding import Kind
+
+FILES = {
+    MAIN: """
+    from data import get_loaders
+    from engine import train_one_epoch, save
+    from models import build_model, make_optimizer
+
+    def main():
+        train_loader, val_loader = get_loaders(8)
+        model = build_model()
+        optimizer = make_optimizer(model)
+        for epoch in range(9):
+            train_one_epoch(model, optimizer, train_loader)
+            save(model, epoch)
+
+    if __name__ == "__main__":
+        main()
+    """,
+    "data.py": """
+    from torch.utils.data import DataLoader
+    from things import train_set, val_set
+
+    def get_loaders(size):
+        train_loader = DataLoader(train_set, size, shuffle=True)
+        val_loader = DataLoader(val_set, size)
+        return train_loader, val_loader
+    """,
+    "models.py": """
+    import torch
+    from things import Net
+
+    def build_model():
+        model = Net()
+        return model.cuda()
+
+    def make_optimizer(model):
+        return torch.optim.Adam(model.parameters())
+    """,
+    "engine.py": """
+    import torch
+
+    def train_one_epoch(model, optimizer, loader):
+        for x in loader:
+            model(x.cuda()).sum().backward()
+            optimizer.step()
+
+    def save(model, epoch):
+        torch.save(model.state_dict(), f"{epoch}.pt")
+    """,
+    "unrelated.py": """
+    import torch
+    from torch.utils.data import DataLoader
+
+    torch.save(torch.zeros(3).to("cuda:0"), "x.pt")
+    """,
+}
+TARGET = (
+    "model = DistributedDataParallel(model, device_ids=[local_rank] if torch.cuda.is_available() else None)"
+)
+
+
+def test_every_piece_is_changed_where_it_stands(tmp_path: Path) -> None:
+    changes = convert_project(FILES, tmp_path)
+    assert changes == {
+        MAIN: (
+            "+     local_rank = setup_distributed()\n"
+            f"+     {TARGET}\n"
+            "+         train_loader.sampler.set_epoch(epoch)\n"
+            "-         save(model, epoch)\n"
+            "+         if dist.get_rank() == 0:\n"
+            "+             save(model, epoch)\n"
+            "+     dist.destroy_process_group()\n"
+        ),
+        "data.py": (
+            "-     train_loader = DataLoader(train_set, size, shuffle=True)\n"
+            "+     # batch_size and num_workers are per process: a step takes batch_size samples on each card\n"
+            "+     train_loader = DataLoader(train_set, size, sampler=DistributedSampler(train_set, shuffle=True))\n"
+        ),
+        "models.py": "",
+        "engine.py": (
+            '-     torch.save(model.state_dict(), f"{epoch}.pt")\n'
+            '+     torch.save(getattr(model, "module", model).state_dict(), f"{epoch}.pt")\n'
+        ),
+        "unrelated.py": "",
+    }
+
+
+def test_all_or_nothing(tmp_path: Path) -> None:
+    files = {**FILES, "data.py": FILES["data.py"].replace("shuffle=True", "sampler=Weighted(train_set)")}
+    assert not any(convert_project(files, tmp_path).values())
+
+
+ALREADY = [
+    ("torch.distributed.init_process_group('nccl')", "init_process_group"),
+    ("net = torch.nn.parallel.DistributedDataParallel(model)", "DistributedDataParallel"),
+    ("import torch.multiprocessing as mp\nmp.spawn(work, nprocs=2)", "torch.multiprocessing.spawn"),
+    ("from accelerate import Accelerator", "accelerate"),
+    ("import deepspeed", "deepspeed"),
+    ("import pytorch_lightning as pl", "pytorch_lightning"),
+]
+
+
+@pytest.mark.parametrize(("sign", "name"), ALREADY)
+def test_a_distributed_program_is_left_as_it_is(sign: str, name: str) -> None:
+    conversion = convert(script(end=sign), Distributed(MAIN))
+    assert conversion.new_text is None
+    (finding,) = conversion.findings
+    assert finding.kind is Kind.INFO
+    assert f"runs on several cards already ({name})" in finding.message.en

@@ -1,0 +1,1 @@
+"""Each group of calls, for one vendor on its simulated device."""
