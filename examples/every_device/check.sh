@@ -13,7 +13,7 @@ python -c 'import torch; print("torch", torch.__version__, "on", torch.cuda.get_
 for form in "ascend --keep-cuda" "intel --keep-cuda" portable; do
     out="$work/$(echo "$form" | tr -d ' -')"
     # shellcheck disable=SC2086
-    ferry convert "$here/tests/journey/programs/every_api.py" --to $form -o "$out/api" -q
+    ferry convert "$here/examples/every_device/every_api.py" --to $form -o "$out/api" -q
     # shellcheck disable=SC2086
     ferry convert "$here/examples/imagenet" --to $form -o "$out/imagenet" -q
     echo "--- $form"
@@ -26,4 +26,4 @@ done
 echo "--- ascend --keep-cuda, FERRY_DEVICE=cpu"
 FERRY_DEVICE=cpu python -W ignore "$work/ascendkeepcuda/api/every_api.py"
 echo "--- the original"
-python -W ignore "$here/tests/journey/programs/every_api.py" || echo "needs a GPU"
+python -W ignore "$here/examples/every_device/every_api.py" 2>/dev/null || echo "needs a GPU"

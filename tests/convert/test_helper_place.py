@@ -61,9 +61,17 @@ PROJECTS: dict[str, tuple[dict[str, str], dict[str, tuple[str, str]]]] = {
         },
         {"train.py": ("", ""), "utils/a.py": ("", ""), "models/__init__.py": ("", ""), "models/net.py": ("", "")},
     ),
+    "a library with the name of a module beside": (
+        {"setup.py": "", "pkg/__init__.py": "", "pkg/deepspeed.py": "import torch\n", "pkg/a.py": "import deepspeed\n"},
+        {"pkg/deepspeed.py": ("pkg", "pkg"), "pkg/a.py": ("pkg", "pkg")},
+    ),
     "the project is the package": (
         {"__init__.py": "", "a.py": "from . import b\n", "sub/__init__.py": "", "sub/c.py": "import torch\n"},
         {"a.py": ("", "."), "sub/c.py": ("", "..")},
+    ),
+    "the project is the package, and its files say its name": (
+        {"__init__.py": "", "cli.py": "from pkg.a import f\n" + MAIN, "a.py": "import torch\n"},
+        {"cli.py": ("", "pkg"), "a.py": ("", ".")},
     ),
     "a script that lies in a package's folder": (
         {"setup.py": "", "pkg/__init__.py": "", "pkg/train.py": "import net\n" + MAIN, "pkg/net.py": "import torch\n"},
@@ -78,10 +86,11 @@ PROJECTS: dict[str, tuple[dict[str, str], dict[str, tuple[str, str]]]] = {
 
 @pytest.mark.parametrize(("files", "places"), list(PROJECTS.values()), ids=list(PROJECTS))
 def test_places(files: dict[str, str], places: dict[str, tuple[str, str]], tmp_path: Path) -> None:
+    project = tmp_path / "pkg"
     for name, text in files.items():
-        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / name).write_text(text)
-    placement = place_helper(tmp_path, list(files))
+        (project / name).parent.mkdir(parents=True, exist_ok=True)
+        (project / name).write_text(text)
+    placement = place_helper(project, list(files))
     found = {name: (placement.folders[name], placement.packages.get(name, "")) for name in places}
     assert found == places
 

@@ -55,6 +55,7 @@ ARGUMENTS = {
     "partial by position": "from functools import partial\ndef run(w, x):\n    x.to(w)\ngo = partial(run, 'cuda')",
     "a partial function": "from functools import partial\ndef run(n, w):\n    x.to(w)\ngo = partial(run, 1)\ngo('cuda')",
     "another name of a function": "def run(w):\n    x.to(w)\ngo = run\ngo('cuda')",
+    "a lambda's default": "f = lambda x, w='cuda': x.to(w)",
     "any number of arguments": "def run(*places):\n    for p in places:\n        x.to(p)\nrun('cuda')",
 }
 MEMBERS = {
@@ -76,6 +77,11 @@ MEMBERS = {
     "a dictionary, by get": "cfg = {'w': 'cuda'}\nx.to(cfg.get('w'))",
     "a dictionary of keywords": "cfg = dict(w='cuda')\nx.to(cfg['w'])",
     "a dictionary in a dictionary": "cfg = {'a': {'w': 'cuda'}}\nx.to(cfg['a']['w'])",
+    "a namedtuple by position": "C = namedtuple('C', 'w n')\nc = C('cuda', 1)\nx.to(c.w)",
+    "a namedtuple by keyword": "C = namedtuple('C', ['w', 'n'])\nc = C(n=1, w='cuda')\nx.to(c.w)",
+    "an attribute that is set by name": "setattr(cfg, 'w', 'cuda')\nx.to(cfg.w)",
+    "defaults of options": "p.set_defaults(w='cuda')\nx.to(args.w)",
+    "settings that are added": "cfg.update({'w': 'cuda'})\nx.to(cfg['w'])",
     "an EasyDict": "cfg = EasyDict({'w': 'cuda'})\nx.to(cfg.w)",
     "an EasyDict that is set": "cfg = EasyDict()\ncfg.w = 'cuda'\nx.to(cfg.w)",
     "a key that is set": "cfg = {}\ncfg['w'] = 'cuda'\nx.to(cfg['w'])",
@@ -104,6 +110,8 @@ COMPARISONS = {
     "at its start": "kind = x.device.type\nif kind.startswith('cuda'): pass",
     "in a part of it": "kind = str(x.device)\nif 'cuda' in kind: pass",
     "in a match": "kind = x.device.type\nmatch kind:\n    case 'cuda': pass",
+    "in a match with the processor": "match w:\n    case 'cuda': pass\n    case 'cpu': pass",
+    "in a match, one of two": "match w:\n    case 'cuda' | 'cpu': pass",
     "of several names": "a, b = x.device.type, 1\nif a == 'cuda': pass",
 }
 TABLES = {
@@ -141,6 +149,10 @@ NOT_TOLD = {
     "another variable of the same name": "def f():\n    w = 'cuda'\n    run(w)\ndef g(w, x):\n    x.to(w)",
     "a word of a name": "w = 'cuda'\ndevice_name = f'card-{w}'",
     "a word of a text": "w = 'cuda'\ndevice_text = 'on %s' % w",
+    "the beginning of a name": "w = 'cuda'\ndevice_name = f'{w}_kernel'",
+    "a word that is put together": "w = 'cuda'\ndevice_name = w + '_kernel'",
+    "a template that goes on": "w = 'cuda'\ndevice_name = '{}-{}'.format(w, i)",
+    "the type of anything": "for w in ('cuda',):\n    if layer.type == w: pass",
     "another element": "w, n = 'cuda', 'x'\nx.to(n)",
     "the other of two results": "def pick():\n    return 'cuda', 1\nn, w = pick()\nx.to(w)",
     "another index": "def pick():\n    return 'cuda', y\nx.to(pick()[1])",
@@ -151,6 +163,8 @@ NOT_TOLD = {
     "a function of another class": "class A:\n    def run(self, w):\n        x.to(w)\nclass B:\n    def run(self, w):\n        print(w)\ndef f(b):\n    b.run('cuda')",
     "an attribute of another class": "class A:\n    def __init__(self):\n        self.w = 'cuda'\nclass B:\n    def f(self, x):\n        return x.to(self.w)",
     "a common name, of anything": "class A:\n    def __init__(self):\n        self.name = 'cuda'\ndef f(b, x):\n    return x.to(b.name)",
+    "another field": "C = namedtuple('C', 'w n')\nc = C('cuda', 1)\nx.to(c.n)",
+    "another case": "match w:\n    case 'cuda': pass\n    case 'cpu': pass\n    case 'numpy': pass",
     "another key": "cfg = {'w': 'cuda', 'v': 1}\nx.to(cfg['v'])",
     "another option": "p.add_argument('--w', default='cuda')\nx.to(args.v)",
     "a function that nobody calls": "def pick():\n    return 'cuda'",
@@ -219,3 +233,21 @@ def test_a_portable_table_keeps_the_entry_of_the_processor() -> None:
     unsafe = "T = {'cpu': g, 'cuda': f}\nT[x.device.type]()"
     assert expression(unsafe, "portable") == unsafe
     assert said_of(unsafe, "portable", rule="TF105") == [("TF105", "todo", "'cuda'")]
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "class A:\n    def __init__(self):\n        self.is_cuda = ok\na = A()\nif a.is_cuda: pass",
+        "class B:\n    is_cuda = False\nclass A(B):\n    def f(self):\n        return self.is_cuda",
+        "class A:\n    is_cuda = False\nif A().is_cuda: pass",
+    ],
+)
+def test_an_is_cuda_of_an_own_class_is_left(source: str) -> None:
+    assert expression(source) == source
+    assert [item[:2] for item in said_of(source)] == [("TF104", "info")]
+
+
+def test_an_object_of_another_class_has_the_tensors_is_cuda() -> None:
+    source = "class A:\n    pass\na = A()\nif a.is_cuda: pass"
+    assert expression(source) == source.replace("is_cuda", "is_npu")

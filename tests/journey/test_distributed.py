@@ -21,6 +21,10 @@ RECORDING = Path(__file__).parent / "programs" / "recording.py"
 FERRY = str(Path(sys.executable).parent / "ferry")
 
 
+# Starts a launch script where the simulated devices are.
+START = "import subprocess, sys; sys.exit(subprocess.call(['bash', *sys.argv[1:]]))"
+
+
 @dataclass(frozen=True)
 class Example:
     """A training program, and how it is converted and started."""
@@ -32,6 +36,7 @@ class Example:
     options: tuple[str, ...]  # of the conversion
     arguments: tuple[str, ...]  # of the program
     checkpoint: str
+    script: str = ""  # the launch script, where that starts it
     alone: tuple[str, ...] = ()  # further arguments of the original
     environment: tuple[tuple[str, str], ...] = ()
 
@@ -39,6 +44,7 @@ class Example:
 MNIST = Example(
     SINGLE / "mnist", "train.py", "ascend", "ascend", ("--sync-batchnorm",),
     ("--samples", "128", "--batch-size", "8", "--epochs", "1"), "checkpoints/last.pt",
+    script="run_distributed_npu.sh",
 )  # fmt: skip
 GAN = Example(
     SINGLE / "gan", "gan.py", "cambricon", "cambricon", ("--sync-batchnorm",),
@@ -54,7 +60,7 @@ IMAGENET = Example(
     ROOT / "examples" / "imagenet", "main.py", "tecorigin", "tecorigin", (),
     ("--dummy", "-a", "resnet_tiny", "--dummy-batches", "12", "-b", "8", "--image-size", "32", "--classes", "10",
      "-j", "0", "--epochs", "1", "--seed", "1"),
-    "checkpoint.pth.tar", alone=("--gpu", "0"), environment=(("SYNC_BATCHNORM", "1"),),
+    "checkpoint.pth.tar", script="run_distributed_sdaa.sh", alone=("--gpu", "0"), environment=(("SYNC_BATCHNORM", "1"),),
 )  # fmt: skip
 
 
@@ -91,24 +97,14 @@ def free_port() -> str:
 
 def train_together(example: Example, out: Path, processes: int, notes: Path) -> str:
     """Train the converted program with several processes, each on a simulated card of its own."""
-    command = [
-        FERRY,
-        "run",
-        "--to",
-        example.device,
-        "--sim",
-        "--converted",
-        "--devices",
-        str(processes),
-        "-q",
-    ]
-    arguments = list(example.arguments)
-    if example is IMAGENET:
-        port = f"tcp://127.0.0.1:{free_port()}"
-        arguments += ["--multiprocessing-distributed", "--world-size", "1", "--rank", "0", "--dist-url", port]
+    options = ["--to", example.device, "--devices", str(processes), "--sim", "--converted", "-q"]
+    settings = {"RECORDING": str(notes), "PYTHON": sys.executable, "MASTER_PORT": free_port()}
+    if example.script:
+        (out / "start.py").write_text(START, "utf-8")
+        options += ["start.py", example.script]
     else:
-        command += ["--nproc", str(processes), "--master-port", free_port()]
-    return run([*command, example.main, *arguments], out, RECORDING=str(notes), **dict(example.environment))
+        options += ["--nproc", str(processes), "--master-port", free_port(), example.main]
+    return run([FERRY, "run", *options, *example.arguments], out, **settings, **dict(example.environment))
 
 
 def train_alone(example: Example, folder: Path, processes: int, notes: Path) -> None:
@@ -170,7 +166,7 @@ def prove(example: Example, processes: int, folder: Path) -> None:
     check_checkpoint(example, out, folder)
 
 
-def test_a_trainer_by_two_processes(tmp_path: Path) -> None:
+def test_a_trainer_by_two_processes_that_the_launch_script_starts(tmp_path: Path) -> None:
     prove(MNIST, 2, tmp_path)
 
 
@@ -186,3 +182,49 @@ def test_a_language_model_by_two_processes(tmp_path: Path) -> None:
 )
 def test_by_several_processes(example: Example, processes: int, tmp_path: Path) -> None:
     prove(example, processes, tmp_path)
+
+
+SMALL = ["--samples", "64", "--batch-size", "8", "--epochs"]
+
+
+@pytest.mark.long
+def test_a_checkpoint_goes_back_and_forth(tmp_path: Path) -> None:
+    out = convert(MNIST, tmp_path)
+    original = tmp_path / "original"
+    shutil.copytree(MNIST.folder, original)
+    together = [
+        FERRY,
+        "run",
+        "--to",
+        "ascend",
+        "--sim",
+        "--converted",
+        "--nproc",
+        "2",
+        "-q",
+        "train.py",
+        *SMALL,
+    ]
+    alone = [FERRY, "run", "--to", "ascend", "--sim", "-q", "train.py", *SMALL]
+    run([*together, "1"], out)
+    resumed = run([*alone, "2", "--resume", str(out / MNIST.checkpoint)], original)
+    assert "Train Epoch: 1" in resumed
+    assert "Train Epoch: 0" not in resumed
+    resumed = run([*together, "3", "--resume", str(original / MNIST.checkpoint)], out)
+    assert "Train Epoch: 2" in resumed
+    assert "Train Epoch: 1" not in resumed
+
+
+@pytest.mark.long
+def test_without_torchrun_one_process_trains_alone(tmp_path: Path) -> None:
+    out = convert(MNIST, tmp_path)
+    command = [FERRY, "run", "--to", "ascend", "--sim", "--converted", "-q", "train.py", *SMALL, "1"]
+    assert run(command, out).count("Train Epoch: 0") == 2
+
+
+@pytest.mark.long
+def test_the_first_process_speaks_for_all(tmp_path: Path) -> None:
+    out = convert(LANGUAGE_MODEL, tmp_path)
+    options = ["--to", "cambricon", "--sim", "--converted", "--nproc", "2", "-q"]
+    output = run([FERRY, "run", *options, "main.py", "--sentences", "40", "--epochs", "1"], out)
+    assert output.count("sample:") == 1

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 ROOT = Path(__file__).parents[2]
-PROGRAM = Path(__file__).parent / "programs" / "every_api.py"
+PROGRAM = ROOT / "examples" / "every_device" / "every_api.py"
 FERRY = str(Path(sys.executable).parent / "ferry")
 DEVICES = {"ascend": "npu", "cambricon": "mlu", "moorethreads": "musa", "tecorigin": "sdaa"}
 ON_A_DEVICE = {"properties", "streams", "random"}

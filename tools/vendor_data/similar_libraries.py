@@ -5,7 +5,8 @@ from __future__ import annotations
 from vendor_data.similar import Entry, Pair
 
 _ASCEND = ("ascend",)
-_PLAIN = ("any", "cambricon", "tecorigin", "moorethreads", "intel")  # where attention is torch's own
+_PLAIN = ("any", "tecorigin", "moorethreads", "intel")  # where attention is torch's own
+_OLDER = ("cambricon",)  # as well, of a torch before 2.5, which knows no enable_gqa
 _ANY = ("any",)  # vendors have a drop-in of their own in replacements.toml
 _CUDA_ONLY: Pair = ("built for CUDA only", "只面向 CUDA 构建")
 _SDPA = "torch.nn.functional.scaled_dot_product_attention"
@@ -19,9 +20,12 @@ _REST = (
     "*, window_size=(-1, -1), softcap=0.0, alibi_slopes=None, deterministic=False, return_attn_probs=False"
 )
 _SDPA_REMARK: Pair = (
-    "rounding differs from flash-attn, float32 works too; keys must have as many heads as queries; how much memory "
-    "and time it takes depends on the device's kernel",
-    "舍入与 flash-attn 不同，也支持 float32；key 与 query 的头数必须相同；显存与耗时取决于设备算子",
+    "rounding differs from flash-attn; how much memory and time it takes depends on the device's kernel",
+    "舍入与 flash-attn 不同；显存与耗时取决于设备算子",
+)
+_OLDER_REMARK: Pair = (
+    f"{_SDPA_REMARK[0]}; keys must have as many heads as queries",
+    f"{_SDPA_REMARK[1]}；key 与 query 的头数必须相同",
 )
 _NPU_REMARK: Pair = (
     "rounding differs from flash-attn; the causal form allocates a mask of 2048 x 2048 at each call",
@@ -39,20 +43,20 @@ def _lower_right(query: str, key: str) -> str:
     )
 
 
-def _plain_attention(tensors: str, key: str) -> list[tuple[str, tuple[str, ...]]]:
+def _plain_attention(tensors: str, key: str, heads: str = "") -> list[tuple[str, tuple[str, ...]]]:
     """Templates with their conditions; is_causal is kept where it means the same, since fast kernels know it."""
     query = "{q}"
-    scale = "[[, scale={softmax_scale}]]"
+    rest = "[[, scale={softmax_scale}]]" + (f", enable_gqa={query}.size(2) != {heads}" if heads else "")
     start = f"{_SDPA}({tensors}"
     same = f"{query}.size(1) == {key}.size(1)"
     mask = _lower_right(query, key)
-    literal = f", attn_mask=None if {same} else {mask}{_ENDING}, is_causal={same}{scale}"
+    literal = f", attn_mask=None if {same} else {mask}{_ENDING}, is_causal={same}{rest}"
     decided = (
         f", attn_mask={mask} if {{causal}} and {query}.size(1) != {key}.size(1) else None{_ENDING}"
-        f", is_causal={{causal}} and {same}{scale}"
+        f", is_causal={{causal}} and {same}{rest}"
     )
     return [
-        (f"{start}{_ENDING}{scale}{_BACK}", ()),
+        (f"{start}{_ENDING}{rest}{_BACK}", ()),
         (f"{start}{literal}{_BACK}", ("causal=True",)),
         (f"{start}{decided}{_BACK}", ()),
     ]
@@ -77,7 +81,8 @@ def _npu_attention(start: str, query: str, layout: str, rest: str = "") -> list[
 def _attention(
     name: str, tensors: str, fact: str, templates: list[tuple[str, tuple[str, ...]]], vendors: tuple[str, ...]
 ) -> list[Entry]:
-    remark = _NPU_REMARK if vendors == _ASCEND else _SDPA_REMARK
+    remarks: dict[tuple[str, ...], Pair] = {_ASCEND: _NPU_REMARK, _OLDER: _OLDER_REMARK}
+    remark = remarks.get(vendors, _SDPA_REMARK)
     return [
         Entry(
             f"flash_attn.{name}({tensors}, {_ATTENTION}, {_REST})",
@@ -96,12 +101,16 @@ def _attention(
 
 
 _TENSORS = "{q}.transpose(1, 2), {k}.transpose(1, 2), {v}.transpose(1, 2)"
+_KV_TENSORS = "{q}.transpose(1, 2), *{kv}.transpose(1, 3).unbind(2)"
 _PACKED = "{qkv}.transpose(1, 3).unbind(2)"
 _VARLEN_TENSORS = "q, k, v, cu_seqlens_q, cu_seqlens_k, max_seqlen_q, max_seqlen_k"
 _LENGTHS = ", actual_seq_qlen=tuple({cu_seqlens_q}[1:].tolist()), actual_seq_kvlen=tuple({cu_seqlens_k}[1:].tolist())"
 
 _FLASH_ATTENTION = (
-    *_attention("flash_attn_func", "q, k, v", _FLASH, _plain_attention(_TENSORS, "{k}"), _PLAIN),
+    *_attention(
+        "flash_attn_func", "q, k, v", _FLASH, _plain_attention(_TENSORS, "{k}", "{k}.size(2)"), _PLAIN
+    ),
+    *_attention("flash_attn_func", "q, k, v", _FLASH, _plain_attention(_TENSORS, "{k}"), _OLDER),
     *_attention(
         "flash_attn_func",
         "q, k, v",
@@ -114,7 +123,7 @@ _FLASH_ATTENTION = (
         "qkv",
         _FLASH,
         [(f"{_SDPA}(*{_PACKED}{_ENDING}[[, scale={{softmax_scale}}]][[, is_causal={{causal}}]]{_BACK}", ())],
-        _PLAIN,
+        (*_PLAIN, *_OLDER),
     ),
     *_attention(
         "flash_attn_qkvpacked_func",
@@ -127,9 +136,10 @@ _FLASH_ATTENTION = (
         "flash_attn_kvpacked_func",
         "q, kv",
         _FLASH,
-        _plain_attention("{q}.transpose(1, 2), *{kv}.transpose(1, 3).unbind(2)", "{kv}"),
+        _plain_attention(_KV_TENSORS, "{kv}", "{kv}.size(3)"),
         _PLAIN,
     ),
+    *_attention("flash_attn_kvpacked_func", "q, kv", _FLASH, _plain_attention(_KV_TENSORS, "{kv}"), _OLDER),
     *_attention(
         "flash_attn_kvpacked_func",
         "q, kv",
@@ -146,8 +156,9 @@ _FLASH_ATTENTION = (
     ),
     Entry(
         f"flash_attn.flash_attn_varlen_func({_VARLEN_TENSORS}, {_ATTENTION}, {_REST})",
-        vendors=_PLAIN,
+        vendors=(*_PLAIN, *_OLDER),
         fact=_VARLEN,
+        also=("flash_attn.flash_attn_interface.flash_attn_varlen_func",),
         why=_CUDA_ONLY,
         remark=(
             "torch has no attention over packed sequences on every device: pad them and use a mask",

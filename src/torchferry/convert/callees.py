@@ -21,6 +21,7 @@ from torchferry.convert.slots import (
     key_of,
     member,
     target_slots,
+    text_of,
 )
 from torchferry.source.names import called_name, last_name
 from torchferry.source.scopes import BindingKind
@@ -41,6 +42,7 @@ _RECORDS = frozenset(
         "ordereddict",
         "configdict",
         "update",
+        "set_defaults",
     }
 )
 _SAME_VALUE = frozenset({"lower", "strip", "startswith", "endswith", "split", "partition"})
@@ -66,7 +68,7 @@ def callee_of(site: AnySite, function: ast.expr, depth: int = _DEPTH) -> Callee 
     if not isinstance(function, ast.Attribute):
         return None
     owner = function.value
-    around = _class_around(site)
+    around = class_around(site)
     if around is not None and called_name(owner) == "super":
         return _first(method_of(base, function.attr) for base in _bases(around))
     if around is not None and is_self(owner):
@@ -79,7 +81,7 @@ def callee_of(site: AnySite, function: ast.expr, depth: int = _DEPTH) -> Callee 
     if itself is not None and isinstance(itself.node, ast.ClassDef):
         found = method_of(itself, function.attr)
         return replace(found, given=found.given - _takes_instance(found.node)) if found else None
-    instance = _class_of(site, owner, depth)
+    instance = class_of(site, owner, depth)
     return method_of(instance, function.attr) if instance else _only_method(site.context, function.attr)
 
 
@@ -179,7 +181,7 @@ def _of_partial(site: AnySite, call: ast.Call, depth: int) -> Callee | None:
     return replace(found, given=found.given + len(call.args) - 1) if found else None
 
 
-def _class_of(site: AnySite, owner: ast.expr, depth: int) -> Callee | None:
+def class_of(site: AnySite, owner: ast.expr, depth: int = _DEPTH) -> Callee | None:
     """The class of an object that was made here: `net = Net()`, `Net()`."""
     if isinstance(owner, ast.Name):
         binding = site.module.binding_of(owner.id, site.scope, owner.lineno)
@@ -202,7 +204,8 @@ def _only_method(view: FileContext, name: str) -> Callee | None:
     return found[0] if len(found) == 1 else None
 
 
-def _class_around(site: AnySite) -> Callee | None:
+def class_around(site: AnySite) -> Callee | None:
+    """The class whose method a site is in."""
     scope = enclosing_class(site.scope)
     node = scope.node if scope else None
     return Callee(site.context, node) if isinstance(node, ast.ClassDef) else None
@@ -253,8 +256,27 @@ def argument_slots(site: AnySite, call: ast.Call, position: int, keyword: str = 
     if callee is not None:
         slot = parameter(callee, position, keyword)
         return (slot,) if slot else ()
-    is_record = keyword and last_name(call.func).lower() in _RECORDS
-    return (Member(site.context.path, None, keyword),) if is_record else ()
+    name = (
+        keyword if last_name(call.func).lower() in _RECORDS else _tuple_field(site, call, position, keyword)
+    )
+    return (Member(site.context.path, None, name),) if name else ()
+
+
+def _tuple_field(site: AnySite, call: ast.Call, position: int, keyword: str) -> str:
+    """The field of `C = namedtuple("C", "a b")` that an argument of `C(...)` fills."""
+    name = call.func.id if isinstance(call.func, ast.Name) else ""
+    binding = site.module.binding_of(name, site.scope, call.lineno) if name else None
+    made = binding.value if binding else None
+    if not isinstance(made, ast.Call) or called_name(made) != "namedtuple" or len(made.args) < 2:
+        return ""
+    listed = made.args[1]
+    if isinstance(listed, (ast.List, ast.Tuple)):
+        fields = [text_of(item) for item in listed.elts]
+    else:
+        fields = text_of(listed).replace(",", " ").split()
+    if keyword:
+        return keyword if keyword in fields else ""
+    return fields[position] if position < len(fields) else ""
 
 
 def passed_to(site: AnySite) -> tuple[Slot, ...]:

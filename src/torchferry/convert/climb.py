@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 
 from torchferry.convert.evidence import CONTAINERS, Evidence, Verdict, Vocabulary
 from torchferry.convert.site import Site
@@ -21,6 +22,8 @@ _TRANSPARENT = (
     ast.Lambda,
     ast.FormattedValue,
 )
+# A text that begins with a value, and goes on with an index if at all.
+_TEMPLATE = re.compile(r"(?:%s|\{[^{}]*\})(?::|\Z)")
 
 
 class Climb:
@@ -76,11 +79,14 @@ class Climb:
         if not isinstance(parent, ast.Call) and isinstance(self.site.node, (ast.Constant, ast.JoinedStr)):
             return True
         if isinstance(parent, ast.JoinedStr):
-            return child is parent.values[0]
+            rest = text_of(parent.values[1]) if len(parent.values) > 1 else ""
+            return child is parent.values[0] and rest[:1] in ("", ":")
         if isinstance(parent, ast.Call):
             template = parent.func.value if isinstance(parent.func, ast.Attribute) else None
-            return text_of(template).startswith("{") and child is parent.args[0]
-        return child is parent.left or text_of(parent.left).startswith("%s")
+            return child is parent.args[0] and bool(_TEMPLATE.match(text_of(template)))
+        if child is parent.left:
+            return text_of(parent.right)[:1] in ("", ":")
+        return bool(_TEMPLATE.match(text_of(parent.left)))
 
     def _is_element(self, index: ast.expr) -> bool:
         """Whether a subscript takes the value out of what it is an element of."""

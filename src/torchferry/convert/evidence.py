@@ -144,3 +144,13 @@ def _strings(node: ast.expr) -> Iterator[str]:
     elif isinstance(node, ast.IfExp):
         yield from _strings(node.body)
         yield from _strings(node.orelse)
+
+
+def is_backend_of_device(key: ast.AST, value: ast.AST) -> bool:
+    """{"cuda": "nccl", "cpu": "gloo"}: which backend a device type uses."""
+    return (
+        isinstance(key, ast.Constant)
+        and key.value == "cuda"
+        and isinstance(value, ast.Constant)
+        and value.value == "nccl"
+    )

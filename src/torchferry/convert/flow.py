@@ -16,7 +16,7 @@ from torchferry.convert.callees import passed_to, slots_of
 from torchferry.convert.evidence import CONTAINERS, Evidence, Verdict, Vocabulary
 from torchferry.convert.reads import distant_reads_of, reads_of
 from torchferry.convert.role import Role
-from torchferry.convert.roles import RoleFinder, keys_of
+from torchferry.convert.roles import RoleFinder
 from torchferry.convert.site import FileContext, Site
 from torchferry.convert.slots import (
     FUNCTIONS,
@@ -26,6 +26,7 @@ from torchferry.convert.slots import (
     Slot,
     Variable,
     around,
+    keys_of,
     text_of,
 )
 from torchferry.convert.sources import distant_sources_of, sources_of
@@ -126,7 +127,7 @@ class Flow:
             if side is not site.node:
                 items = side.elts if isinstance(side, CONTAINERS) else [side]
                 words.update(text_of(item) for item in items if text_of(item))
-                if not words and Evidence(_as_expression(site), self.vocabulary).holds(side):
+                if not words and Evidence(_as_expression(site), self.vocabulary).holds_surely(side):
                     return Signs(strong=True)
         return self._words(words)
 
@@ -148,7 +149,8 @@ class Flow:
             call = around(around(site) or site)
             if call and isinstance(call.node, ast.Call) and called_name(call.node) in ("get", "pop"):
                 asked = call.node.args[:1]
-        if any(evidence.holds(item) for item in asked if not text_of(item)):
+        parts = [part for item in asked for part in (item.elts if isinstance(item, ast.Tuple) else [item])]
+        if any(map(evidence.holds_surely, parts)):
             return Signs(strong=True)
         return Signs(slots=keys_of(passed_to(site)))
 

@@ -19,6 +19,7 @@ _IMPORT = re.compile(
     rb"^[ \t]*(?:from[ \t]+(\.*[\w.]*)[ \t]+import[ \t]*(?:\(([^)]*)\)|([^\n#;(]*))|import[ \t]+([^\n#;]*))",
     re.MULTILINE,
 )
+_MAIN = re.compile(rb"^if[ \t(]+(?:__name__|['\"]__main__)", re.MULTILINE)
 _NAME = re.compile(rb"[^\W\d][\w.]*")
 _PACKAGING = ("setup.py", "pyproject.toml", "setup.cfg")
 _LARGEST = 2_000_000  # bytes; beyond that it is data written as Python
@@ -55,6 +56,7 @@ def place_helper(folder: Path, paths: Iterable[str]) -> Placement:
 class _Project:
     def __init__(self, folder: Path, paths: set[str]) -> None:
         self.folder = folder
+        self.name = folder.resolve().name
         self.paths = paths
         self.sources = [_read(folder, path) for path in sorted(paths) if path.endswith((".py", ".pyw"))]
         self.importers: dict[str, set[str]] = {}  # file -> the folders from which others import it
@@ -64,7 +66,7 @@ class _Project:
                 self._note_import(source, name)
 
     def _note_import(self, source: _Source, name: str) -> None:
-        for place in _search_path(source.folder):
+        for place in self._search_path(source):
             target = posixpath.join(place, *name.split("."))
             file = next(
                 (file for file in (f"{target}.py", f"{target}/__init__.py") if file in self.paths), ""
@@ -76,6 +78,20 @@ class _Project:
             if top is not None and posixpath.dirname(top) == place:
                 self.packages_of.setdefault(source.path, set()).add(top)
             return
+
+    def _search_path(self, source: _Source) -> Iterator[str]:
+        """Where a file may find modules, nearest first; for a module of a package, not within that package."""
+        folder = source.folder
+        top = self._top_package(folder)
+        if top is not None and not source.is_script:
+            if not top:
+                return
+            folder = posixpath.dirname(top)
+        while folder:
+            yield folder
+            folder = posixpath.dirname(folder)
+        yield ""
+        yield "src"
 
     def _top_package(self, folder: str) -> str | None:
         """The outermost package that a folder belongs to, "" if that is the project's folder itself."""
@@ -112,6 +128,8 @@ class _Project:
         top = self._top_package(source.folder)
         if top is None:
             return (source.folder, ".") if source.is_relative else None
+        if not top and not source.is_relative and self._imports_itself(source):
+            return top, self.name
         if not source.is_relative and not self._is_module_of(source, top):
             return None
         depth = len(source.folder.split("/")) if source.folder else 0
@@ -122,6 +140,10 @@ class _Project:
         if self._is_application(top, above):
             return above, ""
         return top, dots if source.is_relative else posixpath.basename(top)
+
+    def _imports_itself(self, source: _Source) -> bool:
+        """Whether a file of a project that is a package knows it by the name of its folder."""
+        return any(name.partition(".")[0] == self.name for name in source.absolute)
 
     def _is_module_of(self, source: _Source, top: str) -> bool:
         """Whether a file in a package's folder is one of its modules, and not a script that only lies there."""
@@ -146,15 +168,6 @@ class _Project:
         return min(importers, key=lambda place: (len(place), place)) if importers else source.folder
 
 
-def _search_path(folder: str) -> Iterator[str]:
-    """Where a file of this folder may find modules, nearest first."""
-    while folder:
-        yield folder
-        folder = posixpath.dirname(folder)
-    yield ""
-    yield "src"
-
-
 def _read(folder: Path, path: str) -> _Source:
     source = _Source(path)
     try:
@@ -163,7 +176,7 @@ def _read(folder: Path, path: str) -> _Source:
         return source
     if len(data) > _LARGEST:
         return source
-    source.is_script = b"__main__" in data
+    source.is_script = _MAIN.search(data) is not None
     source.changes_path = b"sys.path" in data
     for module, in_brackets, on_line, plain in _IMPORT.findall(data):
         if module.startswith(b"."):

@@ -19,6 +19,7 @@ from torchferry.convert.evidence import (
     CONTAINERS,
     TESTS_OF_TEXT,
     Verdict,
+    is_backend_of_device,
 )
 from torchferry.convert.role import (
     ALREADY_THERE,
@@ -35,11 +36,12 @@ from torchferry.convert.site import Site
 from torchferry.convert.slots import (
     FUNCTIONS,
     GETTERS,
-    Keys,
     Member,
     Result,
     Slot,
     Variable,
+    keys_of,
+    member,
     target_slots,
     text_of,
 )
@@ -97,12 +99,21 @@ class RoleFinder(Climb):
         if isinstance(parent, ast.comprehension):
             return self._by_target(parent.target, outer=1)
         if isinstance(parent, ast.arguments):
-            return Role(Verdict.YES) if self.evidence.fits(_parameter_of(parent, child)) else _UNCLEAR
+            return self._by_lambda(_parameter_of(parent, child))
         if isinstance(parent, (ast.stmt, ast.MatchValue)):
             return self._decide_statement(parent)
         if isinstance(parent, ast.BinOp) and isinstance(parent.op, ast.Div):
             return Role(Verdict.NO, IS_PATH)
         return _UNCLEAR
+
+    def _by_lambda(self, name: str) -> Role:
+        """The default of a lambda's parameter; its name is found where no scope binds it."""
+        if self.evidence.fits(name):
+            return Role(Verdict.YES)
+        scope = self.site.scope
+        if not name or scope.owner_of(name) is not None:
+            return _UNCLEAR
+        return self._into(Variable(self.site.context.path, scope.node, name))
 
     def _decide_unit(self, node: ast.AST) -> Role:
         """The string stands alone in its unit: a default, a loop's sequence, a test, an annotation."""
@@ -193,6 +204,13 @@ class RoleFinder(Climb):
             return self._decide_option(call)
         if name in ("getattr", "hasattr", "setattr", "delattr") and position == 1:
             return Role(Verdict.NO, IS_ATTRIBUTE)
+        if name == "setattr" and position == 2 and text_of(call.args[1]):
+            fits = self.evidence.fits(text_of(call.args[1]))
+            return (
+                Role(Verdict.YES)
+                if fits
+                else self._into(member(self.site, call.args[0], text_of(call.args[1])))
+            )
         if self.evidence.fits(name) and position >= 0:
             return Role(Verdict.YES)  # to_device(x, "cuda")
         if name in _PATHS:
@@ -250,7 +268,7 @@ class RoleFinder(Climb):
         if position is not None:
             return self._decide_dict_value(node.keys[position], child)
         value = node.values[self.evidence.position_in(node.keys, child) or 0]
-        if self._is_looked_up(node) or _is_backend_of_device(child, value):
+        if self._is_looked_up(node) or is_backend_of_device(child, value):
             return Role(Verdict.YES)
         kept_in = passed_to(Site(self.site.context, node, self._place_of(node)))
         return Role(Verdict.UNCLEAR, DICT_KEY.format(noun=self.vocabulary.noun), keys_of(kept_in))
@@ -264,7 +282,7 @@ class RoleFinder(Climb):
     def _decide_dict_value(self, key: ast.expr | None, value: ast.AST) -> Role:
         if not isinstance(key, ast.Constant):
             return _UNCLEAR
-        if self.evidence.fits(str(key.value)) or _is_backend_of_device(key, value):
+        if self.evidence.fits(str(key.value)) or is_backend_of_device(key, value):
             return Role(Verdict.YES)
         return self._into(Member(self.site.context.path, None, text_of(key))) if text_of(key) else _UNCLEAR
 
@@ -300,10 +318,27 @@ class RoleFinder(Climb):
         if isinstance(statement, ast.MatchValue):
             outer = self.site.place.statement
             subject = outer.subject if isinstance(outer, ast.Match) else None
-            return self._compared_with(subject) if subject is not None else _UNCLEAR
+            role = self._compared_with(subject) if subject is not None else _UNCLEAR
+            is_one = role.verdict is Verdict.UNCLEAR and self._is_among_cases(outer)
+            return Role(Verdict.YES) if is_one else role
         if isinstance(statement, (ast.Raise, ast.Assert)):
             return Role(Verdict.NO, IN_MESSAGE)
         return _UNCLEAR
+
+    def _is_among_cases(self, statement: ast.stmt) -> bool:
+        """`case "cuda": ... case "cpu": ...`, and no word of another sort"""
+        cases = statement.cases if isinstance(statement, ast.Match) else []
+        values = [
+            node.value
+            for case in cases
+            for node in ast.walk(case.pattern)
+            if isinstance(node, ast.MatchValue)
+        ]
+        words = {text_of(value) for value in values}
+        known = self.vocabulary.siblings
+        return not known.isdisjoint(words) and all(
+            word in known or self.vocabulary.own.match(word) for word in words
+        )
 
     def _by_function(self) -> Role:
         """A returned value: the function's name tells, or another return of a value of the same sort."""
@@ -332,23 +367,8 @@ class RoleFinder(Climb):
         return self._into(*target_slots(self.site, target))
 
 
-def keys_of(slots: tuple[Slot, ...]) -> tuple[Slot, ...]:
-    """The keys of the dictionaries that these variables hold."""
-    return tuple(Keys(slot) for slot in slots if isinstance(slot, Variable))
-
-
 def _is_option_name(name: object) -> bool:
     return isinstance(name, str) and name.startswith("-")
-
-
-def _is_backend_of_device(key: ast.AST, value: ast.AST) -> bool:
-    """{"cuda": "nccl", "cpu": "gloo"}: which backend a device type uses."""
-    return (
-        isinstance(key, ast.Constant)
-        and key.value == "cuda"
-        and isinstance(value, ast.Constant)
-        and value.value == "nccl"
-    )
 
 
 def _parameter_of(arguments: ast.arguments, default: ast.AST) -> str:

@@ -150,3 +150,8 @@ def target_slots(site: AnySite, target: ast.AST) -> tuple[Slot, ...]:
         return (member(site, target.value, target.attr),)
     key = key_of(target)
     return (member(site, *key),) if key else ()
+
+
+def keys_of(slots: tuple[Slot, ...]) -> tuple[Slot, ...]:
+    """The keys of the dictionaries that these variables hold."""
+    return tuple(Keys(slot) for slot in slots if isinstance(slot, Variable))

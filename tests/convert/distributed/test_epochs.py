@@ -81,3 +81,26 @@ def test_rounds_that_nobody_counts() -> None:
     source = script(loop="while not done:")
     assert set_epoch_lines(source) == []
     assert len(told(source)) == 1
+
+
+def test_a_counter_that_is_made_before_the_loop() -> None:
+    source = script(between="rounds = trange(9)", loop="for _ in rounds:")
+    assert set_epoch_lines(source) == ["+     loader.sampler.set_epoch(_)"]
+
+
+def test_a_progress_bar_around_the_loader() -> None:
+    source = script(step="pass").replace(
+        "    for x in loader:\n        pass",
+        "    bar = tqdm(loader)\n    for x in bar:\n        model(x.cuda()).sum().backward()",
+    )
+    assert set_epoch_lines(source) == ["+     loader.sampler.set_epoch(epoch)"]
+
+
+def test_a_loader_that_is_made_in_each_epoch() -> None:
+    made = "loader = DataLoader(dataset, 8)"
+    inside = script(loader="", loop=f"for epoch in range(9):\n    {made}")
+    lines = changes(inside).splitlines()
+    assert lines.index("+     loader.sampler.set_epoch(epoch)") > lines.index(f"-     {made}")
+    nameless = script(loader="").replace("in loader:", "in DataLoader(dataset, 8):")
+    assert set_epoch_lines(nameless) == []
+    assert told(nameless) == ["DataLoader(dataset, 8)"]

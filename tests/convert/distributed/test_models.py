@@ -6,6 +6,7 @@ import pytest
 
 from tests.convert.distributed.programs import MAIN, changed, changes, convert, refusal, script, told
 from torchferry.convert.settings import Distributed
+from torchferry.finding import Kind
 
 IDS = "device_ids=[local_rank] if torch.cuda.is_available() else None"
 WRAP = f"+ model = DistributedDataParallel(model, {IDS})"
@@ -182,3 +183,33 @@ def test_what_is_left_to_the_user(source: str, reason: str) -> None:
 def test_gradients_that_are_switched_off_are_pointed_out() -> None:
     source = script(step="model.requires_grad_(False)\n        model(x.cuda()).sum().backward()")
     assert told(source) == ["model.requires_grad_(False)"]
+
+
+def test_old_checkpoints_of_data_parallel_can_be_loaded() -> None:
+    source = script(
+        model="""
+        model = nn.DataParallel(Net()).cuda()
+        if resume:
+            state = torch.load("last.pt")
+            model.load_state_dict(state["model"])
+        """
+    )
+    assert model_lines(source) == [
+        "- model = nn.DataParallel(Net()).cuda()",
+        "+ model = Net().cuda()",
+        '+     consume_prefix_in_state_dict_if_present(state["model"], "module.")',
+        WRAP,
+    ]
+
+
+def test_a_count_of_all_cards_is_pointed_out() -> None:
+    source = script(
+        between="size = 8 * torch.cuda.device_count()\nif torch.cuda.device_count() > 1:\n    print()"
+    )
+    assert told(source) == ["torch.cuda.device_count()"]
+    assert "torch.cuda.device_count()" in told(source, Kind.INFO)
+
+
+def test_a_learning_rate_that_follows_a_figure_is_a_risk() -> None:
+    source = script(between="plan = optim.lr_scheduler.ReduceLROnPlateau(optimizer)")
+    assert told(source, Kind.RISK) == ["optim.lr_scheduler.ReduceLROnPlateau(optimizer)"]

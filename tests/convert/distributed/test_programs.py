@@ -118,3 +118,18 @@ def test_a_distributed_program_is_left_as_it_is(sign: str, name: str) -> None:
     (finding,) = conversion.findings
     assert finding.kind is Kind.INFO
     assert f"runs on several cards already ({name})" in finding.message.en
+
+
+def test_methods_that_call_each_other_on_their_results() -> None:
+    source = script(
+        device="""
+        class Chain:
+            def first(self, other):
+                return other.second(self).first(other)
+
+            def second(self, other):
+                return other.first(self).second(other)
+        """,
+        end="Chain().first(Chain()).second(Chain())",
+    )
+    assert convert(source, Distributed(MAIN)).new_text is not None

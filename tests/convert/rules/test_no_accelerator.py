@@ -60,6 +60,28 @@ def test_left_out_on_the_cpu(before: str, after: str) -> None:
     assert expression(before, TO) == after
 
 
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        (
+            'print(f"{torch.cuda.memory_allocated()} bytes")',
+            "print(f\"{(torch.accelerator.memory_allocated() if DEVICE_TYPE != 'cpu' else 0)} bytes\")",
+        ),
+        (
+            "print(f'on {torch.cuda.get_device_name()}')",
+            """print(f'on {(torch.get_device_module().get_device_name() if DEVICE_TYPE != "cpu" else "CPU")}')""",
+        ),
+        (
+            'print(f"{x.is_cuda} {y.cuda(0)}")',
+            "print(f\"{(x.device.type != 'cpu')} {y.to(f'{DEVICE_TYPE}:0')}\")",
+        ),
+    ],
+)
+def test_quotes_inside_f_strings(before: str, after: str) -> None:
+    """Python before 3.12 does not take the f-string's own quotes there."""
+    assert expression(before, TO) == after
+
+
 def test_under_another_name() -> None:
     text = rewritten("import torch\nfrom torch import cuda\n\ncuda.synchronize()\n", TO)
     assert text.endswith('\nDEVICE_TYPE != "cpu" and accelerator.synchronize()\n')

@@ -9,7 +9,10 @@ from tests.convert.rewriting import VENDORS, findings, rewritten, run, said
 TARGETS = [*VENDORS, "portable"]
 FLASH = "import torch\nfrom flash_attn import flash_attn_func\n"
 SDPA = "torch.nn.functional.scaled_dot_product_attention"
-PLAIN = f"{SDPA}(q.transpose(1, 2), k.transpose(1, 2), v.transpose(1, 2)).transpose(1, 2).contiguous()"
+PLAIN = (
+    f"{SDPA}(q.transpose(1, 2), k.transpose(1, 2), v.transpose(1, 2), enable_gqa=q.size(2) != k.size(2))"
+    ".transpose(1, 2).contiguous()"
+)
 
 
 def similar(source: str, to: str = "portable") -> str:
@@ -114,6 +117,11 @@ def test_nothing_without_the_option() -> None:
             id="several lines",
         ),
         pytest.param(
+            "y = F.huber_loss(a, b, reduction=(r := f()))",
+            "y = F.smooth_l1_loss(a, b, reduction=(r := f()))",
+            id="an assignment inside",
+        ),
+        pytest.param(
             "y = F.interpolate(x, None, 2, 'bilinear')",
             "y = F.interpolate(x, size=tuple(int(n * 2) for n in x.shape[2:]), mode='bilinear')",
             id="literal factor",
@@ -153,7 +161,22 @@ def test_operators(line: str, after: str) -> None:
             "SGD(\n    p,\n    lr=1,  # rate\n    fused=True,  # fast\n    momentum=0.9,\n)",
             "torch_npu.optim.NpuFusedSGD(\n    p,\n    lr=1,  # rate\n    # fast\n    momentum=0.9,\n)",
         ),
+        (
+            "ascend",
+            "SGD(fused=True, foreach=None, params=p, lr=1, maximize=False)",
+            "torch_npu.optim.NpuFusedSGD(params=p, lr=1)",
+        ),
+        (
+            "ascend",
+            "SGD(\n    p,\n    lr=1,  # rate\n    fused=True, foreach=None)",
+            "torch_npu.optim.NpuFusedSGD(\n    p,\n    lr=1,  # rate\n    )",
+        ),
         ("ascend", "SGD((p), 0.1)", "torch_npu.optim.NpuFusedSGD((p), 0.1)"),
+        (
+            "ascend",
+            "SGD(\n    p(),  # all\n    fused=True)",
+            "torch_npu.optim.NpuFusedSGD(\n    p(), lr=0.001,  # all\n    )",
+        ),
         ("tecorigin", "Adam(p(), 0.1)", "torch_sdaa.optim.FusedAdam(p(), 0.1)"),
         ("moorethreads", "AdamW(p(), 0.1, fused=True)", "torch_musa.optim.FusedAdamW(p(), 0.1)"),
         ("intel", "AdamW(p(), 0.1, fused=True)", "torch.optim.AdamW(p(), 0.1, fused=True)"),
@@ -173,6 +196,10 @@ def test_optimizers(to: str, call: str, after: str) -> None:
         ("SGD(p, 0.1, newest=1)", "`newest` is not known"),
         ("Adam(p, maximize=flag)", "`maximize` has no place"),
         ("SGD((p), 0.1, fused=True)", "parentheses of its own"),
+        (
+            "SGD(p, 0.1,  # rate\n    fused=True  # fast\n    , momentum=0.9)",
+            "between an argument and its comma",
+        ),
     ],
 )
 def test_an_optimizer_that_is_not_certain_stays(call: str, reason: str) -> None:
@@ -200,7 +227,9 @@ def test_a_library_that_was_imported_whole_goes_too() -> None:
 
 
 def test_an_equivalent_of_the_same_name() -> None:
-    source = "import torch\nfrom apex.parallel import DistributedDataParallel\nm = DistributedDataParallel(m)\n"
+    source = (
+        "import torch\nfrom apex.parallel import DistributedDataParallel\nm = DistributedDataParallel(m)\n"
+    )
     assert similar(source) == "import torch\nm = torch.nn.parallel.DistributedDataParallel(m)\n"
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -80,6 +81,7 @@ class Case:
     dtypes: tuple[str, ...] = WIDE
     form: str = _EXPRESSION
     load: str = ""  # another import
+    only_if: str = ""  # a word of the equivalents that can do this
     on_host: bool = False  # the new code names no vendor, and runs on the CPU
 
     @property
@@ -109,7 +111,8 @@ class Case:
             call = call.func.value
         assert isinstance(call, ast.Call)
         choice = choose(own, call, lambda node: f"{self.module}.{ast.unparse(node)}")
-        return choice.entry if choice is not None and choice.entry.use else None
+        entry = choice.entry if choice is not None and choice.entry.use else None
+        return entry if entry is None or re.search(self.only_if, entry.use) else None
 
 
 def _attention(name: str, tensors: str, shapes: list[dict[str, Shape | Make]]) -> list[Case]:
@@ -121,7 +124,8 @@ def _attention(name: str, tensors: str, shapes: list[dict[str, Shape | Make]]) -
         ", softmax_scale=0.2, causal=causal, deterministic=True",
     )
     found = []
-    for inputs in shapes:
+    for number, inputs in enumerate(shapes):
+        dtypes = WIDE if number else HALF
         for way in ways:
             for causal in (True, False) if way.endswith("causal") else (True,):
                 named = {
@@ -130,7 +134,7 @@ def _attention(name: str, tensors: str, shapes: list[dict[str, Shape | Make]]) -
                 }
                 if way == ", causal=True":
                     named = dict(inputs)
-                found.append(Case(f"flash_attn.{name}", f"{name}({tensors}{way})", named, HALF))
+                found.append(Case(f"flash_attn.{name}", f"{name}({tensors}{way})", named, dtypes))
     return found
 
 
@@ -151,6 +155,18 @@ ATTENTION = [
         "q, k, v, starts_q, starts_k, 3, 5",
         [{"q": (5, 2, 8), "k": (9, 2, 8), "v": (9, 2, 8), **_STARTS}],
     ),
+    *(
+        Case(f"flash_attn.{name}", f"{name}({call})", inputs, HALF, only_if="enable_gqa|npu_fusion_attention")
+        for name, call, inputs in (
+            (
+                "flash_attn_func",
+                "q, k, v, causal=True",
+                {"q": (2, 5, 4, 8), "k": (2, 5, 2, 8), "v": (2, 5, 2, 8)},
+            ),
+            ("flash_attn_func", "q, k, v", {"q": (1, 3, 6, 8), "k": (1, 5, 2, 8), "v": (1, 5, 2, 8)}),
+            ("flash_attn_kvpacked_func", "q, kv, causal=True", {"q": (2, 3, 4, 8), "kv": (2, 5, 2, 2, 8)}),
+        )
+    ),
     Case(
         "flash_attn.flash_attn_interface.flash_attn_func",
         "flash_attn_func(q * 2, k, v, causal=True)",
@@ -170,7 +186,7 @@ ATTENTION = [
             "xformers.ops.memory_efficient_attention",
             f"memory_efficient_attention(q, k, v{way})",
             shapes,
-            HALF,
+            HALF if shapes is _SAME else WIDE,
             load=load,
         )
         for way, load in (

@@ -21,7 +21,7 @@ class LanguageModel(nn.Module):
         logits = self.head(self.encoder(hidden, mask=mask))
         loss = None
         if targets is not None:
-            loss = nn.functional.cross_entropy(logits.view(-1, VOCABULARY), targets.view(-1))
+            loss = nn.functional.cross_entropy(logits.view(-1, VOCABULARY), targets.reshape(-1))
         return logits, loss
 
 

@@ -46,6 +46,7 @@ class GPT(nn.Module):
         self.norm = nn.LayerNorm(config.width)
         self.head = nn.Linear(config.width, config.vocab_size, bias=False)
         self.head.weight = self.tokens.weight
+        nn.init.normal_(self.tokens.weight, std=0.05)
 
     def num_parameters(self):
         return sum(parameter.numel() for parameter in self.parameters())

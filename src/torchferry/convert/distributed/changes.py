@@ -164,7 +164,7 @@ class FileChanges:
         package, _, last = qualified.rpartition(".")
         if not package:
             line = f"import {qualified}" if name == qualified else f"import {qualified} as {name}"
-        elif last == last.lower():
+        elif qualified in _MODULES:
             line = f"import {qualified} as {name}"
         else:
             line = f"from {package} import {last}" + ("" if name == last else f" as {name}")
@@ -226,6 +226,9 @@ class FileChanges:
             accepted.add(proposal.edits)
 
 
+_MODULES = frozenset(
+    {"torch.distributed"}
+)  # dotted names of modules; other dotted names are imported from theirs
 _SHARED_LINE = Text(
     "several statements stand on one line, and a line must be put between them; write them on lines of their own",
     "多条语句写在同一行，无法在其间插入新行；请分行书写",

@@ -5,6 +5,8 @@ from __future__ import annotations
 import ast
 
 from torchferry.convert.distributed.changes import Changes, FileChanges, UnclearError
+from torchferry.convert.distributed.flow import Flow
+from torchferry.convert.distributed.models import Holder
 from torchferry.convert.distributed.program import Program, ProgramFile
 from torchferry.convert.distributed.wrapping import DDP
 from torchferry.finding import Kind
@@ -22,6 +24,17 @@ _BATCH = Text(
     "--batch split to keep the total as it was",
     "DataParallel 下批量由所有卡分摊；现在每个进程各取一整批。如需保持总批量，请使用 --batch split 转换",
 )
+_CONSUME = "torch.nn.modules.utils.consume_prefix_in_state_dict_if_present"
+_PREFIX = Text(
+    "checkpoints that were saved from a DataParallel have names that begin with `module.`; both sorts can be loaded",
+    "由 DataParallel 保存的检查点名称以 `module.` 开头；两种检查点均可加载",
+)
+_PREFIX_LEFT = Text(
+    "checkpoints that were saved from a DataParallel have names that begin with `module.`; take that off before they "
+    "are loaded (torch.nn.modules.utils.consume_prefix_in_state_dict_if_present)",
+    "由 DataParallel 保存的检查点名称以 `module.` 开头；加载前请去掉该前缀"
+    "（torch.nn.modules.utils.consume_prefix_in_state_dict_if_present）",
+)
 _TYPE = Text("asks for the wrapper that the model has now", "改为判断模型现在所用的包装类型")
 _UNCLEAR = Text(
     "this use of DataParallel is not understood; write `model = torch.nn.DataParallel(model)`, or wrap by hand",
@@ -29,18 +42,45 @@ _UNCLEAR = Text(
 )
 
 
-def remove_data_parallel(program: Program, splits: bool, changes: Changes) -> None:
-    """Take DataParallel out of a program; its models are wrapped anew by the pass."""
+def remove_data_parallel(program: Program, splits: bool, changes: Changes) -> bool:
+    """Take DataParallel out of a program, if it has any; its models are wrapped anew by the pass."""
+    is_found = False
     for file in program.files.values():
         if b"DataParallel" not in file.module.data:
             continue
         for call in file.calls:
             if file.qualified(call.func) in DATA_PARALLEL:
+                is_found = True
                 _remove(file, call, changes.of(file))
                 if not splits:
                     changes.of(file).remark(Kind.INFO, call, _BATCH)
             elif called_name(call) == "isinstance":
                 _ask_for_wrapper(file, call, changes.of(file))
+    return is_found
+
+
+def accept_old_checkpoints(flow: Flow, holders: list[Holder], changes: Changes) -> None:
+    """Names that begin with `module.`, as DataParallel saved them, lose that before a model is given them."""
+    made = {id(origin.node) for holder in holders for origin in holder.made}
+    for file in flow.program.files.values():
+        for call in file.calls:
+            if (
+                called_name(call) != "load_state_dict"
+                or not call.args
+                or not isinstance(call.func, ast.Attribute)
+            ):
+                continue
+            owners = flow.origins(file, call.func.value)
+            standing = file.standing(call)
+            if standing is None or not any(id(origin.node) in made for origin in owners):
+                continue
+            state = call.args[0]
+            if isinstance(state, (ast.Name, ast.Attribute, ast.Subscript)):
+                name = changes.of(file).name_of(_CONSUME, "consume_prefix_in_state_dict_if_present")
+                line = f'{name}({file.module.segment(state)}, "module.")'
+                changes.of(file).before(standing.statement, [line], _PREFIX, call)
+            else:
+                changes.of(file).remark(Kind.TODO, call, _PREFIX_LEFT)
 
 
 def _remove(file: ProgramFile, call: ast.Call, changes: FileChanges) -> None:

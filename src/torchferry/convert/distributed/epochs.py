@@ -6,6 +6,7 @@ import ast
 
 from torchferry.convert.distributed.changes import Changes
 from torchferry.convert.distributed.flow import Origin, Site
+from torchferry.convert.distributed.models import targets
 from torchferry.convert.distributed.program import ProgramFile
 from torchferry.convert.distributed.training import Iteration, Training
 from torchferry.finding import Kind
@@ -30,18 +31,21 @@ def tell_epochs(training: Training, loader: Origin, changes: Changes) -> None:
     for iteration in training.iterations:
         if iteration.trains and any(found.node is loader.node for found in iteration.loaders):
             source = _loader_expression(training, iteration, loader)
+            telling = _Telling(training, loader, changes)
             if isinstance(source, (ast.Name, ast.Attribute, ast.Subscript)):
-                _Telling(training, loader, changes).tell(
-                    iteration.file, iteration.loop, iteration.file.module.segment(source)
-                )
+                telling.tell(iteration.file, iteration.loop, iteration.file.module.segment(source))
+            elif any(training.loops_around(iteration.file, iteration.loop)):
+                changes.of(iteration.file).remark(Kind.TODO, iteration.source, _NO_COUNTER)
 
 
 def _loader_expression(training: Training, iteration: Iteration, loader: Origin) -> ast.expr:
-    """The loader itself in what the loop goes over: of enumerate(tqdm(loader)) the name."""
+    """The loader itself in what the loop goes over: of enumerate(bar) the name, also if `bar = tqdm(loader)`."""
     node = iteration.source
-    while isinstance(node, ast.Call) and node.args:
+    for _ in range(_DEPTH):
+        value = _value(iteration.file, node)
+        arguments = value.args if isinstance(value, ast.Call) and value is not loader.node else []
         inner = next(
-            (item for item in node.args if training.flow.comes_from(iteration.file, item, loader.node)), None
+            (item for item in arguments if training.flow.comes_from(iteration.file, item, loader.node)), None
         )
         if inner is None:
             break
@@ -60,15 +64,28 @@ class _Telling:
     def tell(self, file: ProgramFile, statement: ast.stmt, text: str, depth: int = _DEPTH) -> None:
         """`text` is how the loader is called at the statement."""
         loops = list(self.training.loops_around(file, statement))
-        counting = next((loop for loop in loops if _counter(loop)), None)
+        counting = next((loop for loop in loops if _counter(file, loop)), None)
         if counting is not None:
-            first = counting.body[0]  # type: ignore[attr-defined]
-            line = f"{text}.sampler.set_epoch({_counter(counting)})"
-            self.changes.of(file).before(first, [line], _TOLD, first)
+            line = f"{text}.sampler.set_epoch({_counter(file, counting)})"
+            made = self._made_in(file, counting, text)
+            if made is not None:
+                self.changes.of(file).after(made, [line], _TOLD)
+            else:
+                first = counting.body[0]  # type: ignore[attr-defined]
+                self.changes.of(file).before(first, [line], _TOLD)
         elif loops:
             self.changes.of(file).remark(Kind.TODO, loops[-1], _NO_COUNTER)
         elif depth:
             self._tell_callers(file, statement, text, depth)
+
+    def _made_in(self, file: ProgramFile, loop: ast.stmt, text: str) -> ast.stmt | None:
+        """The statement in a loop that gives the variable its loader."""
+        for statement in ast.walk(loop):
+            if isinstance(statement, ast.Assign) and any(
+                file.module.segment(target) == text for target in targets(statement)
+            ):
+                return statement
+        return None
 
     def _tell_callers(self, file: ProgramFile, statement: ast.stmt, text: str, depth: int) -> None:
         for site in self.training.callers(file, statement):
@@ -90,11 +107,20 @@ class _Telling:
         return text if is_global and site.file is file else ""
 
 
-def _counter(loop: ast.stmt) -> str:
+def _counter(file: ProgramFile, loop: ast.stmt) -> str:
     """The variable that counts the rounds of a loop, "" if none does."""
     if not isinstance(loop, (ast.For, ast.AsyncFor)):
         return ""
-    target, name = loop.target, called_name(loop.iter)
+    target, name = loop.target, called_name(_value(file, loop.iter))
     if name == "enumerate" and isinstance(target, ast.Tuple) and isinstance(target.elts[0], ast.Name):
         return target.elts[0].id
     return target.id if name in _COUNTERS and isinstance(target, ast.Name) else ""
+
+
+def _value(file: ProgramFile, node: ast.expr) -> ast.expr:
+    """Of a variable what it was given last: `epochs = trange(9)`."""
+    standing = file.standing(node)
+    if not isinstance(node, ast.Name) or standing is None:
+        return node
+    binding = file.module.binding_of(node.id, standing.scope, node.lineno)
+    return binding.value if binding is not None and binding.value is not None else node

@@ -54,6 +54,7 @@ class Flow:
     def __init__(self, program: Program) -> None:
         self.program = program
         self._sites: dict[int, list[Site]] | None = None
+        self._methods: dict[int, Callee | None] = {}
         self._memo: dict[tuple[int, Key | None], dict[int, Origin]] = {}
 
     def origins(self, file: ProgramFile, node: ast.expr) -> list[Origin]:
@@ -83,6 +84,15 @@ class Flow:
         return found if found and isinstance(found.node, ast.ClassDef) else None
 
     def _method(self, file: ProgramFile, function: ast.Attribute) -> Callee | None:
+        """The method that `object.name` stands for."""
+        if id(function) not in self._methods:
+            self._methods[id(function)] = (
+                None  # while it is being looked for: a method may be called on its result
+            )
+            self._methods[id(function)] = self._look_for_method(file, function)
+        return self._methods[id(function)]
+
+    def _look_for_method(self, file: ProgramFile, function: ast.Attribute) -> Callee | None:
         if isinstance(function.value, ast.Name) and function.value.id == "self":
             owner = self._class_around(file, function)
             return self._find_method(Callee(file, owner), function.attr) if owner else None
@@ -119,6 +129,7 @@ class Flow:
         if self._sites is None:
             self._sites = {}  # what is known so far is enough for finding the rest
             self._find_sites(self._sites)
+            self._methods.clear()  # more can be told now that all calls are known
         return self._sites
 
     def _find_sites(self, sites: dict[int, list[Site]]) -> None:

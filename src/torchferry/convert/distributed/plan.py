@@ -8,7 +8,7 @@ from functools import lru_cache
 from torchferry.convert.distributed.already import find_sign
 from torchferry.convert.distributed.bare import Unwrapping
 from torchferry.convert.distributed.changes import Changes, UnclearError
-from torchferry.convert.distributed.data_parallel import remove_data_parallel
+from torchferry.convert.distributed.data_parallel import accept_old_checkpoints, remove_data_parallel
 from torchferry.convert.distributed.devices import take_own_card
 from torchferry.convert.distributed.entry import find_entry, set_up
 from torchferry.convert.distributed.epochs import tell_epochs
@@ -94,7 +94,8 @@ def _rewritten(program: Program, main: ProgramFile, settings: Distributed) -> Pr
     holders = find_models(training, main, settings.model)
     entry = find_entry(training, main)
     local_rank = set_up(training, entry, any(holder.scope is entry.scope for holder in holders), changes)
-    remove_data_parallel(program, settings.split_batch, changes)
+    if remove_data_parallel(program, settings.split_batch, changes):
+        accept_old_checkpoints(training.flow, holders, changes)
     take_own_card(training.flow, changes)
     wraps = wrap_models(training, holders, settings, (entry.scope, local_rank), changes)
     share_loaders(training, loaders, settings, changes)

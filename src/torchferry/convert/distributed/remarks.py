@@ -43,6 +43,22 @@ _PENALTY = Text(
 )
 
 
+_COUNT = Text(
+    "counts all cards of the node, of which this process uses one; where batch sizes, workers or learning rates are "
+    "multiplied by it, write 1",
+    "统计的是节点上的所有卡，而本进程只使用一张；若用于放大批量、worker 数或学习率，请改为 1",
+)
+_PLATEAU = Text(
+    "must be given the same figure on every process, else their learning rates differ: that of an evaluation is the "
+    "same, a training loss is of this process alone",
+    "各进程必须传入相同的指标，否则学习率不一致：评估指标相同，训练 loss 仅属于本进程",
+)
+_OUTPUT = Text(
+    "every process writes this; only print and logging are silenced in all but the first",
+    "每个进程都会输出；除第一个进程外，仅 print 与 logging 被屏蔽",
+)
+
+
 def remark(training: Training, changes: Changes) -> None:
     """Look at the loops that train, and at what is random."""
     for iteration in training.iterations:
@@ -65,6 +81,13 @@ def remark(training: Training, changes: Changes) -> None:
                     changes.of(file).remark(Kind.TODO, call, _SPLIT)
             elif name == "torch.autograd.grad":
                 changes.of(file).remark(Kind.TODO, call, _PENALTY)
+            elif name == "torch.cuda.device_count":
+                is_question = isinstance(file.parent(call), ast.Compare)
+                changes.of(file).remark(Kind.INFO if is_question else Kind.TODO, call, _COUNT)
+            elif called_name(call) == "ReduceLROnPlateau":
+                changes.of(file).remark(Kind.RISK, call, _PLATEAU)
+            elif name in ("sys.stdout.write", "sys.stderr.write"):
+                changes.of(file).remark(Kind.TODO, call, _OUTPUT)
 
 
 def _is_seed(file: ProgramFile, call: ast.Call) -> bool:

@@ -29,9 +29,10 @@ _NO_CONVOLUTION = Text(
 _MODELS = re.compile(r"(?i)^(model|net|network|backbone)$")
 _IMAGES = re.compile(r"(?i)^(images?|imgs?)$")
 _LABELS = re.compile(r"(?i)label|target|mask|^y$|index|idx|len|token|text|caption")
-_TWO_DIMENSIONS = re.compile(rb"(?i)conv(transpose)?_?2d")
+_TWO_DIMENSIONS = re.compile(r"(?i)conv(transpose)?_?2d")
 # Models that take something else than a batch of images, or make one of it.
-_OTHER_INPUTS = re.compile(rb"(?i)conv(transpose)?_?3d|\.unsqueeze\(|\[None|Embedding\(")
+_OTHER_INPUTS = re.compile(r"(?i)conv(transpose)?_?3d|\.unsqueeze\(|\[None|Embedding\(")
+_SHAPES = frozenset({"view", "reshape", "flatten", "unsqueeze", "squeeze", "permute", "transpose"})
 
 
 class _Layout:
@@ -50,11 +51,11 @@ class _Layout:
                 if target in self._done or method_of(call) not in ("cuda", "to") or _is_cast(call):
                     continue
                 if self._is_model(target, call):
-                    yield from self._model(target, call, routine, suffix)
+                    yield from self._model(target, call, suffix)
                 elif self._is_image(target, call, routine):
                     yield self._change(call, suffix)
 
-    def _model(self, target: str, call: ast.Call, routine: Routine, suffix: str) -> Iterator[Proposal]:
+    def _model(self, target: str, call: ast.Call, suffix: str) -> Iterator[Proposal]:
         if self._convolves(target, call) is False:
             yield self.context.propose(Kind.INFO, call, _NO_CONVOLUTION)
             return
@@ -93,66 +94,87 @@ class _Layout:
             target in self._with_parameters and self._convolves(target, call) is True
         )
 
-    def _convolves(self, target: str, call: ast.Call) -> bool | None:
-        """Whether a model has convolutions of images; None when its class is not in sight."""
-        values = [value for _, value in self.program.assignments(target.rpartition(".")[2])]
+    def _convolves(self, model: str, call: ast.Call) -> bool | None:
+        """Whether a model has convolutions of images; None when not all of it is in sight."""
+        sources = list(self._sources_of(model, call))
+        if any(source is not None and _TWO_DIMENSIONS.search(source) for source in sources):
+            return True
+        return None if not sources or None in sources else False
+
+    def _sources_of(self, model: str, call: ast.Call) -> Iterator[str | None]:
+        """The code of what a model is made of; None for a part that is elsewhere."""
+        values = [value for _, value in self.program.assignments(model.rpartition(".")[2])]
         for value in [call, *values]:
             for made in ast.walk(value):
                 if isinstance(made, ast.Call):
-                    answer = self._makes_convolutions(made)
-                    if answer is not None:
-                        return answer
-        return None
+                    yield from self._source_of(made)
 
-    def _makes_convolutions(self, call: ast.Call) -> bool | None:
+    def _source_of(self, call: ast.Call) -> Iterator[str | None]:
         root = self.module.tree
-        if self.program.qualified(call.func, root).startswith("torch.nn."):
-            return _TWO_DIMENSIONS.search(self.module.segment(call).encode("utf-8")) is not None
-        source = self._source_of(call)
-        return None if source is None else _TWO_DIMENSIONS.search(source) is not None
-
-    def _source_of(self, call: ast.Call) -> bytes | None:
-        """The module that defines the class which is called."""
-        root = self.module.tree
-        if isinstance(call.func, ast.Name):
-            binding = self.module.binding_of(call.func.id, self.program.scopes[root], call.lineno)
-            if binding is not None and isinstance(binding.node, ast.ClassDef):
-                return self.module.data
         qualified = self.program.qualified(call.func, root)
-        found = self.context.neighbours.find(self.context.path, qualified) if qualified else None
-        return found.module.data if found and isinstance(found.binding.node, ast.ClassDef) else None
+        if qualified.startswith("torch.nn."):
+            inside = [item for item in ast.walk(call) if isinstance(item, ast.Name) and item is not call.func]
+            is_whole = all(self.program.qualified(item, root).startswith("torch") for item in inside)
+            yield self.module.segment(call) if is_whole or _TWO_DIMENSIONS.search(text_of(call)) else None
+        elif isinstance(call.func, ast.Name) and call.func.id in self._classes:
+            yield _class_source(call.func.id, self._classes, self.module)
+        elif qualified:
+            found = self.context.neighbours.find(self.context.path, qualified)
+            is_class = found is not None and isinstance(found.binding.node, ast.ClassDef)
+            if found is not None and is_class:
+                yield _class_source(found.binding.node.name, _classes(found.module), found.module)  # type: ignore[attr-defined]
+            else:
+                yield None
+
+    @cached_property
+    def _classes(self) -> dict[str, ast.ClassDef]:
+        return _classes(self.module)
 
     def _is_image(self, target: str, call: ast.Call, routine: Routine) -> bool:
+        """By its name, or because a model that convolves images gets it; never what has another shape by then."""
         name = target.rpartition(".")[2]
+        statements = [item for item in self.program.statements if self.program.routine_of(item) is routine]
+        if _LABELS.search(name) or any(_reshapes(item, target) for item in statements):
+            return False
+        fed = [other for item in statements for other in calls_in(item) if self._feeds(target, other)]
+        known = [self._convolves(text_of(other.func), other) for other in fed]
         if _IMAGES.match(name):
-            return True
-        return not _LABELS.search(name) and any(
-            self._feeds(target, other, call)
-            for statement in self._around(routine)
-            for other in calls_in(statement)
-        )
+            return False not in known
+        return True in known and not any(self._takes_other_shapes(other) for other in fed)
 
-    def _around(self, routine: Routine) -> list[ast.stmt]:
-        return [item for item in self.program.statements if self.program.routine_of(item) is routine]
+    def _feeds(self, target: str, call: ast.Call) -> bool:
+        """model(data)"""
+        is_model = _MODELS.match(last_name(call.func)) or text_of(call.func) in self._with_parameters
+        return bool(is_model and call.args and text_of(call.args[0]) == target)
 
-    def _feeds(self, target: str, other: ast.Call, call: ast.Call) -> bool:
-        """model(data), where the model is known to convolve images and to take them as they are."""
-        if not other.args or text_of(other.args[0]) != target:
-            return False
-        model = text_of(other.func)
-        if not _MODELS.match(last_name(other.func)) and model not in self._with_parameters:
-            return False
-        if self._convolves(model, other) is not True:
-            return False
-        sources = [self.module.data, *self._neighbours_of(model)]
-        return not any(_OTHER_INPUTS.search(source) for source in sources)
+    def _takes_other_shapes(self, call: ast.Call) -> bool:
+        sources = self._sources_of(text_of(call.func), call)
+        return any(source is None or _OTHER_INPUTS.search(source) for source in sources)
 
-    def _neighbours_of(self, model: str) -> Iterator[bytes]:
-        for _, value in self.program.assignments(model.rpartition(".")[2]):
-            for made in ast.walk(value):
-                source = self._source_of(made) if isinstance(made, ast.Call) else None
-                if source is not None:
-                    yield source
+
+def _classes(module: PythonModule) -> dict[str, ast.ClassDef]:
+    return {item.name: item for item in module.tree.body if isinstance(item, ast.ClassDef)}
+
+
+def _class_source(name: str, classes: dict[str, ast.ClassDef], module: PythonModule) -> str:
+    """The code of a class and of the classes of its module that it uses."""
+    wanted, done, source = [name], set[str](), ""
+    while wanted:
+        current = wanted.pop()
+        if current in classes and current not in done:
+            done.add(current)
+            source += module.segment(classes[current])
+            used = {node.id for node in ast.walk(classes[current]) if isinstance(node, ast.Name)}
+            wanted += sorted(used - done)
+    return source
+
+
+def _reshapes(statement: ast.stmt, target: str) -> bool:
+    """images = images.reshape(-1, 784).to(device)"""
+    if not isinstance(statement, ast.Assign):
+        return False
+    is_its = any(text_of(one) == target for one, _ in _pairs(statement))
+    return is_its and any(method_of(call) in _SHAPES for call in calls_in(statement))
 
 
 def _moves(statement: ast.stmt) -> Iterator[tuple[str, ast.Call]]:
@@ -163,13 +185,17 @@ def _moves(statement: ast.stmt) -> Iterator[tuple[str, ast.Call]]:
             yield text_of(call.func.value), call
     if not isinstance(statement, ast.Assign):
         return
-    target, value = statement.targets[0], statement.value
-    pairs = [(target, value)]
-    if isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple) and len(target.elts) == len(value.elts):
-        pairs = list(zip(target.elts, value.elts, strict=True))
-    for one, moved in pairs:
+    for one, moved in _pairs(statement):
         if isinstance(moved, ast.Call) and isinstance(one, (ast.Name, ast.Attribute)):
             yield text_of(one), moved
+
+
+def _pairs(statement: ast.Assign) -> list[tuple[ast.expr, ast.expr]]:
+    """What is assigned to what; `a, b = c, d` is two."""
+    target, value = statement.targets[0], statement.value
+    if isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple) and len(target.elts) == len(value.elts):
+        return list(zip(target.elts, value.elts, strict=True))
+    return [(target, value)]
 
 
 def _names_format(call: ast.Call) -> bool:

@@ -6,8 +6,11 @@ import ast
 import re
 from collections.abc import Iterator
 
+from torchferry.convert.callees import Callee, all_bases, class_around, class_of
+from torchferry.convert.literal_edits import fitting
 from torchferry.convert.rule import Proposal, Rule, register
-from torchferry.convert.site import Site, enclosing_class
+from torchferry.convert.site import Site
+from torchferry.convert.slots import is_self, scope_of
 from torchferry.finding import Kind
 from torchferry.source.edits import Edit
 from torchferry.source.names import last_name
@@ -30,9 +33,7 @@ def _check(site: Site[ast.Attribute]) -> Iterator[Proposal]:
     resolved = site.resolve(node)
     if resolved is not None and resolved.qualified.startswith("torch."):
         return
-    if _is_option(node.value) or (
-        isinstance(node.value, ast.Name) and node.value.id == "self" and _is_own(site)
-    ):
+    if _is_option(node.value) or _is_own(site):
         yield site.remark(Kind.INFO, _OWN)
         return
     start, end = site.module.attribute_span(node)
@@ -42,7 +43,7 @@ def _check(site: Site[ast.Attribute]) -> Iterator[Proposal]:
         yield site.change(
             message,
             Edit(opening, opening, "("),
-            Edit(start, end, 'device.type != "cpu")'),
+            Edit(start, end, fitting(site, 'device.type != "cpu")')),
             needs_prelude=False,
         )
     else:
@@ -55,14 +56,18 @@ def _is_option(node: ast.expr) -> bool:
 
 
 def _is_own(site: Site[ast.Attribute]) -> bool:
-    """Whether the class around sets self.is_cuda, or defines it."""
-    scope = enclosing_class(site.scope)
-    if scope is None:
-        return False
-    if "is_cuda" in scope.bindings:
+    """Whether the object is of a class of the project that sets self.is_cuda, or defines it."""
+    owner = site.node.value
+    of_class = class_around(site) if is_self(owner) else class_of(site, owner)
+    return of_class is not None and any(map(_sets_it, (of_class, *all_bases(of_class))))
+
+
+def _sets_it(callee: Callee) -> bool:
+    module = callee.view.module
+    scope = scope_of(callee.view, callee.node)
+    if scope is not None and "is_cuda" in scope.bindings:
         return True
-    start, end = site.module.start(scope.node), site.module.end(scope.node)
-    return bool(_SET.search(site.module.data, start, end))
+    return bool(_SET.search(module.data, module.start(callee.node), module.end(callee.node)))
 
 
 RULE = register(

@@ -43,7 +43,8 @@ Table = Mapping[str, tuple[Similar, ...]]
 
 def _table(target: Target) -> Table:
     table: dict[str, tuple[Similar, ...]] = {}
-    for entry in load_similar(target.vendor.folder):
+    # Code that keeps CUDA beside the vendor's device can only use what every device has.
+    for entry in load_similar("" if target.helper else target.vendor.folder):
         for name in (entry.cuda, *entry.also):
             table[name] = (*table.get(name, ()), entry)
     return table

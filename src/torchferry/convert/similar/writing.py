@@ -8,7 +8,6 @@ from __future__ import annotations
 import ast
 import re
 
-from torchferry.convert.arguments import add_argument
 from torchferry.convert.renaming import find_rename
 from torchferry.convert.similar.choice import Choice
 from torchferry.convert.similar.signature import UnboundError
@@ -19,6 +18,7 @@ from torchferry.text import Text
 
 _CONSTANT = Text("its argument `{name}` is a constant", "参数 `{name}` 是常量")
 _PARENTHESES = Text("an argument stands in parentheses of its own", "有参数带有自己的括号")
+_COMMENTED = Text("a comment stands between an argument and its comma", "参数与其逗号之间有注释")
 _SCRIPTED = Text("the function around it is compiled by torch.jit", "所在函数由 torch.jit 编译")
 
 _BEHIND = re.compile(rb"[ \t]*,[ \t]*")
@@ -74,27 +74,34 @@ def _with_own_arguments(site: Site[ast.Call], choice: Choice, use: str) -> list[
     edits += _removals(site, kept)
     added = [f"{key}={value}" for key, value in _EXTRA.findall(rest) if key not in choice.arguments]
     if added:
-        edits.append(add_argument(module, call, ", ".join(added)))
+        closing = module.end(kept[-1])
+        edits.append(Edit(closing, closing, ", " + ", ".join(added)))
     if len(edits) > 1 and not _is_plainly_written(site):
         raise UnboundError(_PARENTHESES)
     return edits
 
 
 def _removals(site: Site[ast.Call], kept: list[ast.AST]) -> list[Edit]:
-    """Take out the arguments that are not kept, each with a comma; comments stay."""
+    """Take out the arguments that are not kept, each with the comma before or behind it; comments stay."""
     module, call = site.module, site.node
     everything = [*call.args, *call.keywords]
-    edits = []
+    edits: list[Edit] = []
+    cuts_behind = True  # as at the beginning, where no comma stands before
     for number, node in enumerate(everything):
         if node in kept:
+            cuts_behind = False
             continue
         start, end = module.start(node), module.end(node)
         before = module.end(everything[number - 1]) if number else start
-        if number and b"#" not in module.data[before:start]:
+        cuts_behind = cuts_behind or b"#" in module.data[before:start]
+        if not cuts_behind:
             edits.append(Edit(before, end, ""))
-        else:
-            comma = _BEHIND.match(module.data, end)
-            edits.append(Edit(start, comma.end() if comma else end, ""))
+            continue
+        comma = _BEHIND.match(module.data, end)
+        following = module.start(everything[number + 1]) if number + 1 < len(everything) else module.end(call)
+        if comma is None and b"," in _COMMENT.sub(b"", module.data[end:following]):
+            raise UnboundError(_COMMENTED)
+        edits.append(Edit(start, comma.end() if comma else end, ""))
     return edits
 
 
@@ -125,14 +132,16 @@ def _in_place(site: Site[ast.Call], choice: Choice, pieces: list[Piece]) -> list
             texts[-1] += piece
             continue
         node = choice.arguments[piece.name]
-        is_loose = piece.is_operand and _needs_parentheses(site, piece, node)
+        is_loose = _needs_parentheses(site, piece, node)
         opening, closing = ("(", ")") if is_loose else ("", "")
         if node in fixed:
             texts[-1] += opening
             texts.append(closing)
         else:
             texts[-1] += opening + module.segment(node) + closing
-    if _must_be_wrapped(site, texts):
+    # A statement has to begin with something that is written here, so that it is known to be meant.
+    begins_statement = not texts[0] and module.start(site.place.statement) == module.start(call)
+    if begins_statement or _must_be_wrapped(site, texts):
         texts[0] = "(" + texts[0]
         texts[-1] += ")"
     starts = [module.start(call), *(module.end(node) for node in order)]
@@ -179,6 +188,8 @@ def _may_act(node: ast.expr) -> bool:
 
 
 def _needs_parentheses(site: Site[ast.Call], slot: Slot, node: ast.expr) -> bool:
+    if not slot.is_operand:
+        return isinstance(node, (ast.NamedExpr, ast.Yield, ast.YieldFrom))
     if isinstance(node, ast.Constant) and not isinstance(node.value, (str, bytes)):
         return slot.is_object
     return not isinstance(node, _TIGHT) or "\n" in site.module.segment(node)
