@@ -117,6 +117,7 @@ COMPARISONS = {
 TABLES = {
     "a table": "T = {'cuda': f, 'cpu': g}\nT[x.device.type]()",
     "a table, by get": "T = {'cuda': f, 'cpu': g}\nT.get(device)()",
+    "a table, by a variable": "T = {'cuda': f, 'cpu': g}\nkind = x.device.type\nT[kind]()",
     "a table that is asked": "T = {'cuda': f}\nif device in T: pass",
     "a table in a function": "T = {'cuda': f, 'cpu': g}\ndef run(table, device):\n    return table[device]\nrun(T, d)",
     "with more than one thing as key": "T = {('cuda', 1): f, ('cpu', 1): g}\nT[device, 1]()",

@@ -138,6 +138,10 @@ TOLD: dict[str, Files] = {
         "tables.py": "TABLE = {'cuda': f, 'cpu': g}\n",
         "main.py": "from tables import TABLE\nTABLE[device]()\n",
     },
+    "a table of another module, by its module": {
+        "tables.py": "TABLE = {'cuda': f, 'cpu': g}\n",
+        "main.py": "import tables\nkind = x.device.type\ntables.TABLE[kind]()\n",
+    },
     "a conditional import": {
         "utils.py": "def put(x, w):\n    return x.to(w)\n",
         "main.py": "try:\n    from utils import put\nexcept ImportError:\n    put = None\nput(x, 'cuda')\n",

@@ -11,7 +11,7 @@ import pytest
 
 from tests.convert.rewriting import VENDORS, expression, run, said_of
 from torchferry.cli.main import main
-from torchferry.convert.keep_cuda import helper_source, is_helper, serves
+from torchferry.convert.targets.keep_cuda import helper_source, is_helper, serves
 from torchferry.vendors.registry import get_vendor
 
 TO = "ascend+cuda"

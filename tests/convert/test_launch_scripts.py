@@ -160,3 +160,12 @@ def test_options_that_do_not_fit(
     (tmp_path / "notes.txt").write_text("", "utf-8")
     assert main(["convert", str(tmp_path), "--dry-run", "--to", "ascend", *options]) == 2
     assert message in capsys.readouterr().err
+
+
+def test_a_single_file_under_another_name(tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text(script(), "utf-8")
+    out = tmp_path / "there" / "train_npu.py"
+    options = ["--to", "ascend", "--distributed", "--main", str(tmp_path / "train.py"), "-q"]
+    assert main(["convert", str(tmp_path / "train.py"), "-o", str(out), *options]) == 0
+    launch = out.parent / "run_distributed_npu.sh"
+    assert str(out) in started(launch)

@@ -161,3 +161,15 @@ def test_with_channels_last(tmp_path: Path, shared: Path) -> None:
     assert script.read_text().count("memory_format=torch.channels_last") == 3
     found = losses(on_device(script, tmp_path, "tecorigin"))
     check_like(found, reference("classifier", shared), "classifier")
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("form", ["torch", "apex"])
+def test_on_two_cards(form: str, tmp_path: Path) -> None:
+    project = PROGRAMS.parents[2] / "examples" / "single_gpu" / "mnist"
+    options = ["--to", "ascend", "--amp", form, "--distributed", "--main", "train.py", "-q"]
+    run([FERRY, "convert", str(project), "-o", "out", *options], tmp_path)
+    start = [FERRY, "run", "--sim", "--converted", "--to", "ascend", "--nproc", "2", "-q", "out/train.py"]
+    output = run([*start, "--epochs", "4"], tmp_path)
+    accuracies = [float(found) for found in re.findall(r"accuracy (\d\.\d+)", output)]
+    assert accuracies[-1] > 0.6

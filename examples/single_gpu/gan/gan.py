@@ -8,7 +8,6 @@ import torch
 import torch.nn as nn
 import torch.optim as optim
 import torch.utils.data
-
 from rings import Ring
 
 parser = argparse.ArgumentParser()

@@ -4,7 +4,6 @@ import argparse
 import logging
 
 import torch
-
 from lm.data import get_dataloaders
 from lm.engine import Trainer
 from lm.model import GPT, GPTConfig

@@ -15,6 +15,7 @@ from torchferry.cli.common_options import add_language
 from torchferry.cli.ending import reader_may_leave
 from torchferry.convert.discover import FINDINGS, PYTHON_SUFFIXES, check_input
 from torchferry.convert.filesystem import read_file
+from torchferry.convert.launch_scripts import add_launch_script
 from torchferry.convert.project import ProjectOutcome, examine_project
 from torchferry.convert.write import (
     Replace,
@@ -90,6 +91,8 @@ def run(args: argparse.Namespace) -> int:
     plan = options.make_plan(args)
     with options.progress_bar(f"converting {root.resolve().name}", args.quiet) as progress:
         outcome = examine_project(root, plan, skip=[out] if out else [], progress=progress)
+    if out is not None and _is_single(args, root):
+        add_launch_script(outcome, plan.settings.distributed, out.name)
     diff = project_diff(outcome) if args.diff else b""
     _write(args, outcome, out)
     try:

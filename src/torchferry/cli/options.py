@@ -112,9 +112,9 @@ def _positive(text: str) -> int:
 
 def find_target(name: str, vendor_path: list[Path], keep_cuda: bool = False) -> Target:
     """The target that --to names; with CUDA beside it if that is asked for."""
-    from torchferry.convert import portable
-    from torchferry.convert.keep_cuda import keep_cuda_target
     from torchferry.convert.target import vendor_target
+    from torchferry.convert.targets import portable
+    from torchferry.convert.targets.keep_cuda import keep_cuda_target
     from torchferry.vendors.registry import get_vendor
 
     if name == portable.NAME and keep_cuda:
@@ -159,7 +159,7 @@ def _custom_rules(files: list[Path], vendor_path: list[Path]) -> CustomRules:
     """The rules of the user's files, which may name any vendor."""
     if not files:
         return CustomRules()
-    from torchferry.convert import portable
+    from torchferry.convert.targets import portable
     from torchferry.vendors.registry import vendor_names
 
     return load_custom_rules(*files, vendors=[*vendor_names(vendor_path), portable.NAME])

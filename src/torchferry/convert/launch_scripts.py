@@ -57,10 +57,14 @@ def script_name(target: Target) -> str:
     return "run_distributed.sh" if target.is_portable else f"run_distributed_{target.vendor.device_type}.sh"
 
 
-def add_launch_script(outcome: ProjectOutcome, settings: Distributed | None) -> None:
-    """Add the launch script, if the program runs on several cards now, or did before."""
+def add_launch_script(outcome: ProjectOutcome, settings: Distributed | None, written_to: str = "") -> None:
+    """Add the launch script, if the program runs on several cards now, or did before.
+
+    `written_to`: the name that the script gets, if it is written to a file of its own.
+    """
     if settings is None:
         return
+    outcome.added.pop(script_name(outcome.target), None)
     program = Program(settings.main, Neighbours(outcome.folder, WELL_KNOWN))
     is_rewritten = any(
         finding.rule == RULE_ID and finding.kind is Kind.CHANGE
@@ -68,7 +72,7 @@ def add_launch_script(outcome: ProjectOutcome, settings: Distributed | None) -> 
         for finding in item.findings
     )
     if is_rewritten or find_sign(program) is not None:
-        text = launch_script(program, settings.main, outcome.target)
+        text = launch_script(program, written_to or settings.main, outcome.target)
         outcome.add(script_name(outcome.target), AddedFile(text.encode("utf-8"), executable=True))
 
 
@@ -85,7 +89,7 @@ def launch_script(program: Program, main: str, target: Target) -> str:
         "@SCRIPT@": posixpath.basename(main),
         "@ABOUT_CARDS@\n": _CARDS.format(cards=cards, visible=visible) if visible else "",
         "@EXPORTS@": _exports(target, cards, visible),
-        "@COUNT@": _count(target),
+        "@COUNT@": _count(target, main),
         "@REMEDY@": f"{cards} or NPROC" if visible else "NPROC",
         "@START@": _start(program, main, starts_itself),
     }
@@ -105,12 +109,17 @@ def _exports(target: Target, cards: str, visible: str) -> str:
     return "\n".join(lines)
 
 
-def _count(target: Target) -> str:
-    """A line of Python that prints how many cards there are."""
+def _count(target: Target, main: str) -> str:
+    """A line of Python, as a word of the shell, that prints how many cards there are; then what it is handed."""
+    if target.helper is not None:
+        places = " ".join(dict.fromkeys(['"$here"', f'"$here"/{shlex.quote(posixpath.dirname(main))}']))
+        name = target.helper.name
+        code = f"import sys; sys.path[:0] = sys.argv[1:]; import {name}; print(max(1, {name}.device_count()))"
+        return f"'{code}' {places}"
     if target.is_portable:
-        return "import torch; print(max(1, torch.accelerator.device_count()))"
+        return "'import torch; print(max(1, torch.accelerator.device_count()))'"
     imports = ", ".join(name for name in ("torch", target.vendor.plugin) if name)
-    return f"import {imports}; print({target.vendor.torch_module}.device_count())"
+    return f"'import {imports}; print({target.vendor.torch_module}.device_count())'"
 
 
 def _start(program: Program, main: str, starts_itself: bool) -> str:

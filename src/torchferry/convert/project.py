@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from torchferry.convert import keep_cuda, launch_scripts, problems
+from torchferry.convert import launch_scripts, problems
 from torchferry.convert.added import AddedFile, TakenNames
 from torchferry.convert.custom import CustomRules, custom_rules
 from torchferry.convert.discover import PYTHON_SUFFIXES, Entry, discover, is_python
@@ -22,6 +22,7 @@ from torchferry.convert.rule import Rule, all_rules, prepared
 from torchferry.convert.ruleset import RuleSet
 from torchferry.convert.settings import Settings
 from torchferry.convert.target import Target
+from torchferry.convert.targets import keep_cuda
 from torchferry.convert.texts.kinds import converter_of, might_be_text
 from torchferry.errors import FerryError
 from torchferry.finding import Finding, Kind

@@ -163,3 +163,30 @@ def test_a_stream_of_data_can_not_be_sampled() -> None:
         loader="loader = DataLoader(Stream(), 8)",
     )
     assert "an IterableDataset can't be sampled" in refusal(source)
+
+
+def test_a_dataset_that_is_written_over_several_lines() -> None:
+    text = changes(script(loader="loader = DataLoader(\n    first +\n    second, 8)"))
+    assert "+ train_dataset = (first +\n" in text
+    assert "sampler=DistributedSampler(train_dataset, shuffle=False))" in text
+
+
+def test_a_loader_in_a_condition_that_nothing_can_precede() -> None:
+    source = """
+    import torch
+    from torch.utils.data import DataLoader
+    from things import Net, make
+
+    def train(loader):
+        for x in loader:
+            model(x.cuda()).sum().backward()
+            optimizer.step()
+
+    model = Net().cuda()
+    optimizer = torch.optim.Adam(model.parameters())
+    if not model:
+        pass
+    elif train(DataLoader(make(), 8)):
+        pass
+    """
+    assert "several statements stand on one line" in refusal(source)

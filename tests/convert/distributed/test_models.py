@@ -213,3 +213,20 @@ def test_a_count_of_all_cards_is_pointed_out() -> None:
 def test_a_learning_rate_that_follows_a_figure_is_a_risk() -> None:
     source = script(between="plan = optim.lr_scheduler.ReduceLROnPlateau(optimizer)")
     assert told(source, Kind.RISK) == ["optim.lr_scheduler.ReduceLROnPlateau(optimizer)"]
+
+
+def test_the_inside_of_a_data_parallel_that_is_gone() -> None:
+    source = script(
+        model="""
+        model = nn.DataParallel(Net()).cuda()
+        model.module.freeze()
+        """,
+        end="print(model.module.width)",
+    )
+    assert model_lines(source) == [
+        "- model = nn.DataParallel(Net()).cuda()",
+        "- model.module.freeze()",
+        "+ model = Net().cuda()",
+        "+ model.freeze()",
+        WRAP,
+    ]

@@ -121,3 +121,10 @@ def test_arguments_that_only_apex_knows() -> None:
 def test_message_names_the_vendors_build() -> None:
     (item,) = findings("from apex import amp\n")
     assert "Ascend/apex" in item.message.en
+
+
+def test_a_method_is_no_name_to_import() -> None:
+    """there is no module torch.nn.SyncBatchNorm to import from"""
+    source = "from apex.parallel import convert_syncbn_model\nmodel = convert_syncbn_model(model)\n"
+    assert rewritten(source, "ascend") == source
+    assert ("TF302", "todo", "convert_syncbn_model") in said(source, "ascend")

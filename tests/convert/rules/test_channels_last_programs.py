@@ -34,6 +34,12 @@ class Net(nn.Module):
         ),
         pytest.param("data = data.view(-1, 784).to(device)\nout = model(data)", id="data as vectors"),
         pytest.param("other = other.to(device)\nout = model(data)", id="not given to the model"),
+        pytest.param(
+            "image = image.to(device)\nout = model(image.unsqueeze(0))", id="one image, not a batch"
+        ),
+        pytest.param("image = image.to(device)\nout = model(image[None])", id="one image, indexed"),
+        pytest.param("img = torch.rand(3, 8, 8).to(device)", id="made on the spot"),
+        pytest.param("images = images.to(device)  # a video", id="perhaps a video"),
         pytest.param("data = data.to(torch.float16)\nout = model(data)", id="a cast"),
         pytest.param(
             "images = images.to(device)\nimages = images.contiguous(memory_format=torch.channels_last)",
@@ -124,3 +130,8 @@ def test_a_vendor_that_does_not_ask_for_it() -> None:
     source = "import torch\nmodel = model.cuda()\n"
     assert [kind for _, kind, _ in said(source, "ascend", _OPTION, rule="TF701")] == ["risk"]
     assert said(source, "tecorigin", _OPTION, rule="TF701") == []
+
+
+def test_a_model_out_of_sight_beside_three_dimensions() -> None:
+    source = "import torch\nfrom nets import UNet\nmodel = UNet(spatial_dims=3).cuda()\n"
+    assert "channels_last" not in rewritten(source, "tecorigin", _OPTION)

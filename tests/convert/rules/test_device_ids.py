@@ -19,7 +19,7 @@ def test_a_vendor_keeps_them(to: str) -> None:
     "arguments",
     ["model", "model, device_ids=None", "model, device_ids=[0] if has_gpu else None", "model, **options"],
 )
-def test_nothing_to_leave_out(arguments: str) -> None:
+def test_noop(arguments: str) -> None:
     source = f"model = {DDP}({arguments})"
     assert expression(source, "portable") == source
 

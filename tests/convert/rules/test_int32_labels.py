@@ -63,6 +63,18 @@ def test_a_cast_of_the_users_counts(move: str) -> None:
     assert expression(_step(move), "ascend", "int32_labels").count("int()") == move.count("int()")
 
 
+@pytest.mark.parametrize(
+    "source",
+    [
+        pytest.param("x = x.to(device)", id="not labels"),
+        pytest.param("target.to", id="not called"),
+        pytest.param("self.target.to(device)", id="an attribute"),
+    ],
+)
+def test_noop(source: str) -> None:
+    assert expression(source, "ascend", "int32_labels") == source
+
+
 def test_off_unless_asked_for() -> None:
     assert ".int()" not in expression(_step("y.cuda()"))
 

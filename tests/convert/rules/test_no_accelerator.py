@@ -20,7 +20,7 @@ TO = "portable"
         ("sync = torch.cuda.synchronize", "sync = torch.accelerator.synchronize"),
     ],
 )  # fmt: skip
-def test_no_condition_where_there_is_one(before: str, after: str) -> None:
+def test_noop_where_there_is_a_condition(before: str, after: str) -> None:
     assert expression(before, TO) == after
 
 

@@ -27,6 +27,7 @@ _INSIDE = Text(
     "asks the model inside the DistributedDataParallel, so that checkpoints look as before",
     "访问 DistributedDataParallel 内部的模型，使检查点与之前一致",
 )
+_NOT_YET = Text("the model is not wrapped yet here", "模型在此处尚未被包装")
 _DEPTH = 8
 
 
@@ -41,8 +42,11 @@ class State(Flag):
 class Unwrapping:
     """Puts `.module` where a wrapped model is asked for what only the model has."""
 
-    def __init__(self, training: Training, wraps: list[Wrap], changes: Changes) -> None:
+    def __init__(
+        self, training: Training, wraps: list[Wrap], changes: Changes, had_data_parallel: bool = False
+    ) -> None:
         self.training = training
+        self.had_data_parallel = had_data_parallel
         self.wraps = wraps
         self.changes = changes
         self.made = {id(origin.node) for wrap in wraps for origin in wrap.holder.made}
@@ -54,6 +58,8 @@ class Unwrapping:
                 for node in ast.walk(unit.node):
                     if isinstance(node, ast.Attribute) and node.attr not in _ANSWERED:
                         self._look_at(file, node.value)
+                    elif isinstance(node, ast.Attribute) and node.attr == "module" and self.had_data_parallel:
+                        self._look_at_inside(file, node)
                     elif isinstance(node, ast.Call) and file.qualified(node.func) in _TAKE_THE_MODEL:
                         for argument in node.args:
                             self._look_at(file, argument)
@@ -71,6 +77,13 @@ class Unwrapping:
         # Other programs may hand their model to this function, too, and that is not wrapped.
         text = file.module.segment(node)
         self.changes.of(file).replace(node, _INSIDE, Edit(start, end, f'getattr({text}, "module", {text})'))
+
+    def _look_at_inside(self, file: ProgramFile, node: ast.Attribute) -> None:
+        """`model.module` of a DataParallel that is gone, where the model is not wrapped again yet."""
+        is_model = isinstance(node.value, (ast.Name, ast.Attribute)) and self._is_model(file, node.value)
+        if is_model and self.state(file, node.value, _DEPTH) == State.BARE:
+            edit = Edit(file.module.end(node.value), file.module.end(node), "")
+            self.changes.of(file).replace(node, _NOT_YET, edit)
 
     def _is_model(self, file: ProgramFile, node: ast.expr) -> bool:
         if isinstance(node, ast.Attribute) and node.attr == "module":

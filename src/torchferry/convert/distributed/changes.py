@@ -100,7 +100,8 @@ class FileChanges:
         note.insertions.append(position)
 
     def _own_line(self, statement: ast.stmt) -> None:
-        if shares_its_line(self.module, statement):
+        is_else_if = self.module.data.startswith(b"elif", self.module.start(statement))
+        if shares_its_line(self.module, statement) or is_else_if:
             raise UnclearError(self.file, statement, _SHARED_LINE)
 
     def guard(self, statement: ast.stmt, test: str, message: Text) -> None:

@@ -231,7 +231,9 @@ class _LoaderCall:
             return self._text(dataset)
         name = self._free_name("dataset")
         message = _SHARED
-        self.changes.before(self._statement(), [f"{name} = {self._text(dataset)}"], message, self.call)
+        self.changes.before(
+            self._statement(), [f"{name} = {_alone(self._text(dataset))}"], message, self.call
+        )
         self.changes.replace(
             self.call, message, Edit(self.module.start(dataset), self.module.end(dataset), name)
         )
@@ -293,6 +295,15 @@ class _LoaderCall:
         if not isinstance(size, (ast.Name, ast.Attribute, ast.Constant, ast.Call, ast.Subscript)):
             text = f"({text})"
         return [Edit(self.module.start(size), self.module.end(size), f"{text} // {dist}.get_world_size()")]
+
+
+def _alone(text: str) -> str:
+    """An expression that stood in parentheses, outside of them."""
+    try:
+        ast.parse(text)
+    except SyntaxError:
+        return f"({text})"
+    return text
 
 
 def _is_none(node: ast.expr) -> bool:

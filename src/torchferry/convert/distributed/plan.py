@@ -37,7 +37,12 @@ TRIGGERS = (
     "SummaryWriter",
     "__main__",
     "tqdm",
-    "import torch",
+    "wandb",
+    "mkdir",
+    "makedirs",
+    "shutil",
+    "savefig",
+    "save_image",
 )
 _LEFT = Text("the program is not rewritten for several cards: {reason}", "未将程序改写为多卡：{reason}")
 _DISTRIBUTED = Text(
@@ -94,14 +99,15 @@ def _rewritten(program: Program, main: ProgramFile, settings: Distributed) -> Pr
     holders = find_models(training, main, settings.model)
     entry = find_entry(training, main)
     local_rank = set_up(training, entry, any(holder.scope is entry.scope for holder in holders), changes)
-    if remove_data_parallel(program, settings.split_batch, changes):
+    had_data_parallel = remove_data_parallel(program, settings.split_batch, changes)
+    if had_data_parallel:
         accept_old_checkpoints(training.flow, holders, changes)
     take_own_card(training.flow, changes)
     wraps = wrap_models(training, holders, settings, (entry.scope, local_rank), changes)
     share_loaders(training, loaders, settings, changes)
     for loader in loaders.training:
         tell_epochs(training, loader, changes)
-    Unwrapping(training, wraps, changes).rewrite()
+    Unwrapping(training, wraps, changes, had_data_parallel).rewrite()
     RankZero(training, changes).guard()
     remark(training, changes)
     proposals = changes.proposals(_IMPORTS)

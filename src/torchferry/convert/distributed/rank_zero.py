@@ -108,7 +108,7 @@ class RankZero:
             self._guard_statement(file, call)
         elif name in _WRITERS:
             self._look_at_writer(file, call)
-        elif called_name(call) in _BARS and (name.startswith("tqdm") or not name):
+        elif called_name(call) in _BARS and name.startswith("tqdm"):
             self._look_at_bar(file, call, changes)
         elif name in ("os.makedirs", "os.mkdir") or called_name(call) == "mkdir":
             _make_folder(file, call, changes)

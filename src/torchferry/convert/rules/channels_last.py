@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator
 from functools import cached_property
 
+from torchferry.convert.blocks import heads_of
 from torchferry.convert.program import Program, Routine, calls_in, last_name, method_of, text_of
 from torchferry.convert.rule import Proposal, Rule, register
 from torchferry.convert.site import FileContext
@@ -32,6 +33,8 @@ _LABELS = re.compile(r"(?i)label|target|mask|^y$|index|idx|len|token|text|captio
 _TWO_DIMENSIONS = re.compile(r"(?i)conv(transpose)?_?2d")
 # Models that take something else than a batch of images, or make one of it.
 _OTHER_INPUTS = re.compile(r"(?i)conv(transpose)?_?3d|\.unsqueeze\(|\[None|Embedding\(")
+_THREE_DIMENSIONS = re.compile(r"(?i)conv(transpose)?_?3d")
+_VOLUMES = re.compile(r"(?i)3d|spatial_dims|volume|video")
 _SHAPES = frozenset({"view", "reshape", "flatten", "unsqueeze", "squeeze", "permute", "transpose"})
 
 
@@ -50,13 +53,14 @@ class _Layout:
                 routine = self.program.routine_of(statement)
                 if target in self._done or method_of(call) not in ("cuda", "to") or _is_cast(call):
                     continue
-                if self._is_model(target, call):
-                    yield from self._model(target, call, suffix)
+                if self._is_model(target, call, routine):
+                    yield from self._model(target, call, routine, suffix)
                 elif self._is_image(target, call, routine):
                     yield self._change(call, suffix)
 
-    def _model(self, target: str, call: ast.Call, suffix: str) -> Iterator[Proposal]:
-        if self._convolves(target, call) is False:
+    def _model(self, target: str, call: ast.Call, routine: Routine, suffix: str) -> Iterator[Proposal]:
+        convolves = self._convolves(target, call, routine)
+        if convolves is False or (convolves is None and self._has_volumes):
             yield self.context.propose(Kind.INFO, call, _NO_CONVOLUTION)
             return
         yield self._change(call, suffix)
@@ -68,6 +72,11 @@ class _Layout:
     def _change(self, call: ast.Call, suffix: str) -> Proposal:
         end = self.module.end(call)
         return self.context.propose(Kind.CHANGE, call, _ADDED, Edit(end, end, suffix))
+
+    @cached_property
+    def _has_volumes(self) -> bool:
+        """Whether the module speaks of three dimensions: then what is not in sight may have them."""
+        return _VOLUMES.search(self.module.decoded.text) is not None
 
     @cached_property
     def _done(self) -> set[str]:
@@ -88,26 +97,29 @@ class _Layout:
             if method_of(call) in ("parameters", "named_parameters")
         }
 
-    def _is_model(self, target: str, call: ast.Call) -> bool:
+    def _is_model(self, target: str, call: ast.Call, routine: Routine) -> bool:
         name = target.rpartition(".")[2]
         return bool(_MODELS.match(name)) or (
-            target in self._with_parameters and self._convolves(target, call) is True
+            target in self._with_parameters and self._convolves(target, call, routine) is True
         )
 
-    def _convolves(self, model: str, call: ast.Call) -> bool | None:
+    def _convolves(self, model: str, call: ast.Call, routine: Routine) -> bool | None:
         """Whether a model has convolutions of images; None when not all of it is in sight."""
-        sources = list(self._sources_of(model, call))
+        sources = list(self._sources_of(model, call, routine))
+        if any(source is not None and _THREE_DIMENSIONS.search(source) for source in sources):
+            return False
         if any(source is not None and _TWO_DIMENSIONS.search(source) for source in sources):
             return True
         return None if not sources or None in sources else False
 
-    def _sources_of(self, model: str, call: ast.Call) -> Iterator[str | None]:
+    def _sources_of(self, model: str, call: ast.Call, routine: Routine) -> Iterator[str | None]:
         """The code of what a model is made of; None for a part that is elsewhere."""
-        values = [value for _, value in self.program.assignments(model.rpartition(".")[2])]
-        for value in [call, *values]:
-            for made in ast.walk(value):
-                if isinstance(made, ast.Call):
-                    yield from self._source_of(made)
+        made = list(self.program.assignments(model.rpartition(".")[2]))
+        here = [item for item in made if self.program.routine_of(item[0]) is routine]
+        for value in [call, *(value for _, value in here or made)]:
+            for node in ast.walk(value):
+                if isinstance(node, ast.Call):
+                    yield from self._source_of(node)
 
     def _source_of(self, call: ast.Call) -> Iterator[str | None]:
         root = self.module.tree
@@ -137,18 +149,18 @@ class _Layout:
         if _LABELS.search(name) or any(_reshapes(item, target) for item in statements):
             return False
         fed = [other for item in statements for other in calls_in(item) if self._feeds(target, other)]
-        known = [self._convolves(text_of(other.func), other) for other in fed]
-        if _IMAGES.match(name):
+        known = [self._convolves(text_of(other.func), other, routine) for other in fed]
+        if _IMAGES.match(name) and not self._has_volumes and _is_held(call):
             return False not in known
-        return True in known and not any(self._takes_other_shapes(other) for other in fed)
+        return True in known and not any(self._takes_other_shapes(other, routine) for other in fed)
 
     def _feeds(self, target: str, call: ast.Call) -> bool:
         """model(data)"""
         is_model = _MODELS.match(last_name(call.func)) or text_of(call.func) in self._with_parameters
         return bool(is_model and call.args and text_of(call.args[0]) == target)
 
-    def _takes_other_shapes(self, call: ast.Call) -> bool:
-        sources = self._sources_of(text_of(call.func), call)
+    def _takes_other_shapes(self, call: ast.Call, routine: Routine) -> bool:
+        sources = self._sources_of(text_of(call.func), call, routine)
         return any(source is None or _OTHER_INPUTS.search(source) for source in sources)
 
 
@@ -170,11 +182,33 @@ def _class_source(name: str, classes: dict[str, ast.ClassDef], module: PythonMod
 
 
 def _reshapes(statement: ast.stmt, target: str) -> bool:
-    """images = images.reshape(-1, 784).to(device)"""
-    if not isinstance(statement, ast.Assign):
-        return False
-    is_its = any(text_of(one) == target for one, _ in _pairs(statement))
-    return is_its and any(method_of(call) in _SHAPES for call in calls_in(statement))
+    """images = images.reshape(-1, 784).to(device), or images.unsqueeze(0) anywhere"""
+    assigned = isinstance(statement, ast.Assign) and any(
+        text_of(one) == target for one, _ in _pairs(statement)
+    )
+    for head in heads_of(statement):
+        for node in ast.walk(head):
+            if isinstance(node, ast.Call) and method_of(node) in _SHAPES:
+                if assigned or text_of(node.func.value) == target:  # type: ignore[attr-defined]
+                    return True
+            if isinstance(node, ast.Subscript) and text_of(node.value) == target and _adds_dimension(node):
+                return True
+    return False
+
+
+def _adds_dimension(node: ast.Subscript) -> bool:
+    """images[None]"""
+    return any(isinstance(item, ast.Constant) and item.value is None for item in ast.walk(node.slice))
+
+
+def _is_held(call: ast.Call) -> bool:
+    """Whether a variable is moved, not something that is made on the spot."""
+    node: ast.expr = call
+    while isinstance(node, (ast.Call, ast.Attribute, ast.Subscript)):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+            return False
+        node = node.func if isinstance(node, ast.Call) else node.value
+    return isinstance(node, ast.Name) and node.id != "torch"
 
 
 def _moves(statement: ast.stmt) -> Iterator[tuple[str, ast.Call]]:

@@ -7,9 +7,9 @@ import re
 from collections.abc import Iterator
 from itertools import pairwise
 
+from torchferry.convert.inference.slots import text_of
 from torchferry.convert.rule import Proposal, Rule, register
 from torchferry.convert.site import Site
-from torchferry.convert.slots import text_of
 from torchferry.finding import Kind
 from torchferry.source.names import called_name
 from torchferry.text import Text
@@ -26,9 +26,9 @@ _CODE = re.compile(
 
 
 def _check(site: Site[ast.expr]) -> Iterator[Proposal]:
-    if isinstance(site.parent, ast.JoinedStr):
+    if not isinstance(site.parent, (ast.Call, ast.keyword, ast.List, ast.Tuple)):
         return
-    if (_is_run(site) or _follows_c(site)) and _CODE.search(_text(site.node)):
+    if _CODE.search(_text(site.node)) and (_is_run(site) or _follows_c(site)):
         yield site.remark(Kind.TODO, _TODO)
 
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from torchferry.convert.callees import passed_to
+from torchferry.convert.inference.callees import passed_to
+from torchferry.convert.inference.reads import reads_of
+from torchferry.convert.inference.slots import AnySite, Keys, Slot
 from torchferry.convert.literal_edits import respell
-from torchferry.convert.reads import reads_of
 from torchferry.convert.rule import Proposal, Rule, register
 from torchferry.convert.rules.cuda_method import reason_to_leave
 from torchferry.convert.site import Site
-from torchferry.convert.slots import AnySite, Keys, Slot
 from torchferry.convert.target import Spelling
 from torchferry.finding import Kind
 from torchferry.source.edits import Edit

@@ -6,11 +6,11 @@ import ast
 import re
 from collections.abc import Iterator
 
-from torchferry.convert.callees import Callee, all_bases, class_around, class_of
+from torchferry.convert.inference.callees import Callee, all_bases, class_around, class_of
+from torchferry.convert.inference.slots import is_self, scope_of
 from torchferry.convert.literal_edits import fitting
 from torchferry.convert.rule import Proposal, Rule, register
 from torchferry.convert.site import Site
-from torchferry.convert.slots import is_self, scope_of
 from torchferry.finding import Kind
 from torchferry.source.edits import Edit
 from torchferry.source.names import last_name

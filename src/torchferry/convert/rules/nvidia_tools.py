@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from torchferry.convert.roles import is_message
+from torchferry.convert.inference.roles import is_message
 from torchferry.convert.rule import Proposal, Rule, register
 from torchferry.convert.site import Site
 from torchferry.finding import Kind

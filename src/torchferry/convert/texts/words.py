@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from torchferry.convert.evidence import Vocabulary
+from torchferry.convert.inference.evidence import Vocabulary
 from torchferry.convert.rules.backend_string import BACKENDS
 from torchferry.convert.rules.device_string import DEVICES
 from torchferry.convert.rules.environment import RENAMED, mapped_variable, why_not_renamed

@@ -6,7 +6,7 @@ import argparse
 import json
 from pathlib import Path
 
-import lightning as L  # noqa: N812
+import lightning as L
 import torch
 from lightning.pytorch.callbacks import DeviceStatsMonitor, LearningRateMonitor, ModelCheckpoint
 from lightning.pytorch.loggers import CSVLogger

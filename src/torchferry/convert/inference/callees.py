@@ -6,9 +6,7 @@ import ast
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from torchferry.convert.neighbours import Definition
-from torchferry.convert.site import FileContext, Site, enclosing_class
-from torchferry.convert.slots import (
+from torchferry.convert.inference.slots import (
     FUNCTIONS,
     AnySite,
     FunctionNode,
@@ -23,6 +21,8 @@ from torchferry.convert.slots import (
     target_slots,
     text_of,
 )
+from torchferry.convert.neighbours import Definition
+from torchferry.convert.site import FileContext, Site, enclosing_class
 from torchferry.source.names import called_name, last_name
 from torchferry.source.scopes import BindingKind
 from torchferry.source.walk import Place

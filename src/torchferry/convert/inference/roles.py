@@ -13,15 +13,15 @@ from dataclasses import replace
 from itertools import islice
 from typing import Any
 
-from torchferry.convert.callees import argument_slots, passed_to, slots_of
-from torchferry.convert.climb import Climb
-from torchferry.convert.evidence import (
+from torchferry.convert.inference.callees import argument_slots, passed_to, slots_of
+from torchferry.convert.inference.climb import Climb
+from torchferry.convert.inference.evidence import (
     CONTAINERS,
     TESTS_OF_TEXT,
     Verdict,
     is_backend_of_device,
 )
-from torchferry.convert.role import (
+from torchferry.convert.inference.role import (
     ALREADY_THERE,
     DICT_KEY,
     IN_MESSAGE,
@@ -32,8 +32,7 @@ from torchferry.convert.role import (
     NO_CLUE,
     Role,
 )
-from torchferry.convert.site import Site
-from torchferry.convert.slots import (
+from torchferry.convert.inference.slots import (
     FUNCTIONS,
     GETTERS,
     Member,
@@ -45,6 +44,7 @@ from torchferry.convert.slots import (
     target_slots,
     text_of,
 )
+from torchferry.convert.site import Site
 from torchferry.source.names import called_name, last_name
 from torchferry.source.walk import Place
 

@@ -12,13 +12,12 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
-from torchferry.convert.callees import passed_to, slots_of
-from torchferry.convert.evidence import CONTAINERS, Evidence, Verdict, Vocabulary
-from torchferry.convert.reads import distant_reads_of, reads_of
-from torchferry.convert.role import Role
-from torchferry.convert.roles import RoleFinder
-from torchferry.convert.site import FileContext, Site
-from torchferry.convert.slots import (
+from torchferry.convert.inference.callees import passed_to, slots_of
+from torchferry.convert.inference.evidence import CONTAINERS, Evidence, Verdict, Vocabulary
+from torchferry.convert.inference.reads import distant_reads_of, reads_of
+from torchferry.convert.inference.role import Role
+from torchferry.convert.inference.roles import RoleFinder
+from torchferry.convert.inference.slots import (
     FUNCTIONS,
     AnySite,
     Keys,
@@ -29,7 +28,8 @@ from torchferry.convert.slots import (
     keys_of,
     text_of,
 )
-from torchferry.convert.sources import distant_sources_of, sources_of
+from torchferry.convert.inference.sources import distant_sources_of, sources_of
+from torchferry.convert.site import FileContext, Site
 from torchferry.source.names import called_name
 from torchferry.source.scopes import all_arguments
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from torchferry.convert.evidence import Verdict
-from torchferry.convert.slots import Slot
+from torchferry.convert.inference.evidence import Verdict
+from torchferry.convert.inference.slots import Slot
 from torchferry.text import Text
 
 IN_MESSAGE = Text("part of a message", "是提示信息的一部分")

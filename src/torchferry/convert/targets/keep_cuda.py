@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 
 from torchferry.convert.added import AddedFile
 from torchferry.convert.filesystem import read_file
-from torchferry.convert.helper_place import place_helper
 from torchferry.convert.target import CLASS_METHODS, Helper, Spelling, Target
+from torchferry.convert.targets.helper_place import place_helper
 from torchferry.vendors.model import Api, Replacement, Support, Vendor
 
 if TYPE_CHECKING:
@@ -116,7 +116,7 @@ def add_helper(outcome: ProjectOutcome, target: Target) -> None:
 
 def helper_source(vendor: Vendor) -> bytes:
     """The module that decides on the device."""
-    template = resources.files(__package__).joinpath("assets/ferry_device.py.txt").read_text("utf-8")
+    template = resources.files("torchferry.convert").joinpath("assets/ferry_device.py.txt").read_text("utf-8")
     device = vendor.torch_module.removeprefix("torch.")
     plugin = _PLUGIN.format(plugin=vendor.plugin, device=device) if vendor.plugin else ""
     variable = vendor.visible_devices_env

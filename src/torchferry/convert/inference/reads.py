@@ -5,10 +5,8 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from torchferry.convert.callees import Callee, all_bases, callee_of, related
-from torchferry.convert.neighbours import Import
-from torchferry.convert.site import FileContext, enclosing_class
-from torchferry.convert.slots import (
+from torchferry.convert.inference.callees import Callee, all_bases, callee_of, related
+from torchferry.convert.inference.slots import (
     FUNCTIONS,
     AnySite,
     Member,
@@ -20,6 +18,8 @@ from torchferry.convert.slots import (
     mentions,
     scope_of,
 )
+from torchferry.convert.neighbours import Import
+from torchferry.convert.site import FileContext, enclosing_class
 from torchferry.source.names import last_name
 from torchferry.source.scopes import Scope
 

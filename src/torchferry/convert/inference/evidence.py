@@ -125,13 +125,15 @@ class Evidence:
         return isinstance(node, ast.Name) and self.holds(node)
 
     def _is_bound_to_one(self, name: ast.Name) -> bool:
-        """`d = torch.device(...)`, `d = x.device`: the name says nothing, its value does."""
+        """`d = torch.device(...)`, `d = x.device`, `d = x.device.type`: the name says nothing, its value does."""
         binding = self.site.module.binding_of(name.id, self.site.scope, name.lineno)
         value = binding.value if binding else None
         if isinstance(value, ast.Call):
             return self.site.qualified(value.func) in self.vocabulary.functions or self.fits(
                 called_name(value)
             )
+        if isinstance(value, ast.Attribute) and value.attr == "type":
+            value = value.value  # x.device.type
         return isinstance(value, ast.Attribute) and self.fits(value.attr)
 
     def key_fits(self, node: ast.expr) -> bool:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import ast
 import re
 
-from torchferry.convert.evidence import CONTAINERS, Evidence, Verdict, Vocabulary
+from torchferry.convert.inference.evidence import CONTAINERS, Evidence, Verdict, Vocabulary
+from torchferry.convert.inference.slots import Slot, key_of, target_slots, text_of
 from torchferry.convert.site import Site
-from torchferry.convert.slots import Slot, key_of, target_slots, text_of
 from torchferry.source.names import called_name
 
 _TRANSPARENT_CALLS = frozenset(

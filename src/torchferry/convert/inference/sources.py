@@ -5,10 +5,9 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from torchferry.convert.callees import callee_of, related
-from torchferry.convert.reads import calls_of
-from torchferry.convert.site import FileContext, Site, enclosing_class
-from torchferry.convert.slots import (
+from torchferry.convert.inference.callees import callee_of, related
+from torchferry.convert.inference.reads import calls_of
+from torchferry.convert.inference.slots import (
     FUNCTIONS,
     AnySite,
     FunctionNode,
@@ -20,6 +19,7 @@ from torchferry.convert.slots import (
     mentions,
     scope_of,
 )
+from torchferry.convert.site import FileContext, Site, enclosing_class
 from torchferry.source.names import called_name
 from torchferry.source.scopes import BindingKind, Scope
 from torchferry.source.walk import Place

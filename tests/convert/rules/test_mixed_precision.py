@@ -1,4 +1,4 @@
-"""Programs that are left: those with mixed precision of their own, and those that are not clear enough."""
+"""TF720 (opt-in): programs with mixed precision of their own, programs that are not clear enough, and the rest."""
 
 from __future__ import annotations
 

@@ -1,0 +1,52 @@
+"""TF706 (opt-in): float32 instead of float64."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.convert.rewriting import expression, said_with
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        pytest.param("x = torch.zeros(3, dtype=torch.float32)", id="float32"),
+        pytest.param("x = y.double", id="not called"),
+        pytest.param("float64 = 1", id="a name of the user's"),
+    ],
+)
+def test_noop(source: str) -> None:
+    assert expression(source, "ascend", "float32_data") == source
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("x = torch.zeros(3, dtype=torch.float64)", "x = torch.zeros(3, dtype=torch.float32)"),
+        ("x = y.to(torch.double)", "x = y.to(torch.float)"),
+        ("x = y.double()", "x = y.float()"),
+        ("x = torch.DoubleTensor(3)", "x = torch.FloatTensor(3)"),
+        ("torch.set_default_dtype(torch.float64)", "torch.set_default_dtype(torch.float32)"),
+        (
+            "import numpy as np\nx = torch.from_numpy(a.astype(np.float64))",
+            "import numpy as np\nx = torch.from_numpy(a.astype(np.float32))",
+        ),
+        (
+            "import numpy as np\nx = np.zeros(3, np.float64)",
+            "import numpy as np\nx = np.zeros(3, np.float64)",
+        ),
+    ],
+)
+def test_float64_becomes_float32(before: str, after: str) -> None:
+    assert expression(before, "ascend", "float32_data") == after
+    assert expression(before) == before
+
+
+def test_without_a_known_limit_float64_stays() -> None:
+    source = "x = torch.zeros(3, dtype=torch.float64)"
+    assert expression(source, "portable", "float32_data") == source
+
+
+def test_the_change_is_said_once() -> None:
+    """the remark that float64 is limited would be about a name that is gone"""
+    assert said_with("x = y.to(torch.float64)", "float32_data") == []
