@@ -169,3 +169,13 @@ def test_a_single_file_under_another_name(tmp_path: Path) -> None:
     assert main(["convert", str(tmp_path / "train.py"), "-o", str(out), *options]) == 0
     launch = out.parent / "run_distributed_npu.sh"
     assert str(out) in started(launch)
+
+
+def test_beside_cuda_the_added_module_counts_the_cards(tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text(script(), "utf-8")
+    out = tmp_path / "out"
+    options = ["--to", "ascend", "--keep-cuda", "--distributed", "--main", "train.py", "-q"]
+    assert main(["convert", str(tmp_path), "-o", str(out), *options]) == 0
+    text = (out / "run_distributed.sh").read_text("utf-8")
+    assert 'import ferry_device; print(max(1, ferry_device.device_count()))\' "$here")' in text
+    assert started(out / "run_distributed.sh")[7:8] == ["4"]

@@ -112,7 +112,8 @@ def _exports(target: Target, cards: str, visible: str) -> str:
 def _count(target: Target, main: str) -> str:
     """A line of Python, as a word of the shell, that prints how many cards there are; then what it is handed."""
     if target.helper is not None:
-        places = " ".join(dict.fromkeys(['"$here"', f'"$here"/{shlex.quote(posixpath.dirname(main))}']))
+        folder = posixpath.dirname(main)
+        places = '"$here"' + (f' "$here"/{shlex.quote(folder)}' if folder else "")
         name = target.helper.name
         code = f"import sys; sys.path[:0] = sys.argv[1:]; import {name}; print(max(1, {name}.device_count()))"
         return f"'{code}' {places}"

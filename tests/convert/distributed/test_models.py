@@ -230,3 +230,26 @@ def test_the_inside_of_a_data_parallel_that_is_gone() -> None:
         "+ model.freeze()",
         WRAP,
     ]
+
+
+def test_a_trained_model_that_is_given_back() -> None:
+    source = """
+    import torch
+    from torch.utils.data import DataLoader
+    from things import Net, dataset
+
+    def fit():
+        net = Net().cuda()
+        optimizer = torch.optim.Adam(net.parameters())
+        loader = DataLoader(dataset, 8)
+        for x in loader:
+            net(x.cuda()).sum().backward()
+            optimizer.step()
+        return 0.5, net
+
+    loss, best = fit()
+    print(best.width)
+    """
+    lines = changes(source).splitlines()
+    assert f"+     net = DistributedDataParallel(net, {IDS})" in lines
+    assert "+ print(best.module.width)" in lines

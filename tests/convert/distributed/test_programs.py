@@ -133,3 +133,59 @@ def test_methods_that_call_each_other_on_their_results() -> None:
         end="Chain().first(Chain()).second(Chain())",
     )
     assert convert(source, Distributed(MAIN)).new_text is not None
+
+
+def test_a_loop_in_a_base_class(tmp_path: Path) -> None:
+    files = {
+        MAIN: """
+        import torch
+        from torch.utils.data import DataLoader
+        from things import Net, dataset
+        from base import BaseTrainer
+
+        class Trainer(BaseTrainer):
+            def __init__(self, model, optimizer, loader):
+                super().__init__(model, optimizer)
+                self.loader = loader
+
+            def train_epoch(self, epoch):
+                for x in self.loader:
+                    self.model(x.cuda()).sum().backward()
+                    self.optimizer.step()
+
+        if __name__ == "__main__":
+            model = Net().cuda()
+            optimizer = torch.optim.Adam(model.parameters())
+            loader = DataLoader(dataset, 8)
+            Trainer(model, optimizer, loader).train()
+        """,
+        "base.py": """
+        import torch
+
+        class BaseTrainer:
+            def __init__(self, model, optimizer):
+                self.model = model
+                self.optimizer = optimizer
+
+            def train_epoch(self, epoch):
+                raise NotImplementedError
+
+            def train(self):
+                for epoch in range(9):
+                    self.train_epoch(epoch)
+                    self.save()
+
+            def save(self):
+                torch.save(self.model.state_dict(), "last.pt")
+        """,
+    }
+    changes = convert_project(files, tmp_path)
+    assert f"+     {TARGET}\n" in changes[MAIN]
+    assert changes["base.py"] == (
+        "+             self.loader.sampler.set_epoch(epoch)\n"
+        "-             self.save()\n"
+        "+             if not dist.is_initialized() or dist.get_rank() == 0:\n"
+        "+                 self.save()\n"
+        '-         torch.save(self.model.state_dict(), "last.pt")\n'
+        '+         torch.save(getattr(self.model, "module", self.model).state_dict(), "last.pt")\n'
+    )

@@ -123,3 +123,39 @@ def test_what_is_left_to_the_user(before: str) -> None:
 
 def test_reading_is_not_writing() -> None:
     assert told(script(end='open("a"), open("b", "rb"), open("c", encoding="utf-8")')) == []
+
+
+def test_what_runs_the_model_is_run_by_all() -> None:
+    source = script(
+        device="""
+        from torchvision.utils import save_image
+        def draw(net, noise):
+            images = net(noise)
+            save_image(images, "x.png")
+        """,
+        end="draw(model, 3)",
+    )
+    assert lines(source) == [
+        '-     save_image(images, "x.png")',
+        "+     if dist.get_rank() == 0:",
+        '+         save_image(images, "x.png")',
+    ]
+    nested = script(end='torch.save(model(3), "x.pt")')
+    assert lines(nested) == []
+    assert told(nested) == ['torch.save(model(3), "x.pt")']
+
+
+def test_a_writer_that_is_handed_on_or_computes_with_the_model() -> None:
+    writer = "from torch.utils.tensorboard import SummaryWriter\nfrom things import Logger"
+    for use in ("Logger(writer)", 'writer.add_scalar("loss", model(3))'):
+        source = script(device=writer, between="writer = SummaryWriter()", end=use)
+        assert lines(source) == []
+        assert told(source) == ["SummaryWriter()"]
+
+
+def test_folders_of_paths_and_of_other_things() -> None:
+    source = script(
+        device="from pathlib import Path\nfrom things import client",
+        end='Path("a").mkdir()\nclient.mkdir("b")',
+    )
+    assert lines(source) == ['- Path("a").mkdir()', '+ Path("a").mkdir(exist_ok=True)']

@@ -113,3 +113,8 @@ def test_several_statements_on_a_line() -> None:
 def test_a_second_run_changes_nothing() -> None:
     once = convert(script(), Distributed(MAIN)).new_text or ""
     assert convert(once, Distributed(MAIN)).new_text is None
+
+
+def test_what_follows_the_main_function_still_has_a_group() -> None:
+    source = f'{IMPORTS}def main():\n{WORK}    return model\nif __name__ == "__main__":\n    net = main()\n    torch.save(net, "x.pt")\n'
+    assert around(source)[-1] == 'torch.save(net.module, "x.pt") / dist.destroy_process_group()'

@@ -17,6 +17,25 @@ def train(model, optimizer):
 
 
 @pytest.mark.parametrize(
+    "source",
+    [
+        pytest.param(
+            "import torch\nx = torch.ones(2, requires_grad=True)\nx.sum().backward()\n", id="no optimizer"
+        ),
+        pytest.param("import torch\noptimizer.step()\n# loss.backward()\n", id="no backward"),
+        pytest.param(
+            "import gtn\ngtn.backward(loss, False)\noptimizer.step()\n", id="a function of a library"
+        ),
+        pytest.param(
+            "class F:\n    def backward(ctx, grad):\n        return grad\n# .backward(\n", id="defined"
+        ),
+    ],
+)
+def test_noop(source: str) -> None:
+    assert amped(source) == source
+
+
+@pytest.mark.parametrize(
     "head",
     [
         "from torch.cuda.amp import autocast",

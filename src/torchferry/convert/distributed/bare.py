@@ -6,11 +6,12 @@ import ast
 from enum import Flag, auto
 
 from torchferry.convert.distributed.changes import Changes
-from torchferry.convert.distributed.flow import argument_for
-from torchferry.convert.distributed.program import FUNCTIONS, ProgramFile
+from torchferry.convert.distributed.flow import argument_for, returned
+from torchferry.convert.distributed.program import FUNCTIONS, Function, ProgramFile
 from torchferry.convert.distributed.training import Training
 from torchferry.convert.distributed.wrapping import Wrap
 from torchferry.source.edits import Edit
+from torchferry.source.names import called_name
 from torchferry.source.scopes import BindingKind
 from torchferry.text import Text
 
@@ -60,7 +61,7 @@ class Unwrapping:
                         self._look_at(file, node.value)
                     elif isinstance(node, ast.Attribute) and node.attr == "module" and self.had_data_parallel:
                         self._look_at_inside(file, node)
-                    elif isinstance(node, ast.Call) and file.qualified(node.func) in _TAKE_THE_MODEL:
+                    elif isinstance(node, ast.Call) and _takes_the_model(file, node):
                         for argument in node.args:
                             self._look_at(file, argument)
 
@@ -103,7 +104,20 @@ class Unwrapping:
             return self._of_name(file, node, depth)
         if isinstance(node, ast.Attribute) and node.attr != "module":
             return self._of_attribute(file, node, depth)
+        callee = self.training.flow.callee(file, node) if isinstance(node, ast.Call) else None
+        if callee is not None and isinstance(callee.node, FUNCTIONS):
+            return self._of_returned(callee.file, callee.node, depth)
         return State.BARE
+
+    def _of_returned(self, file: ProgramFile, function: Function, depth: int) -> State:
+        """What a function gives back, if that is a model at all; a tuple may hold one."""
+        found = State.NOTHING
+        for value in returned(function):
+            parts = value.elts if isinstance(value, (ast.Tuple, ast.List)) else [value]
+            for part in parts:
+                if self._is_model(file, part):
+                    found |= self.state(file, part, depth - 1)
+        return found or State.BARE
 
     def _is_holder(self, file: ProgramFile, node: ast.expr) -> bool:
         """Whether an expression is the very variable that is wrapped."""
@@ -134,6 +148,11 @@ class Unwrapping:
         for binding in owner.bindings[node.id] if owner else ():
             if binding.kind is BindingKind.ASSIGN and binding.value is not None:
                 found |= self.state(file, binding.value, depth - 1)
+            elif binding.kind is BindingKind.OTHER:
+                assign = file.parent(file.parent(binding.node) or binding.node)  # `a, b = value`
+                found |= (
+                    self.state(file, assign.value, depth - 1) if isinstance(assign, ast.Assign) else found
+                )
             elif binding.kind is BindingKind.PARAMETER and owner and isinstance(owner.node, FUNCTIONS):
                 for site in self.training.flow.sites.get(id(owner.node), ()):
                     value = argument_for(site.call, owner.node, node.id)
@@ -155,3 +174,7 @@ class Unwrapping:
                 ):
                     found |= self.state(where, statement.value, depth - 1)
         return found
+
+
+def _takes_the_model(file: ProgramFile, call: ast.Call) -> bool:
+    return called_name(call) == "add_graph" or file.qualified(call.func) in _TAKE_THE_MODEL

@@ -130,7 +130,7 @@ class _Indexes:
             self._look_at_device(call)
         elif isinstance(call.func, ast.Attribute) and call.func.attr in ("cuda", "to") and call.args:
             self._look_at_move(call, call.func.attr)
-        for keyword in call.keywords:
+        for keyword in call.keywords if name.startswith("torch.") else ():
             if keyword.arg == "device" and (_is_number(keyword.value) or self._holds_a_number(keyword.value)):
                 self._put(keyword.value, '"cuda"')
 

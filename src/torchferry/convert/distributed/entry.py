@@ -219,16 +219,20 @@ def _clean_up(entry: Entry, file: FileChanges, dist: str) -> None:
         caller = standing.statement if standing else None
         is_whole = isinstance(caller, (ast.Expr, ast.Assign)) and caller.value is entry.call
         if caller is not None and is_whole and not entry.function.decorator_list:
-            file.after(caller, [line], _CLEANUP)
+            _put_last(entry.file.blocks[id(caller)].statements, file, line)
             return
         for node in own_nodes(entry.function):
             if isinstance(node, ast.Return):
                 file.before(node, [line], _CLEANUP)
-    last = entry.statements[-1]
-    if _leaves(last):
-        file.before(last, [line], _CLEANUP)
-    elif not isinstance(last, ast.Return):
-        file.after(last, [line], _CLEANUP)
+    if not isinstance(entry.statements[-1], ast.Return):
+        _put_last(entry.statements, file, line)
+
+
+def _put_last(statements: list[ast.stmt], file: FileChanges, line: str) -> None:
+    if _leaves(statements[-1]):
+        file.before(statements[-1], [line], _CLEANUP)
+    else:
+        file.after(statements[-1], [line], _CLEANUP)
 
 
 def _leaves(node: ast.stmt) -> bool:

@@ -88,7 +88,10 @@ class _Telling:
         return None
 
     def _tell_callers(self, file: ProgramFile, statement: ast.stmt, text: str, depth: int) -> None:
-        for site in self.training.callers(file, statement):
+        callers = self.training.callers(file, statement)
+        if not callers and self.training.function_around(file, statement) is not None:
+            self.changes.of(file).remark(Kind.TODO, statement, _NO_COUNTER)
+        for site in callers:
             standing = site.file.standing(site.call)
             passed = self._text_at(site, file, text)
             if standing is not None and passed:

@@ -16,7 +16,7 @@ from torchferry.convert.distributed.program import (
     method_of,
     own_nodes,
 )
-from torchferry.source.names import last_name
+from torchferry.source.names import called_name, last_name
 from torchferry.source.scopes import Binding, BindingKind, all_arguments
 
 # Methods that answer with the object itself, or with a form of it that stands for it.
@@ -96,9 +96,21 @@ class Flow:
         if isinstance(function.value, ast.Name) and function.value.id == "self":
             owner = self._class_around(file, function)
             return self._find_method(Callee(file, owner), function.attr) if owner else None
+        if called_name(function.value) == "super":
+            return self._inherited(file, function)
         for origin in self._trace(file, function.value, None, 6, set()):
             made = self.class_of(origin.file, origin.node)
             found = self._find_method(made, function.attr) if made else None
+            if found is not None:
+                return found
+        return None
+
+    def _inherited(self, file: ProgramFile, function: ast.Attribute) -> Callee | None:
+        """The method that `super().name` stands for."""
+        owner = self._class_around(file, function)
+        for base in owner.bases if owner else ():
+            above = self.program.definition(file, base)
+            found = self._find_method(above, function.attr) if above else None
             if found is not None:
                 return found
         return None
@@ -142,7 +154,33 @@ class Flow:
                 elif found is not None:
                     _note(sites, self.callee(file, call), Site(file, call))
         for site in with_objects:  # these are found through the ones above
-            _note(sites, self.callee(site.file, site.call), site)
+            callee = self.callee(site.file, site.call)
+            _note(sites, callee, site)
+            for override in self._overrides(site, callee):
+                _note(sites, override, site)
+
+    def _overrides(self, site: Site, callee: Callee | None) -> Iterator[Callee]:
+        """What `self.method()` may run besides: the methods of that name of derived classes."""
+        function = site.call.func
+        if not isinstance(function, ast.Attribute) or not isinstance(function.value, ast.Name):
+            return
+        owner = self._class_around(site.file, function) if function.value.id == "self" else None
+        for derived in self._derived.get(id(owner), ()):
+            found = method_of(derived.node, function.attr) if isinstance(derived.node, ast.ClassDef) else None
+            if found is not None and (callee is None or found is not callee.node):
+                yield Callee(derived.file, found)
+
+    @cached_property
+    def _derived(self) -> dict[int, list[Callee]]:
+        """By the id of a class: those that derive from it."""
+        found: dict[int, list[Callee]] = {}
+        for file in self.program.files.values():
+            for node in ast.walk(file.module.tree):
+                for base in node.bases if isinstance(node, ast.ClassDef) else ():
+                    above = self.program.definition(file, base)
+                    if above is not None and isinstance(node, ast.ClassDef):
+                        found.setdefault(id(above.node), []).append(Callee(file, node))
+        return found
 
     def _trace(
         self,

@@ -255,7 +255,7 @@ def settled(training: Training, holder: Holder) -> Holder:
 def _returned_to(training: Training, holder: Holder) -> Holder | None:
     """The variable that gets the model from the function that builds it."""
     function = holder.scope.node
-    if not isinstance(function, FUNCTIONS) or holder.is_attribute:
+    if not isinstance(function, FUNCTIONS) or holder.is_attribute or training.trains(holder.file, function):
         return None
     made = {id(origin.node) for origin in holder.made}
     if not any(_mentions(value, holder.text) for value in returned(function)):

@@ -108,7 +108,7 @@ def _rewritten(program: Program, main: ProgramFile, settings: Distributed) -> Pr
     for loader in loaders.training:
         tell_epochs(training, loader, changes)
     Unwrapping(training, wraps, changes, had_data_parallel).rewrite()
-    RankZero(training, changes).guard()
+    RankZero(training, holders, changes).guard()
     remark(training, changes)
     proposals = changes.proposals(_IMPORTS)
     for path, said in proposals.items():

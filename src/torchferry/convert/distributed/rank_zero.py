@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from torchferry.convert.arguments import add_argument
 from torchferry.convert.distributed.changes import Changes, FileChanges
 from torchferry.convert.distributed.flow import Site
+from torchferry.convert.distributed.models import Holder
 from torchferry.convert.distributed.program import FUNCTIONS, Function, ProgramFile, own_nodes
 from torchferry.convert.distributed.training import Training
 from torchferry.finding import Kind
@@ -17,8 +18,12 @@ from torchferry.text import Text
 
 _WRITES = frozenset(
     {"torch.save", "torchvision.utils.save_image", "numpy.save", "numpy.savez", "numpy.savetxt"}
-    | {"matplotlib.pyplot.savefig", "shutil.copy", "shutil.copy2", "shutil.copyfile", "shutil.move"}
-    | {"shutil.rmtree", "os.remove", "os.unlink", "os.rename", "os.replace", "os.symlink", "os.link"}
+    | {"matplotlib.pyplot.savefig"}
+)
+# These may also be about files that every process has for itself.
+_FILE_OPERATIONS = frozenset(
+    {"shutil.copy", "shutil.copy2", "shutil.copyfile", "shutil.move", "shutil.rmtree"}
+    | {"os.remove", "os.unlink", "os.rename", "os.replace", "os.symlink", "os.link"}
 )
 _WRITING_METHODS = frozenset({"save_pretrained", "savefig"})
 _WRITERS = frozenset(
@@ -53,9 +58,10 @@ _WAIT = Text(
 class RankZero:
     """Guards what only the first process may do."""
 
-    def __init__(self, training: Training, changes: Changes) -> None:
+    def __init__(self, training: Training, holders: list[Holder], changes: Changes) -> None:
         self.training = training
         self.changes = changes
+        self.models = {id(origin.node) for holder in holders for origin in holder.made}
         self.saving = {id(function): function for function in self._saving_functions()}
 
     def guard(self) -> None:
@@ -84,6 +90,8 @@ class RankZero:
         calls = [node for node in nodes if isinstance(node, ast.Call)]
         if not any(_is_write(file, call) for call in calls) or not sites:
             return False
+        if any(self._runs_a_model(file, call) for call in calls):
+            return False
         if self.training.trains(file, function) or any(
             isinstance(node, (ast.Global, ast.For)) for node in nodes
         ):
@@ -93,6 +101,27 @@ class RankZero:
         ]
         gives = [node for node in nodes if isinstance(node, ast.Return) and node.value is not None]
         return not stores and not gives and all(_statement_of(site) is not None for site in sites)
+
+    def _runs_a_model(self, file: ProgramFile, call: ast.Call, depth: int = 3) -> bool:
+        """Whether a call runs a wrapped model: all processes must do that together."""
+        if isinstance(call.func, (ast.Name, ast.Attribute)):
+            if any(id(origin.node) in self.models for origin in self.training.flow.origins(file, call.func)):
+                return True
+        callee = self.training.flow.callee(file, call) if depth else None
+        if callee is None or not isinstance(callee.node, FUNCTIONS):
+            return False
+        return any(
+            self._runs_a_model(callee.file, inner, depth - 1)
+            for inner in own_nodes(callee.node)
+            if isinstance(inner, ast.Call)
+        )
+
+    def _is_for_one(self, site: Site) -> bool:
+        """Whether a call is a statement of its own that one process can run without the others."""
+        inner = [node for node in ast.walk(site.call) if isinstance(node, ast.Call)]
+        return _statement_of(site) is not None and not any(
+            self._runs_a_model(site.file, call) for call in inner
+        )
 
     def _is_guarded(self, file: ProgramFile, call: ast.Call) -> bool:
         """Whether a call stands in a function whose calls are guarded."""
@@ -106,11 +135,13 @@ class RankZero:
         callee = self.training.flow.callee(file, call)
         if (callee is not None and id(callee.node) in self.saving) or _is_write(file, call):
             self._guard_statement(file, call)
+        elif name in _FILE_OPERATIONS:
+            self._look_at_operation(file, call)
         elif name in _WRITERS:
             self._look_at_writer(file, call)
         elif called_name(call) in _BARS and name.startswith("tqdm"):
             self._look_at_bar(file, call, changes)
-        elif name in ("os.makedirs", "os.mkdir") or called_name(call) == "mkdir":
+        elif name in ("os.makedirs", "os.mkdir") or self._is_path_mkdir(file, call):
             _make_folder(file, call, changes)
         elif name == "wandb.init":
             self._look_at_run(file, call, changes)
@@ -122,11 +153,22 @@ class RankZero:
         elif any(keyword.arg == "download" and _is_true(keyword.value) for keyword in call.keywords):
             changes.remark(Kind.TODO, call, _DOWNLOAD)
 
+    def _look_at_operation(self, file: ProgramFile, call: ast.Call) -> None:
+        """In the script itself and beside a save it is about what the program writes."""
+        standing = file.standing(call)
+        function = self.training.function_around(file, standing.statement) if standing else None
+        nodes = own_nodes(function) if function is not None else ()
+        is_beside = any(isinstance(node, ast.Call) and _is_write(file, node) for node in nodes)
+        if file is self.training.program.main or is_beside:
+            self._guard_statement(file, call)
+        else:
+            self.changes.of(file).remark(Kind.TODO, call, _WHERE.format(test=self.test(file)))
+
     def _guard_statement(self, file: ProgramFile, call: ast.Call) -> None:
         if self._is_guarded(file, call):
             return
         statement = _statement_of(Site(file, call))
-        if statement is not None:
+        if statement is not None and self._is_for_one(Site(file, call)):
             self.changes.of(file).guard(statement, self.test(file), _SAVED_ONCE)
         else:
             self.changes.of(file).remark(Kind.TODO, call, _WHERE.format(test=self.test(file)))
@@ -136,7 +178,8 @@ class RankZero:
         uses = [use for where in self.training.program.files.values() for use in self._uses(where, call)]
         parent = file.parent(call)
         is_assigned = isinstance(parent, ast.Assign) and parent.value is call
-        if not is_assigned or not all(_statement_of(use) for use in uses):
+        is_handed = any(self._takes(where, call) for where in self.training.program.files.values())
+        if not is_assigned or is_handed or not all(map(self._is_for_one, uses)):
             self.changes.of(file).remark(Kind.TODO, call, _WHERE.format(test=self.test(file)))
             return
         end = file.module.end(call)
@@ -144,11 +187,26 @@ class RankZero:
         for use in uses:
             self._guard_statement(use.file, use.call)
 
+    def _takes(self, file: ProgramFile, writer: ast.Call) -> bool:
+        """Whether something that is not of the program is handed the writer."""
+        return any(
+            self.training.flow.callee(file, call) is None
+            and any(self.training.flow.comes_from(file, argument, writer) for argument in call.args)
+            for call in file.calls
+        )
+
     def _uses(self, file: ProgramFile, writer: ast.Call) -> Iterator[Site]:
         for call in file.calls:
             if isinstance(call.func, ast.Attribute) and call is not writer:
                 if self.training.flow.comes_from(file, call.func.value, writer):
                     yield Site(file, call)
+
+    def _is_path_mkdir(self, file: ProgramFile, call: ast.Call) -> bool:
+        """mkdir of a pathlib.Path, and not of some other object."""
+        if not isinstance(call.func, ast.Attribute) or call.func.attr != "mkdir":
+            return False
+        made = self.training.flow.origins(file, call.func.value)
+        return bool(made) and all(called_name(origin.node) == "Path" for origin in made)
 
     def _look_at_bar(self, file: ProgramFile, call: ast.Call, changes: FileChanges) -> None:
         if not any(keyword.arg in ("disable", None) for keyword in call.keywords):
