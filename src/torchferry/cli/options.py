@@ -52,22 +52,28 @@ def add_target_arguments(parser: argparse.ArgumentParser) -> None:
         help="the result runs on the vendor's device, on CUDA and on the CPU; a module that is added decides which",
     )
     add_vendor_path(parser)
-    parser.add_argument(
+    _add_selection(parser.add_argument_group("what to look at"))
+    _add_opt_ins(parser.add_argument_group("changes that are made only when you ask for them"))
+    distributed_options.add_arguments(parser)
+
+
+def _add_selection(group: argparse._ArgumentGroup) -> None:
+    group.add_argument(
         "--select",
         action="append",
         default=[],
         metavar="RULE",
         help="only these rules, by id or its beginning: TF1 or TF105,TF201",
     )
-    parser.add_argument("--ignore", action="append", default=[], metavar="RULE", help="all but these rules")
-    parser.add_argument(
+    group.add_argument("--ignore", action="append", default=[], metavar="RULE", help="all but these rules")
+    group.add_argument(
         "--exclude",
         action="append",
         default=[],
         metavar="PATTERN",
         help="files or folders neither to look at nor to copy, e.g. 'tests/*'",
     )
-    parser.add_argument(
+    group.add_argument(
         "--rules",
         type=Path,
         action="append",
@@ -75,7 +81,7 @@ def add_target_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="FILE",
         help="your own rules: a .toml file, or a .json file in the format of ms_fmk_transplt; may be given again",
     )
-    parser.add_argument(
+    group.add_argument(
         "-j",
         "--jobs",
         type=_positive,
@@ -83,17 +89,19 @@ def add_target_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help="processes (default: all cores)",
     )
+
+
+def _add_opt_ins(group: argparse._ArgumentGroup) -> None:
     for name, text in OPT_INS.items():
         flags = ["-s"] if name == "specify_device" else []
-        parser.add_argument(*flags, f"--{name.replace('_', '-')}", action="store_true", help=text)
-    parser.add_argument(
+        group.add_argument(*flags, f"--{name.replace('_', '-')}", action="store_true", help=text)
+    group.add_argument(
         "--amp",
         nargs="?",
         const=AmpForm.TORCH.value,
         choices=[form.value for form in AmpForm],
         help="mixed precision for training steps that have none: torch's autocast and GradScaler, or apex's amp",
     )
-    distributed_options.add_arguments(parser)
 
 
 def cores() -> int:
@@ -170,7 +178,7 @@ def _rule_ids(given: list[str]) -> tuple[str, ...]:
     known = [rule.id for rule in all_rules()]
     chosen = [part.strip().upper() for text in given for part in text.split(",") if part.strip()]
     for part in chosen:
-        if not any(rule.startswith(part) for rule in known):
+        if not part.startswith("USER") and not any(rule.startswith(part) for rule in known):
             raise FerryError(f"no rule begins with {part!r}; `ferry rules` lists them")
     return tuple(chosen)
 

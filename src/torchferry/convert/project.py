@@ -61,9 +61,10 @@ class Plan:
         if self.select:
             # What follows from other changes (`finish`) always belongs to them.
             chosen = [rule for rule in chosen if rule.finish or rule.id.startswith(self.select)]
+        chosen = [*custom_rules(self.custom, self.target.name), *prepared(chosen, self.target)]
         if self.ignore:
             chosen = [rule for rule in chosen if not rule.id.startswith(self.ignore)]
-        return (*custom_rules(self.custom, self.target.name), *prepared(chosen, self.target))
+        return tuple(chosen)
 
 
 @dataclass(frozen=True)

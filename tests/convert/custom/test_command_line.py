@@ -29,6 +29,14 @@ def test_several_files(tmp_path: Path) -> None:
     assert again.returncode == 0, again.stdout
 
 
+def test_one_of_the_users_rules_can_be_left_out(tmp_path: Path) -> None:
+    project = make(tmp_path / "p", main=SOURCE)
+    files = make(tmp_path / "r", **{"one.toml": RENAME})
+    given = ["convert", project, "--rules", files / "one.toml"]
+    assert ferry(*given, "--check").returncode == 1
+    assert ferry(*given, "--check", "--ignore", "USER3").returncode == 0
+
+
 def test_in_several_processes(tmp_path: Path) -> None:
     rules = '[[rule]]\nmatch = "a.f"\nwrap = "torch.abs({call})"\narguments.replace = {0 = "{value} + 1"}\n'
     text = SOURCE + "#" * 400_000 + "\n"
