@@ -22,7 +22,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--main", type=Path, metavar="FILE", help="the script that starts the training, in the project"
     )
     group.add_argument(
-        "--model", default="", metavar="NAME", help="the variable that holds the model (default: it is found)"
+        "--model",
+        default="",
+        metavar="NAME",
+        help="the variable that holds the model; several with commas (default: found)",
     )
     group.add_argument(
         "--batch",

@@ -253,3 +253,16 @@ def test_a_trained_model_that_is_given_back() -> None:
     lines = changes(source).splitlines()
     assert f"+     net = DistributedDataParallel(net, {IDS})" in lines
     assert "+ print(best.module.width)" in lines
+
+
+def test_a_model_that_the_user_did_not_name() -> None:
+    source = script(
+        between="critic = Net().cuda()\ncritic_optimizer = optim.Adam(critic.parameters())",
+        step="(model(x.cuda()) + critic(x.cuda())).sum().backward()",
+    )
+    conversion = convert(source, Distributed(MAIN, "critic"))
+    (todo,) = [finding for finding in conversion.findings if finding.kind is Kind.TODO]
+    assert todo.message.en.startswith("model is trained as well, but --model does not name it")
+    both = convert(source, Distributed(MAIN, "critic, model"))
+    assert (both.new_text or "").count("= DistributedDataParallel(") == 2
+    assert not [finding for finding in both.findings if finding.kind is Kind.TODO]

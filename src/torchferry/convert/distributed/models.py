@@ -59,9 +59,9 @@ class Holder:
 
 
 def find_models(training: Training, main: ProgramFile, wanted: str) -> list[Holder]:
-    """The holder of each trained model, or of the one that the user names."""
+    """The holder of each trained model, or of those that the user names, with commas between them."""
     if wanted:
-        return [_named(training, main, wanted)]
+        return [_named(training, main, name.strip()) for name in wanted.split(",")]
     finder = _Finder(training)
     found: dict[tuple[str, int, str], Holder] = {}
     for file in training.program.files.values():

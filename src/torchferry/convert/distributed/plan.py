@@ -18,7 +18,7 @@ from torchferry.convert.distributed.program import Program, ProgramFile
 from torchferry.convert.distributed.rank_zero import RankZero
 from torchferry.convert.distributed.remarks import remark
 from torchferry.convert.distributed.training import Training
-from torchferry.convert.distributed.wrapping import wrap_models
+from torchferry.convert.distributed.wrapping import point_out_others, wrap_models
 from torchferry.convert.neighbours import Neighbours
 from torchferry.convert.rule import Proposal
 from torchferry.convert.settings import Distributed
@@ -104,6 +104,8 @@ def _rewritten(program: Program, main: ProgramFile, settings: Distributed) -> Pr
         accept_old_checkpoints(training.flow, holders, changes)
     take_own_card(training.flow, changes)
     wraps = wrap_models(training, holders, settings, (entry.scope, local_rank), changes)
+    if settings.model:
+        point_out_others(training, main, holders, changes)
     share_loaders(training, loaders, settings, changes)
     for loader in loaders.training:
         tell_epochs(training, loader, changes)

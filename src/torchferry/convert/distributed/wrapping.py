@@ -8,10 +8,11 @@ from dataclasses import dataclass
 
 from torchferry.convert.distributed.changes import Changes, UnclearError
 from torchferry.convert.distributed.forward import forward_calls
-from torchferry.convert.distributed.models import MOVES, Holder
+from torchferry.convert.distributed.models import MOVES, Holder, find_models
 from torchferry.convert.distributed.program import FUNCTIONS, ProgramFile, own_nodes
 from torchferry.convert.distributed.training import Training
 from torchferry.convert.settings import Distributed
+from torchferry.finding import Kind
 from torchferry.source.scopes import Scope
 from torchferry.text import Text
 
@@ -33,6 +34,11 @@ _NOT_CALLED = Text(
 _WRAPPED = Text(
     "wraps the model: gradients are averaged over all processes during backward",
     "包装模型：反向传播时在所有进程间对梯度求平均",
+)
+_OTHER = Text(
+    "{name} is trained as well, but --model does not name it: its gradients stay those of each process. Name all "
+    "with commas between them, or leave --model out",
+    "{name} 同样被训练，但 --model 未指定它：其梯度仅属于各自进程。请用逗号列出全部模型，或省略 --model",
 )
 _BUFFERS = "# Called more than once before a backward pass: its buffers must stay as they are in between."
 
@@ -62,6 +68,18 @@ def wrap_models(
         lines = _lines(wrap, settings, setup, len(calls) > 1, changes)
         changes.of(wrap.holder.file).after(wrap.after, lines, _WRAPPED)
     return wraps
+
+
+def point_out_others(training: Training, main: ProgramFile, holders: list[Holder], changes: Changes) -> None:
+    """Name the models that are trained, but not among those that the user named."""
+    try:
+        trained = find_models(training, main, "")
+    except UnclearError:
+        return
+    known = {(holder.file.path, id(holder.scope), holder.text) for holder in holders}
+    for holder in trained:
+        if (holder.file.path, id(holder.scope), holder.text) not in known:
+            changes.of(holder.file).remark(Kind.TODO, _first(holder), _OTHER.format(name=holder.text))
 
 
 def _lines(
