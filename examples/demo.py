@@ -1,5 +1,5 @@
 """What `make demo` shows: one training program carried to three vendors and to portable code, then run unchanged on a
-simulated device, proved equal to the original both ways, and a scan.
+simulated device, proved equal to the original both ways; another one, for one card, made one for two; and a scan.
 
 Run it again as often as you like: ferry replaces its own earlier output in demo-out/.
 """
@@ -23,6 +23,7 @@ TRAINING = (
     "--gpu", "0", "--dummy", "-a", "resnet_tiny", "--dummy-batches", "4", "-b", "8", "--image-size", "32",
     "--classes", "10", "-j", "0", "--epochs", "1", "-p", "1",
 )  # fmt: skip
+SHORT = ("--batch-size", "16", "--log-interval", "8")
 PROVED = ("ascend", "cambricon", "tecorigin")
 STEPS = "3"
 WIDTH = 80
@@ -43,13 +44,16 @@ def main():
     say("=", "4. Proved: the converted program as well")
     converted = ("--original", ORIGINAL, "--converted", "{vendor}/main.py", "--")
     prove("proof-converted", PROVED[:1], *converted, *TRAINING)
-    say("=", "5. What can't be done for you: a scan of examples/finetune for Ascend")
+    say("=", "5. A trainer for one card, rewritten for all cards with mixed precision")
+    share_among_cards("ascend")
+    say("=", "6. What can't be done for you: a scan of examples/finetune for Ascend")
     ferry("scan", "examples/finetune", "--to", "ascend", capture=False)
-    say("=", "6. Open these")
+    say("=", "7. Open these")
     for target in TARGETS:
         print(f"  {f'demo-out/{target}/report.html':<34} every change, side by side, explained")
     print(f"  {'demo-out/ascend/main.py':<34} the converted program")
     print(f"  {'demo-out/ascend/findings.json':<34} the same findings for programs")
+    print(f"  {'demo-out/cards/train.py':<34} the trainer for several cards")
     print(f"  {'demo-out/proof/proof.html':<34} the proof: both loss curves, every step")
     print("\nYour own project:  .venv/bin/ferry scan PATH --to ascend")
     print(f"The demo took {time.monotonic() - started:.1f} s.")
@@ -80,6 +84,22 @@ def train(target):
         print(f"  step {step}: loss {float(loss):.4f}")
 
 
+def share_among_cards(target):
+    """Rewrite a trainer for one card, show the lines that matter, and train it on two simulated cards."""
+    options = ("--to", target, "--distributed", "--main", "train.py", "--amp")
+    diff = ferry(
+        "convert", "examples/single_gpu/mnist", *options, "-o", "demo-out/cards", "--force", "--diff"
+    )
+    telling = re.compile(r"init_process_group\(backend=backend\)|sampler=|= Distributed|scaler\.(scale|step)")
+    for *_, added in changed_lines(diff):
+        if telling.search(added):
+            print_line(added)
+    processes = ("--converted", "--nproc", "2", "-q", "cards/train.py")
+    output = ferry("run", "--sim", "--to", target, *processes, *SHORT, cwd=OUT)
+    print("  " + "\n  ".join(output.expandtabs(4).splitlines()))
+    print("  (demo-out/cards/run_distributed_npu.sh starts it on real cards)")
+
+
 def prove(out, vendors, *program):
     """Prove a program for some vendors; show the verdicts and the steps of the first vendor."""
     output = ferry("prove", "--to", ",".join(vendors), "--steps", STEPS, "-o", out, *program, cwd=OUT)
@@ -108,7 +128,8 @@ def ferry(*arguments, capture=True, cwd=ROOT):
         sys.exit("demo: the command `ferry` is not installed; run `make demo`")
     print_line("$ ferry " + " ".join(arguments))
     sys.stdout.flush()
-    environment = {**os.environ, "COLUMNS": str(WIDTH)}
+    # PyTorch's warnings about the programs are not what this is about.
+    environment = {**os.environ, "COLUMNS": str(WIDTH), "PYTHONWARNINGS": "ignore"}
     result = subprocess.run(
         [command, *arguments],
         cwd=cwd,

@@ -2,8 +2,8 @@
 
     python -m tools.audit.sample_sites .cache/corpus sites.csv
 
-Every project is converted for every target and for `ascend --keep-cuda`; in half of these runs, alternating, the
-opt-in rules are on. From all runs together come, with a fixed seed and no place twice:
+Every project is converted for three of the vendors, `portable` and `ascend --keep-cuda`, which take turns; in half of
+these runs, alternating, the opt-in rules are on. From all runs together come, with a fixed seed and no place twice:
 
 - python: findings in Python modules, each as likely as any other
 - text: findings in other files, the sorts of files in turn
@@ -27,6 +27,8 @@ import tokenize
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, fields, replace
+from functools import cache
+from operator import attrgetter
 from pathlib import Path, PurePosixPath
 
 from torchferry.cli.options import find_target
@@ -49,6 +51,7 @@ QUOTAS = {
 WHOLE_FILES = {"amp": ("TF72", 20), "channels_last": ("TF701", 20), "similar": ("TF73", 20)}
 KEEP_CUDA = "ascend+cuda"
 TARGETS = (*vendor_names(), "portable", KEEP_CUDA)
+RUNS = 3  # of each project
 OPTIONS = (
     *("similar", "amp", "channels_last", "drop_last", "int32_labels", "float32_data"),
     *("blocking_copies", "drop_cudnn_flags"),
@@ -60,6 +63,7 @@ _IN_TEXT = re.compile(rf"{_NAMES_CUDA.pattern}|\bgpus?\b")
 _TEXT_FILE = re.compile(
     r"(?i)\.(sh|ya?ml|json|toml|cfg|ini|ipynb)$|requirements[^/]*\.txt$|dockerfile|makefile$"
 )
+_IMPORT_OF_PLUGIN = "TF101"  # follows from other findings
 _COMMENT_LINE = re.compile(r"\s*#")
 
 
@@ -85,29 +89,34 @@ class Row:
     def identity(self) -> tuple[str, str, str]:
         return self.project, self.place, self.rule
 
-    @property
-    def suffix(self) -> str:
-        path = PurePosixPath(self.place.rpartition(":")[0])
-        return path.suffix or path.name
-
 
 def main(corpus: Path, output: Path) -> None:
     """Converts, draws, writes."""
-    pools: dict[str, list[Row]] = defaultdict(list)
     folders = sorted(path for path in corpus.iterdir() if path.is_dir() and path.name != "downloads")
+    write_rows(output, [*drawn_sites(folders), *drawn_files(folders)])
+
+
+def drawn_sites(folders: list[Path]) -> Iterator[Row]:
+    """Findings, and places without one."""
+    pools: dict[str, list[Row]] = defaultdict(list)
     for number, folder in enumerate(folders):
         print(folder.name, file=sys.stderr)
-        for shift, name in enumerate(TARGETS):
-            _gather(folder, _plan(name, OPTIONS if (number + shift) % 2 else ()), pools)
-        for option, (prefix, _) in WHOLE_FILES.items():
-            target = TARGETS[number % len(TARGETS)]
-            plan = replace(_plan(target, (option,)), select=(prefix,))
-            pools[option] += _whole_files(folder, plan, option)
+        for run in range(RUNS * number, RUNS * (number + 1)):
+            _gather(folder, _plan(TARGETS[run % len(TARGETS)], OPTIONS if run % 2 else ()), pools)
     draw = random.Random(SEED)
-    rows = [row for part in QUOTAS for row in _drawn(part, pools[part], QUOTAS[part], draw)]
-    for option, (_, count) in WHOLE_FILES.items():
-        rows += _drawn(option, pools[option], count, draw)
-    write_rows(output, rows)
+    for part, count in QUOTAS.items():
+        yield from _drawn(part, pools[part], count, draw)
+
+
+def drawn_files(folders: list[Path]) -> Iterator[Row]:
+    """Whole files that one option changes."""
+    draw = random.Random(SEED)
+    for option, (prefix, count) in WHOLE_FILES.items():
+        pool: list[Row] = []
+        for number, folder in enumerate(folders):
+            plan = _plan(TARGETS[number % len(TARGETS)], (option,))
+            pool += _whole_files(folder, replace(plan, select=(prefix,)), option)
+        yield from _drawn(option, pool, count, draw)
 
 
 def write_rows(output: Path, rows: Iterable[Row]) -> None:
@@ -134,8 +143,8 @@ def _gather(folder: Path, plan: Plan, pools: dict[str, list[Row]]) -> None:
         if row.rule in opt_ins:
             pools["opt-in"].append(row)
         else:
-            pools["python" if row.suffix in (".py", ".pyi") else "text"].append(row)
-    if not plan.options:
+            pools["python" if _suffix(row) in (".py", ".pyi") else "text"].append(row)
+    if not (plan.options or plan.target.helper):
         pools["across modules"] += _across_modules(folder, outcome, plan)
     for path in (entry.path for entry in outcome.entries if not (entry.is_folder or entry.is_link)):
         part = "silent python" if path.endswith(".py") else "silent text" if _TEXT_FILE.search(path) else ""
@@ -179,19 +188,32 @@ def _across_modules(folder: Path, outcome: ProjectOutcome, plan: Plan) -> Iterat
             alone = convert_file(file.path, (folder / file.path).read_bytes(), job)
             known = {(item.line, item.rule, item.kind, item.after) for item in alone.findings}
             for item, row in zip(file.findings, rows[file.record.path], strict=True):
-                if (item.line, item.rule, item.kind, item.after) not in known:
+                if (
+                    item.rule != _IMPORT_OF_PLUGIN
+                    and (item.line, item.rule, item.kind, item.after) not in known
+                ):
                     yield row
 
 
 def _silent(folder: Path, path: str, spoken: set[tuple[str, int]], plan: Plan, part: str) -> Iterator[Row]:
-    lines = _lines(folder / path)
-    if not _NAMES_CUDA.search("\n".join(lines)) and part == "silent python":
-        return
-    pattern = _NAMES_CUDA if part == "silent python" else _IN_TEXT
-    code = _code(lines) if part == "silent python" else lines
-    for number, (line, words) in enumerate(zip(lines, code, strict=True), 1):
-        if pattern.search(words) and not _COMMENT_LINE.match(line) and (path, number) not in spoken:
+    for number, line in _naming_cuda(folder / path):
+        if (path, number) not in spoken:
             yield replace(_row(folder, plan, path, number, part), before=_short(line))
+
+
+@cache
+def _naming_cuda(path: Path) -> tuple[tuple[int, str], ...]:
+    lines = _lines(path)
+    is_module = path.suffix == ".py"
+    pattern = _NAMES_CUDA if is_module else _IN_TEXT
+    if not any(map(pattern.search, lines)):
+        return ()
+    code = _code(lines) if is_module else lines
+    return tuple(
+        (number, line)
+        for number, (line, words) in enumerate(zip(lines, code, strict=True), 1)
+        if pattern.search(words) and not _COMMENT_LINE.match(line)
+    )
 
 
 def _whole_files(folder: Path, plan: Plan, part: str) -> Iterator[Row]:
@@ -207,8 +229,8 @@ def _whole_files(folder: Path, plan: Plan, part: str) -> Iterator[Row]:
 
 def _drawn(part: str, rows: list[Row], count: int, draw: random.Random) -> list[Row]:
     """So many rows, no place twice; of some parts the groups come in turn."""
-    keys: dict[str, Callable[[Row], str]] = {"text": lambda row: row.suffix, "opt-in": lambda row: row.rule}
-    key = keys.get(part, lambda row: "")
+    keys: dict[str, Callable[[Row], str]] = {"text": _suffix, "opt-in": attrgetter("rule")}
+    key = keys.get(part, attrgetter("part"))
     groups: dict[str, list[Row]] = defaultdict(list)
     for row in rows:
         groups[key(row)].append(row)
@@ -219,6 +241,11 @@ def _drawn(part: str, rows: list[Row], count: int, draw: random.Random) -> list[
                 row = groups[name].pop(draw.randrange(len(groups[name])))
                 chosen.setdefault(row.identity, replace(row, part=part))
     return list(chosen.values())
+
+
+def _suffix(row: Row) -> str:
+    path = PurePosixPath(row.place.rpartition(":")[0])
+    return path.suffix or path.name
 
 
 def _lines(path: Path) -> list[str]:

@@ -10,7 +10,7 @@ from pathlib import Path
 from torchferry.cli import options
 from torchferry.cli.convert import REPORTS
 from torchferry.cli.ending import reader_may_leave
-from torchferry.convert.custom import CustomRules
+from torchferry.convert.custom.model import CustomRules
 from torchferry.convert.project import Plan, ProjectOutcome, examine_project
 from torchferry.convert.settings import Settings
 from torchferry.convert.write import Replace, check_output, write_project

@@ -11,6 +11,7 @@ TYPE_CHECKING = (
     False  # type checkers take it for true; importing it from typing takes as long as all the rest
 )
 if TYPE_CHECKING:
+    import argparse
     from collections.abc import Callable
 
 # name -> (module, what it does). Nothing is imported until a command is chosen: help must be instant.
@@ -89,9 +90,22 @@ def run_command(name: str, arguments: list[str]) -> int:
     module = importlib.import_module(f"torchferry.cli.{COMMANDS[name][0]}")
     parser = argparse.ArgumentParser(prog=f"ferry {name}", description=module.__doc__)
     module.add_arguments(parser)
-    args = parser.parse_args(arguments)
+    args = parser.parse_args(_with_values(parser, arguments))
     with stoppable():
         return int(module.run(args))
+
+
+def _with_values(parser: argparse.ArgumentParser, arguments: list[str]) -> list[str]:
+    """`--amp PATH` as `--amp=torch PATH`: an option whose value may be left out does not take a file for it."""
+    options = {name: item for item in parser._actions if item.nargs == "?" for name in item.option_strings}
+    words: list[str] = []
+    for word, following in zip(arguments, [*arguments[1:], ""], strict=True):
+        option = options.get(word)
+        is_left_out = (
+            option is not None and following not in (option.choices or ()) and os.path.exists(following)
+        )
+        words.append(f"{word}={option.const}" if option is not None and is_left_out else word)
+    return words
 
 
 def guarded(name: str, work: Callable[[], int]) -> int:

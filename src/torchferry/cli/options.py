@@ -11,7 +11,7 @@ from pathlib import Path
 
 from torchferry.cli import distributed_options
 from torchferry.cli.common_options import add_vendor_path
-from torchferry.convert.custom import CustomRules, load_custom_rules
+from torchferry.convert.custom.model import CustomRules
 from torchferry.convert.discover import PYTHON_SUFFIXES
 from torchferry.convert.project import Plan, Progress, ProjectOutcome
 from torchferry.convert.rule import all_rules
@@ -167,6 +167,7 @@ def _custom_rules(files: list[Path], vendor_path: list[Path]) -> CustomRules:
     """The rules of the user's files, which may name any vendor."""
     if not files:
         return CustomRules()
+    from torchferry.convert.custom.load import load_custom_rules
     from torchferry.convert.targets import portable
     from torchferry.vendors.registry import vendor_names
 

@@ -9,8 +9,6 @@ from importlib import resources
 from typing import TYPE_CHECKING
 
 from torchferry.convert.added import AddedFile
-from torchferry.convert.distributed.already import Start, find_sign, start_of
-from torchferry.convert.distributed.program import Program
 from torchferry.convert.file import WELL_KNOWN
 from torchferry.convert.neighbours import Neighbours
 from torchferry.convert.settings import Distributed
@@ -18,6 +16,7 @@ from torchferry.convert.target import Target
 from torchferry.finding import Kind
 
 if TYPE_CHECKING:
+    from torchferry.convert.distributed.program import Program
     from torchferry.convert.project import ProjectOutcome
 
 RULE_ID = "TF710"
@@ -64,6 +63,9 @@ def add_launch_script(outcome: ProjectOutcome, settings: Distributed | None, wri
     """
     if settings is None:
         return
+    from torchferry.convert.distributed.already import find_sign
+    from torchferry.convert.distributed.program import Program
+
     outcome.added.pop(script_name(outcome.target), None)
     program = Program(settings.main, Neighbours(outcome.folder, WELL_KNOWN))
     is_rewritten = any(
@@ -78,6 +80,8 @@ def add_launch_script(outcome: ProjectOutcome, settings: Distributed | None, wri
 
 def launch_script(program: Program, main: str, target: Target) -> str:
     """The text of the launch script."""
+    from torchferry.convert.distributed.already import Start, start_of
+
     starts_itself = start_of(program) is Start.ITSELF
     visible = target.vendor.visible_devices_env
     cards = f"{target.vendor.device_type.upper()}S"

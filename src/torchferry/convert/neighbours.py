@@ -117,6 +117,12 @@ class Neighbours:
         }
         return tuple(sorted(found - {path}))
 
+    def any_text(self, word: bytes, *absent: bytes) -> bool:
+        """Whether a module of the project has this text, and none of those."""
+        return any(
+            word in data and not any(other in data for other in absent) for data in self._texts.values()
+        )
+
     def has_member(self, path: str, name: str) -> bool:
         """Whether a module asks something for this attribute or key."""
         module = self.module(path)

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from torchferry.convert import launch_scripts, problems
 from torchferry.convert.added import AddedFile, TakenNames
-from torchferry.convert.custom import CustomRules, custom_rules
+from torchferry.convert.custom.model import CustomRules
 from torchferry.convert.discover import PYTHON_SUFFIXES, Entry, discover, is_python
 from torchferry.convert.file import WELL_KNOWN, FileJob, convert_text
 from torchferry.convert.filesystem import read_file
@@ -61,10 +61,17 @@ class Plan:
         if self.select:
             # What follows from other changes (`finish`) always belongs to them.
             chosen = [rule for rule in chosen if rule.finish or rule.id.startswith(self.select)]
-        chosen = [*custom_rules(self.custom, self.target.name), *prepared(chosen, self.target)]
+        chosen = [*self._custom_rules(), *prepared(chosen, self.target)]
         if self.ignore:
             chosen = [rule for rule in chosen if not rule.id.startswith(self.ignore)]
         return tuple(chosen)
+
+    def _custom_rules(self) -> list[Rule]:
+        if not self.custom.rules:
+            return []
+        from torchferry.convert.custom.engine import custom_rules
+
+        return custom_rules(self.custom, self.target.name)
 
 
 @dataclass(frozen=True)

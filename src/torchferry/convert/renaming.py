@@ -76,6 +76,10 @@ def check_attribute(site: Site[ast.Attribute]) -> Iterator[Said]:
     root_name = _root_name(resolved, site.node)
     if rename.once and _is_said_at_import(site, resolved.qualified, root_name):
         return
+    reason = rename.stays(site) if rename.stays else None
+    if reason is not None:
+        yield rule, site.remark(Kind.INFO, reason, node)
+        return
     yield from remarks_of(site.context, rule, rename, node)
     if not rename.new:
         return

@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from tests.convert.rewriting import target
-from torchferry.convert.custom import CustomRules, load_custom_rules
+from torchferry.convert.custom.load import load_custom_rules
+from torchferry.convert.custom.model import CustomRules
 from torchferry.convert.project import FileOutcome, Plan, examine_project
 from torchferry.finding import Finding, Kind
 from torchferry.outcome import FileStatus

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.convert.rewriting import VENDORS, expression, vendor
+from tests.convert.rewriting import VENDORS, expression, rewritten, vendor
 
 _OPTION = "channels_last"
 
@@ -42,3 +42,32 @@ def test_moves(name: str, variable: str) -> None:
 def test_to() -> None:
     after = "model = Net().to('npu').to(memory_format=torch.channels_last)"
     assert expression("model = Net().to('cuda')", "ascend", _OPTION) == after
+
+
+def test_a_module_without_torch_gets_its_import() -> None:
+    after = rewritten("import tqdm\n\nmodel.cuda()\n", "portable", _OPTION)
+    assert "import torch\n" in after
+    assert ".to(memory_format=torch.channels_last)" in after
+
+
+def test_a_module_with_another_torch_is_left() -> None:
+    before = "torch = load()\nmodel.cuda()\n"
+    assert "channels_last" not in rewritten(before, "ascend", _OPTION)
+
+
+def test_the_device_says_nothing_of_the_model() -> None:
+    before = """
+    import torch
+    from torch import nn
+
+    class Sound(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.conv = nn.Conv1d(1, 2, 3)
+
+    class Prediction:
+        def __init__(self, gpu):
+            self.model = Sound().cuda(gpu)
+    """
+    for name in (*VENDORS, "portable", "ascend+cuda"):
+        assert "channels_last" not in rewritten(before, name, _OPTION)

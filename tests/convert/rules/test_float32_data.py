@@ -13,6 +13,13 @@ from tests.convert.rewriting import expression, said_with
         pytest.param("x = torch.zeros(3, dtype=torch.float32)", id="float32"),
         pytest.param("x = y.double", id="not called"),
         pytest.param("float64 = 1", id="a name of the user's"),
+        pytest.param("if x.dtype == torch.float64: pass", id="a question"),
+        pytest.param("if x.dtype in (torch.float32, torch.double): pass", id="a question about several"),
+        pytest.param("sizes = {torch.float32: 4, torch.float64: 8}", id="the keys of a table"),
+        pytest.param("types = {'float32': torch.float32, 'F64': torch.float64}", id="the values of a table"),
+        pytest.param("for t in [torch.float32, torch.float64]: f(t)", id="a list of types"),
+        pytest.param("if isinstance(x, torch.DoubleTensor): pass", id="a question about the class"),
+        pytest.param("eps = torch.finfo(torch.float64).eps", id="a property of the type"),
     ],
 )
 def test_noop(source: str) -> None:
@@ -25,6 +32,12 @@ def test_noop(source: str) -> None:
         ("x = torch.zeros(3, dtype=torch.float64)", "x = torch.zeros(3, dtype=torch.float32)"),
         ("x = y.to(torch.double)", "x = y.to(torch.float)"),
         ("x = y.double()", "x = y.float()"),
+        ("def f(dtype=torch.float64): pass", "def f(dtype=torch.float32): pass"),
+        ("options = {'dtype': torch.float64}", "options = {'dtype': torch.float32}"),
+        (
+            "dtype = torch.float64 if exact else torch.float16",
+            "dtype = torch.float32 if exact else torch.float16",
+        ),
         ("x = torch.DoubleTensor(3)", "x = torch.FloatTensor(3)"),
         ("torch.set_default_dtype(torch.float64)", "torch.set_default_dtype(torch.float32)"),
         (
@@ -50,3 +63,9 @@ def test_without_a_known_limit_float64_stays() -> None:
 def test_the_change_is_said_once() -> None:
     """the remark that float64 is limited would be about a name that is gone"""
     assert said_with("x = y.to(torch.float64)", "float32_data") == []
+
+
+def test_a_question_is_left_with_its_reason() -> None:
+    assert said_with("if x.dtype == torch.float64: pass", "float32_data") == [
+        ("TF706", "info", "torch.float64")
+    ]

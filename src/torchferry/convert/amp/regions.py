@@ -14,6 +14,7 @@ from torchferry.convert.amp.unclear import UnclearError
 from torchferry.convert.amp.unsafe import UnsafeLosses, as_float, tensors_of
 from torchferry.convert.blocks import (
     DEFINITIONS,
+    FUNCTIONS,
     LOOPS,
     block_edits,
     blocks_of,
@@ -164,7 +165,7 @@ class Regions:
             self._pull_out(statement, refused, run)
             following.statements.append(statement)
         elif refused:
-            self._make_float(refused, run)
+            self._make_float(refused, run, self._leads(statement))
         elif statement in self.backwards:
             self._hoist_loss(self.backwards[statement], run)
         self._flush(run)
@@ -186,25 +187,26 @@ class Regions:
             if id(call) not in inside
         )
 
-    def _make_float(self, refused: list[ast.Call], run: _Run) -> None:
-        """loss = bce(model(x), y): the model under autocast, the loss outside."""
+    def _make_float(self, refused: list[ast.Call], run: _Run, is_trained: bool = True) -> None:
+        """loss = bce(model(x), y): the model under autocast if it is trained, the loss outside."""
         for call in refused:
             change = self.changes.at(call, _FLOAT)
-            change.edits += [(Rank.INLINE, edit) for edit in self._float_edits(call, run)]
+            change.edits += [(Rank.INLINE, edit) for edit in self._float_edits(call, run, is_trained)]
 
-    def _float_edits(self, call: ast.Call, run: _Run) -> Iterator[Edit]:
+    def _float_edits(self, call: ast.Call, run: _Run, is_trained: bool = True) -> Iterator[Edit]:
         for tensor in tensors_of(call):
-            if self.computing.in_expression(tensor, self.routine):
+            if is_trained and self.computing.in_expression(tensor, self.routine):
                 name = self._fresh("prediction", "probabilities")
                 run.hoisted.append(self._assigned(name, tensor))
                 yield Edit(self.module.start(tensor), self.module.end(tensor), f"{name}.float()")
             else:
                 yield from as_float(self.module, tensor)
 
-    def _pull_out(self, statement: ast.stmt, refused: list[ast.Call], run: _Run) -> None:
+    def _pull_out(self, statement: ast.stmt, refused: list[ast.Call], run: _Run, header: str = "") -> None:
         """loss = mse(a, b) + bce(c, d): bce gets a line of its own before, outside of autocast."""
         if statement in self.backwards or not has_own_lines(self.module, statement, statement):
             raise UnclearError(statement, _MIXED)
+        unit = indent_unit(self.module, statement, self.program.tree) if header else ""
         for call in refused:
             start, end = self.module.start(call), self.module.end(call)
             edits = list(self._float_edits(call, run))
@@ -215,7 +217,10 @@ class Regions:
             name = self._fresh("cross_entropy", "bce_loss")
             change = self.changes.at(call, _FLOAT)
             change.edits.append((Rank.INLINE, Edit(start, end, name)))
-            change.edits.append(self.changes.above(statement, f"{name} = {text}"))
+            if header:
+                change.edits += [self.changes.above(statement, line) for line in (*run.hoisted, header)]
+                run.hoisted.clear()
+            change.edits.append(self.changes.above(statement, f"{unit}{name} = {text}"))
 
     def _hoist_loss(self, backward: Backward, run: _Run) -> None:
         """criterion(model(x), y).backward()"""
@@ -282,11 +287,11 @@ class Regions:
         """Functions that a training step calls are under its autocast: a refused loss in them leaves it."""
         trained = {part.routine for training in trainings for part in (training, *training.helpers)}
         for routine in self.program.routines:
-            if routine in trained or isinstance(routine, ast.Module) or _is_evaluation(routine):
+            if routine in trained or isinstance(routine, ast.Module) or _is_without_gradients(routine):
                 continue
             for statement in statements_below(routine):
                 refused = self.unsafe.calls(statement, routine)
-                if refused:
+                if refused and not any(map(_is_without_gradients, self.program.tree.upwards(statement))):
                     self._leave_autocast(statement, refused, routine)
 
     def _leave_autocast(self, statement: ast.stmt, refused: list[ast.Call], routine: Routine) -> None:
@@ -296,22 +301,24 @@ class Regions:
             raise UnclearError(statement, _SHARED_LINE)
         self.routine = routine
         run = _Run()
+        header = f"with {self.autocast}(enabled=False):"
+        if self._computes_beside(statement, refused):
+            self._pull_out(statement, refused, run, header)
+            return
         self._make_float(refused, run)
         change = self.changes.items[-1]
         change.edits += [self.changes.above(statement, line) for line in run.hoisted]
-        header = f"with {self.autocast}(enabled=False):"
         change.edits += [
             (Rank.BLOCK, edit) for edit in block_edits(self.module, [statement], header, self.program.tree)
         ]
 
 
-def _is_evaluation(routine: Routine) -> bool:
-    """Whether a function computes no gradients, and so is not part of a training step."""
-    if isinstance(routine, ast.Module):
-        return False
-    expressions: list[ast.AST] = list(routine.decorator_list)
-    for statement in statements_below(routine):
-        if isinstance(statement, (ast.With, ast.AsyncWith)):
-            expressions += [item.context_expr for item in statement.items]
+def _is_without_gradients(node: ast.AST) -> bool:
+    """Whether a function, or a block, computes no gradients, and so is not part of a training step."""
+    expressions: list[ast.AST] = []
+    if isinstance(node, FUNCTIONS):
+        expressions += node.decorator_list
+    elif isinstance(node, (ast.With, ast.AsyncWith)):
+        expressions += [item.context_expr for item in node.items]
     names = {last_name(item.func if isinstance(item, ast.Call) else item) for item in expressions}
     return not names.isdisjoint({"no_grad", "inference_mode"})

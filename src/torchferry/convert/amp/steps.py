@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from torchferry.convert.amp.unclear import UnclearError
-from torchferry.convert.blocks import LOOPS, StatementTree, statements_below
+from torchferry.convert.blocks import FUNCTIONS, LOOPS, StatementTree, statements_below
 from torchferry.convert.program import Program, Routine, calls_in, last_name, method_of, text_of
 from torchferry.text import Text
 
@@ -22,11 +22,13 @@ _CREATES_GRAPH = Text(
 )
 _GRADIENT = Text("something else than a loss does the backward", "由损失之外的对象执行 backward")
 _AUTOGRAD = Text(
-    "torch.autograd.{name} is called beside the loss: its result must be divided by scaler.get_scale()",
-    "另外调用了 torch.autograd.{name}：其结果须除以 scaler.get_scale()",
+    "torch.autograd.{name} is called beside the loss: give it scaler.scale(...) of what it differentiates, and divide "
+    "the gradients by scaler.get_scale()",
+    "另外调用了 torch.autograd.{name}：应对求导对象先做 scaler.scale(...)，所得梯度再除以 scaler.get_scale()",
 )
 _CLOSURE = Text(
-    "GradScaler does not support optimizers that call a closure", "GradScaler 不支持使用闭包的优化器"
+    "GradScaler does not support optimizers that call a closure; autocast(dtype=torch.bfloat16) needs no scaler",
+    "GradScaler 不支持使用闭包的优化器；autocast(dtype=torch.bfloat16) 无需 scaler",
 )
 _UNKNOWN_STEP = Text(
     "it is not clear whether this is the step of an optimizer", "不清楚这是否为优化器的 step"
@@ -39,6 +41,7 @@ _APART = Text(
     "backward and the optimizer's step are in different functions", "backward 与优化器的 step 不在同一函数中"
 )
 _NO_STEP = Text("no step of an optimizer follows this backward", "此 backward 之后没有优化器的 step")
+_DEPTH = 3  # functions that call functions
 _VALUE = Text("the result of backward is used", "使用了 backward 的返回值")
 
 
@@ -201,9 +204,10 @@ class TrainingFinder:
         yield Backward(statement, call, loss)
 
     def _check_autograd(self, routine: Routine) -> None:
+        """Gradients that are taken beside the loss, by this function or by one that it calls."""
         for statement in statements_below(routine):
             for call in calls_in(statement):
-                if self.program.qualified(call.func, routine) == "torch.autograd.grad":
+                if _takes_gradients(call, routine, self.program, _DEPTH):
                     raise UnclearError(call, _AUTOGRAD.format(name="grad"))
 
     def _step(self, call: ast.Call, statement: ast.stmt) -> Step:
@@ -269,6 +273,29 @@ class TrainingFinder:
                 "optim" in text_of(base).lower() or text_of(base) in _TORCH_OPTIMIZERS for base in found.bases
             ):
                 raise UnclearError(step.call, _WRAPPED.format(name=found.name))
+
+
+def _takes_gradients(call: ast.Call, routine: Routine, program: Program, depth: int) -> bool:
+    """torch.autograd.grad(...), or a function of the project that calls it."""
+    if program.qualified(call.func, routine) == "torch.autograd.grad":
+        return True
+    found = program.definition(call.func, routine) if depth else None
+    if not isinstance(found, FUNCTIONS) or found is routine:
+        return False
+    other = program if found in program.scopes else _program_of(call.func, routine, program)
+    return other is not None and any(
+        _takes_gradients(inner, found, other, depth - 1)
+        for statement in statements_below(found)
+        for inner in calls_in(statement)
+    )
+
+
+def _program_of(function: ast.expr, routine: Routine, program: Program) -> Program | None:
+    """The other module that defines a function, if it may take gradients."""
+    context = program.context
+    found = context.neighbours.find(context.path, program.qualified(function, routine))
+    beside = context.beside(found.path) if found and b"autograd" in found.module.data else None
+    return Program(beside) if beside is not None else None
 
 
 _TORCH_OPTIMIZERS = frozenset({"SGD", "Adam", "AdamW", "RMSprop", "Adagrad", "Adadelta", "NAdam", "RAdam"})

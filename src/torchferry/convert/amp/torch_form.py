@@ -31,6 +31,12 @@ _SCHEDULER = Text(
     "that is harmless",
     "若最初几步因溢出被跳过，PyTorch 会警告调度器先于优化器 step；无害",
 )
+LOST = Text(
+    "autocast refuses BCELoss, and it is not clear where this one is called; there it must be computed in float32 "
+    "under autocast(enabled=False), or be BCEWithLogitsLoss on the values before the sigmoid",
+    "autocast 不允许 BCELoss，且不清楚此处的损失在哪里被调用；调用处须在 autocast(enabled=False) 下以 float32 计算，"
+    "或改用 sigmoid 之前的值与 BCEWithLogitsLoss",
+)
 _MISSED = Text(
     "add the state of `{scaler}` to this checkpoint: it is made in another function",
     "请将 `{scaler}` 的状态加入此检查点：它在另一函数中创建",
@@ -46,6 +52,8 @@ def proposals(program: Program, trainings: list[Training]) -> Iterator[Proposal]
     torch = torch_name(program, changes)
     _make_scaler(changes, place, torch)
     regions = Regions(program, changes, f"{torch}.cuda.amp.autocast")
+    for loss in regions.unsafe.lost():
+        raise UnclearError(loss, LOST)
     parts = {part.routine: part for training in trainings for part in (training, *training.helpers)}
     for part in parts.values():
         renamed = regions.cover(part)

@@ -5,26 +5,34 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from torchferry.convert.blocks import FUNCTIONS
-from torchferry.convert.program import Program, Routine, calls_in, last_name, positional
+from torchferry.convert.blocks import DEFINITIONS, FUNCTIONS, heads_of
+from torchferry.convert.program import Program, Routine, calls_in, last_name, method_of, positional
 from torchferry.source.edits import Edit
 from torchferry.source.module import PythonModule
 
 _FUNCTIONS = frozenset({"torch.nn.functional.binary_cross_entropy", "torch.binary_cross_entropy"})
 _CLASSES = frozenset({"torch.nn.BCELoss", "torch.nn.modules.loss.BCELoss", "torch.nn.modules.BCELoss"})
+_WORD = b"BCELoss"
 _PASSES = 3  # variables that are handed on to functions that hand them on
 _SIMPLE = (ast.Name, ast.Attribute, ast.Call, ast.Subscript)
 
 
 class UnsafeLosses:
-    """Knows the calls of a module that autocast refuses."""
+    """Knows the calls of a module that autocast refuses; `is_alone` looks at no other module of the project."""
 
-    def __init__(self, program: Program) -> None:
+    def __init__(self, program: Program, is_alone: bool = False) -> None:
         self.program = program
+        self._neighbours = program.context.neighbours
+        self._is_alone = is_alone
+        self._others: dict[str, UnsafeLosses | None] = {}  # of other modules, by path
         self._names: set[str] = set()  # of variables and attributes that hold such a loss
         self._parameters: set[tuple[ast.AST, str]] = set()  # of functions that are given one
-        if b"BCELoss" in program.module.data:
+        self._followed: set[ast.AST] = set()  # where such a loss is made, and it is known what becomes of it
+        if _WORD in program.module.data:
             self._find_variables()
+        if not is_alone and self._neighbours.any_text(_WORD):
+            self._find_handed_over()
+        if self._names or self._parameters or _WORD in program.module.data:
             for _ in range(_PASSES):
                 self._find_parameters()
 
@@ -36,7 +44,24 @@ class UnsafeLosses:
         function = call.func
         if isinstance(function, ast.Call):
             return self.program.qualified(function.func, routine) in _CLASSES
-        return self.program.qualified(function, routine) in _FUNCTIONS or self._holds(function, routine)
+        qualified = self.program.qualified(function, routine)
+        return qualified in _FUNCTIONS or self._holds(function, routine) or self._is_imported(qualified)
+
+    def lost(self) -> Iterator[ast.expr]:
+        """Where such a loss is made, and it is not clear who calls it: in a table, by a function that returns it."""
+        if _WORD not in self.program.module.data:
+            return
+        for statement in self.program.statements:
+            routine = self.program.routine_of(statement)
+            for call in calls_in(statement):
+                if isinstance(call.func, ast.Call):
+                    self._followed.add(call.func.func)
+                if last_name(call.func) in ("isinstance", "issubclass"):
+                    self._followed.update(ast.walk(call))
+            for node in _values(statement):
+                if isinstance(node, (ast.Name, ast.Attribute)) and node not in self._followed:
+                    if self.program.qualified(node, routine) in _CLASSES:
+                        yield node
 
     def _holds(self, node: ast.expr, routine: Routine) -> bool:
         name = last_name(node)
@@ -48,40 +73,82 @@ class UnsafeLosses:
                 return (scope.node, name) in self._parameters
         return isinstance(node, (ast.Name, ast.Attribute)) and name in self._names
 
+    def _is_imported(self, qualified: str) -> bool:
+        """from losses import criterion"""
+        if self._is_alone or not qualified or qualified.startswith("torch."):
+            return False
+        found = self._neighbours.find(self.program.context.path, qualified)
+        if found is None or found.attributes or _WORD not in found.module.data:
+            return False
+        other = self._other(found.path)
+        return other is not None and found.name in other._names
+
+    def _other(self, path: str) -> UnsafeLosses | None:
+        if path not in self._others:
+            context = self.program.context.beside(path)
+            self._others[path] = UnsafeLosses(Program(context), is_alone=True) if context else None
+        return self._others[path]
+
     def _find_variables(self) -> None:
         for statement in self.program.statements:
             if isinstance(statement, (ast.Assign, ast.AnnAssign)) and statement.value is not None:
-                routine = self.program.routine_of(statement)
-                made = any(
-                    isinstance(node, ast.Call) and self.program.qualified(node.func, routine) in _CLASSES
-                    for node in ast.walk(statement.value)
-                )
-                called = isinstance(statement.value, ast.Call) and isinstance(statement.value.func, ast.Call)
-                if made and not called:
-                    targets = statement.targets if isinstance(statement, ast.Assign) else [statement.target]
+                made = list(self._made(statement.value, self.program.routine_of(statement)))
+                targets = statement.targets if isinstance(statement, ast.Assign) else [statement.target]
+                if made and all(isinstance(target, (ast.Name, ast.Attribute)) for target in targets):
+                    self._followed.update(made)
                     self._names.update(filter(None, map(last_name, targets)))
+
+    def _made(self, value: ast.expr, routine: Routine) -> Iterator[ast.expr]:
+        """The class, where an expression is a new loss: nn.BCELoss().cuda(), nn.BCELoss() if sigmoid else nn.L1Loss()"""
+        if isinstance(value, ast.IfExp):
+            yield from self._made(value.body, routine)
+            yield from self._made(value.orelse, routine)
+        elif isinstance(value, ast.Call) and self.program.qualified(value.func, routine) in _CLASSES:
+            yield value.func
+        elif isinstance(value, ast.Call) and method_of(value):
+            yield from self._made(value.func.value, routine)  # type: ignore[attr-defined]
 
     def _find_parameters(self) -> None:
         """train(model, criterion): what the function calls `criterion` is what its callers hand over."""
         for statement in self.program.statements:
             routine = self.program.routine_of(statement)
             for call in calls_in(statement):
-                function = self.program.definition(call.func, routine)
-                if isinstance(function, ast.ClassDef):
-                    function = next((item for item in function.body if _is_init(item)), None)
-                if not isinstance(function, FUNCTIONS):
-                    continue
-                names = positional(function)
-                if names[:1] == ["self"]:
-                    names = names[1:]
-                given = [
-                    *zip(names, call.args, strict=False),
-                    *((k.arg or "", k.value) for k in call.keywords),
-                ]
-                for name, value in given:
-                    if isinstance(value, (ast.Name, ast.Attribute)) and self._holds(value, routine):
-                        self._parameters.add((function, name))
+                definition = self.program.definition(call.func, routine)
+                for name, value in _given(call, definition):
+                    made = list(self._made(value, routine))
+                    if made or (isinstance(value, (ast.Name, ast.Attribute)) and self._holds(value, routine)):
+                        self._followed.update(made)
+                        self._parameters.add((_function(definition), name))  # type: ignore[arg-type]
         self._hand_on_attributes()
+
+    def _find_handed_over(self) -> None:
+        """What other modules of the project give to the functions and classes of this one."""
+        path = self.program.context.path
+        for definition in self.program.module.tree.body:
+            if not isinstance(definition, DEFINITIONS):
+                continue
+            for item in self._neighbours.importers(path, definition.name):
+                module = self._neighbours.module(item.path)
+                other = self._other(item.path) if module is not None and _WORD in module.data else None
+                if other is not None:
+                    for name in other._hands_to(path, definition):
+                        self._parameters.add((_function(definition), name))  # type: ignore[arg-type]
+
+    def _hands_to(
+        self, path: str, definition: ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
+    ) -> Iterator[str]:
+        """The parameters of another module's function that this one gives such a loss to."""
+        for statement in self.program.statements:
+            routine = self.program.routine_of(statement)
+            for call in calls_in(statement):
+                qualified = self.program.qualified(call.func, routine)
+                found = self._neighbours.find(self.program.context.path, qualified) if qualified else None
+                if found is None or found.path != path or found.name != definition.name or found.attributes:
+                    continue
+                for name, value in _given(call, definition):
+                    is_held = isinstance(value, (ast.Name, ast.Attribute)) and self._holds(value, routine)
+                    if is_held or any(True for _ in self._made(value, routine)):
+                        yield name
 
     def _hand_on_attributes(self) -> None:
         """self.criterion = criterion"""
@@ -91,8 +158,37 @@ class UnsafeLosses:
                     self._names.update(filter(None, map(last_name, statement.targets)))
 
 
+def _function(definition: ast.AST | None) -> ast.AST | None:
+    """The function that a call of a definition runs: of a class its __init__."""
+    if isinstance(definition, ast.ClassDef):
+        return next((item for item in definition.body if _is_init(item)), None)
+    return definition if isinstance(definition, FUNCTIONS) else None
+
+
 def _is_init(item: ast.stmt) -> bool:
     return isinstance(item, FUNCTIONS) and item.name == "__init__"
+
+
+def _given(call: ast.Call, definition: ast.AST | None) -> Iterator[tuple[str, ast.expr]]:
+    """The arguments of a call, each with the parameter that it is for; nothing if the function is not known."""
+    function = _function(definition)
+    if not isinstance(function, FUNCTIONS):
+        return
+    names = positional(function)
+    if names[:1] == ["self"]:
+        names = names[1:]
+    yield from zip(names, call.args, strict=False)
+    yield from ((item.arg or "", item.value) for item in call.keywords)
+
+
+def _values(statement: ast.stmt) -> Iterator[ast.AST]:
+    """The expressions of a statement that are no annotations."""
+    if isinstance(statement, FUNCTIONS):
+        return
+    skipped = statement.annotation if isinstance(statement, ast.AnnAssign) else None
+    for head in heads_of(statement):
+        if head is not skipped:
+            yield from ast.walk(head)
 
 
 def tensors_of(call: ast.Call) -> list[ast.expr]:

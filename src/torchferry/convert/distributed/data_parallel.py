@@ -7,7 +7,7 @@ import ast
 from torchferry.convert.distributed.changes import Changes, FileChanges, UnclearError
 from torchferry.convert.distributed.flow import Flow
 from torchferry.convert.distributed.models import Holder
-from torchferry.convert.distributed.program import Program, ProgramFile
+from torchferry.convert.distributed.program import ASSIGNMENTS, Program, ProgramFile, assigned_to
 from torchferry.convert.distributed.wrapping import DDP
 from torchferry.finding import Kind
 from torchferry.source.edits import Edit
@@ -91,8 +91,8 @@ def _remove(file: ProgramFile, call: ast.Call, changes: FileChanges) -> None:
         raise UnclearError(file, call, _UNCLEAR)
     statement = standing.statement
     text = file.module.segment(model)
-    is_alone = isinstance(statement, ast.Assign) and statement.value is call and len(statement.targets) == 1
-    if is_alone and file.module.segment(statement.targets[0]) == text:  # type: ignore[attr-defined]
+    is_alone = isinstance(statement, ASSIGNMENTS) and statement.value is call
+    if is_alone and [file.module.segment(target) for target in assigned_to(statement)] == [text]:
         _delete(file, statement, changes)
     else:
         changes.replace(call, _GONE, Edit(file.module.start(call), file.module.end(call), text))

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from torchferry.convert.distributed.changes import Changes, FileChanges, UnclearError
 from torchferry.convert.distributed.models import is_optimizer
-from torchferry.convert.distributed.program import FUNCTIONS, Function, ProgramFile, own_nodes
+from torchferry.convert.distributed.program import ASSIGNMENTS, FUNCTIONS, Function, ProgramFile, own_nodes
 from torchferry.convert.distributed.training import Training
 from torchferry.convert.loaders import DATA_LOADERS
 from torchferry.source.names import called_name
@@ -113,7 +113,7 @@ class _Work:
 def _called(training: Training, work: _Work, entry: Entry) -> Entry | None:
     """The function that does all the work of a body, if one does, is called once, and stands in the same file."""
     working = [node for node in entry.statements if work.is_work(entry.file, node)]
-    if len(working) != 1 or not isinstance(working[0], (ast.Expr, ast.Assign, ast.Raise)):
+    if len(working) != 1 or not isinstance(working[0], (ast.Expr, *ASSIGNMENTS, ast.Raise)):
         return _handed_over(training, work, entry) if not working else None
     calls = [node for node in own_nodes(working[0]) if isinstance(node, ast.Call)]
     for call in calls:
@@ -193,8 +193,8 @@ def _is_leading(node: ast.stmt) -> bool:
     """Imports, definitions, texts and plain settings, which nothing needs to precede."""
     if isinstance(node, _LEADING):
         return True
-    if isinstance(node, ast.Assign):
-        return not any(isinstance(child, ast.Call) for child in ast.walk(node.value))
+    if isinstance(node, ASSIGNMENTS):
+        return node.value is None or not any(isinstance(child, ast.Call) for child in ast.walk(node.value))
     return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
 
 
@@ -217,7 +217,7 @@ def _clean_up(entry: Entry, file: FileChanges, dist: str) -> None:
     if entry.function is not None and entry.call is not None:
         standing = entry.file.standing(entry.call)
         caller = standing.statement if standing else None
-        is_whole = isinstance(caller, (ast.Expr, ast.Assign)) and caller.value is entry.call
+        is_whole = isinstance(caller, (ast.Expr, *ASSIGNMENTS)) and caller.value is entry.call
         if caller is not None and is_whole and not entry.function.decorator_list:
             _put_last(entry.file.blocks[id(caller)].statements, file, line)
             return

@@ -6,8 +6,7 @@ import ast
 
 from torchferry.convert.distributed.changes import Changes
 from torchferry.convert.distributed.flow import Origin, Site
-from torchferry.convert.distributed.models import targets
-from torchferry.convert.distributed.program import ProgramFile
+from torchferry.convert.distributed.program import ASSIGNMENTS, ProgramFile, targets
 from torchferry.convert.distributed.training import Iteration, Training
 from torchferry.finding import Kind
 from torchferry.source.names import called_name
@@ -81,7 +80,7 @@ class _Telling:
     def _made_in(self, file: ProgramFile, loop: ast.stmt, text: str) -> ast.stmt | None:
         """The statement in a loop that gives the variable its loader."""
         for statement in ast.walk(loop):
-            if isinstance(statement, ast.Assign) and any(
+            if isinstance(statement, ASSIGNMENTS) and any(
                 file.module.segment(target) == text for target in targets(statement)
             ):
                 return statement

@@ -8,11 +8,13 @@ from functools import cached_property
 from typing import NamedTuple
 
 from torchferry.convert.distributed.program import (
+    ASSIGNMENTS,
     FUNCTIONS,
     Callee,
     Function,
     Program,
     ProgramFile,
+    assigned_to,
     method_of,
     own_nodes,
 )
@@ -270,8 +272,8 @@ class Flow:
         found: dict[str, list[tuple[ProgramFile, ast.expr, ast.ClassDef | None]]] = {}
         for file in self.program.files.values():
             for statement in file.statements:
-                if isinstance(statement, ast.Assign):
-                    for target in statement.targets:
+                if isinstance(statement, ASSIGNMENTS) and statement.value is not None:
+                    for target in assigned_to(statement):
                         if isinstance(target, ast.Attribute):
                             owner = self._class_around(file, target)
                             found.setdefault(target.attr, []).append((file, statement.value, owner))

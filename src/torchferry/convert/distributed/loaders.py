@@ -9,8 +9,7 @@ from dataclasses import dataclass
 from torchferry.convert.arguments import add_argument
 from torchferry.convert.distributed.changes import Changes, FileChanges, UnclearError
 from torchferry.convert.distributed.flow import Origin
-from torchferry.convert.distributed.models import targets
-from torchferry.convert.distributed.program import ProgramFile
+from torchferry.convert.distributed.program import ProgramFile, targets
 from torchferry.convert.distributed.training import Training
 from torchferry.convert.settings import Distributed
 from torchferry.finding import Kind
@@ -112,7 +111,6 @@ def _names(training: Training, loader: Origin) -> str:
         file.module.segment(target)
         for file in training.program.files.values()
         for statement in file.statements
-        if isinstance(statement, ast.Assign)
         for target in targets(statement)
         if training.flow.comes_from(file, target, loader.node)
     )

@@ -8,7 +8,14 @@ from dataclasses import dataclass
 
 from torchferry.convert.distributed.changes import UnclearError
 from torchferry.convert.distributed.flow import Origin, argument_for, returned
-from torchferry.convert.distributed.program import FUNCTIONS, Callee, ProgramFile
+from torchferry.convert.distributed.program import (
+    ASSIGNMENTS,
+    FUNCTIONS,
+    Callee,
+    ProgramFile,
+    assigned_to,
+    targets,
+)
 from torchferry.convert.distributed.training import Training
 from torchferry.source.names import called_name, last_name
 from torchferry.source.scopes import BindingKind, Scope
@@ -89,7 +96,7 @@ def _named(training: Training, main: ProgramFile, name: str) -> Holder:
     files = [main, *(file for file in training.program.files.values() if file is not main)]
     for file in files:
         for statement in file.statements:
-            for target in statement.targets if isinstance(statement, ast.Assign) else ():
+            for target in assigned_to(statement):
                 if file.module.segment(target) in (name, f"self.{name}"):
                     return finder.holder(file, target)
     raise UnclearError(main, main.module.tree.body[0], _UNKNOWN.format(name=name))
@@ -196,9 +203,9 @@ class _Finder:
             return self.holder(file, node.value, depth)
         for where in (file, *self.training.program.files.values()):
             for statement in where.statements:
-                if not isinstance(statement, ast.Assign):
+                if not isinstance(statement, ASSIGNMENTS):
                     continue
-                for target in statement.targets:
+                for target in assigned_to(statement):
                     if (
                         isinstance(target, ast.Attribute)
                         and target.attr == node.attr
@@ -208,8 +215,9 @@ class _Finder:
         raise UnclearError(file, node, _CONTAINER)
 
     def _of_assigned(
-        self, file: ProgramFile, target: ast.Attribute, statement: ast.Assign, depth: int
+        self, file: ProgramFile, target: ast.Attribute, statement: ast.Assign | ast.AnnAssign, depth: int
     ) -> Holder:
+        assert statement.value is not None
         scope = file.scope_of_statement(statement)
         text = file.module.segment(target)
         is_handed = isinstance(statement.value, ast.Name) and any(
@@ -237,7 +245,7 @@ def is_moved(file: ProgramFile, scope: Scope, text: str) -> bool:
                 if file.module.segment(node.func.value) == text:
                     return True
                 parent = file.parent(node)
-                if isinstance(parent, ast.Assign) and file.module.segment(parent.targets[0]) == text:
+                if parent and text in map(file.module.segment, assigned_to(parent)):
                     return True
     return False
 
@@ -262,7 +270,7 @@ def _returned_to(training: Training, holder: Holder) -> Holder | None:
         return None
     for site in training.flow.sites.get(id(function), ()):
         standing = site.file.standing(site.call)
-        if standing is None or not isinstance(standing.statement, ast.Assign):
+        if standing is None:
             continue
         for target in targets(standing.statement):
             if any(id(origin.node) in made for origin in training.flow.origins(site.file, target)):
@@ -283,7 +291,7 @@ def _moved_elsewhere(training: Training, holder: Holder) -> Holder | None:
     found: dict[tuple[int, str], Holder] = {}
     for file in training.program.files.values():
         for statement in file.statements:
-            for target in targets(statement) if isinstance(statement, ast.Assign) else ():
+            for target in targets(statement):
                 if not any(id(origin.node) in made for origin in training.flow.origins(file, target)):
                     continue
                 scope, text = file.scope_of_statement(statement), file.module.segment(target)
@@ -300,7 +308,8 @@ def _is_moved_by_builder(training: Training, holder: Holder) -> bool:
     """Whether a function that is called for the holder's value moves what it builds."""
     for statement in holder.file.statements:
         if (
-            not isinstance(statement, ast.Assign)
+            not isinstance(statement, ASSIGNMENTS)
+            or statement.value is None
             or holder.file.scope_of_statement(statement) is not holder.scope
         ):
             continue
@@ -310,13 +319,6 @@ def _is_moved_by_builder(training: Training, holder: Holder) -> bool:
                 if callee is not None and any(called_name(child) in MOVES for child in ast.walk(callee.node)):
                     return True
     return False
-
-
-def targets(statement: ast.Assign) -> list[ast.Name | ast.Attribute]:
-    """The names and attributes that an assignment binds."""
-    nodes = [node for target in statement.targets for node in ast.walk(target)]
-    names = [node for node in nodes if isinstance(node, (ast.Name, ast.Attribute))]
-    return [node for node in names if isinstance(node.ctx, ast.Store)]
 
 
 def is_module_class(training: Training, made: Callee, depth: int = 4) -> bool:

@@ -18,6 +18,7 @@ from torchferry.convert.distributed.program import Program, ProgramFile
 from torchferry.convert.distributed.rank_zero import RankZero
 from torchferry.convert.distributed.remarks import remark
 from torchferry.convert.distributed.training import Training
+from torchferry.convert.distributed.words import TRIGGERS
 from torchferry.convert.distributed.wrapping import point_out_others, wrap_models
 from torchferry.convert.neighbours import Neighbours
 from torchferry.convert.rule import Proposal
@@ -26,24 +27,6 @@ from torchferry.convert.site import FileContext
 from torchferry.finding import Kind
 from torchferry.text import Text
 
-# A file that the rewrite touches holds one of these words.
-TRIGGERS = (
-    "cuda",
-    "DataLoader",
-    "DataParallel",
-    "backward(",
-    "state_dict",
-    "torch.save",
-    "SummaryWriter",
-    "__main__",
-    "tqdm",
-    "wandb",
-    "mkdir",
-    "makedirs",
-    "shutil",
-    "savefig",
-    "save_image",
-)
 _LEFT = Text("the program is not rewritten for several cards: {reason}", "未将程序改写为多卡：{reason}")
 _DISTRIBUTED = Text(
     "the program runs on several cards already ({name}); it is left as it is, and the launch script starts it",

@@ -12,6 +12,7 @@ from torchferry.source.module import PythonModule
 from torchferry.source.scopes import Binding, BindingKind, Scope
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
+ASSIGNMENTS = (ast.Assign, ast.AnnAssign)
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 _MOST_MODULES = 300
 
@@ -191,6 +192,20 @@ def _callee(file: ProgramFile, binding: Binding) -> Callee | None:
 def method_of(node: ast.ClassDef, name: str) -> Function | None:
     """A method that a class itself defines."""
     return next((item for item in node.body if isinstance(item, FUNCTIONS) and item.name == name), None)
+
+
+def assigned_to(node: ast.AST) -> list[ast.expr]:
+    """What an assignment gives its value, with a type or without; nothing for any other statement."""
+    if isinstance(node, ast.Assign):
+        return node.targets
+    return [node.target] if isinstance(node, ast.AnnAssign) and node.value is not None else []
+
+
+def targets(node: ast.AST) -> list[ast.Name | ast.Attribute]:
+    """The names and attributes that an assignment binds."""
+    nodes = [child for target in assigned_to(node) for child in ast.walk(target)]
+    names = [child for child in nodes if isinstance(child, (ast.Name, ast.Attribute))]
+    return [child for child in names if isinstance(child.ctx, ast.Store)]
 
 
 def own_nodes(node: ast.AST) -> Iterator[ast.AST]:

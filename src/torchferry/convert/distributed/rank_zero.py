@@ -9,7 +9,7 @@ from torchferry.convert.arguments import add_argument
 from torchferry.convert.distributed.changes import Changes, FileChanges
 from torchferry.convert.distributed.flow import Site
 from torchferry.convert.distributed.models import Holder
-from torchferry.convert.distributed.program import FUNCTIONS, Function, ProgramFile, own_nodes
+from torchferry.convert.distributed.program import ASSIGNMENTS, FUNCTIONS, Function, ProgramFile, own_nodes
 from torchferry.convert.distributed.training import Training
 from torchferry.finding import Kind
 from torchferry.source.edits import Edit
@@ -177,7 +177,7 @@ class RankZero:
         """A writer is None elsewhere, if every use of it can be guarded."""
         uses = [use for where in self.training.program.files.values() for use in self._uses(where, call)]
         parent = file.parent(call)
-        is_assigned = isinstance(parent, ast.Assign) and parent.value is call
+        is_assigned = isinstance(parent, ASSIGNMENTS) and parent.value is call
         is_handed = any(self._takes(where, call) for where in self.training.program.files.values())
         if not is_assigned or is_handed or not all(map(self._is_for_one, uses)):
             self.changes.of(file).remark(Kind.TODO, call, _WHERE.format(test=self.test(file)))

@@ -5,9 +5,11 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import cached_property
 
 from torchferry.convert.blocks import heads_of
+from torchferry.convert.insertion import add_imports
 from torchferry.convert.program import Program, Routine, calls_in, last_name, method_of, text_of
 from torchferry.convert.rule import Proposal, Rule, register
 from torchferry.convert.site import FileContext
@@ -35,6 +37,7 @@ _TWO_DIMENSIONS = re.compile(r"(?i)conv(transpose)?_?2d")
 _OTHER_INPUTS = re.compile(r"(?i)conv(transpose)?_?3d|\.unsqueeze\(|\[None|Embedding\(")
 _THREE_DIMENSIONS = re.compile(r"(?i)conv(transpose)?_?3d")
 _VOLUMES = re.compile(r"(?i)3d|spatial_dims|volume|video")
+_MOVES = ("cuda", "to")
 _SHAPES = frozenset({"view", "reshape", "flatten", "unsqueeze", "squeeze", "permute", "transpose"})
 
 
@@ -51,7 +54,7 @@ class _Layout:
         for statement in self.program.statements:
             for target, call in _moves(statement):
                 routine = self.program.routine_of(statement)
-                if target in self._done or method_of(call) not in ("cuda", "to") or _is_cast(call):
+                if target in self._done or method_of(call) not in _MOVES or _is_cast(call):
                     continue
                 if self._is_model(target, call, routine):
                     yield from self._model(target, call, routine, suffix)
@@ -117,9 +120,8 @@ class _Layout:
         made = list(self.program.assignments(model.rpartition(".")[2]))
         here = [item for item in made if self.program.routine_of(item[0]) is routine]
         for value in [call, *(value for _, value in here or made)]:
-            for node in ast.walk(value):
-                if isinstance(node, ast.Call):
-                    yield from self._source_of(node)
+            for made_by in _calls_but_of_devices(value):
+                yield from self._source_of(made_by)
 
     def _source_of(self, call: ast.Call) -> Iterator[str | None]:
         root = self.module.tree
@@ -162,6 +164,17 @@ class _Layout:
     def _takes_other_shapes(self, call: ast.Call, routine: Routine) -> bool:
         sources = self._sources_of(text_of(call.func), call, routine)
         return any(source is None or _OTHER_INPUTS.search(source) for source in sources)
+
+
+def _calls_but_of_devices(value: ast.expr) -> Iterator[ast.Call]:
+    """The calls of an expression without those that name a device: of Net().to(get_device()) the first two."""
+    waiting: list[ast.AST] = [value]
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, ast.Call):
+            yield node
+        is_move = isinstance(node, ast.Call) and method_of(node) in _MOVES
+        waiting.extend([node.func] if is_move else ast.iter_child_nodes(node))  # type: ignore[attr-defined]
 
 
 def _classes(module: PythonModule) -> dict[str, ast.ClassDef]:
@@ -253,8 +266,14 @@ def _torch_name(module: PythonModule) -> str:
 
 def _restructure(context: FileContext) -> Iterator[Proposal]:
     torch = _torch_name(context.module)
-    if torch:
-        yield from _Layout(context).proposals(torch)
+    proposals = list(_Layout(context).proposals(torch or "torch"))
+    changed = next((item for item in proposals if item.edits), None)
+    if changed is not None and not torch:
+        if "torch" in context.module.scopes.root.bindings:
+            return
+        imports = add_imports(context.module, ["import torch"])
+        proposals[proposals.index(changed)] = replace(changed, edits=(*changed.edits, *imports))
+    yield from proposals
 
 
 RULE = register(

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from torchferry.convert.distributed.plan import TRIGGERS, plan_for
+from torchferry.convert.distributed.words import TRIGGERS
 from torchferry.convert.rule import Proposal, Rule, register
 from torchferry.convert.site import FileContext
 from torchferry.text import Text
 
 
 def _restructure(context: FileContext) -> Iterator[Proposal]:
+    from torchferry.convert.distributed.plan import plan_for  # few runs ask for it, and it is large
+
     settings = context.settings.distributed
     if settings is not None:
         yield from plan_for(context, settings)

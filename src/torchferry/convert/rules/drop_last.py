@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from torchferry.convert.arguments import set_argument
-from torchferry.convert.loaders import DATA_LOADERS, Use, makes_loader, use_of
+from torchferry.convert.loaders import DATA_LOADERS, Use, argument, makes_loader, use_of
 from torchferry.convert.rule import Proposal, Rule, register
 from torchferry.convert.site import Site
 from torchferry.finding import Kind
@@ -22,14 +22,34 @@ _EVALUATES = Text(
 )
 
 
+_UNCLEAR = Text(
+    "nothing says whether it trains or evaluates: if it trains, write drop_last=True",
+    "无法判断用于训练还是评估：若用于训练，请写 drop_last=True",
+)
+_BEFORE_DROP_LAST = 8  # parameters of DataLoader
+
+
 def _check(site: Site[ast.Call]) -> Iterator[Proposal]:
-    if not makes_loader(site) or any(keyword.arg == "batch_sampler" for keyword in site.node.keywords):
+    if not makes_loader(site) or _others_make_batches(site.node):
         return
     edits = set_argument(site, "drop_last", "True")
-    if edits and use_of(site) is Use.EVALUATION:
+    use = use_of(site)
+    if edits and use is Use.EVALUATION:
         yield site.remark(Kind.INFO, _EVALUATES)
+    elif edits and use is Use.UNKNOWN:
+        yield site.remark(Kind.TODO, _UNCLEAR)
     elif edits:
         yield site.change(_DROPPED, *edits, needs_prelude=False)
+
+
+def _others_make_batches(call: ast.Call) -> bool:
+    """With a batch sampler, and where the dataset hands out whole batches, the loader takes no drop_last."""
+    size = argument(call, "batch_size")
+    return (
+        argument(call, "batch_sampler") is not None
+        or (isinstance(size, ast.Constant) and size.value is None)
+        or len(call.args) > _BEFORE_DROP_LAST
+    )
 
 
 RULE = register(

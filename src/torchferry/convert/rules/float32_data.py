@@ -3,18 +3,27 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 
 from torchferry.convert.rule import Proposal, Rename, Rule, register
 from torchferry.convert.site import FileContext, Site
 from torchferry.finding import Kind
 from torchferry.source.edits import Edit
+from torchferry.source.names import called_name
 from torchferry.text import Text
 
 _NARROWED = Text(
     "float32 instead of float64, which {company} limits ({limit}); check what depends on the precision",
     "用 float32 代替 float64（{company} 对其有限制：{limit}）；请检查依赖精度的部分",
 )
+_NO_DATA = Text(
+    "asks about float64 or lists it, and makes no data: left as it is",
+    "只是询问或列出 float64，并不产生数据：保持不变",
+)
+_CONTAINERS = (ast.Tuple, ast.List, ast.Set)
+_ASKING = re.compile(r"(?:isinstance|issubclass|finfo|promote_types|can_cast|assert\w*)\Z")
+_NAMES_FLOAT64 = re.compile(r"(?i)double|64")
 _NAMES = {
     "torch.float64": "torch.float32",
     "torch.double": "torch.float",
@@ -36,7 +45,31 @@ def _rename(qualified: str, context: FileContext) -> Rename | None:
     message = _message(context) if new else None
     if new is None or message is None:
         return None
-    return Rename(qualified, new, Kind.CHANGE, message, needs_prelude=False)
+    return Rename(qualified, new, Kind.CHANGE, message, needs_prelude=False, stays=_why_it_stays)
+
+
+def _why_it_stays(site: Site[ast.Attribute]) -> Text | None:
+    """A comparison, a table of types or a list of them would say something else with float32 in it."""
+    node: ast.AST = site.node
+    for parent in site.place.upwards():
+        if isinstance(parent, (ast.Compare, *_CONTAINERS, ast.MatchValue)):
+            return _NO_DATA
+        if isinstance(parent, ast.Dict):
+            return _NO_DATA if node in parent.keys or _is_under_its_name(parent, node) else None
+        if isinstance(parent, ast.Call):
+            return _NO_DATA if node is not parent.func and _ASKING.match(called_name(parent)) else None
+        if not isinstance(parent, ast.IfExp):
+            return None
+        node = parent
+    return None
+
+
+def _is_under_its_name(table: ast.Dict, value: ast.AST) -> bool:
+    """`{"float64": torch.float64}`"""
+    for key, item in zip(table.keys, table.values, strict=True):
+        if item is value:
+            return isinstance(key, ast.Constant) and bool(_NAMES_FLOAT64.search(str(key.value)))
+    return False
 
 
 def _check(site: Site[ast.Call]) -> Iterator[Proposal]:

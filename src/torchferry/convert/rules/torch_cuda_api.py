@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from torchferry.convert.rule import Rename, Rule, register
 from torchferry.convert.site import FileContext
-from torchferry.convert.target import Target
+from torchferry.convert.target import CLASS_METHODS, Target
 from torchferry.finding import Kind
 from torchferry.text import Text
 from torchferry.vendors.model import Api, Support, Vendor
@@ -17,18 +17,6 @@ _UNSUPPORTED = Text(
 _UNKNOWN = Text(
     "nothing public says whether {new} exists; try it on the device",
     "没有公开资料说明 {new} 是否存在；请在设备上验证",
-)
-
-_OTHER_NAMES = frozenset(
-    {
-        "torch.Tensor.cuda",
-        "torch.Tensor.is_cuda",
-        "torch.UntypedStorage.cuda",
-        "torch.UntypedStorage.is_cuda",
-        "torch.nn.Module.cuda",
-        "torch.nn.utils.rnn.PackedSequence.cuda",
-        "torch.nn.utils.rnn.PackedSequence.is_cuda",
-    }
 )
 
 
@@ -72,7 +60,7 @@ def _natural_name(target: Target, parts: list[str]) -> tuple[str, Api]:
 
 def _rename(qualified: str, context: FileContext) -> Rename | None:
     is_cuda = qualified == "torch.cuda" or qualified.startswith("torch.cuda.")
-    if not is_cuda and qualified not in _OTHER_NAMES:
+    if not is_cuda and qualified not in CLASS_METHODS:
         return None
     vendor = context.target.vendor
     old, api = api_of(context.target, qualified)

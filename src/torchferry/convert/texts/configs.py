@@ -6,7 +6,6 @@ import re
 from collections.abc import Callable, Sequence
 
 from torchferry.convert.file import Conversion, FileJob
-from torchferry.convert.rule import Rule, register
 from torchferry.convert.rules.environment import ENVIRONMENT, VARIABLE
 from torchferry.convert.texts import requirements
 from torchferry.convert.texts.config_reader import (
@@ -21,24 +20,13 @@ from torchferry.convert.texts.draft import Draft, Span, convert_with
 from torchferry.convert.texts.launchers import container_advice
 from torchferry.convert.texts.shell import look_at_commands
 from torchferry.convert.texts.shell_lexer import read_script
+from torchferry.convert.texts.text_rules import CONFIG
 from torchferry.convert.texts.words import Decision, company, decide, decide_variable
 from torchferry.convert.texts.yaml_reader import read_yaml
 from torchferry.finding import Kind
 from torchferry.source.decode import DecodedText
 from torchferry.source.edits import Edit
 from torchferry.text import Text
-
-RULE = register(
-    Rule(
-        id="TF813",
-        name="config",
-        summary=Text(
-            "YAML, JSON, TOML and INI: devices and backends become the target's, where a key says what they are",
-            "YAML、JSON、TOML、INI：键名表明是设备或通信后端的值换成目标设备的",
-        ),
-        triggers=(),
-    )
-)
 
 _TOO_LARGE = Text(
     "speaks of CUDA, but is too large for a configuration ({size} MB); left as it is",
@@ -112,7 +100,7 @@ def _convert(reader: Reader, decoded: DecodedText, path: str, job: FileJob) -> C
     def look(draft: Draft) -> Sequence[Span]:
         if len(draft.source.data) > _LARGEST:
             size = round(len(draft.source.data) / 1e6)
-            draft.say(RULE, Kind.INFO, 0, 0, _TOO_LARGE.format(size=size))
+            draft.say(CONFIG, Kind.INFO, 0, 0, _TOO_LARGE.format(size=size))
             draft.is_whole = True
             return ()
         if not is_worth_reading:
@@ -150,9 +138,9 @@ class _ConfigLook:
             self._variable(entry, _is_environment(entry.names))
         elif entry.value == "nvidia.com/gpu":
             message = _RESOURCE.format(company=company(self.draft.target))
-            self.draft.say(RULE, Kind.TODO, entry.start, entry.end, message)
+            self.draft.say(CONFIG, Kind.TODO, entry.start, entry.end, message)
         elif entry.value in ("cuda", "nccl"):
-            self.draft.say(RULE, Kind.INFO, entry.start, entry.end, _OWN_KEY)
+            self.draft.say(CONFIG, Kind.INFO, entry.start, entry.end, _OWN_KEY)
         elif entry.names and _PACKAGE_TABLE.match(entry.names[-1]):
             requirements.look_at_requirement(self.draft, entry.start, entry.end)
 
@@ -184,9 +172,9 @@ class _ConfigLook:
             return
         if decision.kind is Kind.CHANGE:
             edit = Edit(start, start + len(value), decision.new)
-            self.draft.change(RULE, entry.start, entry.end, decision.message, edit)
+            self.draft.change(CONFIG, entry.start, entry.end, decision.message, edit)
         else:
-            self.draft.say(RULE, decision.kind, entry.start, entry.end, decision.message)
+            self.draft.say(CONFIG, decision.kind, entry.start, entry.end, decision.message)
 
     def _remark(self, names: tuple[str, ...], value: str) -> Decision | None:
         """What is worth saying of a value that is no device and no backend."""
@@ -213,10 +201,10 @@ class _ConfigLook:
         decision = decide_variable(self.draft.target, name, value if "=" in entry.value else None)
         if decision.kind is Kind.CHANGE and is_variable:
             edit = Edit(entry.start, entry.start + len(name), decision.new)
-            self.draft.change(RULE, entry.start, entry.end, decision.message, edit)
+            self.draft.change(CONFIG, entry.start, entry.end, decision.message, edit)
         elif is_variable or name.startswith(("NCCL_", "CUDA_VISIBLE")):
             kind = Kind.TODO if decision.kind is Kind.CHANGE else decision.kind
-            self.draft.say(RULE, kind, entry.start, entry.end, decision.message)
+            self.draft.say(CONFIG, kind, entry.start, entry.end, decision.message)
 
 
 def _is_environment(names: tuple[str, ...]) -> bool:

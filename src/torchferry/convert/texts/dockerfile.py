@@ -6,28 +6,16 @@ import re
 from collections.abc import Iterator, Sequence
 
 from torchferry.convert.file import Conversion, FileJob
-from torchferry.convert.rule import Rule, register
 from torchferry.convert.rules.environment import VARIABLE
 from torchferry.convert.texts.draft import Draft, Span, convert_with
 from torchferry.convert.texts.shell import look_at_commands
 from torchferry.convert.texts.shell_lexer import Command, Script, Word, read_script
+from torchferry.convert.texts.text_rules import DOCKERFILE
 from torchferry.convert.texts.words import decide_variable
 from torchferry.finding import Kind
 from torchferry.source.decode import DecodedText
 from torchferry.source.edits import Edit
 from torchferry.text import Text
-
-RULE = register(
-    Rule(
-        id="TF811",
-        name="dockerfile",
-        summary=Text(
-            "Dockerfiles: images with CUDA are reported, variables and commands become the target's",
-            "Dockerfile：报告含 CUDA 的镜像，变量和命令换成目标设备的",
-        ),
-        triggers=(),
-    )
-)
 
 _IMAGE = Text(
     "an image with CUDA in it; take one that {company} makes (with {what}): which, its tables don't say",
@@ -97,7 +85,7 @@ def _image(draft: Draft, start: int, end: int) -> None:
     message = _IMAGE_PORTABLE
     if not draft.target.is_portable:
         message = _IMAGE.format(company=vendor.company, what=vendor.plugin or vendor.torch_module)
-    draft.say(RULE, Kind.TODO, match.start(1), match.end(1), message)
+    draft.say(DOCKERFILE, Kind.TODO, match.start(1), match.end(1), message)
 
 
 def _variables(draft: Draft, instruction: str, start: int, end: int) -> None:
@@ -116,20 +104,20 @@ def _variables(draft: Draft, instruction: str, start: int, end: int) -> None:
         decision = decide_variable(draft.target, reference.name) if VARIABLE.match(reference.name) else None
         if decision is not None and decision.kind is Kind.CHANGE:
             edit = Edit(reference.start, reference.end, decision.new)
-            draft.change(RULE, reference.start, reference.end, decision.message, edit)
+            draft.change(DOCKERFILE, reference.start, reference.end, decision.message, edit)
 
 
 def _variable(draft: Draft, instruction: str, name: str, word: Word, value: str) -> None:
     if instruction == "ARG":
         # What an argument of the build is for, the commands that use it say.
-        draft.say(RULE, Kind.TODO, word.start, word.end, _ARGUMENT.format(name=name))
+        draft.say(DOCKERFILE, Kind.TODO, word.start, word.end, _ARGUMENT.format(name=name))
         return
     decision = decide_variable(draft.target, name, None if word.is_dynamic else value)
     if decision.kind is Kind.CHANGE:
         edit = Edit(word.start, word.start + len(name), decision.new)
-        draft.change(RULE, word.start, word.end, decision.message, edit)
+        draft.change(DOCKERFILE, word.start, word.end, decision.message, edit)
     else:
-        draft.say(RULE, decision.kind, word.start, word.end, decision.message)
+        draft.say(DOCKERFILE, decision.kind, word.start, word.end, decision.message)
 
 
 def _commands(draft: Draft, start: int, end: int) -> None:

@@ -3,48 +3,66 @@
 from __future__ import annotations
 
 import codecs
+import importlib
 import os.path
 import re
 from collections.abc import Callable
+from functools import cache
+from typing import cast
 
 from torchferry.convert.file import Conversion, FileJob
-from torchferry.convert.texts.configs import convert_ini, convert_json, convert_toml, convert_yaml
-from torchferry.convert.texts.dockerfile import convert_dockerfile
-from torchferry.convert.texts.makefile import convert_makefile
+from torchferry.convert.texts import text_rules as text_rules  # registers them
 from torchferry.convert.texts.native_ops import NATIVE_SUFFIXES, convert_native, is_native_of_interest
-from torchferry.convert.texts.notebook import convert_notebook
-from torchferry.convert.texts.requirements import convert_requirements, is_list_of_requirements
-from torchferry.convert.texts.shell import convert_shell
 from torchferry.source.decode import DecodedText
 
 Converter = Callable[[DecodedText, str, FileJob], Conversion]
 
-_BY_SUFFIX: dict[str, Converter] = {
-    ".sh": convert_shell,
-    ".bash": convert_shell,
-    ".zsh": convert_shell,
-    ".slurm": convert_shell,
-    ".sbatch": convert_shell,
-    ".env": convert_shell,
-    ".yaml": convert_yaml,
-    ".yml": convert_yaml,
-    ".json": convert_json,
-    ".toml": convert_toml,
-    ".cfg": convert_ini,
-    ".ini": convert_ini,
-    ".mk": convert_makefile,
-    ".ipynb": convert_notebook,
+# The modules, and the functions in them, that convert a file; imported when there is one, as most projects have few.
+_SHELL = "shell.convert_shell"
+_YAML = "configs.convert_yaml"
+_INI = "configs.convert_ini"
+_MAKE = "makefile.convert_makefile"
+_NOTEBOOK = "notebook.convert_notebook"
+_BY_SUFFIX = {
+    ".sh": _SHELL,
+    ".bash": _SHELL,
+    ".zsh": _SHELL,
+    ".slurm": _SHELL,
+    ".sbatch": _SHELL,
+    ".env": _SHELL,
+    ".yaml": _YAML,
+    ".yml": _YAML,
+    ".json": "configs.convert_json",
+    ".toml": "configs.convert_toml",
+    ".cfg": _INI,
+    ".ini": _INI,
+    ".mk": _MAKE,
+    ".ipynb": _NOTEBOOK,
 }
 _ENVIRONMENT = ".env"  # a name, not a suffix
 _DOCKERFILE = re.compile(r"(?i)(?:dockerfile.*|.*\.dockerfile|containerfile)\Z")
 _MAKEFILE = re.compile(r"(?i)(?:gnu)?makefile\Z")
+_REQUIREMENTS = re.compile(r"(?i)(?:^|/)(?:requirements|constraints)(?:[^/]*|/.*)\.(?:txt|in)\Z")
 _SHELL_SCRIPT = re.compile(rb"#![^\n]*\b(?:sh|bash|zsh|dash)\b")
 # A text without any of these says nothing of CUDA.
+_GPU_WORDS = (b"gpu", b"GPU")
 _WORDS = (
-    *(b"cuda", b"CUDA", b"nccl", b"NCCL", b"nvidia", b"NVIDIA", b"gpu", b"GPU", b"distributed.launch"),
-    *(b"nvcc", b"nvprof", b"nsys"),
+    *(
+        b"cuda",
+        b"CUDA",
+        b"nccl",
+        b"NCCL",
+        b"nvidia",
+        b"NVIDIA",
+        b"distributed.launch",
+        b"nvcc",
+        b"nvprof",
+        b"nsys",
+    ),
     *(b"flash-attn", b"flash_attn", b"xformers", b"bitsandbytes", b"pynvml", b"apex"),
 )
+# In YAML, GPUs that are neither a key nor a word of a program are prose, as in the tables of model zoos: 8x V100 GPUs.
+_GPUS_IN_YAML = re.compile(rb"gpu|GPU\w*[\"']?[ \t]*[:=]|[_-]GPU|\+cu\d")
 
 
 def might_be_text(path: str) -> bool:
@@ -56,7 +74,7 @@ def might_be_text(path: str) -> bool:
         or suffix in _BY_SUFFIX
         or suffix in NATIVE_SUFFIXES
         or bool(_DOCKERFILE.match(name))
-        or is_list_of_requirements(path)
+        or bool(_REQUIREMENTS.search(path))
         or name == _ENVIRONMENT
     )
 
@@ -70,19 +88,40 @@ def converter_of(path: str, data: bytes) -> Converter | None:
         data = data.decode("utf-16", "ignore").encode() if is_utf_16 else b""
     if name.endswith(NATIVE_SUFFIXES):
         return convert_native if is_native_of_interest(name, data) else None
-    if is_list_of_requirements(path):
-        return convert_requirements
-    if name.endswith(".ipynb"):
-        return convert_notebook  # its code may need conversion without any of the words
-    if not any(word in data for word in _WORDS):
-        return None
-    if _DOCKERFILE.match(name):
-        return convert_dockerfile
-    if _MAKEFILE.match(name):
-        return convert_makefile
+    where = _where(path, name, data)
+    return _imported(where) if where else None
+
+
+def _where(path: str, name: str, data: bytes) -> str:
+    """The converter of a text, by its place."""
+    if _REQUIREMENTS.search(path):
+        return "requirements.convert_requirements"
     suffix = os.path.splitext(name)[1]
+    known = _BY_SUFFIX.get(suffix, "")
+    if known == _NOTEBOOK:
+        return known  # its code may need conversion without any of the words
+    if not _speaks_of_cuda(data, known == _YAML):
+        return ""
+    if _DOCKERFILE.match(name):
+        return "dockerfile.convert_dockerfile"
+    if _MAKEFILE.match(name):
+        return _MAKE
     if name == _ENVIRONMENT:
-        return convert_shell
+        return _SHELL
     if "." not in name:
-        return convert_shell if _SHELL_SCRIPT.match(data) else None
-    return _BY_SUFFIX.get(suffix)
+        return _SHELL if _SHELL_SCRIPT.match(data) else ""
+    return known
+
+
+def _speaks_of_cuda(data: bytes, is_yaml: bool) -> bool:
+    if any(word in data for word in _WORDS):
+        return True
+    if is_yaml:
+        return _GPUS_IN_YAML.search(data) is not None
+    return any(word in data for word in _GPU_WORDS)
+
+
+@cache
+def _imported(where: str) -> Converter:
+    module, _, function = where.partition(".")
+    return cast(Converter, getattr(importlib.import_module(f"{__package__}.{module}"), function))

@@ -10,7 +10,7 @@ from torchferry.convert.rules.environment import VARIABLE
 from torchferry.convert.texts.draft import Draft, Span, convert_with
 from torchferry.convert.texts.shell import look_at_commands
 from torchferry.convert.texts.shell_lexer import read_script
-from torchferry.convert.texts.shell_rule import RULE
+from torchferry.convert.texts.text_rules import SHELL
 from torchferry.convert.texts.words import decide_variable
 from torchferry.finding import Kind
 from torchferry.source.decode import DecodedText
@@ -39,10 +39,10 @@ def _look(draft: Draft) -> Sequence[Span]:
         decision = decide_variable(draft.target, name, None if value and "$" in value else value)
         if decision.kind is Kind.CHANGE and f"$({name})" not in draft.chars:
             edit = Edit(match.start(1), match.end(1), decision.new)
-            draft.change(RULE, match.start(1), match.end(1), decision.message, edit)
+            draft.change(SHELL, match.start(1), match.end(1), decision.message, edit)
         else:
             kind = Kind.TODO if decision.kind is Kind.CHANGE else decision.kind
-            draft.say(RULE, kind, match.start(1), match.end(1), decision.message)
+            draft.say(SHELL, kind, match.start(1), match.end(1), decision.message)
     for match in _COMMENT.finditer(draft.chars):
         draft.prose(*match.span())
     return ()

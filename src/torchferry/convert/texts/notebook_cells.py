@@ -8,28 +8,16 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from torchferry.convert.file import Conversion, FileJob, convert_text
-from torchferry.convert.rule import Rule, register
 from torchferry.convert.ruleset import RuleSet
 from torchferry.convert.texts.glance import SPEAKS_OF_CUDA, what_it_says
 from torchferry.convert.texts.joined_cells import JoinedCells
 from torchferry.convert.texts.magics import CellReading, Foreign, read_cell
+from torchferry.convert.texts.text_rules import NOTEBOOK
 from torchferry.convert.verify import VerificationError
 from torchferry.finding import Finding, Kind
 from torchferry.source.decode import DecodedText
 from torchferry.source.module import ParseError
 from torchferry.text import Text
-
-NOTEBOOK = register(
-    Rule(
-        id="TF814",
-        name="notebook",
-        summary=Text(
-            "notebooks: the code cells are converted as one module; what is not Python in them is said",
-            "notebook：代码单元作为一个模块整体转换；其中不是 Python 的部分会说明",
-        ),
-        triggers=(),
-    )
-)
 
 _UNPARSED = Text(
     "Python can't parse this cell ({reason}); it alone was left as it is",

@@ -13,25 +13,13 @@ from itertools import pairwise
 
 from torchferry.convert.file import Conversion, FileJob
 from torchferry.convert.replacements import with_advice
-from torchferry.convert.rule import Rule, register
 from torchferry.convert.texts.draft import Draft, Span, convert_with
 from torchferry.convert.texts.shell_lexer import Word
+from torchferry.convert.texts.text_rules import REQUIREMENTS
 from torchferry.convert.texts.words import company
 from torchferry.finding import Kind
 from torchferry.source.decode import DecodedText
 from torchferry.text import Text
-
-RULE = register(
-    Rule(
-        id="TF812",
-        name="requirements",
-        summary=Text(
-            "required packages that are built for CUDA, with what the vendor has",
-            "为 CUDA 构建的依赖包，及厂商的对应方案",
-        ),
-        triggers=(),
-    )
-)
 
 _TORCH = Text(
     "beside {package} the program needs {plugin}; its version must fit that of torch, see {company}'s table of versions",
@@ -125,7 +113,6 @@ _WITH_KERNELS = frozenset(
     {"deepspeed", "mmcv-full", "mmcv", "fairseq", "detectron2", "vllm", "torch-geometric", "dgl", "pytorch3d"}
 )
 _PARTS = re.compile(r"(?:lib)?(?:cuda|cudnn|cudatoolkit|nccl|cublas|nvidia)[\w.+-]*|pytorch-cuda")
-_FILE = re.compile(r"(?i)(?:^|/)(?:requirements|constraints)(?:[^/]*|/.*)\.(?:txt|in)\Z")
 _INSTALLERS = re.compile(r"pip[\d.]*|conda|mamba|micromamba|uv|poetry|apt|apt-get|yum|dnf|apk")
 _VALUED_OPTIONS = frozenset(
     {"-c", "--channel", "-r", "--requirement", "-n", "--name", "-p", "--prefix", "-t"}
@@ -171,7 +158,7 @@ def look_at_requirement(draft: Draft, start: int, end: int) -> None:
     text = draft.chars[start:end]
     said = _message(draft, text)
     if said is not None:
-        draft.say(RULE, said[0], start, end, said[1])
+        draft.say(REQUIREMENTS, said[0], start, end, said[1])
 
 
 def _message(draft: Draft, text: str) -> tuple[Kind, Text] | None:
@@ -231,8 +218,3 @@ def _package(draft: Draft, name: str) -> tuple[Kind, Text] | None:
     if _PARTS.fullmatch(name):
         return Kind.TODO, _PART_OF_CUDA.format(package=name.rstrip("-"))
     return None
-
-
-def is_list_of_requirements(path: str) -> bool:
-    """Whether a file lists packages, by its name."""
-    return bool(_FILE.search(path))

@@ -21,7 +21,7 @@ from torchferry.convert.texts.shell_lexer import (
     read_script,
     words_behind,
 )
-from torchferry.convert.texts.shell_rule import RULE
+from torchferry.convert.texts.text_rules import SHELL
 from torchferry.convert.texts.words import Decision, company, decide, decide_variable
 from torchferry.finding import Kind
 from torchferry.source.decode import DecodedText
@@ -84,7 +84,7 @@ def look_at_script(draft: Draft) -> Sequence[Span]:
     return ()
 
 
-def look_at_commands(draft: Draft, script: Script, rule: Rule = RULE) -> None:
+def look_at_commands(draft: Draft, script: Script, rule: Rule = SHELL) -> None:
     """The commands of a script, or of a part of another text; `rule` is whose words they are reported as."""
     _ScriptReader(draft, script, rule).read()
 

@@ -7,10 +7,12 @@
 #include "operators.h"
 
 #include <ATen/Functions.h>
+#include <ATen/native/TypeProperties.h>
 #include <c10/util/SmallVector.h>
 
 #include <algorithm>
 #include <optional>
+#include <vector>
 
 namespace ferry {
 
@@ -98,8 +100,9 @@ class HostCall {
     }
   }
 
+  // A Python number comes as a float64 tensor, but has no say in the dtype of a result.
   void note_dtype(const Tensor& tensor) {
-    if (tensor.defined()) {
+    if (tensor.defined() && !tensor.unsafeGetTensorImpl()->is_wrapped_number()) {
       const at::ScalarType dtype = tensor.scalar_type();
       widen_from_ = widened(dtype).has_value() ? dtype : widen_from_;
       narrow_from_ = !op_.moves_data && computed_dtype(dtype) != dtype ? dtype : narrow_from_;
@@ -261,11 +264,15 @@ class HostCall {
   // Compute in another dtype: convert the arguments, and what comes back.
   void invoke_converted(at::ScalarType from, at::ScalarType to) {
     c10::SmallVector<std::pair<Tensor, Tensor>, 2> written; // the tensor, and what the kernel writes to instead
+    std::vector<Tensor> given;
     bool had_target = false;
     for (size_t i = 0; i < op_.arguments.size(); ++i) {
       const Argument& argument = op_.arguments[i];
       convert_argument(argument.kind, stack_[begin_ + i], from, to, [&](const Tensor& tensor) -> Tensor {
-        had_target |= tensor.defined() && tensor.scalar_type() == to;
+        if (tensor.defined()) {
+          given.push_back(tensor);
+          had_target |= tensor.scalar_type() == to;
+        }
         if (!tensor.defined() || tensor.scalar_type() != from) {
           return tensor;
         }
@@ -277,7 +284,9 @@ class HostCall {
       });
     }
     invoke_plain();
-    for (size_t i = begin_; i < stack_.size() && !had_target; ++i) {
+    // Of arguments in both dtypes the result has the one that they are promoted to.
+    const bool stays = had_target && at::native::result_type(given) != from;
+    for (size_t i = begin_; i < stack_.size() && !stays; ++i) {
       convert_back(stack_[i], to, from);
     }
     for (const auto& [tensor, other] : written) {

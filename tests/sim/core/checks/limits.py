@@ -83,6 +83,17 @@ def check_dtypes_are_narrowed_as_the_vendor_does(target: Target) -> None:
     assert ("float64" in native.narrowed_dtypes()) == (narrowing is not None)
 
 
+def check_a_python_number_has_no_say_in_the_dtype(target: Target) -> None:
+    for dtype in (torch.float16, torch.bfloat16, torch.float32, torch.int32, torch.bool):
+        for shape in ((), (2,)):
+            host = torch.ones(shape, dtype=dtype)
+            there = host.to(target.type)
+            for compute in (lambda x: x * 0.5, lambda x: 0.5 * x, lambda x: x / 3.0, lambda x: x + 2):
+                assert compute(there).dtype is compute(host).dtype, (dtype, shape)
+            mixed = there * torch.ones(shape, dtype=torch.float64).to(target.type)
+            assert mixed.dtype is torch.float64, (dtype, shape)
+
+
 def check_data_parallel_is_refused(target: Target) -> None:
     with pytest.raises(
         RuntimeError, match=f"DistributedDataParallel with backend '{target.vendor.dist_backend}'"

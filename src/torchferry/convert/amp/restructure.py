@@ -1,0 +1,72 @@
+"""Mixed precision for a module: the training steps that have none get it, or a reason why not."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from torchferry.convert.amp import apex_form, elsewhere, losses_elsewhere, torch_form
+from torchferry.convert.amp.existing import existing_precision
+from torchferry.convert.amp.steps import TrainingFinder
+from torchferry.convert.amp.unclear import UnclearError
+from torchferry.convert.program import Program
+from torchferry.convert.rule import Proposal
+from torchferry.convert.settings import AmpForm
+from torchferry.convert.site import FileContext
+from torchferry.finding import Kind
+from torchferry.text import Text
+
+_THERE = Text(
+    "has mixed precision, or a library that brings it: left as it is",
+    "已有混合精度（或由所用库提供）：保持原样",
+)
+_LEFT = Text("mixed precision is yours to add: {reason}. {recipe}", "混合精度需自行添加：{reason}。{recipe}")
+_RECIPES = {
+    AmpForm.TORCH: Text(
+        "Forward and loss under torch.cuda.amp.autocast(), then scaler.scale(loss).backward(), "
+        "scaler.unscale_(optimizer) before gradients are clipped, scaler.step(optimizer), and scaler.update() once "
+        "per iteration",
+        "前向与损失置于 torch.cuda.amp.autocast() 下，然后 scaler.scale(loss).backward()，"
+        "裁剪梯度前 scaler.unscale_(optimizer)，scaler.step(optimizer)，每次迭代一次 scaler.update()",
+    ),
+    AmpForm.APEX: Text(
+        "model, optimizer = amp.initialize(model, optimizer, opt_level='O2') once both exist and before the model is "
+        "wrapped, then `with amp.scale_loss(loss, optimizer) as scaled_loss: scaled_loss.backward()`",
+        "两者创建后、模型包装前执行 model, optimizer = amp.initialize(model, optimizer, opt_level='O2')，"
+        "然后 `with amp.scale_loss(loss, optimizer) as scaled_loss: scaled_loss.backward()`",
+    ),
+}
+_FORMS = {AmpForm.TORCH: torch_form.proposals, AmpForm.APEX: apex_form.proposals}
+_IGNORED = re.compile(r"#\s*ferry: ignore(?:\[[^\]]*TF72[^\]]*\]|(?![\w\[-]))")
+
+
+def restructure(context: FileContext) -> Iterator[Proposal]:
+    """What the pass says about a module."""
+    program = Program(context)
+    finder = TrainingFinder(program)
+    proposals: list[Proposal] = []
+    problems: list[UnclearError] = []
+    try:
+        trainings = finder.find()
+        if trainings and existing_precision(context.module) is None:
+            proposals = list(_FORMS[context.settings.amp or AmpForm.TORCH](program, trainings))
+        problems = finder.problems
+        if not trainings and not problems and context.settings.amp is not AmpForm.APEX:
+            proposals = [*elsewhere.proposals(program), *losses_elsewhere.proposals(program)]
+    except UnclearError as problem:
+        trainings, problems = [], [problem]
+    found = existing_precision(context.module) if trainings or problems else None
+    if found is not None:
+        yield context.propose(Kind.INFO, found, _THERE)
+        return
+    if not any(_is_ignored(context, proposal) for proposal in proposals):
+        yield from proposals
+    for unclear in problems:
+        recipe = _RECIPES[context.settings.amp or AmpForm.TORCH]
+        yield context.propose(Kind.TODO, unclear.node, _LEFT.format(reason=unclear.reason, recipe=recipe))
+
+
+def _is_ignored(context: FileContext, proposal: Proposal) -> bool:
+    """Half of a training step is worse than none: one line that the user wants left leaves all."""
+    line = context.module.line_text(context.module.line_of(proposal.start))
+    return proposal.kind is Kind.CHANGE and _IGNORED.search(line) is not None
