@@ -27,6 +27,10 @@ FERRY = Path(sys.executable).parent / "ferry"
 MEMORY = Path("/dev/shm")
 OUT = (MEMORY if MEMORY.is_dir() else ROOT / ".cache") / "ferry-bench-out"
 LARGE = "transformers"
+OPT_INS = (
+    *("--similar", "--amp", "--channels-last", "--fixed-shape", "--float32-data", "--blocking-copies"),
+    *("--drop-cudnn-flags", "--no-pin-memory", "--specify-device"),
+)
 
 
 def main() -> None:
@@ -54,10 +58,12 @@ def compare_conversion(name: str, folder: Path, with_libcst: bool) -> None:
     lines = sum(source.count(b"\n") for source in sources)
     parse = statistics.median(cpu_time(lambda: parse_all(sources)) for _ in range(3))
     convert = statistics.median(convert_time(folder) for _ in range(3))
+    with_opt_ins = statistics.median(convert_time(folder, *OPT_INS) for _ in range(3))
     copy = statistics.median(copy_time(folder) for _ in range(3))
     print(f"{name}: {len(sources):,} Python files, {lines:,} lines")
     print(f"  ast.parse of all files          {parse:7.2f} s   1.00")
     print(f"  ferry convert --to ascend -j 1  {convert:7.2f} s   {convert / parse:.2f}")
+    print(f"    with all opt-in rules         {with_opt_ins:7.2f} s   {with_opt_ins / parse:.2f}")
     print(f"  cp -r of the same project       {copy:7.2f} s   {copy / parse:.2f}")
     if with_libcst:
         hits = [source for source in sources if b"cuda" in source or b"nccl" in source]
@@ -116,11 +122,10 @@ def child_time(command: list[str]) -> float:
     return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 
 
-def convert_time(folder: Path) -> float:
+def convert_time(folder: Path, *options: str) -> float:
     shutil.rmtree(OUT, ignore_errors=True)
-    spent = child_time(
-        [str(FERRY), "convert", str(folder), "-o", str(OUT), "--to", "ascend", "-j", "1", "-q"]
-    )
+    command = [str(FERRY), "convert", str(folder), "-o", str(OUT), "--to", "ascend", "-j", "1", "-q"]
+    spent = child_time([*command, *options])
     if not (OUT / "findings.json").exists():
         raise SystemExit(f"the conversion of {folder.name} failed")
     shutil.rmtree(OUT)

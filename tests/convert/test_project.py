@@ -221,6 +221,12 @@ def test_select_and_ignore(tmp_path: Path) -> None:
     assert without == b"import torch\nx.cuda()\ntorch.npu.synchronize()\nd = 'npu:0'\n"
 
 
+def test_a_second_name_for_an_own_cuda_comes_with_the_calls_that_need_it(tmp_path: Path) -> None:
+    project(tmp_path, {"a.py": "class A:\n    def cuda(self):\n        return 1\n"})
+    assert changed(examined(tmp_path, select=("TF201",))) == {}
+    assert b"npu = cuda" in changed(examined(tmp_path, select=("TF1",)))["a.py"]
+
+
 def test_cuda_sources_are_reported_and_scripts_converted(tmp_path: Path) -> None:
     project(
         tmp_path,

@@ -12,7 +12,8 @@ these runs, alternating, the opt-in rules are on. From all runs together come, w
 - silent python, silent text: lines that name CUDA, outside comments and docstrings, without any finding
 - amp, channels_last, similar: whole files that one option alone changes
 
-The columns `verdict`, `reason` and `after_fix` are left to the reader.
+A second draw is made from the smaller projects alone, which the first leaves in the shadow of the large ones, a third
+of opt-in rules alone. `verdict`, `reason` and `after_fix` are left to the reader.
 """
 
 from __future__ import annotations
@@ -40,13 +41,24 @@ from torchferry.convert.settings import AmpForm, Settings
 from torchferry.vendors.registry import vendor_names
 
 SEED = 20261115
-QUOTAS = {
-    "python": 75,
-    "text": 30,
-    "opt-in": 35,
-    "across modules": 20,
-    "silent python": 28,
-    "silent text": 12,
+# The later draws were made after mistakes that the earlier ones had shown were corrected.
+DRAWS = {
+    "first": (
+        "",
+        {
+            "python": 75,
+            "text": 30,
+            "opt-in": 35,
+            "across modules": 20,
+            "silent python": 28,
+            "silent text": 12,
+        },
+    ),
+    "second": (
+        "accelerate allennlp fastai mmcv mmengine pytorch-lightning speechbrain timm ultralytics",
+        {"python": 14, "text": 6, "opt-in": 9, "silent python": 7, "silent text": 4},
+    ),
+    "third": ("espnet fairseq mmdet monai", {"opt-in": 40}),
 }
 WHOLE_FILES = {"amp": ("TF72", 20), "channels_last": ("TF701", 20), "similar": ("TF73", 20)}
 KEEP_CUDA = "ascend+cuda"
@@ -81,6 +93,7 @@ class Row:
     before: str
     after: str
     message: str
+    draw: str = "first"
     verdict: str = ""
     reason: str = ""
     after_fix: str = ""
@@ -93,30 +106,35 @@ class Row:
 def main(corpus: Path, output: Path) -> None:
     """Converts, draws, writes."""
     folders = sorted(path for path in corpus.iterdir() if path.is_dir() and path.name != "downloads")
-    write_rows(output, [*drawn_sites(folders), *drawn_files(folders)])
+    rows: list[Row] = []
+    for number, draw in enumerate(DRAWS):
+        rows += drawn_sites(folders, draw, SEED + number)
+    write_rows(output, [*rows, *drawn_files(folders)])
 
 
-def drawn_sites(folders: list[Path]) -> Iterator[Row]:
+def drawn_sites(folders: list[Path], draw: str, seed: int) -> Iterator[Row]:
     """Findings, and places without one."""
+    names, quotas = DRAWS[draw]
+    chosen = [folder for folder in folders if not names or folder.name.rpartition("-")[0] in names.split()]
     pools: dict[str, list[Row]] = defaultdict(list)
-    for number, folder in enumerate(folders):
-        print(folder.name, file=sys.stderr)
+    for number, folder in enumerate(chosen):
+        print(draw, folder.name, file=sys.stderr)
         for run in range(RUNS * number, RUNS * (number + 1)):
             _gather(folder, _plan(TARGETS[run % len(TARGETS)], OPTIONS if run % 2 else ()), pools)
-    draw = random.Random(SEED)
-    for part, count in QUOTAS.items():
-        yield from _drawn(part, pools[part], count, draw)
+    chance = random.Random(seed)
+    for part, count in quotas.items():
+        yield from (replace(row, draw=draw) for row in _drawn(part, pools[part], count, chance))
 
 
 def drawn_files(folders: list[Path]) -> Iterator[Row]:
     """Whole files that one option changes."""
-    draw = random.Random(SEED)
+    chance = random.Random(SEED)
     for option, (prefix, count) in WHOLE_FILES.items():
         pool: list[Row] = []
         for number, folder in enumerate(folders):
             plan = _plan(TARGETS[number % len(TARGETS)], (option,))
             pool += _whole_files(folder, replace(plan, select=(prefix,)), option)
-        yield from _drawn(option, pool, count, draw)
+        yield from (replace(row, draw="files") for row in _drawn(option, pool, count, chance))
 
 
 def write_rows(output: Path, rows: Iterable[Row]) -> None:
@@ -227,7 +245,7 @@ def _whole_files(folder: Path, plan: Plan, part: str) -> Iterator[Row]:
             yield replace(row, rule=plan.select[0], kind="change", before=before[:2000], after=after[:2000])
 
 
-def _drawn(part: str, rows: list[Row], count: int, draw: random.Random) -> list[Row]:
+def _drawn(part: str, rows: list[Row], count: int, chance: random.Random) -> list[Row]:
     """So many rows, no place twice; of some parts the groups come in turn."""
     keys: dict[str, Callable[[Row], str]] = {"text": _suffix, "opt-in": attrgetter("rule")}
     key = keys.get(part, attrgetter("part"))
@@ -238,7 +256,7 @@ def _drawn(part: str, rows: list[Row], count: int, draw: random.Random) -> list[
     while len(chosen) < count and any(groups.values()):
         for name in sorted(groups):
             if groups[name] and len(chosen) < count:
-                row = groups[name].pop(draw.randrange(len(groups[name])))
+                row = groups[name].pop(chance.randrange(len(groups[name])))
                 chosen.setdefault(row.identity, replace(row, part=part))
     return list(chosen.values())
 

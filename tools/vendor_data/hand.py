@@ -16,6 +16,10 @@ VENDORS = {
 PREFERS_CHANNELS_LAST = {"cambricon", "tecorigin"}
 
 # vendors.json, migrate_helper.effects (ascend, cambricon); apis/tecorigin.json, observed["torch.jit.script"].
+# A vendor's Triton that vendors.json does not name.
+# Intel: the README of intel/intel-xpu-backend-for-triton says that PyTorch's binaries for XPU bring it along.
+TRITON = {"intel": "triton-xpu (PyTorch's builds for XPU bring it along)"}
+
 JIT_SCRIPT = {
     "ascend": "torch.jit.script and script_method do nothing once transfer_to_npu is imported: the code runs in eager mode",
     "cambricon": "torch.jit.script returns the object unchanged once gpu_migration is imported: the code runs in eager mode",
@@ -212,7 +216,8 @@ AUTOMATIC = {
 }
 
 # The vendor's own drop-in (replacements.json, the vendor's value in the row). FusedAdam has adam_w_mode=True by
-# default, hence the AdamW forms. "": the row names something of which the constructor is not known.
+# default, hence the AdamW forms, and torch's where the vendor's decays like Adam. "": the row names something of which
+# the constructor is not known.
 AUTOMATIC_OF_VENDOR = {
     ("ascend", "apex.optimizers.FusedSGD"): "torch_npu.optim.NpuFusedSGD",
     ("ascend", "apex.optimizers.FusedAdam"): "torch_npu.optim.NpuFusedAdamW",
@@ -221,7 +226,6 @@ AUTOMATIC_OF_VENDOR = {
     ("cambricon", "apex.optimizers.FusedAdam"): "torch_mlu.optimizers.FusedAdam",
     ("cambricon", "apex.optimizers.FusedLAMB"): "torch_mlu.optimizers.FusedLAMB",
     ("tecorigin", "apex.optimizers.FusedSGD"): "torch_sdaa.optim.FusedSGD",
-    ("tecorigin", "apex.optimizers.FusedAdam"): "torch_sdaa.optim.FusedAdam",
     ("tecorigin", "apex.parallel.SyncBatchNorm"): "",
     (
         "tecorigin",
@@ -230,6 +234,16 @@ AUTOMATIC_OF_VENDOR = {
     ("moorethreads", "apex.optimizers.FusedAdam"): "torch_musa.optim.FusedAdamW",
     ("moorethreads", "apex.optimizers.FusedLAMB"): "torch_musa.optim.FusedLAMB",
 }
+
+# Drop-ins with apex's own arguments, in apex's order and with its defaults.
+SAME_ARGUMENTS = frozenset(
+    {
+        "torch_mlu.optimizers.FusedSGD",
+        "torch_mlu.optimizers.FusedAdam",
+        "torch_mlu.optimizers.FusedLAMB",
+        "torch_musa.optim.FusedLAMB",
+    }
+)
 
 # Default arguments that differ between an apex class and its drop-in. Those of ascend are in replacements.json,
 # ascend_fused_optimizers; those of apex and torch are in their own documentation.

@@ -30,7 +30,7 @@ def replacement_toml(facts: Facts, name: str, fact_id: str) -> str:
 
 def _row(facts: Facts, cuda: str, entry: Json, name: str, fact_id: str) -> dict[str, toml.Value]:
     use = words(entry.get(fact_id, entry.get("any", "")))
-    triton = known(facts.vendor(fact_id).get("triton"))
+    triton = known(facts.vendor(fact_id).get("triton")) or hand.TRITON.get(name, "")
     if cuda == "triton" and first_name(triton):
         use = triton
     automatic = hand.AUTOMATIC_OF_VENDOR.get((name, cuda), hand.AUTOMATIC.get(cuda, ""))
@@ -43,4 +43,6 @@ def _row(facts: Facts, cuda: str, entry: Json, name: str, fact_id: str) -> dict[
     row: dict[str, toml.Value] = {"cuda": cuda, "use": use}
     if automatic:
         row["automatic"] = automatic
+    if automatic in hand.SAME_ARGUMENTS:
+        row["same_arguments"] = True
     return row

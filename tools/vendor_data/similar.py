@@ -33,6 +33,7 @@ class Entry:
     takes: tuple[str, ...] = ()
     ignored: tuple[str, ...] = ()
     exact: bool = False
+    keeps_gradients: bool = False
     kind: str = ""
     why: Pair = ("", "")
     remark: Pair = ("", "")
@@ -81,6 +82,8 @@ def _row(facts: Facts, entry: Entry, fact_id: str) -> dict[str, toml.Value]:
     row |= {"why": why, "why_zh": why_zh, "remark": entry.remark[0], "remark_zh": entry.remark[1]}
     row["source"] = _source(facts, entry, fact_id)
     filled = {key: value for key, value in row.items() if value}
+    if entry.keeps_gradients:
+        filled["keeps_gradients"] = True
     return filled | ({"exact": entry.exact} if entry.use else {})
 
 

@@ -54,6 +54,7 @@ def _optimizer(
         takes=takes,
         ignored=_CHOOSES_KERNEL,
         exact=True,
+        keeps_gradients=vendor == "ascend",  # it joins them into one tensor at the first step
         why=_FUSED,
         remark=_NPU_REMARK if vendor == "ascend" else _FUSED_REMARK,
     )

@@ -75,7 +75,7 @@ def _abilities(facts: Facts, fact: Json, name: str, fact_id: str) -> dict[str, t
         "migrations": list(hand.MIGRATIONS.get(name, ())),
         "graphs": known(fact.get("graphs")),
         "apex": known(fact.get("apex")),
-        "triton": known(fact.get("triton")),
+        "triton": known(fact.get("triton")) or hand.TRITON.get(name, ""),
         "extension": known(fact.get("extensions")) or known(row.get(fact_id)),
         "missing_op": known(fact.get("missing_op")),
         "oom_exception": first_name(fact.get("oom_exception")),

@@ -99,7 +99,7 @@ def _with_values(parser: argparse.ArgumentParser, arguments: list[str]) -> list[
     """`--amp PATH` as `--amp=torch PATH`: an option whose value may be left out does not take a file for it."""
     options = {name: item for item in parser._actions if item.nargs == "?" for name in item.option_strings}
     words: list[str] = []
-    for word, following in zip(arguments, [*arguments[1:], ""], strict=True):
+    for word, following in zip(arguments, [*arguments[1:], ""], strict=False):
         option = options.get(word)
         is_left_out = (
             option is not None and following not in (option.choices or ()) and os.path.exists(following)

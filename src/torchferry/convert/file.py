@@ -112,7 +112,7 @@ class _Stages:
             count = len(self.findings)
             self.take(_restructured(self.context, rule))
             self.was_restructured |= any(item.kind is Kind.CHANGE for item in self.findings[count:])
-        words = [word for word in rules.built_in.words if word in self.context.module.data]
+        words = [word for word in rules.built_in.line_words if word in self.context.module.data]
         self.take(examine(self.context, rules.built_in, words))
 
     def edits(self) -> list[Edit]:
@@ -206,7 +206,7 @@ def _what(finding: Finding) -> tuple[str, Kind, int, Text]:
 
 def _restructured(context: FileContext, rule: Rule) -> list[Said]:
     """What a pass says about a module that holds one of its words."""
-    if rule.restructure is None or not any(word.encode() in context.module.data for word in rule.triggers):
+    if rule.restructure is None or not rule.is_called_for(context.module.data):
         return []
     return _not_ignored(context, [(rule, proposal) for proposal in rule.restructure(context)])
 
@@ -339,7 +339,7 @@ def _undone(finding: Finding) -> Finding:
 
 
 def _check_second_run(context: FileContext, rules: RuleSet) -> None:
-    words = [word for word in rules.words if word in context.module.data]
+    words = [word for word in rules.line_words if word in context.module.data]
     said = [item for rule in rules.restructuring for item in _restructured(context, rule)]
     again = [proposal for _, proposal in (*said, *examine(context, rules, words)) if proposal.edits]
     if again:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 
 from torchferry.source.module import PythonModule
 from torchferry.source.names import called_name, last_name
+from torchferry.source.scopes import any_line_in
 
-_LOSS_WORDS = (b"cross_entropy", b"CrossEntropyLoss", b"nll_loss", b"NLLLoss")
+LOSS_WORDS = ("cross_entropy", "CrossEntropyLoss", "nll_loss", "NLLLoss")
 _FUNCTIONS = frozenset({"cross_entropy", "nll_loss"})
 _MODULES = frozenset({"CrossEntropyLoss", "NLLLoss"})
 # Kernels that take places or classes as int64 on every device.
@@ -29,44 +29,63 @@ _WANT_INT64 = frozenset(
 )
 
 
-@dataclass(frozen=True)
 class Labels:
-    """Names of variables, as this module uses them."""
+    """Names of variables, as a module uses them."""
 
-    of_losses: frozenset[str] = frozenset()
-    also_places: frozenset[str] = frozenset()  # used where int64 is a must
+    def __init__(self, module: PythonModule) -> None:
+        self._module = module
+        self.of_losses = frozenset(_given_to_losses(module))
+
+    @cached_property
+    def _places(self) -> frozenset[str]:
+        """What is used where int64 is a must."""
+        places: set[str] = set()
+        for node in ast.walk(self._module.tree):
+            if isinstance(node, ast.Call) and called_name(node) in _WANT_INT64:
+                arguments = [*node.args, *(keyword.value for keyword in node.keywords)]
+                places.update(item.id for item in arguments if isinstance(item, ast.Name))
+            elif isinstance(node, ast.Subscript):
+                places.update(item.id for item in ast.walk(node.slice) if isinstance(item, ast.Name))
+        return frozenset(places)
 
     def are_labels(self, name: str) -> bool:
-        return name in self.of_losses and name not in self.also_places
+        return name in self.of_losses and name not in self._places
 
 
 @lru_cache(maxsize=2)  # asked for each copy of a module, and again when the result is checked
 def find_labels(module: PythonModule) -> Labels:
     """What a module's losses and indexing say about its variables."""
-    if not any(word in module.data for word in _LOSS_WORDS):
-        return Labels()
-    losses = _FUNCTIONS | set(_names_of_losses(module.tree))
-    given: set[str] = set()
-    places: set[str] = set()
-    for node in ast.walk(module.tree):
-        if isinstance(node, ast.Call):
-            arguments = [*node.args, *(keyword.value for keyword in node.keywords)]
-            if _is_loss(node, losses):
-                given.update(_second(node))
-            elif called_name(node) in _WANT_INT64:
-                places.update(item.id for item in arguments if isinstance(item, ast.Name))
-        elif isinstance(node, ast.Subscript):
-            places.update(item.id for item in ast.walk(node.slice) if isinstance(item, ast.Name))
-    return Labels(frozenset(given), frozenset(places))
+    return Labels(module)
 
 
-def _names_of_losses(tree: ast.Module) -> Iterator[str]:
+def _given_to_losses(module: PythonModule) -> Iterator[str]:
+    losses = _FUNCTIONS | set(_names_of_losses(module))
+    words = [word.encode() for word in (*losses, *_MODULES)]
+    for node in _nodes_on_lines(module, words):
+        if isinstance(node, ast.Call) and _is_loss(node, losses):
+            yield from _second(node)
+
+
+def _names_of_losses(module: PythonModule) -> Iterator[str]:
     """`criterion = nn.CrossEntropyLoss().cuda()`: the names under which such a loss is called."""
-    for node in ast.walk(tree):
+    for node in _nodes_on_lines(module, [word.encode() for word in _MODULES]):
         if isinstance(node, ast.Assign) and any(
             isinstance(item, ast.Call) and called_name(item) in _MODULES for item in ast.walk(node.value)
         ):
             yield from filter(None, map(last_name, node.targets))
+
+
+def _nodes_on_lines(module: PythonModule, words: list[bytes]) -> Iterator[ast.AST]:
+    """The nodes that touch a line with one of these words, and what is inside of them there."""
+    lines = sorted(module.lines_with(words))
+    waiting: list[ast.AST] = [module.tree] if lines else []
+    while waiting:
+        node = waiting.pop()
+        yield node
+        for child in ast.iter_child_nodes(node):
+            first = getattr(child, "lineno", None)
+            if first is None or any_line_in(lines, first, child.end_lineno):  # type: ignore[attr-defined]
+                waiting.append(child)
 
 
 def _is_loss(call: ast.Call, losses: frozenset[str]) -> bool:

@@ -41,6 +41,8 @@ def argument(call: ast.Call, name: str) -> ast.expr | None:
 
 def use_of(site: Site[ast.Call]) -> Use:
     """By the names around the call, else by whether it shuffles: nobody shuffles to evaluate."""
+    if _is_for_several_phases(site):
+        return Use.UNKNOWN
     for name in _names_around(site):
         if _EVALUATION.search(name):
             return Use.EVALUATION
@@ -50,6 +52,13 @@ def use_of(site: Site[ast.Call]) -> Use:
     if isinstance(shuffle, ast.Constant):
         return Use.TRAINING if shuffle.value else Use.UNKNOWN
     return Use.TRAINING if shuffle is not None else Use.UNKNOWN
+
+
+def _is_for_several_phases(site: Site[ast.Call]) -> bool:
+    """{x: DataLoader(sets[x], shuffle=True) for x in ["train", "val"]}"""
+    loops = (loop for node in site.place.upwards() for loop in getattr(node, "generators", ()))
+    words = (item.value for loop in loops for item in ast.walk(loop.iter) if isinstance(item, ast.Constant))
+    return any(isinstance(word, str) and _EVALUATION.search(word) for word in words)
 
 
 def _names_around(site: Site[ast.Call]) -> list[str]:

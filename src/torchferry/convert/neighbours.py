@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import posixpath
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -63,6 +64,7 @@ class Neighbours:
         self._modules: dict[str, PythonModule | None] = {}
         self._imports: dict[tuple[str, bytes], tuple[Import, ...]] = {}
         self._words: dict[str, frozenset[bytes]] = {}
+        self._matches: dict[re.Pattern[bytes], bool] = {}
         self._naming: dict[str, list[str]] = {}  # by the path of the module that is named
         self._files: dict[str, str | None] = {}  # of modules, by their path without a suffix
 
@@ -122,6 +124,12 @@ class Neighbours:
         return any(
             word in data and not any(other in data for other in absent) for data in self._texts.values()
         )
+
+    def any_match(self, pattern: re.Pattern[bytes]) -> bool:
+        """Whether a pattern is found in a module of the project."""
+        if pattern not in self._matches:
+            self._matches[pattern] = any(map(pattern.search, self._texts.values()))
+        return self._matches[pattern]
 
     def has_member(self, path: str, name: str) -> bool:
         """Whether a module asks something for this attribute or key."""
@@ -229,19 +237,19 @@ class Neighbours:
                     return where, names[count:]
         return None
 
-    def _roots(self, path: str, level: int) -> list[PurePosixPath]:
+    def _roots(self, path: str, level: int) -> list[str]:
         """The folders in which Python would look: of a relative import one, else the script's and the project's."""
-        folder = PurePosixPath(path).parent
+        folder = posixpath.dirname(path)
         if level:
             for _ in range(level - 1):
-                folder = folder.parent
+                folder = posixpath.dirname(folder)
             return [folder]
-        return [folder, *map(PurePosixPath, _SOURCE_FOLDERS)]
+        return [folder, *_SOURCE_FOLDERS]
 
-    def _file(self, folder: PurePosixPath, names: list[str]) -> str | None:
+    def _file(self, folder: str, names: list[str]) -> str | None:
         if self._root is None:
             return None
-        place = str(folder.joinpath(*names))
+        place = "/".join([folder, *names] if folder else names) or "."
         if place not in self._files:
             choices = [f"{place}.py"] if names else []
             choices.append(os.path.normpath(f"{place}/__init__.py"))

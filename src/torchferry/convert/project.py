@@ -59,8 +59,8 @@ class Plan:
         """The rules that apply, the user's own first."""
         chosen = [rule for rule in all_rules() if not rule.option or rule.option in self.options]
         if self.select:
-            # What follows from other changes (`finish`) always belongs to them.
-            chosen = [rule for rule in chosen if rule.finish or rule.id.startswith(self.select)]
+            # What follows from other changes (`finish`) belongs to them.
+            chosen = [rule for rule in chosen if any(map(self._selects, (rule.id, *_causes(rule))))]
         chosen = [*self._custom_rules(), *prepared(chosen, self.target)]
         if self.ignore:
             chosen = [rule for rule in chosen if not rule.id.startswith(self.ignore)]
@@ -72,6 +72,16 @@ class Plan:
         from torchferry.convert.custom.engine import custom_rules
 
         return custom_rules(self.custom, self.target.name)
+
+    def _selects(self, rule: str) -> bool:
+        return rule.startswith(self.select)
+
+
+def _causes(rule: Rule) -> tuple[str, ...]:
+    """The rules whose changes another one follows."""
+    if not rule.finish:
+        return ()
+    return rule.follows or tuple(other.id for other in all_rules())
 
 
 @dataclass(frozen=True)
@@ -211,13 +221,12 @@ class _Prefilter:
     """Whether a file is worth parsing, by its bytes."""
 
     def __init__(self, rules: RuleSet) -> None:
-        self.words = rules.words
+        self.rules = rules
         self.imports = rules.imports
 
     def __call__(self, data: bytes) -> bool:
-        for word in self.words:
-            if word in data:
-                return True
+        if self.rules.is_called_for(data):
+            return True
         return not self.imports.isdisjoint(_IMPORTED.findall(b"\n" + data))
 
 

@@ -76,11 +76,21 @@ class Rule:
     rename: NameCheck | None = None  # called for each dotted name that the code uses
     is_local: bool = False  # `rename` answers differently from module to module
     finish: ModuleCheck | None = None  # called once per module, after all others
+    follows: tuple[
+        str, ...
+    ] = ()  # rules without which `finish` has nothing to do; empty means that any will do
     prepare: Preparation | None = (
         None  # makes the rule for one target, where the words it looks for depend on it
     )
     # Called once per module, before all others: makes another program for CUDA of it, which the others then convert.
     restructure: Restructuring | None = None
+    worth: Callable[[bytes], bool] | None = None  # a pass: whether a file with a trigger needs a look at all
+
+    def is_called_for(self, data: bytes) -> bool:
+        """Whether a file holds something for the rule, by its bytes."""
+        return any(word.encode() in data for word in self.triggers) and (
+            self.worth is None or self.worth(data)
+        )
 
 
 _REGISTRY: dict[str, Rule] = {}

@@ -35,9 +35,20 @@ class RuleSet:
 
     @cached_property
     def words(self) -> tuple[bytes, ...]:
-        """The words that make a file worth reading; a word that contains another one is not needed."""
-        words = {word.encode() for rule in self.rules for word in rule.triggers}
-        return tuple(sorted(word for word in words if words.isdisjoint(_shorter_parts(word))))
+        """The words that make a file worth reading, whatever else it holds."""
+        return _needed(rule for rule in self.rules if rule.worth is None)
+
+    @cached_property
+    def line_words(self) -> tuple[bytes, ...]:
+        """The words that make a line worth reading; passes find their lines themselves."""
+        return _needed(rule for rule in self.rules if rule.restructure is None)
+
+    def is_called_for(self, data: bytes) -> bool:
+        """Whether a file holds a word that makes it worth reading."""
+        for word in self.words:
+            if word in data:
+                return True
+        return any(rule.worth is not None and rule.is_called_for(data) for rule in self.restructuring)
 
     @cached_property
     def import_pattern(self) -> re.Pattern[bytes]:
@@ -54,6 +65,14 @@ class RuleSet:
         return {
             node_type: tuple(rule for rule in self.rules if node_type in rule.nodes) for node_type in types
         }
+
+
+def _needed(rules: Iterable[Rule]) -> tuple[bytes, ...]:
+    """The triggers of rules, short ones first: most files that hold any hold `cuda`. Those with another inside go."""
+    words = {word.encode() for rule in rules for word in rule.triggers}
+    return tuple(
+        sorted((word for word in words if words.isdisjoint(_shorter_parts(word))), key=lambda w: (len(w), w))
+    )
 
 
 def _shorter_parts(word: bytes) -> Iterator[bytes]:

@@ -35,6 +35,9 @@ class Similar:
     takes: tuple[str, ...]  # of NAME(...): its arguments in the order of their positions
     ignored: tuple[str, ...]  # arguments that only choose a kernel
     exact: bool  # the same formula: results differ by rounding alone
+    keeps_gradients: (
+        bool  # an optimizer whose gradients stay where they are: nobody else may set them to None
+    )
     why: Text  # what is wrong with the original
     remark: Text  # what may differ, and what to mind
     source: str
@@ -69,6 +72,7 @@ def load_similar(vendor_folder: str) -> tuple[Similar, ...]:
             takes=tuple(row.get("takes", ())),
             ignored=tuple(row.get("ignored", ())),
             exact=row.get("exact", False),
+            keeps_gradients=row.get("keeps_gradients", False),
             why=Text(row["why"], row.get("why_zh") or row["why"]),
             remark=Text(row.get("remark", ""), row.get("remark_zh") or row.get("remark", "")),
             source=row["source"],

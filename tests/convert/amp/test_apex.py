@@ -148,3 +148,18 @@ def test_a_model_that_is_moved_after_its_optimizer_is_made() -> None:
 def test_unclear(source: str, reason: str) -> None:
     (found,) = left(f"import torch\n{source}", AmpForm.APEX)
     assert found[0] == "todo" and reason in found[2]
+
+
+def test_an_attribute_is_not_the_optimizer_that_a_function_is_given() -> None:
+    source = """
+        import torch
+        class Engine:
+            def __init__(self, net):
+                self.opt = torch.optim.Adam(net.parameters())
+        def train(net, opt):
+            loss = net(x)
+            loss.backward()
+            opt.step()
+        """
+    ((kind, place, _),) = left(source, AmpForm.APEX)
+    assert (kind, place) == ("todo", "opt.step()")

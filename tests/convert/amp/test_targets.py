@@ -68,3 +68,15 @@ def test_the_option(options: list[str], word: str, script: Path, tmp_path: Path)
 def test_no_apex(target: str, script: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["convert", str(script), "--to", target, "--dry-run", "--amp", "apex"]) == 2
     assert f"no apex is known for '{target}'" in capsys.readouterr().err
+
+
+def test_the_path_is_no_form(script: Path, tmp_path: Path) -> None:
+    out = tmp_path / "converted.py"
+    assert main(["convert", "--to", "ascend", "-q", "-o", str(out), "--amp", str(script)]) == 0
+    assert "scaler.scale" in out.read_text()
+
+
+def test_a_form_that_there_is_not(script: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["convert", "--to", "ascend", "--dry-run", "--amp", "apexx", str(script)])
+    assert "--amp: invalid choice: 'apexx'" in capsys.readouterr().err

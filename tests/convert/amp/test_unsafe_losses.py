@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import textwrap
 
-from tests.convert.amp.amping import amped, check, converted
+import pytest
+
+from tests.convert.amp.amping import amped, check, converted, left
 from torchferry.finding import Kind
 
 
@@ -184,3 +186,136 @@ def test_the_report_names_the_better_loss() -> None:
         """
     changed = [item for item in converted(textwrap.dedent(source)).findings if item.kind is Kind.CHANGE]
     assert any("BCEWithLogitsLoss" in item.message.en for item in changed)
+
+
+def test_a_loss_that_is_made_on_the_spot() -> None:
+    text = amped(
+        """
+        import torch
+        def train(model, criterion, optimizer):
+            out = model(x)
+            loss = criterion(out, y)
+            loss.backward()
+            optimizer.step()
+        train(net, torch.nn.BCELoss().cuda(), torch.optim.SGD(p, 0.1))
+        """
+    )
+    assert "    loss = criterion(out.float(), y.float())\n" in text
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        "criterion = {'bce': torch.nn.BCELoss, 'mse': torch.nn.MSELoss}[name]()",
+        "losses = [torch.nn.BCELoss(), torch.nn.MSELoss()]; criterion = losses[0]",
+        "def choose():\n    return torch.nn.BCELoss()\ncriterion = choose()",
+        "class Own(torch.nn.BCELoss): pass\ncriterion = Own()",
+        "criterion = Weighted(torch.nn.BCELoss())",
+    ],
+)
+def test_a_loss_that_gets_lost_is_left_to_the_user(made: str) -> None:
+    source = f"""import torch
+{made}
+def train(model, optimizer):
+    loss = criterion(model(x), y)
+    loss.backward()
+    optimizer.step()
+"""
+    ((kind, place, message),) = left(source)
+    assert (kind, place) == ("todo", "torch.nn.BCELoss")
+    assert "not clear where this one is called" in message
+
+
+@pytest.mark.parametrize(
+    "use", ["if isinstance(criterion, torch.nn.BCELoss): pass", "def f(c: torch.nn.BCELoss): pass"]
+)
+def test_a_loss_that_is_only_spoken_of(use: str) -> None:
+    source = f"""import torch
+{use}
+def train(model, optimizer):
+    loss = model(x)
+    loss.backward()
+    optimizer.step()
+"""
+    assert "scaler.step(optimizer)" in amped(source)
+
+
+def test_what_is_computed_ahead_comes_first() -> None:
+    check(
+        """
+        import torch
+        bce = torch.nn.BCELoss()
+        l1 = torch.nn.L1Loss()
+        optimizer = torch.optim.SGD(p, 0.1)
+        for x, y in data:
+            out = net(x)
+            first = bce(out, y)
+            loss = first + l1(out, y) + bce(net(x + 1), y)
+            loss.backward()
+            optimizer.step()
+        """,
+        """
+        import torch
+        bce = torch.nn.BCELoss()
+        l1 = torch.nn.L1Loss()
+        optimizer = torch.optim.SGD(p, 0.1)
+        scaler = torch.cuda.amp.GradScaler()
+        for x, y in data:
+            with torch.cuda.amp.autocast():
+                out = net(x)
+            first = bce(out.float(), y.float())
+            with torch.cuda.amp.autocast():
+                prediction = net(x + 1)
+            cross_entropy = bce(prediction.float(), y.float())
+            with torch.cuda.amp.autocast():
+                loss = first + l1(out, y) + cross_entropy
+            scaler.scale(loss).backward()
+            scaler.step(optimizer)
+            scaler.update()
+        """,
+    )
+
+
+def test_a_function_computes_the_rest_under_autocast() -> None:
+    """outside of it the half-precision input would meet the float32 weights of self.head"""
+    text = amped(
+        """
+        import torch
+        import torch.nn.functional as F
+        class Model(torch.nn.Module):
+            def loss(self, x, y):
+                h = self.body(x)
+                with torch.no_grad():
+                    target = self.teacher(x)
+                return F.binary_cross_entropy(torch.sigmoid(h), y) + F.mse_loss(self.head(h), target)
+        def train(model, optimizer):
+            loss = model.loss(x, y)
+            loss.backward()
+            optimizer.step()
+        """
+    )
+    assert (
+        "        prediction = torch.sigmoid(h)\n"
+        "        with torch.cuda.amp.autocast(enabled=False):\n"
+        "            cross_entropy = F.binary_cross_entropy(prediction.float(), y.float())\n"
+        "        return cross_entropy + F.mse_loss(self.head(h), target)\n"
+    ) in text
+
+
+def test_an_evaluation_between_steps_stays_in_single_precision() -> None:
+    text = amped(
+        """
+        import torch
+        bce = torch.nn.BCELoss()
+        def train(model, optimizer):
+            for x, y in data:
+                out = model(x)
+                loss = bce(out, y)
+                loss.backward()
+                optimizer.step()
+                with torch.no_grad():
+                    log(bce(model(x), y).item())
+        """
+    )
+    assert "        with torch.no_grad():\n            log(bce(model(x).float(), y.float()).item())\n" in text
+    assert text.count("with torch.cuda.amp.autocast():") == 1

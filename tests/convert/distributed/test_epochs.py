@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.convert.distributed.programs import changes, script, told
+from tests.convert.distributed.programs import HEAD, changes, script, told
 
 
 def set_epoch_lines(source: str) -> list[str]:
@@ -77,10 +77,62 @@ def test_a_single_pass_needs_none() -> None:
     assert told(source) == []
 
 
+NEXT_EPOCH = "loader.sampler.set_epoch(loader.sampler.epoch + 1)"
+
+
 def test_rounds_that_nobody_counts() -> None:
     source = script(loop="while not done:")
-    assert set_epoch_lines(source) == []
-    assert len(told(source)) == 1
+    assert set_epoch_lines(source) == [f"+     {NEXT_EPOCH}"]
+    assert told(source) == []
+
+
+def test_an_iterator_that_is_made_anew() -> None:
+    source = (
+        HEAD
+        + """
+model = Net().cuda()
+optimizer = optim.SGD(model.parameters(), lr=0.1)
+loader = DataLoader(dataset, 8, shuffle=True)
+batches = iter(loader)
+while True:
+    try:
+        x = next(batches)
+    except StopIteration:
+        batches = iter(loader)
+        x = next(batches)
+    model(x.cuda()).sum().backward()
+    optimizer.step()
+"""
+    )
+    assert set_epoch_lines(source) == [f"+         {NEXT_EPOCH}"]
+
+
+ENDLESS = """
+def endless(data):
+    while True:
+        for x in data:
+            yield x
+
+model = Net().cuda()
+optimizer = optim.SGD(model.parameters(), lr=0.1)
+batches = endless(DataLoader(dataset, 8, shuffle=True))
+for step in range(100):
+    model(next(batches).cuda()).sum().backward()
+    optimizer.step()
+"""
+
+
+def test_a_generator_that_goes_over_the_loader_for_ever() -> None:
+    assert set_epoch_lines(HEAD + ENDLESS) == ["+         data.sampler.set_epoch(data.sampler.epoch + 1)"]
+    assert "sampler=DistributedSampler(dataset, shuffle=True)" in changes(HEAD + ENDLESS)
+
+
+def test_a_generator_that_evaluations_use_as_well() -> None:
+    also = "others = endless(DataLoader(dataset, 1))\ndef check():\n    return model(next(others))\n"
+    lines = changes(HEAD + ENDLESS + also).splitlines()
+    assert "- others = endless(DataLoader(dataset, 1))" not in lines
+    place = lines.index("+         if isinstance(data.sampler, DistributedSampler):")
+    assert lines[place + 1] == "+             data.sampler.set_epoch(data.sampler.epoch + 1)"
 
 
 def test_a_counter_that_is_made_before_the_loop() -> None:

@@ -63,6 +63,36 @@ def test_the_sampler_takes_over_shuffle(before: str, after: str) -> None:
     assert loader_lines(before) == [f"- loader = {before}", f"+ loader = {after}"]
 
 
+def test_options_beside_shuffle() -> None:
+    before = "DataLoader(dataset, 8, shuffle=True, **options)"
+    after = "DataLoader(dataset, 8, sampler=DistributedSampler(dataset, shuffle=True), **options)"
+    assert loader_lines(before) == [f"- loader = {before}", f"+ loader = {after}"]
+
+
+def test_a_random_subset_is_a_subset_that_is_shuffled() -> None:
+    source = script(
+        loader="""
+        from torch.utils.data import SubsetRandomSampler
+        order = SubsetRandomSampler(indices[:90])
+        loader = DataLoader(dataset, 8, sampler=order)
+        """
+    )
+    assert [line for line in changed(source) if line != WRAP] == [
+        "- loader = DataLoader(dataset, 8, sampler=order)",
+        "+ train_dataset = Subset(dataset, indices[:90])",
+        "+ loader = DataLoader(train_dataset, 8, sampler=DistributedSampler(train_dataset, shuffle=True))",
+    ]
+
+
+def test_two_datasets_that_are_made_in_one_statement() -> None:
+    source = script(loader="loader, other = DataLoader(First(), 8), DataLoader(Second(), 8)").replace(
+        "for x in loader:", "for x, y in zip(loader, other):"
+    )
+    lines = [line for line in changed(source) if line != WRAP]
+    assert lines[1:3] == ["+ train_dataset = First()", "+ train_dataset_2 = Second()"]
+    assert "DistributedSampler(train_dataset_2, shuffle=False)" in lines[3]
+
+
 def test_a_dataset_that_is_made_in_the_call_is_made_once() -> None:
     assert loader_lines("DataLoader(Images('train'), 8, shuffle=True)") == [
         "- loader = DataLoader(Images('train'), 8, shuffle=True)",

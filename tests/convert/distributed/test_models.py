@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.convert.distributed.programs import MAIN, changed, changes, convert, refusal, script, told
+from tests.convert.distributed.programs import HEAD, MAIN, changed, changes, convert, refusal, script, told
 from torchferry.convert.settings import Distributed
 from torchferry.finding import Kind
 
@@ -39,6 +39,84 @@ def test_batchnorm_over_all_cards() -> None:
         "+ model = torch.nn.SyncBatchNorm.convert_sync_batchnorm(model)",
         WRAP,
     ]
+
+
+@pytest.mark.parametrize(
+    "choice",
+    [
+        "parser.add_argument('--no-cuda', action='store_true')",
+        "parser.add_argument('--device', default='cuda')",
+        "if args.cuda:\n    print()",
+        "device = torch.device(settings['device'])",
+    ],
+)
+def test_a_model_that_may_stay_on_the_cpu_in_spite_of_a_card(choice: str) -> None:
+    assert model_lines(script(device=choice)) == [
+        "+ model = DistributedDataParallel(",
+        "+     model,",
+        "+     device_ids=[local_rank] if next(model.parameters()).is_cuda else None,",
+        '+     process_group=None if next(model.parameters()).is_cuda else dist.new_group(backend="gloo"),',
+        "+ )",
+    ]
+
+
+def test_the_number_of_a_card_is_no_choice_of_the_cpu() -> None:
+    source = script(device="parser.add_argument('--gpu', type=int, default=0)")
+    assert model_lines(source) == [WRAP]
+
+
+def test_a_model_for_each_fold() -> None:
+    source = (
+        HEAD
+        + """
+for fold in range(5):
+    model = Net()
+    model.cuda()
+    optimizer = optim.SGD(model.parameters(), lr=0.1)
+    loader = DataLoader(dataset, 8)
+    for epoch in range(9):
+        for x in loader:
+            model(x.cuda()).sum().backward()
+            optimizer.step()
+"""
+    )
+    text = convert(source, Distributed(MAIN)).new_text or ""
+    assert f"    model.cuda()\n    {WRAP[2:]}\n    optimizer = " in text
+
+
+def test_names_with_types() -> None:
+    source = script(
+        model="model: nn.Module = Net().cuda()",
+        loader="loader: DataLoader = DataLoader(dataset, 8)",
+        end="print(model.width)",
+    )
+    assert WRAP in model_lines(source)
+    assert "+ print(model.module.width)" in model_lines(source)
+
+
+def test_an_object_that_is_called_with_the_model() -> None:
+    source = script(
+        device="""
+        class Keeper:
+            def __call__(self, net):
+                self.keep(net)
+
+            def keep(self, net):
+                torch.save(net.state_dict(), "best.pt")
+        """,
+        end="keeper = Keeper()\nkeeper(model)",
+    )
+    assert "+         self.keep(net)" not in model_lines(source)
+    assert any("torch.save(net.module.state_dict()" in line for line in model_lines(source))
+
+
+def test_running_means_of_each_process_are_a_risk() -> None:
+    twice = script(
+        device="class Body(nn.Module):\n    norm = nn.BatchNorm1d",
+        step="(model(x.cuda()) - model(x.cuda())).sum().backward()",
+    )
+    assert told(twice, Kind.RISK) == ["model = Net().cuda()"]
+    assert told(twice.replace("BatchNorm1d", "LayerNorm"), Kind.RISK) == []
 
 
 def test_a_frozen_teacher_is_not_wrapped() -> None:
@@ -266,3 +344,29 @@ def test_a_model_that_the_user_did_not_name() -> None:
     both = convert(source, Distributed(MAIN, "critic, model"))
     assert (both.new_text or "").count("= DistributedDataParallel(") == 2
     assert not [finding for finding in both.findings if finding.kind is Kind.TODO]
+
+
+MODULE = """
+class Part(nn.Module):
+    def __init__(self):
+        self.used = nn.Linear(9, 9)
+        self.spare = nn.Linear(9, 9)
+
+    def forward(self, x):
+        return self.used(x)
+
+class Whole(nn.Module):
+    def __init__(self):
+        self.part = Part()
+
+    def forward(self, x):
+        return self.part(x)
+"""
+
+
+def test_a_layer_that_is_never_used() -> None:
+    source = script(device=MODULE, model="model = Whole().cuda()")
+    waits = WRAP.replace(" else None)", " else None, find_unused_parameters=True)")
+    assert model_lines(source) == [waits]
+    assert model_lines(source.replace("self.used(x)", "self.used(self.spare(x))")) == [WRAP]
+    assert model_lines(source.replace("self.used(x)", "[f(x) for f in self.children()]")) == [WRAP]

@@ -118,3 +118,10 @@ def test_a_second_run_changes_nothing() -> None:
 def test_what_follows_the_main_function_still_has_a_group() -> None:
     source = f'{IMPORTS}def main():\n{WORK}    return model\nif __name__ == "__main__":\n    net = main()\n    torch.save(net, "x.pt")\n'
     assert around(source)[-1] == 'torch.save(net.module, "x.pt") / dist.destroy_process_group()'
+
+
+def test_calls_between_the_imports() -> None:
+    source = "import sys\nsys.path.append('..')\n" + script(end="import os")
+    text = convert(source, Distributed(MAIN)).new_text or ""
+    assert text.index("def setup_distributed") < text.index("local_rank = setup_distributed()")
+    assert text.index("import os\n") < text.index("def setup_distributed")

@@ -118,6 +118,27 @@ def test_arguments_that_only_apex_knows() -> None:
     assert said(source, rule="TF302") == [("TF302", "todo", "adam_w_mode=False")]
 
 
+def test_arguments_that_would_take_another_place() -> None:
+    """bias_correction is the third argument of apex's optimizers, and unknown to those of torch"""
+    source = "from apex.optimizers import FusedAdam\nFusedAdam(p, 0.1, True, (0.9, 0.99))\n"
+    for name in VENDORS:
+        has_apex_style = replacement_of(vendor(name), "apex.optimizers.FusedAdam").same_arguments  # type: ignore[union-attr]
+        assert said(source, name, rule="TF302") == ([] if has_apex_style else [("TF302", "todo", "True")])
+
+
+def test_a_drop_in_with_the_arguments_of_apex() -> None:
+    source = "from apex.optimizers import FusedAdam\no = FusedAdam(p, 0.1, True, adam_w_mode=False)\n"
+    after = source.replace("from apex.optimizers", "from torch_mlu.optimizers")
+    assert rewritten(source, "cambricon") == after
+    assert said(source, "cambricon", rule="TF302") == []
+
+
+def test_the_drop_in_decays_weights_like_apex() -> None:
+    source = "from apex.optimizers import FusedAdam\no = FusedAdam(p, weight_decay=0.1)\n"
+    after = "from torch.optim import AdamW as FusedAdam\no = FusedAdam(p, weight_decay=0.1)\n"
+    assert rewritten(source, "tecorigin") == after
+
+
 def test_message_names_the_vendors_build() -> None:
     (item,) = findings("from apex import amp\n")
     assert "Ascend/apex" in item.message.en

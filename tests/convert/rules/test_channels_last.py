@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from tests.convert.rewriting import VENDORS, expression, rewritten, vendor
+from tests.convert.rewriting import VENDORS, expression, rewritten, said_with, vendor
 
 _OPTION = "channels_last"
+_IMAGES = "import torchvision\n"
 
 
 @pytest.mark.parametrize(
@@ -31,21 +32,42 @@ def test_off_unless_asked_for() -> None:
 
 
 @pytest.mark.parametrize("name", VENDORS)
-@pytest.mark.parametrize("variable", ["model", "net", "images", "img"])
-def test_moves(name: str, variable: str) -> None:
-    assert (
-        expression(f"{variable} = {variable}.cuda()", name, _OPTION)
-        == f"{variable} = {variable}.{vendor(name).tensor_method}().to(memory_format=torch.channels_last)"
+@pytest.mark.parametrize("variable", ["model", "net"])
+def test_models(name: str, variable: str) -> None:
+    before = f"{_IMAGES}{variable} = {variable}.cuda()"
+    moved = f"{variable} = {variable}.{vendor(name).tensor_method}()"
+    assert expression(before, name, _OPTION) == f"{_IMAGES}{moved}.to(memory_format=torch.channels_last)"
+
+
+@pytest.mark.parametrize("name", VENDORS)
+@pytest.mark.parametrize("variable", ["images", "img"])
+def test_images(name: str, variable: str) -> None:
+    use = f"\noutput = model({variable})"
+    moved = f"{variable} = {variable}.{vendor(name).tensor_method}()"
+    after = f"{moved}.to(memory_format=torch.channels_last){use}"
+    assert expression(f"{variable} = {variable}.cuda(){use}", name, _OPTION) == after
+
+
+def test_images_that_no_model_gets_may_have_any_shape() -> None:
+    assert expression("img = img.cuda()\nresult = mean(img)", "tecorigin", _OPTION) == (
+        "img = img.sdaa()\nresult = mean(img)"
     )
 
 
 def test_to() -> None:
-    after = "model = Net().to('npu').to(memory_format=torch.channels_last)"
-    assert expression("model = Net().to('cuda')", "ascend", _OPTION) == after
+    after = f"{_IMAGES}model = Net().to('npu').to(memory_format=torch.channels_last)"
+    assert expression(f"{_IMAGES}model = Net().to('cuda')", "ascend", _OPTION) == after
+
+
+def test_a_model_out_of_sight_with_nothing_of_images_is_left_to_the_user() -> None:
+    assert expression("model = model.cuda()", "tecorigin", _OPTION) == "model = model.sdaa()"
+    assert said_with("model = model.cuda()", _OPTION, to="tecorigin") == [
+        ("TF701", "todo", "model.cuda()"),
+    ]
 
 
 def test_a_module_without_torch_gets_its_import() -> None:
-    after = rewritten("import tqdm\n\nmodel.cuda()\n", "portable", _OPTION)
+    after = rewritten("import torchvision\n\nmodel.cuda()\n", "portable", _OPTION)
     assert "import torch\n" in after
     assert ".to(memory_format=torch.channels_last)" in after
 

@@ -127,7 +127,7 @@ def test_a_model_of_another_module(tmp_path: Path) -> None:
 
 
 def test_a_vendor_that_does_not_ask_for_it() -> None:
-    source = "import torch\nmodel = model.cuda()\n"
+    source = "import torch, torchvision\nmodel = model.cuda()\n"
     assert [kind for _, kind, _ in said(source, "ascend", _OPTION, rule="TF701")] == ["risk"]
     assert said(source, "tecorigin", _OPTION, rule="TF701") == []
 

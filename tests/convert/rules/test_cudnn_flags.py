@@ -45,6 +45,12 @@ def test_noop(source: str) -> None:
             id="a comment stays",
         ),
         pytest.param(
+            'import torch\ndef f():\n    """Faster."""\n\n    torch.backends.cuda.matmul.allow_tf32 = True\n'
+            "    torch.backends.cudnn.allow_tf32 = True\n",
+            'import torch\ndef f():\n    """Faster."""\n\n    pass\n',
+            id="beside a docstring alone",
+        ),
+        pytest.param(
             "import torch\r\ntorch.backends.cuda.matmul.allow_tf32 = True\r\nx = 1\r\n",
             "import torch\r\nx = 1\r\n",
             id="Windows",

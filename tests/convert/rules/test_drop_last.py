@@ -74,3 +74,10 @@ def test_who_shuffles_trains() -> None:
         expression(source, "ascend", "drop_last")
         == f"loader = {_LOADER}(data, 4, shuffle=True, drop_last=True)"
     )
+
+
+def test_one_call_for_training_and_evaluation_is_left_to_the_user() -> None:
+    call = f"{_LOADER}(sets[x], 4, shuffle=True)"
+    source = f"loaders = {{x: {call} for x in ['train', 'val']}}"
+    assert said_with(source, "drop_last") == [("TF702", "todo", call)]
+    assert expression(source, "ascend", "drop_last") == source

@@ -13,6 +13,10 @@ from tests.convert.rewriting import expression, said_with
         pytest.param("x = torch.zeros(3, dtype=torch.float32)", id="float32"),
         pytest.param("x = y.double", id="not called"),
         pytest.param("float64 = 1", id="a name of the user's"),
+        pytest.param("x = torch.eye(3, device='cpu', dtype=torch.float64)", id="data of the CPU"),
+        pytest.param(
+            "x = torch.eye(3, dtype=torch.float64, device=torch.device('cpu'))", id="the CPU's device"
+        ),
         pytest.param("if x.dtype == torch.float64: pass", id="a question"),
         pytest.param("if x.dtype in (torch.float32, torch.double): pass", id="a question about several"),
         pytest.param("sizes = {torch.float32: 4, torch.float64: 8}", id="the keys of a table"),

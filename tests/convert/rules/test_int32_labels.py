@@ -88,3 +88,12 @@ def test_every_vendor(name: str) -> None:
 def test_portable_code_keeps_what_cuda_takes() -> None:
     assert ".int()" not in expression(_step("y.cuda()"), "portable", "int32_labels")
     assert ("TF705", "info", "y.cuda()") in said_with(_step("y.cuda()"), "int32_labels", to="portable")
+
+
+def test_targets_of_a_regression_are_no_question() -> None:
+    assert said_with("loss = F.mse_loss(output, target.to(output.device))", "int32_labels") == []
+
+
+def test_a_module_with_a_regression_alone_has_no_classes() -> None:
+    source = "def step(x, y):\n    return F.mse_loss(x, y)\ntarget = target.cuda()\nstep(model(x), target)"
+    assert said_with(source, "int32_labels") == []

@@ -398,3 +398,11 @@ def test_a_program_for_every_target(to: str) -> None:
 def test_line_endings_stay() -> None:
     source = f"{FLASH}y = flash_attn_func(q,\n  k, v)\n".replace("\n", "\r\n")
     assert run(source, "portable", "similar").new_text == f"import torch\r\ny = {PLAIN}\r\n"
+
+
+def test_a_fused_optimizer_is_for_a_model_on_the_device() -> None:
+    made = "from torch.optim import SGD\nmodel = Net()\n{move}optimizer = SGD(model.parameters(), 0.1)\n"
+    assert "NpuFusedSGD" not in rewritten(made.format(move=""), "ascend", "similar")
+    assert "NpuFusedSGD" in rewritten(made.format(move="model.cuda()\n"), "ascend", "similar")
+    later = "model, optimizer = accelerator.prepare(model.to('cpu'), optimizer)\n"
+    assert "NpuFusedSGD" not in rewritten(made.format(move="") + later, "ascend", "similar")

@@ -32,6 +32,7 @@ toml = importlib.import_module("tomllib" if sys.version_info >= (3, 11) else "to
         pytest.param("a.yaml", "device: cuda\n  or something else\n", id="a text of several lines"),
         pytest.param("a.yaml", 'x: "\n  device: cuda\n"\n', id="a quoted text of several lines"),
         pytest.param("a.yaml", "cuda: true\nnccl: 3\n", id="keys of the program's own"),
+        pytest.param("a.toml", "markers = ['flash_attn_test: tests']\n", id="a word of the program's own"),
         pytest.param("a.yaml", "device: cpu\nbackend: gloo\nuse_cuda: true\n", id="other devices"),
         pytest.param("a.yaml", "device: ${device}\nname: ${oc.env:X,cuda}\n", id="references"),
         pytest.param("a.yaml", "{% if x %}\ndevice: cuda\n{% endif %}\n", id="a template"),

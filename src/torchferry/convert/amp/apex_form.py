@@ -10,6 +10,7 @@ from torchferry.convert.amp.changes import Changes, Rank
 from torchferry.convert.amp.checkpoints import Checkpoints, State
 from torchferry.convert.amp.clipping import clips_of
 from torchferry.convert.amp.command_line import scale_options
+from torchferry.convert.amp.overflow import overflowing
 from torchferry.convert.amp.placement import last_import, lifted, own_optimizers
 from torchferry.convert.amp.steps import Backward, Step, Training
 from torchferry.convert.amp.unclear import UnclearError
@@ -87,6 +88,7 @@ def proposals(program: Program, trainings: list[Training]) -> Iterator[Proposal]
     _zero_by_optimizer(program, changes, made)
     missed = _checkpoints(program, changes, amp, trainings, initialized)
     yield from changes.proposals()
+    yield from overflowing(program)
     for node in missed:
         yield program.context.propose(Kind.TODO, node, _BEFORE)
 
@@ -99,7 +101,9 @@ def _made_optimizers(program: Program, trainings: list[Training]) -> list[_Made]
             made = [
                 _Made(statement, text_of(_target(statement, name)), models)
                 for statement, value in program.assignments(name)
-                if isinstance(value, ast.Call) and (models := _models(program, statement, value))
+                if isinstance(value, ast.Call)
+                and _is_same_sort(_target(statement, name), step.many or step.optimizer)
+                and (models := _models(program, statement, value))
             ]
             if not made or step.many is not None:
                 raise UnclearError(step.call, _NO_OPTIMIZER.format(name=step.name))
@@ -110,6 +114,13 @@ def _made_optimizers(program: Program, trainings: list[Training]) -> list[_Made]
 def _target(statement: ast.stmt, name: str) -> ast.expr:
     targets = statement.targets if isinstance(statement, ast.Assign) else [statement.target]  # type: ignore[attr-defined]
     return next(target for target in targets if last_name(target) == name)
+
+
+def _is_same_sort(one: ast.expr, other: ast.expr) -> bool:
+    """Whether both are variables, or both attributes: self.opt of a class is not what a function calls `opt`."""
+    while isinstance(other, ast.Subscript):
+        other = other.value
+    return isinstance(one, ast.Attribute) == isinstance(other, ast.Attribute)
 
 
 def _models(program: Program, statement: ast.stmt, value: ast.expr) -> tuple[str, ...]:

@@ -29,6 +29,7 @@ _PACKAGES = frozenset(
     | {"lightning_fabric", "composer", "fairseq", "detectron2", "catalyst", "ignite"}
 )
 _CASTS = frozenset({"half", "bfloat16"})
+_HALVES = frozenset({"half", "float16", "bfloat16"})
 
 
 def existing_precision(module: PythonModule) -> ast.AST | None:
@@ -48,9 +49,17 @@ def _shows(node: ast.AST) -> bool:
         package = (node.module or "").partition(".")[0] if not node.level else ""
         names = {alias.name for alias in node.names}
         return package in _PACKAGES or not names.isdisjoint(_NAMES) or (package == "apex" and "amp" in names)
-    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and not node.args:
-        return node.func.attr in _CASTS
-    return False
+    return isinstance(node, ast.Call) and _casts(node)
+
+
+def _casts(call: ast.Call) -> bool:
+    """model.half(), x.to(torch.bfloat16), from_pretrained(name, torch_dtype=torch.float16)"""
+    method = call.func.attr if isinstance(call.func, ast.Attribute) else ""
+    if method in _CASTS:
+        return not call.args
+    given = [*call.args, *(item.value for item in call.keywords)] if method == "to" else []
+    given += [item.value for item in call.keywords if item.arg == "torch_dtype"]
+    return any(isinstance(value, ast.Attribute) and value.attr in _HALVES for value in given)
 
 
 def _is_apex(name: str) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from torchferry.convert.amp.changes import Changes, Rank
@@ -162,9 +162,12 @@ class Regions:
             return _Run()
         following = _Run()
         if refused and self._computes_beside(statement, refused):
-            self._pull_out(statement, refused, run)
+            lines = self._pull_out(statement, refused, run)
+            self._flush(run)
+            self._put_above(statement, lines)
             following.statements.append(statement)
-        elif refused:
+            return following
+        if refused:
             self._make_float(refused, run, self._leads(statement))
         elif statement in self.backwards:
             self._hoist_loss(self.backwards[statement], run)
@@ -202,11 +205,11 @@ class Regions:
             else:
                 yield from as_float(self.module, tensor)
 
-    def _pull_out(self, statement: ast.stmt, refused: list[ast.Call], run: _Run, header: str = "") -> None:
-        """loss = mse(a, b) + bce(c, d): bce gets a line of its own before, outside of autocast."""
+    def _pull_out(self, statement: ast.stmt, refused: list[ast.Call], run: _Run) -> list[str]:
+        """loss = mse(a, b) + bce(c, d): bce gets a line of its own, to be put before and outside of autocast."""
         if statement in self.backwards or not has_own_lines(self.module, statement, statement):
             raise UnclearError(statement, _MIXED)
-        unit = indent_unit(self.module, statement, self.program.tree) if header else ""
+        lines: list[str] = []
         for call in refused:
             start, end = self.module.start(call), self.module.end(call)
             edits = list(self._float_edits(call, run))
@@ -215,12 +218,12 @@ class Regions:
             if "\n" in text or "\r" in text:
                 raise UnclearError(call, _MIXED)
             name = self._fresh("cross_entropy", "bce_loss")
-            change = self.changes.at(call, _FLOAT)
-            change.edits.append((Rank.INLINE, Edit(start, end, name)))
-            if header:
-                change.edits += [self.changes.above(statement, line) for line in (*run.hoisted, header)]
-                run.hoisted.clear()
-            change.edits.append(self.changes.above(statement, f"{unit}{name} = {text}"))
+            self.changes.at(call, _FLOAT).edits.append((Rank.INLINE, Edit(start, end, name)))
+            lines.append(f"{name} = {text}")
+        return lines
+
+    def _put_above(self, statement: ast.stmt, lines: Iterable[str]) -> None:
+        self.changes.items[-1].edits += [self.changes.above(statement, line) for line in lines]
 
     def _hoist_loss(self, backward: Backward, run: _Run) -> None:
         """criterion(model(x), y).backward()"""
@@ -303,12 +306,13 @@ class Regions:
         run = _Run()
         header = f"with {self.autocast}(enabled=False):"
         if self._computes_beside(statement, refused):
-            self._pull_out(statement, refused, run, header)
+            unit = indent_unit(self.module, statement, self.program.tree)
+            lines = self._pull_out(statement, refused, run)
+            self._put_above(statement, [*run.hoisted, header, *(unit + line for line in lines)])
             return
         self._make_float(refused, run)
-        change = self.changes.items[-1]
-        change.edits += [self.changes.above(statement, line) for line in run.hoisted]
-        change.edits += [
+        self._put_above(statement, run.hoisted)
+        self.changes.items[-1].edits += [
             (Rank.BLOCK, edit) for edit in block_edits(self.module, [statement], header, self.program.tree)
         ]
 

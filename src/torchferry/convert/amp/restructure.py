@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from torchferry.convert.amp import apex_form, elsewhere, losses_elsewhere, torch_form
+from torchferry.convert.amp import apex_form, elsewhere, refused_elsewhere, torch_form
 from torchferry.convert.amp.existing import existing_precision
 from torchferry.convert.amp.steps import TrainingFinder
 from torchferry.convert.amp.unclear import UnclearError
@@ -19,6 +19,10 @@ from torchferry.text import Text
 _THERE = Text(
     "has mixed precision, or a library that brings it: left as it is",
     "已有混合精度（或由所用库提供）：保持原样",
+)
+_TEST = Text(
+    "a test compares numbers: it stays in single precision",
+    "测试会比较数值：保持单精度",
 )
 _LEFT = Text("mixed precision is yours to add: {reason}. {recipe}", "混合精度需自行添加：{reason}。{recipe}")
 _RECIPES = {
@@ -37,6 +41,8 @@ _RECIPES = {
     ),
 }
 _FORMS = {AmpForm.TORCH: torch_form.proposals, AmpForm.APEX: apex_form.proposals}
+_TEST_PATH = re.compile(r"(^|/)tests?/|(^|/)test_[^/]*$|_test\.py$")
+_TEST_CODE = re.compile(rb"\b(pytest|unittest)\b|\bdef test_|\bTestCase\b")
 _IGNORED = re.compile(r"#\s*ferry: ignore(?:\[[^\]]*TF72[^\]]*\]|(?![\w\[-]))")
 
 
@@ -52,9 +58,13 @@ def restructure(context: FileContext) -> Iterator[Proposal]:
             proposals = list(_FORMS[context.settings.amp or AmpForm.TORCH](program, trainings))
         problems = finder.problems
         if not trainings and not problems and context.settings.amp is not AmpForm.APEX:
-            proposals = [*elsewhere.proposals(program), *losses_elsewhere.proposals(program)]
+            proposals = [*elsewhere.proposals(program), *refused_elsewhere.proposals(program)]
     except UnclearError as problem:
         trainings, problems = [], [problem]
+    if _is_test(context):
+        for node in (*(item.steps[0].call for item in trainings), *(item.node for item in problems)):
+            yield context.propose(Kind.INFO, node, _TEST)
+        return
     found = existing_precision(context.module) if trainings or problems else None
     if found is not None:
         yield context.propose(Kind.INFO, found, _THERE)
@@ -64,6 +74,11 @@ def restructure(context: FileContext) -> Iterator[Proposal]:
     for unclear in problems:
         recipe = _RECIPES[context.settings.amp or AmpForm.TORCH]
         yield context.propose(Kind.TODO, unclear.node, _LEFT.format(reason=unclear.reason, recipe=recipe))
+
+
+def _is_test(context: FileContext) -> bool:
+    """Whether a module holds tests: by where it is, and by what it does."""
+    return _TEST_PATH.search(context.path) is not None and _TEST_CODE.search(context.module.data) is not None
 
 
 def _is_ignored(context: FileContext, proposal: Proposal) -> bool:

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from torchferry.convert.amp.changes import Changes
 from torchferry.convert.amp.checkpoints import Checkpoints, State
 from torchferry.convert.amp.imports import first_import, torch_name
+from torchferry.convert.amp.overflow import overflowing
 from torchferry.convert.amp.placement import Place, own_optimizers, reaches, scaler_place
 from torchferry.convert.amp.regions import Regions
 from torchferry.convert.amp.scaling import Scaling
@@ -61,6 +62,7 @@ def proposals(program: Program, trainings: list[Training]) -> Iterator[Proposal]
     regions.cover_helpers(trainings)
     checkpoints = _checkpoints(program, changes, place, trainings)
     yield from changes.proposals()
+    yield from overflowing(program)
     for node in checkpoints.missed:
         yield program.context.propose(Kind.TODO, node, _MISSED.format(scaler=place.name))
     yield from _about_schedulers(program, trainings)

@@ -6,7 +6,7 @@ import ast
 from enum import Flag, auto
 
 from torchferry.convert.distributed.changes import Changes
-from torchferry.convert.distributed.flow import argument_for, returned
+from torchferry.convert.distributed.functions import argument_for, returned
 from torchferry.convert.distributed.program import ASSIGNMENTS, FUNCTIONS, Function, ProgramFile, assigned_to
 from torchferry.convert.distributed.training import Training
 from torchferry.convert.distributed.wrapping import Wrap
@@ -168,9 +168,13 @@ class Unwrapping:
         found = State.NOTHING
         for where in self.training.program.files.values():
             for statement in where.statements:
-                if isinstance(statement, ASSIGNMENTS) and statement.value is not None and any(
-                    isinstance(target, ast.Attribute) and target.attr == node.attr
-                    for target in assigned_to(statement)
+                if (
+                    isinstance(statement, ASSIGNMENTS)
+                    and statement.value is not None
+                    and any(
+                        isinstance(target, ast.Attribute) and target.attr == node.attr
+                        for target in assigned_to(statement)
+                    )
                 ):
                     found |= self.state(where, statement.value, depth - 1)
         return found

@@ -47,6 +47,7 @@ class FileChanges:
         self._guarded: dict[int, str] = {}  # by statement: the test
         self._imports: dict[str, str] = {}  # line -> name
         self._helpers: list[str] = []
+        self._names: set[str] = set()  # of new variables
 
     def remark(self, kind: Kind, node: ast.AST, message: Text) -> None:
         """Say something without a change."""
@@ -159,9 +160,20 @@ class FileChanges:
         bound = self.module.scopes.root.bindings
         for name, bindings in bound.items():
             if any(item.kind is BindingKind.IMPORT and item.qualified == qualified for item in bindings):
-                return name
+                if bindings[0].line <= self._last_import_line:
+                    return name
+                return self._import(
+                    qualified, name
+                )  # it comes too late for what is put below the first imports
         taken = {name for scope in self.module.scopes.scopes for name in scope.bindings}
-        name = preferred if preferred not in taken else f"torch_{preferred}"
+        return self._import(qualified, preferred if preferred not in taken else f"torch_{preferred}")
+
+    @property
+    def _last_import_line(self) -> int:
+        anchor = import_anchor(self.module)
+        return (anchor.end_lineno or anchor.lineno) if anchor else 0
+
+    def _import(self, qualified: str, name: str) -> str:
         package, _, last = qualified.rpartition(".")
         if not package:
             line = f"import {qualified}" if name == qualified else f"import {qualified} as {name}"
@@ -170,6 +182,15 @@ class FileChanges:
         else:
             line = f"from {package} import {last}" + ("" if name == last else f" as {name}")
         self._imports[line] = name
+        return name
+
+    def free_name(self, preferred: str, taken: set[str]) -> str:
+        """A name for a new variable, that nothing else has."""
+        name, number = preferred, 1
+        while name in taken | self._names:
+            number += 1
+            name = f"{preferred}_{number}"
+        self._names.add(name)
         return name
 
     def add_helper(self, lines: list[str]) -> None:
@@ -196,7 +217,7 @@ class FileChanges:
             return
         text = "".join(f"{line}{self.module.newline}" for line in sorted(self._imports, key=_import_order))
         text += "".join(f"{self.module.newline * 2}{helper}" for helper in self._helpers)
-        anchor = _import_anchor(self.module)
+        anchor = import_anchor(self.module)
         text += self.module.newline * max(0, 2 - _blank_lines(self.module, anchor)) if self._helpers else ""
         note = _Noted(Kind.CHANGE, anchor or self.module.tree.body[0], message)
         position = (
@@ -257,7 +278,7 @@ def _lines_to_indent(module: PythonModule, statement: ast.stmt) -> list[int]:
     return [line for line in lines if line not in inside and module.line_text(line).strip()]
 
 
-def _import_anchor(module: PythonModule) -> ast.stmt | None:
+def import_anchor(module: PythonModule) -> ast.stmt | None:
     """The last import of the block that imports torch, else of the first block; else the docstring."""
     body = module.tree.body
     imports = [node for node in body if isinstance(node, (ast.Import, ast.ImportFrom))]

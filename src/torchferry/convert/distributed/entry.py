@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from dataclasses import dataclass
 
-from torchferry.convert.distributed.changes import Changes, FileChanges, UnclearError
+from torchferry.convert.distributed.changes import Changes, FileChanges, UnclearError, import_anchor
 from torchferry.convert.distributed.models import is_optimizer
 from torchferry.convert.distributed.program import ASSIGNMENTS, FUNCTIONS, Function, ProgramFile, own_nodes
 from torchferry.convert.distributed.training import Training
@@ -183,8 +183,10 @@ def _first_statement(training: Training, entry: Entry) -> ast.stmt:
     ]
     if parsed:
         return entry.statements[parsed[-1] + 1]
+    anchor = import_anchor(entry.file.module)
+    begin = entry.statements.index(anchor) + 1 if anchor in entry.statements else 0
     leading = next(
-        index for index, node in enumerate(entry.statements) if not _is_leading(node) or index == first_work
+        (index for index in range(begin, first_work) if not _is_leading(entry.statements[index])), first_work
     )
     return entry.statements[leading]
 

@@ -6,10 +6,8 @@ import ast
 from collections.abc import Iterator
 
 from torchferry.convert.distributed.models import Holder
-from torchferry.convert.distributed.program import FUNCTIONS, ProgramFile
-from torchferry.convert.distributed.training import Training
-
-_WITHOUT = ("no_grad", "inference_mode")
+from torchferry.convert.distributed.program import ProgramFile
+from torchferry.convert.distributed.training import Training, is_without_gradients
 
 
 def forward_calls(training: Training, holder: Holder) -> Iterator[ast.Call]:
@@ -52,7 +50,7 @@ def _round(training: Training, file: ProgramFile, node: ast.AST) -> ast.AST:
 
 def _is_in(training: Training, file: ProgramFile, call: ast.Call, rounds: tuple[set[int], set[int]]) -> bool:
     standing = file.standing(call)
-    if standing is None or _is_without_gradients(file, standing.statement):
+    if standing is None or is_without_gradients(file, standing.statement):
         return False
     own, reached = rounds
     if id(_round(training, file, call)) in reached:
@@ -62,15 +60,3 @@ def _is_in(training: Training, file: ProgramFile, call: ast.Call, rounds: tuple[
         id(_round(training, site.file, site.call)) in own
         for site in training.callers(file, standing.statement)
     )
-
-
-def _is_without_gradients(file: ProgramFile, statement: ast.stmt) -> bool:
-    for owner in file.owners(statement):
-        heads: list[ast.expr] = []
-        if isinstance(owner, ast.With):
-            heads = [item.context_expr for item in owner.items]
-        elif isinstance(owner, FUNCTIONS):
-            heads = owner.decorator_list
-        if any(name in file.module.segment(head) for head in heads for name in _WITHOUT):
-            return True
-    return False

@@ -1,16 +1,16 @@
-"""Data loaders: which of them feed the training, and how each process gets its share of them."""
+"""Data loaders that feed the training: how each process gets its share of them."""
 
 from __future__ import annotations
 
 import ast
 import re
-from dataclasses import dataclass
 
 from torchferry.convert.arguments import add_argument
 from torchferry.convert.distributed.changes import Changes, FileChanges, UnclearError
 from torchferry.convert.distributed.flow import Origin
-from torchferry.convert.distributed.program import ProgramFile, targets
+from torchferry.convert.distributed.program import ProgramFile
 from torchferry.convert.distributed.training import Training
+from torchferry.convert.distributed.uses import Loaders, comprehension_of
 from torchferry.convert.settings import Distributed
 from torchferry.finding import Kind
 from torchferry.source.edits import Edit
@@ -19,35 +19,23 @@ from torchferry.text import Text
 
 SAMPLER = "torch.utils.data.distributed.DistributedSampler"
 _POSITIONS = ("dataset", "batch_size", "shuffle", "sampler", "batch_sampler", "num_workers")
-_FOR_TRAINING = re.compile(r"(?i)train|trn(?:_|$)")
-_FOR_EVALUATION = re.compile(r"(?i)val(?:_|id|l|$)|eval|test|dev(?:_|$)")
 # Samplers that mean no more than a shuffle argument does.
+_SUBSET = "SubsetRandomSampler"
 _ORDERS = {"torch.utils.data.RandomSampler": True, "torch.utils.data.SequentialSampler": False}
 
-_NONE = Text(
-    "no torch.utils.data.DataLoader feeds the training loop; give each process its share of the data by hand: "
-    "samples rank, rank + world_size, rank + 2 * world_size ... of each epoch",
-    "未找到为训练循环提供数据的 torch.utils.data.DataLoader；请手动为每个进程分配数据："
-    "每轮取第 rank、rank + world_size、rank + 2 * world_size …… 个样本",
-)
-_ROLE = Text(
-    "does this loader feed the training or an evaluation? The same loop goes over both; give them names with "
-    "`train` and `val` in them, or a loop each",
-    "该 DataLoader 用于训练还是评估？两者由同一循环遍历；请在变量名中使用 train 和 val，或分开遍历",
+_INSIDE = Text(
+    "the dataset is made inside a comprehension, with its loader; make the datasets in a statement before it",
+    "数据集与 DataLoader 一起在推导式中创建；请先用单独的语句创建数据集",
 )
 _OWN_SAMPLER = Text(
-    "has a {what} of its own, which knows nothing of other processes; write one that gives rank r only the "
+    "this loader has a {what} of its own, which knows nothing of other processes; write one that gives rank r only the "
     "indices r, r + world_size, ... of each epoch, with the same number on every rank",
-    "使用了自定义 {what}，它不了解其他进程；请改写为仅给进程 r 提供每轮中第 r、r + world_size …… 个下标，且各进程数量相同",
+    "该 DataLoader 使用了自定义 {what}，它不了解其他进程；请改写为仅给进程 r 提供每轮中第 r、r + world_size …… 个下标，且各进程数量相同",
 )
 _ITERABLE = Text(
     "an IterableDataset can't be sampled; let its __iter__ yield every world_size-th item, from rank on, "
     "and the same number on every rank",
     "IterableDataset 无法采样；请在 __iter__ 中从 rank 开始每隔 world_size 取一项，且各进程数量相同",
-)
-_MANY = Text(
-    "one call makes several loaders, so that it can't be told which trains; make each in a statement of its own",
-    "同一调用创建多个 DataLoader，无法区分用于训练的那个；请分别创建",
 )
 _HIDDEN = Text(
     "its arguments are hidden in * or **; write dataset, batch_size, shuffle and sampler in the call",
@@ -72,55 +60,12 @@ _SPLIT = (
 )
 
 
-@dataclass(frozen=True)
-class Loaders:
-    """The loaders of a program by what they are for."""
-
-    training: list[Origin]
-    others: list[Origin]
-
-
-def find_loaders(training: Training, main: ProgramFile) -> Loaders:
-    """Tell the loaders that feed the training from the others."""
-    trained = [loader for loader in training.loaders if _is_for_training(training, loader)]
-    if not trained:
-        raise UnclearError(main, main.module.tree.body[0], _NONE)
-    feeds = {id(loader.node) for loader in trained}
-    return Loaders(trained, [item for item in training.loaders if id(item.node) not in feeds])
-
-
-def _is_for_training(training: Training, loader: Origin) -> bool:
-    iterations = [
-        item for item in training.iterations if any(found.node is loader.node for found in item.loaders)
-    ]
-    if not any(item.trains for item in iterations):
-        return False
-    if any(item.trains and len(item.loaders) == 1 for item in iterations):
-        return True
-    names = _names(training, loader)
-    if _FOR_TRAINING.search(names) and not _FOR_EVALUATION.search(names):
-        return True
-    if _FOR_EVALUATION.search(names) and not _FOR_TRAINING.search(names):
-        return False
-    raise UnclearError(loader.file, loader.node, _ROLE)
-
-
-def _names(training: Training, loader: Origin) -> str:
-    """What a loader is called: the targets that it is assigned to, also by the callers of a function."""
-    return " ".join(
-        file.module.segment(target)
-        for file in training.program.files.values()
-        for statement in file.statements
-        for target in targets(statement)
-        if training.flow.comes_from(file, target, loader.node)
-    )
-
-
 def share_loaders(training: Training, loaders: Loaders, settings: Distributed, changes: Changes) -> None:
     """Give every training loader a DistributedSampler; say why the others stay whole."""
     for loader in loaders.training:
         assert isinstance(loader.node, ast.Call)
-        _LoaderCall(training, loader.file, loader.node, changes.of(loader.file)).share(settings)
+        call = _LoaderCall(training, loader.file, loader.node, changes.of(loader.file))
+        call.share(settings, loaders.tests.get(id(loader.node), ""))
     for loader in loaders.others:
         changes.of(loader.file).remark(Kind.INFO, loader.node, _WHOLE)
 
@@ -142,15 +87,19 @@ class _LoaderCall:
         place = _POSITIONS.index(name)
         return self.call.args[place] if place < len(self.call.args) else None
 
-    def share(self, settings: Distributed) -> None:
+    def share(self, settings: Distributed, test: str) -> None:
+        """`test`: what is true only if the call makes a loader for the training; else it makes no others."""
         self._check()
         order = self._order_of_sampler()
-        if order is None and self._is_shared():
+        if order is None and self._subset() is None and self._is_shared():
             return
-        dataset = self._dataset_text()
         sampler = self.changes.name_of(SAMPLER, "DistributedSampler")
         edits = self._batch_edits(settings)
-        if order is not None:
+        if test and (order is not None or self._subset() is not None):
+            raise UnclearError(self.file, self.call, _OWN_SAMPLER.format(what="sampler"))
+        if self._subset() is not None:
+            self.changes.replace(self.call, _SHARED, *self._subset_edits(sampler), *edits)
+        elif order is not None:
             made, shuffle = order
             text = f"{sampler}({self._text(made.args[0])}, shuffle={shuffle})"
             changes = [Edit(self.module.start(made), self.module.end(made), text)]
@@ -158,7 +107,8 @@ class _LoaderCall:
                 raise UnclearError(self.file, self.call, _OWN_SAMPLER.format(what="sampler"))
             self.changes.replace(self.call, _SHARED, *changes, *edits)
         else:
-            self.changes.replace(self.call, _SHARED, *self._sampler_edits(sampler, dataset), *edits)
+            dataset = self._dataset_text()
+            self.changes.replace(self.call, _SHARED, *self._sampler_edits(sampler, dataset, test), *edits)
         statement = self._statement()
         comment = _SPLIT if settings.split_batch else _KEEP
         self.changes.before(statement, [f"# {comment[0]}"], Text(*comment), self.call)
@@ -169,11 +119,6 @@ class _LoaderCall:
     def _check(self) -> None:
         if any(isinstance(argument, ast.Starred) for argument in self.call.args):
             raise UnclearError(self.file, self.call, _HIDDEN)
-        parent: ast.AST | None = self.call
-        while parent is not None:
-            if isinstance(parent, (ast.Lambda, ast.ListComp, ast.DictComp, ast.SetComp, ast.GeneratorExp)):
-                raise UnclearError(self.file, self.call, _MANY)
-            parent = self.file.parent(parent)
         batch_sampler = self.argument("batch_sampler")
         if batch_sampler is not None and not _is_none(batch_sampler):
             raise UnclearError(self.file, self.call, _OWN_SAMPLER.format(what="batch_sampler"))
@@ -213,6 +158,32 @@ class _LoaderCall:
             return None
         return call, _ORDERS[name]
 
+    def _subset(self) -> ast.expr | None:
+        """The indices of the SubsetRandomSampler(indices) that is the loader's sampler, if they are plainly named."""
+        sampler = self.argument("sampler")
+        made = self.training.flow.origins(self.file, sampler) if sampler is not None else []
+        if len(made) != 1 or made[0].file is not self.file or called_name(made[0].node) != _SUBSET:
+            return None
+        call = made[0].node
+        is_here = self.file.standing(call) is not None and self._is_seen_here(call)
+        is_plain = isinstance(call, ast.Call) and len(call.args) == 1 and not call.keywords
+        return call.args[0] if is_here and is_plain and not _computes(call.args[0]) else None  # type: ignore[attr-defined]
+
+    def _is_seen_here(self, node: ast.expr) -> bool:
+        made, own = self.file.standing(node), self.file.standing(self.call)
+        return made is not None and own is not None and made.scope is own.scope
+
+    def _subset_edits(self, sampler: str) -> list[Edit]:
+        """A subset in random order is a Subset that is shuffled."""
+        dataset, given, indices = self.argument("dataset"), self.argument("sampler"), self._subset()
+        assert dataset is not None and given is not None and indices is not None
+        subset = self.changes.name_of("torch.utils.data.Subset", "Subset")
+        name = self._hoisted(f"{subset}({self._text(dataset)}, {self._text(indices)})")
+        return [
+            Edit(self.module.start(dataset), self.module.end(dataset), name),
+            Edit(self.module.start(given), self.module.end(given), f"{sampler}({name}, shuffle=True)"),
+        ]
+
     def _text(self, node: ast.AST) -> str:
         return self.module.segment(node)
 
@@ -227,58 +198,61 @@ class _LoaderCall:
         assert dataset is not None
         if _is_plain(dataset):
             return self._text(dataset)
-        name = self._free_name("dataset")
-        message = _SHARED
-        self.changes.before(
-            self._statement(), [f"{name} = {_alone(self._text(dataset))}"], message, self.call
-        )
+        name = self._hoisted(_alone(self._text(dataset)))
         self.changes.replace(
-            self.call, message, Edit(self.module.start(dataset), self.module.end(dataset), name)
+            self.call, _SHARED, Edit(self.module.start(dataset), self.module.end(dataset), name)
         )
         return name
 
-    def _free_name(self, name: str) -> str:
+    def _hoisted(self, text: str) -> str:
+        """The name of a variable that is given a value above the call's statement."""
+        if comprehension_of(Origin(self.file, self.call)) is not None:
+            raise UnclearError(self.file, self.call, _INSIDE)
         scope = self.file.scope_of_statement(self._statement())
-        taken = {*scope.bindings, *self.module.scopes.root.bindings}
-        free, number = f"train_{name}", 1
-        while free in taken:
-            number += 1
-            free = f"train_{name}_{number}"
-        return free
+        name = self.changes.free_name("train_dataset", {*scope.bindings, *self.module.scopes.root.bindings})
+        self.changes.before(self._statement(), [f"{name} = {text}"], _SHARED, self.call)
+        return name
 
-    def _sampler_edits(self, sampler: str, dataset: str) -> list[Edit]:
+    def _sampler_edits(self, sampler: str, dataset: str, test: str) -> list[Edit]:
         """Edits that put the sampler in the place of `shuffle`, or add it."""
-        hidden = [keyword.value for keyword in self.call.keywords if keyword.arg is None]
-        if hidden:
-            return self._edits_beside_hidden(sampler, dataset, hidden)
         shuffle = self.argument("shuffle")
+        hidden = [keyword.value for keyword in self.call.keywords if keyword.arg is None]
+        if hidden and re.search(r"sampler['\"=]", self.module.decoded.text):
+            raise UnclearError(self.file, self.call, _HIDDEN)
+        if hidden and shuffle is None:
+            return self._edits_beside_hidden(sampler, dataset, hidden, test)
         order = self._text(shuffle) if shuffle is not None else "False"
-        text = f"{sampler}({dataset}, shuffle={order})"
+        text, left = f"{sampler}({dataset}, shuffle={order})", "False"
+        if test == order:
+            plain = f"({test})" if isinstance(shuffle, ast.IfExp) else test
+            text = f"{sampler}({dataset}) if {plain} else None"
+        elif test:
+            text, left = f"{text} if {test} else None", _order_of_others(order, test)
         given = self.argument("sampler")
         if shuffle is None and given is None:
             return [add_argument(self.module, self.call, f"sampler={text}")]
         for keyword in self.call.keywords:
             if keyword.arg == "shuffle" and given is None:
-                return [Edit(self.module.start(keyword), self.module.end(keyword), f"sampler={text}")]
+                both = f"sampler={text}" if left == "False" else f"shuffle={left}, sampler={text}"
+                return [Edit(self.module.start(keyword), self.module.end(keyword), both)]
         edits: list[Edit] = []
         if shuffle is not None:
-            edits.append(Edit(self.module.start(shuffle), self.module.end(shuffle), "False"))
+            edits.append(Edit(self.module.start(shuffle), self.module.end(shuffle), left))
         if given is not None:
             edits.append(Edit(self.module.start(given), self.module.end(given), text))
         else:
             edits.append(add_argument(self.module, self.call, f"sampler={text}"))
         return edits
 
-    def _edits_beside_hidden(self, sampler: str, dataset: str, hidden: list[ast.expr]) -> list[Edit]:
+    def _edits_beside_hidden(
+        self, sampler: str, dataset: str, hidden: list[ast.expr], test: str
+    ) -> list[Edit]:
         """`DataLoader(dataset, **options)`: what the options say of shuffle goes to the sampler."""
         options = hidden[0]
-        if len(hidden) > 1 or not _is_plain(options) or re.search(r"sampler['\"=]", self.module.decoded.text):
+        if test or len(hidden) > 1 or not _is_plain(options):
             raise UnclearError(self.file, self.call, _HIDDEN)
         name = self._text(options)
         order = f'{name}.get("shuffle", False)'
-        shuffle = self.argument("shuffle")
-        if shuffle is not None:
-            raise UnclearError(self.file, self.call, _HIDDEN)
         text = f'{{**{name}, "shuffle": False}}, sampler={sampler}({dataset}, shuffle={order})'
         return [Edit(self.module.start(options), self.module.end(options), text)]
 
@@ -302,6 +276,18 @@ def _alone(text: str) -> str:
     except SyntaxError:
         return f"({text})"
     return text
+
+
+def _order_of_others(order: str, test: str) -> str:
+    """What remains of `shuffle` for the loaders that do not train."""
+    if order in ("True", "False"):
+        return test.replace(" == ", " != ") if order == "True" else "False"
+    return f"({order}) and {test.replace(' == ', ' != ')}"
+
+
+def _computes(node: ast.expr) -> bool:
+    """More than a name, an attribute or a slice of one."""
+    return any(isinstance(child, (ast.Call, ast.NamedExpr, ast.ListComp)) for child in ast.walk(node))
 
 
 def _is_none(node: ast.expr) -> bool:

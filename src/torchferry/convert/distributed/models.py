@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from torchferry.convert.distributed.changes import UnclearError
-from torchferry.convert.distributed.flow import Origin, argument_for, returned
+from torchferry.convert.distributed.flow import Origin
+from torchferry.convert.distributed.functions import argument_for, returned
 from torchferry.convert.distributed.program import (
     ASSIGNMENTS,
     FUNCTIONS,

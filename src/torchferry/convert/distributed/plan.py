@@ -9,15 +9,17 @@ from torchferry.convert.distributed.already import find_sign
 from torchferry.convert.distributed.bare import Unwrapping
 from torchferry.convert.distributed.changes import Changes, UnclearError
 from torchferry.convert.distributed.data_parallel import accept_old_checkpoints, remove_data_parallel
+from torchferry.convert.distributed.decisions import point_out_decisions
 from torchferry.convert.distributed.devices import take_own_card
 from torchferry.convert.distributed.entry import find_entry, set_up
 from torchferry.convert.distributed.epochs import tell_epochs
-from torchferry.convert.distributed.loaders import find_loaders, share_loaders
+from torchferry.convert.distributed.loaders import share_loaders
 from torchferry.convert.distributed.models import find_models
 from torchferry.convert.distributed.program import Program, ProgramFile
 from torchferry.convert.distributed.rank_zero import RankZero
 from torchferry.convert.distributed.remarks import remark
 from torchferry.convert.distributed.training import Training
+from torchferry.convert.distributed.uses import find_loaders
 from torchferry.convert.distributed.words import TRIGGERS
 from torchferry.convert.distributed.wrapping import point_out_others, wrap_models
 from torchferry.convert.neighbours import Neighbours
@@ -33,6 +35,7 @@ _DISTRIBUTED = Text(
     "程序已支持多卡（{name}），保持原样，由启动脚本启动",
 )
 _IMPORTS = Text("what the program needs for several cards", "多卡运行所需的导入")
+_CONVERTED = (b"cuda", b"nccl")
 _UNSEEN = Text("{path} would have to be changed, but is not looked at", "需要修改 {path}，但该文件未被处理")
 
 Proposals = dict[str, list[Proposal]]
@@ -47,9 +50,18 @@ def plan_for(context: FileContext, settings: Distributed) -> list[Proposal]:
         return whole[1].get(context.path, [])
     if file is None and context.path != settings.main:
         return []
+    if _is_done(context.module.data, whole[1].get(context.path, [])):
+        return []
     # The text is not that on the disk: an earlier pass has changed it, or this is the result, looked at again.
     changed = Program(settings.main, context.neighbours, {context.path: context.module})
     return _proposals(changed, settings).get(context.path, [])
+
+
+def _is_done(data: bytes, proposals: list[Proposal]) -> bool:
+    """Whether a text holds what the plan puts into its file; the words of CUDA may be another target's by now."""
+    new = [line for item in proposals for edit in item.edits for line in edit.text.encode().splitlines()]
+    kept = [line.strip() for line in new if line.strip() and not any(word in line for word in _CONVERTED)]
+    return bool(kept) and all(line in data for line in kept)
 
 
 @lru_cache(maxsize=8)
@@ -90,11 +102,12 @@ def _rewritten(program: Program, main: ProgramFile, settings: Distributed) -> Pr
     if settings.model:
         point_out_others(training, main, holders, changes)
     share_loaders(training, loaders, settings, changes)
-    for loader in loaders.training:
-        tell_epochs(training, loader, changes)
+    tell_epochs(training, loaders, changes)
     Unwrapping(training, wraps, changes, had_data_parallel).rewrite()
-    RankZero(training, holders, changes).guard()
+    rank_zero = RankZero(training, holders, changes)
+    rank_zero.guard()
     remark(training, changes)
+    point_out_decisions(training, loaders, rank_zero.runs_a_model, changes)
     proposals = changes.proposals(_IMPORTS)
     for path, said in proposals.items():
         data = program.files[path].module.data

@@ -70,8 +70,9 @@ class ProgramFile:
                     for statement in statements:
                         found[id(statement)] = Block(owner, statements)
                         waiting.append(statement)
-            waiting.extend(getattr(owner, "handlers", ()))
-            waiting.extend(getattr(owner, "cases", ()))
+            for branch in (*getattr(owner, "handlers", ()), *getattr(owner, "cases", ())):
+                found[id(branch)] = Block(owner, [])
+                waiting.append(branch)
         return found
 
     @cached_property

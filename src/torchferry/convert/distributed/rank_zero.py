@@ -90,7 +90,7 @@ class RankZero:
         calls = [node for node in nodes if isinstance(node, ast.Call)]
         if not any(_is_write(file, call) for call in calls) or not sites:
             return False
-        if any(self._runs_a_model(file, call) for call in calls):
+        if any(self.runs_a_model(file, call) for call in calls):
             return False
         if self.training.trains(file, function) or any(
             isinstance(node, (ast.Global, ast.For)) for node in nodes
@@ -102,7 +102,7 @@ class RankZero:
         gives = [node for node in nodes if isinstance(node, ast.Return) and node.value is not None]
         return not stores and not gives and all(_statement_of(site) is not None for site in sites)
 
-    def _runs_a_model(self, file: ProgramFile, call: ast.Call, depth: int = 3) -> bool:
+    def runs_a_model(self, file: ProgramFile, call: ast.Call, depth: int = 3) -> bool:
         """Whether a call runs a wrapped model: all processes must do that together."""
         if isinstance(call.func, (ast.Name, ast.Attribute)):
             if any(id(origin.node) in self.models for origin in self.training.flow.origins(file, call.func)):
@@ -111,7 +111,7 @@ class RankZero:
         if callee is None or not isinstance(callee.node, FUNCTIONS):
             return False
         return any(
-            self._runs_a_model(callee.file, inner, depth - 1)
+            self.runs_a_model(callee.file, inner, depth - 1)
             for inner in own_nodes(callee.node)
             if isinstance(inner, ast.Call)
         )
@@ -120,7 +120,7 @@ class RankZero:
         """Whether a call is a statement of its own that one process can run without the others."""
         inner = [node for node in ast.walk(site.call) if isinstance(node, ast.Call)]
         return _statement_of(site) is not None and not any(
-            self._runs_a_model(site.file, call) for call in inner
+            self.runs_a_model(site.file, call) for call in inner
         )
 
     def _is_guarded(self, file: ProgramFile, call: ast.Call) -> bool:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import ast
 
+from torchferry.convert.arguments import add_argument
 from torchferry.convert.distributed.changes import Changes
-from torchferry.convert.distributed.program import ProgramFile
+from torchferry.convert.distributed.program import FUNCTIONS, ProgramFile
 from torchferry.convert.distributed.training import Training
 from torchferry.finding import Kind
 from torchferry.source.names import called_name
@@ -27,9 +28,20 @@ _SEED = Text(
     "所有进程生成相同的随机数（dropout、噪声）；如需不同，请在构建模型与划分数据之后以 SEED + rank 设定种子",
 )
 _SPLIT = Text(
-    "draws the split at random: without a seed every process has another one, and trains on what others evaluate; "
-    "give it generator=torch.Generator().manual_seed(...)",
-    "随机划分数据：未设种子时各进程划分不同，会用到其他进程的评估数据训练；请传入 generator=torch.Generator().manual_seed(...)",
+    "the split gets a seed: without one every process would have a split of its own, and train on what others evaluate",
+    "为随机划分设定种子：否则各进程划分不同，会用到其他进程的评估数据训练",
+)
+_DRAWN = Text(
+    "draws at random, and no seed is set: every process draws something else, so that a split of the data made of it "
+    "differs among them; set a seed before, the same on all",
+    "未设种子的随机抽取：各进程结果不同，由此划分的数据也不同；请在此之前设定相同的种子",
+)
+_SEEDS = frozenset({"torch.manual_seed", "torch.random.manual_seed"})
+_OTHER_SEEDS = frozenset({"random.seed", "numpy.random.seed"})
+# What splits of data are made of.
+_DRAWS = frozenset(
+    {"random.shuffle", "random.sample", "numpy.random.shuffle", "numpy.random.permutation", "torch.randperm"}
+    | {"sklearn.model_selection.train_test_split"}
 )
 _TOGGLED = Text(
     "switches gradients of a wrapped model off and on: where they are off, call MODEL.module(...), else "
@@ -70,15 +82,17 @@ def remark(training: Training, changes: Changes) -> None:
             for node in ast.walk(iteration.loop):
                 if _switches_gradients(node):
                     noted.remark(Kind.TODO, node, _TOGGLED)
-    seeds = any(_is_seed(file, call) for file in training.program.files.values() for call in file.calls)
+    seeds = any(_always_seeds(file, call) for file in training.program.files.values() for call in file.calls)
     for file in training.program.files.values():
         for call in file.calls:
             name = file.qualified(call.func)
             if _is_seed(file, call):
                 changes.of(file).remark(Kind.INFO, call, _SEED)
             elif name.startswith("torch.utils.data.") and name.endswith("random_split") and not seeds:
-                if not any(keyword.arg == "generator" for keyword in call.keywords):
-                    changes.of(file).remark(Kind.TODO, call, _SPLIT)
+                _seed_split(file, call, changes)
+            elif name in _DRAWS and not seeds and not _is_repeated(training, file, call):
+                if not any(keyword.arg == "random_state" for keyword in call.keywords):
+                    changes.of(file).remark(Kind.TODO, call, _DRAWN)
             elif name == "torch.autograd.grad":
                 changes.of(file).remark(Kind.TODO, call, _PENALTY)
             elif name == "torch.cuda.device_count":
@@ -91,7 +105,34 @@ def remark(training: Training, changes: Changes) -> None:
 
 
 def _is_seed(file: ProgramFile, call: ast.Call) -> bool:
-    return file.qualified(call.func) in ("torch.manual_seed", "torch.random.manual_seed")
+    return file.qualified(call.func) in _SEEDS
+
+
+def _always_seeds(file: ProgramFile, call: ast.Call) -> bool:
+    """Sets a seed, and not only if an option is given."""
+    standing = file.standing(call)
+    if file.qualified(call.func) not in _SEEDS | _OTHER_SEEDS or standing is None:
+        return False
+    tests = [owner.test for owner in file.owners(standing.statement) if isinstance(owner, ast.If)]
+    return all("__name__" in file.module.segment(test) for test in tests)
+
+
+def _seed_split(file: ProgramFile, call: ast.Call, changes: Changes) -> None:
+    if len(call.args) < 3 and not any(keyword.arg in ("generator", None) for keyword in call.keywords):
+        noted = changes.of(file)
+        text = f"generator={noted.name_of('torch', 'torch')}.Generator().manual_seed(0)"
+        noted.replace(call, _SPLIT, add_argument(file.module, call, text))
+
+
+def _is_repeated(training: Training, file: ProgramFile, call: ast.Call) -> bool:
+    """In a loop that trains, or in a method of a dataset: no split."""
+    standing = file.standing(call)
+    owners = list(file.owners(standing.statement)) if standing else []
+    return any(
+        isinstance(owner, ast.ClassDef)
+        or (isinstance(owner, (*FUNCTIONS, ast.For, ast.While)) and training.trains(file, owner))
+        for owner in owners
+    )
 
 
 def _accumulates(loop: ast.For | ast.AsyncFor) -> bool:

@@ -7,12 +7,14 @@ from collections.abc import Iterator
 from functools import cached_property
 from typing import NamedTuple
 
-from torchferry.convert.distributed.flow import Flow, Origin, Site, parameter_for
+from torchferry.convert.distributed.flow import Flow, Origin, Site
+from torchferry.convert.distributed.functions import parameter_for
 from torchferry.convert.distributed.program import FUNCTIONS, Program, ProgramFile, own_nodes
 from torchferry.convert.loaders import DATA_LOADERS
 from torchferry.source.names import called_name
 
 _CALLS_DEEP = 4
+_WITHOUT = ("no_grad", "inference_mode")
 
 
 class Iteration(NamedTuple):
@@ -23,6 +25,7 @@ class Iteration(NamedTuple):
     source: ast.expr  # the expression that the loop goes over
     loaders: tuple[Origin, ...]
     trains: bool
+    is_next: bool = False  # takes one batch of an iterator that was made elsewhere
 
 
 class Training:
@@ -54,16 +57,21 @@ class Training:
                 yield from self._iteration(file, statement, statement.iter)
         for call in file.calls:
             standing = file.standing(call)
-            if called_name(call) == "iter" and call.args and standing is not None:
-                yield from self._iteration(file, standing.statement, call.args[0])
+            if called_name(call) in ("iter", "next") and call.args and standing is not None:
+                yield from self._iteration(
+                    file, standing.statement, call.args[0], called_name(call) == "next"
+                )
 
-    def _iteration(self, file: ProgramFile, statement: ast.stmt, source: ast.expr) -> Iterator[Iteration]:
+    def _iteration(
+        self, file: ProgramFile, statement: ast.stmt, source: ast.expr, is_next: bool = False
+    ) -> Iterator[Iteration]:
         made = {id(loader.node) for loader in self.loaders}
         found = tuple(origin for origin in self.flow.origins(file, source) if id(origin.node) in made)
         if found:
-            is_loop = isinstance(statement, (ast.For, ast.AsyncFor))
+            is_loop = isinstance(statement, (ast.For, ast.AsyncFor)) and statement.iter is source
             around = statement if is_loop else (self.function_around(file, statement) or file.module.tree)
-            yield Iteration(file, statement, source, found, self.trains(file, around))
+            trains = self.trains(file, around) and (is_loop or not is_without_gradients(file, statement))
+            yield Iteration(file, statement, source, found, trains, is_next)
 
     def trains(self, file: ProgramFile, node: ast.AST, depth: int = _CALLS_DEEP) -> bool:
         """Whether a piece of code runs a backward pass, itself or in a function that it calls."""
@@ -114,3 +122,16 @@ class Training:
         if callee is None or not isinstance(callee.node, FUNCTIONS):
             return ""
         return parameter_for(site.call, callee.node, argument)
+
+
+def is_without_gradients(file: ProgramFile, statement: ast.stmt) -> bool:
+    """Whether a statement runs under torch.no_grad()."""
+    for owner in file.owners(statement):
+        heads: list[ast.expr] = []
+        if isinstance(owner, ast.With):
+            heads = [item.context_expr for item in owner.items]
+        elif isinstance(owner, FUNCTIONS):
+            heads = owner.decorator_list
+        if any(name in file.module.segment(head) for head in heads for name in _WITHOUT):
+            return True
+    return False

@@ -7,10 +7,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from torchferry.convert.distributed.changes import Changes, UnclearError
+from torchferry.convert.distributed.cpu_choice import may_stay_on_cpu
 from torchferry.convert.distributed.forward import forward_calls
 from torchferry.convert.distributed.models import MOVES, Holder, find_models
-from torchferry.convert.distributed.program import FUNCTIONS, ProgramFile, own_nodes
+from torchferry.convert.distributed.program import FUNCTIONS, ProgramFile, own_nodes, targets
 from torchferry.convert.distributed.training import Training
+from torchferry.convert.distributed.unused import has_unused_layers
 from torchferry.convert.settings import Distributed
 from torchferry.finding import Kind
 from torchferry.source.scopes import Scope
@@ -40,6 +42,11 @@ _OTHER = Text(
     "with commas between them, or leave --model out",
     "{name} 同样被训练，但 --model 未指定它：其梯度仅属于各自进程。请用逗号列出全部模型，或省略 --model",
 )
+_FIGURES = Text(
+    "the running means of BatchNorm layers in {name} are those of each process, so that evaluations differ slightly; "
+    "convert with --sync-batchnorm to have the same on all",
+    "{name} 中 BatchNorm 的滑动平均属于各自进程，评估结果会略有不同；使用 --sync-batchnorm 转换可使其一致",
+)
 _BUFFERS = "# Called more than once before a backward pass: its buffers must stay as they are in between."
 
 
@@ -65,7 +72,12 @@ def wrap_models(
         calls = list(forward_calls(training, wrap.holder))
         if not calls:
             raise UnclearError(wrap.holder.file, wrap.after, _NOT_CALLED.format(name=wrap.holder.text))
-        lines = _lines(wrap, settings, setup, len(calls) > 1, changes)
+        lines = [*_lines_before(wrap, settings, len(calls) > 1, changes)]
+        further = ["broadcast_buffers=False"] if len(calls) > 1 else []
+        further += ["find_unused_parameters=True"] if has_unused_layers(training, wrap.holder) else []
+        lines += _call_lines(wrap, setup, further, may_stay_on_cpu(training.program), changes)
+        if len(calls) > 1 and not settings.sync_batchnorm and _has_running_figures(training):
+            changes.of(wrap.holder.file).remark(Kind.RISK, wrap.after, _FIGURES.format(name=wrap.holder.text))
         changes.of(wrap.holder.file).after(wrap.after, lines, _WRAPPED)
     return wraps
 
@@ -82,21 +94,38 @@ def point_out_others(training: Training, main: ProgramFile, holders: list[Holder
             changes.of(holder.file).remark(Kind.TODO, _first(holder), _OTHER.format(name=holder.text))
 
 
-def _lines(
-    wrap: Wrap, settings: Distributed, setup: tuple[Scope, str], keeps_buffers: bool, changes: Changes
-) -> Iterator[str]:
+def _lines_before(wrap: Wrap, settings: Distributed, keeps_buffers: bool, changes: Changes) -> Iterator[str]:
+    if settings.sync_batchnorm:
+        torch = changes.of(wrap.holder.file).name_of("torch", "torch")
+        text = wrap.holder.text
+        yield f"{text} = {torch}.nn.SyncBatchNorm.convert_sync_batchnorm({text})"
+    if keeps_buffers:
+        yield _BUFFERS
+
+
+def _call_lines(
+    wrap: Wrap, setup: tuple[Scope, str], further: list[str], may_be_on_cpu: bool, changes: Changes
+) -> list[str]:
+    """The call that wraps a model: on one line, but where the model may be on the CPU in spite of a card."""
     file = changes.of(wrap.holder.file)
     text = wrap.holder.text
     torch = file.name_of("torch", "torch")
-    if settings.sync_batchnorm:
-        yield f"{text} = {torch}.nn.SyncBatchNorm.convert_sync_batchnorm({text})"
     scope, local_rank = setup
     card = local_rank if wrap.holder.scope is scope else f"{torch}.cuda.current_device()"
-    options = f"device_ids=[{card}] if {torch}.cuda.is_available() else None"
-    if keeps_buffers:
-        yield _BUFFERS
-        options += ", broadcast_buffers=False"
-    yield f"{text} = {file.name_of(DDP, 'DistributedDataParallel')}({text}, {options})"
+    on_card = f"next({text}.parameters()).is_cuda" if may_be_on_cpu else f"{torch}.cuda.is_available()"
+    options = [text, f"device_ids=[{card}] if {on_card} else None"]
+    if may_be_on_cpu:
+        dist = file.name_of("torch.distributed", "dist")
+        options.append(f'process_group=None if {on_card} else {dist}.new_group(backend="gloo")')
+    options += further
+    head = f"{text} = {file.name_of(DDP, 'DistributedDataParallel')}("
+    if not may_be_on_cpu:
+        return [f"{head}{', '.join(options)})"]
+    return [head, *(f"{file.indent_unit}{option}," for option in options), ")"]
+
+
+def _has_running_figures(training: Training) -> bool:
+    return any(b"BatchNorm" in file.module.data for file in training.program.files.values())
 
 
 def _find_place(training: Training, holder: Holder) -> Wrap:
@@ -104,7 +133,7 @@ def _find_place(training: Training, holder: Holder) -> Wrap:
     preparing: list[ast.stmt] = []
     is_moved = False
     for statement in _statements(holder):
-        if _uses(training, holder, statement):
+        if _uses(training, holder, statement) and (preparing or not _makes(holder, statement)):
             break
         if _prepares(holder, statement):
             preparing.append(statement)
@@ -138,6 +167,15 @@ def _uses(training: Training, holder: Holder, statement: ast.stmt) -> bool:
         if isinstance(node, ast.Call) and _is_use(training, holder, node):
             return True
     return False
+
+
+def _makes(holder: Holder, statement: ast.stmt) -> bool:
+    """Whether the model is made anew in each round of a loop, one round for each fold or setting."""
+    return any(
+        holder.file.module.segment(target) == holder.text
+        for node in ast.walk(statement)
+        for target in targets(node)
+    )
 
 
 def _is_use(training: Training, holder: Holder, call: ast.Call) -> bool:

@@ -34,6 +34,12 @@ _DEFAULTS = {
     "FusedLAMB": ("weight_decay", "0.01", 5),
     "FusedRMSNorm": ("eps", "1e-5", 1),
 }
+_BY_POSITION = Text(
+    "its third argument is bias_correction, which {new} does not have: give the arguments from there on by name",
+    "第三个参数是 bias_correction，而 {new} 没有它：请从此处起按名称传参",
+)
+_WITH_BIAS_CORRECTION = frozenset({"FusedAdam", "FusedLAMB"})
+_BEFORE_IT = 2  # params, lr
 _ONLY_IN_APEX = frozenset(
     {"adam_w_mode", "set_grad_none", "bias_correction", "capturable", "master_weights", "grad_averaging"}
     | {"max_grad_norm", "use_nvlamb", "wd_after_momentum", "materialize_master_grads", "memory_efficient"}
@@ -63,10 +69,17 @@ def _check(site: Site[ast.Call]) -> Iterator[Proposal]:
     if answer is None or answer[0] is not RULE or not answer[1].new:
         return
     found = answer[1]
+    entry = replacement_of(site.target.vendor, qualified)
+    if entry is not None and entry.same_arguments:
+        return
+    last = qualified.rpartition(".")[2]
     for keyword in site.node.keywords:
         if keyword.arg in _ONLY_IN_APEX:
             yield site.remark(Kind.TODO, _ARGUMENT.format(new=found.new, argument=keyword.arg), keyword)
-    name, value, position = _DEFAULTS.get(qualified.rpartition(".")[2], ("", "", 0))
+    if last in _WITH_BIAS_CORRECTION and len(site.node.args) > _BEFORE_IT:
+        yield site.remark(Kind.TODO, _BY_POSITION.format(new=found.new), site.node.args[_BEFORE_IT])
+        return
+    name, value, position = _DEFAULTS.get(last, ("", "", 0))
     given = len(site.node.args) > position or any(item.arg in (name, None) for item in site.node.keywords)
     if name and not given and site.node.args:
         argument = f"{name}={value}"

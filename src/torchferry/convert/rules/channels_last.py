@@ -10,13 +10,14 @@ from functools import cached_property
 
 from torchferry.convert.blocks import heads_of
 from torchferry.convert.insertion import add_imports
+from torchferry.convert.moves import moves_models_or_images
 from torchferry.convert.program import Program, Routine, calls_in, last_name, method_of, text_of
 from torchferry.convert.rule import Proposal, Rule, register
 from torchferry.convert.site import FileContext
 from torchferry.finding import Kind
 from torchferry.source.edits import Edit
 from torchferry.source.module import PythonModule
-from torchferry.source.scopes import BindingKind
+from torchferry.source.scopes import BindingKind, any_line_in
 from torchferry.text import Text
 
 _ADDED = Text(
@@ -28,6 +29,14 @@ _NOT_WANTED = Text(
 _NO_CONVOLUTION = Text(
     "left as it is: channels_last is for convolutions of images, and this model shows none",
     "保持原样：channels_last 用于图像卷积，而该模型未见此类卷积",
+)
+_OUT_OF_SIGHT = Text(
+    "nothing here says that this model convolves images: if it does, write `{added}` behind it",
+    "此处看不出该模型是否对图像做卷积：如果是，请在其后写 `{added}`",
+)
+# What is only found beside models of images.
+_OF_IMAGES = re.compile(
+    r"(?i)torchvision|\btimm\b|conv2d|images?\b|(?<![a-z])imgs?(?![a-z])|pixel|resnet|cifar|mnist|yolo|detector"
 )
 _MODELS = re.compile(r"(?i)^(model|net|network|backbone)$")
 _IMAGES = re.compile(r"(?i)^(images?|imgs?)$")
@@ -51,7 +60,7 @@ class _Layout:
 
     def proposals(self, torch: str) -> Iterator[Proposal]:
         suffix = f".to(memory_format={torch}.channels_last)"
-        for statement in self.program.statements:
+        for statement in self._statements_with(b".cuda(", b".to("):
             for target, call in _moves(statement):
                 routine = self.program.routine_of(statement)
                 if target in self._done or method_of(call) not in _MOVES or _is_cast(call):
@@ -66,6 +75,9 @@ class _Layout:
         if convolves is False or (convolves is None and self._has_volumes):
             yield self.context.propose(Kind.INFO, call, _NO_CONVOLUTION)
             return
+        if convolves is None and not self._has_images:
+            yield self.context.propose(Kind.TODO, call, _OUT_OF_SIGHT.format(added=suffix))
+            return
         yield self._change(call, suffix)
         vendor = self.context.target.vendor
         if not vendor.channels_last and vendor.memory_format:
@@ -76,16 +88,29 @@ class _Layout:
         end = self.module.end(call)
         return self.context.propose(Kind.CHANGE, call, _ADDED, Edit(end, end, suffix))
 
+    def _statements_with(self, *words: bytes) -> Iterator[ast.stmt]:
+        """The statements that hold one of these words, outside of their blocks."""
+        lines = sorted(self.module.lines_with(words))
+        for statement in self.program.statements:
+            block = getattr(statement, "body", None)
+            last = block[0].lineno if block else statement.end_lineno or 0
+            if any_line_in(lines, statement.lineno, last):
+                yield statement
+
     @cached_property
     def _has_volumes(self) -> bool:
         """Whether the module speaks of three dimensions: then what is not in sight may have them."""
         return _VOLUMES.search(self.module.decoded.text) is not None
 
     @cached_property
+    def _has_images(self) -> bool:
+        return _OF_IMAGES.search(self.module.decoded.text) is not None
+
+    @cached_property
     def _done(self) -> set[str]:
         """Variables that a script puts into channels_last itself."""
         found: set[str] = set()
-        for statement in self.program.statements:
+        for statement in self._statements_with(b"memory_format"):
             if any(_names_format(call) for call in calls_in(statement)):
                 found.update(target for target, _ in _moves(statement))
         return found
@@ -95,7 +120,7 @@ class _Layout:
         """Variables that have parameters, and so are models."""
         return {
             text_of(call.func.value)  # type: ignore[attr-defined]
-            for statement in self.program.statements
+            for statement in self._statements_with(b"parameters")
             for call in calls_in(statement)
             if method_of(call) in ("parameters", "named_parameters")
         }
@@ -145,15 +170,18 @@ class _Layout:
         return _classes(self.module)
 
     def _is_image(self, target: str, call: ast.Call, routine: Routine) -> bool:
-        """By its name, or because a model that convolves images gets it; never what has another shape by then."""
+        """What a model gets: by its name, or because the model convolves images; never what has another shape by then."""
         name = target.rpartition(".")[2]
-        statements = [item for item in self.program.statements if self.program.routine_of(item) is routine]
-        if _LABELS.search(name) or any(_reshapes(item, target) for item in statements):
+        if _LABELS.search(name):
+            return False
+        mentions = self._statements_with(target.encode())
+        statements = [item for item in mentions if self.program.routine_of(item) is routine]
+        if any(_reshapes(item, target) for item in statements):
             return False
         fed = [other for item in statements for other in calls_in(item) if self._feeds(target, other)]
         known = [self._convolves(text_of(other.func), other, routine) for other in fed]
         if _IMAGES.match(name) and not self._has_volumes and _is_held(call):
-            return False not in known
+            return bool(known) and False not in known
         return True in known and not any(self._takes_other_shapes(other, routine) for other in fed)
 
     def _feeds(self, target: str, call: ast.Call) -> bool:
@@ -281,7 +309,8 @@ RULE = register(
         id="TF701",
         name="channels-last",
         summary=Text("models and images in channels_last (NHWC)", "模型与图像使用 channels_last（NHWC）"),
-        triggers=("cuda", ".to("),
+        triggers=(".cuda(", ".to("),
+        worth=moves_models_or_images,
         option="channels_last",
         restructure=_restructure,
     )

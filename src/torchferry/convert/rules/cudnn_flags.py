@@ -43,19 +43,23 @@ def _removal(site: Site[ast.Assign]) -> Edit:
     line_end = module.data.find(module.newline.encode(), end)
     rest = module.data[end : line_end if line_end >= 0 else len(module.data)]
     is_alone = not shares_its_line(module, node) and not indent_of(module, node).strip() and not rest.strip()
-    if not is_alone or not _has_siblings(site):
+    if not is_alone or _holds_the_block_open(site):
         return Edit(start, end, "pass")
     first = module.line_starts[node.lineno - 1]
     after = line_end + len(module.newline) if line_end >= 0 else len(module.data)
     return Edit(first, after, "")
 
 
-def _has_siblings(site: Site[ast.Assign]) -> bool:
-    """Whether the block keeps a statement that is not of this sort."""
-    for block in _blocks(site.scope.node):
-        if site.node in block:
-            return any(not isinstance(item, ast.Assign) or not _is_flag(site, item) for item in block)
-    return False
+def _holds_the_block_open(site: Site[ast.Assign]) -> bool:
+    """Whether it is the first of a block that keeps nothing else, a docstring aside."""
+    block = next(block for block in _blocks(site.scope.node) if site.node in block)
+    flags = [item for item in block if isinstance(item, ast.Assign) and _is_flag(site, item)]
+    others = [item for item in block if item not in flags and not _is_docstring(item)]
+    return not others and flags[0] is site.node
+
+
+def _is_docstring(item: ast.stmt) -> bool:
+    return isinstance(item, ast.Expr) and isinstance(item.value, ast.Constant)
 
 
 def _is_flag(site: Site[ast.Assign], node: ast.Assign) -> bool:

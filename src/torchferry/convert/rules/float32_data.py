@@ -21,6 +21,8 @@ _NO_DATA = Text(
     "asks about float64 or lists it, and makes no data: left as it is",
     "只是询问或列出 float64，并不产生数据：保持不变",
 )
+_ON_THE_CPU = Text("stays on the CPU, which has float64", "留在 CPU 上，CPU 支持 float64")
+_CPU = re.compile(r"(?:torch\.device\()?'cpu'")
 _CONTAINERS = (ast.Tuple, ast.List, ast.Set)
 _ASKING = re.compile(r"(?:isinstance|issubclass|finfo|promote_types|can_cast|assert\w*)\Z")
 _NAMES_FLOAT64 = re.compile(r"(?i)double|64")
@@ -57,11 +59,18 @@ def _why_it_stays(site: Site[ast.Attribute]) -> Text | None:
         if isinstance(parent, ast.Dict):
             return _NO_DATA if node in parent.keys or _is_under_its_name(parent, node) else None
         if isinstance(parent, ast.Call):
-            return _NO_DATA if node is not parent.func and _ASKING.match(called_name(parent)) else None
-        if not isinstance(parent, ast.IfExp):
+            return None if node is parent.func else _why_a_call_keeps_it(parent)
+        if not isinstance(parent, (ast.IfExp, ast.keyword)):
             return None
         node = parent
     return None
+
+
+def _why_a_call_keeps_it(call: ast.Call) -> Text | None:
+    if _ASKING.match(called_name(call)):
+        return _NO_DATA
+    devices = (ast.unparse(keyword.value) for keyword in call.keywords if keyword.arg == "device")
+    return _ON_THE_CPU if any(_CPU.match(device) for device in devices) else None
 
 
 def _is_under_its_name(table: ast.Dict, value: ast.AST) -> bool:

@@ -6,11 +6,13 @@ import ast
 import re
 from collections.abc import Iterator
 
-from torchferry.convert.labels import find_labels
+from torchferry.convert.labels import LOSS_WORDS, find_labels
 from torchferry.convert.rule import Proposal, Rule, register
-from torchferry.convert.site import Site
+from torchferry.convert.site import FileContext, Site
 from torchferry.finding import Kind
 from torchferry.source.edits import Edit
+from torchferry.source.names import called_name
+from torchferry.source.walk import Place, walk_lines
 from torchferry.text import Text
 
 _CAST = Text(
@@ -25,7 +27,12 @@ _CUDA_STAYS = Text(
     "labels stay int64: CUDA's kernels, which this code keeps working on, take nothing else",
     "标签保持 int64：这份代码仍要在 CUDA 上运行，而 CUDA 的算子只接受 int64",
 )
-_NAMES = re.compile(r"(?i)^(?:gt_)?(?:targets?|labels?)$")
+_LABELS = rb"(?:gt_)?(?:targets?|labels?)"
+_NAMES = re.compile(rf"(?i)^{_LABELS.decode()}$")
+_REGRESSION = re.compile(r"(?i)mse_?loss|l1_?loss|huber|binary_cross_entropy|bce(?:with|loss)|kl_?div")
+_MOVES = tuple(
+    f"{name}.{method}(" for name in ("target", "targets", "label", "labels") for method in ("to", "cuda")
+)
 
 
 def _check(site: Site[ast.Call]) -> Iterator[Proposal]:
@@ -45,8 +52,19 @@ def _check(site: Site[ast.Call]) -> Iterator[Proposal]:
             return
         end = site.module.end(site.node)
         yield site.change(_CAST, Edit(end, end, ".int()"), needs_prelude=False)
-    elif _NAMES.match(name):
+    elif _NAMES.match(name) and not _is_for_regression(site):
         yield site.remark(Kind.TODO, _UNCLEAR)
+
+
+def _is_for_regression(site: Site[ast.Call]) -> bool:
+    """`F.mse_loss(output, target.to(device))`, or a module whose losses are all of this sort: no classes."""
+    if isinstance(site.parent, ast.Call) and _REGRESSION.search(called_name(site.parent)):
+        return True
+    data = site.module.data
+    return (
+        not any(word.encode() in data for word in LOSS_WORDS)
+        and _REGRESSION.search(site.module.decoded.text) is not None
+    )
 
 
 def _is_cast(site: Site[ast.Call]) -> bool:
@@ -64,14 +82,32 @@ def _is_cast(site: Site[ast.Call]) -> bool:
     )
 
 
+def _restructure(context: FileContext) -> Iterator[Proposal]:
+    module = context.module
+    known = b"|".join(sorted(re.escape(name.encode()) for name in find_labels(module).of_losses))
+    method = re.escape(context.target.vendor.tensor_method.encode())
+    moved = rb"\b(?:%b|(?i:%b))\s*\.\s*(?:to|cuda|%b)\b" % (known or rb"(?!)", _LABELS, method)
+    lines = sorted(module.lines_matching(re.compile(moved)))
+    if not lines:
+        return
+    module.focus(lines)
+    found: list[Proposal] = []
+
+    def visit(node: ast.AST, place: Place) -> None:
+        if isinstance(node, ast.Call):
+            found.extend(_check(Site(context, node, place)))
+
+    walk_lines(module, lines, {ast.Call: visit})
+    yield from found
+
+
 RULE = register(
     Rule(
         id="TF705",
         name="int32-labels",
         summary=Text("class labels as int32", "分类标签使用 int32"),
-        triggers=("cuda", ".to("),
+        triggers=(*LOSS_WORDS, *_MOVES),
         option="int32_labels",
-        nodes=(ast.Call,),
-        check=_check,
+        restructure=_restructure,
     )
 )

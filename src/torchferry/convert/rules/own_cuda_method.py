@@ -67,5 +67,6 @@ RULE = register(
         ),
         triggers=("def cuda", "def is_cuda"),
         finish=_finish,
+        follows=("TF103", "TF104"),
     )
 )

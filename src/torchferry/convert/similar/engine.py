@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from torchferry.convert.rule import Proposal, Rename, Rule
 from torchferry.convert.similar.choice import Choice, choose
+from torchferry.convert.similar.gradients import drops_gradients
 from torchferry.convert.similar.imports import has_only_known_uses, import_changes, is_importable_beside
 from torchferry.convert.similar.names import Spelling
 from torchferry.convert.similar.signature import UnboundError
@@ -16,6 +18,7 @@ from torchferry.convert.similar.writing import write
 from torchferry.convert.site import FileContext, Site
 from torchferry.convert.target import Target
 from torchferry.finding import Kind
+from torchferry.source.names import called_name
 from torchferry.text import Text
 from torchferry.vendors.similar import Similar, load_similar
 
@@ -34,6 +37,21 @@ _NO_MODULE = Text(
     "此处没有可用的 `{module}` 导入名",
 )
 _FOR_CUDA = Text("built for CUDA only", "只面向 CUDA 构建")
+_DROPS_GRADIENTS = Text(
+    "the program sets gradients to None (zero_grad of a model or with set_to_none=True, .grad = None), which this "
+    "optimizer does not support",
+    "程序把梯度置为 None（对模型调用 zero_grad、set_to_none=True 或 .grad = None），该优化器不支持",
+)
+_NO_DEVICE = Text(
+    "nothing here moves the model to the device, and this optimizer works there only",
+    "此处没有把模型移到设备上，而该优化器只能在设备上工作",
+)
+_MOVED_LATER = Text(
+    "prepare() moves the model to the device after this optimizer is made, and it works there only",
+    "prepare() 在创建优化器之后才把模型移到设备上，而该优化器只能在设备上工作",
+)
+_MOVES = re.compile(rb"\.cuda\(|\.to\(|device ?=")
+_PREPARES = re.compile(rb"(?i)accelerator\.prepare\(")
 _IN_STRING = Text("it stands inside a string", "它在字符串内")
 _TORCH = ("torch", "torchvision")  # packages that work on the device; others are there for CUDA alone
 _DISTINCT = 8  # letters of a name that is hardly a part of another word
@@ -156,6 +174,10 @@ def _replace(site: Site[ast.Call], choice: Choice) -> Iterator[Proposal]:
     entry = choice.entry
     if any(isinstance(node, ast.JoinedStr) for node in site.place.upwards()):
         raise UnboundError(_IN_STRING)
+    if entry.keeps_gradients and drops_gradients(site.context):
+        raise UnboundError(_DROPS_GRADIENTS)
+    if entry.cuda.startswith("torch.optim."):
+        _refuse_off_the_device(site)
     spelling = Spelling(site)
     use = respelled(entry.use, {*_TORCH, site.target.prelude_module}, spelling.spell)
     if spelling.missing and not is_importable_beside(site):
@@ -166,6 +188,18 @@ def _replace(site: Site[ast.Call], choice: Choice) -> Iterator[Proposal]:
     yield site.change(_said(site.name, entry), *edits, needs_prelude=needs)
     if entry.remark.en:
         yield site.remark(Kind.RISK, entry.remark)
+
+
+def _refuse_off_the_device(site: Site[ast.Call]) -> None:
+    """A fused optimizer wants its parameters on the device; here is what shows that a model is not there."""
+    given = [*site.node.args, *(keyword.value for keyword in site.node.keywords)]
+    calls = (node for item in given for node in ast.walk(item) if isinstance(node, ast.Call))
+    if not any(called_name(call) == "parameters" for call in calls):
+        return
+    if _PREPARES.search(site.module.data):
+        raise UnboundError(_MOVED_LATER)
+    if not _MOVES.search(site.module.data):
+        raise UnboundError(_NO_DEVICE)
 
 
 def _said(name: str, entry: Similar) -> Text:

@@ -94,13 +94,14 @@ def _dotted(node: ast.expr) -> str:
 
 def _library_imports(context: FileContext, names: Collection[str]) -> list[ImportNode]:
     libraries = {name.partition(".")[0] for name in names}
-    if not any(library.encode() in context.module.data for library in libraries):
+    found = b"|".join(re.escape(library.encode()) for library in sorted(libraries))
+    if not re.search(rb"\b(?:import|from)[ \t]+(?:" + found + rb")\b", context.module.data):
         return []
-    tree = context.module.tree
-    tried = {id(node) for block in ast.walk(tree) if isinstance(block, ast.Try) for node in block.body}
+    nodes = list(ast.walk(context.module.tree))
+    tried = {id(node) for block in nodes if isinstance(block, ast.Try) for node in block.body}
     return [
         node
-        for node in ast.walk(tree)
+        for node in nodes
         if isinstance(node, (ast.Import, ast.ImportFrom))
         and id(node) not in tried  # one that may fail can stay
         and not getattr(node, "level", 0)
@@ -111,13 +112,15 @@ def _library_imports(context: FileContext, names: Collection[str]) -> list[Impor
 def _is_unused(context: FileContext, alias: ast.alias, written: list[Edit]) -> bool:
     """Whether the name stands in replaced text, which does not bring it back, and nowhere else."""
     local = alias.asname or alias.name.partition(".")[0]
+    brought_back = re.compile(rf"(?<![\w.]){local}\b")
+    removing = [edit for edit in written if not brought_back.search(edit.text)]
+    if not removing:
+        return False
     uses = [
         context.module.start(use)
         for use in ast.walk(context.module.tree)
         if isinstance(use, ast.Name) and use.id == local
     ]
-    brought_back = re.compile(rf"(?<![\w.]){local}\b")
-    removing = [edit for edit in written if not brought_back.search(edit.text)]
     return bool(uses) and all(any(edit.start <= use < edit.end for edit in removing) for use in uses)
 
 

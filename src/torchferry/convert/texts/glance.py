@@ -35,7 +35,7 @@ _SPEAKS = Text("speaks of {what}; the target's word is {new}", "提到 {what}；
 _SPEAKS_ONLY = Text("speaks of {what}; decide what it should be", "提到 {what}；请决定如何修改")
 SPEAKS_OF_CUDA = re.compile(
     r"CUDA_VISIBLE_DEVICES|NCCL_[A-Z0-9_]+|(?<![\w.-])cuda(?=[:\s\"',\]}]|$)(?![ ]?\w*[.]so)|(?<![\w.-])nccl(?![\w.-])"
-    r"|torch\.cuda|nvidia-smi|\.cuda\(|flash[-_]attn|xformers|bitsandbytes|pynvml|\+cu\d{2,3}|nvidia/cuda|(?<![\w-])apex(?![\w-])"
+    r"|torch\.cuda|nvidia-smi|\.cuda\(|(?<!\w)(?:flash[-_]attn|xformers|bitsandbytes|pynvml)(?!\w)|\+cu\d{2,3}|nvidia/cuda|(?<![\w-])apex(?![\w-])"
 )
 MOST_LINES = 40
 

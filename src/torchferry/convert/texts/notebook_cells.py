@@ -172,7 +172,7 @@ class _Cells:
 
 def _is_worth_parsing(text: str, rules: RuleSet) -> bool:
     data = b"\n" + text.encode("utf-8")
-    return any(word in data for word in rules.words) or bool(rules.import_pattern.search(data))
+    return rules.is_called_for(data) or bool(rules.import_pattern.search(data))
 
 
 def _undone(finding: Finding) -> Finding:
