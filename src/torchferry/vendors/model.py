@@ -32,7 +32,7 @@ class Replacement:
     cuda: str  # dotted name that it stands for: "apex.optimizers.FusedAdam", "flash_attn", ...
     use: str  # what this vendor (or plain torch) offers; "" when nothing is known
     automatic: str = ""  # full dotted name that can be put in its place without further thought
-    same_arguments: bool = False  # it takes what the original takes, in the same order and with the same defaults
+    same_arguments: bool = False  # it has the arguments of the original, in the same order
 
 
 @dataclass(frozen=True)

@@ -35,9 +35,7 @@ class Similar:
     takes: tuple[str, ...]  # of NAME(...): its arguments in the order of their positions
     ignored: tuple[str, ...]  # arguments that only choose a kernel
     exact: bool  # the same formula: results differ by rounding alone
-    keeps_gradients: (
-        bool  # an optimizer whose gradients stay where they are: nobody else may set them to None
-    )
+    keeps_gradients: bool  # an optimizer with a hold on the gradients: nobody may set them to None
     why: Text  # what is wrong with the original
     remark: Text  # what may differ, and what to mind
     source: str

@@ -370,3 +370,15 @@ def test_a_layer_that_is_never_used() -> None:
     assert model_lines(source) == [waits]
     assert model_lines(source.replace("self.used(x)", "self.used(self.spare(x))")) == [WRAP]
     assert model_lines(source.replace("self.used(x)", "[f(x) for f in self.children()]")) == [WRAP]
+
+
+def test_a_variable_that_gets_another_model_after_the_training() -> None:
+    source = script(end="model = Net()\nmodel.load_state_dict(torch.load('last.pt'))\nprint(model.width)")
+    assert "+ model.module" not in changes(source)
+    perhaps = script(end="if args.plain:\n    model = Net()\nprint(model.width)")
+    assert '+ print(getattr(model, "module", model).width)' in model_lines(perhaps)
+
+
+def test_one_variable_for_two_models_that_are_trained() -> None:
+    source = script(end="model = Net().cuda()\noptimizer = optim.SGD(model.parameters(), lr=0.1)")
+    assert "model holds one model after the other" in refusal(source)

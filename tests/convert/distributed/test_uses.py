@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tests.convert.distributed.programs import changes, refusal
+from tests.convert.distributed.programs import changes, refusal, told
+from torchferry.finding import Kind
 
 RUN = """
 def train(model, loader, optimizer):
@@ -117,18 +118,11 @@ def test_a_dictionary_of_both() -> None:
     assert "+     loaders['train'].sampler.set_epoch(epoch)\n" in text
 
 
-@pytest.mark.parametrize(
-    ("shuffle", "left"),
-    [
-        ("shuffle=True", "shuffle=x != 'train', "),
-        ("shuffle=False", ""),
-        ("shuffle=args.mix", "shuffle=(args.mix) and x != 'train', "),
-    ],
-)
-def test_a_comprehension_of_both(shuffle: str, left: str) -> None:
+@pytest.mark.parametrize("shuffle", ["shuffle=True", "shuffle=False", "shuffle=args.mix"])
+def test_a_comprehension_of_both(shuffle: str) -> None:
     order = shuffle.removeprefix("shuffle=")
     source = phases(f"{{x: DataLoader(sets[x], 8, {shuffle}) for x in ['train', 'val']}}")
-    sampler = f"{left}sampler=DistributedSampler(sets[x], shuffle={order}) if x == 'train' else None"
+    sampler = f"sampler=DistributedSampler(sets[x], shuffle={order}) if x == 'train' else None"
     assert f"+ loaders = {{x: DataLoader(sets[x], 8, {sampler}) for x in ['train', 'val']}}\n" in changes(
         source
     )
@@ -201,3 +195,44 @@ for step in range(99):
     (line,) = sampler_lines(source)
     assert "DistributedSampler(sets.a, shuffle=False)" in line
     assert "if isinstance(data.sampler, DistributedSampler):" in changes(source)
+
+
+def test_an_evaluation_in_random_order_is_a_risk() -> None:
+    source = program(
+        "first = DataLoader(sets.a, 8, shuffle=True)\nsecond = DataLoader(sets.b, 8, shuffle=True)"
+    )
+    assert told(source, Kind.RISK) == ["DataLoader(sets.b, 8, shuffle=True)"]
+
+
+ONE_FUNCTION = """
+import torch
+from torch.utils.data import *
+from things import Net, sets
+
+def run(model, loader, optimizer=None):
+    for x in loader:
+        loss = model(x.cuda()).sum()
+        if optimizer:
+            loss.backward()
+            optimizer.step()
+    return loss
+
+model = Net().cuda()
+optimizer = torch.optim.Adam(model.parameters())
+dl_tr, dl_va = DataLoader(sets.a, 8), DataLoader(sets.b, 8)
+for epoch in range(9):
+    run(model, dl_tr, optimizer)
+    if run(model, dl_va) > 9:
+        value = run(model, dl_va)
+        if value > 3:
+            break
+"""
+
+
+def test_one_function_that_trains_and_evaluates() -> None:
+    (line,) = sampler_lines(ONE_FUNCTION)
+    assert "DataLoader(sets.b, 8)" in line
+    assert told(ONE_FUNCTION) == []
+    assert told(ONE_FUNCTION.replace("value = run(model, dl_va)", "value = run(model, dl_tr)")) == [
+        "value > 3"
+    ]

@@ -135,3 +135,25 @@ def test_a_vendor_that_does_not_ask_for_it() -> None:
 def test_a_model_out_of_sight_beside_three_dimensions() -> None:
     source = "import torch\nfrom nets import UNet\nmodel = UNet(spatial_dims=3).cuda()\n"
     assert "channels_last" not in rewritten(source, "tecorigin", _OPTION)
+
+
+def test_a_model_of_two_dimensions_or_three() -> None:
+    source = """
+    import torch
+    from torch import nn
+
+    class Net(nn.Module):
+        def __init__(self, spatial_dims):
+            super().__init__()
+            self.conv = (nn.Conv2d if spatial_dims == 2 else conv(spatial_dims))(1, 2, 3)
+
+    model = Net(spatial_dims=dims).cuda()
+    """
+    assert "channels_last" not in rewritten(source, "tecorigin", _OPTION)
+    assert [kind for _, kind, _ in said(source, "tecorigin", _OPTION, rule="TF701")] == ["todo"]
+
+
+@pytest.mark.parametrize(("dimensions", "is_changed"), [(2, True), (3, False)])
+def test_a_model_that_is_told_its_dimensions(dimensions: int, is_changed: bool) -> None:
+    source = f"import torch\nfrom nets import UNet\nmodel = UNet(spatial_dims={dimensions}).cuda()\n"
+    assert ("channels_last" in rewritten(source, "tecorigin", _OPTION)) is is_changed

@@ -10,6 +10,7 @@ import pytest
 from tests.convert.distributed.programs import MAIN, script
 from tests.convert.rewriting import VENDORS, run, target
 from torchferry.convert.file import FileJob, convert_text
+from torchferry.convert.neighbours import Neighbours
 from torchferry.convert.rule import all_rules
 from torchferry.convert.ruleset import RuleSet
 from torchferry.convert.settings import Distributed, Settings
@@ -68,3 +69,56 @@ def test_the_reason_is_one_finding() -> None:
     conversion = convert_text(decode(script(loader="loader = batches()").encode()), MAIN, job)
     (finding,) = [finding for finding in conversion.findings if finding.rule == "TF710"]
     assert finding.kind is Kind.TODO
+
+
+ENGINE = """
+import torch
+
+def fit(model, train_loader, val_loader):
+    optimizer = torch.optim.Adam(model.parameters())
+    for epoch in range(2):
+        for x in train_loader:
+            model(x.cuda()).sum().backward()
+            optimizer.step()
+        with torch.no_grad():
+            for x in val_loader:
+                model(x.cuda())
+        torch.save(model.state_dict(), "last.pt")
+"""
+START = """
+from lib.data import make
+from lib.engine import fit
+from things import Net
+
+def main():
+    model = Net()
+    model.cuda()
+    fit(model, make("train"), make("val"))
+
+if __name__ == "__main__":
+    main()
+"""
+DATA = """
+from torch.utils.data import DataLoader
+from things import sets
+
+def make(split):
+    if split == "train":
+        return DataLoader(sets.a, 8)
+    return DataLoader(sets.b, 8)
+"""
+
+
+@pytest.mark.parametrize("to", ["ascend", "portable"])
+def test_a_module_beside_the_script_is_changed_once(to: str, tmp_path: Path) -> None:
+    files = {"tools/train.py": START, "lib/engine.py": ENGINE, "lib/data.py": DATA, "lib/__init__.py": ""}
+    for path, text in files.items():
+        (tmp_path / path).parent.mkdir(exist_ok=True)
+        (tmp_path / path).write_text(text, "utf-8")
+    rules = RuleSet(rule for rule in all_rules() if rule.option in ("", "distributed"))
+    settings = Settings(Distributed("tools/train.py"))
+    neighbours = Neighbours(tmp_path, frozenset({"torch"}))
+    job = FileJob(target(to), rules, settings=settings, neighbours=neighbours)
+    conversion = convert_text(decode(ENGINE.encode()), "lib/engine.py", job)
+    assert not conversion.failure
+    assert (conversion.new_text or "").count("train_loader.sampler.set_epoch(epoch)") == 1

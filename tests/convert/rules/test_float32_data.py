@@ -17,6 +17,8 @@ from tests.convert.rewriting import expression, said_with
         pytest.param(
             "x = torch.eye(3, dtype=torch.float64, device=torch.device('cpu'))", id="the CPU's device"
         ),
+        pytest.param("pitch = pyworld.dio(wave.double().numpy())", id="an array for another library"),
+        pytest.param("assert dtype == torch.float or torch.double", id="a question that is always true"),
         pytest.param("if x.dtype == torch.float64: pass", id="a question"),
         pytest.param("if x.dtype in (torch.float32, torch.double): pass", id="a question about several"),
         pytest.param("sizes = {torch.float32: 4, torch.float64: 8}", id="the keys of a table"),

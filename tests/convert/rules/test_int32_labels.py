@@ -97,3 +97,11 @@ def test_targets_of_a_regression_are_no_question() -> None:
 def test_a_module_with_a_regression_alone_has_no_classes() -> None:
     source = "def step(x, y):\n    return F.mse_loss(x, y)\ntarget = target.cuda()\nstep(model(x), target)"
     assert said_with(source, "int32_labels") == []
+
+
+def test_labels_that_move_inside_the_call_of_their_loss() -> None:
+    before = (
+        "loss = F.nll_loss(scores, targets.to(scores.device)), F.kl_div(scores, targets.to(scores.device))"
+    )
+    after = before.replace("targets.to(scores.device)", "targets.to(scores.device).int()", 1)
+    assert expression(before, "ascend", "int32_labels") == after

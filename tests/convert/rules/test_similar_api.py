@@ -406,3 +406,12 @@ def test_a_fused_optimizer_is_for_a_model_on_the_device() -> None:
     assert "NpuFusedSGD" in rewritten(made.format(move="model.cuda()\n"), "ascend", "similar")
     later = "model, optimizer = accelerator.prepare(model.to('cpu'), optimizer)\n"
     assert "NpuFusedSGD" not in rewritten(made.format(move="") + later, "ascend", "similar")
+
+
+def test_a_model_that_one_function_leaves_on_the_cpu() -> None:
+    make = "    model = Net()\n{move}    return torch.optim.SGD(model.parameters(), 0.1)\n"
+    source = "import torch\ndef on_cpu():\n" + make.format(move="")
+    source += "def on_gpu():\n" + make.format(move="    model.cuda()\n")
+    after = rewritten(source, "ascend", "similar")
+    assert after.count("NpuFusedSGD") == 1
+    assert "NpuFusedSGD" in after.partition("on_gpu")[2]

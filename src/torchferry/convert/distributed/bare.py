@@ -9,7 +9,7 @@ from torchferry.convert.distributed.changes import Changes
 from torchferry.convert.distributed.functions import argument_for, returned
 from torchferry.convert.distributed.program import ASSIGNMENTS, FUNCTIONS, Function, ProgramFile, assigned_to
 from torchferry.convert.distributed.training import Training
-from torchferry.convert.distributed.wrapping import Wrap
+from torchferry.convert.distributed.wrapping import Wrap, given_anew
 from torchferry.source.edits import Edit
 from torchferry.source.names import called_name
 from torchferry.source.scopes import BindingKind
@@ -134,12 +134,24 @@ class Unwrapping:
         if standing is None:
             return None
         if standing.scope is wrap.holder.scope:
-            return State.WRAPPED if file.module.start(node) > wrap.position else State.BARE
+            if file.module.start(node) <= wrap.position:
+                return State.BARE
+            return self._since(file, standing.statement, wrap)
         if wrap.holder.is_attribute:
             owners = file.owners(standing.statement)
             return State.WRAPPED if any(owner is wrap.holder.owner for owner in owners) else None
         is_seen = standing.scope.owner_of(wrap.holder.text) is wrap.holder.scope
         return State.WRAPPED if is_seen else None
+
+    def _since(self, file: ProgramFile, statement: ast.stmt, wrap: Wrap) -> State:
+        """Behind the wrap: whether the variable was given another model in between."""
+        state = State.WRAPPED
+        around = [file.module.tree, *file.owners(statement)]
+        for fresh in given_anew(wrap):
+            if file.module.end(fresh) <= file.module.start(statement):
+                is_sure = file.blocks[id(fresh)].owner in around
+                state = State.BARE if is_sure else state | State.BARE
+        return state
 
     def _of_name(self, file: ProgramFile, node: ast.Name, depth: int) -> State:
         standing = file.standing(node)

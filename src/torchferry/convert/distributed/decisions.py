@@ -6,6 +6,7 @@ import ast
 from collections.abc import Callable, Iterator
 
 from torchferry.convert.distributed.changes import Changes
+from torchferry.convert.distributed.flow import Site
 from torchferry.convert.distributed.program import ASSIGNMENTS, FUNCTIONS, ProgramFile, assigned_to, own_nodes
 from torchferry.convert.distributed.training import Training
 from torchferry.convert.distributed.uses import Loaders
@@ -74,16 +75,11 @@ class _Local:
         callee = self.training.flow.callee(self.file, call)
         if callee is None or not isinstance(callee.node, FUNCTIONS) or callee.node.name == "__init__":
             return False
-        if self.training.trains(callee.file, callee.node):
-            return not any(
-                isinstance(node, ast.Call) and self._evaluates(node) for node in ast.walk(callee.node)
-            )
-        return any(
-            self.training.flow.comes_from(self.file, argument, loader.node)
-            for argument in call.args
-            if isinstance(argument, (ast.Name, ast.Attribute, ast.Subscript))
-            for loader in self.loaders
-        )
+        site = Site(self.file, call)
+        is_given = any(self.training.argument_from(site, loader.node) is not None for loader in self.loaders)
+        if is_given or self.training.takes_loader(site) or not self.training.trains(callee.file, callee.node):
+            return is_given
+        return not any(isinstance(node, ast.Call) and self._evaluates(node) for node in ast.walk(callee.node))
 
     def _evaluates(self, call: ast.Call) -> bool:
         """`model.eval()`: a function that trains and evaluates may answer with either figure."""

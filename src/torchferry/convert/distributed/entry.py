@@ -39,6 +39,7 @@ def setup_distributed():
         {dist}.init_process_group(backend=backend, store={dist}.HashStore(), rank=0, world_size=1)
     if {dist}.get_rank() != 0:  # the first process speaks for all
         {builtins}.print = lambda *args, **kwargs: None
+        {sys}.stdout = open({os}.devnull, "w")
     return local_rank
 '''
 
@@ -150,6 +151,7 @@ def set_up(training: Training, entry: Entry, is_rank_used: bool, changes: Change
             ("torch", "torch"),
             ("dist", "torch.distributed"),
             ("builtins", "builtins"),
+            ("sys", "sys"),
         )
     }
     file.add_helper([line.replace("    ", file.indent_unit) for line in _setup_lines(training, file, names)])

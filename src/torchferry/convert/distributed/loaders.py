@@ -11,6 +11,7 @@ from torchferry.convert.distributed.flow import Origin
 from torchferry.convert.distributed.program import ProgramFile
 from torchferry.convert.distributed.training import Training
 from torchferry.convert.distributed.uses import Loaders, comprehension_of
+from torchferry.convert.loaders import argument
 from torchferry.convert.settings import Distributed
 from torchferry.finding import Kind
 from torchferry.source.edits import Edit
@@ -50,6 +51,11 @@ _WHOLE = Text(
     "reduce the sums of all ranks and mind that a DistributedSampler repeats samples to fill up",
     "用于评估：每个进程遍历全部数据，因此结果一致；如需分摊，请对各进程求和归约，并注意 DistributedSampler 会重复样本补齐",
 )
+_SHUFFLED = Text(
+    "an evaluation in random order: every process has other batches, so that means of batches differ slightly among "
+    "them; leave shuffle=True out",
+    "评估按随机顺序进行：各进程的批次不同，按批次求平均的指标会略有差异；请去掉 shuffle=True",
+)
 _KEEP = (
     "batch_size and num_workers are per process: a step takes batch_size samples on each card",
     "batch_size 与 num_workers 按进程计：每步每卡取 batch_size 个样本",
@@ -67,7 +73,12 @@ def share_loaders(training: Training, loaders: Loaders, settings: Distributed, c
         call = _LoaderCall(training, loader.file, loader.node, changes.of(loader.file))
         call.share(settings, loaders.tests.get(id(loader.node), ""))
     for loader in loaders.others:
+        assert isinstance(loader.node, ast.Call)
+        shuffle = argument(loader.node, "shuffle")
+        is_shuffled = isinstance(shuffle, ast.Constant) and shuffle.value is True
         changes.of(loader.file).remark(Kind.INFO, loader.node, _WHOLE)
+        if is_shuffled:
+            changes.of(loader.file).remark(Kind.RISK, loader.node, _SHUFFLED)
 
 
 class _LoaderCall:
@@ -222,22 +233,21 @@ class _LoaderCall:
         if hidden and shuffle is None:
             return self._edits_beside_hidden(sampler, dataset, hidden, test)
         order = self._text(shuffle) if shuffle is not None else "False"
-        text, left = f"{sampler}({dataset}, shuffle={order})", "False"
+        text = f"{sampler}({dataset}, shuffle={order})"
         if test == order:
             plain = f"({test})" if isinstance(shuffle, ast.IfExp) else test
             text = f"{sampler}({dataset}) if {plain} else None"
         elif test:
-            text, left = f"{text} if {test} else None", _order_of_others(order, test)
+            text += f" if {test} else None"
         given = self.argument("sampler")
         if shuffle is None and given is None:
             return [add_argument(self.module, self.call, f"sampler={text}")]
         for keyword in self.call.keywords:
             if keyword.arg == "shuffle" and given is None:
-                both = f"sampler={text}" if left == "False" else f"shuffle={left}, sampler={text}"
-                return [Edit(self.module.start(keyword), self.module.end(keyword), both)]
+                return [Edit(self.module.start(keyword), self.module.end(keyword), f"sampler={text}")]
         edits: list[Edit] = []
         if shuffle is not None:
-            edits.append(Edit(self.module.start(shuffle), self.module.end(shuffle), left))
+            edits.append(Edit(self.module.start(shuffle), self.module.end(shuffle), "False"))
         if given is not None:
             edits.append(Edit(self.module.start(given), self.module.end(given), text))
         else:
@@ -276,13 +286,6 @@ def _alone(text: str) -> str:
     except SyntaxError:
         return f"({text})"
     return text
-
-
-def _order_of_others(order: str, test: str) -> str:
-    """What remains of `shuffle` for the loaders that do not train."""
-    if order in ("True", "False"):
-        return test.replace(" == ", " != ") if order == "True" else "False"
-    return f"({order}) and {test.replace(' == ', ' != ')}"
 
 
 def _computes(node: ast.expr) -> bool:

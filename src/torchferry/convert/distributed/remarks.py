@@ -66,8 +66,8 @@ _PLATEAU = Text(
     "各进程必须传入相同的指标，否则学习率不一致：评估指标相同，训练 loss 仅属于本进程",
 )
 _OUTPUT = Text(
-    "every process writes this; only print and logging are silenced in all but the first",
-    "每个进程都会输出；除第一个进程外，仅 print 与 logging 被屏蔽",
+    "every process writes this; only print, logging and stdout are silenced in all but the first",
+    "每个进程都会输出；除第一个进程外，仅 print、logging 与 stdout 被屏蔽",
 )
 
 
@@ -100,7 +100,7 @@ def remark(training: Training, changes: Changes) -> None:
                 changes.of(file).remark(Kind.INFO if is_question else Kind.TODO, call, _COUNT)
             elif called_name(call) == "ReduceLROnPlateau":
                 changes.of(file).remark(Kind.RISK, call, _PLATEAU)
-            elif name in ("sys.stdout.write", "sys.stderr.write"):
+            elif name == "sys.stderr.write":
                 changes.of(file).remark(Kind.TODO, call, _OUTPUT)
 
 

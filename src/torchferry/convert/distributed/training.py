@@ -43,7 +43,7 @@ class Training:
             Origin(file, call)
             for file in self.program.files.values()
             for call in file.calls
-            if file.qualified(call.func) in DATA_LOADERS
+            if _makes_loader(file, call)
         ]
 
     @cached_property
@@ -116,12 +116,24 @@ class Training:
         arguments = [*site.call.args, *(keyword.value for keyword in site.call.keywords)]
         return next((item for item in arguments if self.flow.comes_from(site.file, item, wanted)), None)
 
+    def takes_loader(self, site: Site) -> bool:
+        """Whether a call is handed some loader."""
+        return any(self.argument_from(site, loader.node) is not None for loader in self.loaders)
+
     def parameter_of(self, site: Site, argument: ast.expr) -> str:
         """The parameter of the called function that an argument becomes."""
         callee = self.flow.callee(site.file, site.call)
         if callee is None or not isinstance(callee.node, FUNCTIONS):
             return ""
         return parameter_for(site.call, callee.node, argument)
+
+
+def _makes_loader(file: ProgramFile, call: ast.Call) -> bool:
+    name = file.qualified(call.func)
+    is_starred = (
+        isinstance(call.func, ast.Name) and call.func.id == "DataLoader" and name[:6] in ("", "torch.")
+    )
+    return name in DATA_LOADERS or (is_starred and b"from torch.utils.data import *" in file.module.data)
 
 
 def is_without_gradients(file: ProgramFile, statement: ast.stmt) -> bool:

@@ -16,8 +16,8 @@ from torchferry.convert.loaders import argument
 from torchferry.source.names import called_name
 from torchferry.text import Text
 
-_FOR_TRAINING = re.compile(r"(?i)train|trn(?:_|$)")
-_FOR_EVALUATION = re.compile(r"(?i)val(?:_|id|l|$)|eval|test|dev(?:_|$)")
+_FOR_TRAINING = re.compile(r"(?i)train|trn(?:_|$)|\btr_|_tr\b")
+_FOR_EVALUATION = re.compile(r"(?i)val(?:_|id|l|$)|eval|test|dev(?:_|$)|\bva_|_va\b")
 
 _NONE = Text(
     "no torch.utils.data.DataLoader feeds the training loop; give each process its share of the data by hand: "

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from torchferry.convert.distributed.changes import Changes, UnclearError
 from torchferry.convert.distributed.cpu_choice import may_stay_on_cpu
 from torchferry.convert.distributed.forward import forward_calls
-from torchferry.convert.distributed.models import MOVES, Holder, find_models
+from torchferry.convert.distributed.models import MOVES, Holder, find_models, is_optimizer
 from torchferry.convert.distributed.program import FUNCTIONS, ProgramFile, own_nodes, targets
 from torchferry.convert.distributed.training import Training
 from torchferry.convert.distributed.unused import has_unused_layers
@@ -47,6 +47,10 @@ _FIGURES = Text(
     "convert with --sync-batchnorm to have the same on all",
     "{name} 中 BatchNorm 的滑动平均属于各自进程，评估结果会略有不同；使用 --sync-batchnorm 转换可使其一致",
 )
+_ANOTHER = Text(
+    "{name} holds one model after the other, and both are trained; hold each in a variable of its own",
+    "{name} 先后保存不同的模型，且均被训练；请分别保存在各自的变量中",
+)
 _BUFFERS = "# Called more than once before a backward pass: its buffers must stay as they are in between."
 
 
@@ -69,6 +73,8 @@ def wrap_models(
     """Wrap every model; `setup` is the scope that knows the local rank, and how it calls it."""
     wraps = [_find_place(training, holder) for holder in holders]
     for wrap in wraps:
+        _check_later_models(wrap)
+    for wrap in wraps:
         calls = list(forward_calls(training, wrap.holder))
         if not calls:
             raise UnclearError(wrap.holder.file, wrap.after, _NOT_CALLED.format(name=wrap.holder.text))
@@ -80,6 +86,33 @@ def wrap_models(
             changes.of(wrap.holder.file).remark(Kind.RISK, wrap.after, _FIGURES.format(name=wrap.holder.text))
         changes.of(wrap.holder.file).after(wrap.after, lines, _WRAPPED)
     return wraps
+
+
+def given_anew(wrap: Wrap) -> list[ast.stmt]:
+    """The statements behind the wrap that give the variable another model."""
+    holder = wrap.holder
+    return [
+        statement
+        for statement in _statements(holder)
+        if holder.file.module.start(statement) > wrap.position
+        and any(holder.file.module.segment(target) == holder.text for target in targets(statement))
+        and isinstance(statement.value, ast.Call)  # type: ignore[attr-defined]
+        and not any(_mentions(holder, node) for node in ast.walk(statement.value))  # type: ignore[attr-defined]
+    ]
+
+
+def _check_later_models(wrap: Wrap) -> None:
+    """A second model in the same variable that is trained as well would have to be wrapped as well."""
+    holder = wrap.holder
+    for fresh in given_anew(wrap):
+        for call in holder.file.calls:
+            is_later = holder.file.module.start(call) > holder.file.module.start(fresh)
+            if (
+                is_later
+                and is_optimizer(holder.file, call)
+                and any(_mentions(holder, n) for n in ast.walk(call))
+            ):
+                raise UnclearError(holder.file, fresh, _ANOTHER.format(name=holder.text))
 
 
 def point_out_others(training: Training, main: ProgramFile, holders: list[Holder], changes: Changes) -> None:

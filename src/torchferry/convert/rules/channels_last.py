@@ -45,6 +45,7 @@ _TWO_DIMENSIONS = re.compile(r"(?i)conv(transpose)?_?2d")
 # Models that take something else than a batch of images, or make one of it.
 _OTHER_INPUTS = re.compile(r"(?i)conv(transpose)?_?3d|\.unsqueeze\(|\[None|Embedding\(")
 _THREE_DIMENSIONS = re.compile(r"(?i)conv(transpose)?_?3d")
+_ANY_DIMENSIONS = re.compile(r"\bspatial_dims\b")  # a parameter of the model, for two dimensions or three
 _VOLUMES = re.compile(r"(?i)3d|spatial_dims|volume|video")
 _MOVES = ("cuda", "to")
 _SHAPES = frozenset({"view", "reshape", "flatten", "unsqueeze", "squeeze", "permute", "transpose"})
@@ -72,10 +73,10 @@ class _Layout:
 
     def _model(self, target: str, call: ast.Call, routine: Routine, suffix: str) -> Iterator[Proposal]:
         convolves = self._convolves(target, call, routine)
-        if convolves is False or (convolves is None and self._has_volumes):
+        if convolves is False:
             yield self.context.propose(Kind.INFO, call, _NO_CONVOLUTION)
             return
-        if convolves is None and not self._has_images:
+        if convolves is None and (self._has_volumes or not self._has_images):
             yield self.context.propose(Kind.TODO, call, _OUT_OF_SIGHT.format(added=suffix))
             return
         yield self._change(call, suffix)
@@ -134,6 +135,8 @@ class _Layout:
     def _convolves(self, model: str, call: ast.Call, routine: Routine) -> bool | None:
         """Whether a model has convolutions of images; None when not all of it is in sight."""
         sources = list(self._sources_of(model, call, routine))
+        if any(source is not None and _ANY_DIMENSIONS.search(source) for source in sources):
+            return None
         if any(source is not None and _THREE_DIMENSIONS.search(source) for source in sources):
             return False
         if any(source is not None and _TWO_DIMENSIONS.search(source) for source in sources):
@@ -151,7 +154,10 @@ class _Layout:
     def _source_of(self, call: ast.Call) -> Iterator[str | None]:
         root = self.module.tree
         qualified = self.program.qualified(call.func, root)
-        if qualified.startswith("torch.nn."):
+        dimensions = _spatial_dims(call)
+        if dimensions:
+            yield f"conv{dimensions}d"
+        elif qualified.startswith("torch.nn."):
             inside = [item for item in ast.walk(call) if isinstance(item, ast.Name) and item is not call.func]
             is_whole = all(self.program.qualified(item, root).startswith("torch") for item in inside)
             yield self.module.segment(call) if is_whole or _TWO_DIMENSIONS.search(text_of(call)) else None
@@ -192,6 +198,15 @@ class _Layout:
     def _takes_other_shapes(self, call: ast.Call, routine: Routine) -> bool:
         sources = self._sources_of(text_of(call.func), call, routine)
         return any(source is None or _OTHER_INPUTS.search(source) for source in sources)
+
+
+def _spatial_dims(call: ast.Call) -> int:
+    """UNet(spatial_dims=2): so many dimensions; 0 if the call does not say."""
+    for keyword in call.keywords:
+        value = keyword.value.value if isinstance(keyword.value, ast.Constant) else None
+        if keyword.arg == "spatial_dims" and isinstance(value, int):
+            return value
+    return 0
 
 
 def _calls_but_of_devices(value: ast.expr) -> Iterator[ast.Call]:

@@ -23,6 +23,7 @@ _NO_DATA = Text(
 )
 _ON_THE_CPU = Text("stays on the CPU, which has float64", "留在 CPU 上，CPU 支持 float64")
 _CPU = re.compile(r"(?:torch\.device\()?'cpu'")
+_LEAVES_TORCH = frozenset({"numpy", "cpu", "tolist", "item"})
 _CONTAINERS = (ast.Tuple, ast.List, ast.Set)
 _ASKING = re.compile(r"(?:isinstance|issubclass|finfo|promote_types|can_cast|assert\w*)\Z")
 _NAMES_FLOAT64 = re.compile(r"(?i)double|64")
@@ -54,7 +55,7 @@ def _why_it_stays(site: Site[ast.Attribute]) -> Text | None:
     """A comparison, a table of types or a list of them would say something else with float32 in it."""
     node: ast.AST = site.node
     for parent in site.place.upwards():
-        if isinstance(parent, (ast.Compare, *_CONTAINERS, ast.MatchValue)):
+        if isinstance(parent, (ast.Compare, ast.BoolOp, *_CONTAINERS, ast.MatchValue)):
             return _NO_DATA
         if isinstance(parent, ast.Dict):
             return _NO_DATA if node in parent.keys or _is_under_its_name(parent, node) else None
@@ -88,7 +89,9 @@ def _check(site: Site[ast.Call]) -> Iterator[Proposal]:
         return
     if isinstance(function, ast.Attribute) and function.attr == "double" and not site.qualified(function):
         start, end = site.module.attribute_span(function)
-        if not site.node.args:
+        if isinstance(site.parent, ast.Attribute) and site.parent.attr in _LEAVES_TORCH:
+            yield site.remark(Kind.INFO, _ON_THE_CPU)
+        elif not site.node.args:
             yield site.change(message, Edit(start, end, "float"), needs_prelude=False)
     elif site.qualified(function) in _TENSORS_OF_ARRAYS:
         for node in ast.walk(site.node):

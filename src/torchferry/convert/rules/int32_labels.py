@@ -46,7 +46,7 @@ def _check(site: Site[ast.Call]) -> Iterator[Proposal]:
     if not isinstance(function.value, ast.Name) or _is_cast(site):
         return
     name = function.value.id
-    if find_labels(site.module).are_labels(name):
+    if find_labels(site.module).are_labels(name) or _is_given_to_loss(site):
         if site.target.is_portable:
             yield site.remark(Kind.INFO, _CUDA_STAYS)
             return
@@ -54,6 +54,13 @@ def _check(site: Site[ast.Call]) -> Iterator[Proposal]:
         yield site.change(_CAST, Edit(end, end, ".int()"), needs_prelude=False)
     elif _NAMES.match(name) and not _is_for_regression(site):
         yield site.remark(Kind.TODO, _UNCLEAR)
+
+
+def _is_given_to_loss(site: Site[ast.Call]) -> bool:
+    """`F.nll_loss(output, target.to(device))`"""
+    call = site.parent
+    is_loss = isinstance(call, ast.Call) and called_name(call) in ("cross_entropy", "nll_loss")
+    return is_loss and site.node in call.args[1:2]  # type: ignore[union-attr]
 
 
 def _is_for_regression(site: Site[ast.Call]) -> bool:

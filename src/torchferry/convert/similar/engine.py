@@ -193,13 +193,24 @@ def _replace(site: Site[ast.Call], choice: Choice) -> Iterator[Proposal]:
 def _refuse_off_the_device(site: Site[ast.Call]) -> None:
     """A fused optimizer wants its parameters on the device; here is what shows that a model is not there."""
     given = [*site.node.args, *(keyword.value for keyword in site.node.keywords)]
-    calls = (node for item in given for node in ast.walk(item) if isinstance(node, ast.Call))
+    calls = [node for item in given for node in ast.walk(item) if isinstance(node, ast.Call)]
+    models = [call.func.value for call in calls if isinstance(call.func, ast.Attribute)]
     if not any(called_name(call) == "parameters" for call in calls):
         return
     if _PREPARES.search(site.module.data):
         raise UnboundError(_MOVED_LATER)
-    if not _MOVES.search(site.module.data):
+    if not _MOVES.search(_where_it_would_move(site, models)):
         raise UnboundError(_NO_DEVICE)
+
+
+def _where_it_would_move(site: Site[ast.Call], models: list[ast.expr]) -> bytes:
+    """The function around if it makes the model itself, else the module."""
+    scope, function = site.scope, site.scope.node
+    names = [model.id for model in models if isinstance(model, ast.Name)]
+    made_here = [item for name in names for item in scope.bindings.get(name, ()) if item.value is not None]
+    if isinstance(function, (ast.FunctionDef, ast.AsyncFunctionDef)) and made_here:
+        return site.module.segment(function).encode()
+    return site.module.data
 
 
 def _said(name: str, entry: Similar) -> Text:
