@@ -9,13 +9,13 @@ import json
 import os
 import subprocess
 import sys
-import warnings
-from collections.abc import Callable
+from itertools import cycle
 from pathlib import Path
+from typing import Any
 
 import pytest
-import yaml
 
+from tests.corpus.checks import assert_compiles, assert_loads, assert_only_hunks_changed
 from tests.corpus.fetch import fetch, projects
 from torchferry.vendors.registry import get_vendor, vendor_names
 
@@ -23,12 +23,23 @@ FERRY = Path(sys.executable).parent / "ferry"
 PROJECTS = {project.name: project for project in projects()}
 # The audit knows what a plugin's import line looks like; a vendor whose device is in torch has none.
 AUDITED = [name for name in vendor_names() if get_vendor(name).plugin]
+OPT_INS = (
+    *("--similar", "--amp", "--channels-last", "--fixed-shape", "--float32-data", "--blocking-copies"),
+    *("--drop-cudnn-flags", "--no-pin-memory", "--specify-device"),
+)
+# Programs that run on several cards already, and one that shares its work over cards in a way of its own.
+DISTRIBUTED = [
+    ("timm", "train.py"),
+    ("fairseq", "fairseq_cli/train.py"),
+    ("mmdet", "mmdet/.mim/tools/train.py"),
+    ("deepspeed", "deepspeed/launcher/launch.py"),
+]
 pytestmark = pytest.mark.long
 
 
-def convert(source: Path, out: Path, vendor: str) -> dict[str, object]:
+def convert(source: Path, out: Path, *options: str) -> dict[str, Any]:
     result = subprocess.run(
-        [FERRY, "convert", source, "-o", out, "--to", vendor, "-j", "1", "-q"], capture_output=True, text=True
+        [FERRY, "convert", source, "-o", out, "-j", "1", "-q", *options], capture_output=True, text=True
     )
     assert result.returncode == 0, result.stderr
     report = json.loads((out / "findings.json").read_text())
@@ -40,52 +51,61 @@ def python_files(folder: Path) -> list[Path]:
     return sorted(path for path in folder.rglob("*.py") if path.is_file())
 
 
-@pytest.mark.parametrize("vendor", [*vendor_names(), "portable"])
-@pytest.mark.parametrize("name", PROJECTS)
-def test_project(name: str, vendor: str, tmp_path: Path) -> None:
-    source, out, again = fetch(PROJECTS[name]), tmp_path / "out", tmp_path / "again"
-    report = convert(source, out, vendor)
-    assert not [item for item in report["files"] if item["status"] == "failed"]  # type: ignore[attr-defined]
-    assert {path.relative_to(source) for path in python_files(source)} == {
-        path.relative_to(out) for path in python_files(out)
+def check_project(source: Path, folder: Path, *options: str) -> None:
+    """Converted, every file is as it must be, and a second conversion changes nothing."""
+    out = folder / "out"
+    report = convert(source, out, *options)
+    assert not [item for item in report["files"] if item["status"] == "failed"]
+    added = {Path(item["path"]) for item in report["files"] if item["status"] == "added"}
+    assert {path.relative_to(out) for path in python_files(out)} - added == {
+        path.relative_to(source) for path in python_files(source)
     }
     for path in python_files(out):
         assert_compiles(path)
-    for item in report["files"]:  # type: ignore[attr-defined]
+    for item in report["files"]:
         if item["status"] == "changed":
-            assert_loads(source / item["path"], out / item["path"])
-    second = convert(out, again, vendor)
-    assert not [item for item in second["files"] if item["status"] == "changed"]  # type: ignore[attr-defined]
+            before, after = source / item["path"], out / item["path"]
+            assert_loads(before, after)
+            assert_only_hunks_changed(before.read_bytes(), after.read_bytes(), item["hunks"])
+    second = convert(out, folder / "again", *options)
+    assert not [item for item in second["files"] if item["status"] in ("changed", "added")]
 
 
-def assert_compiles(path: Path) -> None:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        compile(path.read_bytes(), str(path), "exec", dont_inherit=True)
+@pytest.mark.parametrize("vendor", [*vendor_names(), "portable"])
+@pytest.mark.parametrize("name", PROJECTS)
+def test_project(name: str, vendor: str, tmp_path: Path) -> None:
+    check_project(fetch(PROJECTS[name]), tmp_path, "--to", vendor)
 
 
-def assert_loads(before: Path, after: Path) -> None:
-    """What could be read before can be read now."""
-    readers: dict[str, Callable[[str], object]] = {
-        ".json": json.loads,
-        ".yaml": lambda text: list(yaml.compose_all(text, Loader=yaml.SafeLoader)),
-        ".yml": lambda text: list(yaml.compose_all(text, Loader=yaml.SafeLoader)),
-    }
-    read = readers.get(after.suffix)
-    if read is None:
-        return
-    try:
-        read(before.read_text("utf-8"))
-    except (ValueError, yaml.YAMLError):
-        return
-    read(after.read_text("utf-8"))
+@pytest.mark.parametrize(("name", "vendor"), zip(PROJECTS, cycle(vendor_names()), strict=False))
+def test_all_opt_in_rules(name: str, vendor: str, tmp_path: Path) -> None:
+    check_project(fetch(PROJECTS[name]), tmp_path, "--to", vendor, *OPT_INS)
+
+
+@pytest.mark.parametrize("name", PROJECTS)
+def test_all_opt_in_rules_for_no_vendor(name: str, tmp_path: Path) -> None:
+    check_project(fetch(PROJECTS[name]), tmp_path, "--to", "portable", *OPT_INS)
+
+
+@pytest.mark.parametrize(("name", "vendor"), zip(PROJECTS, cycle(vendor_names()[::-1]), strict=False))
+def test_cuda_kept(name: str, vendor: str, tmp_path: Path) -> None:
+    check_project(fetch(PROJECTS[name]), tmp_path, "--to", vendor, "--keep-cuda", *OPT_INS)
+
+
+@pytest.mark.parametrize(("name", "main"), DISTRIBUTED)
+def test_a_program_for_several_cards_stays_one(name: str, main: str, tmp_path: Path) -> None:
+    source, out = fetch(PROJECTS[name]), tmp_path / "out"
+    report = convert(source, out, "--to", "ascend", "--distributed", "--main", main)
+    assert not [item for item in report["files"] if item["status"] == "failed"]
+    kinds = [item["kind"] for item in report["findings"] if item["rule"] == "TF710"]
+    assert set(kinds) == {"info"}
 
 
 @pytest.mark.parametrize("vendor", AUDITED)
 @pytest.mark.parametrize("name", PROJECTS)
 def test_audit_finds_nothing_wrong(name: str, vendor: str, tmp_path: Path) -> None:
     source, out = fetch(PROJECTS[name]), tmp_path / "out"
-    convert(source, out, vendor)
+    convert(source, out, "--to", vendor)
     data = get_vendor(vendor)
     names = ["--device", data.device_type, "--backend", data.dist_backend, "--plugin", data.plugin]
     command = [sys.executable, "-m", "tools.audit", source, out, out / "findings.json", *names]

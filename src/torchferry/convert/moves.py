@@ -5,31 +5,52 @@ from __future__ import annotations
 import re
 
 _MODEL = rb"(?:model|net|network|backbone)"
-_NAMED = rb"(?:model|net|network|backbone|images?|imgs?)"
-_MOVE = rb"\.(?:to|cuda)\("
-# The rest of a line that assigns a move, or that leaves a bracket open in which or behind which there may be one.
-_MOVED = rb"(?:[^\n]*?" + _MOVE + rb"|[^\n]*[(\[{,\\][ \t]*(?:#[^\n]*)?\r?$)"
-_NAMES = rb"^[ \t]*((?:[\w.]+[ \t]*,[ \t]*)*[\w.]+)[ \t]*(?:,[ \t]*)?=(?!=)"
-_BY_NAME = re.compile(
-    rb"(?im)\b" + _NAMED + _MOVE + rb"|^[^#'\"\n=]*\b" + _NAMED + rb"\b[^=\n]*=(?!=)" + _MOVED
-)
-_ASSIGNED = re.compile(rb"(?m)" + _NAMES + _MOVED)
-_WITH_PARAMETERS = re.compile(rb"([\w.]+)\.(?:named_)?parameters\(")
-_FED = re.compile(rb"([\w.]+)\(\s*([\w.]+)")
 _IS_MODEL = re.compile(rb"(?i)(?:.*\.)?" + _MODEL + rb"\Z")
+_IS_NAMED = re.compile(rb"(?i)(?:.*\.)?(?:" + _MODEL + rb"|images?|imgs?)\Z")
+_MOVE = re.compile(rb"\.(?:to|cuda)\(")
+_TARGETS = re.compile(rb"[ \t]*((?:[\w.]+[ \t]*,[ \t]*)*[\w.]+)[ \t]*(?:,[ \t]*)?=(?!=)")
+_MOVED_ITSELF = re.compile(rb"[ \t]*([\w.]+)\Z")
+_WITH_PARAMETERS = re.compile(rb"\.(?:named_)?parameters\(")
+_NAME_BEFORE = re.compile(rb"[\w.]+\Z")
+_LONGEST = 4000  # bytes of a statement
 
 
 def moves_models_or_images(data: bytes) -> bool:
     """Whether something is moved that is called a model or images, has parameters, or is given to a model."""
-    if _BY_NAME.search(data):
+    moved: set[bytes] = set()
+    for match in _MOVE.finditer(data):
+        moved.update(_moved(data, match.start()))
+    if any(map(_IS_NAMED.match, moved)):
         return True
-    moved = {name.strip() for names in _ASSIGNED.findall(data) for name in names.split(b",")}
     if not moved:
         return False
-    models = set(_WITH_PARAMETERS.findall(data))
+    models = {_before(data, match.start()) for match in _WITH_PARAMETERS.finditer(data)}
     if not moved.isdisjoint(models):
         return True
-    return any(
-        given in moved and (called in models or _IS_MODEL.match(called))
-        for called, given in _FED.findall(data)
-    )
+    given = re.compile(rb"\(\s*(?:" + b"|".join(map(re.escape, sorted(moved))) + rb")\b")
+    called = {_before(data, match.start()) for match in given.finditer(data)}
+    return any(name in models or _IS_MODEL.match(name) for name in called)
+
+
+def _moved(data: bytes, position: int) -> list[bytes]:
+    """The variables of the statement in which something is moved; none if it moves no variable."""
+    start = data.rfind(b"\n", 0, position) + 1
+    itself = _MOVED_ITSELF.match(data[start:position])
+    if itself:
+        return [itself.group(1)]
+    # A statement of several lines begins where as many brackets are open as are closed.
+    while _closed(data[start:position]) > 0 and start > max(0, position - _LONGEST):
+        start = data.rfind(b"\n", 0, start - 1) + 1
+    targets = _TARGETS.match(data, start, position)
+    return [name.strip() for name in targets.group(1).split(b",")] if targets else []
+
+
+def _closed(text: bytes) -> int:
+    """How many more brackets a text closes than it opens."""
+    return sum(map(text.count, (b")", b"]", b"}"))) - sum(map(text.count, (b"(", b"[", b"{")))
+
+
+def _before(data: bytes, position: int) -> bytes:
+    """The dotted name that ends here."""
+    match = _NAME_BEFORE.search(data, max(0, position - 100), position)
+    return match.group() if match else b""

@@ -66,6 +66,7 @@ class Neighbours:
         self._words: dict[str, frozenset[bytes]] = {}
         self._matches: dict[re.Pattern[bytes], bool] = {}
         self._naming: dict[str, list[str]] = {}  # by the path of the module that is named
+        self._imported: dict[str, bool] = {}  # by path
         self._files: dict[str, str | None] = {}  # of modules, by their path without a suffix
 
     def module(self, path: str) -> PythonModule | None:
@@ -86,6 +87,22 @@ class Neighbours:
     def importers(self, path: str, word: str) -> tuple[Import, ...]:
         """The imports of a name of a module, or of the module itself, by modules that have this word."""
         return self._known_importers(path, word, _word(word))
+
+    def is_imported(self, path: str) -> bool:
+        """Whether another module of the project imports this one, or something of it."""
+        if path not in self._imported:
+            folder = posixpath.dirname(path)
+            # Those beside it first: most often it is one of them, and the others need not be read.
+            users = sorted(self._texts_naming(path), key=lambda other: posixpath.dirname(other) != folder)
+            self._imported[path] = any(self._imports_of(other, path) for other in users)
+        return self._imported[path]
+
+    def _imports_of(self, other: str, path: str) -> bool:
+        module = self.module(other)
+        bindings = (binding for _, binding in module.scopes.imports) if module else ()
+        return any(
+            (split := self._split(other, binding.qualified)) and split[0] == path for binding in bindings
+        )
 
     def importers_with_member(self, path: str, name: str) -> tuple[Import, ...]:
         """The imports of anything from a module, by modules that ask something for this attribute or key."""

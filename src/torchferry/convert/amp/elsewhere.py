@@ -42,6 +42,8 @@ def proposals(program: Program) -> Iterator[Proposal]:
 
 
 def _saved_optimizers(program: Program) -> Iterator[str]:
+    if b"state_dict(" not in program.module.data:
+        return
     for statement in program.statements:
         for head in heads_of(statement):
             for node in ast.walk(head):

@@ -30,10 +30,13 @@ _PACKAGES = frozenset(
 )
 _CASTS = frozenset({"half", "bfloat16"})
 _HALVES = frozenset({"half", "float16", "bfloat16"})
+_WORDS = tuple(word.encode() for word in (*_NAMES, *_PACKAGES, *_CASTS, *_HALVES, "apex"))
 
 
 def existing_precision(module: PythonModule) -> ast.AST | None:
     """The first place that shows mixed precision, or a library that brings its own."""
+    if not any(word in module.data for word in _WORDS):
+        return None
     found = [node for node in ast.walk(module.tree) if _shows(node)]
     return min(found, key=lambda node: node.lineno, default=None)  # type: ignore[attr-defined]
 

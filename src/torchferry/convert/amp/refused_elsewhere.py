@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 from collections.abc import Iterator
 
 from torchferry.convert.amp.changes import Changes
@@ -61,9 +60,4 @@ def _is_trained(program: Program) -> bool:
     neighbours, path = program.context.neighbours, program.context.path
     if not neighbours.any_text(_TRAINS, *_HAS_PRECISION):
         return False
-    names = [
-        item.name
-        for item in program.module.tree.body
-        if isinstance(item, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef))
-    ]
-    return any(neighbours.importers(path, name) for name in names)
+    return neighbours.is_imported(path)

@@ -95,6 +95,8 @@ class TrainingFinder:
 
     def find(self) -> list[Training]:
         """The functions that step an optimizer after a backward of their own, or of a function that they call."""
+        if not any(word in self.program.module.data for word in (b"backward", b"step(")):
+            return []
         parts = {routine: self._training(routine) for routine in self.program.routines}
         self._find_helpers(parts)
         whole = [item for item in parts.values() if item.steps and item.gradients]

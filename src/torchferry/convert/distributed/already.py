@@ -30,6 +30,8 @@ _SPAWN = frozenset({"torch.multiprocessing.spawn", "torch.multiprocessing.start_
 _LIBRARIES = frozenset(
     {"accelerate", "deepspeed", "horovod", "lightning", "pytorch_lightning", "colossalai", "fairscale"}
 )
+# A file that shows any of these holds its last word.
+_WORDS = tuple(name.rpartition(".")[2].encode() for name in sorted(_CALLS | _SPAWN | _LIBRARIES))
 
 
 def find_sign(program: Program) -> Sign | None:
@@ -46,6 +48,8 @@ def start_of(program: Program) -> Start:
 
 def _signs(file: ProgramFile) -> list[Sign]:
     found: list[Sign] = []
+    if not any(word in file.module.data for word in _WORDS):
+        return found
     for _, binding in file.module.scopes.imports:
         package = binding.qualified.partition(".")[0]
         if package in _LIBRARIES:
