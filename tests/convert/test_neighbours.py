@@ -113,3 +113,21 @@ def test_importers_that_ask_for_a_member(tmp_path: Path) -> None:
     }
     found = neighbours(tmp_path, files).importers_with_member("config.py", "where")
     assert [item.path for item in found] == ["a.py", "b.py"]
+
+
+@pytest.mark.parametrize(
+    ("other", "text"),
+    [
+        ("package/__init__.py", "from .layers import Net"),
+        ("main.py", "import package.layers"),
+        ("deep/er/main.py", "from package import layers as parts"),
+    ],
+)
+def test_is_imported(tmp_path: Path, other: str, text: str) -> None:
+    files = {"package/__init__.py": "", "package/layers.py": "Net = 1", other: text}
+    assert neighbours(tmp_path, files).is_imported("package/layers.py")
+
+
+def test_is_not_imported(tmp_path: Path) -> None:
+    files = {"layers.py": "Net = 1", "main.py": "from other.layers import Net\nlayers = 1"}
+    assert not neighbours(tmp_path, files).is_imported("layers.py")

@@ -27,12 +27,12 @@ OPT_INS = (
     *("--similar", "--amp", "--channels-last", "--fixed-shape", "--float32-data", "--blocking-copies"),
     *("--drop-cudnn-flags", "--no-pin-memory", "--specify-device"),
 )
-# Programs that run on several cards already, and one that shares its work over cards in a way of its own.
+# Entry scripts of programs that run on several cards already.
 DISTRIBUTED = [
-    ("timm", "train.py"),
     ("fairseq", "fairseq_cli/train.py"),
+    ("espnet", "espnet2/bin/asr_train.py"),
+    ("ultralytics", "ultralytics/models/yolo/detect/train.py"),
     ("mmdet", "mmdet/.mim/tools/train.py"),
-    ("deepspeed", "deepspeed/launcher/launch.py"),
 ]
 pytestmark = pytest.mark.long
 
@@ -77,7 +77,7 @@ def test_project(name: str, vendor: str, tmp_path: Path) -> None:
     check_project(fetch(PROJECTS[name]), tmp_path, "--to", vendor)
 
 
-@pytest.mark.parametrize(("name", "vendor"), zip(PROJECTS, cycle(vendor_names()), strict=False))
+@pytest.mark.parametrize(("name", "vendor"), list(zip(PROJECTS, cycle(vendor_names()), strict=False)))
 def test_all_opt_in_rules(name: str, vendor: str, tmp_path: Path) -> None:
     check_project(fetch(PROJECTS[name]), tmp_path, "--to", vendor, *OPT_INS)
 
@@ -87,7 +87,7 @@ def test_all_opt_in_rules_for_no_vendor(name: str, tmp_path: Path) -> None:
     check_project(fetch(PROJECTS[name]), tmp_path, "--to", "portable", *OPT_INS)
 
 
-@pytest.mark.parametrize(("name", "vendor"), zip(PROJECTS, cycle(vendor_names()[::-1]), strict=False))
+@pytest.mark.parametrize(("name", "vendor"), list(zip(PROJECTS, cycle(vendor_names()[::-1]), strict=False)))
 def test_cuda_kept(name: str, vendor: str, tmp_path: Path) -> None:
     check_project(fetch(PROJECTS[name]), tmp_path, "--to", vendor, "--keep-cuda", *OPT_INS)
 

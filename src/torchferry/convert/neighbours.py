@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import os
 import posixpath
 import re
@@ -99,10 +100,12 @@ class Neighbours:
 
     def _imports_of(self, other: str, path: str) -> bool:
         module = self.module(other)
-        bindings = (binding for _, binding in module.scopes.imports) if module else ()
-        return any(
-            (split := self._split(other, binding.qualified)) and split[0] == path for binding in bindings
-        )
+        names: set[str] = set()
+        for _, binding in module.scopes.imports if module else ():
+            names.add(binding.qualified)
+            if isinstance(binding.node, ast.Import):  # `import a.b` binds a
+                names.update(alias.name for alias in binding.node.names)
+        return any((split := self._split(other, name)) and split[0] == path for name in sorted(names))
 
     def importers_with_member(self, path: str, name: str) -> tuple[Import, ...]:
         """The imports of anything from a module, by modules that ask something for this attribute or key."""

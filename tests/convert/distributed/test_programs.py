@@ -189,3 +189,12 @@ def test_a_loop_in_a_base_class(tmp_path: Path) -> None:
         '-         torch.save(self.model.state_dict(), "last.pt")\n'
         '+         torch.save(getattr(self.model, "module", self.model).state_dict(), "last.pt")\n'
     )
+
+
+def test_what_is_said_of_a_file_that_is_not_looked_at_is_said_of_the_program(tmp_path: Path) -> None:
+    (tmp_path / "layers.py").write_text("from fairscale.nn.checkpoint import checkpoint_wrapper\n")
+    source = "import layers\n\nif __name__ == '__main__':\n    layers.checkpoint_wrapper(1)\n"
+    conversion = convert(source, Distributed(MAIN), tmp_path)
+    (finding,) = conversion.findings
+    assert finding.kind is Kind.INFO
+    assert finding.line == 1

@@ -65,6 +65,18 @@ def test_what_says_nothing_of_cuda_or_is_no_text_is_not_read() -> None:
     assert converter_of("a.json", b"\0\1cuda") is None
 
 
+def test_gpus_in_the_prose_of_yaml_are_not_read() -> None:
+    assert converter_of("metafile.yml", b"Training Resources: 8x V100 GPUs\n") is None
+    for text in (
+        b"gpus: 2\n",
+        b"GPUS: 2\n",
+        b'{"GPU_IDS": [0]}\n',
+        b"type: MULTI_GPU\n",
+        b"run: x --gpus all\n",
+    ):
+        assert converter_of("a.yml", text) is convert_yaml
+
+
 def examined(folder: Path, **files: bytes) -> ProjectOutcome:
     for name, data in files.items():
         (folder / name.replace("__", ".")).write_bytes(data)

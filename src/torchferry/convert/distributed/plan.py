@@ -76,11 +76,17 @@ def _proposals(program: Program, settings: Distributed) -> Proposals:
         return {}
     sign = find_sign(program)
     if sign is not None:
-        return _said(sign.file, sign.node, Kind.INFO, _DISTRIBUTED.format(name=sign.name))
+        # What is said of a file that is not looked at would be lost.
+        file, node = (sign.file, sign.node) if _is_looked_at(sign.file) else (main, main.module.tree.body[0])
+        return _said(file, node, Kind.INFO, _DISTRIBUTED.format(name=sign.name))
     try:
         return _rewritten(program, main, settings)
     except UnclearError as unclear:
         return _said(unclear.file, unclear.node, Kind.TODO, _LEFT.format(reason=unclear.message))
+
+
+def _is_looked_at(file: ProgramFile) -> bool:
+    return any(word.encode() in file.module.data for word in TRIGGERS)
 
 
 def _said(file: ProgramFile, node: ast.AST, kind: Kind, message: Text) -> Proposals:
@@ -110,7 +116,6 @@ def _rewritten(program: Program, main: ProgramFile, settings: Distributed) -> Pr
     point_out_decisions(training, loaders, rank_zero.runs_a_model, changes)
     proposals = changes.proposals(_IMPORTS)
     for path, said in proposals.items():
-        data = program.files[path].module.data
-        if any(item.edits for item in said) and not any(word.encode() in data for word in TRIGGERS):
+        if any(item.edits for item in said) and not _is_looked_at(program.files[path]):
             raise UnclearError(main, main.module.tree.body[0], _UNSEEN.format(path=path))
     return proposals

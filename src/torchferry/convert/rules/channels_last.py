@@ -24,7 +24,8 @@ _ADDED = Text(
     "puts it in channels_last, so that convolutions need no copy", "转为 channels_last，避免卷积时拷贝"
 )
 _NOT_WANTED = Text(
-    "{company} does not ask for channels_last: {format}", "{company} 并不需要 channels_last：{format}"
+    "left as it is: {company} does not ask for channels_last: {format}",
+    "保持原样：{company} 并不需要 channels_last：{format}",
 )
 _NO_CONVOLUTION = Text(
     "left as it is: channels_last is for convolutions of images, and this model shows none",
@@ -80,12 +81,12 @@ class _Layout:
             yield self.context.propose(Kind.TODO, call, _OUT_OF_SIGHT.format(added=suffix))
             return
         yield self._change(call, suffix)
+
+    def _change(self, call: ast.Call, suffix: str) -> Proposal:
         vendor = self.context.target.vendor
         if not vendor.channels_last and vendor.memory_format:
             message = _NOT_WANTED.format(company=vendor.company, format=vendor.memory_format)
-            yield self.context.propose(Kind.RISK, call, message)
-
-    def _change(self, call: ast.Call, suffix: str) -> Proposal:
+            return self.context.propose(Kind.INFO, call, message)
         end = self.module.end(call)
         return self.context.propose(Kind.CHANGE, call, _ADDED, Edit(end, end, suffix))
 

@@ -19,6 +19,7 @@ from torchferry.convert.site import FileContext, Site
 from torchferry.convert.target import Target
 from torchferry.finding import Kind
 from torchferry.source.names import called_name
+from torchferry.source.scopes import BindingKind
 from torchferry.text import Text
 from torchferry.vendors.similar import Similar, load_similar
 
@@ -51,6 +52,7 @@ _MOVED_LATER = Text(
     "prepare() 在创建优化器之后才把模型移到设备上，而该优化器只能在设备上工作",
 )
 _MOVES = re.compile(rb"\.cuda\(|\.to\(|device ?=")
+_FROM_ELSEWHERE = (BindingKind.PARAMETER, BindingKind.IMPORT)
 _PREPARES = re.compile(rb"(?i)accelerator\.prepare\(")
 _IN_STRING = Text("it stands inside a string", "它在字符串内")
 _TORCH = ("torch", "torchvision")  # packages that work on the device; others are there for CUDA alone
@@ -199,18 +201,20 @@ def _refuse_off_the_device(site: Site[ast.Call]) -> None:
         return
     if _PREPARES.search(site.module.data):
         raise UnboundError(_MOVED_LATER)
-    if not _MOVES.search(_where_it_would_move(site, models)):
+    code = _where_it_would_move(site, models)
+    if code is not None and not _MOVES.search(code):
         raise UnboundError(_NO_DEVICE)
 
 
-def _where_it_would_move(site: Site[ast.Call], models: list[ast.expr]) -> bytes:
-    """The function around if it makes the model itself, else the module."""
-    scope, function = site.scope, site.scope.node
+def _where_it_would_move(site: Site[ast.Call], models: list[ast.expr]) -> bytes | None:
+    """The function that makes the model and its optimizer, or the module; None if the model comes from elsewhere."""
     names = [model.id for model in models if isinstance(model, ast.Name)]
-    made_here = [item for name in names for item in scope.bindings.get(name, ()) if item.value is not None]
-    if isinstance(function, (ast.FunctionDef, ast.AsyncFunctionDef)) and made_here:
+    function, root = site.scope.node, site.module.scopes.root
+    here = [item for name in names for item in site.scope.bindings.get(name, ())]
+    if any(item.value is not None for item in here) and isinstance(function, ast.FunctionDef):
         return site.module.segment(function).encode()
-    return site.module.data
+    made = [*here, *(item for name in names for item in root.bindings.get(name, ()))]
+    return site.module.data if any(item.kind not in _FROM_ELSEWHERE for item in made) else None
 
 
 def _said(name: str, entry: Similar) -> Text:
