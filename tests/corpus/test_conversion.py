@@ -66,7 +66,8 @@ def check_project(source: Path, folder: Path, *options: str) -> None:
         if item["status"] == "changed":
             before, after = source / item["path"], out / item["path"]
             assert_loads(before, after)
-            assert_only_hunks_changed(before.read_bytes(), after.read_bytes(), item["hunks"])
+            is_notebook = after.suffix == ".ipynb"
+            assert_only_hunks_changed(before.read_bytes(), after.read_bytes(), item["hunks"], is_notebook)
     second = convert(out, folder / "again", *options)
     assert not [item for item in second["files"] if item["status"] in ("changed", "added")]
 

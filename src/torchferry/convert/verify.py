@@ -71,9 +71,12 @@ def _children(statement: ast.AST) -> Iterator[ast.stmt]:
 
 
 def _next_line(module: PythonModule, statement: ast.stmt) -> int:
-    """Where the line after a statement begins: what is inserted there may have become a part of it."""
+    """Where the next line with code begins after a statement: what is inserted or removed there may be a part of it."""
+    starts = module.line_starts
     last = statement.end_lineno or statement.lineno
-    return module.line_starts[last] if last < len(module.line_starts) else len(module.data)
+    while last < len(starts) and module.line_text(last + 1).lstrip()[:1] in ("", "#"):
+        last += 1
+    return starts[last] if last < len(starts) else len(module.data)
 
 
 class _Moves:

@@ -51,6 +51,12 @@ def test_noop(source: str) -> None:
             id="beside a docstring alone",
         ),
         pytest.param(
+            "import torch\nif fast:\n    x = 1\n\n    # Tensor cores\n"
+            "    torch.backends.cudnn.allow_tf32 = True\n\ny = 1\n",
+            "import torch\nif fast:\n    x = 1\n\n    # Tensor cores\n\ny = 1\n",
+            id="the last of a block, behind a comment",
+        ),
+        pytest.param(
             "import torch\r\ntorch.backends.cuda.matmul.allow_tf32 = True\r\nx = 1\r\n",
             "import torch\r\nx = 1\r\n",
             id="Windows",

@@ -30,6 +30,7 @@ _CUDA_STAYS = Text(
 _LABELS = rb"(?:gt_)?(?:targets?|labels?)"
 _NAMES = re.compile(rf"(?i)^{_LABELS.decode()}$")
 _REGRESSION = re.compile(r"(?i)mse_?loss|l1_?loss|huber|binary_cross_entropy|bce(?:with|loss)|kl_?div")
+_MOVED = re.compile(rb"\b[^\W\d]\w*\.(?:to|cuda)\(")
 _MOVES = tuple(
     f"{name}.{method}(" for name in ("target", "targets", "label", "labels") for method in ("to", "cuda")
 )
@@ -89,6 +90,10 @@ def _is_cast(site: Site[ast.Call]) -> bool:
     )
 
 
+def _moves_a_variable(data: bytes) -> bool:
+    return _MOVED.search(data) is not None
+
+
 def _restructure(context: FileContext) -> Iterator[Proposal]:
     module = context.module
     known = b"|".join(sorted(re.escape(name.encode()) for name in find_labels(module).of_losses))
@@ -116,5 +121,6 @@ RULE = register(
         triggers=(*LOSS_WORDS, *_MOVES),
         option="int32_labels",
         restructure=_restructure,
+        worth=_moves_a_variable,
     )
 )
