@@ -110,7 +110,7 @@ def hostile_report() -> Report:
         message = Text(f"message {text}", f"说明 {text}")
         findings.append(Finding(f"TF{text}", list(Kind)[number % 6], path, 1, 1, text, text[::-1], message, text, "javascript:alert(1)"))  # fmt: skip
         hunk = Hunk(1, 1, (("~", text, text[::-1]), ("+", "", text), ("-", text, ""), (" ", text, text)))
-        files.append(FileRecord(path, list(FileStatus)[number % 3], text, (hunk,)))
+        files.append(FileRecord(path, list(FileStatus)[number % len(FileStatus)], text, (hunk,)))
     return Report("convert", "ven<dor>", "</title><b>project\udcff", 8, tuple(files), tuple(findings))
 
 

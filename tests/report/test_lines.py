@@ -8,7 +8,7 @@ import io
 import pytest
 
 from torchferry.finding import Kind
-from torchferry.outcome import Report
+from torchferry.outcome import FileStatus, Report
 from torchferry.report.options import Options
 from torchferry.report.render import render
 from torchferry.report.text import MAX_ITEMS, to_text
@@ -97,7 +97,8 @@ def test_github_puts_the_worst_first_and_one_command_a_line() -> None:
     commands = [line.split(" ")[0] for line in lines]
     assert commands == sorted(commands, key=["::error", "::warning", "::notice"].index)
     hostile = hostile_report()
-    assert len(shown(hostile, "github").split("\n")) == len(hostile.findings) + 2 + 1
+    failed = sum(record.status is FileStatus.FAILED for record in hostile.files)
+    assert failed and len(shown(hostile, "github").split("\n")) == len(hostile.findings) + failed + 1
     assert shown(empty_report(), "github") == ""
 
 
