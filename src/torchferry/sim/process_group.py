@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import itertools
 import os
 from typing import Any
@@ -12,6 +13,7 @@ import torch.distributed as dist
 from torchferry.vendors.model import Vendor
 
 _NCCL = "nccl"
+_LONGEST_END_MS = 5000  # of a group that waits for a rank that is no more
 
 
 def register(vendor: Vendor) -> None:
@@ -22,6 +24,8 @@ def register(vendor: Vendor) -> None:
     dist.Backend.register_backend(
         vendor.dist_backend, creator, extended_api=True, devices=[vendor.device_type]
     )
+    # Registered with the device, so that it runs after what the program does at its end.
+    atexit.register(torch.ops.torchferry_sim.end_groups, _LONGEST_END_MS)
     _refuse_nccl(vendor)
 
 

@@ -111,3 +111,10 @@ def test_debugging_of_pytorch() -> None:
     printed = run_ranks([[*program, str(rank), "2"] for rank in range(2)])
     for rank in range(2):
         assert f"rank {rank}: {VENDOR.dist_backend} 3 on" in printed[rank]
+
+
+@pytest.mark.parametrize("leave", ["yes", "no"])
+def test_the_end_of_a_program_waits_for_its_collectives(leave: str, tmp_path: Path) -> None:
+    program = [sys.executable, str(PROGRAMS / "ends_early.py"), VENDOR.name, f"file://{tmp_path / 'store'}"]
+    for text in run_ranks([[*program, str(rank), leave] for rank in range(2)]):
+        assert "terminate called" not in text

@@ -10,9 +10,14 @@
 #include <torch/library.h>
 #include <torch/version.h>
 
+#include <algorithm>
+#include <chrono>
 #include <future>
+#include <memory>
+#include <mutex>
 #include <optional>
 #include <thread>
+#include <unordered_set>
 
 namespace ferry {
 namespace {
@@ -51,22 +56,62 @@ bool all_as_long(const Tensors& tensors, const Tensor& as) {
 
 constexpr std::chrono::milliseconds kLongestEnd(200); // it takes a few
 
+class DeviceGroup;
+
+// The groups that live, and those that are ending. Never destroyed: threads may outlive the static objects.
+struct Groups {
+  std::mutex lock;
+  std::unordered_set<DeviceGroup*> living;
+  std::vector<std::shared_future<void>> endings;
+};
+
+Groups& groups() {
+  static Groups* const all = new Groups;
+  return *all;
+}
+
+// Gloo waits for its threads to end. One of them may still let go of a tensor, and need Python for that, which older
+// releases of PyTorch hold while a group ends: so the wait is in a thread of its own.
+std::shared_future<void> end_aside(c10::intrusive_ptr<c10d::Backend> host) {
+  auto ended = std::make_shared<std::promise<void>>();
+  std::shared_future<void> end = ended->get_future().share();
+  {
+    std::lock_guard<std::mutex> guard(groups().lock);
+    auto& endings = groups().endings;
+    const auto is_over = [](const auto& other) {
+      return other.wait_for(std::chrono::seconds(0)) == std::future_status::ready;
+    };
+    endings.erase(std::remove_if(endings.begin(), endings.end(), is_over), endings.end());
+    endings.push_back(end);
+  }
+  std::thread([host = std::move(host), ended]() mutable {
+    host.reset();
+    ended->set_value();
+  }).detach();
+  return end;
+}
+
 // Functions that are virtual in some releases only carry no `override`.
 class DeviceGroup final : public c10d::Backend {
  public:
   DeviceGroup(c10::intrusive_ptr<c10d::Backend> host, std::string name)
-      : c10d::Backend(host->getRank(), host->getSize()), host_(std::move(host)), name_(std::move(name)) {}
+      : c10d::Backend(host->getRank(), host->getSize()), host_(std::move(host)), name_(std::move(name)) {
+    std::lock_guard<std::mutex> guard(groups().lock);
+    groups().living.insert(this);
+  }
 
-  // Gloo waits for its threads to end. One of them may still let go of a tensor, and need Python for that, which older
-  // releases of PyTorch hold while a group ends: so the wait is in a thread of its own, and is given up on here.
   ~DeviceGroup() {
-    std::promise<void> ended;
-    std::future<void> end = ended.get_future();
-    std::thread([host = std::move(host_), ended = std::move(ended)]() mutable {
-      host.reset();
-      ended.set_value();
-    }).detach();
-    end.wait_for(kLongestEnd);
+    {
+      std::lock_guard<std::mutex> guard(groups().lock);
+      groups().living.erase(this);
+    }
+    if (host_) {
+      end_aside(std::move(host_)).wait_for(kLongestEnd);
+    }
+  }
+
+  c10::intrusive_ptr<c10d::Backend> take_host() {
+    return std::move(host_);
   }
 
   const std::string getBackendName() const {
@@ -90,26 +135,26 @@ class DeviceGroup final : public c10d::Backend {
 
 #if TORCH_VERSION_MAJOR > 2 || TORCH_VERSION_MINOR >= 9
   c10::intrusive_ptr<Options> getBackendOptions() {
-    return host_->getBackendOptions();
+    return host()->getBackendOptions();
   }
 
   void setTimeout(std::chrono::milliseconds timeout) {
-    host_->setTimeout(timeout);
+    host()->setTimeout(timeout);
   }
 #endif
 
   void setSequenceNumberForGroup() {
-    host_->setSequenceNumberForGroup();
+    host()->setSequenceNumberForGroup();
   }
 
   uint64_t getSequenceNumberForGroup() {
-    return host_->getSequenceNumberForGroup();
+    return host()->getSequenceNumberForGroup();
   }
 
   WorkPtr broadcast(Tensors& tensors, const c10d::BroadcastOptions& options) {
     HostOnly host_only;
     Tensors bytes{flat_bytes(only(tensors))};
-    return launched(OpType::BROADCAST, tensors, {{host_->broadcast(bytes, options)}, {}});
+    return launched(OpType::BROADCAST, tensors, {{host()->broadcast(bytes, options)}, {}});
   }
 
   WorkPtr allreduce(Tensors& tensors, const c10d::AllreduceOptions& options) {
@@ -136,7 +181,7 @@ class DeviceGroup final : public c10d::Backend {
     c10d::ReduceOptions on_host = options;
     on_host.reduceOp = reduction.op;
     Tensors buffer{reduction.buffer};
-    return launched(OpType::REDUCE, tensors, {{host_->reduce(buffer, on_host)}, {reduction.deliver}});
+    return launched(OpType::REDUCE, tensors, {{host()->reduce(buffer, on_host)}, {reduction.deliver}});
   }
 
   WorkPtr allgather(std::vector<Tensors>& outputs, Tensors& inputs, const c10d::AllgatherOptions& options) {
@@ -178,7 +223,7 @@ class DeviceGroup final : public c10d::Backend {
     } else {
       TORCH_CHECK(outputs.empty(), "requires empty output on non-root");
     }
-    return launched(OpType::GATHER, gathered, {{host_->gather(to, from, options)}, {}});
+    return launched(OpType::GATHER, gathered, {{host()->gather(to, from, options)}, {}});
   }
 
   WorkPtr scatter(Tensors& outputs, std::vector<Tensors>& inputs, const c10d::ScatterOptions& options) {
@@ -192,7 +237,7 @@ class DeviceGroup final : public c10d::Backend {
     } else {
       TORCH_CHECK(inputs.empty(), "requires empty input on non-root");
     }
-    return launched(OpType::SCATTER, outputs, {{host_->scatter(to, from, options)}, {}});
+    return launched(OpType::SCATTER, outputs, {{host()->scatter(to, from, options)}, {}});
   }
 
   WorkPtr reduce_scatter(
@@ -243,7 +288,7 @@ class DeviceGroup final : public c10d::Backend {
     std::vector<int64_t> sent = bytes_of_splits(input_splits, input, size_);
     Tensor to = flat_bytes(output);
     Tensor from = flat_bytes(input);
-    return launched(OpType::ALLTOALL_BASE, {output}, {{host_->alltoall_base(to, from, received, sent, options)}, {}});
+    return launched(OpType::ALLTOALL_BASE, {output}, {{host()->alltoall_base(to, from, received, sent, options)}, {}});
   }
 
   WorkPtr alltoall(Tensors& outputs, Tensors& inputs, const c10d::AllToAllOptions& options) {
@@ -263,30 +308,30 @@ class DeviceGroup final : public c10d::Backend {
         to[i].copy_(parts[i]);
       }
     };
-    WorkPtr part = host_->alltoall_base(all_received, all_sent, received, sent, options);
+    WorkPtr part = host()->alltoall_base(all_received, all_sent, received, sent, options);
     return launched(OpType::ALLTOALL, outputs, {{part}, {hand_out}});
   }
 
   WorkPtr send(Tensors& tensors, int to_rank, int tag) {
     HostOnly host_only;
     Tensors bytes{flat_bytes(only(tensors))};
-    return transferred(OpType::SEND, tensors, host_->send(bytes, to_rank, tag));
+    return transferred(OpType::SEND, tensors, host()->send(bytes, to_rank, tag));
   }
 
   WorkPtr recv(Tensors& tensors, int from_rank, int tag) {
     HostOnly host_only;
     Tensors bytes{flat_bytes(only(tensors))};
-    return transferred(OpType::RECV, tensors, host_->recv(bytes, from_rank, tag));
+    return transferred(OpType::RECV, tensors, host()->recv(bytes, from_rank, tag));
   }
 
   WorkPtr recvAnysource(Tensors& tensors, int tag) {
     HostOnly host_only;
     Tensors bytes{flat_bytes(only(tensors))};
-    return transferred(OpType::RECVANYSOURCE, tensors, host_->recvAnysource(bytes, tag));
+    return transferred(OpType::RECVANYSOURCE, tensors, host()->recvAnysource(bytes, tag));
   }
 
   WorkPtr barrier(const c10d::BarrierOptions& options) {
-    return launched(OpType::BARRIER, {}, {{host_->barrier(options)}, {}});
+    return launched(OpType::BARRIER, {}, {{host()->barrier(options)}, {}});
   }
 
  private:
@@ -330,7 +375,7 @@ class DeviceGroup final : public c10d::Backend {
     c10d::AllreduceOptions on_host = options;
     on_host.reduceOp = reduction.op;
     Tensors buffer{reduction.buffer};
-    return {{host_->allreduce(buffer, on_host)}, {reduction.deliver}};
+    return {{host()->allreduce(buffer, on_host)}, {reduction.deliver}};
   }
 
   // Gloo can't do this in every release; adding up everything gives the same numbers.
@@ -359,13 +404,13 @@ class DeviceGroup final : public c10d::Backend {
         "output tensor size must be equal to world_size times input tensor size");
     Tensor to = flat_bytes(output);
     Tensor from = flat_bytes(input);
-    return {{host_->_allgather_base(to, from, options)}, {}};
+    return {{host()->_allgather_base(to, from, options)}, {}};
   }
 
   HostWork gathered_alike(const Tensors& outputs, const Tensor& input, const c10d::AllgatherOptions& options) {
     std::vector<Tensors> to{flat_bytes(outputs)};
     Tensors from{flat_bytes(input)};
-    return {{host_->allgather(to, from, options)}, {}};
+    return {{host()->allgather(to, from, options)}, {}};
   }
 
   // Tensors of different sizes: each rank sends its own to all.
@@ -378,9 +423,14 @@ class DeviceGroup final : public c10d::Backend {
       from_root.rootRank = root;
       from_root.timeout = options.timeout;
       Tensors one{to[root]};
-      all.parts.push_back(host_->broadcast(one, from_root));
+      all.parts.push_back(host()->broadcast(one, from_root));
     }
     return all;
+  }
+
+  const c10::intrusive_ptr<c10d::Backend>& host() const {
+    TORCH_CHECK(host_, "the process group has ended with the program");
+    return host_;
   }
 
   c10::intrusive_ptr<c10d::Backend> host_;
@@ -397,7 +447,32 @@ void add_device_backend(const std::string& group_name, std::string backend_name)
       c10::make_intrusive<DeviceGroup>(group->getBackend(c10::DeviceType::CPU), std::move(backend_name)));
 }
 
+// A thread of Gloo that is the last to hold a tensor's Python object while Python goes away ends the process with an
+// error. So all groups end before, as far as they can: one may wait for a rank that is no more.
+void end_groups(int64_t milliseconds) {
+  std::vector<c10::intrusive_ptr<c10d::Backend>> hosts;
+  {
+    std::lock_guard<std::mutex> guard(groups().lock);
+    for (DeviceGroup* group : groups().living) {
+      hosts.push_back(group->take_host());
+    }
+  }
+  for (auto& host : hosts) {
+    if (host) {
+      end_aside(std::move(host));
+    }
+  }
+  std::unique_lock<std::mutex> guard(groups().lock);
+  const std::vector<std::shared_future<void>> endings = std::move(groups().endings);
+  guard.unlock();
+  const auto until = std::chrono::steady_clock::now() + std::chrono::milliseconds(milliseconds);
+  for (const auto& end : endings) {
+    end.wait_until(until);
+  }
+}
+
 TORCH_LIBRARY_FRAGMENT(torchferry_sim, m) {
+  m.def("end_groups(int milliseconds) -> ()", &end_groups);
   m.def("add_device_backend(str group_name, str backend_name) -> ()", [](std::string group, std::string backend) {
     add_device_backend(group, std::move(backend));
   });
