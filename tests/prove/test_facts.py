@@ -8,7 +8,8 @@ import pytest
 import torch
 import torch.utils._python_dispatch
 
-from torchferry.prove.facts import tensor_facts, unobserved
+from torchferry.observe.modes import unobserved
+from torchferry.prove.facts import tensor_facts
 from torchferry.prove.model import TensorFacts
 from torchferry.prove.tolerance import distance
 

@@ -20,6 +20,8 @@ COMMANDS = {
     "convert": ("convert", "write a converted copy of a project, with reports"),
     "run": ("run", "run a CUDA program, unchanged, on a vendor's device or a simulated one"),
     "prove": ("prove", "prove a migration: the original and the migrated program compute the same"),
+    "ops": ("ops", "list the operators of a program, and say which of them a device has"),
+    "case": ("case", "write and run a test of one operator: a device against the CPU"),
     "report": ("report", "render findings.json as HTML, Markdown, CSV, XLSX, SARIF ..."),
     "rules": ("rules", "list the conversion rules, or explain one"),
     "vendors": ("vendors", "show the known accelerators and what is known about each"),

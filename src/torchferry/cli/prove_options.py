@@ -52,7 +52,7 @@ def _add_conditions(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("what both runs have in common")
     group.add_argument(
         "--steps",
-        type=_steps,
+        type=steps,
         default=_DEFAULT_STEPS,
         metavar="N",
         help="end each run after so many steps of the optimizer that steps most; `all`: let it run to its end "
@@ -75,7 +75,7 @@ def _add_conditions(parser: argparse.ArgumentParser) -> None:
     )
     group.add_argument(
         "--timeout",
-        type=_seconds,
+        type=seconds,
         metavar="SECONDS",
         help="end a run that takes longer (default: each takes as long as it takes)",
     )
@@ -93,7 +93,8 @@ def _add_tolerances(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--exact", action="store_true", help="nothing but equal bit for bit")
 
 
-def _steps(text: str) -> int | None:
+def steps(text: str) -> int | None:
+    """A number of steps; None for `all`."""
     return None if text == "all" else run_options.at_least_one(text)
 
 
@@ -111,7 +112,8 @@ def _tolerance(text: str) -> float:
     return value
 
 
-def _seconds(text: str) -> float:
+def seconds(text: str) -> float:
+    """A time that is more than none."""
     value = _number(text)
     if not 0 < value < math.inf:
         raise argparse.ArgumentTypeError(f"{text!r} is not a time; write it in seconds, as 600")

@@ -30,6 +30,7 @@ class Role:
     sim: SimSettings | None = None
     layer: LayerSettings | None = None
     prove: bool = False
+    ops: bool = False
 
 
 _taken: list[Role] = []  # at most one: a process keeps its role
@@ -56,7 +57,7 @@ def role_in(environment: Mapping[str, str]) -> Role:
         )
     sim = None if environment.get(variables.SIM, "") in _OFF else _sim_in(environment)
     layer = _layer_in(environment)
-    return Role(sim, layer, variables.PROVE in environment)
+    return Role(sim, layer, variables.PROVE in environment, variables.OPS in environment)
 
 
 def _decide(environment: MutableMapping[str, str]) -> None:
@@ -108,11 +109,15 @@ def _put_to_work(role: Role) -> None:
     if role.sim is not None:
         _simulate(role.sim)
     if role.layer is not None:
-        _lay_over(role.layer)
+        _lay_over(role.layer, may_build=not role.ops)
     if role.prove:
         from torchferry.prove.recording import start_from_environment
 
         start_from_environment(os.environ)
+    if role.ops:
+        from torchferry.ops.capture.program import capture_from_environment
+
+        capture_from_environment(os.environ)
 
 
 @contextmanager
@@ -136,13 +141,11 @@ def _simulate(settings: SimSettings) -> None:
         report_at_exit(Path(settings.summary_folder))
 
 
-def _lay_over(settings: LayerSettings) -> None:
+def _lay_over(settings: LayerSettings, may_build: bool) -> None:
     from torchferry.runtime import activate
 
     if settings.vendor == REFERENCE:
-        from torchferry.sim.reference import compute_as_cuda
-
-        compute_as_cuda()
+        _compute_as_cuda(may_build)
         activate(settings)
     else:
         from torchferry.launch import crash
@@ -150,3 +153,11 @@ def _lay_over(settings: LayerSettings) -> None:
         activate(settings)
         paths = tuple(map(Path, settings.vendor_paths))
         crash.explain_in_future(get_vendor(settings.vendor, paths))
+
+
+def _compute_as_cuda(may_build: bool) -> None:
+    from torchferry.sim import build
+    from torchferry.sim.reference import compute_as_cuda
+
+    if may_build or build.is_built():
+        compute_as_cuda()

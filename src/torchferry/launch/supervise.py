@@ -39,6 +39,20 @@ class Ending:
     out_of_time: bool = False  # it took longer than it was allowed to, and was ended
 
 
+class Told(KeyboardInterrupt):
+    """A signal asked for the end: it is meant for the whole command, not for the program alone that it reached."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__()
+        self.exit_code = 128 + number  # as shells count
+
+
+def stop_if_told(ending: Ending) -> None:
+    """End the command if a signal has come while the program ran."""
+    if ending.signal:
+        raise Told(ending.signal)
+
+
 def run_supervised(
     command: Sequence[str],
     environment: Mapping[str, str],

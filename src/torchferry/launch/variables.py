@@ -5,8 +5,9 @@ from __future__ import annotations
 from torchferry.runtime.settings import VARIABLE as LAYER
 from torchferry.sim.environment import VARIABLE as SIM
 
-__all__ = ["ALL", "LAYER", "PROVE", "SIM", "TO"]
+__all__ = ["ALL", "LAYER", "OPS", "PROVE", "SIM", "TO"]
 
 PROVE = "TORCHFERRY_PROVE"  # record for a proof
+OPS = "TORCHFERRY_OPS"  # capture operators
 TO = "TORCHFERRY_TO"  # a user's own: the vendor on whose device a CUDA program runs
-ALL = (TO, SIM, LAYER, PROVE)
+ALL = (TO, SIM, LAYER, PROVE, OPS)

@@ -6,13 +6,15 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Union
 
 _BYTES = {
     "bool": 1, "uint8": 1, "int8": 1, "float8_e4m3fn": 1, "float8_e5m2": 1, "int16": 2, "uint16": 2, "float16": 2,
     "bfloat16": 2, "int32": 4, "uint32": 4, "float32": 4, "complex32": 4, "int64": 8, "uint64": 8, "float64": 8,
     "complex64": 8, "complex128": 16, "quint8": 1, "qint8": 1, "qint32": 4,
 }  # fmt: skip
+
+
+TRACE = "trace"  # the origin of a capture that was read from a profiler's file
 
 
 class Phase(str, Enum):
@@ -59,7 +61,7 @@ class Special:
     text: str  # float32, cuda:0, channels_last
 
 
-Value = Union[TensorSpec, Special, None, bool, int, float, str, tuple["Value", ...]]
+Value = TensorSpec | Special | None | bool | int | float | str | tuple["Value", ...]
 
 
 @dataclass(frozen=True)
@@ -152,8 +154,9 @@ class Capture:
         return [use for use in self.uses if self.runs_on_device(use) and not use.expanded]
 
     def runs_on_device(self, use: Use) -> bool:
-        """Whether the call would be the device's. A run on the CPU tells by the phase, others by the tensors."""
-        if self.device in ("cpu", "meta"):
+        """Whether the call would be the device's. A run on the CPU, and a trace, tell by the phase: a trace does not
+        say where tensors are. Others tell by the tensors."""
+        if self.device in ("cpu", "meta") or self.origin == TRACE:
             return not use.site.phase.is_on_host
         specs = [*use.signature.inputs, *use.signature.outputs]
         return any(spec.device == self.device for spec in specs)

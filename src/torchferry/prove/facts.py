@@ -6,8 +6,6 @@ import ctypes
 import functools
 import hashlib
 import random
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
 from typing import Any
 
 import torch
@@ -20,17 +18,6 @@ _FOLDS_AT_ONCE = 16  # so that what is converted to float64 stays in the cache
 _FOLD_SIGNS = 8192  # then they repeat; a multiple of the folds at once
 _CHECKSUM_DIGITS = 16
 _SEED = 20210101  # of the signs, which are the same in every process
-
-
-@contextmanager
-def unobserved() -> Iterator[None]:
-    """What is computed here leaves no trace: no graph, no modes or subclasses of the program, no autocast."""
-    with ExitStack() as stack:
-        for name in ("DisableTorchFunction", "_DisableTorchDispatch", "_DisableAutocast"):
-            if hasattr(torch._C, name):
-                stack.enter_context(getattr(torch._C, name)())
-        stack.enter_context(torch.no_grad())
-        yield
 
 
 def tensor_facts(tensor: torch.Tensor) -> TensorFacts:

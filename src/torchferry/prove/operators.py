@@ -10,10 +10,10 @@ import torch
 from torch.nn.modules.module import register_module_forward_pre_hook
 from torch.optim.optimizer import register_optimizer_step_post_hook, register_optimizer_step_pre_hook
 
-from torchferry.prove import recording
+from torchferry.observe.steps import is_outermost_step
+from torchferry.observe.where import watch_optimizers
 from torchferry.prove.operators_record import OperatorRecorder
 from torchferry.prove.operators_trace import SUFFIX
-from torchferry.prove.operators_where import watch_optimizers
 from torchferry.prove.recorder import current_rank
 from torchferry.prove.settings import ProofSettings
 
@@ -44,13 +44,13 @@ class _Watch:
         self._record()
 
     def _before_step(self, _optimizer: torch.optim.Optimizer, _args: Any, _kwargs: Any) -> None:
-        if recording.is_outermost_step():
+        if is_outermost_step():
             self._steps += 1
             if self._steps == self._settings.operators_step:
                 self._record()
 
     def _after_step(self, _optimizer: torch.optim.Optimizer, _args: Any, _kwargs: Any) -> None:
-        if not recording.is_outermost_step():
+        if not is_outermost_step():
             return
         if self._steps == self._settings.operators_step and self._recorder is not None:
             self._recorder.stop()

@@ -9,18 +9,15 @@ from __future__ import annotations
 
 import json
 import os
-import sys
 import threading
 from pathlib import Path
 from typing import Any
 
 import torch
-from torch.utils import _python_dispatch
-from torch.utils._python_dispatch import TorchDispatchMode
 
-from torchferry.prove.facts import unobserved
+from torchferry.observe.modes import ObservingMode, has_compiled, unobserved
+from torchferry.observe.where import Whereabouts
 from torchferry.prove.operators_tensors import OVERWRITTEN, UNINITIALISED, Fact, consists_of_others, fact_of
-from torchferry.prove.operators_where import Whereabouts
 
 FORMAT = 1
 _NOBODY = -1  # no process has this number
@@ -61,38 +58,18 @@ class OperatorRecorder:
     def start(self) -> None:
         """From now on; does nothing if it is recording already."""
         if self._mode is None:
-            kind = _ModeBesideDynamo if "torch._dynamo" in sys.modules else _Mode
-            self._mode = kind(_Lines(self._path))
+            self._mode = _Mode(_Lines(self._path))
             self._mode.where.watch()
-            self._mode.__enter__()  # type: ignore[no-untyped-call]
+            self._mode.switch_on()
 
     def stop(self) -> None:
         """Until now; does nothing if it is not recording."""
         mode, self._mode = self._mode, None
         if mode is not None:
-            _take_off(mode)
+            mode.switch_off()
             mode.where.unwatch()
-            mode.lines.write({"end": True, "notes": [*mode.notes, *_compiled()]})
+            mode.lines.write({"end": True, "notes": [*mode.notes, *(["compiled"] if has_compiled() else [])]})
             mode.lines.close()
-
-
-def _take_off(mode: TorchDispatchMode) -> None:
-    """Remove a mode that may lie beneath modes which the program has entered since, or be gone already."""
-    above = []
-    while (top := _python_dispatch._get_current_dispatch_mode()) is not None:
-        if top is mode:
-            mode.__exit__(None, None, None)  # type: ignore[no-untyped-call]
-            break
-        above.append(_python_dispatch._pop_mode())
-    for other in reversed(above):
-        _python_dispatch._push_mode(other)
-
-
-def _compiled() -> list[str]:
-    """A note if torch.compile has made code in this process: what happens inside it does not show."""
-    utils = sys.modules.get("torch._dynamo.utils")
-    counters = getattr(utils, "counters", {})
-    return ["compiled"] if counters and counters["stats"].get("unique_graphs") else []
 
 
 class _Lines:
@@ -127,21 +104,17 @@ class _Lines:
             self._file.close()
 
 
-class _Mode(TorchDispatchMode):  # type: ignore[no-untyped-call]
+class _Mode(ObservingMode):  # type: ignore[no-untyped-call]
     """Sees each operator before it runs."""
 
-    supports_higher_order_operators = True
-
     def __init__(self, lines: _Lines) -> None:
-        super().__init__()  # type: ignore[no-untyped-call]
+        super().__init__()
         self.lines = lines
         self.where = Whereabouts()
         self.notes: list[str] = []
 
-    def __torch_dispatch__(
-        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
-    ) -> Any:
-        kwargs = kwargs or {}
+    def observe(self, func: Any, types: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Write the call down and make it."""
         if not self.lines.are_wanted or getattr(func, "namespace", "") in _SKIPPED_NAMESPACES:
             return func(*args, **kwargs)
         if not isinstance(func, torch._ops.OpOverload):
@@ -158,27 +131,9 @@ class _Mode(TorchDispatchMode):  # type: ignore[no-untyped-call]
         self.lines.write(call.line)
         return result
 
-    @classmethod
-    def _should_skip_dynamo(cls) -> bool:
-        """To keep torch.compile away from the method above would import torch._dynamo, which takes seconds."""
-        return False
-
     def _note(self, note: str) -> None:
         if note not in self.notes:
             self.notes.append(note)
-
-
-class _ModeBesideDynamo(_Mode):  # type: ignore[no-untyped-call]
-    """For a program that uses torch.compile: it must not compile the recorder."""
-
-    def __torch_dispatch__(
-        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
-    ) -> Any:
-        return super().__torch_dispatch__(func, types, args, kwargs)
-
-    @classmethod
-    def _should_skip_dynamo(cls) -> bool:
-        return True
 
 
 class _Call:

@@ -15,7 +15,8 @@ from typing import IO, Any
 import torch
 from torch.nn.parameter import is_lazy
 
-from torchferry.prove.facts import tensor_facts, unobserved
+from torchferry.observe.modes import unobserved
+from torchferry.prove.facts import tensor_facts
 from torchferry.prove.model import MAIN, LossRecord, NamedFacts, ProcessIdentity, StepRecord
 from torchferry.prove.naming import Namer, Naming
 from torchferry.prove.places import user_place

@@ -5,15 +5,14 @@ from __future__ import annotations
 import functools
 import os
 import random
-import sys
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from types import CodeType
 from typing import Any
 
 import torch
 
+from torchferry.observe.steps import is_outermost_step
 from torchferry.prove.recorder import Recorder
 from torchferry.prove.settings import ProofSettings, Weights, proof_settings_in
 
@@ -107,26 +106,6 @@ def _record_steps() -> None:
 
     register_optimizer_step_pre_hook(before)
     register_optimizer_step_post_hook(after)
-
-
-def is_outermost_step() -> bool:
-    """An optimizer may step others, or its own base class, inside its step."""
-    frame, steps = sys._getframe(2), 0
-    while frame is not None and steps < 2:
-        steps += frame.f_code == _step_wrapper()
-        frame = frame.f_back  # type: ignore[assignment]
-    return steps == 1
-
-
-@functools.lru_cache(maxsize=1)
-def _step_wrapper() -> CodeType:
-    """The code of the function that PyTorch puts around each optimizer's step, and that calls the hooks."""
-
-    def nothing(self: Any) -> None: ...
-
-    wrapped: Any = torch.optim.Optimizer.profile_hook_step(nothing)
-    code: CodeType = wrapped.__code__
-    return code
 
 
 def _record_skipped_steps() -> None:

@@ -15,7 +15,7 @@ from pathlib import Path
 from torchferry.launch import variables
 from torchferry.launch.environment import child_environment
 from torchferry.launch.program import Program
-from torchferry.launch.supervise import Ending, run_supervised
+from torchferry.launch.supervise import run_supervised, stop_if_told
 from torchferry.prove.model import REFERENCE, ProcessSummary, Run
 from torchferry.prove.recordings import Recording, find_recordings, summary
 from torchferry.prove.settings import ProofSettings, Weights
@@ -127,7 +127,7 @@ class Runner:
             if ending.out_of_time:
                 stderr.write(f"ferry prove: ended after {self._conditions.timeout:g} seconds\n".encode())
         seconds = round(time.monotonic() - started, 3)
-        _stop_if_told_to(ending)
+        stop_if_told(ending)
         processes = tuple(summary(recording) for recording in find_recordings(folder))
         return Execution(Run(name, ending.exit_code, seconds, *logs, processes), folder, settings)
 
@@ -166,16 +166,3 @@ def _same_input() -> int:
             os.lseek(0, 0, os.SEEK_SET)
             return 0
     return subprocess.DEVNULL
-
-
-class Told(KeyboardInterrupt):
-    """A signal asked for the end: it is meant for the whole proof, not for the run alone that it reached."""
-
-    def __init__(self, number: int) -> None:
-        super().__init__()
-        self.exit_code = 128 + number  # as shells count
-
-
-def _stop_if_told_to(ending: Ending) -> None:
-    if ending.signal:
-        raise Told(ending.signal)

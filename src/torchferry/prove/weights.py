@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 
-from torchferry.prove.facts import unobserved
+from torchferry.observe.modes import unobserved
 from torchferry.prove.naming import Namer
 from torchferry.prove.recorder import current_rank
 from torchferry.prove.settings import ProofSettings, Weights

@@ -63,7 +63,7 @@ def write_report(
     """Write the report to a file that appears whole or not at all."""
     data = render(report, format_name, _options(language, verbose, rule_docs))
     try:
-        _write(path, data)
+        write_whole(path, data)
     except OSError as error:
         problem = Text(
             "{path}: can't be written ({reason}); choose another file",
@@ -127,7 +127,8 @@ def _print_text(report: Report, options: Options, target: TextIO) -> None:
     target.flush()
 
 
-def _write(path: Path, data: bytes) -> None:
+def write_whole(path: Path, data: bytes) -> None:
+    """Write a file that appears whole or not at all."""
     if path.exists() and not path.is_file() and not path.is_dir():  # a pipe or a device: nothing to replace
         path.write_bytes(data)
         return

@@ -15,7 +15,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from torchferry.errors import BuildError
-from torchferry.sim import build_cache, native_functions
+from torchferry.operators import native_functions
+from torchferry.sim import build_cache
 from torchferry.sim.build_progress import BuildState, Progress, ProgressLine, Stage
 from torchferry.sim.compiling import CompilerError, Job, run_jobs
 from torchferry.sim.toolchain import (
@@ -42,11 +43,21 @@ def library_path(progress: Progress | None = None) -> Path:
     if sys.platform != "linux":
         raise BuildError("the simulated device runs on Linux only")
     build = Build(find_torch(), SOURCES)
-    for folder in (PREBUILT / build.key, build_cache.folder() / build.key):
-        if is_complete(folder):
-            build_cache.mark_used(folder)
-            return folder / LIBRARY
+    folder = _found(build)
+    if folder is not None:
+        build_cache.mark_used(folder)
+        return folder / LIBRARY
     return build.in_cache(build_cache.writable_folder(), progress or ProgressLine())
+
+
+def is_built() -> bool:
+    """Whether the library for the installed PyTorch is there already."""
+    return sys.platform == "linux" and _found(Build(find_torch(), SOURCES)) is not None
+
+
+def _found(build: Build) -> Path | None:
+    folders = (PREBUILT / build.key, build_cache.folder() / build.key)
+    return next(filter(is_complete, folders), None)
 
 
 def is_complete(folder: Path) -> bool:

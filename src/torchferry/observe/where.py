@@ -18,8 +18,9 @@ from torch.optim import optimizer as optimizers
 
 FORWARD, BACKWARD, OPTIMIZER = "forward", "backward", "optimizer"
 PARAMETER, BUFFER = "parameter", "buffer"
-_OURS = (str(Path(torch.__file__).parent), str(Path(__file__).parents[1]), "<frozen")
+_OURS = (f"{Path(torch.__file__).parent}{os.sep}", f"{Path(__file__).parents[1]}{os.sep}", "<frozen")
 _STANDARD = sysconfig.get_path("stdlib")
+_LIBRARIES = tuple(f"{sysconfig.get_path(name)}{os.sep}" for name in ("purelib", "platlib"))
 _NO_SEQUENCE = 1 << 63  # nodes that no operator made have a number beyond this
 
 
@@ -55,6 +56,8 @@ class Whereabouts:
             False  # clipping, scaling, averaging: what is done to gradients belongs to the step
         )
         self._names: dict[int, str] = {}
+        self.modules: dict[str, str] = {}  # path -> type, of all that were called and of what they consist of
+        self.has_begun = False  # a module was called, or a backward pass made
         self._buffers: set[int] = set()
         self._made: dict[int, dict[str, str]] = {}  # autograd's sequence number -> where the node was made
         self._files: dict[CodeType, str] = {}  # "" for code that is not the program's
@@ -85,7 +88,7 @@ class Whereabouts:
     def now(self) -> dict[str, str]:
         """Phase, module and line of the operator that is being called."""
         if _graph_task() != -1:
-            self._after_backward = True
+            self.has_begun = self._after_backward = True
             return {"phase": BACKWARD, **self._where_made()}
         inside = self._stack()
         phase = OPTIMIZER if (self._in_optimizer or self._after_backward) and not inside else FORWARD
@@ -109,16 +112,20 @@ class Whereabouts:
         return {**self._made.get(number + 1, nowhere), "node": node.name().split("::")[-1]}
 
     def _place(self) -> str:
+        """The nearest line of the user's own code; of a library's where no code of the user's is on the way."""
         frame = sys._getframe(1)
+        in_library = ""
         while frame is not None:
             code = frame.f_code
             file = self._files.get(code)
             if file is None:
                 file = self._files[code] = _program_file(code.co_filename)
             if file:
-                return f"{file}:{frame.f_lineno}"
+                if not file.startswith(_LIBRARIES):
+                    return f"{file}:{frame.f_lineno}"
+                in_library = in_library or f"{file}:{frame.f_lineno}"
             frame = frame.f_back  # type: ignore[assignment]  # ends with None
-        return ""
+        return in_library
 
     def _stack(self) -> list[str]:
         if not hasattr(self._thread, "modules"):
@@ -130,10 +137,17 @@ class Whereabouts:
         inside = self._stack()
         self._after_backward = False
         if not inside:
-            self._names = {id(part): name for name, part in module.named_modules()}
-            self._buffers = {id(buffer) for buffer in module.buffers()}
+            self._look_at(module)
         name = self._names.get(id(module), type(module).__name__)
         inside.append(name.removeprefix("module.") or type(module).__name__)
+
+    def _look_at(self, module: torch.nn.Module) -> None:
+        """At a module that is called from outside of all others."""
+        self.has_begun = True
+        self._names = {id(part): name for name, part in module.named_modules()}
+        self._buffers = {id(buffer) for buffer in module.buffers()}
+        for name, part in module.named_modules():
+            self.modules.setdefault(name.removeprefix("module."), type(part).__name__)
 
     def _leave(self, _module: torch.nn.Module, _arguments: Any, _result: Any) -> None:
         inside = self._stack()

@@ -1,0 +1,164 @@
+"""List the operators that a program calls, and say which of them a vendor's device has."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from torchferry.cli import ops_options, run_options
+from torchferry.errors import InputError, OutputError, RunError
+from torchferry.text import user_language
+from torchferry.vendors.registry import get_vendor, vendor_names
+
+if TYPE_CHECKING:
+    from torchferry.launch.program import Program
+    from torchferry.ops.model import Capture
+    from torchferry.ops.readiness import Readiness
+    from torchferry.vendors.model import Vendor
+
+add_arguments = ops_options.add_arguments
+
+_ALL = "all"
+_LIMIT = 30
+_SOME_FAILED = 3
+
+
+def run(args: argparse.Namespace) -> int:
+    """Capture or read, judge, report; the answer is an exit code."""
+    from torchferry.ops.judge import judge
+    from torchferry.ops.runs import ENDED_ILL
+
+    _take_vendors_from_the_end(args)
+    asked = _vendors(args)
+    _check_sources(args)
+    _check_outputs(args.output)
+    capture = _capture(args, [vendor for vendor, _ in asked])
+    readinesses = [judge(capture, vendor, version) for vendor, version in asked]
+    _report(args, readinesses)
+    if ENDED_ILL in capture.notes:
+        return _SOME_FAILED
+    return 1 if args.check and any(readiness.problems for readiness in readinesses) else 0
+
+
+def _take_vendors_from_the_end(args: argparse.Namespace) -> None:
+    """`ferry ops train.py --epochs 1 --to ascend`: what the program would not understand is ours."""
+    words = args.program
+    if args.to is None and "--to" in words[:-1]:
+        position = len(words) - 2 - words[-2::-1].index("--to")
+        args.to = words[position + 1]
+        del words[position : position + 2]
+
+
+def _vendors(args: argparse.Namespace) -> list[tuple[Vendor, str]]:
+    """The vendors, each with the version of its adapter that was asked for."""
+    names = list(dict.fromkeys(filter(None, (name.strip() for name in (args.to or "").split(",")))))
+    if names == [_ALL]:
+        names = list(vendor_names(args.vendor_path))
+    if not names:
+        raise RunError("which devices? ferry ops --to VENDOR[,VENDOR...] SCRIPT")
+    parts = [name.partition("@") for name in names]
+    return [(get_vendor(name, args.vendor_path), version) for name, _, version in parts]
+
+
+def _check_sources(args: argparse.Namespace) -> None:
+    sources = {
+        "a program": bool(args.program),
+        "--model": bool(args.model),
+        "--trace": bool(args.trace),
+        "--capture": bool(args.capture),
+    }
+    given = [name for name, is_given in sources.items() if is_given]
+    if not given:
+        raise RunError("which program? ferry ops --to VENDOR SCRIPT; or --model, --trace, --capture")
+    if len(given) > 1:
+        raise RunError(f"{' and '.join(given)}: only one of them at a time; leave the others out")
+    of_models = {"--input": args.input, "--init": args.init, "--backward": args.backward, "--amp": args.amp}
+    of_models |= {"--fake": args.fake, "--loss": args.loss}
+    wrong = [name for name, value in of_models.items() if value]
+    if wrong and not args.model:
+        raise RunError(f"{', '.join(wrong)}: only with --model; the options of a program come after it")
+    if args.sim and args.as_is:
+        raise RunError("--sim and --as-is: only one of them at a time; leave one out")
+
+
+def _check_outputs(outputs: list[Path]) -> None:
+    """Say so before the run, not after it."""
+    from torchferry.ops.report.render import format_of
+
+    for path in outputs:
+        format_of(path)
+        if not path.parent.is_dir() or path.is_dir() or not os.access(path.parent, os.W_OK):
+            raise OutputError(f"{path}: can't be written there; name a file in a folder that exists")
+
+
+def _capture(args: argparse.Namespace, vendors: list[Vendor]) -> Capture:
+    if args.trace:
+        from torchferry.ops.trace import read_trace
+
+        return read_trace(args.trace)
+    if args.capture:
+        return _read_capture(args.capture)
+    simulated = vendors[0] if args.sim else None
+    if simulated is not None and not simulated.plugin:
+        raise RunError(
+            f"{simulated.name}: PyTorch itself has the device `{simulated.device_type}`, so it can't be simulated; "
+            "name another vendor first, or leave --sim out"
+        )
+    if args.model:
+        return _capture_model(args, simulated)
+    return _capture_program(args, simulated)
+
+
+def _read_capture(path: Path) -> Capture:
+    from torchferry.ops.capture_json import load
+
+    try:
+        text = path.read_text("utf-8")
+    except UnicodeDecodeError:
+        raise InputError(f"{path}: is no capture; name a .json that `ferry ops -o` wrote") from None
+    return load(text, str(path))
+
+
+def _capture_program(args: argparse.Namespace, simulated: Vendor | None) -> Capture:
+    from torchferry.ops.runs import Conditions, capture_program
+
+    conditions = Conditions(
+        steps=args.steps,
+        simulated=simulated,
+        as_is=args.as_is or "",
+        through_layer=not args.converted,
+        vendor_paths=tuple(str(path.resolve()) for path in args.vendor_path),
+        devices=args.nproc or 1,
+        timeout=args.timeout,
+    )
+    return capture_program(_program(args), conditions)
+
+
+def _program(args: argparse.Namespace) -> Program:
+    from torchferry.launch.program import Program
+
+    words = args.program[1:] if args.program[:1] == ["--"] else args.program
+    if not words:
+        raise RunError("which program? ferry ops --to VENDOR SCRIPT [ARGUMENTS]")
+    if not args.module and not os.path.exists(words[0]):
+        raise InputError(f"{words[0]}: no such script; -m runs a module by name")
+    return Program(words[0], args.module, tuple(words[1:]), run_options.torchrun_options(args))
+
+
+def _report(args: argparse.Namespace, readinesses: list[Readiness]) -> None:
+    from torchferry.cli.ending import reader_may_leave
+    from torchferry.ops.report.render import format_of, print_text, render
+    from torchferry.report.render import write_whole
+
+    language = args.lang or user_language()
+    for path in args.output:
+        write_whole(path, render(format_of(path), readinesses, language, folder=Path.cwd()))
+    with reader_may_leave():
+        if args.format == "text":
+            print_text(readinesses, language, sys.stdout, limit=None if args.all else _LIMIT)
+        else:
+            sys.stdout.buffer.write(render(args.format, readinesses, language, folder=Path.cwd()))
+            sys.stdout.flush()

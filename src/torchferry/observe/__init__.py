@@ -1,0 +1,1 @@
+"""What watches a user's program from inside its process: operators, modules, optimizer steps, source lines."""

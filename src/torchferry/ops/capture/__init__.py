@@ -1,0 +1,1 @@
+"""Captures the operators that a process calls: a dispatch mode, folded into a small table."""

@@ -1,0 +1,69 @@
+"""Folds calls: the same operator with the same arguments from the same place is one row, however often it comes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from torchferry.ops.capture.values import Key, value_of
+from torchferry.ops.model import Argument, Signature, Site, Use
+
+# A loop over sequences of a thousand lengths calls each operator with a thousand shapes: these are kept of them.
+MOST_SIGNATURES = 200
+
+
+@dataclass
+class Row:
+    """What has been added up for one signature at one site."""
+
+    expanded: bool
+    results: tuple[Key, ...] | None = None  # until the first call has returned
+    calls: int = 0
+    nanoseconds: int = 0
+    varied: bool = False
+
+
+class Folded:
+    """The table of a process."""
+
+    def __init__(self) -> None:
+        # operator and site -> arguments -> row. Two levels, so that the shapes at one site can be counted.
+        self._rows: dict[tuple[Any, Site], dict[Key, Row]] = {}
+        self._sites: dict[Site, Site] = {}
+
+    def row(self, func: Any, site: Site, arguments: Key, expanded: bool) -> Row:
+        """The row for a call that is about to be made."""
+        site = self._sites.setdefault(site, site)
+        rows = self._rows.setdefault((func, site), {})
+        row = rows.get(arguments)
+        if row is None:
+            if len(rows) < MOST_SIGNATURES:
+                row = rows[arguments] = Row(expanded)
+            else:
+                row = next(reversed(rows.values()))
+                row.varied = True
+        row.calls += 1
+        return row
+
+    def uses(self) -> tuple[Use, ...]:
+        """All rows as records, in the order in which they first came."""
+        return tuple(
+            Use(
+                signature=_signature(func, arguments, row.results or ()),
+                site=site,
+                calls=row.calls,
+                seconds=row.nanoseconds / 1e9,
+                expanded=row.expanded,
+                varied=row.varied,
+            )
+            for (func, site), rows in self._rows.items()
+            for arguments, row in rows.items()
+        )
+
+
+def _signature(func: Any, arguments: Any, results: Any) -> Signature:
+    described = func._schema.arguments
+    positional, named = arguments
+    given = [Argument(described[index].name, value_of(key)) for index, key in enumerate(positional)]
+    given += [Argument(name, value_of(key)) for name, key in named]
+    return Signature(func.name(), tuple(given), tuple(map(value_of, results)))

@@ -1,0 +1,135 @@
+"""The mode that captures: every operator of this thread and of autograd's, with what it is called and from where."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import torch
+
+from torchferry.observe.modes import ObservingMode, has_compiled
+from torchferry.observe.where import BACKWARD, OPTIMIZER, Whereabouts
+from torchferry.ops.capture.folding import Folded
+from torchferry.ops.capture.plans import composite_key
+from torchferry.ops.capture.values import Key, key_of
+from torchferry.ops.model import ModuleInfo, Phase, Site, Use
+
+_SKIPPED_NAMESPACES = frozenset({"profiler", "prim", "torchferry_sim"})
+_PHASES = {BACKWARD: Phase.BACKWARD, OPTIMIZER: Phase.OPTIMIZER}
+
+
+class CapturingMode(ObservingMode):  # type: ignore[no-untyped-call]
+    """Adds up calls until it is switched off. `wait` waits for a device that computes by itself."""
+
+    def __init__(self, wait: Callable[[], None] | None = None) -> None:
+        super().__init__()
+        self.folded = Folded()
+        self.where = Whereabouts()
+        self.notes: set[str] = set()
+        self.is_loading_data = False
+        self._wait = wait
+        self._process = os.getpid()
+        self._thread = threading.local()
+        self._lock = threading.Lock()
+
+    def switch_on(self) -> None:
+        """From now on, in this thread."""
+        self.where.watch()
+        super().switch_on()
+
+    def switch_off(self) -> None:
+        """Until now."""
+        super().switch_off()
+        self.where.unwatch()
+        self._process = -1  # threads that still have the mode on their stack
+        if has_compiled():
+            self.notes.add("compiled")
+
+    def observe(self, func: Any, types: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Make the call, its composite parts one by one, and add it up."""
+        if os.getpid() != self._process or getattr(func, "namespace", "") in _SKIPPED_NAMESPACES:
+            return func(*args, **kwargs)
+        if not isinstance(func, torch._ops.OpOverload):
+            self.notes.add("higher_order")
+            return func(*args, **kwargs)
+        calls = self._calls()
+        composite = None if any(call.func is func for call in calls) else composite_key(func)
+        arguments = _arguments_key(args, kwargs)  # before the call: it may resize them
+        with self._lock:
+            row = self.folded.row(func, self._site(calls), arguments, composite is not None)
+        call = _Call(func)
+        calls.append(call)
+        begin = time.perf_counter_ns()
+        try:
+            result = self._make(func, composite, args, kwargs)
+        finally:
+            calls.pop()
+            taken = time.perf_counter_ns() - begin
+            row.nanoseconds += taken - call.inner
+        if row.results is None:
+            row.results = _results_key(result)
+        if calls:
+            calls[-1].inner += time.perf_counter_ns() - begin
+        return result
+
+    def _make(self, func: Any, composite: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        if composite is None:
+            result = func(*args, **kwargs)
+            if self._wait is not None:
+                self._wait()
+            return result
+        with self:
+            return func._op_dk(composite, *args, **kwargs)
+
+    def _calls(self) -> list[_Call]:
+        if not hasattr(self._thread, "calls"):
+            self._thread.calls = []
+        calls: list[_Call] = self._thread.calls
+        return calls
+
+    def _site(self, calls: list[_Call]) -> Site:
+        inside = calls[-1].func.name() if calls else ""
+        if self.is_loading_data:
+            return Site(Phase.DATA, inside=inside)
+        now = self.where.now()
+        if not self.where.has_begun:
+            return Site(Phase.SETUP, now["module"], now["place"], inside=inside)
+        phase = _PHASES.get(now["phase"], Phase.FORWARD)
+        return Site(phase, now["module"], now["place"], now.get("node", ""), inside)
+
+    def uses(self) -> tuple[Use, ...]:
+        """What was called, so far. Without modules nothing tells where set-up ends: all of it is the program's work."""
+        with self._lock:
+            uses = self.folded.uses()
+        return uses if self.where.modules else tuple(map(_as_work, uses))
+
+    def modules(self) -> tuple[ModuleInfo, ...]:
+        """The modules that took part, and those around them."""
+        return tuple(ModuleInfo(path, kind) for path, kind in self.where.modules.items())
+
+
+def _as_work(use: Use) -> Use:
+    if use.site.phase is not Phase.SETUP:
+        return use
+    return replace(use, site=replace(use.site, phase=Phase.FORWARD))
+
+
+class _Call:
+    """A call that is being made."""
+
+    def __init__(self, func: Any) -> None:
+        self.func = func
+        self.inner = 0  # nanoseconds of the calls that it makes
+
+
+def _arguments_key(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Key:
+    return tuple(map(key_of, args)), tuple((name, key_of(value)) for name, value in kwargs.items())
+
+
+def _results_key(result: Any) -> tuple[Key, ...]:
+    results = result if isinstance(result, (list, tuple)) else [result]
+    return tuple(map(key_of, results))

@@ -1,0 +1,226 @@
+"""A capture as JSON, and back.
+
+The document is one object. What occurs often stands once in a table, and is named by its position there.
+
+    format       "torchferry-capture"
+    version      1; a reader refuses a newer one
+    torchferry   version that wrote it
+    program, origin, device, torch, steps, seconds, processes, notes     as in `ops/model.py: Capture`
+    modules      [path, type] of each
+    strings      every name: operators, arguments, dtypes, module paths, lines of code ...
+    tensors      [dtype, shape, stride or null, layout, device]; a name is its position in `strings`
+    signatures   [operator, [[argument, value], ...], [result, ...]]
+    sites        [phase, module, place, node, inside]
+    uses         [signature, site, calls, seconds, expanded, varied]; the first two are positions, the last two 0 or 1
+
+A value is null, true, false, a number or a string as it is; a list of values is a list; a tensor is {"tensor":
+position in `tensors`}; {"special": [kind, text]} is a dtype, device, layout ...; JSON has no infinities and no NaN:
+they are {"float": "inf"}, {"float": "-inf"}, {"float": "nan"}, and so are numbers of seconds.
+
+`load` also takes a report in JSON (`ops/report/json.py`), which holds its capture.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import Any
+
+from torchferry import __version__
+from torchferry.errors import InputError
+from torchferry.ops.capture_reading import Node, parse
+from torchferry.ops.model import (
+    Argument,
+    Capture,
+    ModuleInfo,
+    Phase,
+    Signature,
+    Site,
+    Special,
+    TensorSpec,
+    Use,
+    Value,
+)
+
+FORMAT = "torchferry-capture"
+REPORT_FORMAT = "torchferry-operators"
+VERSION = 1
+
+
+def dump(capture: Capture) -> str:
+    """The capture as the text of a file; equal captures give equal texts."""
+    return json.dumps(to_document(capture), separators=(",", ":"), allow_nan=False) + "\n"
+
+
+def load(text: str, name: str) -> Capture:
+    """The capture of such a text, or of a report; `name` is what an error calls the file."""
+    root = parse(text, name)
+    if root.format() == REPORT_FORMAT:
+        root.check_format(REPORT_FORMAT, VERSION)
+        root = root.at("capture")
+    root.check_format(FORMAT, VERSION)
+    try:
+        return _Reader(root).capture()
+    except RecursionError:
+        raise InputError(f"{name}: a value is nested too deeply; make the file again") from None
+
+
+def to_document(capture: Capture) -> dict[str, Any]:
+    """The capture as the object that this module describes."""
+    return _Writer().document(capture)
+
+
+class _Writer:
+    """Fills the tables while it writes the uses."""
+
+    def __init__(self) -> None:
+        self._strings: dict[str, int] = {}
+        self._tensors: dict[TensorSpec, int] = {}
+        self._tensor_rows: list[list[Any]] = []
+
+    def document(self, capture: Capture) -> dict[str, Any]:
+        # By their text: values that Python calls equal (1, 1.0, True) are not the same arguments.
+        signatures: dict[str, int] = {}
+        signature_rows: list[list[Any]] = []
+        sites: dict[Site, int] = {}
+        uses = []
+        for use in capture.uses:
+            row = self._signature(use.signature)
+            at = signatures.setdefault(json.dumps(row), len(signature_rows))
+            if at == len(signature_rows):
+                signature_rows.append(row)
+            site = sites.setdefault(use.site, len(sites))
+            uses.append([at, site, use.calls, _number(use.seconds), int(use.expanded), int(use.varied)])
+        site_rows = [self._site(site) for site in sites]
+        return {
+            "format": FORMAT,
+            "version": VERSION,
+            "torchferry": __version__,
+            "program": capture.program,
+            "origin": capture.origin,
+            "device": capture.device,
+            "torch": capture.torch,
+            "steps": capture.steps,
+            "seconds": _number(capture.seconds),
+            "processes": capture.processes,
+            "notes": list(capture.notes),
+            "modules": [[module.path, module.type] for module in capture.modules],
+            "strings": list(self._strings),
+            "tensors": self._tensor_rows,
+            "signatures": signature_rows,
+            "sites": site_rows,
+            "uses": uses,
+        }
+
+    def _name(self, text: str) -> int:
+        return self._strings.setdefault(text, len(self._strings))
+
+    def _signature(self, signature: Signature) -> list[Any]:
+        arguments = [[self._name(given.name), self._value(given.value)] for given in signature.arguments]
+        return [self._name(signature.operator), arguments, [self._value(each) for each in signature.results]]
+
+    def _site(self, site: Site) -> list[Any]:
+        names = (site.module, site.place, site.node, site.inside)
+        return [site.phase.value, *map(self._name, names)]
+
+    def _value(self, value: Value) -> Any:
+        if isinstance(value, TensorSpec):
+            return {"tensor": self._tensor(value)}
+        if isinstance(value, Special):
+            return {"special": [self._name(value.kind), self._name(value.text)]}
+        if isinstance(value, tuple):
+            return [self._value(each) for each in value]
+        return _number(value) if isinstance(value, float) else value
+
+    def _tensor(self, spec: TensorSpec) -> int:
+        at = self._tensors.setdefault(spec, len(self._tensor_rows))
+        if at == len(self._tensor_rows):
+            stride = None if spec.stride is None else list(spec.stride)
+            names = (self._name(spec.dtype), self._name(spec.layout), self._name(spec.device))
+            self._tensor_rows.append([names[0], list(spec.shape), stride, *names[1:]])
+        return at
+
+
+def _number(value: float) -> Any:
+    return value if math.isfinite(value) else {"float": str(value)}
+
+
+class _Reader:
+    """Reads the tables first, then what names their entries."""
+
+    def __init__(self, root: Node) -> None:
+        self._root = root
+        self._strings = [node.text() for node in root.at("strings").items()]
+        self._tensors = [self._tensor(node) for node in root.at("tensors").items()]
+        self._signatures = [self._signature(node) for node in root.at("signatures").items()]
+        self._sites = [self._site(node) for node in root.at("sites").items()]
+
+    def capture(self) -> Capture:
+        root = self._root
+        return Capture(
+            program=root.at("program").text(),
+            origin=root.at("origin").text(),
+            device=root.at("device").text(),
+            torch=root.at("torch").text(),
+            steps=root.at("steps").whole(),
+            seconds=root.at("seconds").number(),
+            processes=root.at("processes").whole(),
+            uses=tuple(self._use(node) for node in root.at("uses").items()),
+            modules=tuple(self._module(node) for node in root.at("modules").items()),
+            notes=tuple(node.text() for node in root.at("notes").items()),
+        )
+
+    def _name(self, node: Node) -> str:
+        return node.entry_of(self._strings, "strings")
+
+    def _tensor(self, node: Node) -> TensorSpec:
+        dtype, shape, stride, layout, device = node.items(5)
+        return TensorSpec(
+            dtype=self._name(dtype),
+            shape=shape.wholes(),
+            stride=None if stride.value is None else stride.wholes(),
+            layout=self._name(layout),
+            device=self._name(device),
+        )
+
+    def _signature(self, node: Node) -> Signature:
+        operator, arguments, results = node.items(3)
+        given = [each.items(2) for each in arguments.items()]
+        return Signature(
+            operator=self._name(operator),
+            arguments=tuple(Argument(self._name(name), self._value(value)) for name, value in given),
+            results=tuple(map(self._value, results.items())),
+        )
+
+    def _value(self, node: Node) -> Value:
+        value = node.value
+        if isinstance(value, list):
+            return tuple(map(self._value, node.items()))
+        if isinstance(value, dict):
+            if "tensor" in value:
+                return node.at("tensor").entry_of(self._tensors, "tensors")
+            if "special" in value:
+                kind, text = node.at("special").items(2)
+                return Special(self._name(kind), self._name(text))
+            return node.number()
+        return node.plain()
+
+    def _site(self, node: Node) -> Site:
+        phase, *names = node.items(5)
+        module, place, inside_node, inside = map(self._name, names)
+        return Site(phase.choice(Phase), module, place, inside_node, inside)
+
+    def _use(self, node: Node) -> Use:
+        signature, site, calls, seconds, expanded, varied = node.items(6)
+        return Use(
+            signature=signature.entry_of(self._signatures, "signatures"),
+            site=site.entry_of(self._sites, "sites"),
+            calls=calls.whole(),
+            seconds=seconds.number(),
+            expanded=expanded.flag(),
+            varied=varied.flag(),
+        )
+
+    def _module(self, node: Node) -> ModuleInfo:
+        path, kind = node.items(2)
+        return ModuleInfo(path.text(), kind.text())

@@ -1,0 +1,107 @@
+"""Runs a user's program as a process of its own and gathers the operators that it calls. Imports no torch."""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from torchferry.errors import RunError
+from torchferry.launch import variables
+from torchferry.launch.environment import child_environment
+from torchferry.launch.program import Program
+from torchferry.launch.supervise import run_supervised, stop_if_told
+from torchferry.ops import capture_json
+from torchferry.ops.capture.settings import SUFFIX, CaptureSettings
+from torchferry.ops.merging import merged
+from torchferry.ops.model import Capture
+from torchferry.runtime.settings import REFERENCE, LayerSettings
+from torchferry.sim.environment import settings_for
+from torchferry.vendors.model import Vendor
+
+ENDED_ILL = "ended_ill"
+NO_STEP = "no_step"
+
+
+@dataclass(frozen=True)
+class Conditions:
+    """Where a program runs, and for how long."""
+
+    steps: int | None = 1
+    simulated: Vendor | None = None  # None: on the CPU
+    as_is: str = ""  # the type of the device that the program chooses by itself; "": it is sent to the CPU
+    through_layer: bool = True  # the program is written for CUDA; False: it is converted
+    vendor_paths: tuple[str, ...] = ()
+    devices: int = 1
+    timeout: float | None = None
+
+
+def capture_program(program: Program, conditions: Conditions) -> Capture:
+    """Run it for so many steps; what it prints goes to stderr."""
+    if conditions.simulated is not None:
+        from torchferry.sim.build import library_path
+
+        library_path()
+    with tempfile.TemporaryDirectory(prefix="torchferry-ops-") as folder:
+        environment = _environment(program, conditions, folder)
+        stdout = sys.stderr.fileno() if _has_descriptor() else None
+        ending = run_supervised(program.command(), environment, stdout=stdout, seconds=conditions.timeout)
+        stop_if_told(ending)
+        captures = _read(Path(folder))
+    if not captures:
+        raise RunError(_nothing_called(program, ending.exit_code, ending.out_of_time))
+    capture = merged(captures)
+    notes = [*capture.notes]
+    if not capture.steps:
+        notes.append(NO_STEP)
+    if ending.exit_code and not _is_complete(capture, conditions):
+        notes.append(ENDED_ILL)
+    return replace(capture, notes=tuple(notes))
+
+
+def _is_complete(capture: Capture, conditions: Conditions) -> bool:
+    """What the early end of a process does to the program is not its fault."""
+    return conditions.steps is not None and capture.steps >= conditions.steps
+
+
+def _nothing_called(program: Program, exit_code: int, out_of_time: bool) -> str:
+    if out_of_time:
+        return f"{program.target}: took longer than --timeout allows, and no operator was seen"
+    if exit_code:
+        return f"{program.target}: ended with exit code {exit_code} before it called an operator; its output is above"
+    return f"{program.target}: ended without calling an operator of PyTorch; is it the program that trains?"
+
+
+def _environment(program: Program, conditions: Conditions, folder: str) -> dict[str, str]:
+    vendor = conditions.simulated
+    device = conditions.as_is if vendor is None else vendor.device_type
+    settings = CaptureSettings(folder, _shown(program), conditions.steps, device)
+    extra = {variables.OPS: settings.encode()}
+    if conditions.as_is:
+        return child_environment(os.environ, None, None, None, extra)
+    if vendor is None:
+        layer = LayerSettings(REFERENCE, reference_devices=conditions.devices)
+        return child_environment(os.environ, None, None, layer, extra)
+    sim = settings_for(vendor, conditions.devices, None, vendor_paths=conditions.vendor_paths)
+    through_layer = LayerSettings(vendor.name, conditions.vendor_paths) if conditions.through_layer else None
+    return child_environment(os.environ, vendor, sim, through_layer, extra)
+
+
+def _shown(program: Program) -> str:
+    return " ".join([*(["-m"] if program.is_module else []), program.target, *program.arguments])
+
+
+def _has_descriptor() -> bool:
+    try:
+        sys.stderr.fileno()
+    except (OSError, AttributeError):
+        return False
+    return True
+
+
+def _read(folder: Path) -> Sequence[Capture]:
+    files = sorted(folder.glob(f"*{SUFFIX}"))
+    return [capture_json.load(file.read_text("utf-8"), file.name) for file in files]
