@@ -4,6 +4,9 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.ready
 
+# The tests start hundreds of processes: each would compile our modules anew.
+unexport PYTHONDONTWRITEBYTECODE
+
 .DEFAULT_GOAL := help
 .PHONY: help setup device demo test test-all check check-headers format bench docs tables browser clean
 
@@ -29,10 +32,10 @@ device: $(STAMP)
 	@$(BIN)/python -m torchferry.sim.build > /dev/null
 
 test: setup device  ## the tests
-	$(BIN)/pytest -n 2 -m "not long" tests
+	$(BIN)/pytest -n 2 --dist worksteal -m "not long" tests
 
 test-all: setup device  ## the tests, and the long ones: real projects, every operator, all models
-	$(BIN)/pytest -n 2 tests
+	$(BIN)/pytest -n 2 --dist worksteal tests
 
 check: $(STAMP)  ## formatting, lint, types
 	$(BIN)/ruff format --check .
@@ -50,16 +53,19 @@ bench: $(STAMP)  ## speed, as ratios measured in one run
 	$(BIN)/python benchmarks/run.py
 	$(BIN)/python benchmarks/simulated.py
 	$(BIN)/python benchmarks/layer.py
+	$(BIN)/python benchmarks/operators.py
 
-docs: $(STAMP)   ## the pages that are made from the code
+docs: $(STAMP)   ## the pages and tables that are made from the code
 	$(BIN)/python tools/make_rule_docs.py
 	$(BIN)/python tools/make_vendor_table.py
 	$(BIN)/python tools/make_similar_table.py
+	$(BIN)/python tools/make_operator_table.py
 
 tables: device   ## the pages that are made from long runs: every operator, all models
 	$(BIN)/python -m tools.conformance --vendor ascend --jobs 2 -o .cache/conformance.json
 	$(BIN)/python tools/make_conformance_docs.py .cache/conformance.json
 	$(BIN)/python tools/make_model_table.py ascend
+	$(BIN)/python tools/make_readiness_table.py
 
 clean:           ## remove what set-up and runs made
 	rm -rf $(VENV) .cache demo-out build dist

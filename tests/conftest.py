@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,6 +15,12 @@ from tests.browsing import CHROMIUM
 # Examples are not timed: a busy machine must not fail a test.
 settings.register_profile("project", deadline=None)
 settings.load_profile("project")
+
+# For the processes that tests start: two of pytest's own share the machine, so more threads would wait for each other.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+os.environ["PYTHONPATH"] = os.pathsep.join(
+    filter(None, [str(Path(__file__).with_name("startup")), os.environ.get("PYTHONPATH")])
+)
 
 
 @pytest.fixture(scope="module")

@@ -10,7 +10,7 @@ import shutil
 import subprocess
 import sys
 from functools import cache
-from itertools import groupby
+from itertools import groupby, takewhile
 from pathlib import Path
 from typing import NamedTuple
 
@@ -26,6 +26,8 @@ PAGES = sorted(path.relative_to(ROOT / "docs/en").as_posix() for path in (ROOT /
 PAIRS = [("README.md", "README.zh.md"), *((f"docs/en/{page}", f"docs/zh/{page}") for page in PAGES)]
 SINGLE = ["CHANGELOG.md", "CONTRIBUTING.md"]
 ALL_PAGES = [*SINGLE, *(page for pair in PAIRS for page in pair)]
+# Pages whose programs are run by `make test`; those of the others, which journeys and the demo run too, by test-all.
+WHOLE = {"README.md", *(f"docs/en/{page}.md" for page in ("layer", "simulator", "troubleshooting"))}
 
 _FENCE = re.compile(r"^```(?P<info>[^\n`]*)\n(?P<body>.*?)^```$", re.MULTILINE | re.DOTALL)
 _COMMANDS = ("ferry", "ms_fmk_transplt", "torch_gpu2mlu")
@@ -72,22 +74,64 @@ def commands(page: str) -> list[str]:
     ]
 
 
+class Step(NamedTuple):
+    """A command, the lines that it must print, and how it must end."""
+
+    command: str
+    expected: list[str]
+    exit_code: int
+
+
+def _runnable_steps(page: str) -> list[Step]:
+    return [
+        Step(command, expected, block.exit_code)
+        for block in shell_blocks(page)
+        if "runnable" in block.info
+        for command, expected in block.steps()
+    ]
+
+
+def _runs_no_program(step: Step) -> bool:
+    """Whether it starts no process that imports torch."""
+    return not re.search(r"\b(?:ferry run|ferry prove|python) ", step.command)
+
+
+def _is_chinese(page: str) -> bool:
+    return "zh" in page
+
+
 def prose(page: str) -> str:
     return _FENCE.sub("", read(page))
 
 
 @pytest.mark.parametrize("page", ALL_PAGES)
 def test_commands_run_and_print_what_the_page_shows(page: str, tmp_path: Path) -> None:
-    runnable = [block for block in shell_blocks(page) if "runnable" in block.info]
-    if not runnable:
+    steps = _runnable_steps(page)
+    _check_steps(steps if page in WHOLE else list(takewhile(_runs_no_program, steps)), page, tmp_path)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(
+    "page",
+    [
+        page
+        for page in ALL_PAGES
+        if page not in WHOLE and not all(map(_runs_no_program, _runnable_steps(page)))
+    ],
+)
+def test_pages_that_run_programs(page: str, tmp_path: Path) -> None:
+    _check_steps(_runnable_steps(page), page, tmp_path)
+
+
+def _check_steps(steps: list[Step], page: str, folder: Path) -> None:
+    if not steps:
         return
-    shutil.copytree(ROOT / "examples", tmp_path / "examples", ignore=shutil.ignore_patterns("__pycache__"))
-    for block in runnable:
-        for command, expected in block.steps():
-            result = _run(command, tmp_path, "zh" if "zh" in page else "en")
-            assert result.returncode == block.exit_code, f"$ {command}\n{result.stdout}"
-            missing = _first_missing(expected, result.stdout)
-            assert missing is None, f"$ {command}\ndoes not print: {missing}\n{result.stdout}"
+    shutil.copytree(ROOT / "examples", folder / "examples", ignore=shutil.ignore_patterns("__pycache__"))
+    for step in steps:
+        result = _run(step.command, folder, "zh" if _is_chinese(page) else "en")
+        assert result.returncode == step.exit_code, f"$ {step.command}\n{result.stdout}"
+        missing = _first_missing(step.expected, result.stdout)
+        assert missing is None, f"$ {step.command}\ndoes not print: {missing}\n{result.stdout}"
 
 
 def _run(command: str, folder: Path, language: Language) -> subprocess.CompletedProcess[str]:

@@ -18,9 +18,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from torchferry.errors import BuildError
+from torchferry.operators.native_functions import LIST_IN_TORCHGEN, read_native_functions
 from torchferry.sim.build import SOURCES
 from torchferry.sim.compiling import parallel_jobs
-from torchferry.sim.native_functions import LIST_IN_TORCHGEN, read_native_functions
 from torchferry.sim.toolchain import TorchInstallation, compile_flags, find_compiler, path_flags, torch_in
 
 VERSIONS = ("2.4.1", "2.6.0", "2.9.1", "2.13.0", "newest")

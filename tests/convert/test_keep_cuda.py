@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.convert.rewriting import VENDORS, expression, run, said_of
+from tests.forking import run_forked
 from torchferry.cli.main import main
 from torchferry.convert.targets.keep_cuda import helper_source, is_helper, serves
 from torchferry.vendors.registry import get_vendor
@@ -279,14 +280,7 @@ def test_the_device_is_chosen_by_the_environment(asked: str, answer: str, tmp_pa
     pytest.importorskip("torch")
     (tmp_path / "ferry_device.py").write_bytes(helper_source(get_vendor("ascend")))
     source = "import ferry_device as d; print(d.DEVICE_TYPE, d.DIST_BACKEND, d.is_available())"
-    ended = subprocess.run(
-        [sys.executable, "-c", source],
-        cwd=tmp_path,
-        env={"FERRY_DEVICE": asked, "CUDA_VISIBLE_DEVICES": ""},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    ended = run_forked(source, {"FERRY_DEVICE": asked, "CUDA_VISIBLE_DEVICES": ""}, tmp_path)
     said = ended.stdout or ended.stderr
     assert said.strip().splitlines()[-1] == answer
 

@@ -82,7 +82,10 @@ def check_like(found: list[float], expected: list[float], program: str) -> None:
             assert abs(one - other) <= 0.02 + 0.05 * other
 
 
-@pytest.mark.parametrize(("program", "vendor"), [("classifier", "ascend"), ("gan", "tecorigin")])
+@pytest.mark.parametrize(
+    ("program", "vendor"),
+    [("classifier", "ascend"), pytest.param("gan", "tecorigin", marks=pytest.mark.long)],
+)
 def test_trains_like_the_original(program: str, vendor: str, tmp_path: Path, shared: Path) -> None:
     script = converted(program, tmp_path, vendor, "--amp")
     assert "autocast()" in script.read_text()

@@ -26,7 +26,7 @@ def loss_in(output: str) -> float:
     return float(re.findall(r"loss (\S+)", output)[0])
 
 
-@pytest.mark.parametrize("vendor", ["ascend", "cambricon"])
+@pytest.mark.parametrize("vendor", ["ascend", pytest.param("cambricon", marks=pytest.mark.long)])
 def test_before_and_after(vendor: str, tmp_path: Path) -> None:
     before = trained(vendor, tmp_path / "before")
     after = trained(vendor, tmp_path / "after", *HABITS)

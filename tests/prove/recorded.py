@@ -9,6 +9,7 @@ import textwrap
 from dataclasses import dataclass
 from pathlib import Path
 
+from tests.forking import run_forked
 from torchferry.prove.model import StepRecord
 from torchferry.prove.recordings import Recording, find_recordings
 from torchferry.prove.settings import VARIABLE, ProofSettings
@@ -30,23 +31,21 @@ class Ended:
         return list(recording.steps())
 
 
-def record(folder: Path, program: str, *torchrun: str, **settings: object) -> Ended:
-    """Run a program with the recorder on; the settings are those of ProofSettings."""
+def record(folder: Path, program: str, alone: bool = False, **settings: object) -> Ended:
+    """Run a program with the recorder on; the settings are those of ProofSettings. `alone`: by a Python of its own."""
     records = folder / "records"
     records.mkdir(parents=True)
     script = folder / "train.py"
     script.write_text(textwrap.dedent(program))
     chosen = ProofSettings(**{"folder": str(records), "steps": None, **settings})  # type: ignore[arg-type]
-    launcher = ["-m", "torch.distributed.run", *torchrun] if torchrun else []
-    ended = subprocess.run(
-        [sys.executable, *launcher, str(script)],
-        env={**os.environ, VARIABLE: chosen.encode(), "OMP_NUM_THREADS": "1"},
-        cwd=folder,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=300,
-    )
+    environment = {**os.environ, VARIABLE: chosen.encode(), "OMP_NUM_THREADS": "1"}
+    if alone:
+        command = [sys.executable, str(script)]
+        ended = subprocess.run(
+            command, env=environment, cwd=folder, capture_output=True, text=True, check=False, timeout=300
+        )
+    else:
+        ended = run_forked(script, environment, folder)
     return Ended(ended.returncode, ended.stdout, ended.stderr, find_recordings(records))
 
 

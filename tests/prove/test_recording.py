@@ -38,7 +38,7 @@ TRAINING = (
 
 
 def test_a_plain_program_is_recorded_and_not_disturbed(tmp_path: Path) -> None:
-    ended = record(tmp_path, TRAINING)
+    ended = record(tmp_path, TRAINING, alone=True)
     assert (ended.code, ended.stderr) == (0, "")
     assert ended.stdout == plain(tmp_path, TRAINING)
     printed = [float(line.split()[1]) for line in ended.stdout.splitlines()[:6]]
@@ -57,7 +57,7 @@ def test_a_plain_program_is_recorded_and_not_disturbed(tmp_path: Path) -> None:
 
 
 def test_after_the_steps_the_program_ends_and_cleans_up(tmp_path: Path) -> None:
-    ended = record(tmp_path, TRAINING, steps=2)
+    ended = record(tmp_path, TRAINING, alone=True, steps=2)
     assert (ended.code, ended.stderr) == (0, "")
     assert len(ended.steps) == 2
     lines = ended.stdout.splitlines()
@@ -225,7 +225,7 @@ SPAWNED = (
 
 
 def test_spawned_processes_each_leave_a_recording(tmp_path: Path) -> None:
-    ended = record(tmp_path, SPAWNED, steps=3)
+    ended = record(tmp_path, SPAWNED, alone=True, steps=3)
     assert (ended.code, ended.stdout) == (0, "all ended well\n"), ended.stderr
     assert [(each.identity.rank, each.identity.role) for each in ended.recordings] == [
         (0, "SpawnProcess-1"), (1, "SpawnProcess-2"),
@@ -247,7 +247,7 @@ def test_a_process_that_is_killed_leaves_its_steps(tmp_path: Path) -> None:
     os.kill(os.getpid(), signal.SIGKILL)
     """
     )
-    ended = record(tmp_path, program)
+    ended = record(tmp_path, program, alone=True)
     assert ended.code == -9
     assert len(ended.steps) == 2
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.forking import run_forked
 from tests.sim.checking import ROOT, VENDORS
 from torchferry.launch.environment import child_environment
 from torchferry.runtime import LayerSettings
@@ -18,12 +19,17 @@ from torchferry.vendors.registry import get_vendor
 PROGRAMS = Path(__file__).parent / "programs"
 
 
-def _run(vendor_name: str, *command: str, **more: str) -> str:
-    """What a program prints, started as `ferry run --sim` starts it."""
+def _environment(vendor_name: str, **more: str) -> dict[str, str]:
+    """That of a program which `ferry run --sim` starts."""
     vendor = get_vendor(vendor_name)
     ours = {**os.environ, "OMP_NUM_THREADS": "1", **more}
     sim = settings_for(vendor, devices=2, memory="1GiB")
-    environment = child_environment(ours, vendor, sim, LayerSettings(vendor_name))
+    return child_environment(ours, vendor, sim, LayerSettings(vendor_name))
+
+
+def _run(vendor_name: str, *command: str, **more: str) -> str:
+    """What a program prints, started as `ferry run --sim` starts it."""
+    environment = _environment(vendor_name, **more)
     run = subprocess.run(
         [sys.executable, *command], env=environment, capture_output=True, text=True, cwd=ROOT, timeout=300
     )
@@ -31,7 +37,9 @@ def _run(vendor_name: str, *command: str, **more: str) -> str:
     return run.stdout
 
 
-@pytest.mark.parametrize("vendor", VENDORS)
+@pytest.mark.parametrize(
+    "vendor", [VENDORS[0], *(pytest.param(name, marks=pytest.mark.long) for name in VENDORS[1:])]
+)
 def test_ranks_and_workers(vendor: str) -> None:
     printed = _run(vendor, str(PROGRAMS / "parallel.py"))
     kind = get_vendor(vendor).device_type
@@ -59,7 +67,8 @@ def test_ranks_and_workers(vendor: str) -> None:
 )
 def test_visible_devices(variables: dict[str, str], code: str, expected: str) -> None:
     program = f"import os, torch\n{code}\nprint(torch.cuda.device_count(), torch.cuda.is_available())"
-    assert _run(VENDORS[0], "-c", program, **variables) == f"{expected} {expected != '0'}\n"
+    run = run_forked(program, _environment(VENDORS[0], **variables))
+    assert (run.stdout, run.returncode) == (f"{expected} {expected != '0'}\n", 0), run.stderr
 
 
 LAUNCHER = """

@@ -14,10 +14,10 @@ from pathlib import Path
 import pytest
 
 from torchferry.errors import BuildError
+from torchferry.operators.native_functions import TABLE, load_operator_facts
 from torchferry.sim import build_cache, compiling
 from torchferry.sim.build import LIBRARY, Build, is_complete
 from torchferry.sim.build_progress import BuildState, ProgressLine, Stage, silent
-from torchferry.sim.native_functions import TABLE, load_operator_facts
 from torchferry.sim.toolchain import TorchInstallation, compile_flags, find_compiler, find_torch, torch_in
 
 PLAIN = "int answer{number}() {{ return {number}; }}\n"

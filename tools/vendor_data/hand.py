@@ -11,6 +11,14 @@ VENDORS = {
     "intel": "intel_xpu",
 }
 
+# How the fact tables write dtypes.
+DTYPES = {
+    "fp16": "float16", "bf16": "bfloat16", "fp32": "float32", "fp64": "float64", "int32": "int32", "int64": "int64",
+}  # fmt: skip
+
+# ops/*.json, custom_ops: namespaces of libraries that programs call; the others are the vendor's own.
+LIBRARIES_WITH_OPERATORS = ("torchvision::", "torchaudio::")
+
 # vendors.json, preferred_memory_format: "channels_last for convolution" (cambricon), "channels_last (NHWC)"
 # (tecorigin), "contiguous ..." (ascend, moorethreads); nothing is said for intel.
 PREFERS_CHANNELS_LAST = {"cambricon", "tecorigin"}

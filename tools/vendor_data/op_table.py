@@ -9,7 +9,8 @@ from vendor_data.facts import Facts, Json, source_rows
 
 _FORMAT = (
     "# One operator per line: aten name, adapter versions that have it, ~KIND when only for tensors of that\n"
-    "# kind, | and a limit in words. An operator that is not listed has no kernel if complete, else is unknown.\n"
+    "# kind, = and the only dtypes that its first tensor may have, | and a limit in words. An operator that is not\n"
+    "# listed has no kernel if complete, else is unknown; of other libraries than aten only what is listed is known.\n"
 )
 
 
@@ -45,7 +46,7 @@ def has_kernel(facts: Facts, fact_id: str, op: str) -> bool | None:
 def _axis(fact: Json, lines: list[str]) -> str:
     if "works" in fact:
         return "of the adapter"
-    return " ".join(_ordered({token for line in lines for token in line.split()[1:] if token[0] != "~"}))
+    return " ".join(_ordered({token for line in lines for token in line.split()[1:] if token[0] not in "~="}))
 
 
 def _ordered(versions: set[str]) -> list[str]:
@@ -62,8 +63,20 @@ def _registered(fact: Json) -> list[str]:
         versions = entry.get("wheels", entry.get("v", wheels or branches or single))
         lines_of = _ordered({".".join(version.split(".")[:2]) for version in versions})
         if lines_of:
-            lines.append(" ".join([name, *lines_of, *_kinds(name, entry)]))
+            lines.append(" ".join([name, *lines_of, *_kinds(name, entry), *_dtypes(fact, name)]))
+    for name, entry in fact.get("custom_ops", {}).items():
+        if name.startswith(hand.LIBRARIES_WITH_OPERATORS):
+            lines.append(" ".join([name, *_ordered(set(entry.get("v", branches)))]))
     return lines
+
+
+def _dtypes(fact: Json, name: str) -> list[str]:
+    """The dtypes that an operator is confined to: where the table comes from checks that raise, not from a list of
+    what was tried (Ascend's) or of what is computed without a cast (Cambricon's, which converts the others)."""
+    if "dtype_source" not in fact:
+        return []
+    allowed = fact["dtype_limits_by_base_name"].get(name.partition(".")[0])
+    return ["=" + ",".join(hand.DTYPES[dtype] for dtype in allowed)] if isinstance(allowed, list) else []
 
 
 def _kinds(name: str, entry: Json) -> list[str]:

@@ -150,12 +150,11 @@ def _program(args: argparse.Namespace) -> Program:
 
 def _report(args: argparse.Namespace, readinesses: list[Readiness]) -> None:
     from torchferry.cli.ending import reader_may_leave
-    from torchferry.ops.report.render import format_of, print_text, render
-    from torchferry.report.render import write_whole
+    from torchferry.ops.report.render import print_text, render, write_report
 
     language = args.lang or user_language()
     for path in args.output:
-        write_whole(path, render(format_of(path), readinesses, language, folder=Path.cwd()))
+        write_report(path, readinesses, language, folder=Path.cwd())
     with reader_may_leave():
         if args.format == "text":
             print_text(readinesses, language, sys.stdout, limit=None if args.all else _LIMIT)

@@ -6,11 +6,13 @@ import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from functools import cache
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 from torch.utils import _python_dispatch
 from torch.utils._python_dispatch import TorchDispatchMode
+
+Mode = TypeVar("Mode", bound=TorchDispatchMode)
 
 
 class ObservingMode(TorchDispatchMode):  # type: ignore[no-untyped-call]
@@ -51,6 +53,12 @@ class ObservingMode(TorchDispatchMode):  # type: ignore[no-untyped-call]
             above.append(_python_dispatch._pop_mode())
         for other in reversed(above):
             _python_dispatch._push_mode(other)
+
+
+def active_mode(kind: type[Mode]) -> Mode | None:
+    """The innermost mode of this kind that is on in this thread."""
+    modes = reversed(_python_dispatch._get_current_dispatch_mode_stack())
+    return next((mode for mode in modes if isinstance(mode, kind)), None)
 
 
 @cache

@@ -58,6 +58,7 @@ class Whereabouts:
         self._names: dict[int, str] = {}
         self.modules: dict[str, str] = {}  # path -> type, of all that were called and of what they consist of
         self.has_begun = False  # a module was called, or a backward pass made
+        self.inside = ""  # the operator whose parts are being called, where its derivative belongs to it
         self._buffers: set[int] = set()
         self._made: dict[int, dict[str, str]] = {}  # autograd's sequence number -> where the node was made
         self._files: dict[CodeType, str] = {}  # "" for code that is not the program's
@@ -93,6 +94,8 @@ class Whereabouts:
         inside = self._stack()
         phase = OPTIMIZER if (self._in_optimizer or self._after_backward) and not inside else FORWARD
         where = {"module": inside[-1] if inside else "", "place": self._place()}
+        if self.inside:
+            where["inside"] = self.inside
         self._made.setdefault(_sequence(), where)  # the first operator since a node was made is the node's
         return {"phase": phase, **where}
 
@@ -109,7 +112,9 @@ class Whereabouts:
         if node is None:
             return nowhere
         number = getattr(node, "_sequence_nr", lambda: _NO_SEQUENCE)()
-        return {**self._made.get(number + 1, nowhere), "node": node.name().split("::")[-1]}
+        # an in-place operator copies what its derivative needs: the copy's node comes before the operator's own call
+        where = self._made.get(number + 1) or self._made.get(number + 2, nowhere)
+        return {**where, "node": node.name().split("::")[-1]}
 
     def _place(self) -> str:
         """The nearest line of the user's own code; of a library's where no code of the user's is on the way."""

@@ -15,7 +15,7 @@ The document is one object. What occurs often stands once in a table, and is nam
 
 A value is null, true, false, a number or a string as it is; a list of values is a list; a tensor is {"tensor":
 position in `tensors`}; {"special": [kind, text]} is a dtype, device, layout ...; JSON has no infinities and no NaN:
-they are {"float": "inf"}, {"float": "-inf"}, {"float": "nan"}, and so are numbers of seconds.
+they are {"float": "inf"}, {"float": "-inf"}, {"float": "nan"}.
 
 `load` also takes a report in JSON (`ops/report/json.py`), which holds its capture.
 """
@@ -90,7 +90,7 @@ class _Writer:
             if at == len(signature_rows):
                 signature_rows.append(row)
             site = sites.setdefault(use.site, len(sites))
-            uses.append([at, site, use.calls, _number(use.seconds), int(use.expanded), int(use.varied)])
+            uses.append([at, site, use.calls, use.seconds, int(use.expanded), int(use.varied)])
         site_rows = [self._site(site) for site in sites]
         return {
             "format": FORMAT,
@@ -101,7 +101,7 @@ class _Writer:
             "device": capture.device,
             "torch": capture.torch,
             "steps": capture.steps,
-            "seconds": _number(capture.seconds),
+            "seconds": capture.seconds,
             "processes": capture.processes,
             "notes": list(capture.notes),
             "modules": [[module.path, module.type] for module in capture.modules],
@@ -162,9 +162,9 @@ class _Reader:
             origin=root.at("origin").text(),
             device=root.at("device").text(),
             torch=root.at("torch").text(),
-            steps=root.at("steps").whole(),
-            seconds=root.at("seconds").number(),
-            processes=root.at("processes").whole(),
+            steps=root.at("steps").count(),
+            seconds=root.at("seconds").seconds(),
+            processes=root.at("processes").count(),
             uses=tuple(self._use(node) for node in root.at("uses").items()),
             modules=tuple(self._module(node) for node in root.at("modules").items()),
             notes=tuple(node.text() for node in root.at("notes").items()),
@@ -215,8 +215,8 @@ class _Reader:
         return Use(
             signature=signature.entry_of(self._signatures, "signatures"),
             site=site.entry_of(self._sites, "sites"),
-            calls=calls.whole(),
-            seconds=seconds.number(),
+            calls=calls.count(),
+            seconds=seconds.seconds(),
             expanded=expanded.flag(),
             varied=varied.flag(),
         )

@@ -12,6 +12,8 @@ from torchferry.errors import InputError
 
 _T = TypeVar("_T")
 _Choice = TypeVar("_Choice", bound=Enum)
+_MAX_COUNT = 2**63 - 1
+_MAX_SECONDS = 1e12
 _FLOATS = {"inf": float("inf"), "-inf": float("-inf"), "nan": float("nan")}
 
 
@@ -93,6 +95,20 @@ class Node:
         if not isinstance(self.value, int) or isinstance(self.value, bool):
             self._must_be("a whole number")
         return self.value
+
+    def count(self) -> int:
+        """A number of things."""
+        value = self.whole()
+        if not 0 <= value <= _MAX_COUNT:
+            self._must_be("a whole number that is not negative, and fits into 64 bits")
+        return value
+
+    def seconds(self) -> float:
+        """A time that reports can add up."""
+        value = self.value
+        if not isinstance(value, (int, float)) or isinstance(value, bool) or not 0 <= value <= _MAX_SECONDS:
+            self._must_be(f"a number of seconds from 0 to {_MAX_SECONDS:.0e}")
+        return float(value)
 
     def wholes(self) -> tuple[int, ...]:
         if not isinstance(self.value, list) or not all(type(each) is int for each in self.value):

@@ -22,7 +22,7 @@ def render(report: Report, options: Options) -> bytes:
     import html
 
     style = "\n".join(map(asset, STYLES))
-    script = '(function () {\n"use strict";\n' + "\n".join(map(asset, SCRIPTS)) + "})();\n"
+    script = enclosed(*map(asset, SCRIPTS))
     parts = {
         "LANGUAGE": "zh-CN" if options.language == "zh" else "en",
         "TITLE": html.escape(visible(f"{report.project} → {report.vendor} · TorchFerry")),
@@ -39,6 +39,11 @@ def fill(template: str, parts: dict[str, str]) -> str:
     pieces = template.split("%%")  # text and names take turns
     pieces[1::2] = [parts[name] for name in pieces[1::2]]
     return "".join(pieces)
+
+
+def enclosed(*scripts: str) -> str:
+    """Scripts that see each other's names, and whose names nothing else sees."""
+    return '(function () {\n"use strict";\n' + "\n".join(scripts) + "})();\n"
 
 
 def embed(data: object) -> str:

@@ -17,7 +17,7 @@ CHANGES = "change_list.csv"
 UNSUPPORTED_SHEET = "unsupported_op.xlsx"
 NATIVE_OPS = "cuda_op_list.csv"
 _CHANGE_COLUMNS = ("File", "Start Line", "End Line", "Operation Type", "Message")
-_ADVICE_COLUMNS = ("File", "Start Line", "End Line", "OP", "Tips")
+ADVICE_COLUMNS = ("File", "Start Line", "End Line", "OP", "Tips")
 _NATIVE_COLUMNS = ("File", "Api")
 _PRECISION_RULES = frozenset({"TF303", "TF706"})  # other risks are about speed
 _NATIVE_RULE = "TF803"
@@ -46,7 +46,7 @@ def make_lists(report: Report, language: Language) -> dict[str, bytes]:
     return {
         CHANGES: _csv(_CHANGE_COLUMNS, _change_rows(findings, language)),
         UNSUPPORTED_SHEET: _sheet([*unsupported, *unknown]),
-        **{name: _csv(_ADVICE_COLUMNS, rows) for name, rows in lists.items() if rows},
+        **{name: _csv(ADVICE_COLUMNS, rows) for name, rows in lists.items() if rows},
         **({NATIVE_OPS: _csv(_NATIVE_COLUMNS, native)} if native else {}),
     }
 
@@ -116,7 +116,7 @@ def _sheet(rows: list[Row]) -> bytes:
     sheet = book.active
     assert sheet is not None
     sheet.title = "unsupported_op"
-    sheet.append(list(_ADVICE_COLUMNS))
+    sheet.append(list(ADVICE_COLUMNS))
     for row in rows:
         sheet.append([value if isinstance(value, int) else xml_text(value)[:_MAX_CELL] for value in row])
     for cells in sheet.iter_rows(min_row=2):
@@ -128,10 +128,10 @@ def _sheet(rows: list[Row]) -> bytes:
     sheet.freeze_panes = "A2"
     output = io.BytesIO()
     book.save(output)
-    return _without_times(output.getvalue())
+    return without_times(output.getvalue())
 
 
-def _without_times(workbook: bytes) -> bytes:
+def without_times(workbook: bytes) -> bytes:
     """The same workbook with the earliest time that a zip archive knows, so that equal content is equal bytes."""
     import re
     import zipfile

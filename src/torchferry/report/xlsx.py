@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 MAX_ROWS = 1_048_575  # what a sheet holds below its header
 MAX_TEXT = 32_767  # what a cell holds
-Row = list["str | int"]
+Row = list["str | int | float"]
 Columns = Sequence[tuple[Text, int]]  # heading and width
 
 
@@ -63,7 +63,7 @@ def _summary_sheet(book: Workbook, report: Report, summary: Summary, options: Op
     if left_out > 0:
         facts.append((words.ROWS_LEFT_OUT.format(count=left_out), left_out))
     columns = [(words.SUMMARY, 34), (words.TOTAL, 40)]
-    _sheet(book, words.SUMMARY, columns, [[options.say(name), value] for name, value in facts], options)
+    add_sheet(book, words.SUMMARY, columns, [[options.say(name), value] for name, value in facts], options)
 
 
 def _findings_sheet(book: Workbook, report: Report, options: Options) -> None:
@@ -94,7 +94,7 @@ def _findings_sheet(book: Workbook, report: Report, options: Options) -> None:
         ]
         for finding in report.findings[:MAX_ROWS]
     )
-    _sheet(book, words.FINDINGS, columns, rows, options)
+    add_sheet(book, words.FINDINGS, columns, rows, options)
 
 
 def _files_sheet(book: Workbook, report: Report, summary: Summary, options: Options) -> None:
@@ -114,10 +114,11 @@ def _files_sheet(book: Workbook, report: Report, summary: Summary, options: Opti
         ]
         for record in report.files[:MAX_ROWS]
     )
-    _sheet(book, words.FILES, columns, rows, options)
+    add_sheet(book, words.FILES, columns, rows, options)
 
 
-def _sheet(book: Workbook, title: Text, columns: Columns, rows: Iterable[Row], options: Options) -> None:
+def add_sheet(book: Workbook, title: Text, columns: Columns, rows: Iterable[Row], options: Options) -> None:
+    """Add a sheet with a heading that stays in sight, a filter, and cells that are never formulas."""
     from openpyxl.utils import get_column_letter
 
     sheet: Any = book.create_sheet(options.say(title))
@@ -149,10 +150,10 @@ class _Styles:
         cell.font, cell.fill = self.bold, self.fill
         return cell
 
-    def cell(self, value: str | int) -> Cell:
+    def cell(self, value: str | int | float) -> Cell:
         from openpyxl.cell.cell import WriteOnlyCell
 
-        if isinstance(value, int):
+        if isinstance(value, (int, float)):
             cell: Cell = WriteOnlyCell(self.sheet, value=value)
         else:
             text = xml_text(value)[:MAX_TEXT]

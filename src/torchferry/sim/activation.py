@@ -12,12 +12,13 @@ import torch
 from torch.utils.backend_registration import rename_privateuse1_backend
 
 from torchferry.errors import RunError
+from torchferry.operators import native_functions
+from torchferry.operators.support import VendorTable
 from torchferry.sim import (
     backward,
     build,
     device_module,
     native,
-    native_functions,
     operators,
     printing,
     process_group,
@@ -107,11 +108,11 @@ def _name_device(vendor: Vendor) -> None:
 
 def _set_limits(vendor: Vendor, settings: SimSettings, library: Path) -> None:
     facts = native_functions.load_operator_facts(library.parent / native_functions.TABLE)
-    native.route_to_host(operators.routed(facts))
     limits = vendor.limits
     missing = _missing_verdict(vendor, settings.strict)
-    table = operators.VendorTable(load_ops(Path(vendor.folder)), limits.operator_version, missing)
-    native.set_operator_facts(operators.rules(facts, table))
+    table = VendorTable(load_ops(Path(vendor.folder)), limits.operator_version)
+    native.route_to_host(operators.routed(facts, table))
+    native.set_operator_facts(operators.rules(facts, table, missing))
     native.set_messages(_messages(limits, vendor, os.environ))
     for dtype, limit in limits.dtypes.items():
         if limit.applies(os.environ):

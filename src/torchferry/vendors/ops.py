@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from torchferry.errors import VendorError
 from torchferry.vendors.model import Source
 from torchferry.vendors.schema import OPS_FILE
 
-_LINE = re.compile(r"(?P<name>[\w.]+)(?P<rest>(?: [\w.\-]+| ~\w+)*)(?: \| (?P<limit>.+))?")
+_LINE = re.compile(r"(?P<name>[\w.:]+)(?P<rest>(?: [\w.\-]+| ~\w+| =\w+(?:,\w+)*)*)(?: \| (?P<limit>.+))?")
 
 
 @dataclass(frozen=True)
 class Ops:
-    """A vendor's table of operators. Names are aten overloads (`add.Tensor`), without overload if only that is known."""
+    """A vendor's table of operators. Names are aten overloads (`add.Tensor`), without overload if only that is known;
+    those of other libraries have their namespace (`torchvision::nms`)."""
 
     complete: bool  # False: an operator that is not listed is unknown, not missing
     versions: tuple[str, ...]  # adapter versions for which the table speaks
@@ -26,6 +27,9 @@ class Ops:
     ]  # operator -> the only kinds of tensor it takes: sparse, quantized, nested
     limits: Mapping[str, str]  # operator -> what does not work, in words
     sources: tuple[Source, ...]
+    dtypes: Mapping[str, tuple[str, ...]] = field(
+        default_factory=dict
+    )  # operator -> the only ones its first tensor may have
 
     def has_kernel(self, op: str, version: str = "") -> bool | None:
         """Whether a dense kernel is known, for one adapter version or for any; None when it is not known."""
@@ -50,6 +54,7 @@ def load_ops(vendor_folder: Path) -> Ops:
     kernels: dict[str, tuple[str, ...]] = {}
     special: dict[str, tuple[str, ...]] = {}
     limits: dict[str, str] = {}
+    dtypes: dict[str, tuple[str, ...]] = {}
     for number, line in enumerate(lines, 1):
         if line.startswith("#"):
             key, colon, value = line[1:].partition(":")
@@ -59,13 +64,13 @@ def load_ops(vendor_folder: Path) -> Ops:
             match = _LINE.fullmatch(line.rstrip())
             if match is None:
                 raise VendorError(
-                    f"{file}: line {number} must be 'OPERATOR VERSION... [~KIND...] [| LIMIT]', found {line[:60]!r}; correct that line"
+                    f"{file}: line {number} must be 'OPERATOR VERSION... [~KIND...] [=DTYPE,...] [| LIMIT]', found {line[:60]!r}; correct that line"
                 )
-            _add(match, kernels, special, limits)
+            _add(match, kernels, special, limits, dtypes)
     every = head.get("versions", [""])[0].split()
     versions = tuple(version for version in every if version[0].isdigit())
     complete = head.get("complete", ["no"])[0] == "yes"
-    return Ops(complete, versions, kernels, special, limits, _sources(head.get("source", [])))
+    return Ops(complete, versions, kernels, special, limits, _sources(head.get("source", [])), dtypes)
 
 
 def _add(
@@ -73,8 +78,13 @@ def _add(
     kernels: dict[str, tuple[str, ...]],
     special: dict[str, tuple[str, ...]],
     limits: dict[str, str],
+    dtypes: dict[str, tuple[str, ...]],
 ) -> None:
     name, tokens = match["name"], match["rest"].split()
+    for token in tokens:
+        if token.startswith("="):
+            dtypes[name] = tuple(token[1:].split(","))
+    tokens = [token for token in tokens if not token.startswith("=")]
     kinds = tuple(token[1:] for token in tokens if token.startswith("~"))
     if kinds:
         special[name] = kinds

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
+from tests.forking import run_forked
 from torchferry.prove.operators_trace import SUFFIX, Call, read_trace
 from torchferry.prove.settings import ProofSettings
 
-ROOT = Path(__file__).parents[3]
 PROGRAM = """
 import torch
 torch.manual_seed(0)
@@ -31,14 +29,7 @@ print("whole")
 def calls(folder: Path, step: int, rank: int | None = None, **environment: str) -> list[Call] | None:
     """The operators of a step, None if there is no file."""
     settings = ProofSettings(str(folder), steps=3, operators_step=step, operators_rank=rank)
-    run = subprocess.run(
-        [sys.executable, "-c", PROGRAM],
-        env={**os.environ, "TORCHFERRY_PROVE": settings.encode(), **environment},
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    run = run_forked(PROGRAM, {**os.environ, "TORCHFERRY_PROVE": settings.encode(), **environment})
     assert run.stderr == ""
     files = list(folder.glob(f"*{SUFFIX}"))
     return list(read_trace(files[0]).calls) if files else None

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
+import os
 
 import pytest
 
+from tests.forking import run_forked
 from tests.sim.checking import VENDORS, check_names, results, verdict
 
 PACKAGE = "tests.sim.core"
@@ -16,6 +16,12 @@ PACKAGE = "tests.sim.core"
 @pytest.mark.parametrize("vendor", VENDORS)
 def test_device(vendor: str, check: str, tmp_path_factory: pytest.TempPathFactory) -> None:
     verdict(results(PACKAGE, vendor, tmp_path_factory), check)
+
+
+def printed(code: str) -> str:
+    run = run_forked(code, os.environ)
+    assert run.returncode == 0, run.stderr
+    return run.stdout
 
 
 @pytest.mark.parametrize(
@@ -32,8 +38,7 @@ def test_activating_twice(second: str, expected: str) -> None:
         f"try:\n    s.activate({second!r})\n    print(torch.ones(1, device='npu').device)\n"
         "except Exception as error:\n    print(error)\n"
     )
-    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert run.stdout.strip() == expected
+    assert printed(code).strip() == expected
 
 
 @pytest.mark.parametrize(
@@ -47,5 +52,4 @@ def test_activating_twice(second: str, expected: str) -> None:
 )
 def test_what_cant_be_simulated_is_said_in_one_line(call: str, expected: str) -> None:
     code = f"import torchferry.sim as s\ntry:\n    {call}\nexcept Exception as error:\n    print(error)\n"
-    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert expected in run.stdout
+    assert expected in printed(code)

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
-import sys
 from typing import Any
 
 import pytest
 
+from tests.forking import run_forked
 from tests.sim.checking import VENDORS
 from torchferry.vendors.registry import get_vendor
 
@@ -48,7 +47,7 @@ def _run(vendor_name: str, code: str, value: str | None = None) -> Any:
     if value is not None:
         environment[variable] = value
     script = head + code + "\nprint(json.dumps(found))"
-    run = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, env=environment)
+    run = run_forked(script, environment)
     assert run.returncode == 0, run.stderr
     return json.loads(run.stdout)
 

@@ -13,6 +13,7 @@ from torchferry.vendors.registry import get_vendor, vendor_names
 
 ROOT = Path(__file__).resolve().parents[3]
 VENDORS = [name for name in vendor_names() if get_vendor(name).plugin]
+Outcomes = dict[str, dict[int, str]]  # check -> rank -> "ok", or a traceback
 _SECONDS = 150
 
 
@@ -42,11 +43,16 @@ def run_ranks(commands: Sequence[Sequence[str]]) -> list[str]:
     return printed
 
 
-def run_checks(vendor: str, checks: str, ranks: int, folder: Path) -> dict[str, dict[int, str]]:
-    """What came of each check in a module of `checks`, by rank."""
+def run_checks(vendor: str, checks: Sequence[str], ranks: int, folder: Path) -> dict[str, Outcomes]:
+    """What came of the checks in these modules of `checks`, which one group runs one after the other."""
     package = "tests.sim.distributed"
-    program = [sys.executable, "-m", f"{package}.rank", vendor, f"{package}.checks.{checks}"]
-    commands = [[*program, str(rank), str(ranks), str(folder)] for rank in range(ranks)]
-    run_ranks(commands)
-    results = [json.loads((folder / f"{rank}.json").read_text()) for rank in range(ranks)]
-    return {name: {rank: results[rank][name] for rank in range(ranks)} for name in results[0]}
+    modules = {name: f"{package}.checks.{name}" for name in checks}
+    program = [sys.executable, "-m", f"{package}.rank", vendor]
+    run_ranks([[*program, str(rank), str(ranks), str(folder), *modules.values()] for rank in range(ranks)])
+    found = [json.loads((folder / f"{rank}.json").read_text()) for rank in range(ranks)]
+    return {
+        name: {
+            check: {rank: found[rank][module][check] for rank in range(ranks)} for check in found[0][module]
+        }
+        for name, module in modules.items()
+    }

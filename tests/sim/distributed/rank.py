@@ -1,6 +1,6 @@
-"""One rank of a test: simulates a vendor, joins the group, runs the checks of a module, writes down what came of it.
+"""One rank of a test: simulates a vendor, joins the group, runs the checks of some modules, writes down what came of it.
 
-python -m tests.sim.distributed.rank VENDOR MODULE RANK RANKS FOLDER
+python -m tests.sim.distributed.rank VENDOR RANK RANKS FOLDER MODULE...
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Rank:
         return torch.device(self.vendor.device_type, self.rank)
 
 
-def main(vendor_name: str, module: str, rank: int, ranks: int, folder: Path) -> None:
+def main(vendor_name: str, rank: int, ranks: int, folder: Path, modules: list[str]) -> None:
     torchferry.sim.activate(vendor_name, devices=ranks)
     torch.set_num_threads(1)
     vendor = get_vendor(vendor_name)
@@ -45,11 +45,14 @@ def main(vendor_name: str, module: str, rank: int, ranks: int, folder: Path) -> 
     torch.distributed.init_process_group(
         vendor.dist_backend, f"file://{folder / 'store'}", TIMEOUT, world_size=ranks, rank=rank
     )
-    checks = importlib.import_module(module)
-    names = [name for name in vars(checks) if name.startswith("check_")]
-    results = {name: _outcome(checks, name, me) for name in names}
+    results = {module: _outcomes(importlib.import_module(module), me) for module in modules}
     torch.distributed.destroy_process_group()
     (folder / f"{rank}.json").write_text(json.dumps(results))
+
+
+def _outcomes(checks: ModuleType, me: Rank) -> dict[str, str]:
+    names = [name for name in vars(checks) if name.startswith("check_")]
+    return {name: _outcome(checks, name, me) for name in names}
 
 
 def _outcome(checks: ModuleType, name: str, me: Rank) -> str:
@@ -61,4 +64,4 @@ def _outcome(checks: ModuleType, name: str, me: Rank) -> str:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4]), Path(sys.argv[5]))
+    main(sys.argv[1], int(sys.argv[2]), int(sys.argv[3]), Path(sys.argv[4]), sys.argv[5:])

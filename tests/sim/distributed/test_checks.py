@@ -1,19 +1,33 @@
-"""Collectives and training on groups of real processes: a test is a module of checks, which one group runs."""
+"""Collectives and training on groups of real processes: a test is a module of checks; one group runs several."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 
 import pytest
 
-from tests.sim.distributed.group import VENDORS, run_checks
+from tests.sim.distributed.group import VENDORS, Outcomes, run_checks
 
 FIRST, *OTHERS = VENDORS
-EVERYTHING = pytest.mark.parametrize("checks", ["collectives", "works", "training"])
+MODULES = ("collectives", "works", "training")
+EVERYTHING = pytest.mark.parametrize("checks", MODULES)
+Ask = Callable[[str, int], dict[str, Outcomes]]
 
 
-def passes(vendor: str, checks: str, ranks: int, folder: Path) -> None:
-    outcomes = run_checks(vendor, checks, ranks, folder)
+@pytest.fixture(scope="module")
+def everything(tmp_path_factory: pytest.TempPathFactory) -> Ask:
+    """What came of all modules for a vendor, with so many ranks."""
+
+    @cache
+    def ask(vendor: str, ranks: int) -> dict[str, Outcomes]:
+        return run_checks(vendor, MODULES, ranks, tmp_path_factory.mktemp("group"))
+
+    return ask
+
+
+def passes(outcomes: Outcomes) -> None:
     problems = [
         f"{check} on rank {rank}:\n{outcome}"
         for check, by_rank in outcomes.items()
@@ -24,17 +38,17 @@ def passes(vendor: str, checks: str, ranks: int, folder: Path) -> None:
 
 
 @EVERYTHING
-def test_two_ranks(checks: str, tmp_path: Path) -> None:
-    passes(FIRST, checks, 2, tmp_path)
+def test_two_ranks(checks: str, everything: Ask) -> None:
+    passes(everything(FIRST, 2)[checks])
 
 
 @pytest.mark.parametrize("vendor", OTHERS)
 def test_other_vendors(vendor: str, tmp_path: Path) -> None:
-    passes(vendor, "basics", 2, tmp_path)
+    passes(run_checks(vendor, ["basics"], 2, tmp_path)["basics"])
 
 
 @pytest.mark.long
 @EVERYTHING
 @pytest.mark.parametrize(("vendor", "ranks"), [(FIRST, 4), *((vendor, 2) for vendor in OTHERS)])
-def test_everything_everywhere(vendor: str, ranks: int, checks: str, tmp_path: Path) -> None:
-    passes(vendor, checks, ranks, tmp_path)
+def test_everything_everywhere(vendor: str, ranks: int, checks: str, everything: Ask) -> None:
+    passes(everything(vendor, ranks)[checks])

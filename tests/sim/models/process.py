@@ -1,4 +1,4 @@
-"""A child process that compares models for one vendor, one after the other, as they are asked for."""
+"""A child process that answers for one model after the other, as they are asked for."""
 
 from __future__ import annotations
 
@@ -15,14 +15,17 @@ _SECONDS = 300  # for one model, with the time to build the device's library onc
 
 
 class ModelProcess:
-    """Starts with the first question, so that importing torch and naming the device are paid once."""
+    """Starts with the first question, so that importing torch and naming the device are paid once.
 
-    def __init__(self, vendor: str, log: Path):
-        self._vendor = vendor
+    `runner` is a module that reads names of models, one a line, and writes an answer in JSON for each.
+    """
+
+    def __init__(self, log: Path, runner: str, *options: str):
         self._log = log
+        self._command = [sys.executable, "-m", runner, *options]
         self._child: subprocess.Popen[str] | None = None
 
-    def compare(self, name: str) -> dict[str, Any]:
+    def ask(self, name: str) -> dict[str, Any]:
         """What the runner says about one model; a child that dies is told with its last words."""
         child = self._running()
         assert child.stdin and child.stdout
@@ -55,11 +58,13 @@ class ModelProcess:
 
     def _running(self) -> subprocess.Popen[str]:
         if self._child is None:
-            # One thread: threads that wait for each other crawl when the machine has other work.
-            options = ("--vendor", self._vendor, "--threads", "1", "--stdin")
-            command = [sys.executable, "-m", f"{__package__}.runner", *options]
             with self._log.open("a", encoding="utf-8") as log:
                 self._child = subprocess.Popen(
-                    command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, text=True, cwd=ROOT
+                    self._command,
+                    stdin=subprocess.PIPE,
+                    stdout=subprocess.PIPE,
+                    stderr=log,
+                    text=True,
+                    cwd=ROOT,
                 )
         return self._child

@@ -100,7 +100,7 @@ def train(entry: ModelEntry, model: nn.Module, batches: list[Batch], device: str
     for batch in batches:
         batch = {name: value.to(device) for name, value in batch.items()}
         for turn, optimizer in zip(entry.turns, optimizers, strict=True):
-            loss = _update(model, batch, turn, optimizer)
+            loss = update(model, batch, turn, optimizer)
             devices.add(loss.device.type)
             losses.append(loss.to("cpu"))
             trained -= {name for name, value in model.named_parameters() if value.grad is not None}
@@ -111,7 +111,7 @@ def train(entry: ModelEntry, model: nn.Module, batches: list[Batch], device: str
     return Trace(losses, state, devices, sorted(trained), time.perf_counter() - begin)
 
 
-def _update(model: nn.Module, batch: Batch, turn: Turn, optimizer: torch.optim.Optimizer) -> Tensor:
+def update(model: nn.Module, batch: Batch, turn: Turn, optimizer: torch.optim.Optimizer) -> Tensor:
     """Take one turn and answer its loss."""
     model.zero_grad()
     loss = turn.loss(model, batch)

@@ -9,14 +9,24 @@ from typing import Any
 
 import torch
 
+from torchferry.observe.modes import active_mode, unobserved
+from torchferry.ops.capture.host import HostTensors
+from torchferry.ops.capture.mode import CapturingMode
+
+_LAYERS = ("lstm", "gru", "rnn_tanh", "rnn_relu")
+_CELLS = ("lstm_cell", "gru_cell")
+_WEIGHTS_OF_PACKED = 3  # the position of the weights where a layer gets a packed sequence
+
 
 @contextmanager
 def as_on_device() -> Iterator[None]:
-    """Optimizers work on lists of tensors (`_foreach_*`), and dropout is one operator, as on every accelerator."""
+    """Optimizers work on lists of tensors (`_foreach_*`), dropout and recurrent layers are one operator each, and
+    one_hot does not look at its labels, as on every accelerator."""
     choices = DeviceChoices()
     choices.make()
     try:
-        yield
+        with HostTensors():
+            yield
     finally:
         choices.take_back()
 
@@ -31,6 +41,8 @@ class DeviceChoices:
         """From now on."""
         self._list_cpu_among_foreach_devices()
         self._fuse_dropout()
+        self._take_recurrent_layers_whole()
+        self._leave_labels_unchecked()
 
     def take_back(self) -> None:
         """As it was."""
@@ -61,3 +73,58 @@ class DeviceChoices:
             return torch.native_dropout(tensor, p, train)[0]
 
         self._replace(functions, "dropout", dropout)
+
+    def _take_recurrent_layers_whole(self) -> None:
+        """The CPU makes them of other operators than devices do, some of which only the CPU has."""
+        functions: Any = torch._VF
+        for name in (*_LAYERS, *_CELLS):
+            self._replace(functions, name, _whole(name, getattr(functions, name)))
+
+    def _leave_labels_unchecked(self) -> None:
+        functional: Any = torch.nn.functional
+        plain = functional.one_hot
+
+        def one_hot(tensor: torch.Tensor, num_classes: int = -1) -> torch.Tensor:
+            if num_classes < 1 or not tensor.numel() or tensor.dtype is not torch.int64:
+                return plain(tensor, num_classes)  # type: ignore[no-any-return]
+            made = torch.zeros(*tensor.shape, num_classes, dtype=torch.int64, device=tensor.device)
+            return made.scatter_(-1, tensor.unsqueeze(-1), 1)
+
+        self._replace(functional, "one_hot", one_hot)
+
+
+class _Input(torch.autograd.Function):
+    """A tensor that enters a layer. Inside, each step of a sequence adds to its gradient; outside, that is one."""
+
+    @staticmethod
+    def forward(_context: Any, tensor: torch.Tensor) -> torch.Tensor:
+        with unobserved():
+            return tensor.detach()
+
+    @staticmethod
+    def backward(_context: Any, *gradients: Any) -> Any:
+        return gradients[0]
+
+
+def _as_input(value: Any) -> Any:
+    if isinstance(value, (list, tuple)):
+        return tuple(map(_as_input, value))
+    if isinstance(value, torch.Tensor) and value.requires_grad:
+        return _Input.apply(value)  # type: ignore[no-untyped-call]
+    return value
+
+
+def _whole(name: str, plain: Any) -> Any:
+    operators = getattr(torch.ops.aten, name)
+
+    def layer(*args: Any) -> Any:
+        mode = active_mode(CapturingMode)
+        if mode is None:
+            return plain(*args)
+        args = tuple(map(_as_input, args))
+        if name in _CELLS:
+            return mode.take_whole(operators.default, plain, args)
+        is_packed = isinstance(args[_WEIGHTS_OF_PACKED], (list, tuple))
+        return mode.take_whole(operators.data if is_packed else operators.input, plain, args)
+
+    return layer

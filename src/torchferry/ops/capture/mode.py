@@ -14,8 +14,8 @@ import torch
 from torchferry.observe.modes import ObservingMode, has_compiled
 from torchferry.observe.where import BACKWARD, OPTIMIZER, Whereabouts
 from torchferry.ops.capture.folding import Folded
-from torchferry.ops.capture.plans import composite_key
-from torchferry.ops.capture.values import Key, key_of
+from torchferry.ops.capture.plans import formula_of
+from torchferry.ops.capture.values import Key, is_the_hosts, key_of, make_the_hosts, tensors_among
 from torchferry.ops.model import ModuleInfo, Phase, Site, Use
 
 _SKIPPED_NAMESPACES = frozenset({"profiler", "prim", "torchferry_sim"})
@@ -56,16 +56,35 @@ class CapturingMode(ObservingMode):  # type: ignore[no-untyped-call]
         if not isinstance(func, torch._ops.OpOverload):
             self.notes.add("higher_order")
             return func(*args, **kwargs)
+        if not self.is_loading_data and _only_the_hosts(args, kwargs):
+            return self._make_on_host(func, args, kwargs)
+        formula = None if any(call.func is func for call in self._calls()) else formula_of(func)
+        return self._add_up(func, formula and self._watched(formula), args, kwargs)
+
+    def take_whole(self, func: Any, formula: Callable[..., Any], args: tuple[Any, ...]) -> Any:
+        """Compute what a device knows as one operator by what the CPU makes of it; its derivative belongs to it."""
+
+        def parts(*args: Any) -> Any:
+            self.where.inside = func.name()
+            try:
+                return formula(*args)
+            finally:
+                self.where.inside = ""
+
+        return self._add_up(func, parts, args, {})
+
+    def _add_up(
+        self, func: Any, formula: Callable[..., Any] | None, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> Any:
         calls = self._calls()
-        composite = None if any(call.func is func for call in calls) else composite_key(func)
         arguments = _arguments_key(args, kwargs)  # before the call: it may resize them
         with self._lock:
-            row = self.folded.row(func, self._site(calls), arguments, composite is not None)
+            row = self.folded.row(func, self._site(calls), arguments, formula is not None)
         call = _Call(func)
         calls.append(call)
         begin = time.perf_counter_ns()
         try:
-            result = self._make(func, composite, args, kwargs)
+            result = self._make(func, formula, args, kwargs)
         finally:
             calls.pop()
             taken = time.perf_counter_ns() - begin
@@ -76,14 +95,33 @@ class CapturingMode(ObservingMode):  # type: ignore[no-untyped-call]
             calls[-1].inner += time.perf_counter_ns() - begin
         return result
 
-    def _make(self, func: Any, composite: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        if composite is None:
-            result = func(*args, **kwargs)
-            if self._wait is not None:
-                self._wait()
-            return result
-        with self:
-            return func._op_dk(composite, *args, **kwargs)
+    def _make(
+        self, func: Any, formula: Callable[..., Any] | None, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> Any:
+        if formula is not None:
+            return formula(*args, **kwargs)
+        result = func(*args, **kwargs)
+        if self._wait is not None:
+            self._wait()
+        return result
+
+    def _make_on_host(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        self.is_loading_data = True
+        try:
+            result = self._add_up(func, None, args, kwargs)
+        finally:
+            self.is_loading_data = False
+        make_the_hosts([result])
+        return result
+
+    def _watched(self, formula: Callable[..., Any]) -> Callable[..., Any]:
+        """The mode is off while it handles a call: what the formula calls is to be seen as well."""
+
+        def watched(*args: Any, **kwargs: Any) -> Any:
+            with self:
+                return formula(*args, **kwargs)
+
+        return watched
 
     def _calls(self) -> list[_Call]:
         if not hasattr(self._thread, "calls"):
@@ -99,7 +137,7 @@ class CapturingMode(ObservingMode):  # type: ignore[no-untyped-call]
         if not self.where.has_begun:
             return Site(Phase.SETUP, now["module"], now["place"], inside=inside)
         phase = _PHASES.get(now["phase"], Phase.FORWARD)
-        return Site(phase, now["module"], now["place"], now.get("node", ""), inside)
+        return Site(phase, now["module"], now["place"], now.get("node", ""), now.get("inside", inside))
 
     def uses(self) -> tuple[Use, ...]:
         """What was called, so far. Without modules nothing tells where set-up ends: all of it is the program's work."""
@@ -128,6 +166,15 @@ class _Call:
 
 def _arguments_key(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Key:
     return tuple(map(key_of, args)), tuple((name, key_of(value)) for name, value in kwargs.items())
+
+
+def _only_the_hosts(args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+    found = False
+    for tensor in tensors_among((*args, *kwargs.values()) if kwargs else args):
+        if not is_the_hosts(tensor):
+            return False
+        found = True
+    return found
 
 
 def _results_key(result: Any) -> tuple[Key, ...]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from typing import Any
 
 import torch
@@ -100,3 +100,26 @@ def _plain_number(value: Any) -> Any:
     node = getattr(value, "node", None)
     hint = getattr(node, "hint", None)
     return value if node is None else hint
+
+
+_HOSTS = "_torchferry_hosts"
+
+
+def is_the_hosts(tensor: torch.Tensor) -> bool:
+    """Whether a tensor would be the host's if the program ran on a device."""
+    return getattr(tensor, _HOSTS, False)
+
+
+def make_the_hosts(tensors: Iterable[Any], are: bool = True) -> None:
+    """Note that these are, or are not."""
+    for tensor in tensors_among(tensors):
+        setattr(tensor, _HOSTS, are)
+
+
+def tensors_among(values: Iterable[Any]) -> Iterator[torch.Tensor]:
+    """The tensors of arguments or results, those of lists included."""
+    for value in values:
+        if isinstance(value, torch.Tensor):
+            yield value
+        elif isinstance(value, (list, tuple)):
+            yield from tensors_among(value)

@@ -11,9 +11,9 @@ from torchferry.prove.model import OperatorCall, OperatorDifference, Proof, Run,
 from torchferry.prove.report import comparison, sentences, svg, words
 from torchferry.prove.report.charts import Chart, charts, run_name
 from torchferry.prove.report.comparison import Gap, Row
-from torchferry.prove.report.markup import both, escaped, row, table
 from torchferry.prove.report.text import losses_text, norms_text, optimizer_name, parameters_text, step_text
-from torchferry.report.html import asset, content_policy, embed, fill
+from torchferry.report.html import asset, content_policy, embed, enclosed, fill
+from torchferry.report.markup import both, escaped, row, table
 from torchferry.text import Language, Text
 
 ENDS = 50  # rows of a table's beginning and end
@@ -29,8 +29,8 @@ KINDS = {
 
 def render_html(proof: Proof, language: Language = "en", logs: Mapping[str, str] | None = None) -> str:
     """The page; it holds both languages and opens in the one asked for. `logs`: see `log_tails`."""
-    style = asset("page.css") + _own_asset("proof.css")
-    script = _own_asset("proof.js")
+    style = asset("page.css") + asset("languages.css") + _own_asset("proof.css")
+    script = enclosed(asset("languages.js"), _own_asset("proof.js"))
     parts = {
         "LANGUAGE": "zh-CN" if language == "zh" else "en",
         "TITLE": escaped(f"{_program(proof)} · TorchFerry"),

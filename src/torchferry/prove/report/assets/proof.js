@@ -1,25 +1,3 @@
-(function () {
-"use strict";
-
-const root = document.documentElement;
-
-function inLanguage(pair) {
-  return pair[root.lang === "zh-CN" ? 1 : 0];
-}
-
-function choose(language) {
-  root.lang = language;
-  for (const button of document.querySelectorAll("[data-language]")) {
-    button.setAttribute("aria-pressed", String(button.dataset.language === language));
-  }
-}
-
-for (const button of document.querySelectorAll("[data-language]")) {
-  button.addEventListener("click", () => choose(button.dataset.language));
-}
-document.querySelector(".languages").hidden = false;
-choose(root.lang);
-
 // The point whose position is nearest; positions ascend.
 function nearest(points, position) {
   let low = 0;
@@ -78,4 +56,3 @@ for (const figure of document.querySelectorAll("figure")) {
     event.preventDefault();
   });
 }
-})();

@@ -9,7 +9,7 @@ import torch
 from torch import _C
 
 from torchferry.errors import BuildError
-from torchferry.sim.native_functions import (
+from torchferry.operators.native_functions import (
     LIST_IN_TORCHGEN,
     DeviceCheck,
     OperatorFacts,

@@ -1,0 +1,250 @@
+"""Write a test of one operator, the device against the CPU, run it, and find the smallest inputs that fail."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shlex
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from torchferry.cli import case_options
+from torchferry.errors import InputError, OutputError, RunError
+from torchferry.text import Text, user_language
+from torchferry.vendors.registry import get_vendor, vendor_names
+
+if TYPE_CHECKING:
+    from torchferry.ops.cases.bench import Bench
+    from torchferry.ops.cases.model import Case, Facts, Outcome
+    from torchferry.ops.cases.shrinking import Progress
+    from torchferry.ops.cases.writing import Frame
+    from torchferry.vendors.model import Vendor
+
+add_arguments = case_options.add_arguments
+_STDOUT = "-"
+
+
+def run(args: argparse.Namespace) -> int:
+    """Write the case, run it, say how it came out."""
+    if args.source is not None and not args.source.is_file():
+        raise InputError(f"{args.source}: no such file; --from takes a record of operators or a capture")
+    if args.list:
+        return _list(args)
+    if not args.operator or not args.to:
+        raise RunError("which operator, for which device? ferry case OPERATOR --to VENDOR")
+    vendor = get_vendor(args.to, args.vendor_path)
+    _need_torch()
+    case, frame = _prepared(args, vendor)
+    if args.output != _STDOUT:
+        _check_output(Path(frame.file_name), args.force)
+    with _bench(args, vendor) as bench, tempfile.TemporaryDirectory(prefix="torchferry-case-") as scratch:
+        facts = _facts(case, frame, bench, Path(scratch))
+        file = _write(args, case, facts, frame, Path(scratch))
+        if args.no_run:
+            return 0
+        outcome = bench.run(file)
+        _say(args, _told(outcome, vendor))
+        if args.shrink:
+            _shrink(args, case, facts, frame, outcome, bench, Path(scratch), vendor)
+    return _exit_code(args, outcome)
+
+
+def _need_torch() -> None:
+    import importlib.util
+
+    if importlib.util.find_spec("torch") is None:
+        raise RunError("a case calls operators of PyTorch, which is not installed here; pip install torch")
+
+
+def _list(args: argparse.Namespace) -> int:
+    from torchferry.cli.ending import reader_may_leave
+    from torchferry.ops.cases.building import listed
+    from torchferry.report.safe import one_line
+
+    _need_torch()
+    if args.source is None:
+        raise RunError("--list lists the calls of a file: ferry case [OPERATOR] --from FILE --list")
+    lines = listed(args.source, args.operator, args.site)
+    if not lines:
+        raise InputError(f"{args.source}: has no call{' of ' + args.operator if args.operator else ''}")
+    with reader_may_leave():
+        print("\n".join(map(one_line, lines)))
+    return 0
+
+
+def _prepared(args: argparse.Namespace, vendor: Vendor) -> tuple[Case, Frame]:
+    from torchferry.ops.cases.building import Request, build
+    from torchferry.ops.cases.writing import Frame, Platform, kept_tensors, short_name
+
+    request = Request(
+        args.operator,
+        tuple(args.input),
+        args.source,
+        args.call,
+        args.site,
+        args.init,
+        args.seed,
+        tuple(args.modules),
+    )
+    case = build(request)
+    known = {name: get_vendor(name) for name in vendor_names()} | {vendor.name: vendor}
+    platforms = {name: Platform(name, each.plugin, each.device_type) for name, each in known.items()}
+    frame = Frame(
+        target=platforms[vendor.name],
+        platforms=tuple(platforms[name] for name in sorted(platforms)),
+        style=args.style,
+        modules=tuple(args.modules),
+        vendor_paths=tuple(str(path.resolve()) for path in args.vendor_path),
+        forward_only=args.forward_only,
+        command=shlex.join(["ferry", *sys.argv[1:]]),
+        file_name=f"test_{short_name(case)}.py" if args.output in (None, _STDOUT) else args.output,
+    )
+    if args.output == _STDOUT and kept_tensors(case):
+        raise OutputError("recorded tensors lie in a file beside the test; name one with -o FILE")
+    return case, frame
+
+
+def _check_output(path: Path, force: bool) -> None:
+    """Say so before the work, not after it."""
+    from torchferry.ops.cases.writing import data_name
+
+    if path.suffix != ".py":
+        raise OutputError(f"{path}: a test's file ends in .py")
+    if not path.parent.is_dir():
+        raise OutputError(f"{path}: there is no folder {path.parent}")
+    for each in (path, path.with_name(data_name(path.name))):
+        if each.is_dir() or (os.path.lexists(each) and not force):
+            raise OutputError(f"{each}: exists already; --force replaces it, -o FILE names another")
+
+
+@contextmanager
+def _bench(args: argparse.Namespace, vendor: Vendor) -> Iterator[Bench]:
+    from torchferry.launch.plugin import is_to_be_simulated
+    from torchferry.launch.variables import ALL
+    from torchferry.ops.cases.bench import Bench
+
+    if is_to_be_simulated(vendor) and not args.no_run:
+        from torchferry.sim.build import library_path
+        from torchferry.sim.build_progress import silent
+
+        library_path(silent if args.quiet else None)
+    environment = {name: value for name, value in os.environ.items() if name not in ALL}
+    with Bench(environment, args.timeout, vendor.limits.fallback_message) as bench:
+        yield bench
+
+
+def _facts(case: Case, frame: Frame, bench: Bench, scratch: Path) -> Facts:
+    """What the CPU does with the call; one that it refuses is no case."""
+    from torchferry.ops.cases.describing import described_call
+    from torchferry.ops.cases.files import write_case
+    from torchferry.ops.cases.model import Facts
+
+    facts = bench.probe(write_case(case, Facts(), frame, scratch / "test_probe.py"))
+    if facts.error:
+        raise InputError(f"{described_call(case)}: the CPU refuses it: {facts.error}")
+    return replace(facts, uninitialised=case.callee.returns_raw_memory)
+
+
+def _write(args: argparse.Namespace, case: Case, facts: Facts, frame: Frame, scratch: Path) -> Path:
+    from torchferry.cli.ending import reader_may_leave
+    from torchferry.ops.cases.files import write_case
+    from torchferry.ops.cases.telling import WROTE, WROTE_WITH_DATA
+    from torchferry.ops.cases.writing import data_name, kept_tensors, render
+
+    if args.output == _STDOUT:
+        if not args.shrink:
+            with reader_may_leave():
+                print(render(case, facts, frame), end="")
+        return write_case(case, facts, frame, scratch / "test_case.py")
+    file = write_case(case, facts, frame, Path(frame.file_name))
+    said = WROTE_WITH_DATA if kept_tensors(case) else WROTE
+    _say(args, said.format(file=file, data=file.with_name(data_name(file.name))))
+    return file
+
+
+def _shrink(
+    args: argparse.Namespace,
+    case: Case,
+    facts: Facts,
+    frame: Frame,
+    outcome: Outcome,
+    bench: Bench,
+    scratch: Path,
+    vendor: Vendor,
+) -> None:
+    from torchferry.ops.cases.describing import described_call
+    from torchferry.ops.cases.files import write_case
+    from torchferry.ops.cases.shrinking import shrink
+    from torchferry.ops.cases.telling import NOT_FINISHED, NOTHING_TO_SHRINK, SHRUNK
+
+    if not outcome.kind.is_failure:
+        _say(args, NOTHING_TO_SHRINK)
+        return
+    trial_frame = replace(frame, forward_only=frame.forward_only or not outcome.check.endswith("backward"))
+    with _progress(args) as progress:
+        found = shrink(
+            case,
+            outcome,
+            lambda each: bench.try_out(write_case(each, facts, trial_frame, scratch / "test_trial.py")),
+            progress,
+        )
+    line = SHRUNK.format(trials=found.trials, call=described_call(found.case))
+    if not found.complete:
+        rest = NOT_FINISHED.format(trials=found.trials)
+        line = Text(line.en + rest.en, line.zh + rest.zh)
+    _say(args, line)
+    _say(args, _told(found.outcome, vendor))
+    _write(argparse.Namespace(**{**vars(args), "shrink": False}), found.case, facts, frame, scratch)
+
+
+@contextmanager
+def _progress(args: argparse.Namespace) -> Iterator[Progress | None]:
+    from torchferry.ops.cases.describing import described_call
+    from torchferry.report.safe import shortened
+
+    if args.quiet or not sys.stderr.isatty():
+        yield None
+        return
+
+    def show(trials: int, case: Case) -> None:
+        print(
+            f"\r\x1b[K{trials:>5}  {shortened(described_call(case), 70)}", end="", file=sys.stderr, flush=True
+        )
+
+    try:
+        yield show
+    finally:
+        print("\r\x1b[K", end="", file=sys.stderr, flush=True)
+
+
+def _told(outcome: Outcome, vendor: Vendor) -> Text:
+    from torchferry.ops.cases.telling import told
+
+    return told(outcome, vendor.name)
+
+
+def _say(args: argparse.Namespace, text: Text) -> None:
+    """On stderr where stdout is the file's."""
+    from torchferry.cli.ending import reader_may_leave
+
+    with reader_may_leave():
+        print(
+            text.in_language(args.lang or user_language()),
+            file=sys.stderr if args.output == _STDOUT else sys.stdout,
+            flush=True,
+        )
+
+
+def _exit_code(args: argparse.Namespace, outcome: Outcome) -> int:
+    from torchferry.ops.cases.model import Kind
+
+    if not args.check:
+        return 0
+    if outcome.kind in (Kind.NO_DEVICE, Kind.INVALID):
+        return 2
+    return 1 if outcome.kind.is_failure else 0

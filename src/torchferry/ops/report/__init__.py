@@ -1,0 +1,1 @@
+"""How ready devices are for a program, as text, JSON, a workbook, a page ...; `render.py` is the door. Imports no torch."""

@@ -1,0 +1,110 @@
+const table = document.querySelector(".operators");
+const bodies = table ? [...table.tBodies] : [];
+const filter = { query: "", device: -1, supports: new Set() };
+const texts = new Map();
+
+function textOf(body) {
+  if (!texts.has(body)) texts.set(body, body.textContent.toLowerCase());
+  return texts.get(body);
+}
+
+function fits(body) {
+  const supports = body.dataset.supports.split(" ");
+  const asked = filter.device < 0 ? supports : [supports[filter.device]];
+  return (!filter.supports.size || asked.some((support) => filter.supports.has(support)))
+    && (!filter.query || textOf(body).includes(filter.query));
+}
+
+function apply() {
+  let shown = 0;
+  for (const body of bodies) {
+    body.hidden = !fits(body);
+    shown += body.hidden ? 0 : 1;
+  }
+  for (const said of document.querySelectorAll("#shown > *")) {
+    said.dataset.form = said.dataset.form || said.textContent;
+    said.textContent = said.dataset.form.replace("%", shown);
+  }
+}
+
+function press(buttons, isPressed) {
+  for (const button of buttons) button.setAttribute("aria-pressed", String(isPressed(button)));
+}
+
+function showFilters() {
+  press(document.querySelectorAll("[data-device]"), (button) => Number(button.dataset.device) === filter.device);
+  press(document.querySelectorAll("[data-support]"), (button) => filter.supports.has(button.dataset.support));
+  apply();
+}
+
+function clear() {
+  filter.query = "";
+  filter.device = -1;
+  filter.supports.clear();
+  document.getElementById("query").value = "";
+  showFilters();
+}
+
+function value(body, column, kind) {
+  const cell = body.rows[0].cells[column];
+  return kind === "text" ? cell.textContent : Number(cell.dataset.value);
+}
+
+function sort(head, column) {
+  const kind = head.dataset.sort;
+  const first = kind === "text" ? "ascending" : "descending";
+  const second = kind === "text" ? "descending" : "ascending";
+  const order = head.getAttribute("aria-sort") === first ? second : first;
+  for (const other of table.tHead.rows[0].cells) other.removeAttribute("aria-sort");
+  head.setAttribute("aria-sort", order);
+  const sign = order === "ascending" ? 1 : -1;
+  const keyed = bodies.map((body) => [value(body, column, kind), body]);
+  keyed.sort(([one], [other]) => sign * (kind === "text" ? one.localeCompare(other) : one - other));
+  table.append(...keyed.map(([, body]) => body));
+}
+
+// A link to an operator or a line leads there, whatever is filtered out or closed.
+function reveal() {
+  const target = document.getElementById(decodeURIComponent(location.hash.slice(1)));
+  if (!target) return;
+  if (target.hidden) clear();
+  const details = target.matches("tbody") ? target.querySelector("details") : target.closest("details");
+  if (details) details.open = true;
+  target.scrollIntoView({ block: "center" });
+}
+
+if (table) {
+  [...table.tHead.rows[0].cells].forEach((head, column) => {
+    const button = document.createElement("button");
+    button.type = "button";
+    button.append(...head.childNodes);
+    button.addEventListener("click", () => sort(head, column));
+    head.append(button);
+  });
+  const form = document.querySelector(".filters");
+  form.hidden = false;
+  form.addEventListener("submit", (event) => event.preventDefault());
+  document.getElementById("query").addEventListener("input", (event) => {
+    filter.query = event.target.value.trim().toLowerCase();
+    apply();
+  });
+  form.addEventListener("click", (event) => {
+    const button = event.target.closest("button");
+    if (!button) return;
+    if (button.id === "clear") return clear();
+    if (button.dataset.device) filter.device = Number(button.dataset.device);
+    const support = button.dataset.support;
+    if (support && !filter.supports.delete(support)) filter.supports.add(support);
+    showFilters();
+  });
+  document.querySelector(".tools").hidden = false;
+  for (const button of document.querySelectorAll("[data-open]")) {
+    button.addEventListener("click", () => {
+      const open = button.dataset.open === "true";
+      document.querySelectorAll(".tree details").forEach((details, at) => { details.open = open || at === 0; });
+    });
+  }
+  apply();
+  addEventListener("hashchange", reveal);
+  reveal();
+}

@@ -1,0 +1,156 @@
+"""A readiness report as JSON, with the capture in it, so that other devices can be asked without another run.
+
+The document is one object. Its names, and those of every record in it, stay; later versions may add some.
+
+    format       "torchferry-operators"
+    version      1
+    torchferry   version that wrote it
+    weight       "time" or "calls": what shares are parts of
+    devices      one for each: vendor, device_type, version (of the adapter), complete (whether the vendor's table lists
+                 all operators), verdict (*text*, one line), ready_share (0 to 1), is_ready (every operator has a
+                 kernel), moved_bytes (to the CPU and back, by operators that fall back), operators (support -> names,
+                 that with the most time first)
+    supports     *text* of each kind of support: kernel, structured, composite, limited, unknown, fallback, missing
+    operators    one for each operator: operator, calls, seconds, share (of `uses`), uses (positions in `uses`)
+    uses         those that were judged: use (its position in capture.uses), operator, inputs, outputs (*tensors*),
+                 phase, module, place, node, inside, calls, seconds, share, varied, judgements (one for each device, in
+                 the order of `devices`; null where it does not arrive at a device, because that takes the composite
+                 operator around it whole, or takes its parts)
+    judgement    support, reason (position in `reasons`), moved_bytes, advice (positions in `advice`)
+    reasons      *texts*
+    advice       remedy, text (*text*), code, source
+    capture      see `ops/capture_json.py`
+
+    tensor       dtype, shape, stride (or null), layout, device
+    text         {"en", "zh"}
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any, Generic, TypeVar
+
+from torchferry import __version__
+from torchferry.ops.capture_json import REPORT_FORMAT, VERSION, to_document
+from torchferry.ops.model import TensorSpec, Use
+from torchferry.ops.readiness import Advice, Judgement, Readiness, Support
+from torchferry.ops.report import sentences, words
+from torchferry.ops.report.tables import BEST_FIRST, Overview, use_key
+from torchferry.text import Text
+
+_Entry = TypeVar("_Entry")
+
+
+class _Table(Generic[_Entry]):
+    """Entries that stand once, and are named by their position."""
+
+    def __init__(self) -> None:
+        self.entries: dict[_Entry, int] = {}
+
+    def position(self, entry: _Entry) -> int:
+        return self.entries.setdefault(entry, len(self.entries))
+
+
+def to_json(readinesses: Sequence[Readiness]) -> str:
+    """The report; see the module's description for the names."""
+    return json.dumps(_document(Overview(readinesses)), separators=(",", ":"), allow_nan=False) + "\n"
+
+
+def _document(overview: Overview) -> dict[str, Any]:
+    reasons: _Table[Text] = _Table()
+    advice: _Table[Advice] = _Table()
+    judged = [
+        {use_key(each.use): _judgement(each, reasons, advice) for each in one.judgements}
+        for one in overview.readinesses
+    ]
+    places = {use_key(use): at for at, use in enumerate(overview.capture.uses)}
+    listed = {use_key(use): at for at, use in enumerate(overview.uses)}
+    return {
+        "format": REPORT_FORMAT,
+        "version": VERSION,
+        "torchferry": __version__,
+        "weight": "time" if overview.is_timed else "calls",
+        "devices": [_device(readiness) for readiness in overview.readinesses],
+        "supports": {support.value: _text(words.MEANING[support]) for support in BEST_FIRST},
+        "operators": [
+            {
+                "operator": row.operator,
+                "calls": row.calls,
+                "seconds": row.seconds,
+                "share": row.share,
+                "uses": [listed[use_key(use)] for use in row.uses],
+            }
+            for row in overview.operators
+        ],
+        "uses": [
+            {
+                "use": places.get(use_key(use)),
+                **_use(use, overview),
+                "judgements": [column.get(use_key(use)) for column in judged],
+            }
+            for use in overview.uses
+        ],
+        "reasons": [_text(reason) for reason in reasons.entries],
+        "advice": [
+            {"remedy": each.remedy.value, "text": _text(each.text), "code": each.code, "source": each.source}
+            for each in advice.entries
+        ],
+        "capture": to_document(overview.capture),
+    }
+
+
+def _device(readiness: Readiness) -> dict[str, Any]:
+    fallbacks = [each for each in readiness.judgements if each.support is Support.FALLBACK]
+    return {
+        "vendor": readiness.vendor,
+        "device_type": readiness.device_type,
+        "version": readiness.version,
+        "complete": readiness.complete,
+        "verdict": _text(sentences.verdict(readiness)),
+        "ready_share": readiness.ready_share,
+        "is_ready": sentences.is_all(readiness.judgements),
+        "moved_bytes": sum(each.moved_bytes for each in fallbacks),
+        "operators": {support.value: readiness.operators(support) for support in BEST_FIRST},
+    }
+
+
+def _judgement(judgement: Judgement, reasons: _Table[Text], advice: _Table[Advice]) -> dict[str, Any]:
+    return {
+        "support": judgement.support.value,
+        "reason": reasons.position(judgement.reason),
+        "moved_bytes": judgement.moved_bytes,
+        "advice": [advice.position(each) for each in judgement.advice],
+    }
+
+
+def _use(use: Use, overview: Overview) -> dict[str, Any]:
+    site = use.site
+    return {
+        "operator": use.operator,
+        "inputs": [_tensor(spec) for spec in use.signature.inputs],
+        "outputs": [_tensor(spec) for spec in use.signature.outputs],
+        "phase": site.phase.value,
+        "module": site.module,
+        "place": site.place,
+        "node": site.node,
+        "inside": site.inside,
+        "calls": use.calls,
+        "seconds": use.seconds,
+        "share": overview.share([use]),
+        "varied": use.varied,
+    }
+
+
+def _tensor(spec: TensorSpec) -> dict[str, Any]:
+    return {
+        "dtype": spec.dtype,
+        "shape": spec.shape,
+        "stride": spec.stride,
+        "layout": spec.layout,
+        "device": spec.device,
+    }
+
+
+def _text(text: Text) -> dict[str, str]:
+    return {"en": text.en, "zh": text.zh}

@@ -1,0 +1,164 @@
+"""Who called whom: the operators of a trace as trees, by thread and time, each with what surrounded it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from torchferry.ops.model import Phase
+from torchferry.ops.trace.events import OLD_PROFILER, Event, Kind
+from torchferry.ops.trace.names import (
+    backward_step_of,
+    is_optimizer_step,
+    is_profiler_step,
+    marked_phase,
+    module_of,
+    note_of,
+    operator_of,
+    place_in_stack,
+    place_of,
+)
+
+_FROM_OUTSIDE_IN = {Kind.PYTHON: 0, Kind.HOST: 1, Kind.LAUNCH: 2, Kind.FLOW_START: 3}
+
+
+class Surroundings(NamedTuple):
+    """What a call lies in."""
+
+    phase: Phase | None = None  # None: nothing says
+    module: str = ""  # Net_0.Conv2d_0
+    place: str = ""
+    node: str = ""  # autograd's name for the step
+    sequence: int = -1  # of that step
+
+
+class Call:
+    """One call of an operator."""
+
+    __slots__ = ("children", "device_time", "event", "operator", "surroundings")
+
+    def __init__(self, event: Event, operator: str, surroundings: Surroundings) -> None:
+        self.event = event
+        self.operator = operator
+        self.surroundings = surroundings
+        self.children: list[Call] = []
+        self.device_time = 0  # nanoseconds of the work that it handed to a device itself
+
+
+@dataclass
+class Timeline:
+    """Everything that the host did."""
+
+    roots: list[Call] = field(default_factory=list)
+    # who handed work to the device, by category and link of a flow, or by "" and the correlation of a launch
+    launches: dict[tuple[str, str], Call] = field(default_factory=dict)
+    by_external: dict[str, Call] = field(default_factory=dict)
+    # autograd's number -> when and in what something was called that had it
+    forward: dict[int, list[tuple[int, Surroundings]]] = field(default_factory=dict)
+    modules: dict[str, str] = field(default_factory=dict)  # path -> type
+    module_starts: list[int] = field(default_factory=list)  # of those that no module called
+    backward_ends: list[int] = field(default_factory=list)
+    step_starts: list[int] = field(default_factory=list)
+    turn_starts: list[int] = field(default_factory=list)
+    notes: set[str] = field(default_factory=set)
+    has_python: bool = False  # places are those of functions
+    has_places: bool = False
+
+
+def host_timeline(events: Iterable[Event]) -> Timeline:
+    """Nest the host's events."""
+    by_thread: dict[tuple[str, str], list[Event]] = {}
+    for event in events:
+        by_thread.setdefault(event.thread, []).append(event)
+    timeline = Timeline()
+    for thread in sorted(by_thread):
+        _Thread(timeline).walk(sorted(by_thread.pop(thread), key=_order))
+    for made in timeline.forward.values():
+        made.sort(key=lambda entry: entry[0])
+    for times in (timeline.module_starts, timeline.backward_ends, timeline.step_starts, timeline.turn_starts):
+        times.sort()
+    return timeline
+
+
+def _order(event: Event) -> tuple[int, int, int, int]:
+    """Callers before what they call; profilers number operators in the order in which they begin."""
+    number = int(event.external) if event.external.isdecimal() and len(event.external) < 20 else 0
+    return (event.start, -event.duration, _FROM_OUTSIDE_IN[event.kind], number)
+
+
+class _Open(NamedTuple):
+    """An event that is not over."""
+
+    end: int
+    surroundings: Surroundings
+    call: Call | None  # the innermost operator
+
+
+class _Thread:
+    """Goes through the events of one thread."""
+
+    def __init__(self, timeline: Timeline) -> None:
+        self._timeline = timeline
+        self._open: list[_Open] = []
+
+    def walk(self, events: Iterable[Event]) -> None:
+        for event in events:
+            while self._open and self._open[-1].end <= event.start:
+                self._open.pop()
+            around = self._open[-1] if self._open else _Open(0, Surroundings(), None)
+            if event.kind in (Kind.LAUNCH, Kind.FLOW_START):
+                self._launch(event, around)
+            elif event.kind is Kind.PYTHON:
+                within = self._python(event, around.surroundings)
+                self._open.append(_Open(event.end, within, around.call))
+            else:
+                self._open.append(self._host(event, around))
+
+    def _launch(self, event: Event, around: _Open) -> None:
+        if around.call is not None and event.link:
+            category = event.category if event.kind is Kind.FLOW_START else ""
+            self._timeline.launches[category, event.link] = around.call
+
+    def _python(self, event: Event, around: Surroundings) -> Surroundings:
+        if module := module_of(event.name):
+            path = f"{around.module}.{module}" if around.module else module
+            self._timeline.modules.setdefault(path, module.rpartition("_")[0] or module)
+            if not around.module:
+                self._timeline.module_starts.append(event.start)
+            return around._replace(module=path)
+        place = place_of(event.name)
+        if place:
+            self._timeline.has_python = self._timeline.has_places = True
+        return around._replace(place=place) if place else around
+
+    def _host(self, event: Event, around: _Open) -> _Open:
+        operator = operator_of(event.name, event.thread[0] == OLD_PROFILER)
+        within = around.surroundings if operator else self._mark(event, around.surroundings)
+        if event.stack and (place := place_in_stack(event.stack)):
+            within = within._replace(place=place)
+            self._timeline.has_places = True
+        if event.sequence >= 0 and within.phase is not Phase.BACKWARD:
+            self._timeline.forward.setdefault(event.sequence, []).append((event.start, within))
+        if not operator:
+            return _Open(event.end, within, around.call)
+        call = Call(event, operator, within)
+        (self._timeline.roots if around.call is None else around.call.children).append(call)
+        if event.external:
+            self._timeline.by_external[event.external] = call
+        return _Open(event.end, within, call)
+
+    def _mark(self, event: Event, around: Surroundings) -> Surroundings:
+        """An event that is no operator may say what the operators in it are for."""
+        if note := note_of(event.name):
+            self._timeline.notes.add(note)
+        if is_profiler_step(event.name):
+            self._timeline.turn_starts.append(event.start)
+        if is_optimizer_step(event.name):
+            self._timeline.step_starts.append(event.start)
+        if step := backward_step_of(event.name):
+            self._timeline.backward_ends.append(event.end)
+            sequence = event.sequence if event.sequence >= 0 else around.sequence
+            return around._replace(phase=Phase.BACKWARD, node=step, sequence=sequence)
+        phase = marked_phase(event.name)
+        return around._replace(phase=phase) if phase else around

@@ -1,0 +1,38 @@
+"""Which device the categories of a trace speak of."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+
+from torchferry.vendors.registry import get_vendor, vendor_names
+
+CUDA = "cuda"  # also what PyTorch calls AMD's devices
+_FLOW = re.compile(r"(?:cpu_to|async)_(\w+)$")
+_LAUNCH = re.compile(r"(?:(\w+)_)?(?:runtime|driver)$", re.IGNORECASE)
+
+
+@cache
+def flow_device(category: str) -> str:
+    """The type of the device that a flow of events leads to: npu of async_npu; "" if it leads elsewhere."""
+    found = _FLOW.match(category)
+    return found[1] if found and found[1] in _device_types() else ""
+
+
+@cache
+def is_launch(category: str) -> bool:
+    """Whether the host calls the library of a device: cuda_runtime, cuda_driver, Runtime."""
+    return _LAUNCH.match(category) is not None
+
+
+@cache
+def launching_device(category: str) -> str:
+    """cuda of cuda_runtime; "" if the category does not say."""
+    found = _LAUNCH.match(category)
+    named = (found[1] or "").lower() if found else ""
+    return named if named in _device_types() else ""
+
+
+@cache
+def _device_types() -> frozenset[str]:
+    return frozenset({CUDA, *(get_vendor(name).device_type for name in vendor_names())})

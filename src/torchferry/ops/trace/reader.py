@@ -1,0 +1,151 @@
+"""Reads a profiler's file, a trace or a table, and tells which operators it holds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NoReturn
+
+from torchferry.errors import InputError
+from torchferry.ops.model import TRACE, Capture, ModuleInfo, Site
+from torchferry.ops.trace.calls import Call, Timeline, host_timeline
+from torchferry.ops.trace.device_work import add_device_work, device_of
+from torchferry.ops.trace.events import Event, EventReader, Kind
+from torchferry.ops.trace.folding import Folding
+from torchferry.ops.trace.json_events import JsonEvents
+from torchferry.ops.trace.levels import counted
+from torchferry.ops.trace.opening import Text, no_trace
+from torchferry.ops.trace.signatures import Signatures
+from torchferry.ops.trace.sites import Sites
+from torchferry.ops.trace.table import read_table
+
+_HOST_KINDS = (Kind.HOST, Kind.PYTHON, Kind.LAUNCH, Kind.FLOW_START)
+
+
+def read_trace(path: Path) -> Capture:
+    """The operators of a trace of torch.profiler or torch.autograd.profiler, or of the table that they print."""
+    text = Text(path)
+    start = text.more()
+    if start.lstrip()[:1] in ("{", "["):
+        return _TraceReader(path, text.put_back(start)).capture()
+    return read_table(path, text.put_back(start))
+
+
+class _TraceReader:
+    """One file."""
+
+    def __init__(self, path: Path, text: Text) -> None:
+        self._path = path
+        self._json = JsonEvents(text)
+        self._reader = EventReader()
+        self._host: list[Event] = []
+        self._work: list[Event] = []
+        self._is_trace = False
+        self._launches: set[str] = set()
+        self._flows: set[str] = set()
+
+    def capture(self) -> Capture:
+        for event in self._events():
+            self._sort(event)
+        self._is_trace |= self._json.is_object
+        if not any(event.kind is Kind.HOST for event in self._host):
+            self._refuse()
+        has_kernels = any(event.kind is Kind.DEVICE for event in self._work)
+        device = device_of(sorted(self._launches), sorted(self._flows), has_kernels)
+        spans = [(event.start, event.end) for event in self._host if event.kind is Kind.HOST]
+        processes = {event.thread[0] for event in self._host if event.kind is Kind.HOST}
+        timeline = host_timeline(self._host)
+        self._host.clear()
+        add_device_work(timeline, self._work)
+        signatures = Signatures()
+        folding = _folded(timeline, signatures, device)
+        return Capture(
+            program=str(self._path),
+            origin=TRACE,
+            device=device,
+            torch=_version(self._json.about),
+            steps=len(timeline.step_starts) or len(timeline.turn_starts),
+            seconds=(max(end for _, end in spans) - min(start for start, _ in spans)) / 1e9,
+            processes=len(processes),
+            uses=folding.uses(),
+            modules=tuple(ModuleInfo(module, type_) for module, type_ in timeline.modules.items()),
+            notes=tuple(self._notes(timeline, signatures, folding)),
+        )
+
+    def _events(self) -> Iterator[Event]:
+        for raw in self._json:
+            self._is_trace |= "ph" in raw
+            event = self._reader.read(raw)
+            if event is not None:
+                yield event
+
+    def _sort(self, event: Event) -> None:
+        """To the host's, or to the device's."""
+        if event.kind is Kind.FLOW_START:
+            self._flows.add(event.category)
+        elif event.kind is Kind.LAUNCH:
+            self._launches.add(event.category)
+        (self._host if event.kind in _HOST_KINDS else self._work).append(event)
+
+    def _refuse(self) -> NoReturn:
+        if self._is_trace:
+            raise InputError(
+                f"{str(self._path)!r} is a trace without operators of PyTorch: record with "
+                "activities=[ProfilerActivity.CPU, ...], while the program computes"
+            )
+        raise no_trace(self._path, "a JSON list of other things")
+
+    def _notes(self, timeline: Timeline, signatures: Signatures, folding: Folding) -> Iterator[str]:
+        if self._json.is_cut_short or self._json.damaged or self._reader.damaged:
+            yield "truncated"
+        yield from sorted(timeline.notes)
+        if not signatures.has_shapes:
+            yield "no_shapes"
+        if signatures.has_open_overloads:
+            yield "no_overloads"
+        if not timeline.step_starts:
+            yield "no_step"
+        if timeline.modules:
+            yield "module_types"
+        if not timeline.has_places:
+            yield "no_places"
+        elif timeline.has_python:
+            yield "function_lines"
+        if folding.has_varied:
+            yield "varied"
+
+
+def _folded(timeline: Timeline, signatures: Signatures, device: str) -> Folding:
+    sites = Sites(timeline)
+    folding = Folding()
+    for call, inside, expanded in counted(timeline.roots, signatures, device):
+        site = sites.of(call, inside)
+        signature = signatures.of(call.operator, call.event.inputs, _where(site, device))
+        folding.add(signature, site, 1, _nanoseconds(call, expanded, device), expanded)
+    return folding
+
+
+def _where(site: Site, device: str) -> str:
+    return "cpu" if site.phase.is_on_host else device
+
+
+def _nanoseconds(call: Call, expanded: bool, device: str) -> int:
+    """The device's time, or on the CPU the host's; of an expanded operator without those that it called."""
+    if device == "cpu":
+        inner = sum(child.event.duration for child in call.children) if expanded else 0
+        return max(0, call.event.duration - inner)
+    if expanded:
+        return call.device_time
+    total, waiting = 0, [call]
+    while waiting:
+        each = waiting.pop()
+        total += each.device_time
+        waiting += each.children
+    return total
+
+
+def _version(about: dict[str, Any]) -> str:
+    for key in ("torch_version", "pytorch_version", "PyTorch version"):
+        if isinstance(about.get(key), str):
+            return str(about[key])
+    return ""

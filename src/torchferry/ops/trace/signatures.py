@@ -1,0 +1,177 @@
+"""What operators of a trace were called with: overload, tensors, numbers."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+from torchferry.operators.schemas import Kind, Schema, choose_overload
+from torchferry.ops.model import Argument, Signature, Special, TensorSpec, Value
+from torchferry.ops.trace.events import Inputs
+
+_DTYPES = {
+    "float": "float32", "double": "float64", "long int": "int64", "long": "int64", "long long": "int64",
+    "int": "int32", "short int": "int16", "short": "int16", "signed char": "int8", "unsigned char": "uint8",
+    "bool": "bool", "unsigned short": "uint16", "short unsigned int": "uint16", "unsigned int": "uint32",
+    "unsigned long": "uint64", "long unsigned int": "uint64", "c10::Half": "float16", "c10::BFloat16": "bfloat16",
+    "c10::complex<float>": "complex64", "c10::complex<double>": "complex128", "c10::complex<c10::Half>": "complex32",
+    "c10::Float8_e4m3fn": "float8_e4m3fn", "c10::Float8_e5m2": "float8_e5m2", "c10::quint8": "quint8",
+    "c10::qint8": "qint8", "c10::qint32": "qint32",
+}  # fmt: skip
+_OF_NUMBERS = ("float64", "int64", "bool", "complex128")
+_KINDS = {
+    "Scalar": Kind.SCALAR, "Int": Kind.SCALAR, "Double": Kind.SCALAR, "Bool": Kind.SCALAR, "ScalarList": Kind.SCALARS,
+    "TensorList": Kind.TENSORS, "GenericList": Kind.LIST, "": Kind.NOTHING,
+}  # fmt: skip
+
+
+class Signatures:
+    """Makes signatures, each once: thousands of calls share one."""
+
+    def __init__(self) -> None:
+        self.has_shapes = False
+        self.has_open_overloads = False
+        self._seen: dict[int, Inputs] = {}  # kept, so that no other gets its id
+        self._schemas: dict[tuple[str, int], Schema | None] = {}
+        self._made: dict[tuple[str, int, str], Signature] = {}
+
+    def schema_of(self, operator: str, inputs: Inputs) -> Schema | None:
+        """The overload that was called; None if the arguments leave a choice, or it is not PyTorch's."""
+        key = (operator, id(inputs))
+        if key not in self._schemas:
+            self._seen[id(inputs)] = inputs
+            kinds = _kinds(inputs)
+            self._schemas[key] = choose_overload(operator.removeprefix("aten::"), kinds)
+        return self._schemas[key]
+
+    def of(self, operator: str, inputs: Inputs, device: str) -> Signature:
+        """The signature of a call whose tensors are on this device."""
+        key = (operator, id(inputs), device)
+        if key not in self._made:
+            self._made[key] = self._signature(operator, inputs, device)
+        return self._made[key]
+
+    def _signature(self, operator: str, inputs: Inputs, device: str) -> Signature:
+        schema = self.schema_of(operator, inputs)
+        if schema is None and operator.startswith("aten::"):
+            self.has_open_overloads = True
+        values = _values(inputs, device)
+        self.has_shapes |= any(value is not None for value in values)
+        names = [str(index) for index in range(len(values))]
+        if schema and len(schema.arguments) == len(values):
+            names = list(schema.arguments)
+            values = [_number_if_wrapped(name, value) for name, value in zip(names, values, strict=True)]
+        return Signature(
+            f"aten::{schema.name}" if schema else operator,
+            tuple(
+                Argument(name, value) for name, value in zip(names, values, strict=True) if value is not None
+            ),
+        )
+
+
+def _number_if_wrapped(name: str, value: Value) -> Value:
+    """PyTorch makes a tensor of the number in `tensor * 0.5`. It has no dtype of its own: it takes the tensor's."""
+    is_wrapped = (
+        name == "other" and isinstance(value, TensorSpec) and not value.shape and value.dtype in _OF_NUMBERS
+    )
+    return Special("number", "") if is_wrapped else value
+
+
+def _kinds(inputs: Inputs) -> list[Kind] | None:
+    if not isinstance(inputs.types, list) or not inputs.types:
+        return None
+    return [_kind(type_) for type_ in inputs.types]
+
+
+def _kind(type_: Any) -> Kind:
+    return (
+        _KINDS.get(type_, Kind.TENSOR if type_ in _DTYPES else Kind.NOTHING)
+        if isinstance(type_, str)
+        else Kind.LIST
+    )
+
+
+def _values(inputs: Inputs, device: str) -> list[Value]:
+    if not isinstance(inputs.types, list):
+        return _shapes_alone(inputs, device)
+    return [
+        _value(
+            type_,
+            _item(inputs.dims, index),
+            _item(inputs.strides, index),
+            _item(inputs.concrete, index),
+            device,
+        )
+        for index, type_ in enumerate(inputs.types)
+    ]
+
+
+def _shapes_alone(inputs: Inputs, device: str) -> list[Value]:
+    """Old profilers recorded no types: what has a shape is a tensor."""
+    if not isinstance(inputs.dims, list):
+        return []
+    return [_tensor("", dims, None, device) if dims else None for dims in inputs.dims]
+
+
+def _value(type_: Any, dims: Any, strides: Any, concrete: Any, device: str) -> Value:
+    kind = _kind(type_)
+    if kind is Kind.TENSOR:
+        return _tensor(_DTYPES[type_], dims, strides, device)
+    if isinstance(type_, list) or (kind in (Kind.TENSORS, Kind.LIST) and dims):
+        return _tensors(type_, dims, strides, device)
+    if isinstance(concrete, str) and concrete:
+        return _number(concrete)
+    return Special(str(type_), "") if type_ else None
+
+
+def _tensors(type_: Any, dims: Any, strides: Any, device: str) -> Value:
+    """A list of tensors. Most profilers leave out the dtypes."""
+    shapes = dims if isinstance(dims, list) else []
+    return tuple(
+        _tensor(_DTYPES.get(str(_item(type_, index)), ""), shape, _item(strides, index), device)
+        for index, shape in enumerate(shapes)
+    )
+
+
+def _tensor(dtype: str, dims: Any, strides: Any, device: str) -> Value:
+    shape = _integers(dims)
+    if shape is None:
+        return Special("tensor", "")
+    stride = _integers(strides)
+    return TensorSpec(dtype, shape, stride if stride and len(stride) == len(shape) else None, device=device)
+
+
+def _integers(items: Any) -> tuple[int, ...] | None:
+    if not isinstance(items, list) or not all(isinstance(item, int) for item in items):
+        return None
+    return tuple(items)
+
+
+def _item(items: Any, index: int) -> Any:
+    return items[index] if isinstance(items, list) and index < len(items) else None
+
+
+def _number(text: str) -> Value:
+    """A number, a truth value or a list of them, as C++ prints them; other text stays text."""
+    if text in ("True", "False"):
+        return text == "True"
+    if text.startswith("[") and text.endswith("]"):
+        return tuple(_number(item.strip()) for item in text[1:-1].split(",") if item.strip())
+    try:
+        return int(text)
+    except ValueError:
+        pass
+    try:
+        return float(text)
+    except ValueError:
+        return text
+
+
+def shapes_of(text: str) -> Inputs:
+    """The shapes that a table prints: `[[8, 3], []]`."""
+    try:
+        dims: Sequence[Any] = json.loads(text)
+    except ValueError:
+        return Inputs()
+    return Inputs(dims=dims) if isinstance(dims, list) else Inputs()

@@ -1,0 +1,157 @@
+"""Reads the table that `key_averages().table()` prints: names, calls and times, but not who called whom."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from torchferry.operators.equivalents import CALLED_ELSEWHERE
+from torchferry.operators.schemas import schemas
+from torchferry.ops.model import TRACE, Capture, Phase, Site
+from torchferry.ops.trace.folding import Folding
+from torchferry.ops.trace.levels import Level, level_of
+from torchferry.ops.trace.names import is_optimizer_step, is_profiler_step, note_of, operator_of
+from torchferry.ops.trace.opening import Text, no_trace
+from torchferry.ops.trace.signatures import Signatures, shapes_of
+
+_RULE = re.compile(r"\s*-{3,}(?:\s+-{3,})+\s*$")
+_NAME, _SHAPES = "Name", "Input Shapes"
+_CALLS = ("# of Calls", "Number of Calls")
+_HOST_TIME = ("Self CPU", "Self CPU total", "Self CPU time total")
+_DEVICE_TIME = re.compile(r"Self (?!CPU\b)(\w+)(?: total| time total)?$")
+_TIME = re.compile(r"([\d.]+)(us|ms|s)$")
+_UNITS = {"us": 1_000, "ms": 1_000_000, "s": 1_000_000_000}
+_CUT = "..."
+_ATEN = "aten::"
+_MOST_LINE = 100_000  # characters; such a line is no table's
+
+
+Row = Mapping[str, str]
+
+
+def read_table(path: Path, text: Text) -> Capture:
+    """The operators of all tables in the file; other lines, such as a program's own output, are passed over."""
+    rows = list(_rows(_lines(text)))
+    if not rows:
+        raise no_trace(path, "some other text")
+    return _TableReader(path).capture(rows)
+
+
+class _TableReader:
+    """The rows of a file's tables."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._signatures = Signatures()
+        self._folding = Folding()
+        self._notes = {"flat": True, "no_places": True, "no_overloads": True}
+        self._steps = 0
+        self._turns = 0
+        self._host_time = 0
+
+    def capture(self, rows: list[Row]) -> Capture:
+        device = next((device for row in rows if (device := _device(row))), "cpu")
+        for row in rows:
+            self._add(row, device)
+        uses = self._folding.uses()
+        if not uses:
+            raise no_trace(self._path, "a table without PyTorch's operators")
+        if not self._steps:
+            self._notes["no_step"] = True
+        if not self._signatures.has_shapes:
+            self._notes["no_shapes"] = True
+        return Capture(
+            program=str(self._path),
+            origin=TRACE,
+            device=device,
+            steps=self._steps or self._turns,
+            seconds=self._host_time / 1e9,
+            uses=uses,
+            notes=tuple(self._notes),
+        )
+
+    def _add(self, row: Row, device: str) -> None:
+        name, calls = row[_NAME], int(row["calls"])
+        self._host_time += _nanoseconds(row.get("host time", ""))
+        if note := note_of(name):
+            self._notes[note] = True
+        self._steps += calls if is_optimizer_step(name) else 0
+        self._turns += calls if is_profiler_step(name) else 0
+        operator = self._operator(name)
+        level = level_of(operator, None, device)
+        if not operator or level is Level.THROUGH:
+            return
+        # what the host chose to compute with has all the time: to its callers a table gives their own time only
+        is_choice = operator.removeprefix(_ATEN) in CALLED_ELSEWHERE
+        phase = Phase.BACKWARD if operator.endswith("_backward") else Phase.FORWARD
+        signature = self._signatures.of(operator, shapes_of(row.get(_SHAPES, "")), device)
+        time = _nanoseconds(row["host time"] if device == "cpu" else row.get(device, ""))
+        self._folding.add(signature, Site(phase), calls, time, level is Level.EXPANDED and not is_choice)
+
+    def _operator(self, name: str) -> str:
+        if not name.endswith(_CUT):
+            return operator_of(name, of_old_profiler=True)
+        start = name.removesuffix(_CUT).removeprefix(_ATEN)
+        meant = [base for base in schemas() if base.startswith(start)]
+        if len(meant) != 1 and name.startswith(_ATEN):
+            self._notes["short_names"] = True
+        return f"{_ATEN}{meant[0]}" if len(meant) == 1 else ""
+
+
+def _lines(text: Text) -> Iterator[str]:
+    rest = ""
+    while piece := text.more():
+        *whole, rest = (rest + piece).split("\n")
+        yield from whole
+        if len(rest) > _MOST_LINE:
+            rest = ""
+    yield rest
+
+
+def _rows(lines: Iterator[str]) -> Iterator[Row]:
+    """A rule, the heads, a rule, the rows, a rule: the rules tell the columns."""
+    columns: list[tuple[int, int]] = []
+    heads: list[str] = []
+    for line in (line.rstrip("\r") for line in lines):
+        if _RULE.match(line):
+            if heads:
+                columns, heads = [], []  # the last rule
+            else:
+                columns = [found.span() for found in re.finditer(r"-+", line)]
+        elif columns and not heads:
+            heads = [_head(cell) for cell in _cells(line, columns)]
+            if _NAME not in heads or "calls" not in heads:
+                columns, heads = [], []
+            else:
+                next(lines, "")  # the rule below the heads
+        elif heads:
+            row = dict(zip(heads, _cells(line, columns), strict=True))
+            if row[_NAME] and row["calls"].isdecimal():
+                yield row
+
+
+def _cells(line: str, columns: list[tuple[int, int]]) -> list[str]:
+    """By the gaps between them: old tables have heads that are wider than their columns. Else by the columns."""
+    cells = re.split(r"\s{2,}", line.strip())
+    return cells if len(cells) == len(columns) else [line[begin:end].strip() for begin, end in columns]
+
+
+def _head(text: str) -> str:
+    """The same word for a column in the tables of all years."""
+    if text in _CALLS:
+        return "calls"
+    if text in _HOST_TIME:
+        return "host time"
+    found = _DEVICE_TIME.match(text)
+    return found[1].lower() if found else text
+
+
+def _device(row: Row) -> str:
+    """The device whose time the table has, if it worked at all."""
+    return next((head for head in row if head.islower() and head not in ("calls", "host time")), "")
+
+
+def _nanoseconds(text: str) -> int:
+    found = _TIME.match(text)
+    return round(float(found[1]) * _UNITS[found[2]]) if found else 0

@@ -1,0 +1,153 @@
+"""The verdict in one line, sizes, shares; both languages say the same."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import replace
+
+import pytest
+
+from tests.ops.samples import by_name, empty, judged, large, one_device, sample, training_step, without_times
+from torchferry.ops.model import Phase, TensorSpec
+from torchferry.ops.readiness import Remedy, Support
+from torchferry.ops.report import sentences, words
+from torchferry.text import Text
+
+
+def test_verdicts() -> None:
+    assert [sentences.verdict(readiness).en for readiness in sample()] == [
+        "ascend 2.13: 82.0 % of operator time has a device kernel; 1 operator falls back to the CPU: "
+        "aten::max_pool2d_with_indices_backward (67.4 MiB moved per step)",
+        "cambricon 2.13: 70.0 % of operator time has a device kernel; 1 operator is missing and raises: "
+        "aten::to_sparse; 1 operator has a kernel with a limit: aten::add.Tensor",
+        "tecorigin 2.13: 98.0 % of operator time is known to have a device kernel; no operator falls back to the CPU "
+        "or is missing; 1 operator is unknown, because the vendor's table does not list all: aten::nll_loss_forward",
+        "intel: nothing is known: the vendor's table lists none of the 6 operators",
+    ]
+    assert sentences.verdict(sample()[0]).zh == (
+        "ascend 2.13：82.0 % 的算子时间有设备内核；"
+        "1 个算子回退到 CPU：aten::max_pool2d_with_indices_backward（每步搬运 67.4 MiB）"
+    )
+
+
+def test_nothing_missing() -> None:
+    assert sentences.verdict(large()[2]).en == (
+        "moorethreads 2.13: 100 % of operator time has a device kernel; no operator falls back to the CPU or is missing"
+    )
+
+
+def test_without_times_calls_are_counted_and_bytes_are_those_of_the_run() -> None:
+    (readiness,) = without_times()
+    assert sentences.verdict(readiness).en == (
+        "ascend 2.13: 84.6 % of operator calls have a device kernel (no times are known); 1 operator falls back to the "
+        "CPU: aten::max_pool2d_with_indices_backward (134.8 MiB moved in the run)"
+    )
+
+
+def test_nothing_judged() -> None:
+    assert "there is nothing to judge" in sentences.verdict(empty()[0]).en
+
+
+def test_many_names_are_counted_and_those_with_the_most_time_come_first() -> None:
+    readiness = judged(large()[0].capture, "ascend", lambda use: Support.FALLBACK)
+    said = sentences.verdict(readiness).en
+    assert "40 operators fall back to the CPU: aten::operator_39, aten::operator_38, " in said
+    assert "aten::operator_35 and 35 more (" in said
+
+
+def test_an_unknown_operator_of_a_complete_table() -> None:
+    readiness = judged(training_step(), "ascend", by_name(to_sparse=Support.UNKNOWN))
+    assert sentences.verdict(readiness).en.endswith(
+        "1 operator is unknown to the vendor's table: aten::to_sparse"
+    )
+
+
+@pytest.mark.parametrize(
+    ("share", "whole", "shown"),
+    [(1.0, True, "100 %"), (1.0, False, "> 99.9 %"), (0.99999, False, "99.9 %"), (0.9829, False, "98.2 %"),
+     (0.7, False, "70.0 %"), (0.0004, False, "< 0.1 %"), (0.0, False, "0.0 %")],
+)  # fmt: skip
+def test_a_share_never_looks_better_than_it_is(share: float, whole: bool, shown: str) -> None:
+    assert sentences.percent(share, whole) == shown
+
+
+def test_a_fallback_without_time_is_not_hidden_by_rounding() -> None:
+    capture = training_step()
+    uses = tuple(
+        replace(use, seconds=0.0) if use.operator == "aten::to_sparse" else use for use in capture.uses
+    )
+    readiness = judged(replace(capture, uses=uses), "ascend", by_name(to_sparse=Support.FALLBACK))
+    assert sentences.ready_percent(readiness) == "> 99.9 %"
+
+
+@pytest.mark.parametrize(
+    ("count", "shown"),
+    [
+        (12, "12 bytes"),
+        (1536, "1.5 KiB"),
+        (43_201_331, "41.2 MiB"),
+        (2**43, "8.0 TiB"),
+        (2**54, "16384.0 TiB"),
+    ],
+)
+def test_sizes(count: int, shown: str) -> None:
+    assert sentences.size(count) == shown
+
+
+@pytest.mark.parametrize(
+    ("seconds", "shown"), [(1234.5, "1234 s"), (1.254, "1.25 s"), (0.0132, "13.2 ms"), (7.1e-6, "7.1 µs")]
+)
+def test_durations(seconds: float, shown: str) -> None:
+    assert sentences.duration(seconds) == shown
+
+
+@pytest.mark.parametrize(
+    ("shape", "stride", "expected"),
+    [((2, 3), (3, 1), True), ((2, 3), (1, 2), False), ((1, 3), (99, 1), True), ((), (), True)],
+)
+def test_contiguous(shape: tuple[int, ...], stride: tuple[int, ...], expected: bool) -> None:
+    assert sentences.is_contiguous(TensorSpec("float32", shape, stride)) is expected
+
+
+def test_arguments_leave_tensors_out() -> None:
+    use = one_device()[0].judgements[0].use
+    assert sentences.arguments(use.signature) == "bias=None, stride=[2, 2], transposed=False"
+    assert sentences.tensors(use.signature.inputs, 1) == "float32[8,3,224,224], … +1"
+
+
+def all_texts() -> Iterator[Text]:
+    named = [value for name, value in vars(words).items() if name.isupper()]
+    entries = [entry for value in named for entry in (value.values() if isinstance(value, dict) else [value])]
+    for entry in entries:
+        if not isinstance(entry, str):
+            yield from [entry] if isinstance(entry, Text) else entry
+
+
+def test_the_placeholders_are_the_same_in_both_languages() -> None:
+    for text in all_texts():
+        assert sorted(re.findall(r"\{(\w+)\}", text.en)) == sorted(re.findall(r"\{(\w+)\}", text.zh)), text
+
+
+def test_every_kind_has_words() -> None:
+    assert set(words.SUPPORT) == set(words.MEANING) == set(Support)
+    assert (set(words.REMEDY), set(words.PHASE)) == (set(Remedy), set(Phase))
+
+
+def test_reports_do_not_import_torch() -> None:
+    modules = (
+        "capture_json",
+        "report.text",
+        "report.json",
+        "report.html",
+        "report.xlsx",
+        "report.csv",
+        "report.render",
+    )
+    names = ", ".join(f"torchferry.ops.{name}" for name in modules)
+    program = (
+        f"import sys, {names}; sys.exit(bool({{'torch', 'rich', 'openpyxl', 'numpy'}} & set(sys.modules)))"
+    )
+    assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
