@@ -85,7 +85,9 @@ def test_the_program_ends_when_every_optimizer_has_stepped(
     capture: Capture, captured: tuple[Path, subprocess.CompletedProcess[str]]
 ) -> None:
     assert capture.steps == 1
-    assert "step 0" not in captured[1].stdout + captured[1].stderr  # the line after both steps was not reached
+    assert (
+        "step 0" not in captured[1].stdout + captured[1].stderr
+    )  # the line after both steps was not reached
     optimizers = {use.operator for use in capture.uses if use.site.phase is Phase.OPTIMIZER}
     assert "aten::_foreach_addcdiv_.ScalarList" in optimizers  # Adam's, as on a device
     geqrf = [use for use in capture.uses if use.operator == "aten::geqrf"]
@@ -144,6 +146,7 @@ def test_a_program_that_fails_half_way_is_reported_as_far_as_it_came(tmp_path: P
     assert result.returncode == 3
     assert "ValueError: no data" in result.stderr
     assert result.stdout.startswith("ascend ")
+    assert "the program failed before its end" in result.stdout
 
 
 def test_a_program_without_operators_is_refused(tmp_path: Path) -> None:
@@ -175,7 +178,7 @@ def test_an_interrupted_run_writes_nothing(tmp_path: Path) -> None:
         (["train.py"], "which devices?"),
         (["--to", "ascend"], "which program?"),
         (["--to", "nobody", "train.py"], "nobody"),
-        (["--to", "ascend@9.9", "--capture", "capture.json"], "2.13"),
+        (["--to", "ascend@9.9", "train.py"], "2.13"),  # said before the run
         (["--to", "ascend", "nowhere.py"], "nowhere.py: no such script"),
         (["--to", "ascend", "--input", "2x3", "train.py"], "--input: only with --model"),
         (["--to", "ascend", "--model", "a:b", "train.py"], "only one of them at a time"),

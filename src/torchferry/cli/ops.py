@@ -54,13 +54,18 @@ def _take_vendors_from_the_end(args: argparse.Namespace) -> None:
 
 def _vendors(args: argparse.Namespace) -> list[tuple[Vendor, str]]:
     """The vendors, each with the version of its adapter that was asked for."""
+    from torchferry.ops.judge import vendor_table
+
     names = list(dict.fromkeys(filter(None, (name.strip() for name in (args.to or "").split(",")))))
     if names == [_ALL]:
         names = list(vendor_names(args.vendor_path))
     if not names:
         raise RunError("which devices? ferry ops --to VENDOR[,VENDOR...] SCRIPT")
     parts = [name.partition("@") for name in names]
-    return [(get_vendor(name, args.vendor_path), version) for name, _, version in parts]
+    asked = [(get_vendor(name, args.vendor_path), version) for name, _, version in parts]
+    for vendor, version in asked:
+        vendor_table(vendor, version)  # a version that is not known is said before the run
+    return asked
 
 
 def _check_sources(args: argparse.Namespace) -> None:

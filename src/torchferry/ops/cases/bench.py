@@ -1,0 +1,137 @@
+"""Runs cases in another process, which is replaced when a case takes it down or takes too long. Imports no torch."""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import IO, Any
+
+from torchferry.ops.cases.model import Facts, Kind, Outcome
+from torchferry.ops.cases.writing import VARIABLE
+
+_START_SECONDS = 120.0  # importing torch on a busy machine, and building nothing
+
+
+class Bench:
+    """A process that runs cases; used as a context."""
+
+    def __init__(self, environment: Mapping[str, str], seconds: float, fallback: str = "") -> None:
+        self._environment = {name: value for name, value in environment.items() if name != VARIABLE}
+        self._seconds = seconds
+        self._fallback = fallback  # how the vendor's plugin says that an operator falls back
+        self._process: subprocess.Popen[str] | None = None
+        self._answers: IO[str] | None = None
+        self._words: IO[bytes] | None = None
+
+    def __enter__(self) -> Bench:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self._end()
+
+    def probe(self, file: Path) -> Facts:
+        """What the CPU does with the case of a file."""
+        answer = self._ask({"file": str(file), "do": "probe"})
+        if isinstance(answer, Outcome):
+            return Facts(error=answer.message or answer.kind.value)
+        return Facts(**answer)
+
+    def run(self, file: Path) -> Outcome:
+        """What the device does with the case of a file."""
+        return self._outcome({"file": str(file), "do": "run", "fallback": self._fallback})
+
+    def try_out(self, file: Path) -> Outcome:
+        """The same; a case that the CPU does not take is invalid."""
+        return self._outcome({"file": str(file), "do": "try", "fallback": self._fallback})
+
+    def _outcome(self, request: dict[str, str]) -> Outcome:
+        answer = self._ask(request)
+        if isinstance(answer, Outcome):
+            return answer
+        return Outcome(**{**answer, "kind": Kind(answer["kind"]), "operators": tuple(answer["operators"])})
+
+    def _ask(self, request: dict[str, str]) -> dict[str, Any] | Outcome:
+        """The answer, or how the process ended instead of giving one."""
+        fresh = self._process is None
+        process, answers = self._started()
+        assert process.stdin is not None
+        try:
+            process.stdin.write(json.dumps(request) + "\n")
+            process.stdin.flush()
+        except BrokenPipeError:
+            return self._crashed(process)
+        line = self._read_line(answers, self._seconds + (_START_SECONDS if fresh else 0.0))
+        if line is None:
+            self._end()
+            return Outcome(Kind.HANGS, message=f"no answer after {self._seconds:g} seconds")
+        if not line:
+            return self._crashed(process)
+        found: dict[str, Any] = json.loads(line)
+        return found
+
+    def _started(self) -> tuple[subprocess.Popen[str], IO[str]]:
+        if self._process is not None and self._answers is not None:
+            return self._process, self._answers
+        reading, writing = os.pipe()
+        self._words = tempfile.TemporaryFile()  # noqa: SIM115 (closed with the process)
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "torchferry.ops.cases.worker", str(writing)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            stderr=self._words,
+            env=self._environment,
+            pass_fds=(writing,),
+            text=True,
+            encoding="utf-8",
+        )
+        os.close(writing)
+        self._answers = os.fdopen(reading, encoding="utf-8")
+        return self._process, self._answers
+
+    def _read_line(self, answers: IO[str], seconds: float) -> str | None:
+        """One answer; "" if the process has ended, None if it did not answer in time. It answers in one piece."""
+        until = time.monotonic() + seconds
+        while (left := until - time.monotonic()) > 0:
+            if select.select([answers], [], [], min(left, 1.0))[0]:
+                return answers.readline()
+        return None
+
+    def _crashed(self, process: subprocess.Popen[str]) -> Outcome:
+        code = process.wait()
+        message = f"ended by {_signal_name(-code)}" if code < 0 else f"ended with exit code {code}"
+        words = self._last_words()
+        self._end()
+        return Outcome(Kind.CRASHES, message=f"{message}: {words}" if words else message)
+
+    def _last_words(self) -> str:
+        if self._words is None:
+            return ""
+        self._words.seek(0)
+        lines = self._words.read().decode("utf-8", "replace").split("\n")
+        return next((line.strip() for line in reversed(lines) if line.strip()), "")
+
+    def _end(self) -> None:
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait()
+            if self._process.stdin is not None:
+                self._process.stdin.close()
+        for stream in (self._answers, self._words):
+            if stream is not None:
+                stream.close()
+        self._process = self._answers = self._words = None
+
+
+def _signal_name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"

@@ -1,0 +1,134 @@
+"""Puts a case together from what a user asks for: arguments as written, of a record, or of a capture."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from torchferry.errors import InputError
+from torchferry.ops.cases import captured, record
+from torchferry.ops.cases.describing import described
+from torchferry.ops.cases.filling import filled
+from torchferry.ops.cases.model import CalleeKind, Case, CaseValue
+from torchferry.ops.cases.notation import parse_arguments, parse_input
+from torchferry.ops.cases.overloads import arranged
+from torchferry.ops.cases.resolving import resolve
+
+_HDF5 = b"\x89HDF\r\n\x1a\n"
+
+
+@dataclass(frozen=True)
+class Request:
+    """What a case is to be made of."""
+
+    operator: str
+    inputs: tuple[str, ...] = ()  # in the notation of the command line
+    source: Path | None = None  # a record or a capture
+    call: int = 1  # which call of the source, from 1
+    site: str = ""  # part of a line or of a module's path
+    init: str = ""
+    seed: int = 0
+    modules: tuple[str, ...] = ()
+
+
+def build(request: Request) -> Case:
+    """The case, with contents for every tensor."""
+    given = [parse_input(text) for text in request.inputs]
+    if request.source is not None:
+        return _from_source(request, given)
+    args = tuple(value for name, value in given if not name)
+    kwargs = tuple((name, value) for name, value in given if name)
+    callee = resolve(request.operator, args, kwargs, request.modules)
+    init = tuple(parse_arguments(request.init))
+    if init and callee.kind is not CalleeKind.MODULE:
+        raise InputError(f"{request.operator}: is no module; --init is for the arguments of a module's class")
+    case = Case(callee, args, kwargs, init, request.seed)
+    return filled(case, _positional_names(callee.expression, callee.kind))
+
+
+def listed(source: Path, operator: str, site: str) -> list[str]:
+    """A line for each call of a source, numbered as --call counts."""
+    if _is_record(source):
+        lines = [
+            f"{call.operator} #{call.number}({_described(record.read(source, call).values)})"
+            for call in record.calls(source, operator)
+        ]
+    else:
+        lines = [
+            f"{use.operator}({_described(captured.arguments(use))}) x{use.calls} "
+            f"{use.site.phase.value} {use.site.module} {use.site.place}".rstrip()
+            for use in captured.uses(source, operator, site)
+        ]
+    return [f"{number:>4}  {line}" for number, line in enumerate(lines, 1)]
+
+
+def _from_source(request: Request, given: list[tuple[str, CaseValue]]) -> Case:
+    if any(not name for name, _ in given):
+        raise InputError("with --from, --input changes arguments by name: --input dim=1")
+    if request.init:
+        raise InputError("--init is for the arguments of a module's class; --from names an operator's call")
+    assert request.source is not None
+    name, values, stored = _recorded(request) if _is_record(request.source) else _captured(request)
+    values.update(given)
+    callee = resolve(name, (), tuple(values.items()), request.modules)
+    if callee.kind is not CalleeKind.OPERATOR:
+        first = [values.pop(name) for name in ("self", "input") if name in values][:1]
+        case = Case(callee, tuple(first), tuple(values.items()), (), request.seed, stored)
+        return filled(case)
+    args, kwargs = arranged(_overload(callee.expression)._schema, values)
+    case = Case(callee, args, kwargs, (), request.seed, stored)
+    return filled(case, _positional_names(callee.expression, callee.kind))
+
+
+def _recorded(request: Request) -> tuple[str, dict[str, CaseValue], dict[str, torch.Tensor]]:
+    assert request.source is not None
+    calls = record.calls(request.source, request.operator)
+    call = _chosen(calls, request, sorted({call.operator for call in record.calls(request.source)}))
+    inputs = record.read(request.source, call)
+    return request.operator, inputs.values, inputs.stored
+
+
+def _captured(request: Request) -> tuple[str, dict[str, CaseValue], dict[str, torch.Tensor]]:
+    assert request.source is not None
+    uses = captured.uses(request.source, request.operator, request.site)
+    use = _chosen(uses, request, sorted({use.operator for use in captured.uses(request.source)}))
+    return use.operator, captured.arguments(use), {}
+
+
+def _chosen(calls: list[Any], request: Request, known: list[str]) -> Any:
+    if not calls:
+        where = f" at {request.site}" if request.site else ""
+        some = f"; it has {', '.join(known[:8])}{' ...' if len(known) > 8 else ''}" if known else ""
+        raise InputError(f"{request.source}: has no call of {request.operator}{where}{some}")
+    if not 1 <= request.call <= len(calls):
+        raise InputError(
+            f"{request.source}: has {len(calls)} calls of {request.operator}, no number {request.call}; "
+            "--list shows them"
+        )
+    return calls[request.call - 1]
+
+
+def _is_record(source: Path) -> bool:
+    with source.open("rb") as file:
+        return file.read(len(_HDF5)) == _HDF5 or source.suffix in (".h5", ".hdf5")
+
+
+def _described(values: dict[str, CaseValue]) -> str:
+    return ", ".join(f"{name}={described(value)}" for name, value in values.items())
+
+
+def _overload(expression: str) -> Any:
+    thing: Any = torch
+    for part in expression.split(".")[1:]:
+        thing = getattr(thing, part)
+    return thing
+
+
+def _positional_names(expression: str, kind: CalleeKind) -> tuple[str, ...]:
+    if kind is not CalleeKind.OPERATOR:
+        return ()
+    arguments = _overload(expression)._schema.arguments
+    return tuple(argument.name for argument in arguments if not argument.kwarg_only)

@@ -1,0 +1,149 @@
+"""Reads what users write for an operator's arguments: 10x20:int64, dim=1, list(2x3, 2x3). Imports no torch."""
+
+from __future__ import annotations
+
+import ast
+import difflib
+import re
+
+from torchferry.errors import InputError
+from torchferry.ops.cases import dtypes
+from torchferry.ops.cases.layouts import LAYOUTS, laid_out
+from torchferry.ops.cases.model import CaseValue, Contents, Draw, TensorInput
+from torchferry.ops.model import Special
+
+_NAME = re.compile(r"([A-Za-z_]\w*)=(?!=)(.*)", re.DOTALL)
+_SHAPE = re.compile(r"\d+(?:x\d+)+|\d+x|scalar")
+_DRAW = re.compile(r"([a-z]+)(?:\((.*)\))?((?:\+-?[a-z]+)*)", re.DOTALL)
+_MEMORY_FORMATS = ("channels_last", "channels_last_3d", "contiguous_format", "preserve_format")
+_SPECIAL_VALUES = ("nan", "inf", "-inf")
+_DRAWS = {
+    "normal": Contents(Draw.NORMAL),
+    "uniform": Contents(Draw.UNIFORM),
+    "ints": Contents(Draw.INTS, -10, 10),
+    "ones": Contents(Draw.FULL, 1),
+    "zeros": Contents(Draw.FULL, 0),
+    "nan": Contents(Draw.FULL, float("nan")),
+    "inf": Contents(Draw.FULL, float("inf")),
+    "full": Contents(Draw.FULL, 1),
+    "arange": Contents(Draw.ARANGE),
+}
+_HOW = (
+    "write SHAPE[:DTYPE][:DISTRIBUTION][:LAYOUT] as 10x20:float16:uniform(0,1):transposed, or a Python value"
+)
+
+
+def parse_input(text: str) -> tuple[str, CaseValue]:
+    """One argument: its name, "" if it has none, and its value."""
+    named = _NAME.fullmatch(text.strip())
+    if named and not text.lstrip().startswith(("list(", "'", '"')):
+        return named[1], parse_value(named[2])
+    return "", parse_value(text)
+
+
+def parse_arguments(text: str) -> list[tuple[str, CaseValue]]:
+    """Several, with commas: in_channels=16,out_channels=32. What has no name is named by its position."""
+    pairs = [parse_input(part) for part in split(text, ",") if part.strip()]
+    return [(name or str(position), value) for position, (name, value) in enumerate(pairs)]
+
+
+def parse_value(text: str) -> CaseValue:
+    """A tensor, a list of tensors, or a Python value."""
+    text = text.strip()
+    if text.startswith("list(") and text.endswith(")"):
+        return tuple(parse_value(part) for part in split(text[5:-1], ",") if part.strip())
+    parts = split(text, ":")
+    if _SHAPE.fullmatch(parts[0]) or (len(parts) > 1 and parts[0].isdecimal()):
+        return _tensor(text, parts)
+    return _plain(text)
+
+
+def split(text: str, separator: str) -> list[str]:
+    """The parts between separators that are in no bracket and no quotes."""
+    parts, depth, quote, begin = [], 0, "", 0
+    for position, character in enumerate(text):
+        if quote:
+            quote = "" if character == quote else quote
+        elif character in "'\"":
+            quote = character
+        elif character in "([{":
+            depth += 1
+        elif character in ")]}":
+            depth -= 1
+        elif character == separator and depth == 0:
+            parts.append(text[begin:position])
+            begin = position + 1
+    return [*parts, text[begin:]]
+
+
+def _tensor(text: str, parts: list[str]) -> TensorInput:
+    shape = () if parts[0] == "scalar" else tuple(int(size) for size in parts[0].split("x") if size)
+    dtype, contents, layouts = "", None, []
+    for part in map(str.strip, parts[1:]):
+        draw = _DRAW.fullmatch(part)
+        if not dtype and dtypes.dtype_name(part):
+            dtype = dtypes.dtype_name(part)
+        elif contents is None and draw and draw[1] in _DRAWS:
+            contents = _contents(text, draw)
+        elif part.partition("(")[0] in LAYOUTS:
+            layouts.append(part)
+        else:
+            raise InputError(f"--input {text}: what is `{part}`?{_near(part)} {_HOW}")
+    tensor = TensorInput(dtype or "float32", shape, contents or Contents(Draw.DEFAULT))
+    for layout in layouts:
+        tensor = laid_out(tensor, layout, text)
+    return tensor
+
+
+def _contents(text: str, draw: re.Match[str]) -> Contents:
+    base = _DRAWS[draw[1]]
+    numbers = _numbers(text, draw[2] or "")
+    wanted = {"uniform": (0, 2), "ints": (0, 2), "full": (1,)}.get(draw[1], (0,))
+    if len(numbers) not in wanted:
+        raise InputError(f"--input {text}: {draw[1]} takes {' or '.join(map(str, wanted))} numbers")
+    low, high = [*numbers, *(base.low, base.high)[len(numbers) :]]
+    if base.draw in (Draw.UNIFORM, Draw.INTS) and not low < high:
+        raise InputError(f"--input {text}: the first number of {draw[1]} must be below the second")
+    special = tuple(draw[3].split("+")[1:])
+    for value in special:
+        if value not in _SPECIAL_VALUES:
+            raise InputError(f"--input {text}: +{value} is none of +nan, +inf, +-inf")
+    return Contents(base.draw, low, high, special)
+
+
+def _numbers(text: str, inner: str) -> list[float]:
+    try:
+        return [float(part) for part in inner.split(",") if part.strip()]
+    except ValueError:
+        raise InputError(f"--input {text}: ({inner}) are no numbers; {_HOW}") from None
+
+
+def _plain(text: str) -> CaseValue:
+    try:
+        return _frozen(ast.literal_eval(text))
+    except (ValueError, SyntaxError, MemoryError, RecursionError):
+        pass
+    if text in ("nan", "inf", "-inf"):
+        return float(text)
+    if text.startswith("torch.") and text.removeprefix("torch.") in _MEMORY_FORMATS:
+        return Special("memory_format", text.removeprefix("torch."))
+    if dtypes.dtype_name(text):
+        return Special("dtype", dtypes.dtype_name(text))
+    if text == "device":
+        return Special("device", "")
+    if re.fullmatch(r"[A-Za-z_]\w*", text):
+        return text
+    raise InputError(f"--input {text}: is neither a tensor nor a value;{_near(text)} {_HOW}")
+
+
+def _frozen(value: object) -> CaseValue:
+    if isinstance(value, (list, tuple)):
+        return tuple(map(_frozen, value))
+    if value is None or isinstance(value, (bool, int, float, complex, str)):
+        return value
+    raise ValueError(value)
+
+
+def _near(word: str) -> str:
+    near = difflib.get_close_matches(word.partition("(")[0], [*dtypes.ALL, *_DRAWS, *LAYOUTS], 1)
+    return f" did you mean `{near[0]}`?" if near else ""

@@ -1,0 +1,168 @@
+"""Finds what a user names: an operator of aten or of a library, a function, a method, a module's class."""
+
+from __future__ import annotations
+
+import difflib
+import importlib
+import inspect
+import os
+import re
+import site
+import sys
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from torchferry.errors import InputError
+from torchferry.ops.cases.model import Callee, CalleeKind, CaseValue
+from torchferry.ops.cases.overloads import choose_overload
+
+_SHORT_FORMS = {
+    "Tensor.": "torch.Tensor.",
+    "nn.": "torch.nn.",
+    "F.": "torch.nn.functional.",
+    "functional.": "torch.nn.functional.",
+}
+_OPERATOR = re.compile(r"(?:torch\.ops\.)?(?:(\w+)(?:::|\.))?(\w+)(?:\.(\w+))?")
+
+
+def resolve(
+    name: str,
+    args: tuple[CaseValue, ...],
+    kwargs: tuple[tuple[str, CaseValue], ...],
+    modules: tuple[str, ...] = (),
+) -> Callee:
+    """What is called with these arguments; `modules` are imported where the name is not known without them."""
+    found = _find(name, args, kwargs)
+    if found is None and modules:
+        for module in modules:
+            _import(module, name)
+        found = _find(name, args, kwargs)
+    if found is None:
+        raise InputError(f"{name}: no such operator, function or module{_near(name)}")
+    return found
+
+
+def _find(name: str, args: tuple[CaseValue, ...], kwargs: tuple[tuple[str, CaseValue], ...]) -> Callee | None:
+    if re.fullmatch(r"[\w.]+:\w[\w.]*", name):
+        return _users_own(name)
+    long = next(
+        (full + name.removeprefix(short) for short, full in _SHORT_FORMS.items() if name.startswith(short)),
+        name,
+    )
+    if long.startswith("torch.") and not long.startswith("torch.ops."):
+        return _of_torch(name, long)
+    return _operator(name, args, kwargs)
+
+
+def _operator(
+    name: str, args: tuple[CaseValue, ...], kwargs: tuple[tuple[str, CaseValue], ...]
+) -> Callee | None:
+    match = _OPERATOR.fullmatch(name)
+    if match is None:
+        return None
+    namespace, base, overload = match[1] or "aten", match[2], match[3] or ""
+    packet = getattr(getattr(torch.ops, namespace), base, None)
+    if packet is None and not match[3] and match[1]:  # max.dim
+        namespace, base, overload = "aten", match[1], match[2]
+        packet = getattr(torch.ops.aten, base, None)
+    if packet is None:
+        return None
+    if overload and overload not in packet.overloads():
+        known = ", ".join(packet.overloads())
+        raise InputError(f"{name}: {namespace}::{base} has no overload `{overload}`; it has {known}")
+    overload = overload or choose_overload(f"{namespace}::{base}", packet, args, kwargs)
+    chosen = getattr(packet, overload)
+    shown = f"{namespace}::{base}" + ("" if overload == "default" else f".{overload}")
+    return Callee(
+        CalleeKind.OPERATOR,
+        shown,
+        f"torch.ops.{namespace}.{base}.{overload}",
+        in_place=bool(chosen._schema.is_mutable),
+    )
+
+
+def _of_torch(name: str, long: str) -> Callee | None:
+    thing: Any = torch
+    for part in long.split(".")[1:]:
+        thing = getattr(thing, part, None)
+    if isinstance(thing, type) and issubclass(thing, torch.nn.Module):
+        return Callee(CalleeKind.MODULE, name, long)
+    if not callable(thing) or isinstance(thing, type):
+        return None
+    last = long.rpartition(".")[2]
+    return Callee(CalleeKind.FUNCTION, name, long, in_place=last.endswith("_") and not last.endswith("__"))
+
+
+def _users_own(name: str) -> Callee | None:
+    """package.module:Class; what is in no installed package gets its folder onto the path."""
+    module_name, _, attribute = name.partition(":")
+    here = os.getcwd()
+    if here not in sys.path:
+        sys.path.insert(0, here)
+    module = _import(module_name, name)
+    thing = module
+    for part in attribute.split("."):
+        thing = getattr(thing, part, None)
+    if not callable(thing):
+        near = difflib.get_close_matches(attribute, dir(module), 3)
+        hint = f"; did you mean {' or '.join(near)}?" if near else ""
+        raise InputError(f"{name}: {module_name} has no class or function `{attribute}`{hint}")
+    is_module = isinstance(thing, type) and issubclass(thing, torch.nn.Module)
+    if isinstance(thing, type) and not is_module:
+        raise InputError(f"{name}: is a class, but no torch.nn.Module")
+    kind = CalleeKind.MODULE if is_module else CalleeKind.FUNCTION
+    line = f"from {module_name} import {attribute.split('.')[0]}"
+    return Callee(kind, name, attribute, (line,), _folder(module, module_name))
+
+
+def _folder(module: Any, name: str) -> str:
+    try:
+        file = Path(inspect.getfile(module)).resolve()
+    except TypeError:
+        return ""
+    installed = [*site.getsitepackages(), sys.prefix, sys.base_prefix]
+    if any(file.is_relative_to(Path(place).resolve()) for place in installed):
+        return ""
+    levels = name.count(".") + (1 if file.name == "__init__.py" else 0)
+    return str(file.parents[levels])
+
+
+def _import(module: str, name: str) -> Any:
+    try:
+        return importlib.import_module(module)
+    except Exception as error:  # a user's module may raise anything
+        raise InputError(f"{name}: {module} can't be imported: {type(error).__name__}: {error}") from None
+
+
+def _near(name: str) -> str:
+    if name.startswith(("torch.", *_SHORT_FORMS)) and not name.startswith("torch.ops."):
+        matches = difflib.get_close_matches(name, sorted(_names_of_torch()), 3, 0.7)
+    else:
+        operators = {full.partition(".")[0] for full in torch._C._dispatch_get_all_op_names()}
+        bare = {
+            each.partition("::")[2]: each
+            for each in sorted(operators, key=lambda each: each.startswith("aten"))
+        }
+        word = re.split(r"::|\.", name.removeprefix("torch.ops.").removeprefix("aten."))
+        wanted = word[1] if "::" in name and len(word) > 1 else word[0]
+        matches = [bare[each] for each in difflib.get_close_matches(wanted, sorted(bare), 3, 0.6)]
+    return f"; did you mean {' or '.join(matches)}?" if matches else ""
+
+
+def _names_of_torch() -> set[str]:
+    spaces = {
+        "torch": torch,
+        "torch.nn": torch.nn,
+        "torch.nn.functional": torch.nn.functional,
+        "nn": torch.nn,
+        "F": torch.nn.functional,
+        "Tensor": torch.Tensor,
+    }
+    return {
+        f"{place}.{each}"
+        for place, space in spaces.items()
+        for each in dir(space)
+        if not each.startswith("__")
+    }

@@ -1,0 +1,167 @@
+"""The process in which cases run: reads requests from stdin, a JSON object a line, and answers on another stream.
+
+    python -m torchferry.ops.cases.worker DESCRIPTOR
+
+{"file": PATH, "do": "probe"} is answered with `Facts`, {"file": PATH, "do": "run" or "try", "fallback": MESSAGE} with
+an `Outcome`. A case that takes this process down is the caller's to notice.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import importlib.util
+import json
+import os
+import signal
+import sys
+import unittest
+import warnings
+from collections.abc import Callable, Iterator
+from dataclasses import asdict
+from typing import Any
+
+import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from torchferry.ops.cases.model import Facts, Kind, Outcome
+
+_SET_PARENT_DEATH_SIGNAL = 1
+_CPU = torch.device("cpu")
+
+
+def main() -> None:
+    """Serve until stdin ends."""
+    if sys.platform == "linux":  # nobody waits for us any more when the caller has been killed
+        ctypes.CDLL(None).prctl(_SET_PARENT_DEATH_SIGNAL, signal.SIGKILL)
+    answers = os.fdopen(int(sys.argv[1]), "w", encoding="utf-8")
+    for line in sys.stdin:
+        request = json.loads(line)
+        answer = probe(request["file"]) if request["do"] == "probe" else run_case(**request)
+        print(json.dumps(asdict(answer)), file=answers, flush=True)
+
+
+def probe(file: str) -> Facts:
+    """What the CPU does with a case."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            module = _load(file)
+            operator, arguments = module.operator(), module.inputs()
+            drawing = _Drawing()  # type: ignore[no-untyped-call]
+            with drawing:
+                first = module.forward(operator, arguments, _CPU)
+        except Exception as error:
+            return Facts(error=_said(error))
+        random = drawing.draws and _depends_on_seed(module, first)
+        return Facts("", _is_differentiable(module), random)
+
+
+class _Drawing(TorchDispatchMode):  # type: ignore[no-untyped-call]
+    """Sees whether an operator draws random numbers."""
+
+    draws = False
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        self.draws = self.draws or torch.Tag.nondeterministic_seeded in func.tags
+        return func(*args, **(kwargs or {}))
+
+
+def _depends_on_seed(module: Any, first: dict[str, torch.Tensor]) -> bool:
+    second = module.forward(module.operator(), module.inputs(), _CPU, seed=1)
+    return any(not torch.equal(first[name], tensor) for name, tensor in second.items())
+
+
+def _is_differentiable(module: Any) -> bool:
+    try:
+        return any(
+            name.startswith("gradient of")
+            for name in module.backward(module.operator(), module.inputs(), _CPU)
+        )
+    except Exception:
+        return False
+
+
+def run_case(file: str, do: str = "run", fallback: str = "") -> Outcome:
+    """What the device does with a case; with `try` one that the CPU refuses is invalid."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        try:
+            module = _load(file)
+            if do == "try":
+                module.forward(module.operator(), module.inputs(), _CPU)
+        except Exception as error:
+            return Outcome(Kind.INVALID, "", _said(error))
+        before = _fallbacks()
+        for name, test in _tests(module):
+            failure = _failure(name, test)
+            if failure is not None:
+                return failure
+        fell_back = [operator for operator, calls in _fallbacks().items() if calls > before.get(operator, 0)]
+        fell_back = fell_back or _warned(caught, fallback)
+    kind = Kind.FALLS_BACK if fell_back else Kind.EQUAL
+    return Outcome(kind, operators=tuple(sorted(fell_back)), simulated=_is_simulated())
+
+
+def _failure(name: str, test: Callable[[], None]) -> Outcome | None:
+    try:
+        test()
+    except unittest.SkipTest as reason:
+        return Outcome(Kind.NO_DEVICE, name, str(reason))
+    except Exception as error:
+        if type(error).__name__ != "MismatchError":
+            return Outcome(Kind.RAISES, name, _said(error), simulated=_is_simulated())
+        message = str(error)
+        aspect = message.partition(": the ")[2].partition(" ")[0]
+        return Outcome(Kind.DIFFERS, name, message, aspect, simulated=_is_simulated())
+    return None
+
+
+def _load(file: str) -> Any:
+    spec = importlib.util.spec_from_file_location("torchferry_case", file)
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def _tests(module: Any) -> Iterator[tuple[str, Callable[[], None]]]:
+    """The tests of either style, in the order of the file."""
+    for name, thing in list(vars(module).items()):
+        if name.startswith("test_") and callable(thing):
+            yield name, thing
+        elif isinstance(thing, type) and issubclass(thing, unittest.TestCase):
+            for method in unittest.defaultTestLoader.getTestCaseNames(thing):
+                yield method, getattr(thing(method), method)
+
+
+def _fallbacks() -> dict[str, int]:
+    """Operators that the simulated device has computed on the CPU, and how often."""
+    if not _is_simulated():
+        return {}
+    from torchferry.sim import native
+
+    return {use.name: use.calls for use in native.operator_uses() if use.verdict is native.Verdict.FALLS_BACK}
+
+
+def _warned(caught: list[warnings.WarningMessage], message: str) -> list[str]:
+    """Operators that a real plugin has said it computes on the CPU, in the words of `message`."""
+    before, _, after = message.partition("{operator}")
+    if not before:
+        return []
+    said = [str(warning.message).partition(before) for warning in caught]
+    return [rest.partition(after[:1])[0] for _, found, rest in said if found]
+
+
+def _is_simulated() -> bool:
+    from torchferry.sim import is_active
+
+    return "torchferry.sim.activation" in sys.modules and is_active()
+
+
+def _said(error: Exception) -> str:
+    lines = [line for line in str(error).splitlines() if line.strip()]
+    return f"{type(error).__name__}: {lines[0].strip()}" if lines else type(error).__name__
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""Cases of many operators on a vendor's simulated device."""

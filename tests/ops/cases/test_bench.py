@@ -1,0 +1,62 @@
+"""The process in which cases run, when a case takes it down or does not return."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from torchferry.ops.cases.bench import Bench
+from torchferry.ops.cases.model import Kind
+
+LIBRARY = """
+import unittest
+
+def operator(): return None
+def inputs(): return [], {}
+def forward(*_, **__): return {}
+def backward(*_, **__): return {}
+class MismatchError(AssertionError): pass
+"""
+
+
+@pytest.fixture(scope="module")
+def bench() -> Iterator[Bench]:
+    with Bench(os.environ, 1.0, "The operator {operator} is on the CPU") as bench:
+        yield bench
+
+
+def _file(folder: Path, test: str) -> Path:
+    path = folder / "test_it.py"
+    path.write_text(LIBRARY + f"def test_forward():\n    {test}\n")
+    return path
+
+
+def test_outcomes(bench: Bench, tmp_path: Path) -> None:
+    assert bench.run(_file(tmp_path, "pass")).kind is Kind.EQUAL
+    differs = bench.run(_file(tmp_path, "raise MismatchError('output: the strides differ: 3')"))
+    assert (differs.kind, differs.aspect) == (Kind.DIFFERS, "strides")
+    raises = bench.run(_file(tmp_path, "raise ValueError('\\n first \\n second')"))
+    assert (raises.kind, raises.check, raises.message) == (Kind.RAISES, "test_forward", "ValueError: first")
+    skipped = bench.run(_file(tmp_path, "raise unittest.SkipTest('nothing here')"))
+    assert (skipped.kind, skipped.message) == (Kind.NO_DEVICE, "nothing here")
+    assert bench.probe(_file(tmp_path, "pass")).error == ""
+    (tmp_path / "test_it.py").write_text("1 / 0")
+    assert bench.probe(tmp_path / "test_it.py").error == "ZeroDivisionError: division by zero"
+    assert bench.try_out(tmp_path / "test_it.py").kind is Kind.INVALID
+
+
+def test_warnings_of_a_plugin_that_falls_back(bench: Bench, tmp_path: Path) -> None:
+    test = "import warnings; warnings.warn('The operator aten::foo is on the CPU now')"
+    outcome = bench.run(_file(tmp_path, test))
+    assert (outcome.kind, outcome.operators) == (Kind.FALLS_BACK, ("aten::foo",))
+
+
+def test_death_and_silence(bench: Bench, tmp_path: Path) -> None:
+    died = bench.run(_file(tmp_path, "import os, sys; print('bad', file=sys.stderr, flush=True); os.abort()"))
+    assert (died.kind, died.message) == (Kind.CRASHES, "ended by SIGABRT: bad")
+    assert bench.run(_file(tmp_path, "pass")).kind is Kind.EQUAL  # in a new process
+    silent = bench.run(_file(tmp_path, "import time; time.sleep(1000)"))
+    assert (silent.kind, silent.message) == (Kind.HANGS, "no answer after 1 seconds")
