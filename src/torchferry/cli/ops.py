@@ -81,7 +81,7 @@ def _check_sources(args: argparse.Namespace) -> None:
     if len(given) > 1:
         raise RunError(f"{' and '.join(given)}: only one of them at a time; leave the others out")
     of_models = {"--input": args.input, "--init": args.init, "--backward": args.backward, "--amp": args.amp}
-    of_models |= {"--fake": args.fake, "--loss": args.loss}
+    of_models |= {"--fake": args.fake, "--loss": args.loss, "--optimizer": args.optimizer}
     wrong = [name for name, value in of_models.items() if value]
     if wrong and not args.model:
         raise RunError(f"{', '.join(wrong)}: only with --model; the options of a program come after it")
@@ -127,6 +127,23 @@ def _read_capture(path: Path) -> Capture:
     return load(text, str(path))
 
 
+def _capture_model(args: argparse.Namespace, simulated: Vendor | None) -> Capture:
+    from torchferry.ops.models.launching import capture_model
+    from torchferry.ops.models.request import ModelRequest
+
+    request = ModelRequest(
+        args.model,
+        tuple(args.input),
+        init=args.init,
+        backward=args.backward,
+        loss=args.loss,
+        optimizer=args.optimizer,
+        amp=args.amp or "",
+        fake=args.fake,
+    )
+    return capture_model(request, simulated, _vendor_paths(args), args.timeout)
+
+
 def _capture_program(args: argparse.Namespace, simulated: Vendor | None) -> Capture:
     from torchferry.ops.runs import Conditions, capture_program
 
@@ -135,11 +152,15 @@ def _capture_program(args: argparse.Namespace, simulated: Vendor | None) -> Capt
         simulated=simulated,
         as_is=args.as_is or "",
         through_layer=not args.converted,
-        vendor_paths=tuple(str(path.resolve()) for path in args.vendor_path),
+        vendor_paths=_vendor_paths(args),
         devices=args.nproc or 1,
         timeout=args.timeout,
     )
     return capture_program(_program(args), conditions)
+
+
+def _vendor_paths(args: argparse.Namespace) -> tuple[str, ...]:
+    return tuple(str(path.resolve()) for path in args.vendor_path)
 
 
 def _program(args: argparse.Namespace) -> Program:

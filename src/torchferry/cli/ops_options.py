@@ -94,10 +94,10 @@ def _add_model(parser: argparse.ArgumentParser) -> None:
         "--loss",
         default="",
         metavar="FUNCTION",
-        help="package.module:function of output and inputs (default: the output's own loss, or the mean of its squares)",
+        help="package.module:function of output and inputs (default: the output's own loss, or gradients of ones)",
     )
     group.add_argument(
-        "--optimizer", default="SGD", metavar="NAME", help="of torch.optim, with --backward (default: SGD)"
+        "--optimizer", default="", metavar="NAME", help="of torch.optim, with --backward (default: SGD)"
     )
     group.add_argument(
         "--amp",

@@ -15,7 +15,7 @@ from torchferry.launch.environment import child_environment
 from torchferry.launch.program import Program
 from torchferry.launch.supervise import run_supervised, stop_if_told
 from torchferry.ops import capture_json
-from torchferry.ops.capture.settings import SUFFIX, CaptureSettings
+from torchferry.ops.capture.settings import SUFFIX, UNCOMPILED, CaptureSettings
 from torchferry.ops.merging import merged
 from torchferry.ops.model import Capture
 from torchferry.runtime.settings import REFERENCE, LayerSettings
@@ -79,7 +79,7 @@ def _environment(program: Program, conditions: Conditions, folder: str) -> dict[
     vendor = conditions.simulated
     device = conditions.as_is if vendor is None else vendor.device_type
     settings = CaptureSettings(folder, _shown(program), conditions.steps, device)
-    extra = {variables.OPS: settings.encode()}
+    extra = {variables.OPS: settings.encode(), **UNCOMPILED}
     if conditions.as_is:
         return child_environment(os.environ, None, None, None, extra)
     if vendor is None:

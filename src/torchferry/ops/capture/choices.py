@@ -8,8 +8,9 @@ from contextlib import contextmanager
 from typing import Any
 
 import torch
+from torch.utils import _python_dispatch
 
-from torchferry.observe.modes import active_mode, unobserved
+from torchferry.observe.modes import active_mode
 from torchferry.ops.capture.host import HostTensors
 from torchferry.ops.capture.mode import CapturingMode
 
@@ -98,7 +99,7 @@ class _Input(torch.autograd.Function):
 
     @staticmethod
     def forward(_context: Any, tensor: torch.Tensor) -> torch.Tensor:
-        with unobserved():
+        with _python_dispatch._disable_current_modes():  # and no more: fake tensors have to stay fake
             return tensor.detach()
 
     @staticmethod

@@ -8,6 +8,8 @@ from dataclasses import asdict, dataclass
 
 VARIABLE = "TORCHFERRY_OPS"
 SUFFIX = ".capture.json"
+# Inside code that torch.compile has made no operator shows; what it would compile runs as it is written instead.
+UNCOMPILED = {"TORCHDYNAMO_DISABLE": "1"}
 
 
 @dataclass(frozen=True)

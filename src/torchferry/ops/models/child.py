@@ -1,0 +1,38 @@
+"""The process that makes a user's model and captures it: python -m torchferry.ops.models.child REQUEST FOLDER."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+from torchferry.errors import FerryError
+from torchferry.ops import capture_json
+from torchferry.ops.models.request import decode
+
+CAPTURE, ERROR = "capture.json", "error.txt"  # one of them is left in the folder
+
+
+def main(request: str, folder: str) -> int:
+    """Capture as the request says; an error is one line for the process that asked."""
+    if os.getcwd() not in sys.path:  # Python leaves it out where it is told to be safe
+        sys.path.insert(0, os.getcwd())
+    try:
+        from torchferry.ops.models.step import capture_here
+
+        _write(Path(folder), CAPTURE, capture_json.dump(capture_here(decode(request))))
+    except FerryError as error:
+        _write(Path(folder), ERROR, str(error))
+        return error.exit_code
+    return 0
+
+
+def _write(folder: Path, name: str, text: str) -> None:
+    """Whole or not at all."""
+    aside = folder / f"{name}.aside"
+    aside.write_text(text, "utf-8", "backslashreplace")
+    aside.replace(folder / name)
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))

@@ -1,0 +1,87 @@
+"""Captures a model in a process of its own, so that whatever it does ends there. Imports no torch."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import tempfile
+from dataclasses import replace
+from pathlib import Path
+
+from torchferry.errors import RunError
+from torchferry.launch.environment import child_environment
+from torchferry.launch.supervise import Ending, Stream, run_supervised, stop_if_told
+from torchferry.ops import capture_json
+from torchferry.ops.capture.settings import UNCOMPILED
+from torchferry.ops.model import Capture
+from torchferry.ops.models import child
+from torchferry.ops.models.request import ModelRequest, checked
+from torchferry.runtime.settings import REFERENCE, LayerSettings
+from torchferry.sim.build import is_built, library_path
+from torchferry.sim.environment import settings_for
+from torchferry.vendors.model import Vendor
+
+
+def capture_model(
+    request: ModelRequest,
+    simulated: Vendor | None = None,
+    vendor_paths: tuple[str, ...] = (),
+    timeout: float | None = None,
+) -> Capture:
+    """Make the model and capture one step of it, on the CPU or a simulated device; what it prints goes to stderr."""
+    if simulated is not None:
+        request = replace(request, device=simulated.device_type)
+        checked(request)
+        library_path()
+    request = checked(request)
+    environment = _environment(simulated, vendor_paths)
+    with tempfile.TemporaryDirectory(prefix="torchferry-model-") as folder:
+        command = [sys.executable, "-m", child.__name__, request.encode(), folder]
+        ending = run_supervised(command, environment, stdout=_stderr(), seconds=timeout)
+        stop_if_told(ending)
+        return _result(request, Path(folder), ending)
+
+
+def _environment(vendor: Vendor | None, vendor_paths: tuple[str, ...]) -> dict[str, str]:
+    """On the CPU, CUDA's names mean the CPU and autocast casts as CUDA's, if the library that does it is there."""
+    if vendor is not None:
+        sim = settings_for(vendor, 1, None, vendor_paths=vendor_paths)
+        layer = LayerSettings(vendor.name, vendor_paths)
+        return child_environment(os.environ, vendor, sim, layer, UNCOMPILED)
+    on_cpu = LayerSettings(REFERENCE) if is_built() else None
+    return child_environment(os.environ, None, None, on_cpu, UNCOMPILED)
+
+
+def _result(request: ModelRequest, folder: Path, ending: Ending) -> Capture:
+    error, capture = folder / child.ERROR, folder / child.CAPTURE
+    if error.exists():
+        raise RunError(error.read_text("utf-8"))
+    if not capture.exists():
+        raise RunError(f"--model {request.factory}: {_how_it_ended(ending)}")
+    return capture_json.load(capture.read_text("utf-8"), capture.name)
+
+
+def _how_it_ended(ending: Ending) -> str:
+    if ending.out_of_time:
+        return "it took longer than --timeout allows"
+    if ending.exit_code == 128 + signal.SIGKILL:
+        return "its process was killed, most likely for want of memory; a smaller --input, or --fake"
+    if ending.exit_code > 128:
+        return f"its process crashed with {_signal_name(ending.exit_code - 128)}"
+    return f"its process ended with exit code {ending.exit_code}; what it printed is above"
+
+
+def _signal_name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"
+
+
+def _stderr() -> Stream:
+    """Where a child's output goes, so that it does not mix with a report; None: where this process's goes."""
+    try:
+        return sys.stderr.fileno()
+    except (OSError, AttributeError):
+        return None

@@ -1,0 +1,211 @@
+"""One step of a model, captured: forward, and on request backward and optimizer, under autocast or without contents."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable
+from contextlib import ExitStack, nullcontext
+from dataclasses import dataclass, replace
+from typing import Any
+
+import torch
+from torch.utils import _python_dispatch
+
+from torchferry.errors import InputError, RunError
+from torchferry.launch import variables
+from torchferry.ops.capture.choices import as_on_device
+from torchferry.ops.capture.mode import CapturingMode
+from torchferry.ops.model import Capture, Use
+from torchferry.ops.models import losses
+from torchferry.ops.models.factory import find, how_to_call_model, make_model
+from torchferry.ops.models.failures import told_as
+from torchferry.ops.models.fakes import FakeCapturingMode, MostlyFakeMode, taken_for_real
+from torchferry.ops.models.inputs import parse_inputs
+from torchferry.ops.models.request import ModelRequest
+from torchferry.ops.models.tensors import built
+
+_LEARNING_RATE = 1e-3
+# A loss scaled by 65536, as usual, often overflows in the first step, and the optimizer is not called.
+_SCALE = 1.0
+
+
+def capture_here(request: ModelRequest) -> Capture:
+    """Make the model in this process and capture one step of it."""
+    torch.manual_seed(0)
+    fake = MostlyFakeMode() if request.fake else None
+    with fake or nullcontext(), taken_for_real() if fake else nullcontext():
+        prepared = _prepare(request, fake)
+        began = time.monotonic()
+        mode = FakeCapturingMode() if fake else CapturingMode(_wait_for(request.device))
+        with ExitStack() as stack:
+            if not request.device:
+                stack.enter_context(as_on_device())
+            mode.switch_on()
+            stack.callback(mode.switch_off)
+            steps = _Step(request, prepared).run()
+        return Capture(
+            program=request.described,
+            origin="model",
+            device=request.device or "cpu",
+            torch=torch.__version__,
+            steps=steps,
+            seconds=0.0 if fake else round(time.monotonic() - began, 6),
+            uses=_without_time(mode.uses()) if fake else mode.uses(),
+            modules=mode.modules(),
+            notes=tuple(sorted(mode.notes | _notes(request, prepared.model, steps))),
+        )
+
+
+@dataclass(frozen=True)
+class _Prepared:
+    """All that a step needs, made before the capture begins."""
+
+    model: torch.nn.Module
+    args: list[Any]
+    kwargs: dict[str, Any]
+    loss: Callable[..., torch.Tensor] | None
+    optimizer: torch.optim.Optimizer | None
+    scaler: Any  # None: without
+
+
+def _prepare(request: ModelRequest, fake: MostlyFakeMode | None) -> _Prepared:
+    model = make_model(request).train(request.train)
+    device = torch.device(request.device or "cpu")
+    with told_as("--input"):
+        inputs = parse_inputs(request.inputs)
+        args = [built(value, device) for value in inputs.args]
+        kwargs = {name: built(value, device) for name, value in inputs.kwargs.items()}
+    if request.device:
+        with told_as(f"moving the model to {device}"):
+            model.to(device)
+    if fake is not None:
+        fake.empty(model)
+        args, kwargs = fake.fake(args), fake.fake(kwargs)
+    if any(map(torch.nn.parameter.is_lazy, model.parameters())):
+        with told_as("the forward pass", how_to_call_model(model), request.fake), torch.no_grad():
+            model(*args, **kwargs)
+        if fake is not None:
+            fake.empty(model)  # what has just been made
+    loss = find(request.loss, "--loss") if request.loss else None
+    optimizer = _optimizer(request.optimizer, model) if request.backward else None
+    return _Prepared(model, args, kwargs, loss, optimizer, _scaler(request))
+
+
+def _optimizer(name: str, model: torch.nn.Module) -> torch.optim.Optimizer:
+    kind = getattr(torch.optim, name, None)
+    if not isinstance(kind, type) or not issubclass(kind, torch.optim.Optimizer):
+        raise InputError(f"--optimizer {name}: torch.optim has no such optimizer; SGD, Adam, AdamW ...")
+    parameters = [parameter for parameter in model.parameters() if parameter.requires_grad]
+    if not parameters:
+        raise RunError("--backward: the model has no parameter that is trained; leave --backward out")
+    make: Any = kind
+    with told_as(f"--optimizer {name}"):
+        optimizer: torch.optim.Optimizer = make(parameters, lr=_LEARNING_RATE)
+    return optimizer
+
+
+def _scaler(request: ModelRequest) -> Any:
+    if not request.backward or request.amp != "float16":
+        return None
+    if not hasattr(torch.amp, "GradScaler"):
+        raise RunError("--amp float16 with --backward needs PyTorch 2.3; use --amp bfloat16")
+    return torch.amp.GradScaler(request.device or "cpu", init_scale=_SCALE)
+
+
+class _Step:
+    """The step itself."""
+
+    def __init__(self, request: ModelRequest, prepared: _Prepared) -> None:
+        self._request = request
+        self._on = prepared
+
+    def run(self) -> int:
+        """Answers how many steps the optimizer made."""
+        request, model = self._request, self._on.model
+        with (
+            told_as("the forward pass", how_to_call_model(model), request.fake),
+            self._autocast(),
+            torch.set_grad_enabled(request.backward),
+        ):
+            output = model(*self._on.args, **self._on.kwargs)
+        if self._on.optimizer is None:
+            return 0
+        loss = self._loss(output)
+        with told_as("the backward pass", fake=request.fake):
+            self._backward(loss, output)
+        with told_as(f"the step of {request.optimizer}", fake=request.fake):
+            return self._step(self._on.optimizer)
+
+    def _autocast(self) -> Any:
+        request = self._request
+        if not request.amp:
+            return nullcontext()
+        return torch.autocast(request.device or "cpu", getattr(torch, request.amp))
+
+    def _loss(self, output: Any) -> torch.Tensor | None:
+        if self._on.loss is None:
+            return losses.own_loss(output)
+        with told_as(f"--loss {self._request.loss}", fake=self._request.fake), self._autocast():
+            loss = self._on.loss(output, *self._on.args)
+        if not isinstance(loss, torch.Tensor) or loss.numel() != 1 or not loss.requires_grad:
+            raise RunError(
+                f"--loss {self._request.loss}: it has to answer one number that depends on the model"
+            )
+        return loss
+
+    def _backward(self, loss: torch.Tensor | None, output: Any) -> None:
+        """From a loss; without one from all outputs, so that no operator is captured that is not the model's."""
+        scaler = self._on.scaler
+        if loss is not None:
+            (loss if scaler is None else scaler.scale(loss)).backward()
+            return
+        outputs = losses.differentiable(output)
+        if not outputs:
+            raise RunError(
+                "--backward: nothing in the model's output depends on its parameters; name a loss with --loss"
+            )
+        with _python_dispatch._disable_current_modes():
+            seeds = [torch.full_like(each, 1 / max(each.numel(), 1)) for each in outputs]
+            if scaler is not None:  # it has to know the device
+                scaler.scale(torch.zeros((), device=outputs[0].device))
+        torch.autograd.backward(outputs, seeds)
+
+    def _step(self, optimizer: torch.optim.Optimizer) -> int:
+        if self._on.scaler is None:
+            optimizer.step()
+            return 1
+        made = _counter_of_steps(optimizer)
+        self._on.scaler.step(optimizer)
+        self._on.scaler.update()
+        return made()
+
+
+def _counter_of_steps(optimizer: torch.optim.Optimizer) -> Callable[[], int]:
+    """Counts the steps from now on: a scaler leaves one out when gradients have overflowed."""
+    steps = 0
+
+    def count(*_anything: Any) -> None:
+        nonlocal steps
+        steps += 1
+
+    optimizer.register_step_post_hook(count)
+    return lambda: steps
+
+
+def _notes(request: ModelRequest, model: torch.nn.Module, steps: int) -> set[str]:
+    found = {
+        "fake": request.fake,
+        "no_step": request.backward and not steps,
+        "scripted": any(isinstance(part, torch.jit.ScriptModule) for part in model.modules()),
+        "cpu_autocast": bool(request.amp) and not request.device and variables.LAYER not in os.environ,
+    }
+    return {note for note, applies in found.items() if applies}
+
+
+def _without_time(uses: tuple[Use, ...]) -> tuple[Use, ...]:
+    return tuple(replace(use, seconds=0.0) for use in uses)
+
+
+def _wait_for(device: str) -> Callable[[], None] | None:
+    return getattr(getattr(torch, device), "synchronize", None) if device else None
