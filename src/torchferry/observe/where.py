@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import inspect
+import itertools
 import os
 import sys
 import sysconfig
 import threading
+import weakref
 from collections.abc import Callable
 from pathlib import Path
 from types import CodeType
@@ -21,6 +23,8 @@ PARAMETER, BUFFER = "parameter", "buffer"
 _OURS = (f"{Path(torch.__file__).parent}{os.sep}", f"{Path(__file__).parents[1]}{os.sep}", "<frozen")
 _STANDARD = sysconfig.get_path("stdlib")
 _LIBRARIES = tuple(f"{sysconfig.get_path(name)}{os.sep}" for name in ("purelib", "platlib"))
+_WRAPPERS = {"DataParallel": "module", "DistributedDataParallel": "module", "OptimizedModule": "_orig_mod"}
+_MOST_NODES = 200_000  # of a graph; one of ResNet-50 has 500
 _NO_SEQUENCE = 1 << 63  # nodes that no operator made have a number beyond this
 
 
@@ -56,7 +60,10 @@ class Whereabouts:
             False  # clipping, scaling, averaging: what is done to gradients belongs to the step
         )
         self._names: dict[int, str] = {}
-        self.modules: dict[str, str] = {}  # path -> type, of all that were called and of what they consist of
+        self._root = ""
+        self._labels: weakref.WeakKeyDictionary[torch.nn.Module, str] = weakref.WeakKeyDictionary()
+        # models, by their type, the second of a type as Linear#2 -> paths in it -> types
+        self.models: dict[str, dict[str, str]] = {}
         self.has_begun = False  # a module was called, or a backward pass made
         self.inside = ""  # the operator whose parts are being called, where its derivative belongs to it
         self._buffers: set[int] = set()
@@ -94,10 +101,19 @@ class Whereabouts:
         inside = self._stack()
         phase = OPTIMIZER if (self._in_optimizer or self._after_backward) and not inside else FORWARD
         where = {"module": inside[-1] if inside else "", "place": self._place()}
+        if inside:
+            where["model"] = self._root
         if self.inside:
             where["inside"] = self.inside
-        self._made.setdefault(_sequence(), where)  # the first operator since a node was made is the node's
+        self._remember(_sequence(), where)
         return {"phase": phase, **where}
+
+    def _remember(self, number: int, where: dict[str, str]) -> None:
+        """The first operator since a node was made is the node's. What is long gone is forgotten."""
+        self._made.setdefault(number, where)
+        if len(self._made) > _MOST_NODES:
+            for old in list(itertools.islice(self._made, _MOST_NODES // 2)):
+                del self._made[old]
 
     def role_of(self, tensor: torch.Tensor) -> str:
         """What the tensor is to the model."""
@@ -143,16 +159,25 @@ class Whereabouts:
         self._after_backward = False
         if not inside:
             self._look_at(module)
-        name = self._names.get(id(module), type(module).__name__)
-        inside.append(name.removeprefix("module.") or type(module).__name__)
+        inside.append(self._names.get(id(module)) or type(module).__name__)
 
     def _look_at(self, module: torch.nn.Module) -> None:
         """At a module that is called from outside of all others."""
         self.has_begun = True
-        self._names = {id(part): name for name, part in module.named_modules()}
+        prefix = _WRAPPERS.get(type(module).__name__, "")
+        parts = [(name.removeprefix(prefix).removeprefix("."), part) for name, part in module.named_modules()]
+        self._names = {id(part): name for name, part in parts}
         self._buffers = {id(buffer) for buffer in module.buffers()}
-        for name, part in module.named_modules():
-            self.modules.setdefault(name.removeprefix("module."), type(part).__name__)
+        self._root = self._label(module)
+        self.models.setdefault(self._root, {name: type(part).__name__ for name, part in parts})
+
+    def _label(self, module: torch.nn.Module) -> str:
+        if module not in self._labels:
+            inner = getattr(module, _WRAPPERS.get(type(module).__name__, ""), module)
+            kind = type(inner).__name__
+            before = sum(1 for label in self.models if label.partition("#")[0] == kind)
+            self._labels[module] = f"{kind}#{before + 1}" if before else kind
+        return self._labels[module]
 
     def _leave(self, _module: torch.nn.Module, _arguments: Any, _result: Any) -> None:
         inside = self._stack()

@@ -36,8 +36,7 @@ _COLLECTIVES = ("c10d", "_c10d_functional", "c10d_functional", "_c10d_functional
 
 def judge(capture: Capture, vendor: Vendor, version: str = "") -> Readiness:
     """What the vendor's adapter, in one version or the newest that is known, does with each operator of a program."""
-    ops = load_ops(Path(vendor.folder))
-    table = VendorTable(ops, _version(vendor, ops, version))
+    table = vendor_table(vendor, version)
     judging = _Judging(vendor, table, operator_facts(capture.torch))
     uses = device_uses(capture, judging.is_taken_whole)
     return Readiness(
@@ -48,6 +47,12 @@ def judge(capture: Capture, vendor: Vendor, version: str = "") -> Readiness:
         complete=table.complete,
         judgements=tuple(judging.judgement(use) for use in uses),
     )
+
+
+def vendor_table(vendor: Vendor, version: str = "") -> VendorTable:
+    """The vendor's table for one version of its adapter, or the newest that is known; an unknown one is an error."""
+    ops = load_ops(Path(vendor.folder))
+    return VendorTable(ops, _version(vendor, ops, version))
 
 
 def predicted_fallbacks(readiness: Readiness) -> dict[str, int]:

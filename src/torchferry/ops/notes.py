@@ -40,6 +40,14 @@ NOTES: Mapping[str, Text] = {
         "no optimizer stepped before the end: the operators of its step are missing if the program trains",
         "结束之前没有优化器执行更新：如果程序进行训练，则缺少更新步骤的算子",
     ),
+    "ended_ill": Text(
+        "the program failed before its end, see its output: only what it had called until then is here",
+        "程序中途出错，见其输出：此处只有出错之前调用的算子",
+    ),
+    "higher_order": Text(
+        "operators that take functions (cond, while_loop, flex_attention) are not seen as such",
+        "以函数为参数的算子（cond、while_loop、flex_attention）本身未列出",
+    ),
     "fake": Text(
         "computed with shapes only: no time is known, operators are weighed by their calls",
         "仅推导形状而未实际计算：没有耗时，算子按调用次数加权",

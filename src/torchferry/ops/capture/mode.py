@@ -19,6 +19,7 @@ from torchferry.ops.capture.values import Key, is_the_hosts, key_of, make_the_ho
 from torchferry.ops.model import ModuleInfo, Phase, Site, Use
 
 _SKIPPED_NAMESPACES = frozenset({"profiler", "prim", "torchferry_sim"})
+_IN = "\0"  # between a model and a path in it
 _PHASES = {BACKWARD: Phase.BACKWARD, OPTIMIZER: Phase.OPTIMIZER}
 
 
@@ -88,7 +89,7 @@ class CapturingMode(ObservingMode):  # type: ignore[no-untyped-call]
         finally:
             calls.pop()
             taken = time.perf_counter_ns() - begin
-            row.nanoseconds += taken - call.inner
+            row.add_time(max(taken - call.inner, 0))
         if row.results is None:
             row.results = _results_key(result)
         if calls:
@@ -135,19 +136,48 @@ class CapturingMode(ObservingMode):  # type: ignore[no-untyped-call]
             return Site(Phase.DATA, inside=inside)
         now = self.where.now()
         if not self.where.has_begun:
-            return Site(Phase.SETUP, now["module"], now["place"], inside=inside)
+            return Site(Phase.SETUP, place=now["place"], inside=inside)
         phase = _PHASES.get(now["phase"], Phase.FORWARD)
-        return Site(phase, now["module"], now["place"], now.get("node", ""), now.get("inside", inside))
+        module = f"{now['model']}{_IN}{now['module']}" if "model" in now else ""
+        return Site(phase, module, now["place"], now.get("node", ""), now.get("inside", inside))
 
     def uses(self) -> tuple[Use, ...]:
         """What was called, so far. Without modules nothing tells where set-up ends: all of it is the program's work."""
         with self._lock:
             uses = self.folded.uses()
-        return uses if self.where.modules else tuple(map(_as_work, uses))
+        if not self.where.models:
+            return tuple(map(_as_work, uses))
+        main = self._main_model()
+        return tuple(_at(use, self._path(use.site.module, main)) for use in uses)
 
     def modules(self) -> tuple[ModuleInfo, ...]:
         """The modules that took part, and those around them."""
-        return tuple(ModuleInfo(path, kind) for path, kind in self.where.modules.items())
+        main = self._main_model()
+        return tuple(
+            ModuleInfo(_joined("" if model == main else model, path), kind)
+            for model, parts in self.where.models.items()
+            for path, kind in parts.items()
+        )
+
+    def _main_model(self) -> str:
+        """The one with the most parts: its paths stand for themselves, those of others begin with their names."""
+        models = self.where.models
+        return max(models, key=lambda model: len(models[model]), default="")
+
+    def _path(self, module: str, main: str) -> str:
+        model, between, inner = module.partition(_IN)
+        if not between:
+            return module
+        path = inner if inner in self.where.models.get(model, {}) else ""  # the model itself goes by its type
+        return _joined("" if model == main else model, path)
+
+
+def _joined(model: str, path: str) -> str:
+    return f"{model}.{path}" if model and path else model or path
+
+
+def _at(use: Use, module: str) -> Use:
+    return use if module == use.site.module else replace(use, site=replace(use.site, module=module))
 
 
 def _as_work(use: Use) -> Use:

@@ -19,6 +19,7 @@ from torchferry.ops import capture_json
 from torchferry.ops.capture.choices import DeviceChoices
 from torchferry.ops.capture.mode import CapturingMode
 from torchferry.ops.capture.settings import SUFFIX, CaptureSettings, capture_settings_in
+from torchferry.ops.capture.warming import warm_up
 from torchferry.ops.model import Capture
 
 _CPU = "cpu"
@@ -47,6 +48,7 @@ class ProgramCapture:
     def begin(self) -> None:
         """From now on, until enough steps are made or the process ends."""
         if not self._settings.device:
+            warm_up()
             DeviceChoices().make()
         self._watch_optimizers()
         _tell_of_data(self._mode)

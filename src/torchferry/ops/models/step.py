@@ -16,6 +16,7 @@ from torchferry.errors import InputError, RunError
 from torchferry.launch import variables
 from torchferry.ops.capture.choices import as_on_device
 from torchferry.ops.capture.mode import CapturingMode
+from torchferry.ops.capture.warming import warm_up
 from torchferry.ops.model import Capture, Use
 from torchferry.ops.models import losses
 from torchferry.ops.models.factory import find, how_to_call_model, make_model
@@ -87,6 +88,8 @@ def _prepare(request: ModelRequest, fake: MostlyFakeMode | None) -> _Prepared:
             model(*args, **kwargs)
         if fake is not None:
             fake.empty(model)  # what has just been made
+    if fake is None and not request.device:
+        warm_up()
     loss = find(request.loss, "--loss") if request.loss else None
     optimizer = _optimizer(request.optimizer, model) if request.backward else None
     return _Prepared(model, args, kwargs, loss, optimizer, _scaler(request))
