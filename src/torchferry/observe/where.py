@@ -10,6 +10,7 @@ import sysconfig
 import threading
 import weakref
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from types import CodeType
 from typing import Any
@@ -68,7 +69,7 @@ class Whereabouts:
         self.inside = ""  # the operator whose parts are being called, where its derivative belongs to it
         self._buffers: set[int] = set()
         self._made: dict[int, dict[str, str]] = {}  # autograd's sequence number -> where the node was made
-        self._files: dict[CodeType, str] = {}  # "" for code that is not the program's
+        self._files: dict[CodeType, _File] = {}
         self._handles: list[Any] = []
 
     def watch(self) -> None:
@@ -140,11 +141,11 @@ class Whereabouts:
             code = frame.f_code
             file = self._files.get(code)
             if file is None:
-                file = self._files[code] = _program_file(code.co_filename)
-            if file:
-                if not file.startswith(_LIBRARIES):
-                    return f"{file}:{frame.f_lineno}"
-                in_library = in_library or f"{file}:{frame.f_lineno}"
+                file = self._files[code] = _File.of(code.co_filename)
+            if file.name:
+                if not file.is_of_library:
+                    return f"{file.name}:{frame.f_lineno}"
+                in_library = in_library or f"{file.name}:{frame.f_lineno}"
             frame = frame.f_back  # type: ignore[assignment]  # ends with None
         return in_library
 
@@ -211,11 +212,26 @@ def _sequence() -> int:
     return int(torch.autograd._get_sequence_nr()) if hasattr(torch.autograd, "_get_sequence_nr") else 0
 
 
-def _program_file(file: str) -> str:
-    """The file as seen from where the program runs, if it lies there; "" if it is not the program's."""
-    if file.startswith(_OURS) or (file.startswith(_STANDARD) and "site-packages" not in file):
-        return ""
-    try:
-        return file.removeprefix(os.getcwd() + os.sep)
-    except OSError:
-        return file
+@dataclass(frozen=True)
+class _File:
+    """A file of code, as it is shown."""
+
+    name: (
+        str  # from where the program runs, or from where libraries are; "": it is PyTorch's, Python's or ours
+    )
+    is_of_library: bool = False
+
+    @classmethod
+    def of(cls, path: str) -> _File:
+        """The file of that name."""
+        if path.startswith(_OURS):
+            return cls("")
+        library = next(filter(path.startswith, _LIBRARIES), None)
+        if library is not None:
+            return cls(path.removeprefix(library), is_of_library=True)
+        if path.startswith(_STANDARD):
+            return cls("")
+        try:
+            return cls(path.removeprefix(os.getcwd() + os.sep))
+        except OSError:
+            return cls(path)
