@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from torchferry.operators import known
-from torchferry.operators.equivalents import CALLED_ELSEWHERE, EQUIVALENTS, PROVEN_BY
+from torchferry.operators.equivalents import CALLED_BEFORE, CALLED_ELSEWHERE, EQUIVALENTS, PROVEN_BY
 from torchferry.operators.native_functions import load_operator_facts, read_native_functions
 from torchferry.operators.support import Basis, Standing, VendorTable, reported_as, served_by, standing
 from torchferry.vendors.ops import Ops
@@ -57,6 +57,12 @@ def test_names_of_operators_are_those_of_pytorch(names: dict[str, object]) -> No
     bases = {name.partition(".")[0] for name in known.operator_facts()}
     assert {name.partition(".")[0] for name in names} <= bases
     assert set(CALLED_ELSEWHERE.values()) <= set(known.operator_facts())
+
+
+def test_old_names_are_gone_and_lead_to_present_ones() -> None:
+    present = {name.partition(".")[0] for name in known.operator_facts()}
+    assert not present & set(CALLED_BEFORE)
+    assert set(CALLED_BEFORE.values()) <= present
 
 
 def test_the_shipped_table_is_that_of_its_release() -> None:

@@ -57,6 +57,8 @@ def only(vendor: Vendor, *uses: Use, version: str = "") -> Judgement:
         ("aten::mm", Support.STRUCTURED, "aten::mm.out"),
         ("aten::convolution", Support.KERNEL, "aten::convolution_overrideable"),
         ("aten::mkldnn_convolution", Support.KERNEL, "aten::convolution_overrideable"),
+        ("aten::cudnn_convolution", Support.KERNEL, "aten::convolution_overrideable"),
+        ("aten::cudnn_convolution_backward", Support.FALLBACK, "on the CPU"),  # as old traces call it
         ("aten::_scaled_dot_product_flash_attention_for_cpu", Support.KERNEL, "Every adapter"),
         ("aten::mkldnn_rnn_layer", Support.FALLBACK, "on the CPU"),  # a recurrent layer that the table lacks
         ("aten::std", Support.COMPOSITE, "other operators"),

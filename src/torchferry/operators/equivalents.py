@@ -97,6 +97,8 @@ CALLED_ELSEWHERE: Mapping[str, str] = {
     "cudnn_convolution": "convolution",
     "cudnn_convolution_transpose": "convolution",
     "miopen_convolution": "convolution",
+    "miopen_convolution_transpose": "convolution",
+    "miopen_depthwise_convolution": "convolution",
     "mkldnn_rnn_layer": "lstm.input",
     "mkldnn_rnn_layer_backward": "lstm.input",
     "_cudnn_rnn": "lstm.input",
@@ -123,6 +125,21 @@ CALLED_ELSEWHERE: Mapping[str, str] = {
     "_efficient_attention_backward": "_scaled_dot_product_efficient_attention_backward",
     "_fused_dropout": "native_dropout",
     "_masked_scale": "native_dropout_backward",
+}
+
+# What traces of old releases call by names that PyTorch has no more -> its name today.
+CALLED_BEFORE: Mapping[str, str] = {
+    "cudnn_convolution_backward": "convolution_backward",
+    "cudnn_convolution_transpose_backward": "convolution_backward",
+    "miopen_convolution_backward": "convolution_backward",
+    "miopen_convolution_transpose_backward": "convolution_backward",
+    "miopen_depthwise_convolution_backward": "convolution_backward",
+    "mkldnn_convolution_backward": "convolution_backward",
+    "thnn_conv2d_forward": "convolution",
+    "thnn_conv2d_backward": "convolution_backward",
+    "thnn_conv_depthwise2d": "convolution",
+    "thnn_conv_depthwise2d_forward": "convolution",
+    "thnn_conv_depthwise2d_backward": "convolution_backward",
 }
 
 # Operators that a device must serve as one, although PyTorch has them as composite: what the CPU does inside of them

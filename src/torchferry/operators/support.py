@@ -17,6 +17,7 @@ _MOVES_DATA = (
     "copy_", "fill_*", "zero_", "cat*", "_cat*", "stack*", "_stack*", "index.*", "index_select*", "index_put*",
     "_index_put_impl_*", "gather*", "take*", "where.*", "masked_select*", "masked_scatter*", "flip*", "roll*",
     "repeat*", "_foreach_copy_*", "_local_scalar_dense", "resize_*", "equal", "nonzero*",
+    "_pack_padded_sequence",
 )  # fmt: skip
 _COMPOSITE = "Composite"
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from torchferry.errors import InputError
-from torchferry.operators.equivalents import CALLED_ELSEWHERE, PROVEN_BY, TAKEN_WHOLE
+from torchferry.operators.equivalents import CALLED_BEFORE, CALLED_ELSEWHERE, PROVEN_BY, TAKEN_WHOLE
 from torchferry.operators.known import operator_facts
 from torchferry.operators.native_functions import OperatorFacts
 from torchferry.operators.support import (
@@ -89,6 +89,7 @@ def _version(vendor: Vendor, ops: Ops, wanted: str) -> str:
 
 def _on_device(name: str) -> str:
     """The name under which an operator arrives at a device other than the CPU and CUDA."""
+    name = CALLED_BEFORE.get(name, name)
     return CALLED_ELSEWHERE.get(name) or CALLED_ELSEWHERE.get(name.partition(".")[0]) or name
 
 
