@@ -1,5 +1,6 @@
-"""What `make demo` shows: one training program carried to three vendors and to portable code, then run unchanged on a
-simulated device, proved equal to the original both ways; another one, for one card, made one for two; and a scan.
+"""What `make demo` shows: the operators of one training program looked up for four vendors; the program carried to three
+of them and to portable code, then run unchanged on a simulated device, proved equal to the original both ways; another
+one, for one card, made one for two; and a scan.
 
 Run it again as often as you like: ferry replaces its own earlier output in demo-out/.
 """
@@ -24,6 +25,7 @@ TRAINING = (
     "--classes", "10", "-j", "0", "--epochs", "1", "-p", "1",
 )  # fmt: skip
 SHORT = ("--batch-size", "16", "--log-interval", "8")
+ASSESSED = ("ascend", "cambricon", "moorethreads", "tecorigin")
 PROVED = ("ascend", "cambricon", "tecorigin")
 STEPS = "3"
 WIDTH = 80
@@ -33,22 +35,25 @@ COLOURS = {"+": "32", "-": "31", "=": "1", "$": "36"}
 
 def main():
     started = time.monotonic()
-    say("=", "1. One ImageNet trainer for three vendors, and for any of them")
+    say("=", "1. Before anything is moved: do the devices have the operators of a trainer?")
+    assess()
+    say("=", "2. One ImageNet trainer for three vendors, and for any of them")
     for target in TARGETS:
         convert(target)
-    say("=", "2. Or change nothing: the original on a simulated npu (compiled at first use)")
+    say("=", "3. Or change nothing: the original on a simulated npu (compiled at first use)")
     train("ascend")
-    say("=", "3. Proved: unchanged, three simulated vendors compute what the CPU computes")
+    say("=", "4. Proved: unchanged, three simulated vendors compute what the CPU computes")
     prove("proof", PROVED, "--", ORIGINAL, *TRAINING)
     print(" (the tables of the other two are in demo-out/proof/proof.html)")
-    say("=", "4. Proved: the converted program as well")
+    say("=", "5. Proved: the converted program as well")
     converted = ("--original", ORIGINAL, "--converted", "{vendor}/main.py", "--")
     prove("proof-converted", PROVED[:1], *converted, *TRAINING)
-    say("=", "5. A trainer for one card, rewritten for all cards with mixed precision")
+    say("=", "6. A trainer for one card, rewritten for all cards with mixed precision")
     share_among_cards("ascend")
-    say("=", "6. What can't be done for you: a scan of examples/finetune for Ascend")
+    say("=", "7. What can't be done for you: a scan of examples/finetune for Ascend")
     ferry("scan", "examples/finetune", "--to", "ascend", capture=False)
-    say("=", "7. Open these")
+    say("=", "8. Open these")
+    print(f"  {'demo-out/operators.html':<34} every operator on every device, by module")
     for target in TARGETS:
         print(f"  {f'demo-out/{target}/report.html':<34} every change, side by side, explained")
     print(f"  {'demo-out/ascend/main.py':<34} the converted program")
@@ -57,6 +62,15 @@ def main():
     print(f"  {'demo-out/proof/proof.html':<34} the proof: both loss curves, every step")
     print("\nYour own project:  .venv/bin/ferry scan PATH --to ascend")
     print(f"The demo took {time.monotonic() - started:.1f} s.")
+
+
+def assess():
+    """Let the example train for a step on the CPU, and show what the vendors' tables say of its operators."""
+    OUT.mkdir(exist_ok=True)
+    options = ("--to", ",".join(ASSESSED), "-o", "operators.html")
+    output = ferry("ops", *options, ORIGINAL, *TRAINING, cwd=OUT)
+    for verdict in output.splitlines()[: len(ASSESSED)]:
+        print(textwrap.fill(verdict, WIDTH, initial_indent="  ", subsequent_indent="    "))
 
 
 def convert(target):

@@ -93,7 +93,7 @@ def _runnable_steps(page: str) -> list[Step]:
 
 def _runs_no_program(step: Step) -> bool:
     """Whether it starts no process that imports torch."""
-    return not re.search(r"\b(?:ferry run|ferry prove|python) ", step.command)
+    return not re.search(r"\b(?:ferry (?:run|prove|ops|case)|python) ", step.command)
 
 
 def _is_chinese(page: str) -> bool:
@@ -242,7 +242,7 @@ def _options_in(words: list[str]) -> list[tuple[str, str]]:
     name = words[0]
     if name == "ferry" and len(words) > 1 and not words[1].startswith("-"):
         name = f"ferry {words[1]}"
-    if name in ("ferry run", "ferry prove"):
+    if name in ("ferry run", "ferry prove", "ferry ops"):
         words = words[: _end_of_own_words(words)]
     options = [word.partition("=")[0] for word in words[1:] if re.match(r"--?[a-z]", word)]
     return [(name, option) for option in options]
@@ -267,7 +267,8 @@ def _options_of(command: str) -> frozenset[str]:
 @pytest.mark.parametrize(
     "command",
     [
-        "ferry convert", "ferry scan", "ferry run", "ferry prove", "ferry report", "ms_fmk_transplt", "torch_gpu2mlu",
+        "ferry convert", "ferry scan", "ferry run", "ferry prove", "ferry ops", "ferry case", "ferry report",
+        "ms_fmk_transplt", "torch_gpu2mlu",
     ],
 )  # fmt: skip
 def test_every_option_is_explained(command: str, language: str) -> None:
@@ -276,6 +277,8 @@ def test_every_option_is_explained(command: str, language: str) -> None:
         "ferry scan": ["convert", "reports"],
         "ferry run": ["run"],
         "ferry prove": ["prove"],
+        "ferry ops": ["operators"],
+        "ferry case": ["cases"],
         "ferry report": ["reports"],
     }
     names = pages.get(command, ["drop-ins"])

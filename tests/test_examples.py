@@ -247,6 +247,8 @@ def test_the_demo_fits_a_terminal_proves_and_names_what_to_open(tmp_path: Path) 
     shutil.copytree(EXAMPLES, tmp_path / "examples", ignore=shutil.ignore_patterns("__pycache__"))
     output = run(tmp_path / "examples/demo.py", cwd=tmp_path)
     assert max(map(_width, output.splitlines())) <= 80
+    assert re.search(r"^  ascend .*100 %", output, re.MULTILINE)
+    assert (tmp_path / "demo-out" / "operators.html").is_file()
     assert re.findall(r"step \d: loss \d\.\d+", output)
     for proof, vendors in (("proof", 3), ("proof-converted", 1)):
         content = json.loads((tmp_path / "demo-out" / proof / "proof.json").read_text("utf-8"))

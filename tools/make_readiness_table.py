@@ -76,6 +76,8 @@ COUNTS = {
     Support.LIMITED: Text("limited: {names}", "受限：{names}"),
     Support.UNKNOWN: Text("unknown: {names}", "未知：{names}"),
 }
+MANY = Text("{count} models", "{count} 个模型")
+MAX_NAMES = 6
 FAILED = Text("does not train", "无法训练")
 
 
@@ -168,8 +170,14 @@ def concerns(rows: list[Row], language: Language) -> str:
     for (operator, vendor, _), (judgement, models) in sorted(found.items()):
         advice = judgement.advice[0].text.in_language(language) if judgement.advice else ""
         reason = judgement.reason.in_language(language)
-        lines.append(f"| `{operator}` | {vendor} | {reason} | {', '.join(models)} | {advice} |")
+        lines.append(f"| `{operator}` | {vendor} | {reason} | {_some(models, language)} | {advice} |")
     return "\n".join(lines)
+
+
+def _some(models: list[str], language: Language) -> str:
+    if len(models) <= MAX_NAMES:
+        return ", ".join(models)
+    return MANY.format(count=len(models)).in_language(language)
 
 
 def page(rows: list[Row], language: Language) -> str:

@@ -31,7 +31,7 @@ _EXIT_CODES = """exit codes:
   0  fine
   1  --check found something to do; `ferry prove`: the proof does not hold
   2  bad usage or bad input
-  3  some files failed, the others were done
+  3  some files failed, the others were done; `ferry ops`: the program failed half way
   130  interrupted (143: by SIGTERM)
   `ferry run` ends with the program's own exit code"""
 

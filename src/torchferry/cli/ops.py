@@ -183,7 +183,8 @@ def _report(args: argparse.Namespace, readinesses: list[Readiness]) -> None:
         write_report(path, readinesses, language, folder=Path.cwd())
     with reader_may_leave():
         if args.format == "text":
-            print_text(readinesses, language, sys.stdout, limit=None if args.all else _LIMIT)
+            limit = None if args.all else _LIMIT
+            print_text(readinesses, language, sys.stdout, limit=limit, everything=args.all)
         else:
             sys.stdout.buffer.write(render(args.format, readinesses, language, folder=Path.cwd()))
             sys.stdout.flush()

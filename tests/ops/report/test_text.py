@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import io
+import re
+from typing import Any
 
 import pytest
 
@@ -53,6 +55,18 @@ def test_chinese() -> None:
     assert "cambricon 2.13 上需要处理的算子 (2)" in text
     for word in ("Operator", "kernel", "Calls", "missing", "optimizer", "more"):
         assert word not in text
+
+
+@pytest.mark.parametrize("devices", [one_device, sample])
+def test_everything_lists_operators_without_a_problem_as_well(devices: Any) -> None:
+    ready = "aten::convolution"
+    assert not re.search(rf"^ {ready} ", to_text(devices(), width=140), re.MULTILINE)
+    assert re.search(rf"^ {ready} .*kernel", to_text(devices(), width=140, everything=True), re.MULTILINE)
+
+
+def test_code_is_not_broken_where_it_is_longer_than_the_page() -> None:
+    lines = to_text(one_device(), width=50).splitlines()
+    assert f"{'':12}return x.unfold(2, 3, 2).unfold(3, 3, 2).amax((-1, -2))" in lines
 
 
 def test_no_more_rows_than_the_limit() -> None:

@@ -77,14 +77,19 @@ def write_report(
 
 
 def print_text(
-    readinesses: Sequence[Readiness], language: Language, stream: TextIO, *, limit: int | None
+    readinesses: Sequence[Readiness],
+    language: Language,
+    stream: TextIO,
+    *,
+    limit: int | None,
+    everything: bool = False,
 ) -> None:
     """Print the text format, with colours and the width of the terminal if the stream is one."""
     from torchferry.ops.report.text import PLAIN_WIDTH, to_text
 
     terminal = stream.isatty()
     width = shutil.get_terminal_size((PLAIN_WIDTH, 24)).columns if terminal else PLAIN_WIDTH
-    text = to_text(readinesses, language, width=width, terminal=terminal, limit=limit)
+    text = to_text(readinesses, language, width=width, terminal=terminal, limit=limit, everything=everything)
     encoding = getattr(stream, "encoding", None) or "utf-8"
     stream.write(text.encode(encoding, "replace").decode(encoding))
     stream.flush()

@@ -179,8 +179,8 @@ def place(use: Use) -> str:
 
 def module(use: Use) -> str:
     """The module, and the composite operator that made the call."""
-    inside = f" ({one_line(use.site.inside)})" if use.site.inside else ""
-    return one_line(use.site.module) + inside
+    inside = f"({one_line(use.site.inside)})" if use.site.inside else ""
+    return f"{one_line(use.site.module)} {inside}".strip()
 
 
 def several(texts: Iterable[str]) -> Text:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from torchferry.ops.readiness import Readiness, Support
 from torchferry.ops.report import sentences, words
-from torchferry.ops.report.tables import BEST_FIRST, Overview, Problem, label
+from torchferry.ops.report.tables import BEST_FIRST, OperatorRow, Overview, Problem, label
 from torchferry.report.safe import one_line, visible
 from torchferry.text import Language, Text
 
@@ -37,8 +37,10 @@ def to_text(
     width: int = PLAIN_WIDTH,
     terminal: bool = False,
     limit: int | None = LIMIT,
+    everything: bool = False,
 ) -> str:
-    """The report for a terminal of this width, or without colours; no table has more rows than the limit."""
+    """The report for a terminal of this width, or without colours; no table has more rows than the limit. `everything`
+    lists operators without a problem as well."""
     import io
 
     from rich.console import Console
@@ -47,19 +49,23 @@ def to_text(
     console = Console(
         file=output, width=width, force_terminal=terminal, highlight=False, legacy_windows=False, emoji=False
     )
-    report = _Report(Overview(readinesses), language, limit)
+    report = _Report(Overview(readinesses), language, limit, everything, whole_code=not terminal)
     for line in report.verdicts():
         console.print(line, soft_wrap=not terminal)  # one line each, for programs that read them
     for part in report.parts():
-        console.print(part)
+        console.print(part, crop=terminal)
     return "\n".join(line.rstrip() for line in output.getvalue().split("\n"))
 
 
 class _Report:
-    def __init__(self, overview: Overview, language: Language, limit: int | None) -> None:
+    def __init__(
+        self, overview: Overview, language: Language, limit: int | None, everything: bool, whole_code: bool
+    ) -> None:
         self._overview = overview
         self._language = language
         self._limit = limit
+        self._everything = everything
+        self._whole_code = whole_code  # lines may be longer than the page: broken ones can't be copied
 
     def _say(self, text: Text) -> str:
         return text.in_language(self._language)
@@ -77,8 +83,10 @@ class _Report:
         ]
         if not overview.uses:
             return parts
-        if len(overview.readinesses) > 1:
-            parts += self._matrix()
+        if self._everything:
+            parts += self._matrix(words.OPERATORS, overview.operators)
+        elif len(overview.readinesses) > 1:
+            parts += self._matrix(words.COMPARED, [row for row in overview.operators if row.is_problem])
         for readiness in overview.readinesses:
             parts += self._problems(readiness)
         return [*parts, *self._summary()]
@@ -90,9 +98,8 @@ class _Report:
         name = one_line(label(readiness))
         return Styled.assemble((name, "bold"), (said.removeprefix(name), _verdict_style(readiness)))
 
-    def _matrix(self) -> list[RenderableType]:
-        """Operators against devices, where any device has a problem."""
-        rows = [row for row in self._overview.operators if row.is_problem]
+    def _matrix(self, title: Text, rows: Sequence[OperatorRow]) -> list[RenderableType]:
+        """Operators against devices."""
         if not rows:
             return []
         table = self._table([words.OPERATOR], [words.CALLS, self._weight_word()])
@@ -105,7 +112,7 @@ class _Report:
                 _plain(sentences.part(row.share)),
             ]
             table.add_row(*cells, *map(self._support, row.supports))
-        return [*self._heading(words.COMPARED, len(rows)), table, *self._more(len(rows))]
+        return [*self._heading(title, len(rows)), table, *self._more(len(rows))]
 
     def _problems(self, readiness: Readiness) -> list[RenderableType]:
         problems = self._overview.problems(readiness)
@@ -147,22 +154,27 @@ class _Report:
         from rich.padding import Padding
         from rich.text import Text as Styled
 
-        said: dict[tuple[str, ...], list[str]] = {}
+        said: dict[tuple[tuple[str, bool], ...], list[str]] = {}
         for problem in problems:
             said.setdefault(self._advice_lines(problem), []).append(one_line(problem.operator))
         parts: list[RenderableType] = ["", Styled(self._say(words.ADVICE), "bold")]
         for lines, operators in said.items():
             parts.append(Padding(Styled(", ".join(operators), "bold"), (0, 0, 0, 2)))
-            parts += [Padding(Styled(line), (0, 0, 0, 4)) for line in lines]
+            for line, is_code in lines:
+                if is_code and self._whole_code:
+                    parts.append(_whole(line))
+                else:
+                    parts.append(Padding(Styled(line), (0, 0, 0, 4)))
         return parts
 
-    def _advice_lines(self, problem: Problem) -> tuple[str, ...]:
-        lines = [one_line(self._say(reason)) for reason in problem.reasons]
+    def _advice_lines(self, problem: Problem) -> tuple[tuple[str, bool], ...]:
+        """Each with whether it is code."""
+        lines = [(one_line(self._say(reason)), False) for reason in problem.reasons]
         moved = sentences.moved(problem.moved_bytes, self._overview.capture)
-        lines += [self._say(moved)] if moved else []
+        lines += [(self._say(moved), False)] if moved else []
         for advice in problem.advice:
-            lines.append(f"→ {one_line(self._say(advice.text))}")
-            lines += [f"    {visible(line)}" for line in advice.code.splitlines()]
+            lines.append((f"→ {one_line(self._say(advice.text))}", False))
+            lines += [(f"    {visible(line)}", True) for line in advice.code.splitlines()]
         return tuple(lines)
 
     def _summary(self) -> list[RenderableType]:
@@ -218,6 +230,14 @@ class _Report:
 def _verdict_style(readiness: Readiness) -> str:
     supports = {judgement.support for judgement in readiness.judgements}
     return next((STYLES[support] for support in reversed(BEST_FIRST) if support in supports), "")
+
+
+def _whole(line: str) -> RenderableType:
+    """On one line, however long. In a group, since a text that is printed by itself is wrapped in any case."""
+    from rich.console import Group
+    from rich.text import Text as Styled
+
+    return Group(Styled(f"{'':4}{line}", no_wrap=True, overflow="ignore"))
 
 
 def _plain(text: str, style: str = "") -> Styled:

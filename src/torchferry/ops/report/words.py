@@ -27,13 +27,13 @@ MEANING = {
         "有内核，但不支持该数据类型，或有其他限制",
     ),
     Support.UNKNOWN: Text("the vendor's table does not speak of it", "厂商的算子表未提及"),
-    Support.FALLBACK: Text("no kernel: the adapter computes it on the CPU", "无内核：适配层在 CPU 上计算"),
-    Support.MISSING: Text("no kernel: the adapter raises an error", "无内核：适配层报错"),
+    Support.FALLBACK: Text("no kernel: the adapter computes it on the CPU", "无内核：适配插件在 CPU 上计算"),
+    Support.MISSING: Text("no kernel: the adapter raises an error", "无内核：适配插件报错"),
 }
 REMEDY = {
     Remedy.COMPOSITION: Text("compute it with other operators", "用其他算子组合"),
     Remedy.VENDOR_OPERATOR: Text("use the vendor's operator", "使用厂商算子"),
-    Remedy.OTHER_VERSION: Text("use another version of the adapter", "使用其他版本的适配层"),
+    Remedy.OTHER_VERSION: Text("use another version of the adapter", "使用其他版本的适配插件"),
     Remedy.OTHER_DTYPE: Text("use another dtype", "使用其他数据类型"),
     Remedy.KEEP_ON_CPU: Text("keep it on the CPU", "保留在 CPU 上"),
 }
