@@ -56,8 +56,8 @@ def ferry_ops(*arguments: object, cwd: Path | None = None) -> subprocess.Complet
 def captured(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, subprocess.CompletedProcess[str]]:
     """A folder with the reports of one run, and how the command ended."""
     folder = make(tmp_path_factory.mktemp("ops"), train=TRAIN)
-    outputs = [word for name in ("ops.json", "ops.html", "unsupported_op.xlsx") for word in ("-o", name)]
-    result = ferry_ops(*outputs, "--check", "train.py", "--dummy", "--to", "ascend,cambricon", cwd=folder)
+    before, after = ("-o", "ops.json"), ("-o", "ops.html", "-o", "unsupported_op.xlsx", "--check")
+    result = ferry_ops(*before, "train.py", "--dummy", "--to", "ascend,cambricon", *after, cwd=folder)
     return folder, result
 
 
@@ -176,6 +176,7 @@ def test_an_interrupted_run_writes_nothing(tmp_path: Path) -> None:
     ("arguments", "words"),
     [
         (["train.py"], "which devices?"),
+        (["train.py", "--to", "ascend", "more"], "more: what is it?"),
         (["--to", "ascend"], "which program?"),
         (["--to", "nobody", "train.py"], "nobody"),
         (["--to", "ascend@9.9", "train.py"], "2.13"),  # said before the run

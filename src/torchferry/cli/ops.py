@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 add_arguments = ops_options.add_arguments
 
 _ALL = "all"
+_TO = "--to"
 _LIMIT = 30
 _SOME_FAILED = 3
 
@@ -31,7 +32,7 @@ def run(args: argparse.Namespace) -> int:
     from torchferry.ops.judge import judge
     from torchferry.ops.runs import ENDED_ILL
 
-    _take_vendors_from_the_end(args)
+    _take_options_from_the_end(args)
     asked = _vendors(args)
     _check_sources(args)
     _check_outputs(args.output)
@@ -43,13 +44,20 @@ def run(args: argparse.Namespace) -> int:
     return 1 if args.check and any(readiness.problems for readiness in readinesses) else 0
 
 
-def _take_vendors_from_the_end(args: argparse.Namespace) -> None:
-    """`ferry ops train.py --epochs 1 --to ascend`: what the program would not understand is ours."""
-    words = args.program
-    if args.to is None and "--to" in words[:-1]:
-        position = len(words) - 2 - words[-2::-1].index("--to")
-        args.to = words[position + 1]
-        del words[position : position + 2]
+def _take_options_from_the_end(args: argparse.Namespace) -> None:
+    """`ferry ops train.py --epochs 1 --to ascend -o ops.html`: from our own `--to` on, all is ours."""
+    if args.to is not None or _TO not in args.program:
+        return
+    position = len(args.program) - 1 - args.program[::-1].index(_TO)
+    args.program, ours = args.program[:position], args.program[position:]
+    parser = argparse.ArgumentParser(prog="ferry ops")
+    add_arguments(parser)
+    for name, value in vars(parser.parse_args(ours)).items():
+        if value == parser.get_default(name) or not value:
+            continue
+        if name == "program":
+            raise RunError(f"{value[0]}: what is it? After --to VENDOR at the end come options of ferry ops alone")
+        setattr(args, name, [*getattr(args, name), *value] if isinstance(value, list) else value)
 
 
 def _vendors(args: argparse.Namespace) -> list[tuple[Vendor, str]]:

@@ -24,7 +24,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--to",
         metavar="VENDORS",
         help="names that `ferry vendors` lists, with commas; `all`; VENDOR@VERSION asks the table of one version of "
-        "the vendor's adapter. May also follow the program's own arguments",
+        "the vendor's adapter. May also follow the program's own arguments, with further options of ours after it",
     )
     common_options.add_vendor_path(parser)
     _add_program(parser)
