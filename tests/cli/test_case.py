@@ -12,6 +12,8 @@ import numpy as np
 import pytest
 
 from torchferry.cli.main import main
+from torchferry.ops.cases.bench import Bench
+from torchferry.ops.cases.model import Facts
 from torchferry.vendors.registry import get_vendor
 
 # A kernel of the device that is wrong for rows of more than seven integers.
@@ -133,6 +135,19 @@ def test_a_module_of_the_user_s_to_stdout(folder: Path, capsys: pytest.CaptureFi
     assert "return Net(4, out_features=3)" in shown.out and "def npu_op_exec(" in shown.out
     assert shown.err == "一致：模拟的 ascend 设备与 CPU 的结果相同\n"
     assert sorted(os.listdir(folder)) in (["nets_of_mine.py"], ["__pycache__", "nets_of_mine.py"])
+
+
+def test_interrupted_when_the_file_is_there(
+    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Bench, "probe", lambda *_: Facts())
+    monkeypatch.setattr(Bench, "run", interrupted)
+    assert main(["case", "torch.abs", "--input", "3x4", "--to", "ascend"]) == 130
+    assert capsys.readouterr().err == "ferry: interrupted; test_abs.py stays as it is\n"
+    assert os.listdir(folder) == ["test_abs.py"]
 
 
 def test_fallback(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

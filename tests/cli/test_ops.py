@@ -125,6 +125,12 @@ def test_a_capture_is_judged_anew_without_a_run(captured: tuple[Path, object]) -
     assert zh.stdout.startswith("ascend 2.1")
 
 
+@pytest.mark.parametrize("last", [["--to", "nobody"], ["--to=nobody"]], ids=" ".join)
+def test_the_vendor_may_come_last(last: list[str], tmp_path: Path) -> None:
+    make(tmp_path, train="import torch\n")
+    one_line(ferry_ops("train.py", "--lr", "0.1", *last, cwd=tmp_path), "unknown vendor 'nobody'")
+
+
 def test_on_the_simulated_device_and_converted_already(tmp_path: Path) -> None:
     script = "import torch, torch_npu\nmodel = torch.nn.Linear(3, 2).npu()\nmodel(torch.ones(1, 3).npu()).sum().backward()\n"
     make(tmp_path, train=script)

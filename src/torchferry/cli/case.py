@@ -47,10 +47,11 @@ def run(args: argparse.Namespace) -> int:
         file = _write(args, case, facts, frame, Path(scratch))
         if args.no_run:
             return 0
-        outcome = bench.run(file)
-        _say(args, _told(outcome, vendor))
-        if args.shrink:
-            _shrink(args, case, facts, frame, outcome, bench, Path(scratch), vendor)
+        with _telling_what_stays(args, file):
+            outcome = bench.run(file)
+            _say(args, _told(outcome, vendor))
+            if args.shrink:
+                _shrink(args, case, facts, frame, outcome, bench, Path(scratch), vendor)
     return _exit_code(args, outcome)
 
 
@@ -123,6 +124,16 @@ def _check_output(path: Path, force: bool) -> None:
 
 
 @contextmanager
+def _telling_what_stays(args: argparse.Namespace, file: Path) -> Iterator[None]:
+    """An interruption that comes when the file is there already says so."""
+    try:
+        yield
+    except KeyboardInterrupt as stop:
+        stop.args = ("interrupted",) if args.output == _STDOUT else (f"interrupted; {file} stays as it is",)
+        raise
+
+
+@contextmanager
 def _bench(args: argparse.Namespace, vendor: Vendor) -> Iterator[Bench]:
     from torchferry.launch.plugin import is_to_be_simulated
     from torchferry.launch.variables import ALL
@@ -179,8 +190,9 @@ def _shrink(
 ) -> None:
     from torchferry.ops.cases.describing import described_call
     from torchferry.ops.cases.files import write_case
+    from torchferry.ops.cases.model import Kind
     from torchferry.ops.cases.shrinking import shrink
-    from torchferry.ops.cases.telling import NOT_FINISHED, NOTHING_TO_SHRINK, SHRUNK
+    from torchferry.ops.cases.telling import NOT_FINISHED, NOT_STEADY, NOTHING_TO_SHRINK, SHRUNK
 
     if not outcome.kind.is_failure:
         _say(args, NOTHING_TO_SHRINK)
@@ -190,7 +202,10 @@ def _shrink(
         found = shrink(
             case,
             outcome,
-            lambda each: bench.try_out(write_case(each, facts, trial_frame, scratch / "test_trial.py")),
+            lambda each: bench.try_out(
+                write_case(each, facts, trial_frame, scratch / "test_trial.py"),
+                is_patient=outcome.kind is not Kind.HANGS,
+            ),
             progress,
         )
     line = SHRUNK.format(trials=found.trials, call=described_call(found.case))
@@ -199,6 +214,8 @@ def _shrink(
         line = Text(line.en + rest.en, line.zh + rest.zh)
     _say(args, line)
     _say(args, _told(found.outcome, vendor))
+    if not found.steady:
+        _say(args, NOT_STEADY)
     _write(argparse.Namespace(**{**vars(args), "shrink": False}), found.case, facts, frame, scratch)
 
 

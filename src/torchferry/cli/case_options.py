@@ -38,7 +38,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default="",
         metavar="OPERATOR",
         help="aten::max.dim, max, torch.max, torch.nn.functional.gelu, Tensor.scatter_, torch.nn.Conv2d, or a module "
-        "or function of your own: package.module:Class",
+        "or function of your own: package.module:Class or file.py:Class",
     )
     parser.add_argument("--to", metavar="VENDOR", help="a name that `ferry vendors` lists")
     common_options.add_vendor_path(parser)

@@ -46,9 +46,10 @@ def run(args: argparse.Namespace) -> int:
 
 def _take_options_from_the_end(args: argparse.Namespace) -> None:
     """`ferry ops train.py --epochs 1 --to ascend -o ops.html`: from our own `--to` on, all is ours."""
-    if args.to is not None or _TO not in args.program:
+    places = [place for place, word in enumerate(args.program) if word == _TO or word.startswith(f"{_TO}=")]
+    if args.to is not None or not places:
         return
-    position = len(args.program) - 1 - args.program[::-1].index(_TO)
+    position = places[-1]
     args.program, ours = args.program[:position], args.program[position:]
     parser = argparse.ArgumentParser(prog="ferry ops")
     add_arguments(parser)
@@ -56,7 +57,9 @@ def _take_options_from_the_end(args: argparse.Namespace) -> None:
         if value == parser.get_default(name) or not value:
             continue
         if name == "program":
-            raise RunError(f"{value[0]}: what is it? After --to VENDOR at the end come options of ferry ops alone")
+            raise RunError(
+                f"{value[0]}: what is it? After --to VENDOR at the end come options of ferry ops alone"
+            )
         setattr(args, name, [*getattr(args, name), *value] if isinstance(value, list) else value)
 
 

@@ -42,6 +42,10 @@ def test_outcomes(bench: Bench, tmp_path: Path) -> None:
     assert (raises.kind, raises.check, raises.message) == (Kind.RAISES, "test_forward", "ValueError: first")
     skipped = bench.run(_file(tmp_path, "raise unittest.SkipTest('nothing here')"))
     assert (skipped.kind, skipped.message) == (Kind.NO_DEVICE, "nothing here")
+    asks = bench.run(
+        _file(tmp_path, "input('which? ')")
+    )  # what the process is asked is not the case's to read
+    assert (asks.kind, asks.message) == (Kind.RAISES, "EOFError: EOF when reading a line")
     assert bench.probe(_file(tmp_path, "pass")).error == ""
     (tmp_path / "test_it.py").write_text("1 / 0")
     assert bench.probe(tmp_path / "test_it.py").error == "ZeroDivisionError: division by zero"

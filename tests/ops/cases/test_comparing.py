@@ -4,12 +4,21 @@ from __future__ import annotations
 
 import sys
 import unittest
+from dataclasses import dataclass
 
 import pytest
 import torch
 
 import torchferry
-from torchferry.ops.cases.comparing import MismatchError, backward, compare, find_device, moved, terms_of
+from torchferry.ops.cases.comparing import (
+    MismatchError,
+    backward,
+    compare,
+    find_device,
+    moved,
+    outputs_of,
+    terms_of,
+)
 
 CPU = torch.device("cpu")
 
@@ -118,3 +127,17 @@ def test_neither_plugin_nor_simulator(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delattr(torchferry, "sim", raising=False)
     with pytest.raises(unittest.SkipTest, match="install torch_acme, or torchferry"):
         find_device("acme", "torch_acme", "acme")
+
+
+def test_everything_that_is_returned_is_compared() -> None:
+    @dataclass
+    class Output:
+        logits: torch.Tensor
+        hidden: list[torch.Tensor]
+
+    one = torch.ones(2)
+    assert list(outputs_of((one, 3, {"a": 2.5, "b": None}))) == ["output 0", "output 1", "output 2 a"]
+    assert list(outputs_of(Output(one, [one]))) == ["output logits", "output hidden 0"]
+    assert outputs_of(None) == {} and outputs_of([]) == {}
+    with pytest.raises(TypeError, match="returns a object, in which nothing can be compared"):
+        outputs_of(object())

@@ -97,6 +97,10 @@ def _one(tmp_path: Path, array: np.ndarray, dtype: int, stride: tuple[int, ...])
     path = tmp_path / "one.h5"
     with h5py.File(path, "w") as file:
         _put_tensor(file.create_group("/relu/1/input"), "self", array, dtype, stride)
+    return _made(path)
+
+
+def _made(path: Path) -> torch.Tensor:
     found = read(path, calls(path)[0])
     tensor = found.values["self"]
     assert isinstance(tensor, TensorInput)
@@ -170,3 +174,66 @@ def test_mistakes(record: Path, tmp_path: Path) -> None:
         file["/cat/5/input/tensors/tensors_0"].attrs["DataType"] = 77
     with pytest.raises(InputError, match="DataType 77 is not known"):
         build(Request("aten::cat", source=record))
+
+
+@pytest.mark.parametrize(
+    ("dtype", "stride"),
+    [
+        ("1", "2,1"),
+        (b"1", b"(2, 1)"),
+        (np.array([1]), np.array([2, 1])),
+        ("float32", [2, 1]),
+        ("torch.float32", [2, 1]),
+    ],
+)
+def test_attributes_as_texts_and_arrays(tmp_path: Path, dtype: object, stride: object) -> None:
+    path = tmp_path / "one.h5"
+    with h5py.File(path, "w") as file:
+        dataset = file.create_dataset("/relu/1/input/self", data=np.array([[1, 2], [3, 4]], dtype=">f4"))
+        dataset.attrs.update({"Type": np.array([0]), "DataType": dtype, "Stride": stride})
+    found = _made(path)
+    assert found.tolist() == [[1, 2], [3, 4]] and found.dtype is torch.float32
+
+
+@pytest.mark.parametrize(
+    ("data", "attributes", "said"),
+    [
+        (
+            np.ones((2, 2)),
+            {"Stride": "a,b"},
+            "the attribute Stride of `self` is ['a', 'b'], which is no number",
+        ),
+        (np.ones((2, 2)), {"Stride": 3}, "the strides (3,) of `self` do not fit its shape (2, 2)"),
+        (np.ones((2, 2)), {"Stride": [10**14, 1]}, "write smaller sizes"),
+        (np.ones(2), {"Type": "tensor"}, "the attribute Type of `self`"),
+        (np.ones(2), {"DataType": "floot"}, "the attribute DataType of `self`"),
+        ("text", {"Type": 0}, "`self` holds object, which no tensor can hold"),
+        (np.zeros(2, dtype=[("a", "f4")]), {}, "which no tensor can hold"),
+        (np.zeros(2, dtype="longdouble"), {}, "which no tensor can hold"),
+    ],
+)
+def test_what_is_no_tensor(tmp_path: Path, data: object, attributes: dict[str, object], said: str) -> None:
+    path = tmp_path / "one.h5"
+    with h5py.File(path, "w") as file:
+        file.create_dataset("/f/1/input/self", data=data).attrs.update(attributes)
+    with pytest.raises(InputError) as error:
+        read(path, calls(path)[0])
+    assert said in str(error.value)
+
+
+def test_another_structure(tmp_path: Path) -> None:
+    path = tmp_path / "one.h5"
+    with h5py.File(path, "w") as file:
+        file["/f/1/input"] = np.ones(2)
+        file["/f/2/input/self"] = h5py.SoftLink("/nowhere")
+    first, second = calls(path)
+    with pytest.raises(InputError, match="/f/1/input is no group of arguments"):
+        read(path, first)
+    with pytest.raises(InputError, match="`self` is a link to nothing"):
+        read(path, second)
+    damaged = path.read_bytes().replace(b"HEAP", b"HOLE")
+    path.write_bytes(damaged)
+    with pytest.raises(InputError, match="can't be read as an HDF5 record"):
+        calls(path)
+    with pytest.raises(InputError, match="can't be read: Is a directory"):
+        build(Request("f", source=tmp_path))

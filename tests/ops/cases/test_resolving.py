@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import pytest
+import torch
 
 from torchferry.errors import InputError
+from torchferry.ops.cases.describing import described
 from torchferry.ops.cases.model import CalleeKind
 from torchferry.ops.cases.notation import parse_input
+from torchferry.ops.cases.overloads import arranged
 from torchferry.ops.cases.resolving import resolve
 
 
@@ -105,3 +109,34 @@ def test_users_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert callee.kind is CalleeKind.MODULE
     assert callee.imports == ("from own.net import Net",)
     assert callee.path == str(tmp_path)
+
+
+def test_an_overload_that_is_a_word_of_python() -> None:
+    assert _resolved("aten::random_.from", "4x", "0", "9") == (
+        "aten::random_.from",
+        'getattr(torch.ops.aten.random_, "from")',
+    )
+
+
+def test_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    (tmp_path / "of_a_file_alone.py").write_text("def f(x): return x")
+    callee = resolve(f"{tmp_path}/of_a_file_alone.py:f", (), ())
+    assert (callee.imports, callee.path) == (("from of_a_file_alone import f",), str(tmp_path))
+    with pytest.raises(InputError, match=r"there is no file absent\.py"):
+        resolve("absent.py:f", (), ())
+    (tmp_path / "not-a-name.py").write_text("")
+    with pytest.raises(InputError, match="`not-a-name` is no name of a module"):
+        resolve(f"{tmp_path}/not-a-name.py:f", (), ())
+
+
+def test_what_exists_is_not_what_was_meant() -> None:
+    with pytest.raises(InputError) as error:
+        resolve("torch.nn", (), ())
+    assert "mean torch.nn " not in str(error.value)
+
+
+def test_a_number_in_a_tensor_s_place() -> None:
+    schema = torch.ops.aten.remainder.Tensor._schema
+    args, _ = arranged(schema, {"self": parse_input("4x")[1], "other": 3})
+    assert described(args[1]) == "scalar:int64:full(3)"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -117,6 +119,8 @@ def test_processes_that_die_are_bounded() -> None:
         ("size [8, 20] is too large", "size [1, 16] is too large", True),
         ("size is too large", "size is too small", False),
         ("at most 4e-3", "at most 12.5", True),
+        ("tensor at 0x7fb8e357aee0", "tensor at 0x55", True),
+        ("size [8, 20] and 3x4x5", "size [8] and 3x5", True),
     ],
 )
 def test_messages_but_for_their_numbers(one: str, other: str, alike: bool) -> None:
@@ -127,3 +131,23 @@ def test_messages_but_for_their_numbers(one: str, other: str, alike: bool) -> No
 def test_a_wrong_gradient_is_another_failure_than_a_wrong_result() -> None:
     gradient = Outcome(Kind.DIFFERS, "test_backward", "gradient of argument 0: the values differ", "values")
     assert failure_key(gradient) != failure_key(DIFFERS)
+
+
+def test_hangs_are_alike_however_long_they_were_waited_for() -> None:
+    keys = {failure_key(Outcome(Kind.HANGS, message=f"no answer after {each}")) for each in ("10 s", "120 s")}
+    assert len(keys) == 1
+
+
+def test_what_fails_now_and_then() -> None:
+    outcomes = itertools.cycle([DIFFERS, EQUAL, EQUAL])
+    found = shrink(_case("4x4"), DIFFERS, lambda case: next(outcomes))
+    assert not found.steady
+    assert _shrunk(_case("4x4"), lambda case: DIFFERS if case.args else EQUAL).steady
+
+
+def test_the_smallest_offset() -> None:
+    found = _shrunk(
+        _case("3x4:zeros:transposed:offset(7)"),
+        lambda case: DIFFERS if case.tensors and case.tensors[0].offset else EQUAL,
+    )
+    assert described_call(found.case) == "torch.f(scalar:float32:full(0):offset(1))"

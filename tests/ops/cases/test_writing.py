@@ -11,6 +11,7 @@ import pytest
 import torch
 
 from tests.ops.cases.operators.calls import CALLS, INIT
+from torchferry.errors import OutputError
 from torchferry.ops.cases.building import Request, build
 from torchferry.ops.cases.files import write_case
 from torchferry.ops.cases.model import Callee, CalleeKind, Case, Contents, Draw, Facts, TensorInput
@@ -56,7 +57,7 @@ def test_no_unused_and_no_unknown_names(written: Path) -> None:
         "check",
         "--isolated",
         "--no-cache",
-        "--select=F,E,W,I",
+        "--extend-select=F,E,W,I",
     ]
     run = subprocess.run([*ruff, "--ignore=E501", str(written)], capture_output=True, text=True, check=False)
     assert run.returncode == 0, run.stdout[:3000]
@@ -159,6 +160,24 @@ def test_hostile_texts() -> None:
     text = render(Case(callee, ('"\n\\',)), FACTS, frame)
     module = compile(text, "case", "exec", dont_inherit=True)
     assert module.co_consts[0] == "a'''\\n\\\\b: a device against the CPU.".replace("\\\\", "\\")
+
+
+def test_a_vendor_that_the_file_does_not_know(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TORCHFERRY_CASE_TO", "nobody")
+    module = _load(str(write_case(Case(OPERATOR, (_tensor(),)), FACTS, FRAME, tmp_path / "test_it.py")))
+    with pytest.raises(LookupError, match="no vendor nobody; there are acme"):
+        module.place()
+
+
+def test_names_of_files_are_quoted_for_the_shell() -> None:
+    frame = replace(FRAME, file_name="a folder/my test.py")
+    assert "# Run it:  pytest 'my test.py'\n" in render(Case(OPERATOR, (_tensor(),)), FACTS, frame)
+
+
+def test_a_folder_that_is_not_there(tmp_path: Path) -> None:
+    with pytest.raises(OutputError) as error:
+        write_case(Case(OPERATOR, (_tensor(),)), FACTS, FRAME, tmp_path / "absent" / "test_it.py")
+    assert str(error.value).startswith(f"{tmp_path}/absent/test_it.py: can't be written: No such file")
 
 
 @pytest.mark.parametrize(

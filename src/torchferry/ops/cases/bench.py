@@ -17,6 +17,7 @@ from typing import IO, Any
 from torchferry.ops.cases.model import Facts, Kind, Outcome
 from torchferry.ops.cases.writing import VARIABLE
 
+PATIENCE = 10.0  # seconds for one of many trials, where waiting is what takes the time
 _START_SECONDS = 120.0  # importing torch on a busy machine, and building nothing
 
 
@@ -48,19 +49,20 @@ class Bench:
         """What the device does with the case of a file."""
         return self._outcome({"file": str(file), "do": "run", "fallback": self._fallback})
 
-    def try_out(self, file: Path) -> Outcome:
+    def try_out(self, file: Path, is_patient: bool = True) -> Outcome:
         """The same; a case that the CPU does not take is invalid."""
-        return self._outcome({"file": str(file), "do": "try", "fallback": self._fallback})
+        seconds = self._seconds if is_patient else min(self._seconds, PATIENCE)
+        return self._outcome({"file": str(file), "do": "try", "fallback": self._fallback}, seconds)
 
-    def _outcome(self, request: dict[str, str]) -> Outcome:
-        answer = self._ask(request)
+    def _outcome(self, request: dict[str, str], seconds: float | None = None) -> Outcome:
+        answer = self._ask(request, seconds)
         if isinstance(answer, Outcome):
             return answer
         return Outcome(**{**answer, "kind": Kind(answer["kind"]), "operators": tuple(answer["operators"])})
 
-    def _ask(self, request: dict[str, str]) -> dict[str, Any] | Outcome:
+    def _ask(self, request: dict[str, str], seconds: float | None = None) -> dict[str, Any] | Outcome:
         """The answer, or how the process ended instead of giving one."""
-        fresh = self._process is None
+        seconds = self._seconds if seconds is None else seconds
         process, answers = self._started()
         assert process.stdin is not None
         try:
@@ -68,10 +70,10 @@ class Bench:
             process.stdin.flush()
         except BrokenPipeError:
             return self._crashed(process)
-        line = self._read_line(answers, self._seconds + (_START_SECONDS if fresh else 0.0))
+        line = self._read_line(answers, seconds)
         if line is None:
             self._end()
-            return Outcome(Kind.HANGS, message=f"no answer after {self._seconds:g} seconds")
+            return Outcome(Kind.HANGS, message=f"no answer after {seconds:g} seconds")
         if not line:
             return self._crashed(process)
         found: dict[str, Any] = json.loads(line)
@@ -94,6 +96,7 @@ class Bench:
         )
         os.close(writing)
         self._answers = os.fdopen(reading, encoding="utf-8")
+        self._read_line(self._answers, _START_SECONDS)  # that it is ready
         return self._process, self._answers
 
     def _read_line(self, answers: IO[str], seconds: float) -> str | None:

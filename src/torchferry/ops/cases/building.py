@@ -12,8 +12,9 @@ from torchferry.errors import InputError
 from torchferry.ops.cases import captured, record
 from torchferry.ops.cases.describing import described
 from torchferry.ops.cases.filling import filled
-from torchferry.ops.cases.model import CalleeKind, Case, CaseValue
-from torchferry.ops.cases.notation import parse_arguments, parse_input
+from torchferry.ops.cases.memory import check_fits
+from torchferry.ops.cases.model import Callee, CalleeKind, Case, CaseValue
+from torchferry.ops.cases.notation import parse_init, parse_inputs
 from torchferry.ops.cases.overloads import arranged
 from torchferry.ops.cases.resolving import resolve
 
@@ -36,17 +37,21 @@ class Request:
 
 def build(request: Request) -> Case:
     """The case, with contents for every tensor."""
-    given = [parse_input(text) for text in request.inputs]
+    given = parse_inputs(request.inputs)
     if request.source is not None:
         return _from_source(request, given)
     args = tuple(value for name, value in given if not name)
     kwargs = tuple((name, value) for name, value in given if name)
     callee = resolve(request.operator, args, kwargs, request.modules)
-    init = tuple(parse_arguments(request.init))
+    init = tuple(parse_init(request.init))
     if init and callee.kind is not CalleeKind.MODULE:
         raise InputError(f"{request.operator}: is no module; --init is for the arguments of a module's class")
-    case = Case(callee, args, kwargs, init, request.seed)
-    return filled(case, _positional_names(callee.expression, callee.kind))
+    return _whole(Case(callee, args, kwargs, init, request.seed))
+
+
+def _whole(case: Case) -> Case:
+    check_fits(case.tensors)
+    return filled(case, _positional_names(case.callee))
 
 
 def listed(source: Path, operator: str, site: str) -> list[str]:
@@ -76,11 +81,9 @@ def _from_source(request: Request, given: list[tuple[str, CaseValue]]) -> Case:
     callee = resolve(name, (), tuple(values.items()), request.modules)
     if callee.kind is not CalleeKind.OPERATOR:
         first = [values.pop(name) for name in ("self", "input") if name in values][:1]
-        case = Case(callee, tuple(first), tuple(values.items()), (), request.seed, stored)
-        return filled(case)
-    args, kwargs = arranged(_overload(callee.expression)._schema, values)
-    case = Case(callee, args, kwargs, (), request.seed, stored)
-    return filled(case, _positional_names(callee.expression, callee.kind))
+        return _whole(Case(callee, tuple(first), tuple(values.items()), (), request.seed, stored))
+    args, kwargs = arranged(_schema(callee), values)
+    return _whole(Case(callee, args, kwargs, (), request.seed, stored))
 
 
 def _recorded(request: Request) -> tuple[str, dict[str, CaseValue], dict[str, torch.Tensor]]:
@@ -112,23 +115,24 @@ def _chosen(calls: list[Any], request: Request, known: list[str]) -> Any:
 
 
 def _is_record(source: Path) -> bool:
-    with source.open("rb") as file:
-        return file.read(len(_HDF5)) == _HDF5 or source.suffix in (".h5", ".hdf5")
+    try:
+        with source.open("rb") as file:
+            return file.read(len(_HDF5)) == _HDF5 or source.suffix in (".h5", ".hdf5")
+    except OSError as error:
+        raise InputError(f"{source}: can't be read: {error.strerror}") from None
 
 
 def _described(values: dict[str, CaseValue]) -> str:
     return ", ".join(f"{name}={described(value)}" for name, value in values.items())
 
 
-def _overload(expression: str) -> Any:
-    thing: Any = torch
-    for part in expression.split(".")[1:]:
-        thing = getattr(thing, part)
-    return thing
+def _schema(operator: Callee) -> Any:
+    namespace, _, rest = operator.name.partition("::")
+    base, _, overload = rest.partition(".")
+    return getattr(getattr(getattr(torch.ops, namespace), base), overload or "default")._schema
 
 
-def _positional_names(expression: str, kind: CalleeKind) -> tuple[str, ...]:
-    if kind is not CalleeKind.OPERATOR:
+def _positional_names(callee: Callee) -> tuple[str, ...]:
+    if callee.kind is not CalleeKind.OPERATOR:
         return ()
-    arguments = _overload(expression)._schema.arguments
-    return tuple(argument.name for argument in arguments if not argument.kwarg_only)
+    return tuple(argument.name for argument in _schema(callee).arguments if not argument.kwarg_only)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
+import dataclasses
 import importlib
 import math
 import unittest
@@ -89,6 +91,8 @@ def mapped(change: Any, value: Any) -> Any:
         return [mapped(change, item) for item in value]
     if isinstance(value, dict):
         return {name: mapped(change, item) for name, item in value.items()}
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return mapped(change, vars(value))
     return change(value)
 
 
@@ -136,10 +140,17 @@ def named(value: Any, name: str) -> dict[str, Tensor]:
 
 
 def outputs_of(value: Any) -> dict[str, Tensor]:
-    """What an operator returned; a number becomes a tensor."""
-    if isinstance(value, (bool, int, float, complex)):
-        value = torch.tensor(value)
-    return named(value, "output")
+    """What an operator returned; numbers become tensors."""
+
+    def as_tensor(item: Any) -> Any:
+        is_number = isinstance(item, (bool, int, float, complex))
+        return torch.tensor(item) if is_number else item
+
+    found = named(mapped(as_tensor, value), "output")
+    if not found and not isinstance(value, (type(None), list, tuple, dict)):
+        said = f"it returns a {type(value).__name__}, in which nothing can be compared"
+        raise TypeError(said)
+    return found
 
 
 def forward(
@@ -219,10 +230,9 @@ def check(run: Any, operator: Any, inputs: Any, device: torch.device) -> None:
 
 def reference_of(run: Any, operator: Any, inputs: Any) -> dict[str, Tensor]:
     """The results in a wider dtype; empty where the operator does not know it."""
-    try:
-        found: dict[str, Tensor] = run(operator(), inputs(), CPU, wide=True)
-    except Exception:
-        return {}
+    found: dict[str, Tensor] = {}
+    with contextlib.suppress(Exception):
+        found = run(operator(), inputs(), CPU, wide=True)
     return found
 
 

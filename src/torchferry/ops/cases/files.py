@@ -8,12 +8,22 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
+from torchferry.errors import OutputError
 from torchferry.ops.cases.model import Case, Facts
 from torchferry.ops.cases.writing import Frame, data_name, kept_tensors, render
 
 
 def write_case(case: Case, facts: Facts, frame: Frame, path: Path) -> Path:
     """Write a case; a file of tensors that an earlier one has left there is replaced or removed."""
+    try:
+        return _write(case, facts, frame, path)
+    except OSError as error:  # of a file aside, whose name says nothing to a user
+        raise OutputError(
+            f"{path}: can't be written: {error.strerror or error}; -o FILE names another"
+        ) from None
+
+
+def _write(case: Case, facts: Facts, frame: Frame, path: Path) -> Path:
     tensors = kept_tensors(case)
     data = path.with_name(data_name(path.name))
     if tensors:

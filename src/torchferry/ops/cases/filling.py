@@ -30,6 +30,7 @@ _POSITIVE_ARGUMENTS = frozenset(
         "max_exp_avg_sqs",
     )
 )
+_COUNTED_FROM_ONE = frozenset(("pivots", "LU_pivots"))  # as LAPACK counts rows
 # Operators whose domain is a part of the numbers; their first argument lies in it.
 _SHARES = re.compile(
     r"bernoulli|binary_cross_entropy(?!_with_logits)|multinomial|logit$|erfinv|BCELoss$|atanh|acos|asin"
@@ -61,6 +62,8 @@ def _contents(tensor: TensorInput, name: str, position: int, operator: str, boun
     if tensor.dtype == "bool":
         return _MASK
     if not dtypes.is_floating(tensor.dtype):
+        if bound and name in _COUNTED_FROM_ONE:
+            return Contents(Draw.INTS, 1, bound + 1)
         if bound:  # beside numbers with fractions, whole ones are most often indices into them
             return Contents(Draw.INTS, 0, bound)
         return _WHOLE_UNSIGNED if tensor.dtype in dtypes.UNSIGNED else _WHOLE
@@ -74,4 +77,5 @@ def _contents(tensor: TensorInput, name: str, position: int, operator: str, boun
 def smallest_size(case: Case) -> int:
     """An index below it exists in every dimension of every tensor with fractions; 0 if there is none such."""
     floating = [tensor for tensor in case.tensors if dtypes.is_floating(tensor.dtype)]
-    return min((size for tensor in floating for size in tensor.shape if size), default=0)
+    # a number by itself is indexed like a row of one
+    return min((size for tensor in floating for size in tensor.shape or (1,) if size), default=0)

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import ast
 import difflib
+import math
 import re
+from collections.abc import Sequence
 
 from torchferry.errors import InputError
 from torchferry.ops.cases import dtypes
 from torchferry.ops.cases.layouts import LAYOUTS, laid_out
-from torchferry.ops.cases.model import CaseValue, Contents, Draw, TensorInput
+from torchferry.ops.cases.model import CaseValue, Contents, Draw, TensorInput, tensors_in
 from torchferry.ops.model import Special
 
 _NAME = re.compile(r"([A-Za-z_]\w*)=(?!=)(.*)", re.DOTALL)
@@ -41,10 +43,38 @@ def parse_input(text: str) -> tuple[str, CaseValue]:
     return "", parse_value(text)
 
 
-def parse_arguments(text: str) -> list[tuple[str, CaseValue]]:
+def parse_inputs(texts: Sequence[str]) -> list[tuple[str, CaseValue]]:
+    """Several arguments; no name twice."""
+    pairs = [parse_input(text) for text in texts]
+    _check_names(pairs, "--input")
+    return pairs
+
+
+def parse_init(text: str) -> list[tuple[str, CaseValue]]:
     """Several, with commas: in_channels=16,out_channels=32. What has no name is named by its position."""
-    pairs = [parse_input(part) for part in split(text, ",") if part.strip()]
+    try:
+        pairs = [parse_input(part) for part in split(text, ",") if part.strip()]
+    except InputError as error:
+        raise InputError(str(error).replace("--input", "--init", 1)) from None
+    _check_names(pairs, "--init")
+    first_named = next((position for position, (name, _) in enumerate(pairs) if name), len(pairs))
+    if any(not name for name, _ in pairs[first_named:]):
+        raise InputError(f"--init {text}: what has no name comes before what has one")
+    tensors = [
+        name or str(position) for position, (name, value) in enumerate(pairs) if any(tensors_in(value))
+    ]
+    if tensors:
+        raise InputError(
+            f"--init {text}: `{tensors[0]}` is a tensor; the arguments of a class are plain values"
+        )
     return [(name or str(position), value) for position, (name, value) in enumerate(pairs)]
+
+
+def _check_names(pairs: list[tuple[str, CaseValue]], option: str) -> None:
+    names = [name for name, _ in pairs if name]
+    twice = next((name for position, name in enumerate(names) if name in names[:position]), "")
+    if twice:
+        raise InputError(f"{option}: `{twice}` is given twice")
 
 
 def parse_value(text: str) -> CaseValue:
@@ -52,7 +82,7 @@ def parse_value(text: str) -> CaseValue:
     text = text.strip()
     if text.startswith("list(") and text.endswith(")"):
         return tuple(parse_value(part) for part in split(text[5:-1], ",") if part.strip())
-    parts = split(text, ":")
+    parts = [part.strip() for part in split(text, ":")]
     if _SHAPE.fullmatch(parts[0]) or (len(parts) > 1 and parts[0].isdecimal()):
         return _tensor(text, parts)
     return _plain(text)
@@ -79,7 +109,7 @@ def split(text: str, separator: str) -> list[str]:
 def _tensor(text: str, parts: list[str]) -> TensorInput:
     shape = () if parts[0] == "scalar" else tuple(int(size) for size in parts[0].split("x") if size)
     dtype, contents, layouts = "", None, []
-    for part in map(str.strip, parts[1:]):
+    for part in parts[1:]:
         draw = _DRAW.fullmatch(part)
         if not dtype and dtypes.dtype_name(part):
             dtype = dtypes.dtype_name(part)
@@ -87,9 +117,14 @@ def _tensor(text: str, parts: list[str]) -> TensorInput:
             contents = _contents(text, draw)
         elif part.partition("(")[0] in LAYOUTS:
             layouts.append(part)
+        elif dtypes.dtype_name(part) or (draw and draw[1] in _DRAWS):
+            sort = "dtype" if dtypes.dtype_name(part) else "distribution"
+            raise InputError(f"--input {text}: `{part}` is a second {sort}; a tensor has one")
         else:
             raise InputError(f"--input {text}: what is `{part}`?{_near(part)} {_HOW}")
     tensor = TensorInput(dtype or "float32", shape, contents or Contents(Draw.DEFAULT))
+    if not dtypes.is_floating(tensor.dtype) and not _is_whole(tensor.contents):
+        raise InputError(f"--input {text}: {tensor.dtype} has no infinities and nothing that is no number")
     for layout in layouts:
         tensor = laid_out(tensor, layout, text)
     return tensor
@@ -104,11 +139,21 @@ def _contents(text: str, draw: re.Match[str]) -> Contents:
     low, high = [*numbers, *(base.low, base.high)[len(numbers) :]]
     if base.draw in (Draw.UNIFORM, Draw.INTS) and not low < high:
         raise InputError(f"--input {text}: the first number of {draw[1]} must be below the second")
+    if not (math.isfinite(low) and math.isfinite(high)) and base.draw is not Draw.FULL:
+        raise InputError(f"--input {text}: the numbers of {draw[1]} must be finite")
+    if base.draw is Draw.INTS and any(
+        not float(each).is_integer() or abs(each) >= 1 << 63 for each in (low, high)
+    ):
+        raise InputError(f"--input {text}: the numbers of ints are whole, and below 2**63")
     special = tuple(draw[3].split("+")[1:])
     for value in special:
         if value not in _SPECIAL_VALUES:
             raise InputError(f"--input {text}: +{value} is none of +nan, +inf, +-inf")
     return Contents(base.draw, low, high, special)
+
+
+def _is_whole(contents: Contents) -> bool:
+    return not contents.special and (contents.draw is not Draw.FULL or math.isfinite(contents.low))
 
 
 def _numbers(text: str, inner: str) -> list[float]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from torchferry.errors import InputError
-from torchferry.ops.cases.model import CaseValue, TensorInput
+from torchferry.ops.cases.model import CaseValue, Contents, Draw, TensorInput
 from torchferry.ops.model import Special
 
 # a value's type -> the schema types that take it, and how well: the lower, the better
@@ -58,8 +58,15 @@ def arranged(
     for argument in schema.arguments:
         if argument.kwarg_only or argument.name not in left:
             break
-        args.append(left.pop(argument.name))
+        args.append(_as_tensor(left.pop(argument.name), str(argument.real_type)))
     return tuple(args), tuple(left.items())
+
+
+def _as_tensor(value: CaseValue, kind: str) -> CaseValue:
+    """A number in a tensor's place, which PyTorch makes of one where it calls an operator itself."""
+    if kind != "Tensor" or isinstance(value, bool) or not isinstance(value, (int, float)):
+        return value
+    return TensorInput("float32" if isinstance(value, float) else "int64", (), Contents(Draw.FULL, value))
 
 
 def _cost(schema: Any, args: tuple[CaseValue, ...], kwargs: dict[str, CaseValue]) -> int | None:

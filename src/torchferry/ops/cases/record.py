@@ -19,7 +19,8 @@ from typing import Any
 import torch
 
 from torchferry.errors import InputError
-from torchferry.ops.cases.memory import laid, overlaps
+from torchferry.ops.cases import dtypes
+from torchferry.ops.cases.memory import check_fits, laid, overlaps
 from torchferry.ops.cases.model import CaseValue, Contents, Draw, TensorInput, contiguous
 from torchferry.ops.model import Special
 
@@ -68,6 +69,8 @@ def read(path: Path, call: Call) -> Inputs:
     stored: dict[str, torch.Tensor] = {}
     with _opened(path) as file:
         group = file[call.path].get("input", {})
+        if not hasattr(group, "items"):
+            raise InputError(f"{path}: {call.path}/input is no group of arguments")
         values = {name: _value(item, name, stored, f"{path}: {call.path}") for name, item in group.items()}
     return Inputs(values, stored)
 
@@ -84,7 +87,10 @@ def _opened(path: Path) -> Iterator[Any]:
         reason = str(error).partition("(")[2].rstrip(")") or error
         raise InputError(f"{path}: can't be read as an HDF5 record: {reason}") from None
     with file:
-        yield file
+        try:
+            yield file
+        except (OSError, RuntimeError, KeyError) as error:  # what h5py raises where the file is damaged
+            raise InputError(f"{path}: can't be read as an HDF5 record: {error}") from None
 
 
 def _is_called(recorded: str, wanted: str) -> bool:
@@ -99,12 +105,14 @@ def _plain(name: str) -> str:
 
 
 def _value(item: Any, name: str, stored: dict[str, torch.Tensor], place: str) -> CaseValue:
+    if item is None:
+        raise InputError(f"{place}: `{name}` is a link to nothing")
     if hasattr(item, "items"):
         members = sorted(
             item.items(), key=lambda pair: int(re.sub(r"\D", "", pair[0].rpartition("_")[2]) or 0)
         )
         return tuple(_value(member, key, stored, place) for key, member in members)
-    kind = int(item.attrs.get("Type", _TENSOR))
+    (kind,) = _numbers(item, "Type", name, place, 1) or (_TENSOR,)
     if kind == _TENSOR:
         return _tensor(item, name, stored, place)
     return _plain_value(item, kind, place)
@@ -119,7 +127,7 @@ def _plain_value(item: Any, kind: int, place: str) -> CaseValue:
     if kind == _MEMORY_FORMAT:
         return Special("memory_format", _MEMORY_FORMATS[int(value) % len(_MEMORY_FORMATS)])
     if kind == _OPTIONS:
-        return Special("dtype", _dtype(int(item.attrs["DataType"]), place))
+        return Special("dtype", _tensor_dtype(item, "", place))
     if isinstance(value, bytes):
         return value.decode("utf-8", "replace")
     plain = value.tolist() if hasattr(value, "tolist") else value
@@ -133,12 +141,13 @@ def _plain_value(item: Any, kind: int, place: str) -> CaseValue:
 def _tensor(item: Any, name: str, stored: dict[str, torch.Tensor], place: str) -> CaseValue:
     if item.shape is None:
         return None
-    dtype = _dtype(int(item.attrs["DataType"]), place) if "DataType" in item.attrs else str(item.dtype)
+    dtype = _tensor_dtype(item, name, place)
     shape = tuple(int(size) for size in item.shape)
-    stride = tuple(int(step) for step in item.attrs.get("Stride", contiguous(shape)))
+    stride = _numbers(item, "Stride", name, place) if "Stride" in item.attrs else contiguous(shape)
     if len(stride) != len(shape) or min(stride, default=0) < 0:
         raise InputError(f"{place}: the strides {stride} of `{name}` do not fit its shape {shape}")
     tensor = TensorInput(dtype, shape, Contents(Draw.STORED, key=_free_key(name, stored)), stride)
+    check_fits([tensor])
     flat = _flat(item, dtype)
     if tensor.elements == 0 or stride == contiguous(shape) or overlaps(tensor):
         tensor = replace(tensor, stride=None)
@@ -157,13 +166,41 @@ def _free_key(name: str, stored: dict[str, torch.Tensor]) -> str:
 
 
 def _flat(item: Any, dtype: str) -> torch.Tensor:
-    array = item[()].reshape(-1)
+    array = item[()].reshape(-1).astype(item.dtype.newbyteorder("="))
     target: torch.dtype = getattr(torch, dtype)
     if dtype == "bfloat16" and array.dtype.kind in "iu" and array.dtype.itemsize == 2:  # its bits
         return torch.from_numpy(array.astype("int16")).view(target)
     if dtype == "uint8" and array.dtype.itemsize == 1:  # the dumper writes it as signed
         array = array.view("uint8")
     return torch.from_numpy(array.copy()).to(target)
+
+
+def _tensor_dtype(item: Any, name: str, place: str) -> str:
+    """What the attribute says, by number or by name; without it that of the dataset."""
+    said = item.attrs.get("DataType")
+    own = item.dtype.newbyteorder("=").name
+    word = own if said is None else said.decode("utf-8", "replace") if isinstance(said, bytes) else str(said)
+    if said is not None and not dtypes.dtype_name(word):
+        return _dtype(_numbers(item, "DataType", name, place, 1)[0], place)
+    if not dtypes.dtype_name(word) or not (dtypes.dtype_name(own) or item.dtype.kind in "biufc"):
+        raise InputError(f"{place}: `{name}` holds {own}, which no tensor can hold")
+    return dtypes.dtype_name(word)
+
+
+def _numbers(item: Any, attribute: str, name: str, place: str, count: int | None = None) -> tuple[int, ...]:
+    """The whole numbers of an attribute: a number, several, or a text with them; none if it is not there."""
+    value = item.attrs.get(attribute, ())
+    value = value.tolist() if hasattr(value, "tolist") else value
+    if isinstance(value, (bytes, str)):
+        text = value.decode("utf-8", "replace") if isinstance(value, bytes) else value
+        value = text.strip("()[] ").replace(",", " ").split()
+    try:
+        found = tuple(int(each) for each in (value if isinstance(value, (list, tuple)) else (value,)))
+    except (TypeError, ValueError):
+        found = None
+    if found is None or (count is not None and len(found) != count and attribute in item.attrs):
+        raise InputError(f"{place}: the attribute {attribute} of `{name}` is {value!r}, which is no number")
+    return found
 
 
 def _dtype(number: int, place: str) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import importlib
 import inspect
+import keyword
 import os
 import re
 import site
@@ -45,7 +46,7 @@ def resolve(
 
 
 def _find(name: str, args: tuple[CaseValue, ...], kwargs: tuple[tuple[str, CaseValue], ...]) -> Callee | None:
-    if re.fullmatch(r"[\w.]+:\w[\w.]*", name):
+    if re.fullmatch(r"[^:]+:\w[\w.]*", name):
         return _users_own(name)
     long = next(
         (full + name.removeprefix(short) for short, full in _SHORT_FORMS.items() if name.startswith(short)),
@@ -78,9 +79,13 @@ def _operator(
     return Callee(
         CalleeKind.OPERATOR,
         shown,
-        f"torch.ops.{namespace}.{base}.{overload}",
+        _as_python(f"torch.ops.{namespace}.{base}", overload),
         in_place=bool(chosen._schema.is_mutable),
     )
+
+
+def _as_python(packet: str, overload: str) -> str:
+    return f'getattr({packet}, "{overload}")' if keyword.iskeyword(overload) else f"{packet}.{overload}"
 
 
 def _of_torch(name: str, long: str) -> Callee | None:
@@ -96,9 +101,11 @@ def _of_torch(name: str, long: str) -> Callee | None:
 
 
 def _users_own(name: str) -> Callee | None:
-    """package.module:Class; what is in no installed package gets its folder onto the path."""
+    """package.module:Class or path/to/file.py:Class; what is in no installed package gets its folder onto the path."""
     module_name, _, attribute = name.partition(":")
     here = os.getcwd()
+    if module_name.endswith(".py"):
+        here, module_name = _split_file(module_name, name)
     if here not in sys.path:
         sys.path.insert(0, here)
     module = _import(module_name, name)
@@ -115,6 +122,16 @@ def _users_own(name: str) -> Callee | None:
     kind = CalleeKind.MODULE if is_module else CalleeKind.FUNCTION
     line = f"from {module_name} import {attribute.split('.')[0]}"
     return Callee(kind, name, attribute, (line,), _folder(module, module_name))
+
+
+def _split_file(file: str, name: str) -> tuple[str, str]:
+    """The folder of a user's file, and what the file is called as a module."""
+    path = Path(file).resolve()
+    if not path.is_file():
+        raise InputError(f"{name}: there is no file {file}")
+    if not path.stem.isidentifier():
+        raise InputError(f"{name}: {path.name} can't be imported: `{path.stem}` is no name of a module")
+    return str(path.parent), path.stem
 
 
 def _folder(module: Any, name: str) -> str:
@@ -148,7 +165,8 @@ def _near(name: str) -> str:
         word = re.split(r"::|\.", name.removeprefix("torch.ops.").removeprefix("aten."))
         wanted = word[1] if "::" in name and len(word) > 1 else word[0]
         matches = [bare[each] for each in difflib.get_close_matches(wanted, sorted(bare), 3, 0.6)]
-    return f"; did you mean {' or '.join(matches)}?" if matches else ""
+    others = [each for each in matches if each != name]
+    return f"; did you mean {' or '.join(others)}?" if others else ""
 
 
 def _names_of_torch() -> set[str]:

@@ -11,7 +11,11 @@ from torchferry.ops.cases.model import Case, Kind, Outcome
 from torchferry.ops.cases.simplifying import PASSES, Pass
 
 MOST_TRIALS = 2000
+AGAIN = 2  # how often what was found has to fail once more
 MOST_DEATHS = 50  # each costs a new process, or the time that a case may take
+
+_NUMBER = re.compile(r"0x[0-9a-fA-F]+|-?\d+(\.\d+)?(e[+-]?\d+)?")
+_LIST = re.compile(r"#(?:(?:, *|x)#)+")  # sizes: there are fewer of them where a dimension is gone
 
 Try = Callable[[Case], Outcome]
 Progress = Callable[[int, Case], None]
@@ -25,6 +29,9 @@ class Smallest:
     outcome: Outcome
     trials: int
     complete: bool  # False: the trials were used up before nothing could be made smaller
+    steady: bool = (
+        True  # False: the same case does not fail every time, and what was found may not be the smallest
+    )
 
 
 def shrink(
@@ -34,7 +41,8 @@ def shrink(
     search = _Search(case, outcome, attempt, progress, most)
     while any(search.improve(each) for each in PASSES) and search.has_trials_left:
         pass
-    return Smallest(search.case, search.outcome, search.trials, search.has_trials_left)
+    complete = search.has_trials_left
+    return Smallest(search.case, search.outcome, search.trials, complete, search.fails_again())
 
 
 def failure_key(outcome: Outcome) -> tuple[str, ...]:
@@ -42,7 +50,9 @@ def failure_key(outcome: Outcome) -> tuple[str, ...]:
     if outcome.kind is Kind.DIFFERS:
         return (outcome.kind.value, outcome.check, outcome.aspect)
     if outcome.kind is Kind.RAISES:
-        return (outcome.kind.value, outcome.check, re.sub(r"-?\d+(\.\d+)?(e[+-]?\d+)?", "#", outcome.message))
+        return (outcome.kind.value, outcome.check, _LIST.sub("#", _NUMBER.sub("#", outcome.message)))
+    if outcome.kind is Kind.HANGS:
+        return (outcome.kind.value,)
     return (outcome.kind.value, outcome.message.partition(":")[0])
 
 
@@ -73,6 +83,14 @@ class _Search:
         while self._step(simpler):
             improved = True
         return improved
+
+    def fails_again(self) -> bool:
+        """Whether the case fails alike whenever it is run."""
+        for _ in range(AGAIN):
+            outcome = self._attempt(self.case)
+            if failure_key(outcome) != self._wanted:
+                return False
+        return True
 
     def _step(self, simpler: Pass) -> bool:
         for candidate in simpler(self.case):

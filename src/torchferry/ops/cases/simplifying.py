@@ -106,6 +106,8 @@ def _plain_layouts(case: Case) -> Iterator[Case]:
             if value.offset and value.stride is not None:
                 yield put(case, place, replace(value, offset=0))
                 yield put(case, place, replace(value, stride=None))
+            if value.offset > 1:
+                yield put(case, place, replace(value, offset=1))
         elif isinstance(value, TensorInput) and not value.is_plain:
             yield with_shapes(case, {place: value.shape}, plain=True)
 

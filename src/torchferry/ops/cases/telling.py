@@ -33,6 +33,10 @@ NOT_FINISHED = Text(
     "; there may be a smaller one: {trials} are the most that are tried",
     "；可能还有更小的：最多尝试 {trials} 次",
 )
+NOT_STEADY = Text(
+    "it does not fail every time: run it several times, and do not take it for the smallest",
+    "该用例并非每次都失败：请多次运行，它未必是最小用例",
+)
 NOTHING_TO_SHRINK = Text("it does not fail: there is nothing to shrink", "用例未失败：无需缩小")
 
 

@@ -3,7 +3,7 @@
     python -m torchferry.ops.cases.worker DESCRIPTOR
 
 {"file": PATH, "do": "probe"} is answered with `Facts`, {"file": PATH, "do": "run" or "try", "fallback": MESSAGE} with
-an `Outcome`. A case that takes this process down is the caller's to notice.
+an `Outcome`; "ready" comes before the first answer. A case that takes this process down is the caller's to notice.
 """
 
 from __future__ import annotations
@@ -34,10 +34,18 @@ def main() -> None:
     if sys.platform == "linux":  # nobody waits for us any more when the caller has been killed
         ctypes.CDLL(None).prctl(_SET_PARENT_DEATH_SIGNAL, signal.SIGKILL)
     answers = os.fdopen(int(sys.argv[1]), "w", encoding="utf-8")
-    for line in sys.stdin:
+    print("ready", file=answers, flush=True)
+    for line in _requests():
         request = json.loads(line)
         answer = probe(request["file"]) if request["do"] == "probe" else run_case(**request)
         print(json.dumps(asdict(answer)), file=answers, flush=True)
+
+
+def _requests() -> Iterator[str]:
+    """The lines of stdin; a case that reads stdin itself finds it empty."""
+    with os.fdopen(os.dup(0), encoding="utf-8") as requests, open(os.devnull, "rb") as nothing:
+        os.dup2(nothing.fileno(), 0)
+        yield from requests
 
 
 def probe(file: str) -> Facts:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -89,6 +90,8 @@ _STORED = '''def stored(key: str) -> Tensor:
 
 _PLACE = '''def place() -> torch.device:
     """Where the operator is tested."""
+    if VENDOR not in PLATFORMS:
+        raise LookupError(f"no vendor {VENDOR}; there are {', '.join(PLATFORMS)}")
     return find_device(VENDOR, *PLATFORMS[VENDOR], MODULES, VENDOR_PATHS)'''
 
 _MAIN = """
@@ -101,8 +104,9 @@ if __name__ == "__main__":
 def _head(case: Case, frame: Frame) -> str:
     name = one_line(case.callee.name).replace("\\", "\\\\").replace('"', "'")
     program = "python" if frame.style == "unittest" else "pytest"
-    run = f"{program} {Path(frame.file_name).name}"
-    imports = ["copy", "importlib", "math", "os", *(["sys"] if case.callee.path else []), "unittest"]
+    run = f"{program} {shlex.quote(Path(frame.file_name).name)}"
+    imports = ["contextlib", "copy", "dataclasses", "importlib", "math", "os"]
+    imports += [*(["sys"] if case.callee.path else []), "unittest"]
     lines = [f'"""{name}: a device against the CPU."""', ""]
     if frame.command:
         lines += [f"# Made by: {one_line(frame.command)}"]
