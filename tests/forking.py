@@ -41,6 +41,8 @@ def run_forked(
             "folder": str(folder),
             "printed": [str(file) for file in printed],
         }
+        if _server().poll() is not None:  # what runs programs in this process ends every child of it
+            _server.cache_clear()
         server = _server()
         assert server.stdin and server.stdout
         server.stdin.write(json.dumps(request) + "\n")

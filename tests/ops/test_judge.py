@@ -27,7 +27,7 @@ def acme(tmp_path: Path) -> Vendor:
     (tmp_path / "ops.txt").write_text(
         "# complete: yes\n# versions: 2.1 2.4\nmm.out 2.1 2.4\nconvolution_overrideable 2.1 2.4 =float32\n"
         "relu 2.1 2.4\nlgamma.out 2.1\nhspmm 2.1 2.4 ~sparse\nembedding 2.1 2.4\n_index_put_impl_ 2.1 2.4 | not in place\n"
-        "torchvision::nms 2.4\n"
+        "torchvision::nms 2.4\nsoftmax.int 2.1 2.4\n"
     )
     vendor = get_vendor("ascend")
     limits = replace(vendor.limits, operator_version="2.4")
@@ -183,6 +183,13 @@ def test_a_part_that_is_also_called_elsewhere_counts(acme: Vendor) -> None:
     ]
 
 
+def test_what_autograd_takes_apart_is_not_taken_whole(acme: Vendor) -> None:
+    inner = call("aten::_softmax", ROW, site=replace(SITE, inside="aten::softmax.int"))
+    judgement = only(acme, call("aten::softmax.int", ROW, expanded=True), inner)
+    assert judgement.use.operator == "aten::_softmax"
+    assert judgement.support.is_problem
+
+
 def test_convolution_is_whole_even_where_nothing_is_known() -> None:
     inside = replace(SITE, inside="aten::_convolution")
     uses = (
@@ -243,4 +250,6 @@ def test_without_an_overload_all_must_agree() -> None:
     ascend = get_vendor("ascend")
     assert only(ascend, call("aten::add", ROW, ROW)).support.is_ready
     assert only(ascend, call("aten::histogram", ROW)).support is Support.FALLBACK
-    assert only(ascend, call("aten::scatter", ROW)).support is Support.UNKNOWN  # some have a kernel, some do not
+    assert (
+        only(ascend, call("aten::scatter", ROW)).support is Support.UNKNOWN
+    )  # some have a kernel, some do not

@@ -44,15 +44,32 @@ class ObservingMode(TorchDispatchMode):  # type: ignore[no-untyped-call]
         self.__enter__()  # type: ignore[no-untyped-call]
 
     def switch_off(self) -> None:
-        """Until now, though the mode may lie beneath modes that the program has entered since, or be gone already."""
+        """Until now."""
+        self.take_off()
+
+    @contextmanager
+    def out_of_sight(self) -> Iterator[None]:
+        """For what can't stand any mode: it is off in this thread, and on again afterwards if it was on."""
+        was_on = self.take_off()
+        try:
+            yield
+        finally:
+            if was_on:
+                self.__enter__()  # type: ignore[no-untyped-call]
+
+    def take_off(self) -> bool:
+        """Though the mode may lie beneath modes that the program has entered since, or be gone already: was it on?"""
         above = []
-        while (top := _python_dispatch._get_current_dispatch_mode()) is not None:
+        is_on = False
+        while (top := _python_dispatch._get_current_dispatch_mode()) is not None and not is_on:
             if top is self:
                 self.__exit__(None, None, None)  # type: ignore[no-untyped-call]
-                break
-            above.append(_python_dispatch._pop_mode())
+                is_on = True
+            else:
+                above.append(_python_dispatch._pop_mode())
         for other in reversed(above):
             _python_dispatch._push_mode(other)
+        return is_on
 
 
 def active_mode(kind: type[Mode]) -> Mode | None:

@@ -25,6 +25,7 @@ _OURS = (f"{Path(torch.__file__).parent}{os.sep}", f"{Path(__file__).parents[1]}
 _STANDARD = sysconfig.get_path("stdlib")
 _LIBRARIES = tuple(f"{sysconfig.get_path(name)}{os.sep}" for name in ("purelib", "platlib"))
 _WRAPPERS = {"DataParallel": "module", "DistributedDataParallel": "module", "OptimizedModule": "_orig_mod"}
+_BETWEEN = frozenset({"__torch_dispatch__", "__torch_function__"})  # they pass calls on, they make none
 _MOST_NODES = 200_000  # of a graph; one of ResNet-50 has 500
 _NO_SEQUENCE = 1 << 63  # nodes that no operator made have a number beyond this
 
@@ -63,6 +64,8 @@ class Whereabouts:
         self._names: dict[int, str] = {}
         self._root = ""
         self._labels: weakref.WeakKeyDictionary[torch.nn.Module, str] = weakref.WeakKeyDictionary()
+        self._models_of_parts: weakref.WeakKeyDictionary[torch.nn.Module, str] = weakref.WeakKeyDictionary()
+        self._names_in: dict[str, dict[int, str]] = {}
         # models, by their type, the second of a type as Linear#2 -> paths in it -> types
         self.models: dict[str, dict[str, str]] = {}
         self.has_begun = False  # a module was called, or a backward pass made
@@ -71,6 +74,7 @@ class Whereabouts:
         self._made: dict[int, dict[str, str]] = {}  # autograd's sequence number -> where the node was made
         self._files: dict[CodeType, _File] = {}
         self._handles: list[Any] = []
+        self._folder = _current_folder()  # the program may go to another one
 
     def watch(self) -> None:
         """From now on."""
@@ -98,16 +102,41 @@ class Whereabouts:
         """Phase, module and line of the operator that is being called."""
         if _graph_task() != -1:
             self.has_begun = self._after_backward = True
-            return {"phase": BACKWARD, **self._where_made()}
+            self._thread.last_number = _sequence()
+            return {"phase": BACKWARD, **(self._where_computed_again() or self._where_made())}
+        number = _sequence()
+        where = self._where_called()
+        self._remember(number, where)
+        return {"phase": self._phase(number, "model" in where), **where}
+
+    def _phase(self, number: int, is_in_module: bool) -> str:
+        """An operator that autograd has made a node for is of a forward pass, though no module may be involved, and
+        though an optimizer may have asked for it."""
+        makes_node = number > getattr(self._thread, "last_number", number)
+        self._thread.last_number = number
+        if self._in_optimizer:
+            return FORWARD if is_in_module or makes_node else OPTIMIZER
+        if is_in_module or makes_node:
+            self._after_backward = False
+        return OPTIMIZER if self._after_backward else FORWARD
+
+    def _where_called(self) -> dict[str, str]:
         inside = self._stack()
-        phase = OPTIMIZER if (self._in_optimizer or self._after_backward) and not inside else FORWARD
         where = {"module": inside[-1] if inside else "", "place": self._place()}
         if inside:
             where["model"] = self._root
         if self.inside:
             where["inside"] = self.inside
+        return where
+
+    def _where_computed_again(self) -> dict[str, str] | None:
+        """In a backward pass that calls modules: a checkpoint computes them again, with nodes of their own."""
+        if not self._stack():
+            return None
+        where = self._where_called()
         self._remember(_sequence(), where)
-        return {"phase": phase, **where}
+        node = _current_node()
+        return where if node is None else {**where, "node": _name(node)}
 
     def _remember(self, number: int, where: dict[str, str]) -> None:
         """The first operator since a node was made is the node's. What is long gone is forgotten."""
@@ -131,7 +160,7 @@ class Whereabouts:
         number = getattr(node, "_sequence_nr", lambda: _NO_SEQUENCE)()
         # an in-place operator copies what its derivative needs: the copy's node comes before the operator's own call
         where = self._made.get(number + 1) or self._made.get(number + 2, nowhere)
-        return {**where, "node": node.name().split("::")[-1]}
+        return {**where, "node": _name(node)}
 
     def _place(self) -> str:
         """The nearest line of the user's own code; of a library's where no code of the user's is on the way."""
@@ -141,7 +170,7 @@ class Whereabouts:
             code = frame.f_code
             file = self._files.get(code)
             if file is None:
-                file = self._files[code] = _File.of(code.co_filename)
+                file = self._files[code] = _File.of(code, self._folder)
             if file.name:
                 if not file.is_of_library:
                     return f"{file.name}:{frame.f_lineno}"
@@ -152,15 +181,24 @@ class Whereabouts:
     def _stack(self) -> list[str]:
         if not hasattr(self._thread, "modules"):
             self._thread.modules = []
+            if _graph_task() == -1:
+                self._made.clear()  # each thread counts its nodes from the beginning
         inside: list[str] = self._thread.modules
         return inside
 
     def _enter(self, module: torch.nn.Module, _arguments: Any) -> None:
         inside = self._stack()
         self._after_backward = False
-        if not inside:
+        if not inside and not self._comes_again(module):
             self._look_at(module)
         inside.append(self._names.get(id(module)) or type(module).__name__)
+
+    def _comes_again(self, module: torch.nn.Module) -> bool:
+        """Whether a backward pass calls a part of a model, as checkpoints do: it keeps its name in the model."""
+        model = self._models_of_parts.get(module) if _graph_task() != -1 else None
+        if model is not None:
+            self._root, self._names = model, self._names_in[model]
+        return model is not None
 
     def _look_at(self, module: torch.nn.Module) -> None:
         """At a module that is called from outside of all others."""
@@ -170,7 +208,10 @@ class Whereabouts:
         self._names = {id(part): name for name, part in parts}
         self._buffers = {id(buffer) for buffer in module.buffers()}
         self._root = self._label(module)
-        self.models.setdefault(self._root, {name: type(part).__name__ for name, part in parts})
+        self._names_in[self._root] = self._names
+        if self._root not in self.models:
+            self.models[self._root] = {name: type(part).__name__ for name, part in parts}
+            self._models_of_parts.update((part, self._root) for _, part in parts)
 
     def _label(self, module: torch.nn.Module) -> str:
         if module not in self._labels:
@@ -195,6 +236,13 @@ class Whereabouts:
         self._in_optimizer = max(0, self._in_optimizer - 1)
 
 
+def _current_folder() -> str:
+    try:
+        return os.getcwd() + os.sep
+    except OSError:  # it has been removed
+        return ""
+
+
 def _parameters(function: Callable[..., Any]) -> Any:
     return inspect.signature(function).parameters
 
@@ -205,6 +253,12 @@ def _graph_task() -> int:
 
 def _current_node() -> Any:
     return torch._C._current_autograd_node() if hasattr(torch._C, "_current_autograd_node") else None
+
+
+def _name(node: Any) -> str:
+    """ConvolutionBackward0."""
+    name: str = node.name()
+    return name.split("::")[-1]
 
 
 def _sequence() -> int:
@@ -222,16 +276,14 @@ class _File:
     is_of_library: bool = False
 
     @classmethod
-    def of(cls, path: str) -> _File:
-        """The file of that name."""
-        if path.startswith(_OURS):
+    def of(cls, code: CodeType, folder: str) -> _File:
+        """The file of some code of a program that runs in that folder."""
+        path = code.co_filename
+        if path.startswith(_OURS) or code.co_name in _BETWEEN:
             return cls("")
         library = next(filter(path.startswith, _LIBRARIES), None)
         if library is not None:
             return cls(path.removeprefix(library), is_of_library=True)
         if path.startswith(_STANDARD):
             return cls("")
-        try:
-            return cls(path.removeprefix(os.getcwd() + os.sep))
-        except OSError:
-            return cls(path)
+        return cls(path.removeprefix(folder))

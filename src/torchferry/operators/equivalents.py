@@ -103,6 +103,8 @@ CALLED_ELSEWHERE: Mapping[str, str] = {
     "mkldnn_rnn_layer_backward": "lstm.input",
     "_cudnn_rnn": "lstm.input",
     "_cudnn_rnn_backward": "lstm.input",
+    "_cudnn_rnn_flatten_weight": "lstm.input",
+    "_cudnn_init_dropout_state": "lstm.input",
     "_thnn_fused_lstm_cell": "lstm.input",
     "_thnn_fused_lstm_cell_backward_impl": "lstm.input",
     "_thnn_fused_gru_cell": "gru.input",

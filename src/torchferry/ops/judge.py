@@ -31,6 +31,7 @@ from torchferry.vendors.model import MissingOperator, Vendor
 from torchferry.vendors.ops import Ops, load_ops
 
 _ATEN = "aten"
+_TAKEN_APART = "CompositeImplicitAutograd"
 _COLLECTIVES = ("c10d", "_c10d_functional", "c10d_functional", "_c10d_functional_autograd")
 
 
@@ -115,8 +116,14 @@ class _Judging:
         self._adviser = Adviser(vendor, table, facts)
 
     def is_taken_whole(self, operator: str) -> bool:
-        """Whether a composite operator arrives at the device as one, so that its parts never do."""
-        return operator.partition("::")[2] in TAKEN_WHOLE or self._standing(operator).basis.has_kernel
+        """Whether a composite operator arrives at the device as one, so that its parts never do. Autograd takes some
+        apart before any device sees them, whatever the vendor lists."""
+        name = operator.partition("::")[2]
+        if name in TAKEN_WHOLE:
+            return True
+        fact = self._facts.get(name)
+        is_taken_apart = fact is not None and _TAKEN_APART in fact.kernels
+        return not is_taken_apart and self._standing(operator).basis.has_kernel
 
     def judgement(self, use: Use) -> Judgement:
         answer = self._answer(use)

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import functools
+import os
+import sys
 import warnings
 from abc import ABCMeta
 from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import FrameType
 from typing import Any
 
 import torch
@@ -17,14 +21,14 @@ from torchferry.runtime.target import Target
 
 _INDUCTOR = "inductor"
 _EAGER = "eager"
+_PYTORCH = f"{Path(torch.__file__).parent}{os.sep}"
 
 
 def changes(target: Target) -> Iterator[Change]:
     """What the two compilers do. Comes after the factories: TorchScript has to know their replacements."""
     if target.is_reference or (target.vendor and target.vendor.jit_script):
         yield from _scripts_run_eagerly(target)
-    else:
-        yield _scripts_know_factories()
+    yield _scripts_know_factories()
     if hasattr(torch, "compile"):
         means = f"runs eagerly where inductor has no code for {target.device_type}"
         yield Patch("torch.compile", torch, "compile", _compile(target), means)
@@ -37,7 +41,11 @@ def _scripts_run_eagerly(target: Target) -> Iterator[Change]:
         "eagerly"
     )
 
-    def script(obj: Any, *_: Any, **__: Any) -> Any:
+    original = torch.jit.script
+
+    def script(obj: Any, *args: Any, **kwargs: Any) -> Any:
+        if _is_of_pytorch(sys._getframe(1)):
+            return original(obj, *args, **kwargs)
         if not target.is_reference:
             say()
         return obj
@@ -48,6 +56,11 @@ def _scripts_run_eagerly(target: Target) -> Iterator[Change]:
     means = "gives back what it is given: the code runs eagerly"
     yield Patch("torch.jit.script", torch.jit, "script", script, means)
     yield Patch("torch.jit.script_method", torch.jit, "script_method", script_method, means)
+
+
+def _is_of_pytorch(caller: FrameType) -> bool:
+    """PyTorch scripts formulas of its own, those of forward-mode derivatives, and needs their graphs."""
+    return caller.f_code.co_filename.startswith(_PYTORCH)
 
 
 def _scripts_know_factories() -> Change:

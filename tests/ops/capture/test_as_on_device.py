@@ -38,10 +38,12 @@ def on_device(step: Callable[[], object]) -> Counter[str]:
 
 
 def test_nothing_stays_changed() -> None:
-    before = (torch._VF.lstm, torch._VF.dropout, torch.nn.functional.one_hot)
+    before = (torch._VF.lstm, torch.nn.functional.one_hot)
     with as_on_device():
-        assert torch.nn.functional.one_hot is not before[2]
-    assert (torch._VF.lstm, torch._VF.dropout, torch.nn.functional.one_hot) == before
+        assert torch.nn.functional.one_hot is not before[1]
+    assert (torch._VF.lstm, torch.nn.functional.one_hot) == before
+    x = torch.ones(3, requires_grad=True)
+    assert "NativeDropout" not in str(nn.functional.dropout(x, 0.5).grad_fn)
 
 
 @pytest.mark.parametrize(
@@ -92,6 +94,26 @@ def test_a_recurrent_layer_computes_what_it_did() -> None:
     assert all(torch.equal(a, b) for a, b in zip(plain, seen, strict=True) if a is not None and b is not None)
 
 
+@pytest.mark.parametrize("p", [0.0, 0.5, 1.0])
+@pytest.mark.parametrize("train", [True, False])
+def test_dropout_is_one_operator_where_it_does_something(p: float, train: bool) -> None:
+    x, results = torch.ones(64), []
+    calls = on_device(lambda: results.append(nn.functional.dropout(x, p, train)))
+    assert calls["aten::native_dropout"] == (train and p == 0.5)
+    assert set(results[0].tolist()) == ({1.0} if not train or p == 0 else {0.0} if p == 1 else {0.0, 2.0})
+
+
+def test_dropout_within_attention_is_one_operator() -> None:
+    x = torch.randn(2, 2, 5, 4, requires_grad=True)
+
+    def step() -> None:
+        nn.functional.scaled_dot_product_attention(x, x, x, dropout_p=0.5).sum().backward()
+
+    calls = on_device(step)
+    assert calls["aten::native_dropout"] == calls["aten::native_dropout_backward"] == 1
+    assert "aten::bernoulli_.float" not in calls
+
+
 def test_labels_are_not_looked_at() -> None:
     labels, made = torch.tensor([0, 2, 1]), []
     calls = on_device(lambda: made.append(nn.functional.one_hot(labels, 3)))
@@ -134,6 +156,79 @@ def test_what_a_step_makes_on_its_device_is_the_devices() -> None:
     x = torch.randn(4)
     calls = on_device(lambda: torch.arange(4, device=x.device).exp())
     assert calls["aten::arange"] == calls["aten::exp"] == 1
+
+
+def _grid(length: int, device: str = "cpu") -> Tensor:
+    """As libraries have it: the default is the host."""
+    return (
+        torch.stack([torch.arange(length, device=device), torch.ones(length, device=device).long()])
+        .float()
+        .exp()
+    )
+
+
+def test_what_is_made_with_the_name_of_the_cpu_is_the_hosts_if_it_is_moved() -> None:
+    x = torch.randn(4)
+    kept = _grid(4)
+    calls = on_device(lambda: x * _grid(4).to(x.device).sin())
+    assert (
+        not {"aten::arange", "aten::ones", "aten::cat", "aten::stack", "aten::_to_copy", "aten::exp"}
+        & calls.keys()
+    )
+    assert calls["aten::sin"] == calls["aten::mul.Tensor"] == 1
+    assert kept.equal(_grid(4))
+
+
+def test_what_is_made_with_the_name_of_the_cpu_is_the_devices_if_it_meets_its_tensors() -> None:
+    x = torch.randn(4)
+
+    def step() -> Tensor:
+        grid = _grid(4, str(x.device))
+        return (x * grid) + grid.to(x.device)
+
+    calls = on_device(step)
+    assert calls["aten::exp"] == calls["aten::arange"] == 1
+
+
+def test_a_moved_tensor_says_nothing_of_others() -> None:
+    x = torch.randn(4)
+    calls = on_device(lambda: (_grid(4).to(x.device), _grid(4)))
+    assert calls["aten::exp"] == 1
+
+
+def test_what_was_moved_from_stays_the_hosts() -> None:
+    x = torch.randn(4)
+
+    def step() -> Tensor:
+        grid = _grid(4)
+        return x * grid.to(x.device) + grid.sin().to(x.device)
+
+    assert "aten::sin" not in on_device(step)
+
+
+def test_what_much_is_computed_with_was_on_the_device() -> None:
+    x = torch.randn(4)
+
+    def step() -> Tensor:
+        value = torch.ones(4, device="cpu")
+        for _ in range(300):
+            value = value.sin()
+        return value.to(x.device)
+
+    assert on_device(step)["aten::sin"] == 300
+
+
+def test_a_tensor_that_is_given_for_its_dtype_moves_nothing() -> None:
+    x = torch.randn(4)
+    assert on_device(lambda: torch.arange(4, device=x.device).exp().to(x))["aten::exp"] == 1
+
+
+def test_what_pytorch_makes_beside_a_tensor_is_the_devices() -> None:
+    x = torch.randn(5, 2, 3)
+    calls = on_device(
+        lambda: nn.utils.rnn.pack_padded_sequence(x, torch.tensor([3, 5]), enforce_sorted=False)
+    )
+    assert calls["aten::arange.start"] == 1  # the permutation's inverse; the lengths are the host's
 
 
 def test_the_counters_of_an_optimizer_are_the_hosts() -> None:

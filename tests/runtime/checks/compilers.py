@@ -68,6 +68,12 @@ def check_scripts(target: Target) -> None:
     assert any(target.vendor.company in str(one.message) for one in said) is is_eager
 
 
+def check_derivatives_that_pytorch_scripts(target: Target) -> None:
+    """Forward-mode derivatives are formulas that PyTorch itself scripts, whatever scripts of the user do."""
+    second = torch.func.hessian(lambda x: (x**3).sum())(torch.ones(2, device="cuda"))
+    assert second.tolist() == [[6, 0], [0, 6]]
+
+
 class Scaled(torch.nn.Module):
     """A module as libraries script it."""
 

@@ -37,6 +37,7 @@ class DeviceChoices:
 
     def __init__(self) -> None:
         self._before: list[tuple[Any, str, Any]] = []
+        self._library: Any = None
 
     def make(self) -> None:
         """From now on."""
@@ -53,6 +54,9 @@ class DeviceChoices:
             else:
                 setattr(owner, name, value)
         self._before.clear()
+        if self._library is not None:
+            self._library._destroy()
+            self._library = None
 
     def _replace(self, owner: Any, name: str, value: Any) -> None:
         self._before.append((owner, name, vars(owner).get(name)))
@@ -65,15 +69,10 @@ class DeviceChoices:
             self._replace(optimizer, "_get_foreach_kernels_supported_devices", lambda: [*original(), "cpu"])
 
     def _fuse_dropout(self) -> None:
-        functions: Any = torch._VF
-        plain = functions.dropout
-
-        def dropout(tensor: torch.Tensor, p: float, train: bool) -> torch.Tensor:
-            if not train or not 0 < p < 1 or not tensor.numel() or not tensor.is_floating_point():
-                return plain(tensor, p, train)  # type: ignore[no-any-return]
-            return torch.native_dropout(tensor, p, train)[0]
-
-        self._replace(functions, "dropout", dropout)
+        """In the dispatcher, because attention calls it from within PyTorch."""
+        self._library = torch.library.Library("aten", "IMPL")  # type: ignore[no-untyped-call]
+        for key in ("AutogradCPU", "AutogradMeta"):  # fake tensors go by the second
+            self._library.impl("dropout", _dropout, key)
 
     def _take_recurrent_layers_whole(self) -> None:
         """The CPU makes them of other operators than devices do, some of which only the CPU has."""
@@ -92,6 +91,13 @@ class DeviceChoices:
             return made.scatter_(-1, tensor.unsqueeze(-1), 1)
 
         self._replace(functional, "one_hot", one_hot)
+
+
+def _dropout(tensor: torch.Tensor, p: float, train: bool) -> torch.Tensor:
+    if not train or not 0 < p < 1 or not tensor.numel() or not tensor.is_floating_point():
+        key = torch._C.DispatchKey.CompositeImplicitAutograd
+        return torch.ops.aten.dropout.default._op_dk(key, tensor, p, train)  # type: ignore[no-any-return]
+    return torch.native_dropout(tensor, p, train)[0]
 
 
 class _Input(torch.autograd.Function):

@@ -36,6 +36,17 @@ class Row:
         return steady / 1e9
 
 
+@dataclass(frozen=True)
+class PastCall:
+    """A call that has been counted, and what is needed to count it elsewhere."""
+
+    func: Any
+    inside: str
+    arguments: Key
+    row: Row
+    nanoseconds: int
+
+
 class Folded:
     """The table of a process."""
 
@@ -58,6 +69,14 @@ class Folded:
         row.calls += 1
         return row
 
+    def move(self, call: PastCall, site: Site) -> None:
+        """Count a call elsewhere than where it was counted."""
+        call.row.calls -= 1
+        call.row.nanoseconds -= call.nanoseconds
+        row = self.row(call.func, site, call.arguments, call.row.expanded)
+        row.add_time(call.nanoseconds)
+        row.results = row.results or call.row.results
+
     def uses(self) -> tuple[Use, ...]:
         """All rows as records, in the order in which they first came."""
         return tuple(
@@ -71,6 +90,7 @@ class Folded:
             )
             for (func, site), rows in self._rows.items()
             for arguments, row in rows.items()
+            if row.calls
         )
 
 

@@ -2,7 +2,8 @@
 
 A tensor that a step makes without naming a device, or that the program fetches with `.cpu()`, is the host's, and so is
 all that is computed from such tensors alone: lengths of sequences, the step counters of optimizers, grids that are
-moved later. `.to(device)` and `.cuda()` make them the device's.
+moved later. `.to(device)` and `.cuda()` make them the device's. One that is made with device="cpu" is undecided until
+it is moved, or meets a tensor of the device.
 """
 
 from __future__ import annotations
@@ -20,7 +21,8 @@ from torch.utils._device import _device_constructors
 
 from torchferry.observe.modes import active_mode
 from torchferry.ops.capture.mode import CapturingMode
-from torchferry.ops.capture.values import is_the_hosts, make_the_hosts, tensors_among
+from torchferry.ops.capture.undecided import Owner, Undecided, is_the_hosts, owner_of, set_owner
+from torchferry.ops.capture.values import tensors_among
 
 _PYTORCH = f"{Path(torch.__file__).parent}{os.sep}"
 _MOVES = frozenset({torch.Tensor.to, torch.Tensor.cuda})
@@ -35,28 +37,35 @@ class HostTensors(TorchFunctionMode):
         kwargs = kwargs or {}
         if func is torch.Tensor.cpu:
             return _fetched(args[0], func(*args, **kwargs))
-        if func in _MOVES and is_the_hosts(args[0]):
+        if func in _MOVES and owner_of(args[0]) is not False:
             return _moved(args[0], func(*args, **kwargs), (*args[1:], *kwargs.values()))
-        if func in _device_constructors() and _means_the_host(kwargs.get("device"), sys._getframe(1)):
-            return _made(func, args, kwargs)
+        if func in _device_constructors():
+            return _made(func, args, kwargs, _owner(kwargs.get("device"), sys._getframe(1)))
         return func(*args, **kwargs)
 
 
-def _means_the_host(device: Any, caller: FrameType) -> bool:
-    """A program's `device` is "cpu" here as well; PyTorch's own code writes it where it means it."""
-    return device is None or (device == "cpu" and caller.f_code.co_filename.startswith(_PYTORCH))
+def _owner(device: Any, caller: FrameType) -> Owner:
+    """A program's `device` is "cpu" here as well; PyTorch's own code writes it where it means it, and otherwise has
+    the device of a tensor."""
+    if device is None or (
+        isinstance(device, str) and device == "cpu" and caller.f_code.co_filename.startswith(_PYTORCH)
+    ):
+        return True
+    return Undecided() if torch.device(device).type == "cpu" else False
 
 
-def _made(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def _made(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], owner: Owner) -> Any:
     mode = active_mode(CapturingMode)
     if mode is None or not mode.where.has_begun or _has_tensor((*args, *kwargs.values())):
         return func(*args, **kwargs)
-    before, mode.is_loading_data = mode.is_loading_data, True
+    before = mode.is_loading_data, mode.making
+    mode.is_loading_data = owner is True or mode.is_loading_data
+    mode.making = owner if isinstance(owner, Undecided) else None
     try:
         result = func(*args, **kwargs)
     finally:
-        mode.is_loading_data = before
-    make_the_hosts([result])
+        mode.is_loading_data, mode.making = before
+    set_owner([result], owner)
     return result
 
 
@@ -68,16 +77,21 @@ def _has_tensor(values: Iterable[Any]) -> bool:
 def _fetched(tensor: torch.Tensor, result: torch.Tensor) -> torch.Tensor:
     if result is tensor and not is_the_hosts(tensor):
         result = tensor.view_as(tensor)  # a tensor object of its own: the program may go on with the first
-    make_the_hosts([result])
+    set_owner([result], True)
     return result
 
 
 def _moved(tensor: torch.Tensor, result: torch.Tensor, given: Iterable[Any]) -> torch.Tensor:
-    """A cast alone leaves a tensor where it is."""
+    """A cast alone leaves a tensor where it is, and `.to(other)` may be meant as one where the place is undecided."""
+    if isinstance(owner_of(tensor), Undecided):
+        given = [value for value in given if not isinstance(value, torch.Tensor)]
     if not any(map(_is_of_device, given)):
         return result
     result = tensor.view_as(tensor) if result is tensor else result
-    make_the_hosts([result], False)
+    mode = active_mode(CapturingMode)
+    if mode is not None:
+        mode.settle_on_host(tensor)
+    set_owner([result], False)
     return result
 
 

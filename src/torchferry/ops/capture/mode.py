@@ -13,12 +13,15 @@ import torch
 
 from torchferry.observe.modes import ObservingMode, has_compiled
 from torchferry.observe.where import BACKWARD, OPTIMIZER, Whereabouts
-from torchferry.ops.capture.folding import Folded
-from torchferry.ops.capture.plans import formula_of
-from torchferry.ops.capture.values import Key, is_the_hosts, key_of, make_the_hosts, tensors_among
+from torchferry.ops.capture.folding import Folded, PastCall
+from torchferry.ops.capture.plans import conjugates_resolved, formula_of, with_tensors
+from torchferry.ops.capture.undecided import Undecided, owner_of, owner_of_all, set_owner
+from torchferry.ops.capture.values import Key, key_of, tensors_among
 from torchferry.ops.model import ModuleInfo, Phase, Site, Use
 
+_FAKE = "FakeTensor"  # a class of tensors that computes by shapes alone: it stands for the plain one
 _SKIPPED_NAMESPACES = frozenset({"profiler", "prim", "torchferry_sim"})
+_FORKED = 0  # instead of a process: one that was forked, and has not called an operator yet
 _IN = "\0"  # between a model and a path in it
 _PHASES = {BACKWARD: Phase.BACKWARD, OPTIMIZER: Phase.OPTIMIZER}
 
@@ -26,16 +29,38 @@ _PHASES = {BACKWARD: Phase.BACKWARD, OPTIMIZER: Phase.OPTIMIZER}
 class CapturingMode(ObservingMode):  # type: ignore[no-untyped-call]
     """Adds up calls until it is switched off. `wait` waits for a device that computes by itself."""
 
+    counts_fakes = False  # what a program computes with shapes alone, no device ever sees
+
     def __init__(self, wait: Callable[[], None] | None = None) -> None:
         super().__init__()
         self.folded = Folded()
         self.where = Whereabouts()
         self.notes: set[str] = set()
         self.is_loading_data = False
+        self.making: Undecided | None = None  # of what is made from nothing now
         self._wait = wait
         self._process = os.getpid()
         self._thread = threading.local()
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()  # a signal may end the process while it is held
+
+    @property
+    def is_at_work(self) -> bool:
+        """Whether calls of this process are added up."""
+        return self._process in (os.getpid(), _FORKED)
+
+    def begin_anew(self) -> None:
+        """In a process that has just been forked: what its parent called is the parent's."""
+        if self._process != -1:
+            self._process = _FORKED
+            self._lock = threading.RLock()
+            self.folded = Folded()
+
+    def _joins(self) -> bool:
+        """Whether this process is a forked one that takes part; workers of a DataLoader do not."""
+        if self._process != _FORKED or is_data_worker():
+            return False
+        self._process = os.getpid()
+        return True
 
     def switch_on(self) -> None:
         """From now on, in this thread."""
@@ -52,15 +77,52 @@ class CapturingMode(ObservingMode):  # type: ignore[no-untyped-call]
 
     def observe(self, func: Any, types: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Make the call, its composite parts one by one, and add it up."""
-        if os.getpid() != self._process or getattr(func, "namespace", "") in _SKIPPED_NAMESPACES:
+        if os.getpid() != self._process and not self._joins():
+            return func(*args, **kwargs)
+        if getattr(func, "namespace", "") in _SKIPPED_NAMESPACES:
+            return func(*args, **kwargs)
+        if types and any(map(_dispatches, types)):
+            return NotImplemented  # a tensor of another class: what its class calls instead is seen
+        if not self.counts_fakes and any(map(_is_fake, tensors_among((*args, *kwargs.values())))):
             return func(*args, **kwargs)
         if not isinstance(func, torch._ops.OpOverload):
             self.notes.add("higher_order")
             return func(*args, **kwargs)
-        if not self.is_loading_data and _only_the_hosts(args, kwargs):
+        owner = False if self.is_loading_data else owner_of_all((*args, *kwargs.values()) if kwargs else args)
+        if owner is True:
             return self._make_on_host(func, args, kwargs)
         formula = None if any(call.func is func for call in self._calls()) else formula_of(func)
-        return self._add_up(func, formula and self._watched(formula), args, kwargs)
+        if formula is not None and not all(map(_is_plain, tensors_among((*args, *kwargs.values())))):
+            formula = None  # sparse, nested and quantized tensors have kernels of their own
+        watched = formula and self._watched(formula)
+        undecided = self.making if owner is None else owner or None
+        if undecided is None:
+            return self._add_up(func, watched, args, kwargs)
+        return self._make_undecided(func, watched, args, kwargs, undecided)
+
+    def _make_undecided(
+        self,
+        func: Any,
+        formula: Callable[..., Any] | None,
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        undecided: Undecided,
+    ) -> Any:
+        before, self.making = self.making, undecided  # the formula makes tensors as well
+        try:
+            result = self._add_up(func, formula, args, kwargs, undecided)
+        finally:
+            self.making = before
+        set_owner([result], undecided)
+        return result
+
+    def settle_on_host(self, tensor: torch.Tensor) -> None:
+        """What moves to the device only now was the host's, and so was all that it was made of."""
+        owner = owner_of(tensor)
+        if isinstance(owner, Undecided):
+            with self._lock:
+                for call in owner.decide(are_the_hosts=True):
+                    self.folded.move(call, Site(Phase.DATA, inside=call.inside))
 
     def take_whole(self, func: Any, formula: Callable[..., Any], args: tuple[Any, ...]) -> Any:
         """Compute what a device knows as one operator by what the CPU makes of it; its derivative belongs to it."""
@@ -75,12 +137,18 @@ class CapturingMode(ObservingMode):  # type: ignore[no-untyped-call]
         return self._add_up(func, parts, args, {})
 
     def _add_up(
-        self, func: Any, formula: Callable[..., Any] | None, args: tuple[Any, ...], kwargs: dict[str, Any]
+        self,
+        func: Any,
+        formula: Callable[..., Any] | None,
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        undecided: Undecided | None = None,
     ) -> Any:
         calls = self._calls()
         arguments = _arguments_key(args, kwargs)  # before the call: it may resize them
+        site = self._site(calls)
         with self._lock:
-            row = self.folded.row(func, self._site(calls), arguments, formula is not None)
+            row = self.folded.row(func, site, arguments, formula is not None)
         call = _Call(func)
         calls.append(call)
         begin = time.perf_counter_ns()
@@ -88,8 +156,10 @@ class CapturingMode(ObservingMode):  # type: ignore[no-untyped-call]
             result = self._make(func, formula, args, kwargs)
         finally:
             calls.pop()
-            taken = time.perf_counter_ns() - begin
-            row.add_time(max(taken - call.inner, 0))
+            taken = max(time.perf_counter_ns() - begin - call.inner, 0)
+            row.add_time(taken)
+            if undecided is not None:
+                undecided.add(PastCall(func, site.inside, arguments, row, taken))
         if row.results is None:
             row.results = _results_key(result)
         if calls:
@@ -101,6 +171,8 @@ class CapturingMode(ObservingMode):  # type: ignore[no-untyped-call]
     ) -> Any:
         if formula is not None:
             return formula(*args, **kwargs)
+        if len(self._calls()) > 1:
+            args = with_tensors(func, args)
         result = func(*args, **kwargs)
         if self._wait is not None:
             self._wait()
@@ -112,14 +184,14 @@ class CapturingMode(ObservingMode):  # type: ignore[no-untyped-call]
             result = self._add_up(func, None, args, kwargs)
         finally:
             self.is_loading_data = False
-        make_the_hosts([result])
+        set_owner([result], True)
         return result
 
     def _watched(self, formula: Callable[..., Any]) -> Callable[..., Any]:
         """The mode is off while it handles a call: what the formula calls is to be seen as well."""
 
         def watched(*args: Any, **kwargs: Any) -> Any:
-            with self:
+            with self, conjugates_resolved():
                 return formula(*args, **kwargs)
 
         return watched
@@ -172,6 +244,26 @@ class CapturingMode(ObservingMode):  # type: ignore[no-untyped-call]
         return _joined("" if model == main else model, path)
 
 
+def is_data_worker() -> bool:
+    """Whether this process is one of a DataLoader: what they compute is the host's, on every machine."""
+    return torch.utils.data.get_worker_info() is not None
+
+
+def _dispatches(kind: Any) -> bool:
+    """Whether tensors of this class make other calls of each call, as nested and distributed ones do."""
+    if kind.__name__ == _FAKE:
+        return False
+    return kind.__torch_dispatch__ is not torch.Tensor.__torch_dispatch__
+
+
+def _is_fake(tensor: torch.Tensor) -> bool:
+    return type(tensor).__name__ == _FAKE
+
+
+def _is_plain(tensor: torch.Tensor) -> bool:
+    return tensor.layout is torch.strided and not tensor.is_nested and not tensor.is_quantized
+
+
 def _joined(model: str, path: str) -> str:
     return f"{model}.{path}" if model and path else model or path
 
@@ -196,15 +288,6 @@ class _Call:
 
 def _arguments_key(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Key:
     return tuple(map(key_of, args)), tuple((name, key_of(value)) for name, value in kwargs.items())
-
-
-def _only_the_hosts(args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
-    found = False
-    for tensor in tensors_among((*args, *kwargs.values()) if kwargs else args):
-        if not is_the_hosts(tensor):
-            return False
-        found = True
-    return found
 
 
 def _results_key(result: Any) -> tuple[Key, ...]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from functools import cache, partial
 from typing import Any
 
@@ -18,6 +19,10 @@ _COMPOSITE = (
     "CompositeExplicitAutograd",
     "CompositeExplicitAutogradNonFunctional",
 )
+
+
+_set_excluded: Any = torch._C._SetExcludeDispatchKeyGuard
+_NUMBERS = (int, float, complex)
 
 
 def _scalar_tensor(value: Any, **options: Any) -> torch.Tensor:
@@ -39,6 +44,10 @@ def formula_of(func: Any) -> Callable[..., Any] | None:
         return _ON_DEVICES[name]
     if func.namespace != "aten" or name in _CHOOSE_BY_DEVICE or name in _DISTURBED or _is_view(func):
         return None
+    if not torch._C._dispatch_has_kernel(
+        name
+    ):  # not the dispatcher's: how it asks subclasses for their sizes
+        return None
     has_kernel = torch._C._dispatch_has_kernel_for_dispatch_key
     if has_kernel(name, "CPU"):
         return None
@@ -49,3 +58,35 @@ def formula_of(func: Any) -> Callable[..., Any] | None:
 def _is_view(func: Any) -> bool:
     returns = [result.alias_info for result in func._schema.returns]
     return any(alias is not None and not alias.is_write for alias in returns)
+
+
+@contextmanager
+def conjugates_resolved() -> Iterator[None]:
+    """What a mode calls gets tensors that are only marked as conjugate or negative as they are: most operators would
+    not see the mark. Those that a formula calls have to get them as anywhere else."""
+    keys = torch._C.DispatchKey
+    with _set_excluded(keys.Conjugate, False), _set_excluded(keys.Negative, False):
+        yield
+
+
+def with_tensors(func: Any, args: tuple[Any, ...]) -> tuple[Any, ...]:
+    """A formula hands numbers on as tensors that a mode gets as numbers again, and most operators refuse those."""
+    numbers = [
+        place for place in _only_tensors(func) if place < len(args) and isinstance(args[place], _NUMBERS)
+    ]
+    tensor = next((each for each in args if isinstance(each, torch.Tensor)), None)
+    if not numbers or tensor is None:
+        return args
+    changed = list(args)
+    for place in numbers:
+        changed[place] = torch.tensor(args[place], dtype=torch.result_type(tensor, args[place]))
+    return tuple(changed)
+
+
+@cache
+def _only_tensors(func: Any) -> tuple[int, ...]:
+    """The positions of arguments that can't be numbers."""
+    if torch._C._should_allow_numbers_as_tensors(func._schema.name.partition("::")[2]):
+        return ()
+    kinds = [str(argument.type) for argument in func._schema.arguments]
+    return tuple(place for place, kind in enumerate(kinds) if kind == "Tensor")

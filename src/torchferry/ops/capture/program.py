@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import atexit
 import functools
 import os
+import sys
 import time
 import weakref
 from collections.abc import Callable, Mapping
@@ -17,12 +17,16 @@ from torch.optim.optimizer import register_optimizer_step_post_hook, register_op
 from torchferry.observe.steps import is_outermost_step
 from torchferry.ops import capture_json
 from torchferry.ops.capture.choices import DeviceChoices
-from torchferry.ops.capture.mode import CapturingMode
+from torchferry.ops.capture.ending import before_every_end
+from torchferry.ops.capture.mode import CapturingMode, is_data_worker
+from torchferry.ops.capture.reach import keep_out_of_tracing, reach_threads
 from torchferry.ops.capture.settings import SUFFIX, CaptureSettings, capture_settings_in
 from torchferry.ops.capture.warming import warm_up
-from torchferry.ops.model import Capture
+from torchferry.ops.model import Capture, Use
 
 _CPU = "cpu"
+_META = "meta"
+_MOST_REFUSALS = 3
 
 
 def capture_from_environment(environment: Mapping[str, str]) -> None:
@@ -44,16 +48,29 @@ class ProgramCapture:
         self._process = os.getpid()
         self._began = time.monotonic()
         self._is_over = False
+        self._stops = 0
+        self._choices = DeviceChoices()  # what they are made with ends with them
 
     def begin(self) -> None:
         """From now on, until enough steps are made or the process ends."""
         if not self._settings.device:
             warm_up()
-            DeviceChoices().make()
+            self._choices.make()
         self._watch_optimizers()
         _tell_of_data(self._mode)
-        atexit.register(self._end)
+        reach_threads(self._mode)
+        keep_out_of_tracing(self._mode)
+        os.register_at_fork(after_in_child=self._begin_anew)
+        before_every_end(self._end)
         self._mode.switch_on()
+
+    def _begin_anew(self) -> None:
+        """In a process that has just been forked: what it calls is its own."""
+        if not self._is_over:
+            self._process = os.getpid()
+            self._steps.clear()
+            self._most_steps = 0
+            self._mode.begin_anew()
 
     def _watch_optimizers(self) -> None:
         original: Callable[..., None] = torch.optim.Optimizer.__init__
@@ -86,16 +103,22 @@ class ProgramCapture:
         return wanted is not None and self._steps.get(optimizer, 0) >= wanted
 
     def _stop(self) -> None:
-        if not self._is_over and os.getpid() == self._process:
-            self._end()
-            raise SystemExit(0)  # not an Exception: `finally` blocks run, `except Exception` does not stop it
+        if os.getpid() != self._process:
+            return
+        self._end()
+        self._stops += 1
+        if self._stops > _MOST_REFUSALS:  # the program catches whatever comes, and goes on
+            sys.stdout.flush()
+            sys.stderr.flush()
+            os._exit(0)
+        raise SystemExit(0)  # not an Exception: `finally` blocks run, `except Exception` does not stop it
 
     def _end(self) -> None:
-        if self._is_over or os.getpid() != self._process:
+        if self._is_over or os.getpid() != self._process or is_data_worker():
             return
         self._is_over = True
         self._mode.switch_off()
-        uses = self._mode.uses()
+        uses = tuple(use for use in self._mode.uses() if not _is_of_shapes_alone(use))
         if uses:
             self._write(
                 Capture(
@@ -117,6 +140,12 @@ class ProgramCapture:
         aside = path.with_suffix(".aside")
         aside.write_text(capture_json.dump(capture), "utf-8")
         aside.replace(path)
+
+
+def _is_of_shapes_alone(use: Use) -> bool:
+    """What a program computes on the meta device, or with fake tensors, no device ever sees."""
+    specs = [*use.signature.inputs, *use.signature.outputs]
+    return bool(specs) and all(spec.device == _META for spec in specs)
 
 
 def _wait_for(device: str) -> Callable[[], None] | None:

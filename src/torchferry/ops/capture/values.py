@@ -22,6 +22,7 @@ _KINDS: dict[type, str] = {
     torch.Generator: "generator",
     complex: "complex",
 }
+_WITH_NUMBERS = (torch.Tensor, torch.nn.Parameter)  # the sizes of others may be symbols, which are no keys
 _PREFIXED = frozenset({"dtype", "layout", "memory_format"})
 
 
@@ -47,6 +48,8 @@ def tensor_key(tensor: torch.Tensor) -> Key:
     try:
         shape = tuple(tensor.shape)
         stride = tensor.stride() if tensor.layout is torch.strided else None
+        if type(tensor) not in _WITH_NUMBERS:
+            shape, stride = _plain_numbers(shape), stride and _plain_numbers(stride)
         return (_TENSOR, tensor.dtype, shape, stride, tensor.layout, tensor.device.type)
     except RuntimeError:  # nested and wrapped tensors that have no such thing
         return (_TENSOR, tensor.dtype, (), None, tensor.layout, tensor.device.type)
@@ -75,8 +78,8 @@ def _spec(
 ) -> TensorSpec:
     return TensorSpec(
         dtype=_short(dtype),
-        shape=tuple(map(_plain_number, shape)),
-        stride=None if stride is None else tuple(map(_plain_number, stride)),
+        shape=tuple(shape),
+        stride=None if stride is None else tuple(stride),
         layout=_short(layout),
         device=device,
     )
@@ -96,24 +99,19 @@ def _short(named: Any) -> str:
 
 
 def _plain_number(value: Any) -> Any:
-    """The number behind a symbol, where there is one."""
+    """The number behind a symbol; -1 where there is none."""
     node = getattr(value, "node", None)
-    hint = getattr(node, "hint", None)
-    return value if node is None else hint
+    if node is None:
+        return value
+    try:
+        hint = node.hint
+    except Exception:  # each kind of symbol has its own way to say that it stands for no number yet
+        hint = None
+    return hint if isinstance(hint, (int, float, bool)) else -1
 
 
-_HOSTS = "_torchferry_hosts"
-
-
-def is_the_hosts(tensor: torch.Tensor) -> bool:
-    """Whether a tensor would be the host's if the program ran on a device."""
-    return getattr(tensor, _HOSTS, False)
-
-
-def make_the_hosts(tensors: Iterable[Any], are: bool = True) -> None:
-    """Note that these are, or are not."""
-    for tensor in tensors_among(tensors):
-        setattr(tensor, _HOSTS, are)
+def _plain_numbers(values: Iterable[Any]) -> tuple[Any, ...]:
+    return tuple(map(_plain_number, values))
 
 
 def tensors_among(values: Iterable[Any]) -> Iterator[torch.Tensor]:

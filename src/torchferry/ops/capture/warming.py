@@ -6,8 +6,13 @@ import torch
 
 
 def warm_up() -> None:
-    """Start threads, and what convolutions and products of matrices need; draws no random numbers."""
-    picture = torch.ones(1, 8, 16, 16, requires_grad=True)
-    kernel = torch.ones(8, 8, 3, 3, requires_grad=True)
-    rows = torch.conv2d(picture, kernel, padding=1).flatten(2)
-    torch.autograd.backward(torch.bmm(rows, rows.transpose(1, 2)).sum())
+    """Start threads, and what convolutions and products of matrices need; draws no random numbers.
+
+    Autograd's own threads are not started: a program that forks afterwards could not train in its children.
+    """
+    picture, kernel = torch.ones(1, 8, 16, 16), torch.ones(8, 8, 3, 3)
+    result = torch.conv2d(picture, kernel, padding=1)
+    sizes = ([1, 1], [1, 1], [1, 1], False, [0, 0], 1, [True, True, False])
+    torch.ops.aten.convolution_backward(result, picture, kernel, None, *sizes)
+    rows = result.flatten(2)
+    torch.bmm(rows, rows.transpose(1, 2)).sum()

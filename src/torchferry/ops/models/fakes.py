@@ -91,6 +91,8 @@ class MostlyFakeMode(TorchDispatchMode):  # type: ignore[no-untyped-call]
 class FakeCapturingMode(CapturingMode):  # type: ignore[no-untyped-call]
     """Captures what is computed with fakes."""
 
+    counts_fakes = True
+
     def _make(self, func: Any, formula: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Formulas lose what makes a tensor a fake where they make a view by themselves, not by an operator, and
         where they copy a fake into memory that is small, and so real."""
