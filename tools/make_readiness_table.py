@@ -17,11 +17,13 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
+from torchferry.operators.equivalents import TAKEN_WHOLE
 from torchferry.ops import capture_json
 from torchferry.ops.judge import judge
 from torchferry.ops.model import Capture
 from torchferry.ops.readiness import Judgement, Readiness, Support
 from torchferry.ops.report.sentences import ready_percent
+from torchferry.ops.whole import device_uses
 from torchferry.text import Language, Text
 from torchferry.vendors.registry import get_vendor, vendor_names
 
@@ -40,17 +42,29 @@ INTRO = Text(
     "部分的模型包括每一轮），并像 `ferry ops` 那样在各厂商适配插件的算子表中查找每个算子。百分比是设备自身能计算的"
     "算子所占的算子时间（在 CPU 上测得）。",
 )
+NOTHING_LACKS = Text(
+    "The tables of {vendors} list all operators of the adapter, and none of them lacks or limits one that these models "
+    "call: by the tables, nothing of a step falls back to the CPU. That says that there is a kernel, not that it is "
+    "fast or exact.",
+    "{vendors} 的算子表列出了适配插件的全部算子；这些模型调用的算子在表中没有缺失，也没有限制：按表判断，训练步中没有"
+    "算子回退到 CPU。这只说明有内核，不说明它的速度和精度。",
+)
 PROOF = Text(
-    "`tests/ops/matrix` trains the same step on each simulated device whose vendor has a complete table, and compares "
-    "the operators that fall back, and how often, with what was predicted from the CPU: with the vendor's own table, "
-    "with one that lacks common operators, and with an empty one.",
-    "`tests/ops/matrix` 在每个算子表完整的厂商的模拟设备上训练同一步，并把回退到 CPU 的算子及其次数与根据 CPU 捕获所作"
-    "的预测比较：分别使用厂商自己的表、缺少常用算子的表和空表。",
+    "How far such a prediction can be trusted, tables that do lack operators show. `tests/ops/matrix` trains the same "
+    "step of every model on simulated devices: with the own table of each vendor whose table is complete, with one "
+    "from which operators that most models call were taken, and with an empty one, where all that needs a kernel falls "
+    "back. The operators that fall back there, and how often, must be those that were predicted from the CPU; one name "
+    "or one call of difference fails the test.",
+    "这种预测是否可信，要靠确实缺少算子的表来检验。`tests/ops/matrix` 在模拟设备上训练每个模型的同一步：分别使用每个完整的"
+    "厂商算子表、去掉了多数模型都会调用的算子的表，以及空表（凡需要内核的算子全部回退）。在那里回退的算子及其次数必须与"
+    "根据 CPU 捕获所作的预测相同；名称或次数有一处不同，测试即失败。",
 )
 INCOMPLETE = Text(
     "The tables of {vendors} do not list all operators: what they do not list is unknown, not missing. Their columns "
-    "say how many of the step's operators the table speaks of, nothing else.",
-    "{vendors} 的算子表不完整：表中没有的算子是未知，不是缺失。这些列只说明该步的算子中有多少个在表中。",
+    "say of how many of the step's operators the table speaks, and which of those it limits; they are no measure of "
+    "readiness.",
+    "{vendors} 的算子表不完整：表中没有的算子是未知，不是缺失。这些列只说明该步的算子中有多少个在表中、其中哪些受限，不能"
+    "衡量就绪程度。",
 )
 MADE = Text(
     "Made by `tools/make_readiness_table.py` on {day} with torch {torch}, torchvision {torchvision} and timm {timm}. "
@@ -78,6 +92,9 @@ COUNTS = {
 }
 MANY = Text("{count} models", "{count} 个模型")
 MAX_NAMES = 6
+BETWEEN_NAMES = Text(", ", "、")
+BETWEEN_PARTS = Text("; ", "；")
+NO_ADVICE = Text("nothing is known but what the limit says", "除限制说明所述外，没有其他已知办法")
 FAILED = Text("does not train", "无法训练")
 
 
@@ -116,7 +133,9 @@ def judged(answer: dict[str, Any], vendors: list[str]) -> Row:
 
 
 def _count(capture: Capture) -> int:
-    return len({use.operator for use in capture.judged()})
+    """The different operators that arrive at a device which has no kernel for a composite one."""
+    uses = device_uses(capture, lambda operator: operator.partition("::")[2] in TAKEN_WHOLE)
+    return len({use.operator for use in uses})
 
 
 def cell(readiness: Readiness, language: Language) -> str:
@@ -131,11 +150,12 @@ def cell(readiness: Readiness, language: Language) -> str:
         known = total - len(readiness.operators(Support.UNKNOWN))
         parts.append(KNOWN.format(known=known, total=total).in_language(language))
     for support in supports:
-        names = readiness.operators(support)
+        names = sorted(readiness.operators(support))
         if names:
-            said = COUNTS[support].format(names=", ".join(f"`{name}`" for name in names))
+            between = BETWEEN_NAMES.in_language(language)
+            said = COUNTS[support].format(names=between.join(f"`{name}`" for name in names))
             parts.append(said.in_language(language))
-    return "; ".join(parts)
+    return BETWEEN_PARTS.in_language(language).join(parts)
 
 
 def table(rows: list[Row], language: Language) -> str:
@@ -168,7 +188,7 @@ def concerns(rows: list[Row], language: Language) -> str:
         return NO_CONCERNS.in_language(language)
     lines = [CONCERN_HEAD.in_language(language), "|---|---|---|---|---|"]
     for (operator, vendor, _), (judgement, models) in sorted(found.items()):
-        advice = judgement.advice[0].text.in_language(language) if judgement.advice else ""
+        advice = (judgement.advice[0].text if judgement.advice else NO_ADVICE).in_language(language)
         reason = judgement.reason.in_language(language)
         lines.append(f"| `{operator}` | {vendor} | {reason} | {_some(models, language)} | {advice} |")
     return "\n".join(lines)
@@ -176,19 +196,22 @@ def concerns(rows: list[Row], language: Language) -> str:
 
 def _some(models: list[str], language: Language) -> str:
     if len(models) <= MAX_NAMES:
-        return ", ".join(models)
+        return BETWEEN_NAMES.in_language(language).join(models)
     return MANY.format(count=len(models)).in_language(language)
 
 
 def page(rows: list[Row], language: Language) -> str:
     """The whole page in one language."""
     columns = next(row.readiness for row in rows if row.readiness)
+    complete = [each.vendor for each in columns if each.complete]
     incomplete = [each.vendor for each in columns if not each.complete]
     versions = {name: metadata.version(name).partition("+")[0] for name in ("torch", "torchvision", "timm")}
-    parts = [INTRO.format(total=len(rows)), PROOF]
+    parts = [INTRO.format(total=len(rows))]
+    if complete and not any(each.problems for row in rows for each in row.readiness if each.complete):
+        parts.append(NOTHING_LACKS.format(vendors=_list(complete)))
+    parts.append(PROOF)
     if incomplete:
-        names = Text(" and ".join(incomplete), "、".join(incomplete))
-        parts.append(INCOMPLETE.format(vendors=names))
+        parts.append(INCOMPLETE.format(vendors=_list(incomplete)))
     parts.append(MADE.format(day=date.today().isoformat(), **versions))
     return "\n\n".join(
         [
@@ -199,6 +222,12 @@ def page(rows: list[Row], language: Language) -> str:
             concerns(rows, language) + "\n",
         ]
     )
+
+
+def _list(names: list[str]) -> Text:
+    *first, last = names
+    english = f"{', '.join(first)} and {last}" if first else last
+    return Text(english, "、".join(names))
 
 
 def main() -> int:

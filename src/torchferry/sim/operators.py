@@ -27,11 +27,14 @@ _DEVICES = {
 # Composite ones that the device takes whole: the CPU's own choice of convolution (`convolution` itself must stay
 # composite: torch.jit.trace records the `_convolution` inside it), and two that look for the CPU by name.
 _TAKEN_WHOLE = ("_convolution", "convolution_backward", "copy_", "conj_physical_", "mode.values")
-# One call for many tensors, and some that every step makes: whole where the device has them, for speed. Where it has
-# not, PyTorch makes them of other operators, and those may be missing.
-_WHOLE_IF_THERE = ("_foreach_*", "sum", "mean", "embedding")
-# PyTorch's list has these under TensorIterator, but their indices may lie on the CPU by contract.
-_INDICES_ANYWHERE = ("index.*", "index_put*", "_index_put_impl_*", "_unsafe_index*")
+# Composite ones that training calls: whole where the vendor has a kernel. Where it has none, PyTorch makes them of
+# other operators, and those may be missing.
+_WHOLE_IF_THERE = (
+    "_foreach_*", "sum", "mean", "embedding", "stack", "binary_cross_entropy_with_logits", "logsumexp",
+    "affine_grid_generator", "smooth_l1_loss_backward", "_pack_padded_sequence",
+)  # fmt: skip
+# By contract indices may lie on the CPU, where PyTorch's list says TensorIterator, and lengths of sequences must.
+_PARTLY_ON_HOST = ("index.*", "index_put*", "_index_put_impl_*", "_unsafe_index*", "_pack_padded_sequence")
 
 
 def routed(facts: Mapping[str, OperatorFacts], table: VendorTable) -> list[str]:
@@ -75,6 +78,6 @@ def _verdict(stands: Standing, missing: Verdict) -> Verdict:
 
 
 def _devices(fact: OperatorFacts) -> Devices:
-    if matches(fact.name, _INDICES_ANYWHERE):
+    if matches(fact.name, _PARTLY_ON_HOST):
         return Devices.HOST_TENSORS
     return _DEVICES[fact.device_check]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from tools import make_readiness_table
 
@@ -45,6 +47,18 @@ def test_what_is_not_ready_is_named(language: Language) -> None:
             assert f"`{operator}`" in make_readiness_table.cell(found, language)
             assert f"| `{operator}` | {found.vendor} |" in page.partition("\n## ")[2]
     assert found.problems
+
+
+@pytest.mark.parametrize("language", make_readiness_table.LANGUAGES)
+def test_that_nothing_lacks_is_said_only_where_it_is_so(language: Language) -> None:
+    found = replace(samples.sample()[0], complete=True)
+    ready = replace(found, judgements=tuple(each for each in found.judgements if each.support.is_ready))
+    sentence = make_readiness_table.NOTHING_LACKS.format(vendors=found.vendor).in_language(language)
+    said = [
+        sentence in make_readiness_table.page([make_readiness_table.Row("toy", 12, (each,))], language)
+        for each in (ready, found, replace(ready, complete=False))
+    ]
+    assert said == [True, False, False]
 
 
 def test_a_model_that_can_t_be_captured_is_said() -> None:

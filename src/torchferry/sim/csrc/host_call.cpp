@@ -336,6 +336,8 @@ class HostCall {
       const int argument = op_.returned_argument[i];
       if (argument >= 0) {
         value = written_argument(argument);
+      } else if (op_.packs_sequences && i == 1) {
+        continue;
       } else if (value.isTensor()) {
         value = device_of(value.toTensor());
       } else if (value.isTensorList()) {

@@ -8,17 +8,41 @@
 #include <ATen/RedispatchFunctions.h>
 #include <ATen/native/DispatchStub.h>
 #include <ATen/native/transformers/attention.h>
+#include <torch/csrc/autograd/custom_function.h>
 #include <torch/library.h>
 
 namespace ferry {
 namespace {
 
 using at::Tensor;
+using torch::autograd::AutogradContext;
+using torch::autograd::variable_list;
 
 // Whether a tensor stands for another one and has no memory, as while torch.compile captures a graph.
 bool is_stand_in(const Tensor& tensor) {
   return tensor.unsafeGetTensorImpl()->is_python_dispatch();
 }
+
+// Inside of an operator: nothing of it is an operator of the device.
+Tensor product(const Tensor& left, const Tensor& right) {
+  HostOnly host_only;
+  return adopt_host_tensor(host_view(left).mul(host_view(right)), left.device().index());
+}
+
+// Dropout with its noise drawn, as devices see it: one operator forward, one backward.
+struct Dropout : torch::autograd::Function<Dropout> {
+  static Tensor forward(AutogradContext* context, const Tensor& input, const Tensor& noise) {
+    context->save_for_backward({noise});
+    return product(input, noise);
+  }
+
+  static variable_list backward(AutogradContext* context, variable_list gradients) {
+    pass_gate("aten::native_dropout_backward", "");
+    const Tensor noise = context->get_saved_variables()[0];
+    const bool again = at::GradMode::is_enabled(); // this derivative is to have one itself
+    return {again ? gradients[0].mul(noise) : product(gradients[0], noise), Tensor()};
+  }
+};
 
 // PyTorch's fused dropout for devices rounds otherwise than the CPU's, which multiplies by noise that is 0 or
 // 1 / (1 - p). Here it is the CPU's, drawn from the device's generator.
@@ -27,10 +51,10 @@ Tensor dropout(const Tensor& input, double p, bool train) {
   if (p == 0 || !train || input.numel() == 0) {
     return input;
   }
-  pass_gate("aten::native_dropout", "");
   if (p == 1) {
     return input.mul(at::zeros({}, input.options()));
   }
+  pass_gate("aten::native_dropout", "");
   const Tensor noise = at::empty_like(input);
   if (is_stand_in(input)) {
     return input.mul(noise.bernoulli_(1 - p).div_(1 - p));
@@ -40,7 +64,8 @@ Tensor dropout(const Tensor& input, double p, bool train) {
     const at::Generator generator = host_generator(default_generator(input.device().index()));
     host_view(noise).bernoulli_(1 - p, generator).div_(1 - p);
   }
-  return input.mul(noise);
+  const bool forward_derivative = input._fw_grad(/*level=*/0).defined();
+  return forward_derivative ? input.mul(noise) : Dropout::apply(input, noise);
 }
 
 // The first releases do not ask whether queries are grouped.

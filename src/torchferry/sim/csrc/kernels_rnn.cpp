@@ -5,6 +5,7 @@
 #include "host_view.h"
 #include "device.h"
 #include "generator.h"
+#include "operators.h"
 
 #include <ATen/Functions.h>
 #include <torch/csrc/autograd/autograd.h>
@@ -151,6 +152,7 @@ std::tuple<Tensor, Tensor> two(const variable_list& results) {
 std::tuple<Tensor, Tensor, Tensor> lstm_input(
     const Tensor& input, TensorList hx, TensorList params, bool biases, int64_t layers, double dropout, bool train,
     bool bidirectional, bool batch_first) {
+  pass_gate("aten::lstm", "input");
   return three(run(joined({input, hx, params}), [&](const variable_list& t) -> variable_list {
     const auto [output, hidden, cell] = at::lstm(
         t[0], slice(t, 1, hx.size()), slice(t, 1 + hx.size(), params.size()), biases, layers, dropout, train,
@@ -162,6 +164,7 @@ std::tuple<Tensor, Tensor, Tensor> lstm_input(
 std::tuple<Tensor, Tensor, Tensor> lstm_data(
     const Tensor& data, const Tensor& batch_sizes, TensorList hx, TensorList params, bool biases, int64_t layers,
     double dropout, bool train, bool bidirectional) {
+  pass_gate("aten::lstm", "data");
   return three(run(joined({data, hx, params}), [&](const variable_list& t) -> variable_list {
     const auto [output, hidden, cell] = at::lstm(
         t[0], batch_sizes, slice(t, 1, hx.size()), slice(t, 1 + hx.size(), params.size()), biases, layers, dropout,
@@ -171,10 +174,11 @@ std::tuple<Tensor, Tensor, Tensor> lstm_data(
 }
 
 // gru, rnn_tanh and rnn_relu have the same two signatures.
-template <auto host_layer>
+template <auto host_layer, const char* name>
 std::tuple<Tensor, Tensor> recurrent_input(
     const Tensor& input, const Tensor& hx, TensorList params, bool biases, int64_t layers, double dropout, bool train,
     bool bidirectional, bool batch_first) {
+  pass_gate(name, "input");
   return two(run(joined({input, hx, params}), [&](const variable_list& t) -> variable_list {
     const auto [output, hidden] = host_layer(
         t[0], t[1], slice(t, 2, params.size()), biases, layers, dropout, train, bidirectional, batch_first);
@@ -182,10 +186,11 @@ std::tuple<Tensor, Tensor> recurrent_input(
   }));
 }
 
-template <auto host_layer>
+template <auto host_layer, const char* name>
 std::tuple<Tensor, Tensor> recurrent_data(
     const Tensor& data, const Tensor& batch_sizes, const Tensor& hx, TensorList params, bool biases, int64_t layers,
     double dropout, bool train, bool bidirectional) {
+  pass_gate(name, "data");
   return two(run(joined({data, hx, params}), [&](const variable_list& t) -> variable_list {
     const auto [output, hidden] = host_layer(
         t[0], batch_sizes, t[1], slice(t, 2, params.size()), biases, layers, dropout, train, bidirectional);
@@ -212,6 +217,7 @@ std::optional<Tensor> bias_at(const variable_list& all, size_t position) {
 std::tuple<Tensor, Tensor> lstm_cell(
     const Tensor& input, TensorList hx, const Tensor& w_ih, const Tensor& w_hh, const std::optional<Tensor>& b_ih,
     const std::optional<Tensor>& b_hh) {
+  pass_gate("aten::lstm_cell", "");
   const auto tensors = cell_tensors(joined({input, hx}), w_ih, w_hh, b_ih, b_hh);
   return two(run(tensors, [](const variable_list& t) -> variable_list {
     const auto [hidden, cell] = at::lstm_cell(t[0], slice(t, 1, 2), t[3], t[4], bias_at(t, 5), bias_at(t, 6));
@@ -222,6 +228,7 @@ std::tuple<Tensor, Tensor> lstm_cell(
 Tensor gru_cell(
     const Tensor& input, const Tensor& hx, const Tensor& w_ih, const Tensor& w_hh, const std::optional<Tensor>& b_ih,
     const std::optional<Tensor>& b_hh) {
+  pass_gate("aten::gru_cell", "");
   const auto tensors = cell_tensors({input, hx}, w_ih, w_hh, b_ih, b_hh);
   return run(tensors, [](const variable_list& t) -> variable_list {
     return {at::gru_cell(t[0], t[1], t[2], t[3], bias_at(t, 4), bias_at(t, 5))};
@@ -234,15 +241,19 @@ using InputLayer = std::tuple<Tensor, Tensor> (*)(
 using DataLayer = std::tuple<Tensor, Tensor> (*)(
     const Tensor&, const Tensor&, const Tensor&, TensorList, bool, int64_t, double, bool, bool);
 
+constexpr char kGru[] = "aten::gru";
+constexpr char kRnnTanh[] = "aten::rnn_tanh";
+constexpr char kRnnRelu[] = "aten::rnn_relu";
+
 void register_layers(torch::Library& m) {
   m.impl("lstm.input", &lstm_input);
   m.impl("lstm.data", &lstm_data);
-  m.impl("gru.input", &recurrent_input<static_cast<InputLayer>(&at::gru)>);
-  m.impl("gru.data", &recurrent_data<static_cast<DataLayer>(&at::gru)>);
-  m.impl("rnn_tanh.input", &recurrent_input<static_cast<InputLayer>(&at::rnn_tanh)>);
-  m.impl("rnn_tanh.data", &recurrent_data<static_cast<DataLayer>(&at::rnn_tanh)>);
-  m.impl("rnn_relu.input", &recurrent_input<static_cast<InputLayer>(&at::rnn_relu)>);
-  m.impl("rnn_relu.data", &recurrent_data<static_cast<DataLayer>(&at::rnn_relu)>);
+  m.impl("gru.input", &recurrent_input<static_cast<InputLayer>(&at::gru), kGru>);
+  m.impl("gru.data", &recurrent_data<static_cast<DataLayer>(&at::gru), kGru>);
+  m.impl("rnn_tanh.input", &recurrent_input<static_cast<InputLayer>(&at::rnn_tanh), kRnnTanh>);
+  m.impl("rnn_tanh.data", &recurrent_data<static_cast<DataLayer>(&at::rnn_tanh), kRnnTanh>);
+  m.impl("rnn_relu.input", &recurrent_input<static_cast<InputLayer>(&at::rnn_relu), kRnnRelu>);
+  m.impl("rnn_relu.data", &recurrent_data<static_cast<DataLayer>(&at::rnn_relu), kRnnRelu>);
   m.impl("lstm_cell", &lstm_cell);
   m.impl("gru_cell", &gru_cell);
 }

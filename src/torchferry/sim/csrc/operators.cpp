@@ -106,6 +106,7 @@ std::unique_ptr<Operator> describe(const c10::OperatorHandle& handle) {
   op->has_host_kernel = handle.hasComputedKernelForDispatchKey(c10::DispatchKey::CPU);
   op->draws_from_process_wide_generator = !takes_generator && handle.hasTag(at::Tag::nondeterministic_seeded);
   op->takes_int32_labels = op->name.rfind("aten::nll_loss", 0) == 0;
+  op->packs_sequences = op->name == "aten::_pack_padded_sequence";
   op->reported_as = op->name;
   apply_facts(*op);
   return op;

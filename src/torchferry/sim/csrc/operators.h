@@ -35,6 +35,7 @@ struct Operator {
   bool writes;
   bool draws_from_process_wide_generator;
   bool takes_int32_labels; // as devices do; the CPU's kernels want int64
+  bool packs_sequences; // the sizes of the batches that it returns second stay on the host
   Verdict verdict = Verdict::unknown;
   DeviceCheck device_check = DeviceCheck::same_device;
   std::atomic<bool> warned{false};

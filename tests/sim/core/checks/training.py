@@ -58,6 +58,19 @@ def check_convolutions_norms_pools_and_dropout(target: Target) -> None:
     assert_same_training(target, lambda: image_model(nn.GroupNorm(2, 8)), torch.randn(4, 3, 20, 20))
 
 
+def check_dropout_has_further_derivatives(target: Target) -> None:
+    def run(device: str) -> Tensor:
+        torch.manual_seed(1)
+        x = torch.linspace(-1, 1, 12).to(device).requires_grad_()
+        (slope,) = torch.autograd.grad(nn.functional.dropout(x, 0.5).pow(3).sum(), x, create_graph=True)
+        slope.pow(2).sum().backward()
+        assert x.grad is not None
+        return x.grad.cpu()
+
+    assert torch.equal(run(target.type), run("cpu"))
+    assert run("cpu").abs().sum() > 0
+
+
 def check_channels_last(target: Target) -> None:
     x = torch.randn(4, 3, 20, 20).to(memory_format=torch.channels_last)
     assert_same_training(target, lambda: image_model(nn.GroupNorm(2, 8)), x)
@@ -101,15 +114,18 @@ def check_recurrent_layers(target: Target) -> None:
 
 
 def check_a_packed_sequence(target: Target) -> None:
-    def run(device: str) -> tuple[Tensor, Tensor]:
+    def run(device: str) -> list[Tensor]:
         torch.manual_seed(0)
         layer = nn.LSTM(5, 7, batch_first=True).to(device)
-        x = torch.randn(3, 6, 5).to(device)
-        packed = nn.utils.rnn.pack_padded_sequence(x, [6, 4, 2], batch_first=True)
-        y, _ = nn.utils.rnn.pad_packed_sequence(layer(packed)[0], batch_first=True)
+        x = torch.randn(3, 6, 5).to(device).requires_grad_()
+        packed = nn.utils.rnn.pack_padded_sequence(x, [4, 6, 2], batch_first=True, enforce_sorted=False)
+        assert packed.batch_sizes.device.type == "cpu"  # on every device
+        assert packed.data.device.type == device
+        y, lengths = nn.utils.rnn.pad_packed_sequence(layer(packed)[0], batch_first=True)
         y.pow(2).sum().backward()
-        assert layer.weight_hh_l0.grad is not None
-        return y.detach().cpu(), layer.weight_hh_l0.grad.cpu()
+        assert layer.weight_hh_l0.grad is not None and x.grad is not None
+        results = [packed.data, packed.batch_sizes, y, lengths, layer.weight_hh_l0.grad, x.grad]
+        return [result.detach().cpu() for result in results]
 
     for expected, found in zip(run("cpu"), run(target.type), strict=True):
         assert torch.equal(expected, found)
