@@ -15,10 +15,6 @@ NOTES: Mapping[str, Text] = {
         "inside TorchScript code modules and source lines are not known",
         "TorchScript 代码内部的模块与源代码行未知",
     ),
-    "threads": Text(
-        "operators that threads of the program itself called were not seen",
-        "程序自行创建的线程所调用的算子不可见",
-    ),
     "no_shapes": Text(
         "shapes and dtypes are not known: limits on dtypes and the cost of falling back can't be judged; record with "
         "record_shapes=True",
