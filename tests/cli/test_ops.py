@@ -163,6 +163,16 @@ def test_a_program_without_operators_is_refused(tmp_path: Path) -> None:
     assert "without calling an operator" in result.stderr
 
 
+def test_quiet_hides_what_the_program_prints(tmp_path: Path) -> None:
+    make(
+        tmp_path,
+        train="import sys, torch\nprint('hello')\nprint('oh', file=sys.stderr)\ntorch.ones(3).sin()\n",
+    )
+    shown, hidden = (ferry_ops(*more, "--to", "ascend", "train.py", cwd=tmp_path) for more in ([], ["-q"]))
+    assert (shown.stderr, hidden.stderr) == ("hello\noh\n", "oh\n")
+    assert shown.stdout.splitlines()[0].startswith("ascend ")
+
+
 def test_an_interrupted_run_writes_nothing(tmp_path: Path) -> None:
     make(tmp_path, train="import time, torch\ntorch.ones(1)\nopen('began', 'w').close()\ntime.sleep(60)\n")
     arguments = ("ops", "--to", "ascend", "-o", "ops.json", "train.py")

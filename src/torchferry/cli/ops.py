@@ -123,9 +123,18 @@ def _capture(args: argparse.Namespace, vendors: list[Vendor]) -> Capture:
             f"{simulated.name}: PyTorch itself has the device `{simulated.device_type}`, so it can't be simulated; "
             "name another vendor first, or leave --sim out"
         )
+    if simulated is not None:
+        _build(args)
     if args.model:
         return _capture_model(args, simulated)
     return _capture_program(args, simulated)
+
+
+def _build(args: argparse.Namespace) -> None:
+    from torchferry.sim.build import library_path
+    from torchferry.sim.build_progress import silent
+
+    library_path(silent if args.quiet else None)
 
 
 def _read_capture(path: Path) -> Capture:
@@ -166,6 +175,7 @@ def _capture_program(args: argparse.Namespace, simulated: Vendor | None) -> Capt
         vendor_paths=_vendor_paths(args),
         devices=args.nproc or 1,
         timeout=args.timeout,
+        quiet=args.quiet,
     )
     return capture_program(_program(args), conditions)
 

@@ -146,5 +146,10 @@ def _add_reports(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="exit 1 if an operator is missing, falls back to the CPU or is limited on one of the vendors",
     )
-    group.add_argument("-q", "--quiet", action="store_true", help="no progress and no remarks on stderr")
+    group.add_argument(
+        "-q",
+        "--quiet",
+        action="store_true",
+        help="no progress, and nothing of what the program prints to its stdout",
+    )
     common_options.add_language(parser)

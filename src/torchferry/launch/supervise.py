@@ -6,6 +6,7 @@ import ctypes
 import os
 import signal
 import subprocess
+import sys
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -51,6 +52,14 @@ def stop_if_told(ending: Ending) -> None:
     """End the command if a signal has come while the program ran."""
     if ending.signal:
         raise Told(ending.signal)
+
+
+def own_stderr() -> int | None:
+    """For a program whose stdout is not the command's result; None: there is no such stream, as in some tests."""
+    try:
+        return sys.stderr.fileno()
+    except (AttributeError, OSError):
+        return None
 
 
 def run_supervised(

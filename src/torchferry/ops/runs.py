@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-import sys
+import subprocess
 import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -13,7 +13,7 @@ from torchferry.errors import RunError
 from torchferry.launch import variables
 from torchferry.launch.environment import child_environment
 from torchferry.launch.program import Program
-from torchferry.launch.supervise import run_supervised, stop_if_told
+from torchferry.launch.supervise import own_stderr, run_supervised, stop_if_told
 from torchferry.ops import capture_json
 from torchferry.ops.capture.settings import SUFFIX, UNCOMPILED, CaptureSettings
 from torchferry.ops.merging import merged
@@ -37,17 +37,14 @@ class Conditions:
     vendor_paths: tuple[str, ...] = ()
     devices: int = 1
     timeout: float | None = None
+    quiet: bool = False  # what it prints to stdout is not shown
 
 
 def capture_program(program: Program, conditions: Conditions) -> Capture:
     """Run it for so many steps; what it prints goes to stderr."""
-    if conditions.simulated is not None:
-        from torchferry.sim.build import library_path
-
-        library_path()
     with tempfile.TemporaryDirectory(prefix="torchferry-ops-") as folder:
         environment = _environment(program, conditions, folder)
-        stdout = sys.stderr.fileno() if _has_descriptor() else None
+        stdout = subprocess.DEVNULL if conditions.quiet else own_stderr()
         ending = run_supervised(program.command(), environment, stdout=stdout, seconds=conditions.timeout)
         stop_if_told(ending)
         captures = _read(Path(folder))
@@ -92,14 +89,6 @@ def _environment(program: Program, conditions: Conditions, folder: str) -> dict[
 
 def _shown(program: Program) -> str:
     return " ".join([*(["-m"] if program.is_module else []), program.target, *program.arguments])
-
-
-def _has_descriptor() -> bool:
-    try:
-        sys.stderr.fileno()
-    except (OSError, AttributeError):
-        return False
-    return True
 
 
 def _read(folder: Path) -> Sequence[Capture]:

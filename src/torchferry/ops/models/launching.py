@@ -11,7 +11,7 @@ from pathlib import Path
 
 from torchferry.errors import RunError
 from torchferry.launch.environment import child_environment
-from torchferry.launch.supervise import Ending, Stream, run_supervised, stop_if_told
+from torchferry.launch.supervise import Ending, own_stderr, run_supervised, stop_if_told
 from torchferry.ops import capture_json
 from torchferry.ops.capture.settings import UNCOMPILED
 from torchferry.ops.model import Capture
@@ -38,7 +38,7 @@ def capture_model(
     environment = _environment(simulated, vendor_paths)
     with tempfile.TemporaryDirectory(prefix="torchferry-model-") as folder:
         command = [sys.executable, "-m", child.__name__, request.encode(), folder]
-        ending = run_supervised(command, environment, stdout=_stderr(), seconds=timeout)
+        ending = run_supervised(command, environment, stdout=own_stderr(), seconds=timeout)
         stop_if_told(ending)
         return _result(request, Path(folder), ending)
 
@@ -77,11 +77,3 @@ def _signal_name(number: int) -> str:
         return signal.Signals(number).name
     except ValueError:
         return f"signal {number}"
-
-
-def _stderr() -> Stream:
-    """Where a child's output goes, so that it does not mix with a report; None: where this process's goes."""
-    try:
-        return sys.stderr.fileno()
-    except (OSError, AttributeError):
-        return None
