@@ -154,7 +154,7 @@ def use_key(use: Use) -> object:
 
 
 def label(readiness: Readiness) -> str:
-    """ascend 2.13."""
+    """The vendor, and the version of its adapter."""
     return f"{readiness.vendor} {readiness.version}".strip()
 
 
