@@ -144,6 +144,9 @@ CALLED_BEFORE: Mapping[str, str] = {
     "thnn_conv_depthwise2d_backward": "convolution_backward",
 }
 
+# Their formulas look at the device and choose something of its own: what they do on the CPU says nothing.
+CHOOSE_BY_DEVICE = frozenset({"aten::_convolution", "aten::convolution_backward", "aten::copy_"})
+
 # Operators that a device must serve as one, although PyTorch has them as composite: what the CPU does inside of them
 # is a choice among its own kernels.
 TAKEN_WHOLE = (

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from tests.ops.trace.making import calls, op, the, write
+from torchferry.operators.equivalents import CHOOSE_BY_DEVICE
 from torchferry.ops.model import Phase
 from torchferry.ops.trace import read_trace
 from torchferry.ops.trace.folding import MOST_SIGNATURES
-from torchferry.ops.trace.levels import CHOOSE_BY_DEVICE
 
 FLOATS = ["float"]
 
@@ -201,6 +201,9 @@ def test_lines_of_the_user(frame: str, place: str, tmp_path: Path) -> None:
 
 
 def test_a_running_program_is_captured_at_the_same_level() -> None:
-    from torchferry.ops.capture import plans
+    import torch
 
-    assert plans._CHOOSE_BY_DEVICE == CHOOSE_BY_DEVICE
+    from torchferry.ops.capture.plans import formula_of
+
+    names = [name.removeprefix("aten::") for name in CHOOSE_BY_DEVICE]
+    assert names and all(formula_of(getattr(torch.ops.aten, name).default) is None for name in names)

@@ -9,8 +9,8 @@ from typing import Any
 
 import torch
 
-# Their formulas look at the device and choose something of its own: what they do on the CPU says nothing.
-_CHOOSE_BY_DEVICE = frozenset({"aten::_convolution", "aten::convolution_backward", "aten::copy_"})
+from torchferry.operators.equivalents import CHOOSE_BY_DEVICE
+
 # These look whether a mode watches, and then go another way than without: their own consists of views and a copy.
 _DISTURBED = frozenset({"aten::repeat"})
 # The first that an operator has is what a device without a kernel of its own computes with.
@@ -42,7 +42,7 @@ def formula_of(func: Any) -> Callable[..., Any] | None:
     name = func.name()
     if name in _ON_DEVICES:
         return _ON_DEVICES[name]
-    if func.namespace != "aten" or name in _CHOOSE_BY_DEVICE or name in _DISTURBED or _is_view(func):
+    if func.namespace != "aten" or name in CHOOSE_BY_DEVICE or name in _DISTURBED or _is_view(func):
         return None
     if not torch._C._dispatch_has_kernel(
         name

@@ -7,6 +7,7 @@ from enum import Enum
 from functools import cache
 from typing import NamedTuple
 
+from torchferry.operators.equivalents import CHOOSE_BY_DEVICE
 from torchferry.operators.known import operator_facts
 from torchferry.operators.native_functions import OperatorFacts
 from torchferry.operators.schemas import Schema, schemas
@@ -16,8 +17,6 @@ from torchferry.ops.trace.signatures import Signatures
 _IMPLICIT = "CompositeImplicitAutograd"
 _EXPLICIT = "CompositeExplicitAutograd"
 _CAST = "aten::to"
-# Their formulas look at the device and choose something of its own. The capture of a running program has the same.
-CHOOSE_BY_DEVICE = frozenset({"aten::_convolution", "aten::convolution_backward", "aten::copy_"})
 
 
 class Level(Enum):
