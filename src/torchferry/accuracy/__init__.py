@@ -1,0 +1,1 @@
+"""Records what operators compute, replays it on another device, and names the operator that is wrong."""

@@ -1,0 +1,1 @@
+"""Holds two records against each other."""

@@ -1,0 +1,1 @@
+"""Records on disk: one HDF5 file per process."""

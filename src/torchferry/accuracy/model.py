@@ -1,0 +1,151 @@
+"""What is known of a recorded run: its operators in order, and the tensors that went in and came out. No torch."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from enum import Enum
+
+from torchferry.ops.model import Special
+
+SIZES = {
+    "bool": 1, "uint8": 1, "int8": 1, "float8_e4m3fn": 1, "float8_e5m2": 1, "float8_e4m3fnuz": 1,
+    "float8_e5m2fnuz": 1, "int16": 2, "uint16": 2, "float16": 2, "bfloat16": 2, "int32": 4, "uint32": 4, "float32": 4,
+    "int64": 8, "uint64": 8, "float64": 8, "complex32": 4, "complex64": 8, "complex128": 16,
+}  # fmt: skip
+INPUT, OUTPUT = "input", "output"
+
+
+class Kept(str, Enum):
+    """What a record keeps of each tensor."""
+
+    STATISTICS = "statistics"
+    TENSORS = "tensors"
+    INPUTS = "inputs"  # tensors of the inputs, statistics of the outputs
+
+
+@dataclass(frozen=True, slots=True)
+class Statistics:
+    """What one pass over a tensor tells. Minimum to root mean square are of the finite elements; 0 if there are none."""
+
+    count: int
+    nans: int
+    infinities: int
+    zeros: int
+    minimum: float
+    maximum: float
+    mean: float
+    rms: float
+    checksum: int  # of the bytes: equal numbers mean equal bits
+
+    @property
+    def largest(self) -> float:
+        """The largest magnitude."""
+        return max(abs(self.minimum), abs(self.maximum))
+
+    @property
+    def norm(self) -> float:
+        """Of the finite elements, as a vector."""
+        return self.rms * math.sqrt(self.count - self.nans - self.infinities)
+
+
+@dataclass(frozen=True, slots=True)
+class TensorRecord:
+    """A tensor that went into a call or came out of it."""
+
+    name: str  # input/self, input/tensors/tensors_0, output/output_0; output/self: an argument that was written to
+    dtype: str  # float32
+    shape: tuple[int, ...]
+    stride: tuple[int, ...]
+    device: str  # cuda:0
+    role: str = ""  # parameter, buffer
+    content: int = 0  # equal numbers in one record: the same memory with the same contents; 0: not known
+    offset: int | None = None  # where its bytes lie in the file; None: they were not kept
+    is_dense: bool = True  # its bytes lie in the order of its memory; otherwise in the order of its indices
+    unread: str = (
+        ""  # why nothing is known of its contents: uninitialised, overwritten, meta, a class of tensors
+    )
+    statistics: Statistics | None = None
+
+    @property
+    def elements(self) -> int:
+        """How many there are in the file: a dimension of stride 0 repeats one element."""
+        return math.prod(
+            1 if step == 0 and size else size for size, step in zip(self.shape, self.stride, strict=True)
+        )
+
+    @property
+    def nbytes(self) -> int:
+        """What it takes in the file."""
+        return self.elements * SIZES[self.dtype]
+
+
+@dataclass(frozen=True, slots=True)
+class TensorRef:
+    """In the place of an argument: the input with this number."""
+
+    index: int
+
+
+Value = None | bool | int | float | str | Special | TensorRef | tuple["Value", ...]
+
+
+@dataclass(frozen=True, slots=True)
+class RandomState:
+    """What a random operator drew its numbers from."""
+
+    device: str
+    offset: int  # where the generator's state lies in the file
+    nbytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One operator that was executed."""
+
+    number: int  # the first is 1; in the order of execution
+    operator: str  # aten::add.Tensor
+    step: int  # the first is 1
+    phase: str  # forward, backward, optimizer
+    model: str = ""  # ResNet; the second one of a type is ResNet#2
+    module: str = ""  # layer1.0.conv1, a path in the model
+    place: str = ""  # train.py:31
+    node: str = ""  # ConvolutionBackward0
+    arguments: tuple[
+        tuple[str, Value], ...
+    ] = ()  # by the names of the schema, in its order; only those given
+    inputs: tuple[TensorRecord, ...] = ()  # as they were before the call
+    outputs: tuple[
+        TensorRecord, ...
+    ] = ()  # results, then arguments that were written to, as they were after it
+    results: Value = None  # what the call answered: TensorRef counts outputs
+    random: RandomState | None = None
+
+    @property
+    def group(self) -> str:
+        """The name of its operator in the file: letters, digits and _ alone, as vendors' tools want it."""
+        return group_name(self.operator)
+
+
+def group_name(operator: str) -> str:
+    """add_Tensor for aten::add.Tensor; operators of other libraries keep the library's name."""
+    plain = operator.removeprefix("aten::").removesuffix(".default")
+    return "".join(letter if letter.isascii() and letter.isalnum() else "_" for letter in plain)
+
+
+@dataclass(frozen=True)
+class Header:
+    """What a record is of."""
+
+    kept: Kept
+    program: str  # how it was called
+    device: str  # the type of the device that computed: cuda, npu, cpu; "": unknown
+    torch: str
+    rank: int = 0
+    world: int = 1
+    vendor: str = ""  # whose device it was; with `simulated`, which
+    simulated: bool = False
+    replayed: str = ""  # the record whose inputs the operators were given
+    selected: str = ""  # in words: the options by which calls were left out
+    notes: tuple[str, ...] = field(default=())  # compiled: code that can't be seen inside was run; ...
+    complete: bool = True  # the recorder ended the file itself

@@ -1,0 +1,1 @@
+"""Writes down the operators of a running program."""

@@ -1,0 +1,1 @@
+"""Computes recorded operators once more: on another device, in double precision."""
