@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -36,14 +36,22 @@ class Surroundings(NamedTuple):
 class Call:
     """One call of an operator."""
 
-    __slots__ = ("children", "device_time", "event", "operator", "surroundings")
+    __slots__ = ("children", "event", "operator", "surroundings", "work")
 
     def __init__(self, event: Event, operator: str, surroundings: Surroundings) -> None:
         self.event = event
         self.operator = operator
         self.surroundings = surroundings
         self.children: list[Call] = []
-        self.device_time = 0  # nanoseconds of the work that it handed to a device itself
+        self.work: list[Event] = []  # that it handed to a device itself
+
+    def all_work(self) -> Iterator[Event]:
+        """Its own, and that of all operators that it called."""
+        waiting = [self]
+        while waiting:
+            call = waiting.pop()
+            yield from call.work
+            waiting += call.children
 
 
 @dataclass

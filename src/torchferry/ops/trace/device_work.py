@@ -10,7 +10,7 @@ from torchferry.ops.trace.events import Event, Kind
 
 
 def add_device_work(timeline: Timeline, work: Iterable[Event]) -> None:
-    """Add up each operator's share. Work whose operator is not known is left out."""
+    """To each operator its own. Work whose operator is not known is left out."""
     flows: dict[tuple[tuple[str, str], int], Event] = {}
     others: list[Event] = []
     for event in work:
@@ -27,7 +27,7 @@ def add_device_work(timeline: Timeline, work: Iterable[Event]) -> None:
         else:
             continue
         if owner is not None:
-            owner.device_time += event.duration
+            owner.work.append(event)
 
 
 def device_of(launches: Iterable[str], flows: Iterable[str], has_kernels: bool) -> str:

@@ -54,7 +54,7 @@ def _level(call: Call, schema: Schema | None, signatures: Signatures, device: st
     if _is_autocast(call, schema, signatures):
         return Level.THROUGH
     level = level_of(call.operator, schema, device)
-    if level is Level.THROUGH and call.device_time:
+    if level is Level.THROUGH and call.work:
         return Level.WHOLE  # an adapter has put a kernel of its own in place of the formula
     if level is Level.EXPANDED and not call.children:
         return Level.WHOLE

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, NamedTuple, NoReturn
 
 from torchferry.errors import InputError
-from torchferry.ops.model import TRACE, Capture, ModuleInfo, Site
+from torchferry.ops.model import TRACE, Capture, ModuleInfo, Signature, Site
 from torchferry.ops.trace.calls import Call, Timeline, host_timeline
 from torchferry.ops.trace.device_work import add_device_work, device_of
 from torchferry.ops.trace.events import Event, EventReader, Kind
@@ -31,6 +31,30 @@ def read_trace(path: Path) -> Capture:
     return read_table(path, text.put_back(start))
 
 
+class Launch(NamedTuple):
+    """One call of an operator, and the work that it gave to the device: kernels and copies, with nanoseconds."""
+
+    signature: Signature
+    site: Site
+    kernels: tuple[tuple[str, int], ...]
+
+
+class Launches(NamedTuple):
+    """The calls of a trace, in the order in which they began within each thread."""
+
+    device: str
+    calls: tuple[Launch, ...]
+
+
+def read_launches(path: Path) -> Launches:
+    """Which operators of a trace launched which kernels."""
+    text = Text(path)
+    start = text.more()
+    if start.lstrip()[:1] not in ("{", "["):
+        raise no_trace(path, "a table or a text: only a trace tells which kernels an operator launched")
+    return _TraceReader(path, text.put_back(start)).launches()
+
+
 class _TraceReader:
     """One file."""
 
@@ -44,19 +68,28 @@ class _TraceReader:
         self._launches: set[str] = set()
         self._flows: set[str] = set()
 
+    def launches(self) -> Launches:
+        self._read()
+        device = self._device()
+        timeline = self._timeline()
+        sites = Sites(timeline)
+        signatures = Signatures()
+        calls = [
+            Launch(
+                signatures.of(call.operator, call.event.inputs, device),
+                sites.of(call, inside),
+                tuple((event.name, event.duration) for event in sorted(_work(call, expanded), key=_start)),
+            )
+            for call, inside, expanded in counted(timeline.roots, signatures, device)
+        ]
+        return Launches(device, tuple(calls))
+
     def capture(self) -> Capture:
-        for event in self._events():
-            self._sort(event)
-        self._is_trace |= self._json.is_object
-        if not any(event.kind is Kind.HOST for event in self._host):
-            self._refuse()
-        has_kernels = any(event.kind is Kind.DEVICE for event in self._work)
-        device = device_of(sorted(self._launches), sorted(self._flows), has_kernels)
+        self._read()
+        device = self._device()
         spans = [(event.start, event.end) for event in self._host if event.kind is Kind.HOST]
         processes = {event.thread[0] for event in self._host if event.kind is Kind.HOST}
-        timeline = host_timeline(self._host)
-        self._host.clear()
-        add_device_work(timeline, self._work)
+        timeline = self._timeline()
         signatures = Signatures()
         folding = _folded(timeline, signatures, device)
         return Capture(
@@ -71,6 +104,23 @@ class _TraceReader:
             modules=tuple(ModuleInfo(module, type_) for module, type_ in timeline.modules.items()),
             notes=tuple(self._notes(timeline, signatures, folding)),
         )
+
+    def _read(self) -> None:
+        for event in self._events():
+            self._sort(event)
+        self._is_trace |= self._json.is_object
+        if not any(event.kind is Kind.HOST for event in self._host):
+            self._refuse()
+
+    def _device(self) -> str:
+        has_kernels = any(event.kind is Kind.DEVICE for event in self._work)
+        return device_of(sorted(self._launches), sorted(self._flows), has_kernels)
+
+    def _timeline(self) -> Timeline:
+        timeline = host_timeline(self._host)
+        self._host.clear()
+        add_device_work(timeline, self._work)
+        return timeline
 
     def _events(self) -> Iterator[Event]:
         for raw in self._json:
@@ -134,14 +184,16 @@ def _nanoseconds(call: Call, expanded: bool, device: str) -> int:
     if device == "cpu":
         inner = sum(child.event.duration for child in call.children) if expanded else 0
         return max(0, call.event.duration - inner)
-    if expanded:
-        return call.device_time
-    total, waiting = 0, [call]
-    while waiting:
-        each = waiting.pop()
-        total += each.device_time
-        waiting += each.children
-    return total
+    return sum(event.duration for event in _work(call, expanded))
+
+
+def _work(call: Call, expanded: bool) -> Iterable[Event]:
+    """What a call made the device do; of an expanded operator without those that it called."""
+    return call.work if expanded else call.all_work()
+
+
+def _start(event: Event) -> int:
+    return event.start
 
 
 def _version(about: dict[str, Any]) -> str:

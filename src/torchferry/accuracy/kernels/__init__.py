@@ -1,0 +1,1 @@
+"""Which kernels of a device an operator launched, from a profiler's trace."""

@@ -1,0 +1,88 @@
+"""Operators and their kernels as text, CSV or JSON. Imports no torch."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from torchferry.accuracy.kernels.mapping import KernelUse, kernel_uses
+from torchferry.ops.trace.reader import read_launches
+from torchferry.report.safe import one_line
+from torchferry.text import Language, Text
+
+if TYPE_CHECKING:
+    from torchferry.ops.trace.reader import Launches
+
+FORMATS = ("text", "csv", "json")
+_TITLE = Text(
+    "{operators} operators launched {kernels} kernels on {device}; {without} launched none",
+    "{operators} 次算子调用在 {device} 上启动了 {kernels} 个内核；{without} 次未启动内核",
+)
+_NOTHING = Text("no operator launched a kernel", "没有算子启动内核")
+
+
+def kernel_report(trace: Path, operator: str, format_: str, language: Language) -> str:
+    """Which kernels the operators of a trace launched; only those whose names contain `operator`."""
+    launches = read_launches(trace)
+    uses = [use for use in kernel_uses(launches.calls) if operator in use.operator]
+    if format_ == "json":
+        return json.dumps([_fields(use) for use in uses], indent=1, ensure_ascii=False) + "\n"
+    if format_ == "csv":
+        return _csv(uses)
+    return _text(uses, launches, language)
+
+
+def _fields(use: KernelUse) -> dict[str, object]:
+    return {
+        "operator": use.operator,
+        "shapes": use.shapes,
+        "dtypes": use.dtypes,
+        "kernels": use.kernels,
+        "calls": use.calls,
+        "microseconds": use.nanoseconds / 1000,
+        "module": use.module,
+        "place": use.place,
+    }
+
+
+def _csv(uses: Sequence[KernelUse]) -> str:
+    output = io.StringIO()
+    writer = csv.writer(output, lineterminator="\n")
+    writer.writerow(["operator", "shapes", "dtypes", "calls", "microseconds", "module", "place", "kernels"])
+    for use in uses:
+        row = [use.operator, shapes_text(use), " ".join(use.dtypes), use.calls, use.nanoseconds / 1000]
+        writer.writerow([*row, use.module, use.place, " | ".join(use.kernels)])
+    return output.getvalue()
+
+
+def _text(uses: Sequence[KernelUse], launches: Launches, language: Language) -> str:
+    if not uses:
+        return f"{_NOTHING.in_language(language)}\n"
+    kernels = sum(len(use.kernels) * use.calls for use in uses)
+    working = sum(use.calls for use in uses)
+    title = _TITLE.in_language(language).format(
+        operators=working,
+        kernels=kernels,
+        device=launches.device,
+        without=sum(not call.kernels for call in launches.calls),
+    )
+    lines = [title]
+    for use in uses:
+        lines += ["", one_line(f"{use.operator}  {shapes_text(use)}  {' '.join(use.dtypes)}".rstrip())]
+        where = "  ".join(filter(None, (use.module, use.place)))
+        lines += [one_line(f"  {use.calls}x  {use.nanoseconds / 1e6:.3f} ms  {where}".rstrip())]
+        lines += [
+            one_line(f"    {name}{f'  {count}x' if count > 1 else ''}")
+            for name, count in Counter(use.kernels).items()
+        ]
+    return "\n".join(lines) + "\n"
+
+
+def shapes_text(use: KernelUse) -> str:
+    """8x3x224x224 64x3x7x7."""
+    return " ".join("x".join(map(str, shape)) or "()" for shape in use.shapes)
