@@ -54,6 +54,7 @@ bench: $(STAMP)  ## speed, as ratios measured in one run
 	$(BIN)/python benchmarks/simulated.py
 	$(BIN)/python benchmarks/layer.py
 	$(BIN)/python benchmarks/operators.py
+	$(BIN)/python benchmarks/accuracy_compare.py
 
 docs: $(STAMP)   ## the pages and tables that are made from the code
 	$(BIN)/python tools/make_rule_docs.py

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 from enum import Enum
+from functools import lru_cache
 
 from torchferry.ops.model import Special
 
@@ -127,6 +128,7 @@ class Call:
         return group_name(self.operator)
 
 
+@lru_cache(maxsize=10_000)
 def group_name(operator: str) -> str:
     """add_Tensor for aten::add.Tensor; operators of other libraries keep the library's name."""
     plain = operator.removeprefix("aten::").removesuffix(".default")

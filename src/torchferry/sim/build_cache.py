@@ -37,7 +37,7 @@ def writable_folder() -> Path:
         with tempfile.TemporaryFile(dir=wanted):
             return wanted
     except OSError as error:
-        instead = _private_temporary_folder()
+        instead = private_temporary_folder()
         print(
             f"torchferry: {wanted} can't be written to ({error.strerror}); building in {instead}; "
             f"${VARIABLE} names another place",
@@ -46,7 +46,7 @@ def writable_folder() -> Path:
         return instead
 
 
-def _private_temporary_folder() -> Path:
+def private_temporary_folder() -> Path:
     """One that the next process finds again. A library is loaded from there: nobody else may have made it."""
     place = Path(tempfile.gettempdir(), f"torchferry-{os.getuid()}")
     place.mkdir(mode=0o700, exist_ok=True)

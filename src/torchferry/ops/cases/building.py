@@ -58,7 +58,7 @@ def listed(source: Path, operator: str, site: str) -> list[str]:
     """A line for each call of a source, numbered as --call counts."""
     if _is_record(source):
         lines = [
-            f"{call.operator} #{call.number}({_described(record.read(source, call).values)})"
+            f"{call.operator} #{call.number}({_described(record.read(source, call, contents=False).values)})"
             for call in record.calls(source, operator)
         ]
     else:
@@ -91,7 +91,7 @@ def _recorded(request: Request) -> tuple[str, dict[str, CaseValue], dict[str, to
     calls = record.calls(request.source, request.operator)
     call = _chosen(calls, request, sorted({call.operator for call in record.calls(request.source)}))
     inputs = record.read(request.source, call)
-    return request.operator, inputs.values, inputs.stored
+    return call.exact or request.operator, inputs.values, inputs.stored
 
 
 def _captured(request: Request) -> tuple[str, dict[str, CaseValue], dict[str, torch.Tensor]]:

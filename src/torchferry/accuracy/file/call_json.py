@@ -1,0 +1,208 @@
+"""Calls as JSON, and back. Encoding is what recording waits for: what repeats is encoded once."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable
+from dataclasses import asdict, replace
+from functools import lru_cache
+from typing import Any
+
+from torchferry.accuracy.model import (
+    Call,
+    Header,
+    Kept,
+    RandomState,
+    Statistics,
+    TensorRecord,
+    TensorRef,
+    Value,
+)
+from torchferry.ops.model import Special
+
+
+def _plain(value: object) -> object:
+    """What JSON has no word for."""
+    if isinstance(value, TensorRef):
+        return {"tensor": value.index}
+    if isinstance(value, Special):
+        return {value.kind: value.text, "special": True}
+    raise TypeError(f"{type(value).__name__} can't be recorded")
+
+
+_STRICT = json.JSONEncoder(default=_plain, separators=(",", ":"), allow_nan=False, ensure_ascii=True)
+_quoted = json.encoder.encode_basestring_ascii
+
+
+def encoded_value(value: Any) -> str:
+    """A value, or tuples of values."""
+    try:
+        return _STRICT.encode(value)
+    except ValueError:  # a float that is not finite
+        return _STRICT.encode(_spelled(value))
+
+
+def _spelled(value: Any) -> Any:
+    if isinstance(value, float) and not math.isfinite(value):
+        return {"float": repr(value)}
+    return [_spelled(each) for each in value] if isinstance(value, (tuple, list)) else value
+
+
+def decoded_value(value: Any) -> Value:
+    """A value, from what JSON made of it."""
+    if isinstance(value, list):
+        return tuple(decoded_value(each) for each in value)
+    if isinstance(value, dict):
+        if "special" in value:
+            kind = next(iter(value))
+            return Special(kind, value[kind])
+        return TensorRef(value["tensor"]) if "tensor" in value else float(value["float"])
+    found: Value = value
+    return found
+
+
+@lru_cache(maxsize=50_000)
+def _tensor_start(
+    name: str,
+    dtype: str,
+    shape: tuple[int, ...],
+    stride: tuple[int, ...],
+    device: str,
+    role: str,
+    is_dense: bool,
+    unread: str,
+) -> str:
+    parts = [f'{{"name":{_quoted(name)},"dtype":{_quoted(dtype)},"shape":[{",".join(map(str, shape))}]']
+    parts.append(f'"stride":[{",".join(map(str, stride))}],"device":{_quoted(device)}')
+    if role:
+        parts.append(f'"role":{_quoted(role)}')
+    if not is_dense:
+        parts.append('"is_dense":false')
+    if unread:
+        parts.append(f'"unread":{_quoted(unread)}')
+    return ",".join(parts)
+
+
+def encoded_tensor(tensor: TensorRecord) -> str:
+    """A tensor; what says no more than the default is left out."""
+    start = _tensor_start(
+        tensor.name,
+        tensor.dtype,
+        tensor.shape,
+        tensor.stride,
+        tensor.device,
+        tensor.role,
+        tensor.is_dense,
+        tensor.unread,
+    )
+    end = "" if tensor.offset is None else f',"offset":{tensor.offset}'
+    if tensor.statistics is not None:
+        end += f',"statistics":{encoded_statistics(tensor.statistics)}'
+    return f'{start},"content":{tensor.content}{end}}}' if tensor.content else f"{start}{end}}}"
+
+
+def encoded_statistics(each: Statistics) -> str:
+    """The figures in the order of their names."""
+    return encoded_value(
+        (
+            each.count,
+            each.nans,
+            each.infinities,
+            each.zeros,
+            each.minimum,
+            each.maximum,
+            each.mean,
+            each.rms,
+            each.checksum,
+        )
+    )
+
+
+@lru_cache(maxsize=50_000)
+def _site(operator: str, phase: str, model: str, module: str, place: str, node: str) -> str:
+    parts = [f'"operator":{_quoted(operator)},"phase":{_quoted(phase)}']
+    for name, text in (("model", model), ("module", module), ("place", place), ("node", node)):
+        if text:
+            parts.append(f'"{name}":{_quoted(text)}')
+    return ",".join(parts)
+
+
+def encoded_call(call: Call, arguments: str | None = None) -> str:
+    """A call, on one line; its arguments may have been encoded already."""
+    if arguments is None:
+        arguments = encoded_value(call.arguments)
+    results = call.results
+    answer = f'{{"tensor":{results.index}}}' if type(results) is TensorRef else encoded_value(results)
+    site = _site(call.operator, call.phase, call.model, call.module, call.place, call.node)
+    parts = [
+        f'{{"number":{call.number},"step":{call.step},{site}',
+        f'"arguments":{arguments}',
+        f'"inputs":[{",".join(map(encoded_tensor, call.inputs))}]',
+        f'"outputs":[{",".join(map(encoded_tensor, call.outputs))}]',
+        f'"results":{answer}',
+    ]
+    if call.random is not None:
+        device = _quoted(call.random.device)
+        parts.append(
+            f'"random":{{"device":{device},"offset":{call.random.offset},"nbytes":{call.random.nbytes}}}'
+        )
+    return ",".join(parts) + "}"
+
+
+def decoded_call(text: bytes | str) -> Call:
+    """A call from its line."""
+    made = json.loads(text)
+    random = made.get("random")
+    return Call(
+        made["number"],
+        made["operator"],
+        made["step"],
+        made["phase"],
+        made.get("model", ""),
+        made.get("module", ""),
+        made.get("place", ""),
+        made.get("node", ""),
+        tuple((name, decoded_value(value)) for name, value in made["arguments"]),
+        tuple(map(decoded_tensor, made["inputs"])),
+        tuple(map(decoded_tensor, made["outputs"])),
+        decoded_value(made["results"]),
+        RandomState(random["device"], random["offset"], random["nbytes"]) if random else None,
+    )
+
+
+def decoded_tensor(made: dict[str, Any]) -> TensorRecord:
+    """A tensor from what JSON made of it."""
+    figures = made.get("statistics")
+    return TensorRecord(
+        made["name"],
+        made["dtype"],
+        tuple(made["shape"]),
+        tuple(made["stride"]),
+        made["device"],
+        made.get("role", ""),
+        made.get("content", 0),
+        made.get("offset"),
+        made.get("is_dense", True),
+        made.get("unread", ""),
+        None if figures is None else _statistics(figures),
+    )
+
+
+def _statistics(figures: list[Any]) -> Statistics:
+    plain: list[Any] = [float(each["float"]) if isinstance(each, dict) else each for each in figures]
+    return Statistics(*plain)
+
+
+def encoded_header(header: Header, notes: Iterable[str] = (), complete: bool = False) -> str:
+    """What a record is of."""
+    whole = replace(header, notes=(*header.notes, *notes), complete=complete)
+    return json.dumps(asdict(whole))
+
+
+def decoded_header(text: bytes | str) -> Header:
+    """What a record is of, from its JSON; fields of newer versions are left out."""
+    made = {name: value for name, value in json.loads(text).items() if name in Header.__dataclass_fields__}
+    made["kept"] = Kept(made["kept"])
+    made["notes"] = tuple(made.get("notes", ()))
+    return Header(**made)

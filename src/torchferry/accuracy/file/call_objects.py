@@ -1,0 +1,189 @@
+"""A call as HDF5 objects: /<operator>/<number> with input, output and `call`, as vendors' tools expect them."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+from functools import lru_cache
+
+from torchferry.accuracy.file.call_json import encoded_value
+from torchferry.accuracy.file.call_structure import TEXT, CallStructure, StructureBuilder
+from torchferry.accuracy.file.datatypes import (
+    ONNX,
+    element,
+    floating,
+    integer,
+    stored_dims,
+    text,
+    truth,
+)
+from torchferry.accuracy.file.objects import (
+    DatasetTemplate,
+    number_attribute,
+    numbers_attribute,
+    small_dataset,
+)
+from torchferry.accuracy.model import SIZES, Call, TensorRecord, TensorRef, Value
+from torchferry.ops.model import Special
+
+# What the attribute `Type` says of a dataset; the numbers below 100 are those of the vendors' dumper.
+TENSOR, INTS, INT, BOOL, DOUBLE, NOTHING, DTYPE, MEMORY_FORMAT = 0, 2, 3, 4, 5, 8, 14, 17
+MEMORY_FORMATS = ("contiguous_format", "preserve_format", "channels_last", "channels_last_3d")
+# HDF5 hands out bfloat16 as float32, and the vendors' comparison refuses numbers that it does not know
+_SHOWN_AS = {"bfloat16": ONNX["float32"]}
+_DEVICES = {"cpu": 0, "cuda": 1}
+_OTHER_DEVICE = 10  # the vendor's
+_PLAIN_FORMAT = 2  # elements lie as shape and strides say
+_LONGEST_NAME, _LONGEST_DATA = 500, 60_000
+_REMEMBERED, _LINKED = 5000, 200_000  # structures of calls, and datasets, that are kept in memory
+_INT64 = range(-(1 << 63), 1 << 63)
+
+
+@lru_cache(maxsize=50_000)
+def _tensor_template(
+    dtype: str, shape: tuple[int, ...], stride: tuple[int, ...], device: str
+) -> DatasetTemplate:
+    dims = stored_dims(shape, stride)
+    nbytes = SIZES[dtype]
+    for size in dims:
+        nbytes *= size
+    attributes = [
+        number_attribute("DataType", _SHOWN_AS.get(dtype) or ONNX.get(dtype, 0)),
+        number_attribute("DeviceType", _DEVICES.get(device.partition(":")[0], _OTHER_DEVICE)),
+        number_attribute("Type", TENSOR),
+        number_attribute("FormatType", _PLAIN_FORMAT),
+        numbers_attribute("Stride", stride),
+    ]
+    return DatasetTemplate(element(dtype), dims, nbytes, attributes)
+
+
+@lru_cache(maxsize=10_000)
+def _path(name: str) -> tuple[bytes, ...]:
+    """The groups and the dataset that a tensor's name means; no component that HDF5 takes for something else."""
+    parts = [part for part in name.split("/") if part] or ["_"]
+    return tuple(_component(part) for part in parts)
+
+
+def _component(part: str) -> bytes:
+    if part in (".", ".."):
+        part = part.replace(".", "%2E")
+    return part.replace("\0", "%00").replace("/", "%2F").encode("utf-8", "backslashreplace")[:_LONGEST_NAME]
+
+
+class CallObjects:
+    """Makes the objects of calls; a dataset that is the same as an earlier one is linked."""
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[DatasetTemplate, int], int] = {}
+        self._structures: dict[tuple[str, ...], CallStructure] = {}
+
+    def of(self, call: Call, base: int, line: bytes, arguments: str) -> tuple[bytes, int]:
+        """The call's JSON and objects for this place in the file, and where its group will be."""
+        parts = [line + bytes(-len(line) % 8)]
+        place = base + len(parts[0])
+        tensors = (*call.inputs, *call.outputs)
+        kept = [tensor for tensor in tensors if tensor.offset is not None and tensor.dtype in SIZES]
+        places = []
+        for tensor in kept:
+            template = _tensor_template(tensor.dtype, tensor.shape, tensor.stride, tensor.device)
+            key = template, tensor.offset or 0
+            known = self._known.get(key)
+            if known is None:
+                if len(self._known) >= _LINKED:
+                    self._known.clear()
+                known = self._known[key] = place
+                parts.append(template.at(key[1]))
+                place += len(parts[-1])
+            places.append(known)
+        structure = self._structure(call, arguments, kept)
+        parts.append(structure.at(place, places, base, len(line)))
+        return b"".join(parts), place + structure.group
+
+    def _structure(self, call: Call, arguments: str, kept: list[TensorRecord]) -> CallStructure:
+        """Groups and scalars: calls with equal arguments, and equal names of tensors, have the same."""
+        key = (arguments, *[tensor.name for tensor in kept])
+        found = self._structures.get(key)
+        if found is None:
+            if len(self._structures) >= _REMEMBERED:
+                self._structures.clear()
+            numbers = {id(tensor): number for number, tensor in enumerate(kept)}
+            found = self._structures[key] = _structure_of(call, kept, numbers)
+        return found
+
+
+def _structure_of(call: Call, kept: list[TensorRecord], numbers: dict[int, int]) -> CallStructure:
+    builder = StructureBuilder()
+    left = dict(enumerate(kept))
+    for name, value in call.arguments:  # h5py lists members in the order in which they were put
+        for index in _references(value):
+            tensor = call.inputs[index] if 0 <= index < len(call.inputs) else None
+            number = numbers.get(id(tensor), -1)
+            if number in left:
+                builder.put_tensor(_path(left.pop(number).name), number)
+        _put_argument(builder, name, value)
+    for number, tensor in left.items():
+        builder.put_tensor(_path(tensor.name), number)
+    return builder.built()
+
+
+def _references(value: Value) -> Sequence[int]:
+    """The tensors of an argument, by number."""
+    if type(value) is TensorRef:
+        return (value.index,)
+    return [each.index for each in value if type(each) is TensorRef] if type(value) is tuple else ()
+
+
+def _put_argument(builder: StructureBuilder, name: str, value: Value) -> None:
+    """An argument that is no tensor; in a list of tensors, what is missing."""
+    if isinstance(value, TensorRef):
+        return
+    if isinstance(value, tuple) and any(isinstance(each, TensorRef) for each in value):
+        for index, each in enumerate(value):
+            if each is None:
+                builder.put((b"input", *_path(name), *_path(f"{name}_{index}")), _scalar(None))
+        return
+    builder.put((b"input", *_path(name)), _scalar(value))
+
+
+def _scalar(value: Value) -> bytes:
+    kind, dims, data, number = _stored(value)
+    return small_dataset(kind, dims, data, [number_attribute("Type", number)])
+
+
+def _stored(value: Value) -> tuple[bytes, tuple[int, ...] | None, bytes, int]:
+    """Element type, dimensions, bytes and `Type` of a value."""
+    if value is None:
+        return integer(8), None, b"", NOTHING
+    if isinstance(value, tuple):
+        return _stored_list(value)
+    if isinstance(value, bool):
+        return truth(), (), b"\1" if value else b"\0", BOOL
+    if isinstance(value, int) and value in _INT64:
+        return integer(8), (), struct.pack("<q", value), INT
+    if isinstance(value, float):
+        return floating("float64"), (), struct.pack("<d", value), DOUBLE
+    if isinstance(value, Special) and value.kind == "dtype" and value.text in ONNX:
+        return integer(8), (), struct.pack("<q", ONNX[value.text]), DTYPE
+    if isinstance(value, Special) and value.kind == "memory_format" and value.text in MEMORY_FORMATS:
+        return integer(8), (), struct.pack("<q", MEMORY_FORMATS.index(value.text)), MEMORY_FORMAT
+    if isinstance(value, Special):
+        return _stored_text(value.text)
+    return _stored_text(value if isinstance(value, str) else encoded_value(value))
+
+
+def _stored_list(value: tuple[Value, ...]) -> tuple[bytes, tuple[int, ...] | None, bytes, int]:
+    sorts, count = {type(each) for each in value}, len(value)
+    if count * 8 <= _LONGEST_DATA:
+        if sorts == {bool}:
+            return truth(), (count,), struct.pack(f"<{count}b", *value), BOOL
+        if sorts <= {int} and all(each in _INT64 for each in value):
+            return integer(8), (count,), struct.pack(f"<{count}q", *value), INTS
+        if sorts == {float}:
+            return floating("float64"), (count,), struct.pack(f"<{count}d", *value), DOUBLE
+    return _stored_text(encoded_value(value))
+
+
+def _stored_text(value: str) -> tuple[bytes, tuple[int, ...] | None, bytes, int]:
+    """What is too long for a header is cut here, and whole in `call`."""
+    data = value.encode("utf-8", "backslashreplace")[:_LONGEST_DATA] or b"\0"
+    return text(len(data)), (), data, TEXT

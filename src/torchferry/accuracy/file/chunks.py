@@ -1,0 +1,265 @@
+"""A record's file as chunks that are appended one after the other, behind HDF5's superblock.
+
+A chunk is a header of 16 bytes (magic, kind, length), then its bytes, which start at a multiple of 64. So whatever is
+in a file that was cut off can be found again by going from header to header. HDF5 itself sees only what the superblock
+leads to; that is written last, whenever all it leads to is in the file.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import struct
+import sys
+import threading
+from collections.abc import Callable, Sequence
+from enum import IntEnum
+from pathlib import Path
+
+from torchferry.accuracy.file.datatypes import UNDEFINED
+from torchferry.accuracy.file.trees import INTERNAL_K, LEAF_K
+from torchferry.errors import InputError, OutputError
+
+Buffer = bytes | bytearray | memoryview
+SIGNATURE = b"\x89HDF\r\n\x1a\n"
+OURS = b"FERRYREC"  # behind the superblock: the file is in chunks
+VERSION = 1
+ALIGNMENT = 64
+CHUNK_HEADER = struct.Struct("<4sIQ")
+MAGIC = b"FRRY"
+_SUPERBLOCK = struct.Struct("<8s4B4BHHI4Q QQII16x")
+TRAILER = struct.Struct("<8sIIQQ")  # OURS, VERSION, 0, place and length of the index; 0: none yet
+START = _SUPERBLOCK.size + TRAILER.size
+_AT_ONCE = 512  # pieces in one system call
+_COPIED = 1 << 14  # what is smaller waits, as a copy, for the call that it belongs to
+_WAITING = 1 << 20  # bytes that wait at most
+_ZEROS = [bytes(count) for count in range(ALIGNMENT + 1)]
+
+
+class Kind(IntEnum):
+    """What a chunk holds."""
+
+    HEADER = 1  # JSON: what the record is of
+    DATA = 2  # bytes of a tensor, or a generator's state
+    CALL = 3  # length of the JSON, address of the call's group, JSON, HDF5's objects
+    GROUPS = 4  # HDF5's root and the groups of operators
+    INDEX = 5  # where every call is
+    PADDING = 6
+    ROWS = 7  # statistics of contents
+    CALLS = 8  # calls of a record of statistics
+    CONTENTS = 9  # numbers of rows, for these calls
+    SITES = 10  # JSON lines
+    SIGNATURES = 11  # JSON lines
+
+    @property
+    def is_table(self) -> bool:
+        """Whether it is of a record of statistics."""
+        return self >= Kind.ROWS
+
+
+def payload_after(end: int) -> int:
+    """Where the bytes of the next chunk start, if the last one ends there."""
+    return -(-(end + CHUNK_HEADER.size) // ALIGNMENT) * ALIGNMENT
+
+
+def superblock(root: int, end: int, index: int = 0, index_length: int = 0) -> bytes:
+    """The first bytes of the file: HDF5's superblock (version 0), and ours."""
+    ours = TRAILER.pack(OURS, VERSION, 0, index, index_length)
+    versions = (0, 0, 0, 0, 0, 8, 8, 0)
+    addresses = (0, UNDEFINED, end, UNDEFINED)
+    return _SUPERBLOCK.pack(SIGNATURE, *versions, LEAF_K, INTERNAL_K, 0, *addresses, 0, root, 0, 0) + ours
+
+
+class ChunkFile:
+    """Appends chunks; what can't be written ends the recording, and never the program.
+
+    `lock` is held around everything that appends. A process that was forked from the one that opened the file
+    leaves it alone (`is_mine`).
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.lock = threading.RLock()
+        self.failed = ""  # why nothing more is written
+        self._process = os.getpid()
+        self._descriptor = _created(path)
+        self.written = START  # where the last whole chunk in the file ends
+        self.end = START  # with those that wait
+        self._waiting: list[Buffer] = [bytes(START)]
+        self._waits = START
+        self.is_closed = False
+        self.rescue: Callable[[str], None] | None = None  # completes the file as far as it goes, if it failed
+        self._is_ending = False
+
+    @property
+    def is_mine(self) -> bool:
+        """Whether this process may write: it is no fork, the file is open and can be written to."""
+        return not self.failed and not self.is_closed and os.getpid() == self._process
+
+    @property
+    def descriptor(self) -> int:
+        """Of the open file."""
+        return self._descriptor
+
+    def add(self, kind: Kind, data: Buffer, nbytes: int) -> int:
+        """Append a chunk; what is small is copied and waits for `flush`."""
+        start = payload_after(self.end)
+        head = _ZEROS[start - CHUNK_HEADER.size - self.end] + CHUNK_HEADER.pack(MAGIC, kind, nbytes)
+        if nbytes > _COPIED:
+            self._write([*self._waiting, head, data], start + nbytes)
+            return start
+        self._waiting += (head, bytes(data))
+        self._waits += len(head) + nbytes
+        self.end = start + nbytes
+        if self._waits > _WAITING or len(self._waiting) > _AT_ONCE - 8:
+            self.flush()
+        return start
+
+    def reserve(self, kind: Kind, nbytes: int, alignment: int) -> int:
+        """Append a chunk of zeros whose place on the disk is sure, at a multiple of `alignment`; 0 if it failed."""
+        start = -(-(payload_after(self.end) + ALIGNMENT) // alignment) * alignment
+        gap = start - CHUNK_HEADER.size - payload_after(self.end)
+        self.add(Kind.PADDING, b"", 0) if gap == 0 else self._skip(gap)
+        head = CHUNK_HEADER.pack(MAGIC, kind, nbytes)
+        self._waiting.append(head)
+        self.end += len(head)
+        if not self.flush():
+            return 0
+        try:
+            if hasattr(os, "posix_fallocate"):
+                os.posix_fallocate(self._descriptor, start, nbytes)
+            else:
+                write_all(self._descriptor, [bytes(nbytes)])
+            os.lseek(self._descriptor, start + nbytes, os.SEEK_SET)
+        except OSError as error:
+            self.fail(error)
+            return 0
+        self.written = self.end = start + nbytes
+        return start
+
+    def _skip(self, gap: int) -> None:
+        """Append a chunk of padding so long that the next header follows at once."""
+        start = payload_after(self.end)
+        head = _ZEROS[start - CHUNK_HEADER.size - self.end] + CHUNK_HEADER.pack(MAGIC, Kind.PADDING, gap)
+        self._waiting += (head, bytes(gap))
+        self.end = start + gap
+
+    def flush(self) -> bool:
+        """Write what waits; whether the file is as it should be."""
+        if self._waiting:
+            self._write(self._waiting, self.end)
+        return not self.failed
+
+    def _write(self, pieces: Sequence[Buffer], end: int) -> None:
+        self._waiting, self._waits = [], 0
+        try:
+            write_all(self._descriptor, pieces)
+            self.written = self.end = end
+        except OSError as error:
+            self.fail(error)
+
+    def point_to(self, root: int, end: int, index: int = 0, index_length: int = 0) -> None:
+        """Let the superblock lead to a new root; all that it leads to must have been written."""
+        try:
+            os.pwrite(self._descriptor, superblock(root, end, index, index_length), 0)
+        except OSError as error:
+            self.fail(error)
+
+    def fail(self, error: OSError) -> None:
+        """Give up: leave the chunks that are whole, and say so once."""
+        self._drop_rest()
+        reason = error.strerror or str(error)
+        if not self._is_ending:
+            self._is_ending = True
+            print(
+                f"torchferry: {self.path}: {reason}; the record ends here, the program goes on",
+                file=sys.stderr,
+            )
+            if self.rescue is not None:
+                self.rescue(reason)
+        self.failed = reason
+
+    def _drop_rest(self) -> None:
+        """Cut off what is behind the last whole chunk; the disk has room again for what leads to the others."""
+        self._waiting, self._waits = [], 0
+        with contextlib.suppress(OSError):
+            os.ftruncate(self._descriptor, self.written)
+            os.lseek(self._descriptor, self.written, os.SEEK_SET)
+        self.end = self.written
+
+    def close(self) -> None:
+        """Let go of the file."""
+        if not self.is_closed:
+            self.is_closed = True
+            os.close(self._descriptor)
+
+
+def write_all(descriptor: int, pieces: Sequence[Buffer]) -> None:
+    """Write pieces one after the other, in as few system calls as there can be."""
+    waiting = list(pieces)
+    while waiting:
+        some = waiting[:_AT_ONCE]
+        count = os.writev(descriptor, some)
+        if count == sum(map(len, some)):
+            del waiting[:_AT_ONCE]
+            continue
+        while count >= len(waiting[0]):
+            count -= len(waiting.pop(0))
+        waiting[0] = memoryview(waiting[0])[count:]
+
+
+def _created(path: Path) -> int:
+    """A new empty file in the place of an old record, which stays whole for whoever reads it."""
+    real = Path(os.path.realpath(path))
+    aside = real.with_name(f".{real.name}.{os.getpid()}.tmp")
+    try:
+        check_replaceable(real)
+        real.parent.mkdir(parents=True, exist_ok=True)
+        descriptor = os.open(aside, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
+    except OSError as error:
+        raise OutputError(f"{path}: can't be written: {error.strerror or error}") from None
+    _lock(descriptor)
+    try:
+        os.replace(aside, real)
+    except OSError as error:
+        os.close(descriptor)
+        os.unlink(aside)
+        raise OutputError(f"{path}: can't be written: {error.strerror or error}") from None
+    return descriptor
+
+
+def _lock(descriptor: int) -> bool:
+    """Mark a file as being written; whether nobody else writes it. HDF5 does not look at these locks."""
+    try:
+        import fcntl
+
+        fcntl.lockf(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except (BlockingIOError, PermissionError):
+        return False
+    except (ImportError, OSError):  # a system, or a file system, without locks
+        return True
+    return True
+
+
+def open_for_repair(path: Path) -> int:
+    """A file that nobody writes, to be changed."""
+    try:
+        descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC)
+    except OSError as error:
+        raise InputError(f"{path}: can't be repaired: {error.strerror}") from None
+    if not _lock(descriptor):
+        os.close(descriptor)
+        raise InputError(f"{path}: is still being recorded; repair it when the program has ended")
+    return descriptor
+
+
+def check_replaceable(path: Path) -> None:
+    """Refuse to put a record in the place of something that is no HDF5 file."""
+    if path.is_dir():
+        raise OutputError(f"{path}: is a folder; name a file")
+    if path.exists() and not path.is_file():
+        raise OutputError(f"{path}: is no ordinary file; a record needs one")
+    if path.is_file() and path.stat().st_size:
+        with open(path, "rb") as file:
+            if file.read(len(SIGNATURE)) != SIGNATURE:
+                raise OutputError(f"{path}: exists and is no record; name another file, or remove it first")

@@ -1,0 +1,97 @@
+"""Bytes of a record as numpy arrays and PyTorch tensors."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from torchferry.accuracy.file.datatypes import stored_dims
+from torchferry.accuracy.model import SIZES, TensorRecord
+from torchferry.errors import InputError
+
+if TYPE_CHECKING:
+    import torch
+
+# dtypes that numpy has no name for -> the dtype of their bits
+_BITS = {
+    "bfloat16": "uint16", "float8_e4m3fn": "uint8", "float8_e5m2": "uint8", "float8_e4m3fnuz": "uint8",
+    "float8_e5m2fnuz": "uint8", "complex32": "uint32",
+}  # fmt: skip
+_LARGE, _TIMES = 1 << 28, 16
+
+
+def numpy_dtype(dtype: str) -> np.dtype[Any]:
+    """What holds elements of a dtype of PyTorch's."""
+    return np.dtype(_BITS.get(dtype, dtype))
+
+
+def span(tensor: TensorRecord) -> int:
+    """How many elements of memory a tensor takes, from its first to its last."""
+    if 0 in tensor.shape:
+        return 0
+    return 1 + sum((size - 1) * step for size, step in zip(tensor.shape, tensor.stride, strict=True))
+
+
+def as_tensor(data: memoryview, tensor: TensorRecord) -> torch.Tensor:
+    """A tensor of its own memory, shape and strides.
+
+    Where it was a small part of a large memory, so that its strides would take much more than its elements do,
+    it is contiguous.
+    """
+    import torch
+
+    dtype = getattr(torch, tensor.dtype, None)
+    if dtype is None:
+        raise InputError(f"{tensor.name}: this PyTorch has no {tensor.dtype}; a newer one can read it")
+    needed = span(tensor)
+    if needed == 0:
+        return torch.empty_strided(tensor.shape, tensor.stride, dtype=dtype)
+    try:
+        if tensor.is_dense and needed == tensor.elements:
+            flat = torch.frombuffer(bytearray(data), dtype=dtype)
+            return flat.as_strided(tensor.shape, tensor.stride)
+        return _laid(data, tensor, needed, dtype)
+    except (RuntimeError, ValueError, MemoryError) as error:
+        raise InputError(f"{tensor.name}: can't be made: {str(error).splitlines()[0]}") from None
+
+
+def _laid(data: memoryview, tensor: TensorRecord, needed: int, dtype: torch.dtype) -> torch.Tensor:
+    """Elements that lie by their indices, put where the strides say."""
+    import torch
+
+    size = SIZES[tensor.dtype]
+    dims = tuple(1 if step == 0 else each for each, step in zip(tensor.shape, tensor.stride, strict=True))
+    if needed * size > _LARGE and needed > _TIMES * tensor.elements:
+        once = torch.frombuffer(bytearray(data), dtype=dtype).reshape(dims)
+        return once.expand(tensor.shape).contiguous()
+    memory = np.zeros(needed, dtype=f"V{size}")
+    steps = tuple(step * size for step in tensor.stride)
+    places = np.lib.stride_tricks.as_strided(memory, dims, steps)
+    places[...] = np.frombuffer(data, dtype=f"V{size}").reshape(dims)
+    flat = torch.frombuffer(bytearray(memory.tobytes()), dtype=dtype)
+    return flat.as_strided(tensor.shape, tensor.stride)
+
+
+def shaped(data: np.ndarray[Any, Any], tensor: TensorRecord) -> np.ndarray[Any, Any]:
+    """A flat array as Record.array gives it, in the order of the tensor's indices and with its shape."""
+    if 0 in tensor.shape:
+        return data.reshape(tensor.shape)
+    if tensor.is_dense and span(tensor) == tensor.elements:
+        steps = tuple(step * data.itemsize for step in tensor.stride)
+        return np.lib.stride_tricks.as_strided(data, tensor.shape, steps, writeable=False)
+    dims = tuple(1 if step == 0 else each for each, step in zip(tensor.shape, tensor.stride, strict=True))
+    return np.broadcast_to(data.reshape(dims), tensor.shape)
+
+
+def is_dense(shape: tuple[int, ...], stride: tuple[int, ...]) -> bool:
+    """Whether every place of the memory is one element; one of stride 0 counts once."""
+    expected = 1
+    for step, size in sorted(zip(stride, shape, strict=True)):
+        if step == 0 or size == 1:
+            continue
+        if step != expected:
+            return False
+        expected *= size
+    return expected == math.prod(stored_dims(shape, stride)) or 0 in shape

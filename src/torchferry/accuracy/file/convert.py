@@ -1,0 +1,160 @@
+"""Writes the tensors of a record as .npy files or as texts, a folder for each call."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import shutil
+from collections.abc import Callable, Iterator
+from enum import Enum
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from torchferry.accuracy.file.call_json import encoded_call
+from torchferry.accuracy.file.contents import shaped
+from torchferry.accuracy.file.reader import Record, open_record
+from torchferry.accuracy.model import Call, Kept, TensorRecord
+from torchferry.errors import InputError, OutputError
+
+_LONGEST = 120  # letters of a name; file systems allow 255 bytes
+_AT_ONCE = 1 << 16  # values of a text that are in memory as Python's
+_RELEASED = 64  # calls after which memory is given back
+_PLAIN = re.compile(r"[^A-Za-z0-9_.\-]")
+
+
+class Form(str, Enum):
+    """How tensors are written."""
+
+    NPY = "npy"
+    TXT = "txt"
+
+
+def convert(
+    path: Path, folder: Path, form: Form, progress: Callable[[int, int], None] = lambda done, total: None
+) -> int:
+    """Write every tensor whose contents were recorded; how many. The folder appears whole or not at all.
+
+    <folder>/<number>_<operator>/ has call.json, and below it the names of the tensors. Values are in the order of
+    the tensor's indices; floats that numpy does not have are written as float32, which holds them exactly.
+    """
+    with open_record(path) as record:
+        if record.header.kept is Kept.STATISTICS:
+            raise InputError(f"{path}: holds statistics and no tensors; record with --tensors to have them")
+        aside = _aside(folder)
+        try:
+            count = _write_calls(record, aside, form, progress)
+            if folder.is_dir():
+                folder.rmdir()
+            aside.replace(folder)
+        except OSError as error:
+            raise OutputError(f"{folder}: can't be written: {error.strerror or error}") from None
+        finally:
+            shutil.rmtree(aside, ignore_errors=True)
+    return count
+
+
+def _aside(folder: Path) -> Path:
+    """An empty folder beside the one that is to appear."""
+    try:
+        if folder.exists() and not folder.is_dir():
+            raise OutputError(f"{folder}: is a file; name a folder")
+        if folder.is_dir() and any(folder.iterdir()):
+            raise OutputError(f"{folder}: is not empty; name a new folder")
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        aside = folder.with_name(f".{folder.name}.{os.getpid()}.tmp")
+        shutil.rmtree(aside, ignore_errors=True)
+        aside.mkdir()
+    except OSError as error:
+        raise OutputError(f"{folder}: can't be written: {error.strerror or error}") from None
+    return aside
+
+
+def _write_calls(record: Record, folder: Path, form: Form, progress: Callable[[int, int], None]) -> int:
+    total, count = len(record.calls), 0
+    digits = len(str(total))
+    for done, call in enumerate(record.calls, 1):
+        place = folder / f"{call.number:0{digits}}_{_safe(call.group)}"
+        place.mkdir(exist_ok=True)
+        _write_line(place / "call.json", call)
+        used: set[str] = {"call.json"}
+        for tensor in (*call.inputs, *call.outputs):
+            if tensor.offset is not None:
+                _write_tensor(record, tensor, _free(place, tensor.name, form, used), form)
+                count += 1
+        progress(done, total)
+        if done % _RELEASED == 0:
+            record.release()
+    return count
+
+
+def _write_line(file: Path, call: Call) -> None:
+    file.write_text(json.dumps(json.loads(encoded_call(call)), indent=1) + "\n", encoding="utf-8")
+
+
+def _free(folder: Path, name: str, form: Form, used: set[str]) -> Path:
+    """A file for a tensor of this name that no other has; also where case makes no difference."""
+    parts = [_safe(part) for part in name.split("/") if part] or ["_"]
+    plain, count = "/".join(parts), 1
+    chosen = f"{plain}.{form.value}"
+    while chosen.casefold() in used:
+        count += 1
+        chosen = f"{plain}-{count}.{form.value}"
+    used.add(chosen.casefold())
+    file = folder / chosen
+    file.parent.mkdir(parents=True, exist_ok=True)
+    return file
+
+
+def _safe(name: str) -> str:
+    """A name that is a plain file's everywhere: other letters are written as their numbers."""
+    plain = _PLAIN.sub(lambda match: "".join(f"%{byte:02X}" for byte in _bytes(match[0])), name)
+    if plain.startswith("."):
+        plain = f"%2E{plain[1:]}"
+    if len(plain) > _LONGEST:
+        plain = f"{plain[:_LONGEST]}~{hashlib.sha256(_bytes(name)).hexdigest()[:12]}"
+    return plain or "_"
+
+
+def _bytes(text: str) -> bytes:
+    return text.encode("utf-8", "surrogatepass")
+
+
+def _write_tensor(record: Record, tensor: TensorRecord, file: Path, form: Form) -> None:
+    values = shaped(_readable(record, tensor), tensor)
+    if form is Form.NPY:
+        np.save(file, values, allow_pickle=False)
+        return
+    with file.open("w", encoding="ascii") as text:
+        text.write(f"# shape: {'x'.join(map(str, tensor.shape)) or 'scalar'}\n# dtype: {tensor.dtype}\n")
+        for block in _blocks(values):
+            text.write("\n".join(map(repr, block.tolist())) + "\n")
+
+
+def _blocks(values: np.ndarray[Any, Any]) -> Iterator[np.ndarray[Any, Any]]:
+    """All values in the order of their indices, some at a time."""
+    flat = values.reshape(-1)
+    for start in range(0, flat.size, _AT_ONCE):
+        yield flat[start : start + _AT_ONCE]
+
+
+def _readable(record: Record, tensor: TensorRecord) -> np.ndarray[Any, Any]:
+    """A tensor's elements, flat, in a dtype that numpy computes with."""
+    array = record.array(tensor)
+    if tensor.dtype == "bfloat16":
+        return (array.astype(np.uint32) << 16).view(np.float32)
+    if tensor.dtype == "complex32":
+        return array.view(np.float16).astype(np.float32).view(np.complex64)
+    return _small_floats(tensor.dtype)[array] if tensor.dtype.startswith("float8") else array
+
+
+def _small_floats(dtype: str) -> np.ndarray[Any, Any]:
+    """The value of each pattern of 8 bits."""
+    import torch
+
+    patterns = torch.arange(256, dtype=torch.uint8)
+    found: np.ndarray[Any, Any] = patterns.view(getattr(torch, dtype)).float().numpy()
+    return found

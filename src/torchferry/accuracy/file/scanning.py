@@ -1,0 +1,115 @@
+"""Finds what is in the file of a record: by its index, or from chunk to chunk where it was cut off."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from torchferry.accuracy.file.call_json import decoded_header
+from torchferry.accuracy.file.chunks import (
+    CHUNK_HEADER,
+    MAGIC,
+    OURS,
+    SIGNATURE,
+    START,
+    TRAILER,
+    VERSION,
+    Kind,
+    payload_after,
+)
+from torchferry.accuracy.file.writer import CALL_START, INDEX_ENTRY, INDEX_START
+from torchferry.accuracy.model import Header, Kept
+from torchferry.errors import InputError
+
+_CUT_OFF = "the file was cut off; it holds what was recorded until then"
+
+
+@dataclass
+class Found:
+    """What the file of a record holds."""
+
+    header: Header
+    calls: list[tuple[int, int]] = field(default_factory=list)  # place and length of each call's JSON
+    tables: dict[Kind, list[tuple[int, int]]] = field(default_factory=dict)  # of statistics
+    groups: list[int] = field(default_factory=list)  # where each call's group is; only of files cut off
+    end: int = START  # of the last whole chunk
+
+
+def is_ours(memory: Any) -> bool:
+    """Whether a file was written in chunks; memory is that of the whole file."""
+    return bytes(memory[: len(SIGNATURE)]) == SIGNATURE and bytes(memory[START - TRAILER.size :][:8]) == OURS
+
+
+def starts_like_ours(start: bytes) -> bool:
+    """Whether these are the first bytes of a file in chunks."""
+    return len(start) >= START and is_ours(start)
+
+
+def has_index(memory: Any) -> bool:
+    """Whether the file was ended, and is all there."""
+    *_, index, length = TRAILER.unpack_from(memory, START - TRAILER.size)
+    return bool(index and index + length <= len(memory))
+
+
+def scanned(memory: Any, name: str) -> Found:
+    """Everything that is whole in the file."""
+    _, version, _, index, length = TRAILER.unpack_from(memory, START - TRAILER.size)
+    if version > VERSION:
+        raise InputError(f"{name}: was written by a newer TorchFerry; update this one to read it")
+    try:
+        if not has_index(memory):
+            return _hopped(memory, name)
+        found = _indexed(memory, index, length)
+        if found.header.kept is Kept.STATISTICS:  # a few large chunks
+            found.tables = _hopped(memory, name).tables
+        return found
+    except (ValueError, KeyError, TypeError, struct.error) as error:
+        raise InputError(f"{name}: is damaged: {str(error).splitlines()[0]}") from None
+
+
+def _indexed(memory: Any, index: int, length: int) -> Found:
+    size, count = INDEX_START.unpack_from(memory, index)
+    start = index + INDEX_START.size
+    found = Found(decoded_header(bytes(memory[start : start + size])), end=index + length)
+    start += size + -size % 8
+    if start + count * INDEX_ENTRY.size > index + length:
+        raise ValueError("its index is cut off")
+    found.calls = list(INDEX_ENTRY.iter_unpack(memory[start : start + count * INDEX_ENTRY.size]))
+    return found
+
+
+def chunks_in(memory: Any) -> Iterator[tuple[Kind, int, int]]:
+    """Kind, place and length of each whole chunk."""
+    end, size = START, len(memory)
+    while True:
+        start = payload_after(end)
+        if start > size:
+            return
+        magic, kind, length = CHUNK_HEADER.unpack_from(memory, start - CHUNK_HEADER.size)
+        if magic != MAGIC or start + length > size or kind not in Kind._value2member_map_:
+            return
+        yield Kind(kind), start, length
+        end = start + length
+
+
+def _hopped(memory: Any, name: str) -> Found:
+    """A file without an index: its recorder is still at work, or did not live to write it."""
+    found: Found | None = None
+    for kind, start, length in chunks_in(memory):
+        if kind is Kind.HEADER:
+            header = decoded_header(bytes(memory[start : start + length]))
+            found = Found(replace(header, complete=False, notes=(*header.notes, _CUT_OFF)))
+        if found is None:
+            break
+        if kind is Kind.CALL:
+            size, group = CALL_START.unpack_from(memory, start)
+            found.calls.append((start + CALL_START.size, size))
+            found.groups.append(group)
+        elif kind.is_table:
+            found.tables.setdefault(kind, []).append((start, length))
+        found.end = start + length
+    if found is None:
+        raise InputError(f"{name}: was cut off before anything was recorded")
+    return found

@@ -1,0 +1,125 @@
+"""The tables of a record of statistics: how they lie in the file, and calls made of them.
+
+A call is a row of a table: its step, numbers of its site and its signature, and where the numbers of its contents
+start. Sites (operator, phase, module ...) and signatures (arguments, tensors without contents) are stored once each.
+A content's number is that of its row of figures.
+"""
+
+from __future__ import annotations
+
+import json
+import struct
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from torchferry.accuracy.file.call_json import decoded_tensor, decoded_value
+from torchferry.accuracy.file.chunks import Kind
+from torchferry.accuracy.model import Call, Statistics, TensorRecord, Value
+
+ROW = struct.Struct("<QQQQddddQ")  # the fields of Statistics
+CALL_ROW = struct.Struct(
+    "<QIIII"
+)  # first content, number of contents, step, site, signature; 0 as signature: none
+CONTENT = struct.Struct("<I")
+ROWS_A_BLOCK = 8192
+CALLS_A_BLOCK = 8192
+CONTENTS_A_BLOCK = 65536
+
+
+class _Signature:
+    """What the calls of one signature have in common."""
+
+    def __init__(self, line: bytes) -> None:
+        made = json.loads(line)
+        self.arguments: tuple[tuple[str, Value], ...] = tuple(
+            (name, decoded_value(value)) for name, value in made["arguments"]
+        )
+        self.inputs = tuple(map(decoded_tensor, made["inputs"]))
+        self.outputs = tuple(map(decoded_tensor, made["outputs"]))
+        self.results = decoded_value(made["results"])
+
+
+class Tables:
+    """Makes calls out of the tables of a file."""
+
+    def __init__(self, memory: memoryview, tables: dict[Kind, list[tuple[int, int]]]) -> None:
+        self._memory = memory
+        self._rows = [start for start, _ in tables.get(Kind.ROWS, ())]
+        self._calls = [start for start, _ in tables.get(Kind.CALLS, ())]
+        self._contents = [start for start, _ in tables.get(Kind.CONTENTS, ())]
+        self.lines = {kind: self._read_lines(tables.get(kind, ())) for kind in (Kind.SITES, Kind.SIGNATURES)}
+        self._sites = [json.loads(line) for line in self.lines[Kind.SITES]]
+        self._signatures = [_Signature(line) for line in self.lines[Kind.SIGNATURES]]
+        self.count = self._counted()
+
+    def _read_lines(self, places: Sequence[tuple[int, int]]) -> list[bytes]:
+        text = b"".join(bytes(self._memory[start : start + length]) for start, length in places)
+        return text.splitlines(keepends=True)
+
+    @property
+    def extents(self) -> dict[Kind, tuple[list[int], int]]:
+        """Where the blocks of each table lie, and how many rows of them the calls use."""
+        first, count = self._call_row(self.count - 1)[:2] if self.count else (0, 0)
+        contents = first + count
+        rows = max((self._content(number) for number in range(contents)), default=0)
+        return {
+            Kind.ROWS: (self._rows, rows),
+            Kind.CALLS: (self._calls, self.count),
+            Kind.CONTENTS: (self._contents, contents),
+        }
+
+    def _counted(self) -> int:
+        """Calls that are complete: rows are filled in their order, the signature last."""
+        count = len(self._calls) * CALLS_A_BLOCK
+        while count and not self._is_whole(count - 1):
+            count -= 1
+        return count
+
+    def _is_whole(self, number: int) -> bool:
+        first, contents, _, site, signature = self._call_row(number)
+        is_known = 0 < signature <= len(self._signatures) and 0 < site <= len(self._sites)
+        return is_known and bool(first + contents <= len(self._contents) * CONTENTS_A_BLOCK)
+
+    def _call_row(self, number: int) -> tuple[Any, ...]:
+        block, place = divmod(number, CALLS_A_BLOCK)
+        return CALL_ROW.unpack_from(self._memory, self._calls[block] + place * CALL_ROW.size)
+
+    def call(self, number: int) -> Call:
+        """The call with this number; the first is 0."""
+        first, count, step, site, signature = self._call_row(number)
+        operator, phase, model, module, place, node = self._sites[site - 1]
+        known = self._signatures[signature - 1]
+        contents = [self._content(first + index) for index in range(count)]
+        contents += [0] * (len(known.inputs) + len(known.outputs) - count)
+        tensors = [
+            self._filled(tensor, content)
+            for tensor, content in zip((*known.inputs, *known.outputs), contents, strict=False)
+        ]
+        inputs, outputs = tensors[: len(known.inputs)], tensors[len(known.inputs) :]
+        return Call(
+            number + 1,
+            operator,
+            step,
+            phase,
+            model,
+            module,
+            place,
+            node,
+            known.arguments,
+            tuple(inputs),
+            tuple(outputs),
+            known.results,
+        )
+
+    def _content(self, number: int) -> int:
+        block, place = divmod(number, CONTENTS_A_BLOCK)
+        found: int = CONTENT.unpack_from(self._memory, self._contents[block] + place * CONTENT.size)[0]
+        return found
+
+    def _filled(self, tensor: TensorRecord, content: int) -> TensorRecord:
+        block, place = divmod(content - 1, ROWS_A_BLOCK)
+        if content == 0 or block >= len(self._rows):
+            return tensor
+        figures = ROW.unpack_from(self._memory, self._rows[block] + place * ROW.size)
+        return replace(tensor, content=content, statistics=Statistics(*figures))

@@ -1,0 +1,134 @@
+"""The compiled kernels: found in the cache, or compiled now; None where that can't be done."""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import hashlib
+import os
+import platform
+import subprocess
+import sys
+import tempfile
+from contextlib import suppress
+from pathlib import Path
+
+from torchferry.errors import BuildError
+from torchferry.sim import build_cache
+from torchferry.sim.toolchain import Compiler, find_compiler
+
+SOURCES = Path(__file__).parent / "csrc"
+# By the numbers that csrc/elements.h gives them; a complex number is two of its components.
+DTYPES = (
+    "bool", "uint8", "int8", "float8_e4m3fn", "float8_e5m2", "float8_e4m3fnuz", "float8_e5m2fnuz", "int16", "uint16",
+    "float16", "bfloat16", "int32", "uint32", "float32", "int64", "uint64", "float64",
+)  # fmt: skip
+COMPONENTS = {"complex32": "float16", "complex64": "float32", "complex128": "float64"}
+NUMBERS = {name: number for number, name in enumerate(DTYPES)} | {
+    name: DTYPES.index(component) for name, component in COMPONENTS.items()
+}
+
+# Results must not depend on the machine: no contraction into fused operations, no reordering.
+_FLAGS = (
+    "-std=c++17", "-O3", "-ffp-contract=off", "-fno-math-errno", "-fno-trapping-math",
+    "-fno-exceptions", "-fno-rtti", "-fvisibility=hidden", "-fPIC", "-shared", "-w",
+)  # fmt: skip
+_FOR_THIS_CPU = "-march=native"  # not every compiler knows it
+_COMPILER_SECONDS = 300
+
+
+@functools.cache
+def library() -> ctypes.CDLL | None:
+    """The kernels, whose calls let other threads of Python run."""
+    path = _path()
+    with suppress(OSError):
+        return ctypes.CDLL(str(path)) if path else None
+    return None
+
+
+@functools.cache
+def library_for_short_calls() -> ctypes.PyDLL | None:
+    """The same; to let other threads run would cost more than these calls take."""
+    path = _path()
+    with suppress(OSError):
+        return ctypes.PyDLL(str(path)) if path else None
+    return None
+
+
+@functools.cache
+def _path() -> Path | None:
+    """Where the library is. Any failure means None: what it does can be done without it."""
+    if sys.platform != "linux":
+        return None
+    try:
+        name = f"{platform.machine()}-{_digest()}.so"
+        found = build_cache.folder().parent / "native" / name
+        if found.is_file():
+            build_cache.mark_used(found)
+            return found
+        return _built(_writable_folder() / name)
+    except (OSError, BuildError, subprocess.SubprocessError):
+        return None
+
+
+def _digest() -> str:
+    """Of all that decides what the library is: sources, flags, what this CPU can do."""
+    digest = hashlib.sha256("\0".join(_FLAGS).encode())
+    for source in sorted(SOURCES.iterdir()):
+        digest.update(source.name.encode() + source.read_bytes())
+    digest.update(_cpu().encode())
+    return digest.hexdigest()[:20]
+
+
+def _cpu() -> str:
+    """The name and abilities of the first CPU: code compiled for them may crash on another."""
+    wanted = ("model name", "flags", "Features", "CPU implementer", "CPU part")
+    with suppress(OSError), open("/proc/cpuinfo", encoding="utf-8", errors="replace") as file:
+        first = file.read().partition("\n\n")[0]
+        return "\n".join(line for line in first.splitlines() if line.startswith(wanted))
+    return platform.processor()
+
+
+def _writable_folder() -> Path:
+    """The cache, or a folder of this user alone where the cache can't be written to."""
+    cache = build_cache.folder().parent / "native"
+    try:
+        cache.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=cache):
+            return cache
+    except OSError:
+        return build_cache.private_temporary_folder()
+
+
+def _built(path: Path) -> Path:
+    """Processes that ask at the same time wait for the first one's work; without locks, each does it."""
+    try:
+        with build_cache.locked(path.with_suffix(".lock"), lambda: None):
+            return path if path.is_file() else _compile(find_compiler(), path)
+    except BuildError:
+        return _compile(find_compiler(), path)
+
+
+def _compile(compiler: Compiler, path: Path) -> Path:
+    """The finished file appears at once."""
+    descriptor, aside = tempfile.mkstemp(prefix=f"{path.stem}-", suffix=".new", dir=path.parent)
+    os.close(descriptor)
+    try:
+        try:
+            _run(compiler, _FOR_THIS_CPU, "-o", aside)
+        except subprocess.CalledProcessError:
+            _run(compiler, "-o", aside)
+        os.chmod(aside, 0o755)
+        os.replace(aside, path)
+    finally:
+        with suppress(OSError):
+            os.unlink(aside)
+    return path
+
+
+def _run(compiler: Compiler, *arguments: str) -> None:
+    sources = map(str, sorted(SOURCES.glob("*.cpp")))
+    # What a program has set for itself (preloaded libraries, say) is no business of the compiler.
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("LD_")}
+    command = [*compiler.command, *_FLAGS, *sources, *arguments]
+    subprocess.run(command, check=True, capture_output=True, timeout=_COMPILER_SECONDS, env=environment)
