@@ -22,6 +22,11 @@ COMMANDS = {
     "prove": ("prove", "prove a migration: the original and the migrated program compute the same"),
     "ops": ("ops", "list the operators of a program, and say which of them a device has"),
     "case": ("case", "write and run a test of one operator: a device against the CPU"),
+    "record": ("record", "record what every operator of a program is given, and what it makes of it"),
+    "replay": ("replay", "call the operators of a record once more, alone, on another device"),
+    "compare": ("compare", "hold two records of a run against each other: which operator is wrong"),
+    "overflow": ("overflow", "find the first operator of a program that makes infinities or NaN"),
+    "watch": ("watch", "keep light statistics of a long training: loss, gradients, activations"),
     "report": ("report", "render findings.json as HTML, Markdown, CSV, XLSX, SARIF ..."),
     "rules": ("rules", "list the conversion rules, or explain one"),
     "vendors": ("vendors", "show the known accelerators and what is known about each"),
@@ -29,9 +34,9 @@ COMMANDS = {
 
 _EXIT_CODES = """exit codes:
   0  fine
-  1  --check found something to do; `ferry prove`: the proof does not hold
+  1  --check found something to do; `ferry prove`: the proof does not hold; `ferry compare`: an operator is wrong
   2  bad usage or bad input
-  3  some files failed, the others were done; `ferry ops`: the program failed half way
+  3  some files failed, the others were done; `ferry ops`, `ferry record`: the program failed half way
   130  interrupted (143: by SIGTERM)
   `ferry run` ends with the program's own exit code"""
 

@@ -58,7 +58,7 @@ def _add_conditions(parser: argparse.ArgumentParser) -> None:
         help="end each run after so many steps of the optimizer that steps most; `all`: let it run to its end "
         f"(default: {_DEFAULT_STEPS})",
     )
-    group.add_argument("--seed", type=_seed, default=0, metavar="N", help="of every generator (default: 0)")
+    group.add_argument("--seed", type=seed, default=0, metavar="N", help="of every generator (default: 0)")
     group.add_argument(
         "--same-weights",
         action="store_true",
@@ -98,7 +98,8 @@ def steps(text: str) -> int | None:
     return None if text == "all" else run_options.at_least_one(text)
 
 
-def _seed(text: str) -> int:
+def seed(text: str) -> int:
+    """What generators can be seeded with."""
     value = int(text) if text.isascii() and text.isdigit() else -1
     if not 0 <= value <= _LARGEST_SEED:
         raise argparse.ArgumentTypeError(f"{text!r} is not a number from 0 to {_LARGEST_SEED}")

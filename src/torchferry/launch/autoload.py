@@ -5,7 +5,14 @@ from __future__ import annotations
 import os
 
 # As in variables.py, which is not imported for nothing.
-ASKING = ("TORCHFERRY_TO", "TORCHFERRY_SIM", "TORCHFERRY_LAYER", "TORCHFERRY_PROVE", "TORCHFERRY_OPS")
+ASKING = (
+    "TORCHFERRY_TO",
+    "TORCHFERRY_SIM",
+    "TORCHFERRY_LAYER",
+    "TORCHFERRY_PROVE",
+    "TORCHFERRY_OPS",
+    "TORCHFERRY_RECORD",
+)
 
 
 def autoload() -> None:

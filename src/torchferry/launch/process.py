@@ -31,6 +31,7 @@ class Role:
     layer: LayerSettings | None = None
     prove: bool = False
     ops: bool = False
+    record: bool = False
 
 
 _taken: list[Role] = []  # at most one: a process keeps its role
@@ -57,7 +58,8 @@ def role_in(environment: Mapping[str, str]) -> Role:
         )
     sim = None if environment.get(variables.SIM, "") in _OFF else _sim_in(environment)
     layer = _layer_in(environment)
-    return Role(sim, layer, variables.PROVE in environment, variables.OPS in environment)
+    asked = (name in environment for name in (variables.PROVE, variables.OPS, variables.RECORD))
+    return Role(sim, layer, *asked)
 
 
 def _decide(environment: MutableMapping[str, str]) -> None:
@@ -73,8 +75,8 @@ def _decide(environment: MutableMapping[str, str]) -> None:
     else:
         sim = settings_for(vendor) if asked == _ON else _sim_in(environment)
         _refuse_beside_plugin(vendor, environment)
-    prove = {variables.PROVE: environment[variables.PROVE]} if variables.PROVE in environment else {}
-    decided = child_environment(environment, vendor, sim, LayerSettings(vendor.name), prove)
+    kept = {name: environment[name] for name in (variables.PROVE, variables.RECORD) if name in environment}
+    decided = child_environment(environment, vendor, sim, LayerSettings(vendor.name), kept)
     environment.pop(variables.TO)
     environment.update(decided)
 
@@ -109,7 +111,7 @@ def _put_to_work(role: Role) -> None:
     if role.sim is not None:
         _simulate(role.sim)
     if role.layer is not None:
-        _lay_over(role.layer, may_build=not role.ops)
+        _lay_over(role.layer, may_build=not (role.ops or role.record))
     if role.prove:
         from torchferry.prove.recording import start_from_environment
 
@@ -118,6 +120,10 @@ def _put_to_work(role: Role) -> None:
         from torchferry.ops.capture.program import capture_from_environment
 
         capture_from_environment(os.environ)
+    if role.record:
+        from torchferry.accuracy.record.program import start_from_environment as record_from_environment
+
+        record_from_environment(os.environ)
 
 
 @contextmanager

@@ -20,3 +20,7 @@ class Program:
         module = ["-m"] if self.is_module else []
         torchrun = [] if self.torchrun is None else ["-m", "torch.distributed.run", *self.torchrun]
         return [sys.executable, *torchrun, *module, self.target, *self.arguments]
+
+    def shown(self) -> str:
+        """How its user calls it."""
+        return " ".join([*(["-m"] if self.is_module else []), self.target, *self.arguments])

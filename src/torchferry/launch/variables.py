@@ -5,9 +5,10 @@ from __future__ import annotations
 from torchferry.runtime.settings import VARIABLE as LAYER
 from torchferry.sim.environment import VARIABLE as SIM
 
-__all__ = ["ALL", "LAYER", "OPS", "PROVE", "SIM", "TO"]
+__all__ = ["ALL", "LAYER", "OPS", "PROVE", "RECORD", "SIM", "TO"]
 
 PROVE = "TORCHFERRY_PROVE"  # record for a proof
 OPS = "TORCHFERRY_OPS"  # capture operators
+RECORD = "TORCHFERRY_RECORD"  # record what operators compute, look for overflows, watch a long run
 TO = "TORCHFERRY_TO"  # a user's own: the vendor on whose device a CUDA program runs
-ALL = (TO, SIM, LAYER, PROVE, OPS)
+ALL = (TO, SIM, LAYER, PROVE, OPS, RECORD)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import cache
 from typing import Any, TypeVar
 
@@ -13,6 +13,11 @@ from torch.utils import _python_dispatch
 from torch.utils._python_dispatch import TorchDispatchMode
 
 Mode = TypeVar("Mode", bound=TorchDispatchMode)
+_GUARDS: tuple[Any, ...] = tuple(
+    getattr(torch._C, name)
+    for name in ("DisableTorchFunction", "_DisableTorchDispatch", "_DisableAutocast")
+    if hasattr(torch._C, name)
+)
 
 
 class ObservingMode(TorchDispatchMode):  # type: ignore[no-untyped-call]
@@ -81,14 +86,41 @@ def active_mode(kind: type[Mode]) -> Mode | None:
 @cache
 def _beside_dynamo(kind: type[ObservingMode]) -> type[ObservingMode]:
     """The same for a program that uses torch.compile: it must not compile what watches it."""
+    dispatch = _quickly_shielded() or _shielded
+    members = {
+        "__torch_dispatch__": dispatch,
+        "_should_skip_dynamo": classmethod(lambda _cls: dispatch is _shielded),
+    }
+    return type(kind.__name__, (kind,), members)
+
+
+def _shielded(
+    self: Any, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+) -> Any:
+    """PyTorch shields this from torch.compile, at each call."""
+    return self.observe(func, types, args, kwargs or {})
+
+
+@cache
+def _quickly_shielded() -> Callable[..., Any] | None:
+    """The same where torch.compile is not at work all the time: a shield is put up while it is. None: this version
+    of PyTorch can't tell."""
+    frames = sys.modules.get("torch._dynamo.eval_frame")
+    is_compiling = getattr(getattr(torch._C._dynamo, "eval_frame", None), "get_eval_frame_callback", None)
+    skip_code = getattr(frames, "skip_code", None)
+    if is_compiling is None or skip_code is None:
+        return None
+    shielded: Callable[..., Any] = torch._compile._disable_dynamo(_shielded, recursive=True)
 
     def dispatch(
         self: Any, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
-        return self.observe(func, types, args, kwargs or {})
+        if is_compiling() is None:
+            return self.observe(func, types, args, kwargs or {})
+        return shielded(self, func, types, args, kwargs)
 
-    members = {"__torch_dispatch__": dispatch, "_should_skip_dynamo": classmethod(lambda _cls: True)}
-    return type(kind.__name__, (kind,), members)
+    skip_code(dispatch.__code__)
+    return dispatch
 
 
 def has_compiled() -> bool:
@@ -98,12 +130,19 @@ def has_compiled() -> bool:
     return bool(counters and counters["stats"].get("unique_graphs"))
 
 
-@contextmanager
-def unobserved() -> Iterator[None]:
+class unobserved:  # noqa: N801  it is used as a function would be
     """What is computed here leaves no trace: no graph, no modes or subclasses of the program, no autocast."""
-    with ExitStack() as stack:
-        for name in ("DisableTorchFunction", "_DisableTorchDispatch", "_DisableAutocast"):
-            if hasattr(torch._C, name):
-                stack.enter_context(getattr(torch._C, name)())
-        stack.enter_context(torch.no_grad())
-        yield
+
+    __slots__ = ("_guards", "_had_gradients")
+
+    def __enter__(self) -> None:
+        self._had_gradients = torch.is_grad_enabled()
+        self._guards = [guard() for guard in _GUARDS]
+        for guard in self._guards:
+            guard.__enter__()
+        torch._C._set_grad_enabled(False)
+
+    def __exit__(self, *_error: object) -> None:
+        torch._C._set_grad_enabled(self._had_gradients)
+        for guard in reversed(self._guards):
+            guard.__exit__(None, None, None)

@@ -10,10 +10,9 @@ import sysconfig
 import threading
 import weakref
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
-from types import CodeType
-from typing import Any
+from types import CodeType, FrameType
+from typing import Any, NamedTuple
 
 import torch
 from torch.nn.modules import module as modules
@@ -28,8 +27,22 @@ _WRAPPERS = {"DataParallel": "module", "DistributedDataParallel": "module", "Opt
 _BETWEEN = frozenset({"__torch_dispatch__", "__torch_function__"})  # they pass calls on, they make none
 _MOST_NODES = 200_000  # of a graph; one of ResNet-50 has 500
 _NO_SEQUENCE = 1 << 63  # nodes that no operator made have a number beyond this
+_Made = tuple[str, str, str, str]  # module, place, model, inside
+_NOWHERE: _Made = ("", "", "", "")
 
 
+class Site(NamedTuple):
+    """Where an operator is called."""
+
+    phase: str
+    module: str = ""  # layer1.0.conv1; of the model itself, its type
+    place: str = ""  # train.py:31
+    model: str = ""  # "": outside of every module
+    inside: str = ""  # the operator whose parts are being called
+    node: str = ""  # ConvolutionBackward0
+
+
+_nodes: dict[type, str] = {}  # names of autograd's nodes, where their types tell them
 _watching: list[Whereabouts] = []  # those that are told when an optimizer steps
 _hooks: list[Any] = []
 
@@ -71,8 +84,9 @@ class Whereabouts:
         self.has_begun = False  # a module was called, or a backward pass made
         self.inside = ""  # the operator whose parts are being called, where its derivative belongs to it
         self._buffers: set[int] = set()
-        self._made: dict[int, dict[str, str]] = {}  # autograd's sequence number -> where the node was made
-        self._files: dict[CodeType, _File] = {}
+        self._made: dict[int, _Made] = {}  # autograd's sequence number -> where the node was made
+        self._sites: dict[tuple[str, ...], Site] = {}
+        self._files: dict[int, _File] = {}
         self._handles: list[Any] = []
         self._folder = _current_folder()  # the program may go to another one
 
@@ -100,14 +114,29 @@ class Whereabouts:
 
     def now(self) -> dict[str, str]:
         """Phase, module and line of the operator that is being called."""
+        site = self.site()
+        where = {"phase": site.phase, "module": site.module, "place": site.place}
+        for name in ("model", "inside", "node"):
+            if value := getattr(site, name):
+                where[name] = value
+        return where
+
+    def site(self) -> Site:
+        """The same as an object; the same one for the same place."""
         if _graph_task() != -1:
             self.has_begun = self._after_backward = True
             self._thread.last_number = _sequence()
-            return {"phase": BACKWARD, **(self._where_computed_again() or self._where_made())}
-        number = _sequence()
-        where = self._where_called()
-        self._remember(number, where)
-        return {"phase": self._phase(number, "model" in where), **where}
+            made, node = self._where_computed_again() or self._where_made()
+            key = (BACKWARD, *made, node)
+        else:
+            number = _sequence()
+            made = self._where_called()
+            self._remember(number, made)
+            key = (self._phase(number, made[2] != ""), *made, "")
+        site = self._sites.get(key)
+        if site is None:
+            site = self._sites[key] = Site(*key)
+        return site
 
     def _phase(self, number: int, is_in_module: bool) -> str:
         """An operator that autograd has made a node for is of a forward pass, though no module may be involved, and
@@ -120,70 +149,71 @@ class Whereabouts:
             self._after_backward = False
         return OPTIMIZER if self._after_backward else FORWARD
 
-    def _where_called(self) -> dict[str, str]:
+    def _where_called(self) -> _Made:
         inside = self._stack()
-        where = {"module": inside[-1] if inside else "", "place": self._place()}
         if inside:
-            where["model"] = self._root
-        if self.inside:
-            where["inside"] = self.inside
-        return where
+            return (inside[-1], self._place(), self._root, self.inside)
+        return ("", self._place(), "", self.inside)
 
-    def _where_computed_again(self) -> dict[str, str] | None:
+    def _where_computed_again(self) -> tuple[_Made, str] | None:
         """In a backward pass that calls modules: a checkpoint computes them again, with nodes of their own."""
         if not self._stack():
             return None
         where = self._where_called()
         self._remember(_sequence(), where)
         node = _current_node()
-        return where if node is None else {**where, "node": _name(node)}
+        return where, "" if node is None else _name(node)
 
-    def _remember(self, number: int, where: dict[str, str]) -> None:
+    def _remember(self, number: int, where: _Made) -> None:
         """The first operator since a node was made is the node's. What is long gone is forgotten."""
-        self._made.setdefault(number, where)
-        if len(self._made) > _MOST_NODES:
-            for old in list(itertools.islice(self._made, _MOST_NODES // 2)):
-                del self._made[old]
+        if number not in self._made:
+            self._made[number] = where
+            if len(self._made) > _MOST_NODES:
+                for old in list(itertools.islice(self._made, _MOST_NODES // 2)):
+                    del self._made[old]
 
     def role_of(self, tensor: torch.Tensor) -> str:
         """What the tensor is to the model."""
-        if isinstance(tensor, torch.nn.Parameter):
+        # the first is quick; to ask whether a plain tensor is a parameter is not
+        if type(tensor) is not torch.Tensor and isinstance(tensor, torch.nn.Parameter):
             return PARAMETER
         return BUFFER if id(tensor) in self._buffers else ""
 
-    def _where_made(self) -> dict[str, str]:
+    def _where_made(self) -> tuple[_Made, str]:
         """For an operator of the backward pass: where the forward pass made its node."""
         node = _current_node()
-        nowhere = {"module": "", "place": ""}
         if node is None:
-            return nowhere
-        number = getattr(node, "_sequence_nr", lambda: _NO_SEQUENCE)()
+            return _NOWHERE, ""
+        number = node._sequence_nr() if hasattr(node, "_sequence_nr") else _NO_SEQUENCE
         # an in-place operator copies what its derivative needs: the copy's node comes before the operator's own call
-        where = self._made.get(number + 1) or self._made.get(number + 2, nowhere)
-        return {**where, "node": _name(node)}
+        where = self._made.get(number + 1) or self._made.get(number + 2, _NOWHERE)
+        return where, _name(node)
 
     def _place(self) -> str:
         """The nearest line of the user's own code; of a library's where no code of the user's is on the way."""
-        frame = sys._getframe(1)
+        frame = sys._getframe(3)  # whoever has asked for the site
+        files = self._files
         in_library = ""
         while frame is not None:
             code = frame.f_code
-            file = self._files.get(code)
+            # by its number: to compare code costs more than all else here; a file holds its code, so numbers stay
+            file = files.get(id(code))
             if file is None:
-                file = self._files[code] = _File.of(code, self._folder)
+                file = files[id(code)] = _File.of(code, self._folder)
             if file.name:
                 if not file.is_of_library:
-                    return f"{file.name}:{frame.f_lineno}"
-                in_library = in_library or f"{file.name}:{frame.f_lineno}"
+                    return file.line(frame)
+                in_library = in_library or file.line(frame)
             frame = frame.f_back  # type: ignore[assignment]  # ends with None
         return in_library
 
     def _stack(self) -> list[str]:
-        if not hasattr(self._thread, "modules"):
-            self._thread.modules = []
+        try:
+            inside: list[str] = self._thread.modules
+        except AttributeError:
+            inside = self._thread.modules = []
             if _graph_task() == -1:
                 self._made.clear()  # each thread counts its nodes from the beginning
-        inside: list[str] = self._thread.modules
         return inside
 
     def _enter(self, module: torch.nn.Module, _arguments: Any) -> None:
@@ -247,43 +277,51 @@ def _parameters(function: Callable[..., Any]) -> Any:
     return inspect.signature(function).parameters
 
 
-def _graph_task() -> int:
-    return int(torch._C._current_graph_task_id()) if hasattr(torch._C, "_current_graph_task_id") else -1
-
-
-def _current_node() -> Any:
-    return torch._C._current_autograd_node() if hasattr(torch._C, "_current_autograd_node") else None
+_graph_task: Callable[[], int] = getattr(torch._C, "_current_graph_task_id", lambda: -1)
+_current_node: Callable[[], Any] = getattr(torch._C, "_current_autograd_node", lambda: None)
+# how many nodes autograd has made in this thread; the node of the operator being called is the last of them
+_sequence: Callable[[], int] = getattr(torch.autograd, "_get_sequence_nr", lambda: 0)
 
 
 def _name(node: Any) -> str:
     """ConvolutionBackward0."""
-    name: str = node.name()
-    return name.split("::")[-1]
+    kind = type(node)
+    known = _nodes.get(kind)
+    if known is None:
+        known = node.name().split("::")[-1]
+        if known == kind.__name__:  # otherwise nodes of several names are of this type
+            _nodes[kind] = known
+    return known
 
 
-def _sequence() -> int:
-    """How many nodes autograd has made in this thread; the node of the operator being called is the last of them."""
-    return int(torch.autograd._get_sequence_nr()) if hasattr(torch.autograd, "_get_sequence_nr") else 0
-
-
-@dataclass(frozen=True)
 class _File:
-    """A file of code, as it is shown."""
+    """The file of some code, as it is shown."""
 
-    name: (
-        str  # from where the program runs, or from where libraries are; "": it is PyTorch's, Python's or ours
-    )
-    is_of_library: bool = False
+    __slots__ = ("_code", "_lines", "is_of_library", "name")
+
+    def __init__(self, code: CodeType, name: str, is_of_library: bool = False) -> None:
+        self._code = code
+        self._lines: dict[int, str] = {}  # by the place in the code: to find a line's number takes long
+        # from where the program runs, or from where libraries are; "": it is PyTorch's, Python's or ours
+        self.name = name
+        self.is_of_library = is_of_library
+
+    def line(self, frame: FrameType) -> str:
+        """train.py:31, the line that this frame of the code is at."""
+        found = self._lines.get(frame.f_lasti)
+        if found is None:
+            found = self._lines[frame.f_lasti] = f"{self.name}:{frame.f_lineno}"
+        return found
 
     @classmethod
     def of(cls, code: CodeType, folder: str) -> _File:
         """The file of some code of a program that runs in that folder."""
         path = code.co_filename
         if path.startswith(_OURS) or code.co_name in _BETWEEN:
-            return cls("")
+            return cls(code, "")
         library = next(filter(path.startswith, _LIBRARIES), None)
         if library is not None:
-            return cls(path.removeprefix(library), is_of_library=True)
+            return cls(code, path.removeprefix(library), is_of_library=True)
         if path.startswith(_STANDARD):
-            return cls("")
-        return cls(path.removeprefix(folder))
+            return cls(code, "")
+        return cls(code, path.removeprefix(folder))

@@ -75,7 +75,7 @@ def _nothing_called(program: Program, exit_code: int, out_of_time: bool) -> str:
 def _environment(program: Program, conditions: Conditions, folder: str) -> dict[str, str]:
     vendor = conditions.simulated
     device = conditions.as_is if vendor is None else vendor.device_type
-    settings = CaptureSettings(folder, _shown(program), conditions.steps, device)
+    settings = CaptureSettings(folder, program.shown(), conditions.steps, device)
     extra = {variables.OPS: settings.encode(), **UNCOMPILED}
     if conditions.as_is:
         return child_environment(os.environ, None, None, None, extra)
@@ -85,10 +85,6 @@ def _environment(program: Program, conditions: Conditions, folder: str) -> dict[
     sim = settings_for(vendor, conditions.devices, None, vendor_paths=conditions.vendor_paths)
     through_layer = LayerSettings(vendor.name, conditions.vendor_paths) if conditions.through_layer else None
     return child_environment(os.environ, vendor, sim, through_layer, extra)
-
-
-def _shown(program: Program) -> str:
-    return " ".join([*(["-m"] if program.is_module else []), program.target, *program.arguments])
 
 
 def _read(folder: Path) -> Sequence[Capture]:

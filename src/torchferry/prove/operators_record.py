@@ -16,34 +16,21 @@ from typing import Any
 import torch
 
 from torchferry.observe.modes import ObservingMode, has_compiled, unobserved
+from torchferry.observe.operators import (
+    COMMUNICATION,
+    SKIPPED_NAMESPACES,
+    base_name,
+    is_random,
+    leaves_uninitialised,
+    overwrites,
+    written_to,
+)
+from torchferry.observe.tensors import OVERWRITTEN, UNINITIALISED, consists_of_others
 from torchferry.observe.where import Whereabouts
-from torchferry.prove.operators_tensors import OVERWRITTEN, UNINITIALISED, Fact, consists_of_others, fact_of
+from torchferry.prove.operators_tensors import Fact, fact_of
 
 FORMAT = 1
 _NOBODY = -1  # no process has this number
-_SKIPPED_NAMESPACES = frozenset({"profiler", "prim", "torchferry_sim"})
-COMMUNICATION = frozenset({"c10d", "_c10d_functional", "c10d_functional"})
-_NO_CONTENT = ("empty", "new_empty", "resize", "_resize", "set_")  # their results hold whatever was there
-# What these write to is not read by them.
-_OVERWRITING = frozenset(
-    [
-        "copy_",
-        "zero_",
-        "fill_",
-        "bernoulli_",
-        "normal_",
-        "uniform_",
-        "random_",
-        "exponential_",
-        "geometric_",
-        "cauchy_",
-        "log_normal_",
-        "set_",
-        "resize_",
-        "_foreach_copy_",
-        "_foreach_zero_",
-    ]
-)
 # They say where or how a result is stored, not what it is.
 _PLACING = frozenset({"device", "layout", "pin_memory", "non_blocking", "memory_format", "generator"})
 
@@ -115,7 +102,7 @@ class _Mode(ObservingMode):  # type: ignore[no-untyped-call]
 
     def observe(self, func: Any, types: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Write the call down and make it."""
-        if not self.lines.are_wanted or getattr(func, "namespace", "") in _SKIPPED_NAMESPACES:
+        if not self.lines.are_wanted or getattr(func, "namespace", "") in SKIPPED_NAMESPACES:
             return func(*args, **kwargs)
         if not isinstance(func, torch._ops.OpOverload):
             self._note(f"not looked into: {func}")
@@ -143,19 +130,20 @@ class _Call:
         self._func = func
         self._where = where
         self._values = _arguments(func, args, kwargs)
-        self._base = func.name().split("::")[-1].split(".")[0]
+        self._base = base_name(func)
+        self._written = written_to(func)
         self.line: dict[str, Any] = {"op": func.name(), **where.now()}
-        if _is_random(func):
+        if is_random(func):
             self.line["random"] = 1
 
     def before(self) -> None:
         """The arguments, as the operator finds them."""
-        overwriting = self._base in _OVERWRITING
+        overwriting = overwrites(self._base)
         inputs: list[Any] = []
         others: list[Any] = []
         for position, (argument, value) in enumerate(self._values):
-            written = argument.alias_info is not None and argument.alias_info.is_write
-            unread = OVERWRITTEN if getattr(argument, "is_out", False) or (written and overwriting) else ""
+            is_lost = overwriting and argument.name in self._written
+            unread = OVERWRITTEN if is_lost or getattr(argument, "is_out", False) else ""
             tensors = _tensors_in(value)
             for index, tensor in tensors:
                 inputs.append([position, index, *self._fact(tensor, unread)])
@@ -169,11 +157,11 @@ class _Call:
         if self._func.namespace in COMMUNICATION:
             self.line["out"], self.line["wrote"] = [], []  # it may be under way still
             return
-        unread = UNINITIALISED if self._base.startswith(_NO_CONTENT) else ""
+        unread = UNINITIALISED if leaves_uninitialised(self._base) else ""
         written: dict[int, Fact] = {}
         wrote: list[Any] = []
         for position, (argument, value) in enumerate(self._values):
-            if argument.alias_info is not None and argument.alias_info.is_write:
+            if argument.name in self._written:
                 for index, tensor in _tensors_in(value):
                     written[id(tensor)] = self._fact(tensor, unread)
                     wrote.append([position, index, *written[id(tensor)]])
@@ -228,8 +216,3 @@ def _plain(value: Any) -> Any:
         return value
     text = str(value)
     return f"<{type(value).__name__}>" if " object at 0x" in text else text  # the same in every run
-
-
-def _is_random(func: Any) -> bool:
-    tag = getattr(torch.Tag, "nondeterministic_seeded", None)
-    return tag is not None and tag in func.tags

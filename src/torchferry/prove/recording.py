@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import functools
 import os
-import random
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from typing import Any
 
 import torch
 
+from torchferry.observe.seeds import seed_all
 from torchferry.observe.steps import is_outermost_step
 from torchferry.prove.recorder import Recorder
 from torchferry.prove.settings import ProofSettings, Weights, proof_settings_in
@@ -32,7 +31,7 @@ def start(settings: ProofSettings) -> None:
         return
     _recorders.append(Recorder(settings))
     os.register_at_fork(after_in_child=_begin_anew)
-    _seed(settings.seed)
+    seed_all(settings.seed)
     if settings.operators_step:
         from torchferry.prove import operators
 
@@ -50,15 +49,6 @@ def start(settings: ProofSettings) -> None:
 def _begin_anew() -> None:
     """A forked process records for itself, into a file of its own."""
     _recorders[:] = [Recorder(_recorders[0].settings)]
-
-
-def _seed(seed: int) -> None:
-    random.seed(seed)
-    torch.manual_seed(seed)
-    with suppress(ImportError):
-        import numpy
-
-        numpy.random.seed(seed)
 
 
 def _record_backward() -> None:

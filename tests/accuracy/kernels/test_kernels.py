@@ -11,9 +11,11 @@ from typing import Any
 import pytest
 
 from tests.ops.trace.making import Events, op, write
+from torchferry.accuracy.file.writer import RecordWriter
 from torchferry.accuracy.kernels.mapping import KernelUse, kernel_uses, kernels_of_calls
-from torchferry.accuracy.kernels.text import kernel_report
-from torchferry.accuracy.model import Call, TensorRecord
+from torchferry.accuracy.kernels.text import kernel_report, recorded_report
+from torchferry.accuracy.model import Call, Header, Kept, TensorRecord
+from torchferry.cli.main import main
 from torchferry.errors import InputError
 from torchferry.ops.trace.reader import read_launches
 
@@ -100,6 +102,19 @@ def test_reports(tmp_path: Path) -> None:
     assert kernel_report(path, "conv", "text", "en") == "no operator launched a kernel\n"
 
 
+def test_the_calls_of_a_record_with_their_kernels(tmp_path: Path) -> None:
+    trace = write(tmp_path, [addmm(0, 1, 2), kernel("=gemm", 20, 1)])
+    writer = RecordWriter(tmp_path / "gpu.h5", Header(Kept.TENSORS, "train.py", "cuda", "2.13"))
+    writer.write(recorded(1, "aten::addmm", (4,), (2, 8), (8, 4)))
+    writer.write(recorded(2, "aten::relu", (4,)))
+    writer.close()
+    (fields,) = json.loads(recorded_report(tmp_path / "gpu.h5", trace, "", "json"))
+    assert (fields["number"], fields["kernels"], fields["same_call"]) == (1, ["=gemm"], True)
+    assert recorded_report(tmp_path / "gpu.h5", trace, "", "text") == "1  aten::addmm\n    =gemm\n"
+    (row,) = csv.DictReader(io.StringIO(recorded_report(tmp_path / "gpu.h5", trace, "", "csv")))
+    assert row["kernels"] == "'=gemm"  # no spreadsheet takes it for a formula
+
+
 def test_a_table_tells_no_kernels(tmp_path: Path) -> None:
     (tmp_path / "table.txt").write_text("-----\n Name  Self CPU\n-----\n", "utf-8")
     with pytest.raises(InputError, match="only a trace tells"):
@@ -125,3 +140,11 @@ def test_one_operator_has_other_kernels_on_another_device(name: str) -> None:
     products = [use for use in kernel_uses(read_launches(path).calls) if use.operator == "aten::addmm"]
     kernels = {kernel for use in products for kernel in use.kernels}
     assert any(("sm90" in kernel, "Cijk" in kernel)[name == "mi300"] for kernel in kernels)
+
+
+def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    trace = write(tmp_path, [addmm(0, 1, 2), kernel("gemm", 20, 1)])
+    assert main(["record", "kernels", str(trace), "--lang", "en"]) == 0
+    assert "1 operators launched 1 kernels on cuda" in capsys.readouterr().out
+    assert main(["record", "kernels", str(tmp_path / "none.json")]) == 2
+    assert "none.json" in capsys.readouterr().err

@@ -8,7 +8,7 @@ from torchferry.accuracy.compare.model import Difference, Pair, Verdict
 from torchferry.accuracy.compare.once import Once
 from torchferry.accuracy.model import Call, TensorRecord
 
-DIFFERENCES = 200_000  # beyond so many, figures are kept only of calls that are not as they should be
+DIFFERENCES = 100_000  # beyond so many, figures are kept only of calls that are not as they should be
 _UNREMARKABLE = (Verdict.EQUAL, Verdict.NORMAL, Verdict.INHERITED)
 
 

@@ -103,7 +103,7 @@ class Judgement:
     why: Text | None = None  # one sentence
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Difference:
     """One tensor of a pair of calls."""
 
@@ -114,7 +114,7 @@ class Difference:
     reason: str = ""  # why there are no metrics
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Pair:
     """Two calls that do the same job; one of them may be missing."""
 
@@ -124,6 +124,25 @@ class Pair:
     inputs: tuple[Difference, ...] = ()
     outputs: tuple[Difference, ...] = ()
     judgement: Judgement = Judgement(Verdict.UNKNOWN)
+
+
+@dataclass(frozen=True)
+class Curve:
+    """A figure of the whole network over the steps; None where a side has none."""
+
+    name: str  # loss, gradient norm
+    steps: tuple[int, ...]
+    mine: tuple[float | None, ...]
+    golden: tuple[float | None, ...]
+
+
+@dataclass(frozen=True)
+class NetworkDifference:
+    """The mean absolute difference of what a whole network answers, which the vendors' guide wants to be <= 1e-4."""
+
+    what: str  # output, loss
+    step: int
+    mean_abs: float
 
 
 @dataclass(frozen=True)
@@ -139,3 +158,5 @@ class Comparison:
     seconds: float = 0.0
     nbytes: int = 0  # that were compared, of both
     notes: tuple[Text, ...] = field(default=())
+    curves: tuple[Curve, ...] = field(default=())
+    network: tuple[NetworkDifference, ...] = field(default=())

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from torchferry.accuracy.kernels.mapping import KernelUse, kernel_uses
+from torchferry.accuracy.kernels.mapping import KernelUse, kernel_uses, kernels_of_calls
+from torchferry.accuracy.report.csv import Cell, csv_lines
 from torchferry.ops.trace.reader import read_launches
 from torchferry.report.safe import one_line
 from torchferry.text import Language, Text
 
 if TYPE_CHECKING:
+    from torchferry.accuracy.model import Call
     from torchferry.ops.trace.reader import Launches
 
 FORMATS = ("text", "csv", "json")
@@ -23,6 +23,7 @@ _TITLE = Text(
     "{operators} operators launched {kernels} kernels on {device}; {without} launched none",
     "{operators} 次算子调用在 {device} 上启动了 {kernels} 个内核；{without} 次未启动内核",
 )
+_CALL_FIELDS = ("number", "operator", "module", "place")
 _NOTHING = Text("no operator launched a kernel", "没有算子启动内核")
 
 
@@ -35,6 +36,42 @@ def kernel_report(trace: Path, operator: str, format_: str, language: Language) 
     if format_ == "csv":
         return _csv(uses)
     return _text(uses, launches, language)
+
+
+def recorded_report(record: Path, trace: Path, operator: str, format_: str) -> str:
+    """The calls of a record, each with the kernels that the same call of the trace launched."""
+    from torchferry.accuracy.file.reader import open_record
+
+    launches = read_launches(trace).calls
+    with open_record(record) as opened:
+        found = kernels_of_calls(opened.calls, launches)
+        rows = [
+            (call, found[call.number])
+            for call in opened.calls
+            if operator in call.operator and call.number in found and found[call.number].kernels
+        ]
+    if format_ == "json":
+        facts = [
+            {**_call_fields(call), "same_call": launched.is_same_call, "kernels": launched.kernels}
+            for call, launched in rows
+        ]
+        return json.dumps(facts, indent=1, ensure_ascii=False) + "\n"
+    if format_ == "csv":
+        heads: list[Cell] = [*_CALL_FIELDS, "same_call", "kernels"]
+        cells = [
+            [*_call_fields(call).values(), launched.is_same_call, " | ".join(launched.kernels)]
+            for call, launched in rows
+        ]
+        return "".join(csv_lines([heads, *cells]))
+    lines = []
+    for call, launched in rows:
+        lines.append(one_line("  ".join(map(str, _call_fields(call).values())).rstrip()))
+        lines += [one_line(f"    {name}") for name in launched.kernels]
+    return "".join(f"{line}\n" for line in lines)
+
+
+def _call_fields(call: Call) -> dict[str, Cell]:
+    return {name: getattr(call, name) for name in _CALL_FIELDS}
 
 
 def _fields(use: KernelUse) -> dict[str, object]:
@@ -51,13 +88,24 @@ def _fields(use: KernelUse) -> dict[str, object]:
 
 
 def _csv(uses: Sequence[KernelUse]) -> str:
-    output = io.StringIO()
-    writer = csv.writer(output, lineterminator="\n")
-    writer.writerow(["operator", "shapes", "dtypes", "calls", "microseconds", "module", "place", "kernels"])
-    for use in uses:
-        row = [use.operator, shapes_text(use), " ".join(use.dtypes), use.calls, use.nanoseconds / 1000]
-        writer.writerow([*row, use.module, use.place, " | ".join(use.kernels)])
-    return output.getvalue()
+    heads: list[Cell] = [
+        "operator",
+        "shapes",
+        "dtypes",
+        "calls",
+        "microseconds",
+        "module",
+        "place",
+        "kernels",
+    ]
+    rows: list[list[Cell]] = [
+        [
+            *(use.operator, shapes_text(use), " ".join(use.dtypes), use.calls, use.nanoseconds / 1000),
+            *(use.module, use.place, " | ".join(use.kernels)),
+        ]
+        for use in uses
+    ]
+    return "".join(csv_lines([heads, *rows]))
 
 
 def _text(uses: Sequence[KernelUse], launches: Launches, language: Language) -> str:

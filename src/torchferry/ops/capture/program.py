@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import functools
 import os
-import sys
 import time
 import weakref
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import torch
 from torch.optim.optimizer import register_optimizer_step_post_hook, register_optimizer_step_pre_hook
 
+from torchferry.observe.early_end import EarlyEnd
+from torchferry.observe.loading import around_loading
 from torchferry.observe.steps import is_outermost_step
 from torchferry.ops import capture_json
 from torchferry.ops.capture.choices import DeviceChoices
@@ -26,7 +28,6 @@ from torchferry.ops.model import Capture, Use
 
 _CPU = "cpu"
 _META = "meta"
-_MOST_REFUSALS = 3
 
 
 def capture_from_environment(environment: Mapping[str, str]) -> None:
@@ -48,7 +49,7 @@ class ProgramCapture:
         self._process = os.getpid()
         self._began = time.monotonic()
         self._is_over = False
-        self._stops = 0
+        self._early_end = EarlyEnd()
         self._choices = DeviceChoices()  # what they are made with ends with them
 
     def begin(self) -> None:
@@ -57,8 +58,8 @@ class ProgramCapture:
             warm_up()
             self._choices.make()
         self._watch_optimizers()
-        _tell_of_data(self._mode)
-        reach_threads(self._mode)
+        around_loading(lambda: _loading_data(self._mode))
+        reach_threads(self._mode, lambda _thread: self._mode.is_at_work)
         keep_out_of_tracing(self._mode)
         os.register_at_fork(after_in_child=self._begin_anew)
         before_every_end(self._end)
@@ -106,12 +107,7 @@ class ProgramCapture:
         if os.getpid() != self._process:
             return
         self._end()
-        self._stops += 1
-        if self._stops > _MOST_REFUSALS:  # the program catches whatever comes, and goes on
-            sys.stdout.flush()
-            sys.stderr.flush()
-            os._exit(0)
-        raise SystemExit(0)  # not an Exception: `finally` blocks run, `except Exception` does not stop it
+        self._early_end.ask()
 
     def _end(self) -> None:
         if self._is_over or os.getpid() != self._process or is_data_worker():
@@ -153,19 +149,10 @@ def _wait_for(device: str) -> Callable[[], None] | None:
     return getattr(getattr(torch, device, None), "synchronize", None) if device else None
 
 
-def _tell_of_data(mode: CapturingMode) -> None:
-    """What a DataLoader of this process computes is the host's, on every machine."""
-    from torch.utils.data import dataloader
-
-    iterator: Any = dataloader._BaseDataLoaderIter
-    original = iterator.__next__
-
-    @functools.wraps(original)
-    def following(self: Any) -> Any:
-        mode.is_loading_data = True
-        try:
-            return original(self)
-        finally:
-            mode.is_loading_data = False
-
-    iterator.__next__ = following
+@contextmanager
+def _loading_data(mode: CapturingMode) -> Iterator[None]:
+    mode.is_loading_data = True
+    try:
+        yield
+    finally:
+        mode.is_loading_data = False

@@ -4,15 +4,24 @@ from __future__ import annotations
 
 import functools
 import threading
-from typing import Any
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from typing import Any, Protocol
 
 import torch
 
-from torchferry.ops.capture.mode import CapturingMode
+from torchferry.observe.modes import ObservingMode
 
 
-def reach_threads(mode: CapturingMode) -> None:
-    """Modes are a thread's own: put this one on in every thread that the program starts."""
+class Sight(Protocol):
+    """What sees operators, and can look away."""
+
+    def out_of_sight(self) -> AbstractContextManager[Any]:
+        """What is called in it is not seen."""
+
+
+def reach_threads(mode: ObservingMode, is_wanted: Callable[[threading.Thread], bool]) -> None:
+    """Modes are a thread's own: put this one on in threads that the program starts, if they are wanted then."""
     original = threading.Thread.start
 
     @functools.wraps(original)
@@ -26,23 +35,23 @@ def reach_threads(mode: CapturingMode) -> None:
             finally:
                 mode.take_off()  # unless the last step has done so
 
-        if mode.is_at_work:
+        if is_wanted(self):
             self.run = watched  # type: ignore[method-assign]
         original(self)
 
     threading.Thread.start = start  # type: ignore[method-assign]
 
 
-def keep_out_of_tracing(mode: CapturingMode) -> None:
+def keep_out_of_tracing(sight: Sight) -> None:
     """torch.jit.trace records wrong graphs while any mode is on. What it has made is seen when it runs."""
     for name in ("trace", "trace_module"):
-        setattr(torch.jit, name, _out_of_sight(mode, getattr(torch.jit, name)))
+        setattr(torch.jit, name, _out_of_sight(sight, getattr(torch.jit, name)))
 
 
-def _out_of_sight(mode: CapturingMode, function: Any) -> Any:
+def _out_of_sight(sight: Sight, function: Any) -> Any:
     @functools.wraps(function)
     def unseen(*args: Any, **kwargs: Any) -> Any:
-        with mode.out_of_sight():
+        with sight.out_of_sight():
             return function(*args, **kwargs)
 
     return unseen

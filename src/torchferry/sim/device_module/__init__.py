@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -12,6 +13,8 @@ import torch
 from torch.utils.backend_registration import generate_methods_for_privateuse1_backend
 from torch.utils.checkpoint import DefaultDeviceType
 
+from torchferry.accuracy.dump.functions import DumpFunctions
+from torchferry.accuracy.dumping import Dumper
 from torchferry.sim.device_module import (
     devices,
     forking,
@@ -60,7 +63,7 @@ def install(vendor: Vendor, memory_of_device: int, device_name: str) -> ModuleTy
     for name, value in _INTERNAL.items():
         tree.place(name, value)
     setattr(tree.root, IDENTITY_ATTRIBUTE, _identity(vendor, device_name, memory_of_device, extras))
-    _add_extras(tree, extras)
+    _add_extras(tree, extras, vendor)
     _register(vendor, tree)
     typed.teach_default_tensor_type(tensor_types)
     forking.watch()
@@ -93,7 +96,8 @@ def _own_scaler(extras: tuple[Extra, ...]) -> bool:
     return any(extra.kind == "own_scaler" for extra in extras)
 
 
-def _add_extras(tree: Tree, extras: tuple[Extra, ...]) -> None:
+def _add_extras(tree: Tree, extras: tuple[Extra, ...], vendor: Vendor) -> None:
+    dump = DumpFunctions(vendor.device_type).by_name()
     for name, function in functions(extras).items():
         tree.place(name, function)
     for extra in extras:
@@ -101,6 +105,16 @@ def _add_extras(tree: Tree, extras: tuple[Extra, ...]) -> None:
             tree.switch(extra.name, extra.value)
         elif extra.kind == "alias":
             tree.place(extra.name, tree.find(extra.key))
+        elif extra.kind == "dump":
+            tree.place(extra.name, dump[extra.key])
+        elif extra.kind == "dumper":
+            _place_in_torch(extra.name)
+
+
+def _place_in_torch(name: str) -> None:
+    """The recorder of operators under a name that the vendor's PyTorch has for it."""
+    holder, _, leaf = name.rpartition(".")
+    setattr(functools.reduce(getattr, filter(None, holder.split(".")), torch), leaf, Dumper)
 
 
 def _register(vendor: Vendor, tree: Tree) -> None:

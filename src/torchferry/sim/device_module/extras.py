@@ -14,6 +14,8 @@ One entry a line, KIND NAME [VALUE...]; values are JSON. Kinds:
   cores NAME               such a field that counts cores: here those of the host
   capability_env VARIABLE  an environment variable that get_device_capability answers from
   own_scaler NAME          a gradient scaler that also takes dynamic=False and computes in float32 only
+  dump NAME PART           a function that begins, configures or ends a dump of single operators
+  dumper NAME              the recorder of operators, under a name below torch
 """
 
 from __future__ import annotations
@@ -58,6 +60,8 @@ _SHAPES = {
     "cores": (False, False),
     "capability_env": (False, False),
     "own_scaler": (False, False),
+    "dump": (True, False),
+    "dumper": (False, False),
 }
 
 

@@ -1,0 +1,265 @@
+"""Compares records: matches their calls, measures every tensor of every pair, judges each call, names the culprit."""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
+
+from torchferry.accuracy.compare import notes
+from torchferry.accuracy.compare.keeping import Keeper
+from torchferry.accuracy.compare.matching import Match, match_sites, sites_of
+from torchferry.accuracy.compare.model import Comparison, Difference, Judgement, Pair, Verdict
+from torchferry.accuracy.compare.network import Gathering, curves, network_differences, with_statistics
+from torchferry.accuracy.compare.statistics import judge_statistics, parting
+from torchferry.accuracy.compare.tensors import TensorPair, match_tensors
+from torchferry.accuracy.compare.threads import thread_count
+from torchferry.accuracy.model import Call, Kept
+from torchferry.errors import InputError
+
+if TYPE_CHECKING:
+    from torchferry.accuracy.file.reader import Record
+
+Progress = Callable[[int, int], None]  # calls done, calls in all
+_LARGE = 1 << 18  # elements of a call that are worth a thread
+_RELEASE = 4096  # calls after which what was read of the files is given back
+_STATISTICS = Kept.STATISTICS.value  # why there are no figures
+_AHEAD = 4  # pairs that may wait for their turn, for each thread
+
+
+class Judging(Protocol):
+    """What says whether the results of a call are right."""
+
+    def judge(
+        self, mine: Call, golden: Call | None, inputs: Sequence[Difference], outputs: Sequence[Difference]
+    ) -> Judgement: ...
+
+
+@dataclass(frozen=True)
+class Work:
+    """How a comparison is made."""
+
+    jobs: int = 0  # threads; 0: as many as there are processors
+    progress: Progress | None = None
+
+
+def compare_files(mine: Path, golden: Path | None, work: Work | None = None) -> list[Comparison]:
+    """All ranks of two records, each with its counterpart; without golden, each by itself."""
+    from torchferry.accuracy.file.reader import open_records
+
+    with ExitStack() as stack:
+        ours = {each.header.rank: stack.enter_context(each) for each in open_records(mine)}
+        theirs = (
+            {each.header.rank: stack.enter_context(each) for each in open_records(golden)} if golden else {}
+        )
+        common = sorted(set(ours) & set(theirs)) if golden else sorted(ours)
+        if not common and len(ours) == len(theirs) == 1:  # each rank's file may be named by itself
+            return [compare_records(next(iter(ours.values())), next(iter(theirs.values())), work)]
+        if not common:
+            raise InputError(
+                f"{mine} and {golden}: have no rank in common ({_listed(ours)} and {_listed(theirs)}); name two "
+                "records of the same ranks"
+            )
+        comparisons = [compare_records(ours[rank], theirs.get(rank), work) for rank in common]
+    lonely = sorted(set(ours) ^ set(theirs)) if golden else []
+    if lonely:
+        first = comparisons[0]
+        comparisons[0] = replace(first, notes=(*first.notes, notes.lonely_ranks(lonely)))
+    return comparisons
+
+
+def compare_records(mine: Record, golden: Record | None, work: Work | None = None) -> Comparison:
+    """Two records of one rank; golden may be missing, then mine is held against double precision alone."""
+    start = time.perf_counter()
+    work = work or Work()
+    if mine.header.kept is not Kept.TENSORS and golden is None:
+        raise InputError(f"{mine.path}: holds statistics alone; name a second record to hold them against")
+    seen = [(Gathering(), record) for record in (mine, golden) if record is not None]
+    matches = _matches(seen)
+    keeper = Keeper()
+    if mine.header.kept is Kept.TENSORS:
+        measured = _measured(mine, golden, matches, work)
+        pairs = keeper.keep(_judged(measured, _judge(mine, golden), len(matches), work))
+        culprit = find_culprit(pairs)
+    else:
+        assert golden is not None
+        pairs = keeper.keep(judge_statistics(_unmeasured(mine, golden, matches)))
+        culprit = parting(pairs)
+    return Comparison(
+        mine.header,
+        golden.header if golden else None,
+        str(mine.path),
+        str(golden.path) if golden else "",
+        tuple(pairs),
+        culprit,
+        time.perf_counter() - start,
+        keeper.nbytes,
+        notes.of_comparison(mine.header, golden.header if golden else None, pairs, keeper.left_out),
+        curves(seen),
+        network_differences(pairs),
+    )
+
+
+def find_culprit(pairs: Sequence[Pair]) -> int | None:
+    """The first fault in the order of mine, else the first that is suspicious; what is inherited is nobody's fault."""
+    for verdict in (Verdict.FAULT, Verdict.SUSPICIOUS):
+        for at, pair in enumerate(pairs):
+            if pair.mine is not None and pair.judgement.verdict is verdict:
+                return at
+    return None
+
+
+def _matches(seen: Sequence[tuple[Gathering, Record]]) -> list[Match]:
+    """The calls that belong together. This is the one look at all calls before the work begins."""
+    sites = [sites_of(gathering.passing(_walked(record))) for gathering, record in seen]
+    if len(sites) == 1:
+        return [Match(at, None) for at in range(len(sites[0]))]
+    (_, mine), (_, golden) = seen
+    is_replay = bool(mine.header.replayed or golden.header.replayed)
+    matches = match_sites(sites[0], sites[1], is_replay=is_replay)
+    if not any(match.mine is not None and match.golden is not None for match in matches):
+        raise InputError(
+            f"{mine.path} and {golden.path}: have no operator in common ({len(sites[0])} and {len(sites[1])} calls); "
+            "are they records of the same program?"
+        )
+    return matches
+
+
+def _walked(record: Record) -> Iterator[Call]:
+    """All calls; the system counts what was read of the file as memory of this process until it is given back."""
+    for at in range(len(record.calls)):
+        if at % _RELEASE == 0:
+            record.release()
+        yield record.calls[at]
+
+
+def _judge(mine: Record, golden: Record | None) -> Judging:
+    """With PyTorch, against what is right; without, against golden."""
+    from importlib.util import find_spec
+
+    if find_spec("torch") is None:
+        from torchferry.accuracy.compare.static import FigureJudge
+
+        return FigureJudge()
+    from torchferry.accuracy.replay.judging import Judge
+
+    return Judge(mine, golden)
+
+
+def _called(
+    mine: Record, golden: Record | None, matches: Iterable[Match]
+) -> Iterator[tuple[Call | None, Call | None, str]]:
+    """The calls themselves, one pair after the other."""
+    for at, match in enumerate(matches):
+        if at % _RELEASE == 0:
+            mine.release()
+        if at % _RELEASE == 0 and golden is not None:
+            golden.release()
+        yield (
+            mine.calls[match.mine] if match.mine is not None else None,
+            golden.calls[match.golden] if golden is not None and match.golden is not None else None,
+            match.how,
+        )
+
+
+def _tensors(mine: Call | None, golden: Call | None) -> tuple[list[TensorPair], list[TensorPair]]:
+    """The tensors that belong together: those that went in, those that came out."""
+    if mine is None or golden is None:
+        return [], []
+    same = mine.operator == golden.operator
+    return (
+        match_tensors(mine.inputs, golden.inputs, same_operator=same),
+        match_tensors(mine.outputs, golden.outputs, same_operator=same),
+    )
+
+
+def _unmeasured(mine: Record, golden: Record, matches: Iterable[Match]) -> Iterator[Pair]:
+    """With the statistics of the tensors alone."""
+    for one, other, how in _called(mine, golden, matches):
+        inputs, outputs = (
+            tuple(
+                Difference(
+                    with_statistics(mine, ours), with_statistics(golden, theirs), None, reason=_STATISTICS
+                )
+                for ours, theirs in tensors
+            )
+            for tensors in _tensors(one, other)
+        )
+        yield Pair(one, other, how, inputs, outputs)
+
+
+def _measured(mine: Record, golden: Record | None, matches: Iterable[Match], work: Work) -> Iterator[Pair]:
+    """The pairs with the figures of their tensors, in order, measured by several threads."""
+    called = _called(mine, golden, matches)
+    if golden is None:
+        yield from (Pair(*each) for each in called)
+        return
+    from torchferry.accuracy.compare.figures import Figures
+
+    figures = Figures(mine, golden)
+
+    def measure(one: Call | None, other: Call | None, how: str) -> Pair:
+        inputs, outputs = (
+            tuple(figures.difference(*pair) for pair in tensors) for tensors in _tensors(one, other)
+        )
+        return Pair(one, other, how, inputs, outputs)
+
+    yield from _ahead(measure, called, work.jobs or thread_count())
+
+
+def _ahead(
+    measure: Callable[[Call | None, Call | None, str], Pair],
+    called: Iterable[tuple[Call | None, Call | None, str]],
+    threads: int,
+) -> Iterator[Pair]:
+    """The results in order; no more wait than a few for each thread, so that memory does not depend on the length.
+
+    Small tensors are measured when their turn comes: to hand them to another thread takes longer than the work.
+    """
+    waiting: deque[Callable[[], Pair]] = deque()
+    with ThreadPoolExecutor(threads) as executor:
+        try:
+            for each in called:
+                is_large = _elements(each[0]) > _LARGE
+                waiting.append(
+                    executor.submit(measure, *each).result if is_large else partial(measure, *each)
+                )
+                if len(waiting) >= _AHEAD * threads:
+                    yield waiting.popleft()()
+            while waiting:
+                yield waiting.popleft()()
+        finally:
+            executor.shutdown(wait=True, cancel_futures=True)
+
+
+def _elements(call: Call | None) -> int:
+    return sum(tensor.elements for tensor in (*call.inputs, *call.outputs)) if call is not None else 0
+
+
+def _judged(pairs: Iterable[Pair], judge: Judging, count: int, work: Work) -> Iterator[Pair]:
+    for done, pair in enumerate(pairs, 1):
+        if pair.mine is None:
+            yield pair
+        else:
+            judgement = judge.judge(pair.mine, pair.golden, pair.inputs, pair.outputs)
+            yield replace(pair, judgement=_only_what_is_known(judgement, pair))
+        if work.progress is not None:
+            work.progress(done, count)
+
+
+def _only_what_is_known(judgement: Judgement, pair: Pair) -> Judgement:
+    """Nothing is inherited from inputs of which no difference is known, as those of views, which nobody reads."""
+    differing = any(each.metrics is not None and not each.metrics.is_equal for each in pair.inputs)
+    if judgement.verdict is Verdict.INHERITED and not differing:
+        return replace(judgement, verdict=Verdict.NORMAL)
+    return judgement
+
+
+def _listed(records: dict[int, Record]) -> str:
+    return f"ranks {', '.join(map(str, sorted(records)))}"

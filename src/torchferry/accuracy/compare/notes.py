@@ -1,0 +1,75 @@
+"""What a reader should know about a comparison besides its figures. No torch."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from importlib.util import find_spec
+
+from torchferry.accuracy.compare.matching import NOTHING
+from torchferry.accuracy.compare.model import Pair
+from torchferry.accuracy.model import Header, Kept
+from torchferry.text import Text
+
+_LONELY = Text(
+    "ranks {ranks} are in one of the records only, and were left out",
+    "rank {ranks} 只在其中一份记录里，未参与比较",
+)
+_INCOMPLETE = Text(
+    "{side}: the run was cut off; the record ends at its last complete operator",
+    "{side}：运行被中断；记录到最后一个完整的算子为止",
+)
+_SIDE = {"mine": Text("mine", "待测记录"), "golden": Text("golden", "标杆记录")}
+_SELECTED = Text("{side}: only some calls were recorded: {selected}", "{side}：只记录了部分调用：{selected}")
+_COMPILED = Text(
+    "{side}: some code was compiled, so that its operators could not be seen",
+    "{side}：部分代码经过编译，其中的算子无法看到",
+)
+_NOTE = Text("{side}: {note}", "{side}：{note}")
+_NO_TORCH = Text(
+    "PyTorch is not installed here: golden was taken for right, and nothing was computed in double precision",
+    "此处未安装 PyTorch：以标杆为准，没有用双精度重新计算",
+)
+_UNMATCHED = Text(
+    "{mine} calls of mine and {golden} of golden have no counterpart (--all lists them)",
+    "待测的 {mine} 个调用和标杆的 {golden} 个调用没有对应项（--all 可列出）",
+)
+_LEFT_OUT = Text(
+    "of {count} calls that are as they should be, only the verdict is reported: there are too many for all figures",
+    "调用过多，其中 {count} 个正常的调用只报告判定，不列出各项指标",
+)
+
+
+def lonely_ranks(ranks: Sequence[int]) -> Text:
+    """Of ranks that one side has."""
+    return _LONELY.format(ranks=", ".join(map(str, ranks)))
+
+
+def of_comparison(
+    mine: Header, golden: Header | None, pairs: Sequence[Pair], left_out: int = 0
+) -> tuple[Text, ...]:
+    """All that is to be said about two records and their pairs."""
+    found = [*_of_header(mine, "mine"), *(_of_header(golden, "golden") if golden else ())]
+    if mine.kept is Kept.TENSORS and find_spec("torch") is None:
+        found.append(_NO_TORCH)
+    unmatched = unmatched_counts(pairs)
+    if golden is not None and any(unmatched):
+        found.append(_UNMATCHED.format(mine=unmatched[0], golden=unmatched[1]))
+    if left_out:
+        found.append(_LEFT_OUT.format(count=left_out))
+    return tuple(found)
+
+
+def unmatched_counts(pairs: Sequence[Pair]) -> tuple[int, int]:
+    """Calls that the other side should have and has not: of mine, of golden."""
+    lonely = [pair for pair in pairs if pair.how == NOTHING and (pair.mine is None or pair.golden is None)]
+    return sum(pair.mine is not None for pair in lonely), sum(pair.golden is not None for pair in lonely)
+
+
+def _of_header(header: Header, side: str) -> Iterator[Text]:
+    name = _SIDE[side]
+    if not header.complete:
+        yield _INCOMPLETE.format(side=name)
+    if header.selected:
+        yield _SELECTED.format(side=name, selected=header.selected)
+    for note in header.notes:
+        yield _COMPILED.format(side=name) if note == "compiled" else _NOTE.format(side=name, note=note)

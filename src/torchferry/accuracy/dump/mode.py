@@ -1,0 +1,92 @@
+"""The mode that dumps: every operator that the device computes, as a file of its own."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Iterable, Iterator
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from torchferry.accuracy.dump.configuration import Configuration
+from torchferry.accuracy.dump.message import DumpedTensor, dump_file
+from torchferry.accuracy.model import group_name
+from torchferry.observe.modes import ObservingMode, unobserved
+from torchferry.observe.operators import SKIPPED_NAMESPACES, base_name, is_view, leaves_uninitialised
+from torchferry.observe.tensors import why_unreadable
+from torchferry.report.render import write_whole
+
+_MODEL = "0"  # single operators belong to none
+_NOT_IN_NAMES = re.compile(r"[./\\\s]")
+
+
+class DumpingMode(ObservingMode):  # type: ignore[no-untyped-call]
+    """Writes {dump_path}/{time}/{device}/{model}/{op_type}.{op_name}.{task}.{stream}.{microseconds}."""
+
+    def __init__(self, configuration: Configuration, device: str) -> None:
+        super().__init__()
+        self.is_paused = False
+        self.files = 0
+        self._configuration = configuration
+        self._device = device
+        self._folder = configuration.path / datetime.now().strftime("%Y%m%d%H%M%S")
+
+    def observe(self, func: Any, types: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Make the call; what went in is kept as it was before it."""
+        if self.is_paused or not self._is_wanted(func, (*args, *kwargs.values())):
+            return func(*args, **kwargs)
+        given: list[DumpedTensor] = []
+        if self._configuration.with_inputs:
+            given = [_dumped(tensor) for tensor in _tensors((*args, *kwargs.values()))]
+        result = func(*args, **kwargs)
+        made = list(_tensors([result]))
+        if all(tensor.device.type == self._device for tensor in made):
+            self._write(func, given, made)
+        return result
+
+    def _is_wanted(self, func: Any, values: Iterable[Any]) -> bool:
+        """Copies from the host, views and what makes tensors without contents are no operators of the device."""
+        if not isinstance(func, torch._ops.OpOverload) or func.namespace in SKIPPED_NAMESPACES:
+            return False
+        if is_view(func) or leaves_uninitialised(base_name(func)):
+            return False
+        tensors = list(_tensors(values))
+        if any(map(why_unreadable, tensors)) or any(
+            tensor.device.type != self._device for tensor in tensors[:1]
+        ):
+            return False
+        operator: str = func.name()  # type: ignore[no-untyped-call]
+        return self._configuration.wants(operator)
+
+    def _write(self, func: Any, given: list[DumpedTensor], made: list[torch.Tensor]) -> None:
+        results = [_dumped(tensor) for tensor in made] if self._configuration.with_outputs else []
+        now = time.time_ns() // 1000
+        name = group_name(func.name())
+        file = f"{_in_name(base_name(func))}.{name}.{self.files}.0.{now}"
+        index = made[0].device.index if made and made[0].device.index is not None else 0
+        folder = self._folder / str(index) / _MODEL
+        folder.mkdir(parents=True, exist_ok=True)
+        write_whole(Path(folder / file), dump_file(name, now, given, results))
+        self.files += 1
+
+
+def _in_name(name: str) -> str:
+    return _NOT_IN_NAMES.sub("_", name)
+
+
+def _tensors(values: Iterable[Any]) -> Iterator[torch.Tensor]:
+    for value in values:
+        if isinstance(value, torch.Tensor):
+            yield value
+        elif isinstance(value, (list, tuple)):
+            yield from _tensors(value)
+
+
+def _dumped(tensor: torch.Tensor) -> DumpedTensor:
+    with unobserved():
+        host = tensor.detach().resolve_conj().resolve_neg().cpu().contiguous()
+        data = host.reshape(-1).view(torch.uint8).numpy().tobytes() if host.numel() else b""
+    return DumpedTensor(str(tensor.dtype).removeprefix("torch."), tuple(tensor.shape), data)

@@ -1,0 +1,157 @@
+"""The recorder as a block of code: `with torchferry.accuracy.dumper(use_dump=True, dump_path="gpu.h5"):`."""
+
+from __future__ import annotations
+
+import os
+import sys
+from contextlib import ExitStack
+from datetime import datetime
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any
+
+from torchferry.errors import RunError
+
+if TYPE_CHECKING:
+    from torchferry.accuracy.file.reader import Record
+
+_ACL = "acl.json"
+
+
+class Dumper:
+    """Records, replays or checks the operators that are called inside of it; one at a time.
+
+    use_dump records them into `dump_path`; with `load_file_path`, each is given the inputs that it has in that record.
+    use_load does the latter as well, and with load_with_acl_dump dumps what the device computes of the operators in
+    that record as the file acl.json says. check_overflow says which operator is the first to make inf or nan, and
+    saves it to `dump_path`. A `dump_path` that is missing or a folder becomes a file named after the time.
+    """
+
+    _is_one_at_work = False
+
+    def __init__(
+        self,
+        enabled: bool = True,
+        use_dump: bool = False,
+        use_load: bool = False,
+        check_overflow: bool = False,
+        dump_path: str | os.PathLike[str] | None = None,
+        load_file_path: str | os.PathLike[str] | None = None,
+        load_with_acl_dump: bool = False,
+    ) -> None:
+        switches = {"use_dump": use_dump, "use_load": use_load, "check_overflow": check_overflow}
+        for name, value in {**switches, "load_with_acl_dump": load_with_acl_dump}.items():
+            if not isinstance(value, bool):
+                raise RunError(f"dumper: {name} must be True or False, not {value!r}")
+        chosen = [name for name, value in switches.items() if value]
+        if len(chosen) > 1:
+            raise RunError(f"dumper: {' and '.join(chosen)} can't be used together; leave one out")
+        if use_load and not load_file_path:
+            raise RunError("dumper: use_load needs a record; name it with load_file_path")
+        if load_with_acl_dump and not use_load:
+            raise RunError("dumper: load_with_acl_dump goes with use_load=True")
+        self.enabled = enabled and bool(chosen)
+        self.check_overflow = check_overflow
+        self.load_with_acl_dump = load_with_acl_dump
+        self.load_file_path = Path(load_file_path) if load_file_path else None
+        self.path = _file(dump_path) if self.enabled else None  # what is written
+        self.paired = 0  # operators that were given recorded inputs
+        self._stack = ExitStack()
+
+    def __enter__(self) -> Dumper:
+        if not self.enabled:
+            return self
+        if Dumper._is_one_at_work:
+            raise RunError("dumper: another one is at work; they can't be nested")
+        with ExitStack() as stack:
+            if self.check_overflow:
+                self._check(stack)
+            else:
+                self._record(stack)
+            Dumper._is_one_at_work = True
+            self._stack = stack.pop_all()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self.enabled:
+            Dumper._is_one_at_work = False
+            self._stack.close()
+
+    def _check(self, stack: ExitStack) -> None:
+        from torchferry.accuracy.overflow import check_block
+
+        stack.enter_context(check_block(self.path))
+
+    def _record(self, stack: ExitStack) -> None:
+        import torch
+
+        from torchferry.accuracy.model import Header, Kept
+        from torchferry.accuracy.record.part import device_in_use, shares_randomness, simulated_vendor
+        from torchferry.accuracy.record.program import rank_and_world
+        from torchferry.accuracy.record.recorder import Recorder
+        from torchferry.accuracy.record.replaying import ReplayingMode
+
+        golden = self._golden(stack)
+        assert self.path is not None
+        header = Header(
+            Kept.TENSORS,
+            " ".join(sys.argv),
+            device_in_use(),
+            torch.__version__,
+            *rank_and_world(),
+            simulated_vendor(),
+            bool(simulated_vendor()),
+            "" if golden is None else str(golden.path),
+        )
+        recorder = Recorder(self.path, header)
+        stack.callback(recorder.stop)
+        recorder.start()
+        if golden is not None:
+            replaying = ReplayingMode(golden, recorder.forget, shares_randomness())
+            if self.load_with_acl_dump:
+                replaying.around = self._dumping(stack, device_in_use(), bool(simulated_vendor()))
+            stack.callback(self._count, replaying)
+            stack.callback(replaying.switch_off)
+            replaying.switch_on()
+
+    def _golden(self, stack: ExitStack) -> Record | None:
+        if self.load_file_path is None:
+            return None
+        from torchferry.accuracy.file.reader import open_record
+
+        assert self.path is not None
+        if self.load_file_path.resolve() == self.path.resolve():
+            raise RunError(f"dumper: {self.path} can't be read and written at once; name another dump_path")
+        return stack.enter_context(open_record(self.load_file_path))
+
+    def _dumping(self, stack: ExitStack, device: str, is_simulated: bool) -> Any:
+        """What dumps one call of the device, as acl.json says."""
+        if not is_simulated:
+            raise RunError(
+                "dumper: load_with_acl_dump needs a simulated device (ferry run --sim); a real one's own kernels are "
+                "dumped by its runtime alone: call its dump functions around the operator"
+            )
+        from torchferry.accuracy.dump.configuration import read_configuration
+        from torchferry.accuracy.dump.mode import DumpingMode
+
+        mode = DumpingMode(read_configuration(_ACL), device)
+
+        def dumped(call: Any) -> Any:
+            with mode:
+                return call()
+
+        return dumped
+
+    def _count(self, replaying: Any) -> None:
+        self.paired = replaying.pairing.paired
+
+
+def _file(dump_path: str | os.PathLike[str] | None) -> Path:
+    path = Path(dump_path) if dump_path else Path()
+    if path.is_dir():
+        path = path / f"{datetime.now():%Y%m%d_%H%M%S.%f}.h5"
+    if not path.parent.is_dir():
+        raise RunError(f"dumper: {path}: can't be written there; name a file in a folder that exists")
+    return path

@@ -1,0 +1,233 @@
+"""Checks one call after the other, and decides what an overflow means: found, skipped by a GradScaler, intended."""
+
+from __future__ import annotations
+
+import math
+import threading
+import time
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+from torchferry.accuracy.model import Statistics
+from torchferry.accuracy.overflow.calls import CheckedCall
+from torchferry.accuracy.overflow.device import PendingCalls
+from torchferry.accuracy.overflow.figures import KnownFigures
+from torchferry.accuracy.overflow.judging import (
+    GIVEN,
+    exceeds_half,
+    is_given_nan,
+    kind_of,
+    largest,
+    why_intended,
+)
+from torchferry.accuracy.overflow.model import (
+    HALF_LIMIT,
+    Event,
+    Figures,
+    Kind,
+    Largest,
+    Seen,
+    Standing,
+    Underflow,
+)
+from torchferry.accuracy.overflow.underflow import Underflows
+from torchferry.observe.modes import unobserved
+from torchferry.observe.scalers import is_skipping, scale_of
+from torchferry.observe.where import BACKWARD, FORWARD
+
+_CPU = "cpu"
+_HALF = "float16"
+_MOST_EVENTS = 50
+_PATIENCE = 10  # steps that a GradScaler may skip one after the other; the first scale needs 5 or so
+_SMALLEST_SCALE = 1.0  # where a scale of 1 overflows, the scale is not the reason
+
+
+@dataclass(frozen=True)
+class CheckOptions:
+    """What is looked for."""
+
+    last: int = 20  # calls before the event that are told of
+    half: bool = False  # also what would overflow in float16
+    strict: bool = False  # also what a GradScaler handles, and what seems intended
+    host_devices: frozenset[str] = frozenset({_CPU})  # types of devices whose memory the host can read
+
+
+class OverflowCheck:
+    """Of one process. `save` gets the call of an event while its inputs are there, and answers the file's name;
+    `found` is called with each overflow that is one, and may end the program."""
+
+    def __init__(
+        self,
+        options: CheckOptions,
+        save: Callable[[CheckedCall], str],
+        found: Callable[[Event], None],
+    ) -> None:
+        self._options = options
+        self._save = save
+        self._found = found
+        self._known = KnownFigures(options.host_devices)
+        self._pending = PendingCalls(self._judge)
+        self._ring: deque[Seen] = deque(maxlen=options.last)
+        self._lock = threading.RLock()
+        self._scaler: Any = None  # that has scaled a loss of this step
+        self._held: Event | None = None  # an overflow in scaled gradients: the scaler decides
+        self._knows_nan = False  # one was made, or is meant to be there: NaN that comes in is no news
+        self._underflows = Underflows()
+        self._intended: set[tuple[str, str]] = set()
+        self.events: list[Event] = []
+        self.operators = self.skipped_steps = self._skipped_in_a_row = 0
+        self.largest: Largest | None = None
+
+    def before(self, call: CheckedCall) -> None:
+        """The call is about to be made."""
+        call.take_inputs()
+        if call.copies and len(self._pending):
+            self._pending.before_write(call)
+
+    def after(self, call: CheckedCall, result: Any) -> None:
+        """It was made."""
+        call.take_outputs(result)
+        with self._lock:
+            self.operators += 1
+            call.number = self.operators
+            if not call.outputs or self._is_under_way(call):
+                return
+            if all(self._known.is_on_host(tensor) for _, tensor in call.outputs):
+                self._judge(call, {})
+            else:
+                self._pending.add(call)
+
+    def _is_under_way(self, call: CheckedCall) -> bool:
+        """Whether a device still copies to the host, for a program that will wait for it later."""
+        if not call.plan.may_be_under_way or not dict(call.arguments).get("non_blocking"):
+            return False
+        return not all(self._known.is_on_host(tensor) for _, tensor in call.inputs)
+
+    def flush(self) -> None:
+        """Judge all that was called."""
+        with self._lock:
+            if len(self._pending):
+                self._pending.flush()
+
+    def scaled(self, scaler: Any, _given: Any, _answered: Any) -> None:
+        """A loss was scaled."""
+        self._scaler = scaler
+
+    def settle(self) -> bool:
+        """The step has ended: was it skipped? An overflow that waited for this is judged."""
+        self.flush()
+        scaler, self._scaler = self._scaler, None
+        held, self._held = self._held, None
+        is_skipped = scaler is not None and is_skipping(scaler)
+        self.skipped_steps += is_skipped
+        self._skipped_in_a_row = self._skipped_in_a_row + 1 if is_skipped else 0
+        if held is not None:
+            is_normal = (
+                is_skipped and self._skipped_in_a_row < _PATIENCE and (held.scale or 0.0) > _SMALLEST_SCALE
+            )
+            self._note(replace(held, standing=Standing.SKIPPED if is_normal else Standing.FOUND))
+        return is_skipped
+
+    def leave(self) -> None:
+        """The program ends in the middle of a step."""
+        self.flush()
+        held, self._held = self._held, None
+        if held is not None:
+            self._note(replace(held, standing=Standing.SKIPPED))
+
+    @property
+    def underflow(self) -> tuple[Underflow, ...]:
+        """Where float16 would lose the most."""
+        return self._underflows.worst()
+
+    def _judge(self, call: CheckedCall, known: dict[str, Statistics]) -> None:
+        outputs = [self._known.of_output(name, tensor, known.get(name)) for name, tensor in call.outputs]
+        inputs = [self._known.of_input(name, tensor) for name, tensor in call.read_inputs()]
+        seen = call.seen(inputs, outputs)
+        self._note_size(seen)
+        is_odd = not all(each.finite for each in outputs)
+        if self._options.half or is_odd:
+            with unobserved():
+                self._look_closely(call, seen, is_odd)
+        self._ring.append(seen)
+
+    def _look_closely(self, call: CheckedCall, seen: Seen, is_odd: bool) -> None:
+        if self._options.half:
+            self._underflows.look(call, seen)
+        if is_odd or any(map(_is_large, seen.outputs)):
+            event = self._event(call)
+            if event is not None:
+                self._decide(call, event)
+
+    def _note_size(self, seen: Seen) -> None:
+        """Who comes closest to the limit of float16."""
+        for each in seen.outputs:
+            if each.statistics is not None and (each.dtype == _HALF or self._options.half):
+                size = largest(each.statistics)
+                if size > (self.largest.value if self.largest else 0.0):
+                    self.largest = Largest(size, seen)
+
+    def _event(self, call: CheckedCall) -> Event | None:
+        """What it made, if it made something; now every input is looked at."""
+        inputs = [self._known.exact(name, tensor) for name, tensor in call.read_inputs()]
+        outputs = [self._known.exact(name, tensor) for name, tensor in call.outputs]
+        kind = kind_of(call, inputs, outputs)
+        if kind is None and self._options.half and exceeds_half(call, inputs, outputs):
+            kind = Kind.HALF
+        event = Event(
+            kind or Kind.NAN, call.seen(inputs, outputs), before=tuple(self._ring), time=time.time()
+        )
+        if kind is None:
+            is_new = not self._knows_nan and is_given_nan(call, inputs)
+            self._knows_nan = self._knows_nan or any(map(math.isnan, call.numbers()))
+            return replace(event, why=GIVEN) if is_new else None
+        why = why_intended(call) if kind is Kind.INFINITE and not self._options.strict else ""
+        return replace(event, standing=Standing.INTENDED, why=why) if why else event
+
+    def _decide(self, call: CheckedCall, event: Event) -> None:
+        self._knows_nan = self._knows_nan or event.kind is Kind.NAN
+        if event.standing is Standing.INTENDED:
+            place = (event.call.operator, event.call.place)
+            if place not in self._intended:
+                self._intended.add(place)
+                self._note(replace(event, before=()))
+            return
+        unsaved = tuple(sorted({name for name, _ in call.inputs} - {name for name, _ in call.read_inputs()}))
+        event = replace(event, unsaved=tuple(name for name in unsaved if not _is_lost(call, name)))
+        if not self._may_be_of_scale(event):
+            self._note(self._saved(call, event))
+        elif self._held is None and event.kind is not Kind.HALF:
+            self._held = self._saved(call, replace(event, scale=scale_of(self._scaler)))
+
+    def _may_be_of_scale(self, event: Event) -> bool:
+        """Whether the scale of the loss may be the reason, as a GradScaler expects it. It is chosen for float16: what
+        overflows in a wide dtype has another one."""
+        if self._scaler is None or self._options.strict:
+            return False
+        if event.why == GIVEN:  # from another process
+            return event.call.phase != FORWARD
+        tensors = (*event.call.inputs, *event.call.outputs)
+        return event.call.phase == BACKWARD and any(each.dtype == _HALF for each in tensors)
+
+    def _saved(self, call: CheckedCall, event: Event) -> Event:
+        """With its data, unless an earlier one has been saved."""
+        if any(each.standing is Standing.FOUND for each in self.events):
+            return event
+        return replace(event, record=self._save(call))
+
+    def _note(self, event: Event) -> None:
+        if len(self.events) < _MOST_EVENTS:
+            self.events.append(event)
+        if event.standing is Standing.FOUND:
+            self._found(event)
+
+
+def _is_large(figures: Figures) -> bool:
+    return figures.statistics is not None and HALF_LIMIT < figures.statistics.largest < math.inf
+
+
+def _is_lost(call: CheckedCall, name: str) -> bool:
+    """Whether the operator does not read the input at all."""
+    return call.plan.positions[name.split("/")[1]] in call.plan.lost

@@ -1,0 +1,192 @@
+"""What a check for overflow finds: the operators at which numbers stopped being finite, and those before. No torch."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import asdict, dataclass, field
+from enum import Enum
+from pathlib import Path
+from typing import Any
+
+from torchferry.accuracy.model import Statistics
+
+SUFFIX = ".overflow.json"
+HALF_LIMIT = 65504.0  # the largest number of float16
+HALF_ZERO = 2.0**-25  # what is smaller than this becomes 0 in float16
+
+
+class Kind(str, Enum):
+    """What an operator made of its inputs."""
+
+    NAN = "nan"  # though there was none in its inputs
+    INFINITE = "infinite"  # though its inputs were finite
+    HALF = "half"  # beyond what float16 holds, though its inputs were not
+
+
+class Standing(str, Enum):
+    """What an event means."""
+
+    FOUND = "found"
+    SKIPPED = "skipped"  # in scaled gradients; the GradScaler skipped the step and lowered its scale
+    INTENDED = "intended"  # a mask, a table: it is meant to be infinite, as far as can be told
+
+
+class End(str, Enum):
+    """How the check of a process ended."""
+
+    FOUND = "found"  # and the program was ended
+    STEPS = "steps"  # so many as were asked for
+    PROGRAM = "program"  # the program ended by itself, or was ended
+    UNFINISHED = "unfinished"  # this was written in the middle: the process was killed
+
+
+@dataclass(frozen=True)
+class Figures:
+    """What is known of a tensor of a call."""
+
+    name: str  # input/self, output/output_0
+    dtype: str
+    shape: tuple[int, ...]
+    statistics: Statistics | None = None  # None: it has no numbers that could overflow, or was not looked at
+
+    @property
+    def finite(self) -> bool:
+        """Whether all of it is, as far as is known."""
+        return self.statistics is None or not (self.statistics.nans or self.statistics.infinities)
+
+
+@dataclass(frozen=True)
+class Seen:
+    """One call of an operator, with figures of its tensors."""
+
+    number: int  # in the order of execution, the first is 1
+    operator: str
+    step: int
+    phase: str
+    model: str = ""
+    module: str = ""
+    place: str = ""
+    node: str = ""
+    inputs: tuple[Figures, ...] = ()
+    outputs: tuple[Figures, ...] = ()
+
+
+@dataclass(frozen=True)
+class Event:
+    """A call that made what is not finite."""
+
+    kind: Kind
+    call: Seen
+    standing: Standing = Standing.FOUND
+    why: str = (
+        ""  # lowest, table: why it is intended; given: it came in with an input, nobody saw who made it
+    )
+    before: tuple[Seen, ...] = ()  # the last calls before it, the nearest last
+    scale: float | None = None  # of the loss, where a GradScaler scaled it
+    record: str = ""  # the file with its inputs; "": they were not saved
+    unsaved: tuple[str, ...] = ()  # inputs that had been overwritten when it was found
+    time: float = 0.0  # of the clock: which process was first
+
+
+@dataclass(frozen=True)
+class Largest:
+    """The value that came closest to the limit of float16."""
+
+    value: float
+    call: Seen
+
+
+@dataclass(frozen=True)
+class Underflow:
+    """The results of an operator of which float16 would turn the most into zeros."""
+
+    share: float  # of the elements that are not 0
+    call: Seen
+
+
+@dataclass(frozen=True)
+class Findings:
+    """What the check of one process found."""
+
+    program: str
+    device: str
+    torch: str
+    rank: int = 0
+    world: int = 1
+    steps: int = 0  # that were complete
+    operators: int = 0  # that were checked
+    end: End = End.UNFINISHED
+    checks_half: bool = False
+    events: tuple[Event, ...] = ()
+    skipped_steps: int = 0  # by a GradScaler
+    largest: Largest | None = None
+    underflow: tuple[Underflow, ...] = ()
+    notes: tuple[str, ...] = field(default=())  # compiled, higher_order
+
+    @property
+    def first(self) -> Event | None:
+        """The overflow that is to be looked at; None: there is none."""
+        return next((event for event in self.events if event.standing is Standing.FOUND), None)
+
+
+def dump(findings: Findings) -> str:
+    """As JSON; what is not finite as text, which every reader of JSON takes."""
+    return json.dumps(plain(findings), ensure_ascii=False, allow_nan=False)
+
+
+def plain(found: Findings | Event) -> Any:
+    """As JSON can hold it."""
+    return _plain(asdict(found))
+
+
+def load(path: Path) -> Findings:
+    """What `dump` wrote."""
+    return _findings(json.loads(path.read_text("utf-8")))
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _plain(each) for key, each in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(each) for each in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)
+    return value
+
+
+def _findings(data: dict[str, Any]) -> Findings:
+    changed = {
+        "end": End(data["end"]),
+        "events": tuple(map(_event, data["events"])),
+        "largest": data["largest"]
+        and Largest(float(data["largest"]["value"]), _seen(data["largest"]["call"])),
+        "underflow": tuple(Underflow(each["share"], _seen(each["call"])) for each in data["underflow"]),
+        "notes": tuple(data["notes"]),
+    }
+    return Findings(**{**data, **changed})
+
+
+def _event(data: dict[str, Any]) -> Event:
+    changed = {
+        "kind": Kind(data["kind"]),
+        "call": _seen(data["call"]),
+        "standing": Standing(data["standing"]),
+        "before": tuple(map(_seen, data["before"])),
+        "unsaved": tuple(data["unsaved"]),
+    }
+    return Event(**{**data, **changed})
+
+
+def _seen(data: dict[str, Any]) -> Seen:
+    return Seen(**{**data, **{side: tuple(map(_figures, data[side])) for side in ("inputs", "outputs")}})
+
+
+def _figures(data: dict[str, Any]) -> Figures:
+    given = data["statistics"]
+    if given is None:
+        return Figures(data["name"], data["dtype"], tuple(data["shape"]))
+    numbers: dict[str, Any] = {
+        name: float(value) if isinstance(value, str) else value for name, value in given.items()
+    }
+    return Figures(data["name"], data["dtype"], tuple(data["shape"]), Statistics(**numbers))

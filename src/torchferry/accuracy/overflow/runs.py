@@ -1,0 +1,75 @@
+"""Runs a user's program under the check, and gathers what its processes found. Imports no torch."""
+
+from __future__ import annotations
+
+import tempfile
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from torchferry.accuracy.overflow.model import SUFFIX, End, Event, Findings, load
+from torchferry.accuracy.record.launching import Place, environment_for
+from torchferry.accuracy.record.settings import RecordSettings
+from torchferry.errors import RunError
+from torchferry.launch.program import Program
+from torchferry.launch.supervise import Ending, own_stderr, run_supervised
+
+_GIVEN = "given"
+
+
+@dataclass(frozen=True)
+class Checked:
+    """How a run ended, and what was found in it."""
+
+    program: str
+    ending: Ending
+    processes: tuple[Findings, ...]  # in the order of ranks
+
+    @property
+    def first(self) -> tuple[Findings, Event] | None:
+        """The process that was first to make something that is not finite, and what it made. Those that got it from
+        others come after."""
+        found = [(each, each.first) for each in self.processes]
+        events = [(each, event) for each, event in found if event is not None]
+        return min(events, key=lambda one: (one[1].why == _GIVEN, one[1].time), default=None)
+
+    @property
+    def failed(self) -> bool:
+        """Whether the program ended ill, by itself."""
+        is_ours = any(each.end in (End.FOUND, End.STEPS) for each in self.processes)
+        return bool(self.ending.exit_code) and not is_ours and not self.ending.signal
+
+
+def run_checked(
+    program: Program, settings: RecordSettings, place: Place, timeout: float | None = None
+) -> Checked:
+    """Run it; what it prints goes to stderr."""
+    with tempfile.TemporaryDirectory(prefix="torchferry-overflow-") as folder:
+        settings = replace(
+            settings,
+            folder=folder,
+            program=program.shown(),
+            device=place.device,
+            vendor="" if place.vendor is None else place.vendor.name,
+            simulated=place.simulated,
+        )
+        environment = environment_for(settings, place)
+        ending = run_supervised(program.command(), environment, stdout=own_stderr(), seconds=timeout)
+        files = sorted(Path(folder).glob(f"*{SUFFIX}"))
+        found = sorted(map(load, files), key=lambda each: each.rank)
+    if not found and not ending.signal:
+        raise RunError(_nothing_checked(program, ending))
+    return Checked(settings.program, ending, tuple(found))
+
+
+def _nothing_checked(program: Program, ending: Ending) -> str:
+    if ending.out_of_time:
+        return f"{program.target}: took longer than --timeout allows, and nothing was checked"
+    if ending.exit_code:
+        code = ending.exit_code
+        return (
+            f"{program.target}: ended with exit code {code} before anything was checked; its output is above"
+        )
+    return (
+        f"{program.target}: called no module that has parameters, so nothing was checked; --whole checks all that a "
+        "program calls"
+    )

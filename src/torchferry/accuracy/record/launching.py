@@ -1,0 +1,184 @@
+"""Runs a user's program as a process of its own, and finds what its processes have recorded. Imports no torch."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from torchferry.accuracy.record.outputs import Outcome, files_of, outcomes
+from torchferry.accuracy.record.settings import UNCOMPILED, RecordSettings
+from torchferry.errors import BuildError, OutputError, RunError
+from torchferry.launch import cuda, plugin, variables
+from torchferry.launch.environment import child_environment
+from torchferry.launch.program import Program
+from torchferry.launch.supervise import Ending, run_supervised
+from torchferry.runtime.settings import REFERENCE, LayerSettings
+from torchferry.sim.environment import settings_for
+from torchferry.vendors.model import Vendor
+
+if TYPE_CHECKING:
+    from torchferry.accuracy.file.reader import Record
+
+_ON_CPU = "cpu"
+_MOST_COUNTED = 20_000  # calls
+_LOOKED_AT = 128  # bytes: HDF5's and ours
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a program runs."""
+
+    vendor: Vendor | None = None  # None: on this machine as it is, or on the CPU in the place of CUDA
+    simulated: bool = False
+    as_is: str = ""  # the type of the device that the program chooses by itself
+    through_layer: bool = True  # the program is written for CUDA; False: it is converted
+    vendor_paths: tuple[str, ...] = ()
+    devices: int | None = None  # None: as many as a typical server has
+
+    @property
+    def device(self) -> str:
+        """The type of the device that computes; "": the program chooses."""
+        if self.as_is or self.vendor is None:
+            return self.as_is or ("" if cuda.has_gpu() else _ON_CPU)
+        return self.vendor.device_type
+
+
+@dataclass(frozen=True)
+class Recorded:
+    """How a run ended, and what it left."""
+
+    ending: Ending
+    files: tuple[
+        tuple[Outcome, bool], ...
+    ]  # each, and whether it had to be completed after the end of its process
+
+
+def place_of(vendor: Vendor | None, sim: bool, as_is: str, **rest: object) -> Place:
+    """Where it runs, if the options fit each other."""
+    if vendor is None:
+        if sim:
+            raise RunError("--sim: which device is to be simulated? Name it with --to VENDOR")
+        return Place(as_is=as_is, **rest)  # type: ignore[arg-type]  # names of its fields
+    if as_is:
+        raise RunError("--to and --as-is: only one of them at a time; leave one out")
+    if sim and not vendor.plugin:
+        raise RunError(
+            f"{vendor.name}: PyTorch itself has the device `{vendor.device_type}`, so it can't be simulated; choose "
+            "another vendor, or leave --sim out on a machine that has the device"
+        )
+    return Place(vendor, sim or plugin.is_to_be_simulated(vendor), **rest)  # type: ignore[arg-type]
+
+
+def build_for(place: Place, quiet: bool) -> str:
+    """What has to be compiled first; answers the note for what is missing without it, "" for nothing."""
+    from torchferry.sim.build import library_path
+    from torchferry.sim.build_progress import silent
+
+    progress = silent if quiet else None
+    if place.simulated:
+        library_path(progress)
+    elif _is_reference(place):
+        try:
+            library_path(progress)
+        except BuildError:
+            return "cpu_autocast"
+    return ""
+
+
+def check_output(output: Path) -> tuple[str, ...]:
+    """The files of an earlier run, which the new one replaces; complains of what it can't or must not replace."""
+    folder = output.parent
+    if output.is_dir() or not folder.is_dir() or not os.access(folder, os.W_OK):
+        raise OutputError(f"{output}: can't be written there; name a file in a folder that exists")
+    earlier = files_of(output)
+    for path in earlier:
+        if not _is_ours(path):
+            raise OutputError(f"{path}: is there already, and no record of ferry's; choose another name")
+    return tuple(map(str, earlier))
+
+
+def _is_ours(path: Path) -> bool:
+    from torchferry.accuracy.file.scanning import starts_like_ours
+
+    if not path.is_file():
+        return False
+    with path.open("rb") as file:
+        start = file.read(_LOOKED_AT)
+    return not start or starts_like_ours(start)
+
+
+def run_recorded(
+    program: Program, settings: RecordSettings, place: Place, timeout: float | None = None
+) -> Recorded:
+    """Run it to its end; what its processes could not end themselves is completed."""
+    with tempfile.TemporaryDirectory(prefix="torchferry-record-") as folder:
+        settings = replace(
+            settings,
+            folder=folder,
+            program=program.shown(),
+            device=place.device,
+            vendor="" if place.vendor is None else place.vendor.name,
+            simulated=place.simulated,
+        )
+        ending = run_supervised(program.command(), environment_for(settings, place), seconds=timeout)
+        return Recorded(ending, tuple(map(completed, outcomes(Path(folder)))))
+
+
+def completed(outcome: Outcome) -> tuple[Outcome, bool]:
+    """What a process has left, and whether it was killed before it could end its file."""
+    from torchferry.accuracy.file.reader import open_record
+    from torchferry.accuracy.file.repair import repair
+
+    path = Path(outcome.path)
+    if not path.is_file():
+        return outcome, False
+    if outcome.is_over:
+        with open_record(path) as record:
+            return replace(outcome, raw_nbytes=_raw_nbytes(record)), False
+    repair(path)
+    with open_record(path) as record:
+        found = replace(
+            outcome,
+            calls=len(record.calls),
+            steps=len({call.step for call in record.calls}),
+            nbytes=path.stat().st_size,
+            raw_nbytes=_raw_nbytes(record),
+        )
+    return found, True
+
+
+def _raw_nbytes(record: Record) -> int:
+    """What all tensors would take if equal ones were not written once; 0 where to count them would take long."""
+    if len(record.calls) > _MOST_COUNTED:
+        return 0
+    tensors = (tensor for call in record.calls for tensor in (*call.inputs, *call.outputs))
+    return sum(tensor.nbytes for tensor in tensors if tensor.offset is not None)
+
+
+def environment_for(settings: RecordSettings, place: Place) -> dict[str, str]:
+    """Ours, changed so that the processes below record there."""
+    extra = {variables.RECORD: settings.encode(), **UNCOMPILED}
+    if settings.seed is not None:
+        extra["PYTHONHASHSEED"] = str(settings.seed)
+    vendor = place.vendor
+    if _is_reference(place):
+        layer = LayerSettings(REFERENCE)
+        if place.devices is not None:
+            layer = replace(layer, reference_devices=place.devices)
+        return child_environment(os.environ, None, None, layer, extra)
+    if vendor is None:
+        return child_environment(os.environ, None, None, None, extra)
+    through_layer = LayerSettings(vendor.name, place.vendor_paths) if place.through_layer else None
+    if not place.simulated:
+        return child_environment(os.environ, vendor, None, through_layer, extra)
+    # The device draws the numbers that the CPU would draw: what is random can be compared.
+    sim = settings_for(vendor, place.devices, vendor_paths=place.vendor_paths, shared_randomness=True)
+    return child_environment(os.environ, vendor, sim, through_layer, extra)
+
+
+def _is_reference(place: Place) -> bool:
+    """The CPU stands for CUDA where there is none."""
+    return place.vendor is None and not place.as_is and not cuda.has_gpu()

@@ -1,0 +1,128 @@
+"""A tensor's outside: dtype, shape, strides, device, and what follows from them for reading it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable
+from typing import Any
+
+import torch
+
+from torchferry.accuracy.model import SIZES
+from torchferry.accuracy.native.library import COMPONENTS, NUMBERS
+from torchferry.observe.tensors import sizes_of, why_unreadable
+
+
+class Outside:
+    """The same object for all tensors that look the same."""
+
+    __slots__ = (
+        "code",
+        "device",
+        "dtype",
+        "elements",
+        "extent",
+        "has_marks",
+        "is_dense",
+        "is_plain",
+        "nbytes",
+        "numbers",
+        "on_host",
+        "region",
+        "repeats",
+        "shape",
+        "stride",
+        "unread",
+    )
+
+    def __init__(self, dtype: str, shape: tuple[int, ...], stride: tuple[int, ...], device: str) -> None:
+        self.dtype = dtype
+        self.shape = shape
+        self.stride = stride
+        self.device = device
+        self.unread = ""
+        self.on_host = False
+        self.is_plain = False  # its bytes can be read where they are
+        size = SIZES.get(dtype, 0)
+        dimensions = [(n, step) for n, step in zip(shape, stride, strict=True) if n != 1 and (step or not n)]
+        self.repeats = any(step == 0 and n > 1 for n, step in zip(shape, stride, strict=True))
+        self.elements = math.prod(n for n, _ in dimensions)
+        self.nbytes = self.elements * size
+        self.code = NUMBERS.get(dtype, 0)  # what the native library calls the dtype
+        self.numbers = self.elements * (2 if dtype in COMPONENTS else 1)
+        self.is_dense = _is_dense(dimensions)
+        self.has_marks = dtype.startswith("complex") or not self.is_dense  # may be conjugate or negative
+        # from its first byte to its last; where it is dense, no byte in between is not its own
+        last = sum((n - 1) * step for n, step in dimensions) if self.elements else -1
+        self.extent = (last + 1) * size
+        # what tells tensors apart that begin at the same address
+        self.region: Hashable = (dtype, self.nbytes) if self.is_dense else (dtype, shape, stride)
+
+
+class Outsides:
+    """Those of all tensors that were seen. `on_host`: the types of devices whose memory is the host's."""
+
+    def __init__(self, on_host: frozenset[str]) -> None:
+        self._on_host = on_host
+        self._known: dict[Hashable, Outside] = {}
+        self._regions: dict[Hashable, int] = {}
+
+    def of(self, tensor: torch.Tensor) -> Outside:
+        """Of one that is of PyTorch's own type."""
+        try:
+            key = (tensor.dtype, tensor.shape, tensor.stride(), tensor.device)
+            known = self._known.get(key)
+        except (RuntimeError, NotImplementedError, TypeError):  # sparse, nested, with symbols for sizes
+            return self._of_odd(tensor, why_unreadable(tensor) or _layout(tensor))
+        if known is None:
+            known = self._look(tensor, key)
+        return known
+
+    def of_any(self, tensor: torch.Tensor) -> Outside:
+        """Of one that may be of any type."""
+        unread = why_unreadable(tensor)
+        return self._of_odd(tensor, unread) if unread else self.of(tensor)
+
+    def _look(self, tensor: torch.Tensor, key: tuple[Any, ...]) -> Outside:
+        if tensor.layout != torch.strided:
+            return self._of_odd(tensor, _layout(tensor))
+        dtype = str(tensor.dtype).removeprefix("torch.")
+        found = Outside(dtype, tuple(tensor.shape), tuple(tensor.stride()), str(tensor.device))
+        found.on_host = tensor.device.type in self._on_host
+        if dtype not in SIZES:
+            found.unread = dtype
+        elif tensor.device.type == "meta":
+            found.unread = "meta"
+        found.is_plain = found.on_host and found.is_dense and not found.has_marks
+        found.region = self._regions.setdefault(found.region, len(self._regions))  # quicker to compare
+        self._known[key] = found
+        return found
+
+    def _of_odd(self, tensor: torch.Tensor, unread: str) -> Outside:
+        shape = sizes_of(tensor)
+        dtype, device = str(tensor.dtype).removeprefix("torch."), str(tensor.device)
+        key = (dtype, shape, device, unread)
+        known = self._known.get(key)
+        if known is None:
+            stride = tuple(math.prod(shape[place + 1 :]) for place in range(len(shape)))
+            known = self._known[key] = Outside(dtype, shape, stride, device)
+            known.unread = unread
+        return known
+
+
+def _layout(tensor: torch.Tensor) -> str:
+    """Why it has no memory of its own: sparse_coo; nested, where it is called strided."""
+    layout = str(tensor.layout).removeprefix("torch.").lstrip("_")
+    return "nested" if layout == "strided" else layout
+
+
+def _is_dense(dimensions: list[tuple[int, int]]) -> bool:
+    """Whether the elements fill a piece of memory, in any order of the dimensions."""
+    expected = 1
+    for length, step in sorted(dimensions, key=lambda each: each[1]):
+        if length == 0:
+            return True
+        if step != expected:
+            return False
+        expected *= length
+    return True

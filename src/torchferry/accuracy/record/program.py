@@ -1,0 +1,180 @@
+"""Watches a user's program from `import torch` on: does its part in the steps that are wanted, then ends it."""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import os
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
+from typing import Any, Protocol
+
+import torch
+
+from torchferry.accuracy.record.settings import RecordSettings, What, record_settings_in
+from torchferry.accuracy.record.steps import StepCounter
+from torchferry.errors import FerryError
+from torchferry.observe.early_end import EarlyEnd
+from torchferry.observe.loading import around_loading
+from torchferry.observe.seeds import seed_all
+from torchferry.ops.capture.ending import before_every_end
+from torchferry.ops.capture.reach import keep_out_of_tracing
+
+# Each has a function `make_part(settings: RecordSettings) -> Part`.
+_MAKERS = {
+    What.RECORD: "torchferry.accuracy.record.part",
+    What.OVERFLOW: "torchferry.accuracy.overflow.part",
+    What.WATCH: "torchferry.accuracy.watch.part",
+}
+
+
+class Part(Protocol):
+    """What is done with the operators of the wanted steps. One object serves one process, from start to stop."""
+
+    def start(self, step: int) -> None:
+        """This step begins: its first module is about to be called."""
+
+    def next_step(self, step: int) -> None:
+        """The one before has ended, this one begins; after the last of them, `stop` follows."""
+
+    def stop(self) -> None:
+        """It was the last one, or the process ends; not called twice, nor without `start`."""
+
+    def abandon(self) -> None:
+        """In a process that was forked while its parent was at work: leave the parent's files alone."""
+
+    def out_of_sight(self) -> AbstractContextManager[Any]:
+        """What is called in it does not count: a DataLoader's work."""
+
+
+def start_from_environment(environment: Mapping[str, str]) -> None:
+    """Start if the environment asks for it."""
+    settings = record_settings_in(environment)
+    if settings is not None:
+        make: Callable[[RecordSettings], Part] = importlib.import_module(_MAKERS[settings.what]).make_part
+        WatchedProgram(settings, make).begin()
+
+
+class WatchedProgram:
+    """One process of it."""
+
+    def __init__(self, settings: RecordSettings, make: Callable[[RecordSettings], Part]) -> None:
+        self._settings = settings
+        self._make = make
+        self._part: Part | None = None  # None: not at work
+        self._process = os.getpid()
+        self._counter = StepCounter(self._step_ended)
+        self._early_end = EarlyEnd()
+        self._entrance = _Entrance(self._start)
+
+    def begin(self) -> None:
+        """From now on, until enough steps are made or the process ends."""
+        if self._settings.seed is not None:
+            seed_all(self._settings.seed)
+        self._counter.watch()
+        around_loading(self.out_of_sight)
+        keep_out_of_tracing(self)
+        os.register_at_fork(after_in_child=self._begin_anew)
+        before_every_end(self._end)
+        if self._settings.whole:
+            self._start()
+        elif self._settings.first_step == 1:
+            self._entrance.open()
+
+    def _begin_anew(self) -> None:
+        """In a process that has just been forked: what it calls is its own. Where its parent is at work already, it
+        is a helper of the parent's."""
+        self._process = os.getpid()
+        if self._part is not None:
+            part, self._part = self._part, None
+            part.abandon()
+        self._counter.begin_anew()
+
+    @contextmanager
+    def out_of_sight(self) -> Iterator[None]:
+        """What is called in it does not count: modules that transform data are no models, traces no training."""
+        part = self._part
+        if part is not None:
+            with part.out_of_sight():
+                yield
+            return
+        was_open = self._entrance.close()
+        try:
+            yield
+        finally:
+            if was_open:
+                self._entrance.open()
+
+    def _start(self) -> None:
+        if os.getpid() != self._process or torch.utils.data.get_worker_info() is not None:
+            return
+        rank = self._settings.rank
+        if rank is not None and rank != rank_and_world()[0]:
+            return
+        try:
+            part = self._make(self._settings)
+        except FerryError as error:
+            print(f"torchferry: {error}", file=sys.stderr, flush=True)
+            raise SystemExit(error.exit_code) from None
+        self._part = part
+        part.start(self._counter.number)
+
+    def _step_ended(self, step: int) -> None:
+        if os.getpid() != self._process:
+            return
+        if self._part is not None:
+            self._part.next_step(step + 1)
+        last = self._settings.last_step
+        if last is not None and step >= last:
+            self._end()
+            if not self._settings.keep_going:
+                self._early_end.ask()
+        elif step + 1 == self._settings.first_step:
+            self._entrance.open()
+
+    def _end(self) -> None:
+        part, self._part = self._part, None
+        if part is not None and os.getpid() == self._process:
+            part.stop()
+
+
+class _Entrance:
+    """Where a training begins: the first call of a module that has parameters, in any thread.
+
+    A hook would come too late: those that are added while a module is being called are not called for it.
+    """
+
+    def __init__(self, enter: Callable[[], None]) -> None:
+        self._enter = enter
+        self._original: Callable[..., Any] | None = None
+
+    def open(self) -> None:
+        """Wait for it."""
+        original = self._original = torch.nn.Module.__call__
+
+        @functools.wraps(original)
+        def call(module: torch.nn.Module, *args: Any, **kwargs: Any) -> Any:
+            if next(module.parameters(), None) is not None and self.close():
+                self._enter()
+            return original(module, *args, **kwargs)
+
+        torch.nn.Module.__call__ = call  # type: ignore[method-assign]
+
+    def close(self) -> bool:
+        """Wait no longer; whether it was waited for."""
+        original, self._original = self._original, None
+        if original is not None:
+            torch.nn.Module.__call__ = original  # type: ignore[method-assign]
+        return original is not None
+
+
+def rank_and_world() -> tuple[int, int]:
+    """Of this process: as torch.distributed says if the program has asked it already, else as torchrun does."""
+    if torch.distributed.is_available() and torch.distributed.is_initialized():
+        return torch.distributed.get_rank(), torch.distributed.get_world_size()
+    environment = os.environ
+    try:
+        return int(environment.get("RANK", 0)), int(environment.get("WORLD_SIZE", 1))
+    except ValueError:
+        return 0, 1

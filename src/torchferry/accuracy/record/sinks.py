@@ -1,0 +1,254 @@
+"""What becomes of the calls: rows of statistics, or calls with the bytes of their tensors."""
+
+from __future__ import annotations
+
+import ctypes
+from typing import Any
+
+import torch
+
+from torchferry.accuracy.file.statistics_writer import StatisticsWriter
+from torchferry.accuracy.file.writer import RecordWriter
+from torchferry.accuracy.model import Call, Kept, TensorRecord
+from torchferry.accuracy.native.statistics import ROW, SHORT, decode, kernels
+from torchferry.accuracy.record.device_statistics import DeviceStatistics
+from torchferry.accuracy.record.outside import Outside
+from torchferry.accuracy.record.random import Generators
+from torchferry.accuracy.record.reading import Reader
+from torchferry.accuracy.record.seen import Look, Seen, Templates, arguments_of, results_of
+from torchferry.accuracy.record.tensors import Content, Contents, Storage
+
+_MOST_SIGNATURES = 100_000  # programs whose numbers change all the time have one for each call
+_MOST_WAITING = 4096  # figures that may stay on a device
+_NOWHERE = Outside("uint8", (0,), (1,), "cpu")
+
+
+class _Sink:
+    """What both have in common."""
+
+    def __init__(self, contents: Contents) -> None:
+        self._contents = contents
+        self._reader = Reader()
+        self._short, self._long = kernels()
+        self._row = ctypes.create_string_buffer(ROW.size)
+        self._nothing: Content | None = None  # the content of tensors without elements
+        self._templates: dict[tuple[Any, ...], Templates] = {}
+
+    def _templates_of(self, key: tuple[Any, ...], seen: Seen) -> Templates:
+        found = self._templates.get(key)
+        if found is None:
+            if len(self._templates) >= _MOST_SIGNATURES:
+                self._templates.clear()
+            found = self._templates[key] = Templates(seen)
+        return found
+
+    def _put_statistics(self, address: int, outside: Outside, row: int) -> None:
+        count = outside.numbers
+        (self._short if count <= SHORT else self._long)(address, outside.code, count, row)
+
+
+class StatisticsSink(_Sink):
+    """Rows of figures."""
+
+    def __init__(self, contents: Contents, writer: StatisticsWriter) -> None:
+        super().__init__(contents)
+        self._writer = writer
+        self._devices = DeviceStatistics()
+        self._numbers: dict[tuple[Any, ...], tuple[int, int]] = {}  # of sites and signatures
+
+    def content(self, tensor: torch.Tensor, outside: Outside, is_output: bool) -> Content | None:
+        """The content of a tensor, read if it is not known."""
+        found = self._contents.find(tensor, outside)
+        if found is not None:
+            return found
+        if not outside.nbytes:
+            return self._empty()
+        if not outside.on_host:
+            return self._on_device(tensor, outside)
+        address = tensor.data_ptr() if outside.is_plain else self._reader.address(tensor, outside)
+        storage = self._contents.storage(tensor, outside)
+        if storage.is_shifting:
+            return self._read_again(storage, tensor, outside, address)
+        number, row = self._writer.row()
+        self._put_statistics(address, outside, row)
+        return storage.keep(tensor, outside, number)
+
+    def _on_device(self, tensor: torch.Tensor, outside: Outside) -> Content | None:
+        refuse_capturing(outside)
+        number, row = self._writer.row()
+        self._devices.put(tensor, outside, row)
+        if len(self._devices) >= _MOST_WAITING:
+            self._devices.fetch()
+        return self._contents.storage(tensor, outside).keep(tensor, outside, number)
+
+    def _read_again(self, storage: Storage, tensor: torch.Tensor, outside: Outside, address: int) -> Content:
+        self._put_statistics(address, outside, ctypes.addressof(self._row))
+        checksum = decode(self._row).checksum
+        last = storage.last(tensor, outside)
+        if last is not None and last.checksum == checksum:
+            return last
+        number, row = self._writer.row()
+        ctypes.memmove(row, self._row, ROW.size)
+        content = storage.keep(tensor, outside, number)
+        content.checksum = checksum
+        return content
+
+    def _empty(self) -> Content:
+        if self._nothing is None:
+            number, row = self._writer.row()
+            self._put_statistics(0, _NOWHERE, row)
+            self._nothing = Content(number, 0, _NOWHERE, 0)
+        return self._nothing
+
+    def before(self, seen: Seen) -> None:
+        """States of generators are not kept: nothing is computed again from figures."""
+
+    def write(self, seen: Seen, step: int) -> None:
+        """Take a complete call."""
+        key = tuple(seen.key)
+        whole = (key, id(seen.site), *seen.values)  # there is one object for each site, and it stays
+        numbers = self._numbers.get(whole)
+        if numbers is None:
+            numbers = self._new_numbers(key, whole, seen)
+        contents = [0 if look[4] is None else look[4].number for look in seen.inputs]
+        contents += [0 if look[4] is None else look[4].number for look in seen.outputs]
+        self._writer.call(step, numbers[0], numbers[1], contents)
+
+    def _new_numbers(self, key: tuple[Any, ...], whole: tuple[Any, ...], seen: Seen) -> tuple[int, int]:
+        if len(self._numbers) >= _MOST_SIGNATURES:
+            self._numbers.clear()
+        numbers = self._numbers[whole] = (self._site(seen), self._signature(key, seen))
+        return numbers
+
+    def _site(self, seen: Seen) -> int:
+        site = seen.site
+        return self._writer.site(
+            seen.plan.operator, site.phase, site.model, site.module, site.place, site.node
+        )
+
+    def _signature(self, key: tuple[Any, ...], seen: Seen) -> int:
+        made = self._templates_of(key, seen)
+        return self._writer.signature(arguments_of(seen), made.inputs, made.outputs, results_of(seen))
+
+    def settle(self) -> None:
+        """Fetch what is still on devices."""
+        self._devices.fetch()
+
+
+class TensorSink(_Sink):
+    """Calls with the bytes of their tensors."""
+
+    def __init__(self, contents: Contents, writer: RecordWriter, kept: Kept) -> None:
+        super().__init__(contents)
+        self._writer = writer
+        self._generators = Generators(writer.append)
+        self._only_inputs = kept is Kept.INPUTS
+        self._numbers = 0  # of contents
+        self._calls = 0
+
+    def content(self, tensor: torch.Tensor, outside: Outside, is_output: bool) -> Content | None:
+        """The content of a tensor, read if it is not known."""
+        if not outside.nbytes:
+            return self._empty()
+        found = self._contents.find(tensor, outside)
+        is_summed_up = is_output and self._only_inputs
+        if found is not None and (found.offset is not None or is_summed_up):
+            return found
+        storage = self._contents.storage(tensor, outside)
+        around = None if is_summed_up else storage.around(tensor, outside)
+        if around is not None and around.offset is not None:
+            content = found or storage.keep(tensor, outside, self._next_number())
+            content.offset = around.offset + content.start - around.start
+            return content
+        refuse_capturing(outside)
+        address = self._reader.address(tensor, outside)
+        checksum = None
+        if is_summed_up or storage.is_shifting:
+            self._put_statistics(address, outside, ctypes.addressof(self._row))
+            checksum = decode(self._row).checksum
+            last = storage.last(tensor, outside)
+            found = last if last is not None and last.checksum == checksum else None
+        content = found or storage.keep(tensor, outside, self._next_number())
+        content.checksum = checksum
+        if is_summed_up:
+            content.statistics = decode(self._row)
+        elif content.offset is None:
+            storage.keep_offset(content, self._writer.append_memory(address, outside.nbytes))
+        return content
+
+    def _next_number(self) -> int:
+        self._numbers += 1
+        return self._numbers
+
+    def _empty(self) -> Content:
+        if self._nothing is None:
+            self._nothing = Content(self._next_number(), 0, _NOWHERE, 0)
+            self._nothing.offset = self._writer.append(b"")
+            self._put_statistics(0, _NOWHERE, ctypes.addressof(self._row))
+            self._nothing.statistics = decode(self._row)
+        return self._nothing
+
+    def before(self, seen: Seen) -> None:
+        """Keep the state of the generator that the call is about to draw from."""
+        seen.random = self._generators.state(
+            seen.plan, seen.args, seen.kwargs, [look[0] for look in seen.inputs]
+        )
+
+    def write(self, seen: Seen, step: int) -> None:
+        """Take a complete call."""
+        templates = self._templates_of(tuple(seen.key), seen)
+        self._calls += 1
+        self._writer.write(_call(self._calls, step, seen, templates))
+
+    def settle(self) -> None:
+        """Nothing is under way."""
+
+
+def _call(number: int, step: int, seen: Seen, templates: Templates) -> Call:
+    site = seen.site
+    return Call(
+        number,
+        seen.plan.operator,
+        step,
+        site.phase,
+        site.model,
+        site.module,
+        site.place,
+        site.node,
+        arguments_of(seen),
+        _filled(templates.inputs, seen.inputs),
+        _filled(templates.outputs, seen.outputs),
+        results_of(seen),
+        seen.random,
+    )
+
+
+def _filled(templates: tuple[TensorRecord, ...], looks: list[Look]) -> tuple[TensorRecord, ...]:
+    return tuple(
+        each
+        if content is None
+        else TensorRecord(
+            each.name,
+            each.dtype,
+            each.shape,
+            each.stride,
+            each.device,
+            each.role,
+            content.number,
+            content.offset,
+            each.is_dense,
+            each.unread,
+            content.statistics,
+        )
+        for each, (*_, content) in zip(templates, looks, strict=True)
+    )
+
+
+def refuse_capturing(outside: Outside) -> None:
+    """While a graph is captured, nothing is computed, and to wait for the device would end the capture."""
+    if outside.device.startswith("cuda") and torch.cuda.is_current_stream_capturing():
+        raise CapturingError("a graph is being captured")
+
+
+class CapturingError(RuntimeError):
+    """Why a tensor was not read."""

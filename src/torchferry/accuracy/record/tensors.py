@@ -1,0 +1,199 @@
+"""Which contents of memory are known already: by storage, region and version, so that each is read only once.
+
+A storage is known by the address of its head, which a weak reference keeps from being used again; the data goes when
+the program lets go of it. What is known of a region is forgotten when a call writes there, when the version of the
+tensor is not the expected one, or when its memory has moved. Memory that others write to (numpy, other processes,
+collectives that are under way) is *shifting*: it is read each time, and known again if its checksum is the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable
+from typing import Any
+
+import torch
+
+from torchferry.accuracy.model import Statistics
+from torchferry.accuracy.record.outside import Outside
+
+_FEWEST_PURGED = 2048
+_UntypedStorage: Any = torch.UntypedStorage
+_is_gone: Callable[[int], bool] = _UntypedStorage._expired
+_give_back: Callable[[int], None] = _UntypedStorage._free_weak_ref
+_NO_VERSION = -1  # of tensors that were made in inference mode
+
+
+class Content:
+    """What a piece of memory holds."""
+
+    __slots__ = (
+        "checksum",
+        "is_dense",
+        "number",
+        "offset",
+        "slack",
+        "start",
+        "statistics",
+        "stop",
+        "version",
+    )
+
+    def __init__(self, number: int, start: int, outside: Outside, version: int) -> None:
+        self.number = number
+        self.start = start
+        self.stop = start + outside.extent
+        self.is_dense = outside.is_dense
+        self.version = version
+        # Autograd counts a write after the call that we see, or not at all: so much more than `version` is the same.
+        self.slack = 0
+        self.offset: int | None = None  # in the file
+        self.checksum: int | None = None
+        self.statistics: Statistics | None = None
+
+
+class Storage:
+    """What is known of one."""
+
+    __slots__ = ("contents", "is_shifting", "largest", "weak")
+
+    def __init__(self, storage: Any, is_shifting: bool) -> None:
+        self.weak: int = storage._weak_ref()  # to be given back
+        self.contents: dict[Hashable, Content] = {}
+        self.is_shifting = is_shifting
+        self.largest: Content | None = None  # that has all its bytes in the file
+
+    def keep(self, tensor: torch.Tensor, outside: Outside, number: int) -> Content:
+        """From now on the tensor's memory is known under this number."""
+        content = Content(number, tensor.data_ptr(), outside, version_of(tensor))
+        self.contents[(content.start, outside.region)] = content
+        return content
+
+    def keep_offset(self, content: Content, offset: int) -> None:
+        """Its bytes lie in the file."""
+        content.offset = offset
+        largest = self.largest
+        is_larger = largest is None or content.stop - content.start >= largest.stop - largest.start
+        if content.is_dense and is_larger:
+            self.largest = content
+
+    def last(self, tensor: torch.Tensor, outside: Outside) -> Content | None:
+        """What was there when it was read last."""
+        return self.contents.get((tensor.data_ptr(), outside.region))
+
+    def around(self, tensor: torch.Tensor, outside: Outside) -> Content | None:
+        """The content of a dense piece of memory in the file that a dense tensor is a part of."""
+        around, start = self.largest, tensor.data_ptr()
+        if around is None or not outside.is_dense or self.is_shifting:
+            return None
+        if start < around.start or start + outside.nbytes > around.stop:
+            return None
+        return around if 0 <= version_of(tensor) - around.version <= around.slack else None
+
+    def forget(self, start: int, stop: int) -> None:
+        """A call has written there. It counts for all tensors that share the storage."""
+        for key, content in list(self.contents.items()):
+            if content.start < stop and start < content.stop:
+                del self.contents[key]
+            else:
+                content.slack += 1
+        largest = self.largest
+        if largest is not None and largest.start < stop and start < largest.stop:
+            self.largest = None
+
+    def forget_all(self) -> None:
+        """Anything may have been written."""
+        self.contents.clear()
+        self.largest = None
+
+
+class Contents:
+    """All that is known."""
+
+    def __init__(self) -> None:
+        self._storages: dict[int, Storage] = {}
+        self._purged_at = _FEWEST_PURGED
+        self.is_anything_shifting = False  # code runs whose writes can't be seen
+
+    def __len__(self) -> int:
+        return len(self._storages)
+
+    def find(self, tensor: torch.Tensor, outside: Outside) -> Content | None:
+        """What the tensor's memory holds, if that is known; RuntimeError or NotImplementedError if it has none."""
+        storage = self._storages.get(tensor.untyped_storage()._cdata)
+        if storage is None or storage.is_shifting or self.is_anything_shifting:
+            return None
+        content = storage.contents.get((tensor.data_ptr(), outside.region))
+        if content is None:
+            return None
+        try:
+            change = tensor._version - content.version
+        except RuntimeError:
+            change = _NO_VERSION - content.version
+        if change:
+            if change < 0 or change > content.slack:
+                return None
+            content.version += change
+            content.slack = 0
+        return content
+
+    def storage(self, tensor: torch.Tensor, outside: Outside) -> Storage:
+        """What is known of the tensor's storage, where something new is to be kept."""
+        storage = tensor.untyped_storage()
+        known = self._storages.get(storage._cdata)
+        if known is None:
+            if len(self._storages) >= self._purged_at:
+                self.purge()
+            is_shifting = self.is_anything_shifting or (outside.device == "cpu" and _is_shared(storage))
+            known = self._storages[storage._cdata] = Storage(storage, is_shifting)
+        elif not known.is_shifting:  # it may have become so
+            known.is_shifting = self.is_anything_shifting or (outside.device == "cpu" and _is_shared(storage))
+        return known
+
+    def forget(self, tensor: torch.Tensor, outside: Outside) -> None:
+        """A call has written to the tensor."""
+        storage = self._storages.get(tensor.untyped_storage()._cdata)
+        if storage is not None:
+            start = tensor.data_ptr()
+            storage.forget(start, start + outside.extent)
+
+    def forget_storage(self, tensor: torch.Tensor) -> None:
+        """A call may have written to all of the tensor's storage, or given it another."""
+        storage = self._storages.get(tensor.untyped_storage()._cdata)
+        if storage is not None:
+            storage.forget_all()
+
+    def set_shifting(self, tensor: torch.Tensor, outside: Outside, is_shifting: bool) -> None:
+        """Something writes to it, or has ended to do so."""
+        storage = self.storage(tensor, outside)
+        storage.forget_all()
+        storage.is_shifting = is_shifting
+
+    def forget_all(self) -> None:
+        """Calls were made that nobody saw."""
+        storages, self._storages = self._storages, {}
+        for storage in storages.values():
+            _give_back(storage.weak)
+
+    def purge(self) -> None:
+        """Let go of the storages that the program has let go of."""
+        for head, storage in list(self._storages.items()):
+            if _is_gone(storage.weak):
+                del self._storages[head]
+                _give_back(storage.weak)
+        self._purged_at = max(_FEWEST_PURGED, 2 * len(self._storages))
+
+    def __del__(self) -> None:
+        self.forget_all()
+
+
+def version_of(tensor: torch.Tensor) -> int:
+    """How often autograd has seen it written to."""
+    try:
+        return tensor._version
+    except RuntimeError:  # made in inference mode
+        return _NO_VERSION
+
+
+def _is_shared(storage: torch.UntypedStorage) -> bool:
+    """Whether memory of the host belongs to somebody else as well: numpy, a buffer, another process."""
+    return not storage.resizable() or bool(storage.is_shared())

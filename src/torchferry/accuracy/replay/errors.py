@@ -1,0 +1,198 @@
+"""Holds a result against the right one: the largest error, its mean square and its bias, in shares of what is normal."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+
+from torchferry.accuracy.replay.margins import Digits, Margins, digits_of, views
+from torchferry.accuracy.replay.sensitivity import UNIT
+
+SMALLEST = {"float16": 2.0**-24, "float8_e4m3fn": 2.0**-9, "float8_e5m2": 2.0**-16}
+_SMALLEST_NORMAL = 2.0**-126  # devices may take smaller numbers for zero
+_COUNTED = 1 << 16  # elements in which different values are counted
+_EXACTLY = 1.0 + 2.0**-20  # half a unit is a bound that is reached
+
+
+@dataclass(frozen=True)
+class Errors:
+    """Each figure in shares of its limit: up to 1 is normal."""
+
+    largest: float = 0.0
+    mean_square: float = 0.0
+    bias: float = 0.0
+    relative: float = 0.0  # norm of the error over the norm of what is right
+    nonfinite: int = 0  # elements that are nan or infinite where they should not be, or the other way round
+
+    @property
+    def worst(self) -> float:
+        """The largest share."""
+        return math.inf if self.nonfinite else max(self.largest, self.mean_square, self.bias)
+
+    def excused_by(self, others: Sequence[Errors], margin: float) -> Errors:
+        """With limits that are widened, where another computation is beyond them, to `margin` times what it has."""
+
+        def widened(name: str) -> float:
+            shares: list[float] = [getattr(each, name) for each in others]
+            return max([1.0, *(margin * share for share in shares if share > 1.0)])
+
+        return Errors(
+            self.largest / widened("largest"),
+            self.mean_square / widened("mean_square"),
+            self.bias / widened("bias"),
+            self.relative,
+            0 if any(self.nonfinite <= each.nonfinite for each in others) else self.nonfinite,
+        )
+
+
+@dataclass(frozen=True)
+class Compared:
+    """A result, flat and in double precision, beside the right one and the limit of each element."""
+
+    mine: torch.Tensor
+    right: torch.Tensor
+    limit: torch.Tensor
+    errors: Errors
+
+    @property
+    def wrong(self) -> torch.Tensor:
+        """Which elements are beyond their limit."""
+        error = (self.mine - self.right).abs()
+        return ~(error <= self.limit) & ~_same_nonfinite(self.mine, self.right)
+
+
+@dataclass(frozen=True)
+class Terms:
+    """What the limit of a result depends on besides its class."""
+
+    count: float = 1.0  # that are added up
+    is_sum: bool = False  # it has fewer elements than what went in
+    addend: torch.Tensor | None = None  # what is added to a product
+    input_digits: int = 24  # the fewest of an input's dtype
+    tiny: float = 0.0  # what is lost where intermediate results are too small for the dtype
+
+
+def compare(
+    result: torch.Tensor,
+    right: torch.Tensor,
+    moved: torch.Tensor | None,
+    dtype: str,
+    margins: Margins,
+    terms: Terms,
+) -> Compared:
+    """`moved` is the sensitivity of each element; None: it is not known yet, and taken for as small as it can be."""
+    if moved is not None and right.is_complex():
+        moved = moved.unsqueeze(-1).expand(*moved.shape, 2)
+    digits = digits_of(dtype)
+    if digits is None:
+        return _compare_whole_numbers(_flat(result), _flat(right))
+    half = _half_unit(_flat(right), dtype, digits.digits) * margins.rounding
+    before = torch.zeros_like(half)
+    if terms.addend is not None and digits.digits < digits.compute:
+        before = _half_unit(_flat(right - terms.addend), dtype, digits.digits)
+    mine, right = _flat(result), _flat(right)
+    least = right.abs() * UNIT
+    own = least if moved is None else torch.maximum(_flat(moved), least)
+    computed = own.mul(_share(margins, terms, digits)).add_(terms.tiny).nan_to_num_(0.0, 0.0, 0.0)
+    limits = _Limits(half, before, computed, (half + before) * _EXACTLY + computed)
+    return Compared(mine, right, limits.whole, _errors(mine, right, _rounded(right, dtype), limits))
+
+
+def _share(margins: Margins, terms: Terms, digits: Digits) -> float:
+    """How many times the sensitivity is allowed for."""
+    growth = 1.0 + margins.growth * math.sqrt(terms.count)
+    share = margins.compute * growth * 2.0 ** (24 - digits.compute)
+    if digits.digits < digits.compute:
+        share += margins.inner * 2.0 ** (24 - digits.digits)
+    if terms.is_sum and terms.input_digits < digits.compute:
+        share += margins.inner_sums * 2.0 ** (24 - terms.input_digits)
+    return share
+
+
+@dataclass(frozen=True)
+class _Limits:
+    """Of each element: the parts, and the whole."""
+
+    half: torch.Tensor  # of the last rounding
+    before: torch.Tensor  # of a rounding before it
+    computed: torch.Tensor
+    whole: torch.Tensor
+
+    def at(self, chosen: torch.Tensor) -> _Limits:
+        return _Limits(self.half[chosen], self.before[chosen], self.computed[chosen], self.whole[chosen])
+
+
+def _flat(tensor: torch.Tensor) -> torch.Tensor:
+    tensor = torch.view_as_real(tensor.resolve_conj()) if tensor.is_complex() else tensor
+    return tensor.to(torch.float64).reshape(-1)
+
+
+def _compare_whole_numbers(mine: torch.Tensor, right: torch.Tensor) -> Compared:
+    wrong = int((mine != right).sum())
+    errors = Errors(largest=math.inf if wrong else 0.0, relative=wrong / max(1, mine.numel()))
+    return Compared(mine, right, torch.zeros_like(right), errors)
+
+
+def _rounded(right: torch.Tensor, dtype: str) -> torch.Tensor:
+    real = {"complex64": "float32", "complex128": "float64", "complex32": "float16"}.get(dtype, dtype)
+    return right.to(getattr(torch, real)).to(torch.float64)
+
+
+def _half_unit(right: torch.Tensor, dtype: str, digits: int) -> torch.Tensor:
+    """Of the last place of a dtype at these numbers; devices may take the smallest ones for zero."""
+    exponent = torch.frexp(right).exponent.to(torch.float64)
+    unit = torch.exp2(exponent - digits - 1)
+    return unit.clamp_min_(SMALLEST.get(dtype, _SMALLEST_NORMAL) / 2)
+
+
+def _same_nonfinite(mine: torch.Tensor, right: torch.Tensor) -> torch.Tensor:
+    return (mine == right) | (mine.isnan() & right.isnan())
+
+
+def _errors(mine: torch.Tensor, right: torch.Tensor, rounded: torch.Tensor, limits: _Limits) -> Errors:
+    finite = mine.isfinite() & right.isfinite()
+    nonfinite = int((~finite & ~_same_nonfinite(mine, right) & ~_same_nonfinite(mine, rounded)).sum())
+    if not bool(finite.all()):
+        mine, right, rounded, limits = mine[finite], right[finite], rounded[finite], limits.at(finite)
+    if not mine.numel():
+        return Errors(nonfinite=nonfinite)
+    error = mine - right
+    norm = float(right.norm())
+    relative = float(error.norm()) / norm if norm else (math.inf if bool(error.any()) else 0.0)
+    # A result that is exact where it overflows is infinite: its neighbours are the largest finite numbers.
+    rounded = torch.where(rounded.isfinite(), rounded, right)
+    mean_square, bias = _means(mine, right, rounded, limits)
+    return Errors(float((error.abs() / limits.whole).max()), mean_square, bias, relative, nonfinite)
+
+
+def _means(
+    mine: torch.Tensor, right: torch.Tensor, rounded: torch.Tensor, limits: _Limits
+) -> tuple[float, float]:
+    view = views()
+    different = _different(right)
+    if different < view.least:
+        return 0.0, 0.0
+    parts = (rounded - right, view.rms_compute * limits.computed, view.rms_rounding * limits.before)
+    expected = sum(part.square() for part in parts) / limits.whole.square()
+    found = ((mine - right) / limits.whole).square().mean()
+    allowed = (view.rms + view.deviations / 2 / math.sqrt(different)) * math.sqrt(float(expected.mean()))
+    mean_square = math.sqrt(float(found)) / allowed if allowed else 0.0
+    away = (mine - rounded) / limits.whole
+    rounding = view.bias_rounding * (limits.half + limits.before)
+    normal = float(((rounding + view.bias_compute * limits.computed) / limits.whole).mean())
+    bias = 0.0
+    for direction in (away, away * right.sign()):
+        chance = view.deviations * float(direction.std()) / math.sqrt(different)
+        bias = max(bias, abs(float(direction.mean())) / (normal + chance))
+    return mean_square, bias
+
+
+def _different(right: torch.Tensor) -> int:
+    """How many different values there are: equal ones err alike, and tell no more than one of them."""
+    if right.numel() <= _COUNTED:
+        return int(torch.unique(right).numel())
+    sample = right[:: -(-right.numel() // _COUNTED)]
+    return int(torch.unique(sample).numel() * (right.numel() / sample.numel()))

@@ -1,0 +1,154 @@
+"""Makes a recorded call again: on a device as it was, or on the CPU in double precision."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Protocol
+
+import torch
+
+from torchferry.accuracy.model import Call, TensorRecord, TensorRef, Value
+from torchferry.accuracy.replay.arguments import (
+    CannotExecuteError,
+    Given,
+    Setting,
+    invoke,
+    make_arguments,
+)
+from torchferry.accuracy.replay.formulas import formula_of
+from torchferry.accuracy.replay.operators import base_name, written_arguments
+
+Outputs = list[torch.Tensor | None]  # one for each output of the record; None: the call has given none
+_OF_NUMBERS = (torch.float64, torch.int64, torch.bool)
+_BLANK = ("uninitialised", "overwritten", "empty")
+_ACROSS_PROCESSES = ("c10d::", "_c10d_functional::", "c10d_functional::", "_dtensor::")
+Formula = Callable[[Call, Mapping[str, Any]], Any]
+
+
+class Source(Protocol):
+    """Where the contents of recorded tensors come from."""
+
+    def tensor(self, tensor: TensorRecord) -> torch.Tensor:
+        """On the CPU, with its own shape and strides; may be written to."""
+        ...
+
+
+def read_inputs(source: Source, call: Call) -> list[torch.Tensor]:
+    """All inputs of a call; raises `CannotExecuteError` where the record does not have one."""
+    return [_read(source, call, record) for record in call.inputs]
+
+
+def _read(source: Source, call: Call, record: TensorRecord) -> torch.Tensor:
+    if record.offset is not None:
+        return source.tensor(record)
+    is_empty = not record.elements and not record.unread
+    if is_empty or (record.unread in _BLANK and _is_overwritten(call, record)):
+        return torch.empty_strided(record.shape, record.stride, dtype=getattr(torch, record.dtype))
+    raise CannotExecuteError(
+        f"the contents of {record.name} are not in the record: {record.unread or 'not kept'}"
+    )
+
+
+def _is_overwritten(call: Call, record: TensorRecord) -> bool:
+    return record.name.split("/")[1] in written_arguments(call.operator)
+
+
+def has_gaps(call: Call) -> bool:
+    """Whether contents were not kept. Those of views are not where nobody has read them."""
+    return any(record.offset is None and record.elements for record in (*call.inputs, *call.outputs))
+
+
+def blank_inputs(call: Call) -> list[torch.Tensor]:
+    """For calls that do not look at contents."""
+    return [
+        torch.empty_strided(record.shape, record.stride, dtype=getattr(torch, record.dtype))
+        for record in call.inputs
+    ]
+
+
+def refuse_what_cannot_run(call: Call) -> None:
+    """Raise `CannotExecuteError` for calls that depend on more than their arguments."""
+    if call.operator.startswith(_ACROSS_PROCESSES):
+        raise CannotExecuteError("it communicates with other processes")
+
+
+def execute(
+    call: Call, inputs: Given, device: str, home: str = "", generator: torch.Generator | None = None
+) -> Outputs:
+    """On a device, as it was recorded on devices of the type `home`; `inputs` are on the host, and are not changed."""
+    refuse_what_cannot_run(call)
+    setting = Setting(device, home, generator=generator)
+    written = written_arguments(call.operator)
+    placed = [
+        _placed(
+            tensor, device if _moves(tensor, record, home) else "cpu", record.name.split("/")[1] in written
+        )
+        for tensor, record in zip(inputs, call.inputs, strict=True)
+    ]
+    arguments = make_arguments(call, placed, setting)
+    return collect(call, invoke(call, arguments), arguments)
+
+
+def _placed(tensor: torch.Tensor, device: str, is_written: bool) -> torch.Tensor:
+    """Kernels are chosen by strides, too: repeated elements stay repeated."""
+    if 0 not in tensor.stride() or not tensor.numel():
+        return tensor.to(device, copy=is_written)
+    once = tensor.as_strided(
+        [1 if not step else size for size, step in zip(tensor.shape, tensor.stride(), strict=True)],
+        tensor.stride(),
+    )
+    return once.to(device, copy=is_written).expand(tensor.shape)
+
+
+def _moves(tensor: torch.Tensor, record: TensorRecord, home: str) -> bool:
+    """Whether it was on the device. Numbers that PyTorch makes tensors of stay on the host everywhere."""
+    if record.device.partition(":")[0] != home:
+        return False
+    return home != "cpu" or bool(tensor.dim()) or tensor.dtype not in _OF_NUMBERS
+
+
+def execute_doubled(call: Call, inputs: Given, factors: Mapping[str, float] | None = None) -> Outputs:
+    """In double precision, on the CPU; `inputs` are in double precision already, and are not changed. Numbers among
+    the arguments are multiplied by `factors`."""
+    refuse_what_cannot_run(call)
+    written = written_arguments(call.operator)
+    own = [
+        tensor.clone() if record.name.split("/")[1] in written else tensor
+        for tensor, record in zip(inputs, call.inputs, strict=True)
+    ]
+    arguments = make_arguments(call, own, Setting(doubled=True))
+    for name, factor in (factors or {}).items():
+        arguments[name] *= factor
+    formula = formula_of(base_name(call.operator))
+    returned = formula(arguments) if formula is not None else invoke(call, arguments)
+    return collect(call, returned, arguments)
+
+
+def collect(call: Call, returned: Any, arguments: Mapping[str, Any]) -> Outputs:
+    """What a call has given, in the order of the record's outputs."""
+    found: Outputs = [None] * len(call.outputs)
+    _take(call.results, returned, found)
+    for number, record in enumerate(call.outputs):
+        if found[number] is None:
+            found[number] = _written(record.name, arguments)
+    return [tensor.detach() if tensor is not None else None for tensor in found]
+
+
+def _take(results: Value, returned: Any, found: Outputs) -> None:
+    if isinstance(results, TensorRef):
+        if isinstance(returned, (tuple, list)) and len(returned) == 1:
+            returned = returned[0]
+        found[results.index] = returned if isinstance(returned, torch.Tensor) else None
+    elif isinstance(results, tuple):
+        items: Sequence[Any] = returned if isinstance(returned, (tuple, list)) else (returned,)
+        for result, item in zip(results, items, strict=False):
+            _take(result, item, found)
+
+
+def _written(name: str, arguments: Mapping[str, Any]) -> torch.Tensor | None:
+    """The argument that is called output/running_mean, or the item of one: output/self/self_2."""
+    _, argument, *item = name.split("/")
+    value = arguments.get(argument)
+    if item and isinstance(value, (tuple, list)):
+        value = value[int(item[0].rpartition("_")[2])]
+    return value if isinstance(value, torch.Tensor) else None

@@ -1,0 +1,296 @@
+"""Judges calls: each result against what its own inputs should have given, so that earlier errors do not count."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+
+from torchferry.accuracy.compare.model import Difference, Judgement, Sort, Verdict
+from torchferry.accuracy.model import Call, TensorRecord
+from torchferry.accuracy.replay import random_numbers
+from torchferry.accuracy.replay.arguments import CannotExecuteError, Setting, make_arguments
+from torchferry.accuracy.replay.errors import Compared, Errors
+from torchferry.accuracy.replay.execution import Source, blank_inputs, execute, has_gaps, read_inputs
+from torchferry.accuracy.replay.indices import point_to_equal_values
+from torchferry.accuracy.replay.margins import Margins, digits_of, margins_of, views
+from torchferry.accuracy.replay.operators import base_name, is_random, is_view, leaves_uninitialised
+from torchferry.accuracy.replay.reduced import is_alike, is_small_enough
+from torchferry.accuracy.replay.references import Reference, attempt
+from torchferry.accuracy.replay.sorting import Context, sort_of
+from torchferry.observe.modes import unobserved
+from torchferry.text import Text
+
+FLOAT64, GOLDEN, DISTRIBUTION = "float64", "golden", "distribution"
+_FLIPPED = 2e-3  # mean distance from golden, in units of the last place, that a few other roundings make
+_ORDER = list(Verdict)
+
+_SAID = Text("{output}: {what}", "{output}：{what}")
+_UNKNOWN = Text("it can't be computed again: {reason}", "无法重新计算：{reason}")
+_NO_OUTPUT = Text("its results were not recorded", "结果未被录制")
+_SHAPE = Text("{output}: its shape is {mine}, not {right}", "{output}：形状为 {mine}，应为 {right}")
+_FEWER_DIGITS = Text(
+    "{output}: computed from inputs with fewer digits, as TF32 does",
+    "{output}：以较少有效位的输入计算（如 TF32）",
+)
+
+
+class Judge:
+    """Of two records, or of one alone."""
+
+    def __init__(self, mine: Source, golden: Source | None) -> None:
+        self._mine, self._golden = mine, golden
+        self._earlier: dict[tuple[str, str, tuple[int, ...]], tuple[int, TensorRecord]] = {}
+
+    def judge(
+        self, mine: Call, golden: Call | None, inputs: Sequence[Difference], outputs: Sequence[Difference]
+    ) -> Judgement:
+        """One call, and the call of golden's that does the same job."""
+        with unobserved():
+            found = self._judge(mine, golden, inputs, outputs)
+        for record in mine.outputs:
+            self._earlier[mine.operator, record.name, record.shape] = (mine.number, record)
+        return found
+
+    def _judge(
+        self, mine: Call, golden: Call | None, inputs: Sequence[Difference], outputs: Sequence[Difference]
+    ) -> Judgement:
+        is_same = golden is not None and golden.operator == mine.operator
+        is_same_job = is_same and (_are_equal(inputs, mine.inputs) or _are_views_nobody_read(mine, inputs))
+        if is_same_job and (_are_equal(outputs, mine.outputs) or _are_views_nobody_read(mine, outputs)):
+            return Judgement(Verdict.EQUAL)
+        if leaves_uninitialised(mine.operator) or not mine.outputs:
+            return Judgement(Verdict.NORMAL)
+        if is_same_job and _differ_as_roundings_do(mine, outputs):
+            return Judgement(Verdict.NORMAL, basis=GOLDEN)
+        normal = Verdict.NORMAL if golden is None or _are_equal(inputs, mine.inputs) else Verdict.INHERITED
+        if is_random(mine.operator) and random_numbers.is_known(base_name(mine.operator)):
+            return self._judge_random(mine, normal)
+        try:
+            if is_view(mine.operator) and has_gaps(mine):
+                return _judge_shapes(mine, normal)
+            reference = Reference(mine, self._mine)
+        except CannotExecuteError as reason:
+            return Judgement(Verdict.UNKNOWN, why=_UNKNOWN.format(reason=reason))
+        work = _Work(reference, normal, golden, is_same_job)
+        judged = [self._judge_output(work, number) for number in _different_contents(mine)]
+        told = [each for each in judged if each is not None]
+        if not told:
+            return Judgement(Verdict.UNKNOWN, why=_NO_OUTPUT)
+        return max(told, key=lambda each: (_ORDER.index(each.verdict), each.own_error or 0.0))
+
+    def _judge_random(self, mine: Call, normal: Verdict) -> Judgement:
+        results = [
+            self._mine.tensor(record) if record.offset is not None else None for record in mine.outputs
+        ]
+        try:
+            arguments = make_arguments(mine, read_inputs(self._mine, mine), Setting())
+            wrong = random_numbers.problem(base_name(mine.operator), arguments, results)
+        except CannotExecuteError as reason:
+            return Judgement(Verdict.UNKNOWN, why=_UNKNOWN.format(reason=reason))
+        if wrong is None:
+            return Judgement(normal, basis=DISTRIBUTION)
+        name = mine.outputs[0].name
+        return Judgement(
+            Verdict.FAULT, Sort.RANDOM, name, basis=DISTRIBUTION, why=_SAID.format(output=name, what=wrong)
+        )
+
+    def _judge_output(self, work: _Work, number: int) -> Judgement | None:
+        record = work.call.outputs[number]
+        right = work.reference.right[number]
+        if right is None or (record.offset is None and record.elements):
+            return None
+        if tuple(right.shape) != record.shape:
+            return self._judge_shape(work, number, right)
+        if not record.elements:
+            return Judgement(work.normal, output=record.name, own_error=0.0, basis=FLOAT64)
+        result = self._mine.tensor(record)
+        if _is_another_choice(work, result, right):
+            return Judgement(work.normal, output=record.name, own_error=0.0, basis=FLOAT64)
+        compared = work.reference.compare(number, result, closely=False)
+        if compared.errors.worst > 1.0 and work.margins.compute:
+            compared = work.reference.compare(number, result, closely=True)
+        return self._weigh(work, number, compared)
+
+    def _judge_shape(self, work: _Work, number: int, right: torch.Tensor) -> Judgement | None:
+        """Of results that are only handed on to the backward pass, kernels choose the shape by dtype and device."""
+        record, host = work.call.outputs[number], work.reference.of_host()[number]
+        is_main = number == 0 and (host is None or tuple(host.shape) != record.shape)
+        return _of_another_shape(record, right) if is_main else None
+
+    def _weigh(self, work: _Work, number: int, compared: Compared) -> Judgement:
+        """Normal if golden, or the CPU, errs nearly as much."""
+        record = work.call.outputs[number]
+        errors, golden_error = compared.errors, None
+        if errors.worst > 1.0:
+            golden = self._golden_errors(work, number)
+            golden_error = golden.relative if golden is not None else None
+            others = [each for each in (golden, self._host_errors(work, number)) if each is not None]
+            errors = errors.excused_by(others, work.margins.margin)
+        own = compared.errors.relative
+        ratio = errors.worst
+        if ratio <= 1.0:
+            return Judgement(work.normal, Sort.NONE, record.name, own, golden_error, basis=FLOAT64)
+        limit = own / ratio if ratio else None
+        if self._is_reduced(work, number, compared, self._mine):
+            why = _FEWER_DIGITS.format(output=record.name)
+            return Judgement(Verdict.REDUCED, Sort.NONE, record.name, own, golden_error, limit, FLOAT64, why)
+        verdict = Verdict.FAULT if ratio > views().fault else Verdict.SUSPICIOUS
+        sort, what = sort_of(compared, self._context(work, number))
+        why = _SAID.format(output=record.name, what=what)
+        return Judgement(verdict, sort, record.name, own, golden_error, limit, FLOAT64, why)
+
+    def _golden_errors(self, work: _Work, number: int) -> Errors | None:
+        """Of golden's result, from its own inputs. One that was computed with fewer digits excuses nothing."""
+        golden = work.golden
+        if golden is None or self._golden is None or golden.operator != work.call.operator:
+            return None
+        if number >= len(golden.outputs) or golden.outputs[number].offset is None:
+            return None
+        try:
+            reference = work.reference if work.is_same_job else Reference(golden, self._golden)
+        except CannotExecuteError:
+            return None
+        right, result = reference.right[number], self._golden.tensor(golden.outputs[number])
+        if right is None or right.shape != result.shape:
+            return None
+        compared = reference.compare(number, result, closely=True)
+        theirs = _Work(reference, Verdict.NORMAL, None, False)
+        if compared.errors.worst > 1.0 and self._is_reduced(theirs, number, compared, self._golden):
+            return None
+        return compared.errors
+
+    def _host_errors(self, work: _Work, number: int) -> Errors | None:
+        result = work.reference.of_host()[number]
+        right = work.reference.right[number]
+        if result is None or right is None or result.shape != right.shape:
+            return None
+        if str(result.dtype).removeprefix("torch.") != work.call.outputs[number].dtype:
+            return None
+        return work.reference.compare(number, result, closely=True).errors
+
+    def _is_reduced(self, work: _Work, number: int, compared: Compared, source: Source) -> bool:
+        """Of a whole layer, which cuts what goes from one part to the next as well, one result must be like it."""
+        digits = digits_of(work.call.outputs[number].dtype)
+        moved = work.reference.moved[number]
+        if not work.margins.reduced or digits is None or digits.digits != digits.compute or moved is None:
+            return False
+        if not is_small_enough(compared, moved):
+            return False
+        reference, records = work.reference, work.call.outputs
+        others = range(len(records)) if work.margins.inner else ()
+        return is_alike(compared, reference.inputs, reference.execute, number) or any(
+            is_alike(
+                reference.compare(each, source.tensor(records[each]), closely=True),
+                reference.inputs,
+                reference.execute,
+                each,
+            )
+            for each in others
+            if records[each].offset is not None and reference.right[each] is not None
+        )
+
+    def _context(self, work: _Work, number: int) -> Context:
+        record = work.call.outputs[number]
+        name = record.name.partition("/")[2]
+        inputs = list(zip(work.call.inputs, work.reference.given, strict=True))
+        before = next((tensor for each, tensor in inputs if each.name == f"input/{name}"), None)
+        addends = [
+            (each.name, tensor)
+            for each, tensor in inputs
+            if tensor.is_floating_point() and tensor is not before
+        ]
+
+        def earlier() -> tuple[int, torch.Tensor] | None:
+            found = self._earlier.get((work.call.operator, record.name, record.shape))
+            if found is None or found[1].offset is None:
+                return None
+            return found[0], self._mine.tensor(found[1])
+
+        return Context(record.shape, before, addends, earlier)
+
+
+@dataclass(frozen=True)
+class _Work:
+    """One call that is being judged."""
+
+    reference: Reference
+    normal: Verdict  # what is said of it if nothing is wrong
+    golden: Call | None
+    is_same_job: bool  # golden's has the same inputs
+
+    @property
+    def call(self) -> Call:
+        return self.reference.call
+
+    @property
+    def margins(self) -> Margins:
+        return self.reference.margins
+
+
+def _judge_shapes(call: Call, normal: Verdict) -> Judgement:
+    """A view has no contents of its own: its shape is all that can be wrong."""
+    blank = blank_inputs(call)
+    for record, right in zip(call.outputs, attempt(lambda: execute(call, blank, "cpu")), strict=True):
+        if right is not None and tuple(right.shape) != record.shape:
+            return _of_another_shape(record, right)
+    return Judgement(normal)
+
+
+def _of_another_shape(record: TensorRecord, right: torch.Tensor) -> Judgement:
+    why = _SHAPE.format(output=record.name, mine=list(record.shape), right=list(right.shape))
+    return Judgement(Verdict.FAULT, Sort.SHAPE, record.name, basis=FLOAT64, why=why)
+
+
+def _are_equal(differences: Sequence[Difference], tensors: Sequence[TensorRecord]) -> bool:
+    """Whether all tensors of a call are known to be the same. One that holds nothing, or is not read, is."""
+    if len(differences) != len(tensors):
+        return False
+    return all(
+        each.metrics.is_equal if each.metrics is not None else _hold_nothing(each) for each in differences
+    )
+
+
+def _are_views_nobody_read(call: Call, differences: Sequence[Difference]) -> bool:
+    """Whether no contents were kept of tensors of equal shapes, because they were only looked at in another way."""
+    return is_view(call.operator) and all(
+        each.mine.offset is None
+        and each.golden.offset is None
+        and (each.mine.shape, each.mine.stride) == (each.golden.shape, each.golden.stride)
+        for each in differences
+    )
+
+
+def _hold_nothing(difference: Difference) -> bool:
+    mine, golden = difference.mine, difference.golden
+    is_unread = bool(mine.unread and golden.unread)
+    return mine.shape == golden.shape and (is_unread or not mine.elements)
+
+
+def _differ_as_roundings_do(call: Call, outputs: Sequence[Difference]) -> bool:
+    """Whether single elements, and few of them, are rounded to the other side than golden's."""
+    if not margins_of(call.operator).compute or len(outputs) != len(call.outputs):
+        return False
+    return all(
+        each.metrics is not None
+        and not each.metrics.wrong_nonfinite
+        and each.metrics.max_ulp <= 1.0
+        and each.metrics.mean_ulp <= _FLIPPED
+        for each in outputs
+    )
+
+
+def _different_contents(call: Call) -> list[int]:
+    """The outputs, without those that are another one once more."""
+    seen: dict[tuple[int, tuple[int, ...], tuple[int, ...]], int] = {}
+    for number, record in enumerate(call.outputs):
+        key = (record.content or -number - 1, record.shape, record.stride)
+        seen.setdefault(key, number)
+    return list(seen.values())
+
+
+def _is_another_choice(work: _Work, result: torch.Tensor, right: torch.Tensor) -> bool:
+    if result.is_floating_point() or torch.equal(result.to(right.dtype), right):
+        return False
+    return point_to_equal_values(base_name(work.call.operator), work.reference.arguments(), result, right)

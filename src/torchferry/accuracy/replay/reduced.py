@@ -1,0 +1,58 @@
+"""Whether a product was computed from inputs with fewer digits, as TF32 and HF32 do: that is a choice, no fault."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+
+from torchferry.accuracy.replay.arguments import is_floating
+from torchferry.accuracy.replay.errors import Compared
+from torchferry.accuracy.replay.margins import reduced
+from torchferry.accuracy.replay.sensitivity import Execute
+
+
+def is_small_enough(compared: Compared, moved: torch.Tensor) -> bool:
+    """Whether the errors have the size of those that inputs with fewer digits make."""
+    settings = reduced()
+    scale = float(moved.norm()) * 2.0 ** (24 - settings.digits)
+    error = float((compared.mine - compared.right).norm())
+    return not compared.errors.nonfinite and error <= settings.rms * scale + float(compared.limit.norm())
+
+
+def is_alike(compared: Compared, inputs: Sequence[torch.Tensor], execute: Execute, output: int) -> bool:
+    """Whether the errors are at the places of those that inputs with fewer digits make."""
+    error = compared.mine - compared.right
+    return any(
+        _correlation(error, other) >= reduced().correlation
+        for other in _errors_of_fewer_digits(compared, inputs, execute, output)
+    )
+
+
+def _errors_of_fewer_digits(
+    compared: Compared,
+    inputs: Sequence[torch.Tensor],
+    execute: Execute,
+    output: int,
+) -> list[torch.Tensor]:
+    found = []
+    for digits in (reduced().digits, reduced().digits + 1):
+        for to_nearest in (True, False):
+            narrowed = [_narrowed(each, digits, to_nearest) if is_floating(each) else each for each in inputs]
+            result = execute(narrowed, {})[output]
+            if result is not None:
+                found.append(result.to(torch.float64).reshape(-1) - compared.right)
+    return found
+
+
+def _narrowed(tensor: torch.Tensor, digits: int, to_nearest: bool) -> torch.Tensor:
+    if tensor.is_complex():
+        return torch.view_as_complex(_narrowed(torch.view_as_real(tensor), digits, to_nearest))
+    mantissa, exponent = torch.frexp(tensor)
+    scaled = mantissa * 2.0**digits
+    return torch.ldexp(scaled.round() if to_nearest else scaled.trunc(), exponent - digits)
+
+
+def _correlation(one: torch.Tensor, other: torch.Tensor) -> float:
+    size = float(one.norm()) * float(other.norm())
+    return float(one @ other) / size if size else 0.0

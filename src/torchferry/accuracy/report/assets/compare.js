@@ -1,0 +1,229 @@
+const PAGE = 100;
+const NUMBER = 0, OPERATOR = 1, VERDICT = 2, SORT = 3, ERRORS = 4, STEP = 5, PHASE = 6, PATH = 7, MODULE = 8, PLACE = 9,
+  PICTURE = 10, WHY = 11, HOW = 12, GOLDEN = 13, TENSORS = 14;
+const data = JSON.parse(document.getElementById("data").textContent);
+const table = document.querySelector(".calls");
+const body = table.tBodies[0];
+const filter = { query: "", verdicts: new Set(), module: null };
+const signs = { equal: "=", normal: "✓", inherited: "↓", reduced: "≈", unknown: "?", suspicious: "!", fault: "✕" };
+let order = data.rows.map((_, at) => at);
+let shown = order;
+let page = 0;
+
+function element(name, content, kind) {
+  const made = document.createElement(name);
+  if (kind) made.className = kind;
+  if (content instanceof Node) made.append(content);
+  else if (content !== undefined && content !== null) made.textContent = content;
+  return made;
+}
+
+// Both languages; the style sheet shows one.
+function both(pair) {
+  const parts = document.createDocumentFragment();
+  if (pair[0] === pair[1]) return element("span", pair[0]);
+  ["en", "zh-CN"].forEach((language, at) => {
+    const span = element("span", pair[at]);
+    span.lang = language;
+    parts.append(span);
+  });
+  return parts;
+}
+
+function figure(value) {
+  if (value === null) return "";
+  if (typeof value === "string") return value;
+  if (value === 0) return "0";
+  const size = Math.abs(value);
+  return size >= 1e-3 && size < 1e4 ? String(Number(value.toPrecision(3))) : value.toExponential(1);
+}
+
+function badge(verdict) {
+  const [name, english, chinese, tone] = data.verdicts[verdict];
+  const made = element("span", undefined, `badge ${tone}`);
+  made.append(element("i", signs[name]), both([english, chinese]));
+  return made;
+}
+
+function verdictCell(row) {
+  const cell = element("td");
+  if (row[VERDICT] >= 0) cell.append(badge(row[VERDICT]));
+  const sort = data.pairs[row[SORT]];
+  if (sort[0]) cell.append(element("br"), both(sort));
+  return cell;
+}
+
+function operatorCell(row) {
+  const cell = element("td", element("code", data.texts[row[OPERATOR]]));
+  const golden = data.texts[row[GOLDEN]];
+  if (golden) cell.append(element("br"), element("span", `= ${golden}`, "quiet"));
+  return cell;
+}
+
+function drawn(row) {
+  const made = element("tr", undefined, "opens");
+  made.tabIndex = 0;
+  const phase = data.texts[row[PHASE]];
+  made.append(
+    element("td", row[NUMBER]), operatorCell(row), verdictCell(row), ...row[ERRORS].map((each) => element("td", figure(each))),
+    element("td", row[STEP]), element("td", both(data.phases[phase] || [phase, phase])),
+    element("td", element("code", data.texts[row[MODULE]])), element("td", element("code", data.texts[row[PLACE]])),
+    element("td", element("code", data.texts[row[PICTURE]], "picture")),
+  );
+  const toggle = () => {
+    if (made.nextSibling && made.nextSibling.classList.contains("more-of")) made.nextSibling.remove();
+    else made.after(details(row));
+  };
+  made.addEventListener("click", toggle);
+  made.addEventListener("keydown", (event) => { if (event.key === "Enter") toggle(); });
+  return made;
+}
+
+function named(pair, content) {
+  const line = element("p");
+  line.append(both(pair), ": ", content);
+  return line;
+}
+
+function details(row) {
+  const cell = element("td");
+  cell.colSpan = table.tHead.rows[0].cells.length;
+  const why = data.pairs[row[WHY]];
+  if (why[0]) cell.append(named(data.words.why, both(why)));
+  const how = data.how[data.texts[row[HOW]]];
+  if (how) cell.append(named(data.words.match, both(how)));
+  if (row[TENSORS].length) cell.append(tensors(row[TENSORS]));
+  const made = element("tr", undefined, "more-of");
+  made.append(cell);
+  return made;
+}
+
+function tensors(list) {
+  const made = element("table", undefined, "rules");
+  const head = made.createTHead().insertRow();
+  for (const pair of [data.words.tensor, ...data.figures, data.words.picture]) head.append(element("th", both(pair)));
+  const rows = made.createTBody();
+  for (const [name, figures, picture, reason] of list) {
+    const line = rows.insertRow();
+    line.append(element("td", element("code", data.texts[name])));
+    if (figures) line.append(...figures.map((each) => element("td", figure(each))));
+    else {
+      const said = element("td", data.texts[reason]);
+      said.colSpan = data.figures.length;
+      line.append(said);
+    }
+    line.append(element("td", element("code", data.texts[picture], "picture")));
+  }
+  return made;
+}
+
+function fits(row) {
+  if (filter.verdicts.size && (row[VERDICT] < 0 || !filter.verdicts.has(data.verdicts[row[VERDICT]][0]))) return false;
+  const path = data.texts[row[PATH]];
+  if (filter.module && path !== filter.module && !path.startsWith(`${filter.module}/`)) return false;
+  if (!filter.query) return true;
+  return [OPERATOR, MODULE, PLACE, GOLDEN].some((at) => data.texts[row[at]].toLowerCase().includes(filter.query));
+}
+
+function show() {
+  const pages = Math.max(1, Math.ceil(shown.length / PAGE));
+  page = Math.min(Math.max(page, 0), pages - 1);
+  body.replaceChildren(...shown.slice(page * PAGE, (page + 1) * PAGE).map((at) => drawn(data.rows[at])));
+  document.getElementById("page").textContent = `${page + 1} / ${pages}`;
+  document.getElementById("previous").disabled = page === 0;
+  document.getElementById("following").disabled = page === pages - 1;
+}
+
+function apply() {
+  shown = order.filter((at) => fits(data.rows[at]));
+  page = 0;
+  for (const said of document.querySelectorAll("#shown > *")) {
+    said.dataset.form = said.dataset.form || said.textContent;
+    said.textContent = said.dataset.form.replace("%", shown.length);
+  }
+  for (const button of document.querySelectorAll("[data-verdict]")) {
+    button.setAttribute("aria-pressed", String(filter.verdicts.has(button.dataset.verdict)));
+  }
+  const chosen = document.getElementById("chosen");
+  chosen.hidden = !filter.module;
+  chosen.textContent = filter.module ? `${filter.module} ✕` : "";
+  show();
+}
+
+function value(row, column) {
+  if (column === 2) return row[VERDICT] < 0 ? data.verdicts.length : row[VERDICT];
+  if (column === 0) return row[NUMBER];
+  if (column === 6) return row[STEP];
+  if (column >= 3 && column <= 5) {
+    const found = row[ERRORS][column - 3];
+    return found === null ? -1 : found === "inf" ? Infinity : found;
+  }
+  return data.texts[row[{ 1: OPERATOR, 7: PHASE, 8: MODULE, 9: PLACE, 10: PICTURE }[column]]];
+}
+
+function sort(head, column) {
+  const kind = head.dataset.sort;
+  const first = kind === "number" && column > 2 && column < 6 ? "descending" : "ascending";
+  const second = first === "ascending" ? "descending" : "ascending";
+  const direction = head.getAttribute("aria-sort") === first ? second : first;
+  for (const other of table.tHead.rows[0].cells) other.removeAttribute("aria-sort");
+  head.setAttribute("aria-sort", direction);
+  const sign = direction === "ascending" ? 1 : -1;
+  const keyed = order.map((at) => [value(data.rows[at], column), at]);
+  keyed.sort(([one, a], [other, b]) => sign * (one < other ? -1 : one > other ? 1 : 0) || a - b);
+  order = keyed.map(([, at]) => at);
+  apply();
+}
+
+function chooseModule(path) {
+  filter.module = path || null;
+  apply();
+}
+
+[...table.tHead.rows[0].cells].forEach((head, column) => {
+  const button = document.createElement("button");
+  button.type = "button";
+  button.append(...head.childNodes);
+  button.addEventListener("click", () => sort(head, column));
+  head.append(button);
+});
+const form = document.querySelector(".filters");
+form.hidden = false;
+document.querySelector(".pager").hidden = false;
+form.addEventListener("submit", (event) => event.preventDefault());
+document.getElementById("query").addEventListener("input", (event) => {
+  filter.query = event.target.value.trim().toLowerCase();
+  apply();
+});
+form.addEventListener("click", (event) => {
+  const button = event.target.closest("button");
+  if (!button) return;
+  if (button.id === "clear") {
+    filter.query = "";
+    filter.module = null;
+    filter.verdicts.clear();
+    document.getElementById("query").value = "";
+  }
+  if (button.id === "chosen") filter.module = null;
+  const verdict = button.dataset.verdict;
+  if (verdict && !filter.verdicts.delete(verdict)) filter.verdicts.add(verdict);
+  apply();
+});
+document.getElementById("previous").addEventListener("click", () => { page -= 1; show(); });
+document.getElementById("following").addEventListener("click", () => { page += 1; show(); });
+for (const button of document.querySelectorAll("[data-module]")) {
+  button.addEventListener("click", (event) => {
+    event.preventDefault();
+    chooseModule(button.dataset.module);
+    document.getElementById("calls").scrollIntoView({ block: "start" });
+  });
+}
+const tools = document.querySelector(".tools");
+if (tools) tools.hidden = false;
+for (const button of document.querySelectorAll("[data-open]")) {
+  button.addEventListener("click", () => {
+    const open = button.dataset.open === "true";
+    document.querySelectorAll(".tree details").forEach((details, at) => { details.open = open || at === 0; });
+  });
+}
+sort(table.tHead.rows[0].cells[2], 2);

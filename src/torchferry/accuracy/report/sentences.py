@@ -1,0 +1,295 @@
+"""The verdict in plain words: which operator, where, what kind of error, how large, and what to do next."""
+
+from __future__ import annotations
+
+import math
+import shlex
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+from torchferry.accuracy.compare.model import Comparison, Difference, Judgement, Pair, Sort, Verdict
+from torchferry.accuracy.compare.network import NORMAL
+from torchferry.accuracy.compare.statistics import growth
+from torchferry.accuracy.model import Call, Header, Kept, TensorRecord
+from torchferry.accuracy.report import words
+from torchferry.report.safe import one_line
+from torchferry.text import Text
+
+BAD = (Verdict.FAULT, Verdict.SUSPICIOUS)
+WORST_FIRST = (
+    Verdict.FAULT,
+    Verdict.SUSPICIOUS,
+    Verdict.UNKNOWN,
+    Verdict.REDUCED,
+    Verdict.INHERITED,
+    Verdict.NORMAL,
+    Verdict.EQUAL,
+)
+
+
+def headline(comparison: Comparison) -> Text:
+    """One sentence: what the comparison comes to."""
+    if comparison.culprit is None:
+        return _all_is_well(comparison)
+    pair = comparison.pairs[comparison.culprit]
+    judgement = pair.judgement
+    call = call_of(pair)
+    sort = words.SORT[judgement.sort] if judgement.sort.value else words.MEANING[judgement.verdict]
+    if comparison.mine.kept is not Kept.TENSORS:
+        module = _plain(module_of(call)) if module_of(call) else words.OUTSIDE
+        operator = words.WATCHED.get(call.operator, _plain(one_line(call.operator)))
+        sort = words.DIFFER if judgement.sort is Sort.VALUES else sort
+        return words.PARTS.format(step=call.step, module=module, operator=operator, sort=sort)
+    if judgement.verdict is Verdict.FAULT:
+        return words.FAULT_FOUND.format(operator=one_line(call.operator), sort=sort)
+    known = Text(f": {sort.en}", f"：{sort.zh}") if judgement.sort.value else _plain("")
+    return words.SUSPICION.format(operator=one_line(call.operator), sort=known)
+
+
+def _all_is_well(comparison: Comparison) -> Text:
+    counts = verdict_counts(comparison)
+    judged = sum(count for verdict, count in counts.items() if verdict is not Verdict.UNKNOWN)
+    if not judged:
+        return words.NOTHING_KNOWN
+    if counts[Verdict.EQUAL] == sum(counts.values()):
+        return words.ALL_EQUAL.format(count=judged)
+    if comparison.mine.kept is not Kept.TENSORS:
+        return words.NO_PARTING
+    return words.FINE.format(count=judged, total=sum(counts.values()))
+
+
+def details(comparison: Comparison) -> list[tuple[Text, Text]]:
+    """Of the culprit: what is to be said of it, with the name of each line."""
+    if comparison.culprit is None:
+        return []
+    pair = comparison.pairs[comparison.culprit]
+    judgement, call = pair.judgement, call_of(pair)
+    lines = [
+        (words.WHERE, where(call)),
+        (words.ERROR, errors(judgement)),
+        (words.RESULT, _plain(result(pair))),
+        (words.PICTURE, _plain(picture(pair))),
+        (words.WHY, judgement.why or _plain("")),
+    ]
+    if pair.golden is not None and pair.mine is not None and pair.golden.operator != pair.mine.operator:
+        matched = words.MATCHED_AS.format(operator=one_line(pair.golden.operator), how=words.HOW[pair.how])
+        lines.append((words.HOW_COLUMN, matched))
+    return [(name, _one_line(text)) for name, text in lines if text.en]
+
+
+def where(call: Call) -> Text:
+    """Call, step, phase, module and line."""
+    phase = words.PHASE.get(call.phase, _plain(one_line(call.phase)))
+    names = [_plain(one_line(each)) for each in (module_of(call), call.place, call.node)]
+    parts = [words.CALL_AT.format(number=call.number, step=call.step), phase, *names]
+    known = [part for part in parts if part.en]
+    return Text(", ".join(part.en for part in known), "，".join(part.zh for part in known))
+
+
+def errors(judgement: Judgement) -> Text:
+    """Own error, golden's, and what would be normal."""
+    if judgement.own_error is None:
+        return _plain("")
+    basis = words.BASIS.get(judgement.basis)
+    said = _plain("") if basis is None else Text(f" ({basis.en})", f"（{basis.zh}）")
+    parts = [words.ERRORS.format(own=number(judgement.own_error), basis=said)]
+    if judgement.golden_error is not None:
+        parts.append(words.GOLDENS.format(golden=number(judgement.golden_error)))
+    if judgement.limit is not None:
+        parts.append(words.LIMIT_IS.format(limit=number(judgement.limit)))
+    return Text("; ".join(part.en for part in parts), "；".join(part.zh for part in parts))
+
+
+def result(pair: Pair) -> str:
+    """The tensor that is worst, and what it holds."""
+    difference = worst_difference(pair)
+    if difference is not None:
+        return f"{one_line(difference.mine.name)} {described(difference.mine)}"
+    outputs = pair.mine.outputs if pair.mine else ()
+    named = [tensor for tensor in outputs if tensor.name == pair.judgement.output] or list(outputs[:1])
+    return f"{one_line(named[0].name)} {described(named[0])}" if named else ""
+
+
+def picture(pair: Pair) -> str:
+    """Where the differences of the worst tensor lie."""
+    difference = worst_difference(pair)
+    return one_line(difference.picture) if difference else ""
+
+
+def worst_difference(pair: Pair) -> Difference | None:
+    """The difference that the judgement is about."""
+    named = (each for each in pair.outputs if each.mine.name == pair.judgement.output)
+    return next(named, pair.outputs[0] if pair.outputs else None)
+
+
+def described(tensor: TensorRecord) -> str:
+    """float32[8,64]"""
+    return f"{one_line(tensor.dtype)}[{','.join(map(str, tensor.shape))}]"
+
+
+def module_of(call: Call) -> str:
+    """Model and path."""
+    return one_line(": ".join(filter(None, (call.model, path_in_model(call)))))
+
+
+def path_in_model(call: Call) -> str:
+    """Empty for the model itself, which goes by its own name."""
+    return "" if call.module == call.model else call.module
+
+
+def call_of(pair: Pair) -> Call:
+    """Mine, or golden where mine is missing."""
+    call = pair.mine or pair.golden
+    assert call is not None
+    return call
+
+
+def number(value: float | None) -> str:
+    """Two digits that matter."""
+    if value is None or math.isnan(value):
+        return "–"
+    if math.isinf(value):
+        return "inf" if value > 0 else "-inf"
+    return "0" if value == 0 else f"{value:.2g}" if 1e-3 <= abs(value) < 1e4 else f"{value:.1e}"
+
+
+def verdict_counts(comparison: Comparison) -> Counter[Verdict]:
+    """How many calls of mine have which verdict; extra copies without one are not counted."""
+    return Counter(pair.judgement.verdict for pair in comparison.pairs if pair.mine is not None)
+
+
+def network(comparison: Comparison) -> list[Text]:
+    """The guide's rule for whole networks; nothing of a replay, whose operators do not depend on each other."""
+    if comparison.mine.replayed or (comparison.golden and comparison.golden.replayed):
+        return []
+    found = comparison.network[-2:]
+    return [
+        (words.NETWORK_NORMAL if each.mean_abs <= NORMAL else words.NETWORK_LARGE).format(
+            step=each.step, what=words.CURVE.get(each.what, _plain(each.what)), mean=number(each.mean_abs)
+        )
+        for each in found
+    ]
+
+
+def grown(comparison: Comparison) -> Text | None:
+    """How the differences of statistics grow over the steps."""
+    steps = growth(comparison.pairs) if comparison.mine.kept is not Kept.TENSORS else ()
+    if len(steps) < 2:
+        return None
+    first, last = steps[0], steps[-1]
+    return words.GROWTH.format(
+        first=number(first.distance), start=first.step, last=number(last.distance), end=last.step
+    )
+
+
+def next_commands(comparison: Comparison) -> list[tuple[Text, list[str]]]:
+    """What to type next, with what it is good for."""
+    if comparison.culprit is None:
+        return []
+    pair = comparison.pairs[comparison.culprit]
+    call = call_of(pair)
+    both = [comparison.mine_path, *filter(None, [comparison.golden_path])]
+    if comparison.mine.kept is not Kept.TENSORS:
+        return _place_commands(comparison, call)
+    is_unsure = (
+        comparison.golden and not comparison.mine.replayed and pair.judgement.verdict is not Verdict.FAULT
+    )
+    commands = [
+        (words.NEXT_CASE, list(_case_command(comparison, pair))),
+        (words.NEXT_REPLAY, list(_replay_command(comparison)) if is_unsure else []),
+        (words.NEXT_ALL, [_command("ferry", "compare", *both, "--all")]),
+    ]
+    return [(what, lines) for what, lines in commands if lines]
+
+
+def _case_command(comparison: Comparison, pair: Pair) -> Iterator[str]:
+    """Of the call in mine, whose inputs led to the result."""
+    if pair.mine is None or not comparison.mine.vendor:
+        return
+    calls = [
+        each.mine.number
+        for each in comparison.pairs
+        if each.mine is not None and _means(pair.mine.operator, each.mine.operator)
+    ]
+    place = sorted(calls).index(pair.mine.number) + 1
+    yield _command(
+        "ferry", "case", pair.mine.operator, "--from", comparison.mine_path, "--call", str(place),
+        "--to", comparison.mine.vendor,
+    )  # fmt: skip
+
+
+def _means(wanted: str, operator: str) -> bool:
+    """Whether `ferry case` takes an operator for the one that is named: an overload that is not said may be any."""
+    ours, theirs = (name.removeprefix("aten::").removesuffix(".default") for name in (wanted, operator))
+    return ours == theirs or theirs.partition(".")[0] == ours or theirs == ours.partition(".")[0]
+
+
+def _replay_command(comparison: Comparison) -> Iterator[str]:
+    header = comparison.mine
+    if header.vendor and comparison.golden_path:
+        yield _command(
+            "ferry", "replay", comparison.golden_path, *_target(header), "-o", _beside(comparison.mine_path, "replay")
+        )  # fmt: skip
+
+
+def _place_commands(comparison: Comparison, call: Call) -> list[tuple[Text, list[str]]]:
+    """What to record of the place where runs part; where steps before it were not kept, statistics of those first."""
+    good = max(
+        (pair.mine.step for pair in comparison.pairs if pair.mine and pair.mine.step < call.step), default=0
+    )
+    if good and call.step - good > 1:
+        wanted = ["--stats", "--from", str(good + 1), "--steps", str(call.step - good)]
+        what = words.NEXT_NARROW.format(good=good, bad=call.step)
+        return [(what, list(_record_commands(comparison, wanted, f"steps{good + 1}to{call.step}")))]
+    wanted = ["--from", str(call.step), "--steps", "1", *(["--module", call.module] if call.module else [])]
+    return [(words.NEXT_RECORD, list(_record_commands(comparison, wanted, f"step{call.step}")))]
+
+
+def _record_commands(comparison: Comparison, wanted: Sequence[str], name: str) -> Iterator[str]:
+    """For both sides, the same place."""
+    sides = [(comparison.mine, comparison.mine_path), (comparison.golden, comparison.golden_path)]
+    for header, path in sides:
+        if header is None:
+            continue
+        command = _command("ferry", "record", *_target(header), *wanted, "-o", _beside(path, name))
+        yield f"{command} {one_line(header.program)}"
+
+
+def _target(header: Header) -> list[str]:
+    if not header.vendor:
+        return []
+    return ["--to", header.vendor, *(["--sim"] if header.simulated else [])]
+
+
+def _beside(path: str, word: str) -> str:
+    stem, dot, suffix = path.rpartition(".")
+    return f"{stem}.{word}.{suffix}" if dot and "/" not in suffix else f"{path}.{word}"
+
+
+def _command(*arguments: str) -> str:
+    return one_line(shlex.join(arguments))
+
+
+def _plain(text: str) -> Text:
+    return Text(text, text)
+
+
+def _one_line(text: Text) -> Text:
+    return Text(one_line(text.en), one_line(text.zh))
+
+
+def attention(comparison: Comparison) -> list[Pair]:
+    """The pairs that are not as they should be: faults first, each in the order of the program."""
+    rank = {verdict: at for at, verdict in enumerate(WORST_FIRST)}
+    bad = [pair for pair in comparison.pairs if pair.mine is not None and pair.judgement.verdict in BAD]
+    return sorted(bad, key=lambda pair: rank[pair.judgement.verdict])
+
+
+def is_lonely(pair: Pair) -> bool:
+    """Whether a call has no counterpart."""
+    return pair.mine is None or pair.golden is None
+
+
+def label(comparison: Comparison, several: Sequence[Comparison]) -> Text | None:
+    """The rank, where there are several."""
+    return words.RANK.format(rank=comparison.mine.rank) if len(several) > 1 else None

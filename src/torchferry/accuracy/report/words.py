@@ -1,0 +1,225 @@
+"""Words and sentences of the reports, in both languages."""
+
+from __future__ import annotations
+
+from torchferry.accuracy.compare.matching import EQUIVALENT, EXTRA, GROUP, MOVED, NOTHING, SAME, SIMILAR
+from torchferry.accuracy.compare.model import Sort, Verdict
+from torchferry.text import Text
+
+VERDICT = {
+    Verdict.EQUAL: Text("equal", "完全相同"),
+    Verdict.NORMAL: Text("normal", "正常"),
+    Verdict.INHERITED: Text("inherited", "继承误差"),
+    Verdict.REDUCED: Text("reduced precision", "精度降低"),
+    Verdict.UNKNOWN: Text("unknown", "无法判断"),
+    Verdict.SUSPICIOUS: Text("suspicious", "可疑"),
+    Verdict.FAULT: Text("fault", "错误"),
+}
+MEANING = {
+    Verdict.EQUAL: Text("every bit is the same", "逐位相同"),
+    Verdict.NORMAL: Text("differs as rounding does", "差异在舍入误差范围内"),
+    Verdict.INHERITED: Text(
+        "the inputs differ already; from these inputs, the results are right",
+        "输入已有差异；就这些输入而言结果正确",
+    ),
+    Verdict.REDUCED: Text(
+        "computed with fewer digits than the dtype has, as TF32 does", "以低于数据类型的精度计算（如 TF32）"
+    ),
+    Verdict.UNKNOWN: Text("nothing can be said", "无法判断"),
+    Verdict.SUSPICIOUS: Text("its own error is larger than it should be", "自身误差大于应有范围"),
+    Verdict.FAULT: Text("its own error is not of rounding", "自身误差不是舍入造成的"),
+}
+SORT = {
+    Sort.NONE: Text("", ""),
+    Sort.NAN: Text("NaN where there should be none", "出现不应有的 NaN"),
+    Sort.INFINITE: Text("Inf where there should be none", "出现不应有的 Inf"),
+    Sort.ZERO: Text("all zero", "结果全为零"),
+    Sort.TAIL: Text("wrong from some element to the end", "从某个元素起直到末尾都错"),
+    Sort.TILE: Text("wrong in blocks at regular distances", "按固定间隔成块出错"),
+    Sort.STRIPE: Text("every n-th element is wrong", "每隔若干元素出错"),
+    Sort.CHANNEL: Text("wrong in some channels only", "只有部分通道出错"),
+    Sort.STALE: Text("what was there before, or comes from another call", "是之前的旧数据或其他调用的结果"),
+    Sort.UNWRITTEN: Text(
+        "an argument that should have been written to was left as it was", "应写入的参数没有被写入"
+    ),
+    Sort.SCALE: Text("a constant times what it should be", "与正确值差一个常数倍"),
+    Sort.BIAS: Text("a constant added to what it should be", "与正确值差一个常数"),
+    Sort.SIGN: Text("the sign is wrong", "符号相反"),
+    Sort.TRANSPOSED: Text("transposed", "结果被转置"),
+    Sort.SHIFTED: Text("right values at the wrong place", "数值正确但位置错误"),
+    Sort.ACCUMULATE: Text("what was there before was not added, or added twice", "累加缺失或重复"),
+    Sort.PRECISION: Text("too few digits", "有效位数过少"),
+    Sort.POINTS: Text("single elements are wrong", "个别元素出错"),
+    Sort.RANDOM: Text("random numbers are not distributed as they should be", "随机数分布不正确"),
+    Sort.SHAPE: Text("another shape or dtype", "形状或数据类型不同"),
+    Sort.VALUES: Text("wrong values", "数值错误"),
+}
+WATCHED = {
+    "module": Text("its output", "其输出"),
+    "output_gradient": Text("the gradient of its output", "其输出的梯度"),
+    "loss": Text("the loss", "损失"),
+    "gradient": Text("the gradient of a parameter", "参数的梯度"),
+    "gradient_norm": Text("the norm of all gradients", "全部梯度的范数"),
+    "parameter": Text("a parameter", "参数"),
+    "update": Text("the update of a parameter", "参数的更新量"),
+    "buffer": Text("a buffer", "缓冲区"),
+    "learning_rate": Text("the learning rate", "学习率"),
+    "scale": Text("the scale of the loss", "损失的缩放系数"),
+}  # rows of `ferry watch`
+DIFFER = Text("the values differ", "数值不同")
+HOW = {
+    SAME: Text("same", "相同"),
+    EQUIVALENT: Text("equivalent", "等价算子"),
+    SIMILAR: Text("similar name", "名称相近"),
+    MOVED: Text("moved", "位置不同"),
+    GROUP: Text("in pieces", "拆分或合并"),
+    EXTRA: Text("extra copy or view", "多出的拷贝或视图"),
+    NOTHING: Text("no counterpart", "无对应项"),
+}
+PHASE = {
+    "forward": Text("forward", "前向"),
+    "backward": Text("backward", "反向"),
+    "optimizer": Text("optimizer", "优化器"),
+}
+BASIS = {
+    "float64": Text("against double precision", "相对双精度"),
+    "golden": Text("against golden", "相对标杆"),
+    "statistics": Text("from statistics", "来自统计量"),
+}
+CURVE = {
+    "loss": Text("loss", "损失"),
+    "gradient norm": Text("gradient norm", "梯度范数"),
+    "output": Text("output of the network", "网络输出"),
+}
+
+FAULT_FOUND = Text("{operator} computes wrong results: {sort}", "{operator} 计算错误：{sort}")
+SUSPICION = Text(
+    "no fault is certain; {operator} is the first whose own error is larger than it should be{sort}",
+    "没有确定的错误；{operator} 是第一个自身误差超出应有范围的算子{sort}",
+)
+PARTS = Text(
+    "the runs part at step {step}, {module}: {operator}, {sort}",
+    "两次运行从第 {step} 步的 {module} 开始分歧：{operator}，{sort}",
+)
+OUTSIDE = Text("outside of modules", "模块之外")
+FINE = Text(
+    "no operator is wrong: {count} of {total} calls were judged, all differences are of rounding or inherited",
+    "没有算子出错：{total} 个调用中判断了 {count} 个，差异均为舍入或继承误差",
+)
+ALL_EQUAL = Text("all {count} calls are equal in every bit", "全部 {count} 个调用逐位相同")
+NOTHING_KNOWN = Text(
+    "nothing can be said: none of the calls could be judged", "无法判断：没有一个调用可供判断"
+)
+NO_PARTING = Text(
+    "the runs do not part: their statistics differ by no more than rounding explains, or inherited differences",
+    "两次运行没有分歧：统计量的差异均可由舍入或继承误差解释",
+)
+RANK = Text("rank {rank}", "rank {rank}")
+WHERE, KIND, ERROR, RESULT, PICTURE, WHY, NEXT = (
+    Text("where", "位置"),
+    Text("kind", "类型"),
+    Text("error", "误差"),
+    Text("result", "结果"),
+    Text("picture", "图示"),
+    Text("why", "原因"),
+    Text("next", "下一步"),
+)
+PICTURE_COLUMN = Text("Picture", "图示")
+WHERE_COLUMN = Text("Where", "位置")
+CALL_AT = Text("call {number}, step {step}", "第 {number} 个调用，第 {step} 步")
+ERRORS = Text("{own} of its own{basis}", "自身 {own}{basis}")
+GOLDENS = Text("golden's own is {golden}", "标杆自身为 {golden}")
+LIMIT_IS = Text("up to {limit} would be normal", "正常上限为 {limit}")
+MATCHED_AS = Text("matched with {operator} ({how})", "对应 {operator}（{how}）")
+NEXT_CASE = Text("test exactly this call", "单独测试这个调用")
+NEXT_ALL = Text("list every call", "列出所有调用")
+NEXT_RECORD = Text("record exactly this place on both sides", "在两边准确记录此处")
+NEXT_NARROW = Text(
+    "between steps {good} and {bad} nothing was kept: keep statistics of these steps on both sides, and compare them",
+    "第 {good} 步到第 {bad} 步之间没有数据：在两边记录这些步的统计量，再进行比较",
+)
+NEXT_REPLAY = Text(
+    "replay golden's inputs on the device, so that no error is inherited",
+    "在设备上用标杆的输入重放，排除继承误差",
+)
+NETWORK_NORMAL = Text(
+    "whole network, step {step}: mean absolute difference of the {what} {mean}, normal (<= 1e-4)",
+    "整网第 {step} 步：{what}的平均绝对误差为 {mean}，正常（<= 1e-4）",
+)
+NETWORK_LARGE = Text(
+    "whole network, step {step}: mean absolute difference of the {what} {mean}, more than the normal 1e-4",
+    "整网第 {step} 步：{what}的平均绝对误差为 {mean}，超过正常值 1e-4",
+)
+GROWTH = Text(
+    "largest difference: {first} in step {start}, {last} in step {end}",
+    "最大差异：第 {start} 步为 {first}，第 {end} 步为 {last}",
+)
+
+COMPARED = Text("{mine} against {golden}", "{mine} 对比 {golden}")
+ALONE = Text("{mine} against double precision", "{mine} 对比双精度")
+SPEED = Text("{size} compared in {seconds:.1f} s", "比较了 {size}，用时 {seconds:.1f} 秒")
+NOTE = Text("note", "注意")
+BY_VERDICT = Text("Calls by verdict", "各判定的调用数")
+WORST = Text("What needs attention", "需要关注的调用")
+ALL_CALLS = Text("All calls", "所有调用")
+LONELY = Text("Calls without a counterpart", "没有对应项的调用")
+AND_MORE = Text("... and {count} more", "……还有 {count} 个")
+OPERATOR = Text("Operator", "算子")
+GOLDEN_OPERATOR = Text("Golden's operator", "标杆算子")
+VERDICT_COLUMN = Text("Verdict", "判定")
+SORT_COLUMN = Text("Kind of error", "错误类型")
+OWN_ERROR = Text("Own error", "自身误差")
+GOLDEN_ERROR = Text("Golden's error", "标杆误差")
+LIMIT = Text("Limit", "上限")
+NUMBER = Text("No.", "序号")
+GOLDEN_NUMBER = Text("Golden's no.", "标杆序号")
+STEP, PHASE_COLUMN, MODULE, MODEL, PLACE = (
+    Text("Step", "步"),
+    Text("Phase", "阶段"),
+    Text("Module", "模块"),
+    Text("Model", "模型"),
+    Text("Source", "源码"),
+)
+HOW_COLUMN = Text("Match", "匹配")
+COSINE = Text("Cosine", "余弦")
+MAX_ABS = Text("Max abs", "最大绝对误差")
+MAX_REL = Text("Max rel", "最大相对误差")
+TENSOR, DTYPE, SHAPE, SIDE = (
+    Text("Tensor", "张量"),
+    Text("Dtype", "类型"),
+    Text("Shape", "形状"),
+    Text("Side", "来源"),
+)
+COUNT = Text("Calls", "调用数")
+MEANS = Text("Meaning", "含义")
+FACT, VALUE, SUMMARY = Text("Fact", "项目"), Text("Value", "值"), Text("Summary", "概要")
+MINE, GOLDEN = Text("mine", "待测"), Text("golden", "标杆")
+PROGRAM, DEVICE, FILE, TORCH = (
+    Text("Program", "程序"),
+    Text("Device", "设备"),
+    Text("Record", "记录"),
+    Text("PyTorch", "PyTorch"),
+)
+RANK_COLUMN = Text("Rank", "Rank")
+DIFFERENCES = Text("Tensors", "张量误差")
+INPUTS, OUTPUTS = Text("inputs", "输入"), Text("outputs", "输出")
+MODULES = Text("Modules", "模块")
+STEPS_AND_PHASES = Text("Steps and phases", "步与阶段")
+CURVES = Text("Loss and gradients", "损失与梯度")
+CALLS = Text("Operators", "算子调用")
+SEARCH = Text("Search operator, module, source", "搜索算子、模块、源码")
+CLEAR = Text("Clear", "清除")
+SHOWN = Text("{shown} of {count} shown", "显示 {shown} / {count}")
+PREVIOUS, FOLLOWING = Text("Previous", "上一页"), Text("Next", "下一页")
+EXPAND, COLLAPSE = Text("Expand all", "全部展开"), Text("Collapse all", "全部折叠")
+WHOLE_PROGRAM = Text("whole program", "整个程序")
+TREE_HELP = Text(
+    "A module has the colour of the worst call in it or below. Its name lists its calls.",
+    "模块的颜色取自其中（含下级）最差的调用。点击名称列出其调用。",
+)
+NO_SCRIPT = Text(
+    "Without JavaScript only the worst calls are listed; the CSV and JSON reports have all.",
+    "未启用 JavaScript 时只列出最差的调用；完整列表见 CSV 和 JSON 报告。",
+)
+SKIP, LANGUAGE = Text("Skip to content", "跳到正文"), Text("Language", "语言")
+RECORDS = Text("Records", "记录")

@@ -1,0 +1,86 @@
+"""Watches a user's program, as a process of it does its part; other parts are in accuracy/record/program.py."""
+
+from __future__ import annotations
+
+import time
+from contextlib import AbstractContextManager
+from typing import Any
+
+import torch
+
+from torchferry.accuracy.model import Header, Kept
+from torchferry.accuracy.record.outputs import Output
+from torchferry.accuracy.record.part import device_in_use
+from torchferry.accuracy.record.program import rank_and_world
+from torchferry.accuracy.record.settings import RecordSettings
+from torchferry.accuracy.watch.watcher import Watcher
+from torchferry.observe.modes import has_compiled
+
+_CPU = "cpu"
+
+
+def make_part(settings: RecordSettings) -> WatchPart:
+    """What watches this process."""
+    return WatchPart(settings)
+
+
+class WatchPart:
+    """One process and its file. Options: every."""
+
+    def __init__(self, settings: RecordSettings) -> None:
+        rank, world = rank_and_world()
+        every = int(settings.options.get("every", 100))
+        self._output = Output(settings, rank, world)
+        self._began = time.monotonic()
+        self._steps = 0
+        header = Header(
+            Kept.STATISTICS,
+            settings.program,
+            settings.device or device_in_use(),
+            torch.__version__,
+            rank,
+            world,
+            settings.vendor,
+            settings.simulated,
+            selected=f"watched at the first and every {every}th step",
+        )
+        on_host = frozenset({_CPU, settings.device} if settings.simulated else {_CPU})
+        self._watcher = Watcher(self._output.path, header, every, on_host)
+
+    def start(self, step: int) -> None:
+        """The first step begins."""
+        self._watcher.begin(step)
+
+    def next_step(self, step: int) -> None:
+        """Another one."""
+        self._steps = step - 1
+        watched = self._watcher.watched
+        self._watcher.next_step(step)
+        if self._watcher.watched != watched:
+            self._tell()
+
+    def stop(self) -> None:
+        """The process ends."""
+        self._watcher.stop(("compiled",) if has_compiled() else ())
+        self._tell(is_over=True)
+
+    def abandon(self) -> None:
+        """In a forked process."""
+        self._watcher.leave()
+
+    def out_of_sight(self) -> AbstractContextManager[Any]:
+        """Modules that load data are no models."""
+        return self._watcher.out_of_sight()
+
+    def _tell(self, is_over: bool = False) -> None:
+        rows = self._watcher.rows
+        self._output.tell(
+            is_over=is_over,
+            steps=self._steps,
+            calls=rows.calls,
+            nbytes=rows.nbytes,
+            raw_nbytes=rows.nbytes,
+            seconds=time.monotonic() - self._began,
+            problem=rows.failed,
+            notes=("compiled",) if is_over and has_compiled() else (),
+        )

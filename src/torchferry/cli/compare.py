@@ -1,0 +1,109 @@
+"""Hold two records of a run against each other, and name the operator that computes wrong."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from torchferry.cli import compare_options
+from torchferry.errors import InputError, OutputError, ReportError
+from torchferry.text import user_language
+
+if TYPE_CHECKING:
+    from torchferry.accuracy.compare.comparing import Progress
+    from torchferry.accuracy.compare.model import Comparison
+
+add_arguments = compare_options.add_arguments
+_TICK = 0.2  # seconds between two looks of the progress
+_WIDTH = 30
+
+
+def run(args: argparse.Namespace) -> int:
+    """Compare, report; the answer is an exit code."""
+    _check_numpy()
+    _check_outputs(args.output, args.format)
+    from torchferry.accuracy.compare.comparing import Work, compare_files
+
+    with _progress(args.quiet) as progress:
+        comparisons = compare_files(args.mine, args.golden, Work(args.jobs, progress))
+    _report(args, comparisons)
+    return exit_code(comparisons, check=args.check)
+
+
+def exit_code(comparisons: list[Comparison], *, check: bool) -> int:
+    """1 where a call is wrong; with `check` also where one is suspicious or has no counterpart."""
+    from torchferry.accuracy.compare.model import Verdict
+    from torchferry.accuracy.compare.notes import unmatched_counts
+
+    bad = (Verdict.FAULT, Verdict.SUSPICIOUS) if check else (Verdict.FAULT,)
+    for comparison in comparisons:
+        if any(pair.judgement.verdict in bad for pair in comparison.pairs if pair.mine is not None):
+            return 1
+        if check and comparison.golden is not None and any(unmatched_counts(comparison.pairs)):
+            return 1
+    return 0
+
+
+def _check_numpy() -> None:
+    import importlib.util
+
+    if importlib.util.find_spec("numpy") is None:
+        raise InputError("records are read with numpy, which is not installed here; pip install numpy")
+
+
+def _check_outputs(outputs: list[Path], format_name: str) -> None:
+    """Say so before the work, not after it."""
+    from torchferry.accuracy.report.render import NOT_PRINTABLE, format_of
+
+    if format_name in NOT_PRINTABLE and sys.stdout.isatty():
+        raise ReportError(f"{format_name} is not for a terminal; name a file: -o compare.{format_name}")
+    for path in outputs:
+        format_of(path)
+        if not path.parent.is_dir() or path.is_dir() or not os.access(path.parent, os.W_OK):
+            raise OutputError(f"{path}: can't be written there; name a file in a folder that exists")
+
+
+@contextmanager
+def _progress(quiet: bool) -> Iterator[Progress | None]:
+    if quiet or not sys.stderr.isatty():
+        yield None
+        return
+    last = 0.0
+
+    def show(done: int, count: int) -> None:
+        nonlocal last
+        now = time.monotonic()
+        if now - last < _TICK and done < count:
+            return
+        last = now
+        filled = _WIDTH * done // max(count, 1)
+        bar = "━" * filled + " " * (_WIDTH - filled)
+        print(f"\r\x1b[K{bar} {done:,}/{count:,}", end="", file=sys.stderr, flush=True)
+
+    try:
+        yield show
+    finally:
+        print("\r\x1b[K", end="", file=sys.stderr, flush=True)
+
+
+def _report(args: argparse.Namespace, comparisons: list[Comparison]) -> None:
+    from torchferry.accuracy.report.render import pieces, print_text, write_report
+    from torchferry.cli.ending import reader_may_leave
+
+    language = args.lang or user_language()
+    for path in args.output:
+        write_report(path, comparisons, language, everything=args.all)
+    with reader_may_leave():
+        if args.format == "text":
+            print_text(comparisons, language, sys.stdout, everything=args.all)
+        else:
+            sys.stdout.flush()
+            for piece in pieces(args.format, comparisons, language, everything=args.all):
+                sys.stdout.buffer.write(piece)
+            sys.stdout.buffer.flush()

@@ -1,0 +1,102 @@
+"""Find the first operator of a program that makes infinities or NaN of finite inputs, and keep its data."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from torchferry.cli import overflow_options, record_options
+from torchferry.errors import FerryError
+from torchferry.text import user_language
+
+if TYPE_CHECKING:
+    from torchferry.accuracy.overflow.model import Event
+    from torchferry.accuracy.overflow.runs import Checked
+    from torchferry.accuracy.record.settings import RecordSettings
+
+add_arguments = overflow_options.add_arguments
+
+_COMMAND = "ferry overflow"
+_FOUND, _SOME_FAILED = 1, 3
+
+
+def run(args: argparse.Namespace) -> int:
+    """Check a program; the answer is an exit code."""
+    from torchferry.accuracy.overflow.runs import run_checked
+    from torchferry.accuracy.record.launching import build_for
+    from torchferry.launch.supervise import Told
+
+    program, place = record_options.program_of(args, _COMMAND), record_options.place_of(args)
+    settings = _settings(args)
+    note = build_for(place, args.quiet)
+    if note and not args.quiet:
+        print(f"{_COMMAND}: {note}", file=sys.stderr)
+    checked = run_checked(program, settings, place, args.timeout)
+    case = _case(args, checked)
+    if checked.processes:
+        _report(args, checked, case)
+    if checked.ending.signal:
+        told = Told(checked.ending.signal)
+        told.args = ("interrupted; what was found until then is above",) if checked.processes else ()
+        raise told
+    return _FOUND if checked.first is not None else _SOME_FAILED if checked.failed else 0
+
+
+def _settings(args: argparse.Namespace) -> RecordSettings:
+    from torchferry.accuracy.record.launching import check_output
+    from torchferry.accuracy.record.settings import RecordSettings, What
+
+    output = Path(args.output or overflow_options.DEFAULT_OUTPUT).absolute()
+    for earlier in check_output(output):  # it would be taken for the result of this run
+        Path(earlier).unlink(missing_ok=True)
+    return RecordSettings(
+        What.OVERFLOW,
+        str(output),
+        steps=None,
+        whole=args.whole,
+        keep_going=args.keep_going,
+        seed=args.seed,
+        options={"steps": args.steps, "half": args.half, "strict": args.strict, "last": args.last},
+    )
+
+
+def _case(args: argparse.Namespace, checked: Checked) -> str:
+    """The file of a test of the operator, if one was asked for and can be made."""
+    if checked.first is None or args.output is None or not args.to:
+        return ""
+    event = checked.first[1]
+    return _written_case(args, event) if event.record else ""
+
+
+def _written_case(args: argparse.Namespace, event: Event) -> str:
+    from torchferry.accuracy.model import group_name
+    from torchferry.cli.main import run_command
+
+    file = Path(event.record).with_name(f"test_{group_name(event.call.operator)}.py")
+    options = ["--to", args.to, "--from", event.record, "--no-run", "--force", "--quiet", "-o", str(file)]
+    options += [word for path in args.vendor_path for word in ("--vendor-path", str(path))]
+    try:
+        with contextlib.redirect_stdout(sys.stderr):
+            run_command("case", [event.call.operator, *options])
+    except FerryError as error:
+        print(f"{_COMMAND}: no test was written: {error}", file=sys.stderr)
+        return ""
+    return os.path.relpath(file)
+
+
+def _report(args: argparse.Namespace, checked: Checked, case: str) -> None:
+    from torchferry.accuracy.overflow.report import to_json, to_text
+    from torchferry.cli.ending import reader_may_leave
+
+    vendor = args.to or ""
+    language = args.lang or user_language()
+    text = (
+        to_json(checked, vendor, case) if args.format == "json" else to_text(checked, language, vendor, case)
+    )
+    with reader_may_leave():
+        sys.stdout.write(text)
+        sys.stdout.flush()

@@ -1,0 +1,159 @@
+"""Call every operator of a record once more, alone, on another device, and record what it makes of the same inputs."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shlex
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from torchferry.cli import replay_options
+from torchferry.errors import InputError, RunError
+from torchferry.text import Text, user_language
+from torchferry.vendors.registry import get_vendor
+
+if TYPE_CHECKING:
+    from torchferry.accuracy.replay.launching import Target
+    from torchferry.accuracy.replay.request import Outcome
+
+add_arguments = replay_options.add_arguments
+
+_SOME_FAILED = 3
+_SHOWN = 20  # calls that failed
+
+_WRITTEN = Text(
+    "{file}: {calls} calls, {nbytes}{failed}{left}", "{file}：{calls} 次调用，{nbytes}{failed}{left}"
+)
+_FAILED = Text(", {count} failed", "，{count} 次失败")
+_LEFT = Text(", {count} can't be made alone", "，{count} 次无法单独执行")
+_LEFT_LINE = Text(
+    "call {number}, {operator}{module}: {reason}", "调用 {number}，{operator}{module}：{reason}"
+)
+_IN_MODULE = Text(" in {module}", "（{module}）")
+_MORE = Text("... and {count} more", "……另有 {count} 个")
+_FELL_BACK = Text(
+    "computed on the CPU, because the device has no kernel: {operators}",
+    "设备没有内核、在 CPU 上计算：{operators}",
+)
+_NEXT = Text("next: {command}", "下一步：{command}")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Replay all ranks; the answer is an exit code."""
+    from torchferry.accuracy.record.outputs import file_of
+
+    target = _target(args)
+    records = _records(args)
+    code = 0
+    for path, rank, world in records:
+        output = file_of(args.output.absolute(), rank, world)
+        outcome = _replayed(args, path, output, target)
+        _tell(args, output, outcome)
+        code = _SOME_FAILED if any(each.is_failure for each in outcome.left) else code
+    command = shlex.join(["ferry", "compare", str(args.output), str(args.record)])
+    _say(args, _NEXT.format(command=command))
+    return code
+
+
+def _target(args: argparse.Namespace) -> Target:
+    from torchferry.accuracy.record.launching import build_for, place_of
+    from torchferry.accuracy.replay.launching import Target
+    from torchferry.launch import plugin
+
+    if bool(args.to) == bool(args.device):
+        raise RunError("on which device? Name one of --to VENDOR and --device TYPE")
+    if args.device:
+        if args.sim:
+            raise RunError("--sim: which device is to be simulated? Name it with --to VENDOR")
+        return Target(args.device)
+    vendor = get_vendor(args.to, args.vendor_path)
+    paths = tuple(str(path.resolve()) for path in args.vendor_path)
+    place = place_of(vendor, args.sim, "", vendor_paths=paths)
+    if place.simulated and not args.sim:
+        _say(args, plugin.not_installed(vendor))
+    build_for(place, args.quiet)
+    return Target(vendor.device_type, vendor, place.simulated, paths)
+
+
+def _records(args: argparse.Namespace) -> list[tuple[Path, int, int]]:
+    """The files of all ranks, looked at before the work; rank and world."""
+    from torchferry.accuracy.file.reader import open_records
+    from torchferry.accuracy.model import Kept
+    from torchferry.accuracy.record.launching import check_output
+    from torchferry.accuracy.record.outputs import files_of
+
+    _need("torch")
+    output = args.output.absolute()
+    if {path.resolve() for path in files_of(output)} & {
+        path.resolve() for path in files_of(args.record.absolute())
+    }:
+        raise RunError(f"{args.record}: is to be replayed and overwritten at once; name another file with -o")
+    check_output(output)
+    found = []
+    for record in open_records(args.record):
+        with record:
+            if record.header.kept is Kept.STATISTICS:
+                raise InputError(
+                    f"{record.path}: holds statistics alone, no inputs to replay; record it without --stats"
+                )
+            found.append((Path(record.path).absolute(), record.header.rank, record.header.world))
+    return found
+
+
+def _need(package: str) -> None:
+    from importlib.util import find_spec
+
+    if find_spec(package) is None:
+        raise RunError(f"operators are PyTorch's, which is not installed here; pip install {package}")
+
+
+def _replayed(args: argparse.Namespace, record: Path, output: Path, target: Target) -> Outcome:
+    from torchferry.accuracy.record.selection import Selection
+    from torchferry.accuracy.replay.launching import replay_record
+
+    selection = Selection(tuple(args.modules), tuple(args.operators), tuple(args.phases))
+    shows_progress = not args.quiet and sys.stderr.isatty()
+    outcome = replay_record(record, output, target, selection, shows_progress)
+    if not outcome.calls and not outcome.left:
+        raise InputError(f"{record}: has no call that --module, --op and --phase select")
+    return outcome
+
+
+def _tell(args: argparse.Namespace, output: Path, outcome: Outcome) -> None:
+    from torchferry.accuracy.record.telling import size
+    from torchferry.report.safe import printable
+
+    failed = [each for each in outcome.left if each.is_failure]
+    rest = [each for each in outcome.left if not each.is_failure]
+    _say(
+        args,
+        _WRITTEN.format(
+            file=printable(os.path.relpath(output)),
+            calls=f"{outcome.calls:,}",
+            nbytes=size(outcome.nbytes),
+            failed=_FAILED.format(count=len(failed)) if failed else "",
+            left=_LEFT.format(count=len(rest)) if rest else "",
+        ),
+    )
+    for each in (failed + rest)[:_SHOWN]:
+        module = _IN_MODULE.format(module=printable(each.module)) if each.module else ""
+        _say(
+            args,
+            _LEFT_LINE.format(
+                number=each.number,
+                operator=printable(each.operator),
+                module=module,
+                reason=printable(each.reason),
+            ),
+        )
+    if len(outcome.left) > _SHOWN:
+        _say(args, _MORE.format(count=len(outcome.left) - _SHOWN))
+    if outcome.fallen_back:
+        _say(args, _FELL_BACK.format(operators=", ".join(outcome.fallen_back)))
+
+
+def _say(args: argparse.Namespace, line: Text) -> None:
+    if not args.quiet:
+        print(f"ferry replay: {line.in_language(args.lang or user_language())}", file=sys.stderr, flush=True)

@@ -1,0 +1,90 @@
+"""What PyTorch's operators do to their tensors, as far as their schemas and tags say it, and where they do not."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+SKIPPED_NAMESPACES = frozenset({"profiler", "prim", "torchferry_sim"})  # they compute nothing
+COMMUNICATION = frozenset({"c10d", "_c10d_functional", "c10d_functional"})
+# Those whose schemas can be relied on: what they write to is marked there.
+_DESCRIBED_NAMESPACES = frozenset(
+    {"aten", "prims", "quantized", "_quantized", "torchvision", "mkldnn", "inductor"}
+)
+_NO_CONTENT = ("empty", "new_empty", "resize", "_resize", "set_")  # their results hold whatever was there
+# What these write to is not read by them.
+_OVERWRITING = frozenset(
+    [
+        "copy_",
+        "zero_",
+        "fill_",
+        "bernoulli_",
+        "normal_",
+        "uniform_",
+        "random_",
+        "exponential_",
+        "geometric_",
+        "cauchy_",
+        "log_normal_",
+        "set_",
+        "resize_",
+        "_foreach_copy_",
+        "_foreach_zero_",
+    ]
+)
+_STATISTICS = ("running_mean", "running_var")
+# What these write to is not marked in their schemas.
+_UNDECLARED = {
+    "native_batch_norm": _STATISTICS,
+    "cudnn_batch_norm": _STATISTICS,
+    "miopen_batch_norm": _STATISTICS,
+    "batch_norm_gather_stats": _STATISTICS,
+    "batch_norm_gather_stats_with_counts": _STATISTICS,
+    "batch_norm_update_stats": _STATISTICS,
+    "rrelu_with_noise": ("noise",),
+}
+
+
+def base_name(func: Any) -> str:
+    """add_ for aten::add_.Tensor."""
+    name: str = func.name()
+    return name.split("::")[-1].split(".")[0]
+
+
+def overwrites(base: str) -> bool:
+    """Whether an operator of this name does not read what it writes to."""
+    return base in _OVERWRITING
+
+
+def leaves_uninitialised(base: str) -> bool:
+    """Whether the results of an operator of this name hold whatever was in memory."""
+    return base.startswith(_NO_CONTENT)
+
+
+def is_random(func: Any) -> bool:
+    """Whether the operator draws from a generator."""
+    tag = getattr(torch.Tag, "nondeterministic_seeded", None)
+    return tag is not None and tag in func.tags
+
+
+def is_view(func: Any) -> bool:
+    """Whether a result is an argument's memory, which the operator neither reads nor writes."""
+    returns = [result.alias_info for result in func._schema.returns]
+    return any(alias is not None and not alias.is_write for alias in returns) and not written_to(func)
+
+
+def written_to(func: Any) -> frozenset[str]:
+    """The names of the arguments that the operator may write to."""
+    declared = [
+        argument.name
+        for argument in func._schema.arguments
+        if argument.alias_info is not None and argument.alias_info.is_write
+    ]
+    undeclared = _UNDECLARED.get(base_name(func), ()) if func.namespace == "aten" else ()
+    return frozenset((*declared, *undeclared))
+
+
+def is_described(func: Any) -> bool:
+    """Whether the schema can be relied on: libraries' operators often write to what it does not say."""
+    return func.namespace in _DESCRIBED_NAMESPACES

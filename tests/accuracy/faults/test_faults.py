@@ -1,0 +1,85 @@
+"""Wrong kernels in the simulated device are blamed, each on its own call; right ones that differ are not."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from .controls import QUICK
+from .faults import FAULTS
+
+ROOT = Path(__file__).parents[3]
+FP32, BF16 = 0.95, 0.80  # share of the faults that must be blamed on the right call
+Rows = list[dict[str, Any]]
+
+
+def run(folder: Path, *options: str) -> Rows:
+    """What came of the faults and controls, in a process of their own: it simulates a device."""
+    file = folder / "rows.json"
+    command = [sys.executable, "-W", "ignore", "-m", "tests.accuracy.faults", "--json", str(file), *options]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, check=False)
+    assert done.returncode == 0, done.stderr
+    rows: Rows = json.loads(file.read_text("utf-8"))
+    return rows
+
+
+@pytest.fixture(scope="module")
+def rows(tmp_path_factory: pytest.TempPathFactory) -> Rows:
+    return run(tmp_path_factory.mktemp("faults"), "--quick")
+
+
+@pytest.mark.parametrize("fault", [fault for fault in FAULTS if fault.quick], ids=lambda fault: fault.name)
+def test_a_wrong_kernel_is_blamed(rows: Rows, fault: Any) -> None:
+    """From golden's inputs, and in a run of its own where later calls inherit the error."""
+    found = [row for row in rows if (row["name"], row["training"]) == (fault.name, fault.training)]
+    assert len(found) == 2
+    for row in found:
+        assert row["is_right"], row
+        assert row["verdict"] in ("fault", "suspicious")
+
+
+@pytest.mark.parametrize("control", QUICK)
+def test_right_kernels_raise_no_alarm(rows: Rows, control: str) -> None:
+    found = [row for row in rows if row["name"] == control]
+    assert found and [row for row in found if row["alarms"]] == []
+
+
+def test_products_of_fewer_digits_are_named_as_such(rows: Rows) -> None:
+    """And only where there are more digits: bfloat16 has fewer than TF32."""
+    reduced = {row["training"]: row["reduced"] for row in rows if row["name"] == "products in TF32"}
+    assert all(reduced[training] > 5 for training in ("Images", "Words", "Sequences"))
+    assert reduced["Words bf16"] == 0
+
+
+def test_what_is_wrong_is_said(rows: Rows) -> None:
+    """In a word, and in a sentence."""
+    sorts = {(row["name"], row["training"]): row["sort"] for row in rows if row["way"] == "replayed"}
+    assert sorts["tail of a convolution is zero", "Images"] == "tail"
+    assert sorts["nan in a logarithm", "Images"] == "nan"
+    assert sorts["convolution is a column off", "Images"] == "shifted"
+    assert sorts["product is transposed", "Sequences"] == "transposed"
+    assert sorts["second moment is not updated", "Words"] == "unwritten"
+    assert sorts["bias added twice", "Sequences bf16"] == "accumulate"
+    assert sorts["rounds a residual towards zero", "Words bf16"] == "precision"
+    assert sorts["deviation from n", "Sequences"] == "scale"
+
+
+@pytest.mark.long
+def test_the_whole_suite(tmp_path: Path) -> None:
+    rows = run(tmp_path)
+    faults = [row for row in rows if not row["is_control"]]
+    assert len(faults) >= 2 * 36
+    for way in ("replayed", "independent"):
+        for is_bf16, share in ((False, FP32), (True, BF16)):
+            these = [
+                row["is_right"]
+                for row in faults
+                if row["way"] == way and row["training"].endswith("bf16") is is_bf16
+            ]
+            assert sum(these) >= share * len(these), [row for row in faults if not row["is_right"]]
+    assert [row for row in rows if row["is_control"] and row["alarms"]] == []

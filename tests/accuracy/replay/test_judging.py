@@ -1,0 +1,219 @@
+"""What is said of a result: right ones are normal, wrong ones have a name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch.nn import functional as F
+
+from torchferry.accuracy.compare.model import Sort, Verdict
+from torchferry.accuracy.replay.judging import Judge
+
+from .recorded import call_of, judge_claim, record, seeded
+
+bf16 = torch.bfloat16
+
+
+def a(*shape: int, dtype: torch.dtype = torch.float32) -> torch.Tensor:
+    with seeded():
+        return torch.randn(shape).to(dtype)
+
+
+PROGRAMS: dict[str, tuple[Callable[[], Any], str]] = {
+    "mm": (lambda: a(40, 64) @ a(64, 40), "mm"),
+    "mm bf16": (lambda: a(40, 64, dtype=bf16) @ a(64, 40, dtype=bf16), "mm"),
+    "add": (lambda: a(40, 40) + a(1, 40), "add.Tensor"),
+    "softmax": (lambda: a(40, 40).softmax(1), "_softmax"),
+    "layer norm bf16": (lambda: F.layer_norm(a(40, 40, dtype=bf16), (40,)), "native_layer_norm"),
+}
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_what_the_cpu_gives_is_normal(name: str, tmp_path: Path) -> None:
+    program, operator = PROGRAMS[name]
+    with record(tmp_path / "a.h5", program) as recorded:
+        call = call_of(recorded, operator)
+        assert Judge(recorded, None).judge(call, None, (), ()).verdict is Verdict.NORMAL
+
+
+def spoiled_at(place: int, value: float) -> Callable[[torch.Tensor], torch.Tensor]:
+    def spoil(result: torch.Tensor) -> torch.Tensor:
+        result.view(-1)[place] = value
+        return result
+
+    return spoil
+
+
+def without_tail(result: torch.Tensor) -> torch.Tensor:
+    result.view(-1)[-9:] = 0
+    return result
+
+
+def one_channel(result: torch.Tensor) -> torch.Tensor:
+    result[:, 7] *= 1.01
+    return result
+
+
+def striped(result: torch.Tensor) -> torch.Tensor:
+    result.view(-1)[::16] *= 1.01
+    return result
+
+
+MISTAKES: dict[Sort, Callable[[torch.Tensor], torch.Tensor]] = {
+    Sort.NAN: spoiled_at(17, float("nan")),
+    Sort.INFINITE: spoiled_at(17, float("inf")),
+    Sort.POINTS: spoiled_at(17, 5.0),
+    Sort.ZERO: torch.zeros_like,
+    Sort.TAIL: without_tail,
+    Sort.CHANNEL: one_channel,
+    Sort.STRIPE: striped,
+    Sort.SIGN: torch.neg,
+    Sort.SCALE: lambda result: result * 1.01,
+    Sort.BIAS: lambda result: result + 0.25,
+    Sort.TRANSPOSED: lambda result: result.t().contiguous(),
+    Sort.SHIFTED: lambda result: result.roll(1, 1),
+    Sort.VALUES: lambda result: result.flip(0),
+}
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, bf16], ids=str)
+@pytest.mark.parametrize("sort", MISTAKES, ids=lambda sort: sort.value)
+def test_a_mistake_has_a_name(sort: Sort, dtype: torch.dtype, tmp_path: Path) -> None:
+    with record(tmp_path / "a.h5", lambda: a(40, 64, dtype=dtype) @ a(64, 40, dtype=dtype)) as recorded:
+        call = call_of(recorded, "mm")
+        result = MISTAKES[sort](recorded.tensor(call.outputs[0]).clone())
+        judgement = judge_claim(recorded, call, result.contiguous())
+    assert (judgement.verdict, judgement.sort) == (Verdict.FAULT, sort)
+    assert judgement.why is not None and judgement.output == "output/output_0"
+    assert judgement.own_error is not None and judgement.limit is not None
+
+
+def test_a_bias_that_was_not_added(tmp_path: Path) -> None:
+    bias = a(40)
+    with record(tmp_path / "a.h5", lambda: torch.addmm(bias, a(40, 64), a(64, 40))) as recorded:
+        call = call_of(recorded, "addmm")
+        result = recorded.tensor(call.outputs[0])
+        missing, twice = (judge_claim(recorded, call, each) for each in (result - bias, result + bias))
+    assert missing.sort is twice.sort is Sort.ACCUMULATE
+    assert missing.why is not None and "input/self was not added" in missing.why.en
+    assert twice.why is not None and "too often" in twice.why.en
+
+
+def test_an_argument_that_was_not_written_to(tmp_path: Path) -> None:
+    state = a(40)
+    before = state.clone()
+    with record(tmp_path / "a.h5", lambda: state.mul_(0.9)) as recorded:
+        judgement = judge_claim(recorded, call_of(recorded, "mul_.Tensor"), before)
+    assert (judgement.verdict, judgement.sort, judgement.output) == (Verdict.FAULT, Sort.UNWRITTEN, "output/self")
+
+
+def test_a_result_of_the_call_before(tmp_path: Path) -> None:
+    with record(tmp_path / "a.h5", lambda: [a(40, 40).exp(), (a(40, 40) * 0.5).exp()]) as recorded:
+        first, last = (call for call in recorded.calls if call.operator == "aten::exp")
+        judge = Judge(recorded, None)
+        judge.judge(first, None, (), ())
+        from dataclasses import replace
+
+        stale = replace(last, outputs=(replace(first.outputs[0], content=0),))
+        assert judge.judge(stale, None, (), ()).sort is Sort.STALE
+
+
+def test_running_statistics_are_judged(tmp_path: Path) -> None:
+    mean, variance = torch.zeros(5), torch.ones(5)
+    with record(
+        tmp_path / "a.h5", lambda: F.batch_norm(a(6, 5, 4, 4), mean, variance, training=True)
+    ) as recorded:
+        call = call_of(recorded, "native_batch_norm")
+        names = [tensor.name for tensor in call.outputs]
+        place = names.index("output/running_var")
+        right = recorded.tensor(call.outputs[place])
+        wrong = judge_claim(recorded, call, 0.9 + (right - 0.9) * 95 / 96, place)
+    assert (wrong.verdict, wrong.output) == (Verdict.FAULT, "output/running_var")
+
+
+def truncated(exact: torch.Tensor) -> torch.Tensor:
+    """To bfloat16, towards zero."""
+    return (exact.float().view(torch.int32) & -65536).view(torch.float32).to(bf16)
+
+
+def test_rounding_towards_zero_in_bfloat16(tmp_path: Path) -> None:
+    """No element is more than one unit off: only all of them together tell."""
+    one, other = a(60, 60, dtype=bf16), a(60, dtype=bf16)
+    with record(tmp_path / "a.h5", lambda: one * other) as recorded:
+        call = call_of(recorded, "mul.Tensor")
+        wrong = judge_claim(recorded, call, truncated(one.double() * other.double()))
+        right = judge_claim(recorded, call, (one.double() * other.double()).to(bf16))
+    assert (wrong.verdict, wrong.sort) == (Verdict.FAULT, Sort.PRECISION)
+    assert right.verdict is Verdict.NORMAL
+
+
+def test_fewer_digits_are_no_fault_in_products_alone(tmp_path: Path) -> None:
+    def to_tf32(tensor: torch.Tensor) -> torch.Tensor:
+        return ((tensor.view(torch.int32) + 0x1000) & ~0x1FFF).view(torch.float32)
+
+    one, other = a(40, 64), a(64, 40)
+    with record(tmp_path / "a.h5", lambda: [one @ other, one * other.t()]) as recorded:
+        product, elements = call_of(recorded, "mm"), call_of(recorded, "mul.Tensor")
+        of_product = judge_claim(recorded, product, to_tf32(one) @ to_tf32(other))
+        of_elements = judge_claim(recorded, elements, to_tf32(one) * to_tf32(other.t().contiguous()))
+        scaled = judge_claim(recorded, product, (one @ other) * 1.0003)
+    assert of_product.verdict is Verdict.REDUCED
+    assert of_elements.verdict is Verdict.FAULT
+    assert (scaled.verdict, scaled.sort) == (Verdict.FAULT, Sort.SCALE)
+
+
+def test_cancellation_is_no_fault(tmp_path: Path) -> None:
+    """Sums that are nearly zero have few right digits, whoever computes them."""
+    one = torch.cat([a(30, 50), -a(30, 50)], 1)
+    other = torch.ones(100, 8) + 1e-6 * a(100, 8)
+    with record(tmp_path / "a.h5", lambda: one @ other) as recorded:
+        call = call_of(recorded, "mm")
+        backwards = sum(one[:, k : k + 1] * other[k] for k in reversed(range(100)))
+        assert isinstance(backwards, torch.Tensor)
+        assert judge_claim(recorded, call, backwards).verdict is Verdict.NORMAL
+        assert judge_claim(recorded, call, backwards + 1e-4).verdict is Verdict.FAULT
+
+
+def test_among_equal_values_every_index_is_right(tmp_path: Path) -> None:
+    source = torch.tensor([[1.0, 3.0, 3.0, 2.0]])
+    with record(tmp_path / "a.h5", lambda: source.max(1)) as recorded:
+        call = call_of(recorded, "max.dim")
+        assert judge_claim(recorded, call, torch.tensor([2]), 1).verdict is Verdict.NORMAL
+        assert judge_claim(recorded, call, torch.tensor([3]), 1).verdict is Verdict.FAULT
+
+
+def test_dropout_is_held_against_its_mask(tmp_path: Path) -> None:
+    source = a(50, 50)
+    with seeded(), record(tmp_path / "a.h5", lambda: torch.ops.aten.native_dropout(source, 0.2, True)) as recorded:
+        call = call_of(recorded, "native_dropout")
+        result = recorded.tensor(call.outputs[0])
+        assert Judge(recorded, None).judge(call, None, (), ()).verdict is Verdict.NORMAL
+        assert judge_claim(recorded, call, result * 0.8).sort is Sort.RANDOM
+
+
+def test_random_numbers_are_held_against_their_distribution(tmp_path: Path) -> None:
+    with seeded(), record(tmp_path / "a.h5", lambda: torch.empty(4000).normal_(2.0, 0.5)) as recorded:
+        call = call_of(recorded, "normal_")
+        assert Judge(recorded, None).judge(call, None, (), ()).verdict is Verdict.NORMAL
+        for wrong in (a(4000), torch.full((4000,), 2.0), 2.0 + a(4000)):
+            assert judge_claim(recorded, call, wrong).sort is Sort.RANDOM
+
+
+def test_a_call_that_cannot_be_made_again_is_unknown(tmp_path: Path) -> None:
+    with record(tmp_path / "a.h5", lambda: a(3, 3) + 1) as recorded:
+        from dataclasses import replace
+
+        call = replace(call_of(recorded, "add.Tensor"), operator="vendor::add")
+        judgement = Judge(recorded, None).judge(call, None, (), ())
+    assert judgement.verdict is Verdict.UNKNOWN
+    assert judgement.why is not None and "vendor::add" in judgement.why.en
+
+
+def test_a_shape_that_is_wrong(tmp_path: Path) -> None:
+    with record(tmp_path / "a.h5", lambda: a(4, 6).sum(1)) as recorded:
+        judgement = judge_claim(recorded, call_of(recorded, "sum.dim_IntList"), torch.zeros(6))
+    assert (judgement.verdict, judgement.sort) == (Verdict.FAULT, Sort.SHAPE)

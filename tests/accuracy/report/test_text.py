@@ -1,0 +1,217 @@
+"""The terminal report: the verdict first, in plain words, in both languages."""
+
+from __future__ import annotations
+
+import io
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from tests.accuracy.report.samples import EVIL, SAMPLES, alone, equal, faulty, fine, large, ranks, statistical
+from torchferry.accuracy.compare.matching import EQUIVALENT, EXTRA, GROUP, MOVED, NOTHING, SAME, SIMILAR
+from torchferry.accuracy.compare.model import Sort, Verdict
+from torchferry.accuracy.report import sentences, words
+from torchferry.accuracy.report.render import print_text
+from torchferry.accuracy.report.text import to_text
+from torchferry.text import Text
+
+
+def lines(comparisons: Any, language: Any = "en", **options: Any) -> list[str]:
+    return [" ".join(line.split()) for line in to_text(comparisons, language, **options).splitlines()]
+
+
+def test_a_fault() -> None:
+    assert lines(faulty())[:13] == [
+        "aten::relu computes wrong results: wrong from some element to the end",
+        "where call 2, step 1, forward, Net: layer1, train.py:32",
+        "error 0.25 of its own (against double precision); golden's own is 3.0e-08; up to 1.2e-07 would be normal",
+        "result output/output_0 float32[16,32]",
+        "picture ......##",
+        "why the last 100 of 512 elements are wrong",
+        "→ test exactly this call:",
+        "ferry case aten::relu --from npu.h5 --call 1 --to ascend",
+        "→ list every call:",
+        "ferry compare npu.h5 gpu.h5 --all",
+        "whole network, step 1: mean absolute difference of the output of the network 0.1, more than the normal 1e-4",
+        "whole network, step 1: mean absolute difference of the loss 3.0e-05, normal (<= 1e-4)",
+        "note: mine: the run was cut off",
+    ]
+
+
+def test_a_fault_in_chinese() -> None:
+    text = to_text(faulty(), "zh")
+    assert text.startswith("aten::relu 计算错误：从某个元素起直到末尾都错\n")
+    assert "误差  自身 0.25（相对双精度）；标杆自身为 3.0e-08；正常上限为 1.2e-07" in text
+    for word in ("wrong", "Verdict", "call", "normal", "note", "suspicious", "whole"):
+        assert word not in text.replace("ferry", "").replace("--call", "")
+
+
+def test_what_needs_attention_comes_before_the_counts() -> None:
+    found = lines(faulty(), width=160)
+    assert "What needs attention (2)" in found
+    assert "2 aten::relu fault 0.25 3.0e-08 1.2e-07 1 forward same" in found
+    assert "4 lib::fast_gelu suspicious 1.0e-05 1.0e-07 1 forward similar name" in found
+    assert "= aten::gelu too few digits Net: layer2" in found
+    assert "fault 1 its own error is not of rounding" in found
+    assert not any("aten::sin" in line for line in found)
+
+
+def test_calls_that_go_wrong_alike_stand_together() -> None:
+    found = lines(large())
+    assert "What needs attention (100)" in found
+    assert (
+        sum("suspicious" in line and "aten::op" in line for line in found) == 2
+    )  # each 100th call is op20 or op0
+    assert sum(line.startswith("× 50 ") for line in found) == 2
+
+
+def test_all_lists_every_call_and_those_without_a_counterpart() -> None:
+    found = lines(faulty(), width=160, everything=True)
+    assert "All calls (6)" in found and "Calls without a counterpart (2)" in found
+    assert any(line.startswith("7 aten::sin") and line.endswith("no counterpart") for line in found)
+    assert any(line.startswith("6 aten::copy_") and line.endswith("extra copy or view") for line in found)
+
+
+def test_nothing_is_wrong() -> None:
+    assert lines(fine())[0] == (
+        "no operator is wrong: 3 of 3 calls were judged, all differences are of rounding or inherited"
+    )
+    assert lines(equal())[0] == "all 2 calls are equal in every bit"
+    assert lines(fine(), "zh")[0].startswith("没有算子出错")
+
+
+def test_nothing_could_be_judged() -> None:
+    (comparison,) = fine()
+    pairs = tuple(
+        replace(pair, judgement=replace(pair.judgement, verdict=Verdict.UNKNOWN)) for pair in comparison.pairs
+    )
+    assert lines([replace(comparison, pairs=pairs)])[0].startswith("nothing can be said")
+
+
+def test_statistics_name_step_and_module_and_what_to_record_next() -> None:
+    found = lines(statistical())
+    assert found[0] == "the runs part at step 2, Net: layers.0: aten::gelu, the values differ"
+    assert (
+        "ferry record --to ascend --sim --from 2 --steps 1 --module layers.0 -o 'run a.step2.h5' train.py --lr 0.1"
+        in found
+    )
+    assert "ferry record --from 2 --steps 1 --module layers.0 -o b.step2.h5 train.py --lr 0.1" in found
+    assert "largest difference: 1.0e-06 in step 1, 0.5 in step 2" in found
+
+
+def test_a_run_that_was_watched_names_the_steps_in_between() -> None:
+    """Watched at steps 10 and 20: the reason lies in 11 to 20."""
+    (comparison,) = statistical()
+    pairs = [
+        replace(
+            each, mine=replace(each.mine, operator="module", step=10 * each.mine.step), golden=each.golden
+        )
+        for each in comparison.pairs
+        if each.mine
+    ]
+    found = lines([replace(comparison, pairs=tuple(pairs))])
+    assert found[0] == "the runs part at step 20, Net: layers.0: its output, the values differ"
+    assert "ferry record --stats --from 11 --steps 10 -o b.steps11to20.h5 train.py --lr 0.1" in found
+
+
+def test_a_suspicion_is_no_certainty_and_a_replay_would_tell() -> None:
+    (comparison,) = faulty()
+    found = lines([replace(comparison, culprit=3)])
+    assert found[0].startswith("no fault is certain; lib::fast_gelu is the first")
+    assert "ferry replay gpu.h5 --to ascend --sim -o npu.replay.h5" in found
+    replayed = replace(comparison, culprit=3, mine=replace(comparison.mine, replayed="gpu.h5"))
+    assert not any("ferry replay" in line or "whole network" in line for line in lines([replayed]))
+
+
+def test_a_record_alone() -> None:
+    found = lines(alone())
+    assert "ferry compare npu.h5 --all" in found
+    assert not any("counterpart" in line for line in lines(alone(), everything=True))
+
+
+def test_several_ranks() -> None:
+    found = lines(ranks())
+    assert found[0].startswith("rank 0: no operator is wrong")
+    assert any(line.startswith("rank 1: aten::relu computes wrong results") for line in found)
+
+
+def test_the_case_is_that_of_the_call() -> None:
+    """`ferry case --call` counts calls of this operator, whatever their overloads if none is said."""
+    (comparison,) = large(200)
+    found = lines([replace(comparison, culprit=99)])
+    assert "ferry case aten::op20 --from npu.h5 --call 3 --to ascend" in found  # 20, 60, 100
+
+
+def test_no_more_rows_than_the_limit() -> None:
+    assert "... and 85 more" in lines(large(), everything=True, limit=9_915)
+    assert not any(line.startswith("...") for line in lines(large(300), limit=None))
+
+
+@pytest.mark.parametrize("name", SAMPLES)
+@pytest.mark.parametrize("width", [60, 110])
+def test_a_terminal_is_not_overrun(name: str, width: int) -> None:
+    from rich.cells import cell_len
+    from rich.text import Text as Styled
+
+    shown = to_text(SAMPLES[name](), "zh", width=width, terminal=True).splitlines()
+    assert all(cell_len(Styled.from_ansi(line).plain) <= width for line in shown)
+
+
+def test_hostile_text_stays_on_its_line() -> None:
+    text = to_text(SAMPLES["hostile"](), terminal=True)
+    assert "\u202e" not in text and "\x1b[2J" not in text
+    assert EVIL not in text
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def test_colours_on_a_terminal_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TERM", "xterm-256color")
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    terminal, pipe = Terminal(), io.StringIO()
+    print_text(faulty(), "en", terminal)
+    print_text(faulty(), "en", pipe)
+    assert "\x1b[" in terminal.getvalue() and "\x1b[" not in pipe.getvalue()
+
+
+def all_texts() -> Iterator[Text]:
+    for name, value in vars(words).items():
+        if name.isupper() and not isinstance(value, str):
+            yield from value.values() if isinstance(value, dict) else [value]
+
+
+def test_every_word_exists_in_both_languages() -> None:
+    for text in all_texts():
+        assert isinstance(text, Text) and bool(text.en) == bool(text.zh)
+        assert sorted(re.findall(r"\{(\w+)", text.en)) == sorted(re.findall(r"\{(\w+)", text.zh)), text
+    assert set(words.VERDICT) == set(words.MEANING) == set(sentences.WORST_FIRST) == set(Verdict)
+    assert set(words.SORT) == set(Sort)
+    assert set(words.HOW) == {SAME, EQUIVALENT, SIMILAR, MOVED, GROUP, EXTRA, NOTHING}
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [(0.0, "0"), (0.25, "0.25"), (1.23e-7, "1.2e-07"), (float("inf"), "inf"), (float("nan"), "–"), (None, "–"), (12345.0, "1.2e+04")],
+)  # fmt: skip
+def test_numbers(value: float | None, shown: str) -> None:
+    assert sentences.number(value) == shown
+
+
+def test_reports_do_not_import_torch() -> None:
+    names = ", ".join(
+        f"torchferry.accuracy.report.{name}"
+        for name in ("text", "json", "csv", "xlsx", "html", "msaccucmp", "render")
+    )
+    program = (
+        f"import sys, torchferry.accuracy.compare.matching, torchferry.accuracy.compare.statistics, {names}; "
+    )
+    program += "sys.exit(bool({'torch', 'rich', 'openpyxl', 'numpy', 'h5py'} & set(sys.modules)))"
+    assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
