@@ -290,7 +290,9 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--folder", help="where the records go; default: where temporary files go")
-    parser.add_argument("--cpu-time", action="store_true", help="measure the processor's time, not the wall's")
+    parser.add_argument(
+        "--cpu-time", action="store_true", help="measure the processor's time, not the wall's"
+    )
     parser.add_argument("only", nargs="*", help="names of programs")
     args = parser.parse_args()
     torch.set_num_threads(args.threads)

@@ -13,6 +13,8 @@ from typing import IO, Any
 
 import pytest
 
+from torchferry.accuracy.file.reader import open_record
+
 from .commands import command, environment, make, one_line
 
 ROOT = Path(__file__).parents[2]
@@ -208,6 +210,49 @@ def test_a_difference_is_traced_to_its_operator(tmp_path: Path) -> None:
     assert "aten::mul" in parted["operator"]["migrated"]["name"]
     assert "aten::mul" in result.stdout
     assert (tmp_path / "proof/proof.html").stat().st_size > 1000
+
+
+WRONG_KERNEL = (
+    HEAD
+    + """
+if MIGRATED:
+    def tanh(x):
+        y = x.cpu().tanh()
+        y.view(-1)[-4:] = 0
+        return y.to(x.device)
+    library = torch.library.Library("aten", "IMPL")
+    library.impl("tanh", tanh, "PrivateUse1")
+model = nn.Sequential(nn.Linear(6, 8), nn.Tanh(), nn.Linear(8, 3)).cuda()
+optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+for step in range(2):
+    loss = model(torch.randn(16, 6).cuda()).square().mean()
+    loss.backward()
+    optimizer.step()
+"""
+)
+
+
+def test_a_wrong_operator_is_judged_and_its_tensors_are_kept(tmp_path: Path) -> None:
+    make(tmp_path, train=WRONG_KERNEL)
+    result = ferry_prove("--to", "ascend", "-o", "proof", "train.py", cwd=tmp_path)
+    assert result.returncode == 1, result.stderr
+    (parted,) = proof_in(tmp_path / "proof")["results"]
+    assert (parted["operator"]["migrated"]["name"], parted["operator"]["migrated"]["module"]) == (
+        "aten::tanh",
+        "1",
+    )
+    judgement = parted["judgement"]
+    assert (judgement["verdict"], judgement["sort"], judgement["step"]) == ("fault", "tail", 1)
+    assert judgement["own_error"] > 1000 * judgement["limit"]
+    assert "the last 4 of 128 elements are wrong" in " ".join(result.stdout.split())
+    record = [
+        "ferry record",
+        "--to ascend --sim",
+        "--seed 0 --from 1 --steps 1 --module 1 -o ascend.h5 train.py",
+    ]
+    assert f"\n    {' '.join(record)}\n" in result.stdout
+    with open_record(tmp_path / "proof" / judgement["record"]) as kept:
+        assert {call.operator for call in kept.calls} == {"aten::tanh"}
 
 
 def test_what_parted_is_traced_to_where_the_bits_first_differed(tmp_path: Path) -> None:

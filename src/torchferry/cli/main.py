@@ -34,11 +34,12 @@ COMMANDS = {
 
 _EXIT_CODES = """exit codes:
   0  fine
-  1  --check found something to do; `ferry prove`: the proof does not hold; `ferry compare`: an operator is wrong
+  1  --check found something to do; `ferry prove`: the proof does not hold; `ferry compare`: an operator is wrong;
+     `ferry overflow`: there is one
   2  bad usage or bad input
   3  some files failed, the others were done; `ferry ops`, `ferry record`: the program failed half way
   130  interrupted (143: by SIGTERM)
-  `ferry run` ends with the program's own exit code"""
+  `ferry run` and `ferry watch` end with the program's own exit code"""
 
 
 def help_text() -> str:

@@ -190,6 +190,21 @@ class OperatorDifference:
 
 
 @dataclass(frozen=True)
+class OperatorJudgement:
+    """Whether the operator that was named is wrong, or its result differs as rounding does."""
+
+    verdict: str  # of a comparison of records: normal, suspicious, fault ...
+    sort: str  # of the error: tail, scale, precision ...; "": none
+    own_error: (
+        float | None
+    )  # from its own inputs, against double precision, relative to the size of the result
+    limit: float | None  # what would have been normal
+    why: Text | None
+    record: str  # the call's tensors, as a file inside the proof's folder
+    step: int  # whose they are, as `ferry record` counts steps: in rounds of all optimizers
+
+
+@dataclass(frozen=True)
 class VendorResult:
     """A vendor's run and the verdict on it."""
 
@@ -206,6 +221,7 @@ class VendorResult:
     operator: OperatorDifference | None = (
         None  # the first operator that differs, where it was looked for and found
     )
+    judgement: OperatorJudgement | None = None  # of that operator, where it could be judged
 
 
 @dataclass(frozen=True)

@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from torch.nn.modules.module import register_module_forward_pre_hook
 from torch.optim.optimizer import register_optimizer_step_post_hook, register_optimizer_step_pre_hook
 
+from torchferry.observe.entrance import Entrance
 from torchferry.observe.steps import is_outermost_step
 from torchferry.observe.where import watch_optimizers
 from torchferry.prove.operators_record import OperatorRecorder
@@ -31,17 +31,14 @@ class _Watch:
         self._settings = settings
         self._steps = 0
         self._recorder: OperatorRecorder | None = None
-        self._first_forward: Any = None
+        self._entrance = Entrance(self._record)
 
     def begin(self) -> None:
         register_optimizer_step_pre_hook(self._before_step)
         register_optimizer_step_post_hook(self._after_step)
         if self._settings.operators_step == 1:
             # Not at once: the building of the model, and of the libraries that it needs, is not part of the step.
-            self._first_forward = register_module_forward_pre_hook(self._on_forward)
-
-    def _on_forward(self, _module: torch.nn.Module, _arguments: Any) -> None:
-        self._record()
+            self._entrance.open()
 
     def _before_step(self, _optimizer: torch.optim.Optimizer, _args: Any, _kwargs: Any) -> None:
         if is_outermost_step():
@@ -58,8 +55,7 @@ class _Watch:
             self._record()
 
     def _record(self) -> None:
-        if self._first_forward is not None:
-            self._first_forward.remove()
+        self._entrance.close()
         wanted = self._settings.operators_rank
         if self._recorder is None and (wanted is None or wanted == current_rank()):
             self._recorder = OperatorRecorder(Path(self._settings.folder) / f"{os.getpid()}{SUFFIX}")

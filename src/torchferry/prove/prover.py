@@ -8,7 +8,9 @@ from datetime import datetime, timezone
 from importlib.metadata import version
 
 from torchferry.prove.compare import compare
+from torchferry.prove.judging import judged
 from torchferry.prove.model import (
+    Cause,
     Difference,
     OperatorDifference,
     Proof,
@@ -162,7 +164,13 @@ class _Inquiry:
             return result
         migrated = self._runner.migrated_again(vendor, earliest.step, earliest.rank)
         operator = _first_operator(again, migrated, earliest.rank)
-        return replace(result, operator=operator and replace(operator, step=earliest.step))
+        if operator is None:
+            return result
+        explained = replace(result, operator=replace(operator, step=earliest.step))
+        if operator.cause is not Cause.RESULT or operator.migrated is None or result.run is None:
+            return explained
+        place = operator.migrated, earliest.step, earliest.rank
+        return replace(explained, judgement=judged(self._runner, vendor, result.run, *place))
 
     def _reference_again(self, step: int = 0, rank: int | None = None) -> Execution:
         """Up to a step, whose operators are recorded; 0: all of it."""

@@ -7,11 +7,12 @@ import stat
 import subprocess
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from torchferry.accuracy.record.settings import UNCOMPILED, RecordSettings
 from torchferry.launch import variables
 from torchferry.launch.environment import child_environment
 from torchferry.launch.program import Program
@@ -29,6 +30,7 @@ Watch = Callable[
 ]  # name of the run, its records, steps
 LOGS = "logs"
 _AGAIN = "-again"
+_RECORDED = "-recorded"
 
 
 @dataclass(frozen=True)
@@ -81,7 +83,7 @@ class Runner:
     def __init__(self, conditions: Conditions, records: Path, kept: Path, watch: Watch) -> None:
         self._conditions = conditions
         self._records = records
-        self._kept = kept
+        self.kept = kept
         self._watch = watch
         (kept / LOGS).mkdir(parents=True, exist_ok=True)
 
@@ -103,6 +105,19 @@ class Runner:
         settings = replace(self._settings(Weights.LOAD), operators_step=step, operators_rank=rank)
         return self._execute(vendor.name + _AGAIN, vendor, settings)
 
+    def migrated_recorded(self, vendor: Vendor, recorded: RecordSettings) -> None:
+        """The same once more, up to a step of which some operators' tensors are recorded."""
+        settings = self._settings(Weights.LOAD)
+        extra = {variables.RECORD: recorded.encode(), **UNCOMPILED}
+        self._execute(f"{vendor.name}{_RECORDED}", vendor, settings, extra)
+
+    def program_of(self, vendor: Vendor | None) -> Program:
+        """The converted program where there is one for this vendor, else the original."""
+        if vendor is None or self._conditions.converted is None:
+            return self._conditions.original
+        program = self._conditions.converted
+        return replace(program, target=program.target.replace("{vendor}", vendor.name))
+
     def _settings(self, weights: Weights) -> ProofSettings:
         conditions = self._conditions
         folder = self._records / "weights"
@@ -110,16 +125,22 @@ class Runner:
         shared = weights if conditions.same_weights else Weights.OWN
         return ProofSettings("", conditions.steps, conditions.seed, shared, str(folder))
 
-    def _execute(self, name: str, vendor: Vendor | None, settings: ProofSettings) -> Execution:
+    def _execute(
+        self,
+        name: str,
+        vendor: Vendor | None,
+        settings: ProofSettings,
+        extra: Mapping[str, str] | None = None,
+    ) -> Execution:
         folder = self._records / name
         folder.mkdir()
-        environment = self._environment(vendor, replace(settings, folder=str(folder)))
-        program = self._program(vendor)
+        environment = self._environment(vendor, replace(settings, folder=str(folder)), extra or {})
+        program = self.program_of(vendor)
         logs = f"{LOGS}/{name}.stdout.txt", f"{LOGS}/{name}.stderr.txt"
         started = time.monotonic()
         with (
-            (self._kept / logs[0]).open("wb") as stdout,
-            (self._kept / logs[1]).open("wb") as stderr,
+            (self.kept / logs[0]).open("wb") as stdout,
+            (self.kept / logs[1]).open("wb") as stderr,
             self._watch(name, folder, settings.steps),
         ):
             streams = stdout, stderr, _same_input()
@@ -131,19 +152,15 @@ class Runner:
         processes = tuple(summary(recording) for recording in find_recordings(folder))
         return Execution(Run(name, ending.exit_code, seconds, *logs, processes), folder, settings)
 
-    def _program(self, vendor: Vendor | None) -> Program:
-        if vendor is None or self._conditions.converted is None:
-            return self._conditions.original
-        program = self._conditions.converted
-        return replace(program, target=program.target.replace("{vendor}", vendor.name))
-
-    def _environment(self, vendor: Vendor | None, settings: ProofSettings) -> dict[str, str]:
+    def _environment(
+        self, vendor: Vendor | None, settings: ProofSettings, further: Mapping[str, str]
+    ) -> dict[str, str]:
         """The user's own, with one seed for the order of sets; threads and all else are the same in every run. Which
         devices of this machine a user has chosen does not count: those of a run are as many as it is to see."""
         conditions = self._conditions
         hiding = {"CUDA_VISIBLE_DEVICES", vendor.visible_devices_env if vendor else ""}
         ours = {name: value for name, value in os.environ.items() if name not in hiding}
-        extra = {variables.PROVE: settings.encode(), "PYTHONHASHSEED": str(settings.seed)}
+        extra = {variables.PROVE: settings.encode(), "PYTHONHASHSEED": str(settings.seed), **further}
         if vendor is None:
             layer = LayerSettings(ON_THE_CPU, reference_devices=conditions.devices)
             return child_environment(ours, None, None, layer, extra)

@@ -33,6 +33,7 @@ class Writing:
 
     def __init__(self, path: Path, header: Header, wrong: Wrong | None = None) -> None:
         self._writer = RecordWriter(path, header)
+        self._device = f"{header.device}:0"
         self._wrong = wrong or {}
         self._number = 0
         self.step = 1
@@ -70,7 +71,7 @@ class Writing:
         return result
 
     def _put(self, tensor: torch.Tensor, name: str) -> TensorRecord:
-        return put(self._writer, tensor, name)
+        return replace(put(self._writer, tensor, name), device=self._device)
 
     def close(self) -> None:
         self._writer.close()

@@ -13,6 +13,7 @@ from tests.accuracy.record.recording import call_of, inputs_of, recorded
 from tests.forking import run_forked
 from torchferry.accuracy.model import Kept
 from torchferry.accuracy.native.statistics import ROW, decode, statistics_of
+from torchferry.accuracy.record import device_statistics
 from torchferry.accuracy.record import recorder as recording
 from torchferry.accuracy.record.device_statistics import DeviceStatistics
 from torchferry.accuracy.record.outside import Outsides
@@ -38,7 +39,11 @@ ODD = torch.tensor([1.5, -3.0, 0.0, float("nan"), float("inf"), -float("inf"), 2
     ],
     ids=lambda tensor: f"{tensor.dtype}{tuple(tensor.shape)}",
 )
-def test_a_device_finds_what_the_host_finds(tensor: torch.Tensor) -> None:
+@pytest.mark.parametrize("small", [0, 1 << 20], ids=["computed", "copied"])
+def test_a_device_finds_what_the_host_finds(
+    monkeypatch: pytest.MonkeyPatch, tensor: torch.Tensor, small: int
+) -> None:
+    monkeypatch.setattr(device_statistics, "_SMALL", small)
     outside = Outsides(frozenset()).of(tensor)
     row = ctypes.create_string_buffer(ROW.size)
     devices = DeviceStatistics()
@@ -55,6 +60,17 @@ def test_a_device_finds_what_the_host_finds(tensor: torch.Tensor) -> None:
     assert (found.minimum, found.maximum) == (expected.minimum, expected.maximum)
     assert found.mean == pytest.approx(expected.mean, rel=1e-12)
     assert found.rms == pytest.approx(expected.rms, rel=1e-12)
+
+
+def test_more_than_can_be_staged_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(device_statistics, "_STAGING", 256)
+    devices, outsides = DeviceStatistics(), Outsides(frozenset())
+    rows = [ctypes.create_string_buffer(ROW.size) for _ in range(20)]
+    for number, row in enumerate(rows):
+        tensor = torch.full((30,), float(number))
+        devices.put(tensor, outsides.of(tensor), ctypes.addressof(row))
+    devices.fetch()
+    assert [decode(row).mean for row in rows] == list(range(20))
 
 
 @pytest.mark.parametrize("kept", list(Kept))

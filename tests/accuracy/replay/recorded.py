@@ -48,7 +48,9 @@ class Claimed:
 
 def judge_claim(recorded: Record, call: Call, result: torch.Tensor, output: int = 0) -> Judgement:
     """As if the call had given this result."""
-    claimed = replace(call.outputs[output], offset=-1, content=0, shape=tuple(result.shape), stride=result.stride())
+    claimed = replace(
+        call.outputs[output], offset=-1, content=0, shape=tuple(result.shape), stride=result.stride()
+    )
     outputs = [*call.outputs]
     outputs[output] = claimed
     source = Claimed(recorded, {(call.number, claimed.name): result})

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import torch
 from torch import nn
-from torch.nn import functional as F
+from torch.nn import functional
 
 from torchferry.accuracy.compare.model import Verdict
 from torchferry.accuracy.replay.formulas import formula_of
@@ -49,10 +49,12 @@ def test_recurrent_layers_as_cudnn_is_asked_for_them(kind: Any) -> None:
 def test_a_cell_that_only_gpus_have() -> None:
     with seeded():
         cell = nn.LSTMCell(4, 5).double()
-        source, hidden, state = (torch.randn(3, size, dtype=torch.float64, requires_grad=True) for size in (4, 5, 5))
+        source, hidden, state = (
+            torch.randn(3, size, dtype=torch.float64, requires_grad=True) for size in (4, 5, 5)
+        )
     right = cell(source, (hidden, state))
     given = {
-        "input_gates": F.linear(source, cell.weight_ih), "hidden_gates": F.linear(hidden, cell.weight_hh),
+        "input_gates": functional.linear(source, cell.weight_ih), "hidden_gates": functional.linear(hidden, cell.weight_hh),
         "cx": state, "input_bias": cell.bias_ih, "hidden_bias": cell.bias_hh,
     }  # fmt: skip
     forward = formula_of("aten::_thnn_fused_lstm_cell")
@@ -64,7 +66,14 @@ def test_a_cell_that_only_gpus_have() -> None:
     of_state, of_bias = torch.autograd.grad(right[0].sum() + right[1].sum(), [state, cell.bias_ih])
     ones = torch.ones_like(result)
     found = backward(
-        {"grad_hy": ones, "grad_cy": ones, "cx": state, "cy": cell_state, "workspace": workspace, "has_bias": True}
+        {
+            "grad_hy": ones,
+            "grad_cy": ones,
+            "cx": state,
+            "cy": cell_state,
+            "workspace": workspace,
+            "has_bias": True,
+        }
     )
     close(found[1], of_state)
     close(found[2], of_bias)
@@ -73,8 +82,10 @@ def test_a_cell_that_only_gpus_have() -> None:
 @pytest.mark.parametrize("causal", [False, True])
 def test_attention(causal: bool) -> None:
     with seeded():
-        query, key, value = (torch.randn(2, 3, 5, 4, dtype=torch.float64, requires_grad=True) for _ in range(3))
-    right = F.scaled_dot_product_attention(query, key, value, is_causal=causal)
+        query, key, value = (
+            torch.randn(2, 3, 5, 4, dtype=torch.float64, requires_grad=True) for _ in range(3)
+        )
+    right = functional.scaled_dot_product_attention(query, key, value, is_causal=causal)
     gradients = torch.autograd.grad(right.square().sum(), [query, key, value])
     given = {"query": query, "key": key, "value": value, "is_causal": causal, "dropout_p": 0.0}
     forward = formula_of("aten::_scaled_dot_product_flash_attention")

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from torchferry.accuracy.compare.limits import AMPLIFICATION, is_reduced, rounding
 from torchferry.accuracy.compare.model import Difference, Judgement, Metrics, Sort, Verdict
-from torchferry.accuracy.compare.names import is_random
+from torchferry.accuracy.compare.names import is_plumbing, is_random
 from torchferry.accuracy.model import Call
 from torchferry.text import Text
 
@@ -36,6 +36,8 @@ _OWN = Text(
 def judge_by_figures(mine: Call, inputs: Sequence[Difference], outputs: Sequence[Difference]) -> Judgement:
     """What the figures of a pair of calls say."""
     known = [each for each in outputs if each.metrics is not None]
+    if not known and (is_plumbing(mine.operator) or not mine.outputs):
+        return Judgement(Verdict.NORMAL, basis=BASIS)
     if not known:
         return Judgement(Verdict.UNKNOWN, basis=BASIS, why=_NOTHING)
     if all(each.metrics and each.metrics.is_equal for each in known):

@@ -101,11 +101,14 @@ class CheckedCall:
                 yield name, tensor
 
     def keep(self, original: torch.Tensor, copy: torch.Tensor) -> None:
-        """An input is about to be overwritten by another call: go on with a copy of it."""
+        """A tensor is about to be overwritten by another call: go on with a copy of it."""
         for place, (name, tensor) in enumerate(self.inputs):
             if tensor is original and version_of(tensor) == self._versions[place]:
                 self.inputs[place] = (name, copy)
                 self._versions[place] = version_of(copy)
+        for place, (name, tensor) in enumerate(self.outputs):
+            if tensor is original:
+                self.outputs[place] = (name, copy)
 
     def nbytes(self) -> int:
         """What it keeps from being freed, at most."""

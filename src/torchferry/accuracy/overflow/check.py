@@ -83,7 +83,7 @@ class OverflowCheck:
     def before(self, call: CheckedCall) -> None:
         """The call is about to be made."""
         call.take_inputs()
-        if call.copies and len(self._pending):
+        if call.plan.written and len(self._pending):
             self._pending.before_write(call)
 
     def after(self, call: CheckedCall, result: Any) -> None:

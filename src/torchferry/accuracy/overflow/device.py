@@ -72,6 +72,7 @@ class PendingCalls:
         self._judge = judge
         self._slots: dict[_Key, Slots] = {}
         self._calls: list[tuple[CheckedCall, list[tuple[str, _Key, int]]]] = []
+        self._held: set[int] = set()  # tensors of those calls
         self._nbytes = 0
 
     def __len__(self) -> int:
@@ -85,6 +86,7 @@ class PendingCalls:
                 if tensor.numel() and not why_unreadable(tensor):
                     looked.append((name, *self._look(_as_real(tensor.detach()))))
         self._calls.append((call, looked))
+        self._held.update(id(tensor) for _, tensor in (*call.inputs, *call.outputs))
         self._nbytes += call.nbytes()
         if len(self._calls) >= MOST_CALLS or self._nbytes > MOST_BYTES:
             self.flush()
@@ -97,16 +99,22 @@ class PendingCalls:
         return key, slots.look(tensor)
 
     def before_write(self, call: CheckedCall) -> None:
-        """What this call is about to overwrite, calls that wait may still need: they get its copy."""
-        for original, copy in call.copies:
-            for waiting, _ in self._calls:
-                waiting.keep(original, copy)
+        """What this call is about to overwrite, calls that wait may still need: they get its copy. Where there is
+        none, since the call does not read it, they are judged now."""
+        copied = {id(original) for original, _ in call.copies}
+        lost = {id(tensor) for _, tensor in call.written_tensors()} - copied
+        if lost & self._held:
+            self.flush()
+        elif copied & self._held:
+            for original, copy in call.copies:
+                for waiting, _ in self._calls:
+                    waiting.keep(original, copy)
 
     def flush(self) -> None:
         """Wait for the device, and judge all that were added, in their order."""
         with unobserved():
             known = {key: slots.fetch() for key, slots in self._slots.items()}
-        calls, self._calls, self._nbytes = self._calls, [], 0
+        calls, self._calls, self._held, self._nbytes = self._calls, [], set(), 0
         for call, looked in calls:
             self._judge(call, {name: known[key][slot] for name, key, slot in looked})
 

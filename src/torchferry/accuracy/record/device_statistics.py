@@ -1,4 +1,8 @@
-"""Statistics of tensors on a device, by operators of the device: the same figures as the host's, fetched together."""
+"""Statistics of tensors on a device, the same figures as the host's, fetched together.
+
+What is small is copied to the host without waiting for it, and looked at there when the copies have arrived: a copy is
+one launch. What is large is summed up by operators of the device, which takes about thirty.
+"""
 
 from __future__ import annotations
 
@@ -8,11 +12,13 @@ from typing import Any
 
 import torch
 
-from torchferry.accuracy.native.statistics import ROW
+from torchferry.accuracy.native.statistics import ROW, statistics_into
 from torchferry.accuracy.record.outside import Outside
-from torchferry.accuracy.record.reading import flat
+from torchferry.accuracy.record.reading import flat, staging_for, synchronize
 from torchferry.observe.modes import unobserved
 
+_SMALL = 1 << 20  # bytes: to copy them and to look at them takes as long as thirty launches
+_STAGING = 1 << 26
 _BLOCK = 1 << 22  # words that are looked at together: intermediate results take several times as much
 _MASK = (1 << 64) - 1
 _HALF = 0xFFFFFFFF
@@ -24,10 +30,13 @@ _STEP, _FIRST, _SECOND = (
 
 
 class DeviceStatistics:
-    """Leaves its figures on the device until they are fetched."""
+    """Leaves its figures on the device until they are fetched. `_SMALL` and less is copied."""
 
     def __init__(self) -> None:
         self._waiting: list[tuple[int, int, int, torch.Tensor]] = []  # row, count, bytes, figures
+        self._copied: list[tuple[int, int, Outside]] = []  # row, place, what is there
+        self._staging: torch.Tensor | None = None
+        self._used = 0  # bytes of it
 
     def __len__(self) -> int:
         return len(self._waiting)
@@ -36,11 +45,35 @@ class DeviceStatistics:
         """Of this tensor, into the row when they are fetched."""
         with unobserved():
             values = flat(tensor, outside)
+            if outside.nbytes <= _SMALL:
+                self._copy(values, outside, row)
+                return
             count = values.numel() * (2 if values.is_complex() else 1)
             self._waiting.append((row, count, outside.nbytes, _figures(values)))
 
+    def _copy(self, values: torch.Tensor, outside: Outside, row: int) -> None:
+        if self._staging is None:
+            self._staging = staging_for(values.device, _STAGING)
+        elif self._used + outside.nbytes > _STAGING:
+            self._look_at_copies()
+        place = self._staging[self._used : self._used + outside.nbytes]
+        place.view(values.dtype).copy_(values, non_blocking=True)
+        self._copied.append((row, self._used, outside))
+        self._used += -(-outside.nbytes // 64) * 64
+
+    def _look_at_copies(self) -> None:
+        copied, self._copied, self._used = self._copied, [], 0
+        if self._staging is None or not copied:
+            return
+        for kind in {outside.device.partition(":")[0] for _, _, outside in copied}:
+            synchronize(kind)
+        start = self._staging.data_ptr()
+        for row, place, outside in copied:
+            statistics_into(start + place, outside.dtype, outside.elements, row)
+
     def fetch(self) -> None:
         """Fill the rows."""
+        self._look_at_copies()
         waiting, self._waiting = self._waiting, []
         by_device: dict[torch.device, list[tuple[int, int, int, torch.Tensor]]] = {}
         for each in waiting:

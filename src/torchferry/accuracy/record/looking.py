@@ -8,6 +8,7 @@ import torch
 
 from torchferry.accuracy.record.outside import Outside, Outsides
 from torchferry.accuracy.record.plans import Plan
+from torchferry.accuracy.record.reading import synchronize
 from torchferry.accuracy.record.seen import Look, Mark, Seen
 from torchferry.accuracy.record.tensors import Content, Contents
 from torchferry.accuracy.record.values import key_of_number, key_of_odd
@@ -188,6 +189,4 @@ class Looker:
 def _wait_for_devices(looks: list[Look]) -> None:
     """A copy to the host may be under way."""
     for kind in {look[2].device.partition(":")[0] for look in looks if not look[2].on_host}:
-        synchronize = getattr(getattr(torch, kind, None), "synchronize", None)
-        if synchronize is not None:
-            synchronize()
+        synchronize(kind)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import importlib
 import os
 import sys
@@ -16,6 +15,7 @@ from torchferry.accuracy.record.settings import RecordSettings, What, record_set
 from torchferry.accuracy.record.steps import StepCounter
 from torchferry.errors import FerryError
 from torchferry.observe.early_end import EarlyEnd
+from torchferry.observe.entrance import Entrance
 from torchferry.observe.loading import around_loading
 from torchferry.observe.seeds import seed_all
 from torchferry.ops.capture.ending import before_every_end
@@ -66,7 +66,7 @@ class WatchedProgram:
         self._process = os.getpid()
         self._counter = StepCounter(self._step_ended)
         self._early_end = EarlyEnd()
-        self._entrance = _Entrance(self._start)
+        self._entrance = Entrance(self._start)
 
     def begin(self) -> None:
         """From now on, until enough steps are made or the process ends."""
@@ -137,36 +137,6 @@ class WatchedProgram:
         part, self._part = self._part, None
         if part is not None and os.getpid() == self._process:
             part.stop()
-
-
-class _Entrance:
-    """Where a training begins: the first call of a module that has parameters, in any thread.
-
-    A hook would come too late: those that are added while a module is being called are not called for it.
-    """
-
-    def __init__(self, enter: Callable[[], None]) -> None:
-        self._enter = enter
-        self._original: Callable[..., Any] | None = None
-
-    def open(self) -> None:
-        """Wait for it."""
-        original = self._original = torch.nn.Module.__call__
-
-        @functools.wraps(original)
-        def call(module: torch.nn.Module, *args: Any, **kwargs: Any) -> Any:
-            if next(module.parameters(), None) is not None and self.close():
-                self._enter()
-            return original(module, *args, **kwargs)
-
-        torch.nn.Module.__call__ = call  # type: ignore[method-assign]
-
-    def close(self) -> bool:
-        """Wait no longer; whether it was waited for."""
-        original, self._original = self._original, None
-        if original is not None:
-            torch.nn.Module.__call__ = original  # type: ignore[method-assign]
-        return original is not None
 
 
 def rank_and_world() -> tuple[int, int]:

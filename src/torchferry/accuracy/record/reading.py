@@ -34,7 +34,7 @@ class Reader:
             return source
         staging = self._staging
         if staging is None or staging.numel() < outside.nbytes:
-            staging = self._staging = _staging(source, outside.nbytes)
+            staging = self._staging = staging_for(source.device, outside.nbytes)
         target = staging[: outside.nbytes].view(source.dtype)
         target.copy_(source)
         return target
@@ -64,9 +64,17 @@ def is_marked(tensor: torch.Tensor) -> bool:
     return tensor.is_conj() or tensor.is_neg()
 
 
-def _staging(source: torch.Tensor, nbytes: int) -> torch.Tensor:
+def staging_for(device: torch.device, nbytes: int) -> torch.Tensor:
+    """Memory of the host that the device copies to quickly."""
     options: dict[str, Any] = {"dtype": torch.uint8, "device": "cpu"}
     try:
-        return torch.empty(nbytes, pin_memory=source.device.type == "cuda", **options)
+        return torch.empty(nbytes, pin_memory=device.type == "cuda", **options)
     except RuntimeError:  # no more of it can be had
         return torch.empty(nbytes, **options)
+
+
+def synchronize(kind: str) -> None:
+    """Wait for the devices of a type."""
+    wait = getattr(getattr(torch, kind, None), "synchronize", None)
+    if wait is not None:
+        wait()

@@ -117,9 +117,11 @@ def _one_layer(given: Arguments) -> Any:
     """oneDNN's: one layer in one direction."""
     source = given["input"].flip(0) if given["reverse"] else given["input"]
     weights = [given[f"weight{number}"] for number in range(4 if given["has_biases"] else 2)]
-    output, hidden, cell = aten.lstm.input(
-        source, [given["hx_"], given["cx_"]], weights, given["has_biases"], 1, 0.0, False, False, False
+    before = [given[name].reshape(1, *given[name].shape[-2:]) for name in ("hx_", "cx_")]
+    output, *states = aten.lstm.input(
+        source, before, weights, given["has_biases"], 1, 0.0, False, False, False
     )
+    hidden, cell = (state.reshape(given["hx_"].shape) for state in states)
     return output.flip(0) if given["reverse"] else output, hidden, cell, None
 
 
@@ -130,7 +132,11 @@ def _one_layer_backward(given: Arguments) -> Any:
         leaves = {name: given[theirs].detach().requires_grad_() for name, theirs in named.items()}
         *results, _ = _one_layer({**leaves, "reverse": given["reverse"], "has_biases": given["has_biases"]})
         gradients = [given.get(name) for name in ("grad_output", "grad_hy", "grad_cy")]
-        used = [(result, grad) for result, grad in zip(results, gradients, strict=True) if grad is not None]
+        used = [
+            (result, gradient.reshape(result.shape))
+            for result, gradient in zip(results, gradients, strict=True)
+            if gradient is not None
+        ]
         outs, grads = zip(*used, strict=True)
         return torch.autograd.grad(outs, list(leaves.values()), grads, allow_unused=True)
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import torch
 
 from torchferry.accuracy.compare.model import Sort
-from torchferry.accuracy.replay import places
 from torchferry.accuracy.replay.errors import Compared
+from torchferry.accuracy.replay.places import describe_places
 from torchferry.text import Text
 
 _EXPLAINED = 0.99  # of the elements that an explanation must fit
@@ -135,20 +135,24 @@ def _accumulations(compared: Compared, context: Context) -> Iterator[Sorted]:
 
 
 def _places_exchanged(compared: Compared, shape: tuple[int, ...]) -> Iterator[Sorted]:
-    right = compared.right.reshape(shape) if compared.right.numel() == _size(shape) else None
-    if right is None:
+    if compared.right.numel() != _size(shape):
         return
-    if right.dim() >= 2 and min(shape[-2:]) > 1 and _fits(compared, right.transpose(-1, -2).reshape(-1)):
+
+    def fits(move: Callable[[torch.Tensor], torch.Tensor], share: float = _EXPLAINED) -> bool:
+        right, limit = (move(each.reshape(shape)).reshape(-1) for each in (compared.right, compared.limit))
+        return _fits(replace(compared, limit=torch.maximum(compared.limit, limit)), right, share)
+
+    if len(shape) >= 2 and min(shape[-2:]) > 1 and fits(lambda tensor: tensor.transpose(-1, -2)):
         yield Sort.TRANSPOSED, _TRANSPOSED
     for dimension, length in enumerate(shape):
         for by in (1, -1) if length > 2 else ():
-            if _fits(compared, right.roll(by, dimension).reshape(-1), share=1.0 - 1.5 / length):
+            if fits(lambda tensor, by=by, at=dimension: tensor.roll(by, at), 1.0 - 1.5 / length):  # type: ignore[misc]
                 yield Sort.SHIFTED, _SHIFTED.format(by=by, dimension=dimension)
 
 
 def _where(compared: Compared, wrong: torch.Tensor, shape: tuple[int, ...]) -> Iterator[Sorted]:
     if compared.right.numel() == _size(shape):
-        found = places.pattern(wrong.reshape(shape), compared.mine.reshape(shape))
+        found = describe_places(wrong.reshape(shape), compared.mine.reshape(shape))
         if found is not None:
             yield found
 

@@ -11,6 +11,7 @@ from torchferry.prove.model import OperatorCall, OperatorDifference, Proof, Run,
 from torchferry.prove.report import comparison, sentences, svg, words
 from torchferry.prove.report.charts import Chart, charts, run_name
 from torchferry.prove.report.comparison import Gap, Row
+from torchferry.prove.report.following import next_commands
 from torchferry.prove.report.text import losses_text, norms_text, optimizer_name, parameters_text, step_text
 from torchferry.report.html import asset, content_policy, embed, enclosed, fill
 from torchferry.report.markup import both, escaped, row, table
@@ -127,6 +128,7 @@ def _result(proof: Proof, result: VendorResult) -> str:
     name = f"{sentences.shown(result.vendor)} ({sentences.shown(result.device_type)})"
     said = "".join(both(sentence, "p") for sentence in sentences.explanations(result))
     operator = _operator(result.operator) if result.operator else ""
+    operator += _judgement(proof, result)
     steps = "".join(_steps(each, result) for each in comparison.tables(proof, result))
     return (
         f'<section class="result {KINDS[result.verdict]}"><h2>{escaped(name)}: {both(sentences.verdict(result))}</h2>'
@@ -141,6 +143,14 @@ def _operator(difference: OperatorDifference) -> str:
     heads += [words.ARGUMENTS, words.INPUTS, words.OUTPUTS]
     rows = [_call(name, call) for name, call in calls if call]
     return f'<div class="operator"><h3>{both(words.OPERATOR)}</h3>{said}{table(heads, rows) if rows else ""}</div>'
+
+
+def _judgement(proof: Proof, result: VendorResult) -> str:
+    if result.judgement is None:
+        return ""
+    said = "".join(both(sentence, "p") for sentence in sentences.judgement(result.judgement))
+    commands = "\n".join(map(escaped, next_commands(proof.request, result)))
+    return f"{said}{both(words.NEXT, 'p')}<pre>{commands}</pre>"
 
 
 def _call(name: Text, call: OperatorCall) -> str:

@@ -9,7 +9,8 @@ The document is one object. Its names, and those of every record in it, stay; la
                  rtol, atol
     reference    the run of the original on the CPU: a *run*
     results      one for each vendor: vendor, device_type, verdict (equal, close, parted, incomparable, crashed,
-                 unrepeatable), run, compared_steps, reason, parting, largest, operator; the last four may be null
+                 unrepeatable), run, compared_steps, reason, parting, largest, operator, judgement; the last five may be
+                 null
     torch, date  version of PyTorch; ISO 8601, UTC
 
     run          name, exit_code, seconds, stdout, stderr (names of logs), processes
@@ -19,6 +20,8 @@ The document is one object. Its names, and those of every record in it, stay; la
                  migrated (*tensors*, null where there was no gradient), distance, relative, tolerance
     operator     cause (result, random, arguments, calls, data, state, communication, none), reference, migrated
                  (*calls*, or null), output, distance, relative, notes, step
+    judgement    of that operator against double precision: verdict (normal, suspicious, fault), sort, own_error, limit,
+                 why, record (a file in the proof's folder), step (as `ferry record` counts)
     call         ordinal, name, phase, module, place, outputs, inputs (*tensors*), arguments, node
     tensor       shape, dtype, checksum, norm, projections
 

@@ -9,6 +9,7 @@ from torchferry.prove.model import (
     Difference,
     OperatorCall,
     OperatorDifference,
+    OperatorJudgement,
     TensorFacts,
     VendorResult,
     Verdict,
@@ -64,6 +65,14 @@ def operator(difference: OperatorDifference) -> list[Text]:
     said += _apart(difference)
     for note in difference.notes:
         said.append(words.COMPILED if note == "compiled" else Text(shown(note), shown(note)))
+    return said
+
+
+def judgement(made: OperatorJudgement) -> list[Text]:
+    """Whether the operator is wrong."""
+    said = [words.JUDGED_NORMAL if made.why is None else words.JUDGED_WRONG.format(why=made.why)]
+    if made.own_error is not None and made.limit is not None:
+        said.append(words.JUDGED_ERRORS.format(own=number(made.own_error), limit=number(made.limit)))
     return said
 
 

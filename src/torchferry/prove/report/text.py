@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from torchferry.prove.model import Proof, StepSummary, VendorResult, Verdict
 from torchferry.prove.report import comparison, sentences, words
 from torchferry.prove.report.comparison import Gap, Row
+from torchferry.prove.report.following import next_commands
 from torchferry.report.safe import visible
 from torchferry.text import Language, Text
 
@@ -46,7 +47,7 @@ def render_text(
         file=output, width=width, force_terminal=terminal, highlight=False, legacy_windows=False, emoji=False
     )
     for part in _Report(proof, language, logs or {}).parts():
-        console.print(part)
+        console.print(part, crop=False)  # commands stay whole: broken ones can't be copied
     return "\n".join(line.rstrip() for line in output.getvalue().split("\n"))
 
 
@@ -84,7 +85,13 @@ class _Report:
         below = sentences.explanations(result)
         if result.operator:
             below += sentences.operator(result.operator)
-        return lines + [Padding(Styled(self._say(sentence)), (0, 0, 0, 2)) for sentence in below]
+        if result.judgement:
+            below += sentences.judgement(result.judgement)
+        lines += [Padding(Styled(self._say(sentence)), (0, 0, 0, 2)) for sentence in below]
+        commands = next_commands(self._proof.request, result)
+        if commands:
+            lines.append(Padding(Styled(self._say(words.NEXT)), (0, 0, 0, 2)))
+        return lines + [Styled(f"    {command}", no_wrap=True, overflow="ignore") for command in commands]
 
     def _steps(self, result: VendorResult) -> list[RenderableType]:
         from rich.text import Text as Styled

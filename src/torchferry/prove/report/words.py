@@ -54,6 +54,18 @@ CAUSE = {
         "这一步的所有算子在两次运行中结果相同：差异来自更早的步骤，或来自非 PyTorch 算子的代码。",
     ),
 }
+JUDGED_NORMAL = Text(
+    "In double precision its result is right from the inputs that it got: it differs as rounding does.",
+    "以双精度对照，从它得到的输入来看结果正确：差异属于舍入。",
+)
+JUDGED_WRONG = Text(
+    "In double precision its result is wrong from the inputs that it got: {why}.",
+    "以双精度对照，从它得到的输入来看结果错误：{why}。",
+)
+JUDGED_ERRORS = Text(
+    "Its own error is {own}; up to {limit} would be normal.", "其自身误差为 {own}；不超过 {limit} 属正常。"
+)
+NEXT = Text("To go on from there:", "下一步：")
 COMPILED = Text(
     "Operators inside code that torch.compile made can't be seen.",
     "torch.compile 生成的代码内部的算子无法查看。",
