@@ -31,6 +31,7 @@ WHOLE = {"README.md", *(f"docs/en/{page}.md" for page in ("layer", "simulator", 
 
 _FENCE = re.compile(r"^```(?P<info>[^\n`]*)\n(?P<body>.*?)^```$", re.MULTILINE | re.DOTALL)
 _COMMANDS = ("ferry", "ms_fmk_transplt", "torch_gpu2mlu")
+_RUNNING = tuple(f"ferry {name}" for name in ("run", "prove", "ops", "record", "overflow", "watch"))
 
 
 class Block(NamedTuple):
@@ -93,7 +94,8 @@ def _runnable_steps(page: str) -> list[Step]:
 
 def _runs_no_program(step: Step) -> bool:
     """Whether it starts no process that imports torch."""
-    return not re.search(r"\b(?:ferry (?:run|prove|ops|case)|python) ", step.command)
+    starts = "run|prove|ops|case|record|replay|compare|overflow|watch"
+    return not re.search(rf"\b(?:ferry (?:{starts})|python) ", step.command)
 
 
 def _is_chinese(page: str) -> bool:
@@ -242,7 +244,7 @@ def _options_in(words: list[str]) -> list[tuple[str, str]]:
     name = words[0]
     if name == "ferry" and len(words) > 1 and not words[1].startswith("-"):
         name = f"ferry {words[1]}"
-    if name in ("ferry run", "ferry prove", "ferry ops"):
+    if name in _RUNNING:
         words = words[: _end_of_own_words(words)]
     options = [word.partition("=")[0] for word in words[1:] if re.match(r"--?[a-z]", word)]
     return [(name, option) for option in options]
@@ -268,7 +270,8 @@ def _options_of(command: str) -> frozenset[str]:
     "command",
     [
         "ferry convert", "ferry scan", "ferry run", "ferry prove", "ferry ops", "ferry case", "ferry report",
-        "ms_fmk_transplt", "torch_gpu2mlu",
+        "ferry record", "ferry record convert", "ferry record info", "ferry record kernels", "ferry replay",
+        "ferry compare", "ferry overflow", "ferry watch", "ms_fmk_transplt", "torch_gpu2mlu",
     ],
 )  # fmt: skip
 def test_every_option_is_explained(command: str, language: str) -> None:
@@ -280,6 +283,14 @@ def test_every_option_is_explained(command: str, language: str) -> None:
         "ferry ops": ["operators"],
         "ferry case": ["cases"],
         "ferry report": ["reports"],
+        "ferry record": ["record"],
+        "ferry record convert": ["record"],
+        "ferry record info": ["record"],
+        "ferry record kernels": ["record"],
+        "ferry replay": ["record"],
+        "ferry compare": ["compare"],
+        "ferry overflow": ["overflow", "record"],
+        "ferry watch": ["watch", "record"],
     }
     names = pages.get(command, ["drop-ins"])
     text = "".join(read(f"docs/{language}/{name}.md") for name in names)

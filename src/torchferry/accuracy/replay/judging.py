@@ -16,7 +16,7 @@ from torchferry.accuracy.replay.execution import Source, blank_inputs, execute, 
 from torchferry.accuracy.replay.indices import point_to_equal_values
 from torchferry.accuracy.replay.margins import Margins, digits_of, margins_of, views
 from torchferry.accuracy.replay.operators import base_name, is_random, is_view, leaves_uninitialised
-from torchferry.accuracy.replay.reduced import is_alike, is_small_enough
+from torchferry.accuracy.replay.reduced import is_alike, is_small_enough, is_split
 from torchferry.accuracy.replay.references import Reference, attempt
 from torchferry.accuracy.replay.sorting import Context, sort_of
 from torchferry.observe.modes import unobserved
@@ -31,8 +31,8 @@ _UNKNOWN = Text("it can't be computed again: {reason}", "无法重新计算：{r
 _NO_OUTPUT = Text("its results were not recorded", "结果未被录制")
 _SHAPE = Text("{output}: its shape is {mine}, not {right}", "{output}：形状为 {mine}，应为 {right}")
 _FEWER_DIGITS = Text(
-    "{output}: computed from inputs with fewer digits, as TF32 does",
-    "{output}：以较少有效位的输入计算（如 TF32）",
+    "{output}: computed with fewer digits on the way, as TF32 does, or products whose parts are rounded",
+    "{output}：计算过程使用较少有效位（如 TF32，或对部分和取舍）",
 )
 
 
@@ -174,8 +174,10 @@ class Judge:
         """Of a whole layer, which cuts what goes from one part to the next as well, one result must be like it."""
         digits = digits_of(work.call.outputs[number].dtype)
         moved = work.reference.moved[number]
-        if not work.margins.reduced or digits is None or digits.digits != digits.compute or moved is None:
+        if not work.margins.reduced or digits is None or moved is None:
             return False
+        if digits.digits != digits.compute:
+            return is_split(compared, moved, digits.digits)
         if not is_small_enough(compared, moved):
             return False
         reference, records = work.reference, work.call.outputs

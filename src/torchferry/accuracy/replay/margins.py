@@ -51,6 +51,7 @@ class Reduced:
 
     digits: int
     rms: float
+    half_rms: float
     correlation: float
 
 

@@ -11,6 +11,9 @@ from torchferry.accuracy.replay.errors import Compared
 from torchferry.accuracy.replay.margins import reduced
 from torchferry.accuracy.replay.sensitivity import Execute
 
+_EVEN = 0.58  # of the largest error, root mean square
+_LARGEST = 3.0  # of what inputs do that are off by half a unit: a part may be larger than the sum
+
 
 def is_small_enough(compared: Compared, moved: torch.Tensor) -> bool:
     """Whether the errors have the size of those that inputs with fewer digits make."""
@@ -18,6 +21,16 @@ def is_small_enough(compared: Compared, moved: torch.Tensor) -> bool:
     scale = float(moved.norm()) * 2.0 ** (24 - settings.digits)
     error = float((compared.mine - compared.right).norm())
     return not compared.errors.nonfinite and error <= settings.rms * scale + float(compared.limit.norm())
+
+
+def is_split(compared: Compared, moved: torch.Tensor, dtype_digits: int) -> bool:
+    """Whether a product in half precision errs as if it were the sum of a few rounded parts: without a bias."""
+    if compared.errors.nonfinite or compared.errors.bias > 1.0:
+        return False
+    scale = moved.reshape(-1) * 2.0 ** (24 - dtype_digits)
+    error = (compared.mine - compared.right).abs()
+    allowed = reduced().half_rms * float(scale.norm()) + _EVEN * float(compared.limit.norm())
+    return float(error.norm()) <= allowed and bool((error <= _LARGEST * scale + compared.limit).all())
 
 
 def is_alike(compared: Compared, inputs: Sequence[torch.Tensor], execute: Execute, output: int) -> bool:
