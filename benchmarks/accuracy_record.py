@@ -7,6 +7,7 @@ import os
 import statistics
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -46,6 +47,7 @@ class RawFile:
     def __init__(self, path: Path, header: Header) -> None:
         self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
         self.nbytes = 0
+        self.lock = threading.RLock()
 
     def append_memory(self, address: int, nbytes: int) -> int:
         """The bytes alone."""
@@ -60,7 +62,7 @@ class RawFile:
         self.nbytes += len(data)
         return self.nbytes - os.write(self._file, data)
 
-    def write(self, call: Any) -> None:
+    def write_alike(self, *_call: Any) -> None:
         """Calls are left out."""
 
     def checkpoint(self) -> None:

@@ -1,6 +1,6 @@
 """What `make demo` shows: the operators of one training program looked up for four vendors; the program carried to three
-of them and to portable code, then run unchanged on a simulated device, proved equal to the original both ways; another
-one, for one card, made one for two; and a scan.
+of them and to portable code, then run unchanged on a simulated device, proved equal to the original both ways; a wrong
+kernel found; another program, for one card, made one for two; and a scan.
 
 Run it again as often as you like: ferry replaces its own earlier output in demo-out/.
 """
@@ -20,6 +20,7 @@ ROOT = EXAMPLES.parent
 OUT = ROOT / "demo-out"
 TARGETS = ("ascend", "cambricon", "tecorigin", "portable")
 ORIGINAL = "../examples/imagenet/main.py"  # from demo-out/, where programs run: they leave checkpoints
+FAULTY = "../examples/accuracy/train.py"
 TRAINING = (
     "--gpu", "0", "--dummy", "-a", "resnet_tiny", "--dummy-batches", "4", "-b", "8", "--image-size", "32",
     "--classes", "10", "-j", "0", "--epochs", "1", "-p", "1",
@@ -48,11 +49,13 @@ def main():
     say("=", "5. Proved: the converted program as well")
     converted = ("--original", ORIGINAL, "--converted", "{vendor}/main.py", "--")
     prove("proof-converted", PROVED[:1], *converted, *TRAINING)
-    say("=", "6. A trainer for one card, rewritten for all cards with mixed precision")
+    say("=", "6. The loss differs on the device: which operator is wrong?")
+    find_operator("ascend")
+    say("=", "7. A trainer for one card, rewritten for all cards with mixed precision")
     share_among_cards("ascend")
-    say("=", "7. What can't be done for you: a scan of examples/finetune for Ascend")
+    say("=", "8. What can't be done for you: a scan of examples/finetune for Ascend")
     ferry("scan", "examples/finetune", "--to", "ascend", capture=False)
-    say("=", "8. Open these")
+    say("=", "9. Open these")
     print(f"  {'demo-out/operators.html':<34} every operator on every device, by module")
     for target in TARGETS:
         print(f"  {f'demo-out/{target}/report.html':<34} every change, side by side, explained")
@@ -60,6 +63,7 @@ def main():
     print(f"  {'demo-out/ascend/findings.json':<34} the same findings for programs")
     print(f"  {'demo-out/cards/train.py':<34} the trainer for several cards")
     print(f"  {'demo-out/proof/proof.html':<34} the proof: both loss curves, every step")
+    print(f"  {'demo-out/compare.html':<34} the wrong operator, every call, by module")
     print("\nYour own project:  .venv/bin/ferry scan PATH --to ascend")
     print(f"The demo took {time.monotonic() - started:.1f} s.")
 
@@ -122,6 +126,15 @@ def prove(out, vendors, *program):
     print("\n".join(lines[:end]).rstrip())
 
 
+def find_operator(target):
+    """Record a step of a program on both devices, one of which has a wrong kernel, and show the verdict."""
+    ferry("record", "-q", "-o", "gpu.h5", FAULTY, cwd=OUT)
+    ferry("record", "-q", "--sim", "--to", target, "-o", "npu.h5", FAULTY, "--wrong-kernel", cwd=OUT)
+    output = ferry("compare", "npu.h5", "gpu.h5", "-o", "compare.html", cwd=OUT, expected=1)
+    for line in output.partition("\n  \N{RIGHTWARDS ARROW}")[0].splitlines():
+        print(textwrap.fill(line, WIDTH, initial_indent="  ", subsequent_indent=" " * 13))
+
+
 def changed_lines(diff):
     """Each changed line of a unified diff: the old one, then the new one."""
     removed = []
@@ -134,7 +147,7 @@ def changed_lines(diff):
             yield [removed.pop(0), line] if removed else [line]
 
 
-def ferry(*arguments, capture=True, cwd=ROOT):
+def ferry(*arguments, capture=True, cwd=ROOT, expected=0):
     """Run the real command, as a user would. What it says on stderr is shown as it comes."""
     beside = Path(sys.executable).with_name("ferry")
     command = str(beside) if beside.exists() else shutil.which("ferry")
@@ -152,7 +165,7 @@ def ferry(*arguments, capture=True, cwd=ROOT):
         text=True,
         encoding="utf-8",
     )
-    if result.returncode:
+    if result.returncode != expected:
         sys.exit(f"demo: ferry ended with {result.returncode}")
     return result.stdout or ""
 

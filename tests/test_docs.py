@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import ast
+import ctypes
 import os
 import re
 import shlex
 import shutil
+import struct
 import subprocess
 import sys
+from dataclasses import replace
 from functools import cache
 from itertools import groupby, takewhile
 from pathlib import Path
@@ -17,6 +20,10 @@ from typing import NamedTuple
 import pytest
 from tools import make_rule_docs, make_vendor_table
 
+from torchferry.accuracy.file.statistics_writer import StatisticsWriter
+from torchferry.accuracy.file.tables import ROW
+from torchferry.accuracy.file.writer import RecordWriter
+from torchferry.accuracy.model import Call, Header, Kept, TensorRecord, TensorRef
 from torchferry.convert.rule import all_rules
 from torchferry.text import Language
 from torchferry.vendors.registry import get_vendor
@@ -341,6 +348,48 @@ def test_the_example_of_a_rule_is_a_rule(language: str) -> None:
     ast.parse(code)
     imports = "\n".join(line for line in code.splitlines() if line.startswith(("import ", "from ")))
     exec(compile(imports, "architecture.md", "exec"), {})
+
+
+@pytest.mark.parametrize("language", ["en", "zh"])
+def test_records_can_be_read_as_the_page_does(
+    language: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    _write_records(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    tensors, statistics = [
+        block.body for block in blocks(f"docs/{language}/record-format.md") if block.info == ["python"]
+    ]
+    exec(compile(tensors, "record-format.md", "exec"), {})
+    assert capsys.readouterr().out.splitlines() == [
+        "train.py on cuda",
+        "1 aten::sum.dim_IntList layer train.py:3",
+        "    input/self float32 (2, 3) 2.5",
+        "    output/output_0 float32 (2,) 7.5",
+    ]
+    exec(compile(statistics, "record-format.md", "exec"), {})
+    assert capsys.readouterr().out == "1 loss  output/output_0 0.5\n"
+
+
+def _write_records(folder: Path) -> None:
+    """gpu.h5 with a call that is given a transposed matrix, run.h5 with the loss of a step."""
+    transposed = [struct.pack("<6f", *range(6)), struct.pack("<2f", 6.0, 9.0)]
+    header = Header(Kept.TENSORS, "train.py", "cuda", "2.13.0")
+    record = RecordWriter(folder / "gpu.h5", header)
+    given, made = map(record.append, transposed)
+    inputs = (TensorRecord("input/self", "float32", (2, 3), (1, 2), "cuda:0", offset=given),)
+    outputs = (TensorRecord("output/output_0", "float32", (2,), (1,), "cuda:0", offset=made),)
+    arguments = (("self", TensorRef(0)), ("dim", (1,)))
+    where = {"module": "layer", "place": "train.py:3"}
+    call = Call(1, "aten::sum.dim_IntList", 1, "forward", "Model", **where, arguments=arguments)
+    record.write(replace(call, inputs=inputs, outputs=outputs, results=TensorRef(0)))
+    record.close()
+    table = StatisticsWriter(folder / "run.h5", replace(header, kept=Kept.STATISTICS))
+    number, address = table.row()
+    ctypes.memmove(address, ROW.pack(1, 0, 0, 0, 0.5, 0.5, 0.5, 0.5, 7), ROW.size)
+    loss = TensorRecord("output/output_0", "float32", (), (), "cuda:0")
+    site = table.site("loss", "forward", "", "", "", "")
+    table.call(1, site, table.signature((), (), (loss,), TensorRef(0)), [number])
+    table.close()
 
 
 @pytest.mark.parametrize("page", ALL_PAGES)

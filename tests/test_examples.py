@@ -254,6 +254,8 @@ def test_the_demo_fits_a_terminal_proves_and_names_what_to_open(tmp_path: Path) 
         content = json.loads((tmp_path / "demo-out" / proof / "proof.json").read_text("utf-8"))
         assert [result["verdict"] for result in content["results"]] == ["equal"] * vendors
     assert (tmp_path / "demo-out" / "proof" / "proof.html").is_file()
+    assert "aten::gelu computes wrong results: wrong from some element to the end" in output
+    assert (tmp_path / "demo-out" / "compare.html").is_file()
     for target in ("ascend", "cambricon", "tecorigin", "portable"):
         assert f"demo-out/{target}/report.html" in output
         assert (tmp_path / "demo-out" / target / "report.html").is_file()

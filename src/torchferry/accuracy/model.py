@@ -151,3 +151,6 @@ class Header:
     selected: str = ""  # in words: the options by which calls were left out
     notes: tuple[str, ...] = field(default=())  # compiled: code that can't be seen inside was run; ...
     complete: bool = True  # the recorder ended the file itself
+    options: str = (
+        ""  # of `ferry record`, which repeat the run besides its vendor: --seed 0 --nproc-per-node 2
+    )

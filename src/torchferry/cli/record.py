@@ -118,6 +118,11 @@ def _report(
         raise told
     if not recorded.files:
         raise RunError(_nothing_recorded(program, settings, recorded))
+    if not any(outcome.calls for outcome, _ in recorded.files) and not recorded.ending.exit_code:
+        raise RunError(
+            f"{args.output}: holds no call: no operator of these steps fits --module, --op and --phase; "
+            "`ferry record --stats` without them, then `ferry record info`, shows what there is"
+        )
     return 0 if _is_complete(settings, recorded) else _SOME_FAILED
 
 

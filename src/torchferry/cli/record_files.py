@@ -55,7 +55,7 @@ def _info(args: argparse.Namespace) -> int:
 
 def _described(record: Record) -> Iterator[str]:
     from torchferry.accuracy.record.telling import size
-    from torchferry.report.safe import printable
+    from torchferry.report.safe import one_line
 
     header = record.header
     steps, phases, operators, raw = Counter[int](), Counter[str](), Counter[str](), 0
@@ -67,6 +67,7 @@ def _described(record: Record) -> Iterator[str]:
     simulated = " (simulated)" if header.simulated else ""
     facts = {
         "program": header.program,
+        "options": header.options,
         "device": f"{header.device}{simulated}" + (f" of {header.vendor}" if header.vendor else ""),
         "torch": header.torch,
         "rank": f"{header.rank} of {header.world}",
@@ -78,11 +79,11 @@ def _described(record: Record) -> Iterator[str]:
         + (f"; {size(raw)} if equal tensors were not written once" if raw else ""),
         "notes": "; ".join(header.notes),
     }
-    yield f"{printable(str(record.path))}: {len(record.calls):,} calls"
-    yield from (f"  {name:<10} {printable(value)}" for name, value in facts.items() if value)
+    yield f"{one_line(str(record.path))}: {len(record.calls):,} calls"
+    yield from (f"  {name:<10} {one_line(value)}" for name, value in facts.items() if value)
     yield from (f"  step {step:<5} {count:,} calls" for step, count in sorted(steps.items()))
-    yield from (f"  {phase or '?':<10} {count:,} calls" for phase, count in phases.items())
-    yield from (f"  {count:>8,}  {printable(name)}" for name, count in operators.most_common())
+    yield from (f"  {one_line(phase) or '?':<10} {count:,} calls" for phase, count in phases.items())
+    yield from (f"  {count:>8,}  {one_line(name)}" for name, count in operators.most_common())
 
 
 def _convert(args: argparse.Namespace) -> int:

@@ -167,6 +167,13 @@ def add_place_arguments(parser: argparse.ArgumentParser) -> None:
         help="leave the program alone; it computes on this device by itself (default: cuda)",
     )
     group.add_argument(
+        "--devices",
+        type=run_options.at_least_one,
+        metavar="N",
+        help="devices that the program sees where they are simulated or the CPU stands for them (default: one, with "
+        "--nproc one for each process)",
+    )
+    group.add_argument(
         "--seed",
         type=seed,
         metavar="N",
@@ -214,5 +221,5 @@ def place_of(args: argparse.Namespace) -> Place:
         args.as_is,
         through_layer=not args.converted,
         vendor_paths=tuple(str(path.resolve()) for path in args.vendor_path),
-        devices=args.nproc or 1,
+        devices=args.devices or args.nproc or 1,
     )

@@ -98,6 +98,8 @@ def _records(args: argparse.Namespace) -> list[tuple[Path, int, int]]:
                 raise InputError(
                     f"{record.path}: holds statistics alone, no inputs to replay; record it without --stats"
                 )
+            if not record.calls:
+                raise InputError(f"{record.path}: holds no call, so that there is nothing to replay")
             found.append((Path(record.path).absolute(), record.header.rank, record.header.world))
     return found
 
@@ -123,14 +125,14 @@ def _replayed(args: argparse.Namespace, record: Path, output: Path, target: Targ
 
 def _tell(args: argparse.Namespace, output: Path, outcome: Outcome) -> None:
     from torchferry.accuracy.record.telling import size
-    from torchferry.report.safe import printable
+    from torchferry.report.safe import one_line
 
     failed = [each for each in outcome.left if each.is_failure]
     rest = [each for each in outcome.left if not each.is_failure]
     _say(
         args,
         _WRITTEN.format(
-            file=printable(os.path.relpath(output)),
+            file=one_line(os.path.relpath(output)),
             calls=f"{outcome.calls:,}",
             nbytes=size(outcome.nbytes),
             failed=_FAILED.format(count=len(failed)) if failed else "",
@@ -138,14 +140,14 @@ def _tell(args: argparse.Namespace, output: Path, outcome: Outcome) -> None:
         ),
     )
     for each in (failed + rest)[:_SHOWN]:
-        module = _IN_MODULE.format(module=printable(each.module)) if each.module else ""
+        module = _IN_MODULE.format(module=one_line(each.module)) if each.module else ""
         _say(
             args,
             _LEFT_LINE.format(
                 number=each.number,
-                operator=printable(each.operator),
+                operator=one_line(each.operator),
                 module=module,
-                reason=printable(each.reason),
+                reason=one_line(each.reason),
             ),
         )
     if len(outcome.left) > _SHOWN:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from dataclasses import dataclass
 
@@ -23,4 +24,4 @@ class Program:
 
     def shown(self) -> str:
         """How its user calls it."""
-        return " ".join([*(["-m"] if self.is_module else []), self.target, *self.arguments])
+        return shlex.join([*(["-m"] if self.is_module else []), self.target, *self.arguments])

@@ -68,6 +68,12 @@ def is_random(func: Any) -> bool:
     return tag is not None and tag in func.tags
 
 
+def may_move(func: Any) -> bool:
+    """Whether an operator that writes to a tensor may change its shape or its place in memory as well."""
+    tag = getattr(torch.Tag, "inplace_view", None)
+    return tag is None or tag in func.tags
+
+
 def is_view(func: Any) -> bool:
     """Whether a result is an argument's memory, which the operator neither reads nor writes."""
     returns = [result.alias_info for result in func._schema.returns]

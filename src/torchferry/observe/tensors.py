@@ -35,6 +35,12 @@ def why_unreadable(tensor: torch.Tensor) -> str:
     return ""
 
 
+def local_part(tensor: torch.Tensor) -> torch.Tensor:
+    """What this process has of a tensor that is distributed over several; any other is all here."""
+    part = getattr(tensor, "_local_tensor", None)
+    return part if isinstance(part, torch.Tensor) else tensor
+
+
 def memory_of(tensor: torch.Tensor) -> int:
     """Names the memory that the tensor is a view of; 0 where it has none."""
     try:

@@ -27,6 +27,7 @@ _WRAPPERS = {"DataParallel": "module", "DistributedDataParallel": "module", "Opt
 _BETWEEN = frozenset({"__torch_dispatch__", "__torch_function__"})  # they pass calls on, they make none
 _MOST_NODES = 200_000  # of a graph; one of ResNet-50 has 500
 _NO_SEQUENCE = 1 << 63  # nodes that no operator made have a number beyond this
+_Tensor, _Parameter = torch.Tensor, torch.nn.Parameter
 _Made = tuple[str, str, str, str]  # module, place, model, inside
 _NOWHERE: _Made = ("", "", "", "")
 
@@ -121,17 +122,19 @@ class Whereabouts:
                 where[name] = value
         return where
 
-    def site(self) -> Site:
-        """The same as an object; the same one for the same place."""
+    def site(self, own: int = 0) -> Site:
+        """The same as an object; the same one for the same place. `own`: so many of the functions that lead here are
+        no part of the program."""
+        number = _sequence()
         if _graph_task() != -1:
             self.has_begun = self._after_backward = True
-            self._thread.last_number = _sequence()
-            made, node = self._where_computed_again() or self._where_made()
+            self._thread.last_number = number
+            made, node = self._where_computed_again(number) or self._where_made()
             key = (BACKWARD, *made, node)
         else:
-            number = _sequence()
-            made = self._where_called()
-            self._remember(number, made)
+            made = self._where_called(own)
+            if number not in self._made:
+                self._remember(number, made)
             key = (self._phase(number, made[2] != ""), *made, "")
         site = self._sites.get(key)
         if site is None:
@@ -149,18 +152,18 @@ class Whereabouts:
             self._after_backward = False
         return OPTIMIZER if self._after_backward else FORWARD
 
-    def _where_called(self) -> _Made:
+    def _where_called(self, own: int = 0) -> _Made:
         inside = self._stack()
         if inside:
-            return (inside[-1], self._place(), self._root, self.inside)
-        return ("", self._place(), "", self.inside)
+            return (inside[-1], self._place(own), self._root, self.inside)
+        return ("", self._place(own), "", self.inside)
 
-    def _where_computed_again(self) -> tuple[_Made, str] | None:
+    def _where_computed_again(self, number: int) -> tuple[_Made, str] | None:
         """In a backward pass that calls modules: a checkpoint computes them again, with nodes of their own."""
         if not self._stack():
             return None
         where = self._where_called()
-        self._remember(_sequence(), where)
+        self._remember(number, where)
         node = _current_node()
         return where, "" if node is None else _name(node)
 
@@ -175,7 +178,7 @@ class Whereabouts:
     def role_of(self, tensor: torch.Tensor) -> str:
         """What the tensor is to the model."""
         # the first is quick; to ask whether a plain tensor is a parameter is not
-        if type(tensor) is not torch.Tensor and isinstance(tensor, torch.nn.Parameter):
+        if type(tensor) is not _Tensor and isinstance(tensor, _Parameter):
             return PARAMETER
         return BUFFER if id(tensor) in self._buffers else ""
 
@@ -189,9 +192,9 @@ class Whereabouts:
         where = self._made.get(number + 1) or self._made.get(number + 2, _NOWHERE)
         return where, _name(node)
 
-    def _place(self) -> str:
+    def _place(self, own: int) -> str:
         """The nearest line of the user's own code; of a library's where no code of the user's is on the way."""
-        frame = sys._getframe(3)  # whoever has asked for the site
+        frame = sys._getframe(3 + own)  # whoever has asked for the site
         files = self._files
         in_library = ""
         while frame is not None:
@@ -288,7 +291,7 @@ def _name(node: Any) -> str:
     kind = type(node)
     known = _nodes.get(kind)
     if known is None:
-        known = node.name().split("::")[-1]
+        known = node.name().split("::")[-1].removesuffix(">")  # CppNode<...::Mine>
         if known == kind.__name__:  # otherwise nodes of several names are of this type
             _nodes[kind] = known
     return known

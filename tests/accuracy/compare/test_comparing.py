@@ -14,7 +14,8 @@ import torch
 from tests.accuracy.compare.records import GOLDEN, MINE, Writing, write_network, zero_tail
 from torchferry.accuracy.compare.comparing import Work, compare_files
 from torchferry.accuracy.compare.model import Comparison, Sort, Verdict
-from torchferry.accuracy.model import Kept
+from torchferry.accuracy.compare.notes import of_comparison
+from torchferry.accuracy.model import Header, Kept
 from torchferry.errors import InputError
 
 
@@ -171,7 +172,7 @@ def test_records_with_nothing_in_common(tmp_path: Path, golden: Path) -> None:
 
 
 def test_statistics_need_a_second_record(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="holds statistics alone; name a second record"):
+    with pytest.raises(InputError, match="holds no elements of results; name a second record"):
         compared(tmp_path, None, header=replace(MINE, kept=Kept.INPUTS))
 
 
@@ -192,3 +193,13 @@ def test_what_is_kept_does_not_grow_with_the_records(
     comparison = compared(tmp_path, golden, wrong={"aten::exp": zero_tail})
     assert [bool(pair.outputs) for pair in comparison.pairs] == [True, False, False, True, False]
     assert "only the verdict is reported" in comparison.notes[0].en
+
+
+def test_what_makes_two_records_hard_to_compare_is_noted() -> None:
+    mine = Header(Kept.TENSORS, "/home/a/train.py --lr 1", "npu", "2.12.1+cpu")
+    same = replace(mine, program="train.py", torch="2.12.1+cu130")
+    other = replace(mine, program="gan.py", torch="2.13.0")
+    assert of_comparison(mine, same, []) == ()
+    said = [note.en for note in of_comparison(mine, other, [])]
+    assert said[0] == "these are different programs: /home/a/train.py --lr 1, and gan.py"
+    assert said[1].endswith("2.12.1+cpu here, 2.13.0 in golden")

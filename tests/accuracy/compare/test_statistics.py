@@ -171,3 +171,33 @@ class TestWatched:
         assert verdicts(bias, *fine, statistics_of_norm) == ["normal"] * 4
         assert verdicts(bias, pair("loss", None, 0.1), fine[1])[0] == "suspicious"
         assert verdicts(*fine, pair("buffer", None, 0.1))[-1] == "suspicious"
+
+
+def test_memory_that_is_only_handed_on_says_nothing() -> None:
+    """The kernels of recurrent layers leave parts of it as they were."""
+    scratch = Difference(
+        tensor("output/output_3", dtype="uint8", statistics=statistics(1.2)),
+        tensor("output/output_3", dtype="uint8", statistics=statistics()),
+        None,
+    )
+    forward = pair("aten::mkldnn_rnn_layer")
+    given = replace(scratch, mine=replace(scratch.mine, name="input/workspace"))
+    wrong = pair("aten::mkldnn_rnn_layer_backward", 0.0, 0.01)
+    assert verdicts(
+        replace(forward, outputs=(*forward.outputs, scratch)),
+        replace(wrong, inputs=(*wrong.inputs, given)),
+    ) == ["equal", "suspicious"]
+    of_bytes = replace(scratch, mine=replace(scratch.mine, name="output/output_0"))
+    assert verdicts(replace(forward, outputs=(of_bytes,))) == ["suspicious"]
+
+
+def test_a_copy_that_one_side_makes_more_is_no_riddle() -> None:
+    made = pair("aten::clone").mine
+    assert verdicts(Pair(made, None, "extra"), Pair(made, None, "")) == ["normal", "unknown"]
+
+
+def test_a_wrong_sign_shows() -> None:
+    lopsided = {"minimum": -3.0, "maximum": 0.5, "mean": 1e-9}
+    turned = {"minimum": -0.5, "maximum": 3.0, "mean": -1e-9, "checksum": 1}
+    wrong = pair("aten::_log_softmax_backward_data", mine=statistics(**turned), golden=statistics(**lopsided))
+    assert verdicts(wrong) == ["suspicious"]

@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +14,12 @@ import pytest
 
 from tests.cli.commands import command, environment, run
 from torchferry.accuracy.file.reader import open_record
+from torchferry.accuracy.record.launching import Place, options_again
+from torchferry.accuracy.record.outputs import Outcome
+from torchferry.accuracy.record.settings import RecordSettings, What
+from torchferry.accuracy.record.telling import sentences
 from torchferry.cli.main import main
+from torchferry.launch.program import Program
 
 from .recording import TRAINING, recorded
 
@@ -237,3 +243,35 @@ def test_a_script_called_info_is_run(tmp_path: Path) -> None:
     (tmp_path / "info").write_text("print('the script')\n")
     ended = run("ferry", "record", "--", "info", cwd=tmp_path)
     assert ended.stdout == "the script\n" and os.listdir(tmp_path) == ["info"]
+
+
+def test_a_selection_that_nothing_fits_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    script = tmp_path / "train.py"
+    script.write_text(f"{TRAINING}step()\n")
+    output = tmp_path / "none.h5"
+    assert main(["record", "--op", "no_such_operator", "-o", str(output), str(script)]) == 2
+    assert "none.h5: holds no call: no operator of these steps fits" in capsys.readouterr().err
+
+
+def test_a_file_of_a_strange_name_is_told_of_in_one_line(example: Path, tmp_path: Path) -> None:
+    strange = tmp_path / "a\n\x1b[31m.h5"
+    (said,) = (
+        each.en
+        for each in sentences(Outcome(str(strange), 1, calls=1, problem="p\nq"), False)
+        if "p\\nq" in each.en
+    )
+    assert "\n" not in said and "\x1b" not in said
+    strange.write_bytes(example.read_bytes())
+    shown = run("ferry", "record", "info", strange.name, cwd=tmp_path)
+    assert shown.stdout.startswith("a\\n\\x1b[31m.h5: ")
+
+
+def test_a_record_knows_how_its_run_was_made() -> None:
+    program = Program("my train.py", False, ("--lr", "a b"), ("--standalone", "--nproc-per-node", "2"))
+    settings = RecordSettings(What.RECORD, "a.h5", seed=3)
+    assert program.shown() == "'my train.py' --lr 'a b'"
+    assert options_again(program, settings, Place(devices=2)) == "--seed 3 --nproc-per-node 2"
+    alone = replace(program, torchrun=None)
+    assert (
+        options_again(alone, settings, Place(as_is="cuda", devices=2)) == "--seed 3 --as-is=cuda --devices 2"
+    )

@@ -17,6 +17,7 @@ from torchferry.accuracy.record import device_statistics
 from torchferry.accuracy.record import recorder as recording
 from torchferry.accuracy.record.device_statistics import DeviceStatistics
 from torchferry.accuracy.record.outside import Outsides
+from torchferry.accuracy.record.reading import flat
 
 ODD = torch.tensor([1.5, -3.0, 0.0, float("nan"), float("inf"), -float("inf"), 2.0])
 
@@ -36,20 +37,28 @@ ODD = torch.tensor([1.5, -3.0, 0.0, float("nan"), float("inf"), -float("inf"), 2
         torch.randn(7, dtype=torch.complex64),
         torch.randn(3, 4).t(),
         torch.tensor(2.5),
+        torch.randn(3, 4)[:, ::2],
+        torch.randn(1, 4).expand(3, 4),
+        torch.randn(5000, dtype=torch.float16),
+        torch.arange(40_001) - 7,
+        torch.randn(70_001),
+        torch.randn(3, dtype=torch.complex64).conj(),
     ],
     ids=lambda tensor: f"{tensor.dtype}{tuple(tensor.shape)}",
 )
-@pytest.mark.parametrize("small", [0, 1 << 20], ids=["computed", "copied"])
+@pytest.mark.parametrize("staging", [1 << 16, 1 << 24], ids=["in turns", "at once"])
 def test_a_device_finds_what_the_host_finds(
-    monkeypatch: pytest.MonkeyPatch, tensor: torch.Tensor, small: int
+    monkeypatch: pytest.MonkeyPatch, tensor: torch.Tensor, staging: int
 ) -> None:
-    monkeypatch.setattr(device_statistics, "_SMALL", small)
+    monkeypatch.setattr(device_statistics, "_STAGING", staging)
     outside = Outsides(frozenset()).of(tensor)
-    row = ctypes.create_string_buffer(ROW.size)
+    before, row, after = (ctypes.create_string_buffer(ROW.size) for _ in range(3))
     devices = DeviceStatistics()
-    devices.put(tensor, outside, ctypes.addressof(row))
+    for each, address in ((tensor * 3, before), (tensor, row), (tensor * 2, after)):  # what lies around it
+        devices.put(each, Outsides(frozenset()).of(each), ctypes.addressof(address))
     devices.fetch()
-    found, expected = decode(row), statistics_of(tensor.data_ptr(), outside.dtype, outside.elements)
+    kept = flat(tensor, outside)  # as a record has it
+    found, expected = decode(row), statistics_of(kept.data_ptr(), outside.dtype, outside.elements)
     assert (found.count, found.nans, found.infinities, found.zeros) == (
         expected.count,
         expected.nans,

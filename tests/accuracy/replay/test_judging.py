@@ -224,3 +224,19 @@ def test_a_shape_that_is_wrong(tmp_path: Path) -> None:
     with record(tmp_path / "a.h5", lambda: a(4, 6).sum(1)) as recorded:
         judgement = judge_claim(recorded, call_of(recorded, "sum.dim_IntList"), torch.zeros(6))
     assert (judgement.verdict, judgement.sort) == (Verdict.FAULT, Sort.SHAPE)
+
+
+def test_calls_that_differ_in_which_argument_is_missing(tmp_path: Path) -> None:
+    """A weight without a bias, and a bias without a weight: each is judged by its own arguments."""
+    source, other = a(6, 8), a(8)
+    with record(
+        tmp_path / "a.h5",
+        lambda: [
+            torch.native_layer_norm(source, (8,), other, None, 0.5),
+            torch.native_layer_norm(source, (8,), None, other, 0.5),
+        ],
+    ) as recorded:
+        judge = Judge(recorded, None)
+        calls = [call for call in recorded.calls if call.operator == "aten::native_layer_norm"]
+        assert [dict(call.arguments)["weight"] is None for call in calls] == [False, True]
+        assert {judge.judge(call, None, (), ()).verdict for call in calls} == {Verdict.NORMAL}

@@ -104,6 +104,15 @@ def test_statistics_name_step_and_module_and_what_to_record_next() -> None:
     assert "largest difference: 1.0e-06 in step 1, 0.5 in step 2" in found
 
 
+def test_what_to_record_next_repeats_how_the_run_was_made() -> None:
+    (comparison,) = statistical()
+    options = "--seed 3 --nproc-per-node 2 --vendor-path 'my vendors'"
+    mine = replace(comparison.mine, options=options, rank=1, world=2)
+    found = lines([replace(comparison, mine=mine, mine_path="a.rank1.h5")])
+    wanted = "--from 2 --steps 1 --module layers.0 -o a.step2.h5"
+    assert f"ferry record --to ascend --sim {options} {wanted} train.py --lr 0.1" in found
+
+
 def test_a_run_that_was_watched_names_the_steps_in_between() -> None:
     """Watched at steps 10 and 20: the reason lies in 11 to 20."""
     (comparison,) = statistical()
@@ -126,6 +135,13 @@ def test_a_suspicion_is_no_certainty_and_a_replay_would_tell() -> None:
     assert "ferry replay gpu.h5 --to ascend --sim -o npu.replay.h5" in found
     replayed = replace(comparison, culprit=3, mine=replace(comparison.mine, replayed="gpu.h5"))
     assert not any("ferry replay" in line or "whole network" in line for line in lines([replayed]))
+
+
+def test_a_part_of_a_network_is_not_the_whole() -> None:
+    (whole,) = faulty()
+    assert sentences.network(whole)
+    part = replace(whole, mine=replace(whole.mine, selected="modules body.1"))
+    assert not sentences.network(part)
 
 
 def test_a_record_alone() -> None:

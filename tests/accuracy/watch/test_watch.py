@@ -303,3 +303,71 @@ def test_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     assert main(["watch", "-q", "--every", "4", "-o", "run.h5", "--to", "ascend", "--sim", "train.py"]) == 7
     assert {call.step for call in calls_in(tmp_path / "run.h5")} == {1, 4}
+
+
+UNUSED_RESULT = PROGRAM.replace("model = ", """
+class Twice(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        ctx.set_materialize_grads(False)
+        return x * 1, x * 2
+    @staticmethod
+    def backward(ctx, first, second):
+        return first
+class Split(nn.Module):
+    def forward(self, x):
+        return Twice.apply(x)
+class First(nn.Sequential):
+    def forward(self, x):
+        return self[0](x)[0]
+model = """).replace("nn.ReLU()", "First(Split())")  # fmt: skip
+
+
+def test_a_result_that_gets_no_gradient_is_left_out(tmp_path: Path) -> None:
+    run = watch(tmp_path, program=UNUSED_RESULT, steps=1)
+    assert run.returncode == 0, run.stderr
+    gradients = [call for call in calls_in(tmp_path / "run.h5") if call.operator == "output_gradient"]
+    of_split = [[tensor.name for tensor in call.outputs] for call in gradients if call.module == "2.0"]
+    assert of_split == [["output/output_0"]]
+
+
+def test_what_fails_while_watching_does_not_end_the_program(tmp_path: Path) -> None:
+    broken = PROGRAM.replace(
+        "model = ",
+        "class Odd(torch.Tensor):\n"
+        "    is_floating_point = property(lambda self: 1 / 0)\n"
+        "class Odds(nn.Module):\n"
+        "    def forward(self, x): return x.as_subclass(Odd)\n"
+        "model = ",
+    )
+    run = watch(tmp_path, program=broken.replace("nn.ReLU()", "Odds()"), after="print(step)")
+    assert (run.returncode, run.stdout.split()) == (0, ["1", "2", "3", "4", "5"]), run.stderr
+    assert calls_in(tmp_path / "run.h5") == []
+
+
+SHARDED = PROGRAM.replace(
+    "optimizer = ",
+    "import torch.distributed as distributed\n"
+    "from torch.distributed.fsdp import fully_shard\n"
+    "store = distributed.HashStore()\n"
+    "distributed.init_process_group('gloo', store=store, rank=0, world_size=1)\n"
+    "mesh = distributed.device_mesh.init_device_mesh('cpu', (1,))\n"
+    "fully_shard(model, mesh=mesh)\n"
+    "optimizer = ",
+)
+
+
+def test_of_sharded_parameters_the_part_that_is_here(tmp_path: Path) -> None:
+    watch(tmp_path, name="whole.h5")
+    sharded = watch(tmp_path, name="sharded.h5", program=SHARDED)
+    assert sharded.returncode == 0, sharded.stderr
+
+    def known(name: str) -> set[tuple[str, int, str, str, Statistics | None]]:
+        return {
+            (call.operator, call.step, call.module, tensor.name, tensor.statistics)
+            for call in calls_in(tmp_path / name)
+            for tensor in call.outputs
+            if call.operator in ("gradient", "parameter", "update")
+        }
+
+    assert known("sharded.h5") == known("whole.h5") and len(known("whole.h5")) == 3 * 3 * 6

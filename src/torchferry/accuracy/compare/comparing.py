@@ -79,7 +79,8 @@ def compare_records(mine: Record, golden: Record | None, work: Work | None = Non
     start = time.perf_counter()
     work = work or Work()
     if mine.header.kept is not Kept.TENSORS and golden is None:
-        raise InputError(f"{mine.path}: holds statistics alone; name a second record to hold them against")
+        held = "no elements of results" if mine.header.kept is Kept.INPUTS else "statistics alone"
+        raise InputError(f"{mine.path}: holds {held}; name a second record to hold them against")
     seen = [(Gathering(), record) for record in (mine, golden) if record is not None]
     matches = _matches(seen)
     keeper = Keeper()

@@ -18,7 +18,8 @@ def distance(mine: Statistics, golden: Statistics) -> float:
     return max(
         _relative(mine.mean, golden.mean, golden.rms),
         _relative(mine.rms, golden.rms, golden.rms),
-        _relative(mine.largest, golden.largest, golden.largest),
+        _relative(mine.minimum, golden.minimum, golden.largest),  # with the next, a wrong sign shows
+        _relative(mine.maximum, golden.maximum, golden.largest),
     )
 
 

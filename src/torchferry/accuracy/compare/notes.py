@@ -33,6 +33,11 @@ _UNMATCHED = Text(
     "{mine} calls of mine and {golden} of golden have no counterpart (--all lists them)",
     "待测的 {mine} 个调用和标杆的 {golden} 个调用没有对应项（--all 可列出）",
 )
+_PROGRAMS = Text("these are different programs: {mine}, and {golden}", "这是不同的程序：{mine} 与 {golden}")
+_VERSIONS = Text(
+    "different versions of PyTorch, which may call other operators: {mine} here, {golden} in golden",
+    "PyTorch 版本不同，调用的算子可能不同：待测为 {mine}，标杆为 {golden}",
+)
 _LEFT_OUT = Text(
     "of {count} calls that are as they should be, only the verdict is reported: there are too many for all figures",
     "调用过多，其中 {count} 个正常的调用只报告判定，不列出各项指标",
@@ -51,6 +56,7 @@ def of_comparison(
     found = [*_of_header(mine, "mine"), *(_of_header(golden, "golden") if golden else ())]
     if mine.kept is Kept.TENSORS and find_spec("torch") is None:
         found.append(_NO_TORCH)
+    found += _of_both(mine, golden) if golden is not None else ()
     unmatched = unmatched_counts(pairs)
     if golden is not None and any(unmatched):
         found.append(_UNMATCHED.format(mine=unmatched[0], golden=unmatched[1]))
@@ -63,6 +69,20 @@ def unmatched_counts(pairs: Sequence[Pair]) -> tuple[int, int]:
     """Calls that the other side should have and has not: of mine, of golden."""
     lonely = [pair for pair in pairs if pair.how == NOTHING and (pair.mine is None or pair.golden is None)]
     return sum(pair.mine is not None for pair in lonely), sum(pair.golden is not None for pair in lonely)
+
+
+def _of_both(mine: Header, golden: Header) -> Iterator[Text]:
+    ours, theirs = (_script(header.program) for header in (mine, golden))
+    if ours and theirs and ours != theirs:
+        yield _PROGRAMS.format(mine=mine.program, golden=golden.program)
+    if mine.torch.partition("+")[0] != golden.torch.partition("+")[0] and mine.torch and golden.torch:
+        yield _VERSIONS.format(mine=mine.torch, golden=golden.torch)
+
+
+def _script(program: str) -> str:
+    """Its name, wherever it lies; "" of a module or what is no command line."""
+    first = program.partition(" ")[0]
+    return "" if first.startswith("-") else first.rpartition("/")[2]
 
 
 def _of_header(header: Header, side: str) -> Iterator[Text]:

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from torchferry.accuracy.compare.limits import AMPLIFICATION, is_reduced, rounding
 from torchferry.accuracy.compare.model import Difference, Judgement, Metrics, Sort, Verdict
 from torchferry.accuracy.compare.names import is_plumbing, is_random
+from torchferry.accuracy.compare.tensors import is_scratch
 from torchferry.accuracy.model import Call
 from torchferry.text import Text
 
@@ -35,7 +36,7 @@ _OWN = Text(
 
 def judge_by_figures(mine: Call, inputs: Sequence[Difference], outputs: Sequence[Difference]) -> Judgement:
     """What the figures of a pair of calls say."""
-    known = [each for each in outputs if each.metrics is not None]
+    known = [each for each in outputs if each.metrics is not None and not is_scratch(each.mine)]
     if not known and (is_plumbing(mine.operator) or not mine.outputs):
         return Judgement(Verdict.NORMAL, basis=BASIS)
     if not known:
@@ -44,7 +45,7 @@ def judge_by_figures(mine: Call, inputs: Sequence[Difference], outputs: Sequence
         return Judgement(Verdict.EQUAL, basis=BASIS)
     if mine.random is not None or is_random(mine.operator):
         return Judgement(Verdict.UNKNOWN, basis=BASIS, why=_RANDOM)
-    given = max((_distance(each) for each in inputs), default=0.0)
+    given = max((_distance(each) for each in inputs if not is_scratch(each.mine)), default=0.0)
     worst = max(known, key=_distance)
     limit = rounding([*(each.mine for each in inputs), worst.mine])
     verdict, sort, why = _verdict(mine.operator, worst, given, limit)

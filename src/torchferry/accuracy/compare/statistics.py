@@ -12,8 +12,10 @@ from dataclasses import dataclass, replace
 
 from torchferry.accuracy.compare.distances import distance_of
 from torchferry.accuracy.compare.limits import AMPLIFICATION, is_reduced, rounding
+from torchferry.accuracy.compare.matching import EXTRA
 from torchferry.accuracy.compare.model import Difference, Judgement, Pair, Sort, Verdict
 from torchferry.accuracy.compare.names import is_plumbing, is_random
+from torchferry.accuracy.compare.tensors import is_scratch
 from torchferry.accuracy.compare.watched import FAINT, is_watched, watched_limit, with_reasons
 from torchferry.accuracy.model import Call
 from torchferry.text import Text
@@ -51,9 +53,10 @@ def judge_statistics(pairs: Iterable[Pair]) -> Iterator[Pair]:
     before, has_parted = 0.0, False
     for pair, reason in with_reasons(pairs):
         if pair.mine is None or pair.golden is None:
-            yield pair
+            is_news = pair.mine is None or pair.how != EXTRA
+            yield pair if is_news else replace(pair, judgement=Judgement(Verdict.NORMAL, basis=BASIS))
             continue
-        inputs = [each for each in map(distance_of, pair.inputs) if each is not None]
+        inputs = [each for each in map(_distance, pair.inputs) if each is not None]
         given = max(inputs, default=before)
         if (
             has_parted and given
@@ -97,7 +100,7 @@ def _judged(
     call: Call, inputs: Sequence[Difference], outputs: Sequence[Difference], given: float
 ) -> tuple[Judgement, float]:
     """What is said of a call, and how far its results are apart."""
-    known = [(difference, each) for difference in outputs if (each := distance_of(difference)) is not None]
+    known = [(difference, each) for difference in outputs if (each := _distance(difference)) is not None]
     if not known and (is_plumbing(call.operator) or not call.outputs):
         return Judgement(Verdict.NORMAL, basis=BASIS), 0.0
     if not known:
@@ -111,6 +114,10 @@ def _judged(
         verdict, sort, why = Verdict.INHERITED, Sort.NONE, None
     judgement = Judgement(verdict, sort, difference.mine.name, out, None, limit, basis=BASIS, why=why)
     return judgement, out
+
+
+def _distance(difference: Difference) -> float | None:
+    return None if is_scratch(difference.mine) else distance_of(difference)
 
 
 def _is_equal(difference: Difference) -> bool:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from torchferry.accuracy.model import TensorRecord
 
 TensorPair = tuple[TensorRecord, TensorRecord]
+_SCRATCH = ("workspace", "reserve")  # arguments of derivatives, and what begins like them
 
 
 def match_tensors(
@@ -21,6 +22,14 @@ def match_tensors(
             partner[at] = other
     _match_shapes(mine, golden, partner)
     return [(mine[at], golden[partner[at]]) for at in sorted(partner)]
+
+
+def is_scratch(tensor: TensorRecord) -> bool:
+    """Whether it is memory that a kernel hands on to its derivative: parts of it may never have been written to."""
+    direction, _, name = tensor.name.partition("/")
+    if direction == "input":
+        return name.startswith(_SCRATCH)
+    return tensor.dtype == "uint8" and name.removeprefix("output_") != "0"
 
 
 def _match_shapes(

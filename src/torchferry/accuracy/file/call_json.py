@@ -86,6 +86,11 @@ def _tensor_start(
 
 def encoded_tensor(tensor: TensorRecord) -> str:
     """A tensor; what says no more than the default is left out."""
+    return _tensor_format(tensor) % tuple(figures_of((tensor,)))
+
+
+def _tensor_format(tensor: TensorRecord) -> str:
+    """A tensor, but for its figures."""
     start = _tensor_start(
         tensor.name,
         tensor.dtype,
@@ -96,10 +101,30 @@ def encoded_tensor(tensor: TensorRecord) -> str:
         tensor.is_dense,
         tensor.unread,
     )
-    end = "" if tensor.offset is None else f',"offset":{tensor.offset}'
-    if tensor.statistics is not None:
-        end += f',"statistics":{encoded_statistics(tensor.statistics)}'
-    return f'{start},"content":{tensor.content}{end}}}' if tensor.content else f"{start}{end}}}"
+    content = ',"content":%d' if tensor.content else ""
+    offset = "" if tensor.offset is None else ',"offset":%d'
+    statistics = "" if tensor.statistics is None else ',"statistics":%s'
+    return f"{_unformatted(start)}{content}{offset}{statistics}}}"
+
+
+def _unformatted(text: str) -> str:
+    """A text that formatting leaves as it is."""
+    return text.replace("%", "%%")
+
+
+def figures_of(tensors: Iterable[TensorRecord], random: RandomState | None = None) -> list[int | str]:
+    """What is different in each call: for every tensor its content, offset and statistics as far as there are any."""
+    figures: list[int | str] = []
+    for tensor in tensors:
+        if tensor.content:
+            figures.append(tensor.content)
+        if tensor.offset is not None:
+            figures.append(tensor.offset)
+        if tensor.statistics is not None:
+            figures.append(encoded_statistics(tensor.statistics))
+    if random is not None:
+        figures += (random.offset, random.nbytes)
+    return figures
 
 
 def encoded_statistics(each: Statistics) -> str:
@@ -128,26 +153,34 @@ def _site(operator: str, phase: str, model: str, module: str, place: str, node: 
     return ",".join(parts)
 
 
-def encoded_call(call: Call, arguments: str | None = None) -> str:
-    """A call, on one line; its arguments may have been encoded already."""
-    if arguments is None:
-        arguments = encoded_value(call.arguments)
-    results = call.results
-    answer = f'{{"tensor":{results.index}}}' if type(results) is TensorRef else encoded_value(results)
-    site = _site(call.operator, call.phase, call.model, call.module, call.place, call.node)
-    parts = [
-        f'{{"number":{call.number},"step":{call.step},{site}',
-        f'"arguments":{arguments}',
-        f'"inputs":[{",".join(map(encoded_tensor, call.inputs))}]',
-        f'"outputs":[{",".join(map(encoded_tensor, call.outputs))}]',
-        f'"results":{answer}',
-    ]
-    if call.random is not None:
-        device = _quoted(call.random.device)
-        parts.append(
-            f'"random":{{"device":{device},"offset":{call.random.offset},"nbytes":{call.random.nbytes}}}'
-        )
-    return ",".join(parts) + "}"
+class CallLine:
+    """The JSON of calls that are alike: all but their numbers, steps and figures."""
+
+    def __init__(self, call: Call, arguments: str) -> None:
+        results = call.results
+        answer = f'{{"tensor":{results.index}}}' if type(results) is TensorRef else encoded_value(results)
+        site = _site(call.operator, call.phase, call.model, call.module, call.place, call.node)
+        parts = [
+            f'{{"number":%d,"step":%d,{_unformatted(site)}',
+            f'"arguments":{_unformatted(arguments)}',
+            f'"inputs":[{",".join(map(_tensor_format, call.inputs))}]',
+            f'"outputs":[{",".join(map(_tensor_format, call.outputs))}]',
+            f'"results":{_unformatted(answer)}',
+        ]
+        if call.random is not None:
+            device = _unformatted(_quoted(call.random.device))
+            parts.append(f'"random":{{"device":{device},"offset":%d,"nbytes":%d}}')
+        self._format = ",".join(parts) + "}"
+
+    def of(self, number: int, step: int, figures: Iterable[int | str]) -> bytes:
+        """The line of one of them."""
+        return (self._format % (number, step, *figures)).encode()
+
+
+def encoded_call(call: Call) -> str:
+    """A call, on one line."""
+    figures = figures_of((*call.inputs, *call.outputs), call.random)
+    return CallLine(call, encoded_value(call.arguments)).of(call.number, call.step, figures).decode()
 
 
 def decoded_call(text: bytes | str) -> Call:

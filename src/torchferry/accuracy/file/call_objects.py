@@ -6,7 +6,7 @@ import struct
 from collections.abc import Sequence
 from functools import lru_cache
 
-from torchferry.accuracy.file.call_json import encoded_value
+from torchferry.accuracy.file.call_json import CallLine, encoded_value
 from torchferry.accuracy.file.call_structure import TEXT, CallStructure, StructureBuilder
 from torchferry.accuracy.file.datatypes import (
     ONNX,
@@ -70,50 +70,93 @@ def _component(part: str) -> bytes:
     return part.replace("\0", "%00").replace("/", "%2F").encode("utf-8", "backslashreplace")[:_LONGEST_NAME]
 
 
+class CallForm:
+    """What calls that are alike have in common: all but their numbers, steps and figures."""
+
+    __slots__ = ("_call", "_kept", "datasets", "group", "key", "line", "structure")
+
+    def __init__(self, call: Call) -> None:
+        arguments = encoded_value(call.arguments)
+        self.line = CallLine(call, arguments)
+        self.group = call.group
+        self._call = call
+        self._kept = kept_tensors(call)
+        self.datasets = [
+            _tensor_template(tensor.dtype, tensor.shape, tensor.stride, tensor.device)
+            for tensor in self._kept
+        ]
+        # calls with equal arguments, and equal names of tensors, have the same groups and scalars
+        self.key = (arguments, *[tensor.name for tensor in self._kept])
+        self.structure: CallStructure | None = None  # once it has a place in the file
+
+    def builder(self) -> StructureBuilder:
+        """The groups and scalars."""
+        return _structure_of(self._call, self._kept)
+
+
+def kept_tensors(call: Call) -> list[TensorRecord]:
+    """Those that are datasets in the file."""
+    tensors = (*call.inputs, *call.outputs)
+    return [tensor for tensor in tensors if tensor.offset is not None and tensor.dtype in SIZES]
+
+
 class CallObjects:
     """Makes the objects of calls; a dataset that is the same as an earlier one is linked."""
 
     def __init__(self) -> None:
         self._known: dict[tuple[DatasetTemplate, int], int] = {}
+        self._scalars: dict[bytes, int] = {}
         self._structures: dict[tuple[str, ...], CallStructure] = {}
 
-    def of(self, call: Call, base: int, line: bytes, arguments: str) -> tuple[bytes, int]:
-        """The call's JSON and objects for this place in the file, and where its group will be."""
+    def of(self, form: CallForm, offsets: Sequence[int], base: int, line: bytes) -> tuple[bytes, int]:
+        """A call's JSON and objects for this place in the file, and where its group will be.
+
+        `offsets` are those of the tensors that are kept.
+        """
         parts = [line + bytes(-len(line) % 8)]
         place = base + len(parts[0])
-        tensors = (*call.inputs, *call.outputs)
-        kept = [tensor for tensor in tensors if tensor.offset is not None and tensor.dtype in SIZES]
+        known = self._known
         places = []
-        for tensor in kept:
-            template = _tensor_template(tensor.dtype, tensor.shape, tensor.stride, tensor.device)
-            key = template, tensor.offset or 0
-            known = self._known.get(key)
-            if known is None:
-                if len(self._known) >= _LINKED:
-                    self._known.clear()
-                known = self._known[key] = place
-                parts.append(template.at(key[1]))
+        for key in zip(form.datasets, offsets, strict=True):
+            at = known.get(key)
+            if at is None:
+                if len(known) >= _LINKED:
+                    known.clear()
+                at = known[key] = place
+                parts.append(key[0].at(key[1]))
                 place += len(parts[-1])
-            places.append(known)
-        structure = self._structure(call, arguments, kept)
+            places.append(at)
+        structure = form.structure
+        if structure is None:
+            structure, place = self._structure(form, parts, place)
         parts.append(structure.at(place, places, base, len(line)))
         return b"".join(parts), place + structure.group
 
-    def _structure(self, call: Call, arguments: str, kept: list[TensorRecord]) -> CallStructure:
-        """Groups and scalars: calls with equal arguments, and equal names of tensors, have the same."""
-        key = (arguments, *[tensor.name for tensor in kept])
-        found = self._structures.get(key)
+    def _structure(self, form: CallForm, parts: list[bytes], place: int) -> tuple[CallStructure, int]:
+        """The form's, whose new scalars go to `parts`; and the place behind them."""
+        found = self._structures.get(form.key)
         if found is None:
+            builder = form.builder()
+            scalars = []
+            for data in builder.scalars:
+                if data not in self._scalars:
+                    if len(self._scalars) >= _LINKED:
+                        self._scalars.clear()
+                    self._scalars[data] = place
+                    parts.append(data)
+                    place += len(data)
+                scalars.append(self._scalars[data])
             if len(self._structures) >= _REMEMBERED:
                 self._structures.clear()
-            numbers = {id(tensor): number for number, tensor in enumerate(kept)}
-            found = self._structures[key] = _structure_of(call, kept, numbers)
-        return found
+            found = self._structures[form.key] = builder.built(scalars)
+        form.structure = found
+        return found, place
 
 
-def _structure_of(call: Call, kept: list[TensorRecord], numbers: dict[int, int]) -> CallStructure:
+def _structure_of(call: Call, kept: list[TensorRecord]) -> StructureBuilder:
     builder = StructureBuilder()
     left = dict(enumerate(kept))
+    numbers = {id(tensor): number for number, tensor in left.items()}
     for name, value in call.arguments:  # h5py lists members in the order in which they were put
         for index in _references(value):
             tensor = call.inputs[index] if 0 <= index < len(call.inputs) else None
@@ -123,7 +166,7 @@ def _structure_of(call: Call, kept: list[TensorRecord], numbers: dict[int, int])
         _put_argument(builder, name, value)
     for number, tensor in left.items():
         builder.put_tensor(_path(tensor.name), number)
-    return builder.built()
+    return builder
 
 
 def _references(value: Value) -> Sequence[int]:

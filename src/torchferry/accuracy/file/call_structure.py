@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from enum import Enum
 from typing import NamedTuple
 
-from torchferry.accuracy.file.objects import group_pieces, text_pieces
+from torchferry.accuracy.file.objects import ADDRESS, group_pieces, text_pieces
 
 TEXT = 100  # what the attribute `Type` says of a text
 
@@ -17,6 +17,7 @@ class _Of(Enum):
 
     OWN = "own"  # where something of the structure itself lies, from its start
     TENSOR = "tensor"  # where the dataset of a tensor lies, by its number
+    SCALAR = "scalar"  # where that of a scalar lies, by its number
     LINE = "line"  # where the call's JSON lies
     LENGTH4 = "length4"  # how long that is
     LENGTH8 = "length8"
@@ -33,14 +34,14 @@ Members = dict[bytes, "Slot | Members"]
 
 
 class CallStructure:
-    """Bytes with slots; what differs between calls is filled in at once."""
+    """Bytes with slots; what differs between calls is filled in at once. Its scalars lie elsewhere, for good."""
 
-    def __init__(self, pieces: Sequence[bytes | Slot], group: int) -> None:
+    def __init__(self, pieces: Sequence[bytes | Slot], group: int, scalars: Sequence[int]) -> None:
         self.group = group  # where the call's own group is, from the start
         formats = ["<"]
         self._values: list[bytes | int] = []
         slots: list[tuple[int, Slot]] = []
-        for piece in pieces:
+        for piece in _joined(pieces, scalars):
             if isinstance(piece, Slot):
                 formats.append("I" if piece.of is _Of.LENGTH4 else "Q")
                 slots.append((len(self._values), piece))
@@ -68,6 +69,20 @@ class CallStructure:
         return self._pack(*values)
 
 
+def _joined(pieces: Sequence[bytes | Slot], scalars: Sequence[int]) -> list[bytes | Slot]:
+    """The pieces with the places of scalars put in, and as few of them as there can be."""
+    joined: list[bytes | Slot] = []
+    for piece in pieces:
+        if isinstance(piece, Slot) and piece.of is _Of.SCALAR:
+            piece = ADDRESS.pack(scalars[piece.value])
+        last = joined[-1] if joined else None
+        if isinstance(piece, bytes) and isinstance(last, bytes):
+            joined[-1] = last + piece
+        else:
+            joined.append(piece)
+    return joined
+
+
 class StructureBuilder:
     """Collects the members of a call, then closes their groups."""
 
@@ -75,20 +90,23 @@ class StructureBuilder:
         self._pieces: list[bytes | Slot] = []
         self._size = 0
         self._members: Members = {b"input": {}, b"output": {}}
+        self.scalars: list[bytes] = []  # datasets that are the same in all calls
 
     def put(self, path: tuple[bytes, ...], data: bytes) -> None:
-        """A dataset that is all here."""
-        _put(self._members, path, self._add([data]))
+        """A dataset that is the same in all calls."""
+        _put(self._members, path, Slot(_Of.SCALAR, len(self.scalars)))
+        self.scalars.append(data)
 
     def put_tensor(self, path: tuple[bytes, ...], number: int) -> None:
         """The dataset of a tensor, which lies elsewhere."""
         _put(self._members, path, Slot(_Of.TENSOR, number))
 
-    def built(self) -> CallStructure:
-        """The whole; the last group is the call's own."""
+    def built(self, scalars: Sequence[int]) -> CallStructure:
+        """The whole, with its scalars at these places in the file; the last group is the call's own."""
         line = text_pieces(Slot(_Of.LINE), Slot(_Of.LENGTH4), Slot(_Of.LENGTH8), TEXT)
         self._members[b"call"] = self._add(line)
-        return CallStructure(self._pieces, self._close(self._members).value)
+        group = self._close(self._members).value
+        return CallStructure(self._pieces, group, scalars)
 
     def _add(self, pieces: Sequence[bytes | Slot]) -> Slot:
         start = self._size

@@ -12,6 +12,7 @@ import os
 import struct
 import sys
 import threading
+import weakref
 from collections.abc import Callable, Sequence
 from enum import IntEnum
 from pathlib import Path
@@ -31,7 +32,7 @@ _SUPERBLOCK = struct.Struct("<8s4B4BHHI4Q QQII16x")
 TRAILER = struct.Struct("<8sIIQQ")  # OURS, VERSION, 0, place and length of the index; 0: none yet
 START = _SUPERBLOCK.size + TRAILER.size
 _AT_ONCE = 512  # pieces in one system call
-_COPIED = 1 << 14  # what is smaller waits, as a copy, for the call that it belongs to
+COPIED = 1 << 14  # what is smaller waits, as a copy, for the call that it belongs to
 _WAITING = 1 << 20  # bytes that wait at most
 _ZEROS = [bytes(count) for count in range(ALIGNMENT + 1)]
 
@@ -81,7 +82,7 @@ class ChunkFile:
         self.path = path
         self.lock = threading.RLock()
         self.failed = ""  # why nothing more is written
-        self._process = os.getpid()
+        self.is_forked = False  # this process is not the one that opened it
         self._descriptor = _created(path)
         self.written = START  # where the last whole chunk in the file ends
         self.end = START  # with those that wait
@@ -90,11 +91,12 @@ class ChunkFile:
         self.is_closed = False
         self.rescue: Callable[[str], None] | None = None  # completes the file as far as it goes, if it failed
         self._is_ending = False
+        _files.add(self)
 
     @property
     def is_mine(self) -> bool:
         """Whether this process may write: it is no fork, the file is open and can be written to."""
-        return not self.failed and not self.is_closed and os.getpid() == self._process
+        return not (self.failed or self.is_closed or self.is_forked)
 
     @property
     def descriptor(self) -> int:
@@ -105,7 +107,7 @@ class ChunkFile:
         """Append a chunk; what is small is copied and waits for `flush`."""
         start = payload_after(self.end)
         head = _ZEROS[start - CHUNK_HEADER.size - self.end] + CHUNK_HEADER.pack(MAGIC, kind, nbytes)
-        if nbytes > _COPIED:
+        if nbytes > COPIED:
             self._write([*self._waiting, head, data], start + nbytes)
             return start
         self._waiting += (head, bytes(data))
@@ -192,6 +194,19 @@ class ChunkFile:
         if not self.is_closed:
             self.is_closed = True
             os.close(self._descriptor)
+
+
+_files: weakref.WeakSet[ChunkFile] = weakref.WeakSet()
+
+
+def _forked() -> None:
+    """In a process that was forked. To ask for the process's number at each call would take longer than all else."""
+    for file in list(_files):
+        file.is_forked = True
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forked)
 
 
 def write_all(descriptor: int, pieces: Sequence[Buffer]) -> None:

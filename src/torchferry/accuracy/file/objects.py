@@ -15,7 +15,7 @@ _DATASPACE, _LINK_INFO, _DATATYPE, _LINK, _LAYOUT, _GROUP_INFO, _ATTRIBUTE, _SYM
 Address = TypeVar("Address")
 _MESSAGE = struct.Struct("<HHB3x")
 _HEADER = struct.Struct("<BxHII4x")
-_ADDRESS = struct.Struct("<Q")
+ADDRESS = struct.Struct("<Q")
 _CONSTANT = 1  # flag of a message that never changes
 _MOST_LINKS = 60_000  # messages are counted with 16 bits
 _LONGEST_TEXT = 60_000  # a message holds 64 KiB
@@ -78,7 +78,7 @@ class DatasetTemplate:
 
     def at(self, address: int) -> bytes:
         """The header of a dataset whose bytes lie there."""
-        return self._before + _ADDRESS.pack(UNDEFINED if self.is_empty else address) + self._after
+        return self._before + ADDRESS.pack(UNDEFINED if self.is_empty else address) + self._after
 
 
 def small_dataset(
@@ -132,7 +132,7 @@ def group_pieces(links: Sequence[tuple[bytes, Address]]) -> list[bytes | Address
 def small_group(links: Sequence[tuple[bytes, int]]) -> bytes:
     """A group that holds the names and addresses of its members in its header."""
     pieces = group_pieces(links)
-    return b"".join(piece if isinstance(piece, bytes) else _ADDRESS.pack(piece) for piece in pieces)
+    return b"".join(piece if isinstance(piece, bytes) else ADDRESS.pack(piece) for piece in pieces)
 
 
 def text_pieces(

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import ctypes
 import mmap
-import os
 import struct
 import time
 from collections.abc import Iterable, Sequence
@@ -30,6 +29,8 @@ from torchferry.accuracy.file.writer import index_payload
 from torchferry.accuracy.model import Header, TensorRecord, Value
 
 _SECONDS = 0.5  # between checkpoints
+_ROW_SIZE, _CONTENT_SIZE, _CALL_SIZE = ROW.size, CONTENT.size, CALL_ROW.size
+_put_call = CALL_ROW.pack_into
 
 
 class _Table:
@@ -43,12 +44,13 @@ class _Table:
         self.memory: mmap.mmap | bytearray = bytearray(rows_a_block * row_size)
         self._scratch = self.memory  # where rows go that no file takes
         self.address = _address(self.memory)
+        self.first = 0  # the number of the last block's first row
         self.used = rows_a_block  # of the last block
 
     @property
     def count(self) -> int:
         """Rows in all blocks."""
-        return max(0, len(self.places) - 1) * self.rows_a_block + (self.used if self.places else 0)
+        return self.first + self.used if self.places else 0
 
     def extend(self) -> None:
         """Begin a new block."""
@@ -63,6 +65,7 @@ class _Table:
         if not place:
             self.use_scratch()
             return
+        self.first = len(self.places) * self.rows_a_block
         self.places.append(place)
         self._mapped.append(memory)
         self.memory, self.used = memory, 0
@@ -82,17 +85,24 @@ def _numbers(count: int) -> struct.Struct:
     return struct.Struct(f"<{count}I")
 
 
+def encoded_tensors(inputs: Iterable[TensorRecord], outputs: Iterable[TensorRecord]) -> str:
+    """The tensors of calls that look alike, as a part of their signatures."""
+    return ",".join(
+        f'"{side}":[{",".join(map(encoded_tensor, tensors))}]'
+        for side, tensors in (("inputs", inputs), ("outputs", outputs))
+    )
+
+
 class StatisticsWriter:
-    """Appends calls, and figures of their tensors, to tables."""
+    """Appends calls, and figures of their tensors, to tables. Where several threads do so, each holds `lock`."""
 
     def __init__(self, path: Path, header: Header) -> None:
         self.path = path
         self._header = header
         self._file = ChunkFile(path)
         self._file.rescue = self._rescue
-        self._lock = self._file.lock
+        self.lock = self._file.lock
         self._is_open = True
-        self._process = os.getpid()
         self._rows = _Table(self._file, Kind.ROWS, ROW.size, ROWS_A_BLOCK)
         self._calls = _Table(self._file, Kind.CALLS, CALL_ROW.size, CALLS_A_BLOCK)
         self._contents = _Table(self._file, Kind.CONTENTS, CONTENT.size, CONTENTS_A_BLOCK)
@@ -117,18 +127,16 @@ class StatisticsWriter:
 
     def row(self) -> tuple[int, int]:
         """The number of the next content, and where in memory its figures go; 0 if no file takes it."""
-        if os.getpid() != self._process:
+        table = self._rows
+        if self._file.is_forked:
             return 0, self._rows_scratch()
-        with self._lock:
-            table = self._rows
-            if table.used == ROWS_A_BLOCK:
-                table.extend()
-            used = table.used
-            table.used = used + 1
-            if not self._is_open:
-                return 0, self._rows_scratch()
-            number = (len(table.places) - 1) * ROWS_A_BLOCK + used + 1
-            return number, table.address + used * ROW.size
+        if table.used == ROWS_A_BLOCK:
+            table.extend()
+        if not self._is_open:
+            return 0, self._rows_scratch()
+        used = table.used
+        table.used = used + 1
+        return table.first + used + 1, table.address + used * _ROW_SIZE
 
     def _rows_scratch(self) -> int:
         """The first row of memory that no file has."""
@@ -138,11 +146,10 @@ class StatisticsWriter:
     def site(self, operator: str, phase: str, model: str, module: str, place: str, node: str) -> int:
         """The number of a place in the program."""
         key = (operator, phase, model, module, place, node)
-        with self._lock:
-            number = self._sites.get(key)
-            if number is None:
-                number = self._sites[key] = self._put_line(Kind.SITES, encoded_value(key))
-            return number
+        number = self._sites.get(key)
+        if number is None:
+            number = self._sites[key] = self._put_line(Kind.SITES, encoded_value(key))
+        return number
 
     def signature(
         self,
@@ -152,17 +159,17 @@ class StatisticsWriter:
         results: Value,
     ) -> int:
         """The number of what calls of one sort have in common."""
+        return self.signature_with(arguments, encoded_tensors(inputs, outputs), results)
+
+    def signature_with(self, arguments: Sequence[tuple[str, Value]], tensors: str, results: Value) -> int:
+        """The same, for tensors that were encoded already."""
         line = (
-            f'{{"arguments":{encoded_value(tuple(arguments))},'
-            f'"inputs":[{",".join(map(encoded_tensor, inputs))}],'
-            f'"outputs":[{",".join(map(encoded_tensor, outputs))}],'
-            f'"results":{encoded_value(results)}}}'
+            f'{{"arguments":{encoded_value(tuple(arguments))},{tensors},"results":{encoded_value(results)}}}'
         )
-        with self._lock:
-            number = self._signatures.get(line)
-            if number is None:
-                number = self._signatures[line] = self._put_line(Kind.SIGNATURES, line)
-            return number
+        number = self._signatures.get(line)
+        if number is None:
+            number = self._signatures[line] = self._put_line(Kind.SIGNATURES, line)
+        return number
 
     def _put_line(self, kind: Kind, line: str) -> int:
         data = line.encode() + b"\n"
@@ -174,24 +181,22 @@ class StatisticsWriter:
 
     def call(self, step: int, site: int, signature: int, contents: Sequence[int]) -> None:
         """Append a call; contents are those of its inputs, then of its outputs."""
-        if os.getpid() != self._process:
+        if self._file.is_forked or not self._is_open:
             return
         count = len(contents)
-        with self._lock:
-            if not self._is_open:
-                return
-            numbers, calls = self._contents, self._calls
-            if numbers.used + count > CONTENTS_A_BLOCK:
-                first = self._straddle(contents)
-            else:
-                first = (len(numbers.places) - 1) * CONTENTS_A_BLOCK + numbers.used
-                if count:
-                    _numbers(count).pack_into(numbers.memory, numbers.used * CONTENT.size, *contents)
-                    numbers.used += count
-            if calls.used == CALLS_A_BLOCK:
-                calls.extend()
-            CALL_ROW.pack_into(calls.memory, calls.used * CALL_ROW.size, first, count, step, site, signature)
-            calls.used += 1
+        numbers, calls = self._contents, self._calls
+        used = numbers.used
+        if used + count > CONTENTS_A_BLOCK:
+            first = self._straddle(contents)
+        else:
+            first = numbers.first + used
+            if count:
+                _numbers(count).pack_into(numbers.memory, used * _CONTENT_SIZE, *contents)
+                numbers.used = used + count
+        if calls.used == CALLS_A_BLOCK:
+            calls.extend()
+        _put_call(calls.memory, calls.used * _CALL_SIZE, first, count, step, site, signature)
+        calls.used += 1
 
     def _straddle(self, contents: Sequence[int]) -> int:
         """Put contents of which only a part fits into this block; the number of the first."""
@@ -206,13 +211,13 @@ class StatisticsWriter:
     def checkpoint(self) -> None:
         """Let plain h5py see all calls up to now, at most twice a second."""
         if self._file.is_mine and time.monotonic() >= self._due:
-            with self._lock:
+            with self.lock:
                 self._save()
 
     def close(self, notes: Iterable[str] = ()) -> None:
         """End the file."""
         if self._file.is_mine:
-            with self._lock:
+            with self.lock:
                 self._save_all(notes, complete=True)
         self._is_open = False
         self._file.close()

@@ -8,9 +8,9 @@ import time
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from torchferry.accuracy.file.call_json import encoded_call, encoded_header, encoded_value
-from torchferry.accuracy.file.call_objects import CallObjects
-from torchferry.accuracy.file.chunks import Buffer, ChunkFile, Kind, payload_after
+from torchferry.accuracy.file.call_json import encoded_header, figures_of
+from torchferry.accuracy.file.call_objects import CallForm, CallObjects, kept_tensors
+from torchferry.accuracy.file.chunks import COPIED, Buffer, ChunkFile, Kind, payload_after
 from torchferry.accuracy.file.groups import Groups
 from torchferry.accuracy.model import Call, Header
 
@@ -39,6 +39,7 @@ class RecordWriter:
         self._header = header
         self._file = ChunkFile(path)
         self._file.rescue = self._rescue
+        self.lock = self._file.lock
         self._objects = CallObjects()
         self._groups = Groups(header)
         self._index: list[bytes] = []
@@ -65,7 +66,9 @@ class RecordWriter:
 
     def append_memory(self, address: int, nbytes: int) -> int:
         """Append bytes straight from memory; where they lie."""
-        return self._append(memory_at(address, nbytes) if nbytes else b"", nbytes)
+        if nbytes <= COPIED:  # it is copied anyway
+            return self._append(ctypes.string_at(address, nbytes), nbytes)
+        return self._append(memory_at(address, nbytes), nbytes)
 
     def _append(self, data: Buffer, nbytes: int) -> int:
         if not self._file.is_mine:
@@ -77,18 +80,26 @@ class RecordWriter:
 
     def write(self, call: Call) -> None:
         """Append a complete call, whose tensors were appended before."""
+        figures = figures_of((*call.inputs, *call.outputs), call.random)
+        offsets = [tensor.offset or 0 for tensor in kept_tensors(call)]
+        self.write_alike(CallForm(call), call.number, call.step, figures, offsets)
+
+    def write_alike(
+        self, form: CallForm, number: int, step: int, figures: Sequence[int | str], offsets: Sequence[int]
+    ) -> None:
+        """Append a call of a form that belongs to this file alone: with what `figures_of` would give for it, and the
+        offsets of the tensors that are kept."""
         if not self._file.is_mine:
             return
-        arguments = encoded_value(call.arguments)
-        text = encoded_call(call, arguments).encode()
+        text = form.line.of(number, step, figures)
         with self._file.lock:
             start = payload_after(self._file.end) + CALL_START.size
-            objects, group = self._objects.of(call, start, text, arguments)
+            objects, group = self._objects.of(form, offsets, start, text)
             payload = CALL_START.pack(len(text), group) + objects
             self._file.add(Kind.CALL, payload, len(payload))
             if not self._file.flush():
                 return
-            self._groups.add(call.group, call.number, group)
+            self._groups.add(form.group, number, group)
             self._index.append(INDEX_ENTRY.pack(start, len(text)))
             if time.monotonic() >= self._due:
                 self._save_groups()

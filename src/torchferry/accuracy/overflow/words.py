@@ -22,11 +22,11 @@ GIVEN = Text(
     "`import torch` 起检查",
 )
 NONE = Text(
-    "no overflow: {operators} operators in {steps} steps were checked on {device}",
+    "no overflow: {operators} calls of operators were checked on {device}, steps: {steps}",
     "未发现溢出：在 {device} 上检查了 {steps} 步中的 {operators} 个算子",
 )
 INTERRUPTED = Text(
-    "no overflow until the run was ended: {operators} operators in {steps} complete steps were checked on {device}",
+    "no overflow until the run was ended: {operators} calls of operators were checked on {device}, complete steps: {steps}",
     "运行终止前未发现溢出：在 {device} 上检查了 {steps} 个完整步中的 {operators} 个算子",
 )
 FAILED = Text(
@@ -47,7 +47,7 @@ SCALED = Text(
     "the loss was scaled by {scale:g}, and the GradScaler could not get rid of it",
     "损失被放大 {scale:g} 倍，而 GradScaler 未能消除该溢出",
 )
-BEFORE = Text("the last {count} operators before it:", "此前的 {count} 个算子：")
+BEFORE = Text("operators before it, the last {count}:", "此前的 {count} 个算子：")
 SAVED = Text("its inputs as they were before the call: {file}", "其调用前的输入：{file}")
 UNSAVED = Text(
     "not in it, since they were overwritten meanwhile: {names}", "以下输入此间已被覆盖，未保存：{names}"

@@ -1,142 +1,194 @@
-"""Statistics of tensors on a device, the same figures as the host's, fetched together.
+"""Statistics of tensors on a device, the same figures as the host's, worked out together.
 
-What is small is copied to the host without waiting for it, and looked at there when the copies have arrived: a copy is
-one launch. What is large is summed up by operators of the device, which takes about thirty.
+A tensor is copied on the device, to a place beside others of its dtype: that is one launch, and nobody waits. When the
+place is full, or when the figures are wanted, all that lies there is summed up at once, row by row, by some thirty
+operators; the host adds up the rows of each tensor.
 """
 
 from __future__ import annotations
 
 import ctypes
 import math
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 import torch
 
-from torchferry.accuracy.native.statistics import ROW, statistics_into
+from torchferry.accuracy.native.statistics import ROW
 from torchferry.accuracy.record.outside import Outside
-from torchferry.accuracy.record.reading import flat, staging_for, synchronize
+from torchferry.accuracy.record.reading import flat, pieces, synchronize
+from torchferry.accuracy.record.row_figures import row_figures
 from torchferry.observe.modes import unobserved
 
-_SMALL = 1 << 20  # bytes: to copy them and to look at them takes as long as thirty launches
-_STAGING = 1 << 26
-_BLOCK = 1 << 22  # words that are looked at together: intermediate results take several times as much
+_STAGING = 1 << 24  # bytes of one place; there is one for each dtype
+_SMALL_ROW, _LARGE_ROW = 1 << 10, 1 << 16  # bytes: little is left empty, and few rows are fetched
+_BLOCK = 1 << 22  # elements that are looked at together: intermediate results take several times as much
 _MASK = (1 << 64) - 1
-_HALF = 0xFFFFFFFF
-_STEP, _FIRST, _SECOND = (
-    0x9E3779B97F4A7C15,
-    0xBF58476D1CE4E5B9,
-    0x94D049BB133111EB,
-)  # as in csrc/statistics.cpp
+# as in csrc/statistics.cpp
+_STEP, _FIRST, _SECOND = 0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB
 
 
 class DeviceStatistics:
-    """Leaves its figures on the device until they are fetched. `_SMALL` and less is copied."""
+    """Leaves its figures on the device until they are fetched."""
 
     def __init__(self) -> None:
-        self._waiting: list[tuple[int, int, int, torch.Tensor]] = []  # row, count, bytes, figures
-        self._copied: list[tuple[int, int, Outside]] = []  # row, place, what is there
-        self._staging: torch.Tensor | None = None
-        self._used = 0  # bytes of it
+        self._stagings: dict[tuple[str, str, int], _Staging] = {}
+        self._streams: dict[str, Any] = {}  # where the last of a device's work was put
+        self._waiting = 0
 
     def __len__(self) -> int:
-        return len(self._waiting)
+        return self._waiting
 
     def put(self, tensor: torch.Tensor, outside: Outside, row: int) -> None:
         """Of this tensor, into the row when they are fetched."""
+        self._waiting += 1
         with unobserved():
-            values = flat(tensor, outside)
-            if outside.nbytes <= _SMALL:
-                self._copy(values, outside, row)
-                return
-            count = values.numel() * (2 if values.is_complex() else 1)
-            self._waiting.append((row, count, outside.nbytes, _figures(values)))
+            self._follow(tensor.device, outside.device)
+            row_size = _LARGE_ROW if outside.nbytes >= _LARGE_ROW else _SMALL_ROW
+            key = (outside.device, outside.dtype, row_size)
+            staging = self._stagings.get(key)
+            if staging is None:
+                staging = self._stagings[key] = _Staging(tensor.device, tensor.dtype, row_size)
+            staging.put(tensor, outside, row)
 
-    def _copy(self, values: torch.Tensor, outside: Outside, row: int) -> None:
-        if self._staging is None:
-            self._staging = staging_for(values.device, _STAGING)
-        elif self._used + outside.nbytes > _STAGING:
-            self._look_at_copies()
-        place = self._staging[self._used : self._used + outside.nbytes]
-        place.view(values.dtype).copy_(values, non_blocking=True)
-        self._copied.append((row, self._used, outside))
-        self._used += -(-outside.nbytes // 64) * 64
-
-    def _look_at_copies(self) -> None:
-        copied, self._copied, self._used = self._copied, [], 0
-        if self._staging is None or not copied:
+    def _follow(self, device: torch.device, name: str) -> None:
+        """What one stream has copied, another one may sum up only when it is there."""
+        find = getattr(getattr(torch, device.type, None), "current_stream", None)
+        if find is None or device.type == "cpu":
             return
-        for kind in {outside.device.partition(":")[0] for _, _, outside in copied}:
-            synchronize(kind)
-        start = self._staging.data_ptr()
-        for row, place, outside in copied:
-            statistics_into(start + place, outside.dtype, outside.elements, row)
+        stream = find(device)
+        if self._streams.get(name, stream) != stream:
+            synchronize(device.type)
+        self._streams[name] = stream
 
     def fetch(self) -> None:
         """Fill the rows."""
-        self._look_at_copies()
-        waiting, self._waiting = self._waiting, []
-        by_device: dict[torch.device, list[tuple[int, int, int, torch.Tensor]]] = {}
-        for each in waiting:
-            by_device.setdefault(each[3].device, []).append(each)
+        if not self._waiting:
+            return
+        self._waiting = 0
         with unobserved():
-            for group in by_device.values():
-                fetched = torch.stack([figures for *_, figures in group]).cpu()
-                for (row, count, nbytes, _), figures in zip(group, fetched, strict=True):
-                    ctypes.memmove(row, _row(count, nbytes, figures), ROW.size)
+            for staging in self._stagings.values():
+                self._follow(staging.device, str(staging.device))
+                staging.fetch()
 
 
-def _figures(values: torch.Tensor) -> torch.Tensor:
-    """Nine words: finite, nan and zero elements, the two parts of the checksum; as floats: minimum ... norm."""
-    products, words = _checksums(values)
-    numbers = torch.view_as_real(values) if values.is_complex() else values
-    if numbers.dtype is torch.bool:
-        numbers = numbers.to(torch.uint8)
-    elif numbers.is_floating_point() and numbers.element_size() < 4:
-        numbers = numbers.float()
-    zeros, nans, finite = (numbers == 0).sum(), torch.isnan(numbers).sum(), torch.isfinite(numbers)
-    least = greatest = numbers
-    if numbers.is_floating_point():
-        least, greatest = (torch.where(finite, numbers, limit) for limit in (math.inf, -math.inf))
-        numbers = torch.where(finite, numbers, 0)
-    sums = (numbers.sum(dtype=torch.float64), numbers.to(torch.float64).square().sum())
-    floats = torch.stack([least.amin().double(), greatest.amax().double(), *sums])
-    counts = torch.stack([finite.sum(), nans, zeros, products, words])
-    return torch.cat([counts, floats.view(torch.int64)])
+class _Tensor(NamedTuple):
+    """One whose figures are waited for."""
+
+    address: int  # where they go
+    numbers: int  # of which it consists
+    nbytes: int
+    first: int  # of its rows
+    rows: int
 
 
-def _checksums(values: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-    """Sums over words of eight bytes, modulo 2 ** 64."""
-    raw = values.view(torch.uint8)
-    if raw.storage_offset() % 8 or raw.numel() % 8:
-        padded = torch.zeros(-(-raw.numel() // 8) * 8, dtype=torch.uint8, device=raw.device)
-        padded[: raw.numel()] = raw
-        raw = padded
-    words = raw.view(torch.int64)
-    products = torch.zeros((), dtype=torch.int64, device=raw.device)
-    for start in range(0, words.numel(), _BLOCK):
-        block = words[start : start + _BLOCK]
-        keys = torch.arange(start + 1, start + 1 + block.numel(), device=raw.device) * _signed(_STEP)
-        keyed = block ^ keys
-        products = products + ((keyed & _HALF) * ((keyed >> 32) & _HALF)).sum()
-    return products, words.sum()
+class _Staging:
+    """Memory of a device for tensors of one dtype, each from the beginning of a row."""
+
+    def __init__(self, device: torch.device, dtype: torch.dtype, row_size: int) -> None:
+        self.device = device
+        self._row_size = row_size
+        self._rows = max(1, _STAGING // row_size)
+        memory = torch.empty(self._rows * row_size, dtype=torch.uint8, device=device)
+        self._words = memory.view(torch.int64).view(self._rows, -1)
+        self._elements = memory.view(dtype)
+        self._size = self._elements.element_size()
+        self._used = 0  # rows
+        self._pieces: list[tuple[int, int]] = []  # in these: where in its tensor each begins, and its bytes
+        self._summed = 0  # rows before these
+        self._figures: list[torch.Tensor] = []
+        self._waiting: list[_Tensor] = []
+
+    def put(self, tensor: torch.Tensor, outside: Outside, address: int) -> None:
+        """Copy a tensor; a large one may take several turns."""
+        rows = -(-outside.nbytes // self._row_size)
+        if rows > self._rows - self._used:
+            self._sum_up()
+        first = self._summed + self._used
+        self._waiting.append(_Tensor(address, outside.numbers, outside.nbytes, first, rows))
+        if rows <= self._rows:
+            self._copy_whole(tensor, outside)
+            self._add(0, outside.nbytes, rows)
+            return
+        elements = flat(tensor, outside)
+        at_once = self._rows * self._row_size
+        for start in range(0, outside.nbytes, at_once):
+            self._sum_up()
+            nbytes = min(at_once, outside.nbytes - start)
+            part = elements[start // self._size : (start + nbytes) // self._size]
+            self._elements[: part.numel()].copy_(part)
+            self._add(start, nbytes, -(-nbytes // self._row_size))
+
+    def _copy_whole(self, tensor: torch.Tensor, outside: Outside) -> None:
+        source = pieces(tensor, outside)
+        stride = source.stride() if outside.is_dense else _stride_in_order(source.shape)
+        offset = self._used * self._row_size // self._size
+        self._elements.as_strided(source.shape, stride, offset).copy_(source)
+
+    def _add(self, start: int, nbytes: int, rows: int) -> None:
+        self._pieces.append((start, nbytes))
+        self._used += rows
+
+    def _sum_up(self) -> None:
+        """Make room."""
+        if not self._used:
+            return
+        starts, lengths = _rows_of(self._pieces, self._row_size)
+        a_block = max(1, _BLOCK * self._size // self._row_size)
+        elements = self._elements.view(self._rows, -1)
+        for first in range(0, self._used, a_block):
+            rows = slice(first, min(first + a_block, self._used))
+            places = (starts[rows].to(self.device), lengths[rows].to(self.device))
+            self._figures.append(row_figures(elements[rows], self._words[rows], *places))
+        self._summed += self._used
+        self._used, self._pieces = 0, []
+
+    def fetch(self) -> None:
+        """Fill the rows of all that were put here."""
+        self._sum_up()
+        waiting, self._waiting, self._summed = self._waiting, [], 0
+        if not waiting:
+            return
+        figures = torch.cat(self._figures).cpu()
+        self._figures = []
+        counts = figures[:, :5].tolist()
+        floats = figures[:, 5:].contiguous().view(torch.float64).tolist()
+        for tensor in waiting:
+            rows = slice(tensor.first, tensor.first + tensor.rows)
+            ctypes.memmove(tensor.address, _packed(tensor, counts[rows], floats[rows]), ROW.size)
 
 
-def _row(count: int, nbytes: int, figures: Any) -> bytes:
-    finite, nans, zeros, products, words = (int(figure) for figure in figures[:5])
-    least, greatest, total, squares = (float(figure) for figure in figures[5:].view(torch.float64))
+def _stride_in_order(shape: Sequence[int]) -> list[int]:
+    return [math.prod(shape[place + 1 :]) for place in range(len(shape))]
+
+
+def _rows_of(parts: list[tuple[int, int]], row_size: int) -> tuple[torch.Tensor, torch.Tensor]:
+    """Of each row of these pieces: where in its tensor it begins, and how much of it is filled, in bytes."""
+    whole = torch.tensor(parts, dtype=torch.int64)
+    rows = (whole[:, 1] + row_size - 1) // row_size
+    piece = torch.repeat_interleave(rows)  # 0 0 0 1 2 2 for 3, 1 and 2 rows
+    before = (torch.arange(piece.numel()) - (rows.cumsum(0) - rows)[piece]) * row_size
+    return whole[piece, 0] + before, (whole[piece, 1] - before).clamp(max=row_size)
+
+
+def _packed(tensor: _Tensor, counts: list[list[int]], floats: list[list[float]]) -> bytes:
+    """The figures of a tensor from those of its rows."""
+    if len(counts) == 1:
+        (finite, nans, zeros, products, words), (least, greatest, total, squares) = counts[0], floats[0]
+    else:
+        finite, nans, zeros, products, words = (sum(column) for column in zip(*counts, strict=True))
+        lows, highs, totals, all_squares = zip(*floats, strict=True)
+        least, greatest, total, squares = min(lows), max(highs), sum(totals), sum(all_squares)
     if finite:
         extremes = (least, greatest, total / finite, math.sqrt(squares / finite))
     else:
         extremes = (0.0, 0.0, 0.0, 0.0)
-    checksum = _mixed(products & _MASK, words & _MASK, nbytes)
-    return ROW.pack(count, nans, count - finite - nans, zeros, *extremes, checksum)
+    checksum = _mixed(products & _MASK, words & _MASK, tensor.nbytes)
+    infinities = tensor.numbers - finite - nans
+    return ROW.pack(tensor.numbers, nans, infinities, zeros, *extremes, checksum)
 
 
 def _mixed(products: int, words: int, nbytes: int) -> int:
     mixed = ((products ^ products >> 29) * _FIRST + words * _SECOND + nbytes * _STEP) & _MASK
     mixed = ((mixed ^ mixed >> 30) * _FIRST) & _MASK
     return mixed ^ mixed >> 31
-
-
-def _signed(word: int) -> int:
-    return word - (1 << 64) if word >> 63 else word

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import tempfile
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -119,12 +120,27 @@ def run_recorded(
             settings,
             folder=folder,
             program=program.shown(),
+            again=options_again(program, settings, place),
             device=place.device,
             vendor="" if place.vendor is None else place.vendor.name,
             simulated=place.simulated,
         )
         ending = run_supervised(program.command(), environment_for(settings, place), seconds=timeout)
         return Recorded(ending, tuple(map(completed, outcomes(Path(folder)))))
+
+
+def options_again(program: Program, settings: RecordSettings, place: Place) -> str:
+    """By which a run like this one is made, besides the device and what is recorded of it."""
+    is_alone = program.torchrun is None
+    words = [
+        *(["--seed", str(settings.seed)] if settings.seed is not None else []),
+        *([f"--as-is={place.as_is}"] if place.as_is else []),
+        *([] if place.through_layer or place.vendor is None else ["--converted"]),
+        *(word for path in place.vendor_paths for word in ("--vendor-path", path)),
+        *(["--devices", str(place.devices)] if is_alone and (place.devices or 1) > 1 else []),
+        *(word for word in program.torchrun or () if word != "--standalone"),
+    ]
+    return shlex.join(words)
 
 
 def completed(outcome: Outcome) -> tuple[Outcome, bool]:
@@ -137,7 +153,8 @@ def completed(outcome: Outcome) -> tuple[Outcome, bool]:
         return outcome, False
     if outcome.is_over:
         with open_record(path) as record:
-            return replace(outcome, raw_nbytes=_raw_nbytes(record)), False
+            calls = len(record.calls) if outcome.problem else outcome.calls  # not all of them are in the file
+            return replace(outcome, calls=calls, raw_nbytes=_raw_nbytes(record)), False
     repair(path)
     with open_record(path) as record:
         found = replace(

@@ -10,7 +10,7 @@ from torchferry.accuracy.record.outside import Outside, Outsides
 from torchferry.accuracy.record.plans import Plan
 from torchferry.accuracy.record.reading import synchronize
 from torchferry.accuracy.record.seen import Look, Mark, Seen
-from torchferry.accuracy.record.tensors import Content, Contents
+from torchferry.accuracy.record.tensors import UNKNOWN, Content, Contents
 from torchferry.accuracy.record.values import key_of_number, key_of_odd
 from torchferry.observe.tensors import OVERWRITTEN, UNINITIALISED
 from torchferry.observe.where import Site, Whereabouts
@@ -24,7 +24,7 @@ _RESULTS = -1  # the position of what is no argument
 class Sink(Protocol):
     """What reads contents that are not known yet, and takes calls."""
 
-    def content(self, tensor: torch.Tensor, outside: Outside, is_output: bool) -> Content | None:
+    def content(self, tensor: torch.Tensor, outside: Outside, is_output: bool) -> Content:
         """The content of a tensor, read if it is not known; RuntimeError if it can't be read."""
 
     def write(self, seen: Seen, step: int) -> None:
@@ -39,6 +39,7 @@ class Looker:
         self._outsides = outsides
         self._sink = sink
         self._where = where
+        self._role_of = where.role_of
 
     def before(self, plan: Plan, site: Site, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Seen:
         """The arguments, as the operator finds them."""
@@ -58,6 +59,8 @@ class Looker:
     def after(self, seen: Seen, result: Any) -> None:
         """The results, and the arguments that the operator has written to."""
         plan = seen.plan
+        if plan.in_place is not None and self._take_in_place(seen, plan.in_place, result):
+            return
         if plan.has_effects:
             self._apply_effects(plan, seen.inputs)
         if plan.may_be_under_way and plan.argument("non_blocking", seen.args, seen.kwargs):
@@ -71,6 +74,22 @@ class Looker:
         if plan.written:
             self._take_written(seen)
 
+    def _take_in_place(self, seen: Seen, position: int, result: Any) -> bool:
+        """The result of most calls that write is the argument that was written to, and looks as it did."""
+        args = seen.args
+        if position >= len(args) or args[position] is not result:
+            return False
+        look = next((look for look in seen.inputs if look[1] == position), None)
+        if look is None or look[2].unread:
+            return False
+        _, _, outside, mark = look
+        self._contents.forget(result, outside)
+        seen.result = result
+        seen.key.append(Seen)
+        role = mark if isinstance(mark, str) else mark[0]
+        self._take_content(seen, result, outside, role)
+        return True
+
     def effects_of(self, plan: Plan, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """Forget what a call that was not looked at has written to."""
         looks: list[Look] = []
@@ -78,13 +97,13 @@ class Looker:
         for position, value in given:
             for tensor in value if isinstance(value, (list, tuple)) else (value,):
                 if isinstance(tensor, _Tensor):
-                    looks.append((tensor, position, self._outsides.of_any(tensor), "", None))
+                    looks.append((tensor, position, self._outsides.of_any(tensor), ""))
         self._apply_effects(plan, looks)
 
     def _apply_effects(self, plan: Plan, looks: list[Look]) -> None:
         """What the call has written to is not known any more."""
         contents = self._contents
-        for tensor, position, outside, _, _ in looks:
+        for tensor, position, outside, _ in looks:
             if outside.unread:
                 continue
             if plan.communicates or plan.waits:
@@ -119,9 +138,9 @@ class Looker:
 
     def _take_input(self, seen: Seen, position: int, tensor: torch.Tensor, outside: Outside) -> None:
         plan = seen.plan
-        role = self._where.role_of(tensor)
+        role = self._role_of(tensor)
         mark: Mark = role
-        content = None
+        content = UNKNOWN
         if outside.unread:
             pass
         elif position in plan.lost:
@@ -129,20 +148,26 @@ class Looker:
         else:
             try:  # a view is not read: whoever computes with it does
                 if plan.is_view:
-                    content = self._contents.find(tensor, outside)
+                    content = self._contents.find(tensor, outside) or UNKNOWN
                 else:
                     content = self._sink.content(tensor, outside, False)
             except RuntimeError as error:  # a tensor that we can't read must not end the program
                 outside, mark = self._why(tensor, role, error)
-        seen.inputs.append((tensor, position, outside, mark, content))
-        seen.key += (outside, mark)
+        seen.inputs.append((tensor, position, outside, mark))
+        seen.contents.append(content)
+        seen.key += (position, outside, mark)
 
     def _take_output(self, seen: Seen, tensor: torch.Tensor) -> None:
+        kind = type(tensor)
+        is_plain = kind is _Tensor or kind is _Parameter
+        outside = self._outsides.of(tensor) if is_plain else self._outsides.of_any(tensor)
+        self._take_content(seen, tensor, outside, self._role_of(tensor))
+
+    def _take_content(self, seen: Seen, tensor: torch.Tensor, outside: Outside, role: str) -> None:
+        """Of an output."""
         plan = seen.plan
-        outside = self._outsides.of(tensor) if type(tensor) is _Tensor else self._outsides.of_any(tensor)
-        role = self._where.role_of(tensor)
         mark: Mark = role
-        content = None
+        content = UNKNOWN
         if outside.unread:
             pass
         elif plan.uninitialised or plan.communicates:
@@ -150,14 +175,15 @@ class Looker:
         else:
             try:
                 if plan.is_view:
-                    content = self._contents.find(tensor, outside)
+                    content = self._contents.find(tensor, outside) or UNKNOWN
                 else:
                     content = self._sink.content(tensor, outside, True)
-                    if plan.written and content is not None:
+                    if plan.written:
                         content.slack += 1
             except RuntimeError as error:
                 outside, mark = self._why(tensor, role, error)
-        seen.outputs.append((tensor, _RESULTS, outside, mark, content))
+        seen.outputs.append((tensor, _RESULTS, outside, mark))
+        seen.contents.append(content)
         seen.key += (outside, mark)
 
     def _why(self, tensor: torch.Tensor, role: str, error: RuntimeError) -> tuple[Outside, Mark]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import sys
-import threading
 import weakref
 from collections.abc import Callable
 from typing import Any
@@ -53,7 +52,7 @@ class RecordingMode(ObservingMode):  # type: ignore[no-untyped-call]
         self._is_selective = bool(selection.operators) or selection.has_sites
         self._wanted_operators: dict[Plan, bool] = {}
         self._wanted_sites: dict[Site, bool] = {}
-        self._lock = threading.RLock()  # a signal's handler may call operators
+        self._lock = sink.lock  # which can be taken again: a signal's handler may call operators
         self._is_at_work = True
         _modes.add(self)
 
@@ -102,7 +101,7 @@ class RecordingMode(ObservingMode):  # type: ignore[no-untyped-call]
 
     def _before(self, plan: Plan, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Seen | None:
         """None: the call is not wanted."""
-        site = self._where.site()
+        site = self._where.site(2)
         if self._is_selective and not self._is_wanted(plan, site):
             return None
         if _DYNAMO in sys.modules and sys.modules[_DYNAMO].counters:

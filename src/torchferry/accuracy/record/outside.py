@@ -76,7 +76,7 @@ class Outsides:
             return self._of_odd(tensor, why_unreadable(tensor) or _layout(tensor))
         if known is None:
             known = self._look(tensor, key)
-        return known
+        return self._marked(tensor, known) if known.has_marks and is_marked(tensor) else known
 
     def of_any(self, tensor: torch.Tensor) -> Outside:
         """Of one that may be of any type."""
@@ -98,6 +98,16 @@ class Outsides:
         self._known[key] = found
         return found
 
+    def _marked(self, tensor: torch.Tensor, plain: Outside) -> Outside:
+        """Of one that holds other values than the same memory without marks: it is read in the order of its indices."""
+        key = (plain, tensor.is_conj(), tensor.is_neg())
+        known = self._known.get(key)
+        if known is None:
+            known = self._known[key] = Outside(plain.dtype, plain.shape, plain.stride, plain.device)
+            known.on_host, known.unread, known.is_dense = plain.on_host, plain.unread, False
+            known.region = self._regions.setdefault(key, len(self._regions))
+        return known
+
     def _of_odd(self, tensor: torch.Tensor, unread: str) -> Outside:
         shape = sizes_of(tensor)
         dtype, device = str(tensor.dtype).removeprefix("torch."), str(tensor.device)
@@ -108,6 +118,11 @@ class Outsides:
             known = self._known[key] = Outside(dtype, shape, stride, device)
             known.unread = unread
         return known
+
+
+def is_marked(tensor: torch.Tensor) -> bool:
+    """Whether its memory holds the conjugates or negatives of its elements."""
+    return tensor.is_conj() or tensor.is_neg()
 
 
 def _layout(tensor: torch.Tensor) -> str:

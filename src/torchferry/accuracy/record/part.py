@@ -55,6 +55,7 @@ class RecordPart:
             settings.simulated,
             "" if self._golden is None else str(self._golden.path),
             selection.describe(),
+            options=settings.again,
         )
         self._recorder = Recorder(self._output.path, header, selection, settings.first_step)
         self._replaying = (

@@ -15,6 +15,7 @@ from torchferry.observe.operators import (
     is_random,
     is_view,
     leaves_uninitialised,
+    may_move,
     overwrites,
     written_to,
 )
@@ -31,6 +32,7 @@ class Plan:
         "func",
         "generator",
         "has_effects",
+        "in_place",
         "is_described",
         "is_random",
         "is_skipped",
@@ -67,12 +69,17 @@ class Plan:
             or (position in self.written and overwrites(base))
         )
         self.is_view = is_view(func)
+        self.uninitialised = leaves_uninitialised(base)
         self.is_described = is_described(func)
         self.has_effects = bool(self.written) or self.communicates or self.waits or not self.is_described
+        self.may_be_under_way = "non_blocking" in self.positions
+        # the argument that the call may answer with, where it writes to nothing else and has no other effects
+        is_special = self.communicates or self.waits or self.uninitialised or self.may_be_under_way
+        is_plain = self.is_described and not is_special and not may_move(func)
+        returns = func._schema.returns
+        self.in_place = min(self.written) if is_plain and len(self.written) == len(returns) == 1 else None
         self.is_random = is_random(func)
         self.generator = self.positions.get("generator")
-        self.may_be_under_way = "non_blocking" in self.positions
-        self.uninitialised = leaves_uninitialised(base)
 
     def argument(self, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """What was given for this argument; None if nothing was."""

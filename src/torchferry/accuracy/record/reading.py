@@ -6,7 +6,7 @@ from typing import Any
 
 import torch
 
-from torchferry.accuracy.record.outside import Outside
+from torchferry.accuracy.record.outside import Outside, is_marked
 from torchferry.observe.modes import unobserved
 
 
@@ -21,7 +21,7 @@ class Reader:
         """Where `outside.nbytes` bytes lie: in the order of memory if it is dense, of its indices otherwise."""
         if outside.on_host and not (outside.has_marks and is_marked(tensor)):
             if outside.is_dense:
-                return tensor.data_ptr()
+                return address_of(tensor) if outside.nbytes else 0
             with unobserved():
                 self._held = pieces(tensor, outside).contiguous()
             return self._held.data_ptr()
@@ -38,6 +38,14 @@ class Reader:
         target = staging[: outside.nbytes].view(source.dtype)
         target.copy_(source)
         return target
+
+
+def address_of(tensor: torch.Tensor) -> int:
+    """Raises RuntimeError where there is no memory: zeros that autograd only notes down have none."""
+    address = tensor.data_ptr()
+    if not address:
+        raise RuntimeError("no memory")
+    return address
 
 
 def pieces(tensor: torch.Tensor, outside: Outside) -> torch.Tensor:
@@ -57,11 +65,6 @@ def flat(tensor: torch.Tensor, outside: Outside) -> torch.Tensor:
     if outside.is_dense:
         return tensor.as_strided((outside.elements,), (1,))
     return pieces(tensor, outside).contiguous().view(-1)
-
-
-def is_marked(tensor: torch.Tensor) -> bool:
-    """Whether its memory holds the conjugates or negatives of its elements."""
-    return tensor.is_conj() or tensor.is_neg()
 
 
 def staging_for(device: torch.device, nbytes: int) -> torch.Tensor:

@@ -16,14 +16,26 @@ from torchferry.observe.where import Site
 Mark = str | tuple[str, str]  # a role; or a role, and why the tensor was not read
 
 
-# a tensor of a call, the position of the argument that it belongs to, its outside, mark and content
-Look = tuple[torch.Tensor, int, Outside, Mark, Content | None]
+# a tensor of a call, the position of the argument that it belongs to, its outside and mark
+Look = tuple[torch.Tensor, int, Outside, Mark]
 
 
 class Seen:
     """A call."""
 
-    __slots__ = ("args", "inputs", "key", "kwargs", "outputs", "plan", "random", "result", "site", "values")
+    __slots__ = (
+        "args",
+        "contents",
+        "inputs",
+        "key",
+        "kwargs",
+        "outputs",
+        "plan",
+        "random",
+        "result",
+        "site",
+        "values",
+    )
 
     def __init__(self, plan: Plan, site: Site, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         self.plan = plan
@@ -33,6 +45,7 @@ class Seen:
         self.result: Any = None
         self.inputs: list[Look] = []
         self.outputs: list[Look] = []  # results, then arguments that were written to and are not among them
+        self.contents: list[Content] = []  # of the inputs, then of the outputs
         self.key: list[Any] = [plan]  # equal for calls whose tensors look alike
         self.values: list[Any] = []  # numbers and the like
         self.random: RandomState | None = None
@@ -41,12 +54,13 @@ class Seen:
 class Templates:
     """The tensors of calls that look alike, without their contents."""
 
-    __slots__ = ("inputs", "outputs")
+    __slots__ = ("encoded", "inputs", "outputs")
 
     def __init__(self, seen: Seen) -> None:
         names = [each for name, value in _given(seen) for each in names_of(INPUT, name, value)]
         self.inputs = _templates(names, seen.inputs)
         self.outputs = _templates(_output_names(seen, names), seen.outputs)
+        self.encoded = ""  # both, once that is needed
 
 
 def arguments_of(seen: Seen) -> tuple[tuple[str, Value], ...]:
@@ -87,7 +101,7 @@ def _output_names(seen: Seen, input_names: list[str]) -> list[str]:
 def _templates(names: list[str], looks: list[Look]) -> tuple[TensorRecord, ...]:
     """What is known of the tensors without their contents."""
     found = []
-    for name, (_, _, outside, mark, _) in zip(names, looks, strict=True):
+    for name, (_, _, outside, mark) in zip(names, looks, strict=True):
         role, unread = mark if isinstance(mark, tuple) else (mark, "")
         found.append(
             TensorRecord(

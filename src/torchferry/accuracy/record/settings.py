@@ -31,6 +31,7 @@ class RecordSettings:
     output: str  # the file; an absolute path. Where there are several processes, each adds its rank
     folder: str = ""  # where processes tell the launcher what they wrote; "": there is no launcher
     program: str = ""  # how the user calls it
+    again: str = ""  # with which options, besides the vendor's: see Header.options
     kept: Kept = Kept.TENSORS
     first_step: int = 1
     steps: int | None = 1  # so many, from the first one on; None: to the program's own end

@@ -3,22 +3,27 @@
 from __future__ import annotations
 
 import ctypes
+import threading
+from dataclasses import replace
 from typing import Any
 
 import torch
 
-from torchferry.accuracy.file.statistics_writer import StatisticsWriter
+from torchferry.accuracy.file.call_json import encoded_statistics
+from torchferry.accuracy.file.call_objects import CallForm
+from torchferry.accuracy.file.statistics_writer import StatisticsWriter, encoded_tensors
 from torchferry.accuracy.file.writer import RecordWriter
 from torchferry.accuracy.model import Call, Kept, TensorRecord
 from torchferry.accuracy.native.statistics import ROW, SHORT, decode, kernels
 from torchferry.accuracy.record.device_statistics import DeviceStatistics
 from torchferry.accuracy.record.outside import Outside
 from torchferry.accuracy.record.random import Generators
-from torchferry.accuracy.record.reading import Reader
-from torchferry.accuracy.record.seen import Look, Seen, Templates, arguments_of, results_of
+from torchferry.accuracy.record.reading import Reader, address_of
+from torchferry.accuracy.record.seen import Seen, Templates, arguments_of, results_of
 from torchferry.accuracy.record.tensors import Content, Contents, Storage
 
 _MOST_SIGNATURES = 100_000  # programs whose numbers change all the time have one for each call
+_MOST_FORMS = 20_000  # each takes a few kilobytes
 _MOST_WAITING = 4096  # figures that may stay on a device
 _NOWHERE = Outside("uint8", (0,), (1,), "cpu")
 
@@ -26,7 +31,8 @@ _NOWHERE = Outside("uint8", (0,), (1,), "cpu")
 class _Sink:
     """What both have in common."""
 
-    def __init__(self, contents: Contents) -> None:
+    def __init__(self, contents: Contents, lock: threading.RLock) -> None:
+        self.lock = lock  # held while a call is looked at
         self._contents = contents
         self._reader = Reader()
         self._short, self._long = kernels()
@@ -51,35 +57,35 @@ class StatisticsSink(_Sink):
     """Rows of figures."""
 
     def __init__(self, contents: Contents, writer: StatisticsWriter) -> None:
-        super().__init__(contents)
+        super().__init__(contents, writer.lock)
         self._writer = writer
         self._devices = DeviceStatistics()
         self._numbers: dict[tuple[Any, ...], tuple[int, int]] = {}  # of sites and signatures
 
-    def content(self, tensor: torch.Tensor, outside: Outside, is_output: bool) -> Content | None:
+    def content(self, tensor: torch.Tensor, outside: Outside, is_output: bool) -> Content:
         """The content of a tensor, read if it is not known."""
-        found = self._contents.find(tensor, outside)
-        if found is not None:
-            return found
         if not outside.nbytes:
             return self._empty()
+        storage = self._contents.find_or_storage(tensor, outside)
+        if isinstance(storage, Content):
+            return storage
         if not outside.on_host:
-            return self._on_device(tensor, outside)
-        address = tensor.data_ptr() if outside.is_plain else self._reader.address(tensor, outside)
-        storage = self._contents.storage(tensor, outside)
+            return self._on_device(storage, tensor, outside)
+        address = address_of(tensor) if outside.is_plain else self._reader.address(tensor, outside)
         if storage.is_shifting:
             return self._read_again(storage, tensor, outside, address)
         number, row = self._writer.row()
-        self._put_statistics(address, outside, row)
+        count = outside.numbers
+        (self._short if count <= SHORT else self._long)(address, outside.code, count, row)
         return storage.keep(tensor, outside, number)
 
-    def _on_device(self, tensor: torch.Tensor, outside: Outside) -> Content | None:
+    def _on_device(self, storage: Storage, tensor: torch.Tensor, outside: Outside) -> Content:
         refuse_capturing(outside)
         number, row = self._writer.row()
         self._devices.put(tensor, outside, row)
         if len(self._devices) >= _MOST_WAITING:
             self._devices.fetch()
-        return self._contents.storage(tensor, outside).keep(tensor, outside, number)
+        return storage.keep(tensor, outside, number)
 
     def _read_again(self, storage: Storage, tensor: torch.Tensor, outside: Outside, address: int) -> Content:
         self._put_statistics(address, outside, ctypes.addressof(self._row))
@@ -110,9 +116,7 @@ class StatisticsSink(_Sink):
         numbers = self._numbers.get(whole)
         if numbers is None:
             numbers = self._new_numbers(key, whole, seen)
-        contents = [0 if look[4] is None else look[4].number for look in seen.inputs]
-        contents += [0 if look[4] is None else look[4].number for look in seen.outputs]
-        self._writer.call(step, numbers[0], numbers[1], contents)
+        self._writer.call(step, numbers[0], numbers[1], [content.number for content in seen.contents])
 
     def _new_numbers(self, key: tuple[Any, ...], whole: tuple[Any, ...], seen: Seen) -> tuple[int, int]:
         if len(self._numbers) >= _MOST_SIGNATURES:
@@ -128,7 +132,9 @@ class StatisticsSink(_Sink):
 
     def _signature(self, key: tuple[Any, ...], seen: Seen) -> int:
         made = self._templates_of(key, seen)
-        return self._writer.signature(arguments_of(seen), made.inputs, made.outputs, results_of(seen))
+        if not made.encoded:
+            made.encoded = encoded_tensors(made.inputs, made.outputs)
+        return self._writer.signature_with(arguments_of(seen), made.encoded, results_of(seen))
 
     def settle(self) -> None:
         """Fetch what is still on devices."""
@@ -139,14 +145,15 @@ class TensorSink(_Sink):
     """Calls with the bytes of their tensors."""
 
     def __init__(self, contents: Contents, writer: RecordWriter, kept: Kept) -> None:
-        super().__init__(contents)
+        super().__init__(contents, writer.lock)
         self._writer = writer
         self._generators = Generators(writer.append)
         self._only_inputs = kept is Kept.INPUTS
         self._numbers = 0  # of contents
         self._calls = 0
+        self._forms: dict[tuple[Any, ...], CallForm] = {}
 
-    def content(self, tensor: torch.Tensor, outside: Outside, is_output: bool) -> Content | None:
+    def content(self, tensor: torch.Tensor, outside: Outside, is_output: bool) -> Content:
         """The content of a tensor, read if it is not known."""
         if not outside.nbytes:
             return self._empty()
@@ -196,9 +203,37 @@ class TensorSink(_Sink):
 
     def write(self, seen: Seen, step: int) -> None:
         """Take a complete call."""
-        templates = self._templates_of(tuple(seen.key), seen)
         self._calls += 1
-        self._writer.write(_call(self._calls, step, seen, templates))
+        figures: list[int | str] = []
+        offsets = []
+        sorts: list[Any] = []
+        for content in seen.contents:
+            offset, statistics = content.offset, content.statistics
+            if content.number:
+                figures.append(content.number)
+            if offset is not None:
+                figures.append(offset)
+                offsets.append(offset)
+            if statistics is not None:
+                figures.append(encoded_statistics(statistics))
+            sorts.append((content.number == 0, offset is None, statistics is None))
+        random = seen.random
+        if random is not None:
+            figures += (random.offset, random.nbytes)
+            sorts.append(random.device)
+        key = tuple(seen.key)
+        whole = (key, id(seen.site), *seen.values, *sorts)
+        form = self._forms.get(whole)
+        if form is None:
+            form = self._new_form(key, whole, seen, step)
+        self._writer.write_alike(form, self._calls, step, figures, offsets)
+
+    def _new_form(self, key: tuple[Any, ...], whole: tuple[Any, ...], seen: Seen, step: int) -> CallForm:
+        if len(self._forms) >= _MOST_FORMS:
+            self._forms.clear()
+        call = _call(self._calls, step, seen, self._templates_of(key, seen))
+        form = self._forms[whole] = CallForm(call)
+        return form
 
     def settle(self) -> None:
         """Nothing is under way."""
@@ -206,6 +241,7 @@ class TensorSink(_Sink):
 
 def _call(number: int, step: int, seen: Seen, templates: Templates) -> Call:
     site = seen.site
+    count = len(seen.inputs)
     return Call(
         number,
         seen.plan.operator,
@@ -216,31 +252,17 @@ def _call(number: int, step: int, seen: Seen, templates: Templates) -> Call:
         site.place,
         site.node,
         arguments_of(seen),
-        _filled(templates.inputs, seen.inputs),
-        _filled(templates.outputs, seen.outputs),
+        _filled(templates.inputs, seen.contents[:count]),
+        _filled(templates.outputs, seen.contents[count:]),
         results_of(seen),
         seen.random,
     )
 
 
-def _filled(templates: tuple[TensorRecord, ...], looks: list[Look]) -> tuple[TensorRecord, ...]:
+def _filled(templates: tuple[TensorRecord, ...], contents: list[Content]) -> tuple[TensorRecord, ...]:
     return tuple(
-        each
-        if content is None
-        else TensorRecord(
-            each.name,
-            each.dtype,
-            each.shape,
-            each.stride,
-            each.device,
-            each.role,
-            content.number,
-            content.offset,
-            each.is_dense,
-            each.unread,
-            content.statistics,
-        )
-        for each, (*_, content) in zip(templates, looks, strict=True)
+        replace(each, content=content.number, offset=content.offset, statistics=content.statistics)
+        for each, content in zip(templates, contents, strict=True)
     )
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 
 from torchferry.accuracy.record.outputs import Outcome
 from torchferry.ops.notes import NOTES
-from torchferry.report.safe import printable
+from torchferry.report.safe import one_line
 from torchferry.text import Text
 
 _WRITTEN = Text(
@@ -67,7 +67,7 @@ _FEWER = Text(
 
 def sentences(outcome: Outcome, was_repaired: bool, wanted: int | None = None) -> Iterator[Text]:
     """Of the file of one process, of which so many steps were wanted (None: all)."""
-    file = printable(os.path.relpath(outcome.path))
+    file = one_line(os.path.relpath(outcome.path))
     yield _WRITTEN.format(
         file=file,
         steps=_steps(outcome),
@@ -81,7 +81,7 @@ def sentences(outcome: Outcome, was_repaired: bool, wanted: int | None = None) -
     if was_repaired:
         yield _REPAIRED.format(file=file)
     if outcome.problem:
-        yield _PROBLEM.format(file=file, problem=outcome.problem)
+        yield _PROBLEM.format(file=file, problem=one_line(outcome.problem))
     if outcome.recorded:
         yield _REPLAYED.format(
             file=file,
@@ -97,13 +97,21 @@ def noted(notes: Iterable[str]) -> Iterator[Text]:
     for note in notes:
         key, between, what = note.partition(": ")
         known = _NOTES.get(key) or NOTES.get(note)
-        yield Text(note, note) if known is None else known.format(what=printable(what)) if between else known
+        yield (
+            Text(one_line(note), one_line(note))
+            if known is None
+            else known.format(what=one_line(what))
+            if between
+            else known
+        )
 
 
 def _unpaired(outcome: Outcome) -> Text | str:
     if not outcome.unpaired:
         return ""
-    return _UNPAIRED.format(count=f"{outcome.unpaired:,}", examples=", ".join(outcome.examples))
+    return _UNPAIRED.format(
+        count=f"{outcome.unpaired:,}", examples=", ".join(map(one_line, outcome.examples))
+    )
 
 
 def _steps(outcome: Outcome) -> Text:

@@ -50,6 +50,22 @@ class Content:
         self.checksum: int | None = None
         self.statistics: Statistics | None = None
 
+    def is_of(self, tensor: torch.Tensor) -> bool:
+        """Whether this tensor of the same memory has it still."""
+        try:
+            change = tensor._version - self.version
+        except RuntimeError:
+            change = _NO_VERSION - self.version
+        if change:
+            if change < 0 or change > self.slack:
+                return False
+            self.version += change
+            self.slack = 0
+        return True
+
+
+UNKNOWN = Content(0, 0, Outside("uint8", (0,), (1,), "cpu"), 0)  # of tensors that were not read
+
 
 class Storage:
     """What is known of one."""
@@ -64,8 +80,12 @@ class Storage:
 
     def keep(self, tensor: torch.Tensor, outside: Outside, number: int) -> Content:
         """From now on the tensor's memory is known under this number."""
-        content = Content(number, tensor.data_ptr(), outside, version_of(tensor))
-        self.contents[(content.start, outside.region)] = content
+        start = tensor.data_ptr()
+        try:
+            version = tensor._version
+        except RuntimeError:
+            version = _NO_VERSION
+        content = self.contents[(start, outside.region)] = Content(number, start, outside, version)
         return content
 
     def keep_offset(self, content: Content, offset: int) -> None:
@@ -123,23 +143,24 @@ class Contents:
         if storage is None or storage.is_shifting or self.is_anything_shifting:
             return None
         content = storage.contents.get((tensor.data_ptr(), outside.region))
-        if content is None:
-            return None
-        try:
-            change = tensor._version - content.version
-        except RuntimeError:
-            change = _NO_VERSION - content.version
-        if change:
-            if change < 0 or change > content.slack:
-                return None
-            content.version += change
-            content.slack = 0
-        return content
+        return content if content is not None and content.is_of(tensor) else None
+
+    def find_or_storage(self, tensor: torch.Tensor, outside: Outside) -> Content | Storage:
+        """The same; if it is not known, the storage, where something new is to be kept."""
+        untyped = tensor.untyped_storage()
+        storage = self._storages.get(untyped._cdata)
+        if storage is not None and not storage.is_shifting and not self.is_anything_shifting:
+            content = storage.contents.get((tensor.data_ptr(), outside.region))
+            if content is not None and content.is_of(tensor):
+                return content
+        return self._to_keep(untyped, storage, outside)
 
     def storage(self, tensor: torch.Tensor, outside: Outside) -> Storage:
         """What is known of the tensor's storage, where something new is to be kept."""
-        storage = tensor.untyped_storage()
-        known = self._storages.get(storage._cdata)
+        untyped = tensor.untyped_storage()
+        return self._to_keep(untyped, self._storages.get(untyped._cdata), outside)
+
+    def _to_keep(self, storage: Any, known: Storage | None, outside: Outside) -> Storage:
         if known is None:
             if len(self._storages) >= self._purged_at:
                 self.purge()

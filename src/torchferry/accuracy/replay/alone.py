@@ -19,6 +19,7 @@ from torchferry.accuracy.replay.execution import Outputs, blank_inputs, execute,
 from torchferry.accuracy.replay.launching import part_of
 from torchferry.accuracy.replay.operators import is_view, leaves_uninitialised
 from torchferry.accuracy.replay.request import Left
+from torchferry.errors import OutputError
 
 Progress = Callable[[int, int, str], None]  # calls done, calls in all, the operator that comes next
 _MISSING = "missing"
@@ -56,6 +57,10 @@ def replay(
                 progress(done, len(wanted), call.operator)
             replayer.replay(call)
         writer.close(record.header.notes)
+        if writer.failed:
+            raise OutputError(
+                f"{output}: can't be written ({writer.failed}); make room, or name another file with -o"
+            )
         os.replace(aside, output)
     except BaseException:
         aside.unlink(missing_ok=True)

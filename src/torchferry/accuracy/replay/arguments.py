@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import torch
@@ -18,6 +19,7 @@ DOUBLES = {
 }  # fmt: skip
 _ONLY_HALF = "half_to_float"  # asks for a result of another dtype: double precision needs no other one
 _FOR_DEVICES = ("pin_memory", "non_blocking")
+_FLOATING, _WIDE = ("float", "bfloat", "complex"), ("float64", "complex128")
 
 
 class CannotExecuteError(Exception):
@@ -68,7 +70,7 @@ def _as_single(tensor: torch.Tensor) -> torch.Tensor:
 def make_arguments(call: Call, tensors: Given, setting: Setting) -> dict[str, Any]:
     """name -> value; `tensors` are the call's inputs."""
     types = argument_types(call.operator)
-    is_narrow = not any(record.dtype in ("float64", "complex128") and record.shape for record in call.inputs)
+    is_narrow = not _computes_in_double(call)
     made: dict[str, Any] = {}
     for name, value in call.arguments:
         if name in _FOR_DEVICES:
@@ -76,9 +78,31 @@ def make_arguments(call: Call, tensors: Given, setting: Setting) -> dict[str, An
         made[name] = _made(value, tensors, setting)
         if setting.doubled and is_narrow and "number" in types.get(name, ""):
             made[name] = _rounded(made[name])
+    if setting.doubled and is_narrow:
+        made |= {name: value for name, value in _default_numbers(call.operator) if name not in made}
     if setting.doubled:
         _widen(call, made)
     return made
+
+
+@cache
+def _default_numbers(operator: str) -> tuple[tuple[str, float], ...]:
+    """Fractions that an operator is given where the program gives none, in single precision."""
+    overload = find_overload(operator)
+    arguments = overload._schema.arguments if overload is not None else ()
+    return tuple(
+        (each.name, _rounded(each.default_value))
+        for each in arguments
+        if "number" in str(each.real_type) and isinstance(each.default_value, float)
+    )
+
+
+def _computes_in_double(call: Call) -> bool:
+    """A result of double precision says so; where results hold no fractions, what it was computed from."""
+    results = [record.dtype for record in call.outputs if record.dtype.startswith(_FLOATING)]
+    given = [record for record in call.inputs if record.dtype.startswith(_FLOATING)]
+    decisive = [record.dtype for record in given if record.shape] or [record.dtype for record in given]
+    return any(dtype in _WIDE for dtype in results or decisive)
 
 
 def _rounded(value: Any) -> Any:

@@ -61,7 +61,11 @@ def problem(operator: str, arguments: Arguments, parts: Parts) -> tuple[float, T
     doubled = [_double(part) if part is not None else None for part in parts]
     worst: tuple[float, Text] | None = None
     finite = _double(matrix).isfinite().flatten(-2).all(-1)
-    for claim in _DECOMPOSITIONS[operator].claims(arguments, doubled):
+    try:
+        claims = _DECOMPOSITIONS[operator].claims(arguments, doubled)
+    except RuntimeError:  # pivots that are none
+        return math.inf, _PRODUCT.format(ratio=math.inf)
+    for claim in claims:
         difference = torch.linalg.matrix_norm(claim.mine - claim.right)
         ratio = (difference / (limit * claim.scale)).where(difference != 0, torch.zeros(()).double())[finite]
         ratio = torch.nan_to_num(ratio, math.inf, math.inf)
@@ -86,7 +90,8 @@ def _double(tensor: torch.Tensor) -> torch.Tensor:
 
 
 def _size(matrix: torch.Tensor) -> torch.Tensor:
-    return torch.linalg.matrix_norm(matrix)
+    found: torch.Tensor = torch.linalg.matrix_norm(matrix)
+    return found
 
 
 def _orthonormal(vectors: torch.Tensor) -> _Claim:
@@ -130,6 +135,21 @@ def _of_eig(arguments: Arguments, parts: Parts) -> list[_Claim]:
         _Claim(matrix @ vectors, vectors * values.unsqueeze(-2), _size(matrix)),
         _Claim(lengths, torch.ones_like(lengths), _size(lengths), _ORTHOGONAL),
     ]
+
+
+def _of_values(arguments: Arguments, parts: Parts) -> list[_Claim]:
+    """Eigenvalues come in any order, and those of some matrices have few digits: sums of their powers have all."""
+    matrix, values = _double(_matrix(arguments)).to(torch.complex128), parts[0]
+    if values is None or not values.numel():
+        return []
+    claims, power = [], matrix
+    for exponent in (1, 2, 3):
+        right = torch.diagonal(power, dim1=-2, dim2=-1).sum(-1)
+        mine = values.to(torch.complex128).pow(exponent).sum(-1)
+        scale = _size(matrix).pow(exponent) * values.shape[-1]
+        claims.append(_Claim(mine[..., None, None], right[..., None, None], scale))
+        power = power @ matrix
+    return claims
 
 
 def _of_qr(arguments: Arguments, parts: Parts) -> list[_Claim]:
@@ -185,6 +205,8 @@ _DECOMPOSITIONS: dict[str, _Decomposition] = {
     "aten::_linalg_svd": _Decomposition(frozenset({0, 2}), _of_svd),
     "aten::_linalg_eigh": _Decomposition(frozenset({1}), _of_eigh),
     "aten::linalg_eig": _Decomposition(frozenset({0, 1}), _of_eig),
+    "aten::_linalg_eigvals": _Decomposition(frozenset({0}), _of_values),
+    "aten::linalg_eigvals": _Decomposition(frozenset({0}), _of_values),
     "aten::linalg_qr": _Decomposition(frozenset({0, 1}), _of_qr),
     "aten::geqrf": _Decomposition(frozenset({0, 1}), _of_geqrf),
     "aten::linalg_lu": _Decomposition(frozenset({0, 1, 2}), _of_lu),

@@ -12,7 +12,8 @@ from torchferry.accuracy.replay.margins import Digits, Margins, digits_of, views
 from torchferry.accuracy.replay.sensitivity import UNIT
 
 SMALLEST = {"float16": 2.0**-24, "float8_e4m3fn": 2.0**-9, "float8_e5m2": 2.0**-16}
-_SMALLEST_NORMAL = 2.0**-126  # devices may take smaller numbers for zero
+_SMALLEST_NORMAL = 2.0**-126
+_SMALLEST_DOUBLE = 2.0**-1022
 _COUNTED = 1 << 16  # elements in which different values are counted
 _EXACTLY = 1.0 + 2.0**-20  # half a unit is a bound that is reached
 
@@ -37,10 +38,14 @@ class Errors:
 
         def widened(name: str) -> float:
             shares: list[float] = [getattr(each, name) for each in others]
-            return max([1.0, *(margin * share for share in shares if share > 1.0)])
+            return max([1.0, *(margin * share for share in shares if 1.0 < share < math.inf)])
 
+        is_whole = math.isinf(self.largest)  # of whole numbers, the share of wrong ones counts
+        is_excused = any(
+            math.isinf(each.largest) and self.relative <= margin * each.relative for each in others
+        )
         return Errors(
-            self.largest / widened("largest"),
+            0.0 if is_whole and is_excused else self.largest / widened("largest"),
             self.mean_square / widened("mean_square"),
             self.bias / widened("bias"),
             self.relative,
@@ -88,23 +93,34 @@ def compare(
         moved = moved.unsqueeze(-1).expand(*moved.shape, 2)
     digits = digits_of(dtype)
     if digits is None:
-        return _compare_whole_numbers(_flat(result), _flat(right))
-    half = _half_unit(_flat(right), dtype, digits.digits) * margins.rounding
+        return _compare_whole_numbers(result, right)
+    half = _half_unit(flat(right), dtype, digits.digits) * margins.rounding
     before = torch.zeros_like(half)
     if terms.addend is not None and digits.digits < digits.compute:
-        before = _half_unit(_flat(right - terms.addend), dtype, digits.digits)
-    mine, right = _flat(result), _flat(right)
-    least = right.abs() * UNIT
-    own = least if moved is None else torch.maximum(_flat(moved), least)
-    computed = own.mul(_share(margins, terms, digits)).add_(terms.tiny).nan_to_num_(0.0, 0.0, 0.0)
+        before = _half_unit(flat(right - terms.addend), dtype, digits.digits)
+    mine, least = flat(result), _magnitude(right) * UNIT
+    share = _share(margins, terms, digits, right.is_complex())
+    right = flat(right)
+    own = least if moved is None else torch.maximum(flat(moved), least)
+    computed = own.mul(share).add_(terms.tiny).nan_to_num_(0.0, 0.0, 0.0)
     limits = _Limits(half, before, computed, (half + before) * _EXACTLY + computed)
-    return Compared(mine, right, limits.whole, _errors(mine, right, _rounded(right, dtype), limits))
+    return Compared(mine, right, limits.whole, _errors(mine, right, _rounded(right, dtype), limits, dtype))
 
 
-def _share(margins: Margins, terms: Terms, digits: Digits) -> float:
+def _magnitude(right: torch.Tensor) -> torch.Tensor:
+    """The parts of a complex number err in shares of the whole: each of them is a difference of products."""
+    if right.is_complex():
+        return right.abs().unsqueeze(-1).expand(*right.shape, 2).reshape(-1)
+    return flat(right).abs()
+
+
+def _share(margins: Margins, terms: Terms, digits: Digits, is_complex: bool) -> float:
     """How many times the sensitivity is allowed for."""
     growth = 1.0 + margins.growth * math.sqrt(terms.count)
-    share = margins.compute * growth * 2.0 ** (24 - digits.compute)
+    compute = (
+        max(margins.compute, views().complex_compute) if is_complex and margins.compute else margins.compute
+    )
+    share = compute * growth * 2.0 ** (24 - digits.compute)
     if digits.digits < digits.compute:
         share += margins.inner * 2.0 ** (24 - digits.digits)
     if terms.is_sum and terms.input_digits < digits.compute:
@@ -125,36 +141,57 @@ class _Limits:
         return _Limits(self.half[chosen], self.before[chosen], self.computed[chosen], self.whole[chosen])
 
 
-def _flat(tensor: torch.Tensor) -> torch.Tensor:
+def flat(tensor: torch.Tensor) -> torch.Tensor:
+    """In double precision, in one dimension; of complex numbers both parts, one after the other."""
     tensor = torch.view_as_real(tensor.resolve_conj()) if tensor.is_complex() else tensor
     return tensor.to(torch.float64).reshape(-1)
 
 
 def _compare_whole_numbers(mine: torch.Tensor, right: torch.Tensor) -> Compared:
+    """Every bit counts; double precision would not hold all of those of 64."""
     wrong = int((mine != right).sum())
     errors = Errors(largest=math.inf if wrong else 0.0, relative=wrong / max(1, mine.numel()))
-    return Compared(mine, right, torch.zeros_like(right), errors)
+    return Compared(flat(mine), flat(right), torch.zeros_like(flat(right)), errors)
+
+
+def _real(dtype: str) -> torch.dtype:
+    real = {"complex64": "float32", "complex128": "float64", "complex32": "float16"}.get(dtype, dtype)
+    found: torch.dtype = getattr(torch, real)
+    return found
 
 
 def _rounded(right: torch.Tensor, dtype: str) -> torch.Tensor:
-    real = {"complex64": "float32", "complex128": "float64", "complex32": "float16"}.get(dtype, dtype)
-    return right.to(getattr(torch, real)).to(torch.float64)
+    return right.to(_real(dtype)).to(torch.float64)
 
 
 def _half_unit(right: torch.Tensor, dtype: str, digits: int) -> torch.Tensor:
     """Of the last place of a dtype at these numbers; devices may take the smallest ones for zero."""
     exponent = torch.frexp(right).exponent.to(torch.float64)
     unit = torch.exp2(exponent - digits - 1)
-    return unit.clamp_min_(SMALLEST.get(dtype, _SMALLEST_NORMAL) / 2)
+    return unit.clamp_min_(SMALLEST[dtype] / 2 if dtype in SMALLEST else smallest_normal(dtype))
+
+
+def smallest_normal(dtype: str) -> float:
+    """Devices may take numbers for zero that are smaller; those of half precision are not."""
+    if dtype in SMALLEST:
+        return 0.0
+    return _SMALLEST_DOUBLE if dtype in ("float64", "complex128") else _SMALLEST_NORMAL
 
 
 def _same_nonfinite(mine: torch.Tensor, right: torch.Tensor) -> torch.Tensor:
     return (mine == right) | (mine.isnan() & right.isnan())
 
 
-def _errors(mine: torch.Tensor, right: torch.Tensor, rounded: torch.Tensor, limits: _Limits) -> Errors:
+def _errors(
+    mine: torch.Tensor, right: torch.Tensor, rounded: torch.Tensor, limits: _Limits, dtype: str
+) -> Errors:
     finite = mine.isfinite() & right.isfinite()
-    nonfinite = int((~finite & ~_same_nonfinite(mine, right) & ~_same_nonfinite(mine, rounded)).sum())
+    # one that is nearly too large for the dtype may be rounded up to infinity
+    overflows = (
+        mine.isinf() & (mine * right > 0) & (right.abs() + limits.whole >= torch.finfo(_real(dtype)).max)
+    )
+    right_as_it_is = _same_nonfinite(mine, right) | _same_nonfinite(mine, rounded) | overflows
+    nonfinite = int((~finite & ~right_as_it_is).sum())
     if not bool(finite.all()):
         mine, right, rounded, limits = mine[finite], right[finite], rounded[finite], limits.at(finite)
     if not mine.numel():
@@ -164,7 +201,13 @@ def _errors(mine: torch.Tensor, right: torch.Tensor, rounded: torch.Tensor, limi
     relative = float(error.norm()) / norm if norm else (math.inf if bool(error.any()) else 0.0)
     # A result that is exact where it overflows is infinite: its neighbours are the largest finite numbers.
     rounded = torch.where(rounded.isfinite(), rounded, right)
-    mean_square, bias = _means(mine, right, rounded, limits)
+    normal = (right == 0) | (
+        right.abs() >= smallest_normal(dtype)
+    )  # others may be taken for zero, which is a bias
+    if bool(normal.all()):
+        mean_square, bias = _means(mine, right, rounded, limits)
+    else:
+        mean_square, bias = _means(mine[normal], right[normal], rounded[normal], limits.at(normal))
     return Errors(float((error.abs() / limits.whole).max()), mean_square, bias, relative, nonfinite)
 
 

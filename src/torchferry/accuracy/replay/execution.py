@@ -21,6 +21,17 @@ from torchferry.accuracy.replay.operators import base_name, written_arguments
 Outputs = list[torch.Tensor | None]  # one for each output of the record; None: the call has given none
 _OF_NUMBERS = (torch.float64, torch.int64, torch.bool)
 _BLANK = ("uninitialised", "overwritten", "empty")
+# What these give depends on the digits of their dtype: the next number, the largest number, the bits themselves.
+_OF_THE_DTYPE = frozenset(
+    [
+        "aten::nextafter",
+        "aten::nextafter_",
+        "aten::nan_to_num",
+        "aten::nan_to_num_",
+        "aten::view.dtype",
+        "aten::hash_tensor",
+    ]
+)
 _ACROSS_PROCESSES = ("c10d::", "_c10d_functional::", "c10d_functional::", "_dtensor::")
 Formula = Callable[[Call, Mapping[str, Any]], Any]
 
@@ -111,6 +122,9 @@ def execute_doubled(call: Call, inputs: Given, factors: Mapping[str, float] | No
     """In double precision, on the CPU; `inputs` are in double precision already, and are not changed. Numbers among
     the arguments are multiplied by `factors`."""
     refuse_what_cannot_run(call)
+    if call.operator in _OF_THE_DTYPE or base_name(call.operator) in _OF_THE_DTYPE:
+        pairs = zip(inputs, call.inputs, strict=True)
+        return execute(call, [tensor.to(getattr(torch, record.dtype)) for tensor, record in pairs], "cpu")
     written = written_arguments(call.operator)
     own = [
         tensor.clone() if record.name.split("/")[1] in written else tensor

@@ -9,11 +9,17 @@ import torch
 
 from torchferry.accuracy.compare.model import Difference, Judgement, Sort, Verdict
 from torchferry.accuracy.model import Call, TensorRecord
-from torchferry.accuracy.replay import random_numbers
+from torchferry.accuracy.replay import decompositions, random_numbers
 from torchferry.accuracy.replay.arguments import CannotExecuteError, Setting, make_arguments
 from torchferry.accuracy.replay.errors import Compared, Errors
 from torchferry.accuracy.replay.execution import Source, blank_inputs, execute, has_gaps, read_inputs
-from torchferry.accuracy.replay.indices import point_to_equal_values
+from torchferry.accuracy.replay.formulas import formula_of
+from torchferry.accuracy.replay.indices import (
+    are_positions,
+    differ_where_casts_are_undefined,
+    is_order_free,
+    point_to_equal_values,
+)
 from torchferry.accuracy.replay.margins import Margins, digits_of, margins_of, views
 from torchferry.accuracy.replay.operators import base_name, is_random, is_view, leaves_uninitialised
 from torchferry.accuracy.replay.reduced import is_alike, is_small_enough, is_split
@@ -25,6 +31,8 @@ from torchferry.text import Text
 FLOAT64, GOLDEN, DISTRIBUTION = "float64", "golden", "distribution"
 _FLIPPED = 2e-3  # mean distance from golden, in units of the last place, that a few other roundings make
 _ORDER = list(Verdict)
+_NO_MEMORY = "no memory"  # zeros that autograd only notes down: nothing was computed
+_WORKSPACES = {"aten::_ctc_loss": (1,)}  # results of which only parts are written
 
 _SAID = Text("{output}: {what}", "{output}：{what}")
 _UNKNOWN = Text("it can't be computed again: {reason}", "无法重新计算：{reason}")
@@ -60,7 +68,7 @@ class Judge:
         is_same_job = is_same and (_are_equal(inputs, mine.inputs) or _are_views_nobody_read(mine, inputs))
         if is_same_job and (_are_equal(outputs, mine.outputs) or _are_views_nobody_read(mine, outputs)):
             return Judgement(Verdict.EQUAL)
-        if leaves_uninitialised(mine.operator) or not mine.outputs:
+        if leaves_uninitialised(mine.operator) or all(each.unread == _NO_MEMORY for each in mine.outputs):
             return Judgement(Verdict.NORMAL)
         if is_same_job and _differ_as_roundings_do(mine, outputs):
             return Judgement(Verdict.NORMAL, basis=GOLDEN)
@@ -68,13 +76,19 @@ class Judge:
         if is_random(mine.operator) and random_numbers.is_known(base_name(mine.operator)):
             return self._judge_random(mine, normal)
         try:
+            _refuse_unknown_distributions(mine)
             if is_view(mine.operator) and has_gaps(mine):
                 return _judge_shapes(mine, normal)
             reference = Reference(mine, self._mine)
         except CannotExecuteError as reason:
             return Judgement(Verdict.UNKNOWN, why=_UNKNOWN.format(reason=reason))
         work = _Work(reference, normal, golden, is_same_job)
-        judged = [self._judge_output(work, number) for number in _different_contents(mine)]
+        free = decompositions.free_outputs(base_name(mine.operator))
+        judged = [
+            self._judge_output(work, number) for number in _different_contents(mine) if number not in free
+        ]
+        if free:
+            judged.append(self._judge_parts(work, min(free)))
         told = [each for each in judged if each is not None]
         if not told:
             return Judgement(Verdict.UNKNOWN, why=_NO_OUTPUT)
@@ -105,13 +119,43 @@ class Judge:
             return self._judge_shape(work, number, right)
         if not record.elements:
             return Judgement(work.normal, output=record.name, own_error=0.0, basis=FLOAT64)
-        result = self._mine.tensor(record)
-        if _is_another_choice(work, result, right):
+        result = self._result(work, number)
+        if _is_another_choice(work, number, result, right):
             return Judgement(work.normal, output=record.name, own_error=0.0, basis=FLOAT64)
         compared = work.reference.compare(number, result, closely=False)
         if compared.errors.worst > 1.0 and work.margins.compute:
             compared = work.reference.compare(number, result, closely=True)
+        if compared.errors.worst > 1.0 and _is_right_from_flushed_inputs(work, number, result):
+            return Judgement(
+                work.normal, output=record.name, own_error=compared.errors.relative, basis=FLOAT64
+            )
         return self._weigh(work, number, compared)
+
+    def _judge_parts(self, work: _Work, number: int) -> Judgement | None:
+        """Of a decomposition: they may be others than the reference's, but together they must be right."""
+        records = work.call.outputs
+        if any(each.offset is None and each.elements for each in records):
+            return None
+        operator, arguments = base_name(work.call.operator), work.reference.arguments()
+        wrong = decompositions.problem(operator, arguments, [self._mine.tensor(each) for each in records])
+        name = records[number].name
+        if wrong is None:
+            return Judgement(work.normal, output=name, basis=FLOAT64)
+        host = decompositions.problem(operator, arguments, work.reference.of_host())
+        if host is not None and wrong[0] <= work.margins.margin * host[0]:
+            return Judgement(work.normal, output=name, basis=FLOAT64)
+        verdict = Verdict.FAULT if wrong[0] > views().fault else Verdict.SUSPICIOUS
+        why = _SAID.format(output=name, what=wrong[1])
+        return Judgement(verdict, Sort.VALUES, name, basis=FLOAT64, why=why)
+
+    def _result(self, work: _Work, number: int) -> torch.Tensor:
+        reference, records = work.reference, work.call.outputs
+        if not is_order_free(base_name(work.call.operator), reference.arguments()):
+            return self._mine.tensor(records[number])
+        found = [self._mine.tensor(each) if each.offset is not None else None for each in records]
+        result = reference.in_order(found)[number]
+        assert result is not None
+        return result
 
     def _judge_shape(self, work: _Work, number: int, right: torch.Tensor) -> Judgement | None:
         """Of results that are only handed on to the backward pass, kernels choose the shape by dtype and device."""
@@ -231,6 +275,12 @@ class _Work:
         return self.reference.margins
 
 
+def _refuse_unknown_distributions(call: Call) -> None:
+    """Formulas refuse by themselves what they can't compute without random numbers."""
+    if is_random(call.operator) and formula_of(base_name(call.operator)) is None:
+        raise CannotExecuteError("it draws random numbers of a distribution that is not known here")
+
+
 def _judge_shapes(call: Call, normal: Verdict) -> Judgement:
     """A view has no contents of its own: its shape is all that can be wrong."""
     blank = blank_inputs(call)
@@ -284,15 +334,29 @@ def _differ_as_roundings_do(call: Call, outputs: Sequence[Difference]) -> bool:
 
 
 def _different_contents(call: Call) -> list[int]:
-    """The outputs, without those that are another one once more."""
+    """The outputs, without those that are another one once more, or memory of which only parts are written."""
     seen: dict[tuple[int, tuple[int, ...], tuple[int, ...]], int] = {}
+    skipped = _WORKSPACES.get(base_name(call.operator), ())
     for number, record in enumerate(call.outputs):
+        if number in skipped:
+            continue
         key = (record.content or -number - 1, record.shape, record.stride)
         seen.setdefault(key, number)
     return list(seen.values())
 
 
-def _is_another_choice(work: _Work, result: torch.Tensor, right: torch.Tensor) -> bool:
-    if result.is_floating_point() or torch.equal(result.to(right.dtype), right):
+def _is_right_from_flushed_inputs(work: _Work, number: int, result: torch.Tensor) -> bool:
+    flushed = work.reference.of_flushed_inputs()
+    right = flushed.right[number] if flushed is not None else None
+    if flushed is None or right is None or right.shape != result.shape:
         return False
-    return point_to_equal_values(base_name(work.call.operator), work.reference.arguments(), result, right)
+    return flushed.compare(number, result, closely=True).errors.worst <= 1.0
+
+
+def _is_another_choice(work: _Work, number: int, result: torch.Tensor, right: torch.Tensor) -> bool:
+    operator, arguments = base_name(work.call.operator), work.reference.arguments()
+    if result.is_floating_point() or torch.equal(result, right):
+        return False
+    if are_positions(operator, number):
+        return point_to_equal_values(operator, arguments, result, right)
+    return differ_where_casts_are_undefined(operator, arguments, result, right)

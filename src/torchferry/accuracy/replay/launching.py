@@ -11,7 +11,7 @@ from pathlib import Path
 
 from torchferry.accuracy.record.selection import Selection
 from torchferry.accuracy.replay.request import Outcome, Request
-from torchferry.errors import RunError
+from torchferry.errors import InputError, RunError
 from torchferry.launch.environment import child_environment
 from torchferry.launch.supervise import run_supervised, stop_if_told
 from torchferry.sim.environment import settings_for
@@ -59,7 +59,10 @@ def replay_record(
                 f"{record}: the process that replays it ended with exit code {ending.exit_code}{where}; what it said "
                 "is above; --op leaves operators out"
             )
-        return Outcome.decode(answer.read_text("utf-8"))
+        outcome = Outcome.decode(answer.read_text("utf-8"))
+        if outcome.problem:
+            raise InputError(outcome.problem)
+        return outcome
 
 
 def part_of(output: Path) -> Path:

@@ -43,6 +43,7 @@ class Views:
     deviations: float
     least: int
     fault: float
+    complex_compute: float
 
 
 @dataclass(frozen=True)

@@ -30,6 +30,10 @@ _RANGE = Text(
 )
 _NOT_FINITE = Text("random numbers are not finite", "随机数中有非有限值")
 _NO_ORDER = Text("it is no permutation", "不是一个排列")
+_SLOPED = Text(
+    "{wrong} of {count} elements are not the input times its slope",
+    "{count} 个元素中有 {wrong} 个不等于输入乘以其斜率",
+)
 _MASKED = Text(
     "{wrong} of {count} elements are not what the mask leaves of the input",
     "{count} 个元素中有 {wrong} 个不等于掩码作用后的输入",
@@ -46,9 +50,12 @@ def problem(operator: str, arguments: Arguments, results: Results) -> Text | Non
     return _JUDGES[operator](arguments, [result for result in results if result is not None])
 
 
-def _moments(numbers: torch.Tensor, mean: float, variance: float, fourth: float) -> Text | None:
-    """`fourth`: the fourth central moment, by which a variance scatters."""
-    values = numbers.to(torch.float64).reshape(-1)
+def _moments(
+    numbers: torch.Tensor, mean: float, variance: float, fourth: float, counted: torch.Tensor | bool = True
+) -> Text | None:
+    """`fourth`: the fourth central moment, by which a variance scatters; `counted`: which numbers are drawn at all."""
+    values = numbers.to(torch.float64)
+    values = values[torch.as_tensor(counted).expand_as(values) | ~values.isfinite()]
     count = values.numel()
     if not bool(values.isfinite().all()):
         return _NOT_FINITE
@@ -71,7 +78,8 @@ def _between(numbers: torch.Tensor, low: float, high: float) -> Text | None:
     if not numbers.numel():
         return None
     lowest, highest = float(numbers.min()), float(numbers.max())
-    if lowest >= low and highest <= high:
+    rounding = torch.finfo(numbers.dtype).eps if numbers.is_floating_point() else 0.0
+    if lowest >= low - rounding * abs(low) and highest <= high + rounding * abs(high):
         return None
     return _RANGE.format(lowest=lowest, highest=highest, low=low, high=high)
 
@@ -92,7 +100,11 @@ def _normal(given: Arguments, results: list[torch.Tensor]) -> Text | None:
         each.to(numbers.dtype) if isinstance(each, torch.Tensor) else float(each)
         for each in (mean, deviation)
     )
-    return _moments((numbers - mean) / deviation, 0.0, 1.0, 3.0)
+    away = numbers - mean
+    # without any deviation, all are the mean
+    return _moments(
+        (away / deviation).where(away != 0, torch.zeros_like(away)), 0.0, 1.0, 3.0, deviation != 0
+    )
 
 
 def _whole(given: Arguments, results: list[torch.Tensor]) -> Text | None:
@@ -100,7 +112,12 @@ def _whole(given: Arguments, results: list[torch.Tensor]) -> Text | None:
     low, high = given.get("low", given.get("from", 0)), given.get("high", given.get("to"))
     if high is None:
         return None
-    return _between(numbers, low or 0, high - 1) or _even(numbers.double() + 0.5, low or 0, high)
+    low, count = low or 0, high - (low or 0)
+    variance = (count**2 - 1) / 12
+    fourth = variance * (3 * count**2 - 7) / 20
+    return _between(numbers, low, high - 1) or _moments(
+        numbers.double(), (low + high - 1) / 2, variance, fourth
+    )
 
 
 def _permuted(_: Arguments, results: list[torch.Tensor]) -> Text | None:
@@ -138,14 +155,16 @@ def _filled_with_heads(given: Arguments, results: list[torch.Tensor]) -> Text | 
 
 def _dropped(given: Arguments, results: list[torch.Tensor]) -> Text | None:
     """The result is the input where the mask is set, over the chance to stay, exactly rounded."""
-    chance = given["p"]
-    if given.get("train") is False or not results[0].numel():
+    chance = 0.0 if given.get("train") is False else given["p"]
+    if not results[0].numel():
         return None
     result, mask = results[0], results[1]
     stays = 1.0 - chance
     right = given["input"].double() * mask.double() * (1.0 / stays if stays else 0.0)
     digits = {torch.float32: 2.0**-22, torch.float16: 2.0**-10, torch.bfloat16: 2.0**-7}
-    wrong = int(((result.double() - right).abs() > digits.get(result.dtype, 2.0**-22) * right.abs()).sum())
+    limit = digits.get(result.dtype, 2.0**-22) * right.abs() + torch.finfo(result.dtype).tiny
+    is_rounded = result == right.to(result.dtype)  # to infinity, too
+    wrong = int((~is_rounded & ((result.double() - right).abs() > limit)).sum())
     if wrong:
         return _MASKED.format(wrong=wrong, count=result.numel())
     return _share(mask.double(), stays)
@@ -155,6 +174,49 @@ def _positive(given: Arguments, results: list[torch.Tensor]) -> Text | None:
     rate = float(given.get("lambd", 1.0))
     numbers = results[0].double() * rate
     return _between(numbers, 0.0, math.inf) or _moments(numbers, 1.0, 1.0, 9.0)
+
+
+def _heavy(given: Arguments, results: list[torch.Tensor]) -> Text | None:
+    """Cauchy's distribution has no moments: what its distribution function makes of the numbers is even."""
+    median, width = float(given.get("median", 0.0)), float(given.get("sigma", 1.0))
+    return _even(0.5 + torch.atan((results[0].double() - median) / width) / math.pi, 0.0, 1.0)
+
+
+def _of_logarithm(given: Arguments, results: list[torch.Tensor]) -> Text | None:
+    mean, deviation = float(given.get("mean", 1.0)), float(given.get("std", 2.0))
+    return _normal({"mean": mean, "std": deviation}, [results[0].double().log()])
+
+
+def _tries(given: Arguments, results: list[torch.Tensor]) -> Text | None:
+    chance = float(given["p"])
+    variance = (1.0 - chance) / chance**2
+    fourth = variance * (9.0 * variance + 1.0)
+    numbers = results[0].double()
+    return _between(numbers, 1.0, math.inf) or _moments(numbers, 1.0 / chance, variance, fourth)
+
+
+def _events(given: Arguments, results: list[torch.Tensor]) -> Text | None:
+    """Poisson's distribution, each number with its own rate, which is its variance as well."""
+    numbers, rates = results[0].double(), given["self"].double()
+    away, scatter = float((numbers - rates).sum()), math.sqrt(max(0.0, float(rates.sum())))
+    if abs(away) > _DEVIATIONS * (scatter + 1.0) + 2.0**-8 * float(rates.sum()):
+        return _MEAN.format(count=numbers.numel(), found=float(numbers.mean()), right=float(rates.mean()))
+    return _between(numbers, 0.0, math.inf)
+
+
+def _sloped(given: Arguments, results: list[torch.Tensor]) -> Text | None:
+    """What is not positive is multiplied by a random slope, which the operator leaves in its second result."""
+    if not given.get("training") or len(results) < 2 or not results[0].numel():
+        return None
+    result, source, slopes = (each.double() for each in (results[0], given["self"], results[1]))
+    limit = 2 * torch.finfo(results[0].dtype).eps
+    wrong = int(
+        ((result - torch.where(source > 0, source, source * slopes)).abs() > limit * source.abs()).sum()
+    )
+    if wrong:
+        return _SLOPED.format(wrong=wrong, count=result.numel())
+    low, high = float(given.get("lower", 0.125)), float(given.get("upper", 1.0 / 3.0))
+    return _even(results[1][results[0] < 0], low, high)
 
 
 def _chosen(given: Arguments, results: list[torch.Tensor]) -> Text | None:
@@ -168,5 +230,8 @@ _JUDGES: dict[str, Callable[[Arguments, list[torch.Tensor]], Text | None]] = {
     "aten::randint": _whole, "aten::randint_like": _whole, "aten::random_": _whole, "aten::random": _whole,
     "aten::randperm": _permuted, "aten::bernoulli_": _filled_with_heads, "aten::bernoulli": _heads,
     "aten::native_dropout": _dropped, "aten::_fused_dropout": _dropped, "aten::exponential_": _positive,
-    "aten::exponential": _positive, "aten::multinomial": _chosen,
+    "aten::exponential": _positive, "aten::multinomial": _chosen, "aten::cauchy_": _heavy, "aten::cauchy": _heavy,
+    "aten::log_normal_": _of_logarithm, "aten::log_normal": _of_logarithm, "aten::geometric_": _tries,
+    "aten::geometric": _tries, "aten::poisson": _events, "aten::rrelu_with_noise": _sloped,
+    "aten::rrelu_with_noise_": _sloped,
 }  # fmt: skip

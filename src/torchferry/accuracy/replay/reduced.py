@@ -7,10 +7,12 @@ from collections.abc import Sequence
 import torch
 
 from torchferry.accuracy.replay.arguments import is_floating
-from torchferry.accuracy.replay.errors import Compared
+from torchferry.accuracy.replay.errors import Compared, flat
 from torchferry.accuracy.replay.margins import reduced
 from torchferry.accuracy.replay.sensitivity import Execute
 
+_FEW = 64  # errors: 1 / sqrt(64) is the scatter of a correlation by chance
+_REMAINS = 0.1  # of errors that are explained
 _EVEN = 0.58  # of the largest error, root mean square
 _LARGEST = 3.0  # of what inputs do that are off by half a unit: a part may be larger than the sum
 
@@ -36,10 +38,11 @@ def is_split(compared: Compared, moved: torch.Tensor, dtype_digits: int) -> bool
 def is_alike(compared: Compared, inputs: Sequence[torch.Tensor], execute: Execute, output: int) -> bool:
     """Whether the errors are at the places of those that inputs with fewer digits make."""
     error = compared.mine - compared.right
-    return any(
-        _correlation(error, other) >= reduced().correlation
-        for other in _errors_of_fewer_digits(compared, inputs, execute, output)
-    )
+    others = _errors_of_fewer_digits(compared, inputs, execute, output)
+    if error.numel() < _FEW:  # by chance, few errors are alike: they must be the same
+        left, limit = _REMAINS * float(error.norm()), float(compared.limit.norm())
+        return any(float((error - other).norm()) <= left + limit for other in others)
+    return any(_correlation(error, other) >= reduced().correlation for other in others)
 
 
 def _errors_of_fewer_digits(
@@ -54,7 +57,7 @@ def _errors_of_fewer_digits(
             narrowed = [_narrowed(each, digits, to_nearest) if is_floating(each) else each for each in inputs]
             result = execute(narrowed, {})[output]
             if result is not None:
-                found.append(result.to(torch.float64).reshape(-1) - compared.right)
+                found.append(flat(result) - compared.right)
     return found
 
 

@@ -4,20 +4,28 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from copy import copy
 from typing import Any
 
 import torch
 
 from torchferry.accuracy.model import Call, TensorRef, Value
-from torchferry.accuracy.replay.arguments import CannotExecuteError, Setting, doubled_inputs, make_arguments
-from torchferry.accuracy.replay.errors import SMALLEST, Compared, Terms, compare
+from torchferry.accuracy.replay.arguments import (
+    CannotExecuteError,
+    Setting,
+    doubled_inputs,
+    is_floating,
+    make_arguments,
+)
+from torchferry.accuracy.replay.errors import SMALLEST, Compared, Terms, compare, smallest_normal
 from torchferry.accuracy.replay.execution import Outputs, Source, execute, execute_doubled, read_inputs
+from torchferry.accuracy.replay.indices import in_order, is_order_free
 from torchferry.accuracy.replay.margins import digits_of, margins_of
 from torchferry.accuracy.replay.operators import base_name
 from torchferry.accuracy.replay.sensitivity import added_up, sensitivity
 
 _REFUSALS = (RuntimeError, NotImplementedError, TypeError, ValueError, IndexError, KeyError)
-_ADDED_WITH_FACTOR = ("add", "sub")
+_ADDED_WITH_FACTOR = ("add", "sub")  # products, as addmm, have another class
 
 
 class Reference:
@@ -28,7 +36,7 @@ class Reference:
         self.margins = margins_of(call.operator, _variant(call))
         self.given = read_inputs(source, call)
         self.inputs = doubled_inputs(self.given)
-        self.right = attempt(lambda: execute_doubled(call, self.inputs))
+        self.right = self.in_order(attempt(lambda: execute_doubled(call, self.inputs)))
         self._moved: Outputs | None = None
         self._of_host: Outputs | None = None
 
@@ -36,21 +44,47 @@ class Reference:
     def moved(self) -> Outputs:
         """How far each element of the results moves when inputs are slightly off."""
         if self._moved is None:
-            self._moved = sensitivity(self.call, self.inputs, self.right, self.execute, self.margins)
+            try:
+                self._moved = attempt(self._sensitivity)
+            except CannotExecuteError:  # some arguments must hold certain values
+                self._moved = [None] * len(self.call.outputs)
         return self._moved
+
+    def _sensitivity(self) -> Outputs:
+        return sensitivity(self.call, self.inputs, self.right, self.execute, self.margins)
 
     def execute(self, inputs: Sequence[torch.Tensor], factors: Mapping[str, float] | None = None) -> Outputs:
         """The call in double precision, with other inputs; numbers are multiplied by `factors`."""
         return execute_doubled(self.call, inputs, factors)
 
+    def of_flushed_inputs(self) -> Reference | None:
+        """As devices have it that take the smallest numbers for zero; None where no input has such numbers."""
+        inputs = [
+            _flushed(tensor, each.dtype) for tensor, each in zip(self.inputs, self.call.inputs, strict=True)
+        ]
+        if all(one is other for one, other in zip(inputs, self.inputs, strict=True)):
+            return None
+        other = copy(self)
+        other.inputs, other._moved = inputs, None
+        try:
+            other.right = self.in_order(attempt(lambda: execute_doubled(self.call, inputs)))
+        except CannotExecuteError:
+            return None
+        return other
+
     def of_host(self) -> Outputs:
         """What the CPU's own kernel gives, in the call's own dtypes; nothing if it has none."""
         if self._of_host is None:
             try:
-                self._of_host = attempt(lambda: execute(self.call, self.given, "cpu"))
+                self._of_host = self.in_order(attempt(lambda: execute(self.call, self.given, "cpu")))
             except CannotExecuteError:
                 self._of_host = [None] * len(self.call.outputs)
         return self._of_host
+
+    def in_order(self, results: Outputs) -> Outputs:
+        """Results that may come in any order, in one; others as they are."""
+        operator, arguments = base_name(self.call.operator), self.arguments()
+        return in_order(operator, arguments, results) if is_order_free(operator, arguments) else results
 
     def arguments(self) -> dict[str, Any]:
         """As the call was given them."""
@@ -87,7 +121,7 @@ class Reference:
         if bias is not None and right is not None and output == 0 and right.dim() > 2:
             return bias.reshape(-1, *[1] * (right.dim() - 2))
         added = names.get("input/self") if "add" in base_name(self.call.operator) else None
-        return added * float(dict(self.call.arguments).get("beta", 1)) if added is not None else None  # type: ignore[arg-type]
+        return added * self.arguments().get("beta", 1) if added is not None else None
 
     def _magnitude(self, output: int) -> torch.Tensor | None:
         """Of the first argument, where the result may be much smaller."""
@@ -98,6 +132,14 @@ class Reference:
 
 def _broad(magnitude: torch.Tensor | None, moved: torch.Tensor) -> torch.Tensor:
     return moved if magnitude is None else magnitude
+
+
+def _flushed(tensor: torch.Tensor, dtype: str) -> torch.Tensor:
+    smallest = smallest_normal(dtype)
+    if not is_floating(tensor) or not smallest:
+        return tensor
+    small = (tensor != 0) & (tensor.abs() < smallest)
+    return tensor.masked_fill(small, 0.0) if bool(small.any()) else tensor
 
 
 def attempt(work: Callable[[], Outputs]) -> Outputs:
@@ -116,6 +158,12 @@ def _variant(call: Call) -> str:
     if given.get("accumulate") is True:
         return "accumulate"
     alpha = given.get("alpha", 1)
-    base = call.operator.partition("::")[2].removeprefix("_foreach_").removeprefix("r")
+    base = (
+        call.operator.partition("::")[2]
+        .partition(".")[0]
+        .removeprefix("_foreach_")
+        .removeprefix("r")
+        .strip("_")
+    )
     is_scaled = isinstance(alpha, TensorRef) or alpha not in (1, -1)
-    return "alpha" if is_scaled and base.startswith(_ADDED_WITH_FACTOR) else ""
+    return "alpha" if is_scaled and base in _ADDED_WITH_FACTOR else ""

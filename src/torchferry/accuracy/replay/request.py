@@ -51,14 +51,15 @@ class Request:
 class Outcome:
     """What became of the calls of one record."""
 
-    calls: int
-    nbytes: int
-    left: tuple[Left, ...]
-    fallen_back: tuple[str, ...]  # operators that the simulated device has left to the CPU
+    calls: int = 0
+    nbytes: int = 0
+    left: tuple[Left, ...] = ()
+    fallen_back: tuple[str, ...] = ()  # operators that the simulated device has left to the CPU
+    problem: str = ""  # why there is no new record
 
     @staticmethod
     def decode(text: str) -> Outcome:
         """From text."""
         fields = json.loads(text)
         left = tuple(Left(**each) for each in fields["left"])
-        return Outcome(fields["calls"], fields["nbytes"], left, tuple(fields["fallen_back"]))
+        return Outcome(**{**fields, "left": left, "fallen_back": tuple(fields["fallen_back"])})

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 import torch
 
 from torchferry.accuracy.compare.model import Sort
-from torchferry.accuracy.replay.errors import Compared
+from torchferry.accuracy.replay.errors import Compared, flat
 from torchferry.accuracy.replay.places import describe_places
 from torchferry.text import Text
 
@@ -101,10 +101,10 @@ def _wholes(compared: Compared, context: Context) -> Iterator[Sorted]:
     mine, right = compared.mine, compared.right
     if not bool(mine.any()):
         yield Sort.ZERO, _ZERO
-    if context.before is not None and torch.equal(mine, _flat(context.before)):
+    if context.before is not None and torch.equal(mine, flat(context.before)):
         yield Sort.UNWRITTEN, _UNWRITTEN
     earlier = context.earlier()
-    if earlier is not None and _fits(compared, _flat(earlier[1]), only_wrong=True):
+    if earlier is not None and _fits(compared, flat(earlier[1]), only_wrong=True):
         yield Sort.STALE, _STALE.format(number=earlier[0])
     if _fits(compared, -right):
         yield Sort.SIGN, _SIGN
@@ -122,10 +122,10 @@ def _accumulations(compared: Compared, context: Context) -> Iterator[Sorted]:
     addends = [*context.addends, *([("", context.before)] if context.before is not None else [])]
     for name, tensor in addends:
         try:
-            addend = _flat(tensor.expand(context.shape))
+            addend = flat(tensor.expand(context.shape))
         except RuntimeError:
             continue
-        if not bool(addend.any()):
+        if addend.shape != compared.right.shape or not bool(addend.any()):
             continue
         named = name or "the former content"
         if _fits(compared, compared.right - addend):
@@ -194,8 +194,3 @@ def _is_better(compared: Compared, explanation: torch.Tensor) -> bool:
     """Whether it explains most of the error."""
     left = (compared.mine - explanation).norm()
     return bool(left < 0.9 * (compared.mine - compared.right).norm())
-
-
-def _flat(tensor: torch.Tensor) -> torch.Tensor:
-    tensor = torch.view_as_real(tensor) if tensor.is_complex() else tensor
-    return tensor.to(torch.float64).reshape(-1)

@@ -18,9 +18,11 @@ from torchferry.accuracy.model import Call, Header, Kept
 from torchferry.accuracy.record.selection import Selection
 from torchferry.accuracy.replay.alone import Progress, replay
 from torchferry.accuracy.replay.request import LAST_LENGTH, Outcome, Request
+from torchferry.errors import FerryError, RunError
 
 _TICK = 0.1  # seconds between two looks of the progress
 _WIDTH = 30
+_INTERRUPTED = 130
 
 
 def main() -> None:
@@ -29,11 +31,17 @@ def main() -> None:
     warnings.simplefilter("ignore")  # what falls back to the CPU is told at the end
     if request.plugin:
         importlib.import_module(request.plugin)
-    outcome = _replayed(request)
+    try:
+        outcome = _replayed(request)
+    except FerryError as error:
+        outcome = Outcome(problem=str(error))
+    except KeyboardInterrupt:  # the launcher says so
+        raise SystemExit(_INTERRUPTED) from None
     Path(sys.argv[2]).write_text(json.dumps(asdict(outcome)), "utf-8")
 
 
 def _replayed(request: Request) -> Outcome:
+    _check_device(request.device)
     selection = Selection(request.modules, request.operators, request.phases)
 
     def is_wanted(call: Call) -> bool:
@@ -55,6 +63,14 @@ def _replayed(request: Request) -> Outcome:
 
         found = replay(record, Path(request.output), request.device, header, is_wanted, progress)
     return Outcome(found.calls, found.nbytes, found.left, tuple(_fallen_back()))
+
+
+def _check_device(name: str) -> None:
+    try:
+        torch.empty(0, device=name)
+    except (RuntimeError, AssertionError, NotImplementedError) as error:
+        said = str(error).strip().splitlines()
+        raise RunError(f"{name}: no device that can be used here ({said[0] if said else error!r})") from None
 
 
 def _progress(is_shown: bool) -> Progress:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 import shlex
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -16,6 +17,7 @@ from torchferry.report.safe import one_line
 from torchferry.text import Text
 
 BAD = (Verdict.FAULT, Verdict.SUSPICIOUS)
+_RANK = re.compile(r"\.rank\d+(?=\.[^./]*$)")  # in the name of a file that one process of several wrote
 WORST_FIRST = (
     Verdict.FAULT,
     Verdict.SUSPICIOUS,
@@ -159,8 +161,10 @@ def verdict_counts(comparison: Comparison) -> Counter[Verdict]:
 
 
 def network(comparison: Comparison) -> list[Text]:
-    """The guide's rule for whole networks; nothing of a replay, whose operators do not depend on each other."""
-    if comparison.mine.replayed or (comparison.golden and comparison.golden.replayed):
+    """The guide's rule for whole networks; nothing of a part of one, nor of a replay, whose operators do not depend on
+    each other."""
+    sides = [side for side in (comparison.mine, comparison.golden) if side is not None]
+    if any(side.replayed or side.selected for side in sides):
         return []
     found = comparison.network[-2:]
     return [
@@ -251,7 +255,9 @@ def _record_commands(comparison: Comparison, wanted: Sequence[str], name: str) -
     for header, path in sides:
         if header is None:
             continue
-        command = _command("ferry", "record", *_target(header), *wanted, "-o", _beside(path, name))
+        options = [*_target(header), *_words(header.options), *wanted]
+        whole = _RANK.sub("", path) if header.world > 1 else path
+        command = _command("ferry", "record", *options, "-o", _beside(whole, name))
         yield f"{command} {one_line(header.program)}"
 
 
@@ -259,6 +265,14 @@ def _target(header: Header) -> list[str]:
     if not header.vendor:
         return []
     return ["--to", header.vendor, *(["--sim"] if header.simulated else [])]
+
+
+def _words(options: str) -> list[str]:
+    """A record that somebody has changed may hold anything."""
+    try:
+        return shlex.split(options)
+    except ValueError:
+        return []
 
 
 def _beside(path: str, word: str) -> str:

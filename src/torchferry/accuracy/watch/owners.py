@@ -39,14 +39,21 @@ class Owners:
         for inner, part in module.named_modules():
             whole = ".".join(filter(None, (path, inner.removeprefix(_WRAPPED))))
             self._modules.setdefault((site.model, whole), part)
-            for name, parameter in part._parameters.items():
-                if parameter is not None and parameter not in self._parameters:
-                    self._parameters[parameter] = Owner(site.model, whole, name)
+            self._learn_parameters(part, site.model, whole)
 
     def of(self, parameter: torch.Tensor, unnamed: str) -> Owner:
         """Whose it is; of what no module has, this name."""
-        owner: Owner = self._parameters.get(parameter, Owner("", "", unnamed))
+        if parameter not in self._parameters:  # sharding puts others in their places while a module is called
+            for (model, path), module in self._modules.items():
+                self._learn_parameters(module, model, path)
+            self._parameters.setdefault(parameter, Owner("", "", unnamed))
+        owner: Owner = self._parameters[parameter]
         return owner
+
+    def _learn_parameters(self, module: torch.nn.Module, model: str, path: str) -> None:
+        for name, parameter in module._parameters.items():
+            if parameter is not None and parameter not in self._parameters:
+                self._parameters[parameter] = Owner(model, path, name)
 
     def parameters(self) -> Iterator[torch.Tensor]:
         """All of them."""

@@ -42,7 +42,8 @@ class WatchPart:
             world,
             settings.vendor,
             settings.simulated,
-            selected=f"watched at the first and every {every}th step",
+            selected=f"watched at step 1 and each {every}th" if every > 1 else "",
+            options=settings.again,
         )
         on_host = frozenset({_CPU, settings.device} if settings.simulated else {_CPU})
         self._watcher = Watcher(self._output.path, header, every, on_host)
@@ -81,6 +82,6 @@ class WatchPart:
             nbytes=rows.nbytes,
             raw_nbytes=rows.nbytes,
             seconds=time.monotonic() - self._began,
-            problem=rows.failed,
+            problem=rows.failed or self._watcher.failed,
             notes=("compiled",) if is_over and has_compiled() else (),
         )

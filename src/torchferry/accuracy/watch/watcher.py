@@ -22,6 +22,7 @@ from torchferry.accuracy.watch.rows import StepRows, Where
 from torchferry.observe.modes import unobserved
 from torchferry.observe.scalers import is_skipping, scale_of, unwatch_scalers, watch_scalers
 from torchferry.observe.steps import is_outermost_step
+from torchferry.observe.tensors import local_part, why_unreadable
 from torchferry.observe.where import BACKWARD, FORWARD, OPTIMIZER, PARAMETER, Whereabouts
 
 LOSS, MODULE, OUTPUT_GRADIENT, GRADIENT, GRADIENT_NORM = (
@@ -50,6 +51,7 @@ class Watcher:
     def __init__(self, path: Path, header: Header, every: int, on_host: frozenset[str]) -> None:
         self.rows = StepRows(path, header, on_host)
         self.watched = 0  # steps
+        self.failed = ""  # why nothing more is watched; "" all is well
         self._every = every
         self._where = Whereabouts()
         self._owners = Owners()
@@ -61,8 +63,8 @@ class Watcher:
         self._handles: list[Any] = []
         self._called: dict[int, int] = {}  # module -> how often in this step
         self._before: list[
-            tuple[torch.Tensor, torch.Tensor]
-        ] = []  # parameters, and samples from before the step
+            tuple[torch.Tensor, torch.Tensor | None]
+        ] = []  # parameters, and samples from before the step; None: it can't be read
         self._always = [register_optimizer_step_pre_hook(self._before_optimizer)]
         self._backward = torch.autograd.backward
         watch_scalers(self._loss_scaled)
@@ -70,7 +72,7 @@ class Watcher:
 
     def begin(self, step: int) -> None:
         """This step begins."""
-        if step != 1 and step % self._every:
+        if self.failed or (step != 1 and step % self._every):
             return
         self._step = step
         # ours first: it is called while the module is still the innermost one
@@ -81,7 +83,7 @@ class Watcher:
     def next_step(self, step: int) -> None:
         """The one before has ended, this one begins."""
         if self._step:
-            with self._lock, unobserved():
+            with self._unharmed():
                 self._finish()
             self._end_step()
         self.begin(step)
@@ -109,6 +111,16 @@ class Watcher:
         finally:
             self._step = step
 
+    @contextmanager
+    def _unharmed(self) -> Iterator[None]:
+        """Around what looks at a program's tensors: what fails in it ends the watching, and never the program."""
+        try:
+            with self._lock, unobserved():
+                yield
+        except Exception as error:
+            self.failed = f"{type(error).__name__}: {error}"
+            self._step = 0  # hooks go when the step ends: this may be one of them
+
     def _end_step(self) -> None:
         self._step = 0
         for handle in self._handles:
@@ -119,7 +131,8 @@ class Watcher:
     def _module_called(self, module: torch.nn.Module, _arguments: Any, answer: Any) -> None:
         if not self._step or torch._C._current_graph_task_id() != -1:  # a checkpoint calls it again
             return
-        with self._lock, unobserved():
+        named: list[tuple[str, torch.Tensor]] = []
+        with self._unharmed():
             count = self._called[id(module)] = self._called.get(id(module), 0) + 1
             if count > _MOST_CALLS:
                 return
@@ -131,16 +144,17 @@ class Watcher:
             if named:
                 self.rows.add(Where(MODULE, FORWARD, *where), named)
         for name, tensor in named:
-            if tensor.requires_grad:
+            if tensor.requires_grad and self._step:
                 tensor.register_hook(  # type: ignore[no-untyped-call]
                     functools.partial(self._gradient_came, self._step, where, name)
                 )
 
     def _gradient_came(
-        self, step: int, where: tuple[str, str, str], name: str, gradient: torch.Tensor
+        self, step: int, where: tuple[str, str, str], name: str, gradient: torch.Tensor | None
     ) -> None:
-        if step == self._step:
-            with self._lock, unobserved():
+        """Not every derivative has one for each of its results."""
+        if step == self._step and gradient is not None:
+            with self._unharmed():
                 self.rows.add(Where(OUTPUT_GRADIENT, BACKWARD, *where), [(name, gradient)])
 
     def _loss_scaled(self, scaler: Any, given: Any, answered: Any) -> None:
@@ -158,7 +172,7 @@ class Watcher:
         return backward
 
     def _backward_called(self, tensors: Any) -> None:
-        with self._lock, unobserved():
+        with self._unharmed():
             losses = [self._scaled.get(tensor, tensor) for tensor in _tensors_in(tensors)]
             if losses:
                 named = [(f"output_{place}", loss) for place, loss in enumerate(losses)]
@@ -167,7 +181,7 @@ class Watcher:
     def _before_optimizer(self, optimizer: torch.optim.Optimizer, _args: Any, _kwargs: Any) -> None:
         if not self._step or not is_outermost_step():
             return
-        with self._lock, unobserved():
+        with self._unharmed():
             unscale = getattr(optimizer, "grad_scale", None)  # optimizers that take the scale out themselves
             for number, group in enumerate(optimizer.param_groups):
                 rate = Where(LEARNING_RATE, OPTIMIZER, type(optimizer).__name__, f"group{number}")
@@ -177,11 +191,11 @@ class Watcher:
                     self._before.append((parameter, _sample(parameter)))
 
     def _gradient_of(self, parameter: torch.Tensor, unnamed: str, scale: torch.Tensor | None) -> None:
-        gradient = parameter.grad
-        if gradient is None:
+        if parameter.grad is None:
             return
+        gradient = local_part(parameter.grad)
         owner = self._owners.of(parameter, unnamed)
-        if scale is not None:
+        if scale is not None and not why_unreadable(gradient):
             gradient = gradient / scale.to(gradient.device)
         where = Where(GRADIENT, BACKWARD, owner.model, owner.module)
         self.rows.add(where, [(owner.name, gradient)], PARAMETER)
@@ -198,8 +212,11 @@ class Watcher:
         for number, (parameter, sample) in enumerate(self._before):
             owner = self._owners.of(parameter, f"parameter{number}")
             named = Where(PARAMETERS, OPTIMIZER, owner.model, owner.module)
-            rows.add(named, [(owner.name, parameter)], PARAMETER)
-            change = _sample(parameter).float() - sample.float()
+            rows.add(named, [(owner.name, local_part(parameter))], PARAMETER)
+            after = _sample(parameter)
+            if after is None or sample is None or after.shape != sample.shape:
+                continue
+            change = after.float() - sample.float()
             rows.add(Where(UPDATE, OPTIMIZER, owner.model, owner.module), [(owner.name, change)], PARAMETER)
         for owner, buffer in self._owners.statistics():
             rows.add(Where(BUFFERS, OPTIMIZER, owner.model, owner.module), [(owner.name, buffer)], "buffer")
@@ -214,9 +231,12 @@ class Watcher:
         self.watched += 1
 
 
-def _sample(parameter: torch.Tensor) -> torch.Tensor:
-    """A copy of it, or of elements of it that are evenly spread."""
-    flat = parameter.detach().reshape(-1)
+def _sample(parameter: torch.Tensor) -> torch.Tensor | None:
+    """A copy of it, or of elements of it that are evenly spread; None: it can't be read."""
+    here = local_part(parameter)
+    if why_unreadable(here):
+        return None
+    flat = here.detach().reshape(-1)
     return flat[:: -(-flat.numel() // _SAMPLE) or 1].clone()
 
 

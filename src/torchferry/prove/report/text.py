@@ -47,7 +47,7 @@ def render_text(
         file=output, width=width, force_terminal=terminal, highlight=False, legacy_windows=False, emoji=False
     )
     for part in _Report(proof, language, logs or {}).parts():
-        console.print(part, crop=False)  # commands stay whole: broken ones can't be copied
+        console.print(part, soft_wrap=getattr(part, "no_wrap", None) is True)
     return "\n".join(line.rstrip() for line in output.getvalue().split("\n"))
 
 
@@ -91,7 +91,8 @@ class _Report:
         commands = next_commands(self._proof.request, result)
         if commands:
             lines.append(Padding(Styled(self._say(words.NEXT)), (0, 0, 0, 2)))
-        return lines + [Styled(f"    {command}", no_wrap=True, overflow="ignore") for command in commands]
+        # commands stay whole: broken ones can't be copied
+        return lines + [Styled(f"    {command}", no_wrap=True) for command in commands]
 
     def _steps(self, result: VendorResult) -> list[RenderableType]:
         from rich.text import Text as Styled
