@@ -21,6 +21,7 @@ from torchferry.accuracy.replay.operators import is_random, is_view, leaves_unin
 
 from .recorded import record, seeded
 
+_HARDLY_USABLE = ("uint16", "uint32", "uint64")  # PyTorch has no arithmetic to make mistakes with
 Mistake = Callable[[torch.Tensor], torch.Tensor | None]
 
 
@@ -83,7 +84,7 @@ def judge_mistakes(recorded: Record, call: Call) -> Iterator[tuple[str, Judgemen
     if is_view(call.operator) or leaves_uninitialised(call.operator) or is_random(call.operator):
         return
     for number, output in enumerate(call.outputs):
-        if output.offset is None or not output.elements:
+        if output.offset is None or not output.elements or output.dtype in _HARDLY_USABLE:
             continue
         result = recorded.tensor(output).contiguous()
         for name, mistake in MISTAKES.items():

@@ -36,19 +36,18 @@ UNKNOWN = {
     "aten::_to_sparse": "sparse tensors are not recorded",
     "aten::_to_sparse.sparse_dim": "sparse tensors are not recorded",
     "aten::_to_dense": "sparse tensors are not recorded",
+    "aten::_to_sparse_csr": "sparse tensors are not recorded",
+    "aten::sparse_mask": "sparse tensors are not recorded",
     "aten::sparse_sampled_addmm": "sparse tensors are not recorded",
     "aten::clone": "sparse tensors are not recorded",
 }
 # Under any dispatch mode, PyTorch itself computes these wrongly for complex numbers: it forgets to conjugate.
 WRONG_WHEN_WATCHED = {"aten::linalg_pinv.atol_rtol_tensor", "aten::linalg_lstsq"}
-# Where most mistakes are silent in half precision: the CPU's own kernels err as much as these mistakes do, and what
-# the CPU does is right. Mistakes in other operators may be silent in single samples: results that are all rounding,
-# positions of equal values.
-COARSE = {
-    "aten::_adaptive_avg_pool3d", "aten::_adaptive_avg_pool3d_backward", "aten::_log_softmax",
-    "aten::soft_margin_loss", "aten::soft_margin_loss_backward", "aten::upsample_bicubic2d",
-    "aten::upsample_trilinear3d",
-}  # fmt: skip
+# Only parts of the second result are written: nobody looks at the rest.
+WORKSPACES = {"aten::_ctc_loss", "aten::_ctc_loss.Tensor"}
+# In half precision the CPU's own kernels err as much as these mistakes do, and what the CPU does is right. Mistakes in
+# other operators may be silent in single samples: results that are all rounding, positions of equal values.
+COARSE = {"aten::grid_sampler_2d", "aten::grid_sampler_2d_backward"}
 
 
 def alarms(path: Path, names: list[str], dtype: torch.dtype, limit: int) -> tuple[list[str], set[str]]:
@@ -109,7 +108,7 @@ def test_what_the_cpu_computes_is_right_in_every_operator(dtype: str, tmp_path: 
 def test_mistakes_are_found_in_every_operator(dtype: str, most: float, tmp_path: Path) -> None:
     names = [name for name in operator_names() if name != "grid_sampler_3d"]  # its samples are large
     made, silent, examples = silence(tmp_path / "a.h5", names, DTYPES[dtype], 2)
-    assert made > 3000
+    assert made > 2500
     blind = {operator for operator, count in silent.items() if count > 6}
-    assert blind <= (COARSE if dtype == "bfloat16" else set()), examples
+    assert blind <= (WORKSPACES | COARSE if dtype == "bfloat16" else WORKSPACES), examples
     assert silent.total() <= most * made, examples

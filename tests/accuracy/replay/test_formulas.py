@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,8 @@ from torch import nn
 from torch.nn import functional
 
 from torchferry.accuracy.compare.model import Verdict
+from torchferry.accuracy.model import Call, TensorRecord, TensorRef
+from torchferry.accuracy.replay.execution import execute
 from torchferry.accuracy.replay.formulas import formula_of
 from torchferry.accuracy.replay.judging import Judge
 
@@ -111,3 +114,28 @@ def test_layers_that_the_cpu_computes_in_one_piece(tmp_path: Path) -> None:
     assert "aten::mkldnn_rnn_layer_backward" in verdicts
     assert "aten::_scaled_dot_product_flash_attention_for_cpu_backward" in verdicts
     assert set(verdicts.values()) == {Verdict.NORMAL}
+
+
+def test_what_only_another_device_has_is_computed_here_by_what_all_have() -> None:
+    """cuDNN's batch norm, recorded on a GPU and replayed elsewhere."""
+    with seeded():
+        source, weight, bias, mean, variance = torch.randn(4, 3, 5), *torch.rand(4, 3)
+    right_mean, right_variance = mean.clone(), variance.clone()
+    right = torch.native_batch_norm(source, weight, bias, right_mean, right_variance, True, 0.1, 1e-5)
+    tensors = {"input": source, "weight": weight, "bias": bias, "running_mean": mean, "running_var": variance}
+    inputs = tuple(
+        TensorRecord(f"input/{name}", "float32", tuple(each.shape), each.stride(), "cuda:0")
+        for name, each in tensors.items()
+    )
+    given = [(name, TensorRef(place)) for place, name in enumerate(tensors)]
+    options = [("training", True), ("exponential_average_factor", 0.1), ("epsilon", 1e-5)]
+    outputs = tuple(replace(inputs[place], name=f"output/output_{at}") for at, place in enumerate((0, 1, 1)))
+    call = Call(
+        1, "aten::cudnn_batch_norm", 1, "forward", arguments=(*given, *options), inputs=inputs, outputs=outputs,
+        results=tuple(map(TensorRef, range(3))),
+    )  # fmt: skip
+    found = execute(call, list(tensors.values()), "cpu", home="cuda")
+    for one, other in zip(found, right, strict=True):
+        close(one, other)
+    with pytest.raises((NotImplementedError, RuntimeError)):  # at home it is the device's own affair
+        execute(call, list(tensors.values()), "cpu", home="cpu")

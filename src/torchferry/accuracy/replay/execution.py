@@ -97,7 +97,20 @@ def execute(
         for tensor, record in zip(inputs, call.inputs, strict=True)
     ]
     arguments = make_arguments(call, placed, setting)
-    return collect(call, invoke(call, arguments), arguments)
+    return collect(
+        call, _invoke_here(call, arguments, is_at_home=device.partition(":")[0] == home), arguments
+    )
+
+
+def _invoke_here(call: Call, arguments: dict[str, Any], is_at_home: bool) -> Any:
+    """What only the library of another device has, cuDNN's batch norm for instance, is computed by what all have."""
+    formula = None if is_at_home else formula_of(base_name(call.operator))
+    try:
+        return invoke(call, arguments)
+    except (NotImplementedError, RuntimeError):
+        if formula is None:
+            raise
+        return formula(arguments)
 
 
 def _placed(tensor: torch.Tensor, device: str, is_written: bool) -> torch.Tensor:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import repeat
 
 import torch
 
@@ -22,6 +24,7 @@ from torchferry.accuracy.replay.indices import (
 )
 from torchferry.accuracy.replay.margins import Margins, digits_of, margins_of, views
 from torchferry.accuracy.replay.operators import base_name, is_random, is_view, leaves_uninitialised
+from torchferry.accuracy.replay.pieces import WHOLE, Divided, is_divisible
 from torchferry.accuracy.replay.reduced import is_alike, is_small_enough, is_split
 from torchferry.accuracy.replay.references import Reference, attempt
 from torchferry.accuracy.replay.sorting import Context, sort_of
@@ -75,6 +78,31 @@ class Judge:
         normal = Verdict.NORMAL if golden is None or _are_equal(inputs, mine.inputs) else Verdict.INHERITED
         if is_random(mine.operator) and random_numbers.is_known(base_name(mine.operator)):
             return self._judge_random(mine, normal)
+        counterpart = golden if is_same else None
+        if is_divisible(mine) and (counterpart is None or is_divisible(counterpart)):
+            return self._judge_in_pieces(mine, counterpart, normal, is_same_job)
+        return self._judge_by_reference(mine, golden, normal, is_same_job)
+
+    def _judge_in_pieces(
+        self, mine: Call, golden: Call | None, normal: Verdict, is_same_job: bool
+    ) -> Judgement:
+        ours = Divided(mine, self._mine)
+        theirs = Divided(golden, self._golden) if golden is not None and self._golden is not None else None
+        others = theirs.pieces() if theirs is not None else repeat(None)
+        judge = Judge(ours, theirs)
+        judged = [
+            judge._judge_by_reference(piece, other, normal, is_same_job)
+            for piece, other in zip(ours.pieces(), others, strict=False)
+        ]
+        worst = _worst(judged)
+        is_wrong = worst.verdict in (Verdict.FAULT, Verdict.SUSPICIOUS)
+        if is_wrong and math.prod(mine.outputs[0].shape) <= WHOLE:
+            return self._judge_by_reference(mine, golden, normal, is_same_job)
+        return worst
+
+    def _judge_by_reference(
+        self, mine: Call, golden: Call | None, normal: Verdict, is_same_job: bool
+    ) -> Judgement:
         try:
             _refuse_unknown_distributions(mine)
             if is_view(mine.operator) and has_gaps(mine):
@@ -92,7 +120,7 @@ class Judge:
         told = [each for each in judged if each is not None]
         if not told:
             return Judgement(Verdict.UNKNOWN, why=_NO_OUTPUT)
-        return max(told, key=lambda each: (_ORDER.index(each.verdict), each.own_error or 0.0))
+        return _worst(told)
 
     def _judge_random(self, mine: Call, normal: Verdict) -> Judgement:
         results = [
@@ -279,6 +307,10 @@ def _refuse_unknown_distributions(call: Call) -> None:
     """Formulas refuse by themselves what they can't compute without random numbers."""
     if is_random(call.operator) and formula_of(base_name(call.operator)) is None:
         raise CannotExecuteError("it draws random numbers of a distribution that is not known here")
+
+
+def _worst(judged: Sequence[Judgement]) -> Judgement:
+    return max(judged, key=lambda each: (_ORDER.index(each.verdict), each.own_error or 0.0))
 
 
 def _judge_shapes(call: Call, normal: Verdict) -> Judgement:

@@ -4,7 +4,7 @@ element; and how many terms it adds up."""
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 import torch
 
@@ -30,7 +30,9 @@ def sensitivity(
         for tensor in right
     ]
     numbers = [name for name, value in call.arguments if isinstance(value, float)] if margins.numbers else []
-    signs = _signs_by_argument(call, numbers) if margins.pointwise else _random_signs(inputs)
+    signs: Iterable[Factors] = (
+        _signs_by_argument(call, numbers) if margins.pointwise else _random_signs(inputs)
+    )
     samples = 0
     for factors in signs:
         of_numbers = dict(zip(numbers, factors[len(inputs) :], strict=False))
@@ -75,17 +77,16 @@ def _signs_by_argument(call: Call, numbers: list[str]) -> list[Factors]:
     ]
 
 
-def _random_signs(inputs: Sequence[torch.Tensor]) -> list[Factors]:
+def _random_signs(inputs: Sequence[torch.Tensor]) -> Iterator[Factors]:
+    """One sample after the other: they take as much memory as the inputs."""
     generator = torch.Generator().manual_seed(_SEED)
-    return [
-        [
+    for _ in range(_SAMPLES):
+        yield [
             torch.randint(0, 2, tensor.shape, generator=generator, dtype=torch.int8).mul_(2).sub_(1).double()
             if is_floating(tensor)
             else 1.0
             for tensor in inputs
         ]
-        for _ in range(_SAMPLES)
-    ]
 
 
 def added_up(call: Call, output: int, margins: Margins) -> float:
