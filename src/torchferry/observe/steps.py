@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import functools
 import sys
+import weakref
+from collections.abc import Callable
 from types import CodeType
 from typing import Any
 
@@ -17,6 +19,18 @@ def is_outermost_step() -> bool:
         steps += frame.f_code == _step_wrapper()
         frame = frame.f_back  # type: ignore[assignment]
     return steps == 1
+
+
+def remember_optimizers(known: weakref.WeakSet[torch.optim.Optimizer]) -> None:
+    """Add every optimizer that is made from now on: one that has not stepped yet is waited for as well."""
+    original: Callable[..., None] = torch.optim.Optimizer.__init__
+
+    @functools.wraps(original)
+    def init(self: torch.optim.Optimizer, *args: Any, **kwargs: Any) -> None:
+        original(self, *args, **kwargs)
+        known.add(self)
+
+    torch.optim.Optimizer.__init__ = init  # type: ignore[method-assign]
 
 
 @functools.lru_cache(maxsize=1)

@@ -12,9 +12,11 @@ import pytest
 import torch
 
 from tests.accuracy.compare.records import GOLDEN, MINE, Writing, write_network, zero_tail
+from torchferry.accuracy.compare import network
 from torchferry.accuracy.compare.comparing import Work, compare_files
 from torchferry.accuracy.compare.model import Comparison, Sort, Verdict
 from torchferry.accuracy.compare.notes import of_comparison
+from torchferry.accuracy.file.reader import open_record
 from torchferry.accuracy.model import Header, Kept
 from torchferry.errors import InputError
 
@@ -203,3 +205,25 @@ def test_what_makes_two_records_hard_to_compare_is_noted() -> None:
     said = [note.en for note in of_comparison(mine, other, [])]
     assert said[0] == "these are different programs: /home/a/train.py --lr 1, and gan.py"
     assert said[1].endswith("2.12.1+cpu here, 2.13.0 in golden")
+
+
+def test_what_is_read_for_curves_is_given_back(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(network, "_READ_AT_ONCE", 0)
+    write_network(tmp_path / "a.h5")
+    released = 0
+    with open_record(tmp_path / "a.h5") as record:
+        calls = [each for each in record.calls if each.outputs]
+        gathering = network.Gathering()
+        losses = [
+            replace(each, step=step, phase="forward", operator="aten::mean", outputs=(scalar,))
+            for step, each in enumerate(calls[:3], 1)
+            for scalar in [replace(each.outputs[0], shape=(), stride=(), dtype="float32")]
+        ]
+        list(gathering.passing(losses))
+
+        def release() -> None:
+            nonlocal released
+            released += 1
+
+        monkeypatch.setattr(record, "release", release)
+        assert len(gathering.losses(record)) == 3 and released == 4

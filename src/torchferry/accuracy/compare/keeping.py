@@ -32,12 +32,14 @@ class Keeper:
             if each.metrics is not None
         )
         mine, golden = self._call(pair.mine, pair), self._call(pair.golden, pair)
+        golden = mine if golden == mine else golden  # as a rule they have the same number
+        judgement = self._once(pair.judgement)
         if self._kept > DIFFERENCES and pair.judgement.verdict in _UNREMARKABLE:
             self.left_out += bool(pair.outputs)
-            return Pair(mine, golden, pair.how, judgement=pair.judgement)
+            return Pair(mine, golden, pair.how, judgement=judgement)
         self._kept += len(pair.inputs) + len(pair.outputs)
         inputs, outputs = (tuple(map(self._difference, each)) for each in (pair.inputs, pair.outputs))
-        return Pair(mine, golden, pair.how, inputs, outputs, pair.judgement)
+        return Pair(mine, golden, pair.how, inputs, outputs, judgement)
 
     def _call(self, call: Call | None, pair: Pair) -> Call | None:
         """Without what it was called with; of results only those that no difference tells of."""

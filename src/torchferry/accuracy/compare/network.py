@@ -20,6 +20,8 @@ NORMAL = 1e-4  # of the vendors' guide: a mean absolute difference up to here is
 LOSS, GRADIENT_NORM, OUTPUT = "loss", "gradient norm", "output"
 _WATCHED = {watched_rows.LOSS: LOSS, watched_rows.GRADIENT_NORM: GRADIENT_NORM}
 FORWARD, BACKWARD, OPTIMIZER = "forward", "backward", "optimizer"
+_AROUND = 1 << 16  # bytes that the system brings into memory around each that is read
+_READ_AT_ONCE = 1 << 26
 
 
 def network_differences(pairs: Sequence[Pair]) -> tuple[NetworkDifference, ...]:
@@ -70,6 +72,7 @@ class Gathering:
         self._losses: dict[tuple[int, str], tuple[int, TensorRecord]] = {}  # step, model -> when, what
         self._models: Counter[str] = Counter()
         self._made: dict[int, int] = {}  # content -> the step whose backward pass has made it
+        self._step = 0  # of it
         self._squares: dict[int, float] = {}
         self._gradients: list[tuple[int, TensorRecord]] = []  # whose norms are yet to be measured
         self._watched: dict[str, dict[int, TensorRecord]] = {LOSS: {}, GRADIENT_NORM: {}}
@@ -82,6 +85,8 @@ class Gathering:
             elif call.phase == FORWARD:
                 self._see_forward(at, call)
             elif call.phase == BACKWARD:
+                if call.step != self._step:  # nobody asks for what earlier steps made
+                    self._made, self._step = {}, call.step
                 self._made.update((tensor.content, call.step) for tensor in call.outputs if tensor.content)
             elif call.phase == OPTIMIZER:
                 self._see_optimizer(call)
@@ -112,18 +117,19 @@ class Gathering:
             main = self._models.most_common(1)[0][0] if self._models else None
             ranked = sorted(self._losses.items(), key=lambda item: (item[0][1] != main, item[1][0]))
             found = {step: tensor for (step, _), (_, tensor) in ranked}
-        values = {step: _scalar(record, tensor) for step, tensor in found.items()}
+        values = {step: _scalar(tensor) for step, tensor in _read(record, found.items())}
         return {step: value for step, value in values.items() if value is not None}
 
     def gradient_norms(self, record: Record) -> dict[int, float]:
         """By step: the norm of all gradients."""
         if self._watched[GRADIENT_NORM]:
-            norms = {step: _norm(record, tensor) for step, tensor in self._watched[GRADIENT_NORM].items()}
+            watched = self._watched[GRADIENT_NORM].items()
+            norms = {step: _norm(tensor) for step, tensor in _read(record, watched)}
             return {step: norm for step, norm in norms.items() if norm is not None}
         squares = dict(self._squares)
         steps = {*squares, *(step for step, _ in self._gradients)}
-        for step, tensor in self._gradients if len(steps) > 1 else ():
-            squares[step] = squares.get(step, 0.0) + (_norm(record, tensor) or 0.0) ** 2
+        for step, tensor in _read(record, self._gradients if len(steps) > 1 else ()):
+            squares[step] = squares.get(step, 0.0) + (_norm(tensor) or 0.0) ** 2
         return {step: math.sqrt(square) for step, square in squares.items()}
 
 
@@ -143,16 +149,27 @@ def _is_float(tensor: TensorRecord) -> bool:
     return "float" in tensor.dtype
 
 
-def _scalar(record: Record, tensor: TensorRecord) -> float | None:
-    statistics = with_statistics(record, tensor).statistics
+def _read(record: Record, tensors: Iterable[tuple[int, TensorRecord]]) -> Iterator[tuple[int, TensorRecord]]:
+    """With their statistics; what was read of the file for them is given back on the way."""
+    read = 0
+    for step, tensor in tensors:
+        yield step, with_statistics(record, tensor)
+        read += tensor.nbytes + _AROUND
+        if read > _READ_AT_ONCE:
+            record.release()
+            read = 0
+    record.release()
+
+
+def _scalar(tensor: TensorRecord) -> float | None:
+    statistics = tensor.statistics
     if statistics is None:
         return None
     return math.nan if statistics.nans else math.inf if statistics.infinities else statistics.mean
 
 
-def _norm(record: Record, tensor: TensorRecord) -> float | None:
-    statistics = with_statistics(record, tensor).statistics
-    return None if statistics is None else statistics.norm
+def _norm(tensor: TensorRecord) -> float | None:
+    return None if tensor.statistics is None else tensor.statistics.norm
 
 
 def with_statistics(record: Record, tensor: TensorRecord) -> TensorRecord:

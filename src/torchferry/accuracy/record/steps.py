@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch.optim.optimizer import register_optimizer_step_post_hook, register_optimizer_step_pre_hook
 
-from torchferry.observe.steps import is_outermost_step
+from torchferry.observe.steps import is_outermost_step, remember_optimizers
 
 
 class StepCounter:
@@ -34,15 +34,7 @@ class StepCounter:
 
     def watch(self) -> None:
         """From now on, every optimizer."""
-        original: Callable[..., None] = torch.optim.Optimizer.__init__
-        known = self._optimizers
-
-        @functools.wraps(original)
-        def init(self: torch.optim.Optimizer, *args: Any, **kwargs: Any) -> None:
-            original(self, *args, **kwargs)
-            known.add(self)
-
-        torch.optim.Optimizer.__init__ = init  # type: ignore[method-assign]
+        remember_optimizers(self._optimizers)
         register_optimizer_step_pre_hook(self._before)
         register_optimizer_step_post_hook(self._after)
         self._watch_scalers()

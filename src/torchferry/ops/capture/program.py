@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import os
 import time
 import weakref
@@ -16,7 +15,7 @@ from torch.optim.optimizer import register_optimizer_step_post_hook, register_op
 
 from torchferry.observe.early_end import EarlyEnd
 from torchferry.observe.loading import around_loading
-from torchferry.observe.steps import is_outermost_step
+from torchferry.observe.steps import is_outermost_step, remember_optimizers
 from torchferry.ops import capture_json
 from torchferry.ops.capture.choices import DeviceChoices
 from torchferry.ops.capture.ending import before_every_end
@@ -74,15 +73,7 @@ class ProgramCapture:
             self._mode.begin_anew()
 
     def _watch_optimizers(self) -> None:
-        original: Callable[..., None] = torch.optim.Optimizer.__init__
-        known = self._optimizers
-
-        @functools.wraps(original)
-        def init(self: torch.optim.Optimizer, *args: Any, **kwargs: Any) -> None:
-            original(self, *args, **kwargs)
-            known.add(self)
-
-        torch.optim.Optimizer.__init__ = init  # type: ignore[method-assign]
+        remember_optimizers(self._optimizers)
         register_optimizer_step_pre_hook(self._before_step)
         register_optimizer_step_post_hook(self._after_step)
 
