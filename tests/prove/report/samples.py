@@ -12,6 +12,7 @@ from torchferry.prove.model import (
     Difference,
     OperatorCall,
     OperatorDifference,
+    OperatorJudgement,
     ProcessIdentity,
     ProcessSummary,
     Proof,
@@ -101,7 +102,16 @@ def parted(vendor: str = "cambricon", device_type: str = "mlu") -> VendorResult:
         20,
         parting=parting(),
         operator=operator(),
+        judgement=judgement(),
     )
+
+
+def judgement() -> OperatorJudgement:
+    why = Text(
+        "output/output_0: the last 4 of 12 elements are wrong",
+        "output/output_0：最后 4 个元素（共 12 个）错误",
+    )
+    return OperatorJudgement("fault", "tail", 0.12, 4.9e-08, why, "records/cambricon.h5", 3)
 
 
 def proof(*results: VendorResult, reference: Run | None = None, **about: object) -> Proof:

@@ -18,7 +18,8 @@ RUN = "name exit_code seconds stdout stderr processes"
 PROCESS = "identity optimizers steps"
 IDENTITY = "rank role pid started restart torch"
 STEP = "ordinal optimizer losses gradient_norm checksum skipped"
-RESULT = "vendor device_type verdict run compared_steps reason parting largest operator"
+JUDGEMENT = "verdict sort own_error limit why record step"
+RESULT = "vendor device_type verdict run compared_steps reason parting largest operator judgement"
 DIFFERENCE = "what step rank optimizer name reference migrated distance relative tolerance"
 OPERATOR = "reference migrated output distance relative cause notes step"
 CALL = "ordinal name phase module place outputs inputs arguments node"
@@ -41,6 +42,7 @@ def test_the_names_stay() -> None:
         DIFFERENCE,
         OPERATOR,
     )
+    assert names(parted["judgement"]) == JUDGEMENT
     call = parted["operator"]["reference"]
     assert (names(call), names(call["inputs"][0])) == (CALL, TENSOR)
     assert (content["format"], content["holds"], parted["verdict"]) == (1, False, "parted")
@@ -50,7 +52,7 @@ def test_the_names_stay() -> None:
 def test_every_name_is_documented() -> None:
     documented = set(re.findall(r"\w+", proof_json.__doc__ or ""))
     all_names = " ".join(
-        [PROOF, REQUEST, RUN, PROCESS, IDENTITY, STEP, RESULT, DIFFERENCE, OPERATOR, CALL, TENSOR]
+        [PROOF, REQUEST, RUN, PROCESS, IDENTITY, STEP, RESULT, DIFFERENCE, OPERATOR, JUDGEMENT, CALL, TENSOR]
     )
     assert set(all_names.split()) <= documented
 
