@@ -54,7 +54,10 @@ bench: $(STAMP)  ## speed, as ratios measured in one run
 	$(BIN)/python benchmarks/simulated.py
 	$(BIN)/python benchmarks/layer.py
 	$(BIN)/python benchmarks/operators.py
+	$(BIN)/python benchmarks/accuracy_file.py
+	$(BIN)/python benchmarks/accuracy_record.py
 	$(BIN)/python benchmarks/accuracy_compare.py
+	$(BIN)/python benchmarks/accuracy_overflow.py
 
 docs: $(STAMP)   ## the pages and tables that are made from the code
 	$(BIN)/python tools/make_rule_docs.py
