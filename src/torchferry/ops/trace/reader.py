@@ -51,7 +51,10 @@ def read_launches(path: Path) -> Launches:
     text = Text(path)
     start = text.more()
     if start.lstrip()[:1] not in ("{", "["):
-        raise no_trace(path, "a table or a text: only a trace tells which kernels an operator launched")
+        raise InputError(
+            f"{str(path)!r} is a table or another text, and only a trace tells which kernels an operator launched: "
+            "give what the profiler's export_chrome_trace() wrote (.json, .json.gz)"
+        )
     return _TraceReader(path, text.put_back(start)).launches()
 
 
