@@ -58,6 +58,10 @@ bench: $(STAMP)  ## speed, as ratios measured in one run
 	$(BIN)/python benchmarks/accuracy_record.py
 	$(BIN)/python benchmarks/accuracy_compare.py
 	$(BIN)/python benchmarks/accuracy_overflow.py
+	$(BIN)/python benchmarks/analyze.py
+	$(BIN)/python benchmarks/affinity.py
+	$(BIN)/python benchmarks/oplog.py
+	$(BIN)/python benchmarks/perf_collect.py
 
 docs: $(STAMP)   ## the pages and tables that are made from the code
 	$(BIN)/python tools/make_rule_docs.py

@@ -38,7 +38,9 @@ WHOLE = {"README.md", *(f"docs/en/{page}.md" for page in ("layer", "simulator", 
 
 _FENCE = re.compile(r"^```(?P<info>[^\n`]*)\n(?P<body>.*?)^```$", re.MULTILINE | re.DOTALL)
 _COMMANDS = ("ferry", "ms_fmk_transplt", "torch_gpu2mlu")
-_RUNNING = tuple(f"ferry {name}" for name in ("run", "prove", "ops", "record", "overflow", "watch"))
+_RUNNING = tuple(
+    f"ferry {name}" for name in ("run", "prove", "ops", "record", "overflow", "watch", "profile")
+)
 
 
 class Block(NamedTuple):
@@ -101,7 +103,7 @@ def _runnable_steps(page: str) -> list[Step]:
 
 def _runs_no_program(step: Step) -> bool:
     """Whether it starts no process that imports torch."""
-    starts = "run|prove|ops|case|record|replay|compare|overflow|watch"
+    starts = "run|prove|ops|case|record|replay|compare|overflow|watch|profile"
     return not re.search(rf"\b(?:ferry (?:{starts})|python) ", step.command)
 
 
@@ -278,7 +280,7 @@ def _options_of(command: str) -> frozenset[str]:
     [
         "ferry convert", "ferry scan", "ferry run", "ferry prove", "ferry ops", "ferry case", "ferry report",
         "ferry record", "ferry record convert", "ferry record info", "ferry record kernels", "ferry replay",
-        "ferry compare", "ferry overflow", "ferry watch", "ms_fmk_transplt", "torch_gpu2mlu",
+        "ferry compare", "ferry overflow", "ferry watch", "ferry profile", "ferry analyze", "ferry oplog", "ferry doctor", "ms_fmk_transplt", "torch_gpu2mlu",
     ],
 )  # fmt: skip
 def test_every_option_is_explained(command: str, language: str) -> None:
@@ -298,6 +300,10 @@ def test_every_option_is_explained(command: str, language: str) -> None:
         "ferry compare": ["compare"],
         "ferry overflow": ["overflow", "record"],
         "ferry watch": ["watch", "record"],
+        "ferry profile": ["profile", "record"],
+        "ferry analyze": ["analyze"],
+        "ferry oplog": ["oplog"],
+        "ferry doctor": ["doctor"],
     }
     names = pages.get(command, ["drop-ins"])
     text = "".join(read(f"docs/{language}/{name}.md") for name in names)

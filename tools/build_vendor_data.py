@@ -10,6 +10,7 @@ from vendor_data import hand
 from vendor_data.api_table import api_toml
 from vendor_data.error_table import error_toml
 from vendor_data.facts import Facts
+from vendor_data.host_table import host_toml
 from vendor_data.op_table import op_text
 from vendor_data.replacement_table import replacement_toml
 from vendor_data.similar import similar_toml
@@ -31,6 +32,7 @@ def build(facts: Facts) -> dict[str, str]:
         files[f"{name}/ops.txt"] = op_text(facts, fact_id)
         files[f"{name}/replacements.toml"] = replacement_toml(facts, name, fact_id)
         files[f"{name}/errors.toml"] = error_toml(facts, name, fact_id)
+        files[f"{name}/host.toml"] = host_toml(facts, name, fact_id)
         files[f"{name}/similar.toml"] = similar_toml(facts, name, fact_id, SIMILAR)
     files["any/similar.toml"] = similar_toml(facts, "any", "", SIMILAR)
     return files

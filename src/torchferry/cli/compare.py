@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -20,8 +19,6 @@ if TYPE_CHECKING:
     from torchferry.accuracy.compare.model import Comparison
 
 add_arguments = compare_options.add_arguments
-_TICK = 0.2  # seconds between two looks of the progress
-_WIDTH = 30
 
 
 def run(args: argparse.Namespace) -> int:
@@ -74,22 +71,10 @@ def _progress(quiet: bool) -> Iterator[Progress | None]:
     if quiet or not sys.stderr.isatty():
         yield None
         return
-    last = 0.0
+    from torchferry.cli.progress import Bar
 
-    def show(done: int, count: int) -> None:
-        nonlocal last
-        now = time.monotonic()
-        if now - last < _TICK and done < count:
-            return
-        last = now
-        filled = _WIDTH * done // max(count, 1)
-        bar = "━" * filled + " " * (_WIDTH - filled)
-        print(f"\r\x1b[K{bar} {done:,}/{count:,}", end="", file=sys.stderr, flush=True)
-
-    try:
-        yield show
-    finally:
-        print("\r\x1b[K", end="", file=sys.stderr, flush=True)
+    with Bar(sys.stderr) as bar:
+        yield bar.show
 
 
 def _report(args: argparse.Namespace, comparisons: list[Comparison]) -> None:

@@ -27,6 +27,10 @@ COMMANDS = {
     "compare": ("compare", "hold two records of a run against each other: which operator is wrong"),
     "overflow": ("overflow", "find the first operator of a program that makes infinities or NaN"),
     "watch": ("watch", "keep light statistics of a long training: loss, gradients, activations"),
+    "profile": ("profile", "profile a few steps of a program, unchanged: what takes the time"),
+    "analyze": ("analyze", "read profiles of any vendor: the bottleneck, its proof, its remedy"),
+    "oplog": ("oplog", "read a runtime's host logs: operators, shapes, compiles after the warm-up"),
+    "doctor": ("doctor", "look for what makes this machine slow: processors, memory, libraries, variables"),
     "report": ("report", "render findings.json as HTML, Markdown, CSV, XLSX, SARIF ..."),
     "rules": ("rules", "list the conversion rules, or explain one"),
     "vendors": ("vendors", "show the known accelerators and what is known about each"),
@@ -37,7 +41,8 @@ _EXIT_CODES = """exit codes:
   1  --check found something to do; `ferry prove`: the proof does not hold; `ferry compare`: an operator is wrong;
      `ferry overflow`: there is one
   2  bad usage or bad input
-  3  some files failed, the others were done; `ferry ops`, `ferry record`: the program failed half way
+  3  some files failed, the others were done; `ferry ops`, `ferry record`, `ferry profile`: the
+     program failed half way; `ferry analyze`: a detector broke down
   130  interrupted (143: by SIGTERM)
   `ferry run` and `ferry watch` end with the program's own exit code"""
 

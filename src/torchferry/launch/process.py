@@ -32,6 +32,7 @@ class Role:
     prove: bool = False
     ops: bool = False
     record: bool = False
+    profile: bool = False
 
 
 _taken: list[Role] = []  # at most one: a process keeps its role
@@ -58,8 +59,8 @@ def role_in(environment: Mapping[str, str]) -> Role:
         )
     sim = None if environment.get(variables.SIM, "") in _OFF else _sim_in(environment)
     layer = _layer_in(environment)
-    asked = (name in environment for name in (variables.PROVE, variables.OPS, variables.RECORD))
-    return Role(sim, layer, *asked)
+    asked = (variables.PROVE, variables.OPS, variables.RECORD, variables.PROFILE)
+    return Role(sim, layer, *(name in environment for name in asked))
 
 
 def _decide(environment: MutableMapping[str, str]) -> None:
@@ -75,7 +76,8 @@ def _decide(environment: MutableMapping[str, str]) -> None:
     else:
         sim = settings_for(vendor) if asked == _ON else _sim_in(environment)
         _refuse_beside_plugin(vendor, environment)
-    kept = {name: environment[name] for name in (variables.PROVE, variables.RECORD) if name in environment}
+    asked_too = (variables.PROVE, variables.RECORD, variables.PROFILE)
+    kept = {name: environment[name] for name in asked_too if name in environment}
     decided = child_environment(environment, vendor, sim, LayerSettings(vendor.name), kept)
     environment.pop(variables.TO)
     environment.update(decided)
@@ -111,7 +113,7 @@ def _put_to_work(role: Role) -> None:
     if role.sim is not None:
         _simulate(role.sim)
     if role.layer is not None:
-        _lay_over(role.layer, may_build=not (role.ops or role.record))
+        _lay_over(role.layer, may_build=not (role.ops or role.record or role.profile))
     if role.prove:
         from torchferry.prove.recording import start_from_environment
 
@@ -124,6 +126,10 @@ def _put_to_work(role: Role) -> None:
         from torchferry.accuracy.record.program import start_from_environment as record_from_environment
 
         record_from_environment(os.environ)
+    if role.profile:
+        from torchferry.perf.collect.program import start_from_environment as profile_from_environment
+
+        profile_from_environment(os.environ)
 
 
 @contextmanager

@@ -11,7 +11,7 @@ from torchferry.report import words
 from torchferry.report.options import Options
 from torchferry.report.safe import visible, web_address
 from torchferry.report.summary import WORST_FIRST, RuleCount, Summary, in_order, summarize
-from torchferry.text import Text
+from torchferry.text import Language, Text
 
 STYLES = ("page.css", "diff.css")
 SCRIPTS = ("core.js", "filters.js", "diff.js", "views.js", "main.js")
@@ -23,15 +23,24 @@ def render(report: Report, options: Options) -> bytes:
 
     style = "\n".join(map(asset, STYLES))
     script = enclosed(*map(asset, SCRIPTS))
+    title = html.escape(visible(f"{report.project} → {report.vendor} · TorchFerry"))
     parts = {
-        "LANGUAGE": "zh-CN" if options.language == "zh" else "en",
-        "TITLE": html.escape(visible(f"{report.project} → {report.vendor} · TorchFerry")),
-        "POLICY": content_policy(style, script),
-        "STYLE": style,
+        "HEAD": head(title, style, script, options.language),
         "DATA": embed(page_data(report, options)),
         "SCRIPT": script,
     }
     return fill(asset("page.html"), parts).encode("utf-8")
+
+
+def head(title: str, style: str, script: str, language: Language) -> str:
+    """The beginning of a page up to its body; the title is HTML already."""
+    parts = {
+        "LANGUAGE": "zh-CN" if language == "zh" else "en",
+        "TITLE": title,
+        "POLICY": content_policy(style, script),
+        "STYLE": style,
+    }
+    return fill(asset("head.html"), parts)
 
 
 def fill(template: str, parts: dict[str, str]) -> str:
@@ -174,8 +183,8 @@ def _digest(text: str) -> str:
     return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
 
 
-def asset(name: str) -> str:
-    """A file of assets/."""
+def asset(name: str, package: str = "torchferry.report") -> str:
+    """A file of a package's assets/."""
     from importlib.resources import files
 
-    return (files("torchferry.report") / "assets" / name).read_text(encoding="utf-8")
+    return (files(package) / "assets" / name).read_text(encoding="utf-8")

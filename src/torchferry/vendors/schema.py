@@ -25,6 +25,7 @@ APIS_FILE = "apis.toml"
 REPLACEMENTS_FILE = "replacements.toml"
 SIMILAR_FILE = "similar.toml"
 ERRORS_FILE = "errors.toml"
+HOST_FILE = "host.toml"
 OPS_FILE = "ops.txt"
 
 
@@ -116,6 +117,48 @@ _SOURCES = Key(
     Kind.ROWS,
     '[[sources]] with name = "...", version = "...", path = "..."',
     rows={"name": _text('"owner/repository"', required=True), "version": _text(), "path": _text()},
+)
+
+_TUNING = Key(
+    Kind.ROWS,
+    '[[tuning]] with name = "...", what = "...", source = "..."',
+    rows={
+        "name": _text('"ACME_QUEUE"', _NAME, required=True),
+        "option": _text('"torch.acme.set_option(queue=True)"'),
+        "values": _text('"0|1"'),
+        "default": _text('"0"'),
+        "recommended": _text('"1"'),
+        "slow": _text('"0"'),
+        "improvable": _text('"1"'),
+        "what": _text('"what it does"', r".+", required=True),
+        "what_zh": _text('"the same in Chinese"'),
+        "cost": _text('"what the slow values cost"'),
+        "cost_zh": _text('"the same in Chinese"'),
+        "source": _text('"where this is known from"', r".+", required=True),
+    },
+)
+
+_HOST_LOG = Key(
+    Kind.TABLE,
+    '[host_log] with operator = ["..."] and others',
+    rows={
+        "operator": Key(Kind.TEXTS, '["text before an operator\'s type"]', required=True),
+        "compile": _text('"text of each line about compiling"', required=True),
+        "compile_line": _text("'compiled (?P<type>.*)'", r".*\(\?P<type>.*", required=True),
+        "miss": _text('"text of a failed look-up"'),
+        "miss_line": _text("'for (?P<type>.*)'"),
+        "header": _text("'(?P<process>\\d+) (?P<time>.*)'", required=True),
+        "tensor": _text("'(?P<side>In|Out) (?P<shape>.*)'", required=True),
+        "attributes": _text("'Attr: (?P<attributes>.*)'"),
+        "line_limit": Key(Kind.NUMBER, "1024"),
+        "summary_prefix": _text('"[INFO]"'),
+        "conversions": Key(Kind.TEXTS, '["Cast"]'),
+        "skipped_folders": _text('"device-.*"'),
+        "folder": _text('"~/acme/log"'),
+        "settings": _SETTINGS,
+        "dtypes": Key(Kind.TEXT_TABLE, '[host_log.dtypes] with 0 = "float32"'),
+        "formats": Key(Kind.TEXT_TABLE, '[host_log.formats] with 0 = "NCHW"'),
+    },
 )
 
 SCHEMA: Mapping[str, Mapping[str, Key]] = {
@@ -222,6 +265,7 @@ SCHEMA: Mapping[str, Mapping[str, Key]] = {
         "codes": Key(Kind.TEXT_TABLE, '[codes] with E001 = "meaning"'),
         "sources": _SOURCES,
     },
+    HOST_FILE: {"tuning": _TUNING, "host_log": _HOST_LOG, "sources": _SOURCES},
 }
 
 

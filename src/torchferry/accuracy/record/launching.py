@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shlex
 import tempfile
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -180,6 +181,11 @@ def environment_for(settings: RecordSettings, place: Place) -> dict[str, str]:
     extra = {variables.RECORD: settings.encode(), **UNCOMPILED}
     if settings.seed is not None:
         extra["PYTHONHASHSEED"] = str(settings.seed)
+    return environment_at(place, extra)
+
+
+def environment_at(place: Place, extra: Mapping[str, str]) -> dict[str, str]:
+    """Ours, changed so that the processes below run there; with further variables."""
     vendor = place.vendor
     if _is_reference(place):
         layer = LayerSettings(REFERENCE)

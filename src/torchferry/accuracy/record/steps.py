@@ -35,9 +35,12 @@ class StepCounter:
     def watch(self) -> None:
         """From now on, every optimizer."""
         remember_optimizers(self._optimizers)
+        self._watch_steps()
+        self._watch_scalers()
+
+    def _watch_steps(self) -> None:
         register_optimizer_step_pre_hook(self._before)
         register_optimizer_step_post_hook(self._after)
-        self._watch_scalers()
 
     def _watch_scalers(self) -> None:
         """A GradScaler that finds an infinite gradient does not step; the next forward pass is another step all the

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from torchferry import __version__
 from torchferry.accuracy.compare.model import Comparison
 from torchferry.accuracy.model import Header
 from torchferry.accuracy.report import sentences, words
@@ -12,7 +11,8 @@ from torchferry.accuracy.report.html_calls import calls_section
 from torchferry.accuracy.report.html_curves import curves_section
 from torchferry.accuracy.report.html_parts import TONES, badge
 from torchferry.accuracy.report.html_tree import steps_section, tree_section
-from torchferry.report.html import asset, content_policy, enclosed, fill
+from torchferry.report.frame import Page, framed
+from torchferry.report.html import asset
 from torchferry.report.markup import both, escaped, row
 from torchferry.report.safe import one_line
 from torchferry.text import Language, Text
@@ -20,33 +20,22 @@ from torchferry.text import Language, Text
 
 def to_html(comparisons: Sequence[Comparison], language: Language = "en") -> str:
     """The page; it holds both languages and opens in the one asked for."""
-    style = asset("page.css") + asset("languages.css") + _own_asset("compare.css")
-    script = enclosed(asset("languages.js"), _own_asset("compare.js"))
     names = _names(comparisons)
-    parts = {
-        "LANGUAGE": "zh-CN" if language == "zh" else "en",
-        "TITLE": escaped(f"{' → '.join(names)} · TorchFerry"),
-        "POLICY": content_policy(style, script),
-        "STYLE": style,
-        "SKIP": both(words.SKIP),
-        "LANGUAGE_LABEL": escaped(words.LANGUAGE.in_language(language)),
-        "HEADING": ' <span class="arrow">→</span> '.join(map(escaped, names)),
-        "OVERVIEW": "".join(_card(each, comparisons) for each in comparisons),
-        "CURVES": curves_section(comparisons),
-        "MODULES": tree_section(comparisons),
-        "STEPS": steps_section(comparisons),
-        "CALLS": calls_section(comparisons),
-        "RECORDS": "".join(map(_records, comparisons)),
-        "FOOTER": escaped(f"TorchFerry {__version__}"),
-        "SCRIPT": script,
-    }
-    return fill(_own_asset("compare.html"), parts)
-
-
-def _own_asset(name: str) -> str:
-    from importlib.resources import files
-
-    return (files("torchferry.accuracy.report") / "assets" / name).read_text(encoding="utf-8")
+    page = Page(
+        " → ".join(names),
+        ' <span class="arrow">→</span> '.join(map(escaped, names)),
+        "".join(_card(each, comparisons) for each in comparisons),
+        [
+            curves_section(comparisons),
+            tree_section(comparisons),
+            steps_section(comparisons),
+            calls_section(comparisons),
+            "".join(map(_records, comparisons)),
+        ],
+        asset("compare.css", "torchferry.accuracy.report"),
+        asset("elements.js") + asset("compare.js", "torchferry.accuracy.report"),
+    )
+    return framed(page, language)
 
 
 def _names(comparisons: Sequence[Comparison]) -> list[str]:
@@ -71,10 +60,11 @@ def _card(comparison: Comparison, comparisons: Sequence[Comparison]) -> str:
     )
     said = [*sentences.network(comparison), *filter(None, [sentences.grown(comparison)])]
     more = "".join(both(text, 'p class="quiet"') for text in said)
+    verdicts = sentences.verdict_counts(comparison)
     counts = "".join(
-        f"<li>{badge(verdict)} {count:,}</li>"
+        f"<li>{badge(verdict)} {verdicts[verdict]:,}</li>"
         for verdict in sentences.WORST_FIRST
-        if (count := sentences.verdict_counts(comparison)[verdict])
+        if verdicts[verdict]
     )
     return (
         f'<div class="card {tone}">{rank}{both(sentences.headline(comparison), "h2")}<dl>{facts}</dl>{commands}{more}'

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from heapq import nsmallest
 from typing import Any, TypeVar
 
 from torchferry.accuracy.compare.model import Comparison, Difference, Pair, Verdict
@@ -31,34 +32,36 @@ Value = TypeVar("Value")
 
 def calls_section(comparisons: Sequence[Comparison]) -> str:
     """The section."""
-    rows = [(comparison, pair) for comparison in comparisons for pair in comparison.pairs]
+    count = sum(len(comparison.pairs) for comparison in comparisons)
     heads = "".join(f'<th scope="col" data-sort="{kind}">{both(text)}</th>' for text, kind in _HEADS)
     rank = {verdict: at for at, verdict in enumerate(sentences.WORST_FIRST)}
-    worst = sorted(rows, key=lambda row: rank[row[1].judgement.verdict])[:_STATIC_ROWS]
-    body = "".join(_static(pair) for _, pair in worst)
+    pairs = (pair for comparison in comparisons for pair in comparison.pairs)
+    worst = nsmallest(_STATIC_ROWS, pairs, key=lambda pair: rank[pair.judgement.verdict])
+    body = "".join(map(_static, worst))
     pager = (
         f'<p class="pager" hidden><button type="button" class="plain" id="previous">{both(words.PREVIOUS)}</button> '
         f'<span id="page" class="quiet"></span> '
         f'<button type="button" class="plain" id="following">{both(words.FOLLOWING)}</button></p>'
     )
     return (
-        f'<section id="calls"><h2>{both(words.CALLS)}<span class="count">{len(rows):,}</span></h2>{_filters(rows)}'
+        f'<section id="calls"><h2>{both(words.CALLS)}<span class="count">{count:,}</span></h2>{_filters(comparisons)}'
         f'<noscript>{quiet(words.NO_SCRIPT)}</noscript><div class="scroll"><table class="rules calls"><thead><tr>{heads}'
         f"</tr></thead><tbody>{body}</tbody></table></div>{pager}"
         f'<script type="application/json" id="data">{embed(_data(comparisons))}</script></section>'
     )
 
 
-def _filters(rows: Sequence[tuple[Comparison, Pair]]) -> str:
+def _filters(comparisons: Sequence[Comparison]) -> str:
     """For the script; hidden without it."""
-    found = {pair.judgement.verdict for _, pair in rows if pair.mine is not None}
+    found = {verdict for each in comparisons for verdict in sentences.verdict_counts(each)}
+    count = sum(len(comparison.pairs) for comparison in comparisons)
     chips = "".join(
         f'<button type="button" class="chip {TONES[verdict]}" data-verdict="{verdict.value}" aria-pressed="false">'
         f"{both(words.VERDICT[verdict])}</button>"
         for verdict in sentences.WORST_FIRST
         if verdict in found
     )
-    counted = words.SHOWN.format(shown="%", count=len(rows))
+    counted = words.SHOWN.format(shown="%", count=count)
     return (
         f'<form class="filters" role="search" hidden><label class="quiet" for="query">{both(words.SEARCH)}</label>'
         f'<input type="search" id="query" autocomplete="off" spellcheck="false"><div class="chips">{chips}</div>'

@@ -221,5 +221,4 @@ NO_SCRIPT = Text(
     "Without JavaScript only the worst calls are listed; the CSV and JSON reports have all.",
     "未启用 JavaScript 时只列出最差的调用；完整列表见 CSV 和 JSON 报告。",
 )
-SKIP, LANGUAGE = Text("Skip to content", "跳到正文"), Text("Language", "语言")
 RECORDS = Text("Records", "记录")

@@ -24,8 +24,10 @@ _UNCLEAR = Text(
     "这是分类损失的标签、且不用于索引吗？若是，请加 `.int()`",
 )
 _CUDA_STAYS = Text(
-    "labels stay int64: CUDA's kernels, which this code keeps working on, take nothing else",
-    "标签保持 int64：这份代码仍要在 CUDA 上运行，而 CUDA 的算子只接受 int64",
+    "labels stay int64: CUDA's kernels, which this code keeps working on, take nothing else; "
+    "torchferry.perf.affinity.cross_entropy takes int32 everywhere",
+    "标签保持 int64：这份代码仍要在 CUDA 上运行，而 CUDA 的算子只接受 int64；"
+    "torchferry.perf.affinity.cross_entropy 在任何设备上都接受 int32",
 )
 _LABELS = rb"(?:gt_)?(?:targets?|labels?)"
 _NAMES = re.compile(rf"(?i)^{_LABELS.decode()}$")

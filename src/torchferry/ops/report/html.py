@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from torchferry import __version__
 from torchferry.ops.readiness import Readiness, Support
 from torchferry.ops.report import sentences, words
 from torchferry.ops.report.html_modules import modules_section
@@ -13,7 +12,8 @@ from torchferry.ops.report.html_operators import operators_section
 from torchferry.ops.report.html_parts import SIGNS, TONES, Anchors, badge, quiet
 from torchferry.ops.report.sources import SourceFile, SourceLine, source_files
 from torchferry.ops.report.tables import Overview, label, worst
-from torchferry.report.html import asset, content_policy, enclosed, fill
+from torchferry.report.frame import Page, framed
+from torchferry.report.html import asset
 from torchferry.report.markup import both, escaped, row
 from torchferry.report.safe import one_line
 from torchferry.text import Language
@@ -22,36 +22,25 @@ from torchferry.text import Language
 def to_html(readinesses: Sequence[Readiness], language: Language = "en", folder: Path | None = None) -> str:
     """The page; it holds both languages and opens in the one asked for. `folder`: where the program ran."""
     overview = Overview(readinesses)
-    style = asset("page.css") + asset("languages.css") + _own_asset("ops.css")
-    script = enclosed(asset("languages.js"), _own_asset("ops.js"))
     operators = {each.operator: f"operator-{at}" for at, each in enumerate(overview.operators)}
     files = source_files(overview, folder)
     lines = _line_anchors(files)
     program = one_line(overview.capture.program)
     devices = ", ".join(one_line(each.vendor) for each in overview.readinesses)
-    parts = {
-        "LANGUAGE": "zh-CN" if language == "zh" else "en",
-        "TITLE": escaped(f"{program} → {devices} · TorchFerry"),
-        "POLICY": content_policy(style, script),
-        "STYLE": style,
-        "SKIP": both(words.SKIP),
-        "LANGUAGE_LABEL": escaped(words.LANGUAGE.in_language(language)),
-        "HEADING": f'{escaped(program)} <span class="arrow">→</span> {escaped(devices)}',
-        "OVERVIEW": "".join(map(_card, overview.readinesses)),
-        "MODULES": modules_section(overview, operators) if overview.uses else "",
-        "OPERATORS": operators_section(overview, operators, lines) if overview.uses else "",
-        "SOURCES": _sources(files, lines) if files else "",
-        "RUN": _run(overview),
-        "FOOTER": escaped(f"TorchFerry {__version__}"),
-        "SCRIPT": script,
-    }
-    return fill(_own_asset("ops.html"), parts)
-
-
-def _own_asset(name: str) -> str:
-    from importlib.resources import files
-
-    return (files("torchferry.ops.report") / "assets" / name).read_text(encoding="utf-8")
+    page = Page(
+        f"{program} → {devices}",
+        f'{escaped(program)} <span class="arrow">→</span> {escaped(devices)}',
+        "".join(map(_card, overview.readinesses)),
+        [
+            modules_section(overview, operators) if overview.uses else "",
+            operators_section(overview, operators, lines) if overview.uses else "",
+            _sources(files, lines) if files else "",
+            _run(overview),
+        ],
+        asset("ops.css", "torchferry.ops.report"),
+        asset("ops.js", "torchferry.ops.report"),
+    )
+    return framed(page, language)
 
 
 def _card(readiness: Readiness) -> str:

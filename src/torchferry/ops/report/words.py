@@ -182,8 +182,6 @@ HEAT_HELP_CALLS = Text(
     "The share of operator calls below each module that the device computes itself. Open a module to see its operators.",
     "各模块下由设备自身计算的算子调用占比。展开模块可查看其算子。",
 )
-LANGUAGE = Text("Language", "语言")
-SKIP = Text("Skip to the content", "跳到正文")
 LINES_HELP = Text(
     "Lines of the program that call operators; in the backward pass the line of the forward call.",
     "程序中调用算子的代码行；反向阶段为对应前向调用所在的行。",

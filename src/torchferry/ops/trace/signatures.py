@@ -10,7 +10,7 @@ from torchferry.operators.schemas import Kind, Schema, choose_overload
 from torchferry.ops.model import Argument, Signature, Special, TensorSpec, Value
 from torchferry.ops.trace.events import Inputs
 
-_DTYPES = {
+DTYPES = {
     "float": "float32", "double": "float64", "long int": "int64", "long": "int64", "long long": "int64",
     "int": "int32", "short int": "int16", "short": "int16", "signed char": "int8", "unsigned char": "uint8",
     "bool": "bool", "unsigned short": "uint16", "short unsigned int": "uint16", "unsigned int": "uint32",
@@ -86,7 +86,7 @@ def _kinds(inputs: Inputs) -> list[Kind] | None:
 
 def _kind(type_: Any) -> Kind:
     return (
-        _KINDS.get(type_, Kind.TENSOR if type_ in _DTYPES else Kind.NOTHING)
+        _KINDS.get(type_, Kind.TENSOR if type_ in DTYPES else Kind.NOTHING)
         if isinstance(type_, str)
         else Kind.LIST
     )
@@ -117,7 +117,7 @@ def _shapes_alone(inputs: Inputs, device: str) -> list[Value]:
 def _value(type_: Any, dims: Any, strides: Any, concrete: Any, device: str) -> Value:
     kind = _kind(type_)
     if kind is Kind.TENSOR:
-        return _tensor(_DTYPES[type_], dims, strides, device)
+        return _tensor(DTYPES[type_], dims, strides, device)
     if isinstance(type_, list) or (kind in (Kind.TENSORS, Kind.LIST) and dims):
         return _tensors(type_, dims, strides, device)
     if isinstance(concrete, str) and concrete:
@@ -129,7 +129,7 @@ def _tensors(type_: Any, dims: Any, strides: Any, device: str) -> Value:
     """A list of tensors. Most profilers leave out the dtypes."""
     shapes = dims if isinstance(dims, list) else []
     return tuple(
-        _tensor(_DTYPES.get(str(_item(type_, index)), ""), shape, _item(strides, index), device)
+        _tensor(DTYPES.get(str(_item(type_, index)), ""), shape, _item(strides, index), device)
         for index, shape in enumerate(shapes)
     )
 

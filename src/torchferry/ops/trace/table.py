@@ -32,7 +32,7 @@ Row = Mapping[str, str]
 
 def read_table(path: Path, text: Text) -> Capture:
     """The operators of all tables in the file; other lines, such as a program's own output, are passed over."""
-    rows = list(_rows(_lines(text)))
+    rows = list(table_rows(table_lines(text)))
     if not rows:
         raise no_trace(path, "some other text")
     return _TableReader(path).capture(rows)
@@ -51,7 +51,7 @@ class _TableReader:
         self._host_time = 0
 
     def capture(self, rows: list[Row]) -> Capture:
-        device = next((device for row in rows if (device := _device(row))), "cpu")
+        device = next((device for row in rows if (device := table_device(row))), "cpu")
         for row in rows:
             self._add(row, device)
         uses = self._folding.uses()
@@ -73,7 +73,7 @@ class _TableReader:
 
     def _add(self, row: Row, device: str) -> None:
         name, calls = row[_NAME], int(row["calls"])
-        self._host_time += _nanoseconds(row.get("host time", ""))
+        self._host_time += printed_nanoseconds(row.get("host time", ""))
         if note := note_of(name):
             self._notes[note] = True
         self._steps += calls if is_optimizer_step(name) else 0
@@ -86,7 +86,7 @@ class _TableReader:
         is_choice = operator.removeprefix(_ATEN) in CALLED_ELSEWHERE
         phase = Phase.BACKWARD if operator.endswith("_backward") else Phase.FORWARD
         signature = self._signatures.of(operator, shapes_of(row.get(_SHAPES, "")), device)
-        time = _nanoseconds(row["host time"] if device == "cpu" else row.get(device, ""))
+        time = printed_nanoseconds(row["host time"] if device == "cpu" else row.get(device, ""))
         self._folding.add(signature, Site(phase), calls, time, level is Level.EXPANDED and not is_choice)
 
     def _operator(self, name: str) -> str:
@@ -99,7 +99,8 @@ class _TableReader:
         return f"{_ATEN}{meant[0]}" if len(meant) == 1 else ""
 
 
-def _lines(text: Text) -> Iterator[str]:
+def table_lines(text: Text) -> Iterator[str]:
+    """Of whole lines; what is too long for one is dropped."""
     rest = ""
     while piece := text.more():
         *whole, rest = (rest + piece).split("\n")
@@ -109,7 +110,7 @@ def _lines(text: Text) -> Iterator[str]:
     yield rest
 
 
-def _rows(lines: Iterator[str]) -> Iterator[Row]:
+def table_rows(lines: Iterator[str]) -> Iterator[Row]:
     """A rule, the heads, a rule, the rows, a rule: the rules tell the columns."""
     columns: list[tuple[int, int]] = []
     heads: list[str] = []
@@ -147,11 +148,12 @@ def _head(text: str) -> str:
     return found[1].lower() if found else text
 
 
-def _device(row: Row) -> str:
+def table_device(row: Row) -> str:
     """The device whose time the table has, if it worked at all."""
     return next((head for head in row if head.islower() and head not in ("calls", "host time")), "")
 
 
-def _nanoseconds(text: str) -> int:
+def printed_nanoseconds(text: str) -> int:
+    """1.500ms is 1500000; 0 for what is no time."""
     found = _TIME.match(text)
     return round(float(found[1]) * _UNITS[found[2]]) if found else 0

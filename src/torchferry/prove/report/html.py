@@ -13,7 +13,8 @@ from torchferry.prove.report.charts import Chart, charts, run_name
 from torchferry.prove.report.comparison import Gap, Row
 from torchferry.prove.report.following import next_commands
 from torchferry.prove.report.text import losses_text, norms_text, optimizer_name, parameters_text, step_text
-from torchferry.report.html import asset, content_policy, embed, enclosed, fill
+from torchferry.report.frame import Page, framed
+from torchferry.report.html import asset, embed
 from torchferry.report.markup import both, escaped, row, table
 from torchferry.text import Language, Text
 
@@ -30,31 +31,20 @@ KINDS = {
 
 def render_html(proof: Proof, language: Language = "en", logs: Mapping[str, str] | None = None) -> str:
     """The page; it holds both languages and opens in the one asked for. `logs`: see `log_tails`."""
-    style = asset("page.css") + asset("languages.css") + _own_asset("proof.css")
-    script = enclosed(asset("languages.js"), _own_asset("proof.js"))
-    parts = {
-        "LANGUAGE": "zh-CN" if language == "zh" else "en",
-        "TITLE": escaped(f"{_program(proof)} · TorchFerry"),
-        "POLICY": content_policy(style, script),
-        "STYLE": style,
-        "SKIP": both(words.SKIP),
-        "LANGUAGE_LABEL": escaped(words.LANGUAGE.in_language(language)),
-        "HEADING": _heading(proof),
-        "OVERVIEW": _overview(proof),
-        "PLOTS": _plots(proof),
-        "RESULTS": "".join(_result(proof, result) for result in proof.results),
-        "LOGS": _logs(proof, logs or {}),
-        "SETTINGS": _settings(proof),
-        "FOOTER": escaped(f"TorchFerry {__version__}"),
-        "SCRIPT": script,
-    }
-    return fill(_own_asset("proof.html"), parts)
-
-
-def _own_asset(name: str) -> str:
-    from importlib.resources import files
-
-    return (files("torchferry.prove.report") / "assets" / name).read_text(encoding="utf-8")
+    page = Page(
+        _program(proof),
+        _heading(proof),
+        _overview(proof),
+        [
+            _plots(proof),
+            "".join(_result(proof, result) for result in proof.results),
+            _logs(proof, logs or {}),
+            _settings(proof),
+        ],
+        asset("proof.css", "torchferry.prove.report"),
+        asset("proof.js", "torchferry.prove.report"),
+    )
+    return framed(page, language)
 
 
 def _program(proof: Proof) -> str:

@@ -228,6 +228,7 @@ class HostCall {
 
   void invoke() {
     HostOnly host_only;
+    const Inside inside;
     if (narrow_from_ != at::ScalarType::Undefined) {
       count_narrowed(narrow_from_);
       return invoke_converted(narrow_from_, computed_dtype(narrow_from_));
@@ -395,9 +396,15 @@ class HostCall {
 
 HostOnly::HostOnly() : guard_(kAboveKernels) {}
 
+Inside::Inside() {
+  if (at::getStepCallbacksUnlessEmpty(at::RecordScope::FUNCTION).has_value()) {
+    unseen_.emplace();
+  }
+}
+
 void call_on_host(const c10::OperatorHandle& handle, c10::DispatchKeySet, Stack* stack) {
   Operator& op = operator_of(handle);
-  pass_gate(op);
+  const Passage passage(op);
   TORCH_CHECK_NOT_IMPLEMENTED(
       op.has_host_kernel,
       "Could not run '", op.name, "' on the simulated device: PyTorch has no CPU kernel for it.");

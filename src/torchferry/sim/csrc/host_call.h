@@ -3,6 +3,9 @@
 
 #include <ATen/core/boxing/KernelFunction.h>
 #include <ATen/core/dispatch/Dispatcher.h>
+#include <ATen/record_function.h>
+
+#include <optional>
 
 namespace ferry {
 
@@ -16,6 +19,15 @@ class HostOnly {
 
  private:
   c10::impl::ExcludeDispatchKeyGuard guard_;
+};
+
+// While this lives, a profiler sees no operators: those that a host kernel calls are no work of the device's own.
+class Inside {
+ public:
+  Inside();
+
+ private:
+  std::optional<at::DisableRecordFunctionGuard> unseen_;
 };
 
 } // namespace ferry

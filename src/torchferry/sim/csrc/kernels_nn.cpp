@@ -26,6 +26,7 @@ bool is_stand_in(const Tensor& tensor) {
 // Inside of an operator: nothing of it is an operator of the device.
 Tensor product(const Tensor& left, const Tensor& right) {
   HostOnly host_only;
+  const Inside inside;
   return adopt_host_tensor(host_view(left).mul(host_view(right)), left.device().index());
 }
 
@@ -37,7 +38,7 @@ struct Dropout : torch::autograd::Function<Dropout> {
   }
 
   static variable_list backward(AutogradContext* context, variable_list gradients) {
-    pass_gate("aten::native_dropout_backward", "");
+    const Passage passage("aten::native_dropout_backward", "");
     const Tensor noise = context->get_saved_variables()[0];
     const bool again = at::GradMode::is_enabled(); // this derivative is to have one itself
     return {again ? gradients[0].mul(noise) : product(gradients[0], noise), Tensor()};
@@ -54,13 +55,14 @@ Tensor dropout(const Tensor& input, double p, bool train) {
   if (p == 1) {
     return input.mul(at::zeros({}, input.options()));
   }
-  pass_gate("aten::native_dropout", "");
+  const Passage passage("aten::native_dropout", "");
   const Tensor noise = at::empty_like(input);
   if (is_stand_in(input)) {
     return input.mul(noise.bernoulli_(1 - p).div_(1 - p));
   }
   {
     HostOnly host_only;
+    const Inside inside;
     const at::Generator generator = host_generator(default_generator(input.device().index()));
     host_view(noise).bernoulli_(1 - p, generator).div_(1 - p);
   }

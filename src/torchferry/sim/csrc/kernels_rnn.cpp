@@ -58,6 +58,7 @@ struct HostLayerBackward final : torch::autograd::Node {
         wanted.push_back(input);
       }
     }
+    const Inside inside;
     const auto found = torch::autograd::grad(
         host_outputs, wanted, given, /*retain_graph=*/true, /*create_graph=*/false, /*allow_unused=*/true);
     variable_list results;
@@ -102,6 +103,7 @@ variable_list run_with_graph(const variable_list& inputs, const Layer& layer) {
     const at::AutoGradMode with_grad(true);
     const c10::impl::ExcludeDispatchKeyGuard no_autocast(c10::autocast_dispatch_keyset);
     LendEngine lend(node->device);
+    const Inside inside;
     node->host_inputs = on_host(inputs);
     for (size_t i = 0; i < inputs.size(); ++i) {
       node->host_inputs[i].set_requires_grad(inputs[i].requires_grad());
@@ -124,6 +126,7 @@ variable_list run(const variable_list& inputs, const Layer& layer) {
     return run_with_graph(inputs, layer);
   }
   HostOnly host_only;
+  const Inside inside;
   const c10::DeviceIndex device = inputs[0].device().index();
   LendEngine lend(device);
   return on_device(layer(on_host(inputs)), device);
@@ -152,7 +155,7 @@ std::tuple<Tensor, Tensor> two(const variable_list& results) {
 std::tuple<Tensor, Tensor, Tensor> lstm_input(
     const Tensor& input, TensorList hx, TensorList params, bool biases, int64_t layers, double dropout, bool train,
     bool bidirectional, bool batch_first) {
-  pass_gate("aten::lstm", "input");
+  const Passage passage("aten::lstm", "input");
   return three(run(joined({input, hx, params}), [&](const variable_list& t) -> variable_list {
     const auto [output, hidden, cell] = at::lstm(
         t[0], slice(t, 1, hx.size()), slice(t, 1 + hx.size(), params.size()), biases, layers, dropout, train,
@@ -164,7 +167,7 @@ std::tuple<Tensor, Tensor, Tensor> lstm_input(
 std::tuple<Tensor, Tensor, Tensor> lstm_data(
     const Tensor& data, const Tensor& batch_sizes, TensorList hx, TensorList params, bool biases, int64_t layers,
     double dropout, bool train, bool bidirectional) {
-  pass_gate("aten::lstm", "data");
+  const Passage passage("aten::lstm", "data");
   return three(run(joined({data, hx, params}), [&](const variable_list& t) -> variable_list {
     const auto [output, hidden, cell] = at::lstm(
         t[0], batch_sizes, slice(t, 1, hx.size()), slice(t, 1 + hx.size(), params.size()), biases, layers, dropout,
@@ -178,7 +181,7 @@ template <auto host_layer, const char* name>
 std::tuple<Tensor, Tensor> recurrent_input(
     const Tensor& input, const Tensor& hx, TensorList params, bool biases, int64_t layers, double dropout, bool train,
     bool bidirectional, bool batch_first) {
-  pass_gate(name, "input");
+  const Passage passage(name, "input");
   return two(run(joined({input, hx, params}), [&](const variable_list& t) -> variable_list {
     const auto [output, hidden] = host_layer(
         t[0], t[1], slice(t, 2, params.size()), biases, layers, dropout, train, bidirectional, batch_first);
@@ -190,7 +193,7 @@ template <auto host_layer, const char* name>
 std::tuple<Tensor, Tensor> recurrent_data(
     const Tensor& data, const Tensor& batch_sizes, const Tensor& hx, TensorList params, bool biases, int64_t layers,
     double dropout, bool train, bool bidirectional) {
-  pass_gate(name, "data");
+  const Passage passage(name, "data");
   return two(run(joined({data, hx, params}), [&](const variable_list& t) -> variable_list {
     const auto [output, hidden] = host_layer(
         t[0], batch_sizes, t[1], slice(t, 2, params.size()), biases, layers, dropout, train, bidirectional);
@@ -217,7 +220,7 @@ std::optional<Tensor> bias_at(const variable_list& all, size_t position) {
 std::tuple<Tensor, Tensor> lstm_cell(
     const Tensor& input, TensorList hx, const Tensor& w_ih, const Tensor& w_hh, const std::optional<Tensor>& b_ih,
     const std::optional<Tensor>& b_hh) {
-  pass_gate("aten::lstm_cell", "");
+  const Passage passage("aten::lstm_cell", "");
   const auto tensors = cell_tensors(joined({input, hx}), w_ih, w_hh, b_ih, b_hh);
   return two(run(tensors, [](const variable_list& t) -> variable_list {
     const auto [hidden, cell] = at::lstm_cell(t[0], slice(t, 1, 2), t[3], t[4], bias_at(t, 5), bias_at(t, 6));
@@ -228,7 +231,7 @@ std::tuple<Tensor, Tensor> lstm_cell(
 Tensor gru_cell(
     const Tensor& input, const Tensor& hx, const Tensor& w_ih, const Tensor& w_hh, const std::optional<Tensor>& b_ih,
     const std::optional<Tensor>& b_hh) {
-  pass_gate("aten::gru_cell", "");
+  const Passage passage("aten::gru_cell", "");
   const auto tensors = cell_tensors({input, hx}, w_ih, w_hh, b_ih, b_hh);
   return run(tensors, [](const variable_list& t) -> variable_list {
     return {at::gru_cell(t[0], t[1], t[2], t[3], bias_at(t, 4), bias_at(t, 5))};

@@ -8,6 +8,8 @@
 #include <ATen/Functions.h>
 #include <torch/library.h>
 
+#include <optional>
+
 namespace ferry {
 namespace {
 
@@ -47,7 +49,7 @@ class Inputs {
   Inputs(const char* name, const Tensor& input)
       : is_device_(is_on_device(input)), device_(input.device().index()), values_(on_host(input)) {
     if (is_device_) {
-      pass_gate(name, "");
+      passage_.emplace(name, "");
     }
   }
 
@@ -68,7 +70,9 @@ class Inputs {
   }
 
  private:
+  std::optional<Passage> passage_;
   HostOnly host_only_;
+  Inside inside_;
   bool is_device_;
   c10::DeviceIndex device_;
   Tensor values_;

@@ -95,18 +95,35 @@ struct DeviceMemory {
   int64_t charged;
 };
 
-void release(void* context) {
-  auto* memory = static_cast<DeviceMemory*>(context);
-  discharge(memory->device, memory->charged);
-  delete memory;
-}
-
 c10::Device device_at(c10::DeviceIndex index) {
   return c10::Device(c10::DeviceType::PrivateUse1, index);
 }
 
+// Tell a profiler that looks at memory, if there is one, that this came or went.
+void tell_profiler(const DeviceMemory& memory, int64_t bytes) {
+  if (bytes == 0 || !c10::memoryProfilingEnabled()) {
+    return;
+  }
+  const MemoryUse use = memory_use(memory.device);
+  c10::reportMemoryUsageToProfiler(
+      memory.host->mutable_data(), bytes, use.allocated, use.reserved, device_at(memory.device));
+}
+
+void release(void* context) {
+  auto* memory = static_cast<DeviceMemory*>(context);
+  discharge(memory->device, memory->charged);
+  tell_profiler(*memory, -memory->charged);
+  delete memory;
+}
+
 c10::DataPtr make_data_ptr(DeviceMemory* memory) {
   return c10::DataPtr(memory->host->mutable_data(), memory, &release, device_at(memory->device));
+}
+
+c10::DataPtr new_data_ptr(c10::intrusive_ptr<c10::StorageImpl> host, c10::DeviceIndex device, int64_t charged) {
+  auto* memory = new DeviceMemory{std::move(host), device, charged};
+  tell_profiler(*memory, charged);
+  return make_data_ptr(memory);
 }
 
 // A view that PyTorch made of a pointer (from_blob) when it wrote or read a file in the old format: not charged again.
@@ -117,7 +134,7 @@ void take_over(c10::StorageImpl& storage) {
   auto host = c10::make_intrusive<c10::StorageImpl>(
       c10::StorageImpl::use_byte_size_t(), storage.nbytes(), std::move(theirs), nullptr, /*resizable=*/false);
   charge(device, 0);
-  storage.set_data_ptr_noswap(make_data_ptr(new DeviceMemory{std::move(host), device, 0}));
+  storage.set_data_ptr_noswap(new_data_ptr(std::move(host), device, 0));
 }
 
 DeviceMemory* memory_of(c10::StorageImpl& storage) {
@@ -131,7 +148,7 @@ DeviceMemory* memory_of(c10::StorageImpl& storage) {
 c10::DataPtr adopt(c10::intrusive_ptr<c10::StorageImpl> host, c10::DeviceIndex device) {
   const int64_t bytes = host->data() == nullptr ? 0 : round_up(static_cast<int64_t>(host->nbytes()), kBlock);
   charge(device, bytes);
-  return make_data_ptr(new DeviceMemory{std::move(host), device, bytes});
+  return new_data_ptr(std::move(host), device, bytes);
 }
 
 c10::intrusive_ptr<c10::StorageImpl> new_host_storage(size_t bytes) {
@@ -152,7 +169,7 @@ struct DeviceAllocator final : AllocatorBase {
     const auto counted = round_up(static_cast<int64_t>(bytes), kBlock);
     charge(device, counted); // before the host is asked: a limit must not cost real memory
     try {
-      return make_data_ptr(new DeviceMemory{new_host_storage(bytes), device, counted});
+      return new_data_ptr(new_host_storage(bytes), device, counted);
     } catch (...) {
       discharge(device, counted);
       throw;
@@ -300,8 +317,10 @@ void follow_host_storage(const c10::Storage& device_storage) {
   const int64_t before = memory->charged;
   memory->charged = round_up(static_cast<int64_t>(bytes), kBlock);
   discharge(memory->device, before);
+  tell_profiler(*memory, -before);
   try {
     charge(memory->device, memory->charged);
+    tell_profiler(*memory, memory->charged);
   } catch (...) {
     memory->charged = 0; // the bytes exist on the host, the device never granted them
     throw;

@@ -131,7 +131,7 @@ Operator& operator_of(const c10::OperatorHandle& handle) {
   return *entry;
 }
 
-void pass_gate(Operator& op) {
+Passage::Passage(Operator& op) {
   op.calls.fetch_add(1, std::memory_order_relaxed);
   if (op.verdict < Verdict::falls_back || !limits_enabled) {
     return;
@@ -142,11 +142,14 @@ void pass_gate(Operator& op) {
   if (!op.warned.exchange(true)) {
     TORCH_WARN(fill_in(fallback_wording, {{"operator", op.reported_as}}));
   }
+  on_host_.emplace(at::RecordScope::USER_SCOPE);
+  if (on_host_->isActive()) {
+    on_host_->before(("torchferry::fallback " + op.reported_as).c_str());
+  }
 }
 
-void pass_gate(const char* name, const char* overload) {
-  pass_gate(operator_of(c10::Dispatcher::singleton().findSchemaOrThrow(name, overload)));
-}
+Passage::Passage(const char* name, const char* overload)
+    : Passage(operator_of(c10::Dispatcher::singleton().findSchemaOrThrow(name, overload))) {}
 
 void set_operator_facts(
     const std::vector<std::string>& names,

@@ -3,8 +3,10 @@
 #pragma once
 
 #include <ATen/core/dispatch/Dispatcher.h>
+#include <ATen/record_function.h>
 
 #include <atomic>
+#include <optional>
 #include <string>
 #include <tuple>
 #include <vector>
@@ -45,11 +47,18 @@ struct Operator {
 // The entry of an operator, made at its first call.
 Operator& operator_of(const c10::OperatorHandle& handle);
 
-// Count a call, and let the vendor's table refuse it or warn about it.
-void pass_gate(Operator& op);
+// The call of an operator on the device: counted, and refused, warned about or let pass as the vendor's table says.
+// As long as this lives, a profiler sees that an operator runs on the CPU which the vendor has no kernel for.
+class Passage {
+ public:
+  explicit Passage(Operator& op);
 
-// For own kernels, which do not come through the fallback.
-void pass_gate(const char* name, const char* overload);
+  // For own kernels, which do not come through the fallback.
+  Passage(const char* name, const char* overload);
+
+ private:
+  std::optional<at::RecordFunction> on_host_;
+};
 
 void set_operator_facts(
     const std::vector<std::string>& names,

@@ -16,6 +16,9 @@ One entry a line, KIND NAME [VALUE...]; values are JSON. Kinds:
   own_scaler NAME          a gradient scaler that also takes dynamic=False and computes in float32 only
   dump NAME PART           a function that begins, configures or ends a dump of single operators
   dumper NAME              the recorder of operators, under a name below torch
+  profile NAME FILE        a block that leaves a trace below the folder it is given
+  profile_config NAME {}   what such a block collects: switches, and lists of values
+  options NAME {}          a function that checks options of a compiler: lists of values, or what they must be
 """
 
 from __future__ import annotations
@@ -31,6 +34,7 @@ from typing import Any
 import torch
 
 from torchferry.errors import VendorError
+from torchferry.sim.device_module import profiling
 
 EXTRAS_FILE = "extras.txt"
 
@@ -62,6 +66,9 @@ _SHAPES = {
     "own_scaler": (False, False),
     "dump": (True, False),
     "dumper": (False, False),
+    "profile": (False, True),
+    "profile_config": (False, True),
+    "options": (False, True),
 }
 
 
@@ -109,6 +116,9 @@ def functions(extras: Iterable[Extra]) -> dict[str, Callable[..., Any]]:
         "negation": lambda extra: lambda: not remembered.get(extra.key, not extra.value),
         "nonfinite": lambda extra: has_inf_or_nan,
         "context": lambda extra: nothing_inside,
+        "profile": lambda extra: profiling.profile(extra.value),
+        "profile_config": lambda extra: profiling.profile_config(extra.value),
+        "options": lambda extra: profiling.options(extra.value),
     }
     return {extra.name: makers[extra.kind](extra) for extra in extras if extra.kind in makers}
 

@@ -3,24 +3,72 @@
 from __future__ import annotations
 
 import functools
+import itertools
+import json
+import os
 from typing import Any
 
 from torchferry.vendors.model import Vendor
 
+_INNERMOST = "_torchferry_innermost_only"
+
 
 def accept_profiler_arguments(vendor: Vendor) -> None:
-    """torch.autograd.profiler.profile(use_npu=True): the argument was named after the device, as CUDA's is."""
+    """torch.autograd.profiler.profile(use_npu=True): the argument was named after the device, as CUDA's is;
+    use_npu_simple=True leaves the innermost operators alone."""
     from torch.autograd.profiler import profile
 
     watch, simple = f"use_{vendor.device_type}", f"use_{vendor.device_type}_simple"
-    make: Any = profile.__init__
+    target: Any = profile
+    make = target.__init__
 
     @functools.wraps(make)
     def accept(self: Any, enabled: bool = True, **settings: Any) -> None:
-        settings.pop(simple, None)  # fewer rows in the trace, nothing else
+        setattr(self, _INNERMOST, bool(settings.pop(simple, False)))
         if settings.pop(watch, False):
             settings["use_device"] = vendor.device_type
         make(self, enabled, **settings)
 
-    target: Any = profile
     target.__init__ = accept
+    _simplify(target)
+
+
+def _simplify(profile: Any) -> None:
+    """Tables and traces of a profile that asks for it."""
+    leave, export = profile.__exit__, profile.export_chrome_trace
+
+    @functools.wraps(leave)
+    def exit_(self: Any, *error: Any) -> Any:
+        answer = leave(self, *error)
+        events = self.function_events if self.enabled and getattr(self, _INNERMOST, False) else None
+        if events is not None:
+            events[:] = [event for event in events if not event.cpu_children]
+        return answer
+
+    @functools.wraps(export)
+    def export_chrome_trace(self: Any, path: str, *args: Any, **settings: Any) -> Any:
+        answer = export(self, path, *args, **settings)
+        if getattr(self, _INNERMOST, False):
+            _keep_innermost(path)
+        return answer
+
+    profile.__exit__ = exit_
+    profile.export_chrome_trace = export_chrome_trace
+
+
+def _keep_innermost(path: str) -> None:
+    """Of the operators in a trace that was just written."""
+    with open(path, encoding="utf-8") as file:
+        trace = json.load(file)
+    operators = [event for event in trace["traceEvents"] if event.get("cat") == "cpu_op"]
+    operators.sort(key=lambda event: (event["tid"], float(event["ts"]), -float(event["dur"])))
+    outer = {
+        id(one)
+        for one, following in itertools.pairwise(operators)
+        if one["tid"] == following["tid"] and float(following["ts"]) < float(one["ts"]) + float(one["dur"])
+    }
+    trace["traceEvents"] = [event for event in trace["traceEvents"] if id(event) not in outer]
+    aside = f"{path}.aside"
+    with open(aside, "w", encoding="utf-8") as file:
+        json.dump(trace, file)
+    os.replace(aside, path)

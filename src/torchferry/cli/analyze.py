@@ -1,0 +1,208 @@
+"""Read profiles of any vendor: the bottleneck by name, its proof, its remedy, and what that saves."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from torchferry.cli import analyze_options
+from torchferry.errors import InputError, OutputError
+from torchferry.text import user_language
+
+if TYPE_CHECKING:
+    from torchferry.perf.compare.model import Comparison
+    from torchferry.perf.model import Analysis
+    from torchferry.perf.opening import OnProgress
+    from torchferry.perf.report.content import Report
+    from torchferry.perf.run import Run
+
+add_arguments = analyze_options.add_arguments
+_LIBRARIES = ("numpy", "msgspec")
+_FOUND, _SOME_FAILED = 1, 3
+
+
+def run(args: argparse.Namespace) -> int:
+    """Analyze, report; the answer is an exit code."""
+    _check_libraries()
+    if args.list_detectors:
+        return _list_detectors()
+    if not args.paths:
+        raise InputError("nothing to analyze: give a trace, or the folder that `ferry profile` wrote")
+    if args.normalize:
+        return _normalize(args)
+    wanted = _wanted(args.only, args.ignore)
+    _check_outputs(args.output)
+    report = _analyzed(args, wanted)
+    _print(args, report)
+    return exit_code(report.analyses, args.check)
+
+
+def exit_code(analyses: Sequence[Analysis], check: str | None) -> int:
+    """3 where a detector broke down, 1 where there is a finding as severe as `check`."""
+    if any(analysis.failed for analysis in analyses):
+        return _SOME_FAILED
+    bad = analyze_options.LEVELS[: analyze_options.LEVELS.index(check) + 1] if check else ()
+    found = any(each.severity.value in bad for analysis in analyses for each in analysis.diagnoses)
+    return _FOUND if found else 0
+
+
+def _check_libraries() -> None:
+    import importlib.util
+
+    missing = [name for name in _LIBRARIES if importlib.util.find_spec(name) is None]
+    if missing:
+        raise InputError(
+            f"traces are read with {' and '.join(missing)}, not installed here; pip install {' '.join(missing)}"
+        )
+
+
+def _check_outputs(outputs: Sequence[Path]) -> None:
+    """Say so before the work, not after it."""
+    from torchferry.perf.report.render import format_of
+
+    for path in outputs:
+        format_of(path)
+        if not path.parent.is_dir() or path.is_dir() or not os.access(path.parent, os.W_OK):
+            raise OutputError(f"{path}: can't be written there; name a file in a folder that exists")
+
+
+def _list_detectors() -> int:
+    """What each looks for is the first line of its module."""
+    from torchferry.cli.ending import reader_may_leave
+    from torchferry.perf import ranks
+    from torchferry.perf.detect.registry import DETECTORS
+
+    modules = {detector.id: detector.detect.__module__ for detector in DETECTORS} | {ranks.ID: ranks.__name__}
+    wide = max(map(len, modules))
+    with reader_may_leave():
+        for name, module in modules.items():
+            print(f"{name:<{wide}}  {(sys.modules[module].__doc__ or '').splitlines()[0]}")
+    return 0
+
+
+def _wanted(only: Sequence[str], ignore: Sequence[str]) -> Callable[[str], bool]:
+    """Which detectors are to look; InputError for those that do not exist."""
+    from torchferry.perf.detect.registry import DETECTORS
+    from torchferry.perf.ranks import ID
+
+    known = [*(detector.id for detector in DETECTORS), ID]
+    chosen, left_out = _ids(only, known), _ids(ignore, known)
+    return lambda name: (not chosen or name in chosen) and name not in left_out
+
+
+def _ids(given: Sequence[str], known: Sequence[str]) -> set[str]:
+    import difflib
+
+    found = {part.strip() for text in given for part in text.split(",") if part.strip()}
+    for name in sorted(found.difference(known)):
+        near = difflib.get_close_matches(name, known, 1)
+        hint = f"did you mean {near[0]!r}?" if near else "`ferry analyze --list-detectors` names them"
+        raise InputError(f"no detector {name!r}; {hint}")
+    return found
+
+
+def _normalize(args: argparse.Namespace) -> int:
+    from torchferry.perf.normalize import normalize
+
+    if len(args.paths) != 1 or len(args.output) != 1:
+        raise InputError(
+            "--normalize takes one trace and one file to write: --normalize trace_view.json -o fixed.json"
+        )
+    target = args.output[0]
+    done = normalize(args.paths[0], target)
+    if not args.quiet:
+        dropped = f", {done.dropped:,} damaged ones left out" if done.dropped else ""
+        repaired = "; its end was cut off and has been mended" if done.is_repaired else ""
+        print(f"{target}: {done.events:,} events{dropped}{repaired}", file=sys.stderr)
+    return 0
+
+
+def _analyzed(args: argparse.Namespace, wanted: Callable[[str], bool]) -> Report:
+    from torchferry.perf.analysis import analyze
+    from torchferry.perf.opening import open_runs
+    from torchferry.perf.report.content import Report
+
+    with _progress(args.quiet) as progress:
+        runs = _of_rank(open_runs(args.paths, progress), args.rank)
+        baseline = open_runs([args.baseline], progress) if args.baseline else []
+    analyses = [analyze(each, wanted) for each in runs]
+    comparisons = _compared(runs, baseline)
+    return Report(_with_ranks(analyses, runs, wanted), tuple(comparisons), args.top)
+
+
+def _of_rank(runs: Sequence[Run], rank: int | None) -> Sequence[Run]:
+    if rank is None:
+        return runs
+    numbers = {at: _rank(run, at) for at, run in enumerate(runs)}
+    found = [runs[at] for at, number in numbers.items() if number == rank]
+    if not found:
+        known = ", ".join(map(str, sorted(numbers.values())))
+        raise InputError(f"there is no rank {rank} in what was given; there are {known}")
+    return found
+
+
+def _rank(run: Run, position: int) -> int:
+    number = run.rank_facts.get("rank", run.trace.rank if run.trace else None)
+    return number if isinstance(number, int) else position
+
+
+def _with_ranks(
+    analyses: list[Analysis], runs: Sequence[Run], wanted: Callable[[str], bool]
+) -> tuple[Analysis, ...]:
+    """What comparing the ranks finds belongs to the one that holds up the others."""
+    from torchferry.perf import ranks
+    from torchferry.perf.analysis import order
+    from torchferry.perf.report.sentences import slowest
+
+    if len(analyses) > 1 and wanted(ranks.ID):
+        at = slowest(analyses)
+        found = sorted([*ranks.compare_ranks(runs), *analyses[at].diagnoses], key=order)
+        analyses[at] = replace(analyses[at], diagnoses=tuple(found))
+    return tuple(analyses)
+
+
+def _compared(runs: Sequence[Run], baseline: Sequence[Run]) -> Iterator[Comparison]:
+    """Each rank with its like; one of the baseline with all, if it has but one."""
+    if not baseline:
+        return
+    from torchferry.perf.compare.comparing import compare
+
+    others = {_rank(run, at): run for at, run in enumerate(baseline)}
+    for at, each in enumerate(runs):
+        other = baseline[0] if len(baseline) == 1 else others.get(_rank(each, at))
+        if other is not None:
+            yield compare(each, other)
+
+
+@contextmanager
+def _progress(quiet: bool) -> Iterator[OnProgress | None]:
+    """Bytes that were read, as a bar on a terminal."""
+    if quiet or not sys.stderr.isatty():
+        yield None
+        return
+    from torchferry.cli.progress import Bar
+
+    with Bar(sys.stderr, "MB", 1_000_000) as bar:
+        yield lambda file, done, size: bar.show(done, size, Path(file).name)
+
+
+def _print(args: argparse.Namespace, report: Report) -> None:
+    from torchferry.cli.ending import reader_may_leave
+    from torchferry.perf.report.render import print_text, rendered, write_report
+
+    language = args.lang or user_language()
+    for path in args.output:
+        write_report(path, report, language)
+    with reader_may_leave():
+        if args.format == "text":
+            print_text(report, language, sys.stdout)
+        else:
+            sys.stdout.flush()
+            sys.stdout.buffer.write(rendered(args.format, report, language))
+            sys.stdout.buffer.flush()

@@ -1,0 +1,53 @@
+"""The options of `ferry doctor`."""
+
+from __future__ import annotations
+
+import argparse
+
+from torchferry.cli import common_options
+
+PARTS = ("host",)
+FORMATS = ("text", "json", "md")
+
+_EPILOG = """PART is what to look at. So far there is `host`: processors, memory, limits, libraries for images, and the variables of
+a vendor's runtime. Nothing is changed, and no privileges are needed.
+
+exit codes: 0 fine; 1 with --check: something costs speed; 2 bad usage"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """All of them."""
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    parser.usage = "ferry doctor [PART] [OPTIONS]"
+    parser.epilog = _EPILOG
+    parser.add_argument(
+        "part", nargs="?", choices=PARTS, default=None, metavar="PART", help="host (default: all)"
+    )
+    parser.add_argument(
+        "--to",
+        metavar="VENDOR",
+        help="look at this vendor's variables too (default: the vendor whose plugin is installed, if there is one)",
+    )
+    parser.add_argument(
+        "--nproc",
+        type=_count,
+        default=1,
+        metavar="N",
+        help="processes that will train on this machine: they share its processors (default: 1)",
+    )
+    parser.add_argument(
+        "--all", action="store_true", help="explain also what is fine, or can't be seen from here"
+    )
+    parser.add_argument(
+        "--fix", action="store_true", help="print only commands that put things right; run none"
+    )
+    parser.add_argument("--format", choices=FORMATS, default="text", help="what is printed (default: text)")
+    parser.add_argument("--check", action="store_true", help="exit with 1 if something costs speed")
+    common_options.add_vendor_path(parser)
+    common_options.add_language(parser)
+
+
+def _count(text: str) -> int:
+    if not (text.isascii() and text.isdecimal()) or not 1 <= int(text) <= 1024:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number from 1 to 1024")
+    return int(text)

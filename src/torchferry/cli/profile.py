@@ -1,0 +1,103 @@
+"""Profile a few steps of a program, without an edit of it: operators, shapes, memory, and the lines that call them."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from torchferry.cli import profile_options, record_options
+from torchferry.errors import RunError
+from torchferry.text import Text, user_language
+
+if TYPE_CHECKING:
+    from torchferry.launch.program import Program
+    from torchferry.perf.collect.launching import Profiled
+    from torchferry.perf.collect.settings import ProfileSettings
+
+add_arguments = profile_options.add_arguments
+
+_COMMAND = "ferry profile"
+_SOME_FAILED = 3
+
+
+def run(args: argparse.Namespace) -> int:
+    """Profile a program; the answer is an exit code."""
+    from torchferry.accuracy.record.launching import build_for
+    from torchferry.launch import plugin
+    from torchferry.perf.collect.launching import check_output, run_profiled
+
+    program, place = record_options.program_of(args, _COMMAND), record_options.place_of(args)
+    output = Path(os.path.abspath(args.output))
+    check_output(output)
+    if place.vendor is not None and place.simulated and not args.sim:
+        _say(args, plugin.not_installed(place.vendor))
+    build_for(place, args.quiet)
+    settings = _settings(args)
+    profiled = run_profiled(program, settings, place, output, args.timeout)
+    return _report(args, program, settings, profiled, output)
+
+
+def _settings(args: argparse.Namespace) -> ProfileSettings:
+    from torchferry.perf.collect.settings import ProfileSettings
+
+    first, last = args.steps
+    return ProfileSettings(
+        "",
+        first,
+        last,
+        args.warmup,
+        stacks=not args.no_stacks,
+        shapes=not args.no_shapes,
+        memory=not args.no_memory,
+        keep_running=args.keep_running,
+        seed=args.seed,
+    )
+
+
+def _report(
+    args: argparse.Namespace, program: Program, settings: ProfileSettings, profiled: Profiled, output: Path
+) -> int:
+    from torchferry.launch.supervise import Told
+    from torchferry.perf.collect.telling import sentences
+
+    code = profiled.ending.exit_code
+    if profiled.is_written:
+        for sentence in sentences(output, settings, profiled.traces, code):
+            _say(args, sentence)
+    if profiled.ending.signal:
+        told = Told(profiled.ending.signal)
+        told.args = (f"interrupted; {output} is complete",) if profiled.is_written else ()
+        raise told
+    if not profiled.is_written:
+        raise RunError(_nothing_profiled(program, settings, profiled))
+    is_whole = all(told.last_step >= settings.last_step for told in profiled.traces)
+    # what the early end of a process does to the program is not its fault
+    return _SOME_FAILED if code and (settings.keep_running or not is_whole) else 0
+
+
+def _nothing_profiled(program: Program, settings: ProfileSettings, profiled: Profiled) -> str:
+    made = max((told.made for told in profiled.told), default=0)
+    problem = next((told.problem for told in profiled.told if told.problem), "")
+    if problem:
+        return f"{program.target}: {problem}; switch its own off, or let `ferry analyze` read the trace that it writes"
+    if profiled.ending.out_of_time:
+        return f"{program.target}: took longer than --timeout allows, after {made} steps; nothing was written"
+    if profiled.ending.exit_code:
+        return (
+            f"{program.target}: ended with exit code {profiled.ending.exit_code} after {made} steps, before step "
+            f"{settings.first_step} was over; its output is above"
+        )
+    if made:
+        return (
+            f"{program.target}: made {made} steps and ended before step {settings.first_step} was over; profile "
+            f"earlier ones, as --steps {max(1, made - 2)}:{made}"
+        )
+    return f"{program.target}: no optimizer stepped, so there is no step to profile"
+
+
+def _say(args: argparse.Namespace, line: Text) -> None:
+    if not args.quiet:
+        print(f"{_COMMAND}: {line.in_language(args.lang or user_language())}", file=sys.stderr, flush=True)

@@ -1,0 +1,151 @@
+"""The machine as checks see it: files below a root, the environment, limits. Tests make one of their own."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import NamedTuple
+
+
+class Space(NamedTuple):
+    """Bytes of a file system."""
+
+    total: int
+    free: int
+
+
+class Limit(NamedTuple):
+    """A limit of this process; None: unlimited."""
+
+    soft: int | None
+    hard: int | None
+
+
+@dataclass(frozen=True)
+class Machine:
+    """Everything that checks ask; what can't be known is None."""
+
+    root: Path
+    architecture: str
+    environment: Mapping[str, str]
+    affinity: frozenset[int] | None  # processors that this process may use
+    nproc: int = 1  # processes that will train on this machine
+    version: Callable[[str], str | None] = lambda name: None  # of an installed package
+    has_turbo_jpeg: Callable[[], bool | None] = lambda: None  # whether Pillow decodes with libjpeg-turbo
+    space: Callable[[Path], Space | None] = lambda path: None
+    limits: Mapping[str, Limit] = field(default_factory=dict)  # nofile, memlock
+
+    def read(self, path: str) -> str | None:
+        """A file below the root; None if it is not there or not for us."""
+        try:
+            return (self.root / path).read_text("utf-8", "replace").strip()
+        except OSError:
+            return None
+
+    def paths(self, pattern: str) -> list[Path]:
+        """Files and folders below the root, in order."""
+        with contextlib.suppress(OSError):
+            return sorted(self.root.glob(pattern))
+        return []
+
+    @cached_property
+    def quota(self) -> float | None:
+        """How many processors the container may use at a time; None: no limit is set."""
+        return min(filter(None, (*self._quotas_v2(), self._quota_v1())), default=None)
+
+    @property
+    def usable(self) -> float | None:
+        """Processors that this process can really use."""
+        counts = [count for count in (len(self.affinity or ()), self.quota) if count]
+        return min(counts, default=None)
+
+    def _quotas_v2(self) -> list[float | None]:
+        """Of the control group of this process and those above it."""
+        group = next(
+            (
+                line[3:]
+                for line in (self.read("proc/self/cgroup") or "").splitlines()
+                if line.startswith("0::")
+            ),
+            "/",
+        )
+        folders = [Path(group.lstrip("/")), *Path(group.lstrip("/")).parents]
+        return [_quota((self.read(f"sys/fs/cgroup/{folder}/cpu.max") or "").split()) for folder in folders]
+
+    def _quota_v1(self) -> float | None:
+        names = ("cpu.cfs_quota_us", "cpu.cfs_period_us")
+        return _quota([self.read(f"sys/fs/cgroup/cpu/{name}") or "" for name in names])
+
+
+def _quota(words: list[str]) -> float | None:
+    if len(words) != 2 or not all(word.isascii() and word.isdecimal() for word in words):
+        return None
+    quota, period = map(int, words)
+    return quota / period if quota and period else None
+
+
+def this_machine(nproc: int = 1) -> Machine:
+    """The one that we run on."""
+    import platform
+
+    return Machine(
+        root=Path("/"),
+        architecture=platform.machine().lower(),
+        environment=os.environ,
+        affinity=_affinity(),
+        nproc=nproc,
+        version=_version,
+        has_turbo_jpeg=_has_turbo_jpeg,
+        space=_space,
+        limits=_limits(),
+    )
+
+
+def _affinity() -> frozenset[int] | None:
+    if hasattr(os, "sched_getaffinity"):
+        return frozenset(os.sched_getaffinity(0))
+    count = os.cpu_count()
+    return None if count is None else frozenset(range(count))
+
+
+def _version(name: str) -> str | None:
+    from importlib import metadata
+
+    try:
+        return metadata.version(name)
+    except metadata.PackageNotFoundError:
+        return None
+
+
+def _has_turbo_jpeg() -> bool | None:
+    try:
+        from PIL import features
+
+        return bool(features.check_feature("libjpeg_turbo"))
+    except Exception:  # no Pillow, one that can't be loaded, or one from before it could tell
+        return None
+
+
+def _space(path: Path) -> Space | None:
+    try:
+        found = os.statvfs(path)
+    except (OSError, AttributeError):
+        return None
+    return Space(found.f_blocks * found.f_frsize, found.f_bavail * found.f_frsize)
+
+
+def _limits() -> dict[str, Limit]:
+    try:
+        import resource
+    except ImportError:  # not on Windows
+        return {}
+    kinds = {"nofile": resource.RLIMIT_NOFILE, "memlock": resource.RLIMIT_MEMLOCK}
+
+    def known(value: int) -> int | None:
+        return None if value == resource.RLIM_INFINITY else value
+
+    return {name: Limit(*map(known, resource.getrlimit(kind))) for name, kind in kinds.items()}

@@ -1,0 +1,158 @@
+"""What the doctor says: as a page for people, as JSON, and as commands to look at and to run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from torchferry.doctor.host.examine import Examination
+from torchferry.doctor.host.variables import OPTION, VARIABLE
+from torchferry.doctor.model import Reach, Result, Status
+from torchferry.report.page import Cell, Column, Page, Table
+from torchferry.report.safe import one_line, printable
+from torchferry.text import Language, Text
+
+TITLE = Text("What this host costs", "主机检查")
+_COSTS = Text("{count} things cost speed: {names}", "{count} 项降低速度：{names}")
+_NOTHING = Text("nothing that was looked at costs speed", "所检查的各项均未降低速度")
+_REST = Text(
+    "{could} may be faster with another setting, {fine} are fine, {unseen} can't be seen from here, {info} are facts",
+    "{could} 项换一种设置可能更快，{fine} 项正常，{unseen} 项无法从此处看到，{info} 项仅供了解",
+)
+_NO_VENDOR = Text(
+    "no vendor's variables were looked at: name one with --to", "未检查任何厂商的变量：请用 --to 指定"
+)
+_GUESSED = Text(
+    "the variables are those of {vendor}, whose plugin is installed here",
+    "变量为 {vendor} 的：本机安装了它的插件",
+)
+_FIX = Text("--fix prints the commands", "--fix 打印命令")
+_HOST_ONLY = Text("so far the doctor looks at the host only", "目前只检查主机")
+_ALL = Text("--all explains the others too", "--all 同时解释其余各项")
+
+_HOST = Text("Host", "主机")
+_VARIABLES = Text("Variables of {vendor}", "{vendor} 的变量")
+_OPTIONS = Text("Options of {vendor}, which a program sets", "{vendor} 的选项，由程序设置")
+_SUBJECT = Column(Text("what", "项目"), is_whole=True)
+_STATUS = Column(Text("verdict", "结论"), is_whole=True)
+_FOUND = Column(Text("found, and what it does", "现状与作用"))
+_EXPLAINED = (Status.COSTS, Status.COULD)
+
+STATUS_WORDS = {
+    Status.COSTS: Text("costs speed", "降低速度"),
+    Status.COULD: Text("worth a try", "值得一试"),
+    Status.UNSEEN: Text("not visible", "看不到"),
+    Status.INFO: Text("for information", "供了解"),
+    Status.FINE: Text("fine", "正常"),
+}
+_STYLES = {
+    Status.COSTS: "red",
+    Status.COULD: "yellow",
+    Status.UNSEEN: "magenta",
+    Status.INFO: "",
+    Status.FINE: "green",
+}
+_REMARKS = {
+    Reach.SHELL: Text("in this shell, before the program starts", "在启动程序的 shell 中执行"),
+    Reach.INSTALL: Text(
+        "changes packages or how a program is started: run it yourself",
+        "会更改软件包或程序的启动方式：请自行执行",
+    ),
+    Reach.ROOT: Text("changes the machine, needs root: run it yourself", "会更改机器，需要 root：请自行执行"),
+}
+_NO_COMMANDS = Text("nothing to fix by a command", "没有可用命令修复的项目")
+
+
+def page_of(
+    examination: Examination, language: Language, *, everything: bool, is_whole_doctor: bool = False
+) -> Page:
+    """Verdict first, then the tables; without `everything` only what can be better is explained."""
+    vendor = Text(examination.vendor, examination.vendor)
+    by_id = {VARIABLE: _VARIABLES.format(vendor=vendor), OPTION: _OPTIONS.format(vendor=vendor)}
+    groups: dict[Text, list[Result]] = {_HOST: [], **{title: [] for title in by_id.values()}}
+    for result in examination.results:
+        groups[by_id.get(result.id, _HOST)].append(result)
+    tables = [_table(title, results, language, everything) for title, results in groups.items()]
+    notes = [
+        *_notes(examination),
+        *([] if everything else [_ALL]),
+        *([_HOST_ONLY] if is_whole_doctor else []),
+    ]
+    return Page(TITLE, tuple(_verdicts(examination)), tuple(tables), tuple(notes))
+
+
+def _verdicts(examination: Examination) -> Iterator[tuple[Text, str]]:
+    costly = [result.subject for result in examination.results if result.status is Status.COSTS]
+    if costly:
+        yield _COSTS.format(count=len(costly), names=", ".join(costly)), "red"
+    else:
+        yield _NOTHING, "green"
+    counts = {status.value: examination.count(status) for status in Status}
+    yield _REST.format(**counts), ""
+
+
+def _notes(examination: Examination) -> Iterator[Text]:
+    if not examination.vendor:
+        yield _NO_VENDOR
+    elif examination.is_guess:
+        yield _GUESSED.format(vendor=examination.vendor)
+    if any(result.commands for result in examination.results):
+        yield _FIX
+
+
+def _table(title: Text, results: list[Result], language: Language, everything: bool) -> Table:
+    rows = []
+    for result in results:
+        lines = [result.found.in_language(language)]
+        if everything or result.status in _EXPLAINED:
+            lines.append(result.why.in_language(language))
+        rows.append(
+            (
+                Cell(result.subject, is_code=True),
+                Cell(STATUS_WORDS[result.status].in_language(language), _STYLES[result.status]),
+                Cell("\n".join(lines)),
+            )
+        )
+    return Table(title, (_SUBJECT, _STATUS, _FOUND), tuple(rows))
+
+
+def to_json(examination: Examination) -> str:
+    """Everything, for programs."""
+    import json
+
+    content = {
+        "format": "torchferry-host",
+        "version": 1,
+        "vendor": examination.vendor or None,
+        "counts": {status.value: examination.count(status) for status in Status},
+        "results": [_result(result) for result in examination.results],
+    }
+    return json.dumps(content, indent=2) + "\n"
+
+
+def _result(result: Result) -> dict[str, object]:
+    return {
+        "id": result.id,
+        "subject": result.subject,
+        "status": result.status.value,
+        "found": _both(result.found),
+        "why": _both(result.why),
+        "commands": [{"line": command.line, "reach": command.reach.value} for command in result.commands],
+        "source": result.source or None,
+    }
+
+
+def _both(text: Text) -> dict[str, str]:
+    return {"en": printable(text.en), "zh": printable(text.zh)}
+
+
+def to_script(examination: Examination, language: Language) -> str:
+    """The commands. Those that reach beyond the shell are comments: whoever runs this text runs none of them."""
+    lines: list[str] = []
+    for result in examination.results:
+        for command in result.commands:
+            verdict = STATUS_WORDS[result.status].in_language(language)
+            remark = _REMARKS[command.reach].in_language(language)
+            said = one_line(f"{result.subject} ({verdict}): {remark}")
+            prefix = {Reach.SHELL: "", Reach.INSTALL: "#   ", Reach.ROOT: "#   sudo "}[command.reach]
+            lines += [f"# {said}", f"{prefix}{command.line}"]
+    return "\n".join(lines or [f"# {_NO_COMMANDS.in_language(language)}"]) + "\n"

@@ -1,0 +1,1 @@
+"""Performance: collect a profile, read any vendor's trace, name the bottleneck and its remedy."""

@@ -1,0 +1,183 @@
+"""Runs a user's program as a process of its own, and puts together what its processes have profiled. Imports no torch."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from torchferry.accuracy.record.launching import Place, environment_at
+from torchferry.convert.filesystem import folder_aside, remove_leftovers, replace_folder
+from torchferry.errors import OutputError
+from torchferry.launch import variables
+from torchferry.launch.program import Program
+from torchferry.launch.supervise import Ending, run_supervised
+from torchferry.perf.collect.settings import ProfileSettings
+from torchferry.perf.collect.told import Told, all_told
+
+FORMAT = "torchferry-profile"
+VERSION = 1
+RUN = "run.json"
+_MOST_READ = 1 << 20
+# Kineto says at each start and stop of the profiler that it does so.
+_QUIET = {"KINETO_LOG_LEVEL": "6"}
+# Variables that change how fast a program is, besides those of the vendor.
+_PREFIXES = (
+    "CUDA_", "CUDNN_", "GLOO_", "GOMP_", "KMP_", "MKL_", "NCCL_", "OMP_", "OPENBLAS_", "PYTORCH_", "TORCH_",
+    "TORCHDYNAMO_", "TORCHINDUCTOR_",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Profiled:
+    """How a run ended, and what it left."""
+
+    ending: Ending
+    told: tuple[Told, ...]  # by each process that made steps
+    is_written: bool
+
+    @property
+    def traces(self) -> tuple[Told, ...]:
+        """By those that left a trace."""
+        return tuple(told for told in self.told if told.trace)
+
+
+def check_output(output: Path) -> None:
+    """Complains of a folder that can't or must not be replaced."""
+    parent = output.parent
+    if not parent.is_dir() or not os.access(parent, os.W_OK | os.X_OK):
+        raise OutputError(f"{output}: can't be written there; name a folder below one that exists")
+    remove_leftovers(parent)
+    if output.is_symlink() or (output.exists() and not output.is_dir()):
+        raise OutputError(f"{output}: is there already, and no folder; choose another name")
+    if output.is_dir() and any(output.iterdir()) and not is_profile(output):
+        raise OutputError(
+            f"{output}: is not empty, and no profile of ferry's that could be replaced; choose another name"
+        )
+
+
+def is_profile(folder: Path) -> bool:
+    """Whether `ferry profile` has written it."""
+    try:
+        with (folder / RUN).open("rb") as file:
+            run = json.loads(file.read(_MOST_READ))
+    except (OSError, ValueError):
+        return False
+    return isinstance(run, dict) and run.get("format") == FORMAT
+
+
+def run_profiled(
+    program: Program, settings: ProfileSettings, place: Place, output: Path, timeout: float | None = None
+) -> Profiled:
+    """Run it to its end; the output is there afterwards if all processes have left what was wanted of them."""
+    with folder_aside(output.parent) as aside:
+        staged = aside / "profile"
+        staged.mkdir()
+        vendor = place.vendor
+        settings = replace(
+            settings,
+            folder=str(staged),
+            device=place.device,
+            vendor="" if vendor is None else vendor.name,
+            vendor_paths=place.vendor_paths,
+            simulated=place.simulated,
+        )
+        environment = environment_for(settings, place)
+        ending = run_supervised(program.command(), environment, seconds=timeout)
+        told = tuple(all_told(staged))
+        is_written = _is_worth_keeping(settings, ending, told)
+        if is_written:
+            told = _named_by_rank(staged, told)
+            matter = _that_matter(environment, frozenset() if vendor is None else frozenset(vendor.env))
+            run = run_facts(program, settings, told, matter)
+            (staged / RUN).write_text(json.dumps(run, indent=2, ensure_ascii=False) + "\n", "utf-8")
+            for leftover in (*staged.glob("*.told"), *staged.glob("*.aside")):
+                leftover.unlink()
+            replace_folder(staged, output, aside)
+        return Profiled(ending, told, is_written)
+
+
+def environment_for(settings: ProfileSettings, place: Place) -> dict[str, str]:
+    """Ours, changed so that the processes below profile there."""
+    quiet = {name: value for name, value in _QUIET.items() if name not in os.environ}
+    extra = {variables.PROFILE: settings.encode(), **quiet}
+    if settings.seed is not None:
+        extra["PYTHONHASHSEED"] = str(settings.seed)
+    return environment_at(place, extra)
+
+
+def _is_worth_keeping(settings: ProfileSettings, ending: Ending, told: tuple[Told, ...]) -> bool:
+    """Who breaks a run off gets what was asked for, or nothing."""
+    steps = [each.steps for each in told if each.trace]
+    if ending.signal:
+        return bool(steps) and min(steps) >= settings.steps
+    return bool(steps)
+
+
+def _named_by_rank(staged: Path, told: tuple[Told, ...]) -> tuple[Told, ...]:
+    """trace.rank0.json.gz; a second process that takes itself for the same rank gets .2 after it."""
+    seen: Counter[int] = Counter()
+    renamed = []
+    for each in told:
+        if each.trace:
+            seen[each.rank] += 1
+            number = f".{seen[each.rank]}" if seen[each.rank] > 1 else ""
+            path = staged / each.trace
+            end = path.name.partition(".json")[1:] if path.is_file() else ("_", path.name.partition("_")[2])
+            name = f"trace.rank{each.rank}{number}{''.join(end)}"
+            path.rename(staged / name)
+            each = replace(each, trace=name)
+        renamed.append(each)
+    return tuple(renamed)
+
+
+def run_facts(
+    program: Program, settings: ProfileSettings, told: tuple[Told, ...], environment: Mapping[str, str]
+) -> dict[str, Any]:
+    """What run.json holds."""
+    traces = [each for each in told if each.trace]
+    first = traces[0]
+    return {
+        "format": FORMAT,
+        "version": VERSION,
+        "command": [*(["-m"] if program.is_module else []), program.target, *program.arguments],
+        "vendor": settings.vendor or None,
+        "simulated": settings.simulated,
+        "device": first.device,
+        "device_name": first.device_name,
+        "torch": first.torch,
+        "python": first.python,
+        "steps": [first.first_step, min(each.last_step for each in traces)],
+        "warmup": settings.first_step - settings.first_warm,
+        "with": {"stacks": settings.stacks, "shapes": settings.shapes, "memory": settings.memory},
+        "ranks": [_rank_facts(each) for each in traces],
+        "environment": dict(environment),
+    }
+
+
+def _rank_facts(told: Told) -> dict[str, Any]:
+    names = (
+        "rank",
+        "world",
+        "trace",
+        "first_mark",
+        "seconds",
+        "unprofiled_step",
+        "memory_limit",
+        "memory_peak",
+        "memory_reserved",
+    )
+    return {name: getattr(told, name) for name in (*names, "autocast", "batch", "fallbacks")}
+
+
+def _that_matter(environment: Mapping[str, str], of_vendor: frozenset[str]) -> dict[str, str]:
+    ours = frozenset(variables.ALL)
+    return {
+        name: value
+        for name, value in sorted(environment.items())
+        if name not in ours and (name in of_vendor or name.startswith(_PREFIXES))
+    }

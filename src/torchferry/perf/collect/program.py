@@ -1,0 +1,232 @@
+"""Watches a user's program from `import torch` on: profiles the steps that are wanted, then ends it."""
+
+from __future__ import annotations
+
+import functools
+import os
+import platform
+import statistics
+import sys
+import time
+from collections import deque
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from torchferry.accuracy.record.part import device_in_use
+from torchferry.accuracy.record.program import rank_and_world
+from torchferry.observe.early_end import EarlyEnd
+from torchferry.observe.entrance import Entrance
+from torchferry.observe.seeds import seed_all
+from torchferry.ops.capture.ending import before_every_end
+from torchferry.perf.collect import machine
+from torchferry.perf.collect.others import OtherProfilers
+from torchferry.perf.collect.seen import Seen
+from torchferry.perf.collect.settings import ProfileSettings, profile_settings_in
+from torchferry.perf.collect.steps import IterationCounter
+from torchferry.perf.collect.told import Told, tell
+from torchferry.perf.collect.tracing import Tracer, make_tracer
+from torchferry.vendors.registry import get_vendor
+
+_MOST_UNPROFILED, _FEWEST_UNPROFILED = 16, 3  # steps whose time is compared with that of profiled ones
+_OTHER = "the program profiles itself ({place}), and PyTorch has room for one profiler at a time"
+
+
+def start_from_environment(environment: Mapping[str, str]) -> None:
+    """Start if the environment asks for it."""
+    settings = profile_settings_in(environment)
+    if settings is not None:
+        ProfiledProgram(settings).begin()
+
+
+class ProfiledProgram:
+    """One process of it."""
+
+    def __init__(self, settings: ProfileSettings) -> None:
+        self._settings = settings
+        self._process = os.getpid()
+        self._made = 0  # steps
+        self._tracer: Tracer | None = None  # None: it is not on
+        self._first = 0  # the first step that is kept; 0: none yet
+        self._began = self._ended = 0.0
+        self._unprofiled: deque[float] = deque(
+            maxlen=_MOST_UNPROFILED
+        )  # seconds of the steps before the profiler
+        self._fallbacks: dict[str, int] = {}
+        self._told = Told()
+        self._is_over = False
+        self._seen = Seen(settings.device or "cpu")
+        self._counter = IterationCounter(self._step_ended)
+        self._others = OtherProfilers(self._other_begins)
+        self._early_end = EarlyEnd()
+        self._entrance = Entrance(self._first_step_begins)
+
+    def begin(self) -> None:
+        """From now on, until the steps are made or the process ends."""
+        if self._settings.seed is not None:
+            seed_all(self._settings.seed)
+        self._counter.watch()
+        self._others.watch()
+        os.register_at_fork(after_in_child=self._leave_child_alone)
+        before_every_end(self._process_ends)
+        if self._settings.first_warm == 1:
+            self._entrance.open()
+            _before_loading(self._entrance, self._first_step_begins)
+
+    def _leave_child_alone(self) -> None:
+        """In a process that was just forked: it begins anew if its parent was not at work; else it helps its parent,
+        as a DataLoader's does, and must not go on to collect its parent's events."""
+        if self._tracer is not None:
+            self._is_over = True
+            sys.setprofile(None)
+            vars(torch.autograd)["_enable_record_function"](False)
+        elif not self._is_over:
+            self._process = os.getpid()
+            self._counter.begin_anew()
+            self._made = 0
+
+    def _is_ours(self) -> bool:
+        return (
+            not self._is_over and os.getpid() == self._process and torch.utils.data.get_worker_info() is None
+        )
+
+    def _first_step_begins(self) -> None:
+        """There is no step before it whose end would tell."""
+        if self._is_ours():
+            self._step_begins(1)
+
+    def _step_ended(self, step: int) -> None:
+        if os.getpid() != self._process:
+            return
+        before, self._ended = self._ended, time.monotonic()
+        self._made = step
+        if before and self._tracer is None:
+            self._unprofiled.append(self._ended - before)
+        if self._is_over:
+            if not self._settings.keep_running:
+                self._early_end.ask()  # the program has gone on
+            return
+        if self._first and step >= self._settings.last_step:
+            self._finish(step, is_whole=True)
+            if not self._settings.keep_running:
+                self._early_end.ask()
+            return
+        self._step_begins(step + 1)
+
+    def _step_begins(self, step: int) -> None:
+        settings = self._settings
+        if not settings.first_warm <= step <= settings.last_step:
+            return
+        if self._others.place:
+            self._give_up(_OTHER.format(place=self._others.place))
+            return
+        with self._others.ours():
+            if self._tracer is None:
+                self._tracer = _tracer_of(settings)
+                if step < settings.first_step:
+                    self._tracer.prepare(step)
+            elif step != settings.first_step:
+                self._tracer.next_step(step)
+            if step == settings.first_step:
+                self._fallbacks = machine.fallback_calls()
+                self._tracer.start(step)
+                self._seen.begin()
+                self._first, self._began = step, time.monotonic()
+
+    def _other_begins(self, place: str) -> None:
+        if self._tracer is not None and self._is_ours():
+            self._give_up(_OTHER.format(place=place))
+
+    def _give_up(self, problem: str) -> None:
+        """Without a trace; the program's own profiler works as it would."""
+        tracer, self._tracer = self._tracer, None
+        self._is_over = True
+        self._seen.end()
+        if tracer is not None:
+            with self._others.ours():
+                tracer.abandon()
+        rank, world = rank_and_world()
+        self._say(Told(rank, world, problem=problem))
+
+    def _finish(self, step: int, is_whole: bool) -> None:
+        """This step was the last one, or it is broken off as the process ends."""
+        tracer, self._tracer = self._tracer, None
+        self._is_over = True
+        if tracer is None:
+            return
+        self._seen.end()
+        with self._others.ours():
+            tracer.stop(step, is_whole)
+        last = step if is_whole else step - 1
+        if last < self._first or not self._first:
+            return
+        rank, world = rank_and_world()
+        device = self._settings.device or device_in_use()
+        self._say(
+            Told(
+                rank,
+                world,
+                first_step=self._first,
+                last_step=last,
+                trace=tracer.write(Path(self._settings.folder), f"trace.{os.getpid()}"),
+                first_mark=tracer.first_mark,
+                seconds=round(self._ended - self._began, 6),
+                unprofiled_step=round(_median(self._unprofiled), 6),
+                device=device,
+                device_name=machine.device_name(device),
+                torch=torch.__version__,
+                python=platform.python_version(),
+                autocast=self._seen.autocast,
+                batch=self._seen.batch,
+                fallbacks=_since(self._fallbacks, machine.fallback_calls()),
+                **machine.memory(device),  # type: ignore[arg-type]  # names of its fields
+            )
+        )
+
+    def _process_ends(self) -> None:
+        """Also before its steps are made: then it says how many there were."""
+        if os.getpid() != self._process:
+            return
+        if not self._is_over:
+            self._finish(self._made + 1, is_whole=False)
+        if self._made or self._told.problem:
+            self._say(self._told)
+
+    def _say(self, told: Told) -> None:
+        self._told = replace(told, made=self._made)
+        folder = Path(self._settings.folder)
+        if folder.is_dir():  # else the launcher is gone
+            tell(folder, self._told)
+
+
+def _tracer_of(settings: ProfileSettings) -> Tracer:
+    vendor = get_vendor(settings.vendor, tuple(map(Path, settings.vendor_paths))) if settings.vendor else None
+    return make_tracer(settings, vendor, rank_and_world()[0])
+
+
+def _before_loading(entrance: Entrance, enter: Callable[[], None]) -> None:
+    """A step begins with its data: the first DataLoader that is gone through opens the first one, if no module was
+    called before."""
+    loader: Any = torch.utils.data.DataLoader
+    original = loader.__iter__
+
+    @functools.wraps(original)
+    def iterate(self: Any) -> Any:
+        if entrance.close():
+            enter()
+        return original(self)
+
+    loader.__iter__ = iterate
+
+
+def _median(seconds: Collection[float]) -> float:
+    """0 where there are too few: the first steps of a program are slow."""
+    return statistics.median(seconds) if len(seconds) >= _FEWEST_UNPROFILED else 0.0
+
+
+def _since(before: Mapping[str, int], after: Mapping[str, int]) -> dict[str, int]:
+    calls = {name: count - before.get(name, 0) for name, count in after.items()}
+    return {name: count for name, count in sorted(calls.items()) if count}

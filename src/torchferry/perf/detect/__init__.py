@@ -1,0 +1,1 @@
+"""Detectors of bottlenecks, one file each."""

@@ -1,0 +1,201 @@
+"""Operators meet shapes in step after step that they have not met before."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from torchferry.perf.detect.evidence import MOST
+from torchferry.perf.detect.groups import work_time
+from torchferry.perf.detect.model import NO_SHAPES, Detector
+from torchferry.perf.detect.within import operators_in_window
+from torchferry.perf.model import Diagnosis, Evidence
+from torchferry.perf.run import Run
+from torchferry.perf.signatures import shapes_text
+from torchferry.perf.trace.columns import Flags, Interned, Ints
+from torchferry.text import Text
+from torchferry.vendors.host import load_host
+from torchferry.vendors.registry import get_vendor, vendor_names
+
+if TYPE_CHECKING:
+    from torchferry.perf.tables.kernels import KernelTable
+    from torchferry.perf.trace.model import Trace
+
+ID = "dynamic_shapes"
+LEAST_SHARE = 0.05  # of the steps, in operators with new shapes
+LEAST_STEPS = 2  # that bring new shapes: a last, smaller batch is one
+MOST_OF_STEPS = 0.5
+_SHOWN = 3  # shapes of an operator
+
+_TITLE = Text("Shapes change from step to step", "形状逐步变化")
+_SUMMARY = Text(
+    "In {steps} of {all} steps operators meet shapes that no step before had; calls with such shapes take {share:.1%} "
+    "of the time.",
+    "{all} 步中有 {steps} 步出现之前没有过的形状；这类调用占时间的 {share:.1%}。",
+)
+_PAD = Text(
+    "Pad batches to a few fixed sizes (buckets), crop images to one size, and give DataLoader drop_last=True.",
+    "把批次填充到少数固定尺寸（分桶），图像裁剪为同一尺寸，并为 DataLoader 设置 drop_last=True。",
+)
+_MASK = Text(
+    "Replace what depends on values (tensor[mask], nonzero, unique) by torch.where or a product with the mask.",
+    "把取决于数值的写法（tensor[mask]、nonzero、unique）换成 torch.where 或与掩码相乘。",
+)
+_SWITCH = Text("Where shapes must vary: {statement} ({what}).", "若形状必须变化：{statement}（{what}）。")
+_EAGER = Text(
+    "nothing is known of this device that compiles operators for their shapes; new ones cost under torch.compile and "
+    "with cudnn.benchmark",
+    "未知该设备会按形状编译算子；新形状仅在 torch.compile 或 cudnn.benchmark 下有代价",
+)
+_NO_STEPS = Text("three steps or more, with their marks", "三步或更多，且有步的标记")
+
+
+class _Calls(NamedTuple):
+    """Calls of operators, one row each."""
+
+    step: Ints  # counted from 0
+    operator: Ints
+    shapes: Ints
+    time: Ints
+    row: Ints
+
+
+def lacks(run: Run) -> Text | None:
+    """Shapes and enough steps."""
+    if run.trace is None:
+        return None if run.kernels is not None and len(run.kernels.steps) > LEAST_STEPS else _NO_STEPS
+    if not run.trace.has_shapes:
+        return NO_SHAPES
+    return None if len(run.trace.steps) > LEAST_STEPS else _NO_STEPS
+
+
+def detect(run: Run) -> Iterator[Diagnosis]:
+    """Compares the shapes of a step with those of the steps before: a model's layers differ within a step."""
+    calls, count = _of_table(run.kernels) if run.trace is None else _of_trace(run.trace)
+    is_new = _is_new(calls)
+    changing = _changing(calls, is_new, count)
+    new = is_new & np.isin(calls.operator, changing)
+    steps = len(np.unique(calls.step[new]))
+    total = _total(run)
+    share = float(calls.time[new].sum()) / total if total else 0.0
+    if steps < LEAST_STEPS or share < LEAST_SHARE:
+        return
+    switches = _compile_switches(run)
+    yield Diagnosis(
+        ID,
+        _TITLE,
+        _SUMMARY.format(steps=steps, all=count, share=share),
+        share,
+        (_PAD, _MASK, *switches),
+        tuple(_evidence(run, calls, new, total)),
+        gain=None if switches else 0.0,
+        gain_basis=None if switches else _EAGER,
+    )
+
+
+def _compile_switches(run: Run) -> list[Text]:
+    """What a vendor whose runtime compiles operators for their shapes has against it; empty: it does not compile."""
+    vendor = run.vendor or next(
+        (known for known in map(get_vendor, vendor_names()) if known.device_type == run.device), None
+    )
+    if vendor is None:
+        return []
+    return [
+        _SWITCH.format(statement=tuning.option, what=tuning.what)
+        for tuning in load_host(Path(vendor.folder)).tuning
+        if tuning.option and "compile" in tuning.name
+    ]
+
+
+def _of_trace(trace: Trace | None) -> tuple[_Calls, int]:
+    assert trace is not None
+    rows = operators_in_window(trace)
+    rows = rows[trace.host.signature[rows] >= 0]
+    known = Interned()
+    shapes = np.array([known[dims] for dims, *_ in trace.raw_signatures], np.int64)
+    step = np.searchsorted(trace.steps.start, trace.host.start[rows], side="right") - 1
+    return (
+        _Calls(step, trace.host.name[rows], shapes[trace.host.signature[rows]], work_time(trace)[rows], rows),
+        len(trace.steps),
+    )
+
+
+def _of_table(table: KernelTable | None) -> tuple[_Calls, int]:
+    assert table is not None
+    rows = np.flatnonzero(table.step >= 0)
+    known = Interned()
+    shapes = np.array([known[signature.input_shapes] for signature in table.signatures], np.int64)
+    step = np.searchsorted(table.steps, table.step[rows])
+    return (
+        _Calls(step, table.type[rows], shapes[table.signature[rows]], table.duration[rows], rows),
+        len(table.steps),
+    )
+
+
+def _is_new(calls: _Calls) -> Flags:
+    """Calls of which it holds: no step before had this operator with these shapes, and there was one."""
+    keys = calls.operator * (int(calls.shapes.max(initial=0)) + 1) + calls.shapes
+    _, inverse = np.unique(keys, return_inverse=True)
+    first = np.full(int(inverse.max(initial=-1)) + 1, np.iinfo(np.int64).max)
+    np.minimum.at(first, inverse, calls.step)
+    found: Flags = (first[inverse] == calls.step) & (calls.step > 0)
+    return found
+
+
+def _changing(calls: _Calls, is_new: Flags, steps: int) -> list[int]:
+    """The operators that have new shapes in most steps after the first."""
+    seen: defaultdict[int, set[int]] = defaultdict(set)
+    pairs = np.unique(np.stack([calls.operator[is_new], calls.step[is_new]], axis=1), axis=0)
+    for operator, step in pairs.tolist():
+        seen[operator].add(step)
+    least = max(LEAST_STEPS, MOST_OF_STEPS * (steps - 1))
+    return [operator for operator, where in seen.items() if len(where) >= least]
+
+
+def _total(run: Run) -> float:
+    """Nanoseconds that shares are of."""
+    if run.trace is not None:
+        return float(run.trace.window.total)
+    assert run.kernels is not None
+    start, end = run.kernels.span
+    return float(end - start) if end > start else float(run.kernels.duration.sum())
+
+
+def _evidence(run: Run, calls: _Calls, new: Flags, total: float) -> Iterator[Evidence]:
+    """The operators with the most time in new shapes."""
+    group = np.unique(calls.operator[new], return_inverse=True)[1]
+    time = np.bincount(group, weights=calls.time[new])
+    rows = calls.row[new]
+    for at in np.argsort(-time, kind="stable")[:MOST].tolist():
+        mine = np.flatnonzero(group == at)
+        longest = int(rows[mine[np.argmax(calls.time[new][mine])]])
+        _, firsts = np.unique(calls.shapes[new][mine], return_index=True)
+        name, texts, place, example = _shown(run, rows[mine[np.sort(firsts)]].tolist(), longest)
+        yield Evidence(
+            name,
+            f"shapes: {len(firsts)}; {' | '.join(texts)}{' …' if len(firsts) > _SHOWN else ''}",
+            place,
+            len(mine),
+            float(time[at]) / 1e9,
+            float(time[at]) / total,
+            example,
+        )
+
+
+def _shown(run: Run, rows: list[int], longest: int) -> tuple[str, list[str], str, float | None]:
+    trace = run.trace
+    if trace is None:
+        table = run.kernels
+        assert table is not None
+        texts = [table.signatures[int(table.signature[row])].input_shapes for row in rows[:_SHOWN]]
+        return table.texts[int(table.type[longest])], texts, "", None
+    texts = [shapes_text(trace.signature(int(trace.host.signature[row]))) for row in rows[:_SHOWN]]
+    place = trace.places(np.array([longest]))[0]
+    return trace.names[int(trace.host.name[longest])], texts, place, int(trace.host.start[longest]) / 1e9
+
+
+DETECTOR = Detector(ID, lacks, detect)

@@ -1,0 +1,185 @@
+"""Operators that the device lacks are computed on the host."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from torchferry.perf.detect.evidence import MOST, Key, added_up
+from torchferry.perf.detect.groups import described, end_of_calls
+from torchferry.perf.detect.model import Detector
+from torchferry.perf.detect.within import operators_in_window
+from torchferry.perf.model import Diagnosis, Evidence
+from torchferry.perf.run import Run
+from torchferry.perf.trace.columns import Flags, Ints, Kind
+from torchferry.text import Text
+
+if TYPE_CHECKING:
+    from torchferry.perf.trace.model import Trace
+    from torchferry.vendors.model import Vendor
+
+ID = "fallback"
+MARK = "torchferry::fallback "
+LEAST_SHARE = (
+    0.002  # of the steps: each call also empties the device's queue, which a simulated device cannot show
+)
+_TO_HOST = "aten::_to_cpu"  # PyTorch's own way to compute for a device that lacks an operator
+_ADVISED = 3  # operators that get a remedy of their own
+
+_TITLE = Text("Operators are computed on the host", "算子回退到 CPU")
+_SUMMARY = Text(
+    "{count} calls of {operators} operators that the device lacks are computed on the CPU; they take {share:.1%} of the "
+    "time of a step, and the device waits for each.",
+    "设备缺少的 {operators} 种算子有 {count} 次调用在 CPU 上计算，占单步时间的 {share:.1%}，每次设备都要等待。",
+)
+_COUNTED = Text(
+    "{count} calls of {operators} operators that the device lacks were computed on the CPU in this run.",
+    "本次运行中，设备缺少的 {operators} 种算子有 {count} 次在 CPU 上计算。",
+)
+_OPS = Text(
+    "`ferry ops --to {vendor} train.py` lists all such operators with what can be written instead; `ferry case` makes a "
+    "test of one to give to the vendor.",
+    "`ferry ops --to {vendor} train.py` 列出所有这类算子及替代写法；`ferry case` 为单个算子生成可提交给厂商的用例。",
+)
+_MOVE = Text(
+    "Where several of them follow each other, move the tensors to the CPU once, before the first.",
+    "若多个这类算子相连，在第一个之前把张量一次移到 CPU。",
+)
+_NEITHER = Text("a trace, or run.json of `ferry profile`", "跟踪文件，或 `ferry profile` 的 run.json")
+
+
+def lacks(run: Run) -> Text | None:
+    """A trace, or what the collector counted."""
+    return None if run.trace is not None or "fallbacks" in run.rank_facts else _NEITHER
+
+
+def detect(run: Run) -> Iterator[Diagnosis]:
+    """By the marks of our collector, or by tensors that an operator itself brings to the host and back."""
+    trace = run.trace
+    rows = _fallbacks(trace) if trace is not None else np.empty(0, np.int64)
+    if trace is None or not len(rows):
+        yield from _counted(run)
+        return
+    names = [_operator(trace.names[number]) for number in trace.host.name[rows].tolist()]
+    calls = trace.host.take(rows)
+    share = trace.share(trace.moments(calls).total)
+    if share < LEAST_SHARE:
+        return
+    signatures = [_signature(trace, row) for row in rows.tolist()]
+    keys = [
+        Key(name, place, described(trace, signature))
+        for name, place, signature in zip(names, trace.places(rows), signatures, strict=True)
+    ]
+    evidence = added_up(trace, keys, calls.duration, calls.start)
+    yield Diagnosis(
+        ID,
+        _TITLE,
+        _SUMMARY.format(count=len(rows), operators=len(set(names)), share=share),
+        share,
+        _remedies(run, list(dict.fromkeys(each.what for each in evidence))),
+        evidence,
+    )
+
+
+def _counted(run: Run) -> Iterator[Diagnosis]:
+    """What the collector counted where the trace has no marks."""
+    counts = run.rank_facts.get("fallbacks")
+    if not isinstance(counts, dict) or not counts:
+        return
+    ordered = sorted(
+        ((str(name), calls) for name, calls in counts.items() if isinstance(calls, int)),
+        key=lambda each: -each[1],
+    )
+    evidence = tuple(Evidence(name, count=calls) for name, calls in ordered[:MOST])
+    summary = _COUNTED.format(count=sum(calls for _, calls in ordered), operators=len(ordered))
+    yield Diagnosis(ID, _TITLE, summary, 0.0, _remedies(run, [name for name, _ in ordered]), evidence)
+
+
+def _fallbacks(trace: Trace) -> Ints:
+    """Rows of `host`, the outermost ones."""
+    marked = trace.host_rows(prefix=MARK)
+    marked = marked[trace.in_window(trace.host.take(marked))]
+    if len(marked):
+        return trace.host_calls.outermost(marked)
+    operators = operators_in_window(trace)
+    called = trace.parent[operators[np.isin(trace.host.name[operators], trace.name_ids(_TO_HOST))]]
+    rows = np.union1d(called[called >= 0], operators[_goes_and_returns(trace, operators)])
+    return trace.host_calls.outermost(rows.astype(np.int64))
+
+
+def _goes_and_returns(trace: Trace, rows: Ints) -> Flags:
+    """Whether an operator of PyTorch's copies from the device and to it, and computes nothing there."""
+    work = trace.device
+    if not len(work):
+        return np.zeros(len(rows), bool)
+    names = np.array([_direction(name) for name in trace.names], np.int64)
+    copies = work.kind == Kind.COPY
+    last = end_of_calls(trace, rows)
+    counts = []
+    for wanted in (
+        copies & (names[work.name] == 1),
+        copies & (names[work.name] == -1),
+        ~copies & (work.kind != Kind.FILL),
+    ):
+        owned = np.bincount(trace.owner[wanted & (trace.owner >= 0)], minlength=len(trace.host))
+        before = np.concatenate([[0], np.cumsum(owned)])
+        counts.append(before[last] - before[rows])
+    there, back, computed = counts
+    is_operator = np.array([name.startswith("aten::") for name in trace.names], bool)
+    found: Flags = (there > 0) & (back > 0) & (computed == 0) & is_operator[trace.host.name[rows]]
+    return found
+
+
+def _direction(name: str) -> int:
+    """1: from the device, -1: to it, 0: neither."""
+    return 1 if "DtoH" in name else -1 if "HtoD" in name else 0
+
+
+def _operator(name: str) -> str:
+    return name.removeprefix(MARK).strip()
+
+
+def _signature(trace: Trace, row: int) -> int:
+    """Of a marked call: the mark lies in the operator, or around it."""
+    if int(trace.host.signature[row]) >= 0:
+        return int(trace.host.signature[row])
+    for near in (int(trace.parent[row]), row + 1):
+        if 0 <= near < len(trace.host) and trace.names[int(trace.host.name[near])].startswith("aten::"):
+            return int(trace.host.signature[near])
+    return -1
+
+
+def _remedies(run: Run, operators: list[str]) -> tuple[Text, ...]:
+    """What vendor data has instead of the first operators, then what holds for all."""
+    vendor = run.vendor
+    named = _OPS.format(vendor=vendor.name if vendor else "VENDOR")
+    if vendor is None:
+        return named, _MOVE
+    return (*_replacements(vendor, operators[:_ADVISED]), named, _MOVE)
+
+
+def _replacements(vendor: Vendor, operators: list[str]) -> Iterator[Text]:
+    from torchferry.operators.known import operator_facts
+    from torchferry.ops.advice import Adviser
+    from torchferry.ops.judge import vendor_table
+    from torchferry.ops.model import Phase, Signature, Site, Use
+    from torchferry.ops.readiness import Remedy, Support
+
+    adviser = Adviser(vendor, vendor_table(vendor), operator_facts())
+    for operator in operators:
+        use = Use(Signature(operator, ()), Site(Phase.FORWARD), 1, 0.0)
+        for advice in adviser.advise(use, Support.FALLBACK):
+            if advice.remedy in (Remedy.VENDOR_OPERATOR, Remedy.COMPOSITION):
+                yield _with_code(operator, advice.text, advice.code)
+                break
+
+
+def _with_code(operator: str, text: Text, code: str) -> Text:
+    first = code.strip().partition("\n")[0]
+    shown = f": {first}" if first and "\n" not in code.strip() else ""
+    return Text(f"{operator}: {text.en}{shown}", f"{operator}：{text.zh}{shown}")
+
+
+DETECTOR = Detector(ID, lacks, detect)

@@ -1,0 +1,119 @@
+"""The device spends its time on changing formats, types and the order of dimensions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from torchferry.perf.detect.conversions import CHANGES, Change, device_changes, table_changes
+from torchferry.perf.detect.copying import Copied, callers, copies
+from torchferry.perf.detect.evidence import Key, added_up
+from torchferry.perf.detect.groups import described
+from torchferry.perf.detect.kernels import (
+    Found,
+    found_in_table,
+    found_in_trace,
+    needs_work_or_types,
+    table_time,
+)
+from torchferry.perf.detect.model import Detector
+from torchferry.perf.model import Diagnosis
+from torchferry.perf.run import Run
+from torchferry.text import Text
+
+if TYPE_CHECKING:
+    from torchferry.perf.trace.model import Trace
+
+ID = "format_conversion"
+LEAST_SHARE = 0.05  # of the steps; mixed precision casts for one or two hundredths, and is worth it
+
+_TITLE = Text("Time goes into changing formats and types", "时间花在格式与类型转换上")
+_SUMMARY = Text(
+    "{count} conversions take {share:.1%} of the time of a step: {format:.1%} change the format, {type:.1%} the type, "
+    "{order:.1%} the order of dimensions.",
+    "{count} 次转换占单步时间的 {share:.1%}：格式 {format:.1%}，类型 {type:.1%}，维度次序 {order:.1%}。",
+)
+_REMEDIES = {
+    Change.FORMAT: Text(
+        "Formats: let neighbouring operators use the same one. Give models and inputs one memory format "
+        "(model.to(memory_format=torch.channels_last), or none at all); take the operator between two conversions out "
+        "of the chain, or convert once before several of them.",
+        "格式：让相邻算子使用同一格式。模型与输入统一内存格式（model.to(memory_format=torch.channels_last)，或完全不用）；"
+        "把夹在两次转换之间的算子移出，或在多个算子之前只转换一次。",
+    ),
+    Change.TYPE: Text(
+        "Types: cast once, not in every step: constants, masks and labels when they are made, inputs in the loader; keep "
+        "what stays in half precision inside one autocast region.",
+        "类型：只转换一次，不要每步都转：常量、掩码和标签在生成时转换，输入在加载时转换；半精度的部分放在同一个 autocast 区域内。",
+    ),
+    Change.ORDER: Text(
+        "Order: leave out permute and transpose before operators that take dimensions as arguments; prefer einsum or "
+        "matmul with a transposed argument.",
+        "次序：能以参数指定维度的算子之前不要 permute 或 transpose；优先用 einsum，或以转置参数调用 matmul。",
+    ),
+}
+
+
+def detect(run: Run) -> Iterator[Diagnosis]:
+    """By the names of kernels and the inputs of copies."""
+    found, shares = _found(run)
+    if found.share < LEAST_SHARE:
+        return
+    figures = {change.value: shares[change] for change in CHANGES}
+    wanted = sorted((change for change in CHANGES if shares[change]), key=lambda change: -shares[change])
+    yield Diagnosis(
+        ID,
+        _TITLE,
+        _SUMMARY.format(count=found.calls, share=found.share, **figures),
+        found.share,
+        tuple(_REMEDIES[change] for change in wanted),
+        found.evidence,
+    )
+
+
+def _found(run: Run) -> tuple[Found, dict[Change, float]]:
+    trace = run.trace
+    if trace is None:
+        assert run.kernels is not None
+        table, changes = run.kernels, table_changes(run.kernels)
+        total = table_time(table)
+        times = {
+            change: float(table.duration[changes == at].sum()) / 1e9 / total if total else 0.0
+            for at, change in enumerate(CHANGES)
+        }
+        return found_in_table(table, changes >= 0), times
+    if trace.is_host_only:
+        return _found_on_host(trace)
+    changes = device_changes(trace)
+    shares = {
+        change: trace.share(trace.moments(trace.device.take(changes == at)).total)
+        for at, change in enumerate(CHANGES)
+    }
+    return found_in_trace(trace, np.flatnonzero(changes >= 0)), shares
+
+
+def _found_on_host(trace: Trace) -> tuple[Found, dict[Change, float]]:
+    """Where the host computes, copies are all that changes formats and types."""
+    by_change = {Change.TYPE: copies(trace, Copied.TYPE), Change.FORMAT: copies(trace, Copied.LAYOUT)}
+    shares = dict.fromkeys(CHANGES, 0.0)
+    for change, rows in by_change.items():
+        shares[change] = trace.share(trace.moments(trace.host.take(callers(trace, rows))).total)
+    rows = np.concatenate(list(by_change.values()))
+    above = callers(trace, rows)
+    keys = [
+        Key(trace.names[name], place, described(trace, signature))
+        for name, place, signature in zip(
+            trace.host.name[above].tolist(),
+            trace.places(above),
+            trace.host.signature[rows].tolist(),
+            strict=True,
+        )
+    ]
+    calls = trace.host.take(above)
+    evidence = added_up(trace, keys, calls.duration, calls.start)
+    return Found(len(rows), trace.share(trace.moments(calls).total), evidence), shares
+
+
+DETECTOR = Detector(ID, needs_work_or_types, detect)

@@ -1,0 +1,185 @@
+"""A conversion is undone by the next one: a format, a type or an order goes from A to B and back to A."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from torchferry.perf.detect.conversions import CHANGES, device_changes, table_changes
+from torchferry.perf.detect.copying import COPY, Copied, callers, copies
+from torchferry.perf.detect.evidence import Key, added_up
+from torchferry.perf.detect.groups import described, work_time
+from torchferry.perf.detect.kernels import (
+    Found,
+    found_in_trace,
+    kernel_evidence,
+    needs_work_or_types,
+    table_time,
+)
+from torchferry.perf.detect.model import Detector
+from torchferry.perf.model import Diagnosis
+from torchferry.perf.run import Run
+from torchferry.perf.trace.columns import Flags, Ints, Kind
+from torchferry.perf.trace.times import INVALID
+from torchferry.text import Text
+
+if TYPE_CHECKING:
+    from torchferry.perf.tables.kernels import KernelTable
+    from torchferry.perf.trace.model import Trace
+
+ID = "format_pairs"
+LEAST_SHARE = 0.01  # of the steps; none of it does anything
+
+_TITLE = Text("Conversions undo each other", "转换相互抵消")
+_SUMMARY = Text(
+    "{count} conversions are undone by the next one (A → B → A); the pairs take {share:.1%} of the time of a step.",
+    "{count} 次转换随即被下一次还原（A → B → A）；这些成对的转换占单步时间的 {share:.1%}。",
+)
+_FORMATS = Text(
+    "Keep the tensor in the format of the operators on both sides: set the format of weights when they are made, and "
+    "move operators that force another one (index_select, views, gathers) out from between them.",
+    "让张量保持两侧算子的格式：在初始化时设定权重格式，把强制其他格式的算子（index_select、视图、gather）移出两者之间。",
+)
+_TYPES = Text(
+    "Do not cast back and forth: drop .float() and .half() between operators that take the same type, widen the autocast "
+    "region over both.",
+    "不要来回转换：去掉类型相同的算子之间的 .float() 与 .half()，让 autocast 区域覆盖两者。",
+)
+_BASIS = Text("the time of both halves of each pair", "每对两次转换的时间之和")
+
+
+def detect(run: Run) -> Iterator[Diagnosis]:
+    """By formats where a table has them, else by which operators the conversions belong to, and by types."""
+    if run.kernels is not None:
+        found = [_in_table(run.kernels)]
+    elif run.trace is not None:
+        found = [_on_device(run.trace), _casts(run.trace)]
+    share = sum(each.share for each in found)
+    if share < LEAST_SHARE:
+        return
+    yield Diagnosis(
+        ID,
+        _TITLE,
+        _SUMMARY.format(count=sum(each.calls for each in found) // 2, share=share),
+        share,
+        (_FORMATS, _TYPES),
+        tuple(each for part in found for each in part.evidence),
+        gain=share,
+        gain_basis=_BASIS,
+    )
+
+
+def _in_table(table: KernelTable) -> Found:
+    """Neighbours on a stream, where the second one's output is the first one's input."""
+    changes = table_changes(table)
+    order = np.lexsort((table.start, table.stream))
+    order = order[table.start[order] != INVALID]
+    first, second = order[:-1], order[1:]
+    near = (changes[first] >= 0) & (changes[first] == changes[second])
+    near &= table.stream[first] == table.stream[second]
+    undone: Flags = near.copy()
+    undone[near] = [
+        _undoes(table, one, other)
+        for one, other in zip(
+            table.signature[first[near]].tolist(), table.signature[second[near]].tolist(), strict=True
+        )
+    ]
+    pairs = _not_overlapping(undone)
+    rows = np.zeros(len(table), bool)
+    rows[first[pairs]] = rows[second[pairs]] = True
+    total = table_time(table)
+    seconds = float(table.duration[rows].sum()) / 1e9
+    evidence = tuple(kernel_evidence(group, total) for group in table.groups_of(rows)[:4])
+    return Found(int(rows.sum()), seconds / total if total else 0.0, evidence)
+
+
+def _undoes(table: KernelTable, first: int, second: int) -> bool:
+    one, other = table.signatures[first], table.signatures[second]
+    there = (one.input_shapes, one.input_dtypes, one.input_formats)
+    between = (one.output_shapes, one.output_dtypes, one.output_formats)
+    back = (other.output_shapes, other.output_dtypes, other.output_formats)
+    return bool(one.input_shapes) and there == back and there != between == (
+        other.input_shapes, other.input_dtypes, other.input_formats
+    )  # fmt: skip
+
+
+def _not_overlapping(undone: Flags) -> Ints:
+    """Of A → B → A → B only the first three are a pair."""
+    found: list[int] = []
+    for row in np.flatnonzero(undone).tolist():
+        if not found or found[-1] < row - 1:
+            found.append(row)
+    return np.array(found, np.int64)
+
+
+def _on_device(trace: Trace) -> Found:
+    """A trace tells no formats. But the last conversion of one operator is of its output, the first of the next operator
+    of its input: where they follow each other on a stream, the second undoes the first."""
+    work = trace.device
+    rows = np.flatnonzero(work.kind == Kind.COMPUTE)
+    if len(rows) < 2:
+        return Found(0, 0.0, ())
+    rows = rows[np.lexsort((work.start[rows], work.thread[rows]))]
+    owner, thread, change = trace.owner[rows], work.thread[rows], device_changes(trace)[rows]
+    is_border = (owner[1:] != owner[:-1]) | (thread[1:] != thread[:-1])
+    section = np.concatenate([[0], np.cumsum(is_border)])  # kernels of one operator in a row
+    computes = np.bincount(section, weights=change < 0) > 0
+    last = np.flatnonzero(is_border)
+    first = last + 1
+    paired = (change[last] >= 0) & (change[last] == change[first]) & (thread[last] == thread[first])
+    paired &= (owner[last] >= 0) & (owner[first] >= 0) & computes[section[last]] & computes[section[first]]
+    paired &= change[last] != _TYPE  # which type a cast gives only its operator tells
+    return found_in_trace(trace, np.unique(np.concatenate([rows[last[paired]], rows[first[paired]]])))
+
+
+_TYPE = next(at for at, change in enumerate(CHANGES) if change.value == "type")
+
+
+def _casts(trace: Trace) -> Found:
+    """Casts of equal shapes that follow each other, with no operator between them that computes anything."""
+    host = trace.host
+    casts = np.zeros(len(host), bool)
+    casts[copies(trace, Copied.TYPE)] = True
+    working = (host.kind == Kind.OPERATOR) & (work_time(trace) > 0) & ~_only_looks(trace)
+    rows = np.flatnonzero(working | casts)
+    first, second = rows[:-1], rows[1:]
+    near = casts[first] & casts[second] & (host.thread[first] == host.thread[second])
+    undone: Flags = near.copy()
+    numbers = zip(host.signature[first[near]].tolist(), host.signature[second[near]].tolist(), strict=True)
+    undone[near] = [_casts_back(trace, one, other) for one, other in numbers]
+    pairs = _not_overlapping(undone)
+    both = np.sort(np.concatenate([first[pairs], second[pairs]])).astype(np.int64)
+    above = callers(trace, both)
+    keys = [
+        Key(COPY, place, described(trace, number))
+        for place, number in zip(trace.places(above), host.signature[both].tolist(), strict=True)
+    ]
+    time = work_time(trace)[both]
+    evidence = added_up(trace, keys, time, host.start[both], 4)
+    return Found(len(both), trace.share(int(time.sum())), evidence)
+
+
+def _casts_back(trace: Trace, first: int, second: int) -> bool:
+    one, other = trace.signature(first), trace.signature(second)
+    return one.dims[:2] == other.dims[:2] and one.types[:2] == other.types[1::-1]
+
+
+def _only_looks(trace: Trace) -> Flags:
+    """Operators that give memory or another view of it, and those that only call a cast."""
+    wanted = trace.name_ids(*_NO_WORK)
+    found: Flags = np.isin(trace.host.name, wanted)
+    return found
+
+
+_NO_WORK = tuple(
+    f"aten::{name}"
+    for name in (
+        "to", "_to_copy", "empty", "empty_like", "empty_strided", "view", "_unsafe_view", "reshape", "as_strided",
+        "transpose", "t", "permute", "expand", "squeeze", "unsqueeze", "slice", "select", "detach", "alias", "resize_",
+        "result_type", "flatten", "contiguous", "clone",
+    )
+)  # fmt: skip
+
+DETECTOR = Detector(ID, needs_work_or_types, detect)

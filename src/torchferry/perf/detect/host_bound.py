@@ -1,0 +1,187 @@
+"""The device has nothing to do while the host calls operators; on the host alone: Python's time between them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from torchferry.ops.trace.names import is_profiler_step, place_of
+from torchferry.perf.detect.evidence import Key, added_up
+from torchferry.perf.detect.model import Detector, needs_trace
+from torchferry.perf.detect.waits import waits_for_device
+from torchferry.perf.detect.within import marks, outermost_operators, per_step
+from torchferry.perf.model import Diagnosis, Evidence, Part
+from torchferry.perf.run import Run
+from torchferry.perf.trace.columns import Ints, Kind
+from torchferry.perf.trace.intervals import Intervals
+from torchferry.text import Text
+
+if TYPE_CHECKING:
+    from torchferry.perf.trace.model import Trace
+
+ID = "host_bound"
+LEAST_SHARE = (
+    0.10  # of the steps; the beginning of a step and the end of its backward pass cost some of it always
+)
+LEAST_SHARE_OF_ALL_PYTHON = 0.50  # where PyTorch's own, and the time of recording it, can't be told apart
+OUR_MARKS = "torchferry::"
+MOST = 8
+
+_TITLE = Text("The host is slower than the device", "主机下发慢于设备执行")
+_SUMMARY = Text(
+    "For {share:.1%} of the time the device waits while the host calls operators: {launches:.0f} pieces of work per "
+    "step, of which half take {kernel:.0f} µs or less; half of the calls take the host {host:.0f} µs or more.",
+    "设备有 {share:.1%} 的时间在等待主机调用算子：每步下发 {launches:.0f} 个任务，半数不超过 {kernel:.0f} µs，"
+    "而半数调用需要主机 {host:.0f} µs 以上。",
+)
+_PYTHON_TITLE = Text("Python takes much of the time between operators", "算子之间的 Python 代码耗时过多")
+_PYTHON_SUMMARY = Text(
+    "{share:.1%} of the time of a step lies between operators, in the program's own Python.",
+    "单步时间的 {share:.1%} 在算子之间，用于程序自身的 Python 代码。",
+)
+_FEWER = Text(
+    "Call fewer and larger operators: a larger batch, fused or foreach optimizers, modules in place of many elementwise "
+    "operators, torch.compile or captured graphs where the device has them.",
+    "减少算子个数、增大单个算子：增大批量，使用融合或 foreach 优化器，以模块代替零散的逐元素算子，设备支持时使用 torch.compile 或图捕获。",
+)
+_HOST = Text(
+    "`ferry doctor host` checks what slows the host down: the CPU's governor, binding to cores, variables of the "
+    "device's runtime.",
+    "`ferry doctor host` 检查拖慢主机的因素：CPU 调频策略、绑核、设备运行时的环境变量。",
+)
+_PYTHON_REMEDY = Text(
+    "Move loops over elements, lists and dictionaries out of the step, or write them as operators on whole tensors.",
+    "把对元素、列表、字典的循环移出单步，或写成整张量运算。",
+)
+_BASIS = Text(
+    "the time in which the device waits for the host; a host that keeps ahead hides all of it",
+    "设备等待主机的时间；主机能提前下发时可全部隐藏",
+)
+_OF_TORCH = re.compile(r"(?:^|/)torch(?:ferry|_\w+)?/")
+_BETWEEN = "Python between operators"
+
+
+def detect(run: Run) -> Iterator[Diagnosis]:
+    """The gaps, and who was at work in them."""
+    trace = run.trace
+    assert trace is not None
+    if trace.is_host_only:
+        yield from _python(run, trace)
+        return
+    gaps = run.parts[Part.HOST] - waits_for_device(run).idle_after  # those have a diagnosis of their own
+    share = trace.share(gaps.total)
+    if share < LEAST_SHARE:
+        return
+    summary = _SUMMARY.format(share=share, **_typical(trace))
+    evidence = sorted((*_by_operators(trace, gaps), *_by_python(trace, gaps)), key=lambda each: -each.seconds)
+    yield Diagnosis(
+        ID, _TITLE, summary, share, (_FEWER, _HOST), tuple(evidence[:MOST]), gain=share, gain_basis=_BASIS
+    )
+
+
+def _typical(trace: Trace) -> dict[str, float]:
+    """Medians: a call that finds the device's queue full takes as long as the device does."""
+    inside = trace.in_window(trace.device)
+    work = trace.device.duration[inside]
+    owner = trace.owner[inside]
+    calls = trace.host.duration[np.unique(outermost_operators(trace, owner[owner >= 0]))]
+    return {
+        "launches": per_step(trace, len(work)),
+        "kernel": float(np.median(work)) / 1e3 if len(work) else 0.0,
+        "host": float(np.median(calls)) / 1e3 if len(calls) else 0.0,
+    }
+
+
+def _python(run: Run, trace: Trace) -> Iterator[Diagnosis]:
+    """The program's own, where Python's frames tell it from PyTorch's, which nobody can do without."""
+    gaps = run.parts[Part.OTHER] - trace.moments(marks(trace, OUR_MARKS))  # they have diagnoses of their own
+    least = LEAST_SHARE
+    if len(trace.python):
+        gaps = _in_the_program(trace, gaps)
+    else:
+        least = LEAST_SHARE_OF_ALL_PYTHON
+    share = trace.share(gaps.total)
+    if share < least:
+        return
+    summary = _PYTHON_SUMMARY.format(share=share)
+    yield Diagnosis(ID, _PYTHON_TITLE, summary, share, (_PYTHON_REMEDY,), _by_python(trace, gaps))
+
+
+def _in_the_program(trace: Trace, gaps: Intervals) -> Intervals:
+    """The gaps in whose middle no function of PyTorch's is at work."""
+    frames = trace.frames
+    tells = np.array([_tells(name) for name in trace.names], np.int64)
+    middle = (gaps.start + gaps.end) // 2
+    rows = frames.enclosing(np.full(len(middle), _busiest_thread(trace), np.int64), middle)
+    while (undecided := (rows >= 0) & (tells[frames.events.name[rows]] == 0)).any():
+        rows = np.where(undecided, frames.parent[rows], rows)
+    own = (rows >= 0) & (tells[frames.events.name[rows]] > 0)
+    return Intervals(gaps.start[own], gaps.end[own])
+
+
+def _tells(frame: str) -> int:
+    """1: a function of the program, or of a library other than PyTorch; -1: of PyTorch; 0: its caller tells."""
+    if place_of(frame):
+        return 1
+    return -1 if _OF_TORCH.search(frame) else 0
+
+
+def _by_operators(trace: Trace, gaps: Intervals) -> tuple[Evidence, ...]:
+    """How much of the gaps lies in each of the program's own calls."""
+    rows = trace.host_calls.outermost(np.flatnonzero(trace.host.kind == Kind.OPERATOR))
+    time = gaps.covered(trace.host.start[rows], trace.host.end[rows])
+    rows, time = rows[time > 0], time[time > 0]
+    around = _marks_around(trace, rows)
+    examples = _one_per_group(trace.host.name[rows] * (len(trace.names) + 1) + around + 1, time)
+    places = dict(zip(examples.tolist(), trace.places(rows[examples]), strict=True))
+    names, mark_names = trace.host.name[rows].tolist(), [*trace.names, ""]
+    group_place = {(names[at], int(around[at])): place for at, place in places.items()}
+    keys = [
+        Key(trace.names[name], group_place[name, mark], mark_names[mark])
+        for name, mark in zip(names, around.tolist(), strict=True)
+    ]
+    return added_up(trace, keys, time, trace.host.start[rows], MOST)
+
+
+def _marks_around(trace: Trace, rows: Ints) -> Ints:
+    """The name of the innermost annotation that a row lies in; -1: none but the step's."""
+    wanted = np.array([not is_profiler_step(name) for name in trace.names], bool)
+    above = trace.parent[rows]
+    found = np.full(len(rows), -1, np.int64)
+    while (above >= 0).any():
+        name = trace.host.name[above]
+        hit = (above >= 0) & (found < 0) & (trace.host.kind[above] == Kind.ANNOTATION) & wanted[name]
+        found = np.where(hit, name, found)
+        above = np.where(above >= 0, trace.parent[above], -1)
+    return found
+
+
+def _one_per_group(keys: Ints, time: Ints) -> Ints:
+    """The index of the longest with each key."""
+    order = np.argsort(-time, kind="stable")
+    _, first = np.unique(keys[order], return_index=True)
+    return order[first]
+
+
+def _by_python(trace: Trace, gaps: Intervals) -> tuple[Evidence, ...]:
+    """The gaps between operators, by the line that was at work in the middle of each."""
+    between = gaps - trace.moments(trace.host.where(Kind.OPERATOR))
+    if not len(between.start):
+        return ()
+    middle = (between.start + between.end) // 2
+    length = between.end - between.start
+    thread = np.full(len(middle), _busiest_thread(trace), np.int64)
+    places = trace.places_at(thread, middle) if len(trace.python) else [""] * len(middle)
+    return added_up(trace, [Key(_BETWEEN, place) for place in places], length, between.start, MOST)
+
+
+def _busiest_thread(trace: Trace) -> int:
+    """The one that calls most: the program's."""
+    calls = trace.python if len(trace.python) else trace.host
+    return int(np.bincount(calls.thread).argmax()) if len(calls) else 0
+
+
+DETECTOR = Detector(ID, needs_trace, detect)

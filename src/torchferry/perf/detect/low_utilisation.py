@@ -1,0 +1,101 @@
+"""The pieces of work are too small for the device: most of the time it has none."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from torchferry.perf.detect.evidence import by_name
+from torchferry.perf.detect.memory_limit import memory_of
+from torchferry.perf.detect.model import Detector, needs_device
+from torchferry.perf.detect.within import operators_in_window
+from torchferry.perf.model import Diagnosis, Part
+from torchferry.perf.run import Run
+from torchferry.perf.trace.columns import Kind
+from torchferry.text import Text
+
+if TYPE_CHECKING:
+    from torchferry.perf.trace.model import Trace
+
+ID = "low_utilisation"
+SHORT = 10_000  # nanoseconds: about what a host needs to call an operator
+MOST_BUSY = 0.5  # of the steps
+LEAST_SHORT = 0.6  # of the kernels
+MOST_LOADER_SHARE = 0.10  # more: the data is the reason, not the batch
+
+_TITLE = Text("The work is too small for the device", "单次计算量对设备过小")
+_SUMMARY = Text(
+    "The device computes for {busy:.1%} of the time, and {short:.0%} of its kernels take less than 10 µs.",
+    "设备仅 {busy:.1%} 的时间在计算，{short:.0%} 的内核不足 10 µs。",
+)
+_BATCH = Text(
+    "Raise the batch (it seems to be {batch} now); the learning rate goes with it.",
+    "增大批量（当前约为 {batch}），并相应调整学习率。",
+)
+_LARGER = Text(
+    "Raise the batch; the learning rate goes with it.",
+    "增大批量，并相应调整学习率。",
+)
+_ROOM = Text(
+    "There is room for it: {used:.0%} of the device's memory is in use.",
+    "显存有余量：目前使用了 {used:.0%}。",
+)
+_BASIS = Text(
+    "an estimate: with twice the batch the same number of calls serves twice the samples, which halves the idle time "
+    "of each",
+    "估计值：批量加倍时，同样次数的调用处理两倍样本，每个样本分摊的空闲时间减半",
+)
+_LAYERS = ("aten::conv2d", "aten::conv1d", "aten::conv3d", "aten::convolution", "aten::linear", "aten::addmm")
+
+
+def detect(run: Run) -> Iterator[Diagnosis]:
+    """By the lengths of kernels."""
+    trace = run.trace
+    assert trace is not None
+    kernels = trace.device.where(Kind.COMPUTE)
+    kernels = kernels.take(trace.in_window(kernels))
+    if not len(kernels) or trace.share(run.parts[Part.LOADER].total) > MOST_LOADER_SHARE:
+        return
+    busy = trace.share(run.parts[Part.COMPUTE].total)
+    short = float((kernels.duration < SHORT).mean())
+    if busy > MOST_BUSY or short < LEAST_SHORT:
+        return
+    idle = trace.share(run.parts[Part.HOST].total + run.parts[Part.OTHER].total)
+    yield Diagnosis(
+        ID,
+        _TITLE,
+        _SUMMARY.format(busy=busy, short=short),
+        idle,
+        _remedies(run, trace),
+        by_name(trace, kernels),
+        gain=idle / 2,
+        gain_basis=_BASIS,
+    )
+
+
+def _remedies(run: Run, trace: Trace) -> tuple[Text, ...]:
+    batch = batch_size(trace)
+    larger = _BATCH.format(batch=batch) if batch else _LARGER
+    memory = memory_of(run)
+    if memory.limit and 0 < memory.peak < memory.limit / 2:
+        return larger, _ROOM.format(used=memory.peak / memory.limit)
+    return (larger,)
+
+
+def batch_size(trace: Trace) -> int:
+    """The first size of most layers' inputs; 0: not known."""
+    rows = operators_in_window(trace)
+    rows = rows[np.isin(trace.host.name[rows], trace.name_ids(*_LAYERS))]
+    found: Counter[int] = Counter()
+    for number, calls in Counter(trace.host.signature[rows].tolist()).items():
+        dims = trace.signature(number).dims
+        first = next((each for each in dims if isinstance(each, list) and len(each) > 1), None)
+        if first and isinstance(first[0], int):
+            found[first[0]] += calls
+    return found.most_common(1)[0][0] if found else 0
+
+
+DETECTOR = Detector(ID, needs_device, detect)

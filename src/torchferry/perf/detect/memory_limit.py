@@ -1,0 +1,122 @@
+"""The device's memory is nearly full."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from torchferry.ops.trace.names import operator_of
+from torchferry.perf.detect.evidence import MOST
+from torchferry.perf.detect.model import Detector
+from torchferry.perf.model import Diagnosis, Evidence
+from torchferry.perf.run import Run
+from torchferry.text import Text
+
+if TYPE_CHECKING:
+    from torchferry.perf.trace.model import Memory, Trace
+
+ID = "memory_limit"
+LEAST_USED = 0.90  # of the device's memory, in tensors: a longer batch, or fragments, may be too much
+_GIB = 2**30
+
+_TITLE = Text("The device's memory is nearly full", "设备显存接近上限")
+_SUMMARY = Text(
+    "Tensors take up to {peak:.2f} GiB of {limit:.2f} GiB, {used:.0%}: a somewhat larger batch ends in an error, and "
+    "before that the allocator frees and asks anew.",
+    "张量最多占用 {limit:.2f} GiB 中的 {peak:.2f} GiB（{used:.0%}）：批量稍大即会报错，在此之前分配器会反复释放与申请。",
+)
+_REMEDIES = (
+    Text(
+        "Mixed precision, torch.utils.checkpoint for the largest blocks, a smaller batch with accumulated gradients.",
+        "使用混合精度，对最大的模块使用 torch.utils.checkpoint，或减小批量并累积梯度。",
+    ),
+    Text(
+        "zero_grad(set_to_none=True), no list of losses that still hold their graphs (loss.detach()), "
+        "torch.no_grad() in the evaluation.",
+        "zero_grad(set_to_none=True)；不要保存仍带计算图的损失（用 loss.detach()）；评估时使用 torch.no_grad()。",
+    ),
+)
+NO_MEMORY = Text(
+    "memory events (profile_memory=True) and the device's memory size",
+    "显存事件（profile_memory=True）与设备显存大小",
+)
+
+
+class DeviceMemory(NamedTuple):
+    """Bytes; 0: not known."""
+
+    peak: int = 0  # of tensors
+    limit: int = 0
+
+
+def memory_of(run: Run) -> DeviceMemory:
+    """Of the process's device, from whatever tells it."""
+    told = run.rank_facts
+    peaks = [_whole(told.get("memory_peak")), run.memory.peak if run.memory is not None else 0]
+    fullest = _fullest(run.trace) if run.trace is not None else None
+    if fullest is not None:
+        peaks.append(int(fullest.allocated.max()))
+    limit = _whole(told.get("memory_limit")) or (run.trace.memory_limit if run.trace is not None else 0)
+    return DeviceMemory(max(peaks), limit)
+
+
+def lacks(run: Run) -> Text | None:
+    """Both figures."""
+    return None if all(memory_of(run)) else NO_MEMORY
+
+
+def detect(run: Run) -> Iterator[Diagnosis]:
+    """It takes no time by itself: its share is 0."""
+    memory = memory_of(run)
+    used = memory.peak / memory.limit
+    if used < LEAST_USED:
+        return
+    summary = _SUMMARY.format(peak=memory.peak / _GIB, limit=memory.limit / _GIB, used=used)
+    yield Diagnosis(ID, _TITLE, summary, 0.0, _REMEDIES, _evidence(run))
+
+
+def _evidence(run: Run) -> tuple[Evidence, ...]:
+    if run.memory is not None and (held := run.memory.at_peak()):
+        return tuple(
+            Evidence(use.operator, f"{use.total / _GIB:.3f} GiB", count=use.calls) for use in held[:MOST]
+        )
+    trace = run.trace
+    fullest = _fullest(trace) if trace is not None else None
+    if trace is None or fullest is None:
+        return ()
+    at = int(fullest.allocated.argmax())
+    moment = int(fullest.start[at])
+    detail = f"{int(fullest.allocated[at]) / _GIB:.3f} GiB"
+    row = _operator_at(trace, moment)
+    if row < 0:
+        return (Evidence("peak", detail, example=moment / 1e9),)
+    place = trace.places(np.array([row]))[0]
+    return (Evidence(trace.names[int(trace.host.name[row])], detail, place, 1, example=moment / 1e9),)
+
+
+def _operator_at(trace: Trace, moment: int) -> int:
+    """The outermost operator that was at work on any thread; -1: none."""
+    threads = np.unique(trace.host.thread)
+    for row in trace.host_calls.enclosing(threads, np.full(len(threads), moment)).tolist():
+        found = -1
+        while row >= 0:
+            if operator_of(trace.names[int(trace.host.name[row])]):
+                found = row
+            row = int(trace.parent[row])
+        if found >= 0:
+            return found
+    return -1
+
+
+def _fullest(trace: Trace | None) -> Memory | None:
+    curves = [curve for device, curve in trace.memory.items() if device != "cpu"] if trace else []
+    return max(curves, key=lambda curve: int(curve.allocated.max()), default=None)
+
+
+def _whole(value: object) -> int:
+    return value if isinstance(value, int) and value > 0 else 0
+
+
+DETECTOR = Detector(ID, lacks, detect)

@@ -1,0 +1,40 @@
+"""What a detector is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import NamedTuple
+
+from torchferry.perf.model import Diagnosis
+from torchferry.perf.run import Run
+from torchferry.text import Text
+
+
+class Detector(NamedTuple):
+    """Looks for one kind of bottleneck."""
+
+    id: str
+    lacks: Callable[
+        [Run], Text | None
+    ]  # what the run does not hold and the detector needs; None: it can look
+    detect: Callable[[Run], Iterable[Diagnosis]]
+
+
+NO_TRACE = Text("a trace", "跟踪文件（trace）")
+NO_FRAMES = Text("Python's frames (with_stack=True)", "Python 调用栈（with_stack=True）")
+NO_DEVICE = Text("times of a device: the trace shows the host only", "设备的时间：此跟踪只有主机")
+NO_SHAPES = Text("shapes of operators (record_shapes=True)", "算子的形状（record_shapes=True）")
+NO_STRIDES = Text(
+    "strides of inputs (record_shapes=True on torch 2.2 or later)",
+    "输入的步长（torch 2.2 及以上的 record_shapes=True）",
+)
+
+
+def needs_trace(run: Run) -> Text | None:
+    """For detectors that look at the trace."""
+    return NO_TRACE if run.trace is None else None
+
+
+def needs_device(run: Run) -> Text | None:
+    """For detectors that look at the device's times."""
+    return needs_trace(run) or (NO_DEVICE if run.trace is not None and run.trace.is_host_only else None)

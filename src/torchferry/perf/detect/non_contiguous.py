@@ -1,0 +1,121 @@
+"""Tensors are copied because their elements do not lie one behind the other."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from torchferry.perf.detect.copying import (
+    Copied,
+    callers,
+    copied,
+    copies,
+    is_part_of_operator,
+    moves_between_devices,
+)
+from torchferry.perf.detect.evidence import Key, added_up
+from torchferry.perf.detect.groups import whole_time
+from torchferry.perf.detect.model import NO_STRIDES, Detector, needs_trace
+from torchferry.perf.model import Diagnosis
+from torchferry.perf.roofline.work import tensor
+from torchferry.perf.run import Run
+from torchferry.perf.trace.columns import Ints
+from torchferry.text import Text
+
+if TYPE_CHECKING:
+    from torchferry.perf.trace.model import Trace
+
+ID = "non_contiguous"
+LEAST_SHARE = 0.03  # of the steps; a few transposed tensors are copied in most models
+
+_TITLE = Text("Non-contiguous tensors are copied", "非连续张量被转为连续")
+_SUMMARY = Text(
+    "{count} copies make tensors contiguous and take {share:.1%} of the time of a step; {repeated} of them write out "
+    "an expanded tensor. The strides of their inputs prove it.",
+    "{count} 次拷贝把张量转为连续，占单步时间的 {share:.1%}；其中 {repeated} 次把 expand 的张量展开写出。其输入的步长可证明。",
+)
+_ORDER = Text(
+    "At the places below leave out the permute, transpose or slice that comes before, or make the tensor in the order "
+    "in which it is used: once, outside of the loop, for what does not change.",
+    "在下列位置去掉之前的 permute、transpose 或切片，或者一开始就按使用的次序生成张量；不变的张量只在循环外转换一次。",
+)
+_SHUFFLE = Text(
+    "Where it is a shuffle of channels or a split that is put together again, `torchferry.perf.affinity` has forms "
+    "without such copies (ChannelShuffle).",
+    "若是通道混洗或切分后再拼接，`torchferry.perf.affinity` 有不产生此类拷贝的写法（ChannelShuffle）。",
+)
+_REPEATED = Text(
+    "Leave expanded tensors expanded: operators broadcast them by themselves; drop .contiguous(), .repeat() and "
+    ".reshape() after .expand().",
+    "保留 expand 的结果：算子会自行广播；去掉 .expand() 之后的 .contiguous()、.repeat() 和 .reshape()。",
+)
+_BASIS = Text(
+    "the time of the copies; what reads the tensors may take longer without them",
+    "拷贝所用的时间；去掉后，读取这些张量的算子可能变慢",
+)
+
+
+def lacks(run: Run) -> Text | None:
+    """Strides."""
+    missing = needs_trace(run)
+    if missing is None and run.trace is not None and not run.trace.has_strides:
+        return NO_STRIDES
+    return missing
+
+
+def contiguous_copies(trace: Trace) -> tuple[Ints, Ints]:
+    """Rows of aten::copy_ that put elements into order, and the rows that are there for them."""
+    rows = copies(trace, Copied.ORDER, Copied.REPEATED)
+    above = callers(trace, rows)
+    kept = ~moves_between_devices(trace, above) & ~is_part_of_operator(trace, above)
+    above, first = np.unique(above[kept], return_index=True)  # one may make two copies
+    return rows[kept][first], above
+
+
+def detect(run: Run) -> Iterator[Diagnosis]:
+    """By the strides of both sides of every copy."""
+    trace = run.trace
+    assert trace is not None
+    rows, above = contiguous_copies(trace)
+    time = whole_time(trace, above)
+    share = trace.share(int(time.sum()))
+    if share < LEAST_SHARE:
+        return
+    numbers = trace.host.signature[rows]
+    kinds = {number: copied(trace.signature(number)) for number in np.unique(numbers).tolist()}
+    repeated = sum(1 for number in numbers.tolist() if kinds[number] is Copied.REPEATED)
+    remedies = [_ORDER, _SHUFFLE] if repeated < len(rows) else []
+    remedies += [_REPEATED] if repeated else []
+    yield Diagnosis(
+        ID,
+        _TITLE,
+        _SUMMARY.format(count=len(rows), share=share, repeated=repeated),
+        share,
+        tuple(remedies),
+        added_up(trace, _keys(trace, rows, above, kinds), time, trace.host.start[above]),
+        gain=share,
+        gain_basis=_BASIS,
+    )
+
+
+def _keys(trace: Trace, rows: Ints, above: Ints, kinds: dict[int, Copied]) -> list[Key]:
+    texts = {number: _source(trace, number, kind) for number, kind in kinds.items()}
+    names = [trace.names[number] for number in trace.host.name[above].tolist()]
+    signatures = trace.host.signature[rows].tolist()
+    return [
+        Key(name, place, texts[number])
+        for name, place, number in zip(names, trace.places(above), signatures, strict=True)
+    ]
+
+
+def _source(trace: Trace, number: int, kind: Copied) -> str:
+    source = tensor(trace.signature(number), 1)
+    assert source is not None and source.strides is not None
+    shape = "×".join(map(str, source.dims))
+    strides = ", ".join(map(str, source.strides))
+    return f"{shape} {source.dtype}, strides ({strides}){', expanded' if kind is Copied.REPEATED else ''}"
+
+
+DETECTOR = Detector(ID, lacks, detect)

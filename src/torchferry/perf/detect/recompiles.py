@@ -1,0 +1,160 @@
+"""Operators or graphs are compiled although the program has warmed up."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from torchferry.perf.detect.evidence import MOST, Key, added_up
+from torchferry.perf.detect.model import Detector
+from torchferry.perf.model import Diagnosis, Evidence
+from torchferry.perf.run import Run
+from torchferry.perf.trace.columns import Columns, Flags, Ints
+from torchferry.perf.trace.intervals import Intervals
+from torchferry.text import Text
+
+if TYPE_CHECKING:
+    from torchferry.perf.oplog.model import OpLog
+    from torchferry.perf.trace.model import Trace
+
+ID = "recompiles"
+LEAST_SHARE = 0.005  # of the steps; after the warm-up there should be none
+WARM = 3  # steps that came before the first one of the trace
+_COMPILES = re.compile(
+    r"op_?compile(?!AndExecute)|\(dynamo_timed\)|_dynamo/convert_frame\.py\(\d+\): _?compile|"
+    r"_inductor/compile_fx\.py\(\d+\): compile_fx\b|triton/compiler/compiler\.py\(\d+\): compile\b",
+    re.IGNORECASE,
+)
+_MAY_COMPILE = re.compile(r"opCompileAndExecute", re.IGNORECASE)
+_LONG = 1_000_000  # nanoseconds: an operator that is there already is found in some microseconds
+_TIMES_USUAL = 10
+
+_TITLE = Text("Operators are compiled after the warm-up", "预热之后仍在编译")
+_SUMMARY = Text(
+    "{count} compiles in the steps after the warm-up take {share:.1%} of the time of a step.",
+    "预热之后的步中有 {count} 次编译，占单步时间的 {share:.1%}。",
+)
+_LOG_SUMMARY = Text(
+    "The host log has {count} compiles after the warm-up, {seconds:.1f} s of compiling as far as it says.",
+    "主机日志中预热之后有 {count} 次编译，已知耗时 {seconds:.1f} 秒。",
+)
+_SHAPES = Text(
+    "New shapes and new values of arguments are what compiles: pad to fixed sizes, drop the last, smaller batch, pass "
+    "numbers that change as tensors.",
+    "引发编译的是新的形状和新的参数值：填充到固定尺寸，丢弃最后较小的批次，把变化的数值以张量传入。",
+)
+_MODES = Text(
+    "torch.compile: dynamic=True, and TORCH_LOGS=recompiles says why. A vendor's runtime: `ferry doctor host` shows its "
+    "compile mode, `ferry oplog` what was compiled how often.",
+    "torch.compile：设 dynamic=True，TORCH_LOGS=recompiles 会说明原因。厂商运行时：`ferry doctor host` 给出编译模式，"
+    "`ferry oplog` 给出各算子的编译次数。",
+)
+_BASIS = Text("the time of the compiles", "编译所用的时间")
+_NEITHER = Text("a trace or logs of the host", "跟踪文件或主机日志")
+
+
+def lacks(run: Run) -> Text | None:
+    """A trace or a log."""
+    return _NEITHER if run.trace is None and run.oplog is None else None
+
+
+def detect(run: Run) -> Iterator[Diagnosis]:
+    """By calls that compile, in steps that come after others; by the log where there is one."""
+    if run.trace is not None:
+        yield from _in_trace(run.trace)
+    if run.oplog is not None and run.oplog.recompiles:
+        yield _in_log(run.oplog)
+
+
+def _in_trace(trace: Trace) -> Iterator[Diagnosis]:
+    found = [_compiles(trace, events) for events in (trace.runtime, trace.host, trace.python)]
+    events = Columns.joined([part for part in found if len(part)])
+    events = events.take(_is_warm(trace, events.start))
+    outer = events.take(_outermost(events))
+    share = trace.share(trace.moments(outer).total)
+    if not len(outer) or share < LEAST_SHARE:
+        return
+    names = [trace.names[number] for number in outer.name.tolist()]
+    places = trace.places_at(outer.thread, outer.start) if len(trace.python) else [""] * len(outer)
+    keys = [Key(name, place) for name, place in zip(names, places, strict=True)]
+    yield Diagnosis(
+        ID,
+        _TITLE,
+        _SUMMARY.format(count=len(outer), share=share),
+        share,
+        (_SHAPES, _MODES),
+        added_up(trace, keys, outer.duration, outer.start),
+        gain=share,
+        gain_basis=_BASIS,
+    )
+
+
+def _compiles(trace: Trace, events: Columns) -> Columns:
+    numbers = np.unique(events.name).tolist()
+    sure = [number for number in numbers if _COMPILES.search(trace.names[number])]
+    wanted = np.isin(events.name, sure)
+    for number in (number for number in numbers if _MAY_COMPILE.search(trace.names[number])):
+        mine = events.name == number
+        usual = float(np.median(events.duration[mine]))
+        wanted |= mine & (events.duration > max(_LONG, _TIMES_USUAL * usual))
+    return events.take(wanted)
+
+
+def _is_warm(trace: Trace, start: Ints) -> Flags:
+    """Which moments lie in a step that comes after others."""
+    steps = trace.steps
+    if not len(steps):
+        return np.zeros(len(start), bool)
+    first = 0 if steps.basis == "profiler" and int(steps.number[0]) > WARM else 1
+    warm = Intervals.union(steps.start[first:], steps.end[first:])
+    inside: Flags = warm.covered(start, start + 1) > 0
+    return inside
+
+
+def _outermost(events: Columns) -> Flags:
+    """Those that lie in no other of their thread, for compiling is many calls one in another."""
+    order = np.lexsort((-events.duration, events.start, events.thread))
+    kept = np.zeros(len(events), bool)
+    thread, end = -1, 0
+    for row in order.tolist():
+        if int(events.thread[row]) != thread or int(events.start[row]) >= end:
+            thread, end = int(events.thread[row]), int(events.start[row] + events.duration[row])
+            kept[row] = True
+    return kept
+
+
+def _in_log(log: OpLog) -> Diagnosis:
+    """A log knows no steps: its share is of the time of its processes."""
+    spans = [
+        process.last - process.first
+        for process in log.processes
+        if process.first is not None and process.last is not None
+    ]
+    total = max(spans, default=0.0) * max(len(spans), 1)
+    share = min(log.recompile_seconds / total, 1.0) if total else 0.0
+    again = sorted((each for each in log.operators if each.recompiles), key=lambda each: -each.recompiles)
+    evidence = tuple(
+        Evidence(
+            operator.type,
+            f"shapes: {operator.shapes}",
+            count=operator.recompiles,
+            seconds=operator.compile_seconds * operator.recompiles / max(operator.compiles, 1),
+        )
+        for operator in again[:MOST]
+    )
+    return Diagnosis(
+        ID,
+        _TITLE,
+        _LOG_SUMMARY.format(count=len(log.recompiles), seconds=log.recompile_seconds),
+        share,
+        (_SHAPES, _MODES),
+        evidence,
+        gain=share if share else None,
+        gain_basis=_BASIS if share else None,
+    )
+
+
+DETECTOR = Detector(ID, lacks, detect)

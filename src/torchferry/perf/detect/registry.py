@@ -1,0 +1,58 @@
+"""All detectors."""
+
+from __future__ import annotations
+
+from torchferry.perf.detect import (
+    ai_cpu,
+    allocation,
+    anomaly_detection,
+    communication,
+    data_loader,
+    device_copies,
+    dynamic_shapes,
+    fallback,
+    format_conversion,
+    format_pairs,
+    garbage_collection,
+    host_bound,
+    low_utilisation,
+    memory_limit,
+    mixed_precision,
+    non_contiguous,
+    pageable_copies,
+    recompiles,
+    slow_operator,
+    small_uploads,
+    synchronization,
+    tensor_print,
+    unfused_optimizer,
+    zero_grad,
+)
+from torchferry.perf.detect.model import Detector
+
+DETECTORS: tuple[Detector, ...] = (
+    data_loader.DETECTOR,
+    host_bound.DETECTOR,
+    synchronization.DETECTOR,
+    tensor_print.DETECTOR,
+    communication.DETECTOR,
+    mixed_precision.DETECTOR,
+    low_utilisation.DETECTOR,
+    unfused_optimizer.DETECTOR,
+    zero_grad.DETECTOR,
+    small_uploads.DETECTOR,
+    memory_limit.DETECTOR,
+    allocation.DETECTOR,
+    garbage_collection.DETECTOR,
+    anomaly_detection.DETECTOR,
+    slow_operator.DETECTOR,
+    ai_cpu.DETECTOR,
+    fallback.DETECTOR,
+    non_contiguous.DETECTOR,
+    device_copies.DETECTOR,
+    format_conversion.DETECTOR,
+    format_pairs.DETECTOR,
+    pageable_copies.DETECTOR,
+    dynamic_shapes.DETECTOR,
+    recompiles.DETECTOR,
+)

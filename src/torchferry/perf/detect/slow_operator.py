@@ -1,0 +1,175 @@
+"""Operators that take far longer than the device needs for their shapes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import TYPE_CHECKING, NamedTuple
+
+from torchferry.perf.detect.evidence import MOST
+from torchferry.perf.detect.groups import as_evidence, compute_time, groups_of
+from torchferry.perf.detect.kernels import kernel_evidence, table_time
+from torchferry.perf.detect.model import NO_DEVICE, NO_SHAPES, Detector
+from torchferry.perf.detect.within import operators_in_window
+from torchferry.perf.model import Diagnosis, Evidence
+from torchferry.perf.roofline.devices import Peaks, peaks_of
+from torchferry.perf.roofline.judging import Measured, best_of_alike, reached
+from torchferry.perf.roofline.kernel_work import kernel_work
+from torchferry.perf.roofline.work import work_of
+from torchferry.perf.run import Run
+from torchferry.text import Text
+
+if TYPE_CHECKING:
+    from torchferry.perf.tables.kernels import KernelTable
+    from torchferry.perf.trace.model import Trace
+
+ID = "slow_operator"
+LEAST_SHARE = 0.02  # of the steps, of one operator with its shapes
+LEAST_GAIN = 0.03  # of the steps, of all that are slow
+SLOW = 0.3  # of what is possible: well-made kernels reach 0.5 to 0.8
+REACHABLE = 0.6  # of what is possible: what the gain is worked out with
+SLOW_BESIDE_OTHERS = 0.25  # of the speed of the fastest call of the same operator
+
+_TITLE = Text("Operators are slow for their shapes", "算子对其形状而言过慢")
+_KNOWN = Text(
+    "Calls of {count} operators and shapes take {share:.1%} of the time of a step, and reach {worst:.0%} to {best:.0%} "
+    "of what the device ({device}) can do: operations and bytes follow from the shapes. Below: time taken / possible.",
+    "{count} 种算子（含形状）占单步时间的 {share:.1%}，只达到设备（{device}）能力的 {worst:.0%} 到 {best:.0%}：运算量与字节数由形状推算。"
+    "下列为实际时间 / 可能的时间。",
+)
+_UNKNOWN = Text(
+    "Calls of {count} operators and shapes take {share:.1%} of the time of a step, and reach {worst:.0%} to {best:.0%} of "
+    "the speed of the same operator with similar shapes in this run. What this device can do is not known, so nothing "
+    "else was compared.",
+    "{count} 种算子（含形状）占单步时间的 {share:.1%}，速度只有本次运行中同一算子相近形状的 {worst:.0%} 到 {best:.0%}。"
+    "该设备的能力未知，因此没有与其他比较。",
+)
+_SHAPES = Text(
+    "Give them better shapes: sizes of channels, vocabularies and batches that are multiples of 16 (64 on large devices), "
+    "one large product instead of many small ones.",
+    "改用更合适的形状：通道数、词表和批量取 16 的倍数（大型设备取 64 的倍数），用一次大的乘法代替许多小的。",
+)
+_LAYOUT = Text(
+    "Give them contiguous inputs in the memory format that the device prefers, and in half precision where the model "
+    "allows it.",
+    "给它们连续的、设备偏好内存格式的输入，模型允许时用半精度。",
+)
+_FORMS = Text(
+    "`torchferry.perf.affinity` has faster forms of some; `ferry case` makes a test of one operator with these shapes, to "
+    "measure it alone and to give to the vendor.",
+    "`torchferry.perf.affinity` 有部分算子的更快写法；`ferry case` 用这些形状为单个算子生成用例，可单独测量并提交给厂商。",
+)
+_BASIS = Text(
+    "if each reaches {reachable:.0%} of what the device can do", "若每个算子都达到设备能力的 {reachable:.0%}"
+)
+_BASIS_BESIDE = Text(
+    "if each is as fast as the fastest call of the same operator with similar shapes",
+    "若每个算子都与同一算子相近形状的最快调用一样快",
+)
+
+
+class _Candidate(NamedTuple):
+    """Calls that can be judged."""
+
+    measured: Measured
+    calls: int
+    evidence: Evidence
+
+
+class _Slow(NamedTuple):
+    """One that is slow."""
+
+    evidence: Evidence
+    reached: float  # of what is possible
+    saved: float  # share of the steps
+
+
+def lacks(run: Run) -> Text | None:
+    """Shapes, and times of a device: those of a host vary with what else it does, those of a simulated one mean nothing."""
+    if run.trace is not None and run.trace.has_shapes and not run.trace.is_host_only:
+        return None
+    if run.kernels is not None:
+        return None
+    return NO_DEVICE if run.trace is not None and run.trace.is_host_only else NO_SHAPES
+
+
+def detect(run: Run) -> Iterator[Diagnosis]:
+    """Compares times with the least that the shapes allow."""
+    device = str(run.profile.get("device_name") or (run.trace.device_name if run.trace is not None else ""))
+    peaks = peaks_of(device)
+    candidates = list(_candidates(run))
+    found = list(_beside_peaks(candidates, peaks) if peaks else _beside_others(candidates))
+    gain = sum(each.saved for each in found)
+    if gain < LEAST_GAIN:
+        return
+    share = sum(each.evidence.share for each in found)
+    parts = [each.reached for each in found]
+    summary = (_KNOWN if peaks else _UNKNOWN).format(
+        count=len(found), share=share, worst=min(parts), best=max(parts), device=device
+    )
+    shown = sorted(found, key=lambda each: -each.saved)[:MOST]
+    yield Diagnosis(
+        ID,
+        _TITLE,
+        summary,
+        share,
+        (_SHAPES, _LAYOUT, _FORMS),
+        tuple(each.evidence for each in shown),
+        gain=gain,
+        gain_basis=_BASIS.format(reachable=REACHABLE) if peaks else _BASIS_BESIDE,
+    )
+
+
+def _candidates(run: Run) -> Iterator[_Candidate]:
+    if run.trace is not None and run.trace.has_shapes and not run.trace.is_host_only:
+        return _of_trace(run.trace)
+    return _of_table(run.kernels) if run.kernels is not None else iter(())
+
+
+def _of_trace(trace: Trace) -> Iterator[_Candidate]:
+    rows = operators_in_window(trace)
+    time = compute_time(trace)
+    rows = rows[(trace.host.signature[rows] >= 0) & (time[rows] > 0)]
+    for group in groups_of(trace, rows, time[rows]):
+        if trace.share(group.time) < LEAST_SHARE / 10:
+            return  # those that follow are shorter
+        work = work_of(group.operator, trace.signature(group.signature))
+        if work is not None and work.nbytes:
+            measured = Measured(group.operator, work, group.time / group.calls / 1e9)
+            yield _Candidate(measured, group.calls, as_evidence(trace, group))
+
+
+def _of_table(table: KernelTable) -> Iterator[_Candidate]:
+    total = table_time(table)
+    for group in table.groups:
+        work = kernel_work(group.type, group.signature)
+        if work is not None and work.nbytes:
+            measured = Measured(group.type, work, group.seconds / group.calls)
+            yield _Candidate(measured, group.calls, kernel_evidence(group, total))
+
+
+def _beside_peaks(candidates: list[_Candidate], peaks: Peaks) -> Iterator[_Slow]:
+    for each in candidates:
+        part = reached(each.measured.work, each.measured.seconds, peaks)
+        if each.evidence.share >= LEAST_SHARE and part is not None and part < SLOW:
+            yield _slow(each, part, 1.0 - part / REACHABLE)
+
+
+def _beside_others(candidates: list[_Candidate]) -> Iterator[_Slow]:
+    measured = [each.measured for each in candidates]
+    for each in candidates:
+        if each.evidence.share < LEAST_SHARE:
+            continue
+        part = best_of_alike(each.measured, measured) / each.measured.seconds
+        if part < SLOW_BESIDE_OTHERS:
+            yield _slow(each, part, 1.0 - part)
+
+
+def _slow(each: _Candidate, part: float, saved: float) -> _Slow:
+    seconds = each.measured.seconds
+    remark = f"{seconds * 1e6:.0f} µs / {seconds * part * 1e6:.0f} µs ({part:.0%})"
+    detail = "; ".join(filter(None, (each.evidence.detail, remark)))
+    return _Slow(replace(each.evidence, detail=detail), part, each.evidence.share * saved)
+
+
+DETECTOR = Detector(ID, lacks, detect)

@@ -1,0 +1,81 @@
+"""Many small copies to the device."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from torchferry.perf.detect.evidence import by_name, by_name_and_place
+from torchferry.perf.detect.model import Detector, needs_device
+from torchferry.perf.detect.waits import upload_rows
+from torchferry.perf.detect.within import per_step
+from torchferry.perf.model import Diagnosis
+from torchferry.perf.run import Run
+from torchferry.perf.trace.columns import Ints
+from torchferry.text import Text
+
+if TYPE_CHECKING:
+    from torchferry.perf.trace.model import Trace
+
+ID = "small_uploads"
+SMALL = 65_536  # bytes: the link takes longer to begin than to carry them
+LEAST_PER_STEP = 10  # inputs, targets and masks are a few
+LEAST_SHARE = 0.01  # of the steps, of the host's time in them
+
+_TITLE = Text("Many small copies to the device", "大量向设备的小拷贝")
+_SUMMARY = Text(
+    "{count:.0f} copies per step bring {size:.1f} KiB each to the device; the calls take {share:.1%} of the time.",
+    "每步有 {count:.0f} 次拷贝，平均每次 {size:.1f} KiB；这些调用占时间的 {share:.1%}。",
+)
+_REMEDIES = (
+    Text(
+        "Make tensors on the device (device=...) where they are needed, once, before the loop if they do not change.",
+        "在使用处直接在设备上创建张量（device=...）；若不变化，在循环外创建一次。",
+    ),
+    Text(
+        "Put the fields of a sample into one tensor in the collate function, and copy that.",
+        "在 collate 函数中把一个样本的各字段合成一个张量，只拷贝一次。",
+    ),
+)
+_BASIS = Text(
+    "the host's time in these calls; one copy for all of them takes a part of it",
+    "主机在这些调用中的时间；合并后只需其中一部分",
+)
+
+
+def detect(run: Run) -> Iterator[Diagnosis]:
+    """By the device's copies and their sizes."""
+    trace = run.trace
+    assert trace is not None
+    copies = _small_copies(trace)
+    count = per_step(trace, len(copies))
+    if count < LEAST_PER_STEP:
+        return
+    owners = np.unique(trace.owner[copies])
+    calls = trace.host_calls.outermost(owners[owners >= 0])
+    share = trace.share(trace.moments(trace.host.take(calls)).total)
+    if share < LEAST_SHARE:
+        return
+    size = float(trace.device.nbytes[copies].mean()) / 1024
+    yield Diagnosis(
+        ID,
+        _TITLE,
+        _SUMMARY.format(count=count, size=size, share=share),
+        share,
+        _REMEDIES,
+        by_name_and_place(trace, calls) or by_name(trace, trace.device.take(copies)),
+        gain=share,
+        gain_basis=_BASIS,
+    )
+
+
+def _small_copies(trace: Trace) -> Ints:
+    rows = upload_rows(trace)
+    device = trace.device.take(rows)
+    kept: Ints = rows[trace.in_window(device) & (device.nbytes > 0) & (device.nbytes < SMALL)]
+    return kept
+
+
+DETECTOR = Detector(ID, needs_device, detect)

@@ -1,0 +1,84 @@
+"""The program prints tensors: each number of them is fetched from the device by itself."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from torchferry.perf.detect.evidence import Key, added_up
+from torchferry.perf.detect.model import NO_FRAMES, Detector, needs_trace
+from torchferry.perf.detect.waits import PRINTING
+from torchferry.perf.detect.within import frames_with, is_on_host, per_step
+from torchferry.perf.model import Diagnosis
+from torchferry.perf.run import Run
+from torchferry.perf.trace.columns import Columns, Flags
+from torchferry.text import Text
+
+if TYPE_CHECKING:
+    from torchferry.perf.trace.model import Trace
+
+ID = "tensor_print"
+LEAST_SHARE = 0.01  # of the steps
+LEAST_PER_STEP = 1.0  # where the device's time is not known
+
+_TITLE = Text("Tensors are printed in the training loop", "训练循环中打印张量")
+_SUMMARY = Text(
+    "{count:.1f} times per step a tensor is turned into text, {share:.1%} of the time.",
+    "每步 {count:.1f} 次把张量转换为文本，占时间的 {share:.1%}。",
+)
+_REMEDY = Text(
+    "Print every so many steps, and `tensor.tolist()` or .item() rather than the tensor: one copy instead of one for "
+    "every number.",
+    "隔若干步再打印，并打印 `tensor.tolist()` 或 .item() 而非张量本身：只拷贝一次，而不是每个数一次。",
+)
+_BASIS = Text("the time that the printing takes", "打印所用的时间")
+
+
+def lacks(run: Run) -> Text | None:
+    """Only Python's frames show it."""
+    return needs_trace(run) or (None if run.trace and len(run.trace.python) else NO_FRAMES)
+
+
+def detect(run: Run) -> Iterator[Diagnosis]:
+    """By the functions of PyTorch that do it."""
+    trace = run.trace
+    assert trace is not None
+    prints = _prints(trace)
+    share = trace.share(trace.moments(prints).total)
+    count = per_step(trace, len(prints))
+    untimed = trace.is_host_only and not is_on_host(trace, run.device)
+    if not len(prints) or (share < LEAST_SHARE and not (untimed and count >= LEAST_PER_STEP)):
+        return
+    keys = [Key("print(tensor)", place) for place in trace.places_at(prints.thread, prints.start)]
+    yield Diagnosis(
+        ID,
+        _TITLE,
+        _SUMMARY.format(count=count, share=share),
+        share,
+        (_REMEDY,),
+        added_up(trace, keys, prints.duration, prints.start),
+        gain=share,
+        gain_basis=_BASIS,
+    )
+
+
+def _prints(trace: Trace) -> Columns:
+    """The outermost frames of each."""
+    frames = frames_with(trace, PRINTING)
+    frames = frames.take(trace.in_window(frames)).in_order()
+    return frames.take(~_inner(frames))
+
+
+def _inner(frames: Columns) -> Flags:
+    """Which lie in an earlier one; the frames are in order."""
+    found = np.zeros(len(frames), bool)
+    for number in np.unique(frames.thread).tolist():
+        own = np.flatnonzero(frames.thread == number)
+        ends = np.maximum.accumulate(frames.end[own])
+        found[own[1:]] = frames.start[own[1:]] < ends[:-1]
+    return found
+
+
+DETECTOR = Detector(ID, lacks, detect)

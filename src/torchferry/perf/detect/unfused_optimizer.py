@@ -1,0 +1,150 @@
+"""The optimizer calls its operators for each parameter by itself."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from torchferry.perf.detect.evidence import Key, added_up
+from torchferry.perf.detect.model import Detector, needs_trace
+from torchferry.perf.detect.within import is_on_host, marks, per_step
+from torchferry.perf.model import Diagnosis, Part
+from torchferry.perf.run import Run
+from torchferry.perf.trace.columns import Columns, Ints
+from torchferry.text import Text
+
+if TYPE_CHECKING:
+    from torchferry.perf.trace.model import Trace
+    from torchferry.vendors.model import Vendor
+
+ID = "unfused_optimizer"
+MARK = "Optimizer.step#"
+LEAST_CALLS = 20  # per step; below that there is nothing to put together
+SINGLE_OVER_WHOLE = 3  # calls for one parameter, for each call for many: some optimizers need a few beside
+LEAST_GAIN = 0.01  # of the steps, on a device
+LEAST_SHARE = 0.03  # of the steps, on the host
+
+_TITLE = Text("The optimizer works on one parameter after the other", "优化器逐个参数更新")
+_SUMMARY = Text(
+    "{optimizer} calls {calls:.0f} operators per step for about {parameters:.0f} parameters; its steps take {share:.1%} "
+    "of the time.",
+    "{optimizer} 每步为约 {parameters:.0f} 个参数调用 {calls:.0f} 个算子，占时间的 {share:.1%}。",
+)
+_FUSED = Text(
+    "Give {optimizer} fused=True, or foreach=True where it has no fused form: a few operators for all parameters.",
+    "为 {optimizer} 设置 fused=True，没有融合实现时设置 foreach=True：少数几个算子更新全部参数。",
+)
+_FUSED_ON_HOST = Text(
+    "Give {optimizer} fused=True (torch 2.4 or later on the CPU): one pass over all parameters.",
+    "为 {optimizer} 设置 fused=True（CPU 需 torch 2.4 及以上）：一次遍历全部参数。",
+)
+_VENDORS = Text("The vendor's own form is {module}.{name}.", "厂商自带的融合实现为 {module}.{name}。")
+_AFFINITY = Text(
+    'torchferry.perf.affinity.fused_optimizer("{optimizer}", ...) takes the fastest form that the device has.',
+    'torchferry.perf.affinity.fused_optimizer("{optimizer}", ...) 自动选用设备上最快的实现。',
+)
+_BASIS = Text(
+    "an estimate: the time in which the device waits for the optimizer's calls, and what its {passes:.0f} passes over "
+    "the parameters take beyond one",
+    "估计值：设备等待优化器下发的时间，加上对参数的 {passes:.0f} 次遍历中多于一次的部分",
+)
+_SINGLE = re.compile(
+    r"aten::(?:add|sub|mul|div|sqrt|rsqrt|addcmul|addcdiv|lerp|neg|sign|maximum|pow|copy|clamp|zero|norm|clone|fill)_?$"
+)
+_WHOLE = re.compile(r"\w+::\w*(?:_foreach_|fused|multi_tensor|apply)", re.IGNORECASE)
+_NAME = re.compile(r"Optimizer\.step#(\w+)")
+
+
+class _Calls(NamedTuple):
+    steps: Columns
+    single: Ints  # rows of `host`
+    whole: int
+    parameters: float  # per step
+
+
+def detect(run: Run) -> Iterator[Diagnosis]:
+    """By what lies right in the marks of optimizers."""
+    trace = run.trace
+    assert trace is not None
+    calls = _calls(trace)
+    count = per_step(trace, len(calls.single))
+    if count < LEAST_CALLS or len(calls.single) < SINGLE_OVER_WHOLE * calls.whole or count < calls.parameters:
+        return
+    share = trace.share(trace.moments(calls.steps).total)
+    passes = count / calls.parameters if calls.parameters else 1.0
+    gain = None if trace.is_host_only else _gain(run, trace, calls, passes)
+    on_host = is_on_host(trace, run.device)
+    if (gain is not None and gain < LEAST_GAIN) or (on_host and share < LEAST_SHARE):
+        return
+    optimizer = _optimizer(trace, calls.steps)
+    yield Diagnosis(
+        ID,
+        _TITLE,
+        _SUMMARY.format(optimizer=optimizer, calls=count, parameters=calls.parameters, share=share),
+        share,
+        _remedies(optimizer, on_host, run.vendor),
+        added_up(
+            trace, _keys(trace, calls), trace.host.duration[calls.single], trace.host.start[calls.single]
+        ),
+        gain,
+        None if gain is None else _BASIS.format(passes=passes),
+    )
+
+
+def _calls(trace: Trace) -> _Calls:
+    steps = marks(trace, MARK)
+    above = trace.parent
+    in_step = (above >= 0) & np.isin(trace.host.name[above], trace.name_ids(prefix=MARK))
+    rows = np.flatnonzero(in_step & trace.in_window(trace.host))
+    single = _matching(trace, rows, _SINGLE)
+    whole = len(_matching(trace, rows, _WHOLE))
+    return _Calls(steps, single, whole, per_step(trace, _parameters(trace, single)))
+
+
+def _parameters(trace: Trace, single: Ints) -> float:
+    """Every parameter has its turn with each operator, some twice; gradients may be accumulated several times."""
+    _, counts = np.unique(trace.host.name[single], return_counts=True)
+    accumulated = trace.host_rows("torch::autograd::AccumulateGrad")
+    accumulated = accumulated[trace.in_window(trace.host.take(accumulated))]
+    typical = float(np.median(counts)) if len(counts) else 0.0
+    return min(len(accumulated), typical) if len(accumulated) else typical
+
+
+def _matching(trace: Trace, rows: Ints, pattern: re.Pattern[str]) -> Ints:
+    numbers = [number for number, name in enumerate(trace.names) if pattern.match(name)]
+    return rows[np.isin(trace.host.name[rows], numbers)]
+
+
+def _gain(run: Run, trace: Trace, calls: _Calls, passes: float) -> float:
+    waiting = int(run.parts[Part.HOST].covered(calls.steps.start, calls.steps.end).sum())
+    computing = float(trace.device_time[calls.single].sum())
+    return trace.share(waiting + computing * (1 - 1 / max(passes, 1.0)))
+
+
+def _optimizer(trace: Trace, steps: Columns) -> str:
+    """The name of the class that takes most of the time."""
+    number = int(np.bincount(steps.name, weights=steps.duration).argmax())
+    found = _NAME.match(trace.names[number])
+    return found[1] if found else "The optimizer"
+
+
+def _keys(trace: Trace, calls: _Calls) -> list[Key]:
+    """The place of the first of them is that of all: the line that calls step()."""
+    place = trace.places(calls.single[:1])[0]
+    return [Key(trace.names[number], place) for number in trace.host.name[calls.single].tolist()]
+
+
+def _remedies(optimizer: str, on_host: bool, vendor: Vendor | None) -> tuple[Text, ...]:
+    if on_host:
+        return (_FUSED_ON_HOST.format(optimizer=optimizer),)
+    remedies = [_FUSED.format(optimizer=optimizer)]
+    for name in vendor.fused_optimizers if vendor is not None else ():
+        if vendor is not None and name.lower().endswith(f"fused{optimizer}".lower()):
+            remedies.append(_VENDORS.format(module=vendor.fused_optimizer_module, name=name))
+    return (*remedies, _AFFINITY.format(optimizer=optimizer))
+
+
+DETECTOR = Detector(ID, needs_trace, detect)

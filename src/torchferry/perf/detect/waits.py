@@ -1,0 +1,161 @@
+"""Where the program waits for the device: which calls, of which lines, and how long the device stands still after."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from torchferry.perf.detect.within import (
+    frames_with,
+    lies_in,
+    marks,
+    operators_in_window,
+    outermost_operators,
+)
+from torchferry.perf.model import Part
+from torchferry.perf.run import Run, loader_waits
+from torchferry.perf.trace.columns import Columns, Flags, Ints, Kind
+from torchferry.perf.trace.intervals import Intervals
+
+if TYPE_CHECKING:
+    from torchferry.perf.trace.model import Trace
+
+PRINTING = "torch/_tensor_str.py"
+# Calls of devices' libraries that return when the device has done its work. Copies that are not asynchronous, too.
+_WAITING_CALL = re.compile(
+    r"synchronize|queue_?sync|sync_?device|queuefinish|memcpy(?!.*async)", re.IGNORECASE
+)
+_UPLOAD = re.compile(r"htod|host_?to_?device|host2dev", re.IGNORECASE)
+# Operators whose result the host must see: a number, or how large it is.
+_READS_AND_SIZES = (
+    "aten::_local_scalar_dense",
+    "aten::nonzero",
+    "aten::masked_select",
+    "aten::_unique2",
+    "aten::unique_dim",
+    "aten::unique_consecutive",
+)
+_COPIES = "aten::_to_copy"  # which way, the function tells that makes it
+_FETCHING_FRAMES = ("<built-in method cpu of", "<built-in method tolist of")
+# Frames of libraries that read numbers which lie on the host, or that no program can do without.
+_EXCUSED_FRAMES = (PRINTING, "torch/optim/", "grad_scaler.py", "torch/profiler/", "torchferry/perf/")
+_CHECKED_BY_AUTOGRAD = "autograd::engine::evaluate_function"
+
+
+class Waits(NamedTuple):
+    """One row per wait."""
+
+    row: Ints  # the outermost operator, in `host`; -1: the program called the library itself
+    name: list[str]
+    start: Ints
+    time: Ints
+    thread: Ints  # of the host's operators
+    idle_after: Intervals  # until the device has work again, as far as the wait can be the reason
+
+    def __len__(self) -> int:
+        return len(self.row)
+
+
+def waits_for_device(run: Run) -> Waits:
+    """By the calls of the device's library; where no device was traced, by the operators that need one."""
+    trace = run.trace
+    assert trace is not None
+    return _by_operators(trace) if trace.is_host_only or not len(trace.host) else _by_calls(run, trace)
+
+
+def _waiting_calls(trace: Trace) -> Columns:
+    """Of the device's library, in the window, whoever makes them."""
+    waiting = [number for number, name in enumerate(trace.names) if _WAITING_CALL.search(name)]
+    calls = trace.runtime.take(np.isin(trace.runtime.name, waiting))
+    return calls.take(trace.in_window(calls))
+
+
+def _by_calls(run: Run, trace: Trace) -> Waits:
+    calls = _waiting_calls(trace)
+    thread = _threads_of_host(trace)[calls.thread]
+    operator = trace.host_calls.enclosing(thread, calls.start)
+    is_operator = (operator >= 0) & (trace.host.kind[operator] == Kind.OPERATOR)
+    operator = np.where(is_operator, operator, -1)
+    kept = ~_excused(trace, thread, calls.start) & ~np.isin(operator, _uploading(trace))
+    calls, operator, thread = calls.take(kept), operator[kept], thread[kept]
+    outer = outermost_operators(trace, operator)
+    start = np.where(operator >= 0, trace.host.start[operator], calls.start)
+    end = np.where(operator >= 0, trace.host.end[operator], calls.end)
+    # An operator may call more than once: it is one wait.
+    _, first = np.unique(np.where(operator >= 0, operator, -2 - np.arange(len(operator))), return_index=True)
+    names = [
+        trace.names[int(trace.host.name[row] if row >= 0 else calls.name[at])]
+        for at, row in zip(first.tolist(), outer[first].tolist(), strict=True)
+    ]
+    start, end = start[first], end[first]
+    return Waits(outer[first], names, start, end - start, thread[first], _idle_after(run, trace, start, end))
+
+
+def _by_operators(trace: Trace) -> Waits:
+    rows = operators_in_window(trace)
+    name = trace.host.name[rows]
+    fetches = np.isin(name, trace.name_ids(_COPIES)) & _begin_in(trace, rows, _FETCHING_FRAMES)
+    rows = rows[fetches | np.isin(name, trace.name_ids(*_READS_AND_SIZES))]
+    rows = rows[~_excused(trace, trace.host.thread[rows], trace.host.start[rows])]
+    rows = rows[~_checked_by_autograd(trace, rows)]
+    outer = np.unique(outermost_operators(trace, rows))
+    names = [trace.names[number] for number in trace.host.name[outer].tolist()]
+    host = trace.host.take(outer)
+    return Waits(outer, names, host.start, host.duration, host.thread, Intervals())
+
+
+def _begin_in(trace: Trace, rows: Ints, frames: tuple[str, ...]) -> Flags:
+    return lies_in(trace.host.thread[rows], trace.host.start[rows], frames_with(trace, *frames))
+
+
+def _threads_of_host(trace: Trace) -> Ints:
+    """For each thread the one of the same number that calls operators: some profilers give libraries a process."""
+    calling = {trace.threads[number].thread: number for number in np.unique(trace.host.thread).tolist()}
+    return np.array(
+        [calling.get(thread.thread, number) for number, thread in enumerate(trace.threads)], np.int64
+    )
+
+
+def _excused(trace: Trace, thread: Ints, time: Ints) -> Flags:
+    """Loaders wait for workers, prints are another diagnosis, optimizers read numbers that lie on the host."""
+    around = Columns.joined(
+        [loader_waits(trace), marks(trace, "Optimizer.step#"), frames_with(trace, *_EXCUSED_FRAMES)]
+    )
+    return lies_in(thread, time, around)
+
+
+def upload_rows(trace: Trace) -> Ints:
+    """The rows of `device` that copied something to it."""
+    numbers = [number for number, name in enumerate(trace.names) if _UPLOAD.search(name)]
+    rows: Ints = np.flatnonzero((trace.device.kind == Kind.COPY) & np.isin(trace.device.name, numbers))
+    return rows
+
+
+def _uploading(trace: Trace) -> Ints:
+    """The operators that did so."""
+    owner = trace.owner[upload_rows(trace)]
+    uploading: Ints = owner[owner >= 0]
+    return uploading
+
+
+def _checked_by_autograd(trace: Trace, rows: Ints) -> Flags:
+    """Read by the check for NaN of torch.autograd.detect_anomaly."""
+    outer = outermost_operators(trace, rows)
+    above = trace.parent[outer]
+    engine = trace.name_ids(prefix=_CHECKED_BY_AUTOGRAD)
+    found: Flags = (above >= 0) & np.isin(trace.host.name[above], engine)
+    return found
+
+
+def _idle_after(run: Run, trace: Trace, start: Ints, end: Ints) -> Intervals:
+    """Without the wait, the host would have been ahead by its length, and no more."""
+    idle = trace.window - trace.busy(Kind.COMPUTE, Kind.COMMUNICATION, Kind.COPY, Kind.FILL)
+    if not len(idle.start) or not len(end):
+        return Intervals()
+    row = np.searchsorted(idle.start, end, side="right") - 1
+    stands_still = (row >= 0) & (end < idle.end[np.maximum(row, 0)])
+    begin, length = end[stands_still], (end - start)[stands_still]
+    until = np.minimum(idle.end[row[stands_still]], begin + length)
+    return Intervals.union(begin, until) & (run.parts[Part.HOST] | run.parts[Part.OTHER])

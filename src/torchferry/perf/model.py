@@ -1,0 +1,160 @@
+"""What an analysis of performance finds: the interface between detectors and reports. Imports nothing heavy."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import NamedTuple
+
+from torchferry.text import Text
+
+HIGH_SHARE = 0.10  # of the time of a step
+MEDIUM_SHARE = 0.03
+
+
+class Severity(Enum):
+    """How much it matters."""
+
+    HIGH = "high"
+    MEDIUM = "medium"
+    LOW = "low"
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """One thing that a detector saw, added up over all steps that were profiled."""
+
+    what: str  # the operator, kernel, annotation, variable ...
+    detail: str = ""  # shapes, types, formats, values
+    place: str = ""  # train.py:40 or train.py:40(main); empty: not known
+    count: int = 0
+    seconds: float = 0.0
+    share: float = 0.0  # of the time of the steps
+    example: float | None = (
+        None  # seconds from the trace's beginning to one of them: where to look in a timeline
+    )
+
+
+@dataclass(frozen=True)
+class Diagnosis:
+    """A bottleneck, its proof and its remedy."""
+
+    id: str
+    title: Text
+    summary: Text  # one sentence with the figures
+    share: float  # of the time of the steps that it takes, 0 to 1
+    remedies: tuple[Text, ...]
+    evidence: tuple[Evidence, ...] = ()
+    gain: float | None = None  # share of the steps' time that the remedy saves; None: can't be estimated
+    gain_basis: Text | None = None  # how that was estimated
+    at_least: Severity = Severity.LOW  # where the times of this trace do not show what it costs
+
+    @property
+    def weight(self) -> float:
+        """What there is to win, or else what it takes: a share of the steps' time."""
+        return self.share if self.gain is None else self.gain
+
+    @property
+    def severity(self) -> Severity:
+        """How much it matters."""
+        if self.weight >= HIGH_SHARE:
+            return Severity.HIGH
+        by_weight = Severity.MEDIUM if self.weight >= MEDIUM_SHARE else Severity.LOW
+        return min(by_weight, self.at_least, key=list(Severity).index)
+
+
+class Part(Enum):
+    """What the time of a step goes to. Each moment counts once, in this order of precedence."""
+
+    COMPUTE = "compute"  # the device computes (or the host, where it is the device)
+    COMMUNICATION = "communication"  # that no computation covers
+    COPY = "copy"  # between host and device, that nothing above covers
+    LOADER = "loader"  # the device waits while the program waits for data
+    HOST = "host"  # the device waits while the host calls operators
+    OTHER = "other"  # the device waits, and the host does something that the trace does not show
+
+
+class StepTime(NamedTuple):
+    """One step."""
+
+    number: int
+    start: float  # seconds since the trace's beginning
+    seconds: float
+    parts: dict[Part, float]
+
+
+class OperatorRow(NamedTuple):
+    """Calls of one operator with the same shapes and types."""
+
+    operator: str
+    shapes: str
+    dtypes: str
+    calls: int
+    host_seconds: float  # without the operators that it called
+    device_seconds: (
+        float  # of the work that it gave to the device itself; where the host computes: as host_seconds
+    )
+    place: str = ""
+    roofline: float | None = None  # least possible time over the time taken; None: not known
+
+
+class KernelRow(NamedTuple):
+    """Work of the device under one name."""
+
+    name: str
+    kind: str  # compute, communication, copy, fill
+    calls: int
+    seconds: float
+    operator: str = ""  # that launched most of it
+
+
+class Span(NamedTuple):
+    """A bar of the timeline."""
+
+    lane: str  # the thread or the stream
+    name: str
+    start: float
+    seconds: float
+    kind: str  # step, operator, annotation, python, runtime, compute, communication, copy, fill, gc; merged: several
+    detail: str = ""  # shapes
+
+
+class MemoryPoint(NamedTuple):
+    """Memory of a device at a moment."""
+
+    start: float
+    allocated: int
+    reserved: int
+
+
+@dataclass(frozen=True)
+class Analysis:
+    """Everything that is known of a run."""
+
+    sources: tuple[str, ...]
+    device: str  # cuda, npu, mlu ..., cpu
+    device_name: str = ""
+    torch: str = ""
+    rank: int | None = None
+    steps: tuple[StepTime, ...] = ()
+    seconds: float = 0.0  # of all steps; where there are none, of the trace
+    parts: dict[Part, float] = field(default_factory=dict)  # seconds, added up
+    diagnoses: tuple[Diagnosis, ...] = ()  # the greatest first
+    operators: tuple[OperatorRow, ...] = ()
+    kernels: tuple[KernelRow, ...] = ()
+    timeline: tuple[Span, ...] = ()
+    timeline_step: int | None = None  # the step that the timeline shows in full; None: there are no steps
+    timeline_left_out: int = 0  # events of that step that no bar of their own shows
+    memory: dict[str, tuple[MemoryPoint, ...]] = field(default_factory=dict)  # by device
+    memory_limit: int = 0  # bytes; 0: not known
+    notes: tuple[Text, ...] = ()  # what was repaired, what could not be looked at and why
+    checked: tuple[str, ...] = ()  # the detectors that had what they need
+    unchecked: dict[str, Text] = field(default_factory=dict)  # the others, and what they lack
+    failed: dict[str, str] = field(default_factory=dict)  # those that broke down, and how
+    is_host_only: bool = False  # the operators are the work: the CPU, a simulated device, or no trace of the device
+    simulated: bool = False
+    command: tuple[str, ...] = ()  # that was profiled, where it is known
+
+    def share(self, part: Part) -> float:
+        """Of the steps' time."""
+        return self.parts.get(part, 0.0) / self.seconds if self.seconds else 0.0

@@ -1,0 +1,246 @@
+"""From the files and folders that a user names to runs: one for each process, with all that belongs to it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from torchferry.errors import InputError
+from torchferry.perf.belonging import CHOOSE, check_joined, check_one_run
+from torchferry.perf.input_files import (
+    PROFILE_FILE,
+    WHAT_TO_GIVE,
+    FileSet,
+    Sort,
+    profile_facts,
+    sets_below,
+    sort_of,
+)
+from torchferry.perf.oplog.files import log_files
+from torchferry.perf.oplog.model import OpLog
+from torchferry.perf.oplog.reading import host_log_of, read_oplog
+from torchferry.perf.run import Run
+from torchferry.perf.tables.kernels import read_kernels
+from torchferry.perf.tables.memory import read_memory
+from torchferry.perf.tables.operators import read_operators
+from torchferry.perf.tables.steps import read_steps
+from torchferry.perf.trace.reader import read_trace
+from torchferry.text import Text
+from torchferry.vendors.model import Vendor
+from torchferry.vendors.registry import get_vendor, vendor_names
+
+OnProgress = Callable[[str, int, int], None]  # the file that is read, how many bytes were, its size
+
+_WITHOUT_TRACE = Text(
+    "{folder}: rank {rank} left no trace; it is not looked at.",
+    "{folder}：进程 {rank} 没有留下跟踪文件，未予分析。",
+)
+_LOGS_WITH_FIRST = Text(
+    "The host logs are of all processes; they are shown with the first one.",
+    "主机日志属于所有进程，与第一个进程一起显示。",
+)
+_ONE_TABLE = (Sort.KERNELS, Sort.MEMORY, Sort.MEMORY_RECORD, Sort.STEPS)
+
+
+def open_runs(paths: Sequence[Path], on_progress: OnProgress | None = None) -> list[Run]:
+    """InputError for what can't be read or is of several runs: nothing is ever mixed or left out without a word."""
+    opening = _Opening(on_progress or (lambda *_: None))
+    for path in paths:
+        opening.add(path)
+    return opening.runs()
+
+
+class _Opening:
+    """What was named so far."""
+
+    def __init__(self, on_progress: OnProgress) -> None:
+        self._on_progress = on_progress
+        self._sets: list[FileSet] = []
+        self._named = FileSet(Path())  # files that were named themselves
+        self._profiles: list[Path] = []
+        self._logs: list[Path] = []
+
+    def add(self, path: Path) -> None:
+        if path.is_dir():
+            self._add_folder(path)
+            return
+        if not path.exists():
+            raise InputError(f"there is no {str(path)!r}")
+        sort = sort_of(path)
+        if sort is None:
+            raise InputError(f"{str(path)!r} is nothing that can be analyzed: {WHAT_TO_GIVE}")
+        if sort is Sort.PROFILE:
+            self._profiles.append(path)
+        elif sort is Sort.LOG:
+            self._logs.append(path)
+        else:
+            self._named.add(sort, path)
+
+    def _add_folder(self, folder: Path) -> None:
+        if (folder / PROFILE_FILE).is_file() and sort_of(folder / PROFILE_FILE) is Sort.PROFILE:
+            self._profiles.append(folder / PROFILE_FILE)
+        elif sets := sets_below(folder):
+            self._profiles += [path for files in sets for path in files.of(Sort.PROFILE)]
+            self._sets += [files for files in sets if not files.of(Sort.PROFILE)]
+        elif _holds_logs(folder):
+            self._logs.append(folder)
+        else:
+            raise InputError(f"{str(folder)!r} holds no trace, table or log: {WHAT_TO_GIVE}")
+
+    def runs(self) -> list[Run]:
+        if len(self._profiles) > 1:
+            raise InputError(f"{self._profiles[0]} and {self._profiles[1]} are of different runs; {CHOOSE}")
+        runs = [run for path in self._profiles for run in self._of_profile(path)]
+        runs += [run for files in self._all_sets() for run in self._of_set(files)]
+        for run in runs:
+            check_joined(run)
+        check_one_run(runs)
+        _check_bare(runs)
+        for run in runs:
+            _finish(run)
+        if self._logs:
+            runs = self._with_logs(runs)
+        return sorted(runs, key=_order)
+
+    def _all_sets(self) -> list[FileSet]:
+        """Named files go with each other, and tables among them with the one folder that was named."""
+        named = self._named
+        if not named.files:
+            return self._sets
+        if (
+            len(self._sets) == 1
+            and not named.of(Sort.TRACE)
+            and not named.files.keys() & self._sets[0].files.keys()
+        ):
+            return [FileSet(self._sets[0].folder, {**self._sets[0].files, **named.files})]
+        return [named, *self._sets]
+
+    def _of_profile(self, path: Path) -> list[Run]:
+        facts = profile_facts(path)
+        ranks = [each for each in facts.get("ranks") or [] if isinstance(each, dict)]
+        traced = [each for each in ranks if (path.parent / str(each.get("trace") or "")).is_file()]
+        if not traced:
+            raise InputError(f"{str(path.parent)!r}: none of its traces is there; profile again")
+        lost = [
+            _WITHOUT_TRACE.format(folder=path.parent.name, rank=each.get("rank"))
+            for each in ranks
+            if each not in traced
+        ]
+        runs = [self._run(path.parent / each["trace"], facts, each) for each in traced]
+        runs[0].notes.extend(lost)
+        return runs
+
+    def _of_set(self, files: FileSet) -> list[Run]:
+        traces = files.of(Sort.TRACE)
+        tables = [path for sort in Sort if sort is not Sort.TRACE for path in files.of(sort)]
+        if len(traces) > 1 and tables:
+            raise InputError(
+                f"{str(tables[0])!r} lies beside {len(traces)} traces: give it together with the one that it belongs to"
+            )
+        for sort in _ONE_TABLE:
+            if len(several := files.of(sort)) > 1:
+                raise InputError(
+                    f"{str(several[0])!r} and {str(several[1])!r} are each {sort.value}: {CHOOSE}"
+                )
+        known = {} if files is self._named or len(traces) > 1 or files.rank is None else {"rank": files.rank}
+        runs = [self._run(trace, {}, dict(known)) for trace in traces] or [Run((), rank_facts=known)]
+        if tables:
+            self._add_tables(runs[0], files)
+        return runs
+
+    def _begin(self, path: Path) -> None:
+        self._on_progress(str(path), 0, path.stat().st_size)
+
+    def _run(self, path: Path, profile: dict[str, Any], facts: dict[str, Any]) -> Run:
+        size = path.stat().st_size
+        trace = read_trace(path, lambda done: self._on_progress(str(path), done, size))
+        return Run((str(path),), trace, profile=profile, rank_facts=facts, notes=list(trace.notes))
+
+    def _add_tables(self, run: Run, files: FileSet) -> None:
+        for path in files.of(Sort.KERNELS):
+            self._begin(path)
+            run.kernels = read_kernels(path)
+            run.notes.extend(run.kernels.notes)
+        memory, record = (next(iter(files.of(sort)), None) for sort in (Sort.MEMORY, Sort.MEMORY_RECORD))
+        if memory is not None or record is not None:
+            self._begin(memory or record or Path())
+            run.memory = read_memory(memory, record)
+            run.notes.extend(run.memory.notes)
+        for path in files.of(Sort.STEPS):
+            run.step_table = read_steps(path)
+        if several := files.of(Sort.OPERATORS):
+            tables = [read_operators(path) for path in several]
+            run.operators = max(tables, key=lambda table: table.has_host_time)
+        read = [path for sort in Sort if sort is not Sort.TRACE for path in files.of(sort)]
+        run.sources = (*run.sources, *map(str, read))
+
+    def _with_logs(self, runs: list[Run]) -> list[Run]:
+        for path in self._logs:
+            self._begin(path)
+        name, log = host_log_of(None)
+        oplog: OpLog = read_oplog(self._logs, name, log)
+        if not runs:
+            return [Run(oplog.sources, oplog=oplog, vendor=get_vendor(name), notes=list(oplog.notes))]
+        vendor = runs[0].vendor
+        if vendor is not None and vendor.name != name:
+            raise InputError(
+                f"{runs[0].sources[0]!r} is of {vendor.name}, the logs in {str(self._logs[0])!r} are of {name}: {CHOOSE}"
+            )
+        first = min(runs, key=_order)
+        first.oplog = oplog
+        first.sources = (*first.sources, *map(str, self._logs))
+        first.notes.extend(oplog.notes)
+        if len(runs) > 1:
+            first.notes.append(_LOGS_WITH_FIRST)
+        return runs
+
+
+def _holds_logs(folder: Path) -> bool:
+    try:
+        return bool(log_files([folder], "")[0])
+    except InputError:
+        return False
+
+
+def _check_bare(runs: Sequence[Run]) -> None:
+    """Tables without a trace do not tell which run they are of: only ranks of one folder go together."""
+    bare = [run for run in runs if run.trace is None]
+    ranks = {_known_rank(run) for run in runs}
+    if bare and len(runs) > 1 and (None in ranks or len(ranks) < len(runs)):
+        other = next(run for run in runs if run is not bare[0])
+        raise InputError(
+            f"{bare[0].sources[0]!r} does not tell whether it is of the same run as {other.sources[0]!r}: {CHOOSE}"
+        )
+
+
+def _finish(run: Run) -> None:
+    """Times since the run's beginning; whose device it is."""
+    if run.memory is not None:
+        run.memory = run.memory.since(run.trace.origin if run.trace is not None else run.memory.first)
+    named = run.profile.get("vendor")
+    run.vendor = _vendor_named(named) if isinstance(named, str) else _vendor_of(_device(run))
+
+
+def _device(run: Run) -> str:
+    if run.device or run.memory is None:
+        return run.device or (run.operators.device if run.operators is not None else "")
+    return next((device.partition(":")[0] for device in run.memory.curves), "")
+
+
+def _vendor_of(device: str) -> Vendor | None:
+    found = (get_vendor(name) for name in vendor_names())
+    return next((vendor for vendor in found if vendor.device_type == device), None)
+
+
+def _vendor_named(name: str) -> Vendor | None:
+    return get_vendor(name) if name in vendor_names() else None
+
+
+def _known_rank(run: Run) -> int | None:
+    rank = run.rank_facts.get("rank", run.trace.rank if run.trace is not None else None)
+    return rank if isinstance(rank, int) else None
+
+
+def _order(run: Run) -> int:
+    return _known_rank(run) or 0

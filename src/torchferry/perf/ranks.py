@@ -1,0 +1,98 @@
+"""The processes of one run beside each other: whether some wait for others."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from torchferry.perf.model import Diagnosis, Evidence, Part
+from torchferry.perf.run import Run
+from torchferry.text import Text
+
+ID = "unbalanced_ranks"
+LEAST_SHARE = 0.05  # of a step, that the slowest takes longer than the average: less is noise between devices
+
+_TITLE = Text("Some processes are slower than the others", "部分进程慢于其他进程")
+_SUMMARY = Text(
+    "Rank {rank} works {slowest:.1f} ms per step where the average is {mean:.1f} ms: the others wait for it for "
+    "{share:.1%} of the time.",
+    "进程 {rank} 每步工作 {slowest:.1f} ms，平均为 {mean:.1f} ms：其他进程有 {share:.1%} 的时间在等待它。",
+)
+_LOADER = Text(
+    "It waits longer for data than the others: look at its disk, its cores and the split of the data.",
+    "它等待数据的时间比其他进程长：检查其磁盘、CPU 核与数据划分。",
+)
+_HOST = Text(
+    "Its host is slower in calling operators: bind each process to its own cores, and see what else runs on them.",
+    "它的主机下发算子较慢：为每个进程绑定各自的核，并检查这些核上的其他负载。",
+)
+_COMPUTE = Text(
+    "It computes longer than the others: give every rank batches of the same size and length, and compare the clocks "
+    "and the temperature of the devices.",
+    "它的计算时间比其他进程长：让各进程的批量和序列长度相同，并比较各设备的频率与温度。",
+)
+_BASIS = Text(
+    "if all processes took the average, the slowest would save this",
+    "若所有进程都为平均值，最慢者可节省的时间",
+)
+_REMEDIES = ((Part.COMPUTE, _COMPUTE), (Part.LOADER, _LOADER), (Part.HOST, _HOST))
+
+
+class _Rank(NamedTuple):
+    number: int
+    source: str
+    step: float  # seconds per step
+    work: float  # of them without waiting for others
+    parts: dict[Part, float]
+
+
+def compare_ranks(runs: Sequence[Run]) -> Iterator[Diagnosis]:
+    """By what each does per step apart from communication; the runs are processes of one run."""
+    ranks = [rank for at, run in enumerate(runs) if (rank := _rank(run, at)) is not None]
+    if len(ranks) < 2:
+        return
+    slowest = max(ranks, key=lambda rank: rank.work)
+    mean = sum(rank.work for rank in ranks) / len(ranks)
+    share = (slowest.work - mean) / slowest.step if slowest.step else 0.0
+    if share < LEAST_SHARE:
+        return
+    yield Diagnosis(
+        ID,
+        _TITLE,
+        _SUMMARY.format(rank=slowest.number, slowest=slowest.work * 1e3, mean=mean * 1e3, share=share),
+        share,
+        (_remedy(slowest, ranks),),
+        tuple(_evidence(rank) for rank in sorted(ranks, key=lambda rank: -rank.work)),
+        gain=share,
+        gain_basis=_BASIS,
+    )
+
+
+def _rank(run: Run, at: int) -> _Rank | None:
+    trace = run.trace
+    if trace is None or not trace.window.total:
+        return None
+    number = run.rank_facts.get("rank", trace.rank)
+    steps = max(len(trace.steps), 1)
+    parts = {part: moments.total / 1e9 / steps for part, moments in run.parts.items()}
+    step = trace.seconds / steps
+    work = step - parts.get(Part.COMMUNICATION, 0.0)
+    return _Rank(number if isinstance(number, int) else at, run.sources[0], step, work, parts)
+
+
+def _remedy(slowest: _Rank, ranks: list[_Rank]) -> Text:
+    """For the part in which it is furthest behind."""
+
+    def behind(part: Part) -> float:
+        mean = sum(rank.parts.get(part, 0.0) for rank in ranks) / len(ranks)
+        return slowest.parts.get(part, 0.0) - mean
+
+    return max(_REMEDIES, key=lambda remedy: behind(remedy[0]))[1]
+
+
+def _evidence(rank: _Rank) -> Evidence:
+    shown = (Part.COMPUTE, Part.COMMUNICATION, Part.LOADER, Part.HOST)
+    detail = ", ".join(f"{part.value} {rank.parts.get(part, 0.0) * 1e3:.1f} ms" for part in shown)
+    return Evidence(
+        f"rank {rank.number}", detail, rank.source, 1, rank.work, rank.work / rank.step if rank.step else 0.0
+    )

@@ -1,0 +1,271 @@
+"""What all formats say in the same words: the verdict, figures, the comparison of ranks and of runs."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Sequence
+
+from torchferry.perf.compare.model import Comparison, Measure
+from torchferry.perf.model import Analysis, Diagnosis, Part, Severity
+from torchferry.perf.report import words
+from torchferry.text import Text
+
+_FOLDERS = 3  # of a path that are shown
+SLOWER = 1.05  # a rank that works this much longer than the median one holds up the others
+
+_BOTTLENECK = Text("Bottleneck: {title}.", "瓶颈：{title}。")
+_NONE = Text(
+    "No bottleneck stands out: the device computes for {share:.1%} of the time.",
+    "没有突出的瓶颈：设备有 {share:.1%} 的时间在计算。",
+)
+_NONE_ON_HOST = Text(
+    "No bottleneck stands out: operators take {share:.1%} of the time.",
+    "没有突出的瓶颈：算子占 {share:.1%} 的时间。",
+)
+_IDLE = Text(
+    "No detector names the cause, but the device is idle for {share:.1%} of the time.",
+    "没有检测器指出原因，但设备有 {share:.1%} 的时间空闲。",
+)
+_MOSTLY = 0.5
+_NOTHING = Text("No bottleneck was found in what was given.", "在所给材料中未发现瓶颈。")
+_SMALL = Text("{count} small findings below.", "下文有 {count} 项小发现。")
+_ONE_SMALL = Text("A small finding below.", "下文有 1 项小发现。")
+_GAIN = Text("up to {gain:.1%} of the time: {basis}", "最多为 {gain:.1%} 的时间：{basis}")
+_BARE_GAIN = Text("up to {gain:.1%} of the time", "最多为 {gain:.1%} 的时间")
+_STEPS = Text("{count} steps of {each}, from {least} to {most}", "{count} 步，平均 {each}，{least} 至 {most}")
+_ONE_STEP = Text("1 step of {each}", "1 步，{each}")
+_WHOLE = Text("{each} in all", "共 {each}")
+_SLOW_RANK = Text(
+    "Rank {rank} holds up the others: it works {own} of a step by itself, the median rank {median}.",
+    "rank {rank} 拖慢其他 rank：每步自身工作 {own}，各 rank 的中位数为 {median}。",
+)
+_EVEN_RANKS = Text(
+    "{count} ranks, evenly loaded: {least} to {most} of own work a step.",
+    "{count} 个 rank，负载均匀：每步自身工作 {least} 至 {most}。",
+)
+_SLOWER = Text(
+    "A step takes {mine}, {ratio:.2f} times the baseline's {other}.",
+    "单步用时 {mine}，为基线 {other} 的 {ratio:.2f} 倍。",
+)
+_WORK = Text(
+    "The work alone takes {mine} a step, {ratio:.2f} times the baseline's {other}.",
+    "仅计算任务每步 {mine}，为基线 {other} 的 {ratio:.2f} 倍。",
+)
+_MATCHED = Text(
+    "{mine:.1%} of this run's work and {other:.1%} of the baseline's were matched operator by operator.",
+    "本次运行 {mine:.1%}、基线 {other:.1%} 的工作量按算子一一匹配。",
+)
+_GREW = Text("The greatest part of it: {part}, {more} a step.", "其中最多的是：{part}，每步 {more}。")
+_COSTLIEST = Text(
+    "What costs most more: {operator} {shapes}, {more} a step.",
+    "多耗时最多的：{operator} {shapes}，每步 {more}。",
+)
+
+
+def verdict(analysis: Analysis) -> list[Text]:
+    """The greatest bottleneck in one line or two; that there is none, otherwise."""
+    if analysis.diagnoses and analysis.diagnoses[0].severity is not Severity.LOW:
+        first = analysis.diagnoses[0]
+        return [_BOTTLENECK.format(title=_lowered(first.title)), first.summary]
+    if analysis.seconds and Part.COMPUTE in analysis.parts:
+        said = [_none(analysis)]
+    else:
+        said = [_NOTHING]
+    count = len(analysis.diagnoses)
+    if count:
+        said.append(_SMALL.format(count=count) if count > 1 else _ONE_SMALL)
+    return said
+
+
+def _none(analysis: Analysis) -> Text:
+    if analysis.is_host_only:
+        return _NONE_ON_HOST.format(share=analysis.share(Part.COMPUTE))
+    idle = analysis.share(Part.OTHER) + analysis.share(Part.HOST)
+    if idle > _MOSTLY:
+        return _IDLE.format(share=idle)
+    return _NONE.format(share=analysis.share(Part.COMPUTE))
+
+
+def joined(texts: Sequence[Text]) -> Text:
+    """Sentences one after the other."""
+    return Text(" ".join(text.en for text in texts), "".join(text.zh for text in texts))
+
+
+def _lowered(title: Text) -> Text:
+    """As it reads behind a colon; names in capitals stay."""
+    keeps = len(title.en) < 2 or title.en[1].isupper() or not title.en[0].isalpha()
+    return title if keeps else Text(title.en[0].lower() + title.en[1:], title.zh)
+
+
+def gain(diagnosis: Diagnosis) -> Text | None:
+    """What the remedy saves, and how that is known."""
+    if diagnosis.gain is None:
+        return None
+    if diagnosis.gain_basis is None:
+        return _BARE_GAIN.format(gain=diagnosis.gain)
+    return _GAIN.format(gain=diagnosis.gain, basis=diagnosis.gain_basis)
+
+
+def steps(analysis: Analysis) -> Text | None:
+    """How many, and how long."""
+    times = [step.seconds for step in analysis.steps]
+    if not times:
+        return _WHOLE.format(each=duration(analysis.seconds)) if analysis.seconds else None
+    mean = duration(statistics.fmean(times))
+    if len(times) == 1:
+        return _ONE_STEP.format(each=mean)
+    return _STEPS.format(count=len(times), each=mean, least=duration(min(times)), most=duration(max(times)))
+
+
+def device(analysis: Analysis) -> Text:
+    """npu Ascend910B; and whether it is a simulated one."""
+    named = " ".join(filter(None, [analysis.device, analysis.device_name]))
+    return words.SIMULATED.format(device=named) if analysis.simulated else Text(named, named)
+
+
+def parts(analysis: Analysis) -> list[tuple[Part, Text, float, float]]:
+    """Each part with its name, seconds per step and share; without those that are empty."""
+    names = words.PART_OF_HOST if analysis.is_host_only else words.PART
+    count = len(analysis.steps) or 1
+    return [
+        (part, names[part], analysis.parts[part] / count, analysis.share(part))
+        for part in Part
+        if analysis.parts.get(part)
+    ]
+
+
+def unchecked(analysis: Analysis) -> list[tuple[str, Text]]:
+    """The detectors that did not look, and why."""
+    lacking = [(name, words.NEEDS.format(what=what)) for name, what in analysis.unchecked.items()]
+    return lacking + [(name, words.BROKE_DOWN.format(error=error)) for name, error in analysis.failed.items()]
+
+
+def unchecked_by_reason(analysis: Analysis) -> list[tuple[str, Text]]:
+    """The same, detectors with the same reason together."""
+    reasons: dict[Text, list[str]] = {}
+    for name, why in unchecked(analysis):
+        reasons.setdefault(why, []).append(name)
+    return [(", ".join(names), why) for why, names in reasons.items()]
+
+
+def rank_name(analysis: Analysis, position: int) -> str:
+    """Its number, or its place in the list."""
+    return str(position if analysis.rank is None else analysis.rank)
+
+
+def step_seconds(analysis: Analysis) -> float:
+    """The mean time of a step."""
+    return analysis.seconds / (len(analysis.steps) or 1)
+
+
+def own_seconds(analysis: Analysis) -> float:
+    """Of a step, without waiting for others in communication."""
+    waiting = analysis.parts.get(Part.COMMUNICATION, 0.0) / (len(analysis.steps) or 1)
+    return step_seconds(analysis) - waiting
+
+
+def slowest(analyses: Sequence[Analysis]) -> int:
+    """The position of the rank that works longest by itself."""
+    return max(range(len(analyses)), key=lambda at: own_seconds(analyses[at]))
+
+
+def ranks(analyses: Sequence[Analysis]) -> Text:
+    """Which rank holds up the others, if one does."""
+    times = [own_seconds(each) for each in analyses]
+    median = statistics.median(times)
+    at = slowest(analyses)
+    if median and times[at] > SLOWER * median:
+        name = rank_name(analyses[at], at)
+        return _SLOW_RANK.format(rank=name, own=duration(times[at]), median=duration(median))
+    return _EVEN_RANKS.format(count=len(times), least=duration(min(times)), most=duration(max(times)))
+
+
+def comparison(found: Comparison) -> list[Text]:
+    """The verdict on two runs."""
+    said: list[Text] = []
+    mine, other = found.compared, found.baseline
+    if found.ratio is not None and mine.has_steps and other.has_steps:
+        said.append(
+            _SLOWER.format(
+                mine=duration(mine.step_seconds), other=duration(other.step_seconds), ratio=found.ratio
+            )
+        )
+    if found.work_ratio is not None:
+        said.append(
+            _WORK.format(
+                mine=duration(mine.work_seconds), other=duration(other.work_seconds), ratio=found.work_ratio
+            )
+        )
+    said += _grown(found)
+    matched_other, matched_mine = found.matched_shares
+    said.append(_MATCHED.format(mine=matched_mine, other=matched_other))
+    if found.pairs and found.pairs[0].more > 0:
+        pair = found.pairs[0]
+        said.append(_COSTLIEST.format(operator=pair.operator, shapes=pair.shapes, more=signed(pair.more)))
+    return said
+
+
+def part_names(found: Comparison) -> dict[Part, Text]:
+    """As both runs are to be read."""
+    on_host = found.compared.measure is Measure.HOST and found.baseline.measure is Measure.HOST
+    return words.PART_OF_HOST if on_host else words.PART
+
+
+def part_rows(found: Comparison) -> list[tuple[Part, float, float]]:
+    """Seconds per step in the baseline and in the run that is compared, of parts that either has."""
+    mine, other = found.compared.parts, found.baseline.parts
+    return [
+        (part, other.get(part, 0.0), mine.get(part, 0.0))
+        for part in Part
+        if mine.get(part) or other.get(part)
+    ]
+
+
+def _grown(found: Comparison) -> list[Text]:
+    """What made the step longer, if it is longer."""
+    if found.ratio is None or found.ratio <= 1 or not (found.compared.has_steps and found.baseline.has_steps):
+        return []
+    more = {part: mine - other for part, other, mine in part_rows(found)}
+    if not more:
+        return []
+    part = max(more, key=more.__getitem__)
+    return [_GREW.format(part=part_names(found)[part], more=signed(more[part]))]
+
+
+def duration(seconds: float) -> str:
+    """12.3 ms: three digits, and a unit that fits."""
+    for unit, size in (("s", 1.0), ("ms", 1e-3), ("µs", 1e-6)):
+        if abs(seconds) >= size * 0.9995:
+            return f"{_three(seconds / size)} {unit}"
+    return f"{_three(seconds / 1e-9)} ns" if seconds else "0"
+
+
+def signed(seconds: float) -> str:
+    """+1.2 ms."""
+    return f"{'+' if seconds > 0 else '−' if seconds < 0 else ''}{duration(abs(seconds))}"
+
+
+def share(value: float) -> str:
+    """12.3 %."""
+    return f"{value:.1%}"
+
+
+def size(count: int) -> str:
+    """1.5 GiB."""
+    value = float(count)
+    for unit in ("B", "KiB", "MiB"):
+        if value < 1024:
+            return f"{_three(value)} {unit}"
+        value /= 1024
+    return f"{_three(value)} GiB"
+
+
+def place(text: str) -> str:
+    """A line of the program: of a long path the end, which tells files apart."""
+    folders = text.replace("\\", "/").split("/")
+    return text if len(folders) <= _FOLDERS else "…/" + "/".join(folders[-_FOLDERS:])
+
+
+def _three(value: float) -> str:
+    digits = 2 if abs(value) < 9.995 else 1 if abs(value) < 99.95 else 0
+    return f"{value:,.{digits}f}"

@@ -1,0 +1,197 @@
+"""An analysis for the terminal: the verdict first, where the time goes, each finding with proof and remedy."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from torchferry.perf.model import Analysis, Diagnosis, Part, Severity
+from torchferry.perf.report import sentences, words
+from torchferry.perf.report.content import Report
+from torchferry.perf.report.text_comparison import comparison_lines
+from torchferry.perf.report.text_parts import Lines, listing, plain
+from torchferry.text import Language
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+PLAIN_WIDTH = 120
+_BAR = 40
+_STYLES = {Severity.HIGH: "bold red", Severity.MEDIUM: "bold yellow", Severity.LOW: "bold blue"}
+_PART_STYLES = {
+    Part.COMPUTE: "green",
+    Part.COMMUNICATION: "magenta",
+    Part.COPY: "cyan",
+    Part.LOADER: "red",
+    Part.HOST: "yellow",
+    Part.OTHER: "dim",
+}
+
+
+def to_text(
+    report: Report, language: Language = "en", *, width: int = PLAIN_WIDTH, terminal: bool = False
+) -> str:
+    """The report for a terminal of this width, or without colours."""
+    import io
+
+    from rich.console import Console
+    from rich.table import Table
+
+    output = io.StringIO()
+    console = Console(
+        file=output, width=width, force_terminal=terminal, highlight=False, legacy_windows=False, emoji=False
+    )
+    for each in _all(report, Lines(language, report.top)):
+        is_line = not isinstance(each, Table)
+        console.print(each, crop=terminal, soft_wrap=is_line and not terminal)  # whole lines can be copied
+    return "\n".join(line.rstrip() for line in output.getvalue().split("\n"))
+
+
+def _all(report: Report, lines: Lines) -> list[RenderableType]:
+    analyses = report.analyses
+    shown = sentences.slowest(analyses)
+    parts: list[RenderableType] = []
+    if len(analyses) > 1:
+        parts += [plain(lines.say(sentences.ranks(analyses)), "bold")]
+    parts += _verdict(analyses[shown], lines, _prefix(analyses, shown))
+    for each in report.comparisons:
+        parts += comparison_lines(each, lines)
+    if len(analyses) > 1:
+        parts += _ranks(analyses, lines)
+    return parts + _details(analyses[shown], lines)
+
+
+def _prefix(analyses: Sequence[Analysis], shown: int) -> str:
+    return f"rank {sentences.rank_name(analyses[shown], shown)}: " if len(analyses) > 1 else ""
+
+
+def _verdict(analysis: Analysis, lines: Lines, prefix: str) -> list[RenderableType]:
+    first = analysis.diagnoses[0] if analysis.diagnoses else None
+    style = _STYLES[first.severity] if first and first.severity is not Severity.LOW else "bold green"
+    head, *rest = sentences.verdict(analysis)
+    found: list[RenderableType] = [plain(prefix + lines.say(head), style)]
+    found += [plain(lines.say(text)) for text in rest]
+    about = [sentences.steps(analysis), sentences.device(analysis)]
+    facts = [lines.say(text) for text in about if text is not None and text.en]
+    facts += [f"torch {analysis.torch}"] if analysis.torch else []
+    return [*found, plain(" · ".join(facts), "dim")]
+
+
+def _ranks(analyses: Sequence[Analysis], lines: Lines) -> list[RenderableType]:
+    present = [part for part in Part if any(each.parts.get(part) for each in analyses)]
+    names = words.PART_OF_HOST if all(each.is_host_only for each in analyses) else words.PART
+    table = lines.table(
+        [words.RANK], [words.STEP, words.WORKS, *(names[part] for part in present)], [words.MAIN_FINDING]
+    )
+    for position, each in enumerate(analyses):
+        main = lines.say(each.diagnoses[0].title) if each.diagnoses else ""
+        table.add_row(
+            sentences.rank_name(each, position),
+            sentences.duration(sentences.step_seconds(each)),
+            sentences.duration(sentences.own_seconds(each)),
+            *(sentences.share(each.share(part)) for part in present),
+            plain(main),
+        )
+    return lines.titled(words.RANKS, table)
+
+
+def _details(analysis: Analysis, lines: Lines) -> list[RenderableType]:
+    found = _parts(analysis, lines)
+    for number, diagnosis in enumerate(analysis.diagnoses, 1):
+        found += _diagnosis(number, diagnosis, lines)
+    return [*found, *_operators(analysis, lines), *_kernels(analysis, lines), *_end(analysis, lines)]
+
+
+def _parts(analysis: Analysis, lines: Lines) -> list[RenderableType]:
+    """A bar for each part."""
+    rows = sentences.parts(analysis)
+    if not rows:
+        return []
+    title = words.WHERE_TIME_GOES if analysis.steps else words.WHERE_ALL_TIME_GOES
+    column = max(lines.width(name) for _, name, _, _ in rows)
+    found: list[RenderableType] = ["", plain(lines.say(title), "bold")]
+    for part, name, seconds, share in rows:
+        line = plain(f"  {lines.padded(name, column)}  ")
+        full = round(_BAR * share)
+        line.append("█" * full or "▏", _PART_STYLES[part])
+        line.append(f"{' ' * (_BAR - max(full, 1))} {share:>6.1%}  {sentences.duration(seconds):>8}")
+        found.append(line)
+    return found
+
+
+def _diagnosis(number: int, diagnosis: Diagnosis, lines: Lines) -> list[RenderableType]:
+    severity = diagnosis.severity
+    head = plain(f"{number}. {lines.say(diagnosis.title)}", _STYLES[severity])
+    head.append(f"  [{lines.say(words.SEVERITY[severity])}, {diagnosis.id}]", "dim")
+    found: list[RenderableType] = ["", head, plain(f"   {lines.say(diagnosis.summary)}")]
+    if diagnosis.evidence:
+        found += _evidence(diagnosis, lines)
+    found += [plain(f"   → {lines.say(remedy)}") for remedy in diagnosis.remedies]
+    gain = sentences.gain(diagnosis)
+    return [*found, plain(f"   {lines.say(words.GAIN)}: {lines.say(gain)}", "dim")] if gain else found
+
+
+def _evidence(diagnosis: Diagnosis, lines: Lines) -> list[RenderableType]:
+    rows = [
+        (
+            each.what,
+            each.detail,
+            sentences.place(each.place),
+            f"{each.count:,}" if each.count else "",
+            sentences.duration(each.seconds) if each.seconds else "",
+            sentences.share(each.share) if each.share else "",
+        )
+        for each in diagnosis.evidence
+    ]
+    heads = (words.WHAT, words.DETAIL, words.PLACE, words.COUNT, words.TIME, words.SHARE)
+    return listing(lines, heads, rows, numbers=3)
+
+
+def _operators(analysis: Analysis, lines: Lines) -> list[RenderableType]:
+    if not analysis.operators:
+        return []
+    has_device = not analysis.is_host_only
+    heads = [words.OPERATOR, words.SHAPES, words.DTYPES, words.PLACE, words.CALLS, words.HOST_TIME]
+    heads += [words.DEVICE_TIME] if has_device else []
+    rows = [
+        (
+            each.operator,
+            each.shapes,
+            each.dtypes,
+            sentences.place(each.place),
+            f"{each.calls:,}",
+            sentences.duration(each.host_seconds) if each.host_seconds else "",
+            *([sentences.duration(each.device_seconds)] if has_device else []),
+            sentences.share(each.device_seconds / analysis.seconds) if analysis.seconds else "",
+        )
+        for each in analysis.operators
+    ]
+    table = listing(lines, [*heads, words.SHARE], rows, numbers=len(heads) - 3)
+    return ["", plain(lines.say(words.OPERATORS), "bold"), *table]
+
+
+def _kernels(analysis: Analysis, lines: Lines) -> list[RenderableType]:
+    if not analysis.kernels:
+        return []
+    rows = [
+        (
+            each.name,
+            lines.say(words.SPAN_KIND[each.kind]),
+            each.operator,
+            f"{each.calls:,}",
+            sentences.duration(each.seconds),
+        )
+        for each in analysis.kernels
+    ]
+    heads = (words.KERNEL, words.KIND, words.LAUNCHED_BY, words.CALLS, words.TIME)
+    return ["", plain(lines.say(words.KERNELS), "bold"), *listing(lines, heads, rows, numbers=2)]
+
+
+def _end(analysis: Analysis, lines: Lines) -> list[RenderableType]:
+    """What could not be looked at, and why."""
+    missing = [
+        plain(f"{lines.say(words.NOT_CHECKED)}: {name} ({lines.say(why)})", "dim")
+        for name, why in sentences.unchecked_by_reason(analysis)
+    ]
+    notes = [plain(f"{lines.say(words.NOTE)}: {lines.say(note)}", "dim") for note in analysis.notes]
+    return ["", *missing, *notes] if missing or notes else []

@@ -1,0 +1,94 @@
+"""Everything that was collected of one run (one process of it), as detectors see it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from torchferry.perf.model import Part
+from torchferry.perf.trace.columns import Columns, Kind
+from torchferry.perf.trace.intervals import Intervals
+from torchferry.text import Text
+
+if TYPE_CHECKING:
+    from torchferry.perf.oplog.model import OpLog
+    from torchferry.perf.tables.kernels import KernelTable
+    from torchferry.perf.tables.memory import MemoryTable
+    from torchferry.perf.tables.operators import OperatorTable
+    from torchferry.perf.tables.steps import StepTable
+    from torchferry.perf.trace.model import Trace
+    from torchferry.vendors.model import Vendor
+
+LOADER_MARK = "enumerate(DataLoader)"
+HOST_BACKENDS = ("gloo:", "mpi:")  # of torch.distributed: how the marks around their work begin
+
+
+@dataclass
+class Run:
+    """At least one of trace, kernels, memory, oplog, operators and step_table is there."""
+
+    sources: tuple[str, ...]
+    trace: Trace | None = None
+    kernels: KernelTable | None = None  # kernel_details.csv
+    memory: MemoryTable | None = None  # operator_memory.csv
+    oplog: OpLog | None = None
+    operators: OperatorTable | None = None  # torch's printed table, operator_details.csv, op_statistic.csv
+    step_table: StepTable | None = None  # step_trace_time.csv
+    profile: dict[str, Any] = field(default_factory=dict)  # run.json of `ferry profile`
+    rank_facts: dict[str, Any] = field(default_factory=dict)  # this process's part of it
+    vendor: Vendor | None = None
+    notes: list[Text] = field(default_factory=list)
+
+    @property
+    def device(self) -> str:
+        """npu, cuda, ..., cpu."""
+        named = self.profile.get("device")
+        if isinstance(named, str) and named:
+            return named
+        if self.trace is not None:
+            return self.trace.device_type
+        return self.vendor.device_type if self.vendor else ""
+
+    @cached_property
+    def parts(self) -> dict[Part, Intervals]:
+        """What the time of the trace's window went to; each moment once."""
+        return _parts(self.trace) if self.trace is not None else {}
+
+
+def loader_waits(trace: Trace) -> Columns:
+    """The program waits for the next batch."""
+    return trace.host.take(trace.host_rows(prefix=LOADER_MARK))
+
+
+def communication_calls(trace: Trace) -> Columns:
+    """Work of the device, or, where the host computes, what the backend's threads do."""
+    if not trace.is_host_only:
+        return trace.device.where(Kind.COMMUNICATION)
+    return trace.host.take(np.concatenate([trace.host_rows(prefix=backend) for backend in HOST_BACKENDS]))
+
+
+def _parts(trace: Trace) -> dict[Part, Intervals]:
+    loader = trace.moments(loader_waits(trace))
+    operators = trace.moments(trace.host.where(Kind.OPERATOR))
+    if trace.is_host_only:
+        talking = trace.moments(communication_calls(trace))
+        candidates = [(Part.LOADER, loader), (Part.COMPUTE, operators), (Part.COMMUNICATION, talking)]
+    else:
+        on_host = operators | trace.moments(trace.runtime) | trace.moments(trace.python)
+        candidates = [
+            (Part.COMPUTE, trace.busy(Kind.COMPUTE)),
+            (Part.COMMUNICATION, trace.busy(Kind.COMMUNICATION)),
+            (Part.COPY, trace.busy(Kind.COPY, Kind.FILL)),
+            (Part.LOADER, loader),
+            (Part.HOST, on_host),
+        ]
+    left = trace.window
+    found: dict[Part, Intervals] = {}
+    for part, moments in candidates:
+        found[part] = moments & left
+        left = left - moments
+    found[Part.OTHER] = left
+    return found

@@ -1,0 +1,1 @@
+"""Tables that profilers write beside their traces, as columns. Imports no torch."""

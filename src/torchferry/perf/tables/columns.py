@@ -1,0 +1,146 @@
+"""Reads the columns of a CSV file that are asked for, whatever a generation of profilers called them."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import re
+import zlib
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
+from pathlib import Path
+from typing import IO
+
+import numpy as np
+
+from torchferry.errors import InputError
+from torchferry.perf.trace.columns import Ints
+from torchferry.perf.trace.times import INVALID, nanoseconds
+
+ABSENT = -1
+_ROWS = 1 << 9  # that are held as text at a time: few, as Python walks over all that it holds again and again
+_UNIT = re.compile(r"\s*\((\w+)\)\s*$")
+_WHOLE = re.compile(r"\s*(-?[0-9]{1,18})(?:\.[0-9]*)?\s*$")
+_MICROSECONDS = {"ms": 1e3, "s": 1e6}
+_BYTES = {"byte": 1, "bytes": 1, "b": 1, "kb": 1 << 10, "mb": 1 << 20, "gb": 1 << 30}
+_LARGEST_EXACT = 9e12  # microseconds whose thousandths a float still holds
+_GZIP = b"\x1f\x8b"
+
+
+class Heads:
+    """Which column holds what: `Start Time(us)` is the start time, in microseconds."""
+
+    def __init__(self, path: Path, cells: Sequence[str]) -> None:
+        self.path = path
+        self.cells = [cell.strip() for cell in cells]
+        self.width = len(cells)
+        self._columns: dict[str, tuple[int, str]] = {}
+        for number, cell in enumerate(self.cells):
+            unit = _UNIT.search(cell)
+            name = _UNIT.sub("", cell).lower().replace("_", " ")
+            self._columns.setdefault(name, (number, unit[1].lower() if unit else ""))
+
+    def column(self, *names: str) -> int:
+        """The number of the first of some columns that is there; -1: none."""
+        return next((self._columns[name][0] for name in names if name in self._columns), ABSENT)
+
+    def unit(self, *names: str) -> str:
+        """Of that column; "" where the head does not say."""
+        return next((self._columns[name][1] for name in names if name in self._columns), "")
+
+    def has(self, *names: str) -> bool:
+        """Whether there is any of these columns."""
+        return self.column(*names) != ABSENT
+
+
+class CsvFile:
+    """Iterates over batches of columns, as texts; counts the rows that have too few cells and leaves them out."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.damaged = 0
+        self.is_cut_short = False
+        self.heads = Heads(path, next(self._lines(), []))
+
+    def require(self, what: str, columns: Mapping[str, tuple[str, ...]]) -> None:
+        """InputError unless each of some columns is there under one of its names."""
+        lacking = [shown for shown, names in columns.items() if not self.heads.has(*names)]
+        if lacking:
+            raise InputError(
+                f"{str(self.path)!r} is no {what}: it has no column {' and no column '.join(map(repr, lacking))}"
+            )
+
+    def __iter__(self) -> Iterator[list[tuple[str, ...]]]:
+        lines = self._lines()
+        next(lines, None)
+        width = self.heads.width
+        while batch := list(islice(lines, _ROWS)):
+            whole = [row if len(row) == width else row[:width] for row in batch if len(row) >= width]
+            self.damaged += sum(1 for row in batch if 0 < len(row) < width)
+            if whole:
+                yield list(zip(*whole, strict=True))
+
+    def _lines(self) -> Iterator[list[str]]:
+        try:
+            with self._open() as file:
+                yield from csv.reader(file)
+        except (EOFError, zlib.error, gzip.BadGzipFile):
+            self.is_cut_short = True
+        except csv.Error as error:
+            raise InputError(f"{str(self.path)!r} is no table of a profiler: {error}") from None
+        except OSError as error:
+            raise InputError(f"cannot read {str(self.path)!r}: {error.strerror or error}") from None
+
+    def _open(self) -> IO[str]:
+        with self.path.open("rb") as file:
+            compressed = file.read(2) == _GZIP
+        if compressed:
+            return gzip.open(self.path, "rt", encoding="utf-8-sig", errors="replace", newline="")
+        return self.path.open(encoding="utf-8-sig", errors="replace", newline="")
+
+
+def times(cells: Sequence[str], unit: str) -> Ints:
+    """Nanoseconds; INVALID where there is no time. Exact where the unit is microseconds."""
+    if unit in ("", "us"):
+        return _microseconds([cell.strip() for cell in cells])
+    if unit == "ns":
+        return np.array([_whole(cell, INVALID) for cell in cells], np.int64)
+    scale = _MICROSECONDS.get(unit, 1.0)
+    return nanoseconds([_float(cell) * scale for cell in cells])
+
+
+def _microseconds(cells: list[str]) -> Ints:
+    """By way of floats, which is fast, unless they are too long for them."""
+    try:
+        floats = np.array(cells).astype(float)
+    except ValueError:
+        return nanoseconds(cells)
+    return nanoseconds(cells if (np.abs(floats) > _LARGEST_EXACT).any() else floats)  # type: ignore[arg-type]
+
+
+def sizes(cells: Sequence[str], unit: str) -> Ints:
+    """Bytes; -1 where there is no size."""
+    scale = _BYTES.get(unit, 1)
+    values = np.array([_float(cell) for cell in cells], float) * scale
+    known = np.abs(values) < 2**62  # false for NaN
+    return np.where(known, np.rint(np.where(known, values, 0.0)), ABSENT).astype(np.int64)
+
+
+def whole_numbers(cells: Sequence[str]) -> Ints:
+    """-1 where there is none."""
+    try:
+        return np.array(cells).astype(np.int64)
+    except (ValueError, OverflowError):
+        return np.array([_whole(cell, ABSENT) for cell in cells], np.int64)
+
+
+def _whole(cell: str, otherwise: int) -> int:
+    found = _WHOLE.match(cell)
+    return int(found[1]) if found else otherwise
+
+
+def _float(cell: str) -> float:
+    try:
+        return float(cell)
+    except ValueError:
+        return float("nan")

@@ -1,0 +1,257 @@
+"""Tables of the device's kernels: kernel_details.csv of both generations, op_summary.csv."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from torchferry.errors import InputError
+from torchferry.perf.tables.columns import ABSENT, CsvFile, times, whole_numbers
+from torchferry.perf.trace.categories import device_kind
+from torchferry.perf.trace.columns import Flags, Interned, Ints, Kind
+from torchferry.perf.trace.intervals import Intervals
+from torchferry.perf.trace.times import INVALID
+from torchferry.text import Text
+
+NAME = ("name", "op name")
+TYPE = ("type", "op type")
+CORE = ("accelerator core", "task type")
+STATE = ("op state",)
+START = ("start time", "task start time")
+DURATION = ("duration", "task duration")
+WAIT = ("wait time", "task wait time")
+_SHAPES = (
+    ("input shapes",),
+    ("input data types",),
+    ("input formats",),
+    ("output shapes",),
+    ("output data types",),
+    ("output formats",),
+)
+_NOT_KNOWN = ("N/A", "NA", "nan", "")
+_DAMAGED = Text("{file}: {count} damaged rows were left out.", "{file}：略去了 {count} 个损坏的行。")
+_CUT_SHORT = Text(
+    "{file} ends in the middle: it was read up to its last whole row.",
+    "{file} 在中途结束：已读到最后一个完整的行。",
+)
+
+
+class KernelSignature(NamedTuple):
+    """What a kernel was called with; texts of one item per tensor, divided by semicolons, as the table has them."""
+
+    input_shapes: str = ""
+    input_dtypes: str = ""
+    input_formats: str = ""
+    output_shapes: str = ""
+    output_dtypes: str = ""
+    output_formats: str = ""
+
+
+class KernelGroup(NamedTuple):
+    """Kernels of one name with the same tensors."""
+
+    name: str
+    type: str  # MatMulV2, TransData ...; "": not known
+    core: str  # AI_CORE, AI_CPU ...; "": not known
+    state: str  # dynamic, static; "": not known
+    signature: KernelSignature
+    calls: int
+    seconds: float
+    wait_seconds: float  # that the device was idle before them
+
+
+@dataclass
+class KernelTable:
+    """One row per kernel. Times are nanoseconds of the table's own clock."""
+
+    path: str
+    texts: list[str]  # that name, type, core and state are numbers of
+    signatures: list[KernelSignature]
+    name: Ints
+    type: Ints
+    core: Ints
+    state: Ints
+    signature: Ints
+    start: Ints  # INVALID: not known
+    duration: Ints
+    wait: Ints  # 0 where it is not known
+    step: Ints  # -1: the table does not tell steps apart
+    stream: Ints  # -1: not known
+    notes: list[Text] = field(default_factory=list)
+
+    def __len__(self) -> int:
+        return len(self.duration)
+
+    @property
+    def seconds(self) -> float:
+        """Of all kernels, added up."""
+        return int(self.duration.sum()) / 1e9
+
+    @property
+    def steps(self) -> list[int]:
+        """Their numbers; empty: the table does not tell them apart."""
+        return [number for number in np.unique(self.step).tolist() if number >= 0]
+
+    @cached_property
+    def kind(self) -> Ints:
+        """Compute, communication, copy or fill."""
+        kinds = np.array([device_kind(text) for text in self.texts], np.int64)
+        by_core = kinds[self.core]
+        return np.where(np.isin(by_core, (Kind.COMMUNICATION, Kind.COPY)), by_core, kinds[self.name])
+
+    def busy(self, *kinds: Kind) -> Intervals:
+        """When the device did such work."""
+        rows = np.isin(self.kind, kinds) & (self.start != INVALID)
+        return Intervals.union(self.start[rows], self.start[rows] + self.duration[rows])
+
+    @cached_property
+    def span(self) -> tuple[int, int]:
+        """From the first kernel's start to the last one's end; (0, 0): the table has no times."""
+        known = self.start != INVALID
+        if not known.any():
+            return 0, 0
+        return int(self.start[known].min()), int((self.start + self.duration)[known].max())
+
+    def named(self, column: Ints, *texts: str) -> Flags:
+        """Which rows have one of some texts in a column: named(table.core, "AI_CPU")."""
+        wanted = [number for number, text in enumerate(self.texts) if text in texts]
+        return np.isin(column, wanted)
+
+    @cached_property
+    def groups(self) -> list[KernelGroup]:
+        """What takes most time first."""
+        return self.groups_of(np.ones(len(self), bool))
+
+    def groups_of(self, rows: Flags) -> list[KernelGroup]:
+        """Of some rows."""
+        if not rows.any():
+            return []
+        keys = np.stack([self.name, self.type, self.core, self.state, self.signature], axis=1)[rows]
+        distinct, group = np.unique(keys, axis=0, return_inverse=True)
+        group = group.reshape(-1)
+        calls = np.bincount(group)
+        seconds = np.bincount(group, weights=self.duration[rows]) / 1e9
+        waits = np.bincount(group, weights=self.wait[rows]) / 1e9
+        found = [
+            KernelGroup(
+                self.texts[name],
+                self.texts[kind],
+                self.texts[core],
+                self.texts[state],
+                self.signatures[signature],
+                int(calls[row]),
+                float(seconds[row]),
+                float(waits[row]),
+            )
+            for row, (name, kind, core, state, signature) in enumerate(distinct.tolist())
+        ]
+        return sorted(found, key=lambda each: (-each.seconds, each.name, each.signature))
+
+
+def is_kernel_table(file: CsvFile) -> bool:
+    """By its heads."""
+    heads = file.heads
+    return heads.has(*NAME) and heads.has(*DURATION) and (heads.has(*CORE) or heads.has(*START))
+
+
+def read_kernels(path: Path) -> KernelTable:
+    """InputError if it is no such table, or an empty one."""
+    file = CsvFile(path)
+    file.require("table of kernels (kernel_details.csv)", {"Name": NAME, "Duration(us)": DURATION})
+    reader = _Reader(file)
+    columns = [reader.columns(batch) for batch in file]
+    if not columns:
+        raise InputError(f"{str(path)!r} holds no kernels: profile the device's activity too")
+    joined = {key: np.concatenate([part[key] for part in columns]) for key in columns[0]}
+    valid = joined["duration"] >= 0
+    damaged = file.damaged + int((~valid).sum())
+    notes = [_CUT_SHORT.format(file=path.name)] if file.is_cut_short else []
+    if damaged:
+        notes.append(_DAMAGED.format(file=path.name, count=damaged))
+    kept = {key: column[valid] for key, column in joined.items()}
+    if not valid.any():
+        raise InputError(f"{str(path)!r} holds no kernel with a duration")
+    return KernelTable(
+        path=str(path),
+        texts=list(reader.texts),
+        signatures=[KernelSignature(*key) for key in reader.signatures],
+        notes=notes,
+        **kept,
+    )
+
+
+class _Reader:
+    """Turns batches of texts into columns of numbers."""
+
+    def __init__(self, file: CsvFile) -> None:
+        self.texts = Interned()
+        self.signatures = Interned()
+        self._heads = file.heads
+        self._cells = _Cells(self.texts)
+
+    def columns(self, batch: list[tuple[str, ...]]) -> dict[str, Any]:
+        rows = len(batch[0])
+        return {
+            "name": self._texts(batch, NAME),
+            "type": self._texts(batch, TYPE),
+            "core": self._texts(batch, CORE),
+            "state": self._texts(batch, STATE),
+            "signature": self._signatures(batch, rows),
+            "start": self._times(batch, START, INVALID),
+            "duration": self._times(batch, DURATION, INVALID),
+            "wait": np.maximum(self._times(batch, WAIT, 0), 0),
+            "step": self._numbers(batch, ("step id", "step")),
+            "stream": self._numbers(batch, ("stream id",)),
+        }
+
+    def _texts(self, batch: list[tuple[str, ...]], names: tuple[str, ...]) -> Ints:
+        column = self._heads.column(*names)
+        if column == ABSENT:
+            return np.full(len(batch[0]), self.texts[""], np.int64)
+        return np.array([self._cells[cell] for cell in batch[column]], np.int64)
+
+    def _signatures(self, batch: list[tuple[str, ...]], rows: int) -> Ints:
+        nothing = ("",) * rows
+        numbers = [self._heads.column(*names) for names in _SHAPES]
+        cells = [nothing if number == ABSENT else batch[number] for number in numbers]
+        seen: dict[tuple[str, ...], int] = {}
+        found = []
+        for key in zip(*cells, strict=True):
+            number = seen.get(key, ABSENT)
+            if number == ABSENT:
+                number = seen[key] = self.signatures[tuple(map(_known, key))]
+            found.append(number)
+        return np.array(found, np.int64)
+
+    def _times(self, batch: list[tuple[str, ...]], names: tuple[str, ...], otherwise: int) -> Ints:
+        column = self._heads.column(*names)
+        if column == ABSENT:
+            return np.full(len(batch[0]), otherwise, np.int64)
+        return times(batch[column], self._heads.unit(*names))
+
+    def _numbers(self, batch: list[tuple[str, ...]], names: tuple[str, ...]) -> Ints:
+        column = self._heads.column(*names)
+        if column == ABSENT:
+            return np.full(len(batch[0]), ABSENT, np.int64)
+        return whole_numbers(batch[column])
+
+
+class _Cells(dict[str, int]):
+    """The numbers of cells as the file spells them: each is looked at once."""
+
+    def __init__(self, texts: Interned) -> None:
+        super().__init__()
+        self._texts = texts
+
+    def __missing__(self, cell: str) -> int:
+        self[cell] = number = self._texts[_known(cell)]
+        return number
+
+
+def _known(cell: str) -> str:
+    text = cell.strip().strip('"').strip()
+    return "" if text in _NOT_KNOWN else text

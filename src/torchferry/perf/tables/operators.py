@@ -1,0 +1,131 @@
+"""Tables of operators: what torch prints, operator_details.csv, op_statistic.csv."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from torchferry.errors import InputError
+from torchferry.ops.trace.opening import Text as Pieces
+from torchferry.ops.trace.table import printed_nanoseconds, table_device, table_lines, table_rows
+from torchferry.perf.model import OperatorRow
+from torchferry.perf.tables.columns import CsvFile, times, whole_numbers
+
+_NAME = ("name",)
+_SHAPES = ("input shapes",)
+_HOST = ("host self duration",)
+_DEVICE = ("device self duration",)
+_OP_TYPE = ("op type",)
+_COUNT = ("count",)
+_TOTAL = ("total time",)
+
+
+@dataclass
+class OperatorTable:
+    """Operators, or types of kernels, added up."""
+
+    path: str
+    rows: list[OperatorRow] = field(default_factory=list)  # what takes most time first
+    device: str = ""  # cuda, npu ..., cpu; "": the table does not say
+    has_host_time: bool = True
+
+
+def is_operator_details(file: CsvFile) -> bool:
+    """By its heads."""
+    return file.heads.has(*_NAME) and file.heads.has(*_HOST) and file.heads.has(*_DEVICE)
+
+
+def is_operator_statistic(file: CsvFile) -> bool:
+    """By its heads."""
+    return file.heads.has(*_OP_TYPE) and file.heads.has(*_COUNT) and file.heads.has(*_TOTAL)
+
+
+def read_operators(path: Path) -> OperatorTable:
+    """Whichever of the three it is; InputError if it is none."""
+    if path.suffix.lower() in (".csv", ".gz"):
+        file = CsvFile(path)
+        if is_operator_details(file):
+            return _added_up(path, _details(file), has_host_time=True)
+        if is_operator_statistic(file):
+            return _added_up(path, _statistic(file), has_host_time=False)
+        raise InputError(f"{str(path)!r} is no table of operators (operator_details.csv, op_statistic.csv)")
+    return read_printed(path)
+
+
+def read_printed(path: Path) -> OperatorTable:
+    """What key_averages().table() printed; other lines are passed over."""
+    rows = list(table_rows(table_lines(Pieces(path))))
+    if not rows:
+        raise InputError(
+            f"{str(path)!r} is no table of operators: give the text that key_averages().table() prints"
+        )
+    device = next((device for row in rows if (device := table_device(row))), "cpu")
+    entries = [
+        OperatorRow(
+            row["Name"],
+            row.get("Input Shapes", ""),
+            "",
+            int(row["calls"]),
+            host := printed_nanoseconds(row.get("host time", "")) / 1e9,
+            host if device == "cpu" else printed_nanoseconds(row.get(device, "")) / 1e9,
+        )
+        for row in rows
+    ]
+    return _added_up(path, entries, device=device, has_host_time=True)
+
+
+def _details(file: CsvFile) -> list[OperatorRow]:
+    """One row per call; times are without what it called."""
+    found: list[OperatorRow] = []
+    heads = file.heads
+    for batch in file:
+        nothing = ("",) * len(batch[0])
+        cells = [
+            batch[number] if (number := heads.column(*names)) >= 0 else nothing for names in (_NAME, _SHAPES)
+        ]
+        host, device = (
+            times(batch[heads.column(*names)], heads.unit(*names)).clip(min=0).tolist()
+            for names in (_HOST, _DEVICE)
+        )
+        found.extend(
+            OperatorRow(name.strip(), shapes.strip().strip('"'), "", 1, on_host / 1e9, on_device / 1e9)
+            for name, shapes, on_host, on_device in zip(*cells, host, device, strict=True)
+        )
+    return found
+
+
+def _statistic(file: CsvFile) -> list[OperatorRow]:
+    """One row per type of kernel and core."""
+    found: list[OperatorRow] = []
+    heads = file.heads
+    for batch in file:
+        seconds = (times(batch[heads.column(*_TOTAL)], heads.unit(*_TOTAL)).clip(min=0) / 1e9).tolist()
+        counts = whole_numbers(batch[heads.column(*_COUNT)]).clip(min=0).tolist()
+        names = batch[heads.column(*_OP_TYPE)]
+        found.extend(
+            OperatorRow(name.strip(), "", "", count, 0.0, total)
+            for name, count, total in zip(names, counts, seconds, strict=True)
+        )
+    return found
+
+
+def _added_up(
+    path: Path, entries: list[OperatorRow], *, device: str = "", has_host_time: bool
+) -> OperatorTable:
+    if not entries:
+        raise InputError(f"{str(path)!r} holds no operators")
+    groups: dict[tuple[str, str, str], list[OperatorRow]] = defaultdict(list)
+    for entry in entries:
+        groups[entry.operator, entry.shapes, entry.dtypes].append(entry)
+    rows = [
+        OperatorRow(
+            *key,
+            sum(entry.calls for entry in group),
+            sum(entry.host_seconds for entry in group),
+            sum(entry.device_seconds for entry in group),
+        )
+        for key, group in groups.items()
+    ]
+    rows.sort(key=lambda row: (-row.device_seconds, -row.host_seconds, row.operator))
+    return OperatorTable(str(path), rows, device, has_host_time)

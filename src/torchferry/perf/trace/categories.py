@@ -1,0 +1,78 @@
+"""What the categories, processes and names of all profilers since 2021 stand for."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+
+from torchferry.ops.trace.device_names import is_launch
+from torchferry.perf.trace.columns import Kind
+
+_BY_CATEGORY = {
+    "cpu_op": Kind.OPERATOR,
+    "Operator": Kind.OPERATOR,
+    "user_annotation": Kind.ANNOTATION,
+    "python_function": Kind.PYTHON,
+    "kernel": Kind.COMPUTE,
+    "Kernel": Kind.COMPUTE,
+    "gpu_memcpy": Kind.COPY,
+    "Memcpy": Kind.COPY,
+    "gpu_memset": Kind.FILL,
+    "Memset": Kind.FILL,
+    "enqueue": Kind.RUNTIME,
+    "dequeue": Kind.SKIPPED,  # a second thread hands on what was put into the queue
+    "": Kind.UNSORTED,
+}
+# The profilers of 2021 called annotations operators.
+_ANNOTATION = re.compile(r"ProfilerStep|Optimizer\.(?:step|zero_grad)#|enumerate\(DataLoader\)|torchferry::")
+_OPERATOR = re.compile(r"\w+::\w")
+_COMMUNICATION = re.compile(
+    r"nccl|\b[hcmtx]ccl|hcom_|[hcmtx]ccl_|all_?reduce|all_?gather|reduce_?scatter|all_?to_?all|broadcast_kernel|"
+    r"sendrecv|sendreceive",
+    re.IGNORECASE,
+)
+_COPY = re.compile(r"mem_?cpy|memory2|sdma", re.IGNORECASE)
+_FILL = re.compile(r"mem_?set$|memset\b|event_|notify", re.IGNORECASE)
+_DERIVED = re.compile(r"overlap analysis|communication group|^traces$|^spans$", re.IGNORECASE)
+_CALLS_LIBRARY = re.compile(r"cann|runtime|driver|acl", re.IGNORECASE)
+_DEVICE_LABEL = re.compile(r"^(?!cpu)\w+", re.IGNORECASE)
+_COMMUNICATION_PROCESS = re.compile(r"^[hcmtx]ccl$|^communication$", re.IGNORECASE)
+
+
+@cache
+def kind_of_category(category: str) -> Kind:
+    """Before names and processes are looked at."""
+    kind = _BY_CATEGORY.get(category)
+    if kind is None:
+        return Kind.RUNTIME if is_launch(category) else Kind.SKIPPED
+    return kind
+
+
+@cache
+def is_annotation(name: str) -> bool:
+    """Whether an event that calls itself an operator is a mark."""
+    return _ANNOTATION.match(name) is not None
+
+
+@cache
+def device_kind(name: str) -> Kind:
+    """What a device does under this name."""
+    if _COMMUNICATION.search(name):
+        return Kind.COMMUNICATION
+    if _COPY.search(name):
+        return Kind.COPY
+    return Kind.FILL if _FILL.search(name) else Kind.COMPUTE
+
+
+@cache
+def kind_by_process(process: str, label: str, name: str) -> Kind:
+    """Of an event without category, by its process's name and label (CPU, NPU ...)."""
+    if _DERIVED.search(process):
+        return Kind.SKIPPED
+    if _COMMUNICATION_PROCESS.match(process):
+        return Kind.COMMUNICATION
+    if label and _DEVICE_LABEL.match(label):
+        return device_kind(name)
+    if _OPERATOR.match(name):
+        return Kind.OPERATOR
+    return Kind.RUNTIME if _CALLS_LIBRARY.search(process) else Kind.SKIPPED

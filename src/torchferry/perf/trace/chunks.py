@@ -1,0 +1,203 @@
+"""Cuts the JSON text of a trace into pieces of whole events, whatever the size of the file and the state of its end."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO, Any
+
+from torchferry.errors import InputError
+from torchferry.perf.trace.unpacking import GZIP, Unpacking
+
+BLOCK = 8 << 20
+_LIST = re.compile(rb'"traceEvents"\s*:\s*\[')
+_NEXT_EVENT = re.compile(rb'\}\s*,\s*(?=\{\s*"(?:ph|name|cat|pid|tid|ts|bp|id|args|dur)"\s*:)')
+_WINDOW = 4096  # events are seldom longer: the last boundary is looked for in steps of this
+_LONGEST_HEAD = 64 << 20
+_LONGEST_BOUNDARY = 64
+_LONGEST_LOOK = 1 << 16
+_MOST_TRIES = 64
+_BETWEEN = b" \t\r\n,"
+_SEPARATORS = re.compile(r"[ \t\r\n,]*")
+
+
+class Chunks:
+    """Iterates over texts that each hold some whole events, divided by commas; knows afterwards what surrounded them."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.about: dict[str, Any] = {}  # the file's other keys
+        self.is_object = False
+        self.is_cut_short = False
+        self._file: IO[bytes] | None = None
+        self._buffer = b""
+        self._unpacking: Unpacking | None = None
+
+    def __iter__(self) -> Iterator[bytes]:
+        with self._open() as self._file:
+            self._find_list()
+            searched = 0
+            while block := self._more():  # so that what is left in the end holds the file's other keys
+                cut = _sure_boundary(self._buffer, searched)
+                if cut:
+                    yield self._buffer[:cut]
+                    self._buffer = self._buffer[cut:].lstrip(_BETWEEN)
+                searched = max(0, len(self._buffer) - _LONGEST_BOUNDARY)
+                self._buffer += block
+            yield from self._last()
+
+    @property
+    def position(self) -> int:
+        """How many bytes of the file were read; to be asked between two chunks."""
+        return self._file.tell() if self._file is not None and not self._file.closed else 0
+
+    def _open(self) -> IO[bytes]:
+        try:
+            return self.path.open("rb")
+        except IsADirectoryError:
+            raise InputError(f"{str(self.path)!r} is a folder, not a trace") from None
+        except OSError as error:
+            raise InputError(f"cannot read {str(self.path)!r}: {error.strerror or error}") from None
+
+    def _more(self) -> bytes:
+        assert self._file is not None
+        try:
+            if self._unpacking is None:
+                block = self._file.read(BLOCK)
+                if self._file.tell() > len(block) or not block.startswith(GZIP):
+                    return block
+                self._file.seek(0)
+                self._unpacking = Unpacking(self._file)
+            block = self._unpacking.read(BLOCK)
+        except OSError as error:
+            raise InputError(f"cannot read {str(self.path)!r}: {error.strerror or error}") from None
+        self.is_cut_short |= self._unpacking.is_cut_short
+        return block
+
+    def _find_list(self) -> None:
+        """Go to the first event."""
+        self._buffer = self._more().removeprefix(b"\xef\xbb\xbf")
+        first = self._buffer.lstrip()[:1]
+        if first == b"[":
+            self._buffer = self._buffer.lstrip()[1:]
+            return
+        if first != b"{":
+            raise self._no_trace()
+        self.is_object = True
+        while (found := _LIST.search(self._buffer)) is None:
+            block = self._more()
+            if not block or len(self._buffer) > _LONGEST_HEAD:
+                raise self._no_trace()
+            self._buffer += block
+        self.about = _object(self._buffer[: found.end()] + b"]}")
+        self._buffer = self._buffer[found.end() :]
+
+    def _last(self) -> Iterator[bytes]:
+        """What is left: the last events, the end of the list, the file's other keys; or a piece of an event."""
+        text = self._buffer.strip()
+        cut = _last_boundary(text)
+        tail = _Tail(text[cut:])
+        step = 1
+        while cut and tail.holds_others:  # that boundary lay between objects of the file's other keys
+            cut = _last_boundary(text, until=max(0, cut - step))
+            tail = _Tail(text[cut:])
+            step *= 2
+        if cut:
+            yield text[:cut]
+        if tail.events:
+            yield tail.events
+        self._close(tail.rest)
+
+    def _close(self, tail: bytes) -> None:
+        if tail[:1] != b"]":
+            self.is_cut_short = True
+            return
+        rest = tail[1:].strip()
+        if self.is_object:
+            self.about.update(_object(b"{" + rest.lstrip(b",")))
+            self.is_cut_short |= not rest.endswith(b"}")
+
+    def _no_trace(self) -> InputError:
+        return InputError(
+            f"{str(self.path)!r} is no trace: give what a profiler's export_chrome_trace() or trace handler wrote "
+            "(.json, .json.gz)"
+        )
+
+
+class _Tail:
+    """The text from an event on to the end of the file."""
+
+    def __init__(self, tail: bytes, only_first: bool = False) -> None:
+        text = tail.decode("utf-8", "surrogateescape")
+        decoder = json.JSONDecoder(strict=False)
+        position = _after_separators(text, 0)
+        first = end = position
+        self.holds_others = False  # something that is no event
+        while text[position : position + 1] == "{":
+            try:
+                event, end = decoder.raw_decode(text, position)
+            except (ValueError, RecursionError):
+                break
+            self.holds_others |= "ph" not in event
+            position = _after_separators(text, end)
+            if only_first:
+                break
+        self.events = text[first:end].encode("utf-8", "surrogateescape")
+        self.rest = text[position:].encode("utf-8", "surrogateescape")
+
+
+def _after_separators(text: str, position: int) -> int:
+    found = _SEPARATORS.match(text, position)
+    return found.end() if found else position
+
+
+def _last_boundary(text: bytes, since: int = 0, until: int | None = None) -> int:
+    """Where the last event that is certainly whole ends; 0: nowhere."""
+    stop = len(text) if until is None else until
+    last = stop
+    while stop > since:
+        start = max(since, stop - _WINDOW)
+        near = _NEXT_EVENT.finditer(text, start, min(len(text), stop + _LONGEST_BOUNDARY))
+        ends = [found.start() + 1 for found in near if found.start() < last]
+        if ends:
+            return ends[-1]
+        stop = start
+    return 0
+
+
+def _sure_boundary(text: bytes, since: int) -> int:
+    """A boundary near the end that an event follows: objects in an event's own lists may look like events."""
+    cut = _last_boundary(text, since)
+    unsure = 0
+    for _ in range(_MOST_TRIES):
+        if not cut:
+            break
+        follows = _Tail(text[cut : cut + _LONGEST_LOOK], only_first=True)
+        if follows.events and not follows.holds_others:
+            return cut
+        if not follows.events:  # it is longer than what there is to look at
+            unsure = unsure or cut
+        cut = _last_boundary(text, since, until=cut - 1)
+    return unsure or cut
+
+
+def _object(text: bytes) -> dict[str, Any]:
+    try:
+        read = json.loads(text.decode("utf-8", "replace"), strict=False)
+    except (ValueError, RecursionError):
+        return {}
+    read.pop("traceEvents", None)
+    return read if isinstance(read, dict) else {}
+
+
+def single_events(chunk: bytes) -> list[bytes]:
+    """The events of a chunk one by one, for chunks that can't be decoded as a whole."""
+    pieces: list[bytes] = []
+    start = 0
+    for found in _NEXT_EVENT.finditer(chunk):
+        pieces.append(chunk[start : found.start() + 1])
+        start = found.end()
+    pieces.append(chunk[start:])
+    return pieces

@@ -1,0 +1,81 @@
+"""Decodes pieces of a trace's text into events; what is damaged is counted and left out."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from decimal import Decimal
+from typing import Any
+
+import msgspec
+
+from torchferry.perf.trace.chunks import Chunks, single_events
+from torchferry.perf.trace.structs import Args, Event, ExactEvent, Number
+
+_NUMBERS = {field.encode_name for field in msgspec.structs.fields(Args) if field.type == Number}
+_UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+_SAMPLE = 256  # events of a piece that tell how its times are written
+_LARGEST_EXACT = 9e12  # microseconds whose thousandths a float still holds
+
+
+class Decoder:
+    """Iterates over lists of events."""
+
+    def __init__(self, chunks: Chunks) -> None:
+        self.damaged = 0
+        self._chunks = chunks
+        self._decoder = msgspec.json.Decoder(list[Event])
+        self._is_exact = False
+
+    def __iter__(self) -> Iterator[list[Event]]:
+        for chunk in self._chunks:
+            before = self.damaged
+            events = self._decode(chunk)
+            if not self._is_exact and _has_long_fractions(events):
+                self._is_exact = True
+                self._decoder = msgspec.json.Decoder(list[ExactEvent], strict=False)
+                self.damaged = before
+                events = self._decode(chunk)
+            yield events
+
+    def _decode(self, chunk: bytes) -> list[Event]:
+        try:
+            return self._decoder.decode(b"[" + chunk + b"]")
+        except _UNREADABLE:
+            return list(self._one_by_one(chunk))
+
+    def _one_by_one(self, chunk: bytes) -> Iterator[Event]:
+        for piece in single_events(chunk):
+            try:
+                yield from self._decoder.decode(b"[" + piece + b"]")
+            except _UNREADABLE:
+                try:
+                    yield _repaired(piece, ExactEvent if self._is_exact else Event)
+                except (ValueError, TypeError, RecursionError, msgspec.ValidationError):
+                    self.damaged += 1
+
+
+def _repaired(piece: bytes, kind: type[Event]) -> Event:
+    """Profilers write NaN, bytes that are no UTF-8, control characters, and numbers where texts are due."""
+    text = piece.decode("utf-8", "replace")
+    exact = Decimal if kind is ExactEvent else None
+    read: Any = json.loads(text, strict=False, parse_float=exact, parse_constant=lambda _: None)
+    read["args"] = read["args"] if isinstance(read.get("args"), dict) else {}
+    for key in ("ph", "name", "cat"):
+        read[key] = "" if read.get(key) is None else str(read[key])
+    for key in _NUMBERS & read["args"].keys():
+        if not isinstance(read["args"][key], (int, float, str)):
+            del read["args"][key]
+    return msgspec.json.Decoder(kind, strict=False).decode(_encoded(read))
+
+
+def _encoded(value: Any) -> bytes:
+    try:
+        return msgspec.json.encode(value)
+    except UnicodeEncodeError:  # halves of characters
+        return json.dumps(value, ensure_ascii=False, default=str).encode("utf-8", "replace")
+
+
+def _has_long_fractions(events: list[Event]) -> bool:
+    sample = events[:: max(1, len(events) // _SAMPLE)]
+    return any(isinstance(event.ts, float) and event.ts > _LARGEST_EXACT for event in sample)

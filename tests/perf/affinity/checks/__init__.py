@@ -1,0 +1,1 @@
+"""What must hold of the affinity forms on every device: each beside the plain form."""
