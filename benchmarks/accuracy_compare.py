@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import ctypes
-import os
-import resource
 import statistics
+import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -19,7 +19,7 @@ from torchferry.accuracy.compare.figures import Figures
 from torchferry.accuracy.compare.threads import thread_count
 from torchferry.accuracy.file.reader import Record, open_record
 from torchferry.accuracy.file.writer import RecordWriter
-from torchferry.accuracy.model import Call, Header, Kept, TensorRecord
+from torchferry.accuracy.model import Call, Header, Kept, TensorRecord, TensorRef
 from torchferry.accuracy.native import differences, standin
 from torchferry.accuracy.native.library import NUMBERS
 from torchferry.accuracy.native.statistics import ROW, statistics_into
@@ -27,7 +27,7 @@ from torchferry.accuracy.native.statistics import ROW, statistics_into
 ROUNDS = 5
 GIGA = 1e9
 LARGE = (2048, 1024)  # float32: 8 MB
-LARGE_CALLS, SMALL_CALLS, MEMORY_CALLS = 48, 5000, 160
+LARGE_CALLS, SMALL_CALLS, MANY_CALLS = 48, 5000, 200_000
 Array = np.ndarray
 
 
@@ -179,25 +179,147 @@ def measure_orders(folder: Path) -> None:
 
 
 def measure_memory(folder: Path) -> None:
-    """The largest size of a process that compares two files of more than a gigabyte."""
-    write(folder / "much_mine.h5", MEMORY_CALLS, LARGE, 1e-6)
-    write(folder / "much_golden.h5", MEMORY_CALLS, LARGE, 0)
-    reading, writing = os.pipe()
-    child = os.fork()
-    if child == 0:
-        mine, golden = opened(folder, "much")
-        figures = Figures(mine, golden)
-        with ThreadPoolExecutor(thread_count()) as executor:
-            for _ in executor.map(lambda pair: figures.difference(*pair), pairs_of(mine, golden)):
-                pass
-        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
-        os.write(writing, str(peak).encode())
-        os._exit(0)
-    os.waitpid(child, 0)
-    peak = int(os.read(reading, 100))
-    size = sum((folder / f"much_{side}.h5").stat().st_size for side in ("mine", "golden"))
-    print(f"\n{'two files, together':<38} {size / 1e6:8.0f} MB")
-    print(f"{'largest size of the process':<38} {peak / 1e6:8.0f} MB")
+    """The largest size of processes that run `ferry compare` on a record of many calls, and on one of large tensors."""
+    base, _ = run_compare([])
+    print(
+        f"\n{'largest size of ferry compare':<38} {'files MB':>8} {'peak MB':>8} {'seconds':>8} {'GB/s':>6}"
+    )
+    print(f"{'with PyTorch imported, nothing done':<38} {'':>8} {base / 1e6:8.0f}")
+    write_many(folder / "many.h5", MANY_CALLS)
+    with open_record(folder / "many.h5") as golden:
+        write_rounded(folder / "many_mine.h5", golden, moved=False)
+    write_large(folder / "judged_golden.h5")
+    for name, moved in (("judged", False), ("judged_moved", True)):
+        with open_record(folder / "judged_golden.h5") as golden:
+            write_rounded(folder / f"{name}_mine.h5", golden, moved=moved)
+    for label, mine, golden_name in (
+        (f"{MANY_CALLS:,} calls, with itself", "many.h5", "many.h5"),
+        (f"{MANY_CALLS:,} calls, all rounded otherwise", "many_mine.h5", "many.h5"),
+        ("large tensors, equal inputs", "judged_mine.h5", "judged_golden.h5"),
+        ("large tensors, all inputs differ", "judged_moved_mine.h5", "judged_golden.h5"),
+    ):
+        files = [folder / mine, folder / golden_name]
+        peak, seconds = run_compare(files)
+        size = sum(file.stat().st_size for file in files)
+        speed = size / seconds / GIGA
+        print(f"{label:<38} {size / 1e6:8.0f} {peak / 1e6:8.0f} {seconds:8.1f} {speed:6.2f}")
+
+
+def run_compare(files: list[Path]) -> tuple[int, float]:
+    """Bytes at most, and seconds, of a process of its own, on one core."""
+    program = (
+        "import sys, torch, time; from torchferry.cli.main import main; torch.set_num_threads(1); start = time.time()\n"
+        "code = main(['compare', *sys.argv[1:], '--jobs', '1', '--quiet']) if sys.argv[1:] else 0\n"
+        "assert code == 0, code\n"
+        "peak = next(line.split()[1] for line in open('/proc/self/status') if line.startswith('VmHWM'))\n"
+        "print(int(peak) * 1024, time.time() - start)"
+    )
+    command = [sys.executable, "-c", program, *map(str, files)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    peak, seconds = done.stdout.splitlines()[-1].split()
+    return int(peak), float(seconds)
+
+
+def write_many(path: Path, calls: int) -> None:
+    """As a long training of a small network gives them."""
+    writer = RecordWriter(path, Header(Kept.TENSORS, "train.py", "cpu", ""))
+    random = np.random.default_rng(0)
+
+    def kept(name: str, values: Array) -> TensorRecord:
+        offset = writer.append(values.tobytes())
+        stride = tuple(int(np.prod(values.shape[at + 1 :])) for at in range(values.ndim))
+        return TensorRecord(name, "float32", values.shape, stride, "cpu", content=offset, offset=offset)
+
+    for number in range(1, calls + 1):
+        step, layer = divmod(number - 1, 200)
+        one, other = (random.standard_normal((8, 8), np.float32) for _ in range(2))
+        is_product = layer % 2 == 0
+        result = (one.astype(np.float64) @ other).astype(np.float32) if is_product else one * other
+        names = ("self", "mat2" if is_product else "other")
+        inputs = tuple(
+            kept(f"input/{name}", values) for name, values in zip(names, (one, other), strict=True)
+        )
+        writer.write(
+            Call(
+                number,
+                "aten::mm" if is_product else "aten::mul.Tensor",
+                step + 1,
+                "forward",
+                "Net",
+                f"layers.{layer}",
+                f"net.py:{layer}",
+                arguments=tuple((name, TensorRef(at)) for at, name in enumerate(names)),
+                inputs=inputs,
+                outputs=(kept("output/output_0", result),),
+                results=TensorRef(0),
+            )
+        )
+    writer.close()
+
+
+def write_large(path: Path) -> None:
+    """Calls of each class, forward and backward, with results of up to 17 million elements."""
+    import torch
+    from torch.nn import functional
+
+    from torchferry.accuracy.record.recorder import Recorder
+
+    torch.manual_seed(0)
+    random = torch.randn
+    rows, image = (random(8192, 1024), random(16, 64, 56, 56))
+    weight, kernel, scale = random(1024, 2048), random(64, 64, 3, 3) / 24, random(1024)
+    recorder = Recorder(path, Header(Kept.TENSORS, "large.py", "cpu", torch.__version__))
+    recorder.start()
+    try:
+        with torch.no_grad():
+            rows @ weight
+            functional.conv2d(image, kernel, padding=1)
+            functional.layer_norm(rows, (1024,), scale, scale)
+            torch.softmax(rows, -1)
+            torch.log_softmax(rows, -1)
+            functional.batch_norm(image, None, None, scale[:64], scale[:64], training=True)
+            functional.gelu(rows)
+            rows + scale
+            rows.sum(0)
+            torch.ops.aten.convolution_backward(
+                image, image, kernel, None, [1, 1], [1, 1], [1, 1], False, [0, 0], 1, [True, True, False]
+            )
+            torch.ops.aten._softmax_backward_data(rows, rows.softmax(-1), -1, torch.float32)
+            attended = rows.view(8, 1024, 16, 64).transpose(1, 2)
+            functional.scaled_dot_product_attention(attended, attended, attended)
+    finally:
+        recorder.stop()
+
+
+def write_rounded(path: Path, golden: Record, moved: bool) -> None:
+    """The same calls with results that were computed in double precision; from inputs that differ a little, if so."""
+    import torch
+
+    from torchferry.accuracy.replay.arguments import doubled_inputs
+    from torchferry.accuracy.replay.execution import execute_doubled, read_inputs
+
+    writer = RecordWriter(path, golden.header)
+
+    def kept(record: TensorRecord, values: torch.Tensor) -> TensorRecord:
+        lying = values.to(getattr(torch, record.dtype)).contiguous()
+        offset = writer.append(lying.numpy().tobytes())
+        return replace(record, stride=lying.stride(), offset=offset, content=offset, is_dense=True)
+
+    for call in golden.calls:
+        if not all(record.offset is not None for record in (*call.inputs, *call.outputs)):
+            continue
+        given = read_inputs(golden, call)
+        if moved:
+            given = [each * (1 + 1e-4) if each.is_floating_point() else each for each in given]
+        results = execute_doubled(call, doubled_inputs(given))
+        writer.write(
+            replace(
+                call,
+                inputs=tuple(kept(*each) for each in zip(call.inputs, given, strict=True)),
+                outputs=tuple(kept(*each) for each in zip(call.outputs, results, strict=True)),
+            )
+        )
+    writer.close()
 
 
 def measure_statistics() -> None:

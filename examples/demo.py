@@ -1,6 +1,6 @@
 """What `make demo` shows: the operators of one training program looked up for four vendors; the program carried to three
 of them and to portable code, then run unchanged on a simulated device, proved equal to the original both ways; a wrong
-kernel found; another program, for one card, made one for two; and a scan.
+kernel and a bottleneck found; another program, for one card, made one for two; and a scan.
 
 Run it again as often as you like: ferry replaces its own earlier output in demo-out/.
 """
@@ -21,6 +21,7 @@ OUT = ROOT / "demo-out"
 TARGETS = ("ascend", "cambricon", "tecorigin", "portable")
 ORIGINAL = "../examples/imagenet/main.py"  # from demo-out/, where programs run: they leave checkpoints
 FAULTY = "../examples/accuracy/train.py"
+SLOW = "../examples/performance/train.py"
 TRAINING = (
     "--gpu", "0", "--dummy", "-a", "resnet_tiny", "--dummy-batches", "4", "-b", "8", "--image-size", "32",
     "--classes", "10", "-j", "0", "--epochs", "1", "-p", "1",
@@ -51,11 +52,13 @@ def main():
     prove("proof-converted", PROVED[:1], *converted, *TRAINING)
     say("=", "6. The loss differs on the device: which operator is wrong?")
     find_operator("ascend")
-    say("=", "7. A trainer for one card, rewritten for all cards with mixed precision")
+    say("=", "7. It is slow: why?")
+    find_bottleneck("ascend")
+    say("=", "8. A trainer for one card, rewritten for all cards with mixed precision")
     share_among_cards("ascend")
-    say("=", "8. What can't be done for you: a scan of examples/finetune for Ascend")
+    say("=", "9. What can't be done for you: a scan of examples/finetune for Ascend")
     ferry("scan", "examples/finetune", "--to", "ascend", capture=False)
-    say("=", "9. Open these")
+    say("=", "10. Open these")
     print(f"  {'demo-out/operators.html':<34} every operator on every device, by module")
     for target in TARGETS:
         print(f"  {f'demo-out/{target}/report.html':<34} every change, side by side, explained")
@@ -64,6 +67,7 @@ def main():
     print(f"  {'demo-out/cards/train.py':<34} the trainer for several cards")
     print(f"  {'demo-out/proof/proof.html':<34} the proof: both loss curves, every step")
     print(f"  {'demo-out/compare.html':<34} the wrong operator, every call, by module")
+    print(f"  {'demo-out/analyze.html':<34} the bottleneck, a timeline of a step, every operator")
     print("\nYour own project:  .venv/bin/ferry scan PATH --to ascend")
     print(f"The demo took {time.monotonic() - started:.1f} s.")
 
@@ -133,6 +137,20 @@ def find_operator(target):
     output = ferry("compare", "npu.h5", "gpu.h5", "-o", "compare.html", cwd=OUT, expected=1)
     for line in output.partition("\n  \N{RIGHTWARDS ARROW}")[0].splitlines():
         print(textwrap.fill(line, WIDTH, initial_indent="  ", subsequent_indent=" " * 13))
+
+
+def find_bottleneck(target):
+    """Profile three steps of a program whose loader is slow, and show the verdict and where the time goes."""
+    shutil.rmtree(OUT / "profile", ignore_errors=True)
+    steps = ("--steps", "3:5", "-o", "profile")
+    ferry("profile", "-q", "--sim", "--to", target, *steps, SLOW, "--plant", "slow_loader", cwd=OUT)
+    output = ferry("analyze", "-q", "profile", "-o", "analyze.html", cwd=OUT)
+    verdict, _, parts = output.partition("\n\n")
+    for line in verdict.splitlines()[:2]:
+        print(textwrap.fill(line, WIDTH, initial_indent="  ", subsequent_indent="  "))
+    for line in parts.partition("\n\n")[0].splitlines()[1:]:
+        name, share = re.match(r"  (\w.*?)  .*?([\d.]+%)", line).groups()
+        print(f"  {name:<34} {share:>6}")
 
 
 def changed_lines(diff):

@@ -256,6 +256,8 @@ def test_the_demo_fits_a_terminal_proves_and_names_what_to_open(tmp_path: Path) 
     assert (tmp_path / "demo-out" / "proof" / "proof.html").is_file()
     assert "aten::gelu computes wrong results: wrong from some element to the end" in output
     assert (tmp_path / "demo-out" / "compare.html").is_file()
+    assert "Bottleneck: the program waits for data." in output
+    assert (tmp_path / "demo-out" / "analyze.html").is_file()
     for target in ("ascend", "cambricon", "tecorigin", "portable"):
         assert f"demo-out/{target}/report.html" in output
         assert (tmp_path / "demo-out" / target / "report.html").is_file()

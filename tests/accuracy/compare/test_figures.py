@@ -161,6 +161,16 @@ def test_contents_are_measured_once(recorded: Records, monkeypatch: pytest.Monke
     assert again.mine.name == "input/self" and again.metrics is first.metrics
 
 
+def test_what_is_remembered_does_not_grow(recorded: Records, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(figures_module, "_REMEMBERED", 10)
+    figures, mine, golden = recorded(example(200), example(200))
+    for at in range(0, 400, 4):
+        figures.difference(
+            *(replace(each, shape=(4,), offset=(each.offset or 0) + at) for each in (mine, golden))
+        )
+    assert len(figures._found) + len(figures._earlier) <= 20
+
+
 def test_files_are_given_back_and_threads_agree(recorded: Records, monkeypatch: pytest.MonkeyPatch) -> None:
     """Pages that others are reading vanish and come back."""
     monkeypatch.setattr(figures_module, "_HELD_BYTES", 1)

@@ -45,6 +45,16 @@ class Claimed:
             return list(self._claims.values())[-tensor.offset - 1].clone()
         return self._recorded.tensor(tensor)
 
+    def part(
+        self, tensor: TensorRecord, where: tuple[slice, ...], rows: torch.Tensor | None = None
+    ) -> torch.Tensor:
+        if tensor.offset is not None and tensor.offset < 0:
+            return self.tensor(tensor)[where].clone()
+        return self._recorded.part(tensor, where, rows)
+
+    def release(self) -> None:
+        self._recorded.release()
+
 
 def judge_claim(recorded: Record, call: Call, result: torch.Tensor, output: int = 0) -> Judgement:
     """As if the call had given this result."""

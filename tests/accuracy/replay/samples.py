@@ -15,11 +15,11 @@ from torch.utils._pytree import tree_leaves
 
 from torchferry.accuracy.compare.model import Judgement
 from torchferry.accuracy.file.reader import Record
-from torchferry.accuracy.model import Call, TensorRecord
+from torchferry.accuracy.model import Call
 from torchferry.accuracy.replay.judging import Judge
 from torchferry.accuracy.replay.operators import is_random, is_view, leaves_uninitialised
 
-from .recorded import record, seeded
+from .recorded import Claimed, record, seeded
 
 _HARDLY_USABLE = ("uint16", "uint32", "uint64")  # PyTorch has no arithmetic to make mistakes with
 Mistake = Callable[[torch.Tensor], torch.Tensor | None]
@@ -67,16 +67,11 @@ def calls_that_differ(recorded: Record, most: int) -> Iterator[Call]:
             yield call
 
 
-class Claims:
+class Claims(Claimed):
     """A record in which some results are others: those with the offsets -1, -2 ..."""
 
     def __init__(self, recorded: Record, claimed: list[torch.Tensor]) -> None:
-        self._recorded, self._claimed = recorded, claimed
-
-    def tensor(self, tensor: TensorRecord) -> torch.Tensor:
-        if tensor.offset is not None and tensor.offset < 0:
-            return self._claimed[-1 - tensor.offset].clone()
-        return self._recorded.tensor(tensor)
+        super().__init__(recorded, {(at, ""): tensor for at, tensor in enumerate(claimed)})
 
 
 def judge_mistakes(recorded: Record, call: Call) -> Iterator[tuple[str, Judgement]]:

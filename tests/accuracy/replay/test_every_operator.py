@@ -10,6 +10,7 @@ import torch
 from tools.conformance.operators import operator_names
 
 from torchferry.accuracy.compare.model import Verdict
+from torchferry.accuracy.replay import pieces
 from torchferry.accuracy.replay.judging import Judge
 
 from .samples import calls_that_differ, judge_mistakes, record_samples
@@ -93,6 +94,22 @@ def test_mistakes_are_found(dtype: str, most: float, tmp_path: Path) -> None:
     made, silent, examples = silence(tmp_path / "a.h5", SAMPLED[::2], DTYPES[dtype], 2)
     assert made > 100
     assert silent.total() <= most * made, examples
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16", "int64"])
+def test_what_the_cpu_computes_is_right_in_parts(
+    dtype: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As if all tensors were large."""
+    for name, value in {"LARGE": 16, "BLOCK": 32, "PIECE": 8, "RESULTS": 2}.items():
+        monkeypatch.setattr(pieces, name, value)
+    names = [
+        name for name in operator_names() if name != "grid_sampler_3d"
+    ]  # its samples have too many parts
+    wrong, unknown = alarms(tmp_path / "a.h5", names, DTYPES[dtype], 3)
+    assert wrong == []
+    assert unknown <= UNKNOWN.keys()
 
 
 @pytest.mark.long

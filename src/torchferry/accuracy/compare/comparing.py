@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from torchferry.accuracy.compare import notes
 from torchferry.accuracy.compare.keeping import Keeper
-from torchferry.accuracy.compare.matching import Match, match_sites, sites_of
+from torchferry.accuracy.compare.matching import Match, Matches, Sites, match_sites
 from torchferry.accuracy.compare.model import Comparison, Difference, Judgement, Pair, Verdict
 from torchferry.accuracy.compare.network import Gathering, curves, network_differences, with_statistics
 from torchferry.accuracy.compare.statistics import judge_statistics, parting
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 Progress = Callable[[int, int], None]  # calls done, calls in all
 _LARGE = 1 << 18  # elements of a call that are worth a thread
 _RELEASE = 4096  # calls after which what was read of the files is given back
+_READ = 1 << 26  # bytes, or these
 _STATISTICS = Kept.STATISTICS.value  # why there are no figures
 _AHEAD = 4  # pairs that may wait for their turn, for each thread
 
@@ -97,7 +98,7 @@ def compare_records(mine: Record, golden: Record | None, work: Work | None = Non
         golden.header if golden else None,
         str(mine.path),
         str(golden.path) if golden else "",
-        tuple(pairs),
+        pairs,
         culprit,
         time.perf_counter() - start,
         keeper.nbytes,
@@ -109,18 +110,20 @@ def compare_records(mine: Record, golden: Record | None, work: Work | None = Non
 
 def find_culprit(pairs: Sequence[Pair]) -> int | None:
     """The first fault in the order of mine, else the first that is suspicious; what is inherited is nobody's fault."""
-    for verdict in (Verdict.FAULT, Verdict.SUSPICIOUS):
-        for at, pair in enumerate(pairs):
-            if pair.mine is not None and pair.judgement.verdict is verdict:
-                return at
-    return None
+    suspicious = None
+    for at, pair in enumerate(pairs):
+        if pair.mine is not None and pair.judgement.verdict is Verdict.FAULT:
+            return at
+        if pair.mine is not None and pair.judgement.verdict is Verdict.SUSPICIOUS and suspicious is None:
+            suspicious = at
+    return suspicious
 
 
-def _matches(seen: Sequence[tuple[Gathering, Record]]) -> list[Match]:
+def _matches(seen: Sequence[tuple[Gathering, Record]]) -> Sequence[Match]:
     """The calls that belong together. This is the one look at all calls before the work begins."""
-    sites = [sites_of(gathering.passing(_walked(record))) for gathering, record in seen]
+    sites = [Sites(gathering.passing(_walked(record))) for gathering, record in seen]
     if len(sites) == 1:
-        return [Match(at, None) for at in range(len(sites[0]))]
+        return Matches(Match(at, None) for at in range(len(sites[0])))
     (_, mine), (_, golden) = seen
     is_replay = bool(mine.header.replayed or golden.header.replayed)
     matches = match_sites(sites[0], sites[1], is_replay=is_replay)
@@ -156,17 +159,22 @@ def _judge(mine: Record, golden: Record | None) -> Judging:
 def _called(
     mine: Record, golden: Record | None, matches: Iterable[Match]
 ) -> Iterator[tuple[Call | None, Call | None, str]]:
-    """The calls themselves, one pair after the other."""
+    """The calls themselves, one pair after the other; what was read of the files for them is given back on the way."""
+    read = 0
     for at, match in enumerate(matches):
-        if at % _RELEASE == 0:
+        one = mine.calls[match.mine] if match.mine is not None else None
+        other = golden.calls[match.golden] if golden is not None and match.golden is not None else None
+        if at % _RELEASE == 0 or read > _READ:
             mine.release()
-        if at % _RELEASE == 0 and golden is not None:
-            golden.release()
-        yield (
-            mine.calls[match.mine] if match.mine is not None else None,
-            golden.calls[match.golden] if golden is not None and match.golden is not None else None,
-            match.how,
-        )
+            if golden is not None:
+                golden.release()
+            read = 0
+        read += _nbytes(one) + _nbytes(other)
+        yield one, other, match.how
+
+
+def _nbytes(call: Call | None) -> int:
+    return sum(tensor.nbytes for tensor in (*call.inputs, *call.outputs)) if call is not None else 0
 
 
 def _tensors(mine: Call | None, golden: Call | None) -> tuple[list[TensorPair], list[TensorPair]]:

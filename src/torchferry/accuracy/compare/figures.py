@@ -1,4 +1,4 @@
-"""Measures pairs of tensors of two records: from the mapped files, in pieces, each pair of contents once. No torch.
+"""Measures pairs of tensors of two records: from the mapped files, in pieces. No torch.
 
 Any number of threads may ask at once: the kernels let the others run.
 """
@@ -26,6 +26,7 @@ WIDTH = 32  # signs of a picture
 # What may be held of the files before it is given back: the system counts mapped pages as memory of this process.
 _HELD_BYTES = 1 << 27
 _REORDERED = 1 << 18  # elements that are put in another order at a time
+_REMEMBERED = 1 << 13  # pairs of contents; what is not used again soon is measured again
 NO_CONTENTS, OTHER_SHAPE, OTHER_SORT = "statistics", "shape", "dtype"  # why there are no figures
 
 
@@ -40,7 +41,8 @@ class Figures:
 
     def __init__(self, mine: Record, golden: Record) -> None:
         self._mine, self._golden = mine, golden
-        self._found: dict[tuple[object, ...], _Found] = {}
+        self._found: dict[tuple[object, ...], _Found] = {}  # the last ones
+        self._earlier: dict[tuple[object, ...], _Found] = {}  # those before
         self._held = 0
         self._lock = threading.Lock()
 
@@ -50,9 +52,12 @@ class Figures:
         if reason:
             return Difference(mine, golden, None, reason=reason)
         key = (mine.offset, *_layout(mine), golden.offset, *_layout(golden))
-        found = self._found.get(key)
+        found = self._found.get(key) or self._earlier.get(key)
         if found is None:
-            found = self._found[key] = self._measure(mine, golden)
+            found = self._measure(mine, golden)
+        if len(self._found) >= _REMEMBERED:  # all of a long record would fill the memory
+            self._found, self._earlier = {}, self._found
+        self._found[key] = found
         return Difference(mine, golden, found.metrics, found.picture)
 
     def _measure(self, mine: TensorRecord, golden: TensorRecord) -> _Found:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from torchferry.accuracy.compare.model import Difference, Pair, Verdict
-from torchferry.accuracy.compare.once import Once
+from torchferry.accuracy.compare.rows import PairRows
 from torchferry.accuracy.model import Call, TensorRecord
 
 DIFFERENCES = 100_000  # beyond so many, figures are kept only of calls that are not as they should be
@@ -19,11 +19,13 @@ class Keeper:
         self.nbytes = 0  # that were measured, of both sides
         self.left_out = 0  # calls whose figures were not kept
         self._kept = 0
-        self._once = Once()
 
-    def keep(self, pairs: Iterable[Pair]) -> list[Pair]:
+    def keep(self, pairs: Iterable[Pair]) -> Sequence[Pair]:
         """All pairs, each made small."""
-        return [self._small(pair) for pair in pairs]
+        rows = PairRows()
+        for pair in pairs:
+            rows.append(self._small(pair))
+        return rows
 
     def _small(self, pair: Pair) -> Pair:
         self.nbytes += sum(
@@ -31,39 +33,34 @@ class Keeper:
             for each in (*pair.inputs, *pair.outputs)
             if each.metrics is not None
         )
-        mine, golden = self._call(pair.mine, pair), self._call(pair.golden, pair)
-        golden = mine if golden == mine else golden  # as a rule they have the same number
-        judgement = self._once(pair.judgement)
+        mine, golden = _call(pair.mine, pair), _call(pair.golden, pair)
         if self._kept > DIFFERENCES and pair.judgement.verdict in _UNREMARKABLE:
             self.left_out += bool(pair.outputs)
-            return Pair(mine, golden, pair.how, judgement=judgement)
+            return Pair(mine, golden, pair.how, judgement=pair.judgement)
         self._kept += len(pair.inputs) + len(pair.outputs)
-        inputs, outputs = (tuple(map(self._difference, each)) for each in (pair.inputs, pair.outputs))
-        return Pair(mine, golden, pair.how, inputs, outputs, judgement)
+        inputs, outputs = (tuple(map(_difference, each)) for each in (pair.inputs, pair.outputs))
+        return Pair(mine, golden, pair.how, inputs, outputs, pair.judgement)
 
-    def _call(self, call: Call | None, pair: Pair) -> Call | None:
-        """Without what it was called with; of results only those that no difference tells of."""
-        if call is None:
-            return None
-        outputs = () if pair.outputs or pair.judgement.verdict in _UNREMARKABLE else call.outputs
-        once = self._once
-        return Call(
-            call.number, once(call.operator), call.step, once(call.phase), once(call.model), once(call.module),
-            once(call.place), once(call.node), outputs=tuple(map(self._tensor, outputs)),
-        )  # fmt: skip
 
-    def _difference(self, difference: Difference) -> Difference:
-        metrics = difference.metrics
-        if metrics is not None and metrics.is_equal:
-            metrics = self._once(metrics)
-        mine, golden = self._tensor(difference.mine), self._tensor(difference.golden)
-        return Difference(mine, golden, metrics, self._once(difference.picture), difference.reason)
+def _call(call: Call | None, pair: Pair) -> Call | None:
+    """Without what it was called with; of results only those that no difference tells of."""
+    if call is None:
+        return None
+    outputs = () if pair.outputs or pair.judgement.verdict in _UNREMARKABLE else call.outputs
+    return Call(
+        call.number, call.operator, call.step, call.phase, call.model, call.module, call.place, call.node,
+        outputs=tuple(map(_tensor, outputs)),
+    )  # fmt: skip
 
-    def _tensor(self, tensor: TensorRecord) -> TensorRecord:
-        """Where its bytes lie is of no more use; without that, most are equal to one that is there already."""
-        return self._once(
-            TensorRecord(
-                tensor.name, tensor.dtype, tensor.shape, tensor.stride, tensor.device, tensor.role,
-                is_dense=tensor.is_dense, unread=tensor.unread, statistics=tensor.statistics,
-            )
-        )  # fmt: skip
+
+def _difference(difference: Difference) -> Difference:
+    mine, golden = _tensor(difference.mine), _tensor(difference.golden)
+    return Difference(mine, golden, difference.metrics, difference.picture, difference.reason)
+
+
+def _tensor(tensor: TensorRecord) -> TensorRecord:
+    """Where its bytes lie is of no more use; without that, most are equal to one that is there already."""
+    return TensorRecord(
+        tensor.name, tensor.dtype, tensor.shape, tensor.stride, tensor.device, tensor.role,
+        is_dense=tensor.is_dense, unread=tensor.unread, statistics=tensor.statistics,
+    )  # fmt: skip

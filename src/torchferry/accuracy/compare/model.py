@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 
@@ -153,7 +154,7 @@ class Comparison:
     golden: Header | None
     mine_path: str
     golden_path: str
-    pairs: tuple[Pair, ...]
+    pairs: Sequence[Pair]
     culprit: int | None  # the pair to look at first; None: nothing is wrong
     seconds: float = 0.0
     nbytes: int = 0  # that were compared, of both

@@ -57,6 +57,19 @@ def as_tensor(data: memoryview, tensor: TensorRecord) -> torch.Tensor:
         raise InputError(f"{tensor.name}: can't be made: {str(error).splitlines()[0]}") from None
 
 
+def as_contiguous(values: np.ndarray[Any, Any], tensor: TensorRecord) -> torch.Tensor:
+    """A copy of some elements of a tensor, as `shaped` gives them."""
+    import torch
+
+    dtype = getattr(torch, tensor.dtype, None)
+    if dtype is None:
+        raise InputError(f"{tensor.name}: this PyTorch has no {tensor.dtype}; a newer one can read it")
+    if not values.size:
+        return torch.empty(values.shape, dtype=dtype)
+    flat = np.array(values, order="C").reshape(-1)
+    return torch.from_numpy(flat.view(np.uint8)).view(dtype).reshape(values.shape)
+
+
 def _laid(data: memoryview, tensor: TensorRecord, needed: int, dtype: torch.dtype) -> torch.Tensor:
     """Elements that lie by their indices, put where the strides say."""
     import torch

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, overload
 import numpy as np
 
 from torchferry.accuracy.file.call_json import decoded_call
-from torchferry.accuracy.file.contents import as_tensor, numpy_dtype
+from torchferry.accuracy.file.contents import as_contiguous, as_tensor, numpy_dtype, shaped
 from torchferry.accuracy.file.scanning import Found, scanned, starts_like_ours
 from torchferry.accuracy.file.tables import Tables
 from torchferry.accuracy.model import Call, Header, Kept, RandomState, TensorRecord
@@ -92,6 +92,16 @@ class Record(ABC):
     def tensor(self, tensor: TensorRecord) -> torch.Tensor:
         """A tensor on the CPU with its own shape and strides; a copy."""
         return as_tensor(self.raw(tensor), tensor)
+
+    def part(
+        self, tensor: TensorRecord, where: tuple[slice, ...], rows: torch.Tensor | None = None
+    ) -> torch.Tensor:
+        """What lies there, of some rows only; contiguous, and the rest is not read."""
+        whole = shaped(self.array(tensor), tensor)
+        if rows is not None:
+            whole, where = whole[rows.numpy()], (slice(None), *where[1:])
+        chosen = whole[where]
+        return as_contiguous(chosen, tensor)
 
 
 class MappedRecord(Record):

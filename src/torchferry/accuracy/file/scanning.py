@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator
+import sys
+from array import array
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, overload
 
 from torchferry.accuracy.file.call_json import decoded_header
 from torchferry.accuracy.file.chunks import (
@@ -26,12 +28,40 @@ from torchferry.errors import InputError
 _CUT_OFF = "the file was cut off; it holds what was recorded until then"
 
 
+class Places(Sequence[tuple[int, int]]):
+    """Place and length of each call's JSON."""
+
+    def __init__(self, entries: bytes | memoryview = b"") -> None:
+        self._numbers = array("Q")
+        self._numbers.frombytes(entries)
+        if sys.byteorder != "little":
+            self._numbers.byteswap()
+
+    def append(self, place: int, length: int) -> None:
+        """One more."""
+        self._numbers.extend((place, length))
+
+    def __len__(self) -> int:
+        return len(self._numbers) // 2
+
+    @overload
+    def __getitem__(self, index: int) -> tuple[int, int]: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[tuple[int, int]]: ...
+    def __getitem__(self, index: int | slice) -> tuple[int, int] | list[tuple[int, int]]:
+        if isinstance(index, slice):
+            return [self[each] for each in range(*index.indices(len(self)))]
+        if not 0 <= index < len(self):
+            raise IndexError(index)
+        return self._numbers[2 * index], self._numbers[2 * index + 1]
+
+
 @dataclass
 class Found:
     """What the file of a record holds."""
 
     header: Header
-    calls: list[tuple[int, int]] = field(default_factory=list)  # place and length of each call's JSON
+    calls: Places = field(default_factory=Places)
     tables: dict[Kind, list[tuple[int, int]]] = field(default_factory=dict)  # of statistics
     groups: list[int] = field(default_factory=list)  # where each call's group is; only of files cut off
     end: int = START  # of the last whole chunk
@@ -76,7 +106,7 @@ def _indexed(memory: Any, index: int, length: int) -> Found:
     start += size + -size % 8
     if start + count * INDEX_ENTRY.size > index + length:
         raise ValueError("its index is cut off")
-    found.calls = list(INDEX_ENTRY.iter_unpack(memory[start : start + count * INDEX_ENTRY.size]))
+    found.calls = Places(memory[start : start + count * INDEX_ENTRY.size])
     return found
 
 
@@ -105,7 +135,7 @@ def _hopped(memory: Any, name: str) -> Found:
             break
         if kind is Kind.CALL:
             size, group = CALL_START.unpack_from(memory, start)
-            found.calls.append((start + CALL_START.size, size))
+            found.calls.append(start + CALL_START.size, size)
             found.groups.append(group)
         elif kind.is_table:
             found.tables.setdefault(kind, []).append((start, length))

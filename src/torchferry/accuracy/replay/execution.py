@@ -43,6 +43,16 @@ class Source(Protocol):
         """On the CPU, with its own shape and strides; may be written to."""
         ...
 
+    def part(
+        self, tensor: TensorRecord, where: tuple[slice, ...], rows: torch.Tensor | None = None
+    ) -> torch.Tensor:
+        """What lies there, of some rows only; without reading the rest."""
+        ...
+
+    def release(self) -> None:
+        """Give back the memory of what was read."""
+        ...
+
 
 def read_inputs(source: Source, call: Call) -> list[torch.Tensor]:
     """All inputs of a call; raises `CannotExecuteError` where the record does not have one."""

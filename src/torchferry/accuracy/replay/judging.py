@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import repeat
+from itertools import starmap
 
 import torch
 
@@ -22,9 +21,10 @@ from torchferry.accuracy.replay.indices import (
     is_order_free,
     point_to_equal_values,
 )
+from torchferry.accuracy.replay.large import Task, judge_large, parts_by_element
 from torchferry.accuracy.replay.margins import Margins, digits_of, margins_of, views
 from torchferry.accuracy.replay.operators import base_name, is_random, is_view, leaves_uninitialised
-from torchferry.accuracy.replay.pieces import WHOLE, Divided, is_divisible
+from torchferry.accuracy.replay.pieces import is_large
 from torchferry.accuracy.replay.reduced import is_alike, is_small_enough, is_split
 from torchferry.accuracy.replay.references import Reference, attempt
 from torchferry.accuracy.replay.sorting import Context, sort_of
@@ -78,27 +78,20 @@ class Judge:
         normal = Verdict.NORMAL if golden is None or _are_equal(inputs, mine.inputs) else Verdict.INHERITED
         if is_random(mine.operator) and random_numbers.is_known(base_name(mine.operator)):
             return self._judge_random(mine, normal)
-        counterpart = golden if is_same else None
-        if is_divisible(mine) and (counterpart is None or is_divisible(counterpart)):
-            return self._judge_in_pieces(mine, counterpart, normal, is_same_job)
+        if is_large(mine):
+            return self._judge_large(mine, golden if is_same else None, normal, is_same_job)
         return self._judge_by_reference(mine, golden, normal, is_same_job)
 
-    def _judge_in_pieces(
-        self, mine: Call, golden: Call | None, normal: Verdict, is_same_job: bool
-    ) -> Judgement:
-        ours = Divided(mine, self._mine)
-        theirs = Divided(golden, self._golden) if golden is not None and self._golden is not None else None
-        others = theirs.pieces() if theirs is not None else repeat(None)
-        judge = Judge(ours, theirs)
-        judged = [
-            judge._judge_by_reference(piece, other, normal, is_same_job)
-            for piece, other in zip(ours.pieces(), others, strict=False)
-        ]
-        worst = _worst(judged)
-        is_wrong = worst.verdict in (Verdict.FAULT, Verdict.SUSPICIOUS)
-        if is_wrong and math.prod(mine.outputs[0].shape) <= WHOLE:
-            return self._judge_by_reference(mine, golden, normal, is_same_job)
-        return worst
+    def _judge_large(self, mine: Call, golden: Call | None, normal: Verdict, is_same_job: bool) -> Judgement:
+        """In parts, each by itself; golden's too, where its tensors have the same shapes."""
+
+        def judge(source: Source, other: Source | None, call: Call, counterpart: Call | None) -> Judgement:
+            inner = self if source is self._mine else Judge(source, other)
+            return inner._judge_by_reference(call, counterpart, normal, is_same_job)
+
+        if golden is None or self._golden is None or _shapes(golden) != _shapes(mine):
+            return judge_large(Task(mine, self._mine, None, None, False), judge)
+        return judge_large(Task(mine, self._mine, golden, self._golden, is_same_job), judge)
 
     def _judge_by_reference(
         self, mine: Call, golden: Call | None, normal: Verdict, is_same_job: bool
@@ -123,12 +116,12 @@ class Judge:
         return _worst(told)
 
     def _judge_random(self, mine: Call, normal: Verdict) -> Judgement:
-        results = [
-            self._mine.tensor(record) if record.offset is not None else None for record in mine.outputs
-        ]
         try:
-            arguments = make_arguments(mine, read_inputs(self._mine, mine), Setting())
-            wrong = random_numbers.problem(base_name(mine.operator), arguments, results)
+            if is_large(mine) and base_name(mine.operator) not in random_numbers.OF_THE_WHOLE:
+                parts = ((part.call, part) for part in parts_by_element(mine, self._mine))
+                wrong = next(filter(None, starmap(_problem_of_random, parts)), None)
+            else:
+                wrong = _problem_of_random(mine, self._mine)
         except CannotExecuteError as reason:
             return Judgement(Verdict.UNKNOWN, why=_UNKNOWN.format(reason=reason))
         if wrong is None:
@@ -307,6 +300,16 @@ def _refuse_unknown_distributions(call: Call) -> None:
     """Formulas refuse by themselves what they can't compute without random numbers."""
     if is_random(call.operator) and formula_of(base_name(call.operator)) is None:
         raise CannotExecuteError("it draws random numbers of a distribution that is not known here")
+
+
+def _problem_of_random(call: Call, source: Source) -> Text | None:
+    results = [source.tensor(record) if record.offset is not None else None for record in call.outputs]
+    arguments = make_arguments(call, read_inputs(source, call), Setting())
+    return random_numbers.problem(base_name(call.operator), arguments, results)
+
+
+def _shapes(call: Call) -> list[tuple[str, tuple[int, ...]]]:
+    return [(record.name, record.shape) for record in (*call.inputs, *call.outputs)]
 
 
 def _worst(judged: Sequence[Judgement]) -> Judgement:

@@ -35,11 +35,16 @@ _NOTHING = Text("", "")
 
 def describe_places(wrong: torch.Tensor, mine: torch.Tensor) -> tuple[Sort, Text] | None:
     """The region that holds the wrong elements; None if they have none, or are nearly all."""
+    return describe_region(wrong, are_zero=not bool(mine[wrong].any()))
+
+
+def describe_region(wrong: torch.Tensor, *, are_zero: bool) -> tuple[Sort, Text] | None:
+    """The same, of a result that is not there as a whole."""
     pattern = find_pattern(wrong.numpy())
     if pattern is None:
         return None
     size = wrong.shape[pattern.dimension] if wrong.dim() else 1
-    what = _NOTHING if bool(mine[wrong].any()) else _ARE_ZERO
+    what = _ARE_ZERO if are_zero else _NOTHING
     text = _text(pattern).format(
         pattern=pattern, count=wrong.numel(), size=size, where=_listed(pattern.indices), what=what
     )

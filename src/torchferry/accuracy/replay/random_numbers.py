@@ -12,6 +12,7 @@ import torch
 from torchferry.text import Text
 
 _DEVIATIONS = 7.0  # of a mean from what is expected: fewer than one false alarm in 10^11
+OF_THE_WHOLE = ("aten::randperm", "aten::multinomial")  # parts of their results tell nothing
 _LEAST = 32  # numbers; fewer tell nothing but their range
 Arguments = Mapping[str, Any]
 Results = list[torch.Tensor | None]
@@ -89,13 +90,20 @@ def _even(numbers: torch.Tensor, low: float, high: float) -> Text | None:
     return _between(numbers, low, high) or _moments(numbers, (low + high) / 2, width**2 / 12, width**4 / 80)
 
 
+def _parts(numbers: torch.Tensor) -> torch.Tensor:
+    """Both parts of complex numbers, which are drawn each by itself."""
+    return torch.view_as_real(numbers.resolve_conj()) if numbers.is_complex() else numbers
+
+
 def _uniform(given: Arguments, results: list[torch.Tensor]) -> Text | None:
-    return _even(results[0], float(given.get("from", 0.0)), float(given.get("to", 1.0)))
+    return _even(_parts(results[0]), float(given.get("from", 0.0)), float(given.get("to", 1.0)))
 
 
 def _normal(given: Arguments, results: list[torch.Tensor]) -> Text | None:
     mean, deviation = given.get("mean", 0.0), given.get("std", 1.0)
-    numbers = results[0].to(torch.float64)
+    numbers = _parts(results[0]).to(torch.float64)
+    if results[0].is_complex() and not isinstance(deviation, torch.Tensor):
+        deviation = deviation / math.sqrt(2.0)  # the parts share the variance
     mean, deviation = (
         each.to(numbers.dtype) if isinstance(each, torch.Tensor) else float(each)
         for each in (mean, deviation)

@@ -1,0 +1,304 @@
+"""Judges calls with large tensors part by part, so that memory does not depend on their size.
+
+All parts are held against golden, where it had the same inputs, or else against what the CPU computes in the call's
+own precision; those that are farthest off, and some spread evenly, are then judged in double precision.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import torch
+
+from torchferry.accuracy.compare.model import Judgement, Sort, Verdict
+from torchferry.accuracy.model import Call
+from torchferry.accuracy.replay import pieces
+from torchferry.accuracy.replay.arguments import CannotExecuteError
+from torchferry.accuracy.replay.division import Division
+from torchferry.accuracy.replay.divisions import by_element, divisions_of
+from torchferry.accuracy.replay.execution import Source, execute, read_inputs
+from torchferry.accuracy.replay.pieces import Grid, Item, Part, Ranges, items_of
+from torchferry.accuracy.replay.places import describe_region
+from torchferry.accuracy.replay.references import Reference, attempt
+from torchferry.text import Text
+
+_FARTHEST, _SPREAD = 4, 5  # parts that are judged: of each view on the distance, and evenly spread
+_OFTEN = 32.0  # times that the same elements may be read, for all parts to be looked at
+_ORDER = list(Verdict)
+_BAD = (Verdict.SUSPICIOUS, Verdict.FAULT)
+_OF_PLACES = (
+    Sort.POINTS,
+    Sort.VALUES,
+    Sort.TAIL,
+    Sort.CHANNEL,
+    Sort.TILE,
+    Sort.STRIPE,
+)  # may be those of a part alone
+_FLOOR = 1e-3  # of the root mean square: what smaller elements are held against
+
+_SAMPLED = Text(
+    "large: {judged} of {count} parts were judged, those farthest from what was expected and some spread evenly",
+    "张量较大：{count} 部分中判定了 {judged} 部分（偏差最大的及均匀抽取的）",
+)
+_SPREAD_ONLY = Text(
+    "large: {judged} of {count} parts, spread evenly, were judged; the others were not looked at",
+    "张量较大：{count} 部分中均匀抽取 {judged} 部分进行判定；其余未检查",
+)
+_NOT_JUDGED = Text("{outputs}: too large to be judged", "{outputs}：过大，未判定")
+TOO_LARGE = Text(
+    "it is too large to be computed again, and can't be computed in parts", "张量过大，且无法分块重新计算"
+)
+_BOTH = Text("{one}; {other}", "{one}；{other}")
+_IN_PART = Text("in the part {part} of its result: {what}", "结果的 {part} 部分：{what}")
+_WRONG = Text("{output}: {what}", "{output}：{what}")
+_VALUES = Text("{wrong} of {count} elements are wrong", "{count} 个元素中有 {wrong} 个错误")
+
+Judge = Callable[[Source, Source | None, Call, Call | None], Judgement]
+
+
+@dataclass(frozen=True)
+class Task:
+    """A call, and golden's where it has the same shapes."""
+
+    mine: Call
+    source: Source
+    golden: Call | None
+    golden_source: Source | None
+    is_same_job: bool  # golden's has the same inputs
+
+    def part(self, division: Division, ranges: Ranges) -> tuple[Part, Part | None]:
+        """Of both."""
+        mine = Part(self.mine, self.source, division, ranges)
+        if self.golden is None or self.golden_source is None:
+            return mine, None
+        return mine, Part(self.golden, self.golden_source, division, ranges)
+
+
+@dataclass(frozen=True)
+class _Cell:
+    """A part, and how far off it is: at most, against the size of the result; and against that of the elements."""
+
+    ranges: Ranges
+    distances: tuple[float, float] = (0.0, 0.0)
+
+    def is_nearer(self, other: _Cell) -> bool:
+        return all(mine <= its for mine, its in zip(self.distances, other.distances, strict=True))
+
+
+def judge_large(task: Task, judge: Judge) -> Judgement:
+    """`judge` judges a call as a whole."""
+    count = items_of(task.mine)
+    if count > 1:
+        return _worst([_judge_item(task, number, count, judge) for number in range(count)])
+    divisions = divisions_of(task.mine)
+    if not divisions and pieces.fits_as_a_whole(task.mine):
+        return judge(task.source, task.golden_source, task.mine, task.golden)
+    if not divisions:
+        return Judgement(Verdict.UNKNOWN, why=TOO_LARGE)
+    found = _worst([_Divided(task, division, judge).judgement() for division in divisions])
+    known = frozenset().union(*(division.outputs for division in divisions))
+    left = [
+        record.name
+        for at, record in enumerate(task.mine.outputs)
+        if at not in known and record.offset is not None and record.elements
+    ]
+    return _with_note(found, _NOT_JUDGED.format(outputs=", ".join(left))) if left else found
+
+
+def parts_by_element(call: Call, source: Source) -> Iterator[Part]:
+    """All parts of a large call whose elements do not depend on each other, each with its call; raises
+    `CannotExecuteError` where there are none."""
+    division = by_element(call)
+    if division is None:
+        raise CannotExecuteError(TOO_LARGE.en)
+    for ranges in Grid(call, division).blocks:
+        yield Part(call, source, division, ranges)
+        source.release()
+
+
+def _judge_item(task: Task, number: int, count: int, judge: Judge) -> Judgement:
+    mine = Item(task.mine, task.source, number, count)
+    golden = None
+    if task.golden is not None and task.golden_source is not None and items_of(task.golden) == count:
+        golden = Item(task.golden, task.golden_source, number, count)
+    if not pieces.is_large(mine.call):
+        return judge(mine, golden, mine.call, golden.call if golden else None)
+    return judge_large(
+        Task(mine.call, mine, golden.call if golden else None, golden, task.is_same_job), judge
+    )
+
+
+class _Divided:
+    """The judgement of one way to divide a call."""
+
+    def __init__(self, task: Task, division: Division, judge: Judge) -> None:
+        self._task, self._division, self._judge = task, division, judge
+        self._grid = Grid(task.mine, division)
+
+    def judgement(self) -> Judgement:
+        """The worst of some parts; where it is wrong, of all."""
+        cells, was_looked_at = self._cells()
+        chosen = _chosen(cells, was_looked_at)
+        judged = [(cell, self._judge_cell(cell)) for cell in chosen]
+        worst_cell, worst = max(judged, key=lambda each: _badness(each[1]))
+        is_all = len(chosen) == len(cells)
+        if worst.verdict in _BAD:
+            right = [cell for cell, each in judged if each.verdict not in _BAD]
+            suspects = [each for each in cells if not any(each.is_nearer(one) for one in right)]
+            wrong = [cell for cell, each in judged if each.verdict in _BAD]
+            return self._described(worst, worst_cell, wrong if is_all else suspects if was_looked_at else [])
+        note = _SAMPLED if was_looked_at else _SPREAD_ONLY
+        return worst if is_all else _with_note(worst, note.format(judged=len(chosen), count=len(cells)))
+
+    def _judge_cell(self, cell: _Cell) -> Judgement:
+        mine, golden = self._task.part(self._division, cell.ranges)
+        found = self._judge(mine, golden, mine.call, golden.call if golden else None)
+        self._release()
+        return found
+
+    def _release(self) -> None:
+        self._task.source.release()
+        if self._task.golden_source is not None:
+            self._task.golden_source.release()
+
+    def _cells(self) -> tuple[list[_Cell], bool]:
+        """All, with their distances if they could be found out."""
+        blocks = self._grid.blocks
+        has_golden = self._task.is_same_job and self._task.golden is not None
+        plain = [_Cell(ranges) for block in blocks for ranges in self._grid.cells(block)]
+        if len(plain) <= 2 * _FARTHEST + _SPREAD or (not has_golden and self._grid.times_read > _OFTEN):
+            return plain, False
+        try:
+            return [cell for block in blocks for cell in self._measured(block, has_golden)], True
+        except CannotExecuteError:
+            return plain, False
+
+    def _measured(self, block: Ranges, has_golden: bool) -> Iterator[_Cell]:
+        mine, golden = self._task.part(self._division, block)
+        if has_golden and golden is not None:
+            expected = [
+                golden.tensor(golden.call.outputs[at]) if at in self._division.outputs else None
+                for at in range(len(mine.call.outputs))
+            ]
+        else:
+            expected = attempt(lambda: execute(mine.call, read_inputs(mine, mine.call), "cpu"))
+        apart = {}
+        for at in self._division.outputs:
+            right = expected[at]
+            record = mine.call.outputs[at]
+            if right is not None and record.offset is not None and tuple(right.shape) == record.shape:
+                apart[at] = _distances(mine.tensor(record), right)
+        starts = [start for start, _ in block]
+        for ranges in self._grid.cells(block):
+            inside = tuple(
+                (start - begin, stop - begin) for (start, stop), begin in zip(ranges, starts, strict=True)
+            )
+            yield _Cell(ranges, self._farthest(inside, apart))
+        self._release()
+
+    def _farthest(
+        self, ranges: Ranges, apart: dict[int, tuple[torch.Tensor, torch.Tensor]]
+    ) -> tuple[float, float]:
+        found = [0.0, 0.0]
+        for output, both in apart.items():
+            where = [slice(None)] * both[0].dim()
+            for axis, (start, stop) in zip(self._division.axes, ranges, strict=True):
+                if output in axis.outputs:
+                    where[axis.outputs[output]] = slice(start, stop)
+            for view, distances in enumerate(both):
+                part = distances[tuple(where)]
+                found[view] = max(found[view], float(part.max()) if part.numel() else 0.0)
+        return found[0], found[1]
+
+    def _described(self, worst: Judgement, cell: _Cell, suspects: list[_Cell]) -> Judgement:
+        """Where the wrong elements of the whole result lie; where that can't be found out, those of one part."""
+        number = next(at for at, each in enumerate(self._task.mine.outputs) if each.name == worst.output)
+        part = self._task.part(self._division, cell.ranges)[0]
+        place = ", ".join(f"{each.start}:{each.stop}" for each in part.place(number))
+        in_part = replace(worst, why=_IN_PART.format(part=f"[{place}]", what=worst.why or ""))
+        is_too_much = not suspects or len(suspects) * pieces.PIECE > _OFTEN * pieces.WHOLE
+        shape = self._task.mine.outputs[number].shape
+        if worst.sort in (Sort.NAN, Sort.INFINITE, Sort.SHAPE) or is_too_much or math.prod(shape) > pieces.WHOLE:
+            return in_part
+        wrong = torch.zeros(shape, dtype=torch.bool)
+        are_zero = True
+        for each in suspects:
+            part = self._task.part(self._division, each.ranges)[0]
+            found = _wrong_elements(part, number)
+            if found is None:
+                return in_part
+            wrong[part.place(number)] = found[0]
+            are_zero = are_zero and found[1]
+            self._release()
+        return _of_whole(worst, wrong, are_zero)
+
+
+def _of_whole(worst: Judgement, wrong: torch.Tensor, are_zero: bool) -> Judgement:
+    found = describe_region(wrong, are_zero=are_zero)
+    count, number = wrong.numel(), int(wrong.sum())
+    is_few = 0 < number * 100 < count
+    if found is None and (is_few or worst.sort in _OF_PLACES):
+        found = Sort.POINTS if is_few else Sort.VALUES, _VALUES.format(wrong=number, count=count)
+    if found is None:
+        return worst
+    return replace(worst, sort=found[0], why=_WRONG.format(output=worst.output, what=found[1]))
+
+
+def _wrong_elements(part: Part, number: int) -> tuple[torch.Tensor, bool] | None:
+    """Which elements of a result are wrong, and whether all of those are zero."""
+    record = part.call.outputs[number]
+    try:
+        reference = Reference(part.call, part)
+        result = part.tensor(record)
+        compared = reference.compare(number, result, closely=True)
+    except CannotExecuteError:
+        return None
+    wrong = compared.wrong
+    if wrong.numel() != result.numel():  # complex numbers have two parts
+        wrong = wrong.reshape(-1, 2).any(1)
+    wrong = wrong.reshape(record.shape)
+    return wrong, not bool(result[wrong].any())
+
+
+def _distances(mine: torch.Tensor, right: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """Of each element: against the size of the result, and against its own."""
+    if mine.is_complex():
+        mine, right = mine.abs(), right.abs()
+    if not mine.is_floating_point():
+        differs = (mine != right).float()
+        return differs, differs
+    mine, right = mine.float(), right.float()
+    away = (mine - right).abs_()
+    is_finite = away.isfinite()
+    away = torch.where(is_finite | (mine == right) | (mine.isnan() & right.isnan()), away, math.inf)
+    away = away.nan_to_num_(0.0, math.inf)
+    size = right.abs().nan_to_num_(0.0, 0.0, 0.0)
+    typical = float(size.square().mean().sqrt()) or 1.0
+    return away / typical, away / size.add_(_FLOOR * typical)
+
+
+def _chosen(cells: list[_Cell], was_looked_at: bool) -> list[_Cell]:
+    """Those that are farthest off, in each view; the first, the last, and some between."""
+    if len(cells) <= 2 * _FARTHEST + _SPREAD:
+        return cells
+    count = _SPREAD if was_looked_at else 2 * _FARTHEST + _SPREAD
+    chosen = {round(at * (len(cells) - 1) / (count - 1)) for at in range(count)}
+    for view in (0, 1) if was_looked_at else ():
+        order = sorted(range(len(cells)), key=lambda at: -cells[at].distances[view])
+        chosen.update(order[:_FARTHEST])
+    return [cells[at] for at in sorted(chosen)]
+
+
+def _with_note(judgement: Judgement, note: Text) -> Judgement:
+    why = note if judgement.why is None else _BOTH.format(one=judgement.why, other=note)
+    return replace(judgement, why=why)
+
+
+def _badness(judgement: Judgement) -> tuple[int, float]:
+    return _ORDER.index(judgement.verdict), judgement.own_error or 0.0
+
+
+def _worst(judged: Sequence[Judgement]) -> Judgement:
+    return max(judged, key=_badness)

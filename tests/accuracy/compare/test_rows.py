@@ -1,0 +1,68 @@
+"""Pairs that were kept as rows of numbers come back as they were."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import pytest
+
+from torchferry.accuracy.compare.model import Difference, Judgement, Metrics, Pair, Sort, Verdict
+from torchferry.accuracy.compare.rows import PairRows
+from torchferry.accuracy.model import Call, Statistics, TensorRecord
+from torchferry.text import Text
+
+METRICS = Metrics(
+    8, 5, 0.1, math.inf, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, -0.9, 1.0, 1.1, 1.2, 1.3, 2, 3, 4, 5, 6, 7, -1
+)  # fmt: skip
+EQUAL = replace(METRICS, equal=8)
+TENSOR = TensorRecord("input/self", "float32", (2, 4), (4, 1), "npu:0", "parameter")
+SEEN = replace(
+    TENSOR, name="output/output_0", statistics=Statistics(8, 0, 1, 2, -1.5, 2.5, 0.1, 0.2, 2**64 - 1)
+)
+CALL = Call(7, "aten::relu", 3, "forward", "Net", "layer.1", "net.py:3", "ReluBackward0")
+WHY = Text("why", "为何")
+PAIRS = [
+    Pair(CALL, CALL, "same", judgement=Judgement(Verdict.EQUAL)),
+    Pair(
+        CALL,
+        replace(CALL, number=9, operator="npu::relu"),
+        "equivalent",
+        (Difference(TENSOR, TENSOR, EQUAL, "...."), Difference(TENSOR, SEEN, EQUAL, "....")),
+        (Difference(SEEN, SEEN, METRICS, "..#."), Difference(TENSOR, TENSOR, None, reason="shape")),
+        Judgement(Verdict.FAULT, Sort.TAIL, "output/output_0", 0.5, None, 1e-7, "float64", WHY),
+    ),
+    Pair(None, CALL, "", judgement=Judgement(Verdict.UNKNOWN, why=WHY)),
+    Pair(replace(CALL, outputs=(TENSOR, SEEN)), None, "", judgement=Judgement(Verdict.NORMAL, own_error=0.0)),
+]
+
+
+def test_they_come_back() -> None:
+    rows = PairRows()
+    for pair in PAIRS:
+        rows.append(pair)
+    assert list(rows) == PAIRS and rows == PAIRS
+    assert rows[-1] == PAIRS[-1] and rows[1:3] == PAIRS[1:3]
+    assert rows != PAIRS[:3] and rows != PAIRS[::-1]
+    with pytest.raises(IndexError):
+        rows[4]
+
+
+def test_a_thousand_more_steps_take_a_few_bytes_each() -> None:
+    """What differs from step to step is numbers alone."""
+    import tracemalloc
+
+    rows = PairRows()
+    rows.append(PAIRS[1])
+    tracemalloc.start()
+    for step in range(1000):
+        call = replace(CALL, number=step, step=step)
+        rows.append(
+            replace(
+                PAIRS[1], mine=call, golden=call, judgement=replace(PAIRS[1].judgement, own_error=step / 7)
+            )
+        )
+    size, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert size / 1000 < 1000  # of objects, one such pair is more than 3000
+    assert rows[1000].judgement.own_error == 999 / 7
