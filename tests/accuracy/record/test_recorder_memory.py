@@ -262,3 +262,10 @@ def test_statistics_are_those_of_the_tensor(tmp_path: Path) -> None:
     assert found is not None
     assert (found.count, found.nans, found.infinities, found.zeros) == (5, 1, 1, 1)
     assert (found.minimum, found.maximum, found.mean) == (-3, 1, pytest.approx(-2 / 3))
+
+
+def test_a_storage_among_the_arguments_is_described_not_printed(tmp_path: Path) -> None:
+    source = torch.arange(4096.0)
+    record = recorded(tmp_path, lambda: torch.empty(0).set_(source.untyped_storage()))
+    (call,) = (call for call in record.calls if call.operator.startswith("aten::set_"))
+    assert "16384 bytes on cpu" in str(call.arguments) and len(str(call.arguments)) < 400

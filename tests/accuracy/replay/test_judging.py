@@ -253,3 +253,17 @@ def test_calls_that_differ_in_which_argument_is_missing(tmp_path: Path) -> None:
         calls = [call for call in recorded.calls if call.operator == "aten::native_layer_norm"]
         assert [dict(call.arguments)["weight"] is None for call in calls] == [False, True]
         assert {judge.judge(call, None, (), ()).verdict for call in calls} == {Verdict.NORMAL}
+
+
+def test_a_gradient_computed_in_steps_is_normal_one_with_fewer_digits_is_not(tmp_path: Path) -> None:
+    """CUDA's kernel rounds after each operation of a * (1 - b) * b; results near 0.5 hide what an error of b does."""
+    with seeded():
+        result = (0.3 * torch.randn(96, 512)).sigmoid().to(bf16)
+    gradient = a(96, 512, dtype=bf16)
+    with record(tmp_path / "a.h5", lambda: torch.ops.aten.sigmoid_backward(gradient, result)) as recorded:
+        call = call_of(recorded, "sigmoid_backward")
+        in_steps = gradient * (1 - result) * result
+        right = judge_claim(recorded, call, in_steps)
+        wrong = judge_claim(recorded, call, (in_steps.float() * 16).to(torch.float8_e4m3fn).to(bf16) / 16)
+    assert right.verdict is Verdict.NORMAL
+    assert wrong.verdict in (Verdict.SUSPICIOUS, Verdict.FAULT)

@@ -209,3 +209,23 @@ def test_small_tensors_are_judged_as_a_whole(tmp_path: Path) -> None:
     with seeded(), record(tmp_path / "a.h5", lambda: a(30, 30) @ a(30, 30)) as recorded:
         judgement = Judge(recorded, None).judge(call_of(recorded, "mm"), None, (), ())
     assert judgement.verdict is Verdict.NORMAL and judgement.why is None
+
+
+@pytest.mark.parametrize(
+    ("program", "operator"),
+    [
+        (lambda: a(90, 60).t() * 2, "t"),
+        (lambda: a(60, 90).view(90, 60) * 2, "view"),
+        (lambda: [part * 2 for part in a(90, 60).split(30)], "split.Tensor"),
+    ],
+)
+def test_views_of_large_tensors_are_known(program: Callable[[], Any], operator: str, tmp_path: Path) -> None:
+    with seeded(), record(tmp_path / "a.h5", program) as recorded:
+        call = call_of(recorded, operator)
+        right = Judge(recorded, None).judge(call, None, (), ())
+        bent = replace(
+            call, outputs=tuple(replace(each, shape=(5, 7), stride=(7, 1)) for each in call.outputs)
+        )
+        wrong = Judge(recorded, None).judge(bent, None, (), ())
+    assert right.verdict is Verdict.NORMAL
+    assert (wrong.verdict, wrong.sort) == (Verdict.FAULT, Sort.SHAPE)

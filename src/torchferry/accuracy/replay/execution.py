@@ -79,6 +79,21 @@ def has_gaps(call: Call) -> bool:
     return any(record.offset is None and record.elements for record in (*call.inputs, *call.outputs))
 
 
+def lies_in_inputs(call: Call) -> bool:
+    """Whether the outputs are bytes of the inputs in the file, as those of views are."""
+    return all(
+        any(
+            given.offset is not None
+            and record.offset is not None
+            and given.offset <= record.offset
+            and record.offset + record.nbytes <= given.offset + given.nbytes
+            for given in call.inputs
+        )
+        for record in call.outputs
+        if record.elements
+    )
+
+
 def blank_inputs(call: Call) -> list[torch.Tensor]:
     """For calls that do not look at contents."""
     return [

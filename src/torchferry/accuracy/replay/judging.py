@@ -13,7 +13,14 @@ from torchferry.accuracy.model import Call, TensorRecord
 from torchferry.accuracy.replay import decompositions, random_numbers
 from torchferry.accuracy.replay.arguments import CannotExecuteError, Setting, make_arguments
 from torchferry.accuracy.replay.errors import Compared, Errors
-from torchferry.accuracy.replay.execution import Source, blank_inputs, execute, has_gaps, read_inputs
+from torchferry.accuracy.replay.execution import (
+    Source,
+    blank_inputs,
+    execute,
+    has_gaps,
+    lies_in_inputs,
+    read_inputs,
+)
 from torchferry.accuracy.replay.formulas import formula_of
 from torchferry.accuracy.replay.indices import (
     are_positions,
@@ -78,7 +85,7 @@ class Judge:
         normal = Verdict.NORMAL if golden is None or _are_equal(inputs, mine.inputs) else Verdict.INHERITED
         if is_random(mine.operator) and random_numbers.is_known(base_name(mine.operator)):
             return self._judge_random(mine, normal)
-        if is_large(mine):
+        if is_large(mine) and not _is_mere_view(mine):
             return self._judge_large(mine, golden if is_same else None, normal, is_same_job)
         return self._judge_by_reference(mine, golden, normal, is_same_job)
 
@@ -98,7 +105,7 @@ class Judge:
     ) -> Judgement:
         try:
             _refuse_unknown_distributions(mine)
-            if is_view(mine.operator) and has_gaps(mine):
+            if (is_view(mine.operator) and has_gaps(mine)) or (is_large(mine) and _is_mere_view(mine)):
                 return _judge_shapes(mine, normal)
             reference = Reference(mine, self._mine)
         except CannotExecuteError as reason:
@@ -314,6 +321,10 @@ def _shapes(call: Call) -> list[tuple[str, tuple[int, ...]]]:
 
 def _worst(judged: Sequence[Judgement]) -> Judgement:
     return max(judged, key=lambda each: (_ORDER.index(each.verdict), each.own_error or 0.0))
+
+
+def _is_mere_view(call: Call) -> bool:
+    return is_view(call.operator) and lies_in_inputs(call)
 
 
 def _judge_shapes(call: Call, normal: Verdict) -> Judgement:

@@ -220,7 +220,11 @@ class _Divided:
         in_part = replace(worst, why=_IN_PART.format(part=f"[{place}]", what=worst.why or ""))
         is_too_much = not suspects or len(suspects) * pieces.PIECE > _OFTEN * pieces.WHOLE
         shape = self._task.mine.outputs[number].shape
-        if worst.sort in (Sort.NAN, Sort.INFINITE, Sort.SHAPE) or is_too_much or math.prod(shape) > pieces.WHOLE:
+        if (
+            worst.sort in (Sort.NAN, Sort.INFINITE, Sort.SHAPE)
+            or is_too_much
+            or math.prod(shape) > pieces.WHOLE
+        ):
             return in_part
         wrong = torch.zeros(shape, dtype=torch.bool)
         are_zero = True
