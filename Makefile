@@ -62,6 +62,7 @@ bench: $(STAMP)  ## speed, as ratios measured in one run
 	$(BIN)/python benchmarks/affinity.py
 	$(BIN)/python benchmarks/oplog.py
 	$(BIN)/python benchmarks/perf_collect.py
+	$(BIN)/python benchmarks/explain.py
 
 docs: $(STAMP)   ## the pages and tables that are made from the code
 	$(BIN)/python tools/make_rule_docs.py

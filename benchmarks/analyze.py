@@ -87,8 +87,11 @@ def measure(name: str, trace: Path) -> None:
     print(f"\ntrace {name}, {size / MEGA:.0f} MB          seconds   over json.load   peak memory over file")
     costs = in_turns(commands)
     for label, cost in costs.items():
+        # it ends with 0 as well where it refuses a trace without a device's kernels, after it has read it
+        is_refused = label.startswith("msprof") and not any(trace.parent.rglob("performance_comparison*"))
         print(
             f"{label:<40} {cost.seconds:9.2f} {cost.seconds / costs['json.load'].seconds:16.2f} {cost.peak / size:23.2f}"
+            + ("   (without a result)" if is_refused else "")
         )
 
 

@@ -103,7 +103,7 @@ def _runnable_steps(page: str) -> list[Step]:
 
 def _runs_no_program(step: Step) -> bool:
     """Whether it starts no process that imports torch."""
-    starts = "run|prove|ops|case|record|replay|compare|overflow|watch|profile"
+    starts = "run|prove|ops|case|record|replay|compare|overflow|watch|profile|export|checkpoint"
     return not re.search(rf"\b(?:ferry (?:{starts})|python) ", step.command)
 
 
@@ -253,6 +253,8 @@ def _options_in(words: list[str]) -> list[tuple[str, str]]:
     name = words[0]
     if name == "ferry" and len(words) > 1 and not words[1].startswith("-"):
         name = f"ferry {words[1]}"
+        if name == "ferry checkpoint" and len(words) > 2:  # each of its actions has options of its own
+            name = f"{name} {words[2]}"
     if name in _RUNNING:
         words = words[: _end_of_own_words(words)]
     options = [word.partition("=")[0] for word in words[1:] if re.match(r"--?[a-z]", word)]
@@ -280,7 +282,8 @@ def _options_of(command: str) -> frozenset[str]:
     [
         "ferry convert", "ferry scan", "ferry run", "ferry prove", "ferry ops", "ferry case", "ferry report",
         "ferry record", "ferry record convert", "ferry record info", "ferry record kernels", "ferry replay",
-        "ferry compare", "ferry overflow", "ferry watch", "ferry profile", "ferry analyze", "ferry oplog", "ferry doctor", "ms_fmk_transplt", "torch_gpu2mlu",
+        "ferry compare", "ferry overflow", "ferry watch", "ferry profile", "ferry analyze", "ferry oplog", "ferry doctor", "ferry zoo", "ferry explain",
+        "ferry export", "ferry checkpoint info", "ferry checkpoint fix", "ms_fmk_transplt", "torch_gpu2mlu",
     ],
 )  # fmt: skip
 def test_every_option_is_explained(command: str, language: str) -> None:
@@ -304,6 +307,11 @@ def test_every_option_is_explained(command: str, language: str) -> None:
         "ferry analyze": ["analyze"],
         "ferry oplog": ["oplog"],
         "ferry doctor": ["doctor"],
+        "ferry zoo": ["zoo"],
+        "ferry explain": ["explain"],
+        "ferry export": ["export"],
+        "ferry checkpoint info": ["checkpoint"],
+        "ferry checkpoint fix": ["checkpoint"],
     }
     names = pages.get(command, ["drop-ins"])
     text = "".join(read(f"docs/{language}/{name}.md") for name in names)

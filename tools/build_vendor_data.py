@@ -8,15 +8,18 @@ from pathlib import Path
 
 from vendor_data import hand
 from vendor_data.api_table import api_toml
-from vendor_data.error_table import error_toml
+from vendor_data.error_table import check_coverage, error_toml
 from vendor_data.facts import Facts
 from vendor_data.host_table import host_toml
+from vendor_data.machine_table import machine_toml
+from vendor_data.offline_table import OFFLINE, offline_toml
 from vendor_data.op_table import op_text
 from vendor_data.replacement_table import replacement_toml
 from vendor_data.similar import similar_toml
 from vendor_data.similar_libraries import LIBRARIES
 from vendor_data.similar_torch import LIMITS, OPERATORS, OPTIMIZERS
 from vendor_data.vendor_table import vendor_toml
+from vendor_data.zoo_table import ZOOS, zoo_toml
 
 SIMILAR = (*LIBRARIES, *OPTIMIZERS, *OPERATORS, *LIMITS)
 
@@ -25,6 +28,7 @@ TARGET = Path(__file__).resolve().parent.parent / "src" / "torchferry" / "vendor
 
 def build(facts: Facts) -> dict[str, str]:
     """The text of every file, by its path under the vendors folder."""
+    check_coverage(facts)
     files = {}
     for name, fact_id in hand.VENDORS.items():
         files[f"{name}/vendor.toml"] = vendor_toml(facts, name, fact_id)
@@ -33,7 +37,11 @@ def build(facts: Facts) -> dict[str, str]:
         files[f"{name}/replacements.toml"] = replacement_toml(facts, name, fact_id)
         files[f"{name}/errors.toml"] = error_toml(facts, name, fact_id)
         files[f"{name}/host.toml"] = host_toml(facts, name, fact_id)
+        files[f"{name}/machine.toml"] = machine_toml(name)
         files[f"{name}/similar.toml"] = similar_toml(facts, name, fact_id, SIMILAR)
+    files |= {f"{name}/offline.toml": offline_toml(name) for name in OFFLINE}
+    files |= {f"{name}/zoo.toml": zoo_toml(name) for name in ZOOS}
+    files["any/errors.toml"] = error_toml(facts, "any", "")
     files["any/similar.toml"] = similar_toml(facts, "any", "", SIMILAR)
     return files
 

@@ -10,7 +10,11 @@ from pathlib import Path
 import pytest
 
 from tests.doctor.making import machine
+from tests.doctor.stations import NPU_SMI, ascend_files, put, station
+from tests.vendors.conftest import MINIMAL
 from torchferry.cli.main import main
+from torchferry.doctor.device import station as station_module
+from torchferry.doctor.device.station import Output
 from torchferry.doctor.host import machine as machine_module
 
 
@@ -37,7 +41,6 @@ def test_the_verdict_comes_first(capfd: pytest.CaptureFixture[str]) -> None:
     assert (code, err) == (0, "")
     assert out.splitlines()[0] == "2 things cost speed: CPU governor, ASCEND_GLOBAL_LOG_LEVEL"
     assert "1\\x1b[31m" in out
-    assert "so far" not in out
     assert run(capfd, "host", "--to", "ascend", "--lang", "zh")[1].startswith("2 项降低速度")
 
 
@@ -51,10 +54,58 @@ def test_check_of_a_good_server(
 ) -> None:
     host = machine(tmp_path)
     monkeypatch.setattr(machine_module, "this_machine", lambda nproc=1: host)
-    code, out, _ = run(capfd, "--check", "--lang", "en")
+    code, out, _ = run(capfd, "host", "--check", "--lang", "en")
     assert (code, out.splitlines()[0]) == (0, "nothing that was looked at costs speed")
-    assert "so far the doctor looks at the host only" in out
-    assert run(capfd, "--fix", "--lang", "en")[1] == "# nothing to fix by a command\n"
+    assert run(capfd, "host", "--fix", "--lang", "en")[1] == "# nothing to fix by a command\n"
+
+
+@pytest.fixture
+def ascend(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A server with two cards on which everything is installed, and nothing else."""
+    put(tmp_path, ascend_files())
+    found = station(tmp_path, smi=Output(0, NPU_SMI))
+    monkeypatch.setattr(machine_module, "this_machine", lambda nproc=1: found.machine)
+    monkeypatch.setattr(station_module, "this_station", lambda *_: found)
+    return tmp_path
+
+
+@pytest.mark.usefixtures("ascend")
+def test_the_vendor_whose_things_are_here(capfd: pytest.CaptureFixture[str]) -> None:
+    code, out, _ = run(capfd, "--check", "--lang", "en")
+    assert (code, out.splitlines()[0]) == (0, "ready for ascend")
+    assert "note: ascend: of no other vendor anything is here" in out
+    assert run(capfd, "--lang", "zh")[1].splitlines()[0] == "可以使用 ascend"
+
+
+def test_not_ready_because(ascend: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    (ascend / "dev/hisi_hdc").unlink()
+    code, out, _ = run(capfd, "--to", "ascend", "--check", "--lang", "en")
+    assert (code, out.splitlines()[0]) == (1, "not ready for ascend, in the way: control files")
+    found = json.loads(run(capfd, "--to", "ascend", "--json")[1])
+    assert (found["format"], found["ready"], found["counts"]["blocks"]) == ("torchferry-doctor", False, 1)
+    assert found["versions"] == {
+        "python": "3.11",
+        "architecture": "x86_64",
+        "torch": "2.9.0+cpu",
+        "plugin": "2.9.0",
+        "toolkit": "8.5.0",
+        "driver": "25.2.0",
+    }
+    assert found["host"]["format"] == "torchferry-host"
+    page = run(capfd, "--to", "ascend", "--format", "md", "--lang", "en")[1]
+    assert page.startswith("# Is this machine ready\n\n- not ready for ascend")
+    assert "| `torch-npu` | fine | 2.9.0<br>made for torch 2.9.0 |" in page
+
+
+def test_of_nobody_and_of_several_something_is_here(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    empty = station(tmp_path, packages={}, environment={}).machine
+    monkeypatch.setattr(machine_module, "this_machine", lambda nproc=1: empty)
+    code, out, _ = run(capfd, "--check", "--lang", "en")
+    assert (code, out.splitlines()[0][:9]) == (1, "not ready")
+    put(tmp_path, {"dev/davinci0": "", "dev/tcaicard0": ""})
+    assert "of several vendors something is here: ascend, tecorigin" in run(capfd, "--lang", "en")[1]
 
 
 @pytest.mark.usefixtures("slow")
@@ -100,3 +151,24 @@ def test_torch_is_not_needed() -> None:
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert (done.returncode, done.stderr) == (0, "")
     assert json.loads(done.stdout)["results"]
+    assert json.loads(done.stdout)["host"]["results"]
+
+
+def test_a_vendor_of_the_users_own(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    """What its data do not say is unknown, and mistakes in them are named."""
+    acme = tmp_path / "mine" / "acme"
+    put(acme, {"vendor.toml": MINIMAL})
+    options = ["--to", "acme", "--vendor-path", str(acme.parent), "--lang", "en"]
+    code, out, _ = run(capfd, *options)
+    assert (code, out.splitlines()[0]) == (
+        0,
+        "what a machine needs for acme is not known: its data have no machine.toml",
+    )
+    assert json.loads(run(capfd, *options, "--json")[1])["ready"] is None
+    table = '[plugin]\npackage = "torch-acme"\n[toolkit]\nname = "SDK"\nfolders = ["/nowhere/acme"]\n'
+    (acme / "machine.toml").write_text(table)
+    assert run(capfd, *options)[1].startswith("not ready for acme, in the way: torch-acme, SDK")
+    (acme / "machine.toml").write_text(table + "version = '('\n")
+    assert "key 'toolkit.version' must be" in run(capfd, *options)[2]
+    (acme / "machine.toml").write_text(table + "version = '([)'\n")
+    assert "key 'toolkit.version' is no regular expression" in run(capfd, *options)[2]

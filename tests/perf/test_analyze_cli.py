@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import os
 import sys
 from pathlib import Path
 
@@ -48,6 +49,40 @@ def trace(
 @pytest.fixture
 def slow(tmp_path: Path) -> Path:
     return trace(tmp_path, 40)
+
+
+def test_a_pipe_is_not_waited_for(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    pipe = tmp_path / "trace.json"
+    os.mkfifo(pipe)
+    assert main(["analyze", str(pipe)]) == 2
+    assert "is a pipe or a device: write what comes from it into a file first" in capsys.readouterr().err
+
+
+def test_names_keep_their_capital_in_the_verdict(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    built = TraceBuilder()
+    built.step(1, 0, 1000)
+    built.op("aten::mm", 0, 100)
+    assert main(["analyze", str(built.write(tmp_path / "t.json")), "--lang", "en"]) == 0
+    assert capsys.readouterr().out.startswith("Bottleneck: Python takes much of the time")
+
+
+def test_evidence_without_a_name_is_told_in_the_readers_language(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    built = TraceBuilder()
+    built.step(1, 0, 1000)
+    built.op("aten::mm", 0, 100)
+    path = str(built.write(tmp_path / "t.json"))
+    for style in ("text", "md"):
+        assert main(["analyze", path, "--lang", "zh", "--format", style, "--only", "host_bound"]) == 0
+        out = capsys.readouterr().out
+        assert "算子之间的 Python" in out and "between operators" not in out
+    assert main(["analyze", path, "--format", "html", "--only", "host_bound"]) == 0
+    out = capsys.readouterr().out
+    assert ">Python between operators</span>" in out and ">算子之间的 Python</span>" in out
+    assert main(["analyze", path, "--lang", "zh", "--format", "json", "--only", "host_bound"]) == 0
+    (diagnosis,) = json.loads(capsys.readouterr().out)["runs"][0]["diagnoses"]
+    assert diagnosis["evidence"][0]["what"] == "Python between operators"
 
 
 def test_the_bottleneck_is_named(slow: Path, capsys: pytest.CaptureFixture[str]) -> None:

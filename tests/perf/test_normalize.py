@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import os
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -148,7 +149,7 @@ def test_nothing_is_written_of_what_is_no_trace(tmp_path: Path, content: bytes) 
     source = tmp_path / "x.json"
     source.write_bytes(content)
     with pytest.raises(InputError):
-        normalize(source, tmp_path / "out" / "fixed.json")
+        normalize(source, tmp_path / "fixed.json")
     assert sorted(each.name for each in tmp_path.rglob("*")) == ["x.json"]
 
 
@@ -169,8 +170,20 @@ def test_an_interrupted_run_leaves_nothing_behind(tmp_path: Path) -> None:
 def test_a_place_that_can_not_be_written_to(tmp_path: Path) -> None:
     source = tmp_path / "t.json"
     source.write_text(json.dumps([event("1", 1)]))
-    with pytest.raises(OutputError, match="choose another file"):
+    with pytest.raises(OutputError, match="in a folder that exists"):
         normalize(source, source / "fixed.json")
+    with pytest.raises(OutputError, match="in a folder that exists"):
+        normalize(source, tmp_path / "missing" / "fixed.json")
+    assert [each.name for each in tmp_path.iterdir()] == ["t.json"]
+
+
+def test_a_device_is_not_replaced_by_a_file(tmp_path: Path) -> None:
+    source, pipe = tmp_path / "t.json", tmp_path / "pipe.json"
+    source.write_text(json.dumps([event("1", 1)]))
+    os.mkfifo(pipe)
+    with pytest.raises(OutputError, match="can't be written there"):
+        normalize(source, pipe)
+    assert pipe.is_fifo()
 
 
 def test_a_real_timeline_is_the_same_trace_afterwards(tmp_path: Path) -> None:

@@ -26,7 +26,7 @@ VENDORS = pytest.mark.parametrize("vendor", [get_vendor(name) for name in vendor
 def recognised(vendor: Vendor, message: str) -> tuple[str, str]:
     """The kind of error that the vendor's first matching pattern names, and the operator it finds."""
     for pattern in load_errors(Path(vendor.folder)).patterns:
-        match = re.search(pattern.regex, message)
+        match = re.search(pattern.regex, message) if pattern.regex else None
         if match:
             return pattern.kind, match.groupdict().get("op") or ""
     return "", ""

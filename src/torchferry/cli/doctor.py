@@ -1,4 +1,4 @@
-"""Look for what makes this machine slow: processors, memory, limits, libraries, the vendor's variables."""
+"""Say whether a vendor's device can be used on this machine, what is in the way, and what makes the machine slow."""
 
 from __future__ import annotations
 
@@ -11,46 +11,117 @@ from torchferry.errors import ReportError
 from torchferry.text import user_language
 
 if TYPE_CHECKING:
-    from torchferry.doctor.host.examine import Examination
+    from torchferry.doctor.device.station import Station
+    from torchferry.doctor.host.machine import Machine
+    from torchferry.report.page import Page
+    from torchferry.text import Language
+    from torchferry.vendors.model import Vendor
 
 add_arguments = doctor_options.add_arguments
 
 
 def run(args: argparse.Namespace) -> int:
     """Examine, report; the answer is an exit code."""
-    from torchferry.doctor.host.examine import examine, installed_vendor
     from torchferry.doctor.host.machine import this_machine
-    from torchferry.doctor.model import Status
-    from torchferry.vendors.registry import get_vendor
 
+    if args.json:
+        args.format = "json"
     if args.fix and args.format != "text":
         raise ReportError("--fix prints commands, --format a report; leave one of them out")
+    machine = this_machine(args.nproc)
+    return _host(args, machine) if args.part == "host" else _whole(args, machine)
+
+
+def _host(args: argparse.Namespace, machine: Machine) -> int:
+    from torchferry.doctor.host.examine import examine, installed_vendor
+    from torchferry.doctor.model import Status
+    from torchferry.doctor.report import page_of, to_json, to_script
+    from torchferry.vendors.registry import get_vendor
+
     vendor = get_vendor(args.to, args.vendor_path) if args.to else installed_vendor(args.vendor_path)
-    examination = examine(this_machine(args.nproc), vendor, is_guess=not args.to)
-    _report(args, examination)
+    examination = examine(machine, vendor, is_guess=not args.to)
+    language = args.lang or user_language()
+    if args.fix:
+        _write(to_script(examination.results, language))
+    elif args.format == "json":
+        _write(to_json(examination))
+    else:
+        _show(args, page_of(examination, language, everything=_is_everything(args)), language)
     return int(args.check and examination.count(Status.COSTS) > 0)
 
 
-def _report(args: argparse.Namespace, examination: Examination) -> None:
+def _whole(args: argparse.Namespace, machine: Machine) -> int:
+    from torchferry.doctor.device import report
+    from torchferry.doctor.device.examine import examine_device, vendors_with_traces
+    from torchferry.doctor.host.examine import examine
+    from torchferry.doctor.report import to_script
+    from torchferry.vendors.registry import get_vendor
+
+    found = [] if args.to else vendors_with_traces(machine, args.vendor_path)
+    vendor = get_vendor(args.to, args.vendor_path) if args.to else found[0] if len(found) == 1 else None
+    station = _station(machine, vendor) if vendor else None
+    readiness = examine_device(station) if station else None
+    examination = examine(machine, vendor, is_guess=not args.to)
+    language = args.lang or user_language()
+    is_known = station is None or station.table.is_known
+    if args.fix:
+        _write(to_script((*(readiness.results if readiness else ()), *examination.results), language))
+    elif args.format == "json":
+        _write(report.to_json(readiness, examination, _versions(station), is_known))
+    else:
+        page = report.page_of(
+            readiness,
+            examination,
+            language,
+            others=tuple(vendor.name for vendor in found),
+            is_known=is_known,
+            everything=_is_everything(args),
+        )
+        _show(args, page, language)
+    return int(args.check and not (readiness and readiness.is_ready))
+
+
+def _station(machine: Machine, vendor: Vendor) -> Station:
+    from pathlib import Path
+
+    from torchferry.doctor.device import station
+    from torchferry.vendors.machine import load_machine
+
+    return station.this_station(machine, vendor, load_machine(Path(vendor.folder)))
+
+
+def _versions(station: Station | None) -> dict[str, str | None]:
+    if station is None:
+        return {}
+    return {
+        "python": station.python,
+        "architecture": station.machine.architecture,
+        "torch": station.torch,
+        "plugin": station.plugin,
+        "toolkit": station.toolkit,
+        "driver": station.driver,
+    }
+
+
+def _is_everything(args: argparse.Namespace) -> bool:
+    return bool(args.all or args.format == "md")
+
+
+def _show(args: argparse.Namespace, page: Page, language: Language) -> None:
     from torchferry.cli.ending import reader_may_leave
-    from torchferry.doctor.report import page_of, to_json, to_script
     from torchferry.report.page import print_page, to_markdown
 
-    language = args.lang or user_language()
-    everything = args.all or args.format == "md"
-    page = page_of(examination, language, everything=everything, is_whole_doctor=args.part is None)
+    if args.format == "md":
+        _write(to_markdown(page, language))
+        return
     with reader_may_leave():
-        if args.fix:
-            _write(to_script(examination, language))
-        elif args.format == "json":
-            _write(to_json(examination))
-        elif args.format == "md":
-            _write(to_markdown(page, language))
-        else:
-            print_page(page, language)
+        print_page(page, language)
 
 
 def _write(text: str) -> None:
-    sys.stdout.flush()
-    sys.stdout.buffer.write(text.encode("utf-8", "replace"))
-    sys.stdout.buffer.flush()
+    from torchferry.cli.ending import reader_may_leave
+
+    with reader_may_leave():
+        sys.stdout.flush()
+        sys.stdout.buffer.write(text.encode("utf-8", "replace"))
+        sys.stdout.buffer.flush()

@@ -9,10 +9,11 @@ from torchferry.cli import common_options
 PARTS = ("host",)
 FORMATS = ("text", "json", "md")
 
-_EPILOG = """PART is what to look at. So far there is `host`: processors, memory, limits, libraries for images, and the variables of
-a vendor's runtime. Nothing is changed, and no privileges are needed.
+_EPILOG = """Without PART the whole machine is looked at: driver, toolkit, plugin and whether their versions match, device files,
+the vendor's own command, libraries, variables, the network, and the host. With `host` only what costs speed: processors,
+memory, limits, libraries for images, the variables of the vendor's runtime. Nothing is changed, no privileges are needed.
 
-exit codes: 0 fine; 1 with --check: something costs speed; 2 bad usage"""
+exit codes: 0 fine; 1 with --check: the machine is not ready, or with `host`: something costs speed; 2 bad usage"""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -21,12 +22,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.usage = "ferry doctor [PART] [OPTIONS]"
     parser.epilog = _EPILOG
     parser.add_argument(
-        "part", nargs="?", choices=PARTS, default=None, metavar="PART", help="host (default: all)"
+        "part",
+        nargs="?",
+        choices=PARTS,
+        default=None,
+        metavar="PART",
+        help="host (default: the whole machine)",
     )
     parser.add_argument(
         "--to",
         metavar="VENDOR",
-        help="look at this vendor's variables too (default: the vendor whose plugin is installed, if there is one)",
+        help="the vendor whose device is to be used (default: the one of whom something is installed here)",
     )
     parser.add_argument(
         "--nproc",
@@ -42,7 +48,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--fix", action="store_true", help="print only commands that put things right; run none"
     )
     parser.add_argument("--format", choices=FORMATS, default="text", help="what is printed (default: text)")
-    parser.add_argument("--check", action="store_true", help="exit with 1 if something costs speed")
+    parser.add_argument("--json", action="store_true", help="the same as --format json")
+    parser.add_argument(
+        "--check",
+        action="store_true",
+        help="exit with 1 if the machine is not ready, or with `host` if something costs speed",
+    )
     common_options.add_vendor_path(parser)
     common_options.add_language(parser)
 

@@ -30,7 +30,11 @@ COMMANDS = {
     "profile": ("profile", "profile a few steps of a program, unchanged: what takes the time"),
     "analyze": ("analyze", "read profiles of any vendor: the bottleneck, its proof, its remedy"),
     "oplog": ("oplog", "read a runtime's host logs: operators, shapes, compiles after the warm-up"),
-    "doctor": ("doctor", "look for what makes this machine slow: processors, memory, libraries, variables"),
+    "doctor": ("doctor", "say whether a device can be used on this machine, and what makes it slow"),
+    "zoo": ("zoo", "make a migrated model ready for a vendor's model zoo, or say what it lacks"),
+    "checkpoint": ("checkpoint", "say what is inside a checkpoint without running it; mend it"),
+    "export": ("export", "make ONNX of a checkpoint, check it, and name the vendor's offline conversion"),
+    "explain": ("explain", "say what the errors in a log mean: which came first, why, what to do"),
     "report": ("report", "render findings.json as HTML, Markdown, CSV, XLSX, SARIF ..."),
     "rules": ("rules", "list the conversion rules, or explain one"),
     "vendors": ("vendors", "show the known accelerators and what is known about each"),
@@ -39,7 +43,7 @@ COMMANDS = {
 _EXIT_CODES = """exit codes:
   0  fine
   1  --check found something to do; `ferry prove`: the proof does not hold; `ferry compare`: an operator is wrong;
-     `ferry overflow`: there is one
+     `ferry overflow`: there is one; `ferry zoo check`: something is missing
   2  bad usage or bad input
   3  some files failed, the others were done; `ferry ops`, `ferry record`, `ferry profile`: the
      program failed half way; `ferry analyze`: a detector broke down
@@ -49,7 +53,7 @@ _EXIT_CODES = """exit codes:
 
 def help_text() -> str:
     """What `ferry --help` prints."""
-    lines = [f"  {name:<9} {summary}" for name, (_, summary) in COMMANDS.items()]
+    lines = [f"  {name:<10} {summary}" for name, (_, summary) in COMMANDS.items()]
     return "\n".join(
         [
             "usage: ferry COMMAND [OPTIONS]",

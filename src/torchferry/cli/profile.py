@@ -85,6 +85,11 @@ def _nothing_profiled(program: Program, settings: ProfileSettings, profiled: Pro
         return f"{program.target}: {problem}; switch its own off, or let `ferry analyze` read the trace that it writes"
     if profiled.ending.out_of_time:
         return f"{program.target}: took longer than --timeout allows, after {made} steps; nothing was written"
+    if profiled.ending.exit_code and not profiled.told:  # it was killed, or never came to import torch
+        return (
+            f"{program.target}: ended with exit code {profiled.ending.exit_code} before its steps were made, and "
+            "could not tell how many there were; its output is above"
+        )
     if profiled.ending.exit_code:
         return (
             f"{program.target}: ended with exit code {profiled.ending.exit_code} after {made} steps, before step "

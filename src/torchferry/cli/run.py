@@ -5,6 +5,8 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -21,6 +23,8 @@ if TYPE_CHECKING:
     from torchferry.vendors.model import Vendor
 
 add_arguments = run_options.add_arguments
+
+_SIGNALS = 128  # as shells count: exit codes above it are signals
 
 
 def run(args: argparse.Namespace) -> int:
@@ -44,7 +48,10 @@ def run(args: argparse.Namespace) -> int:
         raise RunError("what is to be run? ferry run --to VENDOR (SCRIPT | -m MODULE)")
     if simulated and not args.sim:
         _say(args, plugin.not_installed(vendor))
-    return _run_program(args, program, vendor, sim, layer)
+    with _wishes_in_the_environment(args):
+        code = _run_program(args, program, vendor, sim, layer)
+    _explain_exit(args, code, vendor)
+    return code
 
 
 def _vendor(args: argparse.Namespace) -> Vendor:
@@ -128,6 +135,36 @@ def _explain(
 
     stream = None if args.script is None else sys.stderr.fileno()
     return explain(child_environment(os.environ, vendor, sim, layer), stream).exit_code
+
+
+@contextmanager
+def _wishes_in_the_environment(args: argparse.Namespace) -> Iterator[None]:
+    """How the program's processes are to speak about a crash: they inherit our environment."""
+    from torchferry.launch import variables
+
+    wishes = {variables.DIAGNOSIS: "0"} if args.no_diagnosis or args.quiet else {}
+    if args.lang:
+        wishes["TORCHFERRY_LANG"] = args.lang
+    before = {name: os.environ.get(name) for name in wishes}
+    os.environ.update(wishes)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            os.environ.pop(name)
+            if value is not None:
+                os.environ[name] = value
+
+
+def _explain_exit(args: argparse.Namespace, code: int, vendor: Vendor) -> None:
+    """A program that a signal has ended could not say anything itself."""
+    if code <= _SIGNALS or args.no_diagnosis:
+        return
+    from torchferry.explain.crash import explain_exit
+
+    said = explain_exit(code, vendor)
+    if said is not None:
+        _say(args, said)
 
 
 def _run_program(

@@ -46,6 +46,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "-q", "--quiet", action="store_true", help="no summary, no progress and no remarks on stderr"
     )
+    parser.add_argument(
+        "--no-diagnosis", action="store_true", help="do not say what a crash means, after its traceback"
+    )
     common_options.add_language(parser)
     _add_layer_arguments(parser)
     _add_simulator_arguments(parser)

@@ -12,6 +12,8 @@ from torchferry.text import Text
 class Status(Enum):
     """The verdict on one thing, the worst first."""
 
+    BLOCKS = "blocks"  # the device can't be used until it is put right
+    DOUBT = "doubt"  # it may fail, or fails only for some programs
     COSTS = "costs"  # it costs speed
     COULD = "could"  # another setting may be faster: worth a try
     UNSEEN = "unseen"  # it can't be seen from here
@@ -24,6 +26,7 @@ class Reach(Enum):
 
     SHELL = "shell"  # this shell and what it starts
     INSTALL = "install"  # packages of this Python, or how a program is started
+    PROCESSES = "processes"  # other processes of this user
     ROOT = "root"  # the machine; needs privileges
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from torchferry.doctor.host.examine import Examination
 from torchferry.doctor.host.variables import OPTION, VARIABLE
@@ -26,8 +26,7 @@ _GUESSED = Text(
     "变量为 {vendor} 的：本机安装了它的插件",
 )
 _FIX = Text("--fix prints the commands", "--fix 打印命令")
-_HOST_ONLY = Text("so far the doctor looks at the host only", "目前只检查主机")
-_ALL = Text("--all explains the others too", "--all 同时解释其余各项")
+ALL = Text("--all explains the others too", "--all 同时解释其余各项")
 
 _HOST = Text("Host", "主机")
 _VARIABLES = Text("Variables of {vendor}", "{vendor} 的变量")
@@ -35,9 +34,11 @@ _OPTIONS = Text("Options of {vendor}, which a program sets", "{vendor} 的选项
 _SUBJECT = Column(Text("what", "项目"), is_whole=True)
 _STATUS = Column(Text("verdict", "结论"), is_whole=True)
 _FOUND = Column(Text("found, and what it does", "现状与作用"))
-_EXPLAINED = (Status.COSTS, Status.COULD)
+_EXPLAINED = (Status.BLOCKS, Status.DOUBT, Status.COSTS, Status.COULD)
 
 STATUS_WORDS = {
+    Status.BLOCKS: Text("in the way", "阻碍使用"),
+    Status.DOUBT: Text("may fail", "可能失败"),
     Status.COSTS: Text("costs speed", "降低速度"),
     Status.COULD: Text("worth a try", "值得一试"),
     Status.UNSEEN: Text("not visible", "看不到"),
@@ -45,6 +46,8 @@ STATUS_WORDS = {
     Status.FINE: Text("fine", "正常"),
 }
 _STYLES = {
+    Status.BLOCKS: "bold red",
+    Status.DOUBT: "yellow",
     Status.COSTS: "red",
     Status.COULD: "yellow",
     Status.UNSEEN: "magenta",
@@ -57,27 +60,37 @@ _REMARKS = {
         "changes packages or how a program is started: run it yourself",
         "会更改软件包或程序的启动方式：请自行执行",
     ),
+    Reach.PROCESSES: Text(
+        "ends other processes: run it yourself, if they are yours to end",
+        "会结束其他进程：确认可以结束后请自行执行",
+    ),
     Reach.ROOT: Text("changes the machine, needs root: run it yourself", "会更改机器，需要 root：请自行执行"),
 }
 _NO_COMMANDS = Text("nothing to fix by a command", "没有可用命令修复的项目")
 
 
-def page_of(
-    examination: Examination, language: Language, *, everything: bool, is_whole_doctor: bool = False
-) -> Page:
+def page_of(examination: Examination, language: Language, *, everything: bool) -> Page:
     """Verdict first, then the tables; without `everything` only what can be better is explained."""
+    notes = [*host_notes(examination), *([] if everything else [ALL])]
+    tables = host_tables(examination, language, everything=everything)
+    return Page(TITLE, host_verdicts(examination), tables, tuple(notes))
+
+
+def host_tables(examination: Examination, language: Language, *, everything: bool) -> tuple[Table, ...]:
+    """The host, and the vendor's variables and options."""
     vendor = Text(examination.vendor, examination.vendor)
     by_id = {VARIABLE: _VARIABLES.format(vendor=vendor), OPTION: _OPTIONS.format(vendor=vendor)}
     groups: dict[Text, list[Result]] = {_HOST: [], **{title: [] for title in by_id.values()}}
     for result in examination.results:
         groups[by_id.get(result.id, _HOST)].append(result)
-    tables = [_table(title, results, language, everything) for title, results in groups.items()]
-    notes = [
-        *_notes(examination),
-        *([] if everything else [_ALL]),
-        *([_HOST_ONLY] if is_whole_doctor else []),
-    ]
-    return Page(TITLE, tuple(_verdicts(examination)), tuple(tables), tuple(notes))
+    return tuple(
+        result_table(title, results, language, everything=everything) for title, results in groups.items()
+    )
+
+
+def host_verdicts(examination: Examination) -> tuple[tuple[Text, str], ...]:
+    """What costs speed, and how much else was looked at."""
+    return tuple(_verdicts(examination))
 
 
 def _verdicts(examination: Examination) -> Iterator[tuple[Text, str]]:
@@ -90,7 +103,8 @@ def _verdicts(examination: Examination) -> Iterator[tuple[Text, str]]:
     yield _REST.format(**counts), ""
 
 
-def _notes(examination: Examination) -> Iterator[Text]:
+def host_notes(examination: Examination) -> Iterator[Text]:
+    """Whose variables were looked at, and what to ask for."""
     if not examination.vendor:
         yield _NO_VENDOR
     elif examination.is_guess:
@@ -99,7 +113,8 @@ def _notes(examination: Examination) -> Iterator[Text]:
         yield _FIX
 
 
-def _table(title: Text, results: list[Result], language: Language, everything: bool) -> Table:
+def result_table(title: Text, results: Iterable[Result], language: Language, *, everything: bool) -> Table:
+    """What checks say; without `everything` only what can be better is explained."""
     rows = []
     for result in results:
         lines = [result.found.in_language(language)]
@@ -119,17 +134,22 @@ def to_json(examination: Examination) -> str:
     """Everything, for programs."""
     import json
 
-    content = {
+    return json.dumps(host_content(examination), indent=2) + "\n"
+
+
+def host_content(examination: Examination) -> dict[str, object]:
+    """What JSON says of the host."""
+    return {
         "format": "torchferry-host",
         "version": 1,
         "vendor": examination.vendor or None,
         "counts": {status.value: examination.count(status) for status in Status},
-        "results": [_result(result) for result in examination.results],
+        "results": [result_content(result) for result in examination.results],
     }
-    return json.dumps(content, indent=2) + "\n"
 
 
-def _result(result: Result) -> dict[str, object]:
+def result_content(result: Result) -> dict[str, object]:
+    """What JSON says of one result."""
     return {
         "id": result.id,
         "subject": result.subject,
@@ -145,14 +165,15 @@ def _both(text: Text) -> dict[str, str]:
     return {"en": printable(text.en), "zh": printable(text.zh)}
 
 
-def to_script(examination: Examination, language: Language) -> str:
+def to_script(results: Iterable[Result], language: Language) -> str:
     """The commands. Those that reach beyond the shell are comments: whoever runs this text runs none of them."""
     lines: list[str] = []
-    for result in examination.results:
+    for result in results:
         for command in result.commands:
             verdict = STATUS_WORDS[result.status].in_language(language)
             remark = _REMARKS[command.reach].in_language(language)
             said = one_line(f"{result.subject} ({verdict}): {remark}")
-            prefix = {Reach.SHELL: "", Reach.INSTALL: "#   ", Reach.ROOT: "#   sudo "}[command.reach]
-            lines += [f"# {said}", f"{prefix}{command.line}"]
+            prefix = {Reach.SHELL: "", Reach.ROOT: "#   sudo "}.get(command.reach, "#   ")
+            if f"{prefix}{command.line}" not in lines:
+                lines += [f"# {said}", f"{prefix}{command.line}"]
     return "\n".join(lines or [f"# {_NO_COMMANDS.in_language(language)}"]) + "\n"

@@ -1,4 +1,4 @@
-"""Adds a line after the traceback of a program that wanted CUDA itself, or a library that only CUDA has."""
+"""Adds a line after the traceback of a program: what it wanted of CUDA, or what a known error means."""
 
 from __future__ import annotations
 
@@ -10,6 +10,9 @@ from types import TracebackType
 import torch
 
 import torchferry
+from torchferry.launch import variables
+from torchferry.report.safe import one_line
+from torchferry.text import user_language
 from torchferry.vendors.model import Replacement, Vendor
 
 # What PyTorch says where CUDA itself was meant.
@@ -30,18 +33,34 @@ _OURS_AND_PYTORCHS = tuple(
 
 
 def explain_in_future(vendor: Vendor) -> None:
-    """From now on an uncaught exception that is about CUDA gets one more line, after what is printed anyway."""
+    """From now on an uncaught exception that can be explained gets one more line, after what is printed anyway."""
     before = sys.excepthook
 
     def show(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
         before(kind, error, trace)
         from torchferry.runtime import is_active
 
-        line = explanation(error, trace, vendor)
-        if line and is_active():
+        line = explanation(error, trace, vendor) if is_active() else ""
+        line = line or _diagnosis(kind, error, trace, vendor)
+        if line:
             print(line, file=sys.stderr)
 
     sys.excepthook = show
+
+
+def _diagnosis(
+    kind: type[BaseException], error: BaseException, trace: TracebackType | None, vendor: Vendor
+) -> str:
+    """What the rules of `ferry explain` say; "" if they say nothing, or are not wanted."""
+    if os.environ.get(variables.DIAGNOSIS) == "0" or not issubclass(kind, Exception):
+        return ""
+    try:
+        from torchferry.explain.crash import explain_exception
+
+        said = explain_exception("".join(traceback.format_exception(kind, error, trace)), vendor)
+    except Exception:  # whatever goes wrong here, the program's own error is the one to see
+        return ""
+    return "" if said is None else f"torchferry: {one_line(said.in_language(user_language()))}"
 
 
 def explanation(error: BaseException, trace: TracebackType | None, vendor: Vendor) -> str:

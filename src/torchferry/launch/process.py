@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 import os
 import sys
-from collections.abc import Iterator, Mapping, MutableMapping
+from collections.abc import Iterable, Iterator, Mapping, MutableMapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -114,6 +114,8 @@ def _put_to_work(role: Role) -> None:
         _simulate(role.sim)
     if role.layer is not None:
         _lay_over(role.layer, may_build=not (role.ops or role.record or role.profile))
+    elif role.sim is not None:
+        _explain_crashes(role.sim.vendor, role.sim.vendor_paths)
     if role.prove:
         from torchferry.prove.recording import start_from_environment
 
@@ -160,11 +162,14 @@ def _lay_over(settings: LayerSettings, may_build: bool) -> None:
         _compute_as_cuda(may_build)
         activate(settings)
     else:
-        from torchferry.launch import crash
-
         activate(settings)
-        paths = tuple(map(Path, settings.vendor_paths))
-        crash.explain_in_future(get_vendor(settings.vendor, paths))
+        _explain_crashes(settings.vendor, settings.vendor_paths)
+
+
+def _explain_crashes(vendor: str, paths: Iterable[str]) -> None:
+    from torchferry.launch import crash
+
+    crash.explain_in_future(get_vendor(vendor, tuple(map(Path, paths))))
 
 
 def _compute_as_cuda(may_build: bool) -> None:

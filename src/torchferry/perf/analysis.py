@@ -9,6 +9,7 @@ from torchferry.perf.memory_curves import has_totals, memory_curve
 from torchferry.perf.model import Analysis, Diagnosis, MemoryPoint, Severity, StepTime
 from torchferry.perf.of_tables import facts_of_tables
 from torchferry.perf.rows import kernel_rows, operator_rows
+from torchferry.perf.slowdown import usual_step
 from torchferry.perf.timeline import timeline
 from torchferry.text import Text
 
@@ -122,7 +123,7 @@ def _of_trace(run: Run, trace: Trace, diagnoses: list[Diagnosis], notes: list[Te
         trace, (each.example for found in diagnoses for each in found.evidence if each.example is not None)
     )
     notes += trace.notes
-    notes += _slowed_down(run, trace)
+    notes += _slowed_down(run)
     if not len(trace.steps):
         notes.append(_NO_STEPS)
     elif trace.steps.basis == "optimizer":
@@ -147,13 +148,11 @@ def _of_trace(run: Run, trace: Trace, diagnoses: list[Diagnosis], notes: list[Te
     }
 
 
-def _slowed_down(run: Run, trace: Trace) -> Iterator[Text]:
+def _slowed_down(run: Run) -> Iterator[Text]:
     """Whoever profiles should know what that does to the times."""
-    unprofiled = run.rank_facts.get("unprofiled_step")
-    if isinstance(unprofiled, float) and unprofiled > 0 and len(trace.steps):
-        seconds = trace.seconds / len(trace.steps)
-        if seconds > NOTABLY_SLOWER * unprofiled:
-            yield _SLOWED_DOWN.format(profiled=seconds * 1e3, unprofiled=unprofiled * 1e3)
+    usual = usual_step(run)
+    if usual is not None and usual.profiled > NOTABLY_SLOWER * usual.unprofiled:
+        yield _SLOWED_DOWN.format(profiled=usual.profiled * 1e3, unprofiled=usual.unprofiled * 1e3)
 
 
 def _steps(run: Run, trace: Trace) -> tuple[StepTime, ...]:

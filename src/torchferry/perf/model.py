@@ -6,10 +6,15 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import NamedTuple
 
-from torchferry.text import Text
+from torchferry.text import Language, Text
 
 HIGH_SHARE = 0.10  # of the time of a step
 MEDIUM_SHARE = 0.03
+
+
+def in_words(shown: str | Text, language: Language) -> str:
+    """Names are the same in every language."""
+    return shown if isinstance(shown, str) else shown.in_language(language)
 
 
 class Severity(Enum):
@@ -24,9 +29,11 @@ class Severity(Enum):
 class Evidence:
     """One thing that a detector saw, added up over all steps that were profiled."""
 
-    what: str  # the operator, kernel, annotation, variable ...
-    detail: str = ""  # shapes, types, formats, values
-    place: str = ""  # train.py:40 or train.py:40(main); empty: not known
+    what: str | Text  # the operator, kernel, annotation, variable ...; words where it has no name
+    detail: str | Text = ""  # shapes, types, formats, values
+    place: str = (
+        ""  # train.py:40, or train.py:40(main) for a function whose line is not known; empty: not known
+    )
     count: int = 0
     seconds: float = 0.0
     share: float = 0.0  # of the time of the steps
@@ -151,7 +158,9 @@ class Analysis:
     checked: tuple[str, ...] = ()  # the detectors that had what they need
     unchecked: dict[str, Text] = field(default_factory=dict)  # the others, and what they lack
     failed: dict[str, str] = field(default_factory=dict)  # those that broke down, and how
-    is_host_only: bool = False  # the operators are the work: the CPU, a simulated device, or no trace of the device
+    is_host_only: bool = (
+        False  # the operators are the work: the CPU, a simulated device, or no trace of the device
+    )
     simulated: bool = False
     command: tuple[str, ...] = ()  # that was profiled, where it is known
 

@@ -42,10 +42,11 @@ class Normalized(NamedTuple):
 
 def normalize(source: Path, target: Path, on_progress: Progress | None = None) -> Normalized:
     """Write `target`, whole or not at all; compressed if its name ends in .gz. It may be `source` itself."""
+    if not target.parent.is_dir() or (target.exists() and not target.is_file()):
+        raise OutputError(f"{target}: can't be written there; name a file in a folder that exists")
     origin = _origin(source)
     aside = target.with_name(f".{target.name}.{os.getpid()}.tmp")
     try:
-        target.parent.mkdir(parents=True, exist_ok=True)
         with _writing(aside, compressed=target.suffix == ".gz") as file:
             done = _rewrite(source, file, origin, on_progress)
         aside.replace(target)

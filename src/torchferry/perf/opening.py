@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from torchferry.errors import InputError
+from torchferry.logs.files import log_files
 from torchferry.perf.belonging import CHOOSE, check_joined, check_one_run
 from torchferry.perf.input_files import (
     PROFILE_FILE,
@@ -17,7 +18,6 @@ from torchferry.perf.input_files import (
     sets_below,
     sort_of,
 )
-from torchferry.perf.oplog.files import log_files
 from torchferry.perf.oplog.model import OpLog
 from torchferry.perf.oplog.reading import host_log_of, read_oplog
 from torchferry.perf.run import Run
@@ -67,6 +67,10 @@ class _Opening:
             return
         if not path.exists():
             raise InputError(f"there is no {str(path)!r}")
+        if not path.is_file():  # it is read more than once
+            raise InputError(
+                f"{str(path)!r} is a pipe or a device: write what comes from it into a file first"
+            )
         sort = sort_of(path)
         if sort is None:
             raise InputError(f"{str(path)!r} is nothing that can be analyzed: {WHAT_TO_GIVE}")
@@ -155,6 +159,7 @@ class _Opening:
     def _run(self, path: Path, profile: dict[str, Any], facts: dict[str, Any]) -> Run:
         size = path.stat().st_size
         trace = read_trace(path, lambda done: self._on_progress(str(path), done, size))
+        trace.source_folders = _source_folders(profile)
         return Run((str(path),), trace, profile=profile, rank_facts=facts, notes=list(trace.notes))
 
     def _add_tables(self, run: Run, files: FileSet) -> None:
@@ -220,6 +225,13 @@ def _finish(run: Run) -> None:
         run.memory = run.memory.since(run.trace.origin if run.trace is not None else run.memory.first)
     named = run.profile.get("vendor")
     run.vendor = _vendor_named(named) if isinstance(named, str) else _vendor_of(_device(run))
+
+
+def _source_folders(profile: dict[str, Any]) -> tuple[Path, ...]:
+    """The one of the script that was profiled: names of frames begin there."""
+    command = profile.get("command")
+    script = command[0] if isinstance(command, list) and command else ""
+    return (Path(script).parent,) if isinstance(script, str) and script.endswith(".py") else ()
 
 
 def _device(run: Run) -> str:

@@ -35,6 +35,13 @@ _BASIS = Text(
     "if all processes took the average, the slowest would save this",
     "若所有进程都为平均值，最慢者可节省的时间",
 )
+_RANK = Text("rank {number}", "进程 {number}")
+_PARTS = {
+    Part.COMPUTE: Text("compute", "计算"),
+    Part.COMMUNICATION: Text("communication", "通信"),
+    Part.LOADER: Text("loader", "等待数据"),
+    Part.HOST: Text("host", "等待主机"),
+}
 _REMEDIES = ((Part.COMPUTE, _COMPUTE), (Part.LOADER, _LOADER), (Part.HOST, _HOST))
 
 
@@ -49,7 +56,7 @@ class _Rank(NamedTuple):
 def compare_ranks(runs: Sequence[Run]) -> Iterator[Diagnosis]:
     """By what each does per step apart from communication; the runs are processes of one run."""
     ranks = [rank for at, run in enumerate(runs) if (rank := _rank(run, at)) is not None]
-    if len(ranks) < 2:
+    if len(ranks) < 2 or not _wait_for_each_other(ranks):
         return
     slowest = max(ranks, key=lambda rank: rank.work)
     mean = sum(rank.work for rank in ranks) / len(ranks)
@@ -80,6 +87,12 @@ def _rank(run: Run, at: int) -> _Rank | None:
     return _Rank(number if isinstance(number, int) else at, run.sources[0], step, work, parts)
 
 
+def _wait_for_each_other(ranks: list[_Rank]) -> bool:
+    """Processes that a program starts for other ends have no ranks of their own, and do not communicate."""
+    communicate = any(rank.parts.get(Part.COMMUNICATION) for rank in ranks)
+    return communicate and len({rank.number for rank in ranks}) == len(ranks)
+
+
 def _remedy(slowest: _Rank, ranks: list[_Rank]) -> Text:
     """For the part in which it is furthest behind."""
 
@@ -91,8 +104,16 @@ def _remedy(slowest: _Rank, ranks: list[_Rank]) -> Text:
 
 
 def _evidence(rank: _Rank) -> Evidence:
-    shown = (Part.COMPUTE, Part.COMMUNICATION, Part.LOADER, Part.HOST)
-    detail = ", ".join(f"{part.value} {rank.parts.get(part, 0.0) * 1e3:.1f} ms" for part in shown)
+    said = [(name, f"{rank.parts.get(part, 0.0) * 1e3:.1f} ms") for part, name in _PARTS.items()]
+    detail = Text(
+        ", ".join(f"{name.en} {time}" for name, time in said),
+        "，".join(f"{name.zh} {time}" for name, time in said),
+    )
     return Evidence(
-        f"rank {rank.number}", detail, rank.source, 1, rank.work, rank.work / rank.step if rank.step else 0.0
+        _RANK.format(number=rank.number),
+        detail,
+        rank.source,
+        1,
+        rank.work,
+        rank.work / rank.step if rank.step else 0.0,
     )

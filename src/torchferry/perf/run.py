@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from torchferry.perf.model import Part
-from torchferry.perf.trace.columns import Columns, Kind
+from torchferry.perf.trace.columns import Columns, Ints, Kind
 from torchferry.perf.trace.intervals import Intervals
 from torchferry.text import Text
 
@@ -60,7 +60,12 @@ class Run:
 
 def loader_waits(trace: Trace) -> Columns:
     """The program waits for the next batch."""
-    return trace.host.take(trace.host_rows(prefix=LOADER_MARK))
+    return trace.host.take(loader_rows(trace))
+
+
+def loader_rows(trace: Trace) -> Ints:
+    """Their rows in `host`."""
+    return trace.host_rows(prefix=LOADER_MARK)
 
 
 def communication_calls(trace: Trace) -> Columns:

@@ -10,13 +10,20 @@ import importlib
 import re
 import sys
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
-from enum import Enum
 from pathlib import Path
 from typing import Any
 
 from torchferry.errors import VendorError
+from torchferry.vendors.keys import DOTTED as _DOTTED
+from torchferry.vendors.keys import NAME as _NAME
+from torchferry.vendors.keys import OPTIONAL_DOTTED as _OPTIONAL_DOTTED
+from torchferry.vendors.keys import SOURCES as _SOURCES
+from torchferry.vendors.keys import Key, Kind
+from torchferry.vendors.keys import text as _text
+from torchferry.vendors.machine_keys import MACHINE
 from torchferry.vendors.model import MissingOperator, Narrowing, Support
+from torchferry.vendors.offline_keys import OFFLINE
+from torchferry.vendors.zoo_keys import ZOO
 
 Table = dict[str, Any]  # parsed TOML, of which the check below vouches for the types
 
@@ -26,42 +33,10 @@ REPLACEMENTS_FILE = "replacements.toml"
 SIMILAR_FILE = "similar.toml"
 ERRORS_FILE = "errors.toml"
 HOST_FILE = "host.toml"
+MACHINE_FILE = "machine.toml"
+ZOO_FILE = "zoo.toml"
+OFFLINE_FILE = "offline.toml"
 OPS_FILE = "ops.txt"
-
-
-class Kind(Enum):
-    """The type of a key's value, in the words of an error message."""
-
-    TEXT = "a string"
-    FLAG = "true or false"
-    NUMBER = "a whole number"
-    TEXTS = "a list of strings"
-    TEXT_TABLE = "a table of strings"
-    LIST_TABLE = "a table of lists of strings"
-    TABLE = "a table"
-    TABLES = "a table of tables"
-    ROWS = "an array of tables"
-
-
-@dataclass(frozen=True)
-class Key:
-    """One key of a file: its type, what it may hold, and how it is written."""
-
-    kind: Kind
-    example: str = ""  # as written in the file
-    required: bool = False
-    allowed: tuple[str, ...] = ()
-    pattern: str = ""  # for a string, or for each string of a table or list
-    rows: Mapping[str, Key] = field(default_factory=dict)  # keys of a table, or of each table of several
-
-
-_NAME = r"[A-Za-z_]\w*"
-_DOTTED = rf"{_NAME}(\.{_NAME})*"
-_OPTIONAL_DOTTED = rf"({_DOTTED})?"
-
-
-def _text(example: str = '""', pattern: str = "", required: bool = False) -> Key:
-    return Key(Kind.TEXT, example, required, pattern=pattern)
 
 
 def _wording(*placeholders: str) -> Key:
@@ -111,12 +86,6 @@ _LIMITS = Key(
             },
         ),
     },
-)
-
-_SOURCES = Key(
-    Kind.ROWS,
-    '[[sources]] with name = "...", version = "...", path = "..."',
-    rows={"name": _text('"owner/repository"', required=True), "version": _text(), "path": _text()},
 )
 
 _TUNING = Key(
@@ -254,18 +223,28 @@ SCHEMA: Mapping[str, Mapping[str, Key]] = {
             Kind.ROWS,
             '[[errors]] with regex = "...", class = "...", cause = "...", remedy = "..."',
             rows={
-                "regex": _text('"out of memory"', r"(?s).+", required=True),
+                "id": _text('"out-of-memory"', r"[a-z0-9-]+"),
+                "regex": _text('"out of memory"', r"(?s).+"),
+                "codes": Key(Kind.TEXTS, '["207001"]', pattern=r"\w+|\*"),
                 "class": _text('"oom"', r"\w+", required=True),
+                "effect": _text('"consequence"', allowed=("error", "consequence", "notice", "harmless")),
                 "cause": _text('"why"', required=True),
+                "cause_zh": _text('"the same in Chinese"'),
                 "remedy": _text('"what to do"', required=True),
+                "remedy_zh": _text('"the same in Chinese"'),
                 "rank": Key(Kind.NUMBER, "1"),
-                "any_vendor": Key(Kind.FLAG, "false"),
+                "source": _text('"where this is known from"'),
             },
         ),
+        "code_forms": Key(Kind.TEXTS, '["error code is ([0-9]+)"]'),
         "codes": Key(Kind.TEXT_TABLE, '[codes] with E001 = "meaning"'),
+        "codes_zh": Key(Kind.TEXT_TABLE, '[codes_zh] with E001 = "the same in Chinese"'),
         "sources": _SOURCES,
     },
     HOST_FILE: {"tuning": _TUNING, "host_log": _HOST_LOG, "sources": _SOURCES},
+    MACHINE_FILE: MACHINE,
+    ZOO_FILE: ZOO,
+    OFFLINE_FILE: OFFLINE,
 }
 
 

@@ -217,6 +217,8 @@ def test_small_tensors_are_judged_as_a_whole(tmp_path: Path) -> None:
         (lambda: a(90, 60).t() * 2, "t"),
         (lambda: a(60, 90).view(90, 60) * 2, "view"),
         (lambda: [part * 2 for part in a(90, 60).split(30)], "split.Tensor"),
+        (lambda: torch.ops.aten._unsafe_view(a(60, 90), [90, 60]) * 2, "_unsafe_view"),
+        (lambda: a(90, 60).t(), "t"),  # nobody reads it
     ],
 )
 def test_views_of_large_tensors_are_known(program: Callable[[], Any], operator: str, tmp_path: Path) -> None:

@@ -113,6 +113,7 @@ def test_what_is_no_profile_is_not_replaced(tmp_path: Path) -> None:
         ([Told(made=7)], Ending(0, 0), "made 7 steps and ended before step 10"),
         ([], Ending(0, 0), "no optimizer stepped"),
         ([Told(made=7)], Ending(1, 0), "ended with exit code 1 after 7 steps"),
+        ([], Ending(137, 0), "exit code 137 before its steps were made, and could not tell how many"),
         (
             [Told(made=7)],
             Ending(143, 0, out_of_time=True),

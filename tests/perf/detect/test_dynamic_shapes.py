@@ -13,6 +13,7 @@ from torchferry.perf.detect.dynamic_shapes import DETECTOR
 from torchferry.perf.model import Severity
 from torchferry.perf.run import Run
 from torchferry.perf.tables.kernels import read_kernels
+from torchferry.text import Text
 
 
 def steps(*sizes_of_each: tuple[int, ...]) -> TraceBuilder:
@@ -49,8 +50,8 @@ def test_a_new_size_in_each_step(tmp_path: Path) -> None:
     assert diagnosis.severity is Severity.HIGH
     assert diagnosis.summary.en.startswith("In 3 of 4 steps")
     (evidence,) = diagnosis.evidence
-    assert evidence.detail == "shapes: 3; 8×65 | 8×66 | 8×67"
-    assert evidence.place == "train.py:4"
+    assert evidence.detail == Text("shapes: 3; 8×65 | 8×66 | 8×67", "形状：3 种；8×65 | 8×66 | 8×67")
+    assert evidence.place == "train.py:4(forward)"
     assert any("jit_compile=False" in remedy.en for remedy in diagnosis.remedies)
 
 

@@ -40,7 +40,7 @@ def test_marked_by_the_collector(tmp_path: Path) -> None:
     (evidence,) = diagnosis.evidence
     assert (evidence.what, evidence.place, evidence.detail) == (
         "aten::logcumsumexp",
-        "train.py:6",
+        "train.py:6(loss)",
         "4×4; float32",
     )
     assert any("--to ascend" in remedy.en for remedy in diagnosis.remedies)

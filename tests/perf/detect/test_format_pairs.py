@@ -105,7 +105,7 @@ def test_casts_that_are_needed(built: TraceBuilder, tmp_path: Path) -> None:
 def test_casts_there_and_back(between: str, tmp_path: Path) -> None:
     diagnosis = the(DETECTOR, casts(HALF, FULL, between=between).run(tmp_path))
     assert diagnosis.gain == pytest.approx(0.2)
-    assert diagnosis.evidence[0].place == "train.py:5"
+    assert diagnosis.evidence[0].place == "train.py:5(forward)"
 
 
 @pytest.mark.parametrize("name", [FAST_LOADER, LANGUAGE_MODEL, VENDORS_TIMELINE])

@@ -10,6 +10,7 @@ from tests.perf.building import TraceBuilder
 from tests.perf.detect.finding import found, the
 from tests.perf.real_traces import FAST_LOADER, LANGUAGE_MODEL, VENDORS_TIMELINE, real_run
 from torchferry.perf.detect.host_bound import DETECTOR
+from torchferry.perf.model import in_words
 
 
 def calls(kernel: float, every: float = 50) -> TraceBuilder:
@@ -34,10 +35,10 @@ def test_kernels_shorter_than_the_calls(tmp_path: Path) -> None:
     assert diagnosis.gain == diagnosis.share
     assert "20 pieces of work per step" in diagnosis.summary.en
     assert "5 µs or less; half of the calls take the host 40 µs" in diagnosis.summary.en
-    by_what = {each.what: each for each in diagnosis.evidence}
+    by_what = {in_words(each.what, "en"): each for each in diagnosis.evidence}
     assert by_what["aten::add"].seconds == pytest.approx(20 * 35e-6)
     assert by_what["Python between operators"].seconds == pytest.approx(20 * 10e-6)
-    assert {each.place for each in diagnosis.evidence} == {"train.py:7"}
+    assert {each.place for each in diagnosis.evidence} == {"train.py:7(train)"}
 
 
 def test_the_marks_around_operators_are_told(tmp_path: Path) -> None:
@@ -82,11 +83,36 @@ def test_python_of_pytorch_is_as_it_is(tmp_path: Path) -> None:
     assert not found(DETECTOR, python_between("torch/nn/modules/module.py(1770): _call_impl").run(tmp_path))
 
 
+def test_a_trace_without_operators_does_not_tell_where_they_are(tmp_path: Path) -> None:
+    built = TraceBuilder()
+    built.step(1, 0, 1000)
+    assert not found(DETECTOR, built.run(tmp_path))
+
+
+def test_without_frames_pytorchs_own_python_counts_and_is_named(tmp_path: Path) -> None:
+    built = TraceBuilder()
+    built.step(1, 0, 1000)
+    built.op("aten::mm", 0, 600)
+    assert not found(DETECTOR, built.run(tmp_path))
+    small = TraceBuilder()
+    small.step(1, 0, 1000)
+    small.op("aten::mm", 0, 300)
+    diagnosis = the(DETECTOR, small.run(tmp_path))
+    assert "or PyTorch's own" in diagnosis.summary.en and "larger batch" in diagnosis.remedies[0].en
+
+
+def test_what_the_profiler_adds_to_python_does_not_count(tmp_path: Path) -> None:
+    built = python_between("loss.py(9): weights", operator=80)
+    assert the(DETECTOR, built.run(tmp_path)).share == pytest.approx(0.2)
+    slowed_down = built.run(tmp_path, rank_facts={"unprofiled_step": 0.0008})
+    assert not found(DETECTOR, slowed_down)
+
+
 def test_python_of_the_program_takes_it(tmp_path: Path) -> None:
     diagnosis = the(DETECTOR, python_between("loss.py(9): weights").run(tmp_path))
     assert diagnosis.share == pytest.approx(0.6)
     assert diagnosis.gain is None
-    assert [(each.place, each.count) for each in diagnosis.evidence] == [("loss.py:9", 10)]
+    assert [(each.place, each.count) for each in diagnosis.evidence] == [("loss.py:9(weights)", 10)]
 
 
 def test_without_frames_most_of_the_time_must_be_pythons(tmp_path: Path) -> None:

@@ -33,7 +33,7 @@ def test_nearly_full(tmp_path: Path) -> None:
     diagnosis = the(DETECTOR, training(peak=15).run(tmp_path))
     assert "15.00 GiB of 16.00 GiB, 94%" in diagnosis.summary.en
     (evidence,) = diagnosis.evidence
-    assert (evidence.what, evidence.place) == ("aten::conv2d", "model.py:5")
+    assert (evidence.what, evidence.place) == ("aten::conv2d", "model.py:5(forward)")
     assert evidence.example == pytest.approx(455e-6)
 
 

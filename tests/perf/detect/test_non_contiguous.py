@@ -11,7 +11,7 @@ from tests.perf.detect.finding import found, the
 from tests.perf.real_traces import FAST_LOADER, LANGUAGE_MODEL, real_run
 from torchferry.perf.detect.copying import Copied, copied
 from torchferry.perf.detect.non_contiguous import DETECTOR
-from torchferry.perf.model import Severity
+from torchferry.perf.model import Severity, in_words
 from torchferry.perf.trace.model import Signature
 
 ROWS, PLAIN, TRANSPOSED = [64, 32], [32, 1], [1, 64]
@@ -93,9 +93,10 @@ def test_a_transposed_tensor(tmp_path: Path) -> None:
     assert diagnosis.severity is Severity.HIGH
     (evidence,) = diagnosis.evidence
     assert evidence.what == "aten::contiguous"
-    assert evidence.place == "train.py:7"
+    assert evidence.place == "train.py:7(forward)"
     assert evidence.count == 2
-    assert evidence.detail == "64×32 float32, strides (1, 64)"
+    assert in_words(evidence.detail, "en") == "64×32 float32, strides (1, 64)"
+    assert in_words(evidence.detail, "zh") == "64×32 float32，步长 (1, 64)"
 
 
 def test_on_a_device_its_time_counts(tmp_path: Path) -> None:
@@ -106,13 +107,14 @@ def test_on_a_device_its_time_counts(tmp_path: Path) -> None:
 def test_an_expanded_tensor_is_said_to_be_one(tmp_path: Path) -> None:
     diagnosis = the(DETECTOR, contiguous([0, 1], "aten::reshape").run(tmp_path))
     assert "2 of them write out an expanded tensor" in diagnosis.summary.en
-    assert diagnosis.evidence[0].detail.endswith("expanded")
+    assert in_words(diagnosis.evidence[0].detail, "en").endswith("expanded")
     assert any(".expand()" in remedy.en for remedy in diagnosis.remedies)
 
 
 def test_a_real_model_with_transposed_attention() -> None:
     diagnosis = the(DETECTOR, real_run(LANGUAGE_MODEL))
-    assert diagnosis.evidence[0].place == "transformers/integrations/sdpa_attention.py:18"
+    place = diagnosis.evidence[0].place
+    assert place == "transformers/integrations/sdpa_attention.py:18(sdpa_attention_forward)"
     assert diagnosis.evidence[0].count == 72
 
 

@@ -42,7 +42,7 @@ def test_copies_that_do_no_harm(built: TraceBuilder, tmp_path: Path) -> None:
 def test_pageable(tmp_path: Path) -> None:
     diagnosis = the(DETECTOR, copies(PAGEABLE).run(tmp_path))
     assert diagnosis.gain == pytest.approx(0.1)
-    assert diagnosis.evidence[0].place == "train.py:9"
+    assert diagnosis.evidence[0].place == "train.py:9(main)"
 
 
 def test_a_call_that_waits(tmp_path: Path) -> None:

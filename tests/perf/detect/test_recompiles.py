@@ -71,7 +71,7 @@ def test_what_torch_compile_writes_counts_once(tmp_path: Path) -> None:
     diagnosis = the(DETECTOR, built.run(tmp_path))
     assert diagnosis.summary.en.startswith("1 compiles")
     assert diagnosis.gain == pytest.approx(0.1)
-    assert diagnosis.evidence[0].place == "train.py:8"
+    assert diagnosis.evidence[0].place == "train.py:8(train)"
 
 
 def log(recompiles: int) -> OpLog:

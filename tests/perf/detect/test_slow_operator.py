@@ -47,7 +47,7 @@ def test_slow_for_a_known_device(tmp_path: Path) -> None:
     diagnosis = the(DETECTOR, products(200, 8, KNOWN).run(tmp_path))
     (evidence,) = diagnosis.evidence
     assert evidence.what == "aten::mm"
-    assert evidence.place == "train.py:3"
+    assert evidence.place == "train.py:3(forward)"
     assert evidence.detail == "1024×1024, 1024×1024; float16×2; 200 µs / 7 µs (3%)"
     assert diagnosis.share == pytest.approx(0.2)
     assert diagnosis.gain == pytest.approx(0.2 * (1 - 6.883 / 200 / 0.6), abs=1e-3)

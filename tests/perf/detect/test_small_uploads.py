@@ -41,7 +41,7 @@ def test_many_small_ones(tmp_path: Path) -> None:
     assert "30 copies per step bring 1.0 KiB each" in diagnosis.summary.en
     assert diagnosis.share == pytest.approx(0.27)
     (evidence,) = diagnosis.evidence
-    assert (evidence.what, evidence.place, evidence.count) == ("aten::to", "train.py:7", 30)
+    assert (evidence.what, evidence.place, evidence.count) == ("aten::to", "train.py:7(train)", 30)
 
 
 def test_a_real_run() -> None:

@@ -41,7 +41,7 @@ def test_item_in_every_step(tmp_path: Path) -> None:
     assert diagnosis.gain == pytest.approx(0.2, abs=0.01)  # 200 µs of idling, not the 370 µs of waiting
     assert diagnosis.share == pytest.approx(0.37)
     (evidence,) = diagnosis.evidence
-    assert (evidence.what, evidence.place, evidence.count) == ("aten::item", "train.py:7", 2)
+    assert (evidence.what, evidence.place, evidence.count) == ("aten::item", "train.py:7(train)", 2)
     assert "1.0 times per step" in diagnosis.summary.en
     assert ".item()" in diagnosis.remedies[0].en
 
@@ -101,7 +101,7 @@ def test_the_simulated_device_shows_how_often(tmp_path: Path) -> None:
     assert "1.0 times per step" in diagnosis.summary.en and "no times of a device" in diagnosis.summary.en
     assert (diagnosis.share, diagnosis.gain, diagnosis.severity) == (0.0, None, Severity.MEDIUM)
     assert [(each.what, each.place, each.count) for each in diagnosis.evidence] == [
-        ("aten::item", "train.py:7", 3)
+        ("aten::item", "train.py:7(train)", 3)
     ]
 
 

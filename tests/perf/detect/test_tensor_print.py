@@ -35,7 +35,7 @@ def test_a_loop_that_prints(tmp_path: Path) -> None:
     diagnosis = the(DETECTOR, loop(101).run(tmp_path))
     assert diagnosis.gain == pytest.approx(0.1)
     (evidence,) = diagnosis.evidence
-    assert (evidence.place, evidence.count) == ("train.py:7", 2)  # the frames in each other are one
+    assert (evidence.place, evidence.count) == ("train.py:7(train)", 2)  # the frames in each other are one
 
 
 def test_what_costs_little_on_the_host_costs_more_on_a_device(tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ from torchferry.perf.detect.unfused_optimizer import DETECTOR
 from torchferry.vendors.registry import get_vendor
 
 PARAMETERS = 20
+ACCUMULATE = "torch::autograd::AccumulateGrad"
 
 
 def single(built: TraceBuilder, start: float, on_device: bool) -> None:
@@ -44,7 +45,7 @@ def training(kind: str, on_device: bool = True, length: float = 1000) -> TraceBu
         if on_device:
             built.kernel("gemm", start, length - 300, launched=start + 1)
         for _ in range(PARAMETERS):
-            built.op("torch::autograd::AccumulateGrad", start + length - 290, 1)
+            built.op(ACCUMULATE, start + length - 290, 1)
         built.annotation("Optimizer.step#SGD.step", start + length - 250, 202)
         (single if kind == "single" else whole)(built, start + length - 249, on_device)
     return built
@@ -55,6 +56,23 @@ def test_one_call_for_all_parameters(tmp_path: Path, on_device: bool) -> None:
     assert not found(DETECTOR, training("whole", on_device).run(tmp_path, profile=SIMULATED))
 
 
+def test_what_a_closure_computes_is_not_the_optimizers(tmp_path: Path) -> None:
+    """Lightning gives every optimizer a closure; LBFGS calls it many times."""
+    built = TraceBuilder()
+    for number in range(2):
+        start = number * 1000
+        built.step(number, start, 1000)
+        built.annotation("Optimizer.step#LBFGS.step", start, 990)
+        single(built, start + 10, on_device=False)
+        built.op(ACCUMULATE, start + 950, 5)
+        built.op("aten::add_", start + 970, 5)
+    assert not found(DETECTOR, built.run(tmp_path))
+    after = training("single", on_device=False)
+    for number in range(2):
+        after.annotation("Optimizer.step#Adam.step", number * 1000, 960)
+    assert the(DETECTOR, after.run(tmp_path, profile=SIMULATED)).share < 0.3
+
+
 def test_calls_for_each_parameter(tmp_path: Path) -> None:
     diagnosis = the(DETECTOR, training("single").run(tmp_path))
     assert "SGD calls 40 operators per step for about 20 parameters" in diagnosis.summary.en
@@ -62,7 +80,7 @@ def test_calls_for_each_parameter(tmp_path: Path) -> None:
     # 200 µs less 40 kernels of 1 µs: the device waits; one of two passes over the parameters: 20 µs
     assert diagnosis.gain == pytest.approx(0.162 + 0.02, abs=0.003)
     assert {each.what for each in diagnosis.evidence} == {"aten::mul_", "aten::add_"}
-    assert diagnosis.evidence[0].place == "train.py:7"
+    assert diagnosis.evidence[0].place == "train.py:7(train)"
 
 
 def test_gradients_that_are_accumulated(tmp_path: Path) -> None:

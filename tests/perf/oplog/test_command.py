@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -90,7 +91,7 @@ def test_some_files_fail(
             raise PermissionError(13, "Permission denied", str(file))
         return real(file, *rest)  # type: ignore[call-overload]
 
-    monkeypatch.setattr("torchferry.perf.oplog.scanning.open", refusing, raising=False)
+    monkeypatch.setattr("torchferry.logs.blocks.open", refusing, raising=False)
     code, out, _ = run(capfd, changing, "--lang", "en")
     assert code == 3
     assert "plog-5.log can't be read: Permission denied" in out
@@ -119,3 +120,10 @@ def test_bad_usage(
 def test_options_that_make_no_sense(changing: Path, arguments: list[str]) -> None:
     with pytest.raises(SystemExit, match="2"):
         main(["oplog", str(changing), *arguments])
+
+
+def test_a_pipe_among_the_logs_is_not_waited_for(changing: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    os.mkfifo(changing / "plog-1.log")
+    code, out, _ = run(capfd, changing, "--lang", "en")
+    assert code == 3
+    assert out.startswith("4 compiles after the warm-up") and "plog-1.log" in out

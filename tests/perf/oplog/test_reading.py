@@ -10,6 +10,7 @@ import pytest
 
 from tests.perf.oplog.making import FLOAT, HALF, ND, LogWriter, tensor, training
 from torchferry.errors import InputError
+from torchferry.logs import blocks as log_blocks
 from torchferry.perf.oplog import counting, scanning
 from torchferry.perf.oplog.model import Basis, OpLog, Tensor
 from torchferry.perf.oplog.reading import host_log_of, read_oplog
@@ -174,12 +175,12 @@ def test_bytes_that_are_no_text_stay_visible(tmp_path: Path) -> None:
 def test_lines_across_blocks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     file = training(4, changing=True).write(tmp_path / "a.log")
     whole = read(file)
-    monkeypatch.setattr(scanning, "BLOCK", 37)
+    monkeypatch.setattr(log_blocks, "BLOCK", 37)
     assert read(file).operators == whole.operators
 
 
 def test_a_line_without_end_is_not_kept_in_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(scanning, "BLOCK", 1 << 12)
+    monkeypatch.setattr(log_blocks, "BLOCK", 1 << 12)
     file = tmp_path / "a.log"
     log = LogWriter()
     log.call("Add", [tensor([2])])

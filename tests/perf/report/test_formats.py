@@ -169,3 +169,10 @@ def test_figures() -> None:
     assert {seconds: sentences.duration(seconds) for seconds in shown} == shown
     assert sentences.signed(-0.5) == "−500 ms" and sentences.signed(0.5) == "+500 ms"
     assert [sentences.size(each) for each in (5, 2048, 3 << 30)] == ["5.00 B", "2.00 KiB", "3.00 GiB"]
+
+
+def test_where_the_host_computes_no_table_speaks_of_a_device() -> None:
+    on_host = Report(tuple(replace(each, is_host_only=True) for each in ranks().analyses))
+    for words in (to_text(on_host), to_markdown(on_host, "en"), to_html(on_host)):
+        assert "operators" in words and "the device computes" not in words
+    assert "the device computes" in to_html(ranks())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import pytest
 
 from tests.browsing import NEEDS_BROWSER, Open, quiet_pages
 from tests.perf.report.samples import bottleneck, compared, healthy, hostile, large, ranks
+from torchferry.perf.model import Evidence
 from torchferry.perf.report.content import Report
 from torchferry.perf.report.html import to_html
 
@@ -204,3 +206,23 @@ def test_hostile_text_is_text(open_page: Open) -> None:
     assert page.evaluate("window.hacked") is None
     assert page.locator("img").count() == 0
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+
+
+def test_evidence_on_a_narrow_screen_is_read_line_by_line(open_page: Open) -> None:
+    def share_of_card(width: int) -> float:
+        cell = open_page(bottleneck(), viewport={"width": width, "height": 800}).locator(".evidence td").first
+        card = cell.locator("xpath=ancestor::article")
+        return float(cell.bounding_box()["width"] / card.bounding_box()["width"])
+
+    assert share_of_card(1200) < 0.5
+    assert share_of_card(390) > 0.8
+
+
+def test_columns_of_evidence_that_hold_nothing_are_left_out(open_page: Open) -> None:
+    report = bottleneck()
+    diagnosis = report.analyses[0].diagnoses[0]
+    bare = replace(diagnosis, evidence=(Evidence("gloo:all_reduce", count=3, seconds=0.1, share=0.5),))
+    page = open_page(replace(report, analyses=(replace(report.analyses[0], diagnoses=(bare,)),)))
+    assert page.locator(".evidence th:visible").all_inner_texts() == ["What", "Count", "Time", "Share"]
+    aligned = "getComputedStyle(document.querySelector('.evidence td:nth-child(2)')).textAlign"
+    assert page.evaluate(aligned) == "right"

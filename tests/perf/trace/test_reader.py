@@ -243,3 +243,11 @@ def test_totals_of_a_vendors_timeline_are_those_of_its_text() -> None:
 def test_a_table_is_no_trace() -> None:
     with pytest.raises(InputError, match="is no trace"):
         read_trace(real_trace(KERNEL_TABLE))
+
+
+def test_a_step_with_a_number_that_none_can_have_is_no_step(tmp_path: Path) -> None:
+    mark = op(0, cat="user_annotation", dur=50)
+    trace = read(
+        tmp_path, [op(1), {**mark, "name": f"ProfilerStep#{'9' * 30}"}, {**mark, "name": "ProfilerStep#7"}]
+    )
+    assert trace.steps.number.tolist() == [7]

@@ -13,14 +13,7 @@ from torchferry.accuracy.model import Call, TensorRecord
 from torchferry.accuracy.replay import decompositions, random_numbers
 from torchferry.accuracy.replay.arguments import CannotExecuteError, Setting, make_arguments
 from torchferry.accuracy.replay.errors import Compared, Errors
-from torchferry.accuracy.replay.execution import (
-    Source,
-    blank_inputs,
-    execute,
-    has_gaps,
-    lies_in_inputs,
-    read_inputs,
-)
+from torchferry.accuracy.replay.execution import Source, has_gaps, read_inputs
 from torchferry.accuracy.replay.formulas import formula_of
 from torchferry.accuracy.replay.indices import (
     are_positions,
@@ -33,7 +26,8 @@ from torchferry.accuracy.replay.margins import Margins, digits_of, margins_of, v
 from torchferry.accuracy.replay.operators import base_name, is_random, is_view, leaves_uninitialised
 from torchferry.accuracy.replay.pieces import is_large
 from torchferry.accuracy.replay.reduced import is_alike, is_small_enough, is_split
-from torchferry.accuracy.replay.references import Reference, attempt
+from torchferry.accuracy.replay.references import Reference
+from torchferry.accuracy.replay.shapes import is_mere_view, judge_shapes, of_another_shape
 from torchferry.accuracy.replay.sorting import Context, sort_of
 from torchferry.observe.modes import unobserved
 from torchferry.text import Text
@@ -47,7 +41,6 @@ _WORKSPACES = {"aten::_ctc_loss": (1,)}  # results of which only parts are writt
 _SAID = Text("{output}: {what}", "{output}：{what}")
 _UNKNOWN = Text("it can't be computed again: {reason}", "无法重新计算：{reason}")
 _NO_OUTPUT = Text("its results were not recorded", "结果未被录制")
-_SHAPE = Text("{output}: its shape is {mine}, not {right}", "{output}：形状为 {mine}，应为 {right}")
 _FEWER_DIGITS = Text(
     "{output}: computed with fewer digits on the way, as TF32 does, or products whose parts are rounded",
     "{output}：计算过程使用较少有效位（如 TF32，或对部分和取舍）",
@@ -85,7 +78,7 @@ class Judge:
         normal = Verdict.NORMAL if golden is None or _are_equal(inputs, mine.inputs) else Verdict.INHERITED
         if is_random(mine.operator) and random_numbers.is_known(base_name(mine.operator)):
             return self._judge_random(mine, normal)
-        if is_large(mine) and not _is_mere_view(mine):
+        if is_large(mine) and not is_mere_view(mine):
             return self._judge_large(mine, golden if is_same else None, normal, is_same_job)
         return self._judge_by_reference(mine, golden, normal, is_same_job)
 
@@ -105,8 +98,8 @@ class Judge:
     ) -> Judgement:
         try:
             _refuse_unknown_distributions(mine)
-            if (is_view(mine.operator) and has_gaps(mine)) or (is_large(mine) and _is_mere_view(mine)):
-                return _judge_shapes(mine, normal)
+            if (is_view(mine.operator) and has_gaps(mine)) or (is_large(mine) and is_mere_view(mine)):
+                return judge_shapes(mine, normal)
             reference = Reference(mine, self._mine)
         except CannotExecuteError as reason:
             return Judgement(Verdict.UNKNOWN, why=_UNKNOWN.format(reason=reason))
@@ -189,7 +182,7 @@ class Judge:
         """Of results that are only handed on to the backward pass, kernels choose the shape by dtype and device."""
         record, host = work.call.outputs[number], work.reference.of_host()[number]
         is_main = number == 0 and (host is None or tuple(host.shape) != record.shape)
-        return _of_another_shape(record, right) if is_main else None
+        return of_another_shape(record, right) if is_main else None
 
     def _weigh(self, work: _Work, number: int, compared: Compared) -> Judgement:
         """Normal if golden, or the CPU, errs nearly as much."""
@@ -321,24 +314,6 @@ def _shapes(call: Call) -> list[tuple[str, tuple[int, ...]]]:
 
 def _worst(judged: Sequence[Judgement]) -> Judgement:
     return max(judged, key=lambda each: (_ORDER.index(each.verdict), each.own_error or 0.0))
-
-
-def _is_mere_view(call: Call) -> bool:
-    return is_view(call.operator) and lies_in_inputs(call)
-
-
-def _judge_shapes(call: Call, normal: Verdict) -> Judgement:
-    """A view has no contents of its own: its shape is all that can be wrong."""
-    blank = blank_inputs(call)
-    for record, right in zip(call.outputs, attempt(lambda: execute(call, blank, "cpu")), strict=True):
-        if right is not None and tuple(right.shape) != record.shape:
-            return _of_another_shape(record, right)
-    return Judgement(normal)
-
-
-def _of_another_shape(record: TensorRecord, right: torch.Tensor) -> Judgement:
-    why = _SHAPE.format(output=record.name, mine=list(record.shape), right=list(right.shape))
-    return Judgement(Verdict.FAULT, Sort.SHAPE, record.name, basis=FLOAT64, why=why)
 
 
 def _are_equal(differences: Sequence[Difference], tensors: Sequence[TensorRecord]) -> bool:

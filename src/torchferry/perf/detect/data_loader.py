@@ -1,16 +1,32 @@
-"""The program waits for data."""
+"""The program waits for data, or takes long to take batches over from its workers."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from torchferry.perf.detect.model import Detector, needs_trace
+from torchferry.perf.detect.within import frames_with, lies_in
 from torchferry.perf.model import Diagnosis, Evidence, Part
-from torchferry.perf.run import Run, loader_waits
+from torchferry.perf.run import Run, loader_rows, loader_waits
+from torchferry.perf.slowdown import share_without_profiler
+from torchferry.perf.trace.columns import Columns
 from torchferry.text import Text
+
+if TYPE_CHECKING:
+    from torchferry.perf.trace.model import Trace
 
 ID = "data_loader"
 LEAST_SHARE = 0.05  # of the steps; prefetching loaders wait for 1 % and less
+MOSTLY = 0.5  # of the loader's time
+_IN_PROCESS, _WITH_WORKERS = "SingleProcess", "MultiProcessing"  # in the names of PyTorch's loaders
+# What Python sleeps in until a worker, or the thread that pins memory, has something for it.
+_SLEEPING = (
+    "<built-in method poll of",
+    "<built-in method select of",
+    "<built-in function select>",
+    "<built-in method acquire of",
+)
 
 _TITLE = Text("The program waits for data", "程序在等待数据")
 _SUMMARY = Text(
@@ -26,6 +42,22 @@ _MORE_WORKERS = Text(
     "The workers are too slow: raise num_workers (up to the cores of this process) and prefetch_factor, move heavy "
     "transforms to the device or do them once and for all, check the disk.",
     "工作进程跟不上：提高 num_workers（不超过本进程可用核数）和 prefetch_factor，把耗时的变换移到设备上或预先做好，检查磁盘。",
+)
+_HAND_OVER_TITLE = Text("Taking batches over from the workers takes long", "从工作进程接收批次耗时过长")
+_HAND_OVER = Text(
+    "The data loader takes {share:.1%} of the time of a step, but the workers keep up: for {waiting:.1%} the program "
+    "waits for them, the rest goes into taking finished batches over.",
+    "数据加载占单步时间的 {share:.1%}，但工作进程跟得上：等待它们只占 {waiting:.1%}，其余用于接收已备好的批次。",
+)
+_FEWER_BATCHES = Text(
+    "The cost is one of each tensor and each batch, not of their size: larger batches, fewer tensors in each (samples "
+    "joined into one), pin_memory=True, by which a thread takes them over ahead.",
+    "代价来自批次和张量的个数，与大小无关：增大批量，减少每批的张量个数（合并样本），"
+    "或设置 pin_memory=True，由线程提前接收。",
+)
+_IN_MEMORY = Text(
+    "Data that lie in memory need no workers: take whole batches by index, dataset[indices], with num_workers=0.",
+    "数据已在内存中时不需要工作进程：以 num_workers=0 按下标整批读取 dataset[indices]。",
 )
 _HOST = Text(
     "`ferry doctor host` checks what else slows loading down.", "`ferry doctor host` 检查其他拖慢加载的因素。"
@@ -45,27 +77,51 @@ def detect(run: Run) -> Iterator[Diagnosis]:
     share, idle = trace.share(waiting), trace.share(run.parts[Part.LOADER].total)
     if idle < LEAST_SHARE:
         return
-    names = {trace.names[number] for number in set(waits.name.tolist())}
-    in_process = any("SingleProcess" in name for name in names)
-    longest = int(waits.duration.argmax())
+    waiting_for_workers = _waiting_for_workers(trace, waits)
+    if waiting_for_workers is not None and waiting_for_workers < waiting * MOSTLY:
+        share = share_without_profiler(run, trace, run.parts[Part.LOADER])
+        if share < LEAST_SHARE:
+            return
+        said = _HAND_OVER.format(share=share, waiting=trace.share(waiting_for_workers))
+        yield Diagnosis(
+            ID, _HAND_OVER_TITLE, said, share, (_FEWER_BATCHES, _IN_MEMORY), (_evidence(trace, waits),)
+        )
+        return
+    in_process = any(_IN_PROCESS in trace.names[number] for number in set(waits.name.tolist()))
     yield Diagnosis(
         ID,
         _TITLE,
         _SUMMARY.format(share=share, idle=idle),
         share,
         (_NO_WORKERS if in_process else _MORE_WORKERS, _HOST),
-        (
-            Evidence(
-                sorted(names)[0],
-                place=trace.places(trace.host_rows(*names)[longest : longest + 1])[0],
-                count=len(waits),
-                seconds=waiting / 1e9,
-                share=share,
-                example=int(waits.start[longest]) / 1e9,
-            ),
-        ),
+        (_evidence(trace, waits),),
         gain=idle,
         gain_basis=_BASIS,
+    )
+
+
+def _waiting_for_workers(trace: Trace, waits: Columns) -> float | None:
+    """Nanoseconds in which the program sleeps until a worker is done; None: it has none, or the trace can't tell."""
+    asleep = frames_with(trace, *_SLEEPING)
+    if not len(trace.python) or not all(
+        _WITH_WORKERS in trace.names[number] for number in set(waits.name.tolist())
+    ):
+        return None
+    inside = asleep.take(lies_in(asleep.thread, asleep.start, waits))
+    return float((trace.moments(inside) & trace.moments(waits)).total)
+
+
+def _evidence(trace: Trace, waits: Columns) -> Evidence:
+    names = sorted({trace.names[number] for number in set(waits.name.tolist())})
+    longest = int(waits.duration.argmax())
+    waiting = trace.moments(waits).total
+    return Evidence(
+        names[0],
+        place=trace.places(loader_rows(trace)[longest : longest + 1])[0],
+        count=len(waits),
+        seconds=waiting / 1e9,
+        share=trace.share(waiting),
+        example=int(waits.start[longest]) / 1e9,
     )
 
 

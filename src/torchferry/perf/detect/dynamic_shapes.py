@@ -51,6 +51,7 @@ _EAGER = Text(
     "with cudnn.benchmark",
     "未知该设备会按形状编译算子；新形状仅在 torch.compile 或 cudnn.benchmark 下有代价",
 )
+_SHAPES = Text("shapes: {count}; {shown}{more}", "形状：{count} 种；{shown}{more}")
 _NO_STEPS = Text("three steps or more, with their marks", "三步或更多，且有步的标记")
 
 
@@ -177,7 +178,9 @@ def _evidence(run: Run, calls: _Calls, new: Flags, total: float) -> Iterator[Evi
         name, texts, place, example = _shown(run, rows[mine[np.sort(firsts)]].tolist(), longest)
         yield Evidence(
             name,
-            f"shapes: {len(firsts)}; {' | '.join(texts)}{' …' if len(firsts) > _SHOWN else ''}",
+            _SHAPES.format(
+                count=len(firsts), shown=" | ".join(texts), more=" …" if len(firsts) > _SHOWN else ""
+            ),
             place,
             len(mine),
             float(time[at]) / 1e9,

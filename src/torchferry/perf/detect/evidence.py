@@ -8,6 +8,7 @@ import numpy as np
 
 from torchferry.perf.model import Evidence
 from torchferry.perf.trace.columns import Columns, Interned, Ints
+from torchferry.text import Text
 
 if TYPE_CHECKING:
     from torchferry.perf.trace.model import Trace
@@ -19,9 +20,9 @@ MOST = 6  # that a diagnosis shows
 class Key(NamedTuple):
     """What is shown on one line."""
 
-    what: str
+    what: str | Text
     place: str = ""
-    detail: str = ""
+    detail: str | Text = ""
 
 
 def added_up(

@@ -78,7 +78,7 @@ def detect(run: Run) -> Iterator[Diagnosis]:
         _TITLE,
         _SUMMARY.format(count=len(rows), operators=len(set(names)), share=share),
         share,
-        _remedies(run, list(dict.fromkeys(each.what for each in evidence))),
+        _remedies(run, list(dict.fromkeys(each.what for each in evidence if isinstance(each.what, str)))),
         evidence,
     )
 

@@ -12,9 +12,10 @@ from torchferry.ops.trace.names import is_profiler_step, place_of
 from torchferry.perf.detect.evidence import Key, added_up
 from torchferry.perf.detect.model import Detector, needs_trace
 from torchferry.perf.detect.waits import waits_for_device
-from torchferry.perf.detect.within import marks, outermost_operators, per_step
+from torchferry.perf.detect.within import marks, operators_in_window, outermost_operators, per_step
 from torchferry.perf.model import Diagnosis, Evidence, Part
 from torchferry.perf.run import Run
+from torchferry.perf.slowdown import share_without_profiler
 from torchferry.perf.trace.columns import Ints, Kind
 from torchferry.perf.trace.intervals import Intervals
 from torchferry.text import Text
@@ -39,8 +40,19 @@ _SUMMARY = Text(
 )
 _PYTHON_TITLE = Text("Python takes much of the time between operators", "算子之间的 Python 代码耗时过多")
 _PYTHON_SUMMARY = Text(
-    "{share:.1%} of the time of a step lies between operators, in the program's own Python.",
-    "单步时间的 {share:.1%} 在算子之间，用于程序自身的 Python 代码。",
+    "{share:.1%} of the time of a step lies between operators, in Python of the program and of the libraries it uses.",
+    "单步时间的 {share:.1%} 在算子之间，用于程序及其所用库的 Python 代码。",
+)
+_ALL_PYTHON_SUMMARY = Text(
+    "{share:.1%} of the time of a step lies between operators, in Python: the program's, its libraries' or PyTorch's "
+    "own, which a trace without Python's functions (with_stack=True, `ferry profile`) does not tell apart.",
+    "单步时间的 {share:.1%} 在算子之间，用于 Python：程序、所用库或 PyTorch 自身的代码；"
+    "没有 Python 函数的跟踪（with_stack=True，`ferry profile`）无法区分。",
+)
+_LARGER = Text(
+    "If the model is small, PyTorch's own calls take as long as its operators: give each step more to do, by a larger "
+    "batch.",
+    "若模型很小，PyTorch 自身的调用与算子耗时相当：增大批量，使每步的计算更多。",
 )
 _FEWER = Text(
     "Call fewer and larger operators: a larger batch, fused or foreach optimizers, modules in place of many elementwise "
@@ -61,7 +73,7 @@ _BASIS = Text(
     "设备等待主机的时间；主机能提前下发时可全部隐藏",
 )
 _OF_TORCH = re.compile(r"(?:^|/)torch(?:ferry|_\w+)?/")
-_BETWEEN = "Python between operators"
+_BETWEEN = Text("Python between operators", "算子之间的 Python")
 
 
 def detect(run: Run) -> Iterator[Diagnosis]:
@@ -97,17 +109,19 @@ def _typical(trace: Trace) -> dict[str, float]:
 
 def _python(run: Run, trace: Trace) -> Iterator[Diagnosis]:
     """The program's own, where Python's frames tell it from PyTorch's, which nobody can do without."""
+    if not len(operators_in_window(trace)):  # where they are can't be told from a trace without any
+        return
     gaps = run.parts[Part.OTHER] - trace.moments(marks(trace, OUR_MARKS))  # they have diagnoses of their own
-    least = LEAST_SHARE
-    if len(trace.python):
+    has_frames = len(trace.python) > 0
+    least = LEAST_SHARE if has_frames else LEAST_SHARE_OF_ALL_PYTHON
+    if has_frames:
         gaps = _in_the_program(trace, gaps)
-    else:
-        least = LEAST_SHARE_OF_ALL_PYTHON
-    share = trace.share(gaps.total)
+    share = share_without_profiler(run, trace, gaps)
     if share < least:
         return
-    summary = _PYTHON_SUMMARY.format(share=share)
-    yield Diagnosis(ID, _PYTHON_TITLE, summary, share, (_PYTHON_REMEDY,), _by_python(trace, gaps))
+    summary = (_PYTHON_SUMMARY if has_frames else _ALL_PYTHON_SUMMARY).format(share=share)
+    remedies = (_PYTHON_REMEDY,) if has_frames else (_LARGER, _PYTHON_REMEDY)
+    yield Diagnosis(ID, _PYTHON_TITLE, summary, share, remedies, _by_python(trace, gaps))
 
 
 def _in_the_program(trace: Trace, gaps: Intervals) -> Intervals:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 ID = "memory_limit"
 LEAST_USED = 0.90  # of the device's memory, in tensors: a longer batch, or fragments, may be too much
 _GIB = 2**30
+_PEAK = Text("the peak", "峰值")
 
 _TITLE = Text("The device's memory is nearly full", "设备显存接近上限")
 _SUMMARY = Text(
@@ -91,7 +92,7 @@ def _evidence(run: Run) -> tuple[Evidence, ...]:
     detail = f"{int(fullest.allocated[at]) / _GIB:.3f} GiB"
     row = _operator_at(trace, moment)
     if row < 0:
-        return (Evidence("peak", detail, example=moment / 1e9),)
+        return (Evidence(_PEAK, detail, example=moment / 1e9),)
     place = trace.places(np.array([row]))[0]
     return (Evidence(trace.names[int(trace.host.name[row])], detail, place, 1, example=moment / 1e9),)
 

@@ -51,6 +51,10 @@ _REPEATED = Text(
     ".reshape() after .expand().",
     "保留 expand 的结果：算子会自行广播；去掉 .expand() 之后的 .contiguous()、.repeat() 和 .reshape()。",
 )
+_STRIDES = Text("{shape} {dtype}, strides ({strides})", "{shape} {dtype}，步长 ({strides})")
+_EXPANDED = Text(
+    "{shape} {dtype}, strides ({strides}), expanded", "{shape} {dtype}，步长 ({strides})，由 expand 得到"
+)
 _BASIS = Text(
     "the time of the copies; what reads the tensors may take longer without them",
     "拷贝所用的时间；去掉后，读取这些张量的算子可能变慢",
@@ -110,12 +114,13 @@ def _keys(trace: Trace, rows: Ints, above: Ints, kinds: dict[int, Copied]) -> li
     ]
 
 
-def _source(trace: Trace, number: int, kind: Copied) -> str:
+def _source(trace: Trace, number: int, kind: Copied) -> Text:
     source = tensor(trace.signature(number), 1)
     assert source is not None and source.strides is not None
     shape = "×".join(map(str, source.dims))
     strides = ", ".join(map(str, source.strides))
-    return f"{shape} {source.dtype}, strides ({strides}){', expanded' if kind is Copied.REPEATED else ''}"
+    said = _EXPANDED if kind is Copied.REPEATED else _STRIDES
+    return said.format(shape=shape, dtype=source.dtype, strides=strides)
 
 
 DETECTOR = Detector(ID, lacks, detect)

@@ -53,6 +53,7 @@ _MODES = Text(
     "`ferry oplog` 给出各算子的编译次数。",
 )
 _BASIS = Text("the time of the compiles", "编译所用的时间")
+_NUMBER = Text("shapes: {count}", "形状：{count} 种")
 _NEITHER = Text("a trace or logs of the host", "跟踪文件或主机日志")
 
 
@@ -139,7 +140,7 @@ def _in_log(log: OpLog) -> Diagnosis:
     evidence = tuple(
         Evidence(
             operator.type,
-            f"shapes: {operator.shapes}",
+            _NUMBER.format(count=operator.shapes),
             count=operator.recompiles,
             seconds=operator.compile_seconds * operator.recompiles / max(operator.compiles, 1),
         )

@@ -32,16 +32,16 @@ SLOW_BESIDE_OTHERS = 0.25  # of the speed of the fastest call of the same operat
 
 _TITLE = Text("Operators are slow for their shapes", "算子对其形状而言过慢")
 _KNOWN = Text(
-    "Calls of {count} operators and shapes take {share:.1%} of the time of a step, and reach {worst:.0%} to {best:.0%} "
+    "Slow calls (by operator and shapes: {count}) take {share:.1%} of the time of a step, and reach {reached} "
     "of what the device ({device}) can do: operations and bytes follow from the shapes. Below: time taken / possible.",
-    "{count} 种算子（含形状）占单步时间的 {share:.1%}，只达到设备（{device}）能力的 {worst:.0%} 到 {best:.0%}：运算量与字节数由形状推算。"
+    "{count} 种算子（含形状）占单步时间的 {share:.1%}，只达到设备（{device}）能力的 {reached}：运算量与字节数由形状推算。"
     "下列为实际时间 / 可能的时间。",
 )
 _UNKNOWN = Text(
-    "Calls of {count} operators and shapes take {share:.1%} of the time of a step, and reach {worst:.0%} to {best:.0%} of "
+    "Slow calls (by operator and shapes: {count}) take {share:.1%} of the time of a step, and reach {reached} of "
     "the speed of the same operator with similar shapes in this run. What this device can do is not known, so nothing "
     "else was compared.",
-    "{count} 种算子（含形状）占单步时间的 {share:.1%}，速度只有本次运行中同一算子相近形状的 {worst:.0%} 到 {best:.0%}。"
+    "{count} 种算子（含形状）占单步时间的 {share:.1%}，速度只有本次运行中同一算子相近形状的 {reached}。"
     "该设备的能力未知，因此没有与其他比较。",
 )
 _SHAPES = Text(
@@ -105,7 +105,7 @@ def detect(run: Run) -> Iterator[Diagnosis]:
     share = sum(each.evidence.share for each in found)
     parts = [each.reached for each in found]
     summary = (_KNOWN if peaks else _UNKNOWN).format(
-        count=len(found), share=share, worst=min(parts), best=max(parts), device=device
+        count=len(found), share=share, reached=_range(min(parts), max(parts)), device=device
     )
     shown = sorted(found, key=lambda each: -each.saved)[:MOST]
     yield Diagnosis(
@@ -118,6 +118,11 @@ def detect(run: Run) -> Iterator[Diagnosis]:
         gain=gain,
         gain_basis=_BASIS.format(reachable=REACHABLE) if peaks else _BASIS_BESIDE,
     )
+
+
+def _range(worst: float, best: float) -> Text:
+    low, high = f"{worst:.0%}", f"{best:.0%}"
+    return Text(low, low) if low == high else Text(f"{low} to {high}", f"{low} 到 {high}")
 
 
 def _candidates(run: Run) -> Iterator[_Candidate]:
@@ -168,6 +173,7 @@ def _beside_others(candidates: list[_Candidate]) -> Iterator[_Slow]:
 def _slow(each: _Candidate, part: float, saved: float) -> _Slow:
     seconds = each.measured.seconds
     remark = f"{seconds * 1e6:.0f} µs / {seconds * part * 1e6:.0f} µs ({part:.0%})"
+    assert isinstance(each.evidence.detail, str)  # shapes and types
     detail = "; ".join(filter(None, (each.evidence.detail, remark)))
     return _Slow(replace(each.evidence, detail=detail), part, each.evidence.share * saved)
 

@@ -96,7 +96,8 @@ def _diagnosis(
     trace: Trace, waits: Waits, summary: Text, share: float = 0.0, gain: float | None = None
 ) -> Diagnosis:
     evidence = _evidence(trace, waits)
-    named = [remedy for pattern, remedy in _REMEDIES if any(pattern.search(each.what) for each in evidence)]
+    names = [each.what for each in evidence if isinstance(each.what, str)]
+    named = [remedy for pattern, remedy in _REMEDIES if any(map(pattern.search, names))]
     return Diagnosis(
         ID,
         _TITLE,

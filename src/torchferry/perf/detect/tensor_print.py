@@ -33,6 +33,7 @@ _REMEDY = Text(
     "every number.",
     "隔若干步再打印，并打印 `tensor.tolist()` 或 .item() 而非张量本身：只拷贝一次，而不是每个数一次。",
 )
+_PRINT = Text("print(tensor)", "打印张量")
 _BASIS = Text("the time that the printing takes", "打印所用的时间")
 
 
@@ -51,7 +52,7 @@ def detect(run: Run) -> Iterator[Diagnosis]:
     untimed = trace.is_host_only and not is_on_host(trace, run.device)
     if not len(prints) or (share < LEAST_SHARE and not (untimed and count >= LEAST_PER_STEP)):
         return
-    keys = [Key("print(tensor)", place) for place in trace.places_at(prints.thread, prints.start)]
+    keys = [Key(_PRINT, place) for place in trace.places_at(prints.thread, prints.start)]
     yield Diagnosis(
         ID,
         _TITLE,

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from torchferry.perf.detect.evidence import Key, added_up
 from torchferry.perf.detect.model import Detector, needs_trace
-from torchferry.perf.detect.within import is_on_host, marks, per_step
+from torchferry.perf.detect.within import is_on_host, lies_in, marks, per_step
 from torchferry.perf.model import Diagnosis, Part
 from torchferry.perf.run import Run
 from torchferry.perf.trace.columns import Columns, Ints
@@ -55,6 +56,7 @@ _SINGLE = re.compile(
     r"aten::(?:add|sub|mul|div|sqrt|rsqrt|addcmul|addcdiv|lerp|neg|sign|maximum|pow|copy|clamp|zero|norm|clone|fill)_?$"
 )
 _WHOLE = re.compile(r"\w+::\w*(?:_foreach_|fused|multi_tensor|apply)", re.IGNORECASE)
+_ACCUMULATE = "torch::autograd::AccumulateGrad"
 _NAME = re.compile(r"Optimizer\.step#(\w+)")
 
 
@@ -95,22 +97,37 @@ def detect(run: Run) -> Iterator[Diagnosis]:
 
 
 def _calls(trace: Trace) -> _Calls:
-    steps = marks(trace, MARK)
+    accumulated = _accumulated(trace)
+    steps = _without_closures(marks(trace, MARK), accumulated)
     above = trace.parent
     in_step = (above >= 0) & np.isin(trace.host.name[above], trace.name_ids(prefix=MARK))
-    rows = np.flatnonzero(in_step & trace.in_window(trace.host))
+    rows = np.flatnonzero(in_step & lies_in(trace.host.thread, trace.host.start, steps))
     single = _matching(trace, rows, _SINGLE)
     whole = len(_matching(trace, rows, _WHOLE))
-    return _Calls(steps, single, whole, per_step(trace, _parameters(trace, single)))
+    return _Calls(steps, single, whole, per_step(trace, _parameters(trace, single, len(accumulated))))
 
 
-def _parameters(trace: Trace, single: Ints) -> float:
+def _accumulated(trace: Trace) -> Columns:
+    """The last thing that a backward pass does for a parameter."""
+    found = trace.host.take(trace.host_rows(_ACCUMULATE))
+    return found.take(trace.in_window(found))
+
+
+def _without_closures(steps: Columns, accumulated: Columns) -> Columns:
+    """From the last backward pass in each on: step(closure) computes the loss and its gradients first."""
+    if not len(accumulated):
+        return steps
+    ends = np.sort(accumulated.end)
+    last = ends[np.maximum(np.searchsorted(ends, steps.end, side="right") - 1, 0)]
+    begins = np.where((last > steps.start) & (last <= steps.end), last, steps.start)
+    return replace(steps, start=begins, duration=steps.end - begins)
+
+
+def _parameters(trace: Trace, single: Ints, accumulated: int) -> float:
     """Every parameter has its turn with each operator, some twice; gradients may be accumulated several times."""
     _, counts = np.unique(trace.host.name[single], return_counts=True)
-    accumulated = trace.host_rows("torch::autograd::AccumulateGrad")
-    accumulated = accumulated[trace.in_window(trace.host.take(accumulated))]
     typical = float(np.median(counts)) if len(counts) else 0.0
-    return min(len(accumulated), typical) if len(accumulated) else typical
+    return min(accumulated, typical) if accumulated else typical
 
 
 def _matching(trace: Trace, rows: Ints, pattern: re.Pattern[str]) -> Ints:

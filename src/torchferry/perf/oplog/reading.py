@@ -6,11 +6,12 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from torchferry.errors import InputError
+from torchferry.logs.blocks import Progress
+from torchferry.logs.files import log_files
 from torchferry.perf.oplog.counting import Counted, Counter, Marks
-from torchferry.perf.oplog.files import log_files
 from torchferry.perf.oplog.model import Basis, OpLog
 from torchferry.perf.oplog.parsing import Forms
-from torchferry.perf.oplog.scanning import Progress, hits
+from torchferry.perf.oplog.scanning import hits
 from torchferry.perf.oplog.warmup import WarmUp, recompiles
 from torchferry.text import Text
 from torchferry.vendors.host import HostLog, load_host
@@ -53,6 +54,8 @@ def read_oplog(
 ) -> OpLog:
     """Read logs, and folders of logs, of one run."""
     files, unread = log_files(list(paths), log.skipped_folders)
+    unread |= {str(file): "a pipe or a device" for file in files if file not in paths and not file.is_file()}
+    files = [file for file in files if str(file) not in unread]
     sizes = {file: _size(file) for file in files}
     progress = None if show is None else _adding(show, sum(sizes.values()))
     marks = _marks(log)

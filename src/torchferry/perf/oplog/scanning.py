@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import gzip
-import io
-import zlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import BinaryIO, NamedTuple
+from typing import NamedTuple
 
-BLOCK = 1 << 20
+from torchferry.logs.blocks import Progress, blocks_of_file
+
 LONGEST = 1 << 16  # a line beyond this is no log line but other bytes
-Reader = io.BufferedReader | gzip.GzipFile
-Progress = Callable[[int], None]  # is told how many bytes of the file were read since the last call
 
 
 class Hit(NamedTuple):
@@ -25,43 +21,13 @@ class Hit(NamedTuple):
 
 def hits(file: Path, marks: Sequence[bytes], progress: Progress | None = None) -> Iterator[Hit]:
     """The lines of a file that have one of the marks, in order. Raises OSError; a torn archive gives what it has."""
-    with open(file, "rb") as raw:
-        packed = raw.peek(2)[:2] == b"\x1f\x8b"
-        yield from _in_stream(gzip.GzipFile(fileobj=raw) if packed else raw, raw, marks, progress)
-
-
-def _in_stream(
-    stream: Reader, raw: BinaryIO, marks: Sequence[bytes], progress: Progress | None
-) -> Iterator[Hit]:
     rest = b""
-    told = 0
-    while True:
-        block = _next_block(stream)
-        if progress is not None:
-            now = _position(raw)
-            progress(now - told)
-            told = now
-        if not block:
-            break
+    for block in blocks_of_file(file, progress):
         data = rest + block
         end = data.rfind(b"\n") + 1
         yield from _in_block(data, end, marks)
         rest = data[max(end, len(data) - LONGEST) :]
     yield from _in_block(rest, len(rest), marks)
-
-
-def _position(raw: BinaryIO) -> int:
-    try:
-        return raw.tell()
-    except OSError:  # a pipe has none
-        return 0
-
-
-def _next_block(stream: Reader) -> bytes:
-    try:
-        return stream.read1(BLOCK)  # what there is: `read` loses it where the archive is torn
-    except (EOFError, zlib.error, gzip.BadGzipFile):
-        return b""  # an archive that was not written to its end
 
 
 def _in_block(data: bytes, end: int, marks: Sequence[bytes]) -> Iterator[Hit]:

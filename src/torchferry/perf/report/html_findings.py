@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from torchferry.perf.model import Analysis, Diagnosis, Evidence
+from itertools import compress
+
+from torchferry.perf.model import Analysis, Diagnosis, Evidence, in_words
 from torchferry.perf.report import sentences, words
 from torchferry.perf.report.html_overview import TONES
 from torchferry.perf.report.html_parts import prose, quiet
 from torchferry.report.markup import both, escaped, row, table
 from torchferry.report.safe import one_line
+from torchferry.text import Text
 
+_HEADS = (words.WHAT, words.DETAIL, words.PLACE, words.COUNT, words.TIME, words.SHARE)
 _OPEN = 20  # rows of evidence that are seen at once
 
 
@@ -38,8 +42,11 @@ def _card(number: int, diagnosis: Diagnosis, has_timeline: bool) -> str:
 def _evidence(diagnosis: Diagnosis, has_timeline: bool) -> str:
     if not diagnosis.evidence:
         return ""
-    heads = [words.WHAT, words.DETAIL, words.PLACE, words.COUNT, words.TIME, words.SHARE]
-    rows = [_row(each, has_timeline) for each in diagnosis.evidence]
+    has_detail = any(each.detail for each in diagnosis.evidence)
+    has_place = any(each.place for each in diagnosis.evidence)
+    kept = [True, has_detail, has_place, True, True, True]
+    heads = list(compress(_HEADS, kept))
+    rows = [row(list(compress(_cells(each, has_timeline), kept))) for each in diagnosis.evidence]
     shown = table(heads, rows[:_OPEN], "rules evidence")
     if len(rows) <= _OPEN:
         return shown
@@ -53,20 +60,19 @@ def _place(place: str) -> str:
     return f'<code title="{escaped(one_line(place))}">{escaped(one_line(sentences.place(place)))}</code>'
 
 
-def _row(each: Evidence, has_timeline: bool) -> str:
-    what = f"<code>{escaped(one_line(each.what))}</code>"
+def _cells(each: Evidence, has_timeline: bool) -> list[str]:
+    name = one_line(in_words(each.what, "en"))
+    what = both(each.what) if isinstance(each.what, Text) else f"<code>{escaped(name)}</code>"
     if has_timeline and each.example is not None:
         what += (
-            f' <button type="button" class="plain jump" data-at="{each.example:.9f}" data-name="{escaped(one_line(each.what))}" '
+            f' <button type="button" class="plain jump" data-at="{each.example:.9f}" data-name="{escaped(name)}" '
             f"hidden>{both(words.SHOW_IN_TIMELINE)}</button>"
         )
-    return row(
-        [
-            what,
-            escaped(one_line(each.detail)),
-            _place(each.place),
-            f"{each.count:,}" if each.count else "",
-            escaped(sentences.duration(each.seconds)) if each.seconds else "",
-            sentences.share(each.share) if each.share else "",
-        ]
-    )
+    return [
+        what,
+        both(each.detail) if isinstance(each.detail, Text) else escaped(one_line(each.detail)),
+        _place(each.place),
+        f"{each.count:,}" if each.count else "",
+        escaped(sentences.duration(each.seconds)) if each.seconds else "",
+        sentences.share(each.share) if each.share else "",
+    ]

@@ -78,7 +78,8 @@ def ranks_section(analyses: Sequence[Analysis]) -> str:
         )
         for position, each in enumerate(analyses)
     ]
-    heads = [words.RANK, words.MAIN_FINDING, words.STEP, words.WORKS, *(words.PART[part] for part in present)]
+    names = words.PART_OF_HOST if all(each.is_host_only for each in analyses) else words.PART
+    heads = [words.RANK, words.MAIN_FINDING, words.STEP, words.WORKS, *(names[part] for part in present)]
     return f'<section id="ranks"><h2>{both(words.RANKS)}</h2>{table(heads, rows, "rules ranks")}</section>'
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from torchferry import __version__
 from torchferry.perf.compare.model import Comparison, Match, OperatorPair, Side
-from torchferry.perf.model import Analysis, Diagnosis, MemoryPoint, Part
+from torchferry.perf.model import Analysis, Diagnosis, Evidence, MemoryPoint, Part, in_words
 from torchferry.perf.report import sentences
 from torchferry.perf.report.content import Report
 from torchferry.report.safe import printable
@@ -75,7 +75,16 @@ def _diagnosis(diagnosis: Diagnosis) -> dict[str, Any]:
         "gain": diagnosis.gain,
         "gain_basis": _text(diagnosis.gain_basis) if diagnosis.gain_basis else None,
         "remedies": list(map(_text, diagnosis.remedies)),
-        "evidence": [asdict(each) for each in diagnosis.evidence],
+        "evidence": list(map(_evidence, diagnosis.evidence)),
+    }
+
+
+def _evidence(each: Evidence) -> dict[str, Any]:
+    """For programs `what` and `detail` are texts whatever they hold: names, or English."""
+    return {
+        **asdict(each),
+        "what": in_words(each.what, "en"),
+        "detail": in_words(each.detail, "en"),
     }
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from torchferry.perf.compare.model import Comparison, OperatorPair
-from torchferry.perf.model import Analysis, Diagnosis, Part
+from torchferry.perf.model import Analysis, Diagnosis, Part, in_words
 from torchferry.perf.report import sentences, words
 from torchferry.perf.report.content import Report
 from torchferry.perf.report.text_comparison import cost, names, shapes
@@ -77,12 +77,13 @@ class _Lines:
             for position, each in enumerate(analyses)
         ]
         yield from ("", f"## {self._say(words.RANKS)}")
+        names = words.PART_OF_HOST if all(each.is_host_only for each in analyses) else words.PART
         heads = [
             words.RANK,
             words.MAIN_FINDING,
             words.STEP,
             words.WORKS,
-            *(words.PART[part] for part in present),
+            *(names[part] for part in present),
         ]
         yield from self._table(heads, rows, 2 + len(present))
 
@@ -102,8 +103,8 @@ class _Lines:
         yield from ("", self._say(diagnosis.summary))
         rows = [
             [
-                code(each.what),
-                escape(each.detail),
+                code(each.what) if isinstance(each.what, str) else self._say(each.what),
+                escape(in_words(each.detail, self._language)),
                 code(sentences.place(each.place)),
                 f"{each.count:,}" if each.count else "",
                 sentences.duration(each.seconds) if each.seconds else "",

@@ -56,10 +56,11 @@ def write_report(path: Path, report: Report, language: Language) -> None:
 
 def print_text(report: Report, language: Language, stream: TextIO) -> None:
     """Print the text format, with colours and the width of the terminal if the stream is one."""
-    from torchferry.perf.report.text import PLAIN_WIDTH, to_text
+    from torchferry.perf.report.text import LEAST_WIDTH, PLAIN_WIDTH, to_text
 
     terminal = stream.isatty()
     width = shutil.get_terminal_size((PLAIN_WIDTH, 24)).columns if terminal else PLAIN_WIDTH
+    width = max(width, LEAST_WIDTH)
     text = to_text(report, language, width=width, terminal=terminal)
     encoding = getattr(stream, "encoding", None) or "utf-8"
     stream.write(text.encode(encoding, "replace").decode(encoding))

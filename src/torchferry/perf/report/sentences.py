@@ -10,6 +10,7 @@ from torchferry.perf.model import Analysis, Diagnosis, Part, Severity
 from torchferry.perf.report import words
 from torchferry.text import Text
 
+_NAMES = ("Python",)
 _FOLDERS = 3  # of a path that are shown
 SLOWER = 1.05  # a rank that works this much longer than the median one holds up the others
 
@@ -93,7 +94,7 @@ def joined(texts: Sequence[Text]) -> Text:
 
 def _lowered(title: Text) -> Text:
     """As it reads behind a colon; names in capitals stay."""
-    keeps = len(title.en) < 2 or title.en[1].isupper() or not title.en[0].isalpha()
+    keeps = title.en[1:2].isupper() or not title.en[:1].isalpha() or title.en.startswith(_NAMES)
     return title if keeps else Text(title.en[0].lower() + title.en[1:], title.zh)
 
 

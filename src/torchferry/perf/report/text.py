@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
 PLAIN_WIDTH = 120
+LEAST_WIDTH = 60  # tables in less than that show nothing: long lines are better
 _BAR = 40
 _STYLES = {Severity.HIGH: "bold red", Severity.MEDIUM: "bold yellow", Severity.LOW: "bold blue"}
 _PART_STYLES = {
@@ -134,8 +135,8 @@ def _diagnosis(number: int, diagnosis: Diagnosis, lines: Lines) -> list[Renderab
 def _evidence(diagnosis: Diagnosis, lines: Lines) -> list[RenderableType]:
     rows = [
         (
-            each.what,
-            each.detail,
+            lines.shown(each.what),
+            lines.shown(each.detail),
             sentences.place(each.place),
             f"{each.count:,}" if each.count else "",
             sentences.duration(each.seconds) if each.seconds else "",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
+from torchferry.perf.model import in_words
 from torchferry.perf.report import words
 from torchferry.report.safe import one_line, shortened
 from torchferry.text import Language, Text
@@ -26,6 +27,10 @@ class Lines(NamedTuple):
     def say(self, text: Text) -> str:
         """On one line."""
         return one_line(text.in_language(self.language))
+
+    def shown(self, what: str | Text) -> str:
+        """A name as it is, words in the reader's language."""
+        return in_words(what, self.language)
 
     def width(self, text: Text) -> int:
         """In columns of the terminal."""

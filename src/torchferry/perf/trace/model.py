@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cached_property
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import msgspec
@@ -13,6 +14,7 @@ from torchferry.ops.trace.names import place_in_stack, place_of
 from torchferry.perf.trace.columns import Columns, Flags, Ints, Kind
 from torchferry.perf.trace.intervals import Intervals
 from torchferry.perf.trace.nesting import Nested, nest
+from torchferry.perf.trace.places import Sources
 from torchferry.text import Text
 
 
@@ -80,6 +82,7 @@ class Trace:
     raw_signatures: list[tuple[bytes, bytes, bytes, bytes]] = field(default_factory=list)
     raw_stacks: list[bytes] = field(default_factory=list)
     cores: list[str] = field(default_factory=list)  # the parts of the device that Columns.core numbers
+    source_folders: tuple[Path, ...] = ()  # in which the program's files may lie, beside the current one
 
     @property
     def host(self) -> Columns:
@@ -168,16 +171,29 @@ class Trace:
         return place_in_stack(stack) if isinstance(stack, str) else ""
 
     def places_at(self, thread: Ints, time: Ints) -> list[str]:
-        """For moments of threads, the innermost line of the program by Python's frames; "" where there are none."""
+        """For moments of threads, the innermost place in the program by Python's frames; "" where there are none."""
         frames = self.frames
+        if not len(frames.events):
+            return [""] * len(time)
         rows = frames.enclosing(thread, time)
-        outside = (rows >= 0) & ~self._is_program[frames.events.name[rows]]
-        while outside.any():
+        called = np.full(len(rows), -1, np.int64)  # the frame that the program's own one called
+        while (outside := (rows >= 0) & ~self._is_program[frames.events.name[rows]]).any():
+            called = np.where(outside, rows, called)
             rows = np.where(outside, frames.parent[rows], rows)
-            outside = (rows >= 0) & ~self._is_program[frames.events.name[rows]]
-        names = frames.events.name[rows].tolist() if len(frames.events) else []
-        known = {number: place_of(self.names[number]) for number in set(names)}
-        return [known[name] if row >= 0 else "" for row, name in zip(rows.tolist(), names, strict=True)]
+        names = np.where(rows >= 0, frames.events.name[rows], -1)
+        called_names = np.where(called >= 0, frames.events.name[called], -1)
+        pairs = list(zip(names.tolist(), called_names.tolist(), strict=True))
+        known = {pair: self._place(*pair) for pair in set(pairs)}
+        return [known[pair] for pair in pairs]
+
+    def _place(self, name: int, called: int) -> str:
+        if name < 0:
+            return ""
+        return self._sources.place(self.names[name], self.names[called] if called >= 0 else "")
+
+    @cached_property
+    def _sources(self) -> Sources:
+        return Sources(Path(self.path), self.source_folders)
 
     @cached_property
     def _is_program(self) -> Flags:

@@ -22,7 +22,7 @@ from torchferry.perf.trace.model import Memory, Steps, Thread, Trace
 from torchferry.perf.trace.nesting import Nested, nest
 from torchferry.text import Text
 
-_STEP = re.compile(r"ProfilerStep\s*#(\d+)")
+_STEP = re.compile(r"ProfilerStep\s*#(\d{1,18})(?!\d)")
 _OPTIMIZER = "Optimizer.step#"
 _DEVICE_TYPES_OF_TORCH = {
     0: "cpu",

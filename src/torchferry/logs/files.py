@@ -1,4 +1,4 @@
-"""Which files are host logs, in the order in which they were written."""
+"""Which files are logs, in the order in which they were written."""
 
 from __future__ import annotations
 

@@ -1,0 +1,1 @@
+"""Checkpoint files: what is inside them, read without running anything that they hold, and how they are mended."""

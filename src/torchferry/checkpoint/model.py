@@ -1,0 +1,140 @@
+"""What is known of a checkpoint file: the tree that was saved, with tensors described and classes only named."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from enum import Enum
+from pathlib import Path
+
+# Bytes of an element; a name that is not here is a dtype that this release does not know.
+ITEM_SIZES: Mapping[str, int] = {
+    "float64": 8, "float32": 4, "float16": 2, "bfloat16": 2, "complex32": 4, "complex64": 8, "complex128": 16,
+    "int64": 8, "int32": 4, "int16": 2, "int8": 1, "uint64": 8, "uint32": 4, "uint16": 2, "uint8": 1, "bool": 1,
+    "float8_e4m3fn": 1, "float8_e5m2": 1, "float8_e4m3fnuz": 1, "float8_e5m2fnuz": 1, "float8_e8m0fnu": 1,
+    "qint8": 1, "quint8": 1, "qint32": 4,
+}  # fmt: skip
+
+
+class Format(Enum):
+    """How a file is laid out."""
+
+    ZIP = "zip"  # torch.save since 1.6
+    LEGACY = "legacy"  # torch.save before, or asked not to use zip
+    TORCHSCRIPT = "torchscript"
+    SAFETENSORS = "safetensors"
+    PICKLE = "pickle"  # of the standard library
+
+
+@dataclass(frozen=True)
+class Storage:
+    """The memory that tensors are parts of, by the name of its data in the file."""
+
+    key: str
+    dtype: str
+    device: str  # where it was when it was saved, as cuda:0
+    elements: int
+    first: int = (
+        0  # where it begins in the data of that name; old files have storages that are parts of others
+    )
+
+
+@dataclass(frozen=True)
+class Tensor:
+    """A tensor, described."""
+
+    storage: Storage
+    dtype: str
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+    offset: int
+    device: str
+    requires_grad: bool = False
+    is_parameter: bool = False
+    is_plain: bool = True  # False: quantized; its numbers alone are not the tensor
+
+    @property
+    def elements(self) -> int:
+        count = 1
+        for size in self.shape:
+            count *= size
+        return count
+
+    @property
+    def nbytes(self) -> int:
+        return self.elements * ITEM_SIZES.get(self.dtype, 0)
+
+    def as_parameter(self, requires_grad: bool) -> Tensor:
+        return replace(self, is_parameter=True, requires_grad=requires_grad)
+
+
+@dataclass(frozen=True)
+class Global:
+    """A name that a pickle asks for; it is never looked up."""
+
+    module: str
+    name: str
+
+    @property
+    def dotted(self) -> str:
+        return f"{self.module}.{self.name}"
+
+
+@dataclass(frozen=True)
+class Known:
+    """A value of PyTorch that is no tensor and does nothing when it is made: torch.Size, torch.device."""
+
+    name: str
+    arguments: tuple[object, ...]
+
+
+class Ordered(dict[object, object]):
+    """An OrderedDict, with what PyTorch hangs onto a state dict."""
+
+    metadata: object = None
+
+
+@dataclass(eq=False)
+class Opaque:
+    """An object of a class that is only named: what it was made of and what was put into it."""
+
+    class_name: str
+    arguments: tuple[object, ...] = ()
+    state: object = None
+    items: list[object] = field(default_factory=list)
+    entries: dict[object, object] = field(default_factory=dict)
+
+    def append(self, item: object) -> None:
+        self.items.append(item)
+
+    def extend(self, items: list[object]) -> None:
+        self.items.extend(items)
+
+    def add(self, item: object) -> None:
+        self.items.append(item)
+
+    def __setitem__(self, key: object, value: object) -> None:
+        self.entries[key] = value
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where the bytes of a storage are."""
+
+    size: int  # as it is read
+    offset: int | None = None  # in the file; None: compressed, `member` must be unpacked
+    member: str = ""
+
+
+@dataclass(frozen=True)
+class Contents:
+    """A checkpoint file."""
+
+    path: Path
+    format: Format
+    size: int
+    tree: object
+    places: Mapping[str, Place]
+    globals: tuple[Global, ...] = ()  # that its pickle asks for, each once
+    metadata: Mapping[str, str] = field(default_factory=dict)  # of a safetensors file
+    is_big_endian: bool = False

@@ -1,0 +1,145 @@
+"""The tree of a checkpoint by names: the parts of it, its tensors, and the dictionaries that are a model's."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from torchferry.checkpoint.model import Opaque, Ordered, Tensor
+from torchferry.errors import InputError
+
+# A hostile file can name one part so often that nobody lives to see the end of the walk.
+_MOST_PARTS = 2_000_000
+# What a module's attributes are called: their contents belong to the module itself.
+_MODULE_PARTS = ("_parameters", "_buffers", "_modules")
+# Where programs keep a model's weights, the likeliest first.
+_MODEL_KEYS = (
+    "state_dict", "model_state_dict", "model_state", "model", "net", "network", "module", "weights", "params", "student",
+)  # fmt: skip
+_NOT_A_MODEL = ("optim", "sched", "scaler", "rng")
+
+
+@dataclass(frozen=True)
+class StateDict:
+    """A part of the tree that a model can be filled with."""
+
+    path: tuple[str, ...]
+    tensors: Mapping[str, Tensor]
+    metadata: object = None  # of an OrderedDict: the versions of modules, by their names
+
+    @property
+    def name(self) -> str:
+        return ".".join(self.path)
+
+    @property
+    def is_average(self) -> bool:
+        return any("ema" in part.lower().split("_") or part.lower() == "ema" for part in self.path)
+
+
+def parts(node: object) -> Mapping[object, object]:
+    """What a node holds, by key, attribute or position; nothing for a tensor or a plain value."""
+    if isinstance(node, dict):
+        return node
+    if isinstance(node, Opaque):
+        return _attributes(node)
+    if isinstance(node, (list, tuple)):
+        return dict(enumerate(node))
+    return {}
+
+
+def _attributes(node: Opaque) -> dict[object, object]:
+    state = node.state
+    if isinstance(state, tuple) and len(state) == 2 and isinstance(state[0], dict):  # with slots
+        state = state[0]
+    inside: dict[object, object] = dict(node.entries)
+    inside.update(enumerate(node.items))
+    if isinstance(state, dict):
+        inside.update(_module_parts(state) if "_modules" in state else state)
+    return inside
+
+
+def _module_parts(state: Mapping[object, object]) -> dict[object, object]:
+    """What a module's state dict has: no plain attributes, no buffers that are left out of it."""
+    inside: dict[object, object] = {}
+    for name in _MODULE_PARTS:
+        held = state.get(name)
+        inside.update(held if isinstance(held, dict) else {})
+    left_out = state.get("_non_persistent_buffers_set")
+    for name in left_out if isinstance(left_out, set) else ():
+        inside.pop(name, None)
+    return inside
+
+
+def tensors_of(node: object) -> dict[str, Tensor]:
+    """Every tensor under a node, by its dotted name; a part that is met within itself is passed over."""
+    return dict(_walk(node))
+
+
+def _walk(root: object) -> Iterator[tuple[str, Tensor]]:
+    pending: list[tuple[str, object, tuple[int, ...]]] = [("", root, ())]
+    seen = 0
+    while pending:
+        name, node, above = pending.pop()
+        seen += 1
+        if seen > _MOST_PARTS:
+            raise InputError(f"more than {_MOST_PARTS:,} parts; that is no checkpoint")
+        if isinstance(node, Tensor):
+            yield name, node
+        elif id(node) not in above:
+            inside = [
+                (f"{name}.{key}" if name else str(key), part, (*above, id(node)))
+                for key, part in parts(node).items()
+            ]
+            pending.extend(reversed(inside))
+
+
+def state_dicts(tree: object) -> list[StateDict]:
+    """The dictionaries and modules that hold weights, the likeliest first."""
+    found = [
+        state_dict_at(path, node)
+        for path, node in _holders(tree, ())
+        if not any(word in part.lower() for part in path for word in _NOT_A_MODEL)
+    ]
+    return sorted(found, key=_likelihood)
+
+
+def state_dict_at(path: tuple[str, ...], node: object) -> StateDict:
+    """A node, taken for a state dict."""
+    return StateDict(path, tensors_of(node), node.metadata if isinstance(node, Ordered) else None)
+
+
+def _holders(node: object, path: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], object]]:
+    """Nodes with tensors of their own, and modules; not what lies within these."""
+    inside = parts(node)
+    is_module = isinstance(node, Opaque) and bool(tensors_of(node))
+    if is_module or (isinstance(node, dict) and any(isinstance(part, Tensor) for part in inside.values())):
+        yield path, node
+    elif isinstance(node, dict) and len(path) < 4:
+        for key, part in inside.items():
+            yield from _holders(part, (*path, str(key)))
+
+
+def _likelihood(state: StateDict) -> tuple[bool, int, int, int]:
+    last = state.path[0].lower() if state.path else ""
+    place = _MODEL_KEYS.index(last) if last in _MODEL_KEYS else len(_MODEL_KEYS)
+    return (state.is_average, place, len(state.path), -len(state.tensors))
+
+
+def at(tree: object, dotted: str) -> object:
+    """The part of this name; a key may have dots itself."""
+    node, rest = tree, dotted.split(".")
+    while rest:
+        inside = {str(key): part for key, part in parts(node).items()}
+        fitting = next((n for n in range(len(rest), 0, -1) if ".".join(rest[:n]) in inside), 0)
+        if not fitting:
+            raise InputError(f"--only {dotted}: there is no such part; there are {_listed(inside)}")
+        node, rest = inside[".".join(rest[:fitting])], rest[fitting:]
+    return node
+
+
+def _listed(names: Mapping[str, object]) -> str:
+    shown = list(names)[:12]
+    return (
+        ", ".join(shown) + (f" and {len(names) - len(shown)} more" if len(names) > len(shown) else "")
+        or "none"
+    )

@@ -1,0 +1,124 @@
+"""Make a migrated model ready for a vendor's model zoo, or say what is missing in one that is."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from typing import TYPE_CHECKING
+
+from torchferry.cli import zoo_options
+from torchferry.errors import FerryError, InputError
+from torchferry.report.safe import one_line
+from torchferry.text import user_language
+
+if TYPE_CHECKING:
+    from torchferry.convert.project import Plan
+    from torchferry.vendors.model import Vendor
+    from torchferry.zoo.examine import Review
+    from torchferry.zoo.new import Made
+
+add_arguments = zoo_options.add_arguments
+_FOR_NEW = (
+    "origin",
+    "main",
+    "arguments",
+    "amp",
+    "distributed",
+    "results",
+    "original",
+    "source",
+    "commit",
+    "dataset",
+)
+_FOR_CHECK = ("run", "tolerance")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Make or check; the answer is an exit code."""
+    others = _FOR_CHECK if args.action == "new" else _FOR_NEW
+    given = [name for name in others if getattr(args, name) not in (None, False)]
+    if given:
+        shown = "--from" if given[0] == "origin" else f"--{given[0]}"
+        raise FerryError(f"{shown} is not for `ferry zoo {args.action}`; leave it out")
+    return _new(args) if args.action == "new" else _check(args)
+
+
+def _new(args: argparse.Namespace) -> int:
+    from torchferry.vendors.zoo import find_zoo
+    from torchferry.zoo.new import Request, make_delivery
+
+    if args.origin is None:
+        raise FerryError("which project? ferry zoo new PATH --from DIR")
+    vendor, table = find_zoo(args.to, args.vendor_path)
+    request = Request(
+        args.path,
+        args.origin,
+        args.main or "",
+        args.arguments or "",
+        args.results,
+        args.original,
+        args.source or "",
+        args.commit or "",
+        args.dataset or "",
+    )
+    made = make_delivery(request, vendor, table, _plan(args, vendor))
+    _say(args, made)
+    return 3 if made.outcome.failed else 0
+
+
+def _plan(args: argparse.Namespace, vendor: Vendor) -> Plan:
+    from torchferry.convert.project import Plan
+    from torchferry.convert.settings import AmpForm, Distributed, Settings
+    from torchferry.convert.target import vendor_target
+
+    if args.distributed and not args.main:
+        raise FerryError("--distributed must know the script that trains; name it with --main")
+    chosen = [name for name in ("amp", "distributed") if getattr(args, name)]
+    settings = Settings(
+        Distributed(args.main) if args.distributed else None, AmpForm.TORCH if args.amp else None
+    )
+    return Plan(vendor_target(vendor), options=frozenset(chosen), settings=settings)
+
+
+def _say(args: argparse.Namespace, made: Made) -> None:
+    changed = sum(item.new_data is not None for item in made.outcome.outcomes)
+    lines = [f"made {args.path}: {changed} files converted, {len(made.outcome.added)} added"]
+    if not made.main:
+        known = f": {', '.join(made.candidates)}" if made.candidates else ""
+        lines.append(f"note: which script trains is not clear{known}; say --main, or fill it in")
+    lines.append(f"next: ferry zoo check {args.path}")
+    for line in lines:
+        print(one_line(line))
+
+
+def _check(args: argparse.Namespace) -> int:
+    from torchferry.vendors.zoo import find_zoo
+    from torchferry.zoo.delivery import Delivery
+    from torchferry.zoo.examine import review
+    from torchferry.zoo.short_run import run_short_training
+
+    if not args.path.is_dir():
+        raise InputError(f"{args.path}: no such folder; `ferry zoo new` makes one")
+    vendor, table = find_zoo(args.to, args.vendor_path)
+    delivery = Delivery(args.path, vendor, table, args.tolerance)
+    paths = tuple(str(path.resolve()) for path in args.vendor_path)
+    ran = (run_short_training(delivery, paths),) if args.run else ()
+    found = review(delivery, ran)
+    _report(args, found)
+    return 0 if found.is_complete else 1
+
+
+def _report(args: argparse.Namespace, found: Review) -> None:
+    from torchferry.cli.ending import reader_may_leave
+    from torchferry.report.page import print_page, to_markdown
+    from torchferry.zoo.report import page_of, to_json
+
+    language = args.lang or user_language()
+    with reader_may_leave():
+        if args.format == "text":
+            print_page(page_of(found, language), language)
+            return
+        text = to_json(found) if args.format == "json" else to_markdown(page_of(found, language), language)
+        sys.stdout.flush()
+        sys.stdout.buffer.write(text.encode("utf-8", "replace"))
+        sys.stdout.buffer.flush()

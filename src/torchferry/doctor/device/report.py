@@ -1,0 +1,118 @@
+"""What the whole doctor says: ready or not and why, then the machine, then what the host costs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from torchferry.doctor.device.examine import Readiness
+from torchferry.doctor.host.examine import Examination
+from torchferry.doctor.model import Result, Status
+from torchferry.doctor.report import (
+    ALL,
+    host_content,
+    host_notes,
+    host_tables,
+    host_verdicts,
+    result_content,
+    result_table,
+)
+from torchferry.report.page import Page
+from torchferry.text import Language, Text
+
+FORMAT = "torchferry-doctor"
+_TITLE = Text("Is this machine ready", "本机是否就绪")
+_READY = Text("ready for {vendor}", "可以使用 {vendor}")
+_ALMOST = Text("ready for {vendor}, but these may fail: {names}", "可以使用 {vendor}，但可能失败：{names}")
+_NOT_READY = Text("not ready for {vendor}, in the way: {names}", "尚不能使用 {vendor}，阻碍：{names}")
+_NO_VENDOR = Text(
+    "not ready: no plugin, toolkit or device of a known vendor is here; --to VENDOR says what it needs",
+    "尚未就绪：本机没有已知厂商的插件、工具包或设备；--to VENDOR 说明需要什么",
+)
+_SEVERAL = Text(
+    "of several vendors something is here: {names}; choose one with --to",
+    "本机有多个厂商的组件：{names}；请用 --to 选择",
+)
+_NO_DATA = Text(
+    "what a machine needs for {vendor} is not known: its data have no machine.toml",
+    "{vendor} 对机器的要求未知：其数据没有 machine.toml",
+)
+_GUESSED = Text("{vendor}: of no other vendor anything is here", "{vendor}：本机没有其他厂商的组件")
+_MACHINE = Text("Machine for {vendor}", "{vendor} 所需环境")
+
+
+def verdict(readiness: Readiness) -> tuple[Text, str]:
+    """One sentence, and its style."""
+    name = readiness.vendor.name
+    doubts = [result for result in readiness.results if result.status is Status.DOUBT]
+    if not readiness.is_ready:
+        return _sentence(_NOT_READY, name, readiness.obstacles), "bold red"
+    if doubts:
+        return _sentence(_ALMOST, name, doubts), "yellow"
+    return _READY.format(vendor=name), "green"
+
+
+def _sentence(text: Text, vendor: str, results: tuple[Result, ...] | list[Result]) -> Text:
+    names = ", ".join(dict.fromkeys(result.subject for result in results))
+    return text.format(vendor=vendor, names=names)
+
+
+def page_of(
+    readiness: Readiness | None,
+    examination: Examination,
+    language: Language,
+    *,
+    others: tuple[str, ...] = (),
+    is_known: bool = True,
+    everything: bool,
+) -> Page:
+    """Verdict first; `others` are vendors of whom something is here when none was chosen."""
+    if readiness is not None:
+        verdicts = [verdict(readiness)]
+        title = _MACHINE.format(vendor=readiness.vendor.name)
+        tables = [result_table(title, readiness.results, language, everything=everything)]
+    else:
+        verdicts = [(_SEVERAL.format(names=", ".join(others)) if others else _NO_VENDOR, "bold red")]
+        tables = []
+    if readiness is not None and not is_known:
+        verdicts = [(_NO_DATA.format(vendor=readiness.vendor.name), "magenta")]
+    shown = examination if everything else _improvable(examination)
+    return Page(
+        _TITLE,
+        (*verdicts, *host_verdicts(examination)),
+        (*tables, *host_tables(shown, language, everything=everything)),
+        tuple(_notes(readiness, examination, everything)),
+    )
+
+
+def _improvable(examination: Examination) -> Examination:
+    """What can be better: beside the machine's table the rest is for those who ask."""
+    kept = (result for result in examination.results if result.status in (Status.COSTS, Status.COULD))
+    return replace(examination, results=tuple(kept))
+
+
+def _notes(readiness: Readiness | None, examination: Examination, everything: bool) -> Iterator[Text]:
+    if readiness is not None and examination.is_guess:
+        yield _GUESSED.format(vendor=readiness.vendor.name)
+    yield from (note for note in host_notes(examination) if not (readiness and examination.is_guess))
+    if not everything:
+        yield ALL
+
+
+def to_json(
+    readiness: Readiness | None, examination: Examination, versions: dict[str, str | None], is_known: bool
+) -> str:
+    """Everything, for programs."""
+    import json
+
+    content: dict[str, object] = {
+        "format": FORMAT,
+        "version": 1,
+        "vendor": readiness.vendor.name if readiness else None,
+        "ready": (readiness.is_ready if is_known else None) if readiness else False,
+        "versions": versions,
+        "counts": {status.value: readiness.count(status) if readiness else 0 for status in Status},
+        "results": [result_content(result) for result in readiness.results] if readiness else [],
+        "host": host_content(examination),
+    }
+    return json.dumps(content, indent=2) + "\n"

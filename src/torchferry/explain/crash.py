@@ -1,0 +1,37 @@
+"""Explains the end of a program that `ferry run` has started: its exception, or the signal that ended it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from torchferry.explain.explaining import explain_text
+from torchferry.explain.report.words import cause_of, remedy_of
+from torchferry.explain.rules import RuleBook
+from torchferry.text import Text
+from torchferry.vendors.error_patterns import load_errors
+from torchferry.vendors.model import Vendor
+
+# Exit codes as shells count them -> what a shell prints for them, which the rules know.
+_SIGNALS = {134: "Aborted", 135: "Bus error", 137: "Killed", 139: "Segmentation fault"}
+_SAID = Text(
+    "{cause}; what to do: {remedy} (rule {rule})",
+    "{cause}；处理方法：{remedy}（规则 {rule}）",
+)
+
+
+def explain_exception(traceback: str, vendor: Vendor) -> Text | None:
+    """One sentence about an exception as Python prints it; None if no rule knows it."""
+    cause = explain_text(traceback, _book(vendor)).cause
+    if cause is None or cause.pattern is None:
+        return None
+    return _SAID.format(cause=cause_of(cause), remedy=remedy_of(cause), rule=cause.id)
+
+
+def explain_exit(code: int, vendor: Vendor) -> Text | None:
+    """One sentence about a program that a signal has ended; None for all other exit codes."""
+    word = _SIGNALS.get(code)
+    return None if word is None else explain_exception(word, vendor)
+
+
+def _book(vendor: Vendor) -> RuleBook:
+    return RuleBook([load_errors(Path(vendor.folder))])

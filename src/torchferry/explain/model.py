@@ -1,0 +1,94 @@
+"""What a log says about errors: the interface between reading, ordering and reports."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from torchferry.text import Text
+from torchferry.vendors.error_patterns import Effect, ErrorPattern
+
+UNKNOWN_RANK = 4  # behind those of all rules
+
+
+@dataclass(frozen=True)
+class Frame:
+    """A line of a program in a traceback."""
+
+    file: str
+    line: int
+    function: str
+
+
+@dataclass
+class Finding:
+    """A message that was found: its first place, and how often it came again in the same process."""
+
+    pattern: ErrorPattern | None  # None: no rule knows it
+    source: int  # which log
+    line: int  # from 1 on
+    text: str  # without colours, the rank and the end of the line
+    episode: int  # messages near to each other belong to one
+    rank: int | None = None  # of the process that wrote it
+    time: float | None = None
+    groups: dict[str, str] = field(default_factory=dict)  # what the texts of the pattern may name
+    meaning: Text | None = None  # of its code
+    frame: Frame | None = None  # the innermost line of the user's program
+    before: tuple[str, ...] = ()
+    count: int = 1
+    is_certain: bool = True  # False: a line that only calls itself an error
+    lines_after: int = 0  # how far the log goes on behind it
+
+    @property
+    def effect(self) -> Effect:
+        return Effect.ERROR if self.pattern is None else self.pattern.effect
+
+    @property
+    def id(self) -> str:
+        return "" if self.pattern is None else self.pattern.id
+
+
+@dataclass(frozen=True)
+class Launched:
+    """What a launcher says about the process that failed first."""
+
+    rank: int
+    exit_code: int | None
+    time: str
+
+
+@dataclass
+class Log:
+    """One log that was read."""
+
+    name: str
+    rank: int | None = None  # as its name says
+    findings: list[Finding] = field(default_factory=list)
+    lines: int = 0
+    bytes: int = 0
+    launched: Launched | None = None
+    left_out: int = 0  # findings beyond those that are kept
+
+
+@dataclass(frozen=True)
+class Failure:
+    """The first error of one process."""
+
+    log: int
+    rank: int | None
+    finding: Finding
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """All logs, and what follows from them."""
+
+    logs: tuple[Log, ...]
+    ordered: tuple[Finding, ...]  # the cause first
+    failures: tuple[Failure, ...]  # in order of time; only where there are several processes
+    unread: dict[str, str]  # file -> why
+
+    @property
+    def cause(self) -> Finding | None:
+        """What most likely made the run fail; None if there is no error at all."""
+        first = self.ordered[0] if self.ordered else None
+        return first if first is not None and first.effect in (Effect.ERROR, Effect.CONSEQUENCE) else None

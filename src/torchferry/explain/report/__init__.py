@@ -1,0 +1,1 @@
+"""What an explanation says, as text, Markdown and JSON."""

@@ -1,0 +1,193 @@
+"""An explanation as a page: the cause and its remedy first, then what else was found."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from torchferry.explain.model import Explanation, Finding
+from torchferry.explain.ordering import survived
+from torchferry.explain.report.words import cause_of, clock, place_of, remedy_of, shown
+from torchferry.report.page import Cell, Column, Page, Table
+from torchferry.text import Language, Text
+from torchferry.vendors.error_patterns import Effect, ErrorPattern
+
+OTHERS = 15  # findings that are listed besides the cause
+TITLE = Text("What the errors in the log mean", "日志中错误的含义")
+RULES = Text("Rules", "规则")
+_NOTHING = Text("no error was found in {lines} lines", "在 {lines} 行中未发现错误")
+_CAUSE = Text("cause: {cause}", "原因：{cause}")
+_REMEDY = Text("what to do: {remedy}", "处理方法：{remedy}")
+_UNKNOWN = Text("the first error, which no rule knows: {text}", "第一个错误（没有规则认识）：{text}")
+_ONLY_CONSEQUENCES = Text(
+    "only consequences of an error were found; the error itself is not in what was read (look into the other ranks' "
+    "logs and the host log)",
+    "只发现了错误的后果；错误本身不在所读内容中（请查看其他 rank 的日志与主机日志）",
+)
+_WHERE = Text("where: {place}", "位置：{place}")
+_FRAME = Text("in the program: {file}:{line}, in {function}", "程序位置：{file}:{line}，函数 {function}")
+_FIRST = Text("rank {rank} failed first{time}", "rank {rank} 最先失败{time}")
+_FIRST_LOG = Text("{log} has the first failure{time}", "{log} 中最先出现失败{time}")
+_LAUNCHER = Text("the launcher saw rank {rank} fail first{code}", "启动器观察到 rank {rank} 最先失败{code}")
+_EXIT = Text(", exit code {code}", "，退出码 {code}")
+_WENT_ON = Text(
+    "the program went on for {lines} lines after it: it may not be what ended the run",
+    "此后程序又输出了 {lines} 行：它可能不是终止原因",
+)
+_LINES = Text("The lines", "相关行")
+_OTHERS = Text("What else was found", "其他发现")
+_PROCESSES = Text("The processes, in the order in which they failed", "各进程失败的先后")
+_LINE = Column(Text("line", "行"), is_number=True)
+_TEXT = Column(Text("text", "内容"))
+_PLACE = Column(Text("place", "位置"))
+_TIMES = Column(Text("times", "次数"), is_number=True)
+_SORT = Column(Text("sort", "类别"), is_whole=True)
+_MEANING = Column(Text("what it means, and what to do", "含义与处理方法"))
+_TIME = Column(Text("time", "时间"), is_whole=True)
+_RULE = Column(Text("rule", "规则"), is_whole=True)
+_SORTS = {
+    Effect.ERROR: (Text("error", "错误"), "red"),
+    Effect.CONSEQUENCE: (Text("consequence", "后果"), "yellow"),
+    Effect.NOTICE: (Text("notice", "提示"), "cyan"),
+    Effect.HARMLESS: (Text("harmless", "无害"), "green"),
+}
+_UNREAD = Text("{file} can't be read: {why}", "无法读取 {file}：{why}")
+_LEFT_OUT = Text("{count} more kinds of errors were not kept", "另有 {count} 种错误未保留")
+
+
+def page_of(explanation: Explanation, language: Language, most: int | None = OTHERS) -> Page:
+    """The whole page."""
+    cause = explanation.cause
+    others = [finding for finding in explanation.ordered if finding is not cause]
+    tables = [
+        *([_excerpt(cause)] if cause is not None and cause.line else []),
+        *([_processes(explanation, language)] if explanation.failures else []),
+        _others(explanation, others, language, most),
+    ]
+    return Page(TITLE, tuple(_verdicts(explanation)), tuple(tables), tuple(_notes(explanation)))
+
+
+def page_of_code(findings: Sequence[Finding]) -> Page:
+    """What a code means, by itself."""
+    verdicts = [
+        (line, style)
+        for finding in findings
+        for line, style in (
+            (Text(f"{finding.text} ({finding.id}): ", f"{finding.text}（{finding.id}）："), ""),
+            (_CAUSE.format(cause=_with_meaning(finding)), "red"),
+            (_REMEDY.format(remedy=remedy_of(finding)), ""),
+        )
+    ]
+    return Page(TITLE, tuple(verdicts))
+
+
+def page_of_rules(patterns: Sequence[ErrorPattern], language: Language) -> Page:
+    """All rules, as a table."""
+    rows = [
+        (
+            Cell(pattern.id, is_code=True),
+            _sort_cell(pattern.effect, language),
+            Cell(f"{pattern.cause.in_language(language)}\n{pattern.remedy.in_language(language)}"),
+        )
+        for pattern in sorted(patterns, key=lambda pattern: pattern.id)
+    ]
+    return Page(TITLE, (), (Table(RULES, (_RULE, _SORT, _MEANING), tuple(rows)),))
+
+
+def _with_meaning(finding: Finding) -> Text:
+    cause = cause_of(finding)
+    if finding.meaning is None or finding.meaning.en in cause.en:
+        return cause
+    return Text(f"{finding.meaning.en}: {cause.en}", f"{finding.meaning.zh}：{cause.zh}")
+
+
+def _verdicts(explanation: Explanation) -> Iterator[tuple[Text, str]]:
+    cause = explanation.cause
+    if cause is None:
+        yield _NOTHING.format(lines=f"{sum(log.lines for log in explanation.logs):,}"), "green"
+        return
+    if cause.effect is Effect.CONSEQUENCE:
+        yield _ONLY_CONSEQUENCES, "yellow"
+    if cause.pattern is None:
+        yield _UNKNOWN.format(text=shown(cause.text)), "red"
+    else:
+        yield _CAUSE.format(cause=_with_meaning(cause)), "red"
+    yield _REMEDY.format(remedy=remedy_of(cause)), ""
+    place = place_of(explanation, cause)
+    if place:
+        time = "" if cause.time is None else f", {clock(cause.time)}"
+        yield _WHERE.format(place=place + time), ""
+    if cause.frame is not None:
+        frame = cause.frame
+        yield _FRAME.format(file=frame.file, line=frame.line, function=frame.function), ""
+    if survived(cause):
+        yield _WENT_ON.format(lines=f"{cause.lines_after:,}"), "yellow"
+    yield from _first_process(explanation)
+
+
+def _first_process(explanation: Explanation) -> Iterator[tuple[Text, str]]:
+    if explanation.failures:
+        first = explanation.failures[0]
+        time = "" if first.finding.time is None else f" ({clock(first.finding.time)})"
+        if first.rank is None:
+            yield _FIRST_LOG.format(log=explanation.logs[first.log].name, time=time), "bold"
+        else:
+            yield _FIRST.format(rank=first.rank, time=time), "bold"
+    for launched in filter(None, (log.launched for log in explanation.logs)):
+        code = Text("", "") if launched.exit_code is None else _EXIT.format(code=launched.exit_code)
+        yield _LAUNCHER.format(rank=launched.rank, code=code), ""
+
+
+def _excerpt(cause: Finding) -> Table:
+    rows = [(Cell(""), Cell(shown(text), "dim")) for text in cause.before]
+    rows.append((Cell(str(cause.line)), Cell(shown(cause.text), "bold")))
+    return Table(_LINES, (_LINE, _TEXT), tuple(rows))
+
+
+def _processes(explanation: Explanation, language: Language) -> Table:
+    rows = []
+    for failure in explanation.failures:
+        finding = failure.finding
+        said = finding.text if finding.pattern is None else cause_of(finding).in_language(language)
+        rows.append(
+            (
+                Cell(place_of(explanation, finding), is_code=True),
+                Cell("" if finding.time is None else clock(finding.time)),
+                _sort_cell(finding.effect, language),
+                Cell(shown(said)),
+            )
+        )
+    return Table(_PROCESSES, (_PLACE, _TIME, _SORT, _TEXT), tuple(rows))
+
+
+def _others(explanation: Explanation, others: list[Finding], language: Language, most: int | None) -> Table:
+    rows = [
+        (
+            Cell(place_of(explanation, finding), is_code=True),
+            Cell(str(finding.count)),
+            _sort_cell(finding.effect, language),
+            Cell(_meaning(finding, language)),
+        )
+        for finding in others[:most]
+    ]
+    left_out = len(others) - len(rows)
+    return Table(_OTHERS, (_PLACE, _TIMES, _SORT, _MEANING), tuple(rows), left_out)
+
+
+def _meaning(finding: Finding, language: Language) -> str:
+    if finding.pattern is None:
+        return shown(finding.text)
+    cause, remedy = _with_meaning(finding).in_language(language), remedy_of(finding).in_language(language)
+    return f"{shown(finding.text)}\n{cause}\n{remedy}"
+
+
+def _sort_cell(effect: Effect, language: Language) -> Cell:
+    word, style = _SORTS[effect]
+    return Cell(word.in_language(language), style)
+
+
+def _notes(explanation: Explanation) -> Iterator[Text]:
+    for file, why in explanation.unread.items():
+        yield _UNREAD.format(file=file, why=why)
+    left_out = sum(log.left_out for log in explanation.logs)
+    if left_out:
+        yield _LEFT_OUT.format(count=left_out)

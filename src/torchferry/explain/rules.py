@@ -1,0 +1,147 @@
+"""Which rule fits a line. Lines that differ only in numbers are looked at once, for logs repeat themselves."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+from torchferry.explain.lines import clean
+from torchferry.explain.unknown import Strength, strength_of
+from torchferry.text import Text
+from torchferry.vendors.error_patterns import ErrorPattern, ErrorTable, load_errors
+from torchferry.vendors.registry import get_vendor, vendor_names
+
+DIGITS = b"0123456789"
+_SHAPES = 20_000  # that are remembered; then all are forgotten
+_ANY_CODE = "*"
+_NUMBER = re.compile(r"(?<!\{)(?:\\d|\d)+(?:\{[\d,]+\}|[+*])?(?![\d,]*\})")
+
+
+@dataclass(frozen=True)
+class Match:
+    """A rule that fits, and what it found."""
+
+    pattern: ErrorPattern
+    groups: dict[str, str]
+    meaning: Text | None = None
+
+
+class Entry(NamedTuple):
+    """A rule, ready for use."""
+
+    pattern: ErrorPattern
+    form: re.Pattern[str]
+    shape: re.Pattern[str]  # fits every line that differs only in numbers from one that `form` fits
+
+
+@dataclass(frozen=True, eq=False)
+class Shape:
+    """What is known of all lines that are alike but for their numbers."""
+
+    patterns: tuple[Entry, ...]
+    has_code: bool
+    strength: Strength
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether all lines of this form say the same: no number and no name in them matters."""
+        numbers_matter = any(
+            entry.form.groups or entry.form.pattern != entry.shape.pattern for entry in self.patterns
+        )
+        return not self.has_code and not numbers_matter
+
+
+class RuleBook:
+    """The rules of some vendors, in the order in which to try them."""
+
+    def __init__(self, tables: Sequence[ErrorTable]) -> None:
+        unique = {pattern.id: pattern for table in tables for pattern in table.patterns}
+        self.patterns = sorted(unique.values(), key=_order)
+        self._entries = [_entry(pattern) for pattern in self.patterns if pattern.regex]
+        self._code_tables = [(table, [re.compile(form) for form in table.code_forms]) for table in tables]
+        self._code_shapes = [
+            re.compile(_without_numbers(form)) for table in tables for form in table.code_forms
+        ]
+        self._shapes: dict[bytes, Shape | None] = {}
+
+    def shape(self, line: bytes) -> Shape | None:
+        """What the line's form says; None if it speaks of no error."""
+        key = line.translate(None, DIGITS)
+        try:
+            return self._shapes[key]
+        except KeyError:
+            pass
+        if len(self._shapes) >= _SHAPES:
+            self._shapes.clear()
+        found = self._shapes[key] = self._look_at(clean(line).text)
+        return found
+
+    def _look_at(self, text: str) -> Shape | None:
+        patterns = tuple(entry for entry in self._entries if entry.shape.search(text))
+        has_code = any(form.search(text) for form in self._code_shapes)
+        strength = strength_of(text)
+        return Shape(patterns, has_code, strength) if patterns or has_code or strength else None
+
+    def match(self, text: str, shape: Shape) -> Match | None:
+        """The rule that fits a line of this form best."""
+        found: list[Match] = []
+        for entry in shape.patterns:
+            match = entry.form.search(text)
+            if match:
+                groups = {name: value for name, value in match.groupdict().items() if value}
+                found.append(Match(entry.pattern, groups))
+                break
+        if shape.has_code:
+            found += self._codes_in(text)
+        return min(found, key=lambda match: _order(match.pattern), default=None)
+
+    def _codes_in(self, text: str) -> Iterable[Match]:
+        for table, forms in self._code_tables:
+            for form in forms:
+                for match in form.finditer(text):
+                    yield from _of_code(table, match[1])
+
+    def code(self, code: str) -> list[Match]:
+        """What a code alone means, for each vendor that has it."""
+        return [match for table, _ in self._code_tables for match in _of_code(table, code)]
+
+    def explain(self, text: str) -> Match | None:
+        """The best rule for one line."""
+        shape = self._look_at(text)
+        return None if shape is None else self.match(text, shape)
+
+
+def rule_book(vendors: Sequence[str] = (), extra: Sequence[Path] = ()) -> RuleBook:
+    """The rules of these vendors, or of all, and those that hold for every one."""
+    names = vendors or vendor_names(extra)
+    return RuleBook([load_errors(Path(get_vendor(name, extra).folder)) for name in names])
+
+
+def _order(pattern: ErrorPattern) -> tuple[int, bool]:
+    return pattern.rank, pattern.any_vendor
+
+
+def _of_code(table: ErrorTable, code: str) -> list[Match]:
+    """The rule for a code; where no rule names it, the one for all codes with a known meaning."""
+    wanted = [code] if any(code in pattern.codes for pattern in table.patterns) else [_ANY_CODE]
+    if wanted == [_ANY_CODE] and code not in table.codes:
+        return []
+    fitting = [pattern for pattern in table.patterns if wanted[0] in pattern.codes][:1]
+    meaning = table.codes.get(code)
+    return [Match(pattern, {"code": code}, meaning) for pattern in fitting]
+
+
+def _entry(pattern: ErrorPattern) -> Entry:
+    form = re.compile(pattern.regex)
+    try:
+        return Entry(pattern, form, re.compile(_without_numbers(pattern.regex)))
+    except re.error:  # a number in it is no number of the line
+        return Entry(pattern, form, re.compile(""))
+
+
+def _without_numbers(regex: str) -> str:
+    """The pattern with any number, or none, where it has one."""
+    return _NUMBER.sub(r"\\d*", regex)

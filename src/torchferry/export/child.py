@@ -1,0 +1,31 @@
+"""The process that makes a user's model and exports it: python -m torchferry.export.child REQUEST FOLDER."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+from torchferry.errors import FerryError
+from torchferry.export.request import decode
+from torchferry.report.render import write_whole
+
+RESULT, ERROR = "result.json", "error.txt"  # one of them is left in the folder
+
+
+def main(request: str, folder: str) -> int:
+    """Export as the request says; an error is left for the process that asked, a line for each of its lines."""
+    if os.getcwd() not in sys.path:  # Python leaves it out where it is told to be safe
+        sys.path.insert(0, os.getcwd())
+    try:
+        from torchferry.export.exporting import export_here
+
+        write_whole(Path(folder) / RESULT, export_here(decode(request)).encode().encode())
+    except FerryError as error:
+        write_whole(Path(folder) / ERROR, "\n".join(error.lines).encode("utf-8", "backslashreplace"))
+        return error.exit_code
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))

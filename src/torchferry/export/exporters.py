@@ -1,0 +1,251 @@
+"""The ways from a PyTorch model to ONNX of a certain opset, tried in turn.
+
+PyTorch has two exporters. The one over TorchScript writes every opset from 7 to 20, but not every operator in the old
+ones; the one over torch.export writes 18 and later only, and where it is asked for less it may write more without a
+word. So: TorchScript; then TorchScript with formulas for what ONNX lacks; then the new exporter, and ONNX's own
+converter down to what is asked for. A result counts only if its opset is the one that was asked for, and if it has no
+operators but ONNX's.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import inspect
+import io
+import logging
+import os
+import sys
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TextIO
+
+import onnx
+import torch
+
+from torchferry.errors import RunError
+from torchferry.export.calls import Axes, Called, Signature
+from torchferry.export.formulas import formulas
+
+LARGEST = 2**31 - 1  # bytes of one protocol buffer; weights beyond that lie in a file of their own
+_SCRIPT_MOST = 20  # the newest opset of the exporter over TorchScript
+_NEW_LEAST = 18  # the oldest of the other
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What is exported, and what is wanted."""
+
+    called: Called
+    signature: Signature
+    tensors: tuple[torch.Tensor, ...]
+    output_names: tuple[str, ...]
+    output_axes: Axes
+    opset: int
+    folder: Path  # for files that are on the way
+
+    @property
+    def axes(self) -> Axes:
+        return {**self.signature.axes, **self.output_axes}
+
+
+@dataclass(frozen=True)
+class Way:
+    """One way, in a word for the report."""
+
+    name: str
+    export: Callable[[Asked], onnx.ModelProto]
+    opsets: tuple[int, int]
+
+
+def export(asked: Asked) -> tuple[onnx.ModelProto, str]:
+    """The model by the first way that leads there, and the way's name."""
+    failures = []
+    for way in WAYS:
+        if not way.opsets[0] <= asked.opset <= way.opsets[1]:
+            continue
+        try:
+            with _quiet(), _by_layers():
+                model = way.export(asked)
+            _check_result(model, asked.opset)
+        except Exception as error:  # exporters raise whatever they come across
+            failures.append(f"{way.name}: {first_line(error)}")
+        else:
+            return _renamed(model), way.name
+    raise RunError(
+        f"no way to ONNX with opset {asked.opset}: {'; '.join(failures) or 'this PyTorch writes no such opset'}; try another "
+        "--opset, or change the model there"
+    )
+
+
+def _by_script(asked: Asked) -> onnx.ModelProto:
+    return _trace(asked.called, asked)
+
+
+def _by_formulas(asked: Asked) -> onnx.ModelProto:
+    with formulas(asked.opset):
+        return _trace(asked.called, asked)
+
+
+def _by_conversion(asked: Asked) -> onnx.ModelProto:
+    from onnx import version_converter
+
+    file = asked.folder / "new.onnx"
+    torch.onnx.export(
+        asked.called,
+        asked.tensors,
+        str(file),
+        dynamo=True,
+        opset_version=max(asked.opset, _NEW_LEAST),
+        input_names=list(asked.signature.names),
+        output_names=list(asked.output_names),
+        dynamic_shapes=_dynamic_shapes(asked),
+        external_data=False,
+    )
+    model = onnx.load(str(file))
+    if _opset(model) == asked.opset:
+        return model
+    return version_converter.convert_version(model, asked.opset)
+
+
+def _trace(module: Any, asked: Asked) -> onnx.ModelProto:
+    file = asked.folder / "script.onnx"
+    options: dict[str, Any] = (
+        {"dynamo": False} if "dynamo" in inspect.signature(torch.onnx.export).parameters else {}
+    )
+    torch.onnx.export(
+        module,
+        asked.tensors,
+        str(file),
+        opset_version=asked.opset,
+        input_names=list(asked.signature.names),
+        output_names=list(asked.output_names),
+        dynamic_axes=asked.axes,
+        **options,
+    )
+    return onnx.load(str(file))
+
+
+def _dynamic_shapes(asked: Asked) -> Any:
+    """For torch.export: a dimension for each symbol, shared by the inputs that have it."""
+    if not asked.signature.axes:
+        return None
+    symbols = {symbol for axes in asked.signature.axes.values() for symbol in axes.values()}
+    dimensions = {symbol: torch.export.Dim(symbol) for symbol in symbols}
+    shapes = tuple(
+        {axis: dimensions[symbol] for axis, symbol in asked.signature.axes.get(name, {}).items()}
+        for name in asked.signature.names
+    )
+    return {"tensors": shapes}
+
+
+WAYS: Sequence[Way] = (
+    Way("TorchScript", _by_script, (7, _SCRIPT_MOST)),
+    Way("TorchScript, with formulas for what ONNX lacks", _by_formulas, (7, _SCRIPT_MOST)),
+    Way("torch.export, then ONNX's converter", _by_conversion, (7, 99)),
+)
+
+
+def _check_result(model: onnx.ModelProto, opset: int) -> None:
+    if _opset(model) != opset:
+        raise RunError(f"it wrote opset {_opset(model)}")
+    foreign = sorted(
+        {
+            f"{node.domain}::{node.op_type}"
+            for node in nodes(model.graph)
+            if node.domain not in ("", "ai.onnx")
+        }
+    )
+    if foreign:
+        raise RunError(f"it wrote operators that are not ONNX's: {', '.join(foreign[:5])}")
+    if model.ByteSize() <= LARGEST:  # a larger one is checked when it is a file
+        check(model)
+
+
+def check(model: onnx.ModelProto | str) -> None:
+    """Ask onnx whether a model, or the file of one, is right."""
+    try:
+        onnx.checker.check_model(model, full_check=True)
+    except Exception as error:  # of C++, without a class in common
+        raise RunError(f"onnx's checker does not take the result: {first_line(error)}") from None
+
+
+def _opset(model: onnx.ModelProto) -> int:
+    return next((entry.version for entry in model.opset_import if entry.domain in ("", "ai.onnx")), 0)
+
+
+def nodes(graph: onnx.GraphProto) -> Iterator[onnx.NodeProto]:
+    """Those of a graph, and of the graphs within."""
+    for node in graph.node:
+        yield node
+        for attribute in node.attribute:
+            for inner in (attribute.g, *attribute.graphs):
+                yield from nodes(inner)
+
+
+def _renamed(model: onnx.ModelProto) -> onnx.ModelProto:
+    """Weights by the names that the user's model has for them: ours is a layer around it."""
+    names = {entry.name for entry in model.graph.initializer}
+    new = {name: name.removeprefix("model.") for name in names if name.startswith("model.")}
+    if len(set(new.values()) | names) != len(names) + len(new):
+        return model
+    for entry in model.graph.initializer:
+        entry.name = new.get(entry.name, entry.name)
+    for node in nodes(model.graph):
+        for index, name in enumerate(node.input):
+            node.input[index] = new.get(name, name)
+    for output in model.graph.output:
+        output.name = new.get(output.name, output.name)
+    return model
+
+
+@contextlib.contextmanager
+def _by_layers() -> Iterator[None]:
+    """Attention layers in their parts: as a whole they are one operator of PyTorch's, which ONNX does not have."""
+    switch = getattr(torch.backends, "mha", None)
+    before = switch.get_fastpath_enabled() if switch else False
+    if switch:
+        switch.set_fastpath_enabled(False)
+    try:
+        yield
+    finally:
+        if switch:
+            switch.set_fastpath_enabled(before)
+
+
+@contextlib.contextmanager
+def _quiet() -> Iterator[None]:
+    """Exporters talk a lot, from Python and from C++; what went wrong is in the exception."""
+    level = logging.root.manager.disable
+    logging.disable(logging.CRITICAL)
+    try:
+        with warnings.catch_warnings(), _silenced(sys.stdout, 1), _silenced(sys.stderr, 2):
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        logging.disable(level)
+
+
+@contextlib.contextmanager
+def _silenced(stream: TextIO, number: int) -> Iterator[None]:
+    """What is written to a stream, or past it to its descriptor, goes nowhere."""
+    stream.flush()
+    kept = os.dup(number)
+    nothing = os.open(os.devnull, os.O_WRONLY)
+    redirect = contextlib.redirect_stdout if number == 1 else contextlib.redirect_stderr
+    try:
+        os.dup2(nothing, number)
+        with redirect(io.StringIO()):
+            yield
+    finally:
+        os.dup2(kept, number)
+        os.close(kept)
+        os.close(nothing)
+
+
+def first_line(error: Exception) -> str:
+    """What an exception says, for a message of one line."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    text = lines[0] if lines else type(error).__name__
+    return text if len(text) <= 240 else text[:240] + "..."

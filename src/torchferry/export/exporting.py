@@ -1,0 +1,138 @@
+"""Makes the model, fills it, exports it, checks the result and writes it; in the process of the user's model."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import tempfile
+from collections import Counter
+from pathlib import Path
+
+import onnx
+import torch
+
+from torchferry.errors import OutputError, RunError
+from torchferry.export.calls import Axes, Called, Signature, signature_of
+from torchferry.export.checking import compare
+from torchferry.export.exporters import LARGEST, Asked, check, export, nodes
+from torchferry.export.model import Exported, Port
+from torchferry.export.request import ExportRequest, parse_dynamic
+from torchferry.export.simplifying import simplified
+from torchferry.export.weights import fill
+from torchferry.ops.models.factory import how_to_call_model, make_model
+from torchferry.ops.models.failures import told_as
+from torchferry.text import Text
+
+
+def export_here(request: ExportRequest) -> Exported:
+    """All of it; the file is written last, whole or not at all."""
+    model = make_model(request.model)
+    notes = fill(model, request) if request.checkpoint else []
+    model.requires_grad_(False)
+    signature = signature_of(model, request.model.inputs, request.input_names, parse_dynamic(request.dynamic))
+    called = Called(model, signature).eval()
+    tensors = signature.draw({}, 0)
+    with told_as("the forward pass", how_to_call_model(model)), torch.no_grad():
+        outputs = called(*tensors)
+    names = _output_names(request, called, len(outputs))
+    axes = _output_axes(called, signature, names, outputs)
+    with tempfile.TemporaryDirectory(prefix="torchferry-export-") as place:
+        folder = Path(place)
+        asked = Asked(called, signature, _example(signature), names, axes, request.opset, folder)
+        made, way = export(asked)
+        if request.simplify:
+            made, said = simplified(made, folder)
+            notes = [*notes, said]
+        return _checked_and_written(request, made, way, asked, notes)
+
+
+def _example(signature: Signature) -> tuple[torch.Tensor, ...]:
+    """What is traced: a free size of 1 would be taken for one that is always 1."""
+    return signature.draw({symbol: max(size, 2) for symbol, size in signature.given_sizes().items()}, 0)
+
+
+def _output_names(request: ExportRequest, called: Called, count: int) -> tuple[str, ...]:
+    if not count:
+        raise RunError("the model gives no tensor; nothing can be exported")
+    if request.output_names and len(request.output_names) != count:
+        raise RunError(f"--output-names: {len(request.output_names)} names for {count} outputs")
+    return request.output_names or called.output_names
+
+
+def _output_axes(
+    called: Called, signature: Signature, names: tuple[str, ...], outputs: tuple[torch.Tensor, ...]
+) -> Axes:
+    """Which sizes of the outputs change with which of the inputs: found out by changing them."""
+    axes: Axes = {}
+    for symbol, size in signature.given_sizes().items():
+        tensors = signature.draw({symbol: size + 1 if size == 1 else size * 2}, 0)
+        with told_as(f"--dynamic {symbol}: the forward pass with another size"), torch.no_grad():
+            others = called(*tensors)
+        for name, before, after in zip(names, outputs, others, strict=True):
+            changed = [
+                axis
+                for axis, pair in enumerate(zip(before.shape, after.shape, strict=True))
+                if pair[0] != pair[1]
+            ]
+            for axis in changed:
+                axes.setdefault(name, {}).setdefault(axis, symbol)
+    return axes
+
+
+def _checked_and_written(
+    request: ExportRequest, made: onnx.ModelProto, way: str, asked: Asked, notes: list[Text]
+) -> Exported:
+    output = Path(request.output)
+    aside = output.parent / f".{output.name}.{os.getpid()}"
+    try:
+        aside.mkdir(parents=True)
+        file = aside / output.name
+        _save(made, file)
+        checks = compare(file, asked.called, asked.signature, request.batches, request.tolerance)
+        size = sum(each.stat().st_size for each in aside.iterdir())
+        for each in sorted(
+            aside.iterdir(), key=lambda each: each == file
+        ):  # weights first, then what names them
+            os.replace(each, output.parent / each.name)
+    except OSError as error:
+        raise OutputError(
+            f"{output}: can't be written ({error.strerror or error}); choose another place"
+        ) from None
+    finally:
+        _remove(aside)
+    operators = Counter(node.op_type for node in nodes(made.graph))
+    return Exported(
+        str(output),
+        request.opset,
+        way,
+        size,
+        tuple(map(_port, made.graph.input)),
+        tuple(map(_port, made.graph.output)),
+        tuple(checks),
+        dict(operators.most_common()),
+        tuple(notes),
+    )
+
+
+def _save(model: onnx.ModelProto, file: Path) -> None:
+    if model.ByteSize() > LARGEST:
+        onnx.save(model, str(file), save_as_external_data=True, location=f"{file.name}.data")
+        check(str(file))
+    else:
+        onnx.save(model, str(file))
+
+
+def _remove(folder: Path) -> None:
+    with contextlib.suppress(OSError):
+        for each in folder.iterdir():
+            each.unlink()
+        folder.rmdir()
+
+
+def _port(value: onnx.ValueInfoProto) -> Port:
+    tensor = value.type.tensor_type
+    dtype = onnx.TensorProto.DataType.Name(tensor.elem_type).lower()
+    shape = tuple(size.dim_param or str(size.dim_value) for size in tensor.shape.dim)
+    return Port(
+        value.name, "float32" if dtype == "float" else "float64" if dtype == "double" else dtype, shape
+    )

@@ -1,0 +1,175 @@
+"""Operators that ONNX, or an old opset of it, lacks, written out in operators that it has, while a model is traced."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import torch
+from torch.overrides import TorchFunctionMode
+
+
+class _Calls(TorchFunctionMode):
+    """Calls of these functions are made by their formulas, under whatever name a program has them."""
+
+    def __init__(self, formulas: Mapping[Any, Callable[..., Any]]) -> None:
+        super().__init__()
+        self._formulas = formulas
+
+    def __torch_function__(
+        self, func: Any, types: Any, args: Sequence[Any] = (), kwargs: Mapping[str, Any] | None = None
+    ) -> Any:
+        return self._formulas.get(func, func)(*args, **(kwargs or {}))
+
+
+@contextlib.contextmanager
+def formulas(opset: int) -> Iterator[None]:
+    """What the opset lacks is made by formulas; also where PyTorch's own layers call it, which no mode sees."""
+    lacking = [entry for entry in _TABLE if opset < entry.since]
+    before = [getattr(entry.owner, entry.name) for entry in lacking]
+    try:
+        for entry in lacking:
+            setattr(entry.owner, entry.name, entry.formula)
+        with _Calls({original: entry.formula for original, entry in zip(before, lacking, strict=True)}):
+            yield
+    finally:
+        for original, entry in zip(before, lacking, strict=True):
+            setattr(entry.owner, entry.name, original)
+
+
+def _attention(
+    query: torch.Tensor,
+    key: torch.Tensor,
+    value: torch.Tensor,
+    attn_mask: torch.Tensor | None = None,
+    dropout_p: float = 0.0,
+    is_causal: bool = False,
+    scale: float | None = None,
+    enable_gqa: bool = False,
+) -> torch.Tensor:
+    if enable_gqa and query.size(-3) != key.size(-3):
+        times = query.size(-3) // key.size(-3)
+        key, value = (_each_repeated(tensor, times) for tensor in (key, value))
+    factor = 1 / math.sqrt(query.size(-1)) if scale is None else scale
+    scores = torch.matmul(query * factor, key.transpose(-2, -1))
+    if is_causal:
+        allowed = torch.ones(query.size(-2), key.size(-2), dtype=torch.bool).tril()
+        scores = scores.masked_fill(~allowed, float("-inf"))
+    if attn_mask is not None:
+        is_choice = attn_mask.dtype == torch.bool
+        scores = scores.masked_fill(~attn_mask, float("-inf")) if is_choice else scores + attn_mask
+    return torch.matmul(torch.softmax(scores, -1), value)
+
+
+def _each_repeated(tensor: torch.Tensor, times: int) -> torch.Tensor:
+    """Each head so often, one after the other."""
+    *batch, heads, rows, columns = tensor.shape
+    spread = tensor.unsqueeze(-3).expand(*batch, heads, times, rows, columns)
+    return spread.reshape(*batch, heads * times, rows, columns)
+
+
+def _unflatten(tensor: torch.Tensor, dim: int, sizes: Sequence[int]) -> torch.Tensor:
+    at = dim % tensor.dim()
+    return tensor.reshape(*tensor.shape[:at], *sizes, *tensor.shape[at + 1 :])
+
+
+def _einsum(equation: str, *operands: Any) -> torch.Tensor:
+    """Of two operands without repeated letters: a product of matrices; others stay as they are."""
+    given = operands[0] if len(operands) == 1 and isinstance(operands[0], (list, tuple)) else operands
+    terms, arrow, result = equation.replace(" ", "").partition("->")
+    letters = terms.split(",")
+    plain = bool(arrow) and len(letters) == len(given) == 2 and "." not in equation
+    if not plain or any(len(set(term)) != len(term) for term in (*letters, result)):
+        return _einsum_itself(equation, *operands)
+    return _product(letters[0], letters[1], result, *given)
+
+
+def _product(left: str, right: str, result: str, first: torch.Tensor, second: torch.Tensor) -> torch.Tensor:
+    shared = [letter for letter in left if letter in right and letter in result]
+    summed = [letter for letter in left if letter in right and letter not in result]
+    rows = [letter for letter in left if letter not in right and letter in result]
+    columns = [letter for letter in right if letter not in left and letter in result]
+    first = _gone(first, left, {*shared, *summed, *rows})
+    second = _gone(second, right, {*shared, *summed, *columns})
+    left = "".join(letter for letter in left if letter in {*shared, *summed, *rows})
+    right = "".join(letter for letter in right if letter in {*shared, *summed, *columns})
+    sizes = dict(zip(left, first.shape, strict=True)) | dict(zip(right, second.shape, strict=True))
+    matrix = first.permute([left.index(letter) for letter in (*shared, *rows, *summed)])
+    other = second.permute([right.index(letter) for letter in (*shared, *summed, *columns)])
+
+    def count(of: list[str]) -> Any:
+        return math.prod(sizes[letter] for letter in of)
+
+    batch = [sizes[letter] for letter in shared]
+    made = torch.matmul(
+        matrix.reshape(*batch, count(rows), count(summed)),
+        other.reshape(*batch, count(summed), count(columns)),
+    )
+    order = [*shared, *rows, *columns]
+    return made.reshape([sizes[letter] for letter in order]).permute(
+        [order.index(letter) for letter in result]
+    )
+
+
+def _gone(tensor: torch.Tensor, letters: str, kept: set[str]) -> torch.Tensor:
+    """The sum over letters that are nowhere else."""
+    axes = [axis for axis, letter in enumerate(letters) if letter not in kept]
+    return tensor.sum(axes) if axes else tensor
+
+
+def _adaptive_average(tensor: torch.Tensor, output_size: Any) -> torch.Tensor:
+    """Windows of different sizes, which ONNX has no pooling for: a product with the weights of each window."""
+    sizes = list(output_size) if isinstance(output_size, (list, tuple)) else [output_size, output_size]
+    rows, columns = int(tensor.shape[-2]), int(tensor.shape[-1])
+    high, wide = sizes[0] or rows, sizes[1] or columns
+    if rows % high == 0 and columns % wide == 0:
+        return _adaptive_itself(tensor, (high, wide))
+    over_rows = torch.matmul(_windows(rows, high, tensor.dtype), tensor)
+    return torch.matmul(over_rows, _windows(columns, wide, tensor.dtype).transpose(0, 1))
+
+
+def _windows(given: int, wanted: int, dtype: torch.dtype) -> torch.Tensor:
+    """A row of weights for each window."""
+    weights = torch.zeros(wanted, given, dtype=dtype)
+    for index in range(wanted):
+        start, end = index * given // wanted, -(-(index + 1) * given // wanted)
+        weights[index, start:end] = 1 / (end - start)
+    return weights
+
+
+def _batched(function: Callable[..., Any], axes: int) -> Callable[..., Any]:
+    """Pooling of a tensor without a batch, which ONNX always has."""
+
+    def pooled(tensor: torch.Tensor, *args: Any, **kwargs: Any) -> Any:
+        if tensor.dim() != axes + 1:
+            return function(tensor, *args, **kwargs)
+        made = function(tensor.unsqueeze(0), *args, **kwargs)
+        return tuple(part.squeeze(0) for part in made) if isinstance(made, tuple) else made.squeeze(0)
+
+    return pooled
+
+
+class _Entry(NamedTuple):
+    """A function, the first opset that has it, and what stands for it before."""
+
+    owner: Any
+    name: str
+    since: int
+    formula: Callable[..., Any]
+
+
+_NEVER = 1000
+_layers = torch.nn.functional
+_einsum_itself, _adaptive_itself = torch.einsum, _layers.adaptive_avg_pool2d
+_TABLE = (
+    _Entry(_layers, "scaled_dot_product_attention", 14, _attention),
+    _Entry(torch.Tensor, "unflatten", 13, _unflatten),
+    _Entry(torch, "unflatten", 13, _unflatten),
+    _Entry(torch, "einsum", 12, _einsum),
+    _Entry(_layers, "adaptive_avg_pool2d", _NEVER, _adaptive_average),
+    _Entry(_layers, "max_pool2d", _NEVER, _batched(_layers.max_pool2d, 2)),
+    _Entry(_layers, "max_pool3d", _NEVER, _batched(_layers.max_pool3d, 3)),
+    _Entry(_layers, "avg_pool3d", _NEVER, _batched(_layers.avg_pool3d, 3)),
+)

@@ -1,0 +1,1 @@
+"""Checks of a delivery: each module has `check(delivery)`, and is found by itself."""

@@ -1,0 +1,38 @@
+"""Whether the folder lies where the zoo wants it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from torchferry.text import Text
+from torchferry.zoo.delivery import Delivery
+from torchferry.zoo.model import Item, Status
+
+ID = "layout"
+_WRONG = Text("{path}", "{path}")
+_WRONG_WHY = Text("{zoo} wants {layout}", "{zoo} 要求 {layout}")
+_FRAMEWORK = Text(
+    "'{name}' is no framework of {zoo}; known: {known}", "{zoo} 没有框架“{name}”；现有：{known}"
+)
+_NEW = Text("a domain that is not listed; listed are {known}", "未列出的领域；已列出：{known}")
+_FINE = Text("{framework}, {domain}, {model}", "{framework}，{domain}，{model}")
+
+
+def check(delivery: Delivery) -> Iterator[Item]:
+    """One item, or two."""
+    place, table = delivery.place, delivery.table
+    if not place.fixed:
+        found = _WRONG.format(path=delivery.root.resolve())
+        why = _WRONG_WHY.format(zoo=table.name, layout=table.layout)
+        yield Item(ID, "folder", Status.MISSING, found, why)
+        return
+    if place.framework not in table.frameworks:
+        known = ", ".join(table.frameworks)
+        found = _FRAMEWORK.format(name=place.framework, zoo=table.name, known=known)
+        yield Item(ID, "framework", Status.MISSING, found)
+    elif place.domain not in table.domains:
+        found = _NEW.format(known=", ".join(table.domains))
+        yield Item(ID, f"domain {place.domain}", Status.NOTE, found, table.new_domain)
+    else:
+        found = _FINE.format(framework=place.framework, domain=place.domain, model=place.model)
+        yield Item(ID, "folder", Status.FINE, found)

@@ -1,0 +1,35 @@
+"""Whether the licence of the original is there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from torchferry.text import Text
+from torchferry.zoo.delivery import Delivery
+from torchferry.zoo.licences import licence_files, licence_name
+from torchferry.zoo.model import Item, Status
+
+ID = "licence"
+_ABSENT = Text("no LICENSE file", "没有 LICENSE 文件")
+_ABSENT_WHY = Text(
+    "code without one may not be passed on: take it from the original, or ask its authors",
+    "没有许可证的代码不得分发：请从原仓库取得，或询问作者",
+)
+_FOUND = Text("{name}", "{name}")
+_UNKNOWN = Text("a licence that is not recognised", "无法识别的许可证")
+_COPYLEFT = Text("read whether the zoo may take it", "请确认模型库能否接收")
+
+
+def check(delivery: Delivery) -> Iterator[Item]:
+    """One item."""
+    names = licence_files(delivery.files)
+    if not names:
+        yield Item(ID, "LICENSE", Status.MISSING, _ABSENT, _ABSENT_WHY)
+        return
+    name = licence_name(delivery.read(names[0]) or "")
+    if not name:
+        yield Item(ID, names[0], Status.NOTE, _UNKNOWN, _COPYLEFT)
+    elif "GPL" in name or "NC" in name:
+        yield Item(ID, names[0], Status.DOUBT, _FOUND.format(name=name), _COPYLEFT)
+    else:
+        yield Item(ID, names[0], Status.FINE, _FOUND.format(name=name))

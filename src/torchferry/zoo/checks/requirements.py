@@ -1,0 +1,52 @@
+"""Whether requirements are listed, each with its version, and none brings CUDA back."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from torchferry.text import Text
+from torchferry.zoo.delivery import REQUIREMENTS, Delivery
+from torchferry.zoo.model import Item, Status
+
+ID = "requirements"
+_ABSENT = Text("not there", "不存在")
+_ABSENT_WHY = Text(
+    "list the packages that the program imports, each with its version", "列出程序导入的软件包及版本"
+)
+_LOOSE = Text("without a version: {names}", "未固定版本：{names}")
+_LOOSE_WHY = Text("write name==version, so that the result can be repeated", "请写成 name==version，以便复现")
+_CUDA = Text("for CUDA only: {names}", "仅用于 CUDA：{names}")
+_CUDA_WHY = Text(
+    "installing them pulls in CUDA, or replaces the vendor's torch", "安装它们会引入 CUDA 或替换厂商的 torch"
+)
+_FINE = Text("{count} packages, all with a version", "{count} 个软件包，均固定版本")
+_TORCH = ("torch", "torchvision", "torchaudio")
+_CUDA_ONLY = re.compile(r"nvidia-|cupy|apex$|dali|pynvml|tensorrt|flash-attn|xformers|bitsandbytes|triton$")
+
+
+def check(delivery: Delivery) -> Iterator[Item]:
+    """Items for what is loose and what is CUDA's."""
+    text = delivery.read(REQUIREMENTS)
+    if text is None:
+        yield Item(ID, REQUIREMENTS, Status.MISSING, _ABSENT, _ABSENT_WHY)
+        return
+    packages = dict(_packages(text))
+    loose = [name for name, version in packages.items() if not version]
+    torch = [name for name in _TORCH if name in packages]
+    cuda = [name for name in packages if _CUDA_ONLY.match(name)] + torch
+    if loose:
+        yield Item(ID, REQUIREMENTS, Status.DOUBT, _LOOSE.format(names=", ".join(loose)), _LOOSE_WHY)
+    if cuda:
+        yield Item(ID, REQUIREMENTS, Status.DOUBT, _CUDA.format(names=", ".join(cuda)), _CUDA_WHY)
+    if not loose and not cuda:
+        yield Item(ID, REQUIREMENTS, Status.FINE, _FINE.format(count=len(packages)))
+
+
+def _packages(text: str) -> Iterator[tuple[str, str]]:
+    """Name -> version of what is pinned."""
+    for line in (line.partition("#")[0].strip() for line in text.splitlines()):
+        found = re.match(r"([A-Za-z0-9][\w.-]*)(?:\[[^\]]*\])?\s*(.*)", line)
+        if found and not line.startswith("-"):
+            pinned = re.match(r"(?:===?|@)\s*\S+", found[2])
+            yield found[1].lower().replace("_", "-"), pinned[0] if pinned else ""

@@ -1,0 +1,219 @@
+"""The README of a delivery: what a reviewer needs, filled in as far as it is known, in Chinese and in English."""
+
+from __future__ import annotations
+
+import math
+import shlex
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from torchferry.report.markdown import escape
+from torchferry.text import Language, Text
+from torchferry.vendors.model import Vendor
+from torchferry.vendors.zoo import ZooTable
+from torchferry.zoo.delivery import PLACEHOLDER, REQUIREMENTS, TEST_SCRIPT
+from torchferry.zoo.evidence.compare import Row
+from torchferry.zoo.place import Place
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What is known of a delivery when it is made; "" becomes a place to fill in."""
+
+    place: Place
+    vendor: Vendor
+    table: ZooTable
+    main: str = ""
+    arguments: str = ""
+    source: str = ""
+    commit: str = ""
+    dataset: str = ""
+    licence: str = ""
+    licence_file: str = ""
+    rows: tuple[Row, ...] = ()
+    simulated: bool = False
+
+
+_TEXT = Text(
+    """# {model}
+
+## 1. Overview
+
+{overview}
+
+- Source:
+
+  ```text
+  url={source}
+  commit_id={commit}
+  ```
+
+- Migrated to {company} (`{device}`) for {zoo}.
+
+## 2. Environment
+
+- PyTorch with `{plugin}`, device `{device}`, collectives `{backend}`.
+- Start a container, if you use one:
+
+  ```bash
+  {container}
+  ```
+
+- Install the requirements:
+
+  ```bash
+  pip install -r {requirements}
+  ```
+
+## 3. Data set
+
+{dataset}
+
+## 4. Training
+
+```bash
+# a short training that shows that everything works
+bash {script}
+# one device
+{command}
+# all devices of a machine
+{parallel}
+```
+
+## 5. Results
+
+{results}
+
+## 6. Licence
+
+{licence}
+""",
+    """# {model}
+
+## 1. 模型概述
+
+{overview}
+
+- 参考实现（代码来源）：
+
+  ```text
+  url={source}
+  commit_id={commit}
+  ```
+
+- 已迁移至 {company}（`{device}`），面向 {zoo}。
+
+## 2. 环境准备
+
+- PyTorch 与 `{plugin}`，设备 `{device}`，通信后端 `{backend}`。
+- 如使用容器，启动命令：
+
+  ```bash
+  {container}
+  ```
+
+- 安装依赖：
+
+  ```bash
+  pip install -r {requirements}
+  ```
+
+## 3. 数据集
+
+{dataset}
+
+## 4. 启动训练
+
+```bash
+# 短训练，用于确认一切正常
+bash {script}
+# 单卡
+{command}
+# 单机多卡
+{parallel}
+```
+
+## 5. 训练结果
+
+{results}
+
+## 6. 许可证
+
+{licence}
+""",
+)
+_OVERVIEW = Text("what the model is for, and its paper", "模型用途与论文")
+_SOURCE = Text("address of the original repository", "原仓库地址")
+_COMMIT = Text("commit of the original", "原仓库的 commit")
+_DATASET = Text("name, address, how to download it, and its folders", "名称、地址、下载方法与目录结构")
+_MAIN = Text("the script that trains", "训练脚本")
+_CONTAINER = Text("container command", "容器启动命令")
+_LICENCE = Text("licence of the original", "原仓库的许可证")
+_LICENCE_TEXT = Text("{licence}, see [{file}]({file}).", "{licence}，见 [{file}]({file})。")
+_HEAD = Text("| Figure | Original | Migrated | Difference |", "| 指标 | 原模型 | 迁移后 | 差异 |")
+_NO_ROWS = Text("accuracy and throughput of real runs, as a table", "真实运行的精度与吞吐表格")
+_CURVE = Text(
+    "{name} (at the end; difference: mean over {steps} steps)", "{name}（末段均值；差异为 {steps} 步平均）"
+)
+_SIMULATED = Text(
+    "The figures of the migrated model are those of a simulated device.", "迁移后的数据来自模拟设备。"
+)
+
+
+def readme(facts: Facts, language: Language) -> str:
+    """The whole file."""
+
+    def known(value: str, what: Text) -> str:
+        return value or f"{PLACEHOLDER}: {what.in_language(language)}>"
+
+    command = shlex.join(["python", facts.main]) if facts.main else f"python {known('', _MAIN)}"
+    words = f" {facts.arguments}" if facts.arguments else ""
+    parallel = command.replace("python ", 'torchrun --nproc_per_node "$NPROC" ', 1)
+    container = facts.table.container.replace("{name}", facts.place.model.lower())
+    return _TEXT.in_language(language).format(
+        model=facts.place.model,
+        overview=known("", _OVERVIEW),
+        source=known(facts.source, _SOURCE),
+        commit=known(facts.commit, _COMMIT),
+        company=facts.vendor.company,
+        device=facts.vendor.device_type,
+        zoo=facts.table.name,
+        plugin=facts.vendor.plugin or "torch",
+        backend=facts.vendor.dist_backend,
+        container=known(container, _CONTAINER),
+        requirements=REQUIREMENTS,
+        dataset=known(facts.dataset, _DATASET),
+        script=TEST_SCRIPT,
+        command=command + words,
+        parallel=parallel + words,
+        results=_results(facts, language) or known("", _NO_ROWS),
+        licence=_licence(facts, language) or known("", _LICENCE),
+    )
+
+
+def _licence(facts: Facts, language: Language) -> str:
+    if not facts.licence_file:
+        return ""
+    text = _LICENCE_TEXT.format(licence=facts.licence or facts.licence_file, file=facts.licence_file)
+    return text.in_language(language)
+
+
+def _results(facts: Facts, language: Language) -> str:
+    if not facts.rows:
+        return ""
+    lines = [_HEAD.in_language(language), "|---|---:|---:|---:|"]
+    lines += [_line(row, language) for row in facts.rows]
+    if facts.simulated:
+        lines += ["", _SIMULATED.in_language(language)]
+    return "\n".join(lines)
+
+
+def _line(row: Row, language: Language) -> str:
+    name = _CURVE.format(name=row.name, steps=row.steps).in_language(language) if row.steps else row.name
+    share = "" if math.isnan(row.difference) else f"{row.difference:+.2%}"
+    cells: Sequence[str] = (escape(name), _shown(row.original), _shown(row.port), share)
+    return "| " + " | ".join(cells) + " |"
+
+
+def _shown(value: float | None) -> str:
+    return f"{PLACEHOLDER}>" if value is None else f"{value:.6g}"

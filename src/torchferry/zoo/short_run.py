@@ -1,0 +1,73 @@
+"""Runs a delivery's short training: on the vendor's device where its plugin is installed, else on a simulated one."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+import tempfile
+from pathlib import Path
+
+from torchferry.errors import FerryError
+from torchferry.text import Text
+from torchferry.vendors.model import Vendor
+from torchferry.zoo.delivery import TEST_SCRIPT, Delivery
+from torchferry.zoo.model import Item, Status
+
+ID = "run"
+SECONDS = 900
+_LAST_LINES = 3
+_RAN = Text("ran to its end on {where}", "在{where}上运行完毕")
+_FAILED = Text("ended with exit code {code} on {where}: {lines}", "在{where}上以退出码 {code} 结束：{lines}")
+_TOO_LONG = Text("did not end within {seconds} s", "{seconds} 秒内没有结束")
+_SHORT = Text("a short training takes minutes at most", "短训练最多只应几分钟")
+_SIMULATED = Text("a simulated device", "模拟设备")
+_REAL = Text("the device", "设备")
+_CANT = Text("could not be run: {problem}", "无法运行：{problem}")
+
+
+def run_short_training(delivery: Delivery, vendor_paths: tuple[str, ...]) -> Item:
+    """Run the test script, its output aside; the item says how it ended."""
+    from torchferry.launch.plugin import is_to_be_simulated
+    from torchferry.launch.supervise import run_supervised, stop_if_told
+
+    script = delivery.root / TEST_SCRIPT
+    if not script.is_file():
+        return Item(ID, TEST_SCRIPT, Status.MISSING, _CANT.format(problem=f"no {TEST_SCRIPT}"))
+    simulated = is_to_be_simulated(delivery.vendor)
+    try:
+        environment = _environment(delivery.vendor, simulated, vendor_paths)
+    except FerryError as error:
+        return Item(ID, TEST_SCRIPT, Status.DOUBT, _CANT.format(problem=str(error)))
+    where = _SIMULATED if simulated else _REAL
+    # a training writes checkpoints and caches: they do not belong into a delivery
+    with tempfile.TemporaryDirectory() as folder, tempfile.TemporaryFile() as output:
+        copy = Path(folder) / "delivery"
+        shutil.copytree(delivery.root, copy, symlinks=True)
+        command = ["bash", str(copy / TEST_SCRIPT)]
+        ending = run_supervised(command, environment, output, output, seconds=float(SECONDS))
+        stop_if_told(ending)
+        output.seek(0)
+        printed = output.read().decode("utf-8", "replace")
+    if ending.out_of_time:
+        return Item(ID, TEST_SCRIPT, Status.MISSING, _TOO_LONG.format(seconds=SECONDS), _SHORT)
+    if ending.exit_code:
+        lines = " | ".join(line.strip() for line in printed.strip().splitlines()[-_LAST_LINES:])
+        found = _FAILED.format(code=ending.exit_code, where=where, lines=lines)
+        return Item(ID, TEST_SCRIPT, Status.MISSING, found)
+    return Item(ID, TEST_SCRIPT, Status.FINE, _RAN.format(where=where))
+
+
+def _environment(vendor: Vendor, simulated: bool, vendor_paths: tuple[str, ...]) -> dict[str, str]:
+    from torchferry.launch.environment import child_environment
+
+    folder = str(Path(sys.executable).parent)
+    ours = {**os.environ, "PYTHON": sys.executable}
+    ours["PATH"] = os.pathsep.join([folder, *filter(None, [ours.get("PATH")])])
+    if not simulated:
+        return child_environment(ours, vendor, None, None)
+    from torchferry.sim.build import library_path
+    from torchferry.sim.environment import settings_for
+
+    library_path(None)
+    return child_environment(ours, vendor, settings_for(vendor, None, None, False, vendor_paths), None)

@@ -1,0 +1,192 @@
+"""Machines with a device for tests: a server on which nothing is wrong, and shared libraries that only have a head."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+from tests.doctor.making import PLENTY
+from torchferry.doctor.device.station import Access, Output, Station
+from torchferry.doctor.host.machine import Machine, Space
+from torchferry.vendors.machine import load_machine
+from torchferry.vendors.registry import get_vendor
+
+CANN = "usr/local/Ascend/ascend-toolkit/latest"
+CANN_LIBRARIES = (
+    "libhccl.so",
+    "libascendcl.so",
+    "libacl_op_compiler.so",
+    "libge_runner.so",
+    "libgraph.so",
+)
+NPU_SMI = """\
++------------------------------------------------------------------------------------------------+
+| npu-smi 25.2.0                   Version: 25.2.0                                               |
++---------------------------+---------------+----------------------------------------------------+
+| NPU   Name                | Health        | Power(W)    Temp(C)           Hugepages-Usage(page)|
+| Chip                      | Bus-Id        | AICore(%)   Memory-Usage(MB)  HBM-Usage(MB)        |
++===========================+===============+====================================================+
+| 0     910B3               | OK            | 90.4        32                0    / 0             |
+| 0                         | 0000:C1:00.0  | 0           0    / 0          3406 / 65536         |
++===========================+===============+====================================================+
+| 1     910B3               | OK            | 92.9        33                0    / 0             |
+| 0                         | 0000:C2:00.0  | 0           0    / 0          3406 / 65536         |
++===========================+===============+====================================================+
++---------------------------+---------------+----------------------------------------------------+
+| NPU     Chip              | Process id    | Process name             | Process memory(MB)      |
++===========================+===============+====================================================+
+| No running processes found in NPU 0                                                            |
++===========================+===============+====================================================+
+"""
+CNMON = """\
++------------------------------------------------------------------------------+
+| CNMON v5.10.22                                               Driver v5.10.22 |
++-------------------------------+----------------------+-----------------------+
+| Card  VF  Name       Firmware |               Bus-Id | Util        Ecc-Error |
+| Fan   Temp      Pwr:Usage/Cap |         Memory-Usage | Mode     Compute-Mode |
+|===============================+======================+=======================|
+| 0     /   MLU370-X8    v1.1.6 |         0000:13:00.0 | 0%                  0 |
+|  0%   28C        107 W/ 250 W |     0 MiB/ 20638 MiB | FULL          Default |
++-------------------------------+----------------------+-----------------------+
+"""
+TECO_SMI = """\
++-----------------------------------------------------------------------------+
+|  TCML: 1.15.0        SDAADriver: 3.2.0          SDAARuntime: 3.2.0          |
+|-------------------------------+----------------------+----------------------|
+| Index  Name                   | Bus-Id               | Health      Volatile |
+|        Temp          Pwr Usage|          Memory-Usage|             SPE-Util |
+|=============================================================================|
+|   0    TECO_AICARD_01         | 00000000:01:00.0     | OK                   |
+|        35C                90W |        0MB / 15296MB |                   0% |
++-------------------------------+----------------------+----------------------+
+| Processes:                                                                  |
+|  Tcaicard     PID      Process name                            Memory Usage |
+|=============================================================================|
+|     0       76262      python train.py                              165 MB |
++-----------------------------------------------------------------------------+
+"""
+GMI = """\
+---------------------------------------------------------------------
+    mthreads-gmi:2.4.1           Driver Version:5.1.0-server
+---------------------------------------------------------------------
+ID   Name                 |PCIe                |%GPU  Mem
+     Device Type   Perf   |Pcie Lane Width     |Temp  MPC Capable
++-------------------------------------------------------------------+
+0    MTT S5000            |00000000:18:00.0    |0%    0MiB(81920MiB)
+     Physical      P0     |16x(16x)            |48C   YES
+---------------------------------------------------------------------
+"""
+
+
+def shared_object(needed: Sequence[str] = (), runpath: str = "", machine: int = 62) -> bytes:
+    """The head of an ELF file of 64 bits: one loaded segment, a dynamic section, and its strings."""
+    strings = b"\0" + b"".join(name.encode() + b"\0" for name in (*needed, runpath))
+    places, position = [], 1
+    for name in (*needed, runpath):
+        places.append(position)
+        position += len(name.encode()) + 1
+    entries = [(1, place) for place in places[:-1]] + ([(29, places[-1])] if runpath else [])
+    start = 64 + 2 * 56
+    dynamic_size = 16 * (len(entries) + 2)
+    entries += [(5, start + dynamic_size), (0, 0)]
+    dynamic = b"".join(struct.pack("<qQ", *entry) for entry in entries)
+    total = start + dynamic_size + len(strings)
+    head = b"\x7fELF\x02\x01\x01" + bytes(9)
+    head += struct.pack("<HHIQQQIHHHHHH", 3, machine, 1, 0, 64, 0, 0, 64, 56, 2, 0, 0, 0)
+    segments = struct.pack("<IIQQQQQQ", 1, 5, 0, 0, 0, total, total, 4096)
+    segments += struct.pack("<IIQQQQQQ", 2, 6, start, start, start, dynamic_size, dynamic_size, 8)
+    return head + segments + dynamic + strings
+
+
+def put(root: Path, files: Mapping[str, str | bytes]) -> None:
+    """Write files below a folder."""
+    for name, content in files.items():
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_bytes(content.encode() if isinstance(content, str) else content)
+
+
+def ascend_files() -> dict[str, str | bytes]:
+    """A server with two cards, CANN 8.5.0 and its script, and the plugin."""
+    libraries = {f"{CANN}/lib64/{name}": shared_object() for name in CANN_LIBRARIES}
+    torch = {f"site/torch/lib/{name}": shared_object() for name in ("libtorch.so", "libc10.so")}
+    return {
+        "dev/davinci0": "",
+        "dev/davinci1": "",
+        "dev/davinci_manager": "",
+        "dev/devmm_svm": "",
+        "dev/hisi_hdc": "",
+        "usr/local/Ascend/driver/version.info": "Version=25.2.0\npackage_version=25.2.0\n",
+        f"{CANN}/x86_64-linux/ascend_toolkit_install.info": "package_name=Ascend-cann-toolkit\nversion=8.5.0\n",
+        f"{CANN}/opp/version.info": "",
+        "usr/local/Ascend/ascend-toolkit/set_env.sh": "export ASCEND_HOME_PATH=...\n",
+        "usr/lib/libc.so.6": shared_object(),
+        "etc/ld.so.conf": "include /etc/ld.so.conf.d/*.conf\n",
+        "etc/ld.so.conf.d/local.conf": "/usr/local/lib # ours\n",
+        "etc/hccn.conf": "address_0=192.168.1.1\n",
+        "sys/class/net/eth0": "",
+        "proc/42/comm": "python\n",
+        **libraries,
+        **torch,
+        "site/torch_npu/_C.cpython-311-x86_64-linux-gnu.so": shared_object(
+            ["libtorch_npu.so", "libc10.so", "libhccl.so", "libc.so.6"], "$ORIGIN/lib"
+        ),
+        "site/torch_npu/lib/libtorch_npu.so": shared_object([*CANN_LIBRARIES, "libtorch.so"], "$ORIGIN"),
+    }
+
+
+ASCEND_VARIABLES = {
+    "ASCEND_HOME_PATH": f"/{CANN}",
+    "ASCEND_OPP_PATH": f"/{CANN}/opp",
+    "LD_LIBRARY_PATH": f"/{CANN}/lib64",
+}
+ASCEND_PACKAGES = {"torch": "2.9.0+cpu", "torch-npu": "2.9.0", "h5py": "3.12", "msgspec": "0.19"}
+
+
+def station(
+    root: Path,
+    vendor: str = "ascend",
+    *,
+    environment: Mapping[str, str] | None = None,
+    packages: Mapping[str, str] | None = None,
+    smi: Output | None = None,
+    architecture: str = "x86_64",
+    python: str = "3.11",
+    space: Space | None = PLENTY,
+    access: Callable[[Path], Access] = lambda path: Access(True, "HwHiAiUser", 0o660),
+    address: str | None = "10.0.0.5",
+    taken_ports: Sequence[int] = (),
+) -> Station:
+    """A machine whose files lie below the root."""
+    installed = ASCEND_PACKAGES if packages is None else packages
+    machine = Machine(
+        root,
+        architecture,
+        ASCEND_VARIABLES if environment is None else environment,
+        frozenset(range(8)),
+        version=installed.get,
+        space=lambda path: space,
+    )
+    found = get_vendor(vendor)
+
+    def package(name: str) -> Path | None:
+        folder = root / "site" / name
+        return folder if folder.is_dir() else None
+
+    def run(command: Sequence[str]) -> Output | None:
+        return Output(0, "g++ 12.2.0\n") if command[0].endswith("g++") else smi
+
+    return Station(
+        machine,
+        found,
+        load_machine(Path(found.folder)),
+        python,
+        "trainer",
+        root,
+        run,
+        package,
+        access,
+        lambda name: address,
+        lambda port: port not in taken_ports,
+        lambda name: "/usr/bin/g++" if name == "g++" else None,
+    )

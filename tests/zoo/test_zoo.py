@@ -1,0 +1,251 @@
+"""`ferry zoo` as users run it: a delivery that is made, filled in and found complete, and what is said of others."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.zoo.projects import PLACE, deliver, fill_in, logs, project
+from torchferry.cli.main import main
+from torchferry.zoo.delivery import TEST_SCRIPT
+
+
+def check(
+    capfd: pytest.CaptureFixture[str], delivery: Path, *options: str
+) -> tuple[int, dict[str, tuple[str, str]]]:
+    """The exit code, and of each subject its worst status and what was found."""
+    capfd.readouterr()
+    code = main(["zoo", "check", str(delivery), "--format", "json", *options])
+    content = json.loads(capfd.readouterr()[0])
+    found: dict[str, tuple[str, str]] = {}
+    for item in content["items"]:
+        found.setdefault(item["subject"], (item["status"], item["found"]["en"]))
+    assert content["complete"] is (code == 0)
+    return code, found
+
+
+def statuses(found: dict[str, tuple[str, str]], status: str) -> list[str]:
+    return sorted(subject for subject, (each, _) in found.items() if each == status)
+
+
+def test_a_delivery_is_made_filled_in_and_complete(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    delivery = deliver(tmp_path)
+    out = capfd.readouterr()[0]
+    assert out.splitlines()[-1] == f"next: ferry zoo check {delivery}"
+    code, found = check(capfd, delivery)
+    assert (code, statuses(found, "missing")) == (1, ["README.en.md", "README.md"])
+    fill_in(delivery)
+    code, found = check(capfd, delivery)
+    assert (code, statuses(found, "missing"), statuses(found, "doubt")) == (0, [], [])
+    assert found["loss"][0] == "fine" and found["acc1"][0] == "fine"
+    assert found["images/s"] == ("note", "900 and 450: -50.00% on average")
+    assert found["LICENSE"] == ("fine", "MIT")
+
+
+def test_what_is_made(tmp_path: Path) -> None:
+    delivery = deliver(tmp_path)
+    code = (delivery / "train.py").read_text()
+    assert "import torch_sdaa" in code and 'torch.device("sdaa")' in code
+    assert (delivery / "README.original.md").read_text() == "# A line\n"
+    chinese, english = ((delivery / name).read_text("utf-8") for name in ("README.md", "README.en.md"))
+    assert "## 3. 数据集" in chinese and "## 3. Data set" in english
+    assert "url=https://example.com/line" in chinese
+    assert "| acc1 | 76.1 | 76 | -0.13% |" in chinese
+    assert "python train.py --steps 3" in english
+    script = (delivery / TEST_SCRIPT).read_text()
+    assert "train.py --steps 3" in script
+    assert subprocess.run(["bash", "-n", str(delivery / TEST_SCRIPT)]).returncode == 0
+    assert json.loads((delivery / "evidence/port.json").read_text())["metrics"]["images/s"] == 450
+    assert not list(tmp_path.glob("PyTorch/contrib/Classification/.*"))
+
+
+def test_nothing_is_overwritten(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    delivery = deliver(tmp_path)
+    (delivery / "README.md").write_text("mine")
+    original = tmp_path / "original"
+    assert main(["zoo", "new", str(delivery), "--from", str(original)]) == 2
+    assert "is not empty" in capfd.readouterr()[1]
+    assert (delivery / "README.md").read_text() == "mine"
+
+
+@pytest.mark.parametrize(
+    ("place", "told"),
+    [
+        ("PyTorch/Classification/Line", "wants {framework}/contrib/{domain}/{model}"),
+        ("Torch/contrib/Classification/Line", "'Torch' is no framework of Tecorigin ModelZoo"),
+        ("PyTorch/contrib/Classification/my model", "is no name for a model"),
+        ("PaddlePaddle/contrib/Classification/Line", "only PyTorch"),
+    ],
+)
+def test_places_that_do_not_fit(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str], place: str, told: str
+) -> None:
+    root = project(tmp_path)
+    assert main(["zoo", "new", str(tmp_path / place), "--from", str(root)]) == 2
+    assert told in capfd.readouterr()[1]
+    assert not (tmp_path / place).exists()
+
+
+def test_another_domain_is_noted(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    delivery = deliver(tmp_path, place="PyTorch/contrib/Regression/Line")
+    found = check(capfd, delivery)[1]
+    assert found["domain Regression"][0] == "note"
+
+
+def test_bad_usage(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    root = project(tmp_path)
+
+    def told(*arguments: str) -> str:
+        assert main(["zoo", *arguments]) == 2
+        return capfd.readouterr()[1]
+
+    place = str(tmp_path / PLACE)
+    assert "which project?" in told("new", place)
+    assert "--run is not for `ferry zoo new`" in told("new", place, "--from", str(root), "--run")
+    assert "--from is not for `ferry zoo check`" in told("check", place, "--from", str(root))
+    assert "no such folder" in told("check", place)
+    assert "has no such file" in told("new", place, "--from", str(root), "--main", "tarin.py")
+    assert "No closing quotation" in told("new", place, "--from", str(root), "--arguments", "'x")
+    assert "no model zoo of 'ascend'" in told("new", place, "--from", str(root), "--to", "ascend")
+    empty = tmp_path / "empty.log"
+    empty.write_text("nothing here\n")
+    assert "no loss, accuracy or throughput" in told(
+        "new", place, "--from", str(root), "--results", str(empty)
+    )
+    assert not (tmp_path / "PyTorch").exists()
+
+
+def test_what_is_asked_of_the_code(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    delivery = deliver(tmp_path)
+    found = check(capfd, delivery)[1]
+    assert found["distributed"] == ("fine", "torch.nn.parallel.DistributedDataParallel")
+    assert found["amp"][0] == "fine"
+    code = (delivery / "train.py").read_text()
+    # names that only look like it: a function of the user's own, a comment, a text
+    plain = code.replace("as DDP", "as _").replace("DDP(model)", "model  # DDP(model)")
+    plain = plain.replace("with autocast():", "if 'autocast':")
+    (delivery / "train.py").write_text("def autocast():\n    return 'DistributedDataParallel'\n" + plain)
+    found = check(capfd, delivery)[1]
+    assert {"distributed", "amp"} <= set(statuses(found, "missing"))
+    (delivery / "train.py").write_text("from accelerate import Accelerator\nAccelerator()\n")
+    found = check(capfd, delivery)[1]
+    assert (found["distributed"][0], found["amp"][0]) == ("note", "note")
+    assert found["torch_sdaa"][0] == "doubt"
+
+
+def test_leftovers_of_cuda(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    delivery = deliver(tmp_path)
+    (delivery / "more.py").write_text("import torch\nx = torch.zeros(1).cuda()\n")
+    status, text = check(capfd, delivery)[1]["CUDA"]
+    assert status == "missing" and text.startswith("still written for CUDA: 1, the first: ")
+
+
+def test_files_that_do_not_belong_there(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    delivery = deliver(tmp_path)
+    (delivery / "best.pth").write_bytes(b"x")
+    (delivery / "__pycache__").mkdir()
+    (delivery / "__pycache__/train.pyc").write_bytes(b"x")
+    with open(delivery / "video.mp4", "wb") as file:
+        file.truncate(11 << 20)
+    main(["zoo", "check", str(delivery), "--lang", "en"])
+    out = capfd.readouterr()[0]
+    assert "larger than 10 MiB: video.mp4" in out
+    assert "weights: best.pth" in out
+    assert "made by running: __pycache__/train.pyc" in out
+
+
+def test_requirements(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    delivery = deliver(tmp_path)
+    text = "numpy==1.26.4\ntqdm>=4 # bars\nnvidia-dali-cuda110==1.0\ntorch==2.4.0\n-r more.txt\n"
+    (delivery / "requirements.txt").write_text(text)
+    main(["zoo", "check", str(delivery), "--lang", "en"])
+    out = capfd.readouterr()[0]
+    assert "without a version: tqdm" in out
+    assert "for CUDA only: nvidia-dali-cuda110, torch" in out
+
+
+def test_accuracy_below_the_original(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    delivery = deliver(tmp_path)
+    (delivery / "evidence/port.json").write_text('{"loss": [2.5, 2.4], "acc1": 70.0}')
+    found = check(capfd, delivery)[1]
+    assert (found["loss"][0], found["acc1"][0]) == ("missing", "missing")
+    assert check(capfd, delivery, "--tolerance", "0.5")[1]["loss"][0] == "fine"
+    (delivery / "evidence/port.json").unlink()
+    assert check(capfd, delivery)[1]["port"][0] == "missing"
+    (delivery / "evidence/port.csv").write_text("step,loss\n0,1.9\n1,nan\n")
+    assert check(capfd, delivery)[1]["loss"][0] == "missing"
+    (delivery / "evidence/port.csv").write_text("step,time\n")
+    assert check(capfd, delivery)[1]["evidence"][0] == "missing"
+
+
+def test_pages(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    delivery = deliver(tmp_path)
+    capfd.readouterr()
+    assert main(["zoo", "check", str(delivery), "--format", "md", "--lang", "zh"]) == 1
+    out = capfd.readouterr()[0]
+    assert out.startswith("# Tecorigin ModelZoo 交付检查\n\n- 交付不完整，缺少：README.md, README.en.md")
+    assert "| `LICENSE` | 正常 | MIT |" in out
+
+
+def test_the_licence_of_the_repository_above(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    part = project(tmp_path / "repository" / "examples")
+    (part / "LICENSE").rename(tmp_path / "LICENSE")
+    first, second = tmp_path / PLACE, tmp_path / f"{PLACE}2"
+    assert main(["zoo", "new", str(first), "--from", str(part)]) == 0
+    assert (
+        check(capfd, first)[1]["LICENSE"][0] == "missing"
+    )  # what lies above is nobody's, or somebody else's
+    (tmp_path / "repository/.git").mkdir()
+    (tmp_path / "LICENSE").rename(tmp_path / "repository/LICENSE")
+    assert main(["zoo", "new", str(second), "--from", str(part)]) == 0
+    assert check(capfd, second)[1]["LICENSE"] == ("fine", "MIT")
+    assert "MIT, see [LICENSE](LICENSE)." in (second / "README.en.md").read_text("utf-8")
+
+
+def test_which_script_trains_is_not_clear(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    root = project(tmp_path, **{"main.py": "import train\n"})
+    delivery = tmp_path / PLACE
+    assert main(["zoo", "new", str(delivery), "--from", str(root)]) == 0
+    assert "which script trains is not clear: main.py, train.py" in capfd.readouterr()[0]
+    assert TEST_SCRIPT in statuses(check(capfd, delivery)[1], "missing")
+
+
+def test_a_proof_is_evidence_of_both(tmp_path: Path) -> None:
+    def run(*losses: float) -> dict[str, object]:
+        return {"processes": [{"steps": [{"losses": [loss]} for loss in losses]}]}
+
+    proof = {"format": 1, "holds": True, "reference": run(3.0, 2.0), "results": [{"run": run(3.0, 2.1)}]}
+    file = tmp_path / "proof.json"
+    file.write_text(json.dumps(proof))
+    delivery = tmp_path / PLACE
+    assert main(["zoo", "new", str(delivery), "--from", str(project(tmp_path)), "--results", str(file)]) == 0
+    curves = [
+        json.loads((delivery / f"evidence/{side}.json").read_text())["curves"]["loss"]
+        for side in ("original", "port")
+    ]
+    assert curves == [[3.0, 2.0], [3.0, 2.1]]
+
+
+def test_torch_is_not_needed(tmp_path: Path) -> None:
+    root, (original, port) = project(tmp_path), logs(tmp_path)
+    given = ["--from", str(root), "--results", str(port), "--original", str(original)]
+    code = "import sys; sys.modules['torch'] = None\nfrom torchferry.cli.main import main\n"
+    code += f"path = {str(tmp_path / PLACE)!r}\n"
+    code += f"sys.exit(main(['zoo', 'new', path, *{given!r}]) * 10 + main(['zoo', 'check', path]))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (1, "")
+
+
+@pytest.mark.long
+def test_the_short_training_runs(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    delivery = deliver(tmp_path)
+    before = sorted(delivery.rglob("*"))
+    assert check(capfd, delivery, "--run")[1][TEST_SCRIPT] == ("fine", "ran to its end on a simulated device")
+    assert sorted(delivery.rglob("*")) == before
+    (delivery / TEST_SCRIPT).write_text("echo it is broken; exit 3\n")
+    status, text = check(capfd, delivery, "--run")[1][TEST_SCRIPT]
+    assert (status, text.endswith("exit code 3 on a simulated device: it is broken")) == ("missing", True)

@@ -1,0 +1,56 @@
+"""Makes zoo.toml: what a vendor's model zoo asks of a delivery."""
+
+from __future__ import annotations
+
+from vendor_data import toml
+
+_TECORIGIN: dict[str, toml.Value] = {
+    "name": "Tecorigin ModelZoo",
+    "address": "https://gitee.com/tecorigin/modelzoo",
+    "layout": "{framework}/contrib/{domain}/{model}",
+    "frameworks": ["PyTorch", "PaddlePaddle"],
+    "domains": [
+        "Classification",
+        "Detection",
+        "Face",
+        "GNN",
+        "NLP",
+        "Recommendation",
+        "Reinforcement",
+        "Segmentation",
+        "Speech",
+    ],
+    "new_domain": "say why in an issue: https://gitee.com/tecorigin/modelzoo/issues",
+    "new_domain_zh": "请在 Issues 中说明：https://gitee.com/tecorigin/modelzoo/issues",
+    "features": ["distributed", "amp"],
+    "relative_error": "0.05",
+    "absolute_error": "0.0002",
+    "container": "docker run -itd --name {name} -v DATASETS:/datasets --net=host --ipc=host "
+    "--device /dev/tcaicard0 --device /dev/tcaicard1 --device /dev/tcaicard2 --device /dev/tcaicard3 "
+    "--shm-size=128g IMAGE /bin/bash",
+}
+
+ZOOS = {"tecorigin": _TECORIGIN}
+_SOURCES = {
+    "tecorigin": [
+        {
+            "name": "Tecorigin ModelZoo, model adaptation guide",
+            "path": "folders, domains, DDP and AMP, accuracy",
+        },
+        {
+            "name": "Tecorigin/modelzoo",
+            "version": "2025-05-13",
+            "path": "PyTorch/contrib: contents of READMEs, containers, and the rule by which loss curves pass",
+        },
+    ]
+}
+
+
+def zoo_toml(name: str) -> str:
+    """The text of zoo.toml."""
+    return (
+        toml.HEADER
+        + "# Loss curves pass if the mean of their relative differences, or that of their absolute ones, is small enough.\n"
+        + toml.pairs(ZOOS[name])
+        + toml.tables("sources", _SOURCES[name])
+    )
