@@ -67,7 +67,7 @@ def main():
     print(f"  {'demo-out/cards/train.py':<34} the trainer for several cards")
     print(f"  {'demo-out/proof/proof.html':<34} the proof: both loss curves, every step")
     print(f"  {'demo-out/compare.html':<34} the wrong operator, every call, by module")
-    print(f"  {'demo-out/analyze.html':<34} the bottleneck, a timeline of a step, every operator")
+    print(f"  {'demo-out/analyze.html':<34} the bottleneck, a timeline, operators")
     print("\nYour own project:  .venv/bin/ferry scan PATH --to ascend")
     print(f"The demo took {time.monotonic() - started:.1f} s.")
 
