@@ -23,3 +23,23 @@ def add_language(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--lang", choices=("en", "zh"), help="language of reports (default: TORCHFERRY_LANG, then the locale)"
     )
+
+
+def add_model(group: argparse._ArgumentGroup, shapes: str, required: bool = False) -> None:
+    """A model without a program, and what it is called with."""
+    group.add_argument(
+        "--model",
+        required=required,
+        metavar="FACTORY",
+        help="package.module:name or file.py:name, of a class, a function or a module that is built already",
+    )
+    group.add_argument(
+        "--init", default="", metavar="ARGUMENTS", help="for the factory, as `num_classes=10, depth=3`"
+    )
+    group.add_argument(
+        "--input",
+        action="append",
+        default=[],
+        metavar="SHAPE",
+        help=f"an argument of the model, as {shapes}; repeatable",
+    )

@@ -36,22 +36,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def _add_model(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("the model")
-    group.add_argument(
-        "--model",
-        required=True,
-        metavar="FACTORY",
-        help="package.module:name or file.py:name, of a class, a function or a module that is built already",
-    )
-    group.add_argument(
-        "--init", default="", metavar="ARGUMENTS", help="for the factory, as `num_classes=10, depth=3`"
-    )
-    group.add_argument(
-        "--input",
-        action="append",
-        default=[],
-        metavar="SHAPE",
-        help="an argument of the model, as 1x3x224x224, ids=1x128:int64:ints(0,30000), batch.mask=1x128:bool; repeatable",
-    )
+    shapes = "1x3x224x224, ids=1x128:int64:ints(0,30000), batch.mask=1x128:bool"
+    common_options.add_model(group, shapes, required=True)
 
 
 def _add_weights(parser: argparse.ArgumentParser) -> None:

@@ -72,21 +72,7 @@ def _add_program(parser: argparse.ArgumentParser) -> None:
 
 def _add_model(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("a model without a program")
-    group.add_argument(
-        "--model",
-        metavar="FACTORY",
-        help="package.module:name or file.py:name, of a class, a function or a module that is built already",
-    )
-    group.add_argument(
-        "--init", default="", metavar="ARGUMENTS", help="for the factory, as `num_classes=10, depth=3`"
-    )
-    group.add_argument(
-        "--input",
-        action="append",
-        default=[],
-        metavar="SHAPE",
-        help="an argument of the model, as 8x3x224x224, 4x128:int64:ints(0,30000), mask=4x128:bool; repeatable",
-    )
+    common_options.add_model(group, "8x3x224x224, 4x128:int64:ints(0,30000), mask=4x128:bool")
     group.add_argument(
         "--backward", action="store_true", help="a training step: loss, backward pass, optimizer"
     )
