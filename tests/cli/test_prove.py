@@ -120,6 +120,7 @@ def test_an_unchanged_program_on_two_vendors(tmp_path: Path) -> None:
     assert sorted(os.listdir(tmp_path)) == ["proof", "train.py"]
 
 
+@pytest.mark.long
 def test_mixed_precision_two_optimizers_accumulation_and_a_closure(tmp_path: Path) -> None:
     make(tmp_path, train=MIXED)
     result = ferry_prove("--to", "ascend", "--steps", "all", "-o", "proof", "train.py", cwd=tmp_path)
@@ -267,6 +268,7 @@ def test_what_parted_is_traced_to_where_the_bits_first_differed(tmp_path: Path) 
     assert (operator["step"], operator["migrated"]["name"]) == (2, "aten::mul.Tensor")
 
 
+@pytest.mark.long
 def test_close_is_enough(tmp_path: Path) -> None:
     nearly = TRAIN.replace("model(x)", "model(x) * (1 + 1e-6 * MIGRATED)").replace("Adam", "SGD")
     make(tmp_path, train=nearly)
@@ -298,6 +300,7 @@ def test_a_crash_of_the_migrated_run(tmp_path: Path) -> None:
     assert ours == "ferry prove: ascend: the migrated run ended with exit code 1, after 1 optimizer steps"
 
 
+@pytest.mark.long
 def test_an_original_that_does_not_repeat_itself(tmp_path: Path) -> None:
     make(tmp_path, train=TRAIN.replace("model(x)", "model(x) * (1 + os.getpid() % 1000 / 1000)"))
     result = ferry_prove("--to", "ascend", "--steps", 2, "-o", "proof", "train.py", cwd=tmp_path)
@@ -320,6 +323,7 @@ while epoch < 3:
 )
 
 
+@pytest.mark.long
 def test_a_program_that_goes_on_where_the_run_before_ended(tmp_path: Path) -> None:
     make(tmp_path, train=RESUMES)
     result = ferry_prove("--to", "ascend", "-o", "proof", "train.py", cwd=tmp_path)
@@ -358,6 +362,7 @@ if __name__ == "__main__":
 )
 
 
+@pytest.mark.long
 def test_a_program_with_habits(tmp_path: Path) -> None:
     make(tmp_path, train=HABITS)
     (tmp_path / "words").write_text("2 9")
@@ -399,6 +404,7 @@ def test_a_program_that_does_not_train(tmp_path: Path, program: str, says: str) 
     assert says in " ".join(result.stdout.split())
 
 
+@pytest.mark.long
 def test_weights_that_each_run_draws_for_itself(tmp_path: Path) -> None:
     own = TRAIN.replace("optimizer = ", "model[0].weight.data.add_(1.0 if MIGRATED else 0.0)\noptimizer = ")
     make(tmp_path, train=own)
