@@ -11,15 +11,13 @@ from torchferry.accuracy.replay.operators import base_name, is_view
 from torchferry.accuracy.replay.references import attempt
 from torchferry.text import Text
 
-_VIEW_BY_RIGHT_OF_ITS_MAKER = (
-    "_unsafe_view"  # PyTorch does not call it a view, so that autograd need not follow it
-)
+_UNSAFE_VIEW = "_unsafe_view"  # PyTorch does not call it a view, so that autograd need not follow it
 _SHAPE = Text("{output}: its shape is {mine}, not {right}", "{output}：形状为 {mine}，应为 {right}")
 
 
 def is_mere_view(call: Call) -> bool:
     """Nothing was computed: the result is bytes of the inputs, or nobody has read it."""
-    if base_name(call.operator) == _VIEW_BY_RIGHT_OF_ITS_MAKER:
+    if base_name(call.operator) == _UNSAFE_VIEW:
         return lies_in_inputs(call)
     return is_view(call.operator) and (has_gaps(call) or lies_in_inputs(call))
 
