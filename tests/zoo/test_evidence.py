@@ -9,7 +9,7 @@ import pytest
 
 from torchferry.errors import InputError
 from torchferry.zoo.evidence.compare import compare
-from torchferry.zoo.evidence.model import Evidence
+from torchferry.zoo.evidence.model import Curve, Evidence, Step
 from torchferry.zoo.evidence.reading import read_evidence
 from torchferry.zoo.licences import licence_name
 
@@ -23,6 +23,9 @@ from torchferry.zoo.licences import licence_name
         ("{'loss': 0.25, 'epoch': 1}", (0.25,)),
         ("Loss 0.5 (0.6)", (0.5,)),
         ("val_loss: 0.7", ()),
+        ("Test set: average loss 0.6931, accuracy 0.9", ()),
+        ("Epoch: 0 Iteration: 3  rank : 0  train.loss : 0.53  train.ips : 10.4 imgs/s", (0.53,)),
+        ("rank : 3  train.loss : 0.60", ()),
         ("losses are fine 3", ()),
         ("loss: nan", (math.nan,)),
     ],
@@ -30,8 +33,8 @@ from torchferry.zoo.licences import licence_name
 def test_lines_of_a_log(tmp_path: Path, line: str, losses: tuple[float, ...]) -> None:
     file = tmp_path / "train.log"
     file.write_text(f"{line}\nAcc@1 10.0\n")
-    found = read_evidence(file).curves.get("loss", ())
-    assert str(found) == str(losses)
+    found = read_evidence(file).curves.get("loss", Curve(()))
+    assert str(found.values) == str(losses)
 
 
 def test_figures_of_a_log(tmp_path: Path) -> None:
@@ -55,13 +58,20 @@ def test_figures_of_a_log(tmp_path: Path) -> None:
         ("b.json", '{"curves": {"loss": [2.0, 1.5]}, "metrics": {"acc1": 20}}'),
         ("c.json", '[{"step": 0, "loss": 2.0}, {"step": 1, "loss": 1.5, "acc1": 20}]'),
         ("a.jsonl", '{"step": 0, "loss": 2.0}\n\n{"step": 1, "loss": 1.5, "acc1": 20}\n'),
-        ("d.json", Evidence({"loss": (2.0, 1.5)}, {"acc1": 20.0}).to_json()),
+        (
+            "e.jsonl",
+            'DLLL {"type": "LOG", "step": [0, 0], "data": {"rank": 0, "train.loss": 2.0, "train.lr": 1}}\n'
+            "DLLL {\"step\": [0, 1], \"data\": \"{'rank': '0', 'train.loss': '1.5', 'top1': '20'}\"}\n"
+            'DLLL {"step": [0, 1], "data": {"rank": 1, "train.loss": 9.0}}\n',
+        ),
+        ("d.json", Evidence({"loss": Curve((2.0, 1.5))}, {"acc1": 20.0}).to_json()),
     ],
 )
 def test_forms(tmp_path: Path, name: str, text: str) -> None:
     (tmp_path / name).write_text(text)
     found = read_evidence(tmp_path / name)
-    assert (dict(found.curves), dict(found.metrics)) == ({"loss": (2.0, 1.5)}, {"acc1": 20.0})
+    losses = {name: curve.values for name, curve in found.curves.items()}
+    assert (losses, dict(found.metrics)) == ({"loss": (2.0, 1.5)}, {"acc1": 20.0})
 
 
 def test_an_analysis(tmp_path: Path) -> None:
@@ -97,14 +107,55 @@ def judged(original: Evidence, port: Evidence) -> dict[str, bool | None]:
     return {row.name: row.holds for row in compare(original, port, 0.05, 0.0002)}
 
 
+def loss(*values: float, steps: tuple[Step, ...] = ()) -> Evidence:
+    return Evidence({"loss": Curve(values, steps)})
+
+
 def test_curves() -> None:
-    original = Evidence({"loss": (2.0, 1.0)})
-    assert judged(original, Evidence({"loss": (2.05, 1.04)})) == {"loss": True}
-    assert judged(original, Evidence({"loss": (2.2, 1.2)})) == {"loss": False}
-    assert judged(original, Evidence({"loss": (1.0, 0.5)})) == {"loss": True}  # better
-    assert judged(original, Evidence({"loss": (2.0, math.nan)})) == {"loss": False}
-    assert judged(Evidence({"loss": (1e-6, 0.0)}), Evidence({"loss": (2e-6, 1e-6)})) == {"loss": True}
-    assert judged(original, Evidence({"val_loss": (1.0,)})) == {"loss": None, "val_loss": None}
+    original = loss(2.0, 1.0)
+    assert judged(original, loss(2.05, 1.04)) == {"loss": True}
+    assert judged(original, loss(2.2, 1.2)) == {"loss": False}
+    assert judged(original, loss(1.0, 0.5)) == {"loss": True}  # better
+    assert judged(original, loss(2.0, math.nan)) == {"loss": False}
+    assert judged(loss(1e-6, 0.0), loss(2e-6, 1e-6)) == {"loss": True}
+    other = Evidence({"val_loss": Curve((1.0,))})
+    assert judged(original, other) == {"loss": None, "val_loss": None}
+
+
+def test_steps_are_compared_by_their_numbers() -> None:
+    def steps(*numbers: int) -> tuple[Step, ...]:
+        return tuple((0, number) for number in numbers)
+
+    every = loss(8.0, 6.0, 4.0, 2.0, steps=steps(0, 1, 2, 3))
+    second = loss(8.0, 4.0, steps=steps(0, 2))
+    (row,) = compare(every, second, 0.05, 0.0)
+    assert (row.holds, row.steps, row.lengths, row.difference) == (True, 2, (4, 2), 0.0)
+    from_one = loss(8.0, 6.0, 4.0, 2.0, steps=steps(1, 2, 3, 4))
+    assert compare(every, from_one, 0.05, 0.0)[0].steps == 4
+    later = loss(1.0, 1.0, steps=steps(100, 200))
+    assert compare(every, later, 0.05, 0.0)[0].holds is None
+
+
+def test_an_accuracy_in_percent_is_the_same() -> None:
+    share, percent = Evidence({}, {"acc1": 0.761}), Evidence({}, {"acc1": 70.0})
+    assert judged(share, percent) == {"acc1": False}
+    assert judged(percent, share) == {"acc1": True}
+
+
+def test_a_log_of_several_processes(tmp_path: Path) -> None:
+    file = tmp_path / "sdaa.log"
+    file.write_text(
+        "TCAPPDLL 2025-05-15 14:20 - Epoch: 0 Iteration: 0  rank : 0  train.loss : 0.5 "
+        "TCAPPDLL 2025-05-15 14:20 - Epoch: 0 Iteration: 0  rank : 3  train.loss : 9.0\n"
+        "06/19 - mmengine - INFO - Epoch(train) [1][100/500] loss: 7.0\n"
+        "TCAPPDLL 2025-05-15 14:21 - Epoch: 0 Iteration: 1  rank : 0  train.loss : 0.4\n"
+    )
+    assert read_evidence(file).curves["loss"] == Curve((0.5, 0.4), ((0, 0), (0, 1)))
+
+
+def test_a_log_of_windows(tmp_path: Path) -> None:
+    (tmp_path / "a.log").write_bytes("step 0 loss 2.0\r\nstep 1 loss 1.0\r\n".encode("utf-16"))
+    assert read_evidence(tmp_path / "a.log").curves["loss"].values == (2.0, 1.0)
 
 
 def test_figures_have_a_sense() -> None:

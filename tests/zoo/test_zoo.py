@@ -9,9 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.zoo.projects import PLACE, deliver, fill_in, logs, project
+from tests.zoo.projects import PLACE, TRAIN, deliver, fill_in, logs, project
 from torchferry.cli.main import main
-from torchferry.zoo.delivery import TEST_SCRIPT
+
+TEST_SCRIPT = "run_scripts/test.sh"
 
 
 def check(
@@ -42,7 +43,7 @@ def test_a_delivery_is_made_filled_in_and_complete(tmp_path: Path, capfd: pytest
     code, found = check(capfd, delivery)
     assert (code, statuses(found, "missing"), statuses(found, "doubt")) == (0, [], [])
     assert found["loss"][0] == "fine" and found["acc1"][0] == "fine"
-    assert found["images/s"] == ("note", "900 and 450: -50.00% on average")
+    assert found["images/s"] == ("note", "900 and 450: -50.00%")
     assert found["LICENSE"] == ("fine", "MIT")
 
 
@@ -52,14 +53,21 @@ def test_what_is_made(tmp_path: Path) -> None:
     assert "import torch_sdaa" in code and 'torch.device("sdaa")' in code
     assert (delivery / "README.original.md").read_text() == "# A line\n"
     chinese, english = ((delivery / name).read_text("utf-8") for name in ("README.md", "README.en.md"))
-    assert "## 3. 数据集" in chinese and "## 3. Data set" in english
+    assert "### 2.2 准备数据集" in chinese and "### 2.2 Data set" in english
     assert "url=https://example.com/line" in chinese
     assert "| acc1 | 76.1 | 76 | -0.13% |" in chinese
-    assert "python train.py --steps 3" in english
+    assert "python run_Line.py --steps 3" in english
     script = (delivery / TEST_SCRIPT).read_text()
-    assert "train.py --steps 3" in script
+    assert "run_Line.py --nproc_per_node" in script and "--steps 3" in script
+    launcher = (delivery / "run_scripts/run_Line.py").read_text()
+    assert "SCRIPT = 'train.py'" in launcher and "OPTIONS = {'step': '--steps'}" in launcher
+    assert "| `--step` | how many steps are taken | `--steps` |" in (
+        delivery / "run_scripts/README.md"
+    ).read_text("utf-8")
     assert subprocess.run(["bash", "-n", str(delivery / TEST_SCRIPT)]).returncode == 0
-    assert json.loads((delivery / "evidence/port.json").read_text())["metrics"]["images/s"] == 450
+    assert (delivery / "run_scripts/sdaa.log").read_text() == (tmp_path / "port.log").read_text()
+    assert "<polyline" in (delivery / "run_scripts/loss.svg").read_text()
+    assert "MeanRelativeError: 0.00690653" in chinese and "![loss](run_scripts/loss.svg)" in chinese
     assert not list(tmp_path.glob("PyTorch/contrib/Classification/.*"))
 
 
@@ -79,6 +87,9 @@ def test_nothing_is_overwritten(tmp_path: Path, capfd: pytest.CaptureFixture[str
         ("Torch/contrib/Classification/Line", "'Torch' is no framework of Tecorigin ModelZoo"),
         ("PyTorch/contrib/Classification/my model", "is no name for a model"),
         ("PaddlePaddle/contrib/Classification/Line", "only PyTorch"),
+        ("PyTorch/contrib/Clasification/Line", "did you mean Classification?"),
+        ("pytorch/contrib/Classification/Line", "did you mean PyTorch?"),
+        ("PyTorch/contrib/Classification/Line/more", "wants {framework}/contrib/{domain}/{model}"),
     ],
 )
 def test_places_that_do_not_fit(
@@ -165,20 +176,22 @@ def test_requirements(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None
     main(["zoo", "check", str(delivery), "--lang", "en"])
     out = capfd.readouterr()[0]
     assert "without a version: tqdm" in out
-    assert "for CUDA only: nvidia-dali-cuda110, torch" in out
+    assert "of the vendor, or for CUDA only: nvidia-dali-cuda110, torch" in out
 
 
 def test_accuracy_below_the_original(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     delivery = deliver(tmp_path)
-    (delivery / "evidence/port.json").write_text('{"loss": [2.5, 2.4], "acc1": 70.0}')
+    scripts = delivery / "run_scripts"
+    (scripts / "sdaa.log").unlink()
+    assert check(capfd, delivery)[1]["sdaa"][0] == "missing"
+    (scripts / "sdaa.json").write_text('{"loss": [2.5, 2.4], "acc1": 70.0}')
     found = check(capfd, delivery)[1]
     assert (found["loss"][0], found["acc1"][0]) == ("missing", "missing")
     assert check(capfd, delivery, "--tolerance", "0.5")[1]["loss"][0] == "fine"
-    (delivery / "evidence/port.json").unlink()
-    assert check(capfd, delivery)[1]["port"][0] == "missing"
-    (delivery / "evidence/port.csv").write_text("step,loss\n0,1.9\n1,nan\n")
+    (scripts / "sdaa.json").unlink()
+    (scripts / "sdaa.csv").write_text("step,loss\n0,1.9\n1,nan\n")
     assert check(capfd, delivery)[1]["loss"][0] == "missing"
-    (delivery / "evidence/port.csv").write_text("step,time\n")
+    (scripts / "sdaa.csv").write_text("step,time\n")
     assert check(capfd, delivery)[1]["evidence"][0] == "missing"
 
 
@@ -206,12 +219,21 @@ def test_the_licence_of_the_repository_above(tmp_path: Path, capfd: pytest.Captu
     assert "MIT, see [LICENSE](LICENSE)." in (second / "README.en.md").read_text("utf-8")
 
 
-def test_which_script_trains_is_not_clear(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    root = project(tmp_path, **{"main.py": "import train\n"})
-    delivery = tmp_path / PLACE
-    assert main(["zoo", "new", str(delivery), "--from", str(root)]) == 0
-    assert "which script trains is not clear: main.py, train.py" in capfd.readouterr()[0]
-    assert TEST_SCRIPT in statuses(check(capfd, delivery)[1], "missing")
+def test_which_script_trains(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    def said(name: str, files: dict[str, str]) -> str:
+        root = project(tmp_path / name, **files)
+        capfd.readouterr()
+        assert main(["zoo", "new", str(tmp_path / name / PLACE), "--from", str(root)]) == 0
+        return capfd.readouterr()[0]
+
+    assert "trains: train.py (is called train, runs as a script, goes backward" in said("a", {})
+    two = said("b", {"finetune_train.py": TRAIN, "main.py": TRAIN, "train.py": "x = 1\n"})
+    assert "which script trains is not clear: finetune_train.py (is called" in two and ", main.py (" in two
+    assert TEST_SCRIPT in statuses(check(capfd, tmp_path / "b" / PLACE)[1], "missing")
+    nested = said("c", {"train.py": "x = 1\n", "tools/train.py": TRAIN, "tests/train.py": TRAIN})
+    assert "trains: tools/train.py (" in nested
+    books = said("d", {"train.py": "x = 1\n", "fit.ipynb": '{"cells": []}'})
+    assert "none found, only notebooks" in books
 
 
 def test_a_proof_is_evidence_of_both(tmp_path: Path) -> None:
@@ -224,10 +246,11 @@ def test_a_proof_is_evidence_of_both(tmp_path: Path) -> None:
     delivery = tmp_path / PLACE
     assert main(["zoo", "new", str(delivery), "--from", str(project(tmp_path)), "--results", str(file)]) == 0
     curves = [
-        json.loads((delivery / f"evidence/{side}.json").read_text())["curves"]["loss"]
-        for side in ("original", "port")
+        json.loads((delivery / f"run_scripts/{side}.json").read_text())["curves"]["loss"]
+        for side in ("cuda", "sdaa")
     ]
     assert curves == [[3.0, 2.0], [3.0, 2.1]]
+    assert "迁移后的数据来自模拟设备" in (delivery / "README.md").read_text("utf-8")
 
 
 def test_torch_is_not_needed(tmp_path: Path) -> None:

@@ -28,6 +28,11 @@ _TECORIGIN: dict[str, toml.Value] = {
     "container": "docker run -itd --name {name} -v DATASETS:/datasets --net=host --ipc=host "
     "--device /dev/tcaicard0 --device /dev/tcaicard1 --device /dev/tcaicard2 --device /dev/tcaicard3 "
     "--shm-size=128g IMAGE /bin/bash",
+    "run_folder": "run_scripts",
+    "test_script": "test.sh",
+    "original_log": "cuda",
+    "port_log": "sdaa",
+    "steps": 100,
 }
 
 ZOOS = {"tecorigin": _TECORIGIN}
@@ -40,7 +45,8 @@ _SOURCES = {
         {
             "name": "Tecorigin/modelzoo",
             "version": "2025-05-13",
-            "path": "PyTorch/contrib: contents of READMEs, containers, and the rule by which loss curves pass",
+            "path": "PyTorch/contrib: contents of READMEs, containers, run_scripts, how many steps are compared, and the "
+            "rule by which loss curves pass",
         },
     ]
 }

@@ -31,6 +31,7 @@ _FOR_NEW = (
     "dataset",
 )
 _FOR_CHECK = ("run", "tolerance")
+_SHOWN = 5
 
 
 def run(args: argparse.Namespace) -> int:
@@ -83,12 +84,28 @@ def _plan(args: argparse.Namespace, vendor: Vendor) -> Plan:
 def _say(args: argparse.Namespace, made: Made) -> None:
     changed = sum(item.new_data is not None for item in made.outcome.outcomes)
     lines = [f"made {args.path}: {changed} files converted, {len(made.outcome.added)} added"]
-    if not made.main:
-        known = f": {', '.join(made.candidates)}" if made.candidates else ""
-        lines.append(f"note: which script trains is not clear{known}; say --main, or fill it in")
+    lines += _about_main(args, made)
+    if made.left_out:
+        names = [f"{name} ({why})" for name, why in made.left_out[:_SHOWN]]
+        more = f", and {len(made.left_out) - _SHOWN} more" if len(made.left_out) > _SHOWN else ""
+        lines.append(f"left out: {', '.join(names)}{more}")
+    if made.not_required:
+        lines.append(
+            f"taken out of requirements.txt: {', '.join(made.not_required)}; the vendor brings its own"
+        )
     lines.append(f"next: ferry zoo check {args.path}")
     for line in lines:
         print(one_line(line))
+
+
+def _about_main(args: argparse.Namespace, made: Made) -> list[str]:
+    if made.main:
+        chosen = [str(each) for each in made.candidates if each.path == made.main and not args.main]
+        return [f"trains: {each}; say --main if it is another" for each in chosen]
+    known = ", ".join(map(str, made.candidates[:_SHOWN]))
+    if not known and made.notebooks:
+        known = "none found, only notebooks: make a script of one, as with `jupyter nbconvert --to script`"
+    return [f"note: which script trains is not clear: {known or 'none found'}; say --main, or fill it in"]
 
 
 def _check(args: argparse.Namespace) -> int:

@@ -10,9 +10,9 @@ from torchferry.cli import common_options
 ACTIONS = ("new", "check")
 FORMATS = ("text", "json", "md")
 
-_EPILOG = """`new` makes the folder PATH from a project: its code converted, a README in Chinese and in English, requirements, a
-script with a short training, the evidence of accuracy, the licence. It never overwrites anything. `check` says what is
-missing in such a folder, and compares the evidence of the migrated model with the original's.
+_EPILOG = """`new` makes the folder PATH from a project: its code converted, a README in Chinese and in English, requirements,
+scripts that start a training, the logs of both runs, the licence. It never overwrites anything. `check` says what is
+missing in such a folder, and compares the migrated model's log with the original's and with the README.
 
 exit codes: 0 complete; 1 `check`: something is missing; 2 bad usage or input; 3 `new`: some files could not be converted"""
 
@@ -37,7 +37,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def _add_for_new(group: argparse._ArgumentGroup) -> None:
     group.add_argument("--from", dest="origin", type=Path, metavar="DIR", help="the original project")
-    group.add_argument("--main", metavar="SCRIPT", help="the script that trains (default: the only one)")
+    group.add_argument(
+        "--main",
+        metavar="SCRIPT",
+        help="the script that trains (default: the likeliest, if one is clearly ahead)",
+    )
     group.add_argument(
         "--arguments", metavar="TEXT", help="arguments with which it trains only shortly, as one text"
     )

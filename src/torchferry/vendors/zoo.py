@@ -27,7 +27,21 @@ class ZooTable:
     relative_error: float  # of loss curves, on average
     absolute_error: float
     container: str  # how a container with the devices is started; {image}
+    run_folder: str  # where the scripts that train, and the logs of both runs, lie
+    test_script: str  # the short training, in that folder
+    original_log: str  # the name of a log in that folder, without its suffix
+    port_log: str
+    steps: int  # how many are compared where a training is not run to its end; 0: not said
     sources: tuple[Source, ...]
+
+    @property
+    def test(self) -> str:
+        """The path of the short training."""
+        return f"{self.run_folder}/{self.test_script}"
+
+    def launcher(self, model: str) -> str:
+        """The path of the script that starts the training."""
+        return f"{self.run_folder}/run_{model}.py"
 
 
 def load_zoo(vendor_folder: Path) -> ZooTable | None:
@@ -48,6 +62,11 @@ def load_zoo(vendor_folder: Path) -> ZooTable | None:
         relative_error=float(data.get("relative_error", "0.05")),
         absolute_error=float(data.get("absolute_error", "0.0002")),
         container=data.get("container", ""),
+        run_folder=data.get("run_folder", "run_scripts"),
+        test_script=data.get("test_script", "test.sh"),
+        original_log=data.get("original_log", "original"),
+        port_log=data.get("port_log", "port"),
+        steps=data.get("steps", 0),
         sources=tuple(
             Source(row["name"], row.get("version", ""), row.get("path", ""))
             for row in data.get("sources", ())

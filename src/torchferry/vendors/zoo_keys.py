@@ -18,5 +18,10 @@ ZOO: Mapping[str, Key] = {
     "relative_error": text('"0.05"', r"[\d.]+"),
     "absolute_error": text('"0.0002"', r"[\d.]+"),
     "container": text('"docker run ..."'),
+    "run_folder": text('"run_scripts"', r"\w[\w.-]*"),
+    "test_script": text('"test.sh"', r"\w[\w.-]*"),
+    "original_log": text('"cuda"', r"\w[\w.-]*"),
+    "port_log": text('"acme"', r"\w[\w.-]*"),
+    "steps": Key(Kind.NUMBER, "100"),
     "sources": SOURCES,
 }

@@ -1,40 +1,81 @@
-"""What a training program uses, by what its names mean: parallel processes, mixed precision, the vendor's plugin."""
+"""What a training program uses, by what its names mean: parallel processes, mixed precision, data parallelism."""
 
 from __future__ import annotations
 
 import ast
 from collections.abc import Iterator, Mapping
+from enum import Enum
 from typing import NamedTuple
 
 from torchferry.source.module import PythonModule
 from torchferry.source.scopes import Unit
 from torchferry.source.walk import Place, walk_all
 from torchferry.vendors.model import Vendor
+from torchferry.zoo.conditions import Conditions
 
 # Libraries that do it for the program where its configuration asks for it.
-_LAUNCHERS = (
-    "accelerate.Accelerator",
-    "lightning.Trainer",
-    "lightning.pytorch.Trainer",
-    "pytorch_lightning.Trainer",
-    "transformers.Trainer",
-    "deepspeed.initialize",
-    "mmengine.runner.Runner",
+_LIBRARIES = frozenset(
+    (
+        "accelerate.Accelerator",
+        "colossalai.booster.Booster",
+        "composer.Trainer",
+        "deepspeed.initialize",
+        "lightning.Fabric",
+        "lightning.Trainer",
+        "lightning.fabric.Fabric",
+        "lightning.pytorch.Trainer",
+        "mmengine.runner.Runner",
+        "pytorch_lightning.Trainer",
+        "transformers.Seq2SeqTrainer",
+        "transformers.Trainer",
+        "trl.SFTTrainer",
+        "ultralytics.YOLO",
+    )
 )
-DISTRIBUTED = (
-    "torch.nn.parallel.DistributedDataParallel",
-    "torch.nn.parallel.distributed.DistributedDataParallel",
-    "torch.distributed.fsdp.FullyShardedDataParallel",
-    "torch.distributed.fsdp.fully_shard",
-    "apex.parallel.DistributedDataParallel",
+_DISTRIBUTED = frozenset(
+    (
+        "torch.nn.parallel.DistributedDataParallel",
+        "torch.nn.parallel.distributed.DistributedDataParallel",
+        "torch.distributed.fsdp.FullyShardedDataParallel",
+        "torch.distributed.fsdp.fully_shard",
+        "torch.distributed._composable.replicate",
+        "apex.parallel.DistributedDataParallel",
+        "horovod.torch.DistributedOptimizer",
+        "mmcv.parallel.MMDistributedDataParallel",
+        "mmengine.model.MMDistributedDataParallel",
+    )
 )
-_AMP = (
-    "torch.autocast",
-    "torch.amp.autocast",
-    "torch.cuda.amp.autocast",
-    "torch.cuda.amp.autocast_mode.autocast",
-    "apex.amp.initialize",
+_AMP = frozenset(
+    (
+        "torch.autocast",
+        "torch.amp.autocast",
+        "torch.amp.autocast_mode.autocast",
+        "torch.cuda.amp.autocast",
+        "torch.cuda.amp.autocast_mode.autocast",
+        "apex.amp.initialize",
+        "mmengine.optim.AmpOptimWrapper",
+        "mmcv.runner.auto_fp16",
+    )
 )
+ONE_PROCESS = frozenset(("torch.nn.DataParallel", "torch.nn.parallel.DataParallel"))
+# Arguments of those libraries that say it, and values that say no; others, where they are written out, say yes.
+_ARGUMENTS = {
+    "amp": ("mixed_precision", "precision", "fp16", "bf16"),
+    "distributed": ("strategy",),
+}
+_NO = frozenset((False, None, 0, 32, 64, "no", "fp32", "32", "32-true", "64", "64-true", "dp"))
+_UNSAID = frozenset(("auto",))
+_CONFIGURES = {"transformers.TrainingArguments", "transformers.Seq2SeqTrainingArguments"}
+_ASKS_FOR_THE_TYPE = ("isinstance", "issubclass", "hasattr", "type")
+
+
+class Strength(Enum):
+    """How sure a place is, the surest first."""
+
+    SHOWN = "shown"
+    SWITCHED = "switched"  # only where an option is given
+    LIBRARY = "library"  # a library does it, where it is told to
+    OFF = "off"  # it says that it is not wanted
 
 
 class Use(NamedTuple):
@@ -43,48 +84,116 @@ class Use(NamedTuple):
     name: str  # what the name there means: torch.nn.parallel.DistributedDataParallel
     file: str
     line: int
+    strength: Strength = Strength.SHOWN
+    switch: str = ""  # --amp
 
     @property
     def place(self) -> str:
         return f"{self.file}:{self.line}"
 
 
-def uses(modules: Mapping[str, PythonModule]) -> Iterator[Use]:
-    """Every name and attribute chain whose meaning imports tell, once for each line."""
+def uses(
+    modules: Mapping[str, PythonModule], feature: str, vendor: Vendor, options: Mapping[str, str]
+) -> Iterator[Use]:
+    """Every place that shows a feature; `options` are those that are off by default, by their attribute."""
+    wanted = {"distributed": _DISTRIBUTED, "amp": _AMP | _own_amp(vendor)}.get(feature, frozenset())
     for file, module in modules.items():
-        seen: set[tuple[str, int]] = set()
-        for unit in module.scopes.units:
-            for name, line in _names(module, unit):
-                if (name, line) not in seen:
-                    seen.add((name, line))
-                    yield Use(name, file, line)
+        conditions = Conditions(module.tree)
+        for name, node, place in _names(module):
+            if name in wanted:
+                if not conditions.is_dead(node.lineno):
+                    yield _judged(name, file, node, place, conditions, options)
+            elif name in _LIBRARIES or (feature == "amp" and name in _CONFIGURES):
+                if not conditions.is_dead(node.lineno):
+                    yield Use(name, file, node.lineno, _of_library(feature, _call(node, place)))
 
 
-def _names(module: PythonModule, unit: Unit) -> list[tuple[str, int]]:
-    found: list[tuple[str, int]] = []
+def one_process(modules: Mapping[str, PythonModule]) -> Use | None:
+    """Where many devices are driven by one process only."""
+    for file, module in modules.items():
+        for name, node, _ in _names(module):
+            if name in ONE_PROCESS:
+                return Use(name, file, node.lineno)
+    return None
+
+
+def _own_amp(vendor: Vendor) -> frozenset[str]:
+    places = {f"{vendor.torch_module}.amp", f"{vendor.plugin}.amp", vendor.amp_module}
+    endings = ("autocast", "autocast_mode.autocast")
+    return frozenset(f"{place}.{ending}" for place in places if place for ending in endings)
+
+
+def _names(module: PythonModule) -> Iterator[tuple[str, ast.expr, Place]]:
+    """Every name and attribute chain whose meaning imports tell, where it is used and not only compared with."""
+    for unit in module.scopes.units:
+        yield from _of_unit(module, unit)
+
+
+def _of_unit(module: PythonModule, unit: Unit) -> list[tuple[str, ast.expr, Place]]:
+    found: list[tuple[str, ast.expr, Place]] = []
 
     def visit(node: ast.AST, place: Place) -> None:
         if isinstance(node, (ast.Name, ast.Attribute)) and isinstance(node.ctx, ast.Load):
             resolved = module.resolve(node, place.scope, place.shadowed)
-            if resolved is not None:
-                found.append((resolved.qualified, node.lineno))
+            if resolved is not None and not _is_only_asked_for(place):
+                found.append((resolved.qualified, node, place))
 
     walk_all(unit, visit)
     return found
 
 
-def distributed_names() -> tuple[str, ...]:
-    """Names that show training in several processes."""
-    return (*DISTRIBUTED, *_LAUNCHERS)
+def _is_only_asked_for(place: Place) -> bool:
+    return any(
+        isinstance(above, (ast.Compare, ast.arg, ast.AnnAssign, ast.ExceptHandler))
+        or (
+            isinstance(above, ast.Call)
+            and isinstance(above.func, ast.Name)
+            and above.func.id in _ASKS_FOR_THE_TYPE
+        )
+        for above in place.upwards()
+    )
 
 
-def amp_names(vendor: Vendor) -> tuple[str, ...]:
-    """Names that show mixed precision, those of the vendor among them."""
-    own = [f"{vendor.torch_module}.amp.autocast"]
-    own += [f"{vendor.amp_module}.autocast"] if vendor.amp_module else []
-    return (*_AMP, *own, *_LAUNCHERS)
+def _call(node: ast.expr, place: Place) -> ast.Call | None:
+    """The call of which the name is the function."""
+    return place.parent if isinstance(place.parent, ast.Call) and place.parent.func is node else None
 
 
-def is_launcher(name: str) -> bool:
-    """Whether a library does it, so that the code alone does not prove it."""
-    return name in _LAUNCHERS
+def _judged(
+    name: str,
+    file: str,
+    node: ast.expr,
+    place: Place,
+    conditions: Conditions,
+    options: Mapping[str, str],
+) -> Use:
+    tests = [*conditions.tests(node.lineno), *_in_expression(node, place)]
+    call = _call(node, place)
+    enabled = [word.value for word in call.keywords if word.arg == "enabled"] if call else []
+    if call and name.endswith("amp.autocast") and name != "torch.amp.autocast" and call.args:
+        enabled.append(call.args[0])
+    if any(conditions.value(test) is False for test in enabled):
+        return Use(name, file, node.lineno, Strength.OFF)
+    for test in (*enabled, *tests):
+        named = test.attr if isinstance(test, ast.Attribute) else getattr(test, "id", "")
+        if named in options:
+            return Use(name, file, node.lineno, Strength.SWITCHED, options[named])
+    return Use(name, file, node.lineno)
+
+
+def _in_expression(node: ast.expr, place: Place) -> Iterator[ast.expr]:
+    """`autocast() if args.amp else nullcontext()`."""
+    below: ast.AST = node
+    for above in place.upwards():
+        if isinstance(above, ast.IfExp) and above.body is below:
+            yield above.test
+        below = above
+
+
+def _of_library(feature: str, call: ast.Call | None) -> Strength:
+    for word in call.keywords if call else ():
+        if word.arg in _ARGUMENTS.get(feature, ()) and isinstance(word.value, ast.Constant):
+            if word.value.value in _UNSAID:
+                continue
+            return Strength.OFF if word.value.value in _NO else Strength.SHOWN
+    return Strength.LIBRARY

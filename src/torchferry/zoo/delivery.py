@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import stat
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -12,15 +14,14 @@ from torchferry.source.decode import UndecodableError, decode
 from torchferry.source.module import ParseError, PythonModule
 from torchferry.vendors.model import Vendor
 from torchferry.vendors.zoo import ZooTable
+from torchferry.zoo.evidence.reading import SUFFIXES
 from torchferry.zoo.place import Place, parse_place
 
 READMES = {"zh": "README.md", "en": "README.en.md"}
 REQUIREMENTS = "requirements.txt"
-TEST_SCRIPT = "test/short_training.sh"
-EVIDENCE = "evidence"
-ORIGINAL, PORT = "original", "port"  # files of that folder
 PLACEHOLDER = "<TODO"
 _SKIPPED = {".git", ".hg", ".svn"}
+_NO_TRAINING = {"test", "tests", "doc", "docs"}  # folders whose code shows nothing of a training
 _WELL_KNOWN = frozenset({"torch"})
 
 
@@ -40,21 +41,46 @@ class Delivery:
 
     @cached_property
     def files(self) -> tuple[str, ...]:
-        """All files, relative, with forward slashes; links are not followed."""
-        return tuple(sorted(self._walk()))
+        """All files, relative, with forward slashes; what can't be opened without harm, as a pipe, is left out."""
+        return tuple(sorted(name for name, mode in self._walk() if stat.S_ISREG(mode)))
 
-    def _walk(self) -> Iterator[str]:
+    @cached_property
+    def links(self) -> tuple[str, ...]:
+        """All links, to files and to folders; no link is followed."""
+        return tuple(sorted(name for name, mode in self._walk() if stat.S_ISLNK(mode)))
+
+    def _walk(self) -> Iterator[tuple[str, int]]:
         for folder, folders, names in os.walk(self.root):
             folders[:] = [name for name in folders if name not in _SKIPPED]
-            for name in names:
-                yield os.path.relpath(os.path.join(folder, name), self.root).replace(os.sep, "/")
+            for name in (*folders, *names):
+                path = os.path.join(folder, name)
+                with contextlib.suppress(OSError):
+                    yield os.path.relpath(path, self.root).replace(os.sep, "/"), os.lstat(path).st_mode
 
     def read(self, name: str) -> str | None:
-        """The text of a file; None: it is not there, or can't be read."""
+        """The text of a file, whatever the case of its name; None: it is not there, or can't be read."""
+        found = next((each for each in self.files if each.casefold() == name.casefold()), None)
         try:
-            return (self.root / name).read_text("utf-8", "replace")
+            return None if found is None else (self.root / found).read_text("utf-8", "replace")
         except OSError:
             return None
+
+    def log(self, name: str) -> Path | None:
+        """The log of this name among the scripts, whatever its form."""
+        for suffix in SUFFIXES:
+            path = f"{self.table.run_folder}/{name}{suffix}"
+            if path in self.files:
+                return self.root / path
+        return None
+
+    @cached_property
+    def training(self) -> dict[str, PythonModule]:
+        """The Python files that may have to do with training."""
+        return {
+            name: module
+            for name, module in self.modules.items()
+            if not _NO_TRAINING & set(name.split("/")[:-1])
+        }
 
     @cached_property
     def modules(self) -> dict[str, PythonModule]:

@@ -1,14 +1,10 @@
-"""Makes the folder of a delivery: the converted code, READMEs, requirements, a test script, evidence, the licence."""
+"""Makes the folder of a delivery: the converted code, READMEs, requirements, scripts that train, logs, the licence."""
 
 from __future__ import annotations
 
-import ast
 import os
-import re
 import shlex
-import sys
 from dataclasses import dataclass, replace
-from importlib import metadata
 from pathlib import Path
 
 from torchferry.convert.added import AddedFile
@@ -16,38 +12,26 @@ from torchferry.convert.discover import check_input
 from torchferry.convert.filesystem import read_file
 from torchferry.convert.project import Plan, ProjectOutcome, examine_project
 from torchferry.convert.write import Replace, check_output, write_project
-from torchferry.errors import InputError
+from torchferry.errors import InputError, OutputError
 from torchferry.vendors.model import Vendor
 from torchferry.vendors.zoo import ZooTable
-from torchferry.zoo.delivery import (
-    EVIDENCE,
-    ORIGINAL,
-    PLACEHOLDER,
-    PORT,
-    READMES,
-    REQUIREMENTS,
-    TEST_SCRIPT,
-)
+from torchferry.zoo import run_scripts
+from torchferry.zoo.delivery import READMES, REQUIREMENTS
 from torchferry.zoo.evidence.compare import compare
-from torchferry.zoo.evidence.model import Evidence
-from torchferry.zoo.evidence.reading import holds_both, read_evidence
+from torchferry.zoo.evidence.model import Curve, Evidence
+from torchferry.zoo.evidence.reading import holds_both, is_plain, read_evidence
 from torchferry.zoo.licences import licence_files, licence_name
+from torchferry.zoo.picture import NAME as PICTURE
+from torchferry.zoo.picture import draw
 from torchferry.zoo.place import Place, checked_place
 from torchferry.zoo.readme_text import Facts, readme
+from torchferry.zoo.requirements_text import from_imports, without_unwanted
+from torchferry.zoo.training_script import Candidate, candidates, clear_one
+from torchferry.zoo.unwanted import LARGE, Sort, leads_out, sort_of
 
-_SCRIPT = """\
-#!/usr/bin/env bash
-# A short training: it starts, takes some steps and ends. NPROC=4 starts four processes.
-set -euo pipefail
-cd "$(dirname "$0")/.."
-PYTHON="${{PYTHON:-python}}"
-if [[ "${{NPROC:-1}}" -gt 1 ]]; then
-    exec "$PYTHON" -m torch.distributed.run --nproc_per_node "$NPROC" {main} {arguments} "$@"
-fi
-exec "$PYTHON" {main} {arguments} "$@"
-"""
 _KEPT_README = "README.original.md"
 _FRAMEWORK = "PyTorch"  # the one whose programs this tool converts
+_LEFT_OUT = (Sort.LARGE, Sort.WEIGHTS, Sort.CACHE)  # small data may be what a program needs
 
 
 @dataclass(frozen=True)
@@ -72,7 +56,19 @@ class Made:
     place: Place
     outcome: ProjectOutcome
     main: str
-    candidates: tuple[str, ...]  # for the script that trains, where it could not be told
+    candidates: tuple[Candidate, ...]  # for the script that trains, the likeliest first
+    notebooks: int  # how many the project has
+    left_out: tuple[tuple[str, str], ...]  # files and links that do not belong there, and why
+    not_required: tuple[str, ...]  # packages that were taken out of the requirements
+
+
+@dataclass(frozen=True)
+class _Log:
+    """One run: what it shows, and the file that says so."""
+
+    shows: Evidence
+    path: str  # in the delivery
+    data: bytes
 
 
 def make_delivery(request: Request, vendor: Vendor, table: ZooTable, plan: Plan) -> Made:
@@ -86,17 +82,31 @@ def make_delivery(request: Request, vendor: Vendor, table: ZooTable, plan: Plan)
     origin = check_input(request.origin)
     if not origin.is_dir():
         raise InputError(f"{origin}: is a file; --from wants the folder of the original project")
-    out = check_output(origin, request.path, Replace.NOTHING)
-    evidence = _evidence(request)
+    out = _checked_output(origin, request.path)
+    logs = _logs(request, table)
     outcome = examine_project(origin, plan, skip=[out])
+    left_out = _leave_out(outcome)
     _carry_licence(outcome, origin)
-    candidates = _training_scripts(outcome)
-    main = _main(request, outcome, candidates)
-    facts = _facts(request, place, vendor, table, outcome, main, evidence)
+    found = candidates(str(outcome.folder), outcome.entries)
+    main = _main(request, outcome, found)
+    facts = _facts(request, place, vendor, table, outcome, logs)
+    not_required = _add_requirements(outcome)
     _keep_readme(outcome)
-    _add_files(outcome, facts, evidence)
+    _add_files(outcome, facts, logs, run_scripts.start_of(str(outcome.folder), main))
     write_project(outcome, out, {}, Replace.NOTHING)
-    return Made(place, outcome, main, () if main else tuple(candidates))
+    notebooks = sum(entry.path.endswith(".ipynb") for entry in outcome.entries)
+    return Made(place, outcome, main, found, notebooks, left_out, tuple(not_required))
+
+
+def _checked_output(origin: Path, path: Path) -> Path:
+    """The folder to make; unlike a conversion it never takes the place of another."""
+    if path.is_dir() and any(path.iterdir()):
+        raise OutputError(
+            f"{path}: is not empty, and nothing is overwritten; choose another name, or move it away"
+        )
+    if path.resolve() == origin.resolve():
+        raise OutputError(f"{path}: is the original itself; choose another folder")
+    return check_output(origin, path, Replace.NOTHING)
 
 
 def _one_line_of_shell(arguments: str) -> str:
@@ -107,43 +117,51 @@ def _one_line_of_shell(arguments: str) -> str:
         raise InputError(f"--arguments {arguments!r}: {error}; quote the text as a shell wants it") from None
 
 
-def _evidence(request: Request) -> dict[str, Evidence]:
-    """Read before anything is written. A proof holds both sides, so that one file is enough."""
-    found: dict[str, Evidence] = {}
-    if request.results is not None:
-        found[PORT] = read_evidence(request.results)
-    original = request.original
-    if original is None and request.results is not None and holds_both(request.results):
-        original = request.results
-    if original is not None:
-        found[ORIGINAL] = read_evidence(original, of_original=True)
-    return found
+def _logs(request: Request, table: ZooTable) -> tuple[_Log | None, _Log | None]:
+    """Of the original and of the port, read before anything is written. A proof holds both sides: one file is enough."""
+    results, original = request.results, request.original
+    if original is None and results is not None and holds_both(results):
+        original = results
+    return (
+        None if original is None else _log(original, table, table.original_log, of_original=True),
+        None if results is None else _log(results, table, table.port_log, of_original=False),
+    )
 
 
-def _training_scripts(outcome: ProjectOutcome) -> list[str]:
-    """Scripts at the top that train: they go backwards, or are called so."""
-    found = []
+def _log(path: Path, table: ZooTable, name: str, of_original: bool) -> _Log:
+    """A text is kept as the run has written it; what only TorchFerry reads, or is large, as what it shows."""
+    shows = read_evidence(path, of_original=of_original)
+    if is_plain(path) and path.stat().st_size <= LARGE:
+        suffix = path.suffix.lower() or ".log"
+        return _Log(shows, f"{table.run_folder}/{name}{suffix}", path.read_bytes())
+    return _Log(shows, f"{table.run_folder}/{name}.json", shows.to_json().encode())
+
+
+def _leave_out(outcome: ProjectOutcome) -> tuple[tuple[str, str], ...]:
+    """Take out what does not belong into a repository of code; the answer names it, and why."""
+    left = {}
     for entry in outcome.entries:
-        if entry.is_folder or entry.is_link or entry.problem or not entry.path.endswith(".py"):
-            continue
-        if os.sep in entry.path:
-            continue
-        try:
-            tree = ast.parse(read_file(os.path.join(outcome.folder, entry.path)))
-        except (SyntaxError, ValueError, OSError, RecursionError):
-            continue
-        attributes = {node.attr for node in ast.walk(tree) if isinstance(node, ast.Attribute)}
-        if "backward" in attributes or re.match(r"(train|main)\b", Path(entry.path).stem):
-            found.append(entry.path)
-    return found
+        path = os.path.join(outcome.folder, entry.path)
+        if entry.is_link:
+            if leads_out(outcome.folder, entry.path):
+                left[entry.path] = "a link that leads out of the project"
+        elif not entry.is_folder and not entry.problem:
+            sort = sort_of(entry.path.replace(os.sep, "/"), os.path.getsize(path))
+            if sort in _LEFT_OUT:
+                left[entry.path] = sort.value
+    outcome.entries = [entry for entry in outcome.entries if entry.path not in left]
+    outcome.outcomes = [each for each in outcome.outcomes if each.path not in left]
+    return tuple(sorted(left.items()))
 
 
-def _main(request: Request, outcome: ProjectOutcome, candidates: list[str]) -> str:
+def _main(request: Request, outcome: ProjectOutcome, found: tuple[Candidate, ...]) -> str:
     if not request.main:
-        return candidates[0] if len(candidates) == 1 else ""
+        clear = clear_one(found)
+        return clear.path if clear else ""
     wanted = Path(request.main).as_posix()
     if wanted not in {entry.path.replace(os.sep, "/") for entry in outcome.entries if not entry.is_folder}:
-        raise InputError(f"--main {request.main}: {request.origin} has no such file")
+        likely = f"; likely: {', '.join(each.path for each in found[:3])}" if found else ""
+        raise InputError(f"--main {request.main}: {request.origin} has no such file{likely}")
     return wanted
 
 
@@ -153,26 +171,32 @@ def _facts(
     vendor: Vendor,
     table: ZooTable,
     outcome: ProjectOutcome,
-    main: str,
-    evidence: dict[str, Evidence],
+    logs: tuple[_Log | None, _Log | None],
 ) -> Facts:
     licences = _licences(outcome)
     licence = _content(outcome, licences[0]) if licences else b""
-    port = evidence.get(PORT, Evidence())
-    rows = compare(evidence.get(ORIGINAL, Evidence()), port, table.relative_error, table.absolute_error)
+    original, port = (log.shows if log else Evidence() for log in logs)
     return Facts(
         place,
         vendor,
         table,
-        main=main,
         arguments=request.arguments,
         source=request.source,
         commit=request.commit,
         dataset=request.dataset,
         licence=licence_name(licence.decode("utf-8", "replace")),
         licence_file=licences[0] if licences else "",
-        rows=rows,
+        rows=compare(original, port, table.relative_error, table.absolute_error),
+        logs=tuple(log.path for log in logs if log),
+        picture=f"{table.run_folder}/{PICTURE}" if _picture(logs, table) else "",
         simulated=bool(port.simulated),
+    )
+
+
+def _picture(logs: tuple[_Log | None, _Log | None], table: ZooTable) -> str:
+    original, port = (log.shows.curves.get("loss", Curve(())) if log else Curve(()) for log in logs)
+    return (
+        draw(original, port, (table.original_log, table.port_log)) if original.values and port.values else ""
     )
 
 
@@ -211,49 +235,44 @@ def _keep_readme(outcome: ProjectOutcome) -> None:
     outcome.outcomes = [each for each in outcome.outcomes if each.path.casefold() not in ours]
 
 
-def _add_files(outcome: ProjectOutcome, facts: Facts, evidence: dict[str, Evidence]) -> None:
+def _add_requirements(outcome: ProjectOutcome) -> list[str]:
+    """The project's own without what the vendor brings, or what it imports; the answer names what was taken out."""
+    own = [entry for entry in outcome.entries if entry.path == REQUIREMENTS and not entry.is_link]
+    if not own or own[0].problem or own[0].is_folder:
+        text = from_imports(outcome.folder, outcome.entries)
+        outcome.add(REQUIREMENTS, AddedFile(text.encode()))
+        return []
+    converted = {each.path: each.new_data for each in outcome.outcomes}.get(REQUIREMENTS)
+    data = converted or read_file(os.path.join(outcome.folder, REQUIREMENTS))
+    kept, left_out = without_unwanted(data.decode("utf-8", "surrogateescape"))
+    if left_out:
+        outcome.entries.remove(own[0])
+        outcome.outcomes = [each for each in outcome.outcomes if each.path != REQUIREMENTS]
+        outcome.added[REQUIREMENTS] = AddedFile(kept.encode("utf-8", "surrogateescape"))
+    return left_out
+
+
+def _add_files(
+    outcome: ProjectOutcome,
+    facts: Facts,
+    logs: tuple[_Log | None, _Log | None],
+    start: run_scripts.Start,
+) -> None:
     for language, name in READMES.items():
         text = readme(facts, "zh" if language == "zh" else "en")
         outcome.added[name] = AddedFile(text.encode("utf-8", "replace"))
-    taken = {entry.path for entry in outcome.entries}
-    if REQUIREMENTS not in taken:
-        outcome.added[REQUIREMENTS] = AddedFile(_requirements(outcome).encode())
-    if TEST_SCRIPT.replace("/", os.sep) not in taken:
-        outcome.added[TEST_SCRIPT] = AddedFile(_script(facts).encode(), executable=True)
-    for side, found in evidence.items():
-        outcome.add(f"{EVIDENCE}/{side}.json", AddedFile(found.to_json().encode()))
-
-
-def _script(facts: Facts) -> str:
-    main = shlex.quote(facts.main) if facts.main else f"'{PLACEHOLDER}: the script that trains>'"
-    arguments = facts.arguments or f"'{PLACEHOLDER}: arguments that make the training short>'"
-    return _SCRIPT.format(main=main, arguments=arguments)
-
-
-def _requirements(outcome: ProjectOutcome) -> str:
-    """What the project imports and is installed here, with the version that is here; torch comes from the vendor."""
-    own = {Path(entry.path).parts[0].removesuffix(".py") for entry in outcome.entries}
-    packages = metadata.packages_distributions()
-    lines = set()
-    for name in sorted(_imported(outcome) - own - set(sys.stdlib_module_names)):
-        for package in packages.get(name, ()):
-            if package.lower() not in ("torch", "torchvision", "torchaudio", "torchferry"):
-                lines.add(f"{package}=={metadata.version(package).partition('+')[0]}")
-    return "".join(f"{line}\n" for line in sorted(lines))
-
-
-def _imported(outcome: ProjectOutcome) -> set[str]:
-    found: set[str] = set()
-    for entry in outcome.entries:
-        if entry.is_folder or entry.is_link or entry.problem or not entry.path.endswith(".py"):
-            continue
-        try:
-            tree = ast.parse(read_file(os.path.join(outcome.folder, entry.path)))
-        except (SyntaxError, ValueError, OSError, RecursionError):
-            continue
-        for node in ast.walk(tree):
-            if isinstance(node, ast.Import):
-                found |= {alias.name.partition(".")[0] for alias in node.names}
-            elif isinstance(node, ast.ImportFrom) and not node.level and node.module:
-                found.add(node.module.partition(".")[0])
-    return found
+    table, model = facts.table, facts.place.model
+    launcher = table.launcher(model)
+    test = run_scripts.short_test(os.path.basename(launcher), facts.arguments, "test.log")
+    added = {
+        launcher: AddedFile(run_scripts.launcher(model, start).encode()),
+        table.test: AddedFile(test.encode(), executable=True),
+        f"{table.run_folder}/README.md": AddedFile(run_scripts.explained(start).encode()),
+    }
+    picture = _picture(logs, table)
+    if picture:
+        added[f"{table.run_folder}/{PICTURE}"] = AddedFile(picture.encode())
+    added |= {log.path: AddedFile(log.data) for log in logs if log}
+    taken = {entry.path.replace(os.sep, "/") for entry in outcome.entries}
+    # what the project itself has under these names is its own, and stays
+    outcome.added |= {path: file for path, file in added.items() if path not in taken}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import os
 import re
 from dataclasses import dataclass
@@ -45,10 +46,30 @@ def checked_place(path: Path, table: ZooTable) -> Place:
         )
     if place.framework not in table.frameworks:
         known = ", ".join(table.frameworks)
-        raise InputError(f"{path}: '{place.framework}' is no framework of {table.name}; known: {known}")
+        meant = _meant(place.framework, table.frameworks)
+        raise InputError(
+            f"{path}: '{place.framework}' is no framework of {table.name}; known: {known}{meant}"
+        )
+    meant = _meant(place.domain, table.domains)
+    if meant:
+        raise InputError(f"{path}: '{place.domain}' is no domain of {table.name}{meant}")
     if not re.fullmatch(r"\w[\w.+-]*", place.model):
         raise InputError(f"{path}: '{place.model}' is no name for a model; use letters, digits, . - + _")
     return place
+
+
+def closest(name: str, known: tuple[str, ...]) -> str:
+    """The known name that another one was most probably meant to be; "": it is one, or is like none."""
+    if name in known:
+        return ""
+    folded = {each.casefold(): each for each in known}
+    found = difflib.get_close_matches(name.casefold(), folded, n=1, cutoff=0.8)
+    return folded[found[0]] if found else ""
+
+
+def _meant(name: str, known: tuple[str, ...]) -> str:
+    close = closest(name, known)
+    return f"; did you mean {close}?" if close else ""
 
 
 def _example(table: ZooTable) -> str:

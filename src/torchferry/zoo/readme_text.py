@@ -11,7 +11,7 @@ from torchferry.report.markdown import escape
 from torchferry.text import Language, Text
 from torchferry.vendors.model import Vendor
 from torchferry.vendors.zoo import ZooTable
-from torchferry.zoo.delivery import PLACEHOLDER, REQUIREMENTS, TEST_SCRIPT
+from torchferry.zoo.delivery import PLACEHOLDER, REQUIREMENTS
 from torchferry.zoo.evidence.compare import Row
 from torchferry.zoo.place import Place
 
@@ -23,7 +23,6 @@ class Facts:
     place: Place
     vendor: Vendor
     table: ZooTable
-    main: str = ""
     arguments: str = ""
     source: str = ""
     commit: str = ""
@@ -31,6 +30,8 @@ class Facts:
     licence: str = ""
     licence_file: str = ""
     rows: tuple[Row, ...] = ()
+    logs: tuple[str, ...] = ()  # their paths
+    picture: str = ""
     simulated: bool = False
 
 
@@ -50,7 +51,9 @@ _TEXT = Text(
 
 - Migrated to {company} (`{device}`) for {zoo}.
 
-## 2. Environment
+## 2. Quick start
+
+### 2.1 Basic environment
 
 - PyTorch with `{plugin}`, device `{device}`, collectives `{backend}`.
 - Start a container, if you use one:
@@ -59,32 +62,35 @@ _TEXT = Text(
   {container}
   ```
 
-- Install the requirements:
-
-  ```bash
-  pip install -r {requirements}
-  ```
-
-## 3. Data set
+### 2.2 Data set
 
 {dataset}
 
-## 4. Training
+### 2.3 Requirements
 
 ```bash
+pip install -r {requirements}
+```
+
+### 2.4 Training
+
+```bash
+cd {folder}
 # a short training that shows that everything works
-bash {script}
+bash {test}
 # one device
 {command}
 # all devices of a machine
 {parallel}
 ```
 
-## 5. Results
+The options are explained in [{folder}/README.md]({folder}/README.md).
+
+### 2.5 Results
 
 {results}
 
-## 6. Licence
+## 3. Licence
 
 {licence}
 """,
@@ -103,7 +109,9 @@ bash {script}
 
 - 已迁移至 {company}（`{device}`），面向 {zoo}。
 
-## 2. 环境准备
+## 2. 快速开始
+
+### 2.1 基础环境安装
 
 - PyTorch 与 `{plugin}`，设备 `{device}`，通信后端 `{backend}`。
 - 如使用容器，启动命令：
@@ -112,32 +120,35 @@ bash {script}
   {container}
   ```
 
-- 安装依赖：
-
-  ```bash
-  pip install -r {requirements}
-  ```
-
-## 3. 数据集
+### 2.2 准备数据集
 
 {dataset}
 
-## 4. 启动训练
+### 2.3 构建环境
 
 ```bash
+pip install -r {requirements}
+```
+
+### 2.4 启动训练
+
+```bash
+cd {folder}
 # 短训练，用于确认一切正常
-bash {script}
+bash {test}
 # 单卡
 {command}
 # 单机多卡
 {parallel}
 ```
 
-## 5. 训练结果
+参数说明见 [{folder}/README.md]({folder}/README.md)。
+
+### 2.5 训练结果
 
 {results}
 
-## 6. 许可证
+## 3. 许可证
 
 {licence}
 """,
@@ -146,7 +157,6 @@ _OVERVIEW = Text("what the model is for, and its paper", "模型用途与论文"
 _SOURCE = Text("address of the original repository", "原仓库地址")
 _COMMIT = Text("commit of the original", "原仓库的 commit")
 _DATASET = Text("name, address, how to download it, and its folders", "名称、地址、下载方法与目录结构")
-_MAIN = Text("the script that trains", "训练脚本")
 _CONTAINER = Text("container command", "容器启动命令")
 _LICENCE = Text("licence of the original", "原仓库的许可证")
 _LICENCE_TEXT = Text("{licence}, see [{file}]({file}).", "{licence}，见 [{file}]({file})。")
@@ -155,6 +165,11 @@ _NO_ROWS = Text("accuracy and throughput of real runs, as a table", "真实运�
 _CURVE = Text(
     "{name} (at the end; difference: mean over {steps} steps)", "{name}（末段均值；差异为 {steps} 步平均）"
 )
+_RULE = Text(
+    "The loss holds where the mean relative error is at most {relative:g}, or the mean absolute error at most {absolute:g}.",
+    "平均相对误差不超过 {relative:g}，或平均绝对误差不超过 {absolute:g}，即为通过。",
+)
+_LOGS = Text("Logs: {original}, {port}.", "日志：{original}、{port}。")
 _SIMULATED = Text(
     "The figures of the migrated model are those of a simulated device.", "迁移后的数据来自模拟设备。"
 )
@@ -166,9 +181,9 @@ def readme(facts: Facts, language: Language) -> str:
     def known(value: str, what: Text) -> str:
         return value or f"{PLACEHOLDER}: {what.in_language(language)}>"
 
-    command = shlex.join(["python", facts.main]) if facts.main else f"python {known('', _MAIN)}"
+    script = facts.table.launcher(facts.place.model).partition("/")[2]
+    command = shlex.join(["python", script])
     words = f" {facts.arguments}" if facts.arguments else ""
-    parallel = command.replace("python ", 'torchrun --nproc_per_node "$NPROC" ', 1)
     container = facts.table.container.replace("{name}", facts.place.model.lower())
     return _TEXT.in_language(language).format(
         model=facts.place.model,
@@ -183,9 +198,10 @@ def readme(facts: Facts, language: Language) -> str:
         container=known(container, _CONTAINER),
         requirements=REQUIREMENTS,
         dataset=known(facts.dataset, _DATASET),
-        script=TEST_SCRIPT,
+        folder=facts.table.run_folder,
+        test=facts.table.test_script,
         command=command + words,
-        parallel=parallel + words,
+        parallel=f'{command} --nproc_per_node "$NPROC"{words}',
         results=_results(facts, language) or known("", _NO_ROWS),
         licence=_licence(facts, language) or known("", _LICENCE),
     )
@@ -203,6 +219,16 @@ def _results(facts: Facts, language: Language) -> str:
         return ""
     lines = [_HEAD.in_language(language), "|---|---:|---:|---:|"]
     lines += [_line(row, language) for row in facts.rows]
+    for row in facts.rows:
+        if row.steps and row.name == "loss":
+            lines += ["", f"MeanRelativeError: {row.difference:.6g}", f"MeanAbsoluteError: {row.offset:.6g}"]
+            limits = {"relative": facts.table.relative_error, "absolute": facts.table.absolute_error}
+            lines += ["", _RULE.format(**limits).in_language(language)]
+    if facts.picture:
+        lines += ["", f"![loss]({facts.picture})"]
+    if len(facts.logs) == 2:
+        links = [f"[{log}]({log})" for log in facts.logs]
+        lines += ["", _LOGS.format(original=links[0], port=links[1]).in_language(language)]
     if facts.simulated:
         lines += ["", _SIMULATED.in_language(language)]
     return "\n".join(lines)

@@ -11,7 +11,7 @@ from pathlib import Path
 from torchferry.errors import FerryError
 from torchferry.text import Text
 from torchferry.vendors.model import Vendor
-from torchferry.zoo.delivery import TEST_SCRIPT, Delivery
+from torchferry.zoo.delivery import Delivery
 from torchferry.zoo.model import Item, Status
 
 ID = "run"
@@ -31,31 +31,32 @@ def run_short_training(delivery: Delivery, vendor_paths: tuple[str, ...]) -> Ite
     from torchferry.launch.plugin import is_to_be_simulated
     from torchferry.launch.supervise import run_supervised, stop_if_told
 
-    script = delivery.root / TEST_SCRIPT
+    name = delivery.table.test
+    script = delivery.root / name
     if not script.is_file():
-        return Item(ID, TEST_SCRIPT, Status.MISSING, _CANT.format(problem=f"no {TEST_SCRIPT}"))
+        return Item(ID, name, Status.MISSING, _CANT.format(problem=f"no {name}"))
     simulated = is_to_be_simulated(delivery.vendor)
     try:
         environment = _environment(delivery.vendor, simulated, vendor_paths)
     except FerryError as error:
-        return Item(ID, TEST_SCRIPT, Status.DOUBT, _CANT.format(problem=str(error)))
+        return Item(ID, name, Status.DOUBT, _CANT.format(problem=str(error)))
     where = _SIMULATED if simulated else _REAL
     # a training writes checkpoints and caches: they do not belong into a delivery
     with tempfile.TemporaryDirectory() as folder, tempfile.TemporaryFile() as output:
         copy = Path(folder) / "delivery"
         shutil.copytree(delivery.root, copy, symlinks=True)
-        command = ["bash", str(copy / TEST_SCRIPT)]
+        command = ["bash", str(copy / name)]
         ending = run_supervised(command, environment, output, output, seconds=float(SECONDS))
         stop_if_told(ending)
         output.seek(0)
         printed = output.read().decode("utf-8", "replace")
     if ending.out_of_time:
-        return Item(ID, TEST_SCRIPT, Status.MISSING, _TOO_LONG.format(seconds=SECONDS), _SHORT)
+        return Item(ID, name, Status.MISSING, _TOO_LONG.format(seconds=SECONDS), _SHORT)
     if ending.exit_code:
         lines = " | ".join(line.strip() for line in printed.strip().splitlines()[-_LAST_LINES:])
         found = _FAILED.format(code=ending.exit_code, where=where, lines=lines)
-        return Item(ID, TEST_SCRIPT, Status.MISSING, found)
-    return Item(ID, TEST_SCRIPT, Status.FINE, _RAN.format(where=where))
+        return Item(ID, name, Status.MISSING, found)
+    return Item(ID, name, Status.FINE, _RAN.format(where=where))
 
 
 def _environment(vendor: Vendor, simulated: bool, vendor_paths: tuple[str, ...]) -> dict[str, str]:

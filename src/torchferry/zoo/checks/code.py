@@ -2,18 +2,30 @@
 
 from __future__ import annotations
 
+import ast
+import re
 from collections.abc import Iterator
 
 from torchferry.text import Text
-from torchferry.zoo.code_features import Use, amp_names, distributed_names, is_launcher, uses
-from torchferry.zoo.delivery import Delivery
+from torchferry.zoo.code_features import Strength, Use, one_process, uses
+from torchferry.zoo.conditions import options_off_by_default
+from torchferry.zoo.delivery import READMES, Delivery
 from torchferry.zoo.model import Item, Status
 
 ID = "code"
 _FOUND = Text("{name}", "{name}")
 _LIBRARY = Text("{name}, where its configuration asks for it", "{name}（取决于其配置）")
+_OFF = Text("{name} is switched off there", "{name} 在该处被关闭")
+_SWITCH = Text("{name}, only with {switch}", "{name}，仅在给出 {switch} 时")
+_SWITCH_WHY = Text(
+    "give it in {script} and in the README's command lines",
+    "请在 {script} 与 README 的命令行中给出该选项",
+)
 _NO_CODE = Text("no Python that can be read", "没有可读取的 Python 代码")
 _ABSENT = Text("not found in the code", "代码中未找到")
+_ONE_PROCESS = Text(
+    "only {name}, which drives all devices from one process", "只有 {name}，它在单进程中驱动所有设备"
+)
 _WANTED = {
     "distributed": Text(
         "the zoo wants training with DistributedDataParallel: `ferry convert --distributed` writes it",
@@ -24,12 +36,14 @@ _WANTED = {
         "要求使用混合精度（AMP）：`ferry convert --amp` 可以写入",
     ),
 }
+_NOTHING = Text("", "")
 _PLUGIN = Text("imported nowhere", "没有导入")
 _PLUGIN_WHY = Text(
     "a reviewer expects `import {plugin}`, though newer versions of torch load it themselves",
     "评审者期望看到 `import {plugin}`，尽管新版 torch 会自动加载",
 )
 _IMPORTED = Text("imported", "已导入")
+_ORDER = list(Strength)
 
 
 def check(delivery: Delivery) -> Iterator[Item]:
@@ -37,33 +51,41 @@ def check(delivery: Delivery) -> Iterator[Item]:
     if not delivery.modules:
         yield Item(ID, "code", Status.MISSING, _NO_CODE)
         return
-    names = {"distributed": distributed_names(), "amp": amp_names(delivery.vendor)}
-    wanted = {name: feature for feature in delivery.table.features for name in names.get(feature, ())}
-    found: dict[str, Use] = {}
-    for use in uses(delivery.modules):
-        feature = wanted.get(use.name)
-        if feature and (feature not in found or is_launcher(found[feature].name)):
-            found[feature] = use
-        # a library that does both is both
-        if is_launcher(use.name):
-            for each in delivery.table.features:
-                found.setdefault(each, use)
+    options = options_off_by_default(delivery.modules)
     for feature in delivery.table.features:
-        yield _item(feature, found.get(feature))
+        found = uses(delivery.training, feature, delivery.vendor, options)
+        best = min(found, key=lambda use: _ORDER.index(use.strength), default=None)
+        yield _item(delivery, feature, best)
     yield from _plugin(delivery)
 
 
-def _item(feature: str, use: Use | None) -> Item:
+def _item(delivery: Delivery, feature: str, use: Use | None) -> Item:
+    wanted = _WANTED.get(feature, _NOTHING)
     if use is None:
-        return Item(ID, feature, Status.MISSING, _ABSENT, _WANTED.get(feature, Text("", "")))
-    if is_launcher(use.name):
-        return Item(ID, feature, Status.NOTE, _LIBRARY.format(name=use.name), place=use.place)
-    return Item(ID, feature, Status.FINE, _FOUND.format(name=use.name), place=use.place)
+        alone = one_process(delivery.training) if feature == "distributed" else None
+        if alone:
+            found = _ONE_PROCESS.format(name=alone.name)
+            return Item(ID, feature, Status.MISSING, found, wanted, alone.place)
+        return Item(ID, feature, Status.MISSING, _ABSENT, wanted)
+    name = use.name
+    if use.strength is Strength.OFF:
+        return Item(ID, feature, Status.MISSING, _OFF.format(name=name), wanted, use.place)
+    if use.strength is Strength.LIBRARY:
+        return Item(ID, feature, Status.NOTE, _LIBRARY.format(name=name), place=use.place)
+    if use.strength is Strength.SWITCHED and not _is_given(delivery, use.switch):
+        why = _SWITCH_WHY.format(script=delivery.table.test)
+        found = _SWITCH.format(name=name, switch=use.switch)
+        return Item(ID, feature, Status.DOUBT, found, why, use.place)
+    return Item(ID, feature, Status.FINE, _FOUND.format(name=name), place=use.place)
+
+
+def _is_given(delivery: Delivery, switch: str) -> bool:
+    """Whether a command line that the delivery shows has an option."""
+    texts = (delivery.read(name) or "" for name in (delivery.table.test, *READMES.values()))
+    return any(re.search(rf"(?<![\w-]){re.escape(switch)}(?![\w-])", text) for text in texts)
 
 
 def _plugin(delivery: Delivery) -> Iterator[Item]:
-    import ast
-
     plugin = delivery.vendor.plugin
     if not plugin:
         return

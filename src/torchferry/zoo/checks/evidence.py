@@ -4,74 +4,127 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from pathlib import Path
 
 from torchferry.errors import FerryError
 from torchferry.text import Text
-from torchferry.zoo.delivery import EVIDENCE, ORIGINAL, PORT, Delivery
+from torchferry.zoo.delivery import Delivery
 from torchferry.zoo.evidence.compare import Row, compare
 from torchferry.zoo.evidence.model import Evidence
 from torchferry.zoo.evidence.reading import read_evidence
 from torchferry.zoo.model import Item, Status
 
 ID = "evidence"
-_ABSENT = Text("no {folder}/{name}.*", "没有 {folder}/{name}.*")
+_ABSENT = Text("no {folder}/{name}.log", "没有 {folder}/{name}.log")
 _ABSENT_WHY = Text(
-    "the zoo wants proof that the accuracy is the original's: a log, CSV or JSON with the loss of each step, or figures",
-    "要求证明精度达到原模型水平：每步 loss 或指标的日志、CSV 或 JSON",
+    "the zoo wants proof that the accuracy is the original's: a log, CSV or JSON of each run with the loss of each step, "
+    "or figures",
+    "要求证明精度达到原模型水平：两次运行的日志、CSV 或 JSON，含每步 loss 或指标",
 )
 _BAD = Text("{problem}", "{problem}")
-_HOLDS = Text("{original} and {port}: {share} on average", "原模型 {original}，移植后 {port}：平均 {share}")
-_WHY = Text("at most {limit}, as the zoo's own rule says", "不超过 {limit}（模型库规则）")
+_HOLDS = Text("{original} and {port}: {share}", "原模型 {original}，移植后 {port}：{share}")
+_CURVE = Text(
+    "{original} and {port} at the end; over {steps} steps on average {share} ({offset})",
+    "末段原模型 {original}，移植后 {port}；{steps} 步平均 {share}（{offset}）",
+)
+_LENGTHS = Text(
+    "; the original has {original} steps, the port {port}", "；原模型 {original} 步，移植后 {port} 步"
+)
+_BROKEN = Text("; no number at step {step}", "；第 {step} 步不是数值")
+_WHY = Text(
+    "at most {relative}, or {absolute}, as the zoo's own rule says",
+    "不超过 {relative} 或 {absolute}（模型库规则）",
+)
 _LEVEL = Text("the original's level must be reached", "须达到原模型水平")
+_BETTER = Text(
+    "far below the original's: were data, batch size and learning rate the same?",
+    "远低于原模型：数据、批大小与学习率是否一致？",
+)
+_SHORT = Text(
+    "{steps} steps are compared; the zoo compares {wanted}, or the final accuracy",
+    "仅比较 {steps} 步；模型库比较 {wanted} 步或最终精度",
+)
 _SPEED = Text("speed, for information", "速度，供参考")
 _ONE_SIDED = Text("only one of the two files has it", "只有一个文件中有")
+_NO_STEP = Text("the two runs have no step in common", "两次运行没有相同的步数")
+_NOTHING = Text("nothing that both files have can be compared", "两个文件没有可比较的内容")
 _SIMULATED = Text("measured on a simulated device", "在模拟设备上测得")
 _SIMULATED_WHY = Text("a reviewer wants figures of the real one", "评审需要真实设备的数据")
 
 
 def check(delivery: Delivery) -> Iterator[Item]:
     """An item for each file that is missing, else one for each figure."""
-    files = {name: _file(delivery, name) for name in (ORIGINAL, PORT)}
+    names = (delivery.table.original_log, delivery.table.port_log)
+    files = {name: delivery.log(name) for name in names}
     for name, file in files.items():
         if file is None:
-            found = _ABSENT.format(folder=EVIDENCE, name=name)
+            found = _ABSENT.format(folder=delivery.table.run_folder, name=name)
             yield Item(ID, name, Status.MISSING, found, _ABSENT_WHY)
-    original, port = files[ORIGINAL], files[PORT]
-    if original is None or port is None:
+    if None in files.values():
         return
     try:
-        golden = read_evidence(original, of_original=True)
-        mine = read_evidence(port)
+        golden, mine = read_both(delivery)
     except FerryError as error:
-        yield Item(ID, EVIDENCE, Status.MISSING, _BAD.format(problem=str(error)), _ABSENT_WHY)
+        yield Item(ID, ID, Status.MISSING, _BAD.format(problem=str(error)), _ABSENT_WHY)
         return
     yield from _rows(delivery, golden, mine)
 
 
-def _file(delivery: Delivery, name: str) -> Path | None:
-    found = [each for each in delivery.files if each.startswith(f"{EVIDENCE}/{name}.")]
-    return delivery.root / found[0] if found else None
+def read_both(delivery: Delivery) -> tuple[Evidence, Evidence]:
+    """Of the original and of the port; a file that is missing shows nothing."""
+    original, port = delivery.log(delivery.table.original_log), delivery.log(delivery.table.port_log)
+    return (
+        read_evidence(original, of_original=True) if original else Evidence(),
+        read_evidence(port) if port else Evidence(),
+    )
 
 
 def _rows(delivery: Delivery, golden: Evidence, mine: Evidence) -> Iterator[Item]:
-    relative = delivery.table.relative_error if delivery.tolerance is None else delivery.tolerance
-    rows = compare(golden, mine, relative, delivery.table.absolute_error)
+    table = delivery.table
+    relative = table.relative_error if delivery.tolerance is None else delivery.tolerance
+    rows = compare(golden, mine, relative, table.absolute_error)
     if mine.simulated:
-        yield Item(ID, PORT, Status.DOUBT, _SIMULATED, _SIMULATED_WHY)
-    if not any(row.holds is not None for row in rows):
-        yield Item(ID, EVIDENCE, Status.MISSING, _ONE_SIDED, _ABSENT_WHY)
+        yield Item(ID, table.port_log, Status.DOUBT, _SIMULATED, _SIMULATED_WHY)
+    judged = [row for row in rows if row.holds is not None]
+    if not judged:
+        yield Item(ID, ID, Status.MISSING, _NOTHING, _ABSENT_WHY)
+    longest = max((row.steps for row in judged), default=0)
+    if judged and all(row.is_curve for row in judged) and longest < table.steps:
+        found = _SHORT.format(steps=longest, wanted=table.steps)
+        yield Item(ID, "steps", Status.DOUBT, found)
     for row in rows:
-        yield _item(row, relative)
+        yield _item(row, relative, table.absolute_error)
 
 
-def _item(row: Row, relative: float) -> Item:
-    share = "?" if math.isnan(row.difference) and row.holds is None else f"{row.difference:+.2%}"
-    found = _HOLDS.format(original=_shown(row.original), port=_shown(row.port), share=share)
+def _item(row: Row, relative: float, absolute: float) -> Item:
+    found = _found(row)
     if row.holds is None:
-        return Item(ID, row.name, Status.NOTE, found, _SPEED if row.is_speed else _ONE_SIDED)
-    why = _WHY.format(limit=f"{relative:+.0%}") if row.steps else _LEVEL
+        both = row.original is not None and row.port is not None
+        why = _SPEED if row.is_speed else _NO_STEP if both else _ONE_SIDED
+        return Item(ID, row.name, Status.NOTE, found, why)
+    if not row.is_curve:
+        return Item(ID, row.name, Status.FINE if row.holds else Status.MISSING, found, _LEVEL)
+    why = _WHY.format(relative=f"{relative:+.0%}", absolute=f"{absolute:+g}")
+    if row.holds and row.difference < -max(relative, 0.05) and row.offset < -absolute:
+        return Item(ID, row.name, Status.DOUBT, found, _BETTER)
     return Item(ID, row.name, Status.FINE if row.holds else Status.MISSING, found, why)
+
+
+def _found(row: Row) -> Text:
+    share = "?" if math.isnan(row.difference) and row.holds is None else f"{row.difference:+.2%}"
+    values = {"original": _shown(row.original), "port": _shown(row.port), "share": share}
+    if not row.steps:
+        return _HOLDS.format(**values)
+    text = _CURVE.format(**values, steps=row.steps, offset=f"{row.offset:+.3g}")
+    if row.lengths != (row.steps, row.steps):
+        text = _joined(text, _LENGTHS.format(original=row.lengths[0], port=row.lengths[1]))
+    if row.broken_at is not None:
+        step = row.broken_at if isinstance(row.broken_at, int) else "/".join(map(str, row.broken_at))
+        text = _joined(text, _BROKEN.format(step=step))
+    return text
+
+
+def _joined(first: Text, second: Text) -> Text:
+    return Text(first.en + second.en, first.zh + second.zh)
 
 
 def _shown(value: float | None) -> str:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from torchferry.text import Text
 from torchferry.zoo.delivery import Delivery
 from torchferry.zoo.model import Item, Status
+from torchferry.zoo.place import closest
 
 ID = "layout"
 _WRONG = Text("{path}", "{path}")
@@ -14,6 +15,7 @@ _WRONG_WHY = Text("{zoo} wants {layout}", "{zoo} 要求 {layout}")
 _FRAMEWORK = Text(
     "'{name}' is no framework of {zoo}; known: {known}", "{zoo} 没有框架“{name}”；现有：{known}"
 )
+_CLOSE = Text("no domain of the zoo; is it {close}?", "模型库没有该领域；是否为 {close}？")
 _NEW = Text("a domain that is not listed; listed are {known}", "未列出的领域；已列出：{known}")
 _FINE = Text("{framework}, {domain}, {model}", "{framework}，{domain}，{model}")
 
@@ -31,6 +33,10 @@ def check(delivery: Delivery) -> Iterator[Item]:
         found = _FRAMEWORK.format(name=place.framework, zoo=table.name, known=known)
         yield Item(ID, "framework", Status.MISSING, found)
     elif place.domain not in table.domains:
+        close = closest(place.domain, table.domains)
+        if close:
+            yield Item(ID, f"domain {place.domain}", Status.MISSING, _CLOSE.format(close=close))
+            return
         found = _NEW.format(known=", ".join(table.domains))
         yield Item(ID, f"domain {place.domain}", Status.NOTE, found, table.new_domain)
     else:

@@ -15,15 +15,20 @@ _ABSENT_WHY = Text("`ferry zoo new` makes one", "`ferry zoo new` 会生成")
 _LEFT = Text("not filled in: {count}, the first: {first}", "尚未填写：{count} 处，第一处：{first}")
 _LEFT_WHY = Text("replace each <TODO ...> by what it asks for", "请把每个 <TODO ...> 替换为所要求的内容")
 _NO_SECTION = Text("no section on it", "没有相应章节")
+_EMPTY = Text("its section is empty", "相应章节为空")
 _FINE = Text("all sections are there", "各章节齐全")
+_HEADING = re.compile(r"^(#+)\s+(.*)$")
+_FENCED = re.compile(r"(?s)```.*?```")
+_COMMANDS = r"(?:^|[ \t`$])(?:python3?|bash|sh|torchrun)[ \t]+\S+"
 # Words of a heading or a line, in either language; a reviewer looks for each.
 _SECTIONS = {
-    Text("source of the code", "代码来源"): r"参考实现|代码来源|source|reference implementation|url\s*=",
+    Text(
+        "source of the code", "代码来源"
+    ): r"参考实现|来源|源码|仓库|来自|论文|source|reference implementation|url\s*=",
     Text("data set", "数据集"): r"数据集|data\s?set",
     Text("environment", "环境"): r"环境|environment|requirements|docker",
-    Text("command lines", "命令行"): r"(启动训练|训练|training|run)[\s\S]*(python|bash|sh|torchrun)\b",
+    Text("command lines", "命令行"): _COMMANDS,
     Text("results", "训练结果"): r"训练结果|精度|results|accuracy",
-    Text("licence", "许可证"): r"许可|licen[cs]e",
 }
 
 
@@ -34,13 +39,37 @@ def check(delivery: Delivery) -> Iterator[Item]:
     if text is None:
         yield Item(ID, name, Status.MISSING, _ABSENT, _ABSENT_WHY)
         return
-    missing = [section for section, pattern in _SECTIONS.items() if not re.search(f"(?i){pattern}", text)]
-    for section in missing:
-        yield Item(ID, f"{name}: {section.en}", Status.MISSING, _NO_SECTION, section)
+    missing = [(section, why) for section, pattern in _SECTIONS.items() if (why := _problem(text, pattern))]
+    for section, why in missing:
+        yield Item(ID, f"{name}: {section.en}", Status.MISSING, why, section)
     if not missing:
         yield Item(ID, name, Status.FINE, _FINE)
     for each in (name, READMES["en"]):
         yield from _left(each, delivery.read(each) or "")
+
+
+def _problem(text: str, pattern: str) -> Text | None:
+    """Why a section does not count: it is not there, or its heading stands alone."""
+    wanted = re.compile(f"(?im){pattern}")
+    parts = list(_parts(text))
+    headed = [body for heading, body in parts if wanted.search(heading)]
+    if headed:
+        return None if any(body.strip() for body in headed) else _EMPTY
+    whole = parts[0][1]
+    # words of a command line are no section
+    said = whole if pattern == _COMMANDS else _FENCED.sub("", whole)
+    return None if wanted.search(said) else _NO_SECTION
+
+
+def _parts(text: str) -> Iterator[tuple[str, str]]:
+    """Each heading with what stands below it, the text of the headings below it included, these themselves not."""
+    lines = text.splitlines()
+    yield "", "\n".join(line for line in lines if not _HEADING.match(line))
+    heads = [(number, found) for number, line in enumerate(lines) if (found := _HEADING.match(line))]
+    for place, (number, found) in enumerate(heads):
+        below = (at for at, other in heads[place + 1 :] if len(other[1]) <= len(found[1]))
+        body = lines[number + 1 : next(below, len(lines))]
+        yield found[2], "\n".join(line for line in body if not _HEADING.match(line))
 
 
 def _left(name: str, text: str) -> Iterator[Item]:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
 from torchferry.text import Text
 from torchferry.zoo.delivery import REQUIREMENTS, Delivery
 from torchferry.zoo.model import Item, Status
+from torchferry.zoo.requirements_text import is_unwanted, packages
 
 ID = "requirements"
 _ABSENT = Text("not there", "不存在")
@@ -16,13 +16,11 @@ _ABSENT_WHY = Text(
 )
 _LOOSE = Text("without a version: {names}", "未固定版本：{names}")
 _LOOSE_WHY = Text("write name==version, so that the result can be repeated", "请写成 name==version，以便复现")
-_CUDA = Text("for CUDA only: {names}", "仅用于 CUDA：{names}")
+_CUDA = Text("of the vendor, or for CUDA only: {names}", "由厂商提供或仅用于 CUDA：{names}")
 _CUDA_WHY = Text(
     "installing them pulls in CUDA, or replaces the vendor's torch", "安装它们会引入 CUDA 或替换厂商的 torch"
 )
 _FINE = Text("{count} packages, all with a version", "{count} 个软件包，均固定版本")
-_TORCH = ("torch", "torchvision", "torchaudio")
-_CUDA_ONLY = re.compile(r"nvidia-|cupy|apex$|dali|pynvml|tensorrt|flash-attn|xformers|bitsandbytes|triton$")
 
 
 def check(delivery: Delivery) -> Iterator[Item]:
@@ -31,22 +29,12 @@ def check(delivery: Delivery) -> Iterator[Item]:
     if text is None:
         yield Item(ID, REQUIREMENTS, Status.MISSING, _ABSENT, _ABSENT_WHY)
         return
-    packages = dict(_packages(text))
-    loose = [name for name, version in packages.items() if not version]
-    torch = [name for name in _TORCH if name in packages]
-    cuda = [name for name in packages if _CUDA_ONLY.match(name)] + torch
+    listed = dict(packages(text))
+    loose = [name for name, version in listed.items() if not version]
+    cuda = [name for name in listed if is_unwanted(name)]
     if loose:
         yield Item(ID, REQUIREMENTS, Status.DOUBT, _LOOSE.format(names=", ".join(loose)), _LOOSE_WHY)
     if cuda:
         yield Item(ID, REQUIREMENTS, Status.DOUBT, _CUDA.format(names=", ".join(cuda)), _CUDA_WHY)
     if not loose and not cuda:
-        yield Item(ID, REQUIREMENTS, Status.FINE, _FINE.format(count=len(packages)))
-
-
-def _packages(text: str) -> Iterator[tuple[str, str]]:
-    """Name -> version of what is pinned."""
-    for line in (line.partition("#")[0].strip() for line in text.splitlines()):
-        found = re.match(r"([A-Za-z0-9][\w.-]*)(?:\[[^\]]*\])?\s*(.*)", line)
-        if found and not line.startswith("-"):
-            pinned = re.match(r"(?:===?|@)\s*\S+", found[2])
-            yield found[1].lower().replace("_", "-"), pinned[0] if pinned else ""
+        yield Item(ID, REQUIREMENTS, Status.FINE, _FINE.format(count=len(listed)))

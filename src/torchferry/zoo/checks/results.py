@@ -1,0 +1,67 @@
+"""Whether the figures of the README are those of the logs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from torchferry.errors import FerryError
+from torchferry.text import Text
+from torchferry.zoo.checks.evidence import read_both
+from torchferry.zoo.delivery import READMES, Delivery
+from torchferry.zoo.evidence.compare import Row, compare
+from torchferry.zoo.evidence.model import Evidence
+from torchferry.zoo.model import Item, Status
+from torchferry.zoo.readme_figures import DIFFERENCE, OFFSET, Figure, agrees, figures
+
+ID = "results"
+_AGAINST = Text("says {name} {shown}; the logs say {logs}", "写的 {name} 是 {shown}；日志中是 {logs}")
+_AGAINST_WHY = Text("every figure of the table comes from a run", "表中每个数值都必须来自真实运行")
+_UNSEEN = Text("says {name} {shown}, which no log shows", "写的 {name} {shown} 在日志中没有")
+_FINE = Text("{count} figures, all of them as in the logs", "{count} 个数值，均与日志一致")
+
+
+def check(delivery: Delivery) -> Iterator[Item]:
+    """An item for each figure that no run has shown, else one for each README."""
+    try:
+        golden, mine = read_both(delivery)
+    except FerryError:
+        return  # the check of the logs says so
+    if golden.is_empty or mine.is_empty:
+        return
+    rows = compare(golden, mine, delivery.table.relative_error, delivery.table.absolute_error)
+    known = {row.name: row for row in rows}
+    for name in READMES.values():
+        found = list(figures(delivery.read(name) or ""))
+        wrong = [_item(name, each, known, golden, mine) for each in found]
+        items = [item for item in wrong if item is not None]
+        yield from items
+        if found and not items:
+            yield Item(ID, f"{name}: results", Status.FINE, _FINE.format(count=len(found)))
+
+
+def _item(name: str, figure: Figure, rows: dict[str, Row], golden: Evidence, mine: Evidence) -> Item | None:
+    subject, place = f"{name}: results", f"{name}:{figure.line}"
+    row = rows.get(figure.name)
+    if row is None:
+        found = _UNSEEN.format(name=figure.name, shown=figure.shown)
+        return Item(ID, subject, Status.DOUBT, found, _AGAINST_WHY, place)
+    values = _values(row, figure.kind, golden, mine)
+    if any(agrees(figure, value) for value in values):
+        return None
+    logs = ", ".join(f"{value:.6g}" for value in dict.fromkeys(values)) or "-"
+    what = f"{figure.name} {figure.kind}".strip()
+    found = _AGAINST.format(name=what, shown=figure.shown, logs=logs)
+    return Item(ID, subject, Status.MISSING, found, _AGAINST_WHY, place)
+
+
+def _values(row: Row, kind: str, golden: Evidence, mine: Evidence) -> list[float]:
+    """What a figure may be: that of either run, a curve's at its end or its last one."""
+    if kind == DIFFERENCE:
+        return [row.difference]
+    if kind == OFFSET:
+        return [row.offset]
+    values = [row.original, row.port]
+    for evidence in (golden, mine):
+        curve = evidence.curves.get(row.name)
+        values += [curve.values[-1]] if curve else []
+    return [value for value in values if value is not None]

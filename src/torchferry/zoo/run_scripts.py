@@ -1,0 +1,209 @@
+"""The scripts that start a delivery's training under the zoo's own option names, and the table that explains them."""
+
+from __future__ import annotations
+
+import ast
+import os
+import shlex
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from torchferry.convert.filesystem import read_file
+from torchferry.text import Text
+from torchferry.zoo.delivery import PLACEHOLDER
+
+# The zoo's name -> how programs call the same; the first that a program has is it.
+_SPELLINGS = {
+    "model_name": ("model_name", "model", "arch", "backbone", "network", "net"),
+    "epoch": ("epochs", "epoch", "num_epochs", "max_epochs", "total_epochs", "num_train_epochs", "n_epochs"),
+    "step": ("steps", "step", "max_steps", "num_steps", "total_steps", "max_iters", "max_iter", "iters"),
+    "batch_size": ("batch_size", "bs", "train_batch_size", "per_device_train_batch_size", "batch"),
+    "device": ("device",),
+}
+_TORCHRUN_SETS = {"LOCAL_RANK", "RANK", "WORLD_SIZE"}
+_LAUNCHER = '''\
+"""Starts the training of {model}: on one device, on several, or on several machines."""
+
+import argparse
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+SCRIPT = {script!r}
+# The name of an option here -> what the program itself calls it.
+OPTIONS = {options!r}
+NEEDS_TORCHRUN = {needs_torchrun}
+
+
+def parse():
+    parser = argparse.ArgumentParser(
+        description=__doc__, epilog="All other options go to the program.", allow_abbrev=False
+    )
+    parser.add_argument("--nproc_per_node", type=int, default=1, help="processes on each machine, one for each device")
+    parser.add_argument("--nnode", type=int, default=1, help="machines")
+    parser.add_argument("--node_rank", type=int, default=0, help="which of them this one is")
+    parser.add_argument("--master_addr", default="127.0.0.1", help="address of the first machine")
+    parser.add_argument("--master_port", default="29500", help="its port")
+    parser.add_argument("--model_name", help="the model")
+    parser.add_argument("--epoch", help="how often the data set is gone through")
+    parser.add_argument("--step", help="how many steps are taken")
+    parser.add_argument("--batch_size", "--bs", help="samples for each process in a step")
+    parser.add_argument("--device", help="the type of the device")
+    args, others = parser.parse_known_args()
+    for name in ("epoch", "step", "batch_size"):
+        if getattr(args, name) is not None and name not in OPTIONS:
+            parser.error(f"{{SCRIPT}} has no option for --{{name}}")
+    return args, others
+
+
+def main():
+    args, others = parse()
+    command = [sys.executable]
+    if NEEDS_TORCHRUN or args.nproc_per_node > 1 or args.nnode > 1:
+        command += ["-m", "torch.distributed.run", "--nnodes", str(args.nnode), "--node_rank", str(args.node_rank)]
+        command += ["--nproc_per_node", str(args.nproc_per_node)]
+        command += ["--master_addr", args.master_addr, "--master_port", args.master_port]
+    command.append(str(ROOT / SCRIPT))
+    for name, option in OPTIONS.items():
+        if getattr(args, name) is not None:
+            command += [option, getattr(args, name)]
+    return subprocess.call(command + others, cwd=ROOT)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
+'''
+_TEST = """\
+#!/usr/bin/env bash
+# A short training: it starts, takes some steps and ends. NPROC=4 starts four processes.
+# What it prints goes into {log} as well.
+set -euo pipefail
+cd "$(dirname "$0")"
+"${{PYTHON:-python}}" {launcher} --nproc_per_node "${{NPROC:-1}}" {arguments} "$@" 2>&1 | tee {log}
+"""
+_HEAD = Text(
+    "# Options\n\n| Option | Meaning | Passed on as |\n|---|---|---|\n",
+    "# 参数介绍\n\n| 参数名 | 说明 | 传递给程序 |\n|---|---|---|\n",
+)
+_OPTIONS = {
+    "model_name": Text("name of the model", "模型名称"),
+    "epoch": Text("how often the data set is gone through", "训练轮次"),
+    "step": Text("how many steps are taken", "训练步数"),
+    "batch_size": Text(
+        "samples for each process in a step; also `--bs`", "每个进程的批大小，也可写作 `--bs`"
+    ),
+    "device": Text("type of the device", "设备类型"),
+    "nproc_per_node": Text(
+        "processes on each machine, one for each device (1)", "每台机器的进程数，每设备一个（默认 1）"
+    ),
+    "nnode": Text("machines (1)", "机器数量（默认 1）"),
+    "node_rank": Text("which of them this one is (0)", "本机序号（默认 0）"),
+    "master_addr": Text("address of the first machine", "主节点地址"),
+    "master_port": Text("its port", "主节点端口"),
+}
+_OTHERS = Text("\nAll other options go to `{script}` as they are.\n", "\n其余参数原样传递给 `{script}`。\n")
+
+
+@dataclass(frozen=True)
+class Start:
+    """How a program is started."""
+
+    script: str  # relative, with forward slashes; "": not known
+    options: dict[str, str]  # the zoo's names -> the program's own
+    needs_torchrun: bool = False
+
+
+def start_of(folder: str, script: str) -> Start:
+    """What a script says of itself."""
+    options: dict[str, str] = {}
+    needs = False
+    for tree in _trees(folder, script) if script else ():
+        for name, option in _named(tree).items():
+            options.setdefault(name, option)
+        needs = needs or any(map(_is_set_by_torchrun, ast.walk(tree)))
+    return Start(script, options, needs)
+
+
+def _trees(folder: str, script: str) -> Iterator[ast.Module]:
+    """The script, and the modules beside it that it imports: arguments are often read there."""
+    main = _tree(os.path.join(folder, script))
+    if main is None:
+        return
+    yield main
+    beside = os.path.dirname(script)
+    for node in ast.walk(main):
+        names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+        names += [node.module] if isinstance(node, ast.ImportFrom) and node.module else []
+        for name in names:
+            tree = _tree(os.path.join(folder, beside, *name.split(".")) + ".py")
+            if tree is not None:
+                yield tree
+
+
+def _tree(path: str) -> ast.Module | None:
+    try:
+        return ast.parse(read_file(path))
+    except (SyntaxError, ValueError, OSError, RecursionError, MemoryError):
+        return None
+
+
+def _named(tree: ast.Module) -> dict[str, str]:
+    """The options of a program that mean what the zoo's do."""
+    own: dict[str, str] = {}
+    for node in ast.walk(tree):
+        if (
+            isinstance(node, ast.Call)
+            and isinstance(node.func, ast.Attribute)
+            and node.func.attr == "add_argument"
+        ):
+            for word in node.args:
+                if isinstance(word, ast.Constant) and str(word.value).startswith("--"):
+                    own.setdefault(str(word.value)[2:].replace("-", "_"), str(word.value))
+    found = {}
+    for name, spellings in _SPELLINGS.items():
+        known = next((spelling for spelling in spellings if spelling in own), None)
+        if known:
+            found[name] = own[known]
+    return found
+
+
+def _is_set_by_torchrun(node: ast.AST) -> bool:
+    """os.environ["LOCAL_RANK"], which fails in a process that torchrun did not start."""
+    return (
+        isinstance(node, ast.Subscript)
+        and isinstance(node.ctx, ast.Load)
+        and isinstance(node.slice, ast.Constant)
+        and node.slice.value in _TORCHRUN_SETS
+    )
+
+
+def launcher(model: str, start: Start) -> str:
+    """run_<model>.py."""
+    script = start.script or f"{PLACEHOLDER}: the script that trains>"
+    return _LAUNCHER.format(
+        model=model, script=script, options=start.options, needs_torchrun=start.needs_torchrun
+    )
+
+
+def short_test(launcher_name: str, arguments: str, log: str) -> str:
+    """test.sh."""
+    script = shlex.quote(launcher_name)
+    words = arguments or f"'{PLACEHOLDER}: arguments that make the training short>'"
+    return _TEST.format(launcher=script, arguments=words, log=shlex.quote(log))
+
+
+def explained(start: Start) -> str:
+    """The README of the folder, in both languages."""
+    pages = []
+    for language in ("zh", "en"):
+        rows = [_HEAD.zh if language == "zh" else _HEAD.en]
+        for name, meaning in _OPTIONS.items():
+            passed = start.options.get(name, "")
+            if name in _SPELLINGS and not passed:
+                continue
+            text = meaning.zh if language == "zh" else meaning.en
+            rows.append(f"| `--{name}` | {text} | {f'`{passed}`' if passed else ''} |\n")
+        others = _OTHERS.format(script=start.script or f"{PLACEHOLDER}>")
+        pages.append("".join(rows) + (others.zh if language == "zh" else others.en))
+    return "\n".join(pages)
