@@ -7,7 +7,8 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from tests.doctor.making import PLENTY
-from torchferry.doctor.device.station import Access, Output, Station
+from torchferry.doctor.device.commands import Output
+from torchferry.doctor.device.station import Access, Station
 from torchferry.doctor.host.machine import Machine, Space
 from torchferry.vendors.machine import load_machine
 from torchferry.vendors.registry import get_vendor
@@ -50,6 +51,23 @@ CNMON = """\
 |  0%   28C        107 W/ 250 W |     0 MiB/ 20638 MiB | FULL          Default |
 +-------------------------------+----------------------+-----------------------+
 """
+OLD_CNMON = """\
+| CNMON v4.20.11                                                               |
++-------------------------------+----------------------+-----------------------+
+| Card  VF  Name       Firmware | Inited        Driver | Util        Ecc-Error |
+|===============================+======================+=======================|
+| 0     /   MLU370-X4    v1.1.6 | On          v4.20.11 | 0%          N/A       |
+|  0%   32C         30 W/ 150 W |     0 MiB/ 23308 MiB | 10240 MiB/1048576 MiB |
+"""
+TWO_CHIPS = """\
+| npu-smi 24.1.rc3.7               Version: 24.1.rc3.7                                           |
++===========================+===============+====================================================+
+| 0     Ascend910           | OK            | 178.9       36                0    / 0             |
+| 0     0                   | 0000:9D:00.0  | 0           0    / 0          3412 / 65536         |
++------------------------------------------------------------------------------------------------+
+| 0     Ascend910           | OK            | -           36                0    / 0             |
+| 1     1                   | 0000:9F:00.0  | 0           0    / 0          3189 / 65536         |
+"""
 TECO_SMI = """\
 +-----------------------------------------------------------------------------+
 |  TCML: 1.15.0        SDAADriver: 3.2.0          SDAARuntime: 3.2.0          |
@@ -76,27 +94,58 @@ ID   Name                 |PCIe                |%GPU  Mem
 0    MTT S5000            |00000000:18:00.0    |0%    0MiB(81920MiB)
      Physical      P0     |16x(16x)            |48C   YES
 ---------------------------------------------------------------------
+Processes:
+ID   PID       Process name                               GPU Memory
++-------------------------------------------------------------------+
+0    1123      python train.py                                450MiB
 """
 
 
-def shared_object(needed: Sequence[str] = (), runpath: str = "", machine: int = 62) -> bytes:
-    """The head of an ELF file of 64 bits: one loaded segment, a dynamic section, and its strings."""
-    strings = b"\0" + b"".join(name.encode() + b"\0" for name in (*needed, runpath))
-    places, position = [], 1
-    for name in (*needed, runpath):
-        places.append(position)
-        position += len(name.encode()) + 1
-    entries = [(1, place) for place in places[:-1]] + ([(29, places[-1])] if runpath else [])
+def shared_object(
+    needed: Sequence[str] = (),
+    runpath: str = "",
+    machine: int = 62,
+    *,
+    rpath: str = "",
+    wants: Sequence[tuple[str, str]] = (),
+    has: Sequence[str] = (),
+    names: Sequence[str] = (),
+) -> bytes:
+    """The head of an ELF file of 64 bits: one loaded segment, a dynamic section, records of versions, and strings."""
+    strings = bytearray(b"\0")
+
+    def place(text: str) -> int:
+        strings.extend(text.encode() + b"\0")
+        return len(strings) - len(text.encode()) - 1
+
+    entries = [(1, place(name)) for name in needed]
+    entries += [(29, place(runpath))] if runpath else []
+    entries += [(15, place(rpath))] if rpath else []
+    wanted = b"".join(
+        struct.pack("<HHIII", 1, 1, place(library), 16, 32)
+        + struct.pack("<IHHII", 0, 0, 2, place(version), 0)
+        for library, version in wants
+    )
+    defined = b"".join(
+        struct.pack("<HHHHIII", 1, 0, 2, 1, 0, 20, 28) + struct.pack("<II", place(version), 0)
+        for version in has
+    )
+    for name in names:
+        place(name)
     start = 64 + 2 * 56
-    dynamic_size = 16 * (len(entries) + 2)
-    entries += [(5, start + dynamic_size), (0, 0)]
+    dynamic_size = 16 * (len(entries) + 7)
+    versions = start + dynamic_size
+    text = versions + len(wanted) + len(defined)
+    entries += [(0x6FFFFFFE, versions), (0x6FFFFFFF, len(wants))]
+    entries += [(0x6FFFFFFC, versions + len(wanted)), (0x6FFFFFFD, len(has))]
+    entries += [(5, text), (10, len(strings)), (0, 0)]
     dynamic = b"".join(struct.pack("<qQ", *entry) for entry in entries)
-    total = start + dynamic_size + len(strings)
+    total = text + len(strings)
     head = b"\x7fELF\x02\x01\x01" + bytes(9)
     head += struct.pack("<HHIQQQIHHHHHH", 3, machine, 1, 0, 64, 0, 0, 64, 56, 2, 0, 0, 0)
     segments = struct.pack("<IIQQQQQQ", 1, 5, 0, 0, 0, total, total, 4096)
     segments += struct.pack("<IIQQQQQQ", 2, 6, start, start, start, dynamic_size, dynamic_size, 8)
-    return head + segments + dynamic + strings
+    return head + segments + dynamic + wanted + defined + bytes(strings)
 
 
 def put(root: Path, files: Mapping[str, str | bytes]) -> None:
@@ -116,8 +165,10 @@ def ascend_files() -> dict[str, str | bytes]:
         "dev/davinci_manager": "",
         "dev/devmm_svm": "",
         "dev/hisi_hdc": "",
-        "usr/local/Ascend/driver/version.info": "Version=25.2.0\npackage_version=25.2.0\n",
+        "usr/local/Ascend/driver/version.info": "Version=25.2.0\ncompatible_version_fw=[6.4.0,6.4.99],[7.0.0,7.7.99]\n",
+        "usr/local/Ascend/firmware/version.info": "Version=7.7.0.1.231\npackage_version=25.2.0\n",
         f"{CANN}/x86_64-linux/ascend_toolkit_install.info": "package_name=Ascend-cann-toolkit\nversion=8.5.0\n",
+        f"{CANN}/x86_64-linux/ascend_ops_install.info": "version=8.5.0\n",
         f"{CANN}/opp/version.info": "",
         "usr/local/Ascend/ascend-toolkit/set_env.sh": "export ASCEND_HOME_PATH=...\n",
         "usr/lib/libc.so.6": shared_object(),
@@ -140,7 +191,14 @@ ASCEND_VARIABLES = {
     "ASCEND_OPP_PATH": f"/{CANN}/opp",
     "LD_LIBRARY_PATH": f"/{CANN}/lib64",
 }
-ASCEND_PACKAGES = {"torch": "2.9.0+cpu", "torch-npu": "2.9.0", "h5py": "3.12", "msgspec": "0.19"}
+CANN_PACKAGES = ("attrs", "numpy", "decorator", "sympy", "cffi", "pyyaml", "psutil", "protobuf", "scipy")
+ASCEND_PACKAGES = {
+    **dict.fromkeys(CANN_PACKAGES, "1.0"),
+    "torch": "2.9.0+cpu",
+    "torch-npu": "2.9.0",
+    "h5py": "3.12",
+    "msgspec": "0.19",
+}
 
 
 def station(
@@ -156,6 +214,9 @@ def station(
     access: Callable[[Path], Access] = lambda path: Access(True, "HwHiAiUser", 0o660),
     address: str | None = "10.0.0.5",
     taken_ports: Sequence[int] = (),
+    interpreter: Path | None = None,
+    trial: Output | None = None,
+    writable: Callable[[Path], bool] = lambda path: True,
 ) -> Station:
     """A machine whose files lie below the root."""
     installed = ASCEND_PACKAGES if packages is None else packages
@@ -166,6 +227,7 @@ def station(
         frozenset(range(8)),
         version=installed.get,
         space=lambda path: space,
+        writable=writable,
     )
     found = get_vendor(vendor)
 
@@ -189,4 +251,6 @@ def station(
         lambda name: address,
         lambda port: port not in taken_ports,
         lambda name: "/usr/bin/g++" if name == "g++" else None,
+        interpreter,
+        (lambda: trial) if trial else None,
     )

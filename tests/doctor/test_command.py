@@ -14,7 +14,7 @@ from tests.doctor.stations import NPU_SMI, ascend_files, put, station
 from tests.vendors.conftest import MINIMAL
 from torchferry.cli.main import main
 from torchferry.doctor.device import station as station_module
-from torchferry.doctor.device.station import Output
+from torchferry.doctor.device.commands import Output
 from torchferry.doctor.host import machine as machine_module
 
 
@@ -65,7 +65,7 @@ def ascend(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     put(tmp_path, ascend_files())
     found = station(tmp_path, smi=Output(0, NPU_SMI))
     monkeypatch.setattr(machine_module, "this_machine", lambda nproc=1: found.machine)
-    monkeypatch.setattr(station_module, "this_station", lambda *_: found)
+    monkeypatch.setattr(station_module, "this_station", lambda *_, **__: found)
     return tmp_path
 
 
@@ -165,9 +165,10 @@ def test_a_vendor_of_the_users_own(tmp_path: Path, capfd: pytest.CaptureFixture[
         "what a machine needs for acme is not known: its data have no machine.toml",
     )
     assert json.loads(run(capfd, *options, "--json")[1])["ready"] is None
+    assert run(capfd, *options, "--check")[0] == 1  # of what nobody knows, nobody says that it is ready
     table = '[plugin]\npackage = "torch-acme"\n[toolkit]\nname = "SDK"\nfolders = ["/nowhere/acme"]\n'
     (acme / "machine.toml").write_text(table)
-    assert run(capfd, *options)[1].startswith("not ready for acme, in the way: torch-acme, SDK")
+    assert run(capfd, *options)[1].startswith("not ready for acme, in the way: SDK, torch-acme")
     (acme / "machine.toml").write_text(table + "version = '('\n")
     assert "key 'toolkit.version' must be" in run(capfd, *options)[2]
     (acme / "machine.toml").write_text(table + "version = '([)'\n")

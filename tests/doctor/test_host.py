@@ -163,7 +163,7 @@ def test_numa(tmp_path: Path) -> None:
 
 def test_shared_memory(tmp_path: Path) -> None:
     docker = first("shared_memory", machine(tmp_path, shared_memory=Space(64 << 20, 64 << 20)))
-    assert (docker.status, docker.found.en) == (Status.COSTS, "0.06 GiB, 0.06 GiB free")
+    assert (docker.status, docker.found.en) == (Status.COSTS, "64.0 MiB, 64.0 MiB free")
     assert (
         first("shared_memory", machine(tmp_path, shared_memory=Space(16 * GIBIBYTE, 0))).status
         is Status.COSTS

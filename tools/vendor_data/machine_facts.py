@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from vendor_data.release_facts import RELEASES, Release
 from vendor_data.toml import Value
 
 Section = dict[str, Value]
@@ -20,7 +19,6 @@ class MachineFacts(NamedTuple):
     devices: Section
     smi: Section
     network: Section
-    releases: tuple[Release, ...]
     sources: tuple[dict[str, str], ...]
 
 
@@ -43,7 +41,8 @@ _ASCEND = MachineFacts(
     },
     plugin={
         "package": "torch-npu",
-        "get": "pip install torch=={torch} torch-npu=={plugin}",
+        "get": "pip install torch=={torch} torch-npu=={plugin} "
+        "--extra-index-url https://download.pytorch.org/whl/cpu",
         "torch": r"^(\d+\.\d+)",
         "libraries": ["_C*.so", "lib/libtorch_npu.so", "lib/libtensorpipe.so"],
     },
@@ -54,12 +53,21 @@ _ASCEND = MachineFacts(
             "/usr/local/Ascend/cann",
             "/usr/local/Ascend/ascend-toolkit/latest",
             "/usr/local/Ascend/nnae/latest",
+            "/usr/local/Ascend/cann-[0-9]*",
+            "~/Ascend/cann",
+            "~/Ascend/ascend-toolkit/latest",
         ],
         "version_files": [
             "{arch}-linux/ascend_toolkit_install.info",
             "ascend_toolkit_install.info",
             "{arch}-linux/ascend_nnae_install.info",
         ],
+        "operators": [
+            "{arch}-linux/ascend_ops_install.info",
+            "opp_kernel/version.info",
+            "opp/built-in/op_impl/ai_core/tbe/kernel",
+        ],
+        "packages": ["attrs", "numpy", "decorator", "sympy", "cffi", "pyyaml", "psutil", "protobuf", "scipy"],
         "version": r"(?m)^version=(\S+)",
         "scripts": ["set_env.sh", "../set_env.sh"],
         "sets": ["ASCEND_HOME_PATH", "ASCEND_OPP_PATH"],
@@ -69,6 +77,10 @@ _ASCEND = MachineFacts(
         "name": "Ascend HDK driver",
         "version_files": ["/usr/local/Ascend/driver/version.info"],
         "version": r"(?m)^Version=(\S+)",
+        "firmware_files": ["/usr/local/Ascend/firmware/version.info"],
+        "firmware": r"(?m)^Version=(\S+)",
+        "firmware_spans": r"(?m)^compatible_version_fw=(\S+)",
+        "libraries": ["/usr/local/Ascend/driver/lib64/driver", "/usr/local/Ascend/driver/lib64/common"],
     },
     devices={
         "nodes": ["/dev/davinci[0-9]*"],
@@ -83,13 +95,23 @@ _ASCEND = MachineFacts(
     },
     network={
         "files": ["/etc/hccn.conf"],
+        "card_addresses": r"(?m)^address_(\d+)=\S+",
         "interface_variables": ["HCCL_SOCKET_IFNAME", "GLOO_SOCKET_IFNAME"],
         "address_variables": ["HCCL_IF_IP"],
+        "json_variables": ["RANK_TABLE_FILE", "HCCL_WHITELIST_FILE"],
+        "port_variable": "HCCL_IF_BASE_PORT",
+        "port": 60000,
+        "port_count": 16,
     },
-    releases=RELEASES["ascend"],
     sources=(
         _source(
             "Ascend/pytorch", "2026", "README.md, COMPATIBILITY.md: versions that match; gcc for building"
+        ),
+        _source("TorchNPU release notes", "7.2.0, 26.1.1, 26.2.0", "packages, CANN and which are compatible"),
+        _source(
+            "CANN release notes",
+            "8.5.0, 9.0.1, 9.1.0",
+            "CANN and Ascend HDK; each row of drivers names its own",
         ),
         _source("torch-npu", "2.13.0", "wheel: METADATA; DT_NEEDED of lib/libtorch_npu.so and _C"),
         _source("CANN documentation", "8.5, 9.0", "install guides: version files, set_env.sh, device nodes"),
@@ -105,7 +127,7 @@ _CAMBRICON = MachineFacts(
     },
     plugin={
         "package": "torch_mlu",
-        "torch": r"\+torch(\d+\.\d+)",
+        "torch": r"[+-]torch(\d+\.\d+)",
         "libraries": ["_MLUC*.so", "csrc/lib/*.so"],
     },
     toolkit={
@@ -120,11 +142,10 @@ _CAMBRICON = MachineFacts(
     driver={"name": "Cambricon MLU driver"},
     devices={"nodes": ["/dev/cambricon_dev[0-9]*"], "control": ["/dev/cambricon_ctl"]},
     smi={
-        "driver": r"Driver\s+v(\S+)",
+        "driver": r"(?:Driver\s+v|\|\s*On\s+v)(\S+)",
         "device": r"(?m)^\|\s*(?P<index>\d+)\s+\S+\s+(?P<name>MLU\S*)\s",
     },
     network={"interface_variables": ["GLOO_SOCKET_IFNAME"]},
-    releases=RELEASES["cambricon"],
     sources=(
         _source(
             "Cambricon/torch_mlu", "r2.4_develop", "README.md: variables, libraries, versions that match"
@@ -146,6 +167,7 @@ _TECORIGIN = MachineFacts(
         "name": "TecoToolKit",
         "variables": ["SDAA_HOME"],
         "folders": ["/opt/tecoai"],
+        "scripts": ["setvars.sh"],
         "libraries": ["lib64", "lib"],
     },
     driver={"name": "SDAADriver (TecoDriver)"},
@@ -158,13 +180,12 @@ _TECORIGIN = MachineFacts(
         "process": r"(?m)^\|\s*\d+\s+(?P<pid>\d+)\s+\S.*MB\s*\|",
     },
     network={"interface_variables": ["GLOO_SOCKET_IFNAME"]},
-    releases=RELEASES["tecorigin"],
     sources=(
         _source(
             "Tecorigin/modelzoo", "2025-05-13", "PyTorch/doc: output of teco-smi, device nodes, containers"
         ),
         _source("TecoPyTorch documentation", "1.6 to 3.3", "versions of torch_sdaa and torch"),
-        _source("Tecorigin installation manual", "3.2.0", "packages, libraries, /dev/tcaicardN"),
+        _source("Tecorigin installation manual", "3.2.0", "packages, libraries, /dev/tcaicardN, setvars.sh"),
     ),
 )
 
@@ -188,9 +209,9 @@ _MOORETHREADS = MachineFacts(
     smi={
         "driver": r"Driver Version:\s*(\S+)",
         "device": r"(?m)^\s*(?P<index>\d+)\s+(?P<name>MTT \S+)\s*\|",
+        "process": r"(?m)^\s*\d+\s+(?P<pid>\d+)\s+\S.*\d\s*MiB\s*$",
     },
     network={"interface_variables": ["MCCL_SOCKET_IFNAME", "GLOO_SOCKET_IFNAME"]},
-    releases=RELEASES["moorethreads"],
     sources=(
         _source("MooreThreads/torch_musa", "1.0.0 to 2.11.0.post1", "README.md, release notes"),
         _source("MUSA documentation", "5.1", "version.json, mthreads-gmi"),
@@ -217,7 +238,6 @@ _INTEL = MachineFacts(
     devices={"nodes": ["/dev/dri/renderD[0-9]*"], "group": "render"},
     smi={"command": "xpu-smi discovery", "device": r"Device Name:\s*(?P<name>.+?)\s*\|"},
     network={"interface_variables": ["GLOO_SOCKET_IFNAME"]},
-    releases=RELEASES["intel"],
     sources=(
         _source("PyTorch documentation", "2.12", "notes/get_start_xpu: driver, wheels, from 2.5 on"),
         _source("PyTorch prerequisites for Intel GPUs", "2.5 to 2.11", "driver packages"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from vendor_data import toml
 from vendor_data.machine_facts import MACHINES
-from vendor_data.release_facts import Release
+from vendor_data.release_facts import DRIVERS, RELEASES, Driver, Release
 
 
 def machine_toml(name: str) -> str:
@@ -16,7 +16,8 @@ def machine_toml(name: str) -> str:
         + "# A version fits an entry that it begins with, as 8.1.RC1.beta1 fits 8.1.RC1, or one after >=.\n"
         + toml.pairs(facts.head)
         + "".join(toml.table(section, getattr(facts, section)) for section in sections)
-        + toml.tables("releases", map(_row, facts.releases))
+        + toml.tables("releases", map(_row, RELEASES[name]))
+        + toml.tables("drivers", map(_driver, DRIVERS[name]))
         + toml.tables("sources", [{**source} for source in facts.sources])
     )
 
@@ -25,10 +26,15 @@ def _row(release: Release) -> dict[str, toml.Value]:
     row: dict[str, toml.Value] = {"plugin": release.plugin, "torch": release.torch}
     lists = {
         "toolkit": release.toolkit.split(),
+        "compatible": release.compatible.split(),
         "python": _pythons(release.python),
         "architectures": release.architectures.split(),
     }
     return row | {key: value for key, value in lists.items() if value}
+
+
+def _driver(row: Driver) -> dict[str, toml.Value]:
+    return {"toolkit": row.toolkit, "driver": row.driver.split(), "source": row.source}
 
 
 def _pythons(span: str) -> list[str]:

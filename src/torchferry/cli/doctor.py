@@ -11,7 +11,9 @@ from torchferry.errors import ReportError
 from torchferry.text import user_language
 
 if TYPE_CHECKING:
+    from torchferry.doctor.device.examine import Readiness
     from torchferry.doctor.device.station import Station
+    from torchferry.doctor.host.examine import Examination
     from torchferry.doctor.host.machine import Machine
     from torchferry.report.page import Page
     from torchferry.text import Language
@@ -26,6 +28,10 @@ def run(args: argparse.Namespace) -> int:
 
     if args.json:
         args.format = "json"
+    if args.trial and args.part == "host":
+        raise ReportError(
+            "--try computes on the devices, at which `host` does not look; leave one of them out"
+        )
     if args.fix and args.format != "text":
         raise ReportError("--fix prints commands, --format a report; leave one of them out")
     machine = this_machine(args.nproc)
@@ -59,9 +65,12 @@ def _whole(args: argparse.Namespace, machine: Machine) -> int:
 
     found = [] if args.to else vendors_with_traces(machine, args.vendor_path)
     vendor = get_vendor(args.to, args.vendor_path) if args.to else found[0] if len(found) == 1 else None
-    station = _station(machine, vendor) if vendor else None
+    station = _station(machine, vendor, with_trial=args.trial) if vendor else None
     readiness = examine_device(station) if station else None
     examination = examine(machine, vendor, is_guess=not args.to)
+    if args.format == "md":
+        hostname = station.hostname if station else ""
+        readiness, examination = _for_strangers(readiness, examination, machine, hostname)
     language = args.lang or user_language()
     is_known = station is None or station.table.is_known
     if args.fix:
@@ -74,20 +83,37 @@ def _whole(args: argparse.Namespace, machine: Machine) -> int:
             examination,
             language,
             others=tuple(vendor.name for vendor in found),
+            versions=_versions(station),
             is_known=is_known,
             everything=_is_everything(args),
+            whole_host=args.all,
         )
         _show(args, page, language)
-    return int(args.check and not (readiness and readiness.is_ready))
+    return int(args.check and not (readiness and is_known and readiness.is_ready))
 
 
-def _station(machine: Machine, vendor: Vendor) -> Station:
+def _for_strangers(
+    readiness: Readiness | None, examination: Examination, machine: Machine, hostname: str
+) -> tuple[Readiness | None, Examination]:
+    from dataclasses import replace
+
+    from torchferry.doctor.privacy import without_names
+
+    if readiness is not None:
+        shown = without_names(readiness.results, machine.environment, hostname)
+        readiness = replace(readiness, results=shown)
+    shown = without_names(examination.results, machine.environment, hostname)
+    return readiness, replace(examination, results=shown)
+
+
+def _station(machine: Machine, vendor: Vendor, *, with_trial: bool) -> Station:
     from pathlib import Path
 
     from torchferry.doctor.device import station
     from torchferry.vendors.machine import load_machine
 
-    return station.this_station(machine, vendor, load_machine(Path(vendor.folder)))
+    table = load_machine(Path(vendor.folder))
+    return station.this_station(machine, vendor, table, with_trial=with_trial)
 
 
 def _versions(station: Station | None) -> dict[str, str | None]:

@@ -13,7 +13,8 @@ _EPILOG = """Without PART the whole machine is looked at: driver, toolkit, plugi
 the vendor's own command, libraries, variables, the network, and the host. With `host` only what costs speed: processors,
 memory, limits, libraries for images, the variables of the vendor's runtime. Nothing is changed, no privileges are needed.
 
-exit codes: 0 fine; 1 with --check: the machine is not ready, or with `host`: something costs speed; 2 bad usage"""
+exit codes: 0 fine; 1 with --check: the machine is not ready, or not known to be, or with `host`: something costs speed;
+2 bad usage"""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -40,6 +41,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default=1,
         metavar="N",
         help="processes that will train on this machine: they share its processors (default: 1)",
+    )
+    parser.add_argument(
+        "--try",
+        dest="trial",
+        action="store_true",
+        help="also start a process that imports the plugin and computes on each device",
     )
     parser.add_argument(
         "--all", action="store_true", help="explain also what is fine, or can't be seen from here"

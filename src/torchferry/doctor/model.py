@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shlex
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import NamedTuple
@@ -48,3 +50,9 @@ class Result:
     why: Text  # what it does, what it costs, what is recommended
     commands: tuple[Command, ...] = ()
     source: str = ""  # where that is known from
+
+
+def library_path(folders: Sequence[str]) -> str:
+    """The setting with which the loader looks in these folders first."""
+    listed = shlex.quote(":".join(folders))
+    return f'export LD_LIBRARY_PATH={listed}"${{LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}}"'

@@ -6,7 +6,8 @@ from collections.abc import Iterable, Iterator
 
 from torchferry.doctor.host.examine import Examination
 from torchferry.doctor.host.variables import OPTION, VARIABLE
-from torchferry.doctor.model import Reach, Result, Status
+from torchferry.doctor.model import Command, Reach, Result, Status
+from torchferry.doctor.subjects import called
 from torchferry.report.page import Cell, Column, Page, Table
 from torchferry.report.safe import one_line, printable
 from torchferry.text import Language, Text
@@ -34,6 +35,8 @@ _OPTIONS = Text("Options of {vendor}, which a program sets", "{vendor} 的选项
 _SUBJECT = Column(Text("what", "项目"), is_whole=True)
 _STATUS = Column(Text("verdict", "结论"), is_whole=True)
 _FOUND = Column(Text("found, and what it does", "现状与作用"))
+_URGENT = (Status.BLOCKS, Status.DOUBT)
+_DO = Text("do: {line}", "执行：{line}")
 _EXPLAINED = (Status.BLOCKS, Status.DOUBT, Status.COSTS, Status.COULD)
 
 STATUS_WORDS = {
@@ -96,11 +99,17 @@ def host_verdicts(examination: Examination) -> tuple[tuple[Text, str], ...]:
 def _verdicts(examination: Examination) -> Iterator[tuple[Text, str]]:
     costly = [result.subject for result in examination.results if result.status is Status.COSTS]
     if costly:
-        yield _COSTS.format(count=len(costly), names=", ".join(costly)), "red"
+        yield _COSTS.format(count=len(costly), names=names_of(costly)), "red"
     else:
         yield _NOTHING, "green"
     counts = {status.value: examination.count(status) for status in Status}
     yield _REST.format(**counts), ""
+
+
+def names_of(subjects: Iterable[str]) -> Text:
+    """A list of them, each once."""
+    once = list(dict.fromkeys(subjects))
+    return Text(", ".join(once), "、".join(called(each, "zh") for each in once))
 
 
 def host_notes(examination: Examination) -> Iterator[Text]:
@@ -113,16 +122,22 @@ def host_notes(examination: Examination) -> Iterator[Text]:
         yield _FIX
 
 
-def result_table(title: Text, results: Iterable[Result], language: Language, *, everything: bool) -> Table:
+def result_table(
+    title: Text, results: Iterable[Result], language: Language, *, everything: bool, commands: bool = False
+) -> Table:
     """What checks say; without `everything` only what can be better is explained."""
     rows = []
     for result in results:
-        lines = [result.found.in_language(language)]
+        lines = [one_line(result.found.in_language(language))]
         if everything or result.status in _EXPLAINED:
-            lines.append(result.why.in_language(language))
+            lines.append(one_line(result.why.in_language(language)))
+        if commands and result.status in _URGENT:
+            lines += [
+                _DO.format(line=_runnable(command)).in_language(language) for command in result.commands
+            ]
         rows.append(
             (
-                Cell(result.subject, is_code=True),
+                Cell(called(result.subject, language), is_code=True),
                 Cell(STATUS_WORDS[result.status].in_language(language), _STYLES[result.status]),
                 Cell("\n".join(lines)),
             )
@@ -165,15 +180,21 @@ def _both(text: Text) -> dict[str, str]:
     return {"en": printable(text.en), "zh": printable(text.zh)}
 
 
+def _runnable(command: Command) -> str:
+    return f"sudo {command.line}" if command.reach is Reach.ROOT else command.line
+
+
 def to_script(results: Iterable[Result], language: Language) -> str:
     """The commands. Those that reach beyond the shell are comments: whoever runs this text runs none of them."""
     lines: list[str] = []
     for result in results:
         for command in result.commands:
+            if one_line(command.line) != command.line:
+                continue  # a line break in a path would end the comment that keeps a command from being run
             verdict = STATUS_WORDS[result.status].in_language(language)
             remark = _REMARKS[command.reach].in_language(language)
-            said = one_line(f"{result.subject} ({verdict}): {remark}")
-            prefix = {Reach.SHELL: "", Reach.ROOT: "#   sudo "}.get(command.reach, "#   ")
-            if f"{prefix}{command.line}" not in lines:
-                lines += [f"# {said}", f"{prefix}{command.line}"]
+            said = one_line(f"{called(result.subject, language)} ({verdict}): {remark}")
+            line = ("" if command.reach is Reach.SHELL else "#   ") + _runnable(command)
+            if line not in lines:
+                lines += [f"# {said}", line]
     return "\n".join(lines or [f"# {_NO_COMMANDS.in_language(language)}"]) + "\n"

@@ -36,6 +36,10 @@ class ToolkitFacts:
     scripts: tuple[str, ...] = ()  # beside or below its folder; it sets the variables
     sets: tuple[str, ...] = ()  # variables that the script sets and that the plugin needs
     libraries: tuple[str, ...] = ()  # folders below its own
+    operators: tuple[
+        str, ...
+    ] = ()  # below its folder: one of them is there where the operators are installed
+    packages: tuple[str, ...] = ()  # of Python, that its compilers import
 
 
 @dataclass(frozen=True)
@@ -45,6 +49,12 @@ class DriverFacts:
     name: str = ""
     version_files: tuple[str, ...] = ()
     version: str = ""
+    firmware_files: tuple[str, ...] = ()
+    firmware: str = ""  # pattern: the version of the cards' firmware
+    firmware_spans: str = (
+        ""  # pattern: [7.0.0,7.7.99],[...] in the driver's files, the firmware that it goes with
+    )
+    libraries: tuple[str, ...] = ()  # folders
 
 
 @dataclass(frozen=True)
@@ -76,6 +86,11 @@ class NetworkFacts:
     files: tuple[str, ...] = ()
     interface_variables: tuple[str, ...] = ()
     address_variables: tuple[str, ...] = ()
+    card_addresses: str = ""  # pattern: the number of a card that has an address in these files
+    json_variables: tuple[str, ...] = ()  # each of which names a file of JSON
+    port_variable: str = ""
+    port: int = 0  # the first of those on which hosts meet; 0: unknown
+    port_count: int = 1
 
 
 @dataclass(frozen=True)
@@ -85,9 +100,18 @@ class Release:
     plugin: str  # a version, or the beginning of several
     torch: str
     toolkit: tuple[str, ...] = ()
-    driver: tuple[str, ...] = ()
+    compatible: tuple[str, ...] = ()  # toolkits that do as well
     python: tuple[str, ...] = ()
     architectures: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class DriverRow:
+    """The drivers for a toolkit: after >= all from there on, else those that are known to go with it."""
+
+    toolkit: str
+    driver: tuple[str, ...]
+    source: str = ""
 
 
 @dataclass(frozen=True)
@@ -104,6 +128,7 @@ class MachineTable:
     smi: SmiFacts = SmiFacts()
     network: NetworkFacts = NetworkFacts()
     releases: tuple[Release, ...] = ()  # the newest first
+    drivers: tuple[DriverRow, ...] = ()
     sources: tuple[Source, ...] = ()
     is_known: bool = field(default=False)
 
@@ -119,7 +144,8 @@ _PARTS: Mapping[str, type] = {
 _PATTERNS = {
     "plugin": ("torch",),
     "toolkit": ("version",),
-    "driver": ("version",),
+    "driver": ("version", "firmware", "firmware_spans"),
+    "network": ("card_addresses",),
     "smi": ("driver", "toolkit", "device", "process"),
 }
 
@@ -137,6 +163,7 @@ def load_machine(vendor_folder: Path) -> MachineTable:
         gcc=data.get("gcc", ""),
         libraries=tuple(data.get("libraries", ())),
         releases=tuple(Release(**_tuples(row)) for row in data.get("releases", ())),
+        drivers=tuple(DriverRow(**_tuples(row)) for row in data.get("drivers", ())),
         sources=tuple(
             Source(row["name"], row.get("version", ""), row.get("path", ""))
             for row in data.get("sources", ())

@@ -6,7 +6,8 @@ from collections.abc import Mapping
 
 from torchferry.vendors.keys import NAME, SOURCES, Key, Kind, text
 
-_PATHS = r"/.+"
+_PATHS = r"~?/.+"
+_WITH_GROUP = r"(?s).*\(.*\).*"
 _VERSIONS = r"(>=)?\d[\w.+-]*"
 
 MACHINE: Mapping[str, Key] = {
@@ -33,9 +34,11 @@ MACHINE: Mapping[str, Key] = {
             "variables": Key(Kind.TEXTS, '["ACME_HOME"]', pattern=NAME),
             "folders": Key(Kind.TEXTS, '["/usr/local/acme"]', pattern=_PATHS),
             "version_files": Key(Kind.TEXTS, '["version.txt"]'),
-            "version": text("'version=(\\S+)'", r"(?s).*\(.*\).*"),
+            "version": text("'version=(\\S+)'", _WITH_GROUP),
             "scripts": Key(Kind.TEXTS, '["set_env.sh"]'),
             "sets": Key(Kind.TEXTS, '["ACME_OPS_PATH"]', pattern=NAME),
+            "operators": Key(Kind.TEXTS, '["{arch}-linux/ops.info", "kernels"]'),
+            "packages": Key(Kind.TEXTS, '["numpy"]', pattern=r"[\w.-]+"),
             "libraries": Key(Kind.TEXTS, '["lib64"]'),
         },
     ),
@@ -45,7 +48,11 @@ MACHINE: Mapping[str, Key] = {
         rows={
             "name": text('"Acme driver"', r".+", required=True),
             "version_files": Key(Kind.TEXTS, '["/usr/local/acme/driver/version"]', pattern=_PATHS),
-            "version": text("'Version=(\\S+)'", r"(?s).*\(.*\).*"),
+            "version": text("'Version=(\\S+)'", _WITH_GROUP),
+            "firmware_files": Key(Kind.TEXTS, '["/usr/local/acme/firmware/version"]', pattern=_PATHS),
+            "firmware": text("'Version=(\\S+)'", _WITH_GROUP),
+            "firmware_spans": text("'firmware=(\\S+)'", _WITH_GROUP),
+            "libraries": Key(Kind.TEXTS, '["/usr/local/acme/driver/lib64"]', pattern=_PATHS),
         },
     ),
     "devices": Key(
@@ -77,6 +84,11 @@ MACHINE: Mapping[str, Key] = {
             "files": Key(Kind.TEXTS, '["/etc/acme.conf"]', pattern=_PATHS),
             "interface_variables": Key(Kind.TEXTS, '["ACCL_SOCKET_IFNAME"]', pattern=NAME),
             "address_variables": Key(Kind.TEXTS, '["ACCL_IF_IP"]', pattern=NAME),
+            "card_addresses": text("'address_(\\d+)='", _WITH_GROUP),
+            "json_variables": Key(Kind.TEXTS, '["ACCL_RANK_TABLE"]', pattern=NAME),
+            "port_variable": text('"ACCL_BASE_PORT"', NAME),
+            "port": Key(Kind.NUMBER, "60000"),
+            "port_count": Key(Kind.NUMBER, "16"),
         },
     ),
     "releases": Key(
@@ -86,9 +98,18 @@ MACHINE: Mapping[str, Key] = {
             "plugin": text('"1.2.0", or the beginning "1.2"', r"\d[\w.+-]*", required=True),
             "torch": text('"2.4.0"', r"\d[\w.]*", required=True),
             "toolkit": Key(Kind.TEXTS, '["3.1", ">=3.2"]', pattern=_VERSIONS),
-            "driver": Key(Kind.TEXTS, '[">=5.0"]', pattern=_VERSIONS),
+            "compatible": Key(Kind.TEXTS, '["3.0"]', pattern=_VERSIONS),
             "python": Key(Kind.TEXTS, '["3.10", "3.11"]', pattern=r"3\.\d+"),
             "architectures": Key(Kind.TEXTS, '["x86_64", "aarch64"]'),
+        },
+    ),
+    "drivers": Key(
+        Kind.ROWS,
+        '[[drivers]] with toolkit = "3.1", driver = [">=5.0"]',
+        rows={
+            "toolkit": text('"3.1", or ">=3.1"', _VERSIONS, required=True),
+            "driver": Key(Kind.TEXTS, '[">=5.0"]', required=True, pattern=_VERSIONS),
+            "source": text('"where that is known from"'),
         },
     ),
     "sources": SOURCES,

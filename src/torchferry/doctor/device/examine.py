@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import importlib
-import pkgutil
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from torchferry.doctor.device import checks
 from torchferry.doctor.device.station import Station
+from torchferry.doctor.finding import run_checks
 from torchferry.doctor.host.machine import Machine
 from torchferry.doctor.model import Result, Status
 from torchferry.vendors.machine import load_machine
@@ -17,6 +17,20 @@ from torchferry.vendors.model import Vendor
 from torchferry.vendors.registry import get_vendor, vendor_names
 
 _ORDER = list(Status)
+# What comes first is the cause of what follows: whoever has no driver need not look at libraries yet.
+_CAUSES = (
+    "driver",
+    "nodes",
+    "smi",
+    "toolkit",
+    "python",
+    "torch",
+    "plugin",
+    "abi",
+    "environment",
+    "libraries",
+    "trial",
+)
 
 
 @dataclass(frozen=True)
@@ -42,11 +56,12 @@ class Readiness:
 
 def examine_device(station: Station) -> Readiness:
     """All checks in turn."""
-    results: list[Result] = []
-    for found in pkgutil.iter_modules(checks.__path__):
-        results += importlib.import_module(f"{checks.__name__}.{found.name}").check(station)
-    ordered = sorted(results, key=lambda result: _ORDER.index(result.status))
-    return Readiness(station.vendor, tuple(ordered))
+    return Readiness(station.vendor, tuple(sorted(run_checks(checks, station), key=_importance)))
+
+
+def _importance(result: Result) -> tuple[int, int]:
+    rank = _CAUSES.index(result.id) if result.id in _CAUSES else len(_CAUSES)
+    return _ORDER.index(result.status), rank
 
 
 def vendors_with_traces(machine: Machine, vendor_path: Sequence[Path]) -> list[Vendor]:
@@ -59,7 +74,11 @@ def _has_traces(machine: Machine, vendor: Vendor) -> bool:
     table = load_machine(Path(vendor.folder))
     if vendor.plugin and table.plugin.package and machine.version(table.plugin.package):
         return True
-    if any((machine.root / folder.lstrip("/")).is_dir() for folder in table.toolkit.folders):
+    if any(map(os.path.isdir, _found(machine, table.toolkit.folders))):
         return True
     # render nodes are those of any graphics card: where the device is in tree, they prove nothing
-    return bool(vendor.plugin) and any(machine.paths(node.lstrip("/")) for node in table.devices.nodes)
+    return bool(vendor.plugin) and bool(_found(machine, table.devices.nodes))
+
+
+def _found(machine: Machine, patterns: Sequence[str]) -> list[Path]:
+    return [path for pattern in patterns for path in machine.paths(machine.in_home(pattern).lstrip("/"))]

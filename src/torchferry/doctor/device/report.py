@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
+from torchferry.doctor.device.checks.trial import ID as TRIAL
 from torchferry.doctor.device.examine import Readiness
 from torchferry.doctor.host.examine import Examination
 from torchferry.doctor.model import Result, Status
 from torchferry.doctor.report import (
-    ALL,
     host_content,
     host_notes,
     host_tables,
     host_verdicts,
+    names_of,
     result_content,
     result_table,
 )
@@ -38,6 +39,19 @@ _NO_DATA = Text(
     "{vendor} 对机器的要求未知：其数据没有 machine.toml",
 )
 _GUESSED = Text("{vendor}: of no other vendor anything is here", "{vendor}：本机没有其他厂商的组件")
+_FINE = Text("{count} checks found nothing wrong; --all shows them", "{count} 项检查正常；--all 显示它们")
+_TRY = Text(
+    "nothing was run on the device: --try computes on each",
+    "未在设备上运行任何程序：--try 会在每个设备上计算",
+)
+_COULD = Text(
+    "{count} settings of the host may be faster otherwise: ferry doctor host",
+    "主机有 {count} 项换一种设置可能更快：ferry doctor host",
+)
+_VERSIONS = Text(
+    "Python {python} on {architecture}, torch {torch}, plugin {plugin}, toolkit {toolkit}, driver {driver}",
+    "Python {python}（{architecture}），torch {torch}，插件 {plugin}，工具包 {toolkit}，驱动 {driver}",
+)
 _MACHINE = Text("Machine for {vendor}", "{vendor} 所需环境")
 
 
@@ -53,8 +67,7 @@ def verdict(readiness: Readiness) -> tuple[Text, str]:
 
 
 def _sentence(text: Text, vendor: str, results: tuple[Result, ...] | list[Result]) -> Text:
-    names = ", ".join(dict.fromkeys(result.subject for result in results))
-    return text.format(vendor=vendor, names=names)
+    return text.format(vendor=vendor, names=names_of(result.subject for result in results))
 
 
 def page_of(
@@ -63,31 +76,40 @@ def page_of(
     language: Language,
     *,
     others: tuple[str, ...] = (),
+    versions: Mapping[str, str | None],
     is_known: bool = True,
     everything: bool,
+    whole_host: bool,
 ) -> Page:
     """Verdict first; `others` are vendors of whom something is here when none was chosen."""
     if readiness is not None:
         verdicts = [verdict(readiness)]
         title = _MACHINE.format(vendor=readiness.vendor.name)
-        tables = [result_table(title, readiness.results, language, everything=everything)]
+        shown_results = [
+            result for result in readiness.results if everything or result.status is not Status.FINE
+        ]
+        tables = [result_table(title, shown_results, language, everything=everything, commands=True)]
     else:
         verdicts = [(_SEVERAL.format(names=", ".join(others)) if others else _NO_VENDOR, "bold red")]
         tables = []
     if readiness is not None and not is_known:
         verdicts = [(_NO_DATA.format(vendor=readiness.vendor.name), "magenta")]
-    shown = examination if everything else _improvable(examination)
+    if versions:
+        shown_versions = {name: version or "-" for name, version in versions.items()}
+        verdicts.append((_VERSIONS.format(**shown_versions), ""))
+    shown = examination if whole_host else _costly(examination)
+    host = host_verdicts(examination)
     return Page(
         _TITLE,
-        (*verdicts, *host_verdicts(examination)),
-        (*tables, *host_tables(shown, language, everything=everything)),
+        (*verdicts, *(host if whole_host else host[:1])),
+        (*tables, *host_tables(shown, language, everything=whole_host)),
         tuple(_notes(readiness, examination, everything)),
     )
 
 
-def _improvable(examination: Examination) -> Examination:
-    """What can be better: beside the machine's table the rest is for those who ask."""
-    kept = (result for result in examination.results if result.status in (Status.COSTS, Status.COULD))
+def _costly(examination: Examination) -> Examination:
+    """What makes the machine slow: beside whether it can be used at all, the rest is for those who ask."""
+    kept = (result for result in examination.results if result.status is Status.COSTS)
     return replace(examination, results=tuple(kept))
 
 
@@ -95,12 +117,17 @@ def _notes(readiness: Readiness | None, examination: Examination, everything: bo
     if readiness is not None and examination.is_guess:
         yield _GUESSED.format(vendor=readiness.vendor.name)
     yield from (note for note in host_notes(examination) if not (readiness and examination.is_guess))
-    if not everything:
-        yield ALL
+    if readiness is not None:
+        if not everything:
+            yield _FINE.format(count=readiness.count(Status.FINE))
+        if readiness.is_ready and not any(result.id == TRIAL for result in readiness.results):
+            yield _TRY
+    if examination.count(Status.COULD) and not everything:
+        yield _COULD.format(count=examination.count(Status.COULD))
 
 
 def to_json(
-    readiness: Readiness | None, examination: Examination, versions: dict[str, str | None], is_known: bool
+    readiness: Readiness | None, examination: Examination, versions: Mapping[str, str | None], is_known: bool
 ) -> str:
     """Everything, for programs."""
     import json
@@ -110,7 +137,7 @@ def to_json(
         "version": 1,
         "vendor": readiness.vendor.name if readiness else None,
         "ready": (readiness.is_ready if is_known else None) if readiness else False,
-        "versions": versions,
+        "versions": dict(versions),
         "counts": {status.value: readiness.count(status) if readiness else 0 for status in Status},
         "results": [result_content(result) for result in readiness.results] if readiness else [],
         "host": host_content(examination),

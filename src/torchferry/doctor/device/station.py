@@ -7,24 +7,29 @@ import os
 import re
 import stat
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import NamedTuple
 
+from torchferry.doctor.device.commands import Output, find_program, run_command
 from torchferry.doctor.host.machine import Machine
 from torchferry.vendors.machine import MachineTable
 from torchferry.vendors.model import Vendor
 
-SMI_SECONDS = 15
-
-
-class Output(NamedTuple):
-    """What a command has answered."""
-
-    code: int  # 124: it took too long
-    text: str
+TRIAL_SECONDS = 180  # the first import of a large plugin, and a context on each of sixteen devices
+_NAME_SECONDS = 5
+_TRIAL = """
+import sys, torch
+plugin, device = sys.argv[1:3]
+if plugin:
+    __import__(plugin)
+for number in range(getattr(torch, device).device_count()):
+    tensor = torch.ones(4, device=f"{device}:{number}")
+    assert (tensor + tensor).cpu().tolist() == [2.0] * 4
+    print("computed", number, flush=True)
+"""
 
 
 class Access(NamedTuple):
@@ -51,10 +56,12 @@ class Station:
     address: Callable[[str], str | None]  # of a host's name
     port_is_free: Callable[[int], bool]
     program: Callable[[str], str | None]  # where a command lies
+    interpreter: Path | None = None  # Python's own program
+    trial: Callable[[], Output | None] | None = None  # computes on the devices; None: nobody asked for it
 
     def path(self, name: str) -> Path:
-        """A path of the machine, below its root."""
-        return self.machine.root / name.lstrip("/")
+        """A path of the machine, below its root; a relative one begins where the user works."""
+        return self.machine.root / name.lstrip("/") if name.startswith("/") else self.folder / name
 
     def shown(self, path: Path) -> str:
         """A path below the root as the machine's users know it."""
@@ -64,7 +71,8 @@ class Station:
 
     def files(self, patterns: Sequence[str]) -> list[Path]:
         """All files that match."""
-        return [path for pattern in patterns for path in self.machine.paths(pattern.lstrip("/"))]
+        wanted = map(self.machine.in_home, patterns)
+        return [path for pattern in wanted for path in self.machine.paths(pattern.lstrip("/"))]
 
     @cached_property
     def torch(self) -> str | None:
@@ -78,22 +86,47 @@ class Station:
         return self.machine.version(name) if name else None
 
     @cached_property
+    def plugin_files(self) -> list[Path]:
+        """The compiled files of the plugin."""
+        folder = self.package(self.vendor.plugin) if self.vendor.plugin else None
+        if folder is None:
+            return []
+        return [file for pattern in self.table.plugin.libraries for file in sorted(folder.glob(pattern))]
+
+    @cached_property
     def toolkit_folder(self) -> Path | None:
         """Where the toolkit is: where its variable says, else where it lies by default."""
+        # os.path and not Path: what another user's home hides is not there, and no error
         named = [self.machine.environment.get(name, "") for name in self.table.toolkit.variables]
-        places = [self.path(name) for name in (*filter(None, named), *self.table.toolkit.folders)]
-        return next((place for place in places if place.is_dir()), None)
+        places = [*map(self.path, filter(None, named)), *self.files(self.table.toolkit.folders)]
+        return next((place for place in places if os.path.isdir(place)), None)
 
     @cached_property
     def toolkit(self) -> str | None:
         """The toolkit's version, by its files, else by the vendor's command."""
-        facts = self.table.toolkit
-        names = [name.format(arch=self.machine.architecture) for name in facts.version_files]
-        if self.toolkit_folder is not None:
-            found = self._version([self.toolkit_folder / name for name in names], facts.version)
-            if found:
-                return found
-        return self._said_by_smi(self.table.smi.toolkit)
+        found = self._version(self.in_toolkit(self.table.toolkit.version_files), self.table.toolkit.version)
+        return found or self._said_by_smi(self.table.smi.toolkit)
+
+    @cached_property
+    def toolkit_architecture(self) -> str:
+        """The processor that the toolkit is for, where that is not this machine's; else nothing."""
+        here = self.table.toolkit.version_files
+        if any(map(os.path.exists, self.in_toolkit(here))):
+            return ""
+        files = [path for name in here if "{arch}" in name for path in self.in_toolkit([name], "*")]
+        return next((path.parent.name.partition("-")[0] for path in files), "")
+
+    def in_toolkit(self, names: Sequence[str], architecture: str = "") -> list[Path]:
+        """Files below the toolkit's folder; with * as the processor those that are there."""
+        folder = self.toolkit_folder
+        if folder is None:
+            return []
+        filled = [name.format(arch=architecture or self.machine.architecture) for name in names]
+        if architecture != "*":
+            return [folder / name for name in filled]
+        with contextlib.suppress(OSError):
+            return sorted(path for name in filled for path in folder.glob(name))
+        return []
 
     @cached_property
     def driver(self) -> str | None:
@@ -102,9 +135,21 @@ class Station:
         found = self._version(map(self.path, facts.version_files), facts.version or r"(\S+)")
         return found or self._said_by_smi(self.table.smi.driver)
 
-    def _version(self, files: Iterator[Path] | Sequence[Path] | map[Path], pattern: str) -> str | None:
+    @cached_property
+    def firmware(self) -> str | None:
+        """The version of the cards' firmware."""
+        facts = self.table.driver
+        return self._version(map(self.path, facts.firmware_files), facts.firmware)
+
+    @cached_property
+    def firmware_spans(self) -> str | None:
+        """The firmware that the driver's own files say it goes with: [7.0.0,7.7.99],[...]."""
+        facts = self.table.driver
+        return self._version(map(self.path, facts.version_files), facts.firmware_spans)
+
+    def _version(self, files: Iterable[Path], pattern: str) -> str | None:
         for file in files:
-            with contextlib.suppress(OSError):
+            with contextlib.suppress(OSError, ValueError):
                 found = re.search(pattern, file.read_text("utf-8", "replace")) if pattern else None
                 if found:
                     return found[1]
@@ -130,10 +175,13 @@ class Station:
         return self.files(self.table.devices.nodes)
 
 
-def this_station(machine: Machine, vendor: Vendor, table: MachineTable) -> Station:
+def this_station(
+    machine: Machine, vendor: Vendor, table: MachineTable, *, with_trial: bool = False
+) -> Station:
     """The one that we run on."""
     import socket
 
+    program = [sys.executable, "-c", _TRIAL, vendor.plugin, vendor.device_type]
     return Station(
         machine=machine,
         vendor=vendor,
@@ -141,12 +189,14 @@ def this_station(machine: Machine, vendor: Vendor, table: MachineTable) -> Stati
         python=f"{sys.version_info[0]}.{sys.version_info[1]}",
         hostname=socket.gethostname(),
         folder=_folder(),
-        run=_run,
+        run=lambda command: _run(command, machine.environment),
         package=_package,
         access=_access,
         address=_address,
         port_is_free=_port_is_free,
-        program=_program,
+        program=lambda name: find_program(name, machine.environment),
+        interpreter=Path(sys.executable) if sys.executable else None,
+        trial=(lambda: run_command(program, machine.environment, TRIAL_SECONDS)) if with_trial else None,
     )
 
 
@@ -157,18 +207,9 @@ def _folder() -> Path:
         return Path("/")
 
 
-def _run(command: Sequence[str]) -> Output | None:
-    import subprocess
-
-    try:
-        done = subprocess.run(
-            command, capture_output=True, stdin=subprocess.DEVNULL, timeout=SMI_SECONDS, check=False
-        )
-    except subprocess.TimeoutExpired:
-        return Output(124, "")
-    except OSError:
-        return None
-    return Output(done.returncode, (done.stdout + done.stderr).decode("utf-8", "replace"))
+def _run(command: Sequence[str], environment: Mapping[str, str]) -> Output | None:
+    path = find_program(command[0], environment)
+    return run_command([path, *command[1:]], environment) if path else None
 
 
 def _package(name: str) -> Path | None:
@@ -196,11 +237,23 @@ def _access(path: Path) -> Access:
 
 
 def _address(name: str) -> str | None:
+    """Its address; a name server that does not answer may keep us waiting for minutes, so nobody waits for the thread."""
     import socket
+    from queue import Empty, SimpleQueue
+    from threading import Thread
 
+    found: SimpleQueue[str] = SimpleQueue()
+
+    def ask() -> None:
+        with contextlib.suppress(OSError, UnicodeError):
+            found.put(socket.gethostbyname(name))
+            return
+        found.put("")
+
+    Thread(target=ask, daemon=True).start()
     try:
-        return socket.gethostbyname(name)
-    except OSError:
+        return found.get(timeout=_NAME_SECONDS) or None
+    except Empty:
         return None
 
 
@@ -214,9 +267,3 @@ def _port_is_free(port: int) -> bool:
         except OSError:
             return False
     return True
-
-
-def _program(name: str) -> str | None:
-    import shutil
-
-    return shutil.which(name)

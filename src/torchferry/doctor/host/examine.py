@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import importlib
-import pkgutil
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from torchferry.doctor.finding import run_checks
 from torchferry.doctor.host import checks
 from torchferry.doctor.host.machine import Machine
 from torchferry.doctor.host.variables import check_variables
@@ -34,9 +33,7 @@ class Examination:
 
 def examine(machine: Machine, vendor: Vendor | None, *, is_guess: bool = False) -> Examination:
     """All checks in turn."""
-    results: list[Result] = []
-    for found in pkgutil.iter_modules(checks.__path__):
-        results += importlib.import_module(f"{checks.__name__}.{found.name}").check(machine)
+    results = run_checks(checks, machine)
     if vendor is not None:
         results += check_variables(vendor, load_host(Path(vendor.folder)).tuning, machine.environment)
     ordered = sorted(results, key=lambda result: _ORDER.index(result.status))

@@ -38,19 +38,30 @@ class Machine:
     has_turbo_jpeg: Callable[[], bool | None] = lambda: None  # whether Pillow decodes with libjpeg-turbo
     space: Callable[[Path], Space | None] = lambda path: None
     limits: Mapping[str, Limit] = field(default_factory=dict)  # nofile, memlock
+    writable: Callable[[Path], bool] = lambda path: True
 
     def read(self, path: str) -> str | None:
         """A file below the root; None if it is not there or not for us."""
         try:
             return (self.root / path).read_text("utf-8", "replace").strip()
-        except OSError:
+        except (OSError, ValueError):
             return None
 
     def paths(self, pattern: str) -> list[Path]:
         """Files and folders below the root, in order."""
-        with contextlib.suppress(OSError):
+        with contextlib.suppress(OSError, ValueError):
             return sorted(self.root.glob(pattern))
         return []
+
+    def in_home(self, name: str) -> str:
+        """A path or pattern with the user's home in place of ~; glob must take the home as it is written."""
+        from glob import escape
+
+        return (
+            escape(self.environment.get("HOME", "/").rstrip("/")) + name[1:]
+            if name.startswith("~/")
+            else name
+        )
 
     @cached_property
     def quota(self) -> float | None:
@@ -102,6 +113,7 @@ def this_machine(nproc: int = 1) -> Machine:
         has_turbo_jpeg=_has_turbo_jpeg,
         space=_space,
         limits=_limits(),
+        writable=lambda path: os.access(path, os.W_OK),
     )
 
 
@@ -116,8 +128,13 @@ def _version(name: str) -> str | None:
     from importlib import metadata
 
     try:
-        return metadata.version(name)
-    except metadata.PackageNotFoundError:
+        return metadata.version(name) or None
+    except (
+        metadata.PackageNotFoundError,
+        KeyError,
+        OSError,
+        ValueError,
+    ):  # the last: what is there is broken
         return None
 
 

@@ -1,11 +1,12 @@
-"""Whether the driver is there."""
+"""Whether the driver is there, goes with the toolkit, and with the firmware of the cards."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from torchferry.doctor.device.station import Station
-from torchferry.doctor.device.versions import fits, release_of
+from torchferry.doctor.device.versions import Fit, driver_row, fit, place
 from torchferry.doctor.model import Result, Status
 from torchferry.text import Text
 
@@ -20,28 +21,75 @@ _HOST = Text(
     "in a container, mount the driver's folder of the host to see its version",
     "容器中请挂载主机的驱动目录以查看版本",
 )
-_FINE = Text("installed; which version the toolkit needs is not known", "已安装；工具包需要哪个版本未知")
-_MATCHES = Text("new enough for {plugin}", "满足 {plugin} 的要求")
-_OTHER = Text("{plugin} needs {wanted}", "{plugin} 需要 {wanted}")
+_NOT_KNOWN = Text(
+    "installed; which driver {toolkit} needs is not known", "已安装；{toolkit} 需要哪个版本的驱动未知"
+)
+_WORDS = {
+    Fit.FITS: Text("goes with {toolkit}", "与 {toolkit} 配套"),
+    Fit.OLDER: Text(
+        "{toolkit} needs {wanted}: with an older driver devices can't be opened, or calls fail; get it: {get}",
+        "{toolkit} 需要 {wanted}：驱动过旧会打不开设备或调用失败；获取：{get}",
+    ),
+    Fit.BELOW: Text(
+        "{wanted} is known to go with {toolkit}; of older drivers nothing is known: if devices can't be opened, update it",
+        "已知与 {toolkit} 配套的是 {wanted}；更旧的驱动情况未知：如打不开设备，请升级",
+    ),
+    Fit.NEWER: Text(
+        "newer than what is known to go with {toolkit} ({wanted}); newer drivers mostly carry older toolkits",
+        "比已知与 {toolkit} 配套的（{wanted}）更新；新驱动通常兼容旧工具包",
+    ),
+    Fit.OTHER: Text(
+        "{wanted} is known to go with {toolkit}; of this one nothing is known",
+        "已知与 {toolkit} 配套的是 {wanted}；该版本情况未知",
+    ),
+}
+_STATUS = {Fit.FITS: Status.FINE, Fit.OLDER: Status.DOUBT}
+_FIRMWARE_FITS = Text("the driver names it: {spans}", "在驱动声明的范围内：{spans}")
+_FIRMWARE_OTHER = Text(
+    "the driver goes with {spans} only: update driver and firmware together, then restart the machine; get them: {get}",
+    "驱动只与 {spans} 配套：请同时升级驱动与固件并重启机器；获取：{get}",
+)
 
 
 def check(station: Station) -> Iterator[Result]:
-    """One result."""
+    """One result, and one for the firmware where its version is told."""
     name, version = station.table.driver.name, station.driver
     if not name:
         return
     if version is None and not station.nodes:
         yield Result(ID, name, Status.BLOCKS, _ABSENT, _NEEDED.format(get=station.table.get))
-        return
-    if version is None:
+    elif version is None:
         yield Result(ID, name, Status.UNSEEN, _SOME, _HOST)
-        return
-    found = Text(version, version)
-    row = release_of(station.table, station.plugin) if station.plugin else None
-    if row is None or not row.driver:
-        yield Result(ID, name, Status.FINE, found, _FINE)
-    elif fits(version, row.driver):
-        yield Result(ID, name, Status.FINE, found, _MATCHES.format(plugin=row.plugin))
     else:
-        why = _OTHER.format(plugin=row.plugin, wanted=" / ".join(row.driver))
-        yield Result(ID, name, Status.DOUBT, found, why)
+        yield _judged(station, name, version)
+    yield from _firmware(station)
+
+
+def _judged(station: Station, name: str, version: str) -> Result:
+    found = Text(version, version)
+    label = " ".join(filter(None, (station.table.toolkit.name, station.toolkit)))
+    row = driver_row(station.table, station.toolkit) if station.toolkit else None
+    if row is None:
+        return Result(ID, name, Status.FINE, found, _NOT_KNOWN.format(toolkit=label or "PyTorch"))
+    how = fit(version, row.driver)
+    why = _WORDS[how].format(toolkit=label, wanted=" / ".join(row.driver), get=station.table.get)
+    return Result(ID, name, _STATUS.get(how, Status.INFO), found, why, source=row.source)
+
+
+def _firmware(station: Station) -> Iterator[Result]:
+    """By what the driver's own file says, which no table need know."""
+    version, spans = station.firmware, station.firmware_spans
+    limits = re.findall(r"\[([^,\]]+),([^,\]]+)\]", spans or "")
+    if version is None or not limits:
+        return
+    listed = ", ".join(f"{low} - {high}" for low, high in limits)
+    is_right = any(place(low) <= place(version) <= place(f"{high}.99999") for low, high in limits)
+    why = _FIRMWARE_FITS if is_right else _FIRMWARE_OTHER
+    yield Result(
+        ID,
+        "firmware",
+        Status.FINE if is_right else Status.DOUBT,
+        Text(version, version),
+        why.format(spans=listed, get=station.table.get),
+        source=", ".join(station.table.driver.version_files),
+    )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import re
 import shlex
 from collections.abc import Iterator
 
@@ -14,6 +16,7 @@ _UNSET = Text("not set", "未设置")
 _SCRIPT = Text(
     "the toolkit's script sets it: it was not sourced in this shell", "由工具包脚本设置：当前 shell 未执行它"
 )
+_EMPTY = Text("set, but empty", "已设置但为空")
 _BY_HAND = Text("the plugin looks for the toolkit there", "插件据此查找工具包")
 _NO_FOLDER = Text("{value}: no such folder", "{value}：没有该目录")
 _WRONG = Text("it must name the toolkit's folder", "它必须指向工具包目录")
@@ -21,6 +24,10 @@ _FINE = Text("names a folder that exists", "指向存在的目录")
 _TOO_MANY = Text(
     "there are {count} devices, numbered from 0: programs see none, or too few of them",
     "共有 {count} 个设备，从 0 编号：程序看不到设备，或看到的数量不足",
+)
+_NO_LIST = Text(
+    "it must be a list of numbers, as 0,1: with anything else programs see no device, or fail",
+    "须为数字列表，如 0,1：否则程序看不到设备或失败",
 )
 _VISIBLE = Text("programs see these devices only", "程序只能看到这些设备")
 
@@ -38,7 +45,7 @@ def check(station: Station) -> Iterator[Result]:
             status = Status.BLOCKS if station.toolkit_folder else Status.INFO
             why = _SCRIPT if script else _BY_HAND
             yield Result(ID, name, status, _UNSET, why, _commands(station, name, script))
-        elif not station.path(value).is_dir():
+        elif not os.path.isdir(station.path(value)):
             yield Result(ID, name, Status.BLOCKS, _NO_FOLDER.format(value=value), _WRONG)
         else:
             yield Result(ID, name, Status.FINE, Text(value, value), _FINE)
@@ -52,7 +59,7 @@ def _script(station: Station) -> str:
     # `..` of a link is not the folder in which the link lies
     names = station.table.toolkit.scripts
     files = (folder.parent / name[3:] if name.startswith("../") else folder / name for name in names)
-    return next((station.shown(file) for file in files if file.is_file()), "")
+    return next((station.shown(file) for file in files if os.path.isfile(file)), "")
 
 
 def _commands(station: Station, name: str, script: str) -> tuple[Command, ...]:
@@ -70,9 +77,13 @@ def _visible_devices(station: Station) -> Iterator[Result]:
     if value is None:
         return
     count = len(station.nodes) * station.table.devices.each
-    asked = [int(part) for part in value.split(",") if part.strip().isdecimal()]
-    if count and asked and max(asked) >= count:
-        command = Command(f"unset {name}", Reach.SHELL)
-        yield Result(ID, name, Status.BLOCKS, Text(value, value), _TOO_MANY.format(count=count), (command,))
+    found = Text(value, value) if value else _EMPTY
+    asked = [re.fullmatch(r"\s*(\d{1,6})(\.\d+)?\s*", part, re.ASCII) for part in value.split(",")]
+    numbers = [int(part[1]) for part in asked if part]
+    unset = (Command(f"unset {name}", Reach.SHELL),)
+    if len(numbers) < len(asked):
+        yield Result(ID, name, Status.DOUBT, found, _NO_LIST, unset)
+    elif count and max(numbers) >= count:
+        yield Result(ID, name, Status.BLOCKS, found, _TOO_MANY.format(count=count), unset)
     else:
         yield Result(ID, name, Status.INFO, Text(value, value), _VISIBLE)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from torchferry.doctor.device.station import Station
@@ -18,6 +19,10 @@ _OTHER_PYTHON = Text(
     "{name} is published for Python {listed}: make an environment with one of them",
     "{name} 只为 Python {listed} 发布：请用其中之一建立环境",
 )
+_OTHER_BUILD = Text(
+    "{file} of {name} is compiled for another Python: importing it fails; install {name} anew in this environment",
+    "{name} 的 {file} 是为其他 Python 编译的：无法导入；请在当前环境中重新安装 {name}",
+)
 _OTHER_PROCESSOR = Text("{name} is published for {listed}", "{name} 只为 {listed} 发布")
 
 
@@ -31,7 +36,11 @@ def check(station: Station) -> Iterator[Result]:
     processors = {each: None for row in rows for each in row.architectures}
     if not all(row.architectures for row in rows):
         processors = {}
-    if processors and station.machine.architecture not in processors:
+    foreign = _foreign_file(station)
+    if foreign:
+        why = _OTHER_BUILD.format(file=foreign, name=name)
+        yield Result(ID, "Python", Status.BLOCKS, found, why)
+    elif processors and station.machine.architecture not in processors:
         why = _OTHER_PROCESSOR.format(name=name, listed=", ".join(processors))
         yield Result(ID, "Python", Status.DOUBT, found, why)
     elif not pythons:
@@ -42,6 +51,13 @@ def check(station: Station) -> Iterator[Result]:
         yield Result(ID, "Python", status, found, _OTHER_PYTHON.format(name=name, listed=listed))
     else:
         yield Result(ID, "Python", Status.FINE, found, _FITS)
+
+
+def _foreign_file(station: Station) -> str:
+    """A compiled module of the plugin that names another Python, where none names this one."""
+    names = [file.name for file in station.plugin_files if re.search(r"\.cpython-3\d+", file.name)]
+    ours = re.compile(rf"\.cpython-{station.python.replace('.', '')}\b")
+    return "" if any(map(ours.search, names)) else next(iter(names), "")
 
 
 def _rows(station: Station) -> tuple[Release, ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 from collections.abc import Iterator
 from pathlib import Path
@@ -41,7 +42,7 @@ def check(station: Station) -> Iterator[Result]:
         return
     closed = next((path for path in station.nodes if not station.access(path).allowed), None)
     if closed is not None:
-        yield _closed(station, closed)
+        yield _closed(station, closed, "devices")
     else:
         count = len(station.nodes)
         found = _FOUND.format(files=count, devices=count * facts.each)
@@ -49,21 +50,24 @@ def check(station: Station) -> Iterator[Result]:
     yield from _control(station)
 
 
-def _closed(station: Station, path: Path) -> Result:
+def _closed(station: Station, path: Path, subject: str) -> Result:
     access = station.access(path)
     found = _CLOSED.format(name=station.shown(path), group=access.group, mode=access.mode)
     commands: tuple[Command, ...] = ()
     if access.mode & 0o060 == 0o060 and access.group != "root":
         commands = (Command(f'usermod -aG {shlex.quote(access.group)} "$USER"', Reach.ROOT),)
-    return Result(ID, "devices", Status.BLOCKS, found, _CLOSED_WHY, commands)
+    return Result(ID, subject, Status.BLOCKS, found, _CLOSED_WHY, commands)
 
 
 def _control(station: Station) -> Iterator[Result]:
     wanted = station.table.devices.control
-    missing = [name for name in wanted if not station.path(name).exists()]
+    missing = [name for name in wanted if not os.path.lexists(station.path(name))]
+    closed = next((path for path in map(station.path, wanted) if not station.access(path).allowed), None)
     if missing:
         found = _MISSING.format(names=", ".join(missing))
         yield Result(ID, "control files", Status.BLOCKS, found, _MISSING_WHY)
+    elif closed is not None:
+        yield _closed(station, closed, "control files")
     elif wanted:
         listed = ", ".join(wanted)
         yield Result(ID, "control files", Status.FINE, Text(listed, listed), _FINE)

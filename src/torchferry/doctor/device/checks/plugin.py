@@ -6,7 +6,14 @@ import re
 from collections.abc import Iterator
 
 from torchferry.doctor.device.station import Station
-from torchferry.doctor.device.versions import advised, base, begins, release_of
+from torchferry.doctor.device.versions import (
+    advised,
+    base,
+    begins,
+    is_newer_than_known,
+    minor,
+    release_of,
+)
 from torchferry.doctor.model import Command, Reach, Result, Status
 from torchferry.text import Text
 from torchferry.vendors.machine import Release
@@ -19,6 +26,14 @@ _WITH = Text("for {row} the vendor's table names {plugin}", "厂商配套表中�
 _MADE_FOR = Text(
     "made for torch {wanted}, and torch {found} is installed: importing it fails, or calls do",
     "为 torch {wanted} 制作，而安装的是 torch {found}：导入或调用会失败",
+)
+_PATCH = Text(
+    "made for torch {wanted}, and torch {found} is installed: mostly they go together, but the vendor tests only the former",
+    "为 torch {wanted} 制作，而安装的是 torch {found}：通常可用，但厂商只测试前者",
+)
+_NEWER = Text(
+    "newer than what is known; by its name it is for this torch",
+    "比已知的版本更新；从版本号看适用于当前 torch",
 )
 _MATCHES = Text("made for torch {wanted}", "为 torch {wanted} 制作")
 _UNKNOWN = Text(
@@ -42,14 +57,26 @@ def check(station: Station) -> Iterator[Result]:
     if not wanted:
         yield Result(ID, name, Status.INFO, found, _NO_TABLE)
     elif station.torch is not None and not begins(base(station.torch), wanted):
-        why = _MADE_FOR.format(wanted=wanted, found=station.torch)
-        yield Result(ID, name, Status.BLOCKS, found, why, _commands(station, row))
+        is_near = minor(station.torch) == minor(wanted)
+        why = (_PATCH if is_near else _MADE_FOR).format(wanted=wanted, found=station.torch)
+        status = Status.DOUBT if is_near else Status.BLOCKS
+        yield Result(ID, name, status, found, why, _commands(station, _remedy(station) or row))
+    elif row is None:
+        is_newer = is_newer_than_known(station.table, version)
+        yield Result(ID, name, Status.INFO, found, _NEWER if is_newer else _UNKNOWN)
     else:
-        yield Result(ID, name, Status.FINE, found, _MATCHES.format(wanted=wanted) if row else _UNKNOWN)
+        yield Result(ID, name, Status.FINE, found, _MATCHES.format(wanted=wanted))
+
+
+def _remedy(station: Station) -> Release | None:
+    """The newest release for the machine."""
+    return advised(
+        station.table, station.torch, station.toolkit, station.python, station.machine.architecture
+    )
 
 
 def _absent(station: Station, name: str) -> Result:
-    row = advised(station.table, station.torch, station.toolkit, station.python, station.machine.architecture)
+    row = _remedy(station)
     why = _NEEDED
     if not station.table.plugin.get:
         get = _GET.format(get=station.table.get)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections import Counter
 from collections.abc import Iterator
 
-from torchferry.doctor.device.station import SMI_SECONDS, Station
-from torchferry.doctor.model import Result, Status
+from torchferry.doctor.device.commands import SMI_SECONDS, Output
+from torchferry.doctor.device.station import Station
+from torchferry.doctor.model import Command, Reach, Result, Status, library_path
+from torchferry.report.safe import shortened
 from torchferry.text import Text
 
 ID = "smi"
@@ -22,6 +25,13 @@ _FAILED = Text("it failed with exit code {code}: {line}", "退出码 {code}：{l
 _FAILED_WHY = Text(
     "where the vendor's own command fails, no program can use the device", "厂商命令失败时程序也无法使用设备"
 )
+_UNLOADED = "error while loading shared libraries"
+_UNLOADED_WHY = Text(
+    "the driver's libraries are not found: in a container, mount the driver's folder of the host, and name its folders in "
+    "LD_LIBRARY_PATH",
+    "找不到驱动的库：容器中请挂载主机的驱动目录，并将其目录加入 LD_LIBRARY_PATH",
+)
+_LONGEST_LINE = 200
 _NONE = Text("it lists no device", "没有列出设备")
 _UNREAD = Text("it answers; how to read its list is not known", "有回答；其列表格式未知")
 _FOUND = Text("{devices}", "{devices}")
@@ -41,14 +51,22 @@ def check(station: Station) -> Iterator[Result]:
     output = station.smi
     if output is None:
         yield Result(ID, name, Status.INFO, _ABSENT, _ABSENT_WHY)
-    elif output.code == 124:
+    elif output.code is None:
         yield Result(ID, name, Status.BLOCKS, _SLOW.format(seconds=SMI_SECONDS), _SLOW_WHY)
     elif output.code:
-        line = next((line for line in output.text.splitlines() if line.strip()), "")
-        found = _FAILED.format(code=output.code, line=line.strip())
-        yield Result(ID, name, Status.BLOCKS, found, _FAILED_WHY)
+        yield _failed(station, name, output)
     else:
         yield _of_list(station, name, output.text)
+
+
+def _failed(station: Station, name: str, output: Output) -> Result:
+    line = next((line for line in output.text.splitlines() if line.strip()), "")
+    found = _FAILED.format(code=output.code, line=shortened(line.strip(), _LONGEST_LINE))
+    if _UNLOADED not in output.text:
+        return Result(ID, name, Status.BLOCKS, found, _FAILED_WHY)
+    folders = [folder for folder in station.table.driver.libraries if os.path.isdir(station.path(folder))]
+    commands = (Command(library_path(folders), Reach.SHELL),) if folders else ()
+    return Result(ID, name, Status.BLOCKS, found, _UNLOADED_WHY, commands)
 
 
 def _of_list(station: Station, name: str, text: str) -> Result:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from torchferry.doctor.device.station import Station
-from torchferry.doctor.device.versions import advised, build
+from torchferry.doctor.device.versions import advised, build, place
 from torchferry.doctor.model import Command, Reach, Result, Status
 from torchferry.text import Text
 
@@ -17,6 +17,15 @@ _BUILD = Text(
     "只有带 +{build} 的 PyTorch 构建支持该设备；当前构建用于其他设备",
 )
 _FINE = Text("installed", "已安装")
+_CUDA = Text(
+    "a build for CUDA: it carries several GB of libraries that are of no use here; the one for processors does as well",
+    "CUDA 构建：带有数 GB 在此无用的库；CPU 构建同样可用",
+)
+_FIRST_WITH_NUMPY_2 = "2.3"
+_NUMPY = Text(
+    "torch {torch} is compiled for numpy 1: with numpy 2 `tensor.numpy()` and loaders fail",
+    "torch {torch} 为 numpy 1 编译：使用 numpy 2 时 `tensor.numpy()` 与数据加载会失败",
+)
 
 
 def check(station: Station) -> Iterator[Result]:
@@ -30,7 +39,19 @@ def check(station: Station) -> Iterator[Result]:
             ID, "torch", Status.BLOCKS, Text(version, version), _BUILD.format(build=wanted), commands
         )
     else:
-        yield Result(ID, "torch", Status.FINE, Text(version, version), _FINE)
+        is_other = not wanted and build(version).startswith("cu")
+        status, why = (Status.INFO, _CUDA) if is_other else (Status.FINE, _FINE)
+        yield Result(ID, "torch", status, Text(version, version), why)
+    yield from _numpy(station, version)
+
+
+def _numpy(station: Station, torch: str | None) -> Iterator[Result]:
+    version = station.machine.version("numpy")
+    if torch and version and place(torch) < place(_FIRST_WITH_NUMPY_2) and place(version) >= place("2"):
+        command = Command("pip install 'numpy<2'", Reach.INSTALL)
+        yield Result(
+            ID, "numpy", Status.DOUBT, Text(version, version), _NUMPY.format(torch=torch), (command,)
+        )
 
 
 def _commands(station: Station) -> tuple[Command, ...]:

@@ -17,6 +17,7 @@ _FOUND = Text(
     "{available} GiB of {total} GiB available, {swapped} GiB in swap",
     "可用 {available} GiB / 共 {total} GiB，swap 使用 {swapped} GiB",
 )
+_LOOK = Text("look with `free -h`, on the host as well", "请用 `free -h` 查看，包括宿主机")
 _FINE = Text("enough memory, and no swapping to speak of", "内存充足，几乎没有使用 swap")
 _LOW = Text(
     "hardly any memory is left: caches of files are thrown away and loaders read from the disk again",
@@ -34,7 +35,7 @@ def check(machine: Machine) -> Iterator[Result]:
     sizes = {name: int(count) << 10 for name, count in rows}
     total, available = sizes.get("MemTotal", 0), sizes.get("MemAvailable", sizes.get("MemFree", 0))
     if not total:
-        yield Result(ID, "memory", Status.UNSEEN, _UNSEEN, _FINE)
+        yield Result(ID, "memory", Status.UNSEEN, _UNSEEN, _LOOK)
         return
     limit, left = _of_container(machine)
     if limit is not None and limit < total:

@@ -36,7 +36,7 @@ def check(machine: Machine) -> Iterator[Result]:
     """Two results."""
     mask, quota, usable = len(machine.affinity or ()), machine.quota, machine.usable
     if not mask or usable is None:
-        yield Result(ID, "processors", Status.UNSEEN, _UNSEEN, _FINE)
+        yield Result(ID, "processors", Status.UNSEEN, _UNSEEN, _WORKERS_WHY)
         return
     if quota is not None and quota < mask:
         shown = f"{quota:g}"

@@ -11,7 +11,7 @@ from torchferry.text import Text
 ID = "shared-memory"
 _ENOUGH = 1 << 30  # Docker's default of 64 MiB holds a handful of batches
 _UNSEEN = Text("no /dev/shm", "没有 /dev/shm")
-_FOUND = Text("{total} GiB, {free} GiB free", "{total} GiB，空闲 {free} GiB")
+_FOUND = Text("{total}, {free} free", "{total}，空闲 {free}")
 _WHY = Text(
     "loader workers hand batches over through it: where it is full they stop with a bus error, so that people do without "
     "workers; start the container with --shm-size=16g or --ipc=host",
@@ -26,7 +26,7 @@ def check(machine: Machine) -> Iterator[Result]:
     if space is None or not space.total:
         yield Result(ID, "/dev/shm", Status.UNSEEN, _UNSEEN, _WHY)
         return
-    found = _FOUND.format(total=_gibibytes(space.total), free=_gibibytes(space.free))
+    found = _FOUND.format(total=_size(space.total), free=_size(space.free))
     if space.free >= _ENOUGH:
         yield Result(ID, "/dev/shm", Status.FINE, found, _FINE)
     else:
@@ -34,5 +34,5 @@ def check(machine: Machine) -> Iterator[Result]:
         yield Result(ID, "/dev/shm", Status.COSTS, found, _WHY, (command,))
 
 
-def _gibibytes(count: int) -> str:
-    return f"{count / (1 << 30):.2f}"
+def _size(count: int) -> str:
+    return f"{count / (1 << 30):.2f} GiB" if count >= 1 << 30 else f"{count / (1 << 20):.1f} MiB"

@@ -1,0 +1,20 @@
+"""Runs single checks, for tests."""
+
+from __future__ import annotations
+
+import importlib
+
+from torchferry.doctor.device.station import Station
+from torchferry.doctor.model import Result
+
+
+def check(name: str, found: Station) -> dict[str, Result]:
+    """What one check says, by its subjects."""
+    module = importlib.import_module(f"torchferry.doctor.device.checks.{name}")
+    return {result.subject: result for result in module.check(found)}
+
+
+def only(name: str, found: Station) -> Result:
+    """The one result of a check."""
+    (result,) = check(name, found).values()
+    return result
