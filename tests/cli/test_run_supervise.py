@@ -72,6 +72,28 @@ def test_output_may_go_into_files(tmp_path: Path) -> None:
     assert (tmp_path / "err").read_text() == "complained\n"
 
 
+def test_the_end_of_a_program_is_noticed_although_other_threads_take_the_word_of_it() -> None:
+    ends_before_it_is_waited_for = (
+        "import os, threading, time\n"
+        "from torchferry.launch import supervise\n"
+        "class Late(supervise._Clock):\n"
+        "    def __init__(self, *given):\n"
+        "        time.sleep(0.2)\n"
+        "        super().__init__(*given)\n"
+        "supervise._Clock = Late\n"
+        "threading.Thread(target=time.sleep, args=(60,), daemon=True).start()\n"
+        "print(supervise.run_supervised(['false'], os.environ).exit_code)\n"
+    )
+    ran = subprocess.run(
+        [sys.executable, "-c", ends_before_it_is_waited_for],
+        timeout=50,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert ran.stdout == "1\n", ran.stderr
+
+
 @pytest.mark.parametrize(
     ("program", "code"),
     [

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import math
 import os
 import signal
 import subprocess
@@ -26,6 +27,7 @@ _POLL_SECONDS = 0.02
 # Helpers such as multiprocessing's resource tracker end by themselves, and clean up as they do.
 _SECONDS_TO_END_BY_ITSELF = 2.0
 _SECONDS_AFTER_SIGTERM = 5.0
+_LONGEST_WAIT_SECONDS = 0.5
 
 
 @dataclass(frozen=True)
@@ -113,16 +115,23 @@ class _Clock:
     def __init__(self, program: int, seconds: float | None) -> None:
         self.has_run_out = False
         self._program = program
-        self._end = None if seconds is None else time.monotonic() + seconds
+        self._end = math.inf if seconds is None else time.monotonic() + seconds
+
+    def _left(self) -> float:
+        return self._end - time.monotonic()
 
     def next_signal(self, watched: set[signal.Signals]) -> signal.struct_siginfo | None:
-        """The next signal of these; None when the time was over before it came."""
-        if self._end is None:
-            return signal.sigwaitinfo(watched)
-        return signal.sigtimedwait(watched, max(0.0, self._end - time.monotonic()))
+        """The next signal of these; None when it is time to look by oneself.
 
-    def strike(self) -> None:
-        """Tell the program to end; the second time, kill it."""
+        The word that a child has ended goes to any thread of this process, and is lost in those that do not wait
+        for it: computing libraries start such threads.
+        """
+        return signal.sigtimedwait(watched, min(_LONGEST_WAIT_SECONDS, max(0.0, self._left())))
+
+    def strike_if_over(self) -> None:
+        """When the time is over: tell the program to end; the second time, kill it."""
+        if self._left() > 0:
+            return
         with suppress(ProcessLookupError):
             os.kill(self._program, signal.SIGKILL if self.has_run_out else signal.SIGTERM)
         self.has_run_out = True
@@ -134,13 +143,11 @@ def _wait(program: int, watched: set[signal.Signals], clock: _Clock) -> tuple[in
     received = 0
     while True:
         info = clock.next_signal({*watched, signal.SIGCHLD})
-        if info is None:
-            clock.strike()
-            continue
-        if info.si_signo == signal.SIGCHLD:
+        if info is None or info.si_signo == signal.SIGCHLD:
             codes = _reap()
             if program in codes:
                 return codes[program], received
+            clock.strike_if_over()
             continue
         received = info.si_signo
         if info.si_code != _FROM_TERMINAL:
