@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-import argparse
 from pathlib import Path
 from typing import Any
 
 import torch
 
 from torchferry.checkpoint.writing import write_torch
+
+
+class Settings:
+    """A class of the program that trained: nobody else has it."""
+
+    lr = 0.1
 
 
 def model() -> torch.nn.Module:
@@ -27,7 +32,7 @@ def nested(
     weights = {f"{prefix}{name}": tensor for name, tensor in trained.state_dict().items()}
     tree: dict[str, Any] = {"epoch": 3, "state_dict": weights, "optimizer": optimizer.state_dict()}
     if args:
-        tree["args"] = argparse.Namespace(lr=0.1)
+        tree["args"] = Settings()
     if save:
         torch.save(tree, path, **save)
     else:

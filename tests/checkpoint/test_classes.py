@@ -17,9 +17,13 @@ from torchferry.checkpoint.model import Global
             "torch.float8_e5m2 torch.storage.UntypedStorage torch.nn.parameter.Parameter builtins.set",
         ),
         (
+            Meaning.VALUE,
+            "argparse.Namespace types.SimpleNamespace pathlib.PosixPath collections.defaultdict builtins.dict "
+            "numpy.core.multiarray._reconstruct numpy._core.multiarray.scalar numpy.dtype",
+        ),
+        (
             Meaning.NEEDED,
-            "argparse.Namespace types.SimpleNamespace pathlib.PosixPath functools.partial models.yolo.Model "
-            "numpy.core.multiarray._reconstruct numpy.dtype torch.nn.modules.conv.Conv2d collections.defaultdict builtins.dict",
+            "functools.partial models.yolo.Model torch.nn.modules.conv.Conv2d",
         ),
         (
             Meaning.DANGEROUS,

@@ -211,3 +211,11 @@ def test_a_tensor_beyond_its_data_is_refused(tmp_path: Path) -> None:
     file.write_bytes(data)
     with pytest.raises(InputError):
         Loaded(contents := read(file)).tensors(tensors_of(contents.tree))
+
+
+def test_members_that_lie_across_the_end_of_a_buffer(tmp_path: Path) -> None:
+    file = tmp_path / "model.pth"
+    for length in range(7400, 8300, 16):
+        tree = {"notes": "x" * length, "weights": [torch.ones(2) for _ in range(3)]}
+        torch.save(tree, file)
+        assert read(file).tree["notes"] == tree["notes"]

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable
 from enum import Enum
 
+from torchferry.checkpoint import arrays, values
 from torchferry.checkpoint.model import ITEM_SIZES, Global
 
 
@@ -13,6 +14,9 @@ class Meaning(Enum):
     """What it takes to load a name."""
 
     PLAIN = "plain"  # tensors and containers; torch.load takes it with weights_only
+    VALUE = (
+        "value"  # of the standard library or NumPy, harmless; torch.load takes it only without weights_only
+    )
     NEEDED = "needed"  # a class whose code runs when the file is loaded with --allow-pickle
     DANGEROUS = "dangerous"  # runs commands, code or programs, or reaches for files
 
@@ -27,7 +31,6 @@ _PLAIN_PATTERN = re.compile(
     + "|".join(ITEM_SIZES)
     + r")|__torch__\..*"
 )
-# Data only, though a class must be imported for it.
 _HARMLESS_BUILTINS = frozenset({
     "dict", "list", "tuple", "int", "float", "str", "bytes", "bool", "slice", "range", "object",
 })  # fmt: skip
@@ -49,13 +52,13 @@ def meaning(name: Global) -> Meaning:
     """What one name means."""
     if name.dotted in _PLAIN or _PLAIN_PATTERN.fullmatch(name.dotted):
         return Meaning.PLAIN
+    if name.dotted in values.NAMES or name.dotted in arrays.NAMES:
+        return Meaning.VALUE
     top = name.module.split(".", 1)[0]
-    if name.dotted == "types.SimpleNamespace":  # as argparse.Namespace: values by name
-        return Meaning.NEEDED
     if name.dotted in _DANGEROUS or top in _DANGEROUS_MODULES:
         return Meaning.DANGEROUS
-    if top == "builtins" and name.name not in _HARMLESS_BUILTINS:
-        return Meaning.DANGEROUS
+    if top == "builtins":
+        return Meaning.VALUE if name.name in _HARMLESS_BUILTINS else Meaning.DANGEROUS
     if name.module.startswith(("torch.utils.cpp_extension", "torch.utils.collect_env", "torch.hub")):
         return Meaning.DANGEROUS
     return Meaning.NEEDED

@@ -1,162 +1,122 @@
-"""Mends a checkpoint: takes a part of it, takes prefixes off names, names other devices, writes another format."""
+"""Mends a checkpoint: takes a part of it, puts shards together, changes names and devices, writes another format."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import torch
 
-from torchferry.checkpoint.keys import wrappers_of
+from torchferry.checkpoint.changes import cast, moved, renamed
 from torchferry.checkpoint.loading import Loaded, NotPlainError, load_tree, refusal
-from torchferry.checkpoint.model import Contents, Opaque
-from torchferry.checkpoint.names import at, parts, state_dicts, tensors_of
+from torchferry.checkpoint.model import Contents, Format, Opaque
+from torchferry.checkpoint.names import at, key_name, parts, state_dicts, tensors_of
 from torchferry.checkpoint.reading import read
 from torchferry.checkpoint.repair import Repair, Repaired
 from torchferry.checkpoint.writing import write_safetensors, write_torch
 from torchferry.errors import InputError, OutputError
 
 
+@dataclass
+class _Taken:
+    """What is to be written, with the device of each storage."""
+
+    tree: Any
+    devices: dict[int, str]
+    ran_code: bool = False
+    made_plain: tuple[tuple[str, str], ...] = ()
+
+
 def repair(source: Path, output: Path, asked: Repair) -> Repaired:
-    """Read, change, write."""
+    """Read, change, write, and read back what was written."""
     _check_output(source, output, asked.force)
     contents = read(source)
+    tensors_of(contents.tree)  # says so where a hostile file would have us make one part without end
     try:
-        tree, devices, ran_code = _taken(contents, asked)
+        taken = _taken(contents, asked)
     except RecursionError:
         raise InputError(f"{source}: nested too deeply; that is no checkpoint") from None
-    stripped = []
-    for prefix in asked.strip:
-        tree, count = _renamed(tree, prefix)
-        if not count:
-            raise InputError(f"--strip {prefix}: no name of {source} begins with that; {_prefixes(tree)}")
-        stripped.append((prefix, count))
-    devices, moved = _moved(devices, asked.devices)
-    tensors = _leaves(tree)
+    tree, names = taken.tree, []
+    for option, old, new in _renamings(asked):
+        tree, count = renamed(tree, old, new, option)
+        names.append((old, new, count))
+    done = None
+    if asked.dtype:
+        tree, done = cast(tree, asked.dtype, taken.devices)
+    devices, changed = moved(taken.devices, asked.devices)
+    tensors = dict(_leaves(tree))
+    twice = 0
     if output.suffix == ".safetensors":
         write_safetensors(output, _flat(tree, contents), contents.metadata)
+        twice = len(tensors) - len({_place(tensor) for tensor in tensors.values() if tensor.numel()})
+        twice -= sum(not tensor.numel() for tensor in tensors.values())
     else:
-        write_torch(output, tree, devices)
-    left_out = _left_out(contents, asked.only)
-    return Repaired(output, output.stat().st_size, tensors, tuple(stripped), moved, left_out, ran_code)
+        write_torch(output, tree, devices, tensors)
+    return Repaired(
+        output,
+        output.stat().st_size,
+        len(tensors),
+        tuple(names),
+        changed,
+        _left_out(contents, asked.only),
+        taken.ran_code,
+        done,
+        taken.made_plain,
+        twice,
+        bool(contents.metadata.keys() - {"format"}) and output.suffix != ".safetensors",
+    )
+
+
+def _place(tensor: torch.Tensor) -> tuple[object, ...]:
+    return tensor.data_ptr(), tensor.dtype, tensor.shape, tensor.stride()
+
+
+def _renamings(asked: Repair) -> Iterator[tuple[str, str, str]]:
+    for prefix in asked.strip:
+        yield f"--strip {prefix}", prefix, ""
+    for old, new in asked.rename:
+        yield f"--rename {old}={new}", old, new
 
 
 def _check_output(source: Path, output: Path, force: bool) -> None:
+    if output.is_dir():
+        raise OutputError(f"{output}: a folder; -o takes the name of a file")
     if output.exists() and not force:
         which = "the input itself" if source.exists() and output.samefile(source) else "there already"
         raise OutputError(f"{output}: {which}; choose another name, or add --force to replace it")
-    if output.is_dir():
-        raise OutputError(f"{output}: a folder; -o takes the name of a file")
 
 
-def _taken(contents: Contents, asked: Repair) -> tuple[Any, dict[int, str], bool]:
+def _taken(contents: Contents, asked: Repair) -> _Taken:
     node = at(contents.tree, asked.only) if asked.only else contents.tree
-    if not asked.only and not isinstance(node, Opaque):
-        return load_tree(contents, asked.allow_pickle)
-    loaded = Loaded(contents)
+    loaded = Loaded(contents, asked.plain)
+    is_model = isinstance(node, Opaque) and bool(tensors_of(node))
     try:
         # a module that was saved whole: its weights are all that can be taken without its class
-        tree = loaded.tensors(tensors_of(node)) if isinstance(node, Opaque) else loaded.tree(node, asked.only)
+        tree = loaded.tensors(tensors_of(node)) if is_model else loaded.tree(node, asked.only)
+        return _Taken(tree, loaded.devices, False, tuple(loaded.made_plain or ()))
     except NotPlainError as problem:
-        if not asked.allow_pickle:
+        if contents.format in (Format.SHARDED, Format.DISTRIBUTED, Format.NUMPY):
             raise refusal(contents, problem) from None
-        whole, devices, ran_code = load_tree(contents, True)
-        return _inside(whole, asked.only), devices, ran_code
-    return tree, loaded.devices, False
+    whole, devices, ran_code = load_tree(contents, asked.allow_pickle)
+    found = at(whole, asked.only) if asked.only else whole
+    return _Taken(found.state_dict() if isinstance(found, torch.nn.Module) else found, devices, ran_code)
 
 
-def _inside(tree: Any, dotted: str) -> Any:
-    found = at(tree, dotted) if dotted else tree
-    return found.state_dict() if isinstance(found, torch.nn.Module) else found
-
-
-def _renamed(node: Any, prefix: str) -> tuple[Any, int]:
-    """The same without a prefix of the names in every dictionary that holds tensors."""
-    if not isinstance(node, (dict, list)):
-        return node, 0
-    if isinstance(node, list):
-        pairs = [_renamed(part, prefix) for part in node]
-        return [part for part, _ in pairs], sum(count for _, count in pairs)
-    holds = any(isinstance(part, torch.Tensor) for part in node.values())
-    made, total = type(node)(), 0
-    for key, part in node.items():
-        new, count = _renamed(part, prefix)
-        strips = holds and isinstance(key, str) and key.startswith(prefix)
-        name = key.removeprefix(prefix) if strips else key
-        if name in made:
-            raise InputError(
-                f"--strip {prefix}: {key} and another name would both become {name}; nothing was written"
-            )
-        made[name] = new
-        total += count + strips
-    _rename_metadata(node, made, prefix)
-    return made, total
-
-
-def _rename_metadata(node: Any, made: Any, prefix: str) -> None:
-    """PyTorch keeps the versions of modules beside a state dict, by the names of the modules."""
-    metadata = getattr(node, "_metadata", None)
-    if isinstance(metadata, dict):
-        made._metadata = type(metadata)(
-            (f"{key}.".removeprefix(prefix).removesuffix("."), value) for key, value in metadata.items()
-        )
-
-
-def _prefixes(tree: Any) -> str:
-    names = _names(tree)
-    wrappers = wrappers_of(names)
-    if wrappers:
-        return f"all begin with {''.join(wrappers)}"
-    return f"the first is {names[0]}" if names else "there are none"
-
-
-def _names(node: Any) -> list[str]:
-    """The keys of tensors."""
-    found: list[str] = []
-    _visit(node, lambda key, tensor: found.append(key))
-    return found
-
-
-def _leaves(tree: Any) -> int:
-    return len(_names(tree))
-
-
-def _visit(node: Any, see: Callable[[str, torch.Tensor], None]) -> None:
+def _leaves(node: Any, name: str = "") -> Iterator[tuple[str, torch.Tensor]]:
+    """The tensors of a tree by their dotted names."""
+    if isinstance(node, torch.Tensor):
+        yield name, node
     for key, part in parts(node).items():
-        if isinstance(part, torch.Tensor):
-            see(str(key), part)
-        else:
-            _visit(part, see)
-
-
-def _moved(
-    devices: dict[int, str], wanted: tuple[tuple[str, str], ...]
-) -> tuple[dict[int, str], tuple[tuple[str, str, int], ...]]:
-    """The devices of storages by their new names; the number of a device is kept where the new one has numbers."""
-    counts: dict[tuple[str, str], int] = {}
-    used: set[str] = set()
-    result = {}
-    for address, device in devices.items():
-        kind, _, number = device.partition(":")
-        new = next((to for old, to in wanted if old in (device, kind, "*")), device)
-        used.update(old for old, _ in wanted if old in (device, kind, "*"))
-        if new != device and ":" not in new and new != "cpu":
-            new = f"{new}:{number or 0}"
-        result[address] = new
-        if new != device:
-            counts[device, new] = counts.get((device, new), 0) + 1
-    for old, to in wanted:
-        if old not in used:
-            there = ", ".join(sorted(set(devices.values()))) or "none"
-            raise InputError(f"--map {old}:{to}: nothing was saved on {old}; devices in the file: {there}")
-    return result, tuple((old, new, count) for (old, new), count in counts.items())
+        path = f"{name}.{key_name(key)}" if name else key_name(key)
+        yield from _leaves(part, path)
 
 
 def _flat(tree: Any, contents: Contents) -> dict[str, torch.Tensor]:
     """What safetensors can hold: names and tensors, nothing else."""
-    odd = [str(key) for key, part in parts(tree).items() if not isinstance(part, torch.Tensor)]
-    if not odd and isinstance(tree, dict):
+    odd = [key_name(key) for key, part in parts(tree).items() if not isinstance(part, torch.Tensor)]
+    if not odd and isinstance(tree, dict) and tree:
         return {str(name): tensor for name, tensor in tree.items()}
     states = [state.name for state in state_dicts(contents.tree) if state.path]
     hint = f"add --only {states[0]}" if states else "write a .pth"
@@ -164,7 +124,8 @@ def _flat(tree: Any, contents: Contents) -> dict[str, torch.Tensor]:
 
 
 def _left_out(contents: Contents, only: str) -> tuple[str, ...]:
+    others = tuple(path.name for path in contents.others)
     if not only:
-        return ()
+        return others
     first = only.split(".", 1)[0]
-    return tuple(str(key) for key in parts(contents.tree) if str(key) not in (first, only))
+    return tuple(key_name(key) for key in parts(contents.tree) if key_name(key) not in (first, only)) + others

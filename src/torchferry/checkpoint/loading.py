@@ -1,8 +1,8 @@
 """Makes tensors of what a checkpoint describes, on the CPU whatever device they were saved on; runs nothing of the file.
 
-The bytes are mapped, not read: a checkpoint may be larger than the memory. What is no tensor and no plain container
-(sparse and quantized tensors, objects of classes) is left to torch.load, first with `weights_only`, and with all that a
-pickle can do only where the user has allowed it.
+The bytes are mapped, not read: a checkpoint may be larger than the memory. What is no tensor and no plain value
+(quantized tensors, objects of classes) is left to torch.load, first with `weights_only`, and with all that a pickle can
+do only where the user has allowed it.
 """
 
 from __future__ import annotations
@@ -10,23 +10,28 @@ from __future__ import annotations
 import zipfile
 from collections import OrderedDict
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import torch
 
+from torchferry.checkpoint.distributed import read_piece
+from torchferry.checkpoint.files import damaged
 from torchferry.checkpoint.model import (
     ITEM_SIZES,
+    SPARSE,
     Contents,
     Format,
     Global,
     Known,
     Opaque,
     Ordered,
+    Piece,
     Place,
-    Storage,
     Tensor,
 )
-from torchferry.checkpoint.names import parts
+from torchferry.checkpoint.names import key_name, parts
+from torchferry.checkpoint.values import NotAValueError, value
 from torchferry.errors import InputError
 
 _ALIGNMENT = 16
@@ -43,11 +48,12 @@ class NotPlainError(Exception):
 class Loaded:
     """Tensors and containers, with the device that each storage was saved on."""
 
-    def __init__(self, contents: Contents) -> None:
+    def __init__(self, contents: Contents, plain: bool = False) -> None:
         self.contents = contents
+        self.made_plain: list[tuple[str, str]] | None = [] if plain else None  # name, class; None: not wanted
         self.devices: dict[int, str] = {}  # by the address of the storage's object
         self._storages: dict[str, Any] = {}
-        self._mapped: Any = None
+        self._mapped: dict[Path, Any] = {}
 
     def tensors(self, described: Mapping[str, Tensor]) -> dict[str, torch.Tensor]:
         """The tensors of a state dict."""
@@ -56,7 +62,8 @@ class Loaded:
     def tree(self, node: object, name: str = "") -> Any:
         """A node with all that it holds; raises NotPlainError."""
         if isinstance(node, Tensor):
-            return self.tensor(node, name)
+            made_tensor = self.tensor(node, name)
+            return made_tensor.numpy() if node.is_array and self.made_plain is None else made_tensor
         if isinstance(node, dict):
             return self._dictionary(node, name)
         if isinstance(node, (list, tuple)):
@@ -65,18 +72,51 @@ class Loaded:
             ]
             return tuple(made) if isinstance(node, tuple) else made
         if isinstance(node, Opaque):
-            raise NotPlainError(name, f"a {node.class_name}")
+            return self._object(node, name)
         if isinstance(node, (Known, Global)):
-            return _known(node, name)
+            return _known(node, name, self.made_plain is not None)
         return node
 
     def _dictionary(self, node: dict[object, object], name: str) -> dict[Any, Any]:
         made: dict[Any, Any] = OrderedDict() if isinstance(node, Ordered) else {}
         for key, part in node.items():
-            made[self.tree(key)] = self.tree(part, f"{name}.{key}" if name else str(key))
+            made[self.tree(key)] = self.tree(part, f"{name}.{key_name(key)}" if name else key_name(key))
         if isinstance(node, Ordered) and node.metadata is not None:
             made._metadata = self.tree(node.metadata, name)  # type: ignore[attr-defined]
         return made
+
+    def _object(self, node: Opaque, name: str) -> Any:
+        if node.class_name == SPARSE:
+            return self._sparse(node, name)
+        if self.made_plain is not None:
+            self.made_plain.append((name, node.class_name))
+            return self._plainly(node, name)
+        try:
+            return value(node, lambda part: self.tree(part, name))
+        except NotAValueError:
+            raise NotPlainError(name, f"a {node.class_name}") from None
+
+    def _plainly(self, node: Opaque, name: str) -> Any:
+        """What an object holds, without the object: its attributes, else what it was made of."""
+        inside = parts(node)
+        if inside:
+            return self._dictionary(dict(inside), name)
+        made = [self.tree(part, name) for part in node.arguments]
+        return made[0] if len(made) == 1 else made
+
+    def _sparse(self, node: Opaque, name: str) -> torch.Tensor:
+        layout, data = node.arguments
+        kind = layout.arguments[0] if isinstance(layout, Opaque) else ""
+        made = self.tree(data, name)
+        try:
+            if kind == "torch.sparse_coo":
+                coalesced = made[3] if len(made) > 3 else None
+                return torch.sparse_coo_tensor(*made[:3], is_coalesced=coalesced, check_invariants=True)
+            layouts = [torch.sparse_csr, torch.sparse_csc, torch.sparse_bsr, torch.sparse_bsc]
+            (wanted,) = (each for each in layouts if str(each) == kind)
+            return torch.sparse_compressed_tensor(*made, layout=wanted, check_invariants=True)
+        except (RuntimeError, TypeError, ValueError) as error:
+            raise damaged(self.contents.path, error) from None
 
     def tensor(self, described: Tensor, name: str) -> torch.Tensor:
         """One tensor, over the bytes in the file."""
@@ -85,7 +125,9 @@ class Loaded:
         dtype = getattr(torch, described.dtype, None)
         if not isinstance(dtype, torch.dtype):
             raise NotPlainError(name, f"a tensor of {described.dtype or 'an unknown dtype'}")
-        storage = self._storage(described.storage, name)
+        if described.device == "meta":
+            return torch.empty_strided(described.shape, described.strides, dtype=dtype, device="meta")
+        storage = self._storage(described, name)
         offset = described.offset + described.storage.first
         last = offset + sum(
             (size - 1) * step for size, step in zip(described.shape, described.strides, strict=True)
@@ -98,7 +140,8 @@ class Loaded:
             return torch.nn.Parameter(made, described.requires_grad)
         return made.requires_grad_(described.requires_grad)
 
-    def _storage(self, storage: Storage, name: str) -> Any:
+    def _storage(self, described: Tensor, name: str) -> Any:
+        storage = described.storage
         if storage.key not in self._storages:
             place = self.contents.places.get(storage.key)
             wanted = storage.elements * ITEM_SIZES.get(storage.dtype, 0)
@@ -106,25 +149,65 @@ class Loaded:
                 raise InputError(
                     f"{self.contents.path}: cut short: the data of {name} is not there; fetch it anew"
                 )
-            if self.contents.is_big_endian:
-                raise NotPlainError(name, "big-endian")
-            self._storages[storage.key] = self._bytes(place)
+            made = self._put_together(described, place, name) if place.pieces else self._bytes(place, name)
+            if self.contents.is_big_endian and place.data is None:
+                made = made.clone()
+                made.byteswap(getattr(torch, storage.dtype))
+            self._storages[storage.key] = made
         return self._storages[storage.key]
 
-    def _bytes(self, place: Place) -> Any:
-        path = self.contents.path
+    def _bytes(self, place: Place, name: str) -> Any:
+        path = place.path or self.contents.path
+        if place.data is not None:
+            return _owned(place.data)
         if place.offset is None:
-            with zipfile.ZipFile(path) as archive:
-                return _owned(archive.read(place.member))
+            try:
+                with zipfile.ZipFile(path) as archive:
+                    return _owned(archive.read(place.member))
+            except Exception as error:  # whatever a damaged archive makes the standard library raise
+                raise damaged(path, error) from None
+        if place.offset + place.size > path.stat().st_size:
+            raise InputError(f"{path}: cut short: the data of {name} ends after the file; fetch it anew")
         if place.size == 0:
             return torch.empty(0, dtype=torch.uint8).untyped_storage()
         if place.offset % _ALIGNMENT:  # kernels may expect tensors where numbers can lie
             with open(path, "rb") as stream:
                 stream.seek(place.offset)
                 return _owned(stream.read(place.size))
-        if self._mapped is None:
-            self._mapped = torch.UntypedStorage.from_file(str(path), False, self.contents.size)
-        return self._mapped[place.offset : place.offset + place.size]
+        if path not in self._mapped:
+            self._mapped[path] = torch.UntypedStorage.from_file(str(path), False, path.stat().st_size)
+        return self._mapped[path][place.offset : place.offset + place.size]
+
+    def _put_together(self, described: Tensor, place: Place, name: str) -> Any:
+        """A tensor of which parts were saved by themselves."""
+        made = torch.zeros(described.shape, dtype=getattr(torch, described.dtype))
+        for piece in place.pieces:
+            part = _piece(piece, name)
+            target = made
+            for dimension, (start, length) in enumerate(zip(piece.starts, part.shape, strict=False)):
+                if start + length > made.shape[dimension]:
+                    raise InputError(
+                        f"{piece.path}: damaged: a part of {name} lies outside of it; fetch it anew"
+                    )
+                target = target.narrow(dimension, start, length)
+            if target.shape != part.shape or part.dtype != made.dtype:
+                raise InputError(f"{piece.path}: damaged: a part of {name} has another form; fetch it anew")
+            target.copy_(part)
+        return made.untyped_storage()
+
+
+def _piece(piece: Piece, name: str) -> torch.Tensor:
+    try:
+        contents = read_piece(piece)
+    except OSError as error:
+        raise InputError(f"{piece.path}: can't be read ({error.strerror}); fetch it anew") from None
+    except InputError:
+        raise
+    except Exception as error:  # whatever a damaged file makes the standard library raise
+        raise damaged(piece.path, error) from None
+    if not isinstance(contents.tree, Tensor):
+        raise InputError(f"{piece.path}: damaged: a part of {name} is no tensor; fetch it anew")
+    return Loaded(contents).tensor(contents.tree, name).detach()
 
 
 def _owned(data: bytes) -> Any:
@@ -133,14 +216,25 @@ def _owned(data: bytes) -> Any:
     return torch.frombuffer(bytearray(data), dtype=torch.uint8).untyped_storage()
 
 
-def _known(node: Known | Global, name: str) -> Any:
+def _known(node: Known | Global, name: str, plain: bool) -> Any:
     if isinstance(node, Known):
         make: Any = torch.Size if node.name == "torch.Size" else torch.device
-        return make(*node.arguments)
+        if node.name.startswith("numpy."):
+            if plain:
+                return node.arguments[0]
+            import numpy
+
+            make = numpy.dtype(node.name.removeprefix("numpy.")).type
+        try:
+            return make(*node.arguments)
+        except (TypeError, ValueError, RuntimeError):
+            raise NotPlainError(name, f"a {node.name} that can't be") from None
     found = getattr(torch, node.name, None) if node.module == "torch" else None
-    if not isinstance(found, torch.dtype):
-        raise NotPlainError(name, f"the name {node.dotted}")
-    return found
+    if isinstance(found, torch.dtype):
+        return found
+    if plain:
+        return node.dotted
+    raise NotPlainError(name, f"the name {node.dotted}")
 
 
 def load_tree(contents: Contents, allow_pickle: bool) -> tuple[Any, dict[int, str], bool]:

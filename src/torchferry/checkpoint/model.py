@@ -15,6 +15,8 @@ ITEM_SIZES: Mapping[str, int] = {
     "qint8": 1, "quint8": 1, "qint32": 4,
 }  # fmt: skip
 
+SPARSE = "torch._utils._rebuild_sparse_tensor"  # what a sparse tensor is called in a pickle
+
 
 class Format(Enum):
     """How a file is laid out."""
@@ -24,6 +26,9 @@ class Format(Enum):
     TORCHSCRIPT = "torchscript"
     SAFETENSORS = "safetensors"
     PICKLE = "pickle"  # of the standard library
+    NUMPY = "numpy"  # .npy and .npz
+    SHARDED = "sharded"  # several files, and an index that says which weight is in which
+    DISTRIBUTED = "distributed"  # a folder of torch.distributed.checkpoint
 
 
 @dataclass(frozen=True)
@@ -52,6 +57,7 @@ class Tensor:
     requires_grad: bool = False
     is_parameter: bool = False
     is_plain: bool = True  # False: quantized; its numbers alone are not the tensor
+    is_array: bool = False  # of NumPy
 
     @property
     def elements(self) -> int:
@@ -82,7 +88,7 @@ class Global:
 
 @dataclass(frozen=True)
 class Known:
-    """A value of PyTorch that is no tensor and does nothing when it is made: torch.Size, torch.device."""
+    """A value that is no tensor and does nothing when it is made: torch.Size, torch.device, a number of NumPy."""
 
     name: str
     arguments: tuple[object, ...]
@@ -118,17 +124,30 @@ class Opaque:
 
 
 @dataclass(frozen=True)
+class Piece:
+    """A part of a tensor, which was saved by itself within a file."""
+
+    path: Path
+    offset: int
+    size: int
+    starts: tuple[int, ...]  # where the part begins in the whole
+
+
+@dataclass(frozen=True)
 class Place:
     """Where the bytes of a storage are."""
 
     size: int  # as it is read
     offset: int | None = None  # in the file; None: compressed, `member` must be unpacked
     member: str = ""
+    path: Path | None = None  # where it is not the checkpoint's own
+    data: bytes | None = None  # the bytes themselves
+    pieces: tuple[Piece, ...] = ()  # what the bytes are to be put together from
 
 
 @dataclass(frozen=True)
 class Contents:
-    """A checkpoint file."""
+    """A checkpoint: a file, or a folder of files that belong together."""
 
     path: Path
     format: Format
@@ -138,3 +157,4 @@ class Contents:
     globals: tuple[Global, ...] = ()  # that its pickle asks for, each once
     metadata: Mapping[str, str] = field(default_factory=dict)  # of a safetensors file
     is_big_endian: bool = False
+    others: tuple[Path, ...] = ()  # checkpoints that lie beside it in the folder that was given

@@ -4,12 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from torchferry.checkpoint.model import Opaque, Ordered, Tensor
 from torchferry.errors import InputError
 
 # A hostile file can name one part so often that nobody lives to see the end of the walk.
-_MOST_PARTS = 2_000_000
+_MOST_PARTS = 1_000_000
+_MOST_LETTERS = 100_000_000  # of all names together
+_DEEPEST = 200
+_LONGEST_KEY = 2000
+_DEEPEST_MODEL = 4
 # What a module's attributes are called: their contents belong to the module itself.
 _MODULE_PARTS = ("_parameters", "_buffers", "_modules")
 # Where programs keep a model's weights, the likeliest first.
@@ -34,6 +39,17 @@ class StateDict:
     @property
     def is_average(self) -> bool:
         return any("ema" in part.lower().split("_") or part.lower() == "ema" for part in self.path)
+
+
+def key_name(key: object) -> str:
+    """A key as a part of a name: what is neither text nor number can take for ever to be written out."""
+    if isinstance(key, str):
+        return key if len(key) <= _LONGEST_KEY else f"{key[:_LONGEST_KEY]}..."
+    if isinstance(key, int) and key.bit_length() > _LONGEST_KEY:
+        return "a large number"
+    if isinstance(key, tuple) and len(key) < 9 and all(isinstance(part, (str, int, float)) for part in key):
+        return f"({', '.join(map(key_name, key))})"
+    return str(key) if isinstance(key, (int, float, type(None))) else f"a {type(key).__name__}"
 
 
 def parts(node: object) -> Mapping[object, object]:
@@ -77,17 +93,20 @@ def tensors_of(node: object) -> dict[str, Tensor]:
 
 def _walk(root: object) -> Iterator[tuple[str, Tensor]]:
     pending: list[tuple[str, object, tuple[int, ...]]] = [("", root, ())]
-    seen = 0
+    seen = letters = 0
     while pending:
         name, node, above = pending.pop()
         seen += 1
-        if seen > _MOST_PARTS:
-            raise InputError(f"more than {_MOST_PARTS:,} parts; that is no checkpoint")
+        letters += len(name)
+        if seen > _MOST_PARTS or letters > _MOST_LETTERS:
+            raise InputError(f"more than {_MOST_PARTS:,} parts, or names without end; that is no checkpoint")
+        if len(above) > _DEEPEST:
+            raise InputError("nested too deeply; that is no checkpoint")
         if isinstance(node, Tensor):
             yield name, node
         elif id(node) not in above:
             inside = [
-                (f"{name}.{key}" if name else str(key), part, (*above, id(node)))
+                (f"{name}.{key_name(key)}" if name else key_name(key), part, (*above, id(node)))
                 for key, part in parts(node).items()
             ]
             pending.extend(reversed(inside))
@@ -96,9 +115,7 @@ def _walk(root: object) -> Iterator[tuple[str, Tensor]]:
 def state_dicts(tree: object) -> list[StateDict]:
     """The dictionaries and modules that hold weights, the likeliest first."""
     found = [
-        state_dict_at(path, node)
-        for path, node in _holders(tree, ())
-        if not any(word in part.lower() for part in path for word in _NOT_A_MODEL)
+        state_dict_at(tuple(map(key_name, path)), node) for path, node in model_parts(tree, Tensor, Opaque)
     ]
     return sorted(found, key=_likelihood)
 
@@ -108,15 +125,31 @@ def state_dict_at(path: tuple[str, ...], node: object) -> StateDict:
     return StateDict(path, tensors_of(node), node.metadata if isinstance(node, Ordered) else None)
 
 
-def _holders(node: object, path: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], object]]:
-    """Nodes with tensors of their own, and modules; not what lies within these."""
-    inside = parts(node)
-    is_module = isinstance(node, Opaque) and bool(tensors_of(node))
-    if is_module or (isinstance(node, dict) and any(isinstance(part, Tensor) for part in inside.values())):
-        yield path, node
-    elif isinstance(node, dict) and len(path) < 4:
-        for key, part in inside.items():
-            yield from _holders(part, (*path, str(key)))
+def model_parts(
+    tree: object, tensor: type, module: type | None = None, path: tuple[object, ...] = ()
+) -> Iterator[tuple[tuple[object, ...], Any]]:
+    """The keys to each dictionary of weights, and to each module; not to what lies within these."""
+    if path and any(word in key_name(path[-1]).lower() for word in _NOT_A_MODEL):
+        return
+    if module is not None and isinstance(tree, module):
+        if tensors_of(tree):
+            yield path, tree
+    elif isinstance(tree, dict) and _holds_weights(tree, tensor, module):
+        yield path, tree
+    elif isinstance(tree, (dict, list)) and len(path) < _DEEPEST_MODEL:
+        for key, part in parts(tree).items():
+            yield from model_parts(part, tensor, module, (*path, key))
+
+
+def _holds_weights(node: Mapping[object, object], tensor: type, module: type | None) -> bool:
+    """Whether tensors are most of it: a best accuracy may be a tensor, too, beside the model's dictionary."""
+    own = sum(isinstance(part, tensor) for part in node.values())
+    for key, part in node.items():
+        below = isinstance(part, dict) and sum(isinstance(each, tensor) for each in part.values())
+        is_model = below and key_name(key).lower() in _MODEL_KEYS
+        if is_model or below > own or (module is not None and isinstance(part, module) and own < 2):
+            return False
+    return own > 0
 
 
 def _likelihood(state: StateDict) -> tuple[bool, int, int, int]:
@@ -129,7 +162,7 @@ def at(tree: object, dotted: str) -> object:
     """The part of this name; a key may have dots itself."""
     node, rest = tree, dotted.split(".")
     while rest:
-        inside = {str(key): part for key, part in parts(node).items()}
+        inside = {key_name(key): part for key, part in parts(node).items()}
         fitting = next((n for n in range(len(rest), 0, -1) if ".".join(rest[:n]) in inside), 0)
         if not fitting:
             raise InputError(f"--only {dotted}: there is no such part; there are {_listed(inside)}")

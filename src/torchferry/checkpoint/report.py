@@ -10,8 +10,8 @@ from typing import Any
 
 from torchferry.checkpoint.classes import Meaning, named
 from torchferry.checkpoint.keys import wrappers_of
-from torchferry.checkpoint.model import Contents, Format, Known, Opaque, Tensor
-from torchferry.checkpoint.names import StateDict, parts, state_dicts, tensors_of
+from torchferry.checkpoint.model import SPARSE, Contents, Format, Global, Known, Opaque, Tensor
+from torchferry.checkpoint.names import StateDict, key_name, parts, state_dicts, tensors_of
 from torchferry.checkpoint.repair import Repaired
 from torchferry.report.page import Cell, Column, Page, Table
 from torchferry.report.safe import shortened
@@ -23,6 +23,9 @@ _FORMATS: Mapping[Format, Text] = {
     Format.TORCHSCRIPT: Text("a TorchScript archive", "TorchScript 归档"),
     Format.SAFETENSORS: Text("a safetensors file", "safetensors 文件"),
     Format.PICKLE: Text("a plain pickle", "普通 pickle 文件"),
+    Format.NUMPY: Text("arrays of NumPy", "NumPy 数组"),
+    Format.SHARDED: Text("shards with an index", "带索引的分片"),
+    Format.DISTRIBUTED: Text("a folder of torch.distributed.checkpoint", "torch.distributed.checkpoint 目录"),
 }
 _HEAD = Text(
     "{path}: {form}, {size}; {count} tensors, {numbers} numbers",
@@ -36,6 +39,10 @@ _NEEDED = Text(
     "loading all of it needs classes whose code would run: {names}",
     "完整加载需要以下类，其代码会被执行：{names}",
 )
+_VALUES = Text(
+    "harmless values that torch.load refuses with weights_only: {names}; fix --plain writes them without their classes",
+    "包含 weights_only 方式会拒绝的无害值：{names}；fix --plain 会去掉其类后写出",
+)
 _DANGER = Text(
     "it names what no checkpoint needs, which could run commands or touch files: {names}; do not load it unless you know why",
     "文件引用了检查点不需要的对象，可能执行命令或操作文件：{names}；除非明确原因，否则不要加载",
@@ -44,8 +51,12 @@ _SAFE = Text("torch.load takes it with weights_only", "可用 weights_only 方�
 _FIX = Text("to clean it: {command}", "清理命令：{command}")
 _PARTS = Text("Parts", "组成部分")
 _TENSORS = Text("Tensors", "张量")
+_OTHERS = Text("also in the folder: {names}", "目录中还有：{names}")
+_SHARED = Text("{count} names share their numbers with others", "{count} 个名称与其他名称共享数值")
 _BIG = Text("numbers are stored big-endian", "数值以大端序存储")
 _SHOWN = 20
+_LONGEST_NUMBER = 1000  # bits
+_LONGEST_NAME = 120
 
 
 def page_of(contents: Contents, *, everything: bool) -> Page:
@@ -69,6 +80,11 @@ def page_of(contents: Contents, *, everything: bool) -> Page:
     verdicts += _class_words(contents)
     notes = [_FIX.format(command=_command(contents, states))] if _command(contents, states) else []
     notes += [_BIG] if contents.is_big_endian else []
+    shared = len(tensors) - len({_where(tensor) for tensor in tensors.values()})
+    notes += [_SHARED.format(count=shared)] if shared else []
+    notes += (
+        [_OTHERS.format(names=_listed([path.name for path in contents.others]))] if contents.others else []
+    )
     tables = (_parts_table(contents.tree), _tensor_table(tensors, everything))
     return Page(
         Text(f"Checkpoint {contents.path.name}", f"检查点 {contents.path.name}"),
@@ -87,12 +103,17 @@ def _state_words(state: StateDict) -> Text:
 
 
 def _class_words(contents: Contents) -> list[tuple[Text, str]]:
-    if contents.format in (Format.SAFETENSORS, Format.TORCHSCRIPT):
+    if contents.format is Format.TORCHSCRIPT:
         return []
-    dangerous, needed = (named(contents.globals, each) for each in (Meaning.DANGEROUS, Meaning.NEEDED))
-    words = [(_DANGER.format(names=_listed(dangerous)), "bold red")] if dangerous else []
-    words += [(_NEEDED.format(names=_listed(needed)), "yellow")] if needed else []
-    return words or [(_SAFE, "green")]
+    kinds = (
+        (Meaning.DANGEROUS, _DANGER, "bold red"),
+        (Meaning.NEEDED, _NEEDED, "yellow"),
+        (Meaning.VALUE, _VALUES, "yellow"),
+    )
+    found = [(words, named(contents.globals, kind), style) for kind, words, style in kinds]
+    said = [(words.format(names=_listed(names)), style) for words, names, style in found if names]
+    is_of_torch = contents.format in (Format.ZIP, Format.LEGACY)
+    return said or ([(_SAFE, "green")] if is_of_torch else [])
 
 
 def _command(contents: Contents, states: Sequence[StateDict]) -> str:
@@ -102,13 +123,13 @@ def _command(contents: Contents, states: Sequence[StateDict]) -> str:
     state = states[0]
     words = [f"--only {shlex.quote(state.name)}"] if state.path else []
     words += [f"--strip {prefix}" for prefix in wrappers_of(state.tensors)]
-    kinds = sorted({tensor.device.split(":")[0] for tensor in state.tensors.values()} - {"cpu"})
+    kinds = sorted({tensor.device.split(":")[0] for tensor in state.tensors.values()} - {"cpu", "meta"})
     words += [f"--map {kind}:cpu" for kind in kinds]
-    return (
-        f"ferry checkpoint fix {shlex.quote(str(contents.path))} -o clean.pth {' '.join(words)}"
-        if words
-        else ""
+    is_whole = contents.format not in (Format.SHARDED, Format.DISTRIBUTED)
+    command = (
+        f"ferry checkpoint fix {shlex.quote(str(contents.path))} -o clean.pth {' '.join(words)}".rstrip()
     )
+    return "" if is_whole and not words else command
 
 
 def _parts_table(tree: object) -> Table:
@@ -121,7 +142,7 @@ def _parts_table(tree: object) -> Table:
     inside = parts(tree)
     if any(isinstance(part, Tensor) for part in inside.values()) or not isinstance(tree, dict):
         return Table(_PARTS, columns, ())
-    rows = [_part_row(str(key), part) for key, part in inside.items()]
+    rows = [_part_row(key_name(key), part) for key, part in inside.items()]
     return Table(_PARTS, columns, tuple(rows[:_SHOWN]), max(0, len(rows) - _SHOWN))
 
 
@@ -161,7 +182,9 @@ def _tensor_table(tensors: Mapping[str, Tensor], everything: bool) -> Table:
 def described(part: object) -> str:
     """A part that is no tensor, in a word."""
     if isinstance(part, Opaque):
-        return part.class_name
+        return "a sparse tensor" if part.class_name == SPARSE else part.class_name
+    if isinstance(part, Global):
+        return part.dotted
     if isinstance(part, dict):
         return f"{len(part)} entries"
     if isinstance(part, (list, tuple)):
@@ -169,18 +192,20 @@ def described(part: object) -> str:
     if isinstance(part, (bytes, bytearray)):
         return f"{len(part):,} bytes"
     if isinstance(part, Known):
-        return f"{part.name}({', '.join(map(str, part.arguments))})"
-    return (
-        repr(part) if isinstance(part, (str, int, float, bool, type(None), complex)) else type(part).__name__
-    )
+        return f"{part.name}({', '.join(map(described, part.arguments))})"
+    if isinstance(part, int) and part.bit_length() > _LONGEST_NUMBER:
+        return f"a number of {part.bit_length():,} bits"
+    is_simple = isinstance(part, (str, int, float, type(None), complex))
+    return repr(part) if is_simple else type(part).__name__
 
 
 def unique_bytes(tensors: Iterable[Tensor]) -> int:
     """The bytes of tensors, what they share counted once."""
-    seen: dict[object, int] = {}
-    for tensor in tensors:
-        seen[tensor.storage.key, tensor.offset, tensor.shape, tensor.strides] = tensor.nbytes
-    return sum(seen.values())
+    return sum({_where(tensor): tensor.nbytes for tensor in tensors}.values())
+
+
+def _where(tensor: Tensor) -> tuple[object, ...]:
+    return tensor.storage.key, tensor.offset, tensor.shape, tensor.strides
 
 
 def _counted(values: Iterable[str]) -> str:
@@ -191,7 +216,8 @@ def _counted(values: Iterable[str]) -> str:
 
 
 def _listed(names: Sequence[str]) -> str:
-    return ", ".join(names[:6]) + (f", +{len(names) - 6}" if len(names) > 6 else "")
+    shown = ", ".join(shortened(name, _LONGEST_NAME) for name in names[:6])
+    return shown + (f", +{len(names) - 6}" if len(names) > 6 else "")
 
 
 def amount(size: int) -> str:
@@ -212,7 +238,7 @@ def to_json(contents: Contents) -> str:
         "format": contents.format.value,
         "bytes": contents.size,
         "parts": {
-            str(key): described(part)
+            key_name(key): described(part)
             for key, part in parts(contents.tree).items()
             if not isinstance(part, Tensor)
         },
@@ -222,6 +248,7 @@ def to_json(contents: Contents) -> str:
         ],
         "classes": {each.value: named(contents.globals, each) for each in Meaning},
         "metadata": dict(contents.metadata),
+        "others": [path.name for path in contents.others],
         "tensors": {
             name: {
                 "shape": tensor.shape,
@@ -236,7 +263,24 @@ def to_json(contents: Contents) -> str:
 
 
 _WROTE = Text("wrote {path}: {count} tensors, {size}", "已写入 {path}：{count} 个张量，{size}")
-_STRIPPED = Text("took {prefix} off {count} names", "从 {count} 个名称中去掉了 {prefix}")
+_STRIPPED = Text("took {old} off {count} names", "从 {count} 个名称中去掉了 {old}")
+_ADDED = Text("put {new} before {count} names", "在 {count} 个名称前加上了 {new}")
+_RENAMED = Text(
+    "{count} names that began with {old} begin with {new}", "{count} 个名称的开头由 {old} 改为 {new}"
+)
+_CAST = Text("{count} weights are now {dtype}", "{count} 个权重已转换为 {dtype}")
+_INFINITE = Text(
+    "{count} numbers were too large for {dtype} and are infinite now",
+    "{count} 个数值超出 {dtype} 范围，已变为无穷大",
+)
+_PLAIN = Text("without their classes: {names}", "已去掉类：{names}")
+_TWICE = Text(
+    "{count} weights shared their numbers with others and are written by themselves: safetensors can't say it",
+    "{count} 个权重原本与其他权重共享数值，现单独写出：safetensors 无法表示共享",
+)
+_METADATA = Text(
+    "the texts in the header of the safetensors file are left out", "safetensors 文件头中的文字说明未保留"
+)
 _MOVED = Text("{old} is now {new}, for {count} storages", "{count} 个存储由 {old} 改为 {new}")
 _LEFT = Text("left out: {names}", "未保留：{names}")
 _RAN = Text(
@@ -247,8 +291,24 @@ _RAN = Text(
 def repaired_page(done: Repaired) -> Page:
     """What was done to a file."""
     said = [(_WROTE.format(path=done.output, count=done.tensors, size=amount(done.size)), "bold")]
-    said += [(_STRIPPED.format(prefix=prefix, count=count), "") for prefix, count in done.stripped]
+    said += [
+        (
+            (_RENAMED if old and new else _ADDED if new else _STRIPPED).format(old=old, new=new, count=count),
+            "",
+        )
+        for old, new, count in done.renamed
+    ]
+    if done.cast:
+        said.append((_CAST.format(count=done.cast.tensors, dtype=done.cast.dtype), ""))
+    if done.cast and done.cast.infinite:
+        said.append((_INFINITE.format(count=done.cast.infinite, dtype=done.cast.dtype), "yellow"))
     said += [(_MOVED.format(old=old, new=new, count=count), "") for old, new, count in done.moved]
+    if done.made_plain:
+        said.append(
+            (_PLAIN.format(names=_listed([f"{name} ({kind})" for name, kind in done.made_plain])), "")
+        )
+    said += [(_TWICE.format(count=done.written_twice), "yellow")] if done.written_twice else []
     said += [(_LEFT.format(names=_listed(done.left_out)), "")] if done.left_out else []
+    said += [(_METADATA, "")] if done.lost_metadata else []
     said += [(_RAN, "yellow")] if done.ran_code else []
     return Page(Text("Checkpoint mended", "检查点已修复"), tuple(said))

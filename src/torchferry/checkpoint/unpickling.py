@@ -6,14 +6,17 @@ or call what was found. (The one written in C can be made to claim memory by a n
 
 from __future__ import annotations
 
+import itertools
 import pickle
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
+from io import RawIOBase
 from typing import IO, Any, ClassVar
 
-from torchferry.checkpoint.model import Global, Known, Opaque, Ordered, Storage, Tensor
+from torchferry.checkpoint import arrays
+from torchferry.checkpoint.model import Global, Known, Opaque, Ordered, Place, Storage, Tensor
 
-_STORAGE_DTYPES: Mapping[str, str] = {
+STORAGE_DTYPES: Mapping[str, str] = {
     "DoubleStorage": "float64", "FloatStorage": "float32", "HalfStorage": "float16", "BFloat16Storage": "bfloat16",
     "LongStorage": "int64", "IntStorage": "int32", "ShortStorage": "int16", "CharStorage": "int8",
     "ByteStorage": "uint8", "BoolStorage": "bool", "ComplexFloatStorage": "complex64",
@@ -22,23 +25,45 @@ _STORAGE_DTYPES: Mapping[str, str] = {
 }  # fmt: skip
 _OLD_MODULES = {"__builtin__": "builtins", "copy_reg": "copyreg"}
 _KNOWN = ("torch.Size", "torch.device")
+# A file of a few bytes can ask for more work and memory than there is; no checkpoint comes near these.
+_LONGEST_PICKLE = 2**30
+_LONGEST_LINE = 2**24
+_MOST_STEPS = 5_000_000
+_LARGEST_KEY = 1000
+_LARGEST = 2**62
+_MOST_DIMENSIONS = 64
+_NEARBY = 64
 
 
 class Bounded:
     """A stream that never claims more memory than what is left of it."""
 
-    def __init__(self, stream: IO[bytes], size: int) -> None:
-        self._stream, self._left = stream, size
+    def __init__(self, stream: IO[bytes] | RawIOBase, size: int) -> None:
+        self._stream, self._left = stream, min(size, _LONGEST_PICKLE)
 
-    def read(self, count: int = -1) -> bytes:
-        return self._took(self._stream.read(self._left if count < 0 else min(count, self._left)))
+    def read(self, count: int) -> bytes:
+        if count > self._left:
+            raise EOFError("cut short")
+        return self._took(self._stream.read(count) or b"")
 
     def readline(self) -> bytes:
-        return self._took(self._stream.readline(self._left))
+        return self._took(self._stream.readline(min(self._left, _LONGEST_LINE)))
 
     def _took(self, data: bytes) -> bytes:
         self._left -= len(data)
         return data
+
+
+class _Counted(dict[int, Callable[[Any], None]]):
+    """The operations of a pickle, of which there may be so many."""
+
+    left = _MOST_STEPS
+
+    def __getitem__(self, operation: int) -> Callable[[Any], None]:
+        self.left -= 1
+        if self.left < 0:
+            raise pickle.UnpicklingError(f"more than {_MOST_STEPS:,} steps")
+        return super().__getitem__(operation)
 
 
 class Reader(pickle._Unpickler):
@@ -46,11 +71,15 @@ class Reader(pickle._Unpickler):
 
     dispatch: ClassVar[dict[int, Callable[[Any], None]]] = dict(pickle._Unpickler.dispatch)
     stack: list[Any]
+    memo: dict[int, Any]
 
-    def __init__(self, stream: Bounded) -> None:
+    def __init__(self, stream: Bounded, prefix: str = "") -> None:
         super().__init__(stream, encoding="utf-8", errors="surrogateescape")
+        self.dispatch = _Counted(type(self).dispatch)  # type: ignore[misc]
+        self._prefix = prefix  # of the names of storages
         self.globals: dict[Global, None] = {}
         self.storages: dict[str, Storage] = {}
+        self.places: dict[str, Place] = {}  # of arrays, whose bytes are in the pickle
 
     def find_class(self, module: str, name: str) -> Any:
         found = Global(_OLD_MODULES.get(module, module), name)
@@ -68,18 +97,29 @@ class Reader(pickle._Unpickler):
         if not isinstance(pid, tuple) or len(pid) < 5 or _text(pid[0]) != "storage":
             raise pickle.UnpicklingError("it refers to something outside that is no storage")
         _, kind, key, device, elements, *view = pid
-        dtype = _STORAGE_DTYPES.get(kind.name, "") if isinstance(kind, Global) else ""
-        root = Storage(_text(key), dtype, _text(device), int(elements))
+        dtype = STORAGE_DTYPES.get(kind.name, "") if isinstance(kind, Global) else ""
+        root = Storage(self._prefix + _text(key), dtype, _text(device), _count(elements))
         self.storages[root.key] = root
         if view and view[0] is not None:
             _, first, count = view[0]
-            return Storage(root.key, dtype, root.device, int(count), int(first))
+            return Storage(root.key, dtype, root.device, _count(count), _count(first))
         return root
 
     def _call(self, function: object, arguments: Any) -> object:
         if not isinstance(function, Global):
             raise pickle.UnpicklingError("it calls something that is no name")
+        if function.dotted in arrays.FROM_BUFFER:
+            found = arrays.from_buffer(tuple(arguments), self._next_array())
+            if found is not None:
+                return self._kept(*found)
         return made(function, tuple(arguments))
+
+    def _next_array(self) -> str:
+        return f"{self._prefix}array/{len(self.places)}"
+
+    def _kept(self, tensor: Tensor, data: bytes) -> Tensor:
+        self.places[tensor.storage.key] = Place(len(data), data=data)
+        return tensor
 
     def _instantiate(self, klass: object, args: Any) -> None:
         self.stack.append(self._call(klass, args))
@@ -102,9 +142,47 @@ class Reader(pickle._Unpickler):
         built = self.stack[-1]
         if isinstance(built, Opaque):
             built.state = state
+            if built.class_name in arrays.RECONSTRUCT:
+                found = arrays.rebuilt(state, self._next_array())
+                if found is not None:
+                    self._replace_last(built, self._kept(*found))
         elif isinstance(built, Ordered) and isinstance(state, dict):
             built.metadata = state.get("_metadata")
 
+    def _replace_last(self, old: object, new: object) -> None:
+        """Put the finished array where the empty one was: on the stack, and where it may be asked for again."""
+        self.stack[-1] = new
+        for place, held in itertools.islice(reversed(self.memo.items()), _NEARBY):
+            if held is old:
+                self.memo[place] = new
+                return
+
+    def load_setitem(self) -> None:
+        value, key = self.stack.pop(), self.stack.pop()
+        self.stack[-1][_key(key)] = value
+
+    def load_setitems(self) -> None:
+        items = self.pop_mark()  # type: ignore[attr-defined]
+        target = self.stack[-1]
+        for key, value in zip(items[::2], items[1::2], strict=True):
+            target[_key(key)] = value
+
+    def load_dict(self) -> None:
+        items = self.pop_mark()  # type: ignore[attr-defined]
+        self.stack.append({_key(key): value for key, value in zip(items[::2], items[1::2], strict=True)})
+
+    def load_additems(self) -> None:
+        for item in self.pop_mark():  # type: ignore[attr-defined]
+            self.stack[-1].add(_key(item))
+
+    def load_frozenset(self) -> None:
+        self.stack.append(frozenset(_keys(self.pop_mark())))  # type: ignore[attr-defined]
+
+    dispatch[pickle.SETITEM[0]] = load_setitem
+    dispatch[pickle.SETITEMS[0]] = load_setitems
+    dispatch[pickle.DICT[0]] = load_dict
+    dispatch[pickle.ADDITEMS[0]] = load_additems
+    dispatch[pickle.FROZENSET[0]] = load_frozenset
     dispatch[pickle.REDUCE[0]] = load_reduce
     dispatch[pickle.NEWOBJ[0]] = load_newobj
     dispatch[pickle.NEWOBJ_EX[0]] = load_newobj_ex
@@ -118,6 +196,8 @@ def made(function: Global, arguments: tuple[Any, ...]) -> object:
         return maker(*arguments)
     if function.dotted in _KNOWN:
         return Known(function.dotted, arguments)
+    if function.dotted in arrays.SCALAR:
+        return arrays.number(arguments) or Opaque(function.dotted, arguments)
     # The plugins of devices have functions of their own beside those of PyTorch, with the same first arguments.
     if function.module.startswith("torch") and function.name.startswith("_rebuild_") and arguments:
         rebuilt = _rebuilt(function, arguments)
@@ -133,8 +213,14 @@ def _rebuilt(function: Global, arguments: tuple[Any, ...]) -> Tensor | None:
     if isinstance(first, Tensor):
         if function.name.startswith("_rebuild_parameter"):
             return first.as_parameter(bool(arguments[1]) if len(arguments) > 1 else True)
-        if function.name == "_rebuild_device_tensor_from_cpu_tensor":
-            return _moved(first, _text(arguments[2]))
+        # Devices outside PyTorch: the numbers as an array or a tensor of the CPU, then dtype, device, gradient.
+        if len(arguments) == 4 and isinstance(arguments[1], Global) and arguments[1].name == first.dtype:
+            return replace(
+                first, device=_text(arguments[2]), is_array=False, requires_grad=bool(arguments[3])
+            )
+    if function.name == "_rebuild_meta_tensor_no_storage" and isinstance(first, Global):
+        storage = Storage("", first.name, "meta", 0)
+        return _tensor(function, storage, 0, arguments[1], arguments[2], arguments[3])
     if function.name == "_rebuild_from_type_v2" and isinstance(first, Global):
         inner = made(first, tuple(arguments[2]))
         return inner if isinstance(inner, Tensor) else None
@@ -144,16 +230,16 @@ def _rebuilt(function: Global, arguments: tuple[Any, ...]) -> Tensor | None:
 def _tensor(
     function: Global, storage: Storage, offset: int, shape: Any, strides: Any, *others: Any
 ) -> Tensor:
-    shape, strides = tuple(map(int, _sizes(shape))), tuple(map(int, strides))
-    if len(shape) != len(strides) or min((*shape, *strides, offset), default=0) < 0:
-        raise pickle.UnpicklingError("a tensor's shape, strides and offset don't fit each other")
+    shape, strides = tuple(map(_count, _sizes(shape))), tuple(map(_count, _sizes(strides)))
+    if len(shape) != len(strides) or len(shape) > _MOST_DIMENSIONS:
+        raise pickle.UnpicklingError("a tensor's shape and strides don't fit each other")
     dtype = others[2] if function.name == "_rebuild_tensor_v3" else None
     return Tensor(
         storage,
         dtype.name if isinstance(dtype, Global) else storage.dtype,
         shape,
         strides,
-        int(offset),
+        _count(offset),
         storage.device,
         requires_grad=bool(others and others[0] is True),
         is_plain="qtensor" not in function.name,
@@ -164,12 +250,33 @@ def _sizes(shape: Any) -> Any:
     return shape.arguments[0] if isinstance(shape, Known) else shape
 
 
-def _moved(tensor: Tensor, device: str) -> Tensor:
-    return replace(tensor, device=device)
+def _count(value: Any) -> int:
+    count = int(value)
+    if not 0 <= count < _LARGEST:
+        raise pickle.UnpicklingError("a size or an offset that no tensor has")
+    return count
+
+
+def _key(key: Any) -> Any:
+    """A key that is no tower of tuples: to compare such a one takes for ever."""
+    pending, seen = [key], 0
+    while pending:
+        node = pending.pop()
+        inside = node.arguments if isinstance(node, Known) else node
+        if isinstance(inside, (tuple, frozenset)):
+            seen += len(inside)
+            if seen > _LARGEST_KEY:
+                raise pickle.UnpicklingError("a key that is too large")
+            pending.extend(inside)
+    return key
+
+
+def _keys(items: Iterable[Any]) -> list[Any]:
+    return [_key(item) for item in items]
 
 
 def _ordered(pairs: Any = ()) -> Ordered:
-    return Ordered((key, value) for key, value in pairs)
+    return Ordered((_key(key), value) for key, value in pairs)
 
 
 def _encoded(text: str, encoding: str) -> bytes:
@@ -178,8 +285,8 @@ def _encoded(text: str, encoding: str) -> bytes:
 
 _MAKERS: Mapping[str, Callable[..., object]] = {
     "collections.OrderedDict": _ordered,
-    "builtins.set": lambda items=(): set(items),
-    "builtins.frozenset": lambda items=(): frozenset(items),
+    "builtins.set": lambda items=(): set(_keys(items)),
+    "builtins.frozenset": lambda items=(): frozenset(_keys(items)),
     "builtins.complex": lambda real, imaginary: complex(real, imaginary),
     "builtins.bytearray": lambda *data: (
         bytearray(data[0]) if data and isinstance(data[0], bytes) else bytearray()

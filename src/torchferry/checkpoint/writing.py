@@ -6,6 +6,7 @@ import contextlib
 import ctypes
 import json
 import os
+import stat
 import struct
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
@@ -13,20 +14,25 @@ from typing import IO, Any
 
 import torch
 
-from torchferry.checkpoint.reading import SAFETENSORS_NAMES
+from torchferry.checkpoint.files import read_file
+from torchferry.checkpoint.loading import Loaded
+from torchferry.checkpoint.names import tensors_of
+from torchferry.checkpoint.tensor_files import SAFETENSORS_NAMES
 from torchferry.errors import InputError, OutputError
 
 _FIRST = 0  # before PyTorch's own devices, which begin at 10
 
 
-def write_torch(path: Path, tree: Any, devices: Mapping[int, str]) -> None:
-    """As torch.save does; a device need not be on this machine."""
+def write_torch(
+    path: Path, tree: Any, devices: Mapping[int, str], tensors: Mapping[str, torch.Tensor] | None = None
+) -> None:
+    """As torch.save does; a device need not be on this machine. What was written is held against `tensors`."""
 
-    def write(stream: IO[bytes]) -> None:
+    def write(stream: Any) -> None:
         with _marked(devices):
             torch.save(tree, stream)
 
-    _write_whole(path, write)
+    _write_whole(path, write, tensors or {})
 
 
 def write_safetensors(path: Path, tensors: Mapping[str, torch.Tensor], metadata: Mapping[str, str]) -> None:
@@ -37,7 +43,7 @@ def write_safetensors(path: Path, tensors: Mapping[str, torch.Tensor], metadata:
     for name in order:
         tensor = tensors[name]
         dtype = SAFETENSORS_NAMES.get(str(tensor.dtype).removeprefix("torch."))
-        if dtype is None or tensor.layout != torch.strided:
+        if dtype is None or tensor.layout != torch.strided or tensor.is_meta:
             raise InputError(f"{name}: safetensors has no {tensor.dtype} of this kind; write a .pth")
         size = tensor.numel() * tensor.element_size()
         header[name] = {
@@ -49,15 +55,15 @@ def write_safetensors(path: Path, tensors: Mapping[str, torch.Tensor], metadata:
     text = json.dumps(header, separators=(",", ":"), ensure_ascii=False).encode()
     text += b" " * (-len(text) % 8)
 
-    def write(stream: IO[bytes]) -> None:
+    def write(stream: Any) -> None:
         stream.write(struct.pack("<Q", len(text)) + text)
         for name in order:
             _write_data(stream, tensors[name])
 
-    _write_whole(path, write)
+    _write_whole(path, write, tensors)
 
 
-def _write_data(stream: IO[bytes], tensor: torch.Tensor) -> None:
+def _write_data(stream: Any, tensor: torch.Tensor) -> None:
     rows = tensor.detach().contiguous()
     size = rows.numel() * rows.element_size()
     if size:
@@ -81,12 +87,16 @@ def _marked(devices: Mapping[int, str]) -> Iterator[None]:
         serialization._package_registry[:] = before
 
 
-def _write_whole(path: Path, write: Callable[[IO[bytes]], None]) -> None:
-    aside = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+def _write_whole(path: Path, write: Callable[[Any], None], tensors: Mapping[str, torch.Tensor]) -> None:
+    path = Path(os.path.realpath(path))  # what a link means, not the link
+    aside = path.with_name(f".{path.name[:100]}.{os.getpid()}.tmp")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with open(aside, "wb") as stream:
-            write(stream)
+            _write_watched(write, stream)
+        _check(aside, path, tensors)
+        if path.exists():
+            os.chmod(aside, stat.S_IMODE(path.stat().st_mode))
         os.replace(aside, path)
     except OSError as error:
         raise OutputError(
@@ -95,3 +105,53 @@ def _write_whole(path: Path, write: Callable[[IO[bytes]], None]) -> None:
     finally:
         with contextlib.suppress(OSError):
             aside.unlink()
+
+
+class _Watched:
+    """A stream that remembers why it could not be written to: PyTorch only says that it was not."""
+
+    def __init__(self, stream: IO[bytes]) -> None:
+        self._stream = stream
+        self.failed: OSError | None = None
+
+    def write(self, data: Any) -> int:
+        try:
+            return self._stream.write(data)
+        except OSError as error:
+            self.failed = error
+            raise
+
+    def flush(self) -> None:
+        self._stream.flush()
+
+
+def _write_watched(write: Callable[[Any], None], stream: IO[bytes]) -> None:
+    watched = _Watched(stream)
+    try:
+        write(watched)
+        stream.flush()
+    except Exception:
+        if watched.failed:
+            raise watched.failed from None
+        raise
+
+
+def _check(written: Path, path: Path, tensors: Mapping[str, torch.Tensor]) -> None:
+    """Read back what is on the disk: every tensor must be there, bit for bit."""
+    contents = read_file(written)
+    found, back = tensors_of(contents.tree), Loaded(contents)
+    for name, tensor in tensors.items():
+        if tensor.layout != torch.strided or tensor.is_quantized or tensor.is_meta:
+            continue
+        if name not in found or not _same_bits(back.tensor(found[name], name), tensor):
+            raise OutputError(f"{path}: {name} is not on the disk as it was written; the disk may be failing")
+
+
+def _same_bits(left: torch.Tensor, right: torch.Tensor) -> bool:
+    if left.shape != right.shape or left.dtype != right.dtype:
+        return False
+    if not left.numel():
+        return True
+    rows = (each.detach().resolve_conj().resolve_neg().contiguous().reshape(-1) for each in (left, right))
+    first, second = (each.view(torch.uint8) for each in rows)
+    return torch.equal(first, second)

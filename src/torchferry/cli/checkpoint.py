@@ -45,6 +45,15 @@ def _fix(args: argparse.Namespace) -> int:
         raise RunError(f"ferry checkpoint fix needs {error.name}; pip install {error.name}") from None
     if args.allow_pickle:
         print("ferry: --allow-pickle: code that the file names may run", file=sys.stderr)
-    asked = Repair(args.only, tuple(args.strip), tuple(args.map), args.allow_pickle, args.force)
+    asked = Repair(
+        args.only,
+        tuple(args.strip),
+        tuple(args.map),
+        args.allow_pickle,
+        args.force,
+        tuple(args.rename),
+        args.dtype,
+        args.plain,
+    )
     print_page(repaired_page(repair(args.file, args.output, asked)), args.lang or user_language())
     return 0

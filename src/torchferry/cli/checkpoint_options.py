@@ -31,7 +31,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def _add_info(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "file", type=Path, metavar="FILE", help=".pth, .pt, .pth.tar, .bin, .ckpt, .safetensors ..."
+        "file",
+        type=Path,
+        metavar="FILE",
+        help=".pth, .pt, .pth.tar, .bin, .ckpt, .safetensors, .npz ..., or a folder of shards",
     )
     parser.add_argument("--all", action="store_true", help="list every tensor, not only the first 20")
     parser.add_argument("--json", action="store_true", help="print everything as JSON")
@@ -44,7 +47,12 @@ def _add_info(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_fix(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("file", type=Path, metavar="FILE", help="the checkpoint to mend; it is left as it is")
+    parser.add_argument(
+        "file",
+        type=Path,
+        metavar="FILE",
+        help="the checkpoint to mend, a file or a folder of shards; it is left as it is",
+    )
     parser.add_argument(
         "-o",
         "--output",
@@ -64,12 +72,31 @@ def _add_fix(parser: argparse.ArgumentParser) -> None:
         help="take this off the names of weights that begin with it, as module. ; repeatable",
     )
     parser.add_argument(
+        "--rename",
+        action="append",
+        type=_beginnings,
+        default=[],
+        metavar="OLD=NEW",
+        help="names of weights that begin with OLD begin with NEW, as backbone.=encoder. or =module. ; repeatable",
+    )
+    parser.add_argument(
         "--map",
         action="append",
         type=_devices,
         default=[],
         metavar="FROM:TO",
         help="tensors saved on one device are marked with another, as npu:cpu, cuda:1:npu:0, *:cpu; repeatable",
+    )
+    parser.add_argument(
+        "--dtype",
+        default="",
+        choices=("float64", "float32", "float16", "bfloat16"),
+        help="weights of floating point are written with this dtype",
+    )
+    parser.add_argument(
+        "--plain",
+        action="store_true",
+        help="write what objects hold without their classes, so that torch.load takes it with weights_only",
     )
     parser.add_argument(
         "--allow-pickle",
@@ -80,6 +107,13 @@ def _add_fix(parser: argparse.ArgumentParser) -> None:
         "--force", action="store_true", help="replace a file that is there already, even the input"
     )
     common_options.add_language(parser)
+
+
+def _beginnings(text: str) -> tuple[str, str]:
+    old, equals, new = text.partition("=")
+    if not equals or old == new:
+        raise argparse.ArgumentTypeError(f"{text!r} is not OLD=NEW, as backbone.=encoder.")
+    return old, new
 
 
 def _devices(text: str) -> tuple[str, str]:
