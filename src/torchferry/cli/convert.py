@@ -10,8 +10,9 @@ import os
 import sys
 from pathlib import Path
 
-from torchferry.cli import git, options
+from torchferry.cli import git, next_step, options
 from torchferry.cli.common_options import add_language
+from torchferry.cli.distributed_options import distributed_settings
 from torchferry.cli.ending import reader_may_leave
 from torchferry.convert.discover import FINDINGS, PYTHON_SUFFIXES, check_input
 from torchferry.convert.filesystem import read_file
@@ -29,10 +30,13 @@ from torchferry.errors import FerryError
 from torchferry.report.diff import new_file_diff, unified_diff
 from torchferry.report.lists import make_lists
 from torchferry.report.render import print_report
-from torchferry.text import user_language
+from torchferry.report.safe import one_line
+from torchferry.text import Text, user_language
 
 # Reports that every converted copy carries: the canonical one, and the page to read.
 REPORTS = {FINDINGS: "json", "report.html": "html"}
+_WRITTEN = Text("written to {output}", "已写入 {output}")
+_DETAILS = Text("; open {page} for the details", "；详情见 {page}")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -154,10 +158,21 @@ def _show(args: argparse.Namespace, outcome: ProjectOutcome, diff: bytes) -> Non
             print_report(report, "text", args.lang, verbose=args.verbose, rule_docs=options.rule_docs())
     options.note_nothing(outcome)
     if args.output and not args.quiet:
-        more = (
-            "" if _is_single(args, outcome.root) else f"; open {args.output / 'report.html'} for the details"
-        )
-        print(f"written to {args.output}{more}", file=sys.stderr)
+        _tell(args, outcome)
+
+
+def _tell(args: argparse.Namespace, outcome: ProjectOutcome) -> None:
+    """Where the copy is, and what to do with it."""
+    language = args.lang or user_language()
+    line = _WRITTEN.format(output=args.output).in_language(language)
+    if not _is_single(args, outcome.root):
+        line += _DETAILS.format(page=args.output / "report.html").in_language(language)
+    print(one_line(line), file=sys.stderr)
+    distributed = distributed_settings(args)
+    main = distributed.main if distributed else ""
+    hint = next_step.after_conversion(args.path, args.output, outcome.target, main, args.lang)
+    if hint:
+        print(hint, file=sys.stderr)
 
 
 def _exit_code(args: argparse.Namespace, outcome: ProjectOutcome) -> int:

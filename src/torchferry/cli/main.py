@@ -14,36 +14,53 @@ if TYPE_CHECKING:
     import argparse
     from collections.abc import Callable
 
-# name -> (module, what it does). Nothing is imported until a command is chosen: help must be instant.
-COMMANDS = {
-    "scan": ("scan", "say what must change, what can't, and how much is automatic"),
-    "convert": ("convert", "write a converted copy of a project, with reports"),
-    "run": ("run", "run a CUDA program, unchanged, on a vendor's device or a simulated one"),
-    "prove": ("prove", "prove a migration: the original and the migrated program compute the same"),
-    "ops": ("ops", "list the operators of a program, and say which of them a device has"),
-    "case": ("case", "write and run a test of one operator: a device against the CPU"),
-    "record": ("record", "record what every operator of a program is given, and what it makes of it"),
-    "replay": ("replay", "call the operators of a record once more, alone, on another device"),
-    "compare": ("compare", "hold two records of a run against each other: which operator is wrong"),
-    "overflow": ("overflow", "find the first operator of a program that makes infinities or NaN"),
-    "watch": ("watch", "keep light statistics of a long training: loss, gradients, activations"),
-    "profile": ("profile", "profile a few steps of a program, unchanged: what takes the time"),
-    "analyze": ("analyze", "read profiles of any vendor: the bottleneck, its proof, its remedy"),
-    "oplog": ("oplog", "read a runtime's host logs: operators, shapes, compiles after the warm-up"),
-    "doctor": ("doctor", "say whether a device can be used on this machine, and what makes it slow"),
-    "zoo": ("zoo", "make a migrated model ready for a vendor's model zoo, or say what it lacks"),
-    "checkpoint": ("checkpoint", "say what is inside a checkpoint without running it; mend it"),
-    "export": ("export", "make ONNX of a checkpoint, check it, and name the vendor's offline conversion"),
-    "explain": ("explain", "say what the errors in a log mean: which came first, why, what to do"),
-    "report": ("report", "render findings.json as HTML, Markdown, CSV, XLSX, SARIF ..."),
-    "rules": ("rules", "list the conversion rules, or explain one"),
-    "vendors": ("vendors", "show the known accelerators and what is known about each"),
+# stage of a migration -> command -> (module, what it does). Nothing is imported until a command is chosen: help must be
+# instant.
+STAGES = {
+    "before anything is moved": {
+        "doctor": ("doctor", "say whether a device can be used on this machine, and what makes it slow"),
+        "scan": ("scan", "say what must change, what can't, and how much is automatic"),
+        "ops": ("ops", "list the operators of a program, and say which of them a device has"),
+        "case": ("case", "write and run a test of one operator: a device against the CPU"),
+    },
+    "move it, and prove it": {
+        "convert": ("convert", "write a converted copy of a project, with reports"),
+        "run": ("run", "run a CUDA program, unchanged, on a vendor's device or a simulated one"),
+        "prove": ("prove", "prove a migration: the original and the migrated program compute the same"),
+    },
+    "it crashes": {
+        "explain": ("explain", "say what the errors in a log mean: which came first, why, what to do"),
+    },
+    "the loss differs": {
+        "record": ("record", "record what every operator of a program is given, and what it makes of it"),
+        "compare": ("compare", "hold two records of a run against each other: which operator is wrong"),
+        "replay": ("replay", "call the operators of a record once more, alone, on another device"),
+        "overflow": ("overflow", "find the first operator of a program that makes infinities or NaN"),
+        "watch": ("watch", "keep light statistics of a long training: loss, gradients, activations"),
+    },
+    "it is slow": {
+        "profile": ("profile", "profile a few steps of a program, unchanged: what takes the time"),
+        "analyze": ("analyze", "read profiles of any vendor: the bottleneck, its proof, its remedy"),
+        "oplog": ("oplog", "read a runtime's host logs: operators, shapes, compiles after the warm-up"),
+    },
+    "after the training": {
+        "checkpoint": ("checkpoint", "say what is inside a checkpoint without running it; mend it"),
+        "export": ("export", "make ONNX of a checkpoint, check it, and name the vendor's offline conversion"),
+        "zoo": ("zoo", "make a migrated model ready for a vendor's model zoo, or say what it lacks"),
+    },
+    "look things up": {
+        "vendors": ("vendors", "show the known accelerators and what is known about each"),
+        "rules": ("rules", "list the conversion rules, or explain one"),
+        "report": ("report", "render findings.json as HTML, Markdown, CSV, XLSX, SARIF ..."),
+    },
 }
+COMMANDS = {name: command for commands in STAGES.values() for name, command in commands.items()}
 
 _EXIT_CODES = """exit codes:
   0  fine
   1  --check found something to do; `ferry prove`: the proof does not hold; `ferry compare`: an operator is wrong;
-     `ferry overflow`: there is one; `ferry zoo check`: something is missing
+     `ferry overflow`: there is one; `ferry export`: onnxruntime computes something else; `ferry zoo check`: something
+     is missing
   2  bad usage or bad input
   3  some files failed, the others were done; `ferry ops`, `ferry record`, `ferry profile`: the
      program failed half way; `ferry analyze`: a detector broke down
@@ -53,16 +70,16 @@ _EXIT_CODES = """exit codes:
 
 def help_text() -> str:
     """What `ferry --help` prints."""
-    lines = [f"  {name:<10} {summary}" for name, (_, summary) in COMMANDS.items()]
+    lines: list[str] = []
+    for stage, commands in STAGES.items():
+        lines += [f"{stage}:", *(f"  {name:<11} {summary}" for name, (_, summary) in commands.items()), ""]
     return "\n".join(
         [
             "usage: ferry COMMAND [OPTIONS]",
             "",
-            "Carries PyTorch training code written for NVIDIA GPUs to other accelerators.",
+            "Carries PyTorch training code written for NVIDIA GPUs to other accelerators, stage by stage:",
             "",
-            "commands:",
             *lines,
-            "",
             "  ferry COMMAND --help   the options of a command",
             "  ferry --version        the version",
             "",

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from pathlib import Path
 
-from torchferry.cli import options
+from torchferry.cli import next_step, options
 from torchferry.cli.common_options import add_language
 from torchferry.cli.ending import reader_may_leave
 from torchferry.convert.discover import check_input
 from torchferry.convert.project import examine_project
+from torchferry.convert.target import Target
 from torchferry.errors import FerryError
 from torchferry.finding import Kind
 from torchferry.outcome import Report
 from torchferry.report.render import FORMATS, print_report, write_report
+from torchferry.report.safe import write_to
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -50,18 +53,23 @@ def run(args: argparse.Namespace) -> int:
     with options.progress_bar(f"scanning {root.resolve().name}", args.quiet) as progress:
         outcome = examine_project(root, plan, progress=progress)
     report = outcome.report("scan")
-    _show(args, report)
+    _show(args, report, plan.target)
     options.note_nothing(outcome)
     if outcome.failed:
         return 3
-    to_do = any(finding.kind not in (Kind.INFO, Kind.RISK) for finding in report.findings)
-    return 1 if args.check and to_do else 0
+    return 1 if args.check and _is_to_do(report) else 0
 
 
-def _show(args: argparse.Namespace, report: Report) -> None:
+def _is_to_do(report: Report) -> bool:
+    return any(finding.kind not in (Kind.INFO, Kind.RISK) for finding in report.findings)
+
+
+def _show(args: argparse.Namespace, report: Report, target: Target) -> None:
     docs = options.rule_docs()
     if args.output:
         write_report(report, args.output, args.format, args.lang, verbose=args.verbose, rule_docs=docs)
     elif not args.quiet:
         with reader_may_leave():
             print_report(report, args.format, args.lang, verbose=args.verbose, rule_docs=docs)
+            if args.format == "text" and _is_to_do(report):
+                write_to(sys.stdout, f"\n{next_step.after_scan(args.path, target, args.lang)}\n")

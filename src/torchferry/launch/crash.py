@@ -32,15 +32,17 @@ _OURS_AND_PYTORCHS = tuple(
 )
 
 
-def explain_in_future(vendor: Vendor) -> None:
-    """From now on an uncaught exception that can be explained gets one more line, after what is printed anyway."""
+def explain_in_future(vendor: Vendor | None) -> None:
+    """From now on an uncaught exception that can be explained gets one more line, after what is printed anyway.
+
+    Without a vendor, as where the CPU stands for CUDA, by the rules of all."""
     before = sys.excepthook
 
     def show(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
         before(kind, error, trace)
         from torchferry.runtime import is_active
 
-        line = explanation(error, trace, vendor) if is_active() else ""
+        line = explanation(error, trace, vendor) if vendor is not None and is_active() else ""
         line = line or _diagnosis(kind, error, trace, vendor)
         if line:
             print(line, file=sys.stderr)
@@ -49,7 +51,7 @@ def explain_in_future(vendor: Vendor) -> None:
 
 
 def _diagnosis(
-    kind: type[BaseException], error: BaseException, trace: TracebackType | None, vendor: Vendor
+    kind: type[BaseException], error: BaseException, trace: TracebackType | None, vendor: Vendor | None
 ) -> str:
     """What the rules of `ferry explain` say; "" if they say nothing, or are not wanted."""
     if os.environ.get(variables.DIAGNOSIS) == "0" or not issubclass(kind, Exception):

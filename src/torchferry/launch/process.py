@@ -161,15 +161,16 @@ def _lay_over(settings: LayerSettings, may_build: bool) -> None:
     if settings.vendor == REFERENCE:
         _compute_as_cuda(may_build)
         activate(settings)
+        _explain_crashes()
     else:
         activate(settings)
         _explain_crashes(settings.vendor, settings.vendor_paths)
 
 
-def _explain_crashes(vendor: str, paths: Iterable[str]) -> None:
+def _explain_crashes(vendor: str = "", paths: Iterable[str] = ()) -> None:
     from torchferry.launch import crash
 
-    crash.explain_in_future(get_vendor(vendor, tuple(map(Path, paths))))
+    crash.explain_in_future(get_vendor(vendor, tuple(map(Path, paths))) if vendor else None)
 
 
 def _compute_as_cuda(may_build: bool) -> None:

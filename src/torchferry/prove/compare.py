@@ -13,8 +13,13 @@ from torchferry.prove.tolerance import Tolerance, distance, relative
 from torchferry.text import Text
 
 _PROCESSES = Text(
-    "other processes took steps: {reference} in the original, {migrated} in the migrated run",
-    "执行优化步的进程不同：原程序为 {reference}，迁移后为 {migrated}",
+    "other processes took steps: {reference} in the original, {migrated} in the migrated run{hint}",
+    "执行优化步的进程不同：原程序为 {reference}，迁移后为 {migrated}{hint}",
+)
+_SHARED_OUT = Text(
+    "; a program that was rewritten for several cards (--distributed) gets its samples in another order, and can't be "
+    "compared step by step: prove the conversion without that option",
+    "；用 --distributed 改写为多卡的程序，其样本顺序随之改变，无法逐步比较：请对不带该选项的转换结果做证明",
 )
 _NO_STEP = Text("no process", "没有进程")
 _UNRANKED = Text("one process", "单个进程")
@@ -90,8 +95,7 @@ def compare(
 ) -> Comparison:
     """The verdict on two runs that have both ended well; `until` is the last step to look at, None: all."""
     if [each.key for each in reference] != [each.key for each in migrated]:
-        reason = _PROCESSES.format(reference=_ranks(reference), migrated=_ranks(migrated))
-        return Comparison(Verdict.INCOMPARABLE, 0, reason)
+        return Comparison(Verdict.INCOMPARABLE, 0, _other_processes(reference, migrated))
     pairs = zip(reference, migrated, strict=True)
     found = [_compare_processes(one, other, tolerance, until) for one, other in pairs]
     steps = sum(each.steps for each in found)
@@ -204,6 +208,13 @@ def _differences(
 
 def _rank(rank: int | None) -> Text:
     return _NOTHING if rank is None else _RANK.format(rank=rank)
+
+
+def _other_processes(reference: Sequence[Recording], migrated: Sequence[Recording]) -> Text:
+    names = _ranks(reference), _ranks(migrated)
+    was_rewritten = names[0] is _UNRANKED and all(each.identity.rank is not None for each in migrated)
+    hint = _SHARED_OUT if was_rewritten and migrated else _NOTHING
+    return _PROCESSES.format(reference=names[0], migrated=names[1], hint=hint)
 
 
 def _ranks(recordings: Sequence[Recording]) -> Text:

@@ -63,8 +63,9 @@ def _judged(path: Path, name: str, step: int) -> OperatorJudgement | None:
     except FerryError:
         return None
     worst = max(comparisons, key=lambda each: each.culprit is not None, default=None)
-    pairs = [pair for each in comparisons for pair in each.pairs if pair.judgement.verdict != Verdict.UNKNOWN]
-    return _described(worst, name, step) if worst is not None and pairs else None
+    outlines = (pair for each in comparisons for pair in each.pairs.outlines())
+    is_judged = any(pair.verdict is not Verdict.UNKNOWN for pair in outlines)
+    return _described(worst, name, step) if worst is not None and is_judged else None
 
 
 def _described(comparison: Comparison, name: str, step: int) -> OperatorJudgement:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TextIO
 
-from torchferry.report.safe import one_line
+from torchferry.report.safe import one_line, write_to
 from torchferry.text import Language, Text
 
 if TYPE_CHECKING:
@@ -67,9 +67,7 @@ def print_page(page: Page, language: Language, stream: TextIO | None = None) -> 
     terminal = target.isatty()
     width = shutil.get_terminal_size((PLAIN_WIDTH, 24)).columns if terminal else PLAIN_WIDTH
     text = to_text(page, language, width=width, terminal=terminal)
-    encoding = getattr(target, "encoding", None) or "utf-8"
-    target.write(text.encode(encoding, "replace").decode(encoding))
-    target.flush()
+    write_to(target, text)
 
 
 def to_text(page: Page, language: Language, *, width: int = PLAIN_WIDTH, terminal: bool = False) -> str:

@@ -13,6 +13,7 @@ from typing import TextIO, cast
 from torchferry.errors import OutputError, ReportError
 from torchferry.outcome import Report
 from torchferry.report.options import Options, RuleDocs
+from torchferry.report.safe import write_to
 from torchferry.text import Language, Text, user_language
 
 Renderer = Callable[[Report, Options], bytes]
@@ -122,9 +123,7 @@ def _print_text(report: Report, options: Options, target: TextIO) -> None:
     terminal = target.isatty()
     width = shutil.get_terminal_size((PLAIN_WIDTH, 24)).columns if terminal else PLAIN_WIDTH
     text = to_text(report, options, width=width, terminal=terminal)
-    encoding = getattr(target, "encoding", None) or "utf-8"
-    target.write(text.encode(encoding, "replace").decode(encoding))
-    target.flush()
+    write_to(target, text)
 
 
 def write_whole(path: Path, data: bytes) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from typing import TextIO
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
 # Control characters, line separators and the bidirectional controls that make code read other than it runs.
@@ -25,6 +26,13 @@ def one_line(text: str) -> str:
 def visible(text: str) -> str:
     """The text with its lines and tabs, and every other invisible character written out."""
     return _HIDDEN_IN_LINES.sub(_escape, printable(text))
+
+
+def write_to(stream: TextIO, text: str) -> None:
+    """Write what the stream's encoding has no characters for as question marks, rather than fail."""
+    encoding = getattr(stream, "encoding", None) or "utf-8"
+    stream.write(text.encode(encoding, "replace").decode(encoding))
+    stream.flush()
 
 
 def shortened(text: str, width: int) -> str:

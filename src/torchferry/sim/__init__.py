@@ -34,6 +34,6 @@ def activate(
 
 def is_active() -> bool:
     """Whether this process simulates a device."""
-    from torchferry.sim.activation import active
+    from torchferry.sim.here import simulated
 
-    return active() is not None
+    return simulated() is not None

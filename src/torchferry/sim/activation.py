@@ -25,7 +25,7 @@ from torchferry.sim import (
     refusals,
     shims,
 )
-from torchferry.sim.environment import SimSettings
+from torchferry.sim.environment import VARIABLE, SimSettings
 from torchferry.vendors.model import Limits, MissingOperator, Narrowing, Vendor
 from torchferry.vendors.ops import load_ops
 from torchferry.vendors.registry import get_vendor
@@ -51,6 +51,10 @@ class Active:
 
     vendor: Vendor
     settings: SimSettings
+
+    def for_children(self) -> dict[str, str]:
+        """The environment variables that make a process simulate the same."""
+        return {VARIABLE: self.settings.encode()}
 
 
 _active: list[Active] = []

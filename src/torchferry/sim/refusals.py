@@ -32,4 +32,7 @@ def _refusal(vendor: Vendor) -> str:
             "torch.nn.DataParallel is not simulated (PyTorch's part of it is in CUDA builds only), and it is not known "
             f"whether {vendor.company} devices have it"
         )
-    return f"{reason}; use torch.nn.parallel.DistributedDataParallel with backend '{vendor.dist_backend}'"
+    return (
+        f"{reason}; use torch.nn.parallel.DistributedDataParallel with backend '{vendor.dist_backend}': `ferry convert "
+        f"--distributed --main SCRIPT --to {vendor.name}` rewrites the program so"
+    )

@@ -193,7 +193,8 @@ def _lines(summary: Summary) -> list[Text]:
         lines.append(LEFT_RUNNING.format(count=outcome.left_running))
     if summary.parts:
         return [*lines, *_use_lines(summary)]
-    return lines if summary.unreported else [*lines, _UNUSED]
+    is_strange = not summary.unreported and not outcome.exit_code  # a program that failed has said why
+    return [*lines, _UNUSED] if is_strange else lines
 
 
 def _use_lines(summary: Summary) -> list[Text]:
