@@ -1,6 +1,8 @@
-"""What `make demo` shows: the operators of one training program looked up for four vendors; the program carried to three
-of them and to portable code, then run unchanged on a simulated device, proved equal to the original both ways; a wrong
-kernel and a bottleneck found; another program, for one card, made one for two; and a scan.
+"""What `make demo` shows, stage by stage: whether this machine is ready; the operators of one training program looked up
+for four vendors; the program carried to three of them and to portable code, then run unchanged on a simulated device,
+proved equal to the original both ways; a crash explained, a wrong kernel and a bottleneck found; another program, for one
+card, made one for two; the checkpoint that the simulated device has left made an ONNX model; a delivery for a model zoo;
+and a scan.
 
 Run it again as often as you like: ferry replaces its own earlier output in demo-out/.
 """
@@ -30,6 +32,8 @@ SHORT = ("--batch-size", "16", "--log-interval", "8")
 ASSESSED = ("ascend", "cambricon", "moorethreads", "tecorigin")
 PROVED = ("ascend", "cambricon", "tecorigin")
 STEPS = "3"
+TRAINED = "trained.pth.tar"  # by the simulated npu
+DELIVERY = "PyTorch/contrib/Classification/Digits"
 WIDTH = 80
 SHOWN_CHANGES = 6
 COLOURS = {"+": "32", "-": "31", "=": "1", "$": "36"}
@@ -37,28 +41,10 @@ COLOURS = {"+": "32", "-": "31", "=": "1", "$": "36"}
 
 def main():
     started = time.monotonic()
-    say("=", "1. Before anything is moved: do the devices have the operators of a trainer?")
-    assess()
-    say("=", "2. One ImageNet trainer for three vendors, and for any of them")
-    for target in TARGETS:
-        convert(target)
-    say("=", "3. Or change nothing: the original on a simulated npu (compiled at first use)")
-    train("ascend")
-    say("=", "4. Proved: unchanged, three simulated vendors compute what the CPU computes")
-    prove("proof", PROVED, "--", ORIGINAL, *TRAINING)
-    print(" (the tables of the other two are in demo-out/proof/proof.html)")
-    say("=", "5. Proved: the converted program as well")
-    converted = ("--original", ORIGINAL, "--converted", "{vendor}/main.py", "--")
-    prove("proof-converted", PROVED[:1], *converted, *TRAINING)
-    say("=", "6. The loss differs on the device: which operator is wrong?")
-    find_operator("ascend")
-    say("=", "7. It is slow: why?")
-    find_bottleneck("ascend")
-    say("=", "8. A trainer for one card, rewritten for all cards with mixed precision")
-    share_among_cards("ascend")
-    say("=", "9. What can't be done for you: a scan of examples/finetune for Ascend")
-    ferry("scan", "examples/finetune", "--to", "ascend", capture=False)
-    say("=", "10. Open these")
+    for number, (title, show) in enumerate(STAGES.items(), 1):
+        say("=", f"{number}. {title}")
+        show()
+    say("=", f"{len(STAGES) + 1}. Open these")
     print(f"  {'demo-out/operators.html':<34} every operator on every device, by module")
     for target in TARGETS:
         print(f"  {f'demo-out/{target}/report.html':<34} every change, side by side, explained")
@@ -68,8 +54,15 @@ def main():
     print(f"  {'demo-out/proof/proof.html':<34} the proof: both loss curves, every step")
     print(f"  {'demo-out/compare.html':<34} the wrong operator, every call, by module")
     print(f"  {'demo-out/analyze.html':<34} the bottleneck, a timeline, operators")
+    print(f"  {'demo-out/model.onnx':<34} what was trained on the simulated device")
+    print(f"  demo-out/{DELIVERY}/  the delivery")
     print("\nYour own project:  .venv/bin/ferry scan PATH --to ascend")
     print(f"The demo took {time.monotonic() - started:.1f} s.")
+
+
+def diagnose_machine():
+    """Say whether a device could be used here: on most machines that see this demo it could not."""
+    show_beginning(ferry("doctor", "--to", "ascend"), 3)
 
 
 def assess():
@@ -79,6 +72,11 @@ def assess():
     output = ferry("ops", *options, ORIGINAL, *TRAINING, cwd=OUT)
     for verdict in output.splitlines()[: len(ASSESSED)]:
         print(textwrap.fill(verdict, WIDTH, initial_indent="  ", subsequent_indent="    "))
+
+
+def convert_for_all():
+    for target in TARGETS:
+        convert(target)
 
 
 def convert(target):
@@ -99,16 +97,32 @@ def convert(target):
     )
 
 
-def train(target):
+def train():
     """Train the original through the layer, and show its losses."""
-    output = ferry("run", "--sim", "--to", target, "--devices", "2", ORIGINAL, *TRAINING, cwd=OUT)
+    output = ferry("run", "--sim", "--to", "ascend", "--devices", "2", ORIGINAL, *TRAINING, cwd=OUT)
     for step, loss in enumerate(re.findall(r"Epoch.*?Loss (\S+)", output)):
         print(f"  step {step}: loss {float(loss):.4f}")
+    (OUT / "checkpoint.pth.tar").replace(OUT / TRAINED)  # what runs later writes another
 
 
-def share_among_cards(target):
+def prove_unchanged():
+    prove("proof", PROVED, "--", ORIGINAL, *TRAINING)
+    print(" (the tables of the other two are in demo-out/proof/proof.html)")
+
+
+def prove_converted():
+    converted = ("--original", ORIGINAL, "--converted", "{vendor}/main.py", "--")
+    prove("proof-converted", PROVED[:1], *converted, *TRAINING)
+
+
+def explain_crash():
+    """The logs of two processes that ended one another: what came first, and what to do."""
+    show_beginning(ferry("explain", "-q", "examples/crash"), 5)
+
+
+def share_among_cards():
     """Rewrite a trainer for one card, show the lines that matter, and train it on two simulated cards."""
-    options = ("--to", target, "--distributed", "--main", "train.py", "--amp")
+    options = ("--to", "ascend", "--distributed", "--main", "train.py", "--amp")
     diff = ferry(
         "convert", "examples/single_gpu/mnist", *options, "-o", "demo-out/cards", "--force", "--diff"
     )
@@ -117,7 +131,7 @@ def share_among_cards(target):
         if telling.search(added):
             print_line(added)
     processes = ("--converted", "--nproc", "2", "-q", "cards/train.py")
-    output = ferry("run", "--sim", "--to", target, *processes, *SHORT, cwd=OUT)
+    output = ferry("run", "--sim", "--to", "ascend", *processes, *SHORT, cwd=OUT)
     print("  " + "\n  ".join(output.expandtabs(4).splitlines()))
     print("  (demo-out/cards/run_distributed_npu.sh starts it on real cards)")
 
@@ -130,20 +144,20 @@ def prove(out, vendors, *program):
     print("\n".join(lines[:end]).rstrip())
 
 
-def find_operator(target):
+def find_operator():
     """Record a step of a program on both devices, one of which has a wrong kernel, and show the verdict."""
     ferry("record", "-q", "-o", "gpu.h5", FAULTY, cwd=OUT)
-    ferry("record", "-q", "--sim", "--to", target, "-o", "npu.h5", FAULTY, "--wrong-kernel", cwd=OUT)
+    ferry("record", "-q", "--sim", "--to", "ascend", "-o", "npu.h5", FAULTY, "--wrong-kernel", cwd=OUT)
     output = ferry("compare", "npu.h5", "gpu.h5", "-o", "compare.html", cwd=OUT, expected=1)
     for line in output.partition("\n  \N{RIGHTWARDS ARROW}")[0].splitlines():
         print(textwrap.fill(line, WIDTH, initial_indent="  ", subsequent_indent=" " * 13))
 
 
-def find_bottleneck(target):
+def find_bottleneck():
     """Profile three steps of a program whose loader is slow, and show the verdict and where the time goes."""
     shutil.rmtree(OUT / "profile", ignore_errors=True)
     steps = ("--steps", "3:5", "-o", "profile")
-    ferry("profile", "-q", "--sim", "--to", target, *steps, SLOW, "--plant", "slow_loader", cwd=OUT)
+    ferry("profile", "-q", "--sim", "--to", "ascend", *steps, SLOW, "--plant", "slow_loader", cwd=OUT)
     output = ferry("analyze", "-q", "profile", "-o", "analyze.html", cwd=OUT)
     verdict, _, parts = output.partition("\n\n")
     for line in verdict.splitlines()[:2]:
@@ -151,6 +165,46 @@ def find_bottleneck(target):
     for line in parts.partition("\n\n")[0].splitlines()[1:]:
         name, share = re.match(r"  (\w.*?)  .*?([\d.]+%)", line).groups()
         print(f"  {name:<34} {share:>6}")
+
+
+def carry_on_with_the_model():
+    """Look at what the simulated device has left, put it on the CPU, and make an ONNX model of it."""
+    told = ferry("checkpoint", "info", TRAINED, cwd=OUT)
+    show_beginning(told, 3)
+    ferry(
+        "checkpoint",
+        "fix",
+        TRAINED,
+        "-o",
+        "clean.pth",
+        "--only",
+        "state_dict",
+        "--map",
+        "npu:cpu",
+        "--force",
+        cwd=OUT,
+    )
+    model = ("--model", "../examples/imagenet/resnet.py:resnet_tiny", "--init", "num_classes=10")
+    options = ("--input", "1x3x32x32", "--dynamic", "batch", "--to", "ascend", "-o", "model.onnx", "--force")
+    show_beginning(ferry("export", "clean.pth", *model, *options, cwd=OUT), 5)
+
+
+def deliver():
+    """Make the folder that a vendor's model zoo wants, and show what is still missing in it."""
+    shutil.rmtree(OUT / DELIVERY, ignore_errors=True)
+    source = ("--from", "../examples/single_gpu/mnist", "--main", "train.py", "--amp", "--distributed")
+    ferry("zoo", "new", DELIVERY, *source, "--arguments=--epochs 1", cwd=OUT)
+    show_beginning(ferry("zoo", "check", DELIVERY, cwd=OUT, expected=1), 2)
+
+
+def scan():
+    ferry("scan", "examples/finetune", "--to", "ascend", capture=False)
+
+
+def show_beginning(output, lines):
+    """The first lines of a report: its verdict."""
+    for line in output.splitlines()[:lines]:
+        print(textwrap.fill(line, WIDTH, initial_indent="  ", subsequent_indent="    "))
 
 
 def changed_lines(diff):
@@ -205,6 +259,22 @@ def say(mark, text, heading=True):
     else:
         print(f"  {shown}")
 
+
+STAGES = {
+    "Is this machine ready?": diagnose_machine,
+    "Before anything is moved: do the devices have the operators of a trainer?": assess,
+    "One ImageNet trainer for three vendors, and for any of them": convert_for_all,
+    "Or change nothing: the original on a simulated npu (compiled at first use)": train,
+    "Proved: unchanged, three simulated vendors compute what the CPU computes": prove_unchanged,
+    "Proved: the converted program as well": prove_converted,
+    "It crashes: what do the logs of its processes mean?": explain_crash,
+    "The loss differs on the device: which operator is wrong?": find_operator,
+    "It is slow: why?": find_bottleneck,
+    "A trainer for one card, rewritten for all cards with mixed precision": share_among_cards,
+    "What the npu has trained, as ONNX for the vendor's offline converter": carry_on_with_the_model,
+    "A delivery for a vendor's model zoo": deliver,
+    "What can't be done for you: a scan of examples/finetune for Ascend": scan,
+}
 
 if __name__ == "__main__":
     main()

@@ -30,8 +30,8 @@ def part(pid: int, rank: int | None, peak: int, *operators: OperatorCount, out_o
     return Part(pid, rank, 0, "2.13.0", (device,), operators, (("float64", pid),))
 
 
-def summary(*parts: Part, unreported: int = 0, left_running: int = 0) -> Summary:
-    return Summary(RunOutcome("ascend", "npu", 0, 1.5, left_running), parts, unreported)
+def summary(*parts: Part, unreported: int = 0, left_running: int = 0, exit_code: int = 0) -> Summary:
+    return Summary(RunOutcome("ascend", "npu", exit_code, 1.5, left_running), parts, unreported)
 
 
 def test_parts_come_back_in_the_order_of_ranks(tmp_path: Path) -> None:
@@ -100,6 +100,7 @@ def test_the_text_in_chinese_has_the_same_lines() -> None:
 def test_a_run_that_never_used_the_device_says_what_to_do() -> None:
     assert "ferry convert" in to_text(summary(), "en")
     assert "ferry convert" not in to_text(summary(unreported=1), "en")
+    assert "ferry convert" not in to_text(summary(exit_code=1), "en")  # its traceback says what to do
 
 
 def test_only_the_first_twenty_operators_are_printed() -> None:

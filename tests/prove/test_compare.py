@@ -183,6 +183,15 @@ def test_other_processes(tmp_path: Path) -> None:
     assert "rank 0, 1 in the original, rank 0 in the migrated run" in found.reason.en
 
 
+@pytest.mark.parametrize(("rank", "hints"), [(0, True), (None, False)])
+def test_a_program_that_became_one_for_several_cards(tmp_path: Path, rank: int | None, hints: bool) -> None:
+    write(tmp_path / "reference", THREE, None if hints else 0)
+    write(tmp_path / "migrated", THREE, rank)
+    found = compare(*(find_recordings(tmp_path / name) for name in ("reference", "migrated")), Tolerance())
+    assert found.reason is not None
+    assert ["--distributed" in said for said in found.reason] == [hints, hints]
+
+
 def test_buffers_that_only_one_run_shows_are_left_out(tmp_path: Path) -> None:
     assert compared(tmp_path, [step(1)], [step(1, buffers=())]).verdict is Verdict.EQUAL
 

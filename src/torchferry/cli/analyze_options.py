@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from torchferry.cli import common_options
+from torchferry.cli import common_options, values
 
 FORMATS = ("text", "json", "md", "html")
 LEVELS = ("high", "medium", "low")
@@ -73,7 +73,7 @@ def _add_output(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--top",
-        type=_count,
+        type=values.whole_number(1, 100_000),
         default=TOP,
         metavar="N",
         help=f"rows of a table in text and Markdown (default: {TOP})",
@@ -86,9 +86,3 @@ def _add_output(parser: argparse.ArgumentParser) -> None:
         help="exit with 1 if there is a finding of this severity or a higher one (default: high)",
     )
     parser.add_argument("-q", "--quiet", action="store_true", help="no progress on stderr")
-
-
-def _count(text: str) -> int:
-    if not (text.isascii() and text.isdecimal()) or not 1 <= int(text) <= 100_000:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number from 1 to 100000")
-    return int(text)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import argparse
-import math
 from pathlib import Path
 
-from torchferry.cli import common_options
+from torchferry.cli import common_options, values
 
 _SECONDS = 120.0
+_seed = values.whole_number(0, (1 << 63) - 1)  # of a torch.Generator
 
 _NOTATION = """how --input is written:
   SHAPE[:DTYPE][:DISTRIBUTION][:LAYOUT]   a tensor, as in 10x20:int64 or 8x3x32x32:float16:normal:channels_last
@@ -72,7 +72,7 @@ def _add_inputs(parser: argparse.ArgumentParser) -> None:
     )
     group.add_argument(
         "--call",
-        type=_at_least_one,
+        type=values.at_least_one,
         default=1,
         metavar="N",
         help="which call of FILE, from 1 (default: the first)",
@@ -128,31 +128,9 @@ def _add_run(parser: argparse.ArgumentParser) -> None:
     )
     group.add_argument(
         "--timeout",
-        type=_seconds,
+        type=values.seconds,
         default=_SECONDS,
         metavar="SECONDS",
         help=f"a run that takes longer has failed (default: {_SECONDS:g})",
     )
     group.add_argument("-q", "--quiet", action="store_true", help="no progress on stderr")
-
-
-def _at_least_one(text: str) -> int:
-    if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number from 1")
-    return int(text)
-
-
-def _seed(text: str) -> int:
-    if not (text.isascii() and text.isdecimal()) or int(text) >= 1 << 63:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number from 0 to 2**63 - 1")
-    return int(text)
-
-
-def _seconds(text: str) -> float:
-    try:
-        value = float(text)
-    except ValueError:
-        value = math.nan
-    if not 0 < value < math.inf:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a time; write it in seconds, as 600")
-    return value

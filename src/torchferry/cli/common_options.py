@@ -18,6 +18,20 @@ def add_vendor_path(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def add_vendor_device(parser: argparse.ArgumentParser, group: argparse._ArgumentGroup) -> None:
+    """A vendor's device, the real one or simulated."""
+    group.add_argument(
+        "--to",
+        metavar="VENDOR",
+        help="on this vendor's device, a name that `ferry vendors` lists: on its real plugin if that is installed, "
+        "else simulated",
+    )
+    add_vendor_path(parser)
+    group.add_argument(
+        "--sim", action="store_true", help="with --to: simulate, even if the vendor's plugin is installed"
+    )
+
+
 def add_language(parser: argparse.ArgumentParser) -> None:
     """The language of what is printed."""
     parser.add_argument(

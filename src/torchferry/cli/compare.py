@@ -40,7 +40,7 @@ def exit_code(comparisons: list[Comparison], *, check: bool) -> int:
 
     bad = (Verdict.FAULT, Verdict.SUSPICIOUS) if check else (Verdict.FAULT,)
     for comparison in comparisons:
-        if any(pair.judgement.verdict in bad for pair in comparison.pairs if pair.mine is not None):
+        if any(pair.verdict in bad for pair in comparison.pairs.outlines() if pair.has_mine):
             return 1
         if check and comparison.golden is not None and any(unmatched_counts(comparison.pairs)):
             return 1

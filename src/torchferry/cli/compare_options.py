@@ -5,10 +5,11 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from torchferry.cli import common_options
+from torchferry.cli import common_options, values
 
 FORMATS = ("text", "json", "csv", "msaccucmp", "xlsx", "html")
 
+_jobs = values.whole_number(1, 1024)
 _EPILOG = """RECORD is a file of `ferry record`, `ferry replay` or `ferry watch`, or of a vendor's dumper; where there is no gpu.h5 but
 gpu.rank0.h5, gpu.rank1.h5 ..., gpu.h5 means all of them, and ranks are compared with their like.
 
@@ -58,9 +59,3 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("-q", "--quiet", action="store_true", help="no progress on stderr")
     common_options.add_language(parser)
-
-
-def _jobs(text: str) -> int:
-    if not (text.isascii() and text.isdecimal()) or not 1 <= int(text) <= 1024:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number from 1 to 1024")
-    return int(text)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from torchferry.cli import common_options
+from torchferry.cli import common_options, values
 
 FORMATS = ("text", "json", "csv", "md")
 
@@ -41,7 +41,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     warm_up.add_argument(
         "--shapes",
-        type=_count,
+        type=values.whole_number(2),
         default=0,
         metavar="N",
         help="count compiles from the N-th shape of the same operator on, whenever they are",
@@ -70,9 +70,3 @@ def _seconds(text: str) -> float:
     if not 0 <= seconds < float("inf"):
         raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds")
     return seconds
-
-
-def _count(text: str) -> int:
-    if not (text.isascii() and text.isdecimal()) or int(text) < 2:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number from 2 on")
-    return int(text)

@@ -5,8 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from torchferry.cli import common_options, run_options
-from torchferry.cli.prove_options import seconds, steps
+from torchferry.cli import common_options, run_options, values
 
 FORMATS = ("text", "json", "md", "csv", "xlsx", "html")
 
@@ -39,7 +38,7 @@ def _add_program(parser: argparse.ArgumentParser) -> None:
     group.add_argument("-m", "--module", action="store_true", help="the program is a module, as in python -m")
     group.add_argument(
         "--steps",
-        type=steps,
+        type=values.steps,
         default=1,
         metavar="N",
         help="end the program when each of its optimizers has made so many steps; `all`: let it run to its end "
@@ -64,7 +63,7 @@ def _add_program(parser: argparse.ArgumentParser) -> None:
     )
     group.add_argument(
         "--timeout",
-        type=seconds,
+        type=values.seconds,
         metavar="SECONDS",
         help="end a program that takes longer, and report what was seen (default: as long as it takes)",
     )

@@ -5,8 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from torchferry.cli import record_options, run_options
-from torchferry.cli.prove_options import steps
+from torchferry.cli import record_options, values
 
 DEFAULT_OUTPUT = "overflow.h5"
 _LAST = 20
@@ -31,7 +30,7 @@ def _add_what(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("what is checked")
     group.add_argument(
         "--steps",
-        type=steps,
+        type=values.steps,
         default=1,
         metavar="N",
         help="so many steps of the optimizer, steps that a GradScaler skips not counted; then the program is ended. "
@@ -68,7 +67,7 @@ def _add_results(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("what is told")
     group.add_argument(
         "--last",
-        type=run_options.at_least_one,
+        type=values.at_least_one,
         default=_LAST,
         metavar="N",
         help=f"operators before the overflow that are listed, with figures of their tensors (default: {_LAST})",

@@ -6,7 +6,7 @@ import argparse
 import re
 from pathlib import Path
 
-from torchferry.cli import record_options
+from torchferry.cli import record_options, values
 
 DEFAULT_OUTPUT = "prof"
 _DEFAULT_STEPS = "10:12"
@@ -48,7 +48,7 @@ def _add_what(parser: argparse.ArgumentParser) -> None:
     )
     group.add_argument(
         "--warmup",
-        type=_count,
+        type=values.whole_number(0),
         default=_DEFAULT_WARMUP,
         metavar="N",
         help="steps before the first one in which the profiler is on, and keeps nothing: what its start costs is not "
@@ -78,9 +78,3 @@ def steps(text: str) -> tuple[int, int]:
             f"{text!r} is no range of steps from 1 on; write it as {_DEFAULT_STEPS}"
         )
     return first, last
-
-
-def _count(text: str) -> int:
-    if not (text.isascii() and text.isdigit()):
-        raise argparse.ArgumentTypeError(f"{text!r} is no number of steps")
-    return int(text)

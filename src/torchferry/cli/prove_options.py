@@ -6,11 +6,10 @@ import argparse
 import math
 from pathlib import Path
 
-from torchferry.cli import common_options, run_options
+from torchferry.cli import common_options, run_options, values
 from torchferry.sim.environment import parse_memory
 
 _DEFAULT_STEPS = 20
-_LARGEST_SEED = (1 << 32) - 1  # what PYTHONHASHSEED and numpy take
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -52,13 +51,15 @@ def _add_conditions(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("what both runs have in common")
     group.add_argument(
         "--steps",
-        type=steps,
+        type=values.steps,
         default=_DEFAULT_STEPS,
         metavar="N",
         help="end each run after so many steps of the optimizer that steps most; `all`: let it run to its end "
         f"(default: {_DEFAULT_STEPS})",
     )
-    group.add_argument("--seed", type=seed, default=0, metavar="N", help="of every generator (default: 0)")
+    group.add_argument(
+        "--seed", type=values.seed, default=0, metavar="N", help="of every generator (default: 0)"
+    )
     group.add_argument(
         "--same-weights",
         action="store_true",
@@ -66,7 +67,7 @@ def _add_conditions(parser: argparse.ArgumentParser) -> None:
     )
     group.add_argument(
         "--devices",
-        type=run_options.at_least_one,
+        type=values.at_least_one,
         metavar="N",
         help="devices that the program sees (default: one, with --nproc one for each process)",
     )
@@ -75,7 +76,7 @@ def _add_conditions(parser: argparse.ArgumentParser) -> None:
     )
     group.add_argument(
         "--timeout",
-        type=seconds,
+        type=values.seconds,
         metavar="SECONDS",
         help="end a run that takes longer (default: each takes as long as it takes)",
     )
@@ -93,36 +94,8 @@ def _add_tolerances(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--exact", action="store_true", help="nothing but equal bit for bit")
 
 
-def steps(text: str) -> int | None:
-    """A number of steps; None for `all`."""
-    return None if text == "all" else run_options.at_least_one(text)
-
-
-def seed(text: str) -> int:
-    """What generators can be seeded with."""
-    value = int(text) if text.isascii() and text.isdigit() else -1
-    if not 0 <= value <= _LARGEST_SEED:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number from 0 to {_LARGEST_SEED}")
-    return value
-
-
 def _tolerance(text: str) -> float:
-    value = _number(text)
+    value = values.number(text)
     if not 0 <= value < math.inf:
         raise argparse.ArgumentTypeError(f"{text!r} is not a tolerance; write it as 1e-6")
     return value
-
-
-def seconds(text: str) -> float:
-    """A time that is more than none."""
-    value = _number(text)
-    if not 0 < value < math.inf:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a time; write it in seconds, as 600")
-    return value
-
-
-def _number(text: str) -> float:
-    try:
-        return float(text)
-    except ValueError:
-        return math.nan

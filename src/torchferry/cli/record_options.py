@@ -7,8 +7,7 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from torchferry.cli import common_options, run_options
-from torchferry.cli.prove_options import seconds, seed, steps
+from torchferry.cli import common_options, run_options, values
 from torchferry.errors import InputError, RunError
 from torchferry.vendors.registry import get_vendor
 
@@ -88,7 +87,7 @@ def _add_which(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("what is recorded")
     group.add_argument(
         "--steps",
-        type=steps,
+        type=values.steps,
         default=1,
         metavar="N",
         help="so many; a step ends when each optimizer has stepped, or one of them would step again; the program is "
@@ -97,7 +96,7 @@ def _add_which(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--from",
         dest="first_step",
-        type=run_options.at_least_one,
+        type=values.at_least_one,
         default=1,
         metavar="STEP",
         help="the first step that is recorded (default: 1)",
@@ -108,6 +107,15 @@ def _add_which(parser: argparse.ArgumentParser) -> None:
         help="record from `import torch` on, set-up included: for programs that call no module (default: from the "
         "first call of a module with parameters)",
     )
+    add_selection(group)
+    group.add_argument("--rank", type=_rank, metavar="R", help="only the process of this rank (default: all)")
+    group.add_argument(
+        "--keep-going", action="store_true", help="let the program go on, unrecorded, after the last step"
+    )
+
+
+def add_selection(group: argparse._ArgumentGroup) -> None:
+    """Which operators, of all that are called."""
     group.add_argument(
         "--module",
         dest="modules",
@@ -132,10 +140,6 @@ def _add_which(parser: argparse.ArgumentParser) -> None:
         choices=PHASES,
         help="only operators of the forward pass, the backward pass or the optimizer; repeatable",
     )
-    group.add_argument("--rank", type=_rank, metavar="R", help="only the process of this rank (default: all)")
-    group.add_argument(
-        "--keep-going", action="store_true", help="let the program go on, unrecorded, after the last step"
-    )
 
 
 def add_place_arguments(parser: argparse.ArgumentParser) -> None:
@@ -143,16 +147,7 @@ def add_place_arguments(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group(
         "where the program runs (default: on this machine as it is; without a GPU, the CPU stands for CUDA)"
     )
-    group.add_argument(
-        "--to",
-        metavar="VENDOR",
-        help="on this vendor's device, a name that `ferry vendors` lists: on its real plugin if that is installed, "
-        "else simulated",
-    )
-    common_options.add_vendor_path(parser)
-    group.add_argument(
-        "--sim", action="store_true", help="with --to: simulate, even if the vendor's plugin is installed"
-    )
+    common_options.add_vendor_device(parser, group)
     group.add_argument(
         "--converted",
         action="store_true",
@@ -168,20 +163,20 @@ def add_place_arguments(parser: argparse.ArgumentParser) -> None:
     )
     group.add_argument(
         "--devices",
-        type=run_options.at_least_one,
+        type=values.at_least_one,
         metavar="N",
         help="devices that the program sees where they are simulated or the CPU stands for them (default: one, with "
         "--nproc one for each process)",
     )
     group.add_argument(
         "--seed",
-        type=seed,
+        type=values.seed,
         metavar="N",
         help="of every generator, set at `import torch` (default: none is set)",
     )
     group.add_argument(
         "--timeout",
-        type=seconds,
+        type=values.seconds,
         metavar="SECONDS",
         help="end a program that takes longer, and keep what was recorded (default: as long as it takes)",
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from torchferry.cli import common_options
+from torchferry.cli import common_options, values
 from torchferry.sim.environment import parse_memory
 
 # torchrun's options that are handed on as they are -> whether they say where the processes meet
@@ -89,7 +89,7 @@ def _add_simulator_arguments(parser: argparse.ArgumentParser) -> None:
     )
     group.add_argument(
         "--devices",
-        type=at_least_one,
+        type=values.at_least_one,
         metavar="N",
         help="simulated devices (default: as many as a typical server of the vendor has)",
     )
@@ -113,7 +113,7 @@ def add_torchrun_arguments(parser: argparse.ArgumentParser) -> None:
     """Those that `torchrun_options` hands on."""
     group = parser.add_argument_group("several processes, through torchrun")
     group.add_argument(
-        *_spellings("nproc", "nproc-per-node"), type=at_least_one, metavar="N", help="processes"
+        *_spellings("nproc", "nproc-per-node"), type=values.at_least_one, metavar="N", help="processes"
     )
     for name in _TORCHRUN:
         group.add_argument(*_spellings(name), dest=f"torchrun {name}", metavar="X", help="handed to torchrun")
@@ -122,14 +122,6 @@ def add_torchrun_arguments(parser: argparse.ArgumentParser) -> None:
 def _spellings(*names: str) -> list[str]:
     """torchrun takes dashes and underscores."""
     return list(dict.fromkeys(f"--{form}" for name in names for form in (name, name.replace("-", "_"))))
-
-
-def at_least_one(text: str) -> int:
-    """A number of things, as an argument."""
-    value = int(text) if text.isascii() and text.isdigit() else 0
-    if value < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number from 1 on")
-    return value
 
 
 def options_of_the_layer(args: argparse.Namespace) -> list[str]:

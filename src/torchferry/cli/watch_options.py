@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from torchferry.cli import record_options, run_options
+from torchferry.cli import record_options, values
 
 DEFAULT_OUTPUT = "watch.h5"
 _EVERY = 100
@@ -24,7 +24,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     record_options.add_program_arguments(parser)
     parser.add_argument(
         "--every",
-        type=run_options.at_least_one,
+        type=values.at_least_one,
         default=_EVERY,
         metavar="N",
         help=f"watch the first step of the optimizer and each N-th (default: {_EVERY})",

@@ -12,6 +12,8 @@ import torch
 from torch.utils import _python_dispatch
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from torchferry.observe.where import Whereabouts
+
 Mode = TypeVar("Mode", bound=TorchDispatchMode)
 _GUARDS: tuple[Any, ...] = tuple(
     getattr(torch._C, name)
@@ -75,6 +77,24 @@ class ObservingMode(TorchDispatchMode):  # type: ignore[no-untyped-call]
         for other in reversed(above):
             _python_dispatch._push_mode(other)
         return is_on
+
+
+class LocatingMode(ObservingMode):  # type: ignore[no-untyped-call]
+    """One that also keeps account of where in the program each call is made, while it is on."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.where = Whereabouts()
+
+    def switch_on(self) -> None:
+        """From now on, in this thread."""
+        self.where.watch()
+        super().switch_on()
+
+    def switch_off(self) -> None:
+        """Until now."""
+        super().switch_off()
+        self.where.unwatch()
 
 
 def active_mode(kind: type[Mode]) -> Mode | None:

@@ -29,7 +29,6 @@ from torchferry.runtime.host import differences
 from torchferry.runtime.patches import Action, Change, PatchTable
 from torchferry.runtime.settings import REFERENCE, VARIABLE, LayerSettings
 from torchferry.runtime.target import Target
-from torchferry.sim.environment import VARIABLE as SIMULATION
 from torchferry.vendors.model import Vendor
 from torchferry.vendors.registry import get_vendor
 
@@ -152,4 +151,5 @@ def _simulation_as_told() -> dict[str, str]:
     """Where a program has activated the simulated device itself, its children need one as well."""
     simulation = sys.modules.get("torchferry.sim.activation")
     now = simulation.active() if simulation else None
-    return {SIMULATION: now.settings.encode()} if now and SIMULATION not in os.environ else {}
+    told = now.for_children() if now else {}
+    return {name: value for name, value in told.items() if name not in os.environ}

@@ -201,8 +201,8 @@ def test_what_makes_two_records_hard_to_compare_is_noted() -> None:
     mine = Header(Kept.TENSORS, "/home/a/train.py --lr 1", "npu", "2.12.1+cpu")
     same = replace(mine, program="train.py", torch="2.12.1+cu130")
     other = replace(mine, program="gan.py", torch="2.13.0")
-    assert of_comparison(mine, same, []) == ()
-    said = [note.en for note in of_comparison(mine, other, [])]
+    assert of_comparison(mine, same) == ()
+    said = [note.en for note in of_comparison(mine, other)]
     assert said[0] == "these are different programs: /home/a/train.py --lr 1, and gan.py"
     assert said[1].endswith("2.12.1+cpu here, 2.13.0 in golden")
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from torchferry.accuracy.compare.model import Difference, Judgement, Metrics, Pair, Sort, Verdict
-from torchferry.accuracy.compare.rows import PairRows
+from torchferry.accuracy.compare.rows import Outline, PairRows, packed
 from torchferry.accuracy.model import Call, Statistics, TensorRecord
 from torchferry.text import Text
 
@@ -38,14 +38,21 @@ PAIRS = [
 
 
 def test_they_come_back() -> None:
-    rows = PairRows()
-    for pair in PAIRS:
-        rows.append(pair)
+    rows = packed(PAIRS)
     assert list(rows) == PAIRS and rows == PAIRS
     assert rows[-1] == PAIRS[-1] and rows[1:3] == PAIRS[1:3]
     assert rows != PAIRS[:3] and rows != PAIRS[::-1]
     with pytest.raises(IndexError):
         rows[4]
+
+
+def test_outlines_say_the_same_as_whole_pairs() -> None:
+    assert list(packed(PAIRS).outlines()) == [
+        Outline(True, True, "same", Verdict.EQUAL, None, 7, 3, "aten::relu"),
+        Outline(True, True, "equivalent", Verdict.FAULT, 0.5, 7, 3, "aten::relu"),
+        Outline(False, True, "", Verdict.UNKNOWN, None, 7, 3, "aten::relu"),
+        Outline(True, False, "", Verdict.NORMAL, 0.0, 7, 3, "aten::relu"),
+    ]
 
 
 def test_a_thousand_more_steps_take_a_few_bytes_each() -> None:

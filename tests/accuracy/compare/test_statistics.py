@@ -10,6 +10,7 @@ import pytest
 from tests.accuracy.compare.calls import tensor
 from torchferry.accuracy.compare.distances import distance
 from torchferry.accuracy.compare.model import Difference, Pair, Sort, Verdict
+from torchferry.accuracy.compare.rows import packed
 from torchferry.accuracy.compare.statistics import growth, judge_statistics, parting
 from torchferry.accuracy.model import Call, Statistics
 
@@ -103,7 +104,7 @@ def test_only_the_first_of_those_that_part_is_named() -> None:
         "inherited",
         "inherited",
     ]
-    assert parting(judged) == 1
+    assert parting(packed(judged).outlines()) == 1
 
 
 def test_a_second_fault_with_equal_inputs_is_seen() -> None:
@@ -133,7 +134,8 @@ def test_random_numbers_are_not_drawn_alike() -> None:
 def test_growth_over_the_steps() -> None:
     steps = [pair("aten::mm", None, 1e-7, step=1), pair("aten::mm", None, 1e-4, step=2), pair(step=2)]
     assert [
-        (each.step, pytest.approx(each.distance, rel=1e-3)) for each in growth(judge_statistics(steps))
+        (each.step, pytest.approx(each.distance, rel=1e-3))
+        for each in growth(packed(judge_statistics(steps)).outlines())
     ] == [
         (1, 1e-7),
         (2, 1e-4),
@@ -151,7 +153,7 @@ class TestWatched:
         rows = [pair("module", None, 1e-6, step=step, module=name) for step in (1, 2) for name in "ab"]
         rows[3] = pair("module", None, 0.1, step=2, module="b")
         judged = list(judge_statistics(rows))
-        assert parting(judged) == 3
+        assert parting(packed(judged).outlines()) == 3
 
     def test_a_gradient_that_is_rounding_alone_says_nothing(self) -> None:
         """As that of a bias before a batch norm; nor do the steps that Adam makes of it."""

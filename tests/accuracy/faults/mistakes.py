@@ -232,12 +232,6 @@ def derivative_of_tanh(made: Made) -> torch.Tensor:
     return gradient * (1 - result.abs())
 
 
-def double_rounded_weights(made: Made) -> torch.Tensor:
-    """A softmax whose sum is taken from rounded exponentials, rounded once more."""
-    weights = (made.args[0].double() - made.args[0].double().amax(-1, True)).exp().to(made.result.dtype)
-    return weights / weights.double().sum(-1, True).to(made.result.dtype)
-
-
 def statistics_in(dtype: torch.dtype) -> Kernel:
     """A layer norm with its mean and variance in few digits."""
 

@@ -16,6 +16,7 @@ from torchferry.accuracy.compare.model import (
     Sort,
     Verdict,
 )
+from torchferry.accuracy.compare.rows import packed
 from torchferry.accuracy.model import Call, Header, Kept, Statistics, TensorRecord
 from torchferry.text import Text
 
@@ -85,7 +86,7 @@ def faulty() -> list[Comparison]:
     network = (NetworkDifference("output", 1, 0.1), NetworkDifference("loss", 1, 3e-5))
     note = Text("mine: the run was cut off", "待测记录：运行被中断")
     return [
-        Comparison(MINE, GOLDEN, "npu.h5", "gpu.h5", tuple(pairs), 1, 0.5, 4096, (note,), network=network)
+        Comparison(MINE, GOLDEN, "npu.h5", "gpu.h5", packed(pairs), 1, 0.5, 4096, (note,), network=network)
     ]
 
 
@@ -96,12 +97,12 @@ def _call(each: Pair) -> Call:
 
 def fine() -> list[Comparison]:
     pairs = tuple(pair(at, "aten::mm", f"layers.{at}", Judgement(Verdict.NORMAL), 1e-8) for at in (1, 2, 3))
-    return [Comparison(MINE, GOLDEN, "npu.h5", "gpu.h5", pairs, None)]
+    return [Comparison(MINE, GOLDEN, "npu.h5", "gpu.h5", packed(pairs), None)]
 
 
 def equal() -> list[Comparison]:
     pairs = tuple(pair(at, "aten::mm", "fc", Judgement(Verdict.EQUAL)) for at in (1, 2))
-    return [Comparison(MINE, GOLDEN, "npu.h5", "gpu.h5", pairs, None)]
+    return [Comparison(MINE, GOLDEN, "npu.h5", "gpu.h5", packed(pairs), None)]
 
 
 def statistical() -> list[Comparison]:
@@ -125,7 +126,7 @@ def statistical() -> list[Comparison]:
         pairs.append(replace(made, outputs=outputs))
     mine, golden = (replace(header, kept=Kept.STATISTICS) for header in (MINE, GOLDEN))
     curve = Curve("loss", (1, 2, 3), (2.5, 2.4, math.nan), (2.5, 2.3, 2.2))
-    return [Comparison(mine, golden, "run a.h5", "b.h5", tuple(pairs), 1, curves=(curve,))]
+    return [Comparison(mine, golden, "run a.h5", "b.h5", packed(pairs), 1, curves=(curve,))]
 
 
 def _statistics(size: float) -> Statistics:
@@ -142,7 +143,14 @@ def hostile() -> list[Comparison]:
     curve = Curve(EVIL, (1, 2), (0.0, 1.0), (None, None))
     return [
         Comparison(
-            header, GOLDEN, f"{EVIL}.h5", "gpu.h5", pairs, 0, notes=(Text(EVIL, EVIL),), curves=(curve,)
+            header,
+            GOLDEN,
+            f"{EVIL}.h5",
+            "gpu.h5",
+            packed(pairs),
+            0,
+            notes=(Text(EVIL, EVIL),),
+            curves=(curve,),
         )
     ]
 
@@ -163,7 +171,7 @@ def large(count: int = 10_000) -> list[Comparison]:
                 step=1 + at // 5000,
             )
         )
-    return [Comparison(MINE, GOLDEN, "npu.h5", "gpu.h5", tuple(pairs), 99)]
+    return [Comparison(MINE, GOLDEN, "npu.h5", "gpu.h5", packed(pairs), 99)]
 
 
 def ranks() -> list[Comparison]:
@@ -173,7 +181,9 @@ def ranks() -> list[Comparison]:
 
 def alone() -> list[Comparison]:
     (comparison,) = faulty()
-    pairs = tuple(replace(each, golden=None, inputs=(), outputs=()) for each in comparison.pairs if each.mine)
+    pairs = packed(
+        replace(each, golden=None, inputs=(), outputs=()) for each in comparison.pairs if each.mine
+    )
     return [replace(comparison, golden=None, golden_path="", pairs=pairs, network=())]
 
 

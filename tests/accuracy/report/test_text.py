@@ -15,6 +15,7 @@ import pytest
 from tests.accuracy.report.samples import EVIL, SAMPLES, alone, equal, faulty, fine, large, ranks, statistical
 from torchferry.accuracy.compare.matching import EQUIVALENT, EXTRA, GROUP, MOVED, NOTHING, SAME, SIMILAR
 from torchferry.accuracy.compare.model import Sort, Verdict
+from torchferry.accuracy.compare.rows import packed
 from torchferry.accuracy.report import sentences, words
 from torchferry.accuracy.report.render import print_text
 from torchferry.accuracy.report.text import to_text
@@ -87,7 +88,7 @@ def test_nothing_is_wrong() -> None:
 
 def test_nothing_could_be_judged() -> None:
     (comparison,) = fine()
-    pairs = tuple(
+    pairs = packed(
         replace(pair, judgement=replace(pair.judgement, verdict=Verdict.UNKNOWN)) for pair in comparison.pairs
     )
     assert lines([replace(comparison, pairs=pairs)])[0].startswith("nothing can be said")
@@ -123,7 +124,7 @@ def test_a_run_that_was_watched_names_the_steps_in_between() -> None:
         for each in comparison.pairs
         if each.mine
     ]
-    found = lines([replace(comparison, pairs=tuple(pairs))])
+    found = lines([replace(comparison, pairs=packed(pairs))])
     assert found[0] == "the runs part at step 20, Net: layers.0: its output, the values differ"
     assert "ferry record --stats --from 11 --steps 10 -o b.steps11to20.h5 train.py --lr 0.1" in found
 

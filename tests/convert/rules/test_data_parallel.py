@@ -52,6 +52,7 @@ def test_the_recipe_is_complete() -> None:
         '"hccl"',
         "DistributedSampler",
         "device_ids",
+        "ferry convert --distributed --main",
     ):
         assert word in item.message.en
         assert word in item.message.zh

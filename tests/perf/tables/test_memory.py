@@ -40,7 +40,7 @@ def test_the_curve_goes_up_with_allocations_and_down_with_releases(tmp_path: Pat
     assert [size / 2**20 for size in curve.allocated.tolist()] == [3, 3.5, 2.5]
     assert curve.changed_by.tolist() == [2**20, 2**19, -(2**20)]
     assert table.peak == 3.5 * 2**20
-    assert table.reserved_peak == 20 * 2**20
+    assert curve.reserved.max() == 20 * 2**20
 
 
 def test_who_held_memory_at_the_peak(tmp_path: Path) -> None:

@@ -17,6 +17,7 @@ from torchferry.accuracy.compare.keeping import Keeper
 from torchferry.accuracy.compare.matching import Match, Matches, Sites, match_sites
 from torchferry.accuracy.compare.model import Comparison, Difference, Judgement, Pair, Verdict
 from torchferry.accuracy.compare.network import Gathering, curves, network_differences, with_statistics
+from torchferry.accuracy.compare.rows import PairRows
 from torchferry.accuracy.compare.statistics import judge_statistics, parting
 from torchferry.accuracy.compare.tensors import TensorPair, match_tensors
 from torchferry.accuracy.compare.threads import thread_count
@@ -92,7 +93,7 @@ def compare_records(mine: Record, golden: Record | None, work: Work | None = Non
     else:
         assert golden is not None
         pairs = keeper.keep(judge_statistics(_unmeasured(mine, golden, matches)))
-        culprit = parting(pairs)
+        culprit = parting(pairs.outlines())
     return Comparison(
         mine.header,
         golden.header if golden else None,
@@ -102,19 +103,21 @@ def compare_records(mine: Record, golden: Record | None, work: Work | None = Non
         culprit,
         time.perf_counter() - start,
         keeper.nbytes,
-        notes.of_comparison(mine.header, golden.header if golden else None, pairs, keeper.left_out),
+        notes.of_comparison(
+            mine.header, golden.header if golden else None, notes.unmatched_counts(pairs), keeper.left_out
+        ),
         curves(seen),
         network_differences(pairs),
     )
 
 
-def find_culprit(pairs: Sequence[Pair]) -> int | None:
+def find_culprit(pairs: PairRows) -> int | None:
     """The first fault in the order of mine, else the first that is suspicious; what is inherited is nobody's fault."""
     suspicious = None
-    for at, pair in enumerate(pairs):
-        if pair.mine is not None and pair.judgement.verdict is Verdict.FAULT:
+    for at, pair in enumerate(pairs.outlines()):
+        if pair.has_mine and pair.verdict is Verdict.FAULT:
             return at
-        if pair.mine is not None and pair.judgement.verdict is Verdict.SUSPICIOUS and suspicious is None:
+        if pair.has_mine and pair.verdict is Verdict.SUSPICIOUS and suspicious is None:
             suspicious = at
     return suspicious
 

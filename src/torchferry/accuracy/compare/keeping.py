@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
 from torchferry.accuracy.compare.model import Difference, Pair, Verdict
-from torchferry.accuracy.compare.rows import PairRows
+from torchferry.accuracy.compare.rows import PairRows, packed
 from torchferry.accuracy.model import Call, TensorRecord
 
 DIFFERENCES = 100_000  # beyond so many, figures are kept only of calls that are not as they should be
@@ -20,12 +20,9 @@ class Keeper:
         self.left_out = 0  # calls whose figures were not kept
         self._kept = 0
 
-    def keep(self, pairs: Iterable[Pair]) -> Sequence[Pair]:
+    def keep(self, pairs: Iterable[Pair]) -> PairRows:
         """All pairs, each made small."""
-        rows = PairRows()
-        for pair in pairs:
-            rows.append(self._small(pair))
-        return rows
+        return packed(map(self._small, pairs))
 
     def _small(self, pair: Pair) -> Pair:
         self.nbytes += sum(

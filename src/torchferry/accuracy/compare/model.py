@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import Enum
+from typing import TYPE_CHECKING
 
 from torchferry.accuracy.model import Call, Header, TensorRecord
 from torchferry.text import Text
+
+if TYPE_CHECKING:
+    from torchferry.accuracy.compare.rows import PairRows
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,7 +157,7 @@ class Comparison:
     golden: Header | None
     mine_path: str
     golden_path: str
-    pairs: Sequence[Pair]
+    pairs: PairRows
     culprit: int | None  # the pair to look at first; None: nothing is wrong
     seconds: float = 0.0
     nbytes: int = 0  # that were compared, of both

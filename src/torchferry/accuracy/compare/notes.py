@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from importlib.util import find_spec
 
 from torchferry.accuracy.compare.matching import NOTHING
-from torchferry.accuracy.compare.model import Pair
+from torchferry.accuracy.compare.rows import PairRows
 from torchferry.accuracy.model import Header, Kept
 from torchferry.text import Text
 
@@ -50,14 +51,13 @@ def lonely_ranks(ranks: Sequence[int]) -> Text:
 
 
 def of_comparison(
-    mine: Header, golden: Header | None, pairs: Sequence[Pair], left_out: int = 0
+    mine: Header, golden: Header | None, unmatched: tuple[int, int] = (0, 0), left_out: int = 0
 ) -> tuple[Text, ...]:
-    """All that is to be said about two records and their pairs."""
+    """All that is to be said about two records; `unmatched` are calls of mine and of golden without a counterpart."""
     found = [*_of_header(mine, "mine"), *(_of_header(golden, "golden") if golden else ())]
     if mine.kept is Kept.TENSORS and find_spec("torch") is None:
         found.append(_NO_TORCH)
     found += _of_both(mine, golden) if golden is not None else ()
-    unmatched = unmatched_counts(pairs)
     if golden is not None and any(unmatched):
         found.append(_UNMATCHED.format(mine=unmatched[0], golden=unmatched[1]))
     if left_out:
@@ -65,10 +65,10 @@ def of_comparison(
     return tuple(found)
 
 
-def unmatched_counts(pairs: Sequence[Pair]) -> tuple[int, int]:
+def unmatched_counts(pairs: PairRows) -> tuple[int, int]:
     """Calls that the other side should have and has not: of mine, of golden."""
-    lonely = [pair for pair in pairs if pair.how == NOTHING and (pair.mine is None or pair.golden is None)]
-    return sum(pair.mine is not None for pair in lonely), sum(pair.golden is not None for pair in lonely)
+    sides = Counter((each.has_mine, each.has_golden) for each in pairs.outlines() if each.how == NOTHING)
+    return sides[True, False], sides[False, True]
 
 
 def _of_both(mine: Header, golden: Header) -> Iterator[Text]:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from typing import Any, overload
+from typing import Any, NamedTuple, overload
 
-from torchferry.accuracy.compare.model import Difference, Metrics, Pair
+from torchferry.accuracy.compare.model import Difference, Metrics, Pair, Verdict
 from torchferry.accuracy.model import Call, Statistics, TensorRecord
 
 _NONE = -1
@@ -52,6 +52,22 @@ class Rows:
 
     def __getitem__(self, number: int) -> tuple[Any, ...]:
         return self._layout.unpack_from(self._bytes, number * self._layout.size)
+
+    def __iter__(self) -> Iterator[tuple[Any, ...]]:
+        return self._layout.iter_unpack(self._bytes)
+
+
+class Outline(NamedTuple):
+    """The little of a pair that is asked of all of them: to make each one whole takes long."""
+
+    has_mine: bool
+    has_golden: bool
+    how: str
+    verdict: Verdict
+    own_error: float | None
+    number: int  # this and the rest: of mine, or of golden where mine is missing
+    step: int
+    operator: str
 
 
 class PairRows(Sequence[Pair]):
@@ -110,6 +126,21 @@ class PairRows(Sequence[Pair]):
             tuple([self._made_difference(each) for each in range(middle, middle + outputs)]),
             judgement,
         )
+
+    def outlines(self) -> Iterator[Outline]:
+        """All pairs, in their order."""
+        for mine, golden, how, said, given, own_error, *_ in self._pairs:
+            number, step, site = self._calls[golden if mine == _NONE else mine]
+            yield Outline(
+                mine != _NONE,
+                golden != _NONE,
+                self._texts[how],
+                self._judgements[said].verdict,
+                own_error if given & 1 else None,
+                number,
+                step,
+                self._sites[site][0],
+            )
 
     def __eq__(self, other: object) -> bool:
         return (
@@ -180,6 +211,14 @@ class PairRows(Sequence[Pair]):
             if statistics == _NONE
             else replace(found, statistics=Statistics(*self._statistics[statistics]))
         )
+
+
+def packed(pairs: Iterable[Pair]) -> PairRows:
+    """These pairs as rows."""
+    rows = PairRows()
+    for pair in pairs:
+        rows.append(pair)
+    return rows
 
 
 def _fields(value: Metrics | Statistics) -> Iterable[Any]:

@@ -15,6 +15,7 @@ from torchferry.accuracy.compare.limits import AMPLIFICATION, is_reduced, roundi
 from torchferry.accuracy.compare.matching import EXTRA
 from torchferry.accuracy.compare.model import Difference, Judgement, Pair, Sort, Verdict
 from torchferry.accuracy.compare.names import is_plumbing, is_random
+from torchferry.accuracy.compare.rows import Outline
 from torchferry.accuracy.compare.tensors import is_scratch
 from torchferry.accuracy.compare.watched import FAINT, is_watched, watched_limit, with_reasons
 from torchferry.accuracy.model import Call
@@ -79,21 +80,21 @@ def _excused(judgement: Judgement, reason: Text) -> Judgement:
     return replace(judgement, verdict=Verdict.NORMAL, sort=Sort.NONE, own_error=error, why=reason)
 
 
-def growth(pairs: Iterable[Pair]) -> tuple[Growth, ...]:
+def growth(pairs: Iterable[Outline]) -> tuple[Growth, ...]:
     """The largest finite distance of each step, in their order; of pairs that were judged."""
     found: dict[int, float] = {}
     for pair in pairs:
-        if pair.mine is None or pair.golden is None or is_random(pair.mine.operator):
+        if not pair.has_mine or not pair.has_golden or is_random(pair.operator):
             continue
-        apart = pair.judgement.own_error or 0.0
+        apart = pair.own_error or 0.0
         if math.isfinite(apart):
-            found[pair.mine.step] = max(found.get(pair.mine.step, 0.0), apart)
+            found[pair.step] = max(found.get(pair.step, 0.0), apart)
     return tuple(Growth(step, found[step]) for step in sorted(found))
 
 
-def parting(pairs: Sequence[Pair]) -> int | None:
+def parting(pairs: Iterable[Outline]) -> int | None:
     """The first call whose results part by more than its inputs explain."""
-    return next((at for at, pair in enumerate(pairs) if pair.judgement.verdict in _BAD), None)
+    return next((at for at, pair in enumerate(pairs) if pair.verdict in _BAD), None)
 
 
 def _judged(

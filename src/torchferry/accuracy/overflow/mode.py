@@ -11,20 +11,18 @@ import torch
 from torchferry.accuracy.overflow.calls import CheckedCall, is_checked
 from torchferry.accuracy.overflow.check import OverflowCheck
 from torchferry.accuracy.record.plans import Plan, plan_of
-from torchferry.observe.modes import ObservingMode, has_compiled
+from torchferry.observe.modes import LocatingMode, has_compiled
 from torchferry.observe.tensors import has_own_operators
-from torchferry.observe.where import Whereabouts
 
 _FAKE = "FakeTensor"  # it computes with shapes alone
 
 
-class CheckingMode(ObservingMode):  # type: ignore[no-untyped-call]
+class CheckingMode(LocatingMode):  # type: ignore[no-untyped-call]
     """Hands every call to a check."""
 
     def __init__(self, check: OverflowCheck, step: int = 1) -> None:
         super().__init__()
         self.step = step
-        self.where = Whereabouts()
         self.notes: set[str] = set()
         self._check = check
         self._plans: dict[Any, Plan | None] = {}
@@ -39,15 +37,9 @@ class CheckingMode(ObservingMode):  # type: ignore[no-untyped-call]
         """Whether calls of this process are checked."""
         return self._process == os.getpid()
 
-    def switch_on(self) -> None:
-        """From now on, in this thread."""
-        self.where.watch()
-        super().switch_on()
-
     def switch_off(self) -> None:
         """Until now."""
         super().switch_off()
-        self.where.unwatch()
         self._process = -1  # threads that still have the mode on their stack
         if has_compiled():
             self.notes.add("compiled")

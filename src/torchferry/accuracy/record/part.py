@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import sys
 import threading
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import Any
 
 import torch
 
@@ -21,6 +19,7 @@ from torchferry.accuracy.record.replaying import ReplayingMode
 from torchferry.accuracy.record.selection import Selection
 from torchferry.accuracy.record.settings import RecordSettings
 from torchferry.ops.capture.reach import reach_threads
+from torchferry.sim.here import simulated
 
 _EXAMPLES = 5
 _CPU = "cpu"
@@ -143,24 +142,19 @@ def _is_replica(thread: threading.Thread) -> bool:
 
 def device_in_use() -> str:
     """The type of the device that a program most likely computes on."""
-    simulated = _simulated()
-    if simulated is not None:
-        return str(simulated.vendor.device_type)
+    now = simulated()
+    if now is not None:
+        return now.vendor.device_type
     return "cuda" if torch.cuda.is_available() else _CPU
 
 
 def shares_randomness() -> bool:
     """Whether simulated devices draw from the CPU's generator."""
-    simulated = _simulated()
-    return simulated is not None and bool(simulated.settings.shared_randomness)
+    now = simulated()
+    return now is not None and now.settings.shared_randomness
 
 
 def simulated_vendor() -> str:
     """Whose device is simulated here; "" if none is."""
-    simulated = _simulated()
-    return "" if simulated is None else str(simulated.vendor.name)
-
-
-def _simulated() -> Any:
-    activation = sys.modules.get("torchferry.sim.activation")  # nothing is simulated before it is imported
-    return activation.active() if activation is not None else None
+    now = simulated()
+    return "" if now is None else now.vendor.name

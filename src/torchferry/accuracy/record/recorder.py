@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -23,6 +22,7 @@ from torchferry.accuracy.record.sinks import StatisticsSink, TensorSink
 from torchferry.accuracy.record.tensors import Contents
 from torchferry.observe.modes import has_compiled
 from torchferry.observe.where import Whereabouts
+from torchferry.sim.here import simulated
 
 
 class Recorder:
@@ -141,6 +141,5 @@ class Recorder:
 
 def _host_devices() -> frozenset[str]:
     """The types of devices whose memory is the host's: a simulated one's is."""
-    activation = sys.modules.get("torchferry.sim.activation")  # nothing is simulated before it is imported
-    simulated = activation and activation.active()
-    return frozenset({"cpu", simulated.vendor.device_type} if simulated else {"cpu"})
+    now = simulated()
+    return frozenset({"cpu"} if now is None else {"cpu", now.vendor.device_type})

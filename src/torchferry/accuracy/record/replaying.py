@@ -17,7 +17,7 @@ from torchferry.accuracy.file.reader import Record
 from torchferry.accuracy.model import INPUT, OUTPUT, Call, TensorRecord, TensorRef, Value
 from torchferry.accuracy.record.pairing import Pairing
 from torchferry.accuracy.replay.operators import find_overload
-from torchferry.observe.modes import ObservingMode, unobserved
+from torchferry.observe.modes import LocatingMode, unobserved
 from torchferry.observe.operators import (
     COMMUNICATION,
     SKIPPED_NAMESPACES,
@@ -29,14 +29,13 @@ from torchferry.observe.operators import (
     written_to,
 )
 from torchferry.observe.tensors import has_own_operators, sizes_of
-from torchferry.observe.where import Whereabouts
 
 _MOST_KEPT = 1 << 29  # bytes of recorded tensors that are kept on the device for the next operator
 _CPU = "cpu"
 _VIEWS = frozenset({"_unsafe_view"})  # their schemas do not say so
 
 
-class ReplayingMode(ObservingMode):  # type: ignore[no-untyped-call]
+class ReplayingMode(LocatingMode):  # type: ignore[no-untyped-call]
     """Is switched on after the recorder's mode, so that this one sees calls first.
 
     `forget` is told of memory that was written to out of its sight. `is_shared`: devices draw from the CPU's generator.
@@ -46,7 +45,6 @@ class ReplayingMode(ObservingMode):  # type: ignore[no-untyped-call]
         self, record: Record, forget: Callable[[torch.Tensor], None], is_shared: bool = False
     ) -> None:
         super().__init__()
-        self.where = Whereabouts()
         self.step = 0  # from 0 on
         self.pairing = Pairing(record.calls)
         self._record = record
@@ -58,16 +56,6 @@ class ReplayingMode(ObservingMode):  # type: ignore[no-untyped-call]
             func = find_overload(call.operator)
             if func is None or _is_given_inputs(func):
                 self.pairing.add(place, call)
-
-    def switch_on(self) -> None:
-        """From now on, in this thread."""
-        self.where.watch()
-        super().switch_on()
-
-    def switch_off(self) -> None:
-        """Until now."""
-        super().switch_off()
-        self.where.unwatch()
 
     def observe(self, func: Any, types: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Make the call with recorded inputs, if there are any."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
 import torch
@@ -33,7 +33,6 @@ _OF_THE_DTYPE = frozenset(
     ]
 )
 _ACROSS_PROCESSES = ("c10d::", "_c10d_functional::", "c10d_functional::", "_dtensor::")
-Formula = Callable[[Call, Mapping[str, Any]], Any]
 
 
 class Source(Protocol):

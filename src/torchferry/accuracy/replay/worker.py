@@ -19,6 +19,7 @@ from torchferry.accuracy.record.selection import Selection
 from torchferry.accuracy.replay.alone import Progress, replay
 from torchferry.accuracy.replay.request import LAST_LENGTH, Outcome, Request
 from torchferry.errors import FerryError, RunError
+from torchferry.sim.here import fallback_calls
 
 _TICK = 0.1  # seconds between two looks of the progress
 _WIDTH = 30
@@ -62,7 +63,7 @@ def _replayed(request: Request) -> Outcome:
             show(done, count, operator)
 
         found = replay(record, Path(request.output), request.device, header, is_wanted, progress)
-    return Outcome(found.calls, found.nbytes, found.left, tuple(_fallen_back()))
+    return Outcome(found.calls, found.nbytes, found.left, tuple(sorted(fallback_calls())))
 
 
 def _check_device(name: str) -> None:
@@ -89,17 +90,6 @@ def _progress(is_shown: bool) -> Progress:
         )
 
     return show
-
-
-def _fallen_back() -> list[str]:
-    """Operators that the simulated device has left to the CPU."""
-    if "torchferry.sim.activation" not in sys.modules:
-        return []
-    from torchferry.sim import is_active, native
-
-    if not is_active():
-        return []
-    return sorted(use.name for use in native.operator_uses() if use.verdict is native.Verdict.FALLS_BACK)
 
 
 if __name__ == "__main__":

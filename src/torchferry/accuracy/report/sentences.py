@@ -157,7 +157,7 @@ def number(value: float | None) -> str:
 
 def verdict_counts(comparison: Comparison) -> Counter[Verdict]:
     """How many calls of mine have which verdict; extra copies without one are not counted."""
-    return Counter(pair.judgement.verdict for pair in comparison.pairs if pair.mine is not None)
+    return Counter(pair.verdict for pair in comparison.pairs.outlines() if pair.has_mine)
 
 
 def network(comparison: Comparison) -> list[Text]:
@@ -177,7 +177,7 @@ def network(comparison: Comparison) -> list[Text]:
 
 def grown(comparison: Comparison) -> Text | None:
     """How the differences of statistics grow over the steps."""
-    steps = growth(comparison.pairs) if comparison.mine.kept is not Kept.TENSORS else ()
+    steps = growth(comparison.pairs.outlines()) if comparison.mine.kept is not Kept.TENSORS else ()
     if len(steps) < 2:
         return None
     first, last = steps[0], steps[-1]
@@ -211,9 +211,9 @@ def _case_command(comparison: Comparison, pair: Pair) -> Iterator[str]:
     if pair.mine is None or not comparison.mine.vendor:
         return
     calls = [
-        each.mine.number
-        for each in comparison.pairs
-        if each.mine is not None and _means(pair.mine.operator, each.mine.operator)
+        each.number
+        for each in comparison.pairs.outlines()
+        if each.has_mine and _means(pair.mine.operator, each.operator)
     ]
     place = sorted(calls).index(pair.mine.number) + 1
     yield _command(
@@ -239,7 +239,8 @@ def _replay_command(comparison: Comparison) -> Iterator[str]:
 def _place_commands(comparison: Comparison, call: Call) -> list[tuple[Text, list[str]]]:
     """What to record of the place where runs part; where steps before it were not kept, statistics of those first."""
     good = max(
-        (pair.mine.step for pair in comparison.pairs if pair.mine and pair.mine.step < call.step), default=0
+        (pair.step for pair in comparison.pairs.outlines() if pair.has_mine and pair.step < call.step),
+        default=0,
     )
     if good and call.step - good > 1:
         wanted = ["--stats", "--from", str(good + 1), "--steps", str(call.step - good)]
@@ -295,13 +296,9 @@ def _one_line(text: Text) -> Text:
 def attention(comparison: Comparison) -> list[Pair]:
     """The pairs that are not as they should be: faults first, each in the order of the program."""
     rank = {verdict: at for at, verdict in enumerate(WORST_FIRST)}
-    bad = [pair for pair in comparison.pairs if pair.mine is not None and pair.judgement.verdict in BAD]
-    return sorted(bad, key=lambda pair: rank[pair.judgement.verdict])
-
-
-def is_lonely(pair: Pair) -> bool:
-    """Whether a call has no counterpart."""
-    return pair.mine is None or pair.golden is None
+    outlines = enumerate(comparison.pairs.outlines())
+    bad = [(rank[pair.verdict], at) for at, pair in outlines if pair.has_mine and pair.verdict in BAD]
+    return [comparison.pairs[at] for _, at in sorted(bad)]
 
 
 def label(comparison: Comparison, several: Sequence[Comparison]) -> Text | None:

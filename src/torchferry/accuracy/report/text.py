@@ -99,10 +99,11 @@ class _Part:
     def tables(self) -> list[RenderableType]:
         """The calls that need attention, or all; those without a counterpart; how many have which verdict."""
         pairs = self._comparison.pairs
-        lonely = [pair for pair in pairs if sentences.is_lonely(pair)] if self._comparison.golden else []
         if self._everything:
             parts = self._calls(words.ALL_CALLS, [pair for pair in pairs if pair.mine is not None])
-            parts += self._calls(words.LONELY, lonely)
+            if self._comparison.golden:
+                lonely = [pair for pair in pairs if pair.mine is None or pair.golden is None]
+                parts += self._calls(words.LONELY, lonely)
         else:
             parts = self._attention(sentences.attention(self._comparison))
         return [*parts, *self._counts()]

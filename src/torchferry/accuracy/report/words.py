@@ -155,9 +155,6 @@ GROWTH = Text(
     "最大差异：第 {start} 步为 {first}，第 {end} 步为 {last}",
 )
 
-COMPARED = Text("{mine} against {golden}", "{mine} 对比 {golden}")
-ALONE = Text("{mine} against double precision", "{mine} 对比双精度")
-SPEED = Text("{size} compared in {seconds:.1f} s", "比较了 {size}，用时 {seconds:.1f} 秒")
 NOTE = Text("note", "注意")
 BY_VERDICT = Text("Calls by verdict", "各判定的调用数")
 WORST = Text("What needs attention", "需要关注的调用")

@@ -24,11 +24,13 @@ _RECIPE = Text(
     "{company} {verb} DataParallel; use one process per device: start with `torchrun --nproc_per_node=N`, "
     'call {module}.set_device(int(os.environ["LOCAL_RANK"])) and '
     "torch.distributed.init_process_group({backend}), give the training DataLoader a DistributedSampler, "
-    "and wrap the model in torch.nn.parallel.DistributedDataParallel(model, device_ids=[local_rank])",
+    "and wrap the model in torch.nn.parallel.DistributedDataParallel(model, device_ids=[local_rank]); "
+    "`ferry convert --distributed --main SCRIPT` writes all of it, if the program is clear",
     "{company} {verb} DataParallel；请每个设备一个进程：用 `torchrun --nproc_per_node=N` 启动，"
     '调用 {module}.set_device(int(os.environ["LOCAL_RANK"])) 和 '
     "torch.distributed.init_process_group({backend})，为训练 DataLoader 使用 DistributedSampler，"
-    "并用 torch.nn.parallel.DistributedDataParallel(model, device_ids=[local_rank]) 包装模型",
+    "并用 torch.nn.parallel.DistributedDataParallel(model, device_ids=[local_rank]) 包装模型；"
+    "`ferry convert --distributed --main 脚本` 可在程序结构清晰时完成以上全部改写",
 )
 _VERBS = {
     Support.UNSUPPORTED: Text("does not support", "不支持"),

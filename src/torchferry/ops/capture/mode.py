@@ -11,8 +11,8 @@ from typing import Any
 
 import torch
 
-from torchferry.observe.modes import ObservingMode, has_compiled
-from torchferry.observe.where import BACKWARD, OPTIMIZER, Whereabouts
+from torchferry.observe.modes import LocatingMode, has_compiled
+from torchferry.observe.where import BACKWARD, OPTIMIZER
 from torchferry.ops.capture.folding import Folded, PastCall
 from torchferry.ops.capture.plans import conjugates_resolved, formula_of, with_tensors
 from torchferry.ops.capture.undecided import Undecided, owner_of, owner_of_all, set_owner
@@ -26,7 +26,7 @@ _IN = "\0"  # between a model and a path in it
 _PHASES = {BACKWARD: Phase.BACKWARD, OPTIMIZER: Phase.OPTIMIZER}
 
 
-class CapturingMode(ObservingMode):  # type: ignore[no-untyped-call]
+class CapturingMode(LocatingMode):  # type: ignore[no-untyped-call]
     """Adds up calls until it is switched off. `wait` waits for a device that computes by itself."""
 
     counts_fakes = False  # what a program computes with shapes alone, no device ever sees
@@ -34,7 +34,6 @@ class CapturingMode(ObservingMode):  # type: ignore[no-untyped-call]
     def __init__(self, wait: Callable[[], None] | None = None) -> None:
         super().__init__()
         self.folded = Folded()
-        self.where = Whereabouts()
         self.notes: set[str] = set()
         self.is_loading_data = False
         self.making: Undecided | None = None  # of what is made from nothing now
@@ -62,15 +61,9 @@ class CapturingMode(ObservingMode):  # type: ignore[no-untyped-call]
         self._process = os.getpid()
         return True
 
-    def switch_on(self) -> None:
-        """From now on, in this thread."""
-        self.where.watch()
-        super().switch_on()
-
     def switch_off(self) -> None:
         """Until now."""
         super().switch_off()
-        self.where.unwatch()
         self._process = -1  # threads that still have the mode on their stack
         if has_compiled():
             self.notes.add("compiled")

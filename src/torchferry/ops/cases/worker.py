@@ -26,6 +26,8 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from torchferry.ops.cases.model import Facts, Kind, Outcome
+from torchferry.sim import is_active
+from torchferry.sim.here import fallback_calls
 
 _SET_PARENT_DEATH_SIGNAL = 1
 _CPU = torch.device("cpu")
@@ -101,15 +103,17 @@ def run_case(file: str, do: str = "run", fallback: str = "") -> Outcome:
                 module.forward(module.operator(), module.inputs(), _CPU)
         except Exception as error:
             return Outcome(Kind.INVALID, "", _said(error))
-        before = _fallbacks()
+        before = fallback_calls()
         for name, test in _tests(module):
             failure = _failure(name, test)
             if failure is not None:
                 return failure
-        fell_back = [operator for operator, calls in _fallbacks().items() if calls > before.get(operator, 0)]
+        fell_back = [
+            operator for operator, calls in fallback_calls().items() if calls > before.get(operator, 0)
+        ]
         fell_back = fell_back or _warned(caught, fallback)
     kind = Kind.FALLS_BACK if fell_back else Kind.EQUAL
-    return Outcome(kind, operators=tuple(sorted(fell_back)), simulated=_is_simulated())
+    return Outcome(kind, operators=tuple(sorted(fell_back)), simulated=is_active())
 
 
 def _failure(name: str, test: Callable[[], None]) -> Outcome | None:
@@ -119,10 +123,10 @@ def _failure(name: str, test: Callable[[], None]) -> Outcome | None:
         return Outcome(Kind.NO_DEVICE, name, str(reason))
     except Exception as error:
         if type(error).__name__ != "MismatchError":
-            return Outcome(Kind.RAISES, name, _said(error), simulated=_is_simulated())
+            return Outcome(Kind.RAISES, name, _said(error), simulated=is_active())
         message = str(error)
         aspect = message.partition(": the ")[2].partition(" ")[0]
-        return Outcome(Kind.DIFFERS, name, message, aspect, simulated=_is_simulated())
+        return Outcome(Kind.DIFFERS, name, message, aspect, simulated=is_active())
     return None
 
 
@@ -152,15 +156,6 @@ def _tests(module: Any) -> Iterator[tuple[str, Callable[[], None]]]:
                 yield method, getattr(thing(method), method)
 
 
-def _fallbacks() -> dict[str, int]:
-    """Operators that the simulated device has computed on the CPU, and how often."""
-    if not _is_simulated():
-        return {}
-    from torchferry.sim import native
-
-    return {use.name: use.calls for use in native.operator_uses() if use.verdict is native.Verdict.FALLS_BACK}
-
-
 def _warned(caught: list[warnings.WarningMessage], message: str) -> list[str]:
     """Operators that a real plugin has said it computes on the CPU, in the words of `message`."""
     before, _, after = message.partition("{operator}")
@@ -168,12 +163,6 @@ def _warned(caught: list[warnings.WarningMessage], message: str) -> list[str]:
         return []
     said = [str(warning.message).partition(before) for warning in caught]
     return [rest.partition(after[:1])[0] for _, found, rest in said if found]
-
-
-def _is_simulated() -> bool:
-    from torchferry.sim import is_active
-
-    return "torchferry.sim.activation" in sys.modules and is_active()
 
 
 def _said(error: Exception) -> str:

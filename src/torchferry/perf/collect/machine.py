@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from contextlib import suppress
 from typing import Any
 
@@ -27,16 +26,6 @@ def memory(device: str) -> dict[str, int]:
         found["memory_peak"] = int(module.max_memory_allocated())
         found["memory_reserved"] = int(module.max_memory_reserved())
     return found
-
-
-def fallback_calls() -> dict[str, int]:
-    """Operators that the simulated device had run on the CPU -> how often, up to now."""
-    activation: Any = sys.modules.get("torchferry.sim.activation")
-    if activation is None or activation.active() is None:
-        return {}
-    from torchferry.sim.native import Verdict, operator_uses
-
-    return {use.name: use.calls for use in operator_uses() if use.verdict is Verdict.FALLS_BACK}
 
 
 def _module(device: str) -> Any:

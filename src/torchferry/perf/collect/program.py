@@ -29,6 +29,7 @@ from torchferry.perf.collect.settings import ProfileSettings, profile_settings_i
 from torchferry.perf.collect.steps import IterationCounter
 from torchferry.perf.collect.told import Told, tell
 from torchferry.perf.collect.tracing import Tracer, make_tracer
+from torchferry.sim.here import fallback_calls
 from torchferry.vendors.registry import get_vendor
 
 _MOST_UNPROFILED, _FEWEST_UNPROFILED = 16, 3  # steps whose time is compared with that of profiled ones
@@ -131,7 +132,7 @@ class ProfiledProgram:
             elif step != settings.first_step:
                 self._tracer.next_step(step)
             if step == settings.first_step:
-                self._fallbacks = machine.fallback_calls()
+                self._fallbacks = fallback_calls()
                 self._tracer.start(step)
                 self._seen.begin()
                 self._first, self._began = step, time.monotonic()
@@ -181,7 +182,7 @@ class ProfiledProgram:
                 python=platform.python_version(),
                 autocast=self._seen.autocast,
                 batch=self._seen.batch,
-                fallbacks=_since(self._fallbacks, machine.fallback_calls()),
+                fallbacks=_since(self._fallbacks, fallback_calls()),
                 **machine.memory(device),  # type: ignore[arg-type]  # names of its fields
             )
         )

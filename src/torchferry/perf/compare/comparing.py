@@ -87,14 +87,6 @@ def _side(run: Run, work: Work) -> Side:
     )
 
 
-def _steps(run: Run) -> int:
-    if run.trace is not None:
-        return len(run.trace.steps)
-    if run.step_table is not None:
-        return len(run.step_table.number)
-    return len(run.kernels.steps) if run.kernels is not None else 0
-
-
 def _times(run: Run) -> tuple[float, dict[Part, float]]:
     if run.trace is not None:
         return run.trace.seconds, {part: moments.total / 1e9 for part, moments in run.parts.items()}

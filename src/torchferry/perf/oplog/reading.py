@@ -54,8 +54,6 @@ def read_oplog(
 ) -> OpLog:
     """Read logs, and folders of logs, of one run."""
     files, unread = log_files(list(paths), log.skipped_folders)
-    unread |= {str(file): "a pipe or a device" for file in files if file not in paths and not file.is_file()}
-    files = [file for file in files if str(file) not in unread]
     sizes = {file: _size(file) for file in files}
     progress = None if show is None else _adding(show, sum(sizes.values()))
     marks = _marks(log)

@@ -23,7 +23,6 @@ CORE = ("accelerator core", "task type")
 STATE = ("op state",)
 START = ("start time", "task start time")
 DURATION = ("duration", "task duration")
-WAIT = ("wait time", "task wait time")
 _SHAPES = (
     ("input shapes",),
     ("input data types",),
@@ -61,7 +60,6 @@ class KernelGroup(NamedTuple):
     signature: KernelSignature
     calls: int
     seconds: float
-    wait_seconds: float  # that the device was idle before them
 
 
 @dataclass
@@ -78,7 +76,6 @@ class KernelTable:
     signature: Ints
     start: Ints  # INVALID: not known
     duration: Ints
-    wait: Ints  # 0 where it is not known
     step: Ints  # -1: the table does not tell steps apart
     stream: Ints  # -1: not known
     notes: list[Text] = field(default_factory=list)
@@ -135,7 +132,6 @@ class KernelTable:
         group = group.reshape(-1)
         calls = np.bincount(group)
         seconds = np.bincount(group, weights=self.duration[rows]) / 1e9
-        waits = np.bincount(group, weights=self.wait[rows]) / 1e9
         found = [
             KernelGroup(
                 self.texts[name],
@@ -145,7 +141,6 @@ class KernelTable:
                 self.signatures[signature],
                 int(calls[row]),
                 float(seconds[row]),
-                float(waits[row]),
             )
             for row, (name, kind, core, state, signature) in enumerate(distinct.tolist())
         ]
@@ -203,7 +198,6 @@ class _Reader:
             "signature": self._signatures(batch, rows),
             "start": self._times(batch, START, INVALID),
             "duration": self._times(batch, DURATION, INVALID),
-            "wait": np.maximum(self._times(batch, WAIT, 0), 0),
             "step": self._numbers(batch, ("step id", "step")),
             "stream": self._numbers(batch, ("stream id",)),
         }

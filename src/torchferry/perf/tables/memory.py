@@ -62,13 +62,6 @@ class MemoryTable:
             (int(curve.allocated.max()) for curve in self.curves.values() if len(curve.start)), default=0
         )
 
-    @property
-    def reserved_peak(self) -> int:
-        """The most bytes that the allocator held."""
-        return max(
-            (int(curve.reserved.max()) for curve in self.curves.values() if len(curve.start)), default=0
-        )
-
     def since(self, origin: int) -> MemoryTable:
         """The same by the clock of a trace that began then: the curves have the form of Trace.memory."""
         curves = {device: curve._replace(start=curve.start - origin) for device, curve in self.curves.items()}

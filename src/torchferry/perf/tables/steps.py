@@ -12,7 +12,6 @@ from torchferry.perf.trace.columns import Ints
 _STEP = ("step",)
 _COMPUTING = ("computing",)
 _COMMUNICATION = ("communication(not overlapped)",)
-_OVERLAPPED = ("overlapped",)
 _FREE = ("free",)
 
 
@@ -23,7 +22,6 @@ class StepTable(NamedTuple):
     number: Ints  # -1: the profiler did not tell steps apart
     computing: Ints
     communication: Ints  # that computation does not cover
-    overlapped: Ints  # communication that it covers
     free: Ints  # the device has nothing to do
 
     @property
@@ -49,7 +47,7 @@ def read_steps(path: Path) -> StepTable:
     return StepTable(
         str(path),
         whole_numbers(steps),
-        *(_times(file.heads, cells, names) for names in (_COMPUTING, _COMMUNICATION, _OVERLAPPED, _FREE)),
+        *(_times(file.heads, cells, names) for names in (_COMPUTING, _COMMUNICATION, _FREE)),
     )
 
 

@@ -121,11 +121,6 @@ class Trace:
         """Whether that tells contiguous inputs from others."""
         return any(strides for _, _, strides, _ in self.raw_signatures)
 
-    @cached_property
-    def names_array(self) -> Any:
-        """The names, for masks."""
-        return np.array(self.names, object)
-
     def name_ids(self, *texts: str, prefix: str = "") -> list[int]:
         """The numbers of some names, or of all that begin with something."""
         if prefix:
