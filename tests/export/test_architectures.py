@@ -8,9 +8,9 @@ import pytest
 import torch
 
 from tests.export.architectures import ARCHITECTURES, Architecture, calibrated
+from tests.export.exports import exported_here
 from torchferry.checkpoint.writing import write_torch
-from torchferry.export.exporting import export_here
-from torchferry.export.request import ExportRequest, checked_request
+from torchferry.export.request import ExportRequest
 from torchferry.ops.models.factory import make_model
 from torchferry.ops.models.request import ModelRequest
 
@@ -35,9 +35,7 @@ def test_checkpoint_computes_the_same_with_onnxruntime(architecture: Architectur
     write_torch(checkpoint, {"epoch": 3, "state_dict": wrapped, "best_acc1": 71.5}, devices)
 
     output = tmp_path / "model.onnx"
-    exported = export_here(
-        checked_request(ExportRequest(request, str(output), 11, str(checkpoint), dynamic=("batch",)))
-    )
+    exported = exported_here(ExportRequest(request, str(output), 11, str(checkpoint), dynamic=("batch",)))
 
     assert {check.sizes["batch"] for check in exported.checks} == {1, 4}
     assert all(check.is_good and check.scale > 1e-3 for check in exported.checks), exported.checks

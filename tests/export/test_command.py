@@ -36,6 +36,26 @@ def test_bad_usage(options: list[str], said: str, tmp_path: Path, capsys: pytest
     assert said in capsys.readouterr().err
 
 
+def test_the_output_is_no_file_or_the_checkpoint_itself(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    checkpoint = tmp_path / "a.pth"
+    checkpoint.write_bytes(b"weights")
+    assert main(["export", str(checkpoint), *_MODEL, "-o", str(checkpoint), "--force"]) == 2
+    assert "that is the checkpoint itself" in capsys.readouterr().err
+    assert main(["export", *_MODEL, "-o", "/dev/null", "--force"]) == 2
+    assert "/dev/null: not a file" in capsys.readouterr().err
+    assert main(["export", *_MODEL, "-o", str(checkpoint / "a.onnx")]) == 2
+    assert "can't be written (Not a directory)" in capsys.readouterr().err
+    assert checkpoint.read_bytes() == b"weights" and list(tmp_path.iterdir()) == [checkpoint]
+
+
+def test_names_that_a_converter_would_take_apart(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["export", *_MODEL, "-o", str(tmp_path / "a.onnx"), "--input-names", "a;b:1,c"])
+    assert "is not a list of different names" in capsys.readouterr().err
+
+
 def test_without_onnx(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

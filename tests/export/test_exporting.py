@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -9,11 +10,12 @@ import onnx
 import pytest
 import torch
 
+from tests.export.exports import exported_here
 from tests.export.networks import Normed
-from torchferry.errors import InputError, RunError
-from torchferry.export.exporting import export_here
+from torchferry.errors import InputError, OutputError, RunError
+from torchferry.export import exporters
 from torchferry.export.model import Exported, decode
-from torchferry.export.request import ExportRequest, checked_request
+from torchferry.export.request import ExportRequest
 from torchferry.export.weights import MismatchError
 from torchferry.ops.models.request import ModelRequest
 
@@ -24,7 +26,7 @@ def export(
     torch.manual_seed(0)
     output = folder / "out" / "model.onnx"
     model = ModelRequest(f"tests.export.networks:{name}", inputs, init)
-    exported = export_here(checked_request(ExportRequest(model, str(output), opset, **others)))
+    exported = exported_here(ExportRequest(model, str(output), opset, **others))
     assert [path.name for path in output.parent.iterdir()] == ["model.onnx"]
     assert decode(exported.encode()) == exported
     return exported, onnx.load(str(output))
@@ -71,17 +73,25 @@ def test_a_difference_is_found(tmp_path: Path) -> None:
     assert [check.is_good for check in exported.checks] == [True, False, False]
 
 
-def test_a_difference_that_is_rounding_is_called_so(tmp_path: Path) -> None:
-    exported, _ = export(tmp_path, "Chaotic", "2x30")
-    (check,) = exported.checks
-    assert not check.is_good and check.problem.startswith("PyTorch itself is off by ")
+@pytest.mark.long
+def test_an_operator_of_a_newer_opset_is_taken_apart(tmp_path: Path) -> None:
+    exported, model = export(tmp_path, "Sampled", "1x3x8x8", dynamic=("batch",))
+    assert exported.is_good and "decompositions" in exported.way
+    assert [entry.version for entry in model.opset_import] == [11]
 
 
-def test_an_opset_without_the_operator_is_an_error_that_names_it(tmp_path: Path) -> None:
-    with pytest.raises(RunError, match=r"opset 11.*grid_sampler.*version 16.*try another --opset"):
-        export(tmp_path, "Sampled", "1x3x8x8")
+def test_an_opset_without_the_operator_is_an_error_that_names_it_and_its_place(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(exporters, "WAYS", exporters.WAYS[:2])
+    with pytest.raises(RunError) as error:
+        export(tmp_path, "Spectrum", "2x8")
+    first, *ways = error.value.lines
+    assert re.search(
+        r"opset 11: aten::fft_rfft in block\.1 \(tests/export/networks\.py:\d+\); try another --opset", first
+    )
+    assert len(ways) == 2
     assert not list(tmp_path.iterdir())
-    assert export(tmp_path, "Sampled", "1x3x8x8", opset=16)[0].is_good
 
 
 def test_simplified(tmp_path: Path) -> None:
@@ -135,3 +145,40 @@ def test_bad_requests(changes: dict[str, Any], said: str, tmp_path: Path) -> Non
     with pytest.raises(InputError, match=said):
         export(tmp_path, "Normed", *inputs, **changes)
     assert not list(tmp_path.iterdir())
+
+
+def test_a_size_that_the_model_itself_rejects_is_named(tmp_path: Path) -> None:
+    exported, _ = export(tmp_path, "Two", "1x3", dynamic=("batch",), batches=(2, 4))
+    assert {check.sizes["batch"] for check in exported.checks} == {1, 2}
+    (note,) = exported.notes
+    assert (
+        "not compared with batch=4: the model itself takes no such size (ValueError: two at most" in note.en
+    )
+
+
+def test_names_that_meet_are_told_apart_or_refused(tmp_path: Path) -> None:
+    with pytest.raises(RunError, match="mask: the name of two inputs or outputs; choose others"):
+        export(tmp_path, "Passing", "mask=2x3")
+    exported, _ = export(tmp_path, "Passing", "mask=2x3", output_names=("x", "y", "z"))
+    assert exported.is_good and [port.name for port in exported.outputs] == ["x", "y", "z"]
+
+
+@pytest.mark.parametrize("way", [0, 1, *(pytest.param(way, marks=pytest.mark.long) for way in (2, 3))])
+def test_weights_beyond_the_limit_lie_in_a_file_of_their_own(
+    way: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The limit of 2 GiB, lowered; whichever way leads to ONNX."""
+    monkeypatch.setattr(exporters, "LARGEST", 1000)
+    monkeypatch.setattr(exporters, "WAYS", exporters.WAYS[way : way + 1])
+    output = tmp_path / "model.onnx"
+    request = ExportRequest(
+        ModelRequest("tests.export.networks:Steep", ("2x64",)), str(output), 18, simplify=way == 0
+    )
+    assert exported_here(request).is_good
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["model.onnx", "model.onnx.data"]
+    assert output.stat().st_size < 8000 < 64 * 64 * 4 < (tmp_path / "model.onnx.data").stat().st_size
+    assert output.stat().st_mode == (tmp_path / "model.onnx.data").stat().st_mode
+    output.unlink()
+    with pytest.raises(OutputError, match=r"model\.onnx\.data: there already"):
+        exported_here(request)
+    assert not output.exists()

@@ -13,12 +13,23 @@ F = torch.nn.functional
 Q, K, V = torch.randn(2, 4, 5, 8), torch.randn(2, 2, 7, 8), torch.randn(2, 2, 7, 8)
 MASK = torch.rand(5, 7) > 0.3
 MASK[:, 0] = True
+BLIND = torch.rand(5, 5) > 0.3
+BLIND[2] = False
+NUMBERS = torch.arange(12).reshape(3, 4)
 
 CALLS: dict[str, Any] = {
     "attention": lambda: F.scaled_dot_product_attention(Q, Q, Q),
     "attention, causal, scaled": lambda: F.scaled_dot_product_attention(Q, Q, Q, is_causal=True, scale=0.3),
     "attention, boolean mask, groups": lambda: F.scaled_dot_product_attention(Q, K, V, MASK, enable_gqa=True),
     "attention, added mask": lambda: F.scaled_dot_product_attention(Q[:, :2], K, V, torch.randn(5, 7)),
+    "attention, rows that may look at nothing": lambda: F.scaled_dot_product_attention(Q, Q, Q, BLIND),
+    "unfolded": lambda: Q.unfold(2, 3, 2),
+    "unfolded, last axis": lambda: Q.unfold(-1, 4, 4),
+    "smaller integers": lambda: torch.minimum(NUMBERS, NUMBERS.flip(0)) + torch.min(NUMBERS, NUMBERS.flip(0)),
+    "larger integers": lambda: NUMBERS.maximum(NUMBERS.flip(0)) + NUMBERS.max(),
+    "largest along an axis": lambda: torch.max(NUMBERS, 0).values,
+    "adaptive largest, even": lambda: F.adaptive_max_pool2d(Q, (5, 4)),
+    "adaptive largest, uneven": lambda: F.adaptive_max_pool2d(Q, (3, 5)),
     "unflatten": lambda: Q.unflatten(-1, (2, 4)),
     "einsum, matrices": lambda: torch.einsum("bhid,bhjd->bhij", Q, Q),
     "einsum, transposed, summed": lambda: torch.einsum("bhid,bhd->hb", Q, Q[:, :, 0]),

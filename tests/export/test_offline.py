@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 from torchferry.errors import RunError
-from torchferry.export.model import Check, Exported, Port
-from torchferry.export.offline import command_for, run_tool
+from torchferry.export.model import Check, Exported, Port, Verdict
+from torchferry.export.offline import check_tool, command_for, results_of, run_tool
 from torchferry.export.report import page_of, to_json
 from torchferry.report.page import to_text
-from torchferry.vendors.offline import OfflineTable, load_offline
+from torchferry.vendors.offline import Conversion, OfflineTable, load_offline
 from torchferry.vendors.registry import get_vendor
 
 
@@ -20,50 +22,111 @@ def table(name: str) -> OfflineTable:
 
 
 def exported(
-    *inputs: tuple[str, tuple[str, ...]], operators: tuple[str, ...] = ("Conv",), is_good: bool = True
+    *inputs: tuple[str, tuple[str, ...]],
+    operators: tuple[str, ...] = ("Conv",),
+    is_good: bool = True,
+    sizes: tuple[dict[str, int], ...] = ({},),
+    output: str = "out/net.onnx",
 ) -> Exported:
     ports = tuple(Port(name, "float32", shape) for name, shape in inputs)
-    check = Check({}, "output", 1e-6 if is_good else 0.5, 1.0, is_good)
-    return Exported(
-        "out/net.onnx", 11, "TorchScript", 10, ports, (), (check,), dict.fromkeys(operators, 1), ()
-    )
+    verdict = Verdict.SAME if is_good else Verdict.DIFFERENT
+    checks = tuple(Check(each, "output", 1e-6 if is_good else 0.5, 1.0, verdict) for each in sizes)
+    return Exported(output, 11, "TorchScript", 10, ports, (), checks, dict.fromkeys(operators, 1), ())
 
 
 FIXED = exported(("x", ("1", "3", "8", "8")), ("y", ("1", "4")))
-FREE = exported(("x", ("batch", "3", "8", "8")))
+FREE = exported(("x", ("batch", "3", "8", "8")), sizes=({"batch": 4}, {"batch": 1}))
+ONE = exported(("x", ("batch", "3", "8", "8")), sizes=({"batch": 4},))  # the model takes no other size
+WORDS = exported(
+    ("ids", ("batch", "length")),
+    ("mask", ("1", "length")),
+    sizes=({"batch": 2, "length": 6}, {"batch": 2, "length": 3}),
+)
+ATC = "atc --model=out/net.onnx --framework=5 --output=out/net"
 
 
 @pytest.mark.parametrize(
     ("vendor", "what", "expected"),
     [
-        ("ascend", FIXED, "atc --model=out/net.onnx --framework=5 --output=out/net --input_shape=x:1,3,8,8;y:1,4 --soc_version=CHIP"),
-        ("ascend", FREE, "atc --model=out/net.onnx --framework=5 --output=out/net --input_shape=x:-1,3,8,8 --soc_version=CHIP --dynamic_batch_size=1,4"),
-        ("cambricon", FIXED, "onnx_build --onnx out/net.onnx --magicmind_model out/net.magicmind --input_dims 1,3,8,8 1,4"),
+        ("ascend", FIXED, f"{ATC} --input_shape=x:1,3,8,8;y:1,4 --soc_version=CHIP"),
+        ("ascend", FREE, f"{ATC} --input_shape=x:-1,3,8,8 --soc_version=CHIP --dynamic_batch_size=1,4"),
+        ("ascend", ONE, f"{ATC} --input_shape=x:4,3,8,8 --soc_version=CHIP"),
+        ("ascend", WORDS, f"{ATC} --input_shape=ids:-1,-1;mask:1,-1 --soc_version=CHIP --dynamic_dims=2,3,3;2,6,6 --input_format=ND"),
+        ("cambricon", FIXED, "onnx_build --onnx out/net.onnx --magicmind_model out/net.magicmind --dynamic_shape false --input_dims 1,3,8,8 1,4"),
+        ("cambricon", WORDS, "onnx_build --onnx out/net.onnx --magicmind_model out/net.magicmind --dynamic_shape true"),
         ("intel", FREE, "ovc out/net.onnx --input x[?,3,8,8] --output_model out/net.xml"),
     ],
 )  # fmt: skip
 def test_commands(vendor: str, what: Exported, expected: str) -> None:
     conversion = table(vendor).conversion
     assert conversion is not None
-    assert " ".join(command_for(conversion, what, "", (1, 4))) == expected
+    assert " ".join(command_for(conversion, what, "")) == expected
 
 
-def test_a_converter_is_run_only_if_it_is_here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture
+def atc(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Conversion:
+    """A converter that writes half of its result, and ends as FAILS says."""
     conversion = table("ascend").conversion
     assert conversion is not None
-    monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(RunError, match="atc is not here"):
-        run_tool(conversion, command_for(conversion, FIXED, "Ascend310P3", (1,)))
     tool = tmp_path / "atc"
-    tool.write_text(f'#!/bin/sh\necho "$@" > {tmp_path}/called\nexit ${{FAILS:-0}}\n')
+    tool.write_text(
+        '#!/bin/sh\necho "$@" > "$(dirname "$0")/called"\n'
+        'for word; do case "$word" in --output=*) echo half > "${word#--output=}.om";; esac; done\n'
+        '[ "$FAILS" != INT ] || { kill -INT $PPID; exec sleep 60; }\nexit ${FAILS:-0}\n'
+    )
     tool.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    return conversion
+
+
+def _run(conversion: Conversion, folder: Path) -> None:
+    what = exported(("x", ("1", "3")), output=str(folder / "net.onnx"))
+    run_tool(conversion, command_for(conversion, what, "Ascend310P3"), results_of(conversion, what))
+
+
+def test_a_converter_is_asked_for_before_the_export(
+    atc: Conversion, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    check_tool(atc, "Ascend310P3")
     with pytest.raises(RunError, match="must know the chip"):
-        run_tool(conversion, command_for(conversion, FIXED, "", (1,)))
-    run_tool(conversion, command_for(conversion, FIXED, "Ascend310P3", (1,)))
+        check_tool(atc, "")
+    monkeypatch.setenv("PATH", str(tmp_path / "nowhere"))
+    with pytest.raises(RunError, match="atc is not here"):
+        check_tool(atc, "Ascend310P3")
+
+
+def test_a_converter_is_called(atc: Conversion, tmp_path: Path) -> None:
+    _run(atc, tmp_path)
     assert (tmp_path / "called").read_text().endswith("--soc_version=Ascend310P3\n")
+    assert (tmp_path / "net.om").exists()
+
+
+def test_a_converter_that_fails_leaves_nothing_half_done(
+    atc: Conversion, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("FAILS", "3")
     with pytest.raises(RunError, match="exit code 3"):
-        run_tool(conversion, command_for(conversion, FIXED, "Ascend310P3", (1,)))
+        _run(atc, tmp_path)
+    assert not (tmp_path / "net.om").exists()
+
+
+def test_ctrl_c_while_a_converter_runs(
+    atc: Conversion, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In a process without other threads, which would get the signal instead."""
+    monkeypatch.setenv("FAILS", "INT")
+    program = "import sys, pathlib; from tests.export import test_offline as t; t._run(t.table('ascend').conversion, pathlib.Path(sys.argv[1]))"
+    done = subprocess.run(
+        [sys.executable, "-c", program, str(tmp_path)], check=False, capture_output=True, text=True
+    )
+    assert done.returncode != 0 and "Told" in done.stderr
+    assert (tmp_path / "called").exists() and not (tmp_path / "net.om").exists()
+
+
+def test_a_converter_that_ends_well_without_a_result_is_no_success(atc: Conversion, tmp_path: Path) -> None:
+    (tmp_path / "atc").write_text("#!/bin/sh\nexit 0\n")
+    with pytest.raises(RunError, match=r"net\.om is not there"):
+        _run(atc, tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -81,14 +144,19 @@ def test_a_converter_is_run_only_if_it_is_here(tmp_path: Path, monkeypatch: pyte
 )
 def test_operators_against_the_vendors(vendor: str, operators: tuple[str, ...], said: str) -> None:
     page = page_of(
-        exported(("x", ("1",)), operators=operators), get_vendor(vendor), table(vendor), [], was_run=False
+        exported(("x", ("1",)), operators=operators),
+        get_vendor(vendor),
+        table(vendor),
+        [],
+        "en",
+        was_run=False,
     )
     assert said in to_text(page, "en", width=200)
 
 
 def test_a_difference_is_the_verdict() -> None:
     what = exported(("x", ("1",)), is_good=False)
-    page = page_of(what, None, OfflineTable(), [], was_run=False)
+    page = page_of(what, None, OfflineTable(), [], "en", was_run=False)
     assert "does not compute what PyTorch does: output differs by 0.5" in to_text(page, "en", width=200)
     assert "结果不一致" in to_text(page, "zh", width=200)
     assert '"is_good": false' in to_json(what, None, OfflineTable(), [])

@@ -18,7 +18,7 @@ def run(args: argparse.Namespace) -> int:
     """Export, report; the answer is an exit code."""
     from torchferry.cli.ending import reader_may_leave
     from torchferry.export.launching import export
-    from torchferry.export.offline import command_for, run_tool
+    from torchferry.export.offline import check_tool, command_for, results_of, run_tool
     from torchferry.export.report import page_of, to_json
     from torchferry.export.request import DEFAULT_OPSET, ExportRequest
     from torchferry.ops.models.request import ModelRequest
@@ -30,6 +30,8 @@ def run(args: argparse.Namespace) -> int:
     vendor = get_vendor(args.to, args.vendor_path) if args.to else None
     table = load_offline(Path(vendor.folder)) if vendor else OfflineTable()
     _check(args, has_tool=table.conversion is not None)
+    if args.run and table.conversion:
+        check_tool(table.conversion, args.chip)
     request = ExportRequest(
         ModelRequest(args.model, tuple(args.input), args.init),
         str(args.output),
@@ -43,18 +45,20 @@ def run(args: argparse.Namespace) -> int:
         dynamic=tuple(args.dynamic),
         batches=args.batches,
         simplify=args.simplify,
+        replace=args.force,
         tolerance=args.tolerance,
     )
     exported = export(request)
-    command = command_for(table.conversion, exported, args.chip, args.batches) if table.conversion else []
+    command = command_for(table.conversion, exported, args.chip) if table.conversion else []
     if args.run and table.conversion and exported.is_good:
-        run_tool(table.conversion, command)
+        run_tool(table.conversion, command, results_of(table.conversion, exported))
     with reader_may_leave():
         if args.json:
             sys.stdout.write(printable(to_json(exported, vendor, table, command)))
         else:
-            page = page_of(exported, vendor, table, command, was_run=args.run and exported.is_good)
-            print_page(page, args.lang or user_language())
+            language = args.lang or user_language()
+            was_run = args.run and exported.is_good
+            print_page(page_of(exported, vendor, table, command, language, was_run=was_run), language)
     return int(not exported.is_good)
 
 
@@ -62,7 +66,11 @@ def _check(args: argparse.Namespace, has_tool: bool) -> None:
     if args.run and not has_tool:
         of = f"the converter of {args.to} is unknown here" if args.to else "there is no vendor; add --to"
         raise InputError(f"--run: {of}")
-    if args.output.is_dir() or (args.output.exists() and not args.force):
+    if args.output.exists() and not args.output.is_file():
+        raise OutputError(f"{args.output}: not a file; choose another name")
+    if args.checkpoint and os.path.realpath(args.checkpoint) == os.path.realpath(args.output):
+        raise OutputError(f"{args.output}: that is the checkpoint itself; choose another name")
+    if args.output.exists() and not args.force:
         raise OutputError(f"{args.output}: there already; choose another name, or add --force to replace it")
     if args.allow_pickle:
         print("ferry: --allow-pickle: code that the checkpoint names may run", file=sys.stderr)

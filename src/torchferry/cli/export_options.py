@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import re
 from pathlib import Path
 
 from torchferry.cli import common_options
@@ -93,7 +94,8 @@ def _add_onnx(parser: argparse.ArgumentParser) -> None:
         type=float,
         default=1e-4,
         metavar="X",
-        help="the largest difference to PyTorch; for values above 1, times the largest (default: 1e-4)",
+        help="the largest difference to PyTorch, and as a part of the largest value; what is beyond is judged against double "
+        "precision (default: 1e-4)",
     )
     group.add_argument("--force", action="store_true", help="replace a file that is there already")
 
@@ -113,9 +115,12 @@ def _add_vendor(parser: argparse.ArgumentParser) -> None:
 
 
 def _names(text: str) -> tuple[str, ...]:
+    """Without what separates names and sizes in the commands of vendors' tools."""
     names = tuple(name.strip() for name in text.split(","))
-    if not all(names) or len(set(names)) != len(names):
-        raise argparse.ArgumentTypeError(f"{text!r} is not a list of different names")
+    if len(set(names)) != len(names) or not all(re.fullmatch(r"[\w./-]+", name) for name in names):
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is not a list of different names (letters, digits and . / - _)"
+        )
     return names
 
 

@@ -129,9 +129,9 @@ class Called(torch.nn.Module):
     def forward(self, *tensors: torch.Tensor) -> tuple[torch.Tensor, ...]:
         args = [_filled(value, tensors) for value in self._args]
         kwargs = {name: _filled(value, tensors) for name, value in self._kwargs.items()}
-        outputs = dict(_leaves(self.model(*args, **kwargs), ""))
-        self.output_names = _output_names(outputs)
-        return tuple(outputs.values())
+        outputs = list(_leaves(self.model(*args, **kwargs), ""))
+        self.output_names = _output_names([path for path, _ in outputs])
+        return tuple(tensor for _, tensor in outputs)
 
 
 def _filled(value: Any, tensors: Sequence[torch.Tensor]) -> Any:
@@ -161,14 +161,15 @@ def _leaves(value: Any, path: str) -> Iterator[tuple[str, torch.Tensor]]:
         return
     else:
         raise RunError(
-            f"the model gives a {type(value).__name__}, which ONNX can't; wrap it so that it gives tensors"
+            f"the model gives a {type(value).__name__}, which ONNX can't; wrap the model so that it gives tensors, "
+            "or switch that off, as with --input use_cache=False"
         )
     for key, part in inside.items():
         yield from _leaves(part, f"{path}.{key}" if path else str(key))
 
 
-def _output_names(outputs: Mapping[str, torch.Tensor]) -> tuple[str, ...]:
-    if len(outputs) == 1:
-        only = next(iter(outputs))
+def _output_names(paths: Sequence[str]) -> tuple[str, ...]:
+    if len(paths) == 1:
+        only = paths[0]
         return (only if only and not only.isdecimal() else "output",)
-    return tuple(f"output_{name}" if name.split(".")[0].isdecimal() else name for name in outputs)
+    return tuple(f"output_{path}" if path.split(".")[0].isdecimal() else path for path in paths)

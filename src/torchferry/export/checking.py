@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,44 +12,44 @@ import torch
 from torchferry.errors import RunError
 from torchferry.export.calls import Called, Signature
 from torchferry.export.exporters import first_line
-from torchferry.export.model import Check
+from torchferry.export.model import Check, Verdict
+from torchferry.export.verdicts import Referee, Tensors, judged, run
+from torchferry.ops.models.failures import told_as
+from torchferry.text import Text
 
 _FIRST_SEED = 1
-_ROUNDING = "PyTorch itself is off by {:.2g} from what it computes in double precision"
+_NOT_TAKEN = Text(
+    "not compared with {sizes}: the model itself takes no such size ({error})",
+    "未对比 {sizes}：模型本身不支持该尺寸（{error}）",
+)
 
 
 def compare(
     file: Path, called: Called, signature: Signature, batches: Sequence[int], tolerance: float
-) -> list[Check]:
-    """Every output at every combination of sizes that is worth a try."""
+) -> tuple[list[Check], list[Text]]:
+    """Every output at every combination of sizes that is worth a try; and which the model itself does not take."""
     session = _session(file)
     checks: list[Check] = []
+    said: list[Text] = []
     for seed, sizes in enumerate(sizes_to_try(signature, batches), _FIRST_SEED):
         tensors = signature.draw(sizes, seed)
-        expected = _expected(called, tensors)
-        if expected is None:  # the model itself takes no such size
+        try:
+            with told_as("the forward pass with other random inputs"):
+                expected = run(called, tensors)
+        except RunError as error:
+            if not checks:  # the sizes as given
+                raise
+            said.append(
+                _NOT_TAKEN.format(sizes=sizes_in_words(sizes), error=str(error).split(" failed: ")[-1])
+            )
             continue
-        found = list(_compared(session, signature, tensors, expected, sizes, tolerance))
-        checks += _explained(found, called, tensors, expected)
-    return checks
+        checks += _compared(session, signature, Referee(called, tensors), expected, sizes, tolerance)
+    return checks, said
 
 
-def _explained(
-    checks: list[Check], called: Called, tensors: tuple[torch.Tensor, ...], expected: tuple[torch.Tensor, ...]
-) -> list[Check]:
-    """For outputs that differ: how far PyTorch's own single precision is from double, which may be as far."""
-    if all(check.is_good or check.problem for check in checks):
-        return checks
-    exact = _expected(
-        copy.deepcopy(called).double(),
-        tuple(tensor.double() if tensor.is_floating_point() else tensor for tensor in tensors),
-    )
-    if exact is None:
-        return checks
-    return [
-        check if check.is_good or check.problem else replace(check, problem=_ROUNDING.format(_apart(a, b)))
-        for check, a, b in zip(checks, exact, expected, strict=True)
-    ]
+def sizes_in_words(sizes: dict[str, int]) -> str:
+    """As batch=4, length=3."""
+    return ", ".join(f"{symbol}={size}" for symbol, size in sizes.items())
 
 
 def sizes_to_try(signature: Signature, batches: Sequence[int]) -> Iterator[dict[str, int]]:
@@ -68,15 +66,6 @@ def sizes_to_try(signature: Signature, batches: Sequence[int]) -> Iterator[dict[
             yield {**given, symbol: given[symbol] // 2}
 
 
-def _expected(called: Called, tensors: tuple[torch.Tensor, ...]) -> tuple[torch.Tensor, ...] | None:
-    try:
-        with torch.no_grad():
-            made: tuple[torch.Tensor, ...] = called(*tensors)
-            return made
-    except Exception:  # whatever a user's model raises for a size that it does not take
-        return None
-
-
 def _session(file: Path) -> Any:
     options = onnxruntime.SessionOptions()
     options.log_severity_level = 3
@@ -89,48 +78,26 @@ def _session(file: Path) -> Any:
 def _compared(
     session: Any,
     signature: Signature,
-    tensors: tuple[torch.Tensor, ...],
-    expected: tuple[torch.Tensor, ...],
+    referee: Referee,
+    expected: Tensors,
     sizes: dict[str, int],
     tolerance: float,
 ) -> Iterator[Check]:
     names = [output.name for output in session.get_outputs()]
-    taken = {
-        entry.name for entry in session.get_inputs()
-    }  # an input that changes nothing is not in the graph
-    feed = {
-        name: tensor.numpy() for name, tensor in zip(signature.names, tensors, strict=True) if name in taken
-    }
+    # An input that changes nothing is not in the graph.
+    taken = {entry.name for entry in session.get_inputs()}
+    pairs = zip(signature.names, referee.tensors, strict=True)
     try:
-        results = session.run(None, feed)
+        results = session.run(None, {name: tensor.numpy() for name, tensor in pairs if name in taken})
     except Exception as error:  # see above
-        yield Check(sizes, ", ".join(names), float("inf"), 0.0, False, first_line(error))
+        yield Check(
+            sizes,
+            ", ".join(names),
+            float("inf"),
+            0.0,
+            Verdict.FAILED,
+            problem=f"onnxruntime: {first_line(error)}",
+        )
         return
-    for name, result, wanted in zip(names, results, expected, strict=True):
-        yield _check(name, torch.from_numpy(result), wanted.detach(), sizes, tolerance)
-
-
-def _check(
-    name: str, result: torch.Tensor, wanted: torch.Tensor, sizes: dict[str, int], tolerance: float
-) -> Check:
-    if result.shape != wanted.shape:
-        shapes = f"{list(result.shape)} instead of {list(wanted.shape)}"
-        return Check(sizes, name, float("inf"), 0.0, False, f"it has the shape {shapes}")
-    if result.numel() == 0:
-        return Check(sizes, name, 0.0, 0.0, True)
-    error = _apart(result, wanted)
-    scale = float(_widened(wanted).abs().nan_to_num(0.0, 0.0).max())
-    limit = tolerance * max(1.0, scale) if wanted.is_floating_point() or wanted.is_complex() else 0.0
-    return Check(sizes, name, error, scale, error <= limit)
-
-
-def _apart(result: torch.Tensor, wanted: torch.Tensor) -> float:
-    """The largest difference; equal infinities and NaN in the same place are none."""
-    ours, theirs = _widened(result), _widened(wanted)
-    same = (ours == theirs) | (ours.isnan() & theirs.isnan())
-    apart = (ours - theirs).abs().masked_fill(same, 0.0)
-    return float(apart.nan_to_num(float("inf"), float("inf")).max())
-
-
-def _widened(tensor: torch.Tensor) -> torch.Tensor:
-    return tensor.to(torch.promote_types(tensor.dtype, torch.float64))
+    for number, (name, result, wanted) in enumerate(zip(names, results, expected, strict=True)):
+        yield judged(name, number, torch.from_numpy(result), wanted.detach(), sizes, referee, tolerance)

@@ -20,7 +20,7 @@ def main(request: str, folder: str) -> int:
     try:
         from torchferry.export.exporting import export_here
 
-        write_whole(Path(folder) / RESULT, export_here(decode(request)).encode().encode())
+        write_whole(Path(folder) / RESULT, export_here(decode(request), Path(folder)).encode().encode())
     except FerryError as error:
         write_whole(Path(folder) / ERROR, "\n".join(error.lines).encode("utf-8", "backslashreplace"))
         return error.exit_code

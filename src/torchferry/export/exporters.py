@@ -2,8 +2,8 @@
 
 PyTorch has two exporters. The one over TorchScript writes every opset from 7 to 20, but not every operator in the old
 ones; the one over torch.export writes 18 and later only, and where it is asked for less it may write more without a
-word. So: TorchScript; then TorchScript with formulas for what ONNX lacks; then the new exporter, and ONNX's own
-converter down to what is asked for. A result counts only if its opset is the one that was asked for, and if it has no
+word. So: TorchScript; then TorchScript with formulas for what ONNX lacks; then torch.export, which takes operators apart,
+before TorchScript; then the new exporter, and ONNX's own converter down to what is asked for. A result counts only if its opset is the one that was asked for, and if it has no
 operators but ONNX's.
 """
 
@@ -14,6 +14,8 @@ import inspect
 import io
 import logging
 import os
+import re
+import shutil
 import sys
 import warnings
 from collections.abc import Callable, Iterator, Sequence
@@ -27,8 +29,12 @@ import torch
 from torchferry.errors import RunError
 from torchferry.export.calls import Axes, Called, Signature
 from torchferry.export.formulas import formulas
+from torchferry.export.lowering import lowered
+from torchferry.export.obstacles import obstacle
+from torchferry.export.place import DATA
 
-LARGEST = 2**31 - 1  # bytes of one protocol buffer; weights beyond that lie in a file of their own
+# Bytes of weights; one protocol buffer has at most 2 GiB, and beyond the weights there is the graph.
+LARGEST = 2**31 - 2**26
 _SCRIPT_MOST = 20  # the newest opset of the exporter over TorchScript
 _NEW_LEAST = 18  # the oldest of the other
 
@@ -61,7 +67,7 @@ class Way:
 
 def export(asked: Asked) -> tuple[onnx.ModelProto, str]:
     """The model by the first way that leads there, and the way's name."""
-    failures = []
+    failures: list[tuple[str, str]] = []
     for way in WAYS:
         if not way.opsets[0] <= asked.opset <= way.opsets[1]:
             continue
@@ -70,13 +76,43 @@ def export(asked: Asked) -> tuple[onnx.ModelProto, str]:
                 model = way.export(asked)
             _check_result(model, asked.opset)
         except Exception as error:  # exporters raise whatever they come across
-            failures.append(f"{way.name}: {first_line(error)}")
+            failures.append((way.name, _without_requests(first_line(error))))
         else:
             return _renamed(model), way.name
-    raise RunError(
-        f"no way to ONNX with opset {asked.opset}: {'; '.join(failures) or 'this PyTorch writes no such opset'}; try another "
-        "--opset, or change the model there"
-    )
+        finally:
+            _clear(asked.folder)
+    raise NoWayError(asked, failures)
+
+
+class NoWayError(RunError):
+    """No way led there: which operator stopped it, where it is in the model, and what each way said."""
+
+    def __init__(self, asked: Asked, failures: Sequence[tuple[str, str]]) -> None:
+        with _quiet():
+            stopped = obstacle([said for _, said in failures], asked.called, asked.tensors)
+        self.all_lines = (
+            f"no way to ONNX with opset {asked.opset}: {stopped or 'each way failed for another reason'}; {_REMEDY}",
+            *(f"{name}: {said}" for name, said in failures),
+        )
+        super().__init__("\n".join(self.all_lines))
+
+    @property
+    def lines(self) -> tuple[str, ...]:
+        return self.all_lines
+
+
+_REMEDY = "try another --opset that the vendor's converter takes, or write that part of the model in other operators"
+
+
+def _without_requests(said: str) -> str:
+    """Without what PyTorch adds to every message."""
+    return re.split(r"\.? Please feel free to request|  \[Caused by the value", said)[0]
+
+
+def _clear(folder: Path) -> None:
+    """Exporters leave files, of large models large ones."""
+    for file in filter(Path.is_file, folder.iterdir()):
+        file.unlink()
 
 
 def _by_script(asked: Asked) -> onnx.ModelProto:
@@ -86,6 +122,12 @@ def _by_script(asked: Asked) -> onnx.ModelProto:
 def _by_formulas(asked: Asked) -> onnx.ModelProto:
     with formulas(asked.opset):
         return _trace(asked.called, asked)
+
+
+def _by_lowering(asked: Asked) -> onnx.ModelProto:
+    with formulas(asked.opset):
+        module = lowered(asked.called, asked.tensors, _dynamic_shapes(asked), asked.opset)
+        return _trace(module, asked)
 
 
 def _by_conversion(asked: Asked) -> onnx.ModelProto:
@@ -101,7 +143,7 @@ def _by_conversion(asked: Asked) -> onnx.ModelProto:
         input_names=list(asked.signature.names),
         output_names=list(asked.output_names),
         dynamic_shapes=_dynamic_shapes(asked),
-        external_data=False,
+        external_data=weight_bytes(asked.called) > LARGEST,
     )
     model = onnx.load(str(file))
     if _opset(model) == asked.opset:
@@ -143,6 +185,7 @@ def _dynamic_shapes(asked: Asked) -> Any:
 WAYS: Sequence[Way] = (
     Way("TorchScript", _by_script, (7, _SCRIPT_MOST)),
     Way("TorchScript, with formulas for what ONNX lacks", _by_formulas, (7, _SCRIPT_MOST)),
+    Way("torch.export with PyTorch's decompositions, then TorchScript", _by_lowering, (7, _SCRIPT_MOST)),
     Way("torch.export, then ONNX's converter", _by_conversion, (7, 99)),
 )
 
@@ -159,8 +202,20 @@ def _check_result(model: onnx.ModelProto, opset: int) -> None:
     )
     if foreign:
         raise RunError(f"it wrote operators that are not ONNX's: {', '.join(foreign[:5])}")
-    if model.ByteSize() <= LARGEST:  # a larger one is checked when it is a file
+    if not is_large(model):  # a larger one is checked when it is a file
         check(model)
+
+
+def weight_bytes(module: torch.nn.Module) -> int:
+    """Of all parameters and buffers, those in several places counted once."""
+    return sum(tensor.nbytes for tensor in (*module.parameters(), *module.buffers()))
+
+
+def is_large(model: onnx.ModelProto) -> bool:
+    """Whether it is too large for one protocol buffer, which to ask for its size would need to be made."""
+    tensors = [*model.graph.initializer]
+    tensors += [attribute.t for node in nodes(model.graph) for attribute in node.attribute]
+    return sum(len(tensor.raw_data) for tensor in tensors) > LARGEST
 
 
 def check(model: onnx.ModelProto | str) -> None:
@@ -169,6 +224,17 @@ def check(model: onnx.ModelProto | str) -> None:
         onnx.checker.check_model(model, full_check=True)
     except Exception as error:  # of C++, without a class in common
         raise RunError(f"onnx's checker does not take the result: {first_line(error)}") from None
+
+
+def save(model: onnx.ModelProto, file: Path) -> Path:
+    """Write a model, with the weights of a large one beside it; the answer is the file."""
+    if is_large(model):
+        onnx.save(model, str(file), save_as_external_data=True, location=file.name + DATA)
+        shutil.copymode(file, file.with_name(file.name + DATA))  # which onnx makes for this user alone
+        check(str(file))
+    else:
+        onnx.save(model, str(file))
+    return file
 
 
 def _opset(model: onnx.ModelProto) -> int:

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
-import os
-import tempfile
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 
 import onnx
@@ -14,8 +12,9 @@ import torch
 from torchferry.errors import OutputError, RunError
 from torchferry.export.calls import Axes, Called, Signature, signature_of
 from torchferry.export.checking import compare
-from torchferry.export.exporters import LARGEST, Asked, check, export, nodes
+from torchferry.export.exporters import Asked, export, nodes, save
 from torchferry.export.model import Exported, Port
+from torchferry.export.place import put
 from torchferry.export.request import ExportRequest, parse_dynamic
 from torchferry.export.simplifying import simplified
 from torchferry.export.weights import fill
@@ -24,8 +23,8 @@ from torchferry.ops.models.failures import told_as
 from torchferry.text import Text
 
 
-def export_here(request: ExportRequest) -> Exported:
-    """All of it; the file is written last, whole or not at all."""
+def export_here(request: ExportRequest, folder: Path) -> Exported:
+    """All of it, by files in this folder, which lies where the result will; that is put there last, whole or not at all."""
     model = make_model(request.model)
     notes = fill(model, request) if request.checkpoint else []
     model.requires_grad_(False)
@@ -35,15 +34,15 @@ def export_here(request: ExportRequest) -> Exported:
     with told_as("the forward pass", how_to_call_model(model)), torch.no_grad():
         outputs = called(*tensors)
     names = _output_names(request, called, len(outputs))
+    _check_names((*signature.names, *names))
     axes = _output_axes(called, signature, names, outputs)
-    with tempfile.TemporaryDirectory(prefix="torchferry-export-") as place:
-        folder = Path(place)
-        asked = Asked(called, signature, _example(signature), names, axes, request.opset, folder)
-        made, way = export(asked)
-        if request.simplify:
-            made, said = simplified(made, folder)
-            notes = [*notes, said]
-        return _checked_and_written(request, made, way, asked, notes)
+    (folder / "ways").mkdir()
+    asked = Asked(called, signature, _example(signature), names, axes, request.opset, folder / "ways")
+    made, way = export(asked)
+    if request.simplify:
+        made, said = simplified(made, folder / "ways")
+        notes = [*notes, said]
+    return _checked_and_written(request, made, way, asked, notes, folder)
 
 
 def _example(signature: Signature) -> tuple[torch.Tensor, ...]:
@@ -79,27 +78,35 @@ def _output_axes(
     return axes
 
 
+def _check_names(names: Sequence[str]) -> None:
+    """In ONNX inputs and outputs share their names' space."""
+    twice = sorted(name for name, count in Counter(names).items() if count > 1)
+    if twice:
+        raise RunError(
+            f"{', '.join(twice)}: the name of two inputs or outputs; choose others with --input-names or --output-names"
+        )
+
+
 def _checked_and_written(
-    request: ExportRequest, made: onnx.ModelProto, way: str, asked: Asked, notes: list[Text]
+    request: ExportRequest,
+    made: onnx.ModelProto,
+    way: str,
+    asked: Asked,
+    notes: list[Text],
+    folder: Path,
 ) -> Exported:
     output = Path(request.output)
-    aside = output.parent / f".{output.name}.{os.getpid()}"
+    place = folder / "made"
     try:
-        aside.mkdir(parents=True)
-        file = aside / output.name
-        _save(made, file)
-        checks = compare(file, asked.called, asked.signature, request.batches, request.tolerance)
-        size = sum(each.stat().st_size for each in aside.iterdir())
-        for each in sorted(
-            aside.iterdir(), key=lambda each: each == file
-        ):  # weights first, then what names them
-            os.replace(each, output.parent / each.name)
+        place.mkdir()
+        file = save(made, place / output.name)
     except OSError as error:
-        raise OutputError(
-            f"{output}: can't be written ({error.strerror or error}); choose another place"
-        ) from None
-    finally:
-        _remove(aside)
+        raise OutputError(f"{output}: can't be written ({error.strerror or error})") from None
+    checks, skipped = compare(file, asked.called, asked.signature, request.batches, request.tolerance)
+    size = sum(each.stat().st_size for each in place.iterdir())
+    put(
+        file, folder.parent / output.name, request.replace
+    )  # a model's code may have changed the current folder
     operators = Counter(node.op_type for node in nodes(made.graph))
     return Exported(
         str(output),
@@ -110,23 +117,8 @@ def _checked_and_written(
         tuple(map(_port, made.graph.output)),
         tuple(checks),
         dict(operators.most_common()),
-        tuple(notes),
+        (*notes, *skipped),
     )
-
-
-def _save(model: onnx.ModelProto, file: Path) -> None:
-    if model.ByteSize() > LARGEST:
-        onnx.save(model, str(file), save_as_external_data=True, location=f"{file.name}.data")
-        check(str(file))
-    else:
-        onnx.save(model, str(file))
-
-
-def _remove(folder: Path) -> None:
-    with contextlib.suppress(OSError):
-        for each in folder.iterdir():
-            each.unlink()
-        folder.rmdir()
 
 
 def _port(value: onnx.ValueInfoProto) -> Port:

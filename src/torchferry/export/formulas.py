@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import math
+import operator
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -55,12 +56,15 @@ def _attention(
     factor = 1 / math.sqrt(query.size(-1)) if scale is None else scale
     scores = torch.matmul(query * factor, key.transpose(-2, -1))
     if is_causal:
-        allowed = torch.ones(query.size(-2), key.size(-2), dtype=torch.bool).tril()
-        scores = scores.masked_fill(~allowed, float("-inf"))
+        later = torch.arange(key.size(-2)).unsqueeze(0) > torch.arange(query.size(-2)).unsqueeze(1)
+        scores = scores.masked_fill(later, float("-inf"))
     if attn_mask is not None:
         is_choice = attn_mask.dtype == torch.bool
         scores = scores.masked_fill(~attn_mask, float("-inf")) if is_choice else scores + attn_mask
-    return torch.matmul(torch.softmax(scores, -1), value)
+    weights = torch.softmax(scores, -1)
+    if attn_mask is not None:  # a row that may look at nothing gets nothing, where a softmax alone gives NaN
+        weights = weights.masked_fill(scores.amax(-1, keepdim=True) == float("-inf"), 0.0)
+    return torch.matmul(weights, value)
 
 
 def _each_repeated(tensor: torch.Tensor, times: int) -> torch.Tensor:
@@ -73,6 +77,13 @@ def _each_repeated(tensor: torch.Tensor, times: int) -> torch.Tensor:
 def _unflatten(tensor: torch.Tensor, dim: int, sizes: Sequence[int]) -> torch.Tensor:
     at = dim % tensor.dim()
     return tensor.reshape(*tensor.shape[:at], *sizes, *tensor.shape[at + 1 :])
+
+
+def _unfold(tensor: torch.Tensor, dimension: int, size: int, step: int) -> torch.Tensor:
+    """Windows side by side, without a need to know the other sizes."""
+    at = dimension % tensor.dim()
+    starts = range(0, int(tensor.shape[at]) - size + 1, step)
+    return torch.stack([tensor.narrow(at, start, size) for start in starts], at).movedim(at + 1, -1)
 
 
 def _einsum(equation: str, *operands: Any) -> torch.Tensor:
@@ -139,6 +150,29 @@ def _windows(given: int, wanted: int, dtype: torch.dtype) -> torch.Tensor:
     return weights
 
 
+def _adaptive_largest(tensor: torch.Tensor, output_size: Any, *others: Any, **named: Any) -> Any:
+    """Where the sizes divide the input's: pooling with a window that does not depend on how much of the shape is known."""
+    sizes = list(output_size) if isinstance(output_size, (list, tuple)) else [output_size, output_size]
+    rows, columns = int(tensor.shape[-2]), int(tensor.shape[-1])
+    high, wide = sizes[0] or rows, sizes[1] or columns
+    if others or named or rows % high or columns % wide:
+        return _adaptive_largest_itself(tensor, output_size, *others, **named)
+    return _layers.max_pool2d(tensor, (rows // high, columns // wide))
+
+
+def _chosen(function: Callable[..., Any], is_first: Callable[[Any, Any], Any]) -> Callable[..., Any]:
+    """The smaller or larger of two tensors, of integers as well; what else the function does stays."""
+
+    def made(*args: Any, **kwargs: Any) -> Any:
+        if len(args) == 2 and not kwargs and all(isinstance(each, torch.Tensor) for each in args):
+            left, right = args
+            if not left.is_floating_point() and left.dtype == right.dtype:
+                return torch.where(is_first(left, right), left, right)
+        return function(*args, **kwargs)
+
+    return made
+
+
 def _batched(function: Callable[..., Any], axes: int) -> Callable[..., Any]:
     """Pooling of a tensor without a batch, which ONNX always has."""
 
@@ -163,12 +197,21 @@ class _Entry(NamedTuple):
 _NEVER = 1000
 _layers = torch.nn.functional
 _einsum_itself, _adaptive_itself = torch.einsum, _layers.adaptive_avg_pool2d
+_adaptive_largest_itself = _layers.adaptive_max_pool2d
 _TABLE = (
     _Entry(_layers, "scaled_dot_product_attention", 14, _attention),
     _Entry(torch.Tensor, "unflatten", 13, _unflatten),
     _Entry(torch, "unflatten", 13, _unflatten),
     _Entry(torch, "einsum", 12, _einsum),
+    _Entry(torch.Tensor, "unfold", _NEVER, _unfold),
     _Entry(_layers, "adaptive_avg_pool2d", _NEVER, _adaptive_average),
+    _Entry(_layers, "adaptive_max_pool2d", _NEVER, _adaptive_largest),
+    *(
+        _Entry(owner, name, 12, _chosen(getattr(owner, name), is_first))
+        for owner in (torch, torch.Tensor)
+        for names, is_first in ((("min", "minimum"), operator.lt), (("max", "maximum"), operator.gt))
+        for name in names
+    ),
     _Entry(_layers, "max_pool2d", _NEVER, _batched(_layers.max_pool2d, 2)),
     _Entry(_layers, "max_pool3d", _NEVER, _batched(_layers.max_pool3d, 3)),
     _Entry(_layers, "avg_pool3d", _NEVER, _batched(_layers.avg_pool3d, 3)),

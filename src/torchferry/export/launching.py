@@ -5,12 +5,12 @@ from __future__ import annotations
 import importlib.util
 import os
 import sys
-import tempfile
 from pathlib import Path
 
 from torchferry.errors import FerryError, RunError
 from torchferry.export import child
 from torchferry.export.model import Exported, decode
+from torchferry.export.place import work_folder
 from torchferry.export.request import ExportRequest, checked_request
 from torchferry.launch.environment import child_environment
 from torchferry.launch.supervise import own_stderr, run_supervised, stop_if_told
@@ -39,11 +39,11 @@ def export(request: ExportRequest) -> Exported:
     # CUDA's names mean the CPU, for models that move their parts themselves
     on_cpu = LayerSettings(REFERENCE) if is_built() else None
     environment = child_environment(os.environ, None, None, on_cpu)
-    with tempfile.TemporaryDirectory(prefix="torchferry-export-") as folder:
-        command = [sys.executable, "-m", child.__name__, request.encode(), folder]
+    with work_folder(Path(request.output)) as folder:
+        command = [sys.executable, "-m", child.__name__, request.encode(), str(folder.resolve())]
         ending = run_supervised(command, environment, stdout=own_stderr())
         stop_if_told(ending)
-        error, result = Path(folder) / child.ERROR, Path(folder) / child.RESULT
+        error, result = folder / child.ERROR, folder / child.RESULT
         if error.exists():
             raise ExportError(*error.read_text("utf-8").splitlines())
         if not result.exists():

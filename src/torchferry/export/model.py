@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
+from enum import Enum
 
 from torchferry.text import Text
 
@@ -22,16 +23,39 @@ class Port:
         return f"[{', '.join(self.shape)}] {self.dtype}"
 
 
+class Verdict(str, Enum):
+    """What a run says about an output."""
+
+    SAME = "same"
+    ROUNDING = "rounding"  # too far apart, but both about as near to double precision
+    EMPTY = "empty"  # nothing but zeros and NaN: a wrong model could give them as well
+    DIFFERENT = "different"
+    CHAOTIC = "chaotic"  # rounding, so much of it that a mistake could hide in it
+    RANDOM = "random"  # PyTorch gives another result each time
+    FAILED = "failed"  # onnxruntime raised an error, or the shape is another one
+
+
 @dataclass(frozen=True)
 class Check:
-    """One run on random inputs: onnxruntime against PyTorch."""
+    """One output of one run on random inputs: onnxruntime against PyTorch."""
 
     sizes: Mapping[str, int]  # of the free sizes
     output: str
     error: float  # the largest difference
     scale: float  # the largest value of PyTorch's
-    is_good: bool
+    verdict: Verdict
+    pytorch_off: float | None = None  # the largest difference to double precision, where that was asked for
+    onnx_off: float | None = None
     problem: str = ""
+
+    @property
+    def is_good(self) -> bool:
+        return self.verdict in (Verdict.SAME, Verdict.ROUNDING, Verdict.EMPTY)
+
+    @property
+    def relative(self) -> float:
+        """The difference as a part of the largest value."""
+        return self.error / self.scale if self.scale else self.error
 
 
 @dataclass(frozen=True)
@@ -65,7 +89,9 @@ def decode(text: str) -> Exported:
             **given,
             "inputs": tuple(Port(**{**port, "shape": tuple(port["shape"])}) for port in given["inputs"]),
             "outputs": tuple(Port(**{**port, "shape": tuple(port["shape"])}) for port in given["outputs"]),
-            "checks": tuple(Check(**check) for check in given["checks"]),
+            "checks": tuple(
+                Check(**{**check, "verdict": Verdict(check["verdict"])}) for check in given["checks"]
+            ),
             "notes": tuple(Text(*note) for note in given["notes"]),
         }
     )

@@ -4,35 +4,57 @@ from __future__ import annotations
 
 import os
 import shutil
-import subprocess
-import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from torchferry.errors import RunError
 from torchferry.export.model import Exported, Port
+from torchferry.launch.supervise import own_stderr, run_supervised, stop_if_told
 from torchferry.vendors.offline import Conversion
 
 CHIP = "CHIP"  # stands in a command for a name that only the user knows
 
 
-def command_for(conversion: Conversion, exported: Exported, chip: str, batches: tuple[int, ...]) -> list[str]:
-    """The words of the vendor's command."""
+def command_for(conversion: Conversion, exported: Exported, chip: str) -> list[str]:
+    """The words of the vendor's command; for free sizes those that were compared with PyTorch."""
     model = Path(exported.output)
-    free = [port for port in exported.inputs if any(not size.isdecimal() for size in port.shape)]
-    is_batch = bool(free) and all(
-        not port.shape[0].isdecimal() and all(size.isdecimal() for size in port.shape[1:]) for port in free
+    profiles = _profiles(exported)
+    inputs = (
+        exported.inputs if len(profiles) > 1 else tuple(_fixed(port, exported) for port in exported.inputs)
     )
+    free = [axis for port in inputs for axis, size in enumerate(port.shape) if not size.isdecimal()]
+    symbols = {size for port in inputs for size in port.shape if not size.isdecimal()}
+    is_batch = not any(free) and len(symbols) == 1
+    further = conversion.fixed if not free else conversion.dynamic if is_batch else conversion.dynamic_other
     values = {
         "onnx": str(model),
         "output": str(model.with_suffix(conversion.suffix)),
         "chip": chip or CHIP,
-        "batches": ",".join(map(str, batches)),
+        "batches": ",".join(profile[0] for profile in profiles if profile),
+        "profiles": ";".join(map(",".join, profiles)),
     }
     words = [conversion.tool]
-    for word in (*conversion.command, *(conversion.dynamic if is_batch else ())):
-        words += _filled(word, values, conversion, exported.inputs)
+    for word in (*conversion.command, *further):
+        words += _filled(word, values, conversion, inputs)
     return words
+
+
+def results_of(conversion: Conversion, exported: Exported) -> list[Path]:
+    """The files that the tool writes."""
+    return [Path(exported.output).with_suffix(suffix) for suffix in conversion.results]
+
+
+def _profiles(exported: Exported) -> list[tuple[str, ...]]:
+    """The free sizes in the order of the inputs, as often as there were others in the comparison."""
+    symbols = [size for port in exported.inputs for size in port.shape if not size.isdecimal()]
+    tried = [tuple(str(check.sizes[symbol]) for symbol in symbols) for check in exported.checks]
+    return sorted(set(tried), key=lambda profile: list(map(int, profile)))
+
+
+def _fixed(port: Port, exported: Exported) -> Port:
+    """With the only sizes that the model takes."""
+    sizes = exported.checks[0].sizes if exported.checks else {}
+    return Port(port.name, port.dtype, tuple(str(sizes.get(size, size)) for size in port.shape))
 
 
 def _filled(
@@ -60,16 +82,36 @@ def find_tool(conversion: Conversion) -> str | None:
     return shutil.which(conversion.tool, path=places)
 
 
-def run_tool(conversion: Conversion, command: list[str]) -> None:
-    """Call the converter; what it prints goes to stderr."""
-    program = find_tool(conversion)
-    if program is None:
+def check_tool(conversion: Conversion, chip: str) -> None:
+    """Whether the converter could be called, asked before a long export."""
+    if find_tool(conversion) is None:
         raise RunError(
-            f"--run: {conversion.tool} is not here; install the vendor's toolkit, or run the command that was printed "
-            "where it is"
+            f"--run: {conversion.tool} is not here; install the vendor's toolkit, or leave out --run and call it where it is "
+            "with the command that is printed"
         )
-    if lacks_chip(command):
+    if not chip and any("{chip}" in word for word in conversion.command):
         raise RunError(f"--run: {conversion.tool} must know the chip; add --chip ({conversion.chip.en})")
-    done = subprocess.run([program, *command[1:]], stdout=sys.stderr, check=False)
-    if done.returncode:
-        raise RunError(f"{conversion.tool} ended with exit code {done.returncode}; what it printed is above")
+
+
+def run_tool(conversion: Conversion, command: Sequence[str], results: Sequence[Path]) -> None:
+    """Call the converter; what it prints goes to stderr. If it fails or is stopped, what it has written is taken away."""
+    program = find_tool(conversion)
+    assert program is not None, "check_tool comes first"
+    before = list(map(_written, results))
+    ending = run_supervised([program, *command[1:]], os.environ, stdout=own_stderr())
+    if ending.exit_code or ending.signal:
+        for file, earlier in zip(results, before, strict=True):
+            if _written(file) != earlier:
+                file.unlink(missing_ok=True)
+    stop_if_told(ending)
+    if ending.exit_code:
+        raise RunError(f"{conversion.tool} ended with exit code {ending.exit_code}; what it printed is above")
+    missing = [str(file) for file in results if not file.exists()]
+    if missing:
+        raise RunError(
+            f"{conversion.tool} ended well, but {', '.join(missing)} is not there; what it printed is above"
+        )
+
+
+def _written(file: Path) -> int | None:
+    return file.stat().st_mtime_ns if file.exists() else None

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import json
 import shlex
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from typing import Any
 
 from torchferry.checkpoint.report import amount
-from torchferry.export.model import Check, Exported
+from torchferry.export.model import Check, Exported, Verdict
 from torchferry.export.offline import CHIP, lacks_chip
 from torchferry.report.page import Cell, Column, Page, Table
-from torchferry.text import Text
+from torchferry.text import Language, Text
 from torchferry.vendors.model import Vendor
 from torchferry.vendors.offline import OfflineTable
 
@@ -21,13 +21,53 @@ _WROTE = Text(
     "已写入 {path}：opset {opset}，{size}，{nodes} 个节点；方式：{way}",
 )
 _GOOD = Text(
-    "onnx's checker takes it, and onnxruntime computes what PyTorch does: largest difference {error:.2g} in {count} runs",
-    "通过 onnx 检查，onnxruntime 与 PyTorch 结果一致：{count} 次运行中最大差异 {error:.2g}",
+    "onnx's checker takes it, and onnxruntime computes what PyTorch does: largest difference {error:.2g} ({relative:.2g} of "
+    "the largest value) in {count} runs",
+    "通过 onnx 检查，onnxruntime 与 PyTorch 结果一致：{count} 次运行中最大差异 {error:.2g}（为最大值的 {relative:.2g}）",
 )
-_BAD = Text(
-    "onnxruntime does not compute what PyTorch does: {output} differs by {error:.2g}{problem}",
-    "onnxruntime 与 PyTorch 结果不一致：{output} 相差 {error:.2g}{problem}",
+_VERDICTS = {
+    Verdict.FAILED: Text("the ONNX model does not run as PyTorch's: {problem}", "ONNX 模型无法像 PyTorch 模型一样运行：{problem}"),
+    Verdict.DIFFERENT: Text(
+        "onnxruntime does not compute what PyTorch does: {output} differs by {error:.2g} ({relative:.2g} of its largest value)",
+        "onnxruntime 与 PyTorch 结果不一致：{output} 相差 {error:.2g}（为其最大值的 {relative:.2g}）",
+    ),
+    Verdict.RANDOM: Text(
+        "can't be compared: PyTorch gives another {output} each time for the same input; something random is left on in "
+        "inference, as F.dropout(x) without training=self.training",
+        "无法对比：相同输入下 PyTorch 每次给出不同的 {output}；推理时仍有随机操作，例如 F.dropout(x) 缺少 training=self.training",
+    ),
+    Verdict.CHAOTIC: Text(
+        "can't be judged: {output} differs by {error:.2g} ({relative:.2g} of its largest value), but the model makes so much of "
+        "every rounding error that a mistake could hide in it; try trained weights, or inputs like real ones",
+        "无法判断：{output} 相差 {error:.2g}（为其最大值的 {relative:.2g}），但模型会急剧放大舍入误差，错误可能被掩盖；"
+        "请使用训练后的权重或接近真实的输入",
+    ),
+    Verdict.ROUNDING: Text(
+        "{output} differs by {error:.2g} ({relative:.2g} of its largest value), which is rounding in single precision and no "
+        "mistake of the export",
+        "{output} 相差 {error:.2g}（为其最大值的 {relative:.2g}），属于单精度舍入误差，并非导出错误",
+    ),
+    Verdict.EMPTY: Text(
+        "{output} is 0 or NaN everywhere, so that comparing it says nothing; give a checkpoint, or inputs like real ones",
+        "{output} 全为 0 或 NaN，对比没有意义；请提供检查点或接近真实的输入",
+    ),
+}  # fmt: skip
+_OFF = Text(
+    "{said}: from double precision onnxruntime is {onnx:.2g} off, PyTorch {pytorch:.2g}",
+    "{said}：与双精度结果相比，onnxruntime 偏差 {onnx:.2g}，PyTorch 偏差 {pytorch:.2g}",
 )
+_VERDICT_WORDS = {
+    Verdict.SAME: Text("same", "一致"),
+    Verdict.ROUNDING: Text("rounding", "舍入误差"),
+    Verdict.EMPTY: Text("says nothing", "无意义"),
+    Verdict.DIFFERENT: Text("different", "不一致"),
+    Verdict.CHAOTIC: Text("can't be judged", "无法判断"),
+    Verdict.RANDOM: Text("random", "随机"),
+    Verdict.FAILED: Text("failed", "失败"),
+}
+_AS_GIVEN = Text("as given", "如命令所给")
+_IN, _OUT = Text("in", "输入"), Text("out", "输出")
+_LISTED, _NOT_LISTED = Text("yes", "支持"), Text("not listed", "未列出")
 _ALL_TAKEN = Text(
     "{tool} of {vendor} takes all its {count} operators", "{vendor} 的 {tool} 支持全部 {count} 种算子"
 )
@@ -50,7 +90,13 @@ _RANGE = Text("{vendor} takes opsets {least} to {most}", "{vendor} 支持 opset 
 
 
 def page_of(
-    exported: Exported, vendor: Vendor | None, table: OfflineTable, command: Sequence[str], *, was_run: bool
+    exported: Exported,
+    vendor: Vendor | None,
+    table: OfflineTable,
+    command: Sequence[str],
+    language: Language,
+    *,
+    was_run: bool,
 ) -> Page:
     """What there is to say about an export."""
     nodes = sum(exported.operators.values())
@@ -65,23 +111,38 @@ def page_of(
             ),
             "bold",
         ),
-        _check_words(exported),
+        *_check_words(exported),
     ]
     if vendor:
         said += _vendor_words(exported, vendor, table, command, was_run)
-    tables = (_ports(exported), _checks(exported), _operators(exported, table))
+    tables = (_ports(exported, language), _checks(exported, language), _operators(exported, table, language))
     return Page(Text("Export to ONNX", "导出 ONNX"), tuple(said), tables, exported.notes)
 
 
-def _check_words(exported: Exported) -> tuple[Text, str]:
-    bad = next((check for check in exported.checks if not check.is_good), None)
-    if bad is not None:
-        problem = f" ({bad.problem})" if bad.problem else ""
-        return _BAD.format(output=bad.output, error=bad.error, problem=problem), "bold red"
-    runs = len({json.dumps(dict(check.sizes)) for check in exported.checks})
-    return _GOOD.format(
-        error=max((check.error for check in exported.checks), default=0.0), count=runs
-    ), "green"
+def _check_words(exported: Exported) -> Iterator[tuple[Text, str]]:
+    """The worst finding first, each sort of it once; that all is well only where it is."""
+    if exported.is_good:
+        runs = len({json.dumps(dict(check.sizes)) for check in exported.checks})
+        same = [check for check in exported.checks if check.verdict is Verdict.SAME]
+        error, relative = (
+            max(values, default=0.0)
+            for values in ([check.error for check in same], [check.relative for check in same])
+        )
+        yield _GOOD.format(error=error, relative=relative, count=runs), "green"
+    for verdict, words in _VERDICTS.items():
+        found = [check for check in exported.checks if check.verdict is verdict]
+        if found:
+            worst = max(found, key=lambda check: check.relative)
+            yield _finding(worst, words), "yellow" if worst.is_good else "bold red"
+
+
+def _finding(check: Check, words: Text) -> Text:
+    said = words.format(
+        output=check.output, error=check.error, relative=check.relative, problem=check.problem
+    )
+    if check.onnx_off is None or check.pytorch_off is None:
+        return said
+    return _OFF.format(said=said, onnx=check.onnx_off, pytorch=check.pytorch_off)
 
 
 def _vendor_words(
@@ -112,7 +173,7 @@ def _vendor_words(
     return said
 
 
-def _ports(exported: Exported) -> Table:
+def _ports(exported: Exported, language: Language) -> Table:
     columns = (
         Column(Text("", "")),
         Column(Text("name", "名称"), is_whole=True),
@@ -122,55 +183,59 @@ def _ports(exported: Exported) -> Table:
         Text("Inputs and outputs", "输入与输出"),
         columns,
         tuple(
-            (Cell(kind), Cell(port.name, is_code=True), Cell(port.described))
-            for kind, ports in (("in", exported.inputs), ("out", exported.outputs))
+            (Cell(kind.in_language(language)), Cell(port.name, is_code=True), Cell(port.described))
+            for kind, ports in ((_IN, exported.inputs), (_OUT, exported.outputs))
             for port in ports
         ),
     )
 
 
-def _checks(exported: Exported) -> Table:
+def _checks(exported: Exported, language: Language) -> Table:
     columns = (
         Column(Text("sizes", "尺寸")),
         Column(Text("output", "输出")),
         Column(Text("largest difference", "最大差异"), is_number=True),
         Column(Text("largest value", "最大值"), is_number=True),
+        Column(Text("of it", "占比"), is_number=True),
+        Column(Text("verdict", "结论")),
     )
     return Table(
         Text("onnxruntime against PyTorch", "onnxruntime 与 PyTorch 对比"),
         columns,
-        tuple(map(_check_row, exported.checks)),
+        tuple(_check_row(check, language) for check in exported.checks),
     )
 
 
-def _check_row(check: Check) -> tuple[Cell, ...]:
-    sizes = ", ".join(f"{symbol}={size}" for symbol, size in check.sizes.items()) or "as given"
+def _check_row(check: Check, language: Language) -> tuple[Cell, ...]:
+    sizes = ", ".join(f"{symbol}={size}" for symbol, size in check.sizes.items())
     style = "" if check.is_good else "red"
     return (
-        Cell(sizes),
+        Cell(sizes or _AS_GIVEN.in_language(language)),
         Cell(check.output, is_code=True),
         Cell(f"{check.error:.2g}", style),
         Cell(f"{check.scale:.3g}"),
+        Cell(f"{check.relative:.2g}", style),
+        Cell(_VERDICT_WORDS[check.verdict].in_language(language), style),
     )
 
 
-def _operators(exported: Exported, table: OfflineTable) -> Table:
+def _operators(exported: Exported, table: OfflineTable, language: Language) -> Table:
     columns = (
         Column(Text("operator", "算子")),
         Column(Text("nodes", "节点"), is_number=True),
         Column(Text("vendor", "厂商")),
     )
     rows = tuple(
-        (Cell(name, is_code=True), Cell(str(count)), Cell(_standing(name, table)))
+        (Cell(name, is_code=True), Cell(str(count)), Cell(_standing(name, table, language)))
         for name, count in exported.operators.items()
     )
     return Table(Text("Operators of ONNX", "ONNX 算子"), columns, rows)
 
 
-def _standing(name: str, table: OfflineTable) -> str:
+def _standing(name: str, table: OfflineTable, language: Language) -> str:
     if not table.operators:
         return "?"
-    return "yes" if name in table.operators else "not listed"
+    return (_LISTED if name in table.operators else _NOT_LISTED).in_language(language)
 
 
 def to_json(exported: Exported, vendor: Vendor | None, table: OfflineTable, command: Sequence[str]) -> str:
@@ -178,7 +243,12 @@ def to_json(exported: Exported, vendor: Vendor | None, table: OfflineTable, comm
     data: dict[str, Any] = asdict(exported)
     data["notes"] = [note.en for note in exported.notes]
     data["checks"] = [
-        {**asdict(check), "error": check.error if check.error < float("inf") else None}
+        {
+            **asdict(check),
+            "error": _finite(check.error),
+            "relative": _finite(check.relative),
+            "is_good": check.is_good,
+        }
         for check in exported.checks
     ]
     data["is_good"] = exported.is_good
@@ -189,3 +259,8 @@ def to_json(exported: Exported, vendor: Vendor | None, table: OfflineTable, comm
     )
     data["command"] = list(command) or None
     return json.dumps(data, indent=1, ensure_ascii=False) + "\n"
+
+
+def _finite(number: float) -> float | None:
+    """JSON has no infinity."""
+    return number if number < float("inf") else None

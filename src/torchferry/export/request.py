@@ -43,6 +43,7 @@ class ExportRequest:
     dynamic: tuple[str, ...] = ()
     batches: tuple[int, ...] = (1, 4)  # that are tried where the first size is free
     simplify: bool = False
+    replace: bool = False  # files that are there already
     tolerance: float = DEFAULT_TOLERANCE
 
     def encode(self) -> str:

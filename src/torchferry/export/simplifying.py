@@ -9,7 +9,7 @@ from typing import Any
 
 import onnx
 
-from torchferry.export.exporters import nodes
+from torchferry.export.exporters import nodes, save
 from torchferry.text import Text
 
 _DONE = Text(
@@ -44,7 +44,7 @@ def _by_onnxruntime(model: onnx.ModelProto, folder: Path) -> onnx.ModelProto:
     import onnxruntime
 
     before, after = folder / "before.onnx", folder / "after.onnx"
-    onnx.save(model, str(before))
+    save(model, before)
     options = onnxruntime.SessionOptions()
     options.log_severity_level = 3
     # The basic level keeps to ONNX's own operators.

@@ -12,16 +12,19 @@ from torchferry.vendors.schema import OFFLINE_FILE, read_table
 
 @dataclass(frozen=True)
 class Conversion:
-    """The vendor's tool, and the words that it is called with: {onnx}, {output}, {shapes}, {batches}, {chip}."""
+    """The vendor's tool, and the words that it is called with: {onnx}, {output}, {shapes}, {chip} ..."""
 
     tool: str
     folders: tuple[str, ...]  # where it is when it is not on PATH
     command: tuple[str, ...]
-    dynamic: tuple[str, ...]  # further words for a model whose first size is free
+    fixed: tuple[str, ...]  # further words for a model without a free size
+    dynamic: tuple[str, ...]  # for one whose first size alone is free: {batches}
+    dynamic_other: tuple[str, ...]  # for one with other free sizes: {profiles}
     shape: str  # how an input's shape is written: {name}, {sizes}
     shape_separator: str  # " ": each is a word of its own
     free_size: str
-    suffix: str
+    suffix: str  # of the output, as the tool is told
+    results: tuple[str, ...]  # suffixes of the files that it writes
     chip: Text  # how to find out the name of the chip, where the tool must know it
 
 
@@ -48,11 +51,14 @@ def load_offline(vendor_folder: Path) -> OfflineTable:
         data.get("tool", ""),
         tuple(data.get("tool_folders", ())),
         tuple(data.get("command", ())),
+        tuple(data.get("fixed", ())),
         tuple(data.get("dynamic", ())),
+        tuple(data.get("dynamic_other", ())),
         data.get("shape", "{name}:{sizes}"),
         data.get("shape_separator", ";"),
         data.get("free_size", "-1"),
         data.get("suffix", ""),
+        tuple(data.get("results", ())),
         Text(chip, data.get("chip_zh") or chip),
     )
     return OfflineTable(

@@ -1,0 +1,48 @@
+"""Where an export is made, and how it comes to its place: whole or not at all. Imports no torch."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+from torchferry.errors import OutputError
+
+DATA = ".data"  # after the name of the model: weights that are too large for it
+
+
+@contextlib.contextmanager
+def work_folder(output: Path) -> Iterator[Path]:
+    """A folder beside the output, gone afterwards with whatever is in it; folders on the way there are made."""
+    missing = [folder for folder in (output.parent, *output.parent.parents) if not folder.exists()]
+    folder = output.parent / f".{output.name}.{os.getpid()}"
+    try:
+        folder.mkdir(parents=True)
+    except OSError as error:
+        raise _unwritable(output, error) from None
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+        with contextlib.suppress(OSError):  # those that were made for nothing
+            for each in missing:
+                each.rmdir()
+
+
+def put(made: Path, output: Path, may_replace: bool) -> None:
+    """Bring the model, and its weights if they lie apart, to their place: weights first, then what names them."""
+    weights, its_weights = made.with_name(made.name + DATA), output.with_name(output.name + DATA)
+    if weights.exists() and its_weights.exists() and not may_replace:
+        raise OutputError(f"{its_weights}: there already; choose another name, or add --force to replace it")
+    try:
+        if weights.exists():
+            os.replace(weights, its_weights)
+        os.replace(made, output)
+    except OSError as error:
+        raise _unwritable(output, error) from None
+
+
+def _unwritable(output: Path, error: OSError) -> OutputError:
+    return OutputError(f"{output}: can't be written ({error.strerror or error}); choose another place")

@@ -1,0 +1,17 @@
+"""Exports in the process of the tests."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from torchferry.export.exporting import export_here
+from torchferry.export.model import Exported
+from torchferry.export.place import work_folder
+from torchferry.export.request import ExportRequest, checked_request
+
+
+def exported_here(request: ExportRequest) -> Exported:
+    """As `ferry export` does it."""
+    request = checked_request(request)
+    with work_folder(Path(request.output)) as folder:
+        return export_here(request, folder)
