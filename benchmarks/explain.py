@@ -25,10 +25,12 @@ ERROR = (
     "[ERROR] RUNTIME(4242,python3):2024-05-06-10:{m:02}:{s:02}.345.007 [npu_driver.cc:1408]4242 MemCopySync:drvMemcpy failed: "
     "dst=0x{n:x}, destMax=1240, size=1240, kind=1, drvRetCode=17!\n"
 )
+DIFFERENT = "2024-05-06 10:{m:02}:{s:02},123 - data - ERROR - /data/{word}.jpg: the picture of {word} is broken, error in {word}\n"
 CRASH = (
     'Traceback (most recent call last):\n  File "train.py", line 42, in <module>\n    loss.backward()\n'
     "RuntimeError: NPU out of memory. Tried to allocate 2.00 GiB\n"
 )
+LETTERS = str.maketrans("0123456789", "ghijklmnop")  # lines that differ only in numbers would be of one sort
 _RUN = (
     "import resource, sys, time\n"
     "from torchferry.cli.main import main\n"
@@ -39,7 +41,7 @@ _RUN = (
 
 
 def main() -> None:
-    """Logs of a training, of a runtime, with a warning in every tenth line, and of errors alone; each ends in a crash."""
+    """Logs of a training, of a runtime, with a warning in every tenth line, and of errors, alike or not; each ends in a crash."""
     print(
         f"{date.today()}, {os.cpu_count()} processors, logs of {SIZE // MEGABYTE} MiB in the page cache; wall time"
     )
@@ -48,7 +50,8 @@ def main() -> None:
         "training": [EPOCH],
         "runtime, level INFO": [RUNTIME],
         "one warning in ten": [EPOCH] * 9 + [WARNING],
-        "nothing but errors": [ERROR],
+        "errors of one sort": [ERROR],
+        "all errors different": [DIFFERENT],
     }
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "train.log"
@@ -60,7 +63,13 @@ def main() -> None:
 def write_log(file: Path, forms: list[str]) -> None:
     """Lines of these forms in turn, with other numbers, and the crash."""
     piece = "".join(
-        forms[number % len(forms)].format(n=number, e=number // 5004, m=number // 60 % 60, s=number % 60)
+        forms[number % len(forms)].format(
+            n=number,
+            e=number // 5004,
+            m=number // 60 % 60,
+            s=number % 60,
+            word=f"{number:x}".translate(LETTERS),
+        )
         for number in range(50_000)
     ).encode()
     with open(file, "wb") as target:

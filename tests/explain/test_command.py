@@ -132,6 +132,15 @@ def test_a_crash_of_a_program_is_explained() -> None:
     assert explain_exception("ValueError: mine\n", vendor) is None
 
 
+def test_what_the_launcher_saw_is_said() -> None:
+    summary = (
+        "torch.distributed.elastic.multiprocessing.errors.ChildFailedError:\nRoot Cause (first observed failure):\n"
+        "[0]:\n  time      : 2024-05-06_10:11:12\n  rank      : 3 (local_rank: 3)\n  exitcode  : 1 (pid: 45)\n"
+    )
+    said = explain_exception(summary, get_vendor("ascend"))
+    assert said is not None and said.en.startswith("rank 3 failed first; the launcher reports")
+
+
 def test_a_signal_is_explained() -> None:
     vendor = get_vendor("ascend")
     killed, fault = explain_exit(137, vendor), explain_exit(139, vendor)

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import bz2
 import gzip
+import lzma
+import os
 import random
 from pathlib import Path
 
@@ -10,7 +13,10 @@ import pytest
 
 from tests.explain.explaining import all_rules, cause, explained, ids
 from torchferry.explain.explaining import explain_logs
-from torchferry.explain.model import Explanation
+from torchferry.explain.keeping import Findings
+from torchferry.explain.model import Explanation, Log
+from torchferry.explain.repetitions import MOST_FORMS, MOST_TRACEBACKS, Repetitions
+from torchferry.explain.report.page import page_of
 from torchferry.explain.scanning import WHOLE, Scanner
 from torchferry.logs import blocks as log_blocks
 from torchferry.vendors.error_patterns import Effect
@@ -213,7 +219,7 @@ def test_blocks_of_any_size_give_the_same(size: int, tmp_path: Path, monkeypatch
 
 
 def test_only_lines_that_may_be_errors_are_looked_at() -> None:
-    scanner = Scanner()
+    scanner = Scanner(Repetitions(all_rules(), Findings(Log(""))))
     quiet, loud = b"step of a run\n" * 50_000, b"an error here\n"
     given = list(scanner.interesting([quiet, loud, quiet]))
     around = 2 * (WHOLE // 14 + 2)
@@ -226,3 +232,105 @@ def test_effects_are_told_apart() -> None:
     text = "Warning: CAUTION: The operator 'aten::sort' is not currently supported on the NPU backend and will fall back to run on the CPU\n"
     assert [finding.effect for finding in explained(text).ordered] == [Effect.NOTICE]
     assert explained(text).cause is None
+
+
+def test_a_flood_of_one_error_is_counted_line_by_line() -> None:
+    """Lines that are alike are skipped in one go; those of other processes and other messages are not among them."""
+    flood = "".join(f"[rank3]: {OOM} at 0x{number:x}\n" for number in range(1000))
+    text = flood + f"[rank1]: {OOM} at 0x1\n" + "[rank3]: EZ9999: Inner Error!\n" + flood
+    found = {(each.id, each.rank): (each.count, each.line) for each in explained(text).ordered}
+    assert found[("ascend.oom", 3)] == (2000, 1)
+    assert found[("ascend.oom", 1)] == (1, 1001)
+    assert found[("ascend.inner-error", 3)] == (1, 1002)
+    assert explained(text).logs[0].lines == 2002
+
+
+def test_a_known_error_has_room_behind_many_unknown_ones() -> None:
+    letters = "abcdefghijklmnopqrstuvwxyz"
+    many = "".join(f"ValueError: {first}{second}\n" for first in letters for second in letters)
+    assert "ascend.oom" in ids(many + OOM + "\n")
+
+
+def test_packed_logs_and_what_is_none(tmp_path: Path) -> None:
+    plain = (STEPS + raised(OOM)).encode()
+    packed = {
+        "a.log.xz": lzma.compress(plain),
+        "a.log.bz2": bz2.compress(plain),
+        "a.log": plain.decode().encode("utf-16"),
+    }
+    for name, data in packed.items():
+        found = explained_file(tmp_path / name, data).cause
+        assert found is not None and found.id == "ascend.oom", name
+    whole = gzip.compress(plain)
+    torn = explained_file(tmp_path / "torn.log.gz", whole[: len(whole) // 2])
+    assert torn.cause is None and "ended before" in torn.logs[0].damage
+    binary = explained_file(tmp_path / "core.log", bytes(range(256)) * 40)
+    assert "binary" in binary.unread[str(tmp_path / "core.log")]
+
+
+def test_a_pipe_in_a_folder_is_not_waited_for_and_a_log_is_read_once(tmp_path: Path) -> None:
+    (tmp_path / "a.log").write_text(f"{OOM}\n")
+    (tmp_path / "latest.log").symlink_to("a.log")
+    os.mkfifo(tmp_path / "pipe.log")
+    found = explain_logs([tmp_path], all_rules())
+    assert len(found.logs) == 1 and list(found.unread) == [str(tmp_path / "pipe.log")]
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "said"),
+    [
+        ("2024-05-06 10:11:12 x", "step", "bear no times"),
+        ("2024-05-06T10:11:12Z x", "2024-05-06 10:11:12 x", "of which time zone"),
+        ("2024-05-06 10:11:12 x", "2024-05-06 10:11:14 x", "rank 0 failed first"),
+        ("2024-05-06T10:11:12+08:00 x", "2024-05-06T02:11:11Z x", "rank 1 failed first"),
+        ("2024-05-06 10:11:12.1 x", "2024-05-06 10:11:12.2 x", "clocks of different machines may differ"),
+    ],
+)
+def test_what_is_said_of_the_order(first: str, second: str, said: str, tmp_path: Path) -> None:
+    for rank, line in enumerate((first, second)):
+        (tmp_path / f"rank_{rank}.log").write_text(f"{line}\n{raised(OOM)}")
+    page = page_of(explain_logs([tmp_path], all_rules()), "en")
+    assert said in "\n".join(text.en for text in (*(line for line, _ in page.verdicts), *page.notes))
+
+
+def crowd(lines: list[str]) -> str:
+    """Lines in the middle of a log, behind its beginning and before its end."""
+    return STEPS + "".join(lines) + STEPS * 3
+
+
+def test_lines_that_repeat_in_crowds_are_counted() -> None:
+    """Whatever numbers and addresses they have, in turn with others, of several processes."""
+    forms = (
+        "ERROR: batch {n} failed at 0x{n:x}\n",
+        "[rank{r}]: RuntimeError: CUDA out of memory. Tried to allocate {n} MiB\n",
+        "step {n} loss 0.1\n",
+        "data - WARNING - picture {n} could not be read, skipped\n",
+    )
+    lines = [form.format(n=number, r=number % 2) for number in range(4_000) for form in forms]
+    found = explained(crowd(lines))
+    assert sorted((each.id, each.rank, each.count) for each in found.ordered if each.rank is not None) == [
+        ("any.cuda-oom", 0, 2_000),
+        ("any.cuda-oom", 1, 2_000),
+    ]
+    assert [each.count for each in found.ordered if each.pattern is None] == [4_000]
+    assert found.logs[0].lines == crowd(lines).count("\n")
+
+
+def test_behind_thousands_of_different_errors_lines_are_only_counted() -> None:
+    words = ["".join("abcdefghij"[int(digit)] for digit in str(n)) for n in range(MOST_FORMS + 500)]
+    lines = [f"ERROR: picture {word} is broken\n" for word in words]
+    found = explained(crowd([OOM + "\n", *lines, raised(OOM.replace("NPU", "MLU"))]))
+    log = found.logs[0]
+    assert {each.id for each in found.ordered if each.pattern} == {"ascend.oom", "cambricon.oom"}
+    assert 0 < log.only_counted <= 500
+    assert "only counted" in "".join(note.en for note in page_of(found, "en").notes)
+
+
+def test_behind_a_thousand_tracebacks_they_are_only_counted() -> None:
+    tracebacks = [raised(f"ValueError: picture {n}") for n in range(MOST_TRACEBACKS + 500)]
+    found = explained(crowd(tracebacks) + raised(OOM))
+    assert found.cause is not None and found.cause.id == "ascend.oom"
+    assert [(each.text, each.count) for each in found.ordered if each.pattern is None] == [
+        ("ValueError: picture 0", MOST_TRACEBACKS)
+    ]
+    assert found.logs[0].only_counted == 500

@@ -47,6 +47,7 @@ MESSAGES = {
     "any.leaked-semaphore": "UserWarning: resource_tracker: There appear to be 6 leaked semaphore objects to clean up at shutdown",
     "any.lightning": "MisconfigurationException: No supported gpu backend found!",
     "any.local-rank-argument": "train.py: error: unrecognized arguments: --local-rank=0",
+    "any.device-shared": "Duplicate GPU detected : rank 1 and rank 0 both on CUDA device 60",
     "any.nccl": "torch.distributed.DistBackendError: NCCL error in: ProcessGroupNCCL.cpp:1269, unhandled cuda error",
     "any.nccl-remote": "ncclRemoteError: A call failed possibly due to a network error or a remote process exiting prematurely.",
     "any.nccl-timeout": "[rank0]:[E506 10:11:12.1 ProcessGroupNCCL.cpp:616] Watchdog caught collective operation timeout: WorkNCCL",
@@ -159,12 +160,63 @@ MESSAGES = {
     "tecorigin.oom": "RuntimeError: sdaa out of memory. Tried to allocate 2 GiB",
     "tecorigin.paddle-kernel": "(InvalidArgument) shapes differ (at backends/sdaa/kernels/elementwise.cc:3) error",
     "tecorigin.script": "AssertionError: assert isinstance(scriptmod, torch.jit.ScriptModule)",
+    "any.wrapped": "KeyError: Caught KeyError in DataLoader worker process 0.",
+    "any.plugin-missing": "ModuleNotFoundError: No module named 'torch_npu'",
+    "any.backend-autoload": "RuntimeError: Failed to load the backend extension: torch_npu. You can disable extension auto-loading",
+    "any.triton-missing": "RuntimeError: Cannot find a working triton installation.",
+    "any.compiler-missing": "torch._inductor.exc.InductorError: InvalidCxxCompiler: No working C++ compiler found",
+    "any.compile-failed": "torch._dynamo.exc.Unsupported: call_method UserDefinedObjectVariable",
+    "any.weights-header": "_pickle.UnpicklingError: invalid load key, 'v'.",
+    "any.hub-unreachable": "OSError: We couldn't connect to 'https://huggingface.co' to load the files",
+    "any.hub-refused": "huggingface_hub.errors.GatedRepoError: 401 Client Error.",
+    "any.hub-path": "OSError: /models/x does not appear to have a file named config.json.",
+    "any.numpy-abi": "ValueError: numpy.dtype size changed, may indicate binary incompatibility. Expected 96 from C header",
+    "any.numpy-abi-warning": "A module that was compiled using NumPy 1.x cannot be run in",
+    "any.numpy-removed": "AttributeError: module 'numpy' has no attribute 'float'.",
+    "any.shapes": "RuntimeError: mat1 and mat2 shapes cannot be multiplied (8x512 and 256x10)",
+    "any.dtype-mismatch": "RuntimeError: expected scalar type Float but found Half",
+    "any.no-gradient": "RuntimeError: element 0 of tensors does not require grad and does not have a grad_fn",
+    "any.nan-gradient": "RuntimeError: Function 'MulBackward0' returned nan values in its 0th output.",
+    "any.host-memory": "RuntimeError: [enforce fail at alloc_cpu.cpp:117] err == 0. DefaultCPUAllocator: can't allocate memory",
+    "any.rendezvous": "torch.distributed.DistNetworkError: The client socket could not connect",
+    "any.group-not-initialised": "ValueError: Default process group has not been initialized, please make sure to call init_process_group.",
+    "any.collectives-differ": "RuntimeError: Detected mismatch between collectives on ranks. Rank 0 is running ALLREDUCE",
+    "any.no-file": "FileNotFoundError: [Errno 2] No such file or directory: '/data/train.csv'",
+    "any.no-permission": "PermissionError: [Errno 13] Permission denied: '/dev/davinci0'",
+    "any.cuda-hardware": "RuntimeError: CUDA error: uncorrectable ECC error encountered",
+    "any.cuda-error": "RuntimeError: CUDA error: initialization error",
+    "ascend.aclnn-parameter": "[PID: 4] 2025-11-30-05:12:25.730.116 AclNN_Parameter_Error(EZ1001): The self tensor cannot be larger than 8 dimensions.",
+    "ascend.aclnn-arguments": "RuntimeError: call failed, error code is 161002",
+    "ascend.aclnn-tiling": "RuntimeError: call failed, error code is 561002",
+    "ascend.kernel-package": "EZ9999: [PID: 5625] 2025-09-19-14:34:08.166.059 Parse dynamic kernel config fail.",
+    "ascend.aclnn-inner": "RuntimeError: copy failed, error code is 561103",
+    "ascend.working-operator": "The process exits for this inner error, and the current working operator name is aclnnMul.",
+    "ascend.hccp-leftover": "EJ0001: 2024-05-21-11:57:54.167.645 Failed to initialize the HCCP process.",
+    "ascend.hccl-call": "RuntimeError: create:compiler_depend.ts:89 HCCL function error: HcclCommInitRootInfo(numRanks, &rootInfo)",
+    "ascend.suspect-remote": "RuntimeError: SUSPECT REMOTE ERROR, ",
+    "ascend.opp-verify": "E30006: 2025-11-19-11:14:58.516.606 Failed to verify the OPP",
+    "ascend.graph-capture": "rtMemcpy execution failed, reason=the current capture mode does not support this operation",
+    "ascend.double-cast": "[W326 11:49:12.33 compiler_depend.ts:133] Warning: Device do not support double dtype now, dtype cast repalce with float.",
+    "ascend.call-failed": "[ERROR] 2025-04-29-18:46:11 (PID:1, Device:1, RankID:-1) ERR00100 PTA call acl api failed",
+    "cambricon.invoke": "RuntimeError: CN_INVOKE_ERROR_EXECUTED_TIMEOUT",
+    "cambricon.library-log": "[2022-6-17 15:5:8] [MLUOP] [Error]:[mluOpCreate] An internal error occured.",
+    "cambricon.old-interface": "ModuleNotFoundError: No module named 'torch_mlu.core'",
+    "moorethreads.lockup": "[24078.925037] MTGPU:(Error): 56377:  PID 1747 experienced error Guilty Lockup (0x1)",
+    "tecorigin.runtime": "RuntimeError: sdaaErrorOutOfMemory",
+    "intel.loader": "ImportError: /opt/lib/libur_loader.so.0: version `LIBUR_LOADER_0.10' not found (required by libsycl.so.8)",
+    "intel.sycl": "RuntimeError: Native API failed. Native API returns: -36 (PI_ERROR_INVALID_QUEUE)",
+    "intel.ccl": "RuntimeError: oneCCL: exec.cpp:134 start_workers: EXCEPTION: failed to start worker # 0",
 }
 
 
 @pytest.mark.parametrize("rule", MESSAGES)
 def test_message(rule: str) -> None:
     assert ids(MESSAGES[rule] + "\n")[0] == rule
+
+
+def test_every_rule_is_looked_for_by_its_words() -> None:
+    """A pattern whose numbers can't be left out would be tried on every line."""
+    assert [entry.pattern.id for entry in all_rules()._entries if not entry.shape.pattern] == []
 
 
 def test_every_rule_has_a_message() -> None:

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
 
 from tests.cli.commands import make
+from tests.forking import run_forked
+from torchferry.launch import variables
+from torchferry.launch.environment import child_environment
+from torchferry.runtime.settings import REFERENCE, LayerSettings
 
 from .ways import ferry_run
 
@@ -85,3 +90,16 @@ def test_a_library_that_only_cuda_has_is_named(tmp_path: Path, case: str) -> Non
     ours = [line for line in result.stderr.splitlines() if line.startswith("torchferry:")]
     assert len(ours) == bool(said)
     assert said in "".join(ours)
+
+
+@pytest.mark.parametrize(("wanted", "explained"), [("1", True), ("0", False)])
+def test_a_crash_where_the_cpu_stands_for_cuda(tmp_path: Path, wanted: str, explained: bool) -> None:
+    layer = LayerSettings(REFERENCE)
+    environment = {**child_environment(os.environ, None, None, layer), variables.DIAGNOSIS: wanted}
+    for name in ("RANK", "WORLD_SIZE"):
+        environment.pop(name, None)
+    body = "try:\n    torch.distributed.init_process_group('nccl')\nexcept ValueError as error:\n"
+    uncaught = "    sys.excepthook(ValueError, error, error.__traceback__)\n"
+    ended = run_forked(f"import sys, torch\n{body}{uncaught}", environment, tmp_path)
+    assert "environment variable RANK expected" in ended.stderr
+    assert ("torchferry: the program expects the variables of torchrun" in ended.stderr) == explained

@@ -9,7 +9,7 @@ PYTORCH = "pytorch/pytorch, wording of its messages"
 
 
 class Rule(NamedTuple):
-    """One rule. {name} in the texts is the group of that name in the pattern."""
+    """One rule. {name} in the texts is the group of that name in the pattern, {name|other} the one that was found."""
 
     id: str
     regex: str  # "": known by its codes alone
@@ -22,4 +22,5 @@ class Rule(NamedTuple):
     rank: int = 1  # lower ones are tried first
     effect: str = ""  # "": an error
     codes: tuple[str, ...] = ()  # ("*",): every code that no other rule names
+    late: str = ""  # the device reports it later than it happens, unless this is set
     facts: tuple[str, ...] = ()  # patterns of errors.json that this rule stands for, beside its own

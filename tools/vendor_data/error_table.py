@@ -8,6 +8,7 @@ from vendor_data import toml
 from vendor_data.error_codes import CHINESE
 from vendor_data.error_rule import Rule
 from vendor_data.errors_ascend import ASCEND, CODE_FORMS
+from vendor_data.errors_ascend_cann import ASCEND_CANN
 from vendor_data.errors_ascend_guide import ASCEND_GUIDE
 from vendor_data.errors_ascend_more import ASCEND_MORE
 from vendor_data.errors_cambricon import CAMBRICON
@@ -16,11 +17,12 @@ from vendor_data.errors_others import INTEL, MOORE_THREADS, TECORIGIN
 from vendor_data.errors_process import PROCESS
 from vendor_data.errors_python import PYTHON
 from vendor_data.errors_pytorch_guide import PYTORCH_GUIDE
+from vendor_data.errors_torch import TORCH
 from vendor_data.facts import Facts, Json, names_of, source_row
 
 RULES: dict[str, tuple[Rule, ...]] = {
-    "any": (*PYTORCH_GUIDE, *CUDA, *PYTHON, *PROCESS),
-    "ascend": (*ASCEND_GUIDE, *ASCEND, *ASCEND_MORE),
+    "any": (*PYTORCH_GUIDE, *CUDA, *PYTHON, *PROCESS, *TORCH),
+    "ascend": (*ASCEND_GUIDE, *ASCEND, *ASCEND_CANN, *ASCEND_MORE),
     "cambricon": CAMBRICON,
     "moorethreads": MOORE_THREADS,
     "tecorigin": TECORIGIN,
@@ -94,6 +96,7 @@ def _row(rule: Rule, entries: list[Json]) -> dict[str, toml.Value]:
         "cause_zh": rule.cause_zh,
         "remedy": rule.remedy,
         "remedy_zh": rule.remedy_zh,
+        "late": rule.late,
         "rank": rule.rank,
         "source": rule.source or known_from,
     }

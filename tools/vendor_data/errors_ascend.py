@@ -6,8 +6,9 @@ from vendor_data.error_rule import Rule
 
 CODE_FORMS = (
     r"[Ee]rror code is:? ?(\d{6})\b",
-    r"\b(?:[Ee]rr(?:or)?[Cc]ode|[Rr]esult|[Rr]et|[Ee]rrno)\s*[=:]\s*(\d{6})\b",
-    r"\b(E[A-Z]\d{4})\b",
+    r"\bErrCode ?[=:] ?(\d{6})\b",
+    r"(?:[Ee]rror|ERROR|fail|acl\w*|rt[A-Z]\w*).{0,80}\b(?:result|ret|retCode|errno|status|Status)\s*[=:]\s*(\d{6})\b",
+    r"(?:^|[\s(\[])(E[A-Z\d]\d{4})(?:\)?:|\[PID)",
     r"\b(ERR\d{5})\b",
 )
 
@@ -57,7 +58,7 @@ ASCEND = (
     ),
     Rule(
         "hccl-timeout",
-        "",
+        r"hccl fftsplus task timeout|[Nn]otify wait (?:execute failed|timeout)",
         "distributed",
         "a collective did not finish within HCCL_EXEC_TIMEOUT (1800 s): a rank died, is slow, or has another number of steps",
         "集合通信未在 HCCL_EXEC_TIMEOUT（1800 秒）内完成：某个 rank 已退出、过慢或步数不同",
@@ -146,14 +147,14 @@ ASCEND = (
     ),
     Rule(
         "cann-environment",
-        r"ASCEND_(?:HOME|OPP|RUNTIME|COMPILER)_PATH\b.*(?:not set|unset|not exist|is invalid|is wrong|is empty)|"
+        r"ASCEND_(?:HOME|OPP|RUNTIME|COMPILER)_PATH\b(?:(?! {3}).)*(?:not set|unset|not exist|is invalid|is wrong|is empty)|"
         r"(?:not set|unset|invalid|missing)\b[^=]*ASCEND_(?:HOME|OPP|RUNTIME|COMPILER)_PATH",
         "install",
         "the environment of CANN is not set",
         "未设置 CANN 环境变量",
         "source set_env.sh of the toolkit",
         "执行工具包的 set_env.sh",
-        codes=("148049",),
+        codes=("148049", "561107"),
         facts=(r"ASCEND_(HOME|OPP|RUNTIME|COMPILER)_PATH",),
     ),
     Rule(
@@ -190,7 +191,7 @@ ASCEND = (
     ),
     Rule(
         "aicore-exception",
-        r"aicore exception|vector core exec\w+ (?:is )?abnormal",
+        r"aicore exception|vector core exec\w+ (?:is )?abnormal|there is an (?:exception of )?(?:fftsplus )?(?:aivec|aivector|aicore|aiv)\w* (?:error|exception)",
         "kernel",
         "a kernel crashed on the device: an index out of range, a bad shape, or a bug of the kernel",
         "kernel 在设备上崩溃：索引越界、shape 不合法或 kernel 缺陷",
@@ -201,6 +202,7 @@ ASCEND = (
         facts=(
             r"error code is 507015|error code is 507035|aicore exception|vector core exec\w+ (is )?abnormal",
         ),
+        late="ASCEND_LAUNCH_BLOCKING=1",
     ),
     Rule(
         "aicpu-exception",
@@ -212,6 +214,7 @@ ASCEND = (
         "设置 ASCEND_LAUNCH_BLOCKING=1 找到算子；移到主机执行或更换 dtype",
         codes=("507018",),
         facts=(r"error code is 507018|aicpu exception",),
+        late="ASCEND_LAUNCH_BLOCKING=1",
     ),
     Rule(
         "kernel-bounds",
@@ -223,6 +226,7 @@ ASCEND = (
         "检查失败算子的索引与 shape；ASCEND_LAUNCH_BLOCKING=1 可得到算子名",
         codes=("507042", "507043", "507044", "507045"),
         facts=("error code is 507042|error code is 507043|error code is 507044|error code is 507045",),
+        late="ASCEND_LAUNCH_BLOCKING=1",
     ),
     Rule(
         "fork",
@@ -246,7 +250,7 @@ ASCEND = (
     ),
     Rule(
         "oom",
-        r"NPU out of memory",
+        r"NPU out of memory|alloc(?:ate)? device memory failed|drvMemAlloc\w* failed",
         "oom",
         "device memory is exhausted",
         "设备内存不足",

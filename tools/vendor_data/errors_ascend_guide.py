@@ -86,7 +86,8 @@ ASCEND_GUIDE = (
     ),
     Rule(
         "tvm-te-cce",
-        r"No module named '(?:te|tbe|topi|tvm|cce)(?:\.|')|ImportError: .*\b(?:te|topi|tvm|cce)\b|(?:TVM|te|cce)(?:/\w+)* error",
+        r"No module named '(?:te|tbe|topi|tvm|cce)(?:\.|')|ImportError: .*['\"/](?:te|tbe|topi|tvm|cce)[.'\"/]|"
+        r"(?:^|[\s\"'])(?:TVM|te|cce)(?:/\w+)* error\b",
         "install",
         "the operator compiler's Python parts (te, topi, tvm, cce) do not belong to the installed CANN",
         "算子编译器的 Python 组件（te、topi、tvm、cce）与已安装的 CANN 版本不一致",
@@ -130,7 +131,7 @@ ASCEND_GUIDE = (
         "set ASCEND_LAUNCH_BLOCKING=1 to find the operator; make the dtypes of its inputs equal, or move it to the host",
         "设置 ASCEND_LAUNCH_BLOCKING=1 找到该算子；统一其输入 dtype，或将其移到主机执行",
         GUIDE,
-        2,
+        late="ASCEND_LAUNCH_BLOCKING=1",
     ),
     Rule(
         "op-attrs",
@@ -166,7 +167,7 @@ ASCEND_GUIDE = (
     ),
     Rule(
         "max-pool-grad",
-        r"MaxPoolGradWithArgmaxV\d|\bAscend\w*MaxPool\w* .*fail",
+        r"MaxPoolGradWithArgmaxV\d.*(?:fail|error|unsupport|not support)|(?:fail|error|unsupport|not support).*MaxPoolGradWithArgmaxV\d",
         "kernel",
         "this operator does not take the shapes, dtypes or arguments that it was given; max fails in the same way",
         "该算子不支持当前的 shape、dtype 或参数；max 算子也有类似情况",
@@ -176,7 +177,7 @@ ASCEND_GUIDE = (
     ),
     Rule(
         "libpt-kernels",
-        r"libpt_kernels\.so",
+        r"libpt_kernels\.so.*(?:not exist|[Nn]o such|fail|not found|不存在)|(?:fail|[Cc]an ?not|not found).*libpt_kernels\.so",
         "install",
         "the AI CPU operators of the adapter were not found",
         "未找到适配插件的 AI CPU 算子库",

@@ -5,6 +5,8 @@ from __future__ import annotations
 from vendor_data.error_rule import Rule
 from vendor_data.errors_others import fork, out_of_memory
 
+LIBRARIES = "issues of Cambricon/mlu-ops and DeepLink-org/deeplink.framework"
+
 CAMBRICON = (
     Rule(
         "divisor-override",
@@ -100,7 +102,43 @@ CAMBRICON = (
         "转换为 float32、float16、bfloat16 或 int32",
     ),
     fork("MLU"),
-    out_of_memory("MLU out of memory", "PYTORCH_MLU_ALLOC_CONF"),
+    out_of_memory(
+        "MLU out of memory|CN_MEMORY_ERROR_OUT_OF_MEMORY|Malloc MLU device memory failed",
+        "PYTORCH_MLU_ALLOC_CONF",
+        facts=("MLU out of memory",),
+    ),
+    Rule(
+        "invoke",
+        r"CN_INVOKE_ERROR_(?P<name>\w+)",
+        "kernel",
+        "a kernel failed on the device ({name}); it runs asynchronously, so the line of the traceback may come later than it",
+        "kernel 在设备上失败（{name}）；kernel 异步执行，调用栈所示位置可能晚于出错位置",
+        "put torch.mlu.synchronize() between operators to close in on it; check indices, and shapes that are empty or huge",
+        "在算子之间加入 torch.mlu.synchronize() 逐步定位；检查索引以及空或过大的 shape",
+        LIBRARIES,
+        late="torch.mlu.synchronize()",
+    ),
+    Rule(
+        "library-log",
+        r"\[(?P<library>CNNL|MLUOP|CNCL|CNRT|CNDRV)\] ?\[Error\]: ?(?P<msg>.{1,160})|\[cnrtError\].*\] (?P<said>.{1,160})",
+        "kernel",
+        "a library of the device reports an error: {msg|said}",
+        "设备库报告了错误：{msg|said}",
+        "check dtype, shape and empty tensors of the operator at that line; put torch.mlu.synchronize() before it to exclude an earlier one",
+        "检查该处算子的 dtype、shape 与空张量；在其之前加入 torch.mlu.synchronize() 以排除更早的算子",
+        LIBRARIES,
+        3,
+    ),
+    Rule(
+        "old-interface",
+        r"No module named 'torch_mlu\.core'",
+        "unsupported_api",
+        "the program was written for an old torch_mlu, whose core.mlu_model is gone",
+        "程序针对旧版 torch_mlu 编写，其 core.mlu_model 已移除",
+        "import torch_mlu and use torch.mlu and .to('mlu')",
+        "使用 import torch_mlu、torch.mlu 与 .to('mlu')",
+        LIBRARIES,
+    ),
     Rule(
         "unsupported-api",
         r"gpu_migration: (?P<api>[\w.]+) is not yet suppoorted on MLU",
@@ -156,8 +194,10 @@ CAMBRICON = (
         "runtime",
         "an error of runtime or driver, often of a kernel before (unfinished)",
         "运行时或驱动错误，常由之前的 kernel 引起（unfinished）",
-        "look for the first error; run with synchronous checks; look at cnmon; start the process anew",
-        "查找第一个错误；使用同步检查运行；查看 cnmon；重启进程",
+        "look for the first error; put torch.mlu.synchronize() between operators to find the one that failed; look at cnmon; "
+        "start the process anew",
+        "查找第一个错误；在算子之间加入 torch.mlu.synchronize() 找到失败的算子；查看 cnmon；重启进程",
         rank=2,
+        late="torch.mlu.synchronize()",
     ),
 )

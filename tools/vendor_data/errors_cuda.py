@@ -19,14 +19,13 @@ CUDA = (
     ),
     Rule(
         "no-nvidia-driver",
-        r"Found no NVIDIA driver on your system|No CUDA GPUs are available|CUDA driver version is insufficient|"
-        r"no CUDA-capable device is detected",
+        r"Found no NVIDIA driver on your system|No CUDA GPUs are available|no CUDA-capable device is detected",
         "leftover_cuda",
-        "the program asks for a CUDA device, and there is none here, or its driver is missing or too old",
-        "程序请求 CUDA 设备，但此处没有，或缺少驱动、驱动过旧",
+        "the program asks for a CUDA device, and there is none here, or its driver is missing",
+        "程序请求 CUDA 设备，但此处没有，或缺少驱动",
         "on another accelerator: `ferry run --to VENDOR`, or convert the code; on a GPU: look at nvidia-smi and "
-        "CUDA_VISIBLE_DEVICES, and update the driver",
-        "在其他加速器上：使用 `ferry run --to VENDOR` 或转换代码；在 GPU 上：检查 nvidia-smi 与 CUDA_VISIBLE_DEVICES，并升级驱动",
+        "CUDA_VISIBLE_DEVICES, and install the driver",
+        "在其他加速器上：使用 `ferry run --to VENDOR` 或转换代码；在 GPU 上：检查 nvidia-smi 与 CUDA_VISIBLE_DEVICES，并安装驱动",
         PYTORCH,
     ),
     Rule(
@@ -52,6 +51,7 @@ CUDA = (
         "查看上方的 `Assertion ... failed` 行；设置 CUDA_LAUNCH_BLOCKING=1，或在 CPU 上运行一个批次以得到准确信息",
         NVIDIA,
         2,
+        late="CUDA_LAUNCH_BLOCKING=1",
     ),
     Rule(
         "index-assert",
@@ -62,16 +62,19 @@ CUDA = (
         "check labels (0 to classes - 1, apart from ignore_index), vocabulary size and gather/scatter indices",
         "检查标签（0 到类别数减 1，ignore_index 除外）、词表大小与 gather/scatter 索引",
         NVIDIA,
+        late="CUDA_LAUNCH_BLOCKING=1",
     ),
     Rule(
         "illegal-address",
-        r"an illegal memory access was encountered|misaligned address|unspecified launch failure",
+        r"an illegal memory access was encountered|misaligned address|unspecified launch failure|an illegal instruction was encountered",
         "kernel",
         "a kernel read or wrote where it must not; it may have been one before the line in the traceback",
         "kernel 访问了非法地址；出错的可能是调用栈所示位置之前的 kernel",
         "CUDA_LAUNCH_BLOCKING=1, then compute-sanitizer; check indices and hand-written kernels",
         "设置 CUDA_LAUNCH_BLOCKING=1，再用 compute-sanitizer；检查索引与自定义 kernel",
         NVIDIA,
+        2,
+        late="CUDA_LAUNCH_BLOCKING=1",
     ),
     Rule(
         "cuda-asynchronous",
@@ -140,6 +143,7 @@ CUDA = (
         "查看上方第一个错误；设置 CUDA_LAUNCH_BLOCKING=1；减小 batch",
         NVIDIA,
         2,
+        late="CUDA_LAUNCH_BLOCKING=1",
     ),
     Rule(
         "nccl-timeout",
@@ -167,6 +171,17 @@ CUDA = (
         NVIDIA,
         2,
         "consequence",
+    ),
+    Rule(
+        "device-shared",
+        r"Duplicate GPU detected ?: rank (?P<one>\d+) and rank (?P<two>\d+) both on (?P<device>[\w ]+)",
+        "distributed",
+        "ranks {one} and {two} use the same device ({device}); each rank needs one of its own",
+        "rank {one} 与 rank {two} 使用同一设备（{device}）；每个 rank 须独占一个设备",
+        "call set_device(local_rank) before anything uses the device (LOCAL_RANK is set by torchrun); start no more processes "
+        "on a node than it has devices",
+        "在使用设备之前调用 set_device(local_rank)（torchrun 会设置 LOCAL_RANK）；每个节点的进程数不超过设备数",
+        NVIDIA,
     ),
     Rule(
         "nccl",
@@ -212,7 +227,7 @@ CUDA = (
     ),
     Rule(
         "cuda-library",
-        r"lib(?:cudart|cublas|cudnn|cufft|curand|cusparse|cusolver|nccl|cuda|nvrtc)[\w.-]*\.so[\d.]*: cannot open shared object",
+        r"lib(?:cudart|cublas|cudnn|cufft|curand|cusparse|cusolver|nccl(?!-net)|cuda|nvrtc)[\w.-]*\.so[\d.]*: cannot open shared object",
         "leftover_cuda",
         "a compiled package needs CUDA's libraries, which are not here",
         "某个编译的包依赖 CUDA 库，而此处没有",
@@ -222,7 +237,7 @@ CUDA = (
     ),
     Rule(
         "cuda-only-package",
-        r"No module named '(?P<name>flash_attn|apex|xformers|triton|bitsandbytes|deepspeed|pynvml|cupy|tensorrt|pycuda|nvidia)\b",
+        r"(?:Error: |^)No module named '(?P<name>flash_attn|apex|xformers|triton|bitsandbytes|deepspeed|pynvml|cupy|tensorrt|pycuda|nvidia)\b",
         "missing_package",
         "{name} is made for CUDA and is not installed",
         "{name} 面向 CUDA，且未安装",
@@ -231,6 +246,28 @@ CUDA = (
         "`ferry scan` 给出厂商的替代；多数情况可用 PyTorch 自带功能（scaled_dot_product_attention、torch.amp、融合优化器）",
         PYTORCH,
         facts=("No module named '(flash_attn|apex|xformers|triton|bitsandbytes|deepspeed)'",),
+    ),
+    Rule(
+        "cuda-hardware",
+        r"uncorrectable ECC error|GPU has fallen off the bus|GPU is lost|NVRM: Xid|Unable to determine the device handle",
+        "hardware",
+        "the GPU, its memory or its link failed",
+        "GPU、显存或其链路发生故障",
+        "look at nvidia-smi and dmesg (Xid); reset or reboot; take the card out of use if it comes again",
+        "查看 nvidia-smi 与 dmesg（Xid）；重置或重启；若再次出现请停用该卡",
+        NVIDIA,
+    ),
+    Rule(
+        "cuda-error",
+        r"CUDA error: (?P<msg>[^\n]{1,120})|(?P<name>cudaError\w+)|Triton Error \[CUDA\]: (?P<triton>.{1,120})",
+        "runtime",
+        "an error of the CUDA runtime: {msg|triton|name}; the kernel that caused it may have been one before",
+        "CUDA 运行时错误：{msg|triton|name}；引起错误的可能是之前的 kernel",
+        "run again with CUDA_LAUNCH_BLOCKING=1 to get the true place; look at nvidia-smi for other processes and the driver's version",
+        "设置 CUDA_LAUNCH_BLOCKING=1 再运行以得到真正的位置；用 nvidia-smi 检查其他进程与驱动版本",
+        NVIDIA,
+        3,
+        late="CUDA_LAUNCH_BLOCKING=1",
     ),
     Rule(
         "nvtx",

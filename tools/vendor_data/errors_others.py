@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from vendor_data.error_rule import Rule
 
+INTEL_ISSUES = "issues of pytorch/pytorch, intel/torch-xpu-ops, intel/torch-ccl and uxlfoundation/oneCCL"
 INTEL_SOURCE = "pytorch/pytorch, c10/xpu and torch/xpu; oneCCL"
 
 
@@ -21,7 +22,7 @@ def fork(device: str, source: str = "") -> Rule:
     )
 
 
-def out_of_memory(regex: str, variable: str, source: str = "") -> Rule:
+def out_of_memory(regex: str, variable: str, source: str = "", facts: tuple[str, ...] = ()) -> Rule:
     """The device's memory is exhausted, in PyTorch's words."""
     return Rule(
         "oom",
@@ -32,6 +33,7 @@ def out_of_memory(regex: str, variable: str, source: str = "") -> Rule:
         f"smaller batch, activation checkpointing, mixed precision; {variable} against fragmentation; look for other processes",
         f"减小 batch、使用激活重计算或混合精度；用 {variable} 减少碎片；检查其他进程",
         source,
+        facts=facts,
     )
 
 
@@ -114,13 +116,25 @@ MOORE_THREADS = (
     ),
     Rule(
         "runtime",
-        "MUSA error: |MUSA warning: ",
+        "MUSA error: (?P<msg>.*)|MUSA warning: (?P<said>.*)",
         "runtime",
-        "an error of the runtime; the operator that caused it may have been one before",
-        "运行时错误；引起错误的可能是之前的算子",
-        "run with MUSA_LAUNCH_BLOCKING=1",
-        "设置 MUSA_LAUNCH_BLOCKING=1 运行",
+        "an error of the runtime ({msg|said}); kernels run asynchronously, so the one that caused it may have come before",
+        "运行时错误（{msg|said}）；kernel 异步执行，引起错误的可能是之前的算子",
+        "run with MUSA_LAUNCH_BLOCKING=1; check indices; look in dmesg for MTGPU",
+        "设置 MUSA_LAUNCH_BLOCKING=1 运行；检查索引；在 dmesg 中查看 MTGPU",
         rank=2,
+        facts=("MUSA error: |MUSA warning: ",),
+        late="MUSA_LAUNCH_BLOCKING=1",
+    ),
+    Rule(
+        "lockup",
+        r"MTGPU:\(Error\).*Lockup",
+        "hardware",
+        "a kernel hung, and the driver reset its context",
+        "kernel 挂起，驱动重置了其上下文",
+        "find the operator with MUSA_LAUNCH_BLOCKING=1; update the driver to the one that belongs to the toolkit",
+        "设置 MUSA_LAUNCH_BLOCKING=1 找到算子；将驱动升级到与工具包对应的版本",
+        "issues of MooreThreads/torch_musa",
     ),
 )
 
@@ -152,6 +166,7 @@ TECORIGIN = (
         "SDAA_LAUNCH_BLOCKING=1 and TORCH_SDAA_LOG_LEVEL=debug find the operator; try another SPA, one job per process",
         "设置 SDAA_LAUNCH_BLOCKING=1 与 TORCH_SDAA_LOG_LEVEL=debug 找到算子；更换 SPA，每个进程一个任务",
         facts=(r"SDAA_ERROR_INVALID_ADDRESS_SPACE|SDAA_ERROR_DMA_RMA_ACE_UNFINISH|SDAA_ERROR_\w+",),
+        late="SDAA_LAUNCH_BLOCKING=1",
     ),
     Rule(
         "oom",
@@ -179,6 +194,18 @@ TECORIGIN = (
         "不支持图捕获",
         "run eagerly",
         "以 eager 方式运行",
+    ),
+    Rule(
+        "runtime",
+        r"\bsdaaError(?!StreamCapture)(?P<name>[A-Z]\w+)",
+        "runtime",
+        "an error of the runtime ({name}); kernels run asynchronously, so the one that caused it may have come before",
+        "运行时错误（{name}）；kernel 异步执行，引起错误的可能是之前的算子",
+        "run with SDAA_LAUNCH_BLOCKING=1 to find the operator; look at teco-smi for memory and other processes",
+        "设置 SDAA_LAUNCH_BLOCKING=1 找到算子；用 teco-smi 检查内存与其他进程",
+        "names of the SDAA runtime's errors, in public headers",
+        2,
+        late="SDAA_LAUNCH_BLOCKING=1",
     ),
     Rule(
         "black-list",
@@ -230,5 +257,40 @@ INTEL = (
         "install the GPU driver (level-zero) and the XPU build of PyTorch; join the groups render and video; check ZE_AFFINITY_MASK",
         "安装 GPU 驱动（level-zero）与 XPU 版 PyTorch；加入 render 与 video 组；检查 ZE_AFFINITY_MASK",
         INTEL_SOURCE,
+    ),
+    Rule(
+        "loader",
+        r"version [`']LIBUR_LOADER[\w.]*' not found|libur_loader\.so[^:]*: |libsycl\.so[^:]*: undefined symbol",
+        "install",
+        "libraries of another oneAPI come before those of this PyTorch",
+        "其他版本的 oneAPI 库先于此 PyTorch 的库被加载",
+        "do not source setvars.sh for a PyTorch installed by pip; take /opt/intel/oneapi off LD_LIBRARY_PATH",
+        "对 pip 安装的 PyTorch 不要执行 setvars.sh；将 /opt/intel/oneapi 移出 LD_LIBRARY_PATH",
+        INTEL_ISSUES,
+    ),
+    Rule(
+        "sycl",
+        r"Native API failed\. Native API returns: (?P<code>-?\d+)|\bUR error\b|level_zero backend failed with error: (?P<number>\d+)|"
+        r"\b(?:PI_ERROR|UR_RESULT_ERROR)_(?P<name>\w+)",
+        "runtime",
+        "the SYCL runtime or its driver refused a call; kernels run asynchronously, so the operator may have been one before",
+        "SYCL 运行时或驱动拒绝了调用；kernel 异步执行，出错的可能是之前的算子",
+        "UR_L0_SERIALIZE=2 makes every call wait and shows the operator; libraries of another oneAPI on LD_LIBRARY_PATH are a "
+        "frequent cause; update the driver",
+        "设置 UR_L0_SERIALIZE=2 使每次调用同步，可看到算子；LD_LIBRARY_PATH 中有其他版本的 oneAPI 是常见原因；升级驱动",
+        INTEL_ISSUES,
+        2,
+        late="UR_L0_SERIALIZE=2",
+    ),
+    Rule(
+        "ccl",
+        r"\|CCL_ERROR\| ?(?P<msg>.{1,160})|oneCCL: .*EXCEPTION: (?P<said>.{1,160})|oneCCL could not be initialized",
+        "distributed",
+        "oneCCL failed: {msg|said}",
+        "oneCCL 失败：{msg|said}",
+        "start with torchrun or mpirun; CCL_ZE_IPC_EXCHANGE=sockets; FI_PROVIDER=tcp where no provider is found; CCL_LOG_LEVEL=info says more",
+        "使用 torchrun 或 mpirun 启动；设置 CCL_ZE_IPC_EXCHANGE=sockets；找不到 provider 时设置 FI_PROVIDER=tcp；CCL_LOG_LEVEL=info 可得到更多信息",
+        INTEL_ISSUES,
+        2,
     ),
 )

@@ -9,7 +9,8 @@ LINUX = "Linux and bash, wording of their messages"
 PROCESS = (
     Rule(
         "killed",
-        r"^(?:\S+: line \d+: +)?(?:\d+ )?Killed\b|Out of memory: Killed process|oom-kill",
+        r"^(?:\S+: line \d+: +)?(?:\d+ )?Killed(?:\s{2,}|$)|^\[\d+\] +\d+ killed\b|[Oo]ut of memory: Kill|oom-kill:|"
+        r"Detected \d+ oom[-_]kill event|\bOOMKilled\b|[Ee]xited with code 137",
         "memory",
         "the process was killed from outside, mostly by the system because the host's memory was exhausted",
         "进程被外部杀死，通常因主机内存耗尽被系统终止",
@@ -20,7 +21,8 @@ PROCESS = (
     ),
     Rule(
         "segfault",
-        r"Segmentation fault|SIGSEGV",
+        r"Segmentation fault(?: ?\(|\s{2,}|$)|^\[\d+\] +\d+ segmentation fault|Signal \d+ \(SIGSEGV\)|"
+        r"(?:got|caught|received) (?:signal )?SIGSEGV|exited on signal 11",
         "native",
         "the process crashed in compiled code",
         "进程在编译代码中崩溃",
@@ -31,7 +33,7 @@ PROCESS = (
     ),
     Rule(
         "bus-error",
-        r"^(?:\S+: line \d+: +)?(?:\d+ )?Bus error\b",
+        r"^(?:\S+: line \d+: +)?(?:\d+ )?Bus error(?: ?\(|\s{2,}|$)|Fatal Python error: Bus error|Signal: Bus error",
         "memory",
         "shared memory (/dev/shm) or a mapped file was too small",
         "共享内存（/dev/shm）或映射文件空间不足",
@@ -42,7 +44,8 @@ PROCESS = (
     ),
     Rule(
         "aborted",
-        r"^(?:\S+: line \d+: +)?(?:\d+ )?Aborted\b|terminate called (?:after throwing|without an active)|SIGABRT",
+        r"^(?:\S+: line \d+: +)?(?:\d+ )?Aborted(?: ?\(|\s{2,}|$)|Fatal Python error: Aborted|"
+        r"terminate called (?:after throwing|without an active)|(?:got|caught|received) (?:signal )?SIGABRT|Signal \d+ \(SIGABRT\)",
         "native",
         "compiled code ended the process after an error of its own: the `what():` line says which",
         "编译代码因自身错误终止了进程：`what():` 行给出原因",
@@ -54,12 +57,14 @@ PROCESS = (
     ),
     Rule(
         "interrupted",
-        r"^KeyboardInterrupt\b|received SIGINT",
+        r"^KeyboardInterrupt\b|received SIGINT|^(?:\S+: line \d+: +)?(?:\d+ )?Terminated(?:\s{2,}|$)|"
+        r"CANCELLED AT \S+(?: DUE TO (?P<why>[A-Z ]+))?|Signal \d+ \(SIGTERM\)",
         "interrupted",
-        "someone pressed Ctrl-C, or a job system ended the run",
-        "用户按下 Ctrl-C，或作业系统结束了任务",
-        "nothing, unless the run was ended because it hung: then the traceback shows where",
-        "一般无需处理；若因挂起而中断，调用栈会显示位置",
+        "someone pressed Ctrl-C, or a job system ended the run (time limit, preemption)",
+        "用户按下 Ctrl-C，或作业系统结束了任务（时间限制、抢占）",
+        "nothing, unless the run was ended because it hung: then the traceback shows where; for a time limit ask for more, or "
+        "save checkpoints more often",
+        "一般无需处理；若因挂起而中断，调用栈会显示位置；若为时间限制，请申请更长时间或更频繁地保存权重",
         LINUX,
         3,
         "consequence",
@@ -110,10 +115,10 @@ PROCESS = (
     ),
     Rule(
         "no-module",
-        r"No module named '(?P<name>[\w.]+)'",
+        r"(?:Error: |^)No module named '(?P<name>[\w.]+)'|python[\d.]*: No module named (?P<module>[\w.]+)",
         "missing_package",
-        "the Python package {name} is not installed in this environment",
-        "此环境未安装 Python 包 {name}",
+        "a Python package is not installed in this environment: {name|module}",
+        "此环境未安装某个 Python 包：{name|module}",
         "install it; a plugin of a vendor must match the version of torch (`ferry doctor`)",
         "安装该包；厂商插件须与 torch 版本匹配（`ferry doctor`）",
         "Python, wording of its exceptions",

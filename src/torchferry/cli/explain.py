@@ -40,7 +40,7 @@ def run(args: argparse.Namespace) -> int:
         return _explain_code(args, book)
     explanation = _explanation(args, book)
     _report(args, explanation)
-    if explanation.unread:
+    if explanation.unread or any(log.damage for log in explanation.logs):
         return _SOME_UNREAD
     return int(args.check and explanation.cause is not None)
 
@@ -54,7 +54,10 @@ def _explanation(args: argparse.Namespace, book: RuleBook) -> Explanation:
         )
     if args.logs in ([], [_PIPE]) and sys.stdin is not None:
         copy = sys.stdout.buffer if args.tee else None
-        return explain_stream(sys.stdin.buffer, "<stdin>", book, copy)  # type: ignore[arg-type]
+        try:
+            return explain_stream(sys.stdin.buffer, "<stdin>", book, copy)  # type: ignore[arg-type]
+        except OSError as error:
+            raise InputError(f"standard input can't be read: {error.strerror or error}; give a log") from None
     if len(args.logs) == 1 and _is_message(args.logs[0]):
         return explain_text(args.logs[0], book)
     paths = [Path(log) for log in args.logs]

@@ -8,10 +8,10 @@ from torchferry.cli import common_options
 
 FORMATS = ("text", "json", "md")
 
-_EPILOG = """LOG is a file, also packed (.gz), a folder that is searched for logs (of all ranks of a run, of a vendor's runtime), - for
+_EPILOG = """LOG is a file, also packed (.gz, .bz2, .xz), a folder that is searched for logs (of all ranks of a run, of a vendor's runtime), - for
 what comes through a pipe (as without LOG), or a message in quotation marks.
 
-exit codes: 0 fine; 1 with --check: an error was found; 2 no such log or code, bad usage; 3 some logs could not be read"""
+exit codes: 0 fine; 1 with --check: an error was found; 2 no such log or code, bad usage; 3 some logs could not be read, or not whole"""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -5,6 +5,8 @@ scanning.py    finds the lines that may speak of errors, in blocks of bytes
 rules.py       which rule fits a line; the rules are data, vendors/<name>/errors.toml
 tracebacks.py  gathers Python's tracebacks, also where several processes write at once
 launcher.py    what torchrun says about the rank that failed first
+keeping.py     the findings of one log, and which belong together
+repetitions.py lines that need no closer look, for logs repeat themselves
 reading.py     one log from beginning to end
 ordering.py    the cause before its consequences, the rank that failed first
 explaining.py  all logs of a run, a message, a code

@@ -6,6 +6,7 @@ import io
 import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 
 from torchferry.explain.lines import rank_in_name
@@ -35,7 +36,8 @@ def explain_logs(paths: Sequence[Path], book: RuleBook, show: Shown | None = Non
                 show(done, total, name)
 
         try:
-            LogReader(book, log, len(logs), _year(file)).read(blocks_of_file(file, progress))
+            source = blocks_of_file(file, progress, partial(setattr, log, "damage"))
+            LogReader(book, log, len(logs), _year(file)).read(source)
         except OSError as error:
             unread[str(file)] = error.strerror or str(error)
         else:
@@ -48,7 +50,7 @@ def explain_stream(
 ) -> Explanation:
     """Read a pipe to its end; what is read also goes to `copy`, at once."""
     log = Log(name)
-    source = blocks(stream)
+    source = blocks(stream, damaged=partial(setattr, log, "damage"))
     LogReader(book, log, 0, time.localtime().tm_year).read(source if copy is None else _copied(source, copy))
     return _explanation([log], {})
 

@@ -1,39 +1,117 @@
-"""What stands before a line's own text: colours, the rank that wrote it, the time."""
+"""What stands before a line's own text: colours, the process that wrote it, the time, a logger's level."""
 
 from __future__ import annotations
 
 import re
-from datetime import datetime
+from datetime import datetime, timezone
+from enum import Enum
 from typing import NamedTuple
 
 _COLOURS = re.compile(rb"\x1b(?:\[[0-9;?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[()][A-Z0-9])")
-# [rank3]: of PyTorch, [default3]: of torchrun, [1,3]<stderr>: of MPI
-_RANK = re.compile(r"\[(?:rank|default|\d+,)(\d{1,6})\](?:<std\w+>)?: ?")
+# [rank3]: of PyTorch, [default3]: of torchrun, [1,3]<stderr>: and [prterun-host@1,3]<stderr>: of MPI
+_RANK = re.compile(r"\[(?:rank|default|(?:[\w.@-]*@)?\d+,)(\d{1,6})\](?:<std\w+>)?: ?")
+_TASK = re.compile(r" *(\d{1,6}):(?: |$)|\[(\d{1,6})\](?: |$)")  # of srun -l and of mpirun -l
+# (Worker pid=16, ip=10.0.0.1) of Ray and vLLM, worker-1  | of docker compose, [pod/train-0/main] of kubectl
+_WRITER = re.compile(
+    r"(?:\((?P<actor>[\w.: -]{0,80}\bpid=\d+(?:, ip=[\w.:]+)?)\) ?)+|(?P<service>[\w.-]{1,80}-\d+) +\| |\[(?P<pod>pod/[\w./-]+)\] "
+)
+# A container runtime's own time and stream, before all else.
+_CONTAINER = re.compile(
+    r"20\d\d-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:\d\d) (?:std(?:out|err) [FP] )?"
+)
 _RANK_IN_NAME = re.compile(
     r"(?:^|[/_.-])(?:rank|worker|process|proc|gpu|npu|mlu|sdaa|local_rank)[_.-]?(\d{1,6})(?=[/_.-]|$)", re.I
 )
 _TORCHRUN_FOLDER = re.compile(r"attempt_\d+/(\d+)/std(?:err|out)\.log")
 
 _CLOCK = r"(?P<hour>\d\d):(?P<minute>\d\d):(?P<second>\d\d)(?:[.,](?P<milli>\d{1,9})(?:\.(?P<micro>\d{3}))?)?"
+_ZONE = r"(?P<zone> ?(?:Z|[+-]\d\d:?\d\d)(?![\d:]))?"
 _MOMENTS = (
-    re.compile(rf"(?P<year>20\d\d)[-/](?P<month>\d\d)[-/](?P<day>\d\d)[-T ]{_CLOCK}"),
+    re.compile(rf"(?P<year>20\d\d)[-/:](?P<month>\d\d)[-/:](?P<day>\d\d)[-T _]{_CLOCK}{_ZONE}"),
     re.compile(rf"(?:^|\[)[EWIFC](?P<month>\d{{1,2}})(?P<day>\d\d) {_CLOCK}"),  # glog, and PyTorch's C++ part
+    re.compile(rf"(?:ERROR|WARNING|INFO|DEBUG) (?P<month>\d\d)-(?P<day>\d\d) {_CLOCK}"),  # vLLM
 )
+_LEVEL = r"(?:TRACE|DEBUG|INFO|NOTICE|WARN(?:ING)?|ERROR|FATAL|CRITICAL)"
+# What loggers put before a message: time, level, place, in any order. PyTorch's C++ part: [E506 10:11:12.1 File.cpp:616]
+_LOGGER = re.compile(
+    r"(?:(?:[\[(]?20\d\d[-/:]\d\d[-/:]\d\d[-T _]\d\d:\d\d:\d\d[.,\d]*(?:Z|[+-]\d\d:?\d\d)?[\])]?(?::\( *\d+\))?"
+    r"|\d\d-\d\d \d\d:\d\d:\d\d|\d\d:\d\d:\d\d[.,\d-]*"
+    rf"|[\[(<]{_LEVEL} *[\])>]|{_LEVEL}(?::[\w.]+(?=:))?(?![\w=/])"
+    r"|\[?[EWIFC](?:\d{3,4})? (?:\d\d:\d\d:\d\d[.\d]* )?(?:\d+ )?[\w./-]+:\d+\]"
+    r"|[\[(]?[\w./<>-]+:\d+(?::[\w<>]+)?[\])]|\|CCL_(?:WARN|ERROR)\||[\w.<>]+:[\w<>]+:\d+(?= -| \|)|stderr(?= \|)"
+    rf"|[\w.]+(?= - {_LEVEL} - ))"
+    r"(?: *[|:-] +|: ?| +|$))+"
+)
+_LEVELS = re.compile(rf"(?:(?<![\w=/])|(?<=CCL_)){_LEVEL}(?![\w=/])|(?:^|\[)[EWIFC](?=[\d ])")
+_PYTHONS_WARNING = re.compile(r"^[^ ]{1,300}:\d+: \w*Warning: |^\w*Warning: ")
+
+
+class Level(Enum):
+    """What a logger thinks of its line."""
+
+    NONE = ""
+    MILD = "mild"  # a warning, or less
+    ERROR = "error"
+    FATAL = "fatal"
 
 
 class Line(NamedTuple):
     """A line, taken apart."""
 
     rank: int | None
+    writer: str  # the process as the line names it, where it is no rank
     text: str
+    stamp: str = ""  # what was taken away before the text
+
+    @property
+    def process(self) -> int | str | None:
+        return self.writer or None if self.rank is None else self.rank
 
 
-def clean(line: bytes) -> Line:
-    """The text without colours and without the rank before it; bytes that are no UTF-8 are written out."""
+def clean(line: bytes, has_tasks: bool = False) -> Line:
+    """The text without colours and without the process before it; bytes that are no UTF-8 are written out."""
     plain = _COLOURS.sub(b"", line) if b"\x1b" in line else line
-    text = plain.decode("utf-8", "backslashreplace").rstrip()
-    match = _RANK.match(text)
-    return Line(int(match[1]), text[match.end() :]) if match else Line(None, text)
+    whole = text = plain.decode("utf-8", "backslashreplace").replace("\0", "").rstrip()
+    rank, writer = None, ""
+    container = _CONTAINER.match(text)
+    if container:
+        text = text[container.end() :]
+    match = _RANK.match(text) or (_TASK.match(text) if has_tasks else None)
+    if match:
+        rank, text = int(match[match.lastindex or 1]), text[match.end() :]
+    named = _WRITER.match(text)
+    if named:
+        writer, text = named["actor"] or named["service"] or named["pod"], text[named.end() :]
+    return Line(rank, writer, text, whole[: len(whole) - len(text)])
+
+
+def has_tasks(beginning: bytes) -> bool:
+    """Whether the lines of a log bear the numbers of srun -l or mpirun -l: all do, and a log has not only one line."""
+    lines = [line for line in beginning.decode("utf-8", "replace").splitlines()[:-1] if line.strip()]
+    return len(lines) > 1 and all(map(_TASK.match, lines))
+
+
+def without_logger(text: str) -> str:
+    """The message alone, without what a logger has put before it."""
+    match = _LOGGER.match(text)
+    end = match.end() if match else 0
+    while text[max(0, end - 2) : end] == "  ":  # the message may be indented
+        end -= 1
+    return text[end:]
+
+
+def level_of(text: str) -> Level:
+    """What a logger, or Python's warnings, think of the line."""
+    head = _LOGGER.match(text)
+    words = _LEVELS.findall(head[0]) if head else []
+    if not words:
+        return Level.MILD if _PYTHONS_WARNING.match(text) else Level.NONE
+    letters = {word.strip("[")[0] for word in words}
+    if "F" in letters:
+        return Level.FATAL
+    if "E" in letters or "CRITICAL" in words:
+        return Level.ERROR
+    return Level.MILD
 
 
 def rank_in_name(path: str) -> int | None:
@@ -42,19 +120,34 @@ def rank_in_name(path: str) -> int | None:
     return int(match[1]) if match else None
 
 
-def moment(text: str, year: int) -> float | None:
-    """The time that a line bears, in seconds; `year` is for the forms that leave it out."""
+class Moment(NamedTuple):
+    """The time that a line bears."""
+
+    seconds: float
+    has_zone: bool  # else it is taken for a local one
+
+
+def moment(text: str, year: int) -> Moment | None:
+    """The time that a line bears; `year` is for the forms that leave it out."""
     for form in _MOMENTS:
         match = form.search(text)
         if match:
-            return _seconds(match.groupdict(), year)
+            return _moment(match.groupdict(), year)
     return None
 
 
-def _seconds(parts: dict[str, str | None], year: int) -> float | None:
+def _moment(parts: dict[str, str | None], year: int) -> Moment | None:
     whole = {name: int(parts[name] or 0) for name in ("month", "day", "hour", "minute", "second")}
     fraction = float(f"0.{parts['milli'] or 0}{parts['micro'] or ''}")
+    zone = (parts.get("zone") or "").strip()
     try:
-        return datetime(int(parts.get("year") or year), **whole).timestamp() + fraction  # type: ignore[arg-type]
+        local = datetime(int(parts.get("year") or year), **whole)  # type: ignore[arg-type]
+        if zone:
+            local = local.replace(tzinfo=_zone(zone))
+        return Moment(local.timestamp() + fraction, bool(zone))
     except ValueError:  # digits that are no time
         return None
+
+
+def _zone(text: str) -> timezone:
+    return timezone.utc if text == "Z" else datetime.strptime(text, "%z").tzinfo  # type: ignore[return-value]

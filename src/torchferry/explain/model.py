@@ -30,17 +30,27 @@ class Finding:
     episode: int  # messages near to each other belong to one
     rank: int | None = None  # of the process that wrote it
     time: float | None = None
+    has_zone: bool = False  # whether the log says of which zone its times are
     groups: dict[str, str] = field(default_factory=dict)  # what the texts of the pattern may name
     meaning: Text | None = None  # of its code
     frame: Frame | None = None  # the innermost line of the user's program
     before: tuple[str, ...] = ()
     count: int = 1
     is_certain: bool = True  # False: a line that only calls itself an error
+    is_spoken_of: bool = False  # a known error in a line that is none: a warning, a setting, a quotation
+    writer: str = ""  # the process as its lines name it, where they bear no rank
     lines_after: int = 0  # how far the log goes on behind it
+    is_survived: bool = False  # the program went on for long after it
 
     @property
     def effect(self) -> Effect:
         return Effect.ERROR if self.pattern is None else self.pattern.effect
+
+    @property
+    def is_failure(self) -> bool:
+        """Whether it may be what ended the run, or follow from that."""
+        may_end = self.effect in (Effect.ERROR, Effect.CONSEQUENCE)
+        return may_end and not self.is_spoken_of and not self.is_survived
 
     @property
     def id(self) -> str:
@@ -67,6 +77,8 @@ class Log:
     bytes: int = 0
     launched: Launched | None = None
     left_out: int = 0  # findings beyond those that are kept
+    only_counted: int = 0  # lines about errors that were not looked at, for too many came before them
+    damage: str = ""  # why it was not read to its end
 
 
 @dataclass(frozen=True)
@@ -91,4 +103,25 @@ class Explanation:
     def cause(self) -> Finding | None:
         """What most likely made the run fail; None if there is no error at all."""
         first = self.ordered[0] if self.ordered else None
-        return first if first is not None and first.effect in (Effect.ERROR, Effect.CONSEQUENCE) else None
+        if first is None or not first.is_failure:
+            return None
+        # A line that only calls itself an error is the cause of something only if something has failed.
+        return first if first.is_certain or any(map(_is_evidence, self.ordered)) else None
+
+    @property
+    def surfaced(self) -> Frame | None:
+        """Where the cause came up in the program: also where the device has reported it later, with another error."""
+        cause = self.cause
+        if cause is None or cause.frame is not None or cause.pattern is None or not cause.pattern.late:
+            return None if cause is None else cause.frame
+        place = (cause.source, cause.episode, cause.rank, cause.writer)
+        later = (
+            each.frame
+            for each in sorted(self.ordered, key=lambda each: each.line)
+            if each.line > cause.line and (each.source, each.episode, each.rank, each.writer) == place
+        )
+        return next(filter(None, later), None)
+
+
+def _is_evidence(finding: Finding) -> bool:
+    return finding.is_failure and finding.is_certain

@@ -7,16 +7,11 @@ from collections.abc import Sequence
 from torchferry.explain.model import UNKNOWN_RANK, Failure, Finding, Log
 from torchferry.vendors.error_patterns import Effect
 
-_SURVIVED = 2000  # lines that follow: whatever happened, the program went on
 _NEVER = float("inf")
-_CLASSES = {Effect.ERROR: 0, Effect.CONSEQUENCE: 2, Effect.NOTICE: 3, Effect.HARMLESS: 4}
+_CLASSES = {Effect.ERROR: 0, Effect.CONSEQUENCE: 2, Effect.NOTICE: 4, Effect.HARMLESS: 5}
+_UNCERTAIN, _NO_FAILURE = 1, 3
 
-Key = tuple[int, bool, float, int, int, int, int]
-
-
-def survived(finding: Finding) -> bool:
-    """Whether the program went on for long after it."""
-    return finding.lines_after > _SURVIVED
+Key = tuple[int, float, int, int, int, int]
 
 
 def in_order(logs: Sequence[Log]) -> tuple[Finding, ...]:
@@ -33,12 +28,12 @@ def failures(ordered: Sequence[Finding]) -> tuple[Failure, ...]:
 
     Where lines bear ranks, those without one are the launcher's.
     """
-    failed = [finding for finding in ordered if finding.effect in (Effect.ERROR, Effect.CONSEQUENCE)]
+    failed = [finding for finding in ordered if finding.is_failure and finding.is_certain]
     if any(finding.rank is not None for finding in failed):
         failed = [finding for finding in failed if finding.rank is not None]
-    first: dict[tuple[int, int | None], Failure] = {}
+    first: dict[tuple[int, int | None, str], Failure] = {}
     for finding in failed:
-        place = (-1 if finding.rank is not None else finding.source, finding.rank)
+        place = (-1 if finding.rank is not None else finding.source, finding.rank, finding.writer)
         first.setdefault(place, Failure(finding.source, finding.rank, finding))
     return tuple(first.values()) if len(first) > 1 else ()
 
@@ -57,5 +52,7 @@ class _Order:
     def __call__(self, finding: Finding) -> Key:
         place = (finding.source, finding.episode)
         rank = UNKNOWN_RANK if finding.pattern is None else finding.pattern.rank
-        order = _CLASSES[finding.effect] if finding.is_certain else 1
-        return (order, survived(finding), self._times.get(place, _NEVER), *place, rank, finding.line)
+        order = _CLASSES[finding.effect] if finding.is_certain else _UNCERTAIN
+        if order <= _CLASSES[Effect.CONSEQUENCE] and not finding.is_failure:
+            order = _NO_FAILURE
+        return (order, self._times.get(place, _NEVER), *place, rank, finding.line)

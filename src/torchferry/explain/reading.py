@@ -2,26 +2,34 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
 
+from torchferry.explain.keeping import Findings
 from torchferry.explain.launcher import LauncherSummary
-from torchferry.explain.lines import clean, moment
+from torchferry.explain.lines import Line, clean, has_tasks, moment
 from torchferry.explain.model import Finding, Log
-from torchferry.explain.rules import DIGITS, Match, RuleBook, Shape
-from torchferry.explain.scanning import RawLine, Scanner
-from torchferry.explain.tracebacks import Traceback, Tracebacks
-from torchferry.explain.unknown import Strength
+from torchferry.explain.repetitions import Repetitions
+from torchferry.explain.rules import Match, RuleBook, Shape, is_better
+from torchferry.explain.scanning import RawLine, Scanner, form_of
+from torchferry.explain.tracebacks import HEAD, Process, Traceback, Tracebacks
+from torchferry.explain.unknown import Strength, is_spoken_of
 from torchferry.vendors.error_patterns import Effect
 
-MOST = 300  # findings of one log that are kept
-_NEAR = 40  # lines between two errors of one episode
 _MESSAGE = 12  # lines that may belong to an exception's message
 _TRACEBACK = 64  # lines to wait for the next one of a traceback
 _AFTER = 2  # lines behind a message that may say more
 _CONTEXT = 5
+_BEGINNING = 1 << 12  # bytes that show how a log's lines begin
 _CONTEXT_FOR_TIME = 40
-_MAY_BEAR_RANK = re.compile(rb"[\x1b\s]|\[[a-z0-9]")
+
+
+class _Exception(NamedTuple):
+    """The last one of a process."""
+
+    number: int  # of the line that names it
+    traceback: Traceback
+    key: object  # of the finding
 
 
 class LogReader:
@@ -32,166 +40,204 @@ class LogReader:
         self._log = log
         self._source = source
         self._year = year
-        self._scanner = Scanner()
+        self._findings = Findings(log)
+        self._repetitions = Repetitions(book, self._findings)
+        self._scanner = Scanner(self._repetitions)
         self._tracebacks = Tracebacks()
         self._launcher = LauncherSummary()
-        self._findings: dict[object, Finding] = {}
-        self._last_lines: dict[object, int] = {}
-        self._within: dict[int | None, Match] = {}  # rules that fit a line inside an open traceback
-        self._complete: dict[int | None, tuple[int, Traceback]] = {}  # the last one, and its exception's line
-        self._pending: dict[int | None, tuple[object, Finding]] = {}  # exceptions that no rule knows, so far
-        self._plain: dict[Shape, object] = {}  # forms of lines -> the finding that they all are
-        self._episode = 0
-        self._last_error = -_NEAR
+        self._within: dict[Process, Match] = {}  # rules that fit a line inside an open traceback
+        self._exceptions: dict[Process, _Exception] = {}
+        self._pending: dict[Process, tuple[object, Finding]] = {}  # exceptions that no rule knows, so far
 
     def read(self, blocks: Iterable[bytes]) -> Log:
         """Read it; what was found is put into the log."""
-        for raw in self._scanner.interesting(blocks):
-            shape = self._book.shape(raw.line)
+        for raw in self._scanner.interesting(self._beginning_seen(blocks)):
+            if self._repetitions.skips(raw.line):
+                continue
+            form = form_of(raw.line)
+            shape = self._book.shape(raw.line, form)
             if (
                 self._tracebacks.is_open
                 or self._launcher.wants_more
-                or (shape is not None and not self._is_repeated(raw, shape))
+                or (shape is not None and not self._repetitions.count(raw.line, form, raw.number))
             ):
-                self._look_at(raw, shape)
+                self._look_at(raw, form, shape)
         self._settle(None)
+        for process, traceback in self._tracebacks.unfinished().items():
+            self._torn(process, traceback)
         self._log.lines, self._log.bytes = self._scanner.lines, self._scanner.bytes
-        for key, finding in self._findings.items():
-            finding.lines_after = self._log.lines - self._last_lines[key]
-        self._log.findings = list(self._findings.values())
+        self._log.only_counted = self._repetitions.only_counted
         self._log.launched = self._launcher.result()
+        self._findings.finish()
         return self._log
 
-    def _is_repeated(self, raw: RawLine, shape: Shape) -> bool:
-        """Whether a line that says the same has been looked at; then it is only counted. Logs may hold millions."""
-        key = self._plain.get(shape)
-        return key is not None and not _MAY_BEAR_RANK.match(raw.line) and self._again(key, raw)
+    def _beginning_seen(self, blocks: Iterable[bytes]) -> Iterator[bytes]:
+        for number, block in enumerate(blocks):
+            if not number:
+                self._repetitions.has_tasks = has_tasks(block[:_BEGINNING])
+            yield block
 
-    def _look_at(self, raw: RawLine, shape: Shape | None) -> None:
-        line = clean(raw.line)
-        rank = self._log.rank if line.rank is None else line.rank
+    def _look_at(self, raw: RawLine, form: bytes, shape: Shape | None) -> None:
+        line = self._clean(raw.line)
+        process = self._log.rank if line.process is None else line.process
         self._launcher.feed(line.text)
         if self._launcher.wants_more:
             self._scanner.follow(1)
-        traceback = self._tracebacks.feed(raw.number, rank, line.text)
+        traceback = self._tracebacks.feed(raw.number, process, line.text)
         if self._tracebacks.is_open:
             self._scanner.follow(_TRACEBACK)
+        if line.text.lstrip().startswith(
+            'File "'
+        ):  # only the program's innermost line can be the one that failed
+            self._within.pop(process, None)
         match = None if shape is None else self._book.match(line.text, shape)
         if traceback is not None:
-            self._exception(raw, rank, traceback, match)
-        elif self._tracebacks.is_open_for(rank):
+            if (
+                match is None and traceback.exception != line.text
+            ):  # drawn, or behind what a logger has put there
+                match = self._book.explain(traceback.exception)
+            self._exception(raw, process, traceback, match)
+        elif self._tracebacks.is_open_for(process):
             if match is not None:
-                self._within.setdefault(rank, match)
-        elif match is not None:
-            if shape is not None and shape.strength is Strength.CERTAIN:  # an error of its own
-                self._settle(rank)
-            self._remember(shape, self._known(raw, rank, line.text, match))
-        elif shape is not None and shape.strength >= Strength.WEAK:
-            self._remember(shape, self._unknown(raw, rank, line.text, shape.strength))
+                self._within.setdefault(process, match)
+        elif shape is not None:
+            self._repetitions.remember(raw.line, form, shape, self._line(raw, process, line, shape, match))
 
-    def _remember(self, shape: Shape | None, key: object) -> None:
-        if shape is not None and shape.is_plain and key in self._findings:
-            if len(self._plain) >= MOST:
-                self._plain.clear()
-            self._plain[shape] = key
+    def _clean(self, line: bytes) -> Line:
+        return clean(line, self._repetitions.has_tasks)
 
-    def _exception(self, raw: RawLine, rank: int | None, traceback: Traceback, match: Match | None) -> None:
+    def _line(self, raw: RawLine, process: Process, line: Line, shape: Shape, match: Match | None) -> object:
+        """A line outside of tracebacks; answers the finding's key, None if it is none of its own."""
+        is_certain = shape.strength is Strength.CERTAIN
+        if match is None:
+            if shape.strength < Strength.WEAK:
+                return None
+            return self._unknown(raw, process, line.text, is_certain)
+        if is_certain:  # an error of its own
+            self._settle(process)
+        exception = self._exceptions.get(process)
+        if exception is None or raw.number - exception.number >= _MESSAGE:
+            return self._known(raw, process, line.text, match, is_spoken_of(line.text, match.place))
+        if (
+            is_certain
+            or match.pattern.effect is not Effect.ERROR
+            or self._is_better(process, match, exception)
+        ):
+            return self._known(raw, process, line.text, match)
+        return None
+
+    def _is_better(self, process: Process, match: Match, exception: _Exception) -> bool:
+        """Whether a further line of an exception's message is better known than its first; then that is taken back."""
+        first = self._findings.get(exception.key)
+        if first is None or first.pattern is None:
+            return True
+        if not is_better(match.pattern, first.pattern):
+            return False
+        if first.pattern.effect is Effect.ERROR:
+            self._findings.take_back(exception.key)
+            self._exceptions[process] = exception._replace(key=None)
+        return True
+
+    def _exception(self, raw: RawLine, process: Process, traceback: Traceback, match: Match | None) -> None:
         """The last line of a traceback."""
-        self._complete[rank] = (raw.number, traceback)
+        self._exceptions[process] = _Exception(raw.number, traceback, None)
         self._scanner.follow(_MESSAGE)
-        self._settle(rank)
-        match = match or self._within.get(rank)
-        self._within.pop(rank, None)
+        self._settle(process)
+        match = match or self._within.get(process)
+        self._within.pop(process, None)
         if match is not None:
-            self._known(raw, rank, traceback.exception, match)
+            key = self._known(raw, process, traceback.exception, match)
+            self._exceptions[process] = _Exception(raw.number, traceback, key)
             return
         frame = traceback.user_frame()
-        key = ("exception", rank, traceback.exception.partition(":")[0], frame)
-        if not self._again(key, raw):
-            self._pending[rank] = (key, self._made(raw, rank, traceback.exception, None))
+        key = ("exception", process, traceback.exception.partition(":")[0], frame)
+        if self._findings.is_full and key not in self._findings:
+            self._findings.leave_out(raw.number)
+        elif not self._findings.again(key, raw.number):
+            self._pending[process] = (key, self._made(raw, process, traceback.exception, None))
 
-    def _known(self, raw: RawLine, rank: int | None, text: str, match: Match) -> object:
+    def _torn(self, process: Process, traceback: Traceback) -> None:
+        """A traceback at the end of the log, without its exception."""
+        self._findings.note_error(traceback.line)
+        found = Finding(
+            None, self._source, traceback.line, HEAD, self._findings.episode, frame=traceback.user_frame()
+        )
+        found.rank, found.writer = self._named(process)
+        self._findings.keep(("torn", process), found, traceback.line + traceback.length)
+
+    def _named(self, process: Process) -> tuple[int | None, str]:
+        """The rank of a process and, if its lines bear none, the name that they bear."""
+        return (self._log.rank, process) if isinstance(process, str) else (process, "")
+
+    def _known(
+        self, raw: RawLine, process: Process, text: str, match: Match, spoken_of: bool = False
+    ) -> object:
         """Answers the finding's key."""
-        if match.pattern.effect is Effect.ERROR:
-            self._forget_pending(rank, raw.number)
-        key = (match.pattern.id, rank, match.groups.get("code"), match.groups.get("op"))
-        if not self._again(key, raw):
+        if match.pattern.effect is Effect.ERROR and not spoken_of:
+            self._forget_pending(process, raw.number)
+        key = (match.pattern.id, process, match.groups.get("code"), match.groups.get("op"), spoken_of)
+        if not self._findings.again(key, raw.number):
             self._scanner.follow(_AFTER)
-            self._keep(key, self._made(raw, rank, text, match), raw.number)
+            self._findings.keep(key, self._made(raw, process, text, match, spoken_of), raw.number)
         return key
 
-    def _unknown(self, raw: RawLine, rank: int | None, text: str, strength: Strength) -> object:
+    def _unknown(self, raw: RawLine, process: Process, text: str, is_certain: bool) -> object:
         """Answers the finding's key."""
-        key = ("line", rank, raw.line.translate(None, DIGITS))
-        if self._again(key, raw):
+        key = ("line", process, form_of(raw.line))
+        if self._findings.again(key, raw.number):
             return key
-        self._scanner.follow(_MESSAGE if strength is Strength.CERTAIN else _AFTER)
-        finding = self._made(raw, rank, text, None)
-        finding.is_certain = strength is Strength.CERTAIN
-        if finding.is_certain:
-            self._settle(rank)
-            self._pending[rank] = (key, finding)
+        if self._findings.is_full:
+            self._findings.leave_out(raw.number)
+            return key
+        self._scanner.follow(_MESSAGE if is_certain else _AFTER)
+        finding = self._made(raw, process, text, None)
+        finding.is_certain = is_certain
+        if is_certain:
+            self._settle(process)
+            self._pending[process] = (key, finding)
         else:
-            self._keep(key, finding, raw.number)
+            self._findings.keep(key, finding, raw.number)
         return key
 
-    def _made(self, raw: RawLine, rank: int | None, text: str, match: Match | None) -> Finding:
-        if match is None or match.pattern.effect in (Effect.ERROR, Effect.CONSEQUENCE):
-            if raw.number - self._last_error > _NEAR:
-                self._episode += 1
-            self._last_error = raw.number
-        own = clean(raw.line)
-        earlier = [clean(line) for line in raw.before(_CONTEXT_FOR_TIME)]
-        times = (moment(line.text, self._year) for line in (own, *reversed(earlier)))
-        at, traceback = self._complete.get(rank, (0, None))
-        is_of_traceback = traceback is not None and raw.number - at <= _MESSAGE
+    def _made(
+        self, raw: RawLine, process: Process, text: str, match: Match | None, spoken_of: bool = False
+    ) -> Finding:
+        effect = Effect.ERROR if match is None else match.pattern.effect
+        if effect in (Effect.ERROR, Effect.CONSEQUENCE) and not spoken_of:
+            self._findings.note_error(raw.number)
+        own = self._clean(raw.line)
+        earlier = [self._clean(line) for line in raw.before(_CONTEXT_FOR_TIME)]
+        times = (moment(line.stamp + line.text, self._year) for line in (own, *reversed(earlier)))
+        time = next((time for time in times if time is not None), None)
+        exception = self._exceptions.get(process)
+        is_of_exception = exception is not None and raw.number - exception.number <= _MESSAGE
+        rank, writer = self._named(process)
         return Finding(
             pattern=None if match is None else match.pattern,
             source=self._source,
             line=raw.number,
             text=text,
-            episode=self._episode,
+            episode=self._findings.episode,
             rank=rank,
-            time=next((time for time in times if time is not None), None),
+            writer=writer,
+            time=None if time is None else time.seconds,
+            has_zone=time is not None and time.has_zone,
             groups={} if match is None else match.groups,
             meaning=None if match is None else match.meaning,
-            frame=traceback.user_frame() if traceback is not None and is_of_traceback else None,
-            before=tuple([line.text for line in earlier if line.rank == own.rank][-_CONTEXT:]),
+            frame=exception.traceback.user_frame() if exception is not None and is_of_exception else None,
+            before=tuple([line.text for line in earlier if line.process == own.process][-_CONTEXT:]),
+            is_spoken_of=spoken_of,
         )
 
-    def _again(self, key: object, raw: RawLine) -> bool:
-        """Whether this is known already; then it is counted."""
-        finding = self._findings.get(key)
-        if finding is None:
-            return False
-        finding.count += 1
-        self._last_lines[key] = raw.number
-        if finding.effect in (Effect.ERROR, Effect.CONSEQUENCE):
-            self._last_error = raw.number
-        return True
-
-    def _keep(self, key: object, finding: Finding, last_line: int) -> None:
-        if len(self._findings) >= MOST:
-            self._log.left_out += 1
-            return
-        self._findings[key] = finding
-        self._last_lines[key] = last_line
-
-    def _forget_pending(self, rank: int | None, number: int) -> None:
+    def _forget_pending(self, process: Process, number: int) -> None:
         """A rule knows the message of which this exception is the first line."""
-        key_and_finding = self._pending.get(rank)
+        key_and_finding = self._pending.get(process)
         if key_and_finding is not None and number - key_and_finding[1].line <= _MESSAGE:
-            del self._pending[rank]
+            del self._pending[process]
 
-    def _settle(self, rank: int | None) -> None:
+    def _settle(self, process: Process) -> None:
         """The exceptions that wait for a rule, of one process or (None) of all, remain unknown."""
-        for waiting in [rank] if rank is not None else list(self._pending):
+        for waiting in [process] if process is not None else list(self._pending):
             key, finding = self._pending.pop(waiting, (None, None))
-            if finding is not None and not self._repeats(key):
-                self._keep(key, finding, finding.line)
-
-    def _repeats(self, key: object) -> bool:
-        finding = self._findings.get(key)
-        if finding is not None:
-            finding.count += 1
-        return finding is not None
+            if finding is not None and not self._findings.again(key, finding.line):
+                self._findings.keep(key, finding, finding.line)

@@ -14,8 +14,8 @@ from torchferry.text import Text
 from torchferry.vendors.error_patterns import ErrorPattern, ErrorTable, load_errors
 from torchferry.vendors.registry import get_vendor, vendor_names
 
-DIGITS = b"0123456789"
-_SHAPES = 20_000  # that are remembered; then all are forgotten
+_SHAPES = 1 << 22  # bytes of the forms that are remembered; then all are forgotten
+_OVERHEAD = 200
 _ANY_CODE = "*"
 _NUMBER = re.compile(r"(?<!\{)(?:\\d|\d)+(?:\{[\d,]+\}|[+*])?(?![\d,]*\})")
 
@@ -27,6 +27,7 @@ class Match:
     pattern: ErrorPattern
     groups: dict[str, str]
     meaning: Text | None = None
+    place: tuple[int, int] = (0, 0)  # in the line
 
 
 class Entry(NamedTuple):
@@ -46,10 +47,15 @@ class Shape:
     strength: Strength
 
     @property
+    def has_rules(self) -> bool:
+        return self.has_code or bool(self.patterns)
+
+    @property
     def is_plain(self) -> bool:
-        """Whether all lines of this form say the same: no number and no name in them matters."""
+        """Whether all lines of this form say the same: no number in them matters, and no operator is named."""
         numbers_matter = any(
-            entry.form.groups or entry.form.pattern != entry.shape.pattern for entry in self.patterns
+            "op" in entry.form.groupindex or entry.form.pattern != entry.shape.pattern
+            for entry in self.patterns
         )
         return not self.has_code and not numbers_matter
 
@@ -66,17 +72,23 @@ class RuleBook:
             re.compile(_without_numbers(form)) for table in tables for form in table.code_forms
         ]
         self._shapes: dict[bytes, Shape | None] = {}
+        self._remembered = 0
 
-    def shape(self, line: bytes) -> Shape | None:
+    def is_known(self, form: bytes) -> bool:
+        """Whether a line of this form has been looked at, as far as that is remembered."""
+        return form in self._shapes
+
+    def shape(self, line: bytes, form: bytes) -> Shape | None:
         """What the line's form says; None if it speaks of no error."""
-        key = line.translate(None, DIGITS)
         try:
-            return self._shapes[key]
+            return self._shapes[form]
         except KeyError:
             pass
-        if len(self._shapes) >= _SHAPES:
+        self._remembered += len(form) + _OVERHEAD
+        if self._remembered > _SHAPES:
             self._shapes.clear()
-        found = self._shapes[key] = self._look_at(clean(line).text)
+            self._remembered = 0
+        found = self._shapes[form] = self._look_at(clean(line).text)
         return found
 
     def _look_at(self, text: str) -> Shape | None:
@@ -92,7 +104,7 @@ class RuleBook:
             match = entry.form.search(text)
             if match:
                 groups = {name: value for name, value in match.groupdict().items() if value}
-                found.append(Match(entry.pattern, groups))
+                found.append(Match(entry.pattern, groups, None, match.span()))
                 break
         if shape.has_code:
             found += self._codes_in(text)
@@ -102,7 +114,7 @@ class RuleBook:
         for table, forms in self._code_tables:
             for form in forms:
                 for match in form.finditer(text):
-                    yield from _of_code(table, match[1])
+                    yield from _of_code(table, match[1], match.span(1))
 
     def code(self, code: str) -> list[Match]:
         """What a code alone means, for each vendor that has it."""
@@ -120,18 +132,23 @@ def rule_book(vendors: Sequence[str] = (), extra: Sequence[Path] = ()) -> RuleBo
     return RuleBook([load_errors(Path(get_vendor(name, extra).folder)) for name in names])
 
 
+def is_better(one: ErrorPattern, other: ErrorPattern) -> bool:
+    """Whether a rule says more about what happened than another."""
+    return _order(one) < _order(other)
+
+
 def _order(pattern: ErrorPattern) -> tuple[int, bool]:
     return pattern.rank, pattern.any_vendor
 
 
-def _of_code(table: ErrorTable, code: str) -> list[Match]:
+def _of_code(table: ErrorTable, code: str, place: tuple[int, int] = (0, 0)) -> list[Match]:
     """The rule for a code; where no rule names it, the one for all codes with a known meaning."""
     wanted = [code] if any(code in pattern.codes for pattern in table.patterns) else [_ANY_CODE]
     if wanted == [_ANY_CODE] and code not in table.codes:
         return []
     fitting = [pattern for pattern in table.patterns if wanted[0] in pattern.codes][:1]
     meaning = table.codes.get(code)
-    return [Match(pattern, {"code": code}, meaning) for pattern in fitting]
+    return [Match(pattern, {"code": code}, meaning, place) for pattern in fitting]
 
 
 def _entry(pattern: ErrorPattern) -> Entry:

@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import re
+from collections import deque
 from collections.abc import Iterable, Iterator
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 # Every error has one of these in its line or in one near to it, in capitals or not. Few, for each costs time.
 TRIGGERS = (b"error", b"fail", b"warn", b"traceback")
 _LETTERS = frozenset(b"".join(TRIGGERS) + b"".join(TRIGGERS).upper())
 _OTHER_BYTES = bytes(byte for byte in range(256) if byte not in _LETTERS)
+_DIGITS = b"0123456789"
+_ADDRESS = re.compile(rb"0x[\da-fA-F]+")
 _LOWERED = bytes(range(256)).lower()
 # The beginning and the end are looked at line by line: a message without such a word (a shell's `Killed`, a pasted
 # table) stands there.
 WHOLE = 1 << 16
 LONGEST_PIECE = 1 << 20  # of a line without end
+END = 1 << 19  # bytes at the end that are looked at anew, however many errors there were
+_CROWD = 32  # lines with a word in one block; the rest of it is sifted
 _CLIP_BEFORE, _CLIP_AFTER = 1000, 3000  # what is kept of a longer line, around the word
 _CONTEXT = 1 << 13
 _ENDS = re.compile(rb"[\r\n]+")
@@ -38,13 +43,28 @@ class RawLine(NamedTuple):
         return [line for line in lines if line][-count:]
 
 
+class Sieve(Protocol):
+    """Knows lines that need no look. Where many have one of the words, most of them say the same again."""
+
+    def renew(self) -> None:
+        """The log's end begins."""
+
+    def passes_all(self, forms: list[bytes], number: int) -> bool:
+        """Whether none of these lines, the first of which has this number, needs a look; then they are counted."""
+
+    def passes(self, line: bytes, form: bytes, number: int) -> bool:
+        """Whether this line needs none; then it is counted."""
+
+
 class Scanner:
     """Goes through a log once."""
 
-    def __init__(self) -> None:
+    def __init__(self, sieve: Sieve) -> None:
+        self._sieve = sieve
         self._following = 0
         self._whole = WHOLE  # bytes from here on of which every line is given
         self._tail = b""
+        self._is_crowd = False  # whether the log has shown blocks with many such lines
         self.lines = 0  # read so far
         self.bytes = 0
 
@@ -55,7 +75,7 @@ class Scanner:
     def interesting(self, blocks: Iterable[bytes]) -> Iterator[RawLine]:
         """The lines with one of the words, and those that the reader wants to follow."""
         rest = b""
-        for block in blocks:
+        for block in self._renewed_at_end(blocks):
             self.bytes += len(block)
             rest += block
             end = self._end_of_part(rest)
@@ -64,8 +84,21 @@ class Scanner:
                 self._tail = rest[max(0, end - _CONTEXT) : end]
                 rest = rest[end:]
         self._whole = len(rest)
+        self._sieve.renew()
         yield from self._in(rest)
         self.lines += bool(rest) and not rest.endswith(b"\n")
+
+    def _renewed_at_end(self, blocks: Iterable[bytes]) -> Iterator[bytes]:
+        held: deque[bytes] = deque()
+        size = 0
+        for block in blocks:
+            held.append(block)
+            size += len(block)
+            while size - len(held[0]) >= END:
+                size -= len(held[0])
+                yield held.popleft()
+        self._sieve.renew()
+        yield from held
 
     def _end_of_part(self, data: bytes) -> int:
         """How much can be looked at: whole lines, without what may be the log's end; 0 for nothing yet."""
@@ -80,10 +113,19 @@ class Scanner:
         if not self._following and not self._whole and not _may_have_any(data):
             self.lines += data.count(b"\n")
             return
+        can_sift = b"\r" not in data and data.endswith(b"\n")
+        if self._is_crowd and not self._whole and can_sift:
+            yield from self._sifted(data, 0)
+            return
         lowered = data.lower()
         places = [lowered.find(trigger) for trigger in TRIGGERS]
-        at = counted = 0
+        at = counted = given = 0
         while at < end:
+            if given >= _CROWD and at >= self._whole and can_sift:
+                self.lines += data.count(b"\n", counted, at)
+                yield from self._sifted(data, at)
+                counted, self._is_crowd = end, True
+                break
             if self._following or at < self._whole:
                 hit = start = at
             else:
@@ -98,10 +140,51 @@ class Scanner:
             self._following = max(0, self._following - 1)
             at = past
             if stop > start:
-                line = data[max(start, hit - _CLIP_BEFORE) : min(stop, hit + _CLIP_AFTER)]
-                yield RawLine(self.lines + 1, line, self._tail, data, start)
+                given += 1
+                yield self._given(data, start, hit, stop)
         self._whole = max(0, self._whole - end)
         self.lines += data.count(b"\n", counted, end)
+
+    def _sifted(self, data: bytes, at: int) -> Iterator[RawLine]:
+        """Those of the rest of a block that need a look."""
+        rest = data[at:-1]
+        forms = form_of(rest).split(b"\n")
+        if not self._following and self._sieve.passes_all(forms, self.lines + 1):
+            self.lines += len(forms)
+            return
+        for line, form in zip(rest.split(b"\n"), forms, strict=True):
+            start, at = at, at + len(line) + 1
+            if self._following:
+                self._following -= 1
+            elif self._sieve.passes(line, form, self.lines + 1):
+                self.lines += 1
+                continue
+            if line:
+                yield self._given(data, start, start + max(0, _first_word(line)), at - 1)
+            self.lines += 1
+
+    def _given(self, data: bytes, start: int, hit: int, stop: int) -> RawLine:
+        line = data[max(start, hit - _CLIP_BEFORE) : min(stop, hit + _CLIP_AFTER)]
+        return RawLine(self.lines + 1, line, self._tail, data, start)
+
+
+def form_of(line: bytes) -> bytes:
+    """What lines that differ only in numbers have in common; also of many lines at once."""
+    if b"0x" in line:
+        line = _ADDRESS.sub(b"0x", line)
+    return line.translate(None, _DIGITS)
+
+
+def has_word(line: bytes) -> bool:
+    """Whether one of the words stands in it."""
+    lowered = line.lower()
+    return any(trigger in lowered for trigger in TRIGGERS)
+
+
+def _first_word(line: bytes) -> int:
+    """Where one of the words stands; -1 if there is none."""
+    lowered = line.lower()
+    return next((place for place in map(lowered.find, TRIGGERS) if place >= 0), -1)
 
 
 def _may_have_any(data: bytes) -> bool:

@@ -5,14 +5,20 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 
+from torchferry.explain.lines import without_logger
 from torchferry.explain.model import Frame
 
 HEAD = "Traceback (most recent call last)"
 LONGEST = 2000  # lines of one traceback: endless recursion is cut by Python, a broken log is not
 _FRAME = re.compile(r'File "(?P<file>[^"]*)", line (?P<line>\d+)(?:, in (?P<function>.*))?')
-_EXCEPTION = re.compile(r"[A-Za-z_][\w.]*(?:\[.*\])?(?::.*)?$")
+_DRAWN_FRAME = re.compile(r"│ (?P<file>[^│]+?):(?P<line>\d+) in (?P<function>\S+)")  # by rich
+_EXCEPTION = re.compile(r"(?:[A-Za-z_]\w*\.)*(?:[A-Z_]\w*|\w*error|timeout)(?:\[.*\])?(?::.*)?$")
 _GROUP = re.compile(r"^ *[|+]-*\+?(?: |$)")  # how exception groups are drawn
 _LIBRARIES = re.compile(r"[/\\](?:site|dist)-packages[/\\]|[/\\]lib[/\\]python\d|^<")
+
+_FOREIGN = 30  # lines of others between those of a traceback; with more, its end was never written
+
+Process = int | str | None  # the rank, the name that its lines bear, or the log's only one
 
 
 @dataclass
@@ -24,6 +30,7 @@ class Traceback:
     frames: list[Frame] = field(default_factory=list)
     exception: str = ""
     length: int = 0
+    foreign: int = 0  # lines in between that belong to none
 
     def user_frame(self) -> Frame | None:
         """The innermost line that is no library's; the innermost of all if there is none."""
@@ -35,35 +42,41 @@ class Tracebacks:
     """The tracebacks of all processes that write into one log."""
 
     def __init__(self) -> None:
-        self._open: dict[int | None, Traceback] = {}
+        self._open: dict[Process, Traceback] = {}
 
     @property
     def is_open(self) -> bool:
         return bool(self._open)
 
-    def is_open_for(self, rank: int | None) -> bool:
-        return rank in self._open
+    def is_open_for(self, process: Process) -> bool:
+        return process in self._open
 
-    def feed(self, number: int, rank: int | None, text: str) -> Traceback | None:
+    def unfinished(self) -> dict[Process, Traceback]:
+        """Those whose end was not written."""
+        return {process: traceback for process, traceback in self._open.items() if traceback.frames}
+
+    def feed(self, number: int, process: Process, text: str) -> Traceback | None:
         """Look at the next line of a process; answers the traceback that is complete with it."""
-        text = _GROUP.sub("", text)
+        text = _GROUP.sub("", without_logger(text))
         stripped = text.strip()
         indent = len(text) - len(text.lstrip())
         if HEAD in stripped:
-            self._open[rank] = Traceback(number, indent)
+            self._open[process] = Traceback(number, indent)
             return None
-        current = self._open.get(rank)
+        current = self._open.get(process)
         if current is None:
             return None
         current.length += 1
-        frame = _FRAME.match(stripped)
+        frame = _FRAME.match(stripped) or _DRAWN_FRAME.match(stripped)
         if frame:
             current.frames.append(Frame(frame["file"], int(frame["line"]), frame["function"] or ""))
             return None
-        if current.length > LONGEST:
-            del self._open[rank]
-        if not stripped or indent > current.indent or not _EXCEPTION.match(stripped):
+        is_end = bool(stripped) and indent <= current.indent and _EXCEPTION.match(stripped) is not None
+        if not is_end:
+            current.foreign += bool(stripped) and indent <= current.indent
+            if current.length > LONGEST or current.foreign > _FOREIGN:
+                del self._open[process]
             return None
-        del self._open[rank]
+        del self._open[process]
         current.exception = stripped
         return current

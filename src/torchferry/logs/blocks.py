@@ -1,32 +1,69 @@
-"""The bytes of a log in blocks, unpacked where it is packed: nothing is decoded, and memory stays constant."""
+"""The bytes of a log in blocks, unpacked where it is packed: memory stays constant, and only UTF-16 is decoded."""
 
 from __future__ import annotations
 
+import bz2
+import codecs
 import gzip
 import io
+import itertools
+import lzma
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import BinaryIO
 
 BLOCK = 1 << 19  # fits the cache of a processor, which makes a search of it faster by a third
 Progress = Callable[[int], None]  # is told how many bytes of the file were read since the last call
-_PACKED = b"\x1f\x8b"
+Damaged = Callable[[str], None]  # is told why a log could not be read to its end
+Stream = io.BufferedReader | gzip.GzipFile | bz2.BZ2File | lzma.LZMAFile
+
+_GZIP, _BZIP2, _XZ, _ZSTD = b"\x1f\x8b", b"BZh", b"\xfd7zXZ\0", b"\x28\xb5\x2f\xfd"
+_UTF_16 = {codecs.BOM_UTF16_LE: "utf-16-le", codecs.BOM_UTF16_BE: "utf-16-be"}
+_SAMPLE = 1 << 12
+_MOST_CONTROLS = 0.05  # of the bytes of a text
+# A log that was cut while it was written may begin with zero bytes.
+_CONTROLS = bytes({*range(32)} - {*b"\0\t\n\r\f\b\x1b"})
 
 
-def blocks_of_file(file: Path, progress: Progress | None = None) -> Iterator[bytes]:
-    """The blocks of a file. Raises OSError; a torn archive gives what it has."""
+def blocks_of_file(
+    file: Path, progress: Progress | None = None, damaged: Damaged | None = None
+) -> Iterator[bytes]:
+    """The blocks of a file. Raises OSError, also for what is no text; a torn archive gives what it has."""
     with open(file, "rb") as raw:
-        yield from blocks(raw, progress)
+        yield from blocks(raw, progress, damaged)
 
 
-def blocks(raw: io.BufferedReader, progress: Progress | None = None) -> Iterator[bytes]:
+def blocks(
+    raw: io.BufferedReader, progress: Progress | None = None, damaged: Damaged | None = None
+) -> Iterator[bytes]:
     """The blocks of a stream as they come, also from a pipe."""
-    packed = raw.peek(2)[:2] == _PACKED
-    stream = gzip.GzipFile(fileobj=raw) if packed else raw
+    found = _bytes_of(raw, progress, damaged)
+    first = next(found, b"")
+    is_wide = first[:_SAMPLE].count(0) > len(first[:_SAMPLE]) // 4  # two bytes are a mark only where it is
+    encoding = next((name for mark, name in _UTF_16.items() if is_wide and first.startswith(mark)), "")
+    if encoding:
+        yield from _decoded(itertools.chain([first], found), encoding)
+        return
+    sample = first[:_SAMPLE].replace(b"\0", b"")
+    if len(sample) - len(sample.translate(None, _CONTROLS)) > _MOST_CONTROLS * len(sample):
+        raise OSError("binary data, not a log")
+    if first:
+        yield first
+    yield from found
+
+
+def _bytes_of(raw: io.BufferedReader, progress: Progress | None, damaged: Damaged | None) -> Iterator[bytes]:
+    """Unpacked, as they come."""
+    stream = _unpacked(raw)
     told = 0
     while True:
-        block = _next_block(stream)
+        try:
+            block = stream.read1(BLOCK)  # what there is: `read` loses it where the archive is torn
+        except (EOFError, zlib.error, gzip.BadGzipFile, lzma.LZMAError) as error:
+            block = b""
+            if damaged is not None:
+                damaged(str(error))
         if progress is not None:
             now = _position(raw)
             progress(now - told)
@@ -36,15 +73,27 @@ def blocks(raw: io.BufferedReader, progress: Progress | None = None) -> Iterator
         yield block
 
 
+def _unpacked(raw: io.BufferedReader) -> Stream:
+    head = raw.peek(len(_XZ))
+    if head.startswith(_GZIP):
+        return gzip.GzipFile(fileobj=raw)
+    if head.startswith(_BZIP2):
+        return bz2.BZ2File(raw)
+    if head.startswith(_XZ):
+        return lzma.LZMAFile(raw)
+    if head.startswith(_ZSTD):
+        raise OSError("packed with zstd, which is not read here; unpack it with `zstd -d`")
+    return raw
+
+
+def _decoded(found: Iterable[bytes], encoding: str) -> Iterator[bytes]:
+    decoder = codecs.getincrementaldecoder(encoding)("replace")
+    for block in found:
+        yield decoder.decode(block).lstrip("\ufeff").encode()
+
+
 def _position(raw: BinaryIO) -> int:
     try:
         return raw.tell()
     except OSError:  # a pipe has none
         return 0
-
-
-def _next_block(stream: io.BufferedReader | gzip.GzipFile) -> bytes:
-    try:
-        return stream.read1(BLOCK)  # what there is: `read` loses it where the archive is torn
-    except (EOFError, zlib.error, gzip.BadGzipFile):
-        return b""  # an archive that was not written to its end

@@ -29,7 +29,8 @@ class Effect(Enum):
 class ErrorPattern:
     """One sort of message: how it is recognised, why it appears and what to do.
 
-    {name} in the texts stands for the pattern's group of that name; {code} and {meaning} for the code that was found.
+    {name} in the texts stands for the pattern's group of that name, {name|other} for the one of them that was found;
+    {code} and {meaning} for the code that was found.
     """
 
     id: str
@@ -42,6 +43,7 @@ class ErrorPattern:
     effect: Effect = Effect.ERROR
     codes: tuple[str, ...] = ()
     source: str = ""
+    late: str = ""  # the device reports it later than it happens, unless this is set
 
 
 @dataclass(frozen=True)
@@ -107,6 +109,7 @@ def _patterns(data: Table, vendor: str) -> list[ErrorPattern]:
             Effect(row.get("effect", Effect.ERROR.value)),
             tuple(row.get("codes", ())),
             row.get("source", ""),
+            row.get("late", ""),
         )
         for number, row in enumerate(data.get("errors", ()), 1)
     ]

@@ -232,6 +232,7 @@ SCHEMA: Mapping[str, Mapping[str, Key]] = {
                 "cause_zh": _text('"the same in Chinese"'),
                 "remedy": _text('"what to do"', required=True),
                 "remedy_zh": _text('"the same in Chinese"'),
+                "late": _text('"CUDA_LAUNCH_BLOCKING=1"'),
                 "rank": Key(Kind.NUMBER, "1"),
                 "source": _text('"where this is known from"'),
             },

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 
-from torchferry.explain.model import Explanation, Finding, Log
+from torchferry.explain.model import Explanation, Finding, Frame, Log
 from torchferry.explain.report.words import cause_of, clock, remedy_of
 from torchferry.report.safe import printable
 from torchferry.text import Text
@@ -20,6 +20,7 @@ def to_json(explanation: Explanation) -> str:
         "format": FORMAT,
         "version": VERSION,
         "cause": None if explanation.cause is None else 0,
+        "surfaced": _frame(explanation.surfaced),
         "findings": [_finding(finding) for finding in explanation.ordered],
         "failures": [
             {"log": failure.log, "rank": failure.rank, "finding": explanation.ordered.index(failure.finding)}
@@ -59,12 +60,14 @@ def _written(content: object) -> str:
 
 
 def _finding(finding: Finding) -> dict[str, object]:
-    pattern, frame = finding.pattern, finding.frame
+    pattern = finding.pattern
     return {
         "rule": finding.id or None,
         "kind": None if pattern is None else pattern.kind,
         "effect": finding.effect.value,
         "certain": finding.is_certain,
+        "spoken_of": finding.is_spoken_of,
+        "survived": finding.is_survived,
         "cause": None if pattern is None else _both(cause_of(finding)),
         "remedy": None if pattern is None else _both(remedy_of(finding)),
         "meaning": None if finding.meaning is None else _both(finding.meaning),
@@ -72,14 +75,19 @@ def _finding(finding: Finding) -> dict[str, object]:
         "log": finding.source,
         "line": finding.line or None,
         "rank": finding.rank,
+        "process": printable(finding.writer) or None,
         "time": None if finding.time is None else clock(finding.time),
         "count": finding.count,
         "text": printable(finding.text),
         "before": list(map(printable, finding.before)),
-        "frame": None
-        if frame is None
-        else {"file": printable(frame.file), "line": frame.line, "function": printable(frame.function)},
+        "frame": _frame(finding.frame),
     }
+
+
+def _frame(frame: Frame | None) -> dict[str, object] | None:
+    if frame is None:
+        return None
+    return {"file": printable(frame.file), "line": frame.line, "function": printable(frame.function)}
 
 
 def _log(log: Log) -> dict[str, object]:
@@ -90,6 +98,8 @@ def _log(log: Log) -> dict[str, object]:
         "lines": log.lines,
         "bytes": log.bytes,
         "findings_left_out": log.left_out,
+        "lines_only_counted": log.only_counted,
+        "damage": log.damage or None,
         "launcher": None
         if launched is None
         else {"rank": launched.rank, "exit_code": launched.exit_code, "time": launched.time},

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from torchferry.explain.model import Explanation, Finding
-from torchferry.explain.ordering import survived
 from torchferry.explain.report.words import cause_of, clock, place_of, remedy_of, shown
 from torchferry.report.page import Cell, Column, Page, Table
 from torchferry.text import Language, Text
@@ -14,7 +13,10 @@ from torchferry.vendors.error_patterns import Effect, ErrorPattern
 OTHERS = 15  # findings that are listed besides the cause
 TITLE = Text("What the errors in the log mean", "日志中错误的含义")
 RULES = Text("Rules", "规则")
-_NOTHING = Text("no error was found in {lines} lines", "在 {lines} 行中未发现错误")
+_NOTHING = Text(
+    "no error that ended a program was found in {lines} lines", "在 {lines} 行中未发现终止程序的错误"
+)
+_NOT_READ = Text("nothing could be read", "没有可读取的内容")
 _CAUSE = Text("cause: {cause}", "原因：{cause}")
 _REMEDY = Text("what to do: {remedy}", "处理方法：{remedy}")
 _UNKNOWN = Text("the first error, which no rule knows: {text}", "第一个错误（没有规则认识）：{text}")
@@ -25,17 +27,44 @@ _ONLY_CONSEQUENCES = Text(
 )
 _WHERE = Text("where: {place}", "位置：{place}")
 _FRAME = Text("in the program: {file}:{line}, in {function}", "程序位置：{file}:{line}，函数 {function}")
+_SURFACED = Text(
+    "surfaced at: {file}:{line}, in {function}; perhaps later than it happened: {late} shows the true line",
+    "显现于：{file}:{line}，函数 {function}；可能晚于真正出错的位置：{late} 可得到真正的位置",
+)
+_IF_IT_ENDED = Text(
+    "if the program ended early nevertheless, look at its exit code: 137 is mostly the host's memory (dmesg says so), "
+    "139 a crash in compiled code; neither writes into the program's log",
+    "若程序仍提前结束，请查看其退出码：137 通常为主机内存不足（见 dmesg），139 为编译代码崩溃；二者都不会写入程序日志",
+)
 _FIRST = Text("rank {rank} failed first{time}", "rank {rank} 最先失败{time}")
 _FIRST_LOG = Text("{log} has the first failure{time}", "{log} 中最先出现失败{time}")
-_LAUNCHER = Text("the launcher saw rank {rank} fail first{code}", "启动器观察到 rank {rank} 最先失败{code}")
+_LAUNCHER = Text("the launcher saw rank {rank} end first{code}", "启动器观察到 rank {rank} 最先结束{code}")
 _EXIT = Text(", exit code {code}", "，退出码 {code}")
 _WENT_ON = Text(
-    "the program went on for {lines} lines after it: it may not be what ended the run",
-    "此后程序又输出了 {lines} 行：它可能不是终止原因",
+    "{count} kinds of errors did not end the program, which went on for {lines} lines after the last of them",
+    "有 {count} 种错误未终止程序：最后一个之后程序又输出了 {lines} 行",
+)
+_DOUBTFUL = Text(
+    "{count} kinds of lines only call themselves errors, the first is {place}: {text}",
+    "有 {count} 种行仅自称为错误，第一个在 {place}：{text}",
+)
+_ORDER_UNKNOWN = Text("which process failed first is not known: {why}", "无法判断哪个进程最先失败：{why}")
+_UNORDERED_LINES = Text(
+    "several processes write into {log}, without times, so that the order of lines proves nothing",
+    "多个进程写入 {log} 且没有时间，行的先后不能说明问题",
+)
+_NO_TIMES = Text("lines of {log} bear no times", "{log} 的行没有时间")
+_ZONES = Text(
+    "some logs say of which time zone their times are, others do not", "部分日志的时间带时区，其他日志没有"
+)
+_CLOSE = Text(
+    "the first two failures are {seconds} s apart: clocks of different machines may differ by more",
+    "前两个失败仅相差 {seconds} 秒：不同机器的时钟误差可能更大",
 )
 _LINES = Text("The lines", "相关行")
 _OTHERS = Text("What else was found", "其他发现")
 _PROCESSES = Text("The processes, in the order in which they failed", "各进程失败的先后")
+_PROCESSES_UNORDERED = Text("The processes that failed", "失败的进程")
 _LINE = Column(Text("line", "行"), is_number=True)
 _TEXT = Column(Text("text", "内容"))
 _PLACE = Column(Text("place", "位置"))
@@ -51,6 +80,14 @@ _SORTS = {
     Effect.HARMLESS: (Text("harmless", "无害"), "green"),
 }
 _UNREAD = Text("{file} can't be read: {why}", "无法读取 {file}：{why}")
+_DAMAGED = Text(
+    "{file} is damaged ({why}): only its first {lines} lines could be read",
+    "{file} 已损坏（{why}）：只读到前 {lines} 行",
+)
+_ONLY_COUNTED = Text(
+    "{count} lines about errors came behind so many others that they were only counted",
+    "{count} 行错误信息之前已有大量其他错误，因此只作计数",
+)
 _LEFT_OUT = Text("{count} more kinds of errors were not kept", "另有 {count} 种错误未保留")
 
 
@@ -102,8 +139,14 @@ def _with_meaning(finding: Finding) -> Text:
 
 def _verdicts(explanation: Explanation) -> Iterator[tuple[Text, str]]:
     cause = explanation.cause
+    if not explanation.logs:
+        yield _NOT_READ, "red"
+        return
     if cause is None:
         yield _NOTHING.format(lines=f"{sum(log.lines for log in explanation.logs):,}"), "green"
+        yield from _no_failures(explanation)
+        if all(log.name for log in explanation.logs):  # not for a message by itself
+            yield _IF_IT_ENDED, ""
         return
     if cause.effect is Effect.CONSEQUENCE:
         yield _ONLY_CONSEQUENCES, "yellow"
@@ -116,16 +159,32 @@ def _verdicts(explanation: Explanation) -> Iterator[tuple[Text, str]]:
     if place:
         time = "" if cause.time is None else f", {clock(cause.time)}"
         yield _WHERE.format(place=place + time), ""
-    if cause.frame is not None:
-        frame = cause.frame
-        yield _FRAME.format(file=frame.file, line=frame.line, function=frame.function), ""
-    if survived(cause):
-        yield _WENT_ON.format(lines=f"{cause.lines_after:,}"), "yellow"
+    frame, late = explanation.surfaced, "" if cause.pattern is None else cause.pattern.late
+    if frame is not None:
+        said = _SURFACED if late else _FRAME
+        yield said.format(file=frame.file, line=frame.line, function=frame.function, late=late), ""
     yield from _first_process(explanation)
 
 
+def _no_failures(explanation: Explanation) -> Iterator[tuple[Text, str]]:
+    """What looks like an error, and ended nothing."""
+    survived = [finding for finding in explanation.ordered if finding.is_survived and finding.is_certain]
+    if survived:
+        yield (
+            _WENT_ON.format(count=len(survived), lines=f"{min(each.lines_after for each in survived):,}"),
+            "yellow",
+        )
+    doubtful = [each for each in explanation.ordered if not each.is_certain and not each.is_survived]
+    if doubtful:
+        place = place_of(explanation, doubtful[0])
+        yield _DOUBTFUL.format(count=len(doubtful), text=shown(doubtful[0].text), place=place), "yellow"
+
+
 def _first_process(explanation: Explanation) -> Iterator[tuple[Text, str]]:
-    if explanation.failures:
+    unknown = _why_unknown(explanation)
+    if unknown is not None:
+        yield _ORDER_UNKNOWN.format(why=unknown), "yellow"
+    elif explanation.failures:
         first = explanation.failures[0]
         time = "" if first.finding.time is None else f" ({clock(first.finding.time)})"
         if first.rank is None:
@@ -135,6 +194,20 @@ def _first_process(explanation: Explanation) -> Iterator[tuple[Text, str]]:
     for launched in filter(None, (log.launched for log in explanation.logs)):
         code = Text("", "") if launched.exit_code is None else _EXIT.format(code=launched.exit_code)
         yield _LAUNCHER.format(rank=launched.rank, code=code), ""
+
+
+def _why_unknown(explanation: Explanation) -> Text | None:
+    """Why it is not known which process failed first; None if it is: only one has an error of its own, or all times
+    are known."""
+    found = [failure.finding for failure in explanation.failures]
+    if sum(finding.effect is Effect.ERROR for finding in found) == 1 and found[0].effect is Effect.ERROR:
+        return None
+    is_one_log = len({finding.source for finding in found}) < 2
+    for finding in found:
+        if finding.time is None:
+            log = explanation.logs[finding.source].name
+            return _UNORDERED_LINES.format(log=log) if is_one_log else _NO_TIMES.format(log=log)
+    return _ZONES if len({finding.has_zone for finding in found}) > 1 else None
 
 
 def _excerpt(cause: Finding) -> Table:
@@ -156,19 +229,24 @@ def _processes(explanation: Explanation, language: Language) -> Table:
                 Cell(shown(said)),
             )
         )
-    return Table(_PROCESSES, (_PLACE, _TIME, _SORT, _TEXT), tuple(rows))
+    title = _PROCESSES if _why_unknown(explanation) is None else _PROCESSES_UNORDERED
+    return Table(title, (_PLACE, _TIME, _SORT, _TEXT), tuple(rows))
 
 
 def _others(explanation: Explanation, others: list[Finding], language: Language, most: int | None) -> Table:
-    rows = [
-        (
-            Cell(place_of(explanation, finding), is_code=True),
-            Cell(str(finding.count)),
-            _sort_cell(finding.effect, language),
-            Cell(_meaning(finding, language)),
+    said = {explanation.cause.id} if explanation.cause is not None else set()
+    rows = []
+    for finding in others[:most]:
+        is_said = finding.id in said  # elsewhere: its line is enough
+        said.add(finding.id)
+        rows.append(
+            (
+                Cell(place_of(explanation, finding), is_code=True),
+                Cell(str(finding.count)),
+                _sort_cell(finding.effect, language),
+                Cell(shown(finding.text) if is_said else _meaning(finding, language)),
+            )
         )
-        for finding in others[:most]
-    ]
     left_out = len(others) - len(rows)
     return Table(_OTHERS, (_PLACE, _TIMES, _SORT, _MEANING), tuple(rows), left_out)
 
@@ -188,6 +266,22 @@ def _sort_cell(effect: Effect, language: Language) -> Cell:
 def _notes(explanation: Explanation) -> Iterator[Text]:
     for file, why in explanation.unread.items():
         yield _UNREAD.format(file=file, why=why)
+    for log in explanation.logs:
+        if log.damage:
+            yield _DAMAGED.format(file=log.name, why=log.damage, lines=f"{log.lines:,}")
+    yield from _about_times(explanation)
+    only_counted = sum(log.only_counted for log in explanation.logs)
+    if only_counted:
+        yield _ONLY_COUNTED.format(count=f"{only_counted:,}")
     left_out = sum(log.left_out for log in explanation.logs)
     if left_out:
         yield _LEFT_OUT.format(count=left_out)
+
+
+def _about_times(explanation: Explanation) -> Iterator[Text]:
+    first = [failure.finding for failure in explanation.failures[:2]]
+    if len(first) < 2 or first[0].source == first[1].source or None in (first[0].time, first[1].time):
+        return
+    apart = abs((first[1].time or 0) - (first[0].time or 0))
+    if apart < 1:
+        yield _CLOSE.format(seconds=f"{apart:.3f}")

@@ -8,12 +8,17 @@ from datetime import datetime
 from torchferry.explain.model import Explanation, Finding
 from torchferry.text import Text
 
-_PLACE = re.compile(r"\{(\w+)\}")
+_PLACE = re.compile(r"\{([\w|]+)\}")
 _LONGEST = 300
 _NO_RULE = Text("no rule knows this message", "没有规则认识该信息")
 _NOT_KNOWN_REMEDY = Text(
     "read the lines before it; what comes later are mostly consequences",
     "查看其之前的各行；之后的错误多为后果",
+)
+
+_LOOK_AT_LINE = Text(
+    "look at {file}:{line} and at what is used there; what comes later in the log are mostly consequences",
+    "查看 {file}:{line} 及其所用的数据；日志中之后的错误多为后果",
 )
 
 
@@ -27,7 +32,8 @@ def cause_of(finding: Finding) -> Text:
 def remedy_of(finding: Finding) -> Text:
     """What to do about it."""
     if finding.pattern is None:
-        return _NOT_KNOWN_REMEDY
+        frame = finding.frame
+        return _NOT_KNOWN_REMEDY if frame is None else _LOOK_AT_LINE.format(file=frame.file, line=frame.line)
     return _filled(finding.pattern.remedy, finding)
 
 
@@ -36,7 +42,7 @@ def _filled(text: Text, finding: Finding) -> Text:
 
     def fill(said: str, known: str) -> str:
         values = {**finding.groups, "meaning": known}
-        return _PLACE.sub(lambda match: values.get(match[1], "…"), said)
+        return _PLACE.sub(lambda match: next(filter(None, map(values.get, match[1].split("|"))), "…"), said)
 
     return Text(fill(text.en, meaning.en), fill(text.zh, meaning.zh))
 
@@ -45,7 +51,10 @@ def place_of(explanation: Explanation, finding: Finding) -> str:
     """file:line, and the rank."""
     name = explanation.logs[finding.source].name if explanation.logs else ""
     place = f"{name}:{finding.line}" if name else ""
-    return " ".join(filter(None, [place, "" if finding.rank is None else f"[rank {finding.rank}]"]))
+    process = (
+        f"[{finding.writer}]" if finding.writer else "" if finding.rank is None else f"[rank {finding.rank}]"
+    )
+    return " ".join(filter(None, [place, process]))
 
 
 def clock(seconds: float) -> str:
