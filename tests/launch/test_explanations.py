@@ -103,3 +103,17 @@ def test_a_crash_where_the_cpu_stands_for_cuda(tmp_path: Path, wanted: str, expl
     ended = run_forked(f"import sys, torch\n{body}{uncaught}", environment, tmp_path)
     assert "environment variable RANK expected" in ended.stderr
     assert ("torchferry: the program expects the variables of torchrun" in ended.stderr) == explained
+
+
+def test_a_program_that_was_interrupted_has_not_crashed(tmp_path: Path) -> None:
+    layer = LayerSettings(REFERENCE)
+    environment = child_environment(os.environ, None, None, layer)
+    body = "try:\n    raise {0}('CUDA out of memory')\nexcept {0} as error:\n"
+    uncaught = "    sys.excepthook(type(error), error, error.__traceback__)\n"
+    crashed, interrupted = (
+        run_forked(f"import sys, torch\n{body.format(kind)}{uncaught}", environment, tmp_path).stderr
+        for kind in ("RuntimeError", "KeyboardInterrupt")
+    )
+    assert "torchferry: device memory is exhausted" in crashed
+    assert "KeyboardInterrupt" in interrupted
+    assert "torchferry:" not in interrupted

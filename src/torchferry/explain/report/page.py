@@ -14,7 +14,7 @@ OTHERS = 15  # findings that are listed besides the cause
 TITLE = Text("What the errors in the log mean", "日志中错误的含义")
 RULES = Text("Rules", "规则")
 _NOTHING = Text(
-    "no error that ended a program was found in {lines} lines", "在 {lines} 行中未发现终止程序的错误"
+    "no error that ended a program was found; lines read: {lines}", "未发现终止程序的错误；已读取 {lines} 行"
 )
 _NOT_READ = Text("nothing could be read", "没有可读取的内容")
 _CAUSE = Text("cause: {cause}", "原因：{cause}")
