@@ -41,9 +41,9 @@ def find_rename(context: FileContext, qualified: str) -> tuple[Rule, Rename] | N
         return found
 
 
-def _ask_rules(context: FileContext, qualified: str) -> tuple[Rule, Rename] | None:
+def _ask_rules(context: FileContext, qualified: str, after: Rule | None = None) -> tuple[Rule, Rename] | None:
     root = qualified.partition(".")[0]
-    for rule in context.renames:
+    for rule in context.renames[0 if after is None else context.renames.index(after) + 1 :]:
         if rule.rename is None or rule.is_local or (rule.roots and root not in rule.roots):
             continue
         rename = rule.rename(qualified, context)
@@ -79,7 +79,11 @@ def check_attribute(site: Site[ast.Attribute]) -> Iterator[Said]:
     reason = rename.stays(site) if rename.stays else None
     if reason is not None:
         yield rule, site.remark(Kind.INFO, reason, node)
-        return
+        found = _ask_rules(site.context, resolved.qualified, after=rule)
+        if found is None or not found[1].new:
+            return
+        rule, rename = found
+        node = _prefix_node(site.node, resolved.qualified, rename.old)
     yield from remarks_of(site.context, rule, rename, node)
     if not rename.new:
         return

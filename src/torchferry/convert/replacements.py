@@ -22,5 +22,7 @@ def replacement_of(vendor: Vendor, name: str) -> Replacement | None:
 def with_advice(text: Text, vendor: Vendor, name: str) -> Text:
     """A sentence followed by what to use instead."""
     entry = replacement_of(vendor, name)
-    advice = _USE.format(use=entry.use) if entry and entry.use else _NOTHING.format(company=vendor.company)
+    advice = (
+        _USE.format(use=entry.use) if entry and entry.use else _NOTHING.format(company=vendor.company_name)
+    )
     return Text(text.en + advice.en, text.zh + advice.zh)

@@ -44,7 +44,7 @@ class Rename:
     needs_prelude: bool = True
     once: bool = False  # a remark about a library: said where it is imported, not at each use
     imports: tuple[str, ...] = ()  # added where the new name can't be reached otherwise
-    # Why a place keeps the old name; None if it does not.
+    # Why a place keeps the old name, unless a later rule renames it; None if it does not keep it.
     stays: Callable[[Site[Any]], Text | None] | None = None
 
 

@@ -61,6 +61,23 @@ def test_float64_becomes_float32(before: str, after: str) -> None:
     assert expression(before) == before
 
 
+@pytest.mark.parametrize(
+    ("vendor", "after"),
+    [
+        ("ascend", "x = torch.npu.FloatTensor(3)"),
+        ("cambricon", "x = torch.mlu.FloatTensor(3)"),
+        ("tecorigin", "x = torch.sdaa.DoubleTensor(3)"),  # nothing limits float64 there
+    ],
+)
+def test_the_class_of_float64_tensors_on_the_device(vendor: str, after: str) -> None:
+    assert expression("x = torch.cuda.DoubleTensor(3)", vendor, "float32_data") == after
+
+
+def test_a_question_about_that_class_still_moves_to_the_device() -> None:
+    before, after = (f"if isinstance(x, torch.{name}.DoubleTensor): pass" for name in ("cuda", "npu"))
+    assert expression(before, "ascend", "float32_data") == after
+
+
 def test_without_a_known_limit_float64_stays() -> None:
     source = "x = torch.zeros(3, dtype=torch.float64)"
     assert expression(source, "portable", "float32_data") == source

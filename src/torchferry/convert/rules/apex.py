@@ -56,7 +56,7 @@ def _rename(qualified: str, context: FileContext) -> Rename | None:
         is_of_plugin = entry.automatic.partition(".")[0] == context.target.prelude_module
         return Rename(qualified, entry.automatic, Kind.CHANGE, message, needs_prelude=is_of_plugin)
     if vendor.has_apex:
-        message = _KEPT.format(company=vendor.company, apex=vendor.apex)
+        message = _KEPT.format(company=vendor.company_name, apex=vendor.apex)
     else:
         message = _REPORTED.format(old=qualified)
     return Rename(qualified, "", Kind.TODO, with_advice(message, vendor, qualified), once=True)

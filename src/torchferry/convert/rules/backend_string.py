@@ -73,7 +73,7 @@ def _check_word(site: Site[ast.Constant], word: str) -> Iterator[Proposal]:
     """'nccl', or 'NCCL', which torch takes as well, but which may also be a label."""
     backend = site.target.backend
     if not (backend.word or backend.expression):
-        yield site.remark(Kind.TODO, _UNKNOWN_BACKEND.format(company=site.target.vendor.company))
+        yield site.remark(Kind.TODO, _UNKNOWN_BACKEND.format(company=site.target.vendor.company_name))
         return
     spelling = Spelling(backend.word.upper() if word.isupper() else backend.word, backend.expression)
     written = spelling.word or spelling.expression

@@ -39,7 +39,7 @@ def _rename(qualified: str, context: FileContext) -> Rename | None:
     vendor = context.target.vendor
     if context.target.is_portable:
         return Rename(qualified, "", Kind.INFO, _PORTABLE.format(old=qualified))
-    words = {"old": qualified, "company": vendor.company}
+    words = {"old": qualified, "company": vendor.company_name}
     api = vendor.api(qualified)
     if api.support is Support.RENAMED and qualified.startswith("torch.backends.cudnn."):
         return Rename(qualified, "", Kind.INFO, _SIMILAR.format(new=api.name, **words))

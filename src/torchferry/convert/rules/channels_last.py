@@ -85,7 +85,7 @@ class _Layout:
     def _change(self, call: ast.Call, suffix: str) -> Proposal:
         vendor = self.context.target.vendor
         if not vendor.channels_last and vendor.memory_format:
-            message = _NOT_WANTED.format(company=vendor.company, format=vendor.memory_format)
+            message = _NOT_WANTED.format(company=vendor.company_name, format=vendor.memory_format)
             return self.context.propose(Kind.INFO, call, message)
         end = self.module.end(call)
         return self.context.propose(Kind.CHANGE, call, _ADDED, Edit(end, end, suffix))

@@ -27,7 +27,9 @@ def _rename(qualified: str, context: FileContext) -> Rename | None:
         return None
     vendor = context.target.vendor
     text = _TOOLKIT if name not in _BUILDERS else _BUILDS
-    message = with_advice(text.format(name=name, company=vendor.company), vendor, f"{_MODULE}CUDAExtension")
+    message = with_advice(
+        text.format(name=name, company=vendor.company_name), vendor, f"{_MODULE}CUDAExtension"
+    )
     return Rename(qualified, "", Kind.TODO, message)
 
 

@@ -24,9 +24,9 @@ def _check(site: Site[ast.Attribute]) -> Iterator[Proposal]:
         return
     vendor = site.target.vendor
     text = (
-        _GRAPHS.format(company=vendor.company, graphs=vendor.graphs)
+        _GRAPHS.format(company=vendor.company_name, graphs=vendor.graphs)
         if vendor.graphs
-        else _UNKNOWN.format(company=vendor.company)
+        else _UNKNOWN.format(company=vendor.company_name)
     )
     yield site.remark(Kind.RISK, text)
 

@@ -32,7 +32,7 @@ def _check(site: Site[ast.Assign]) -> Iterator[Proposal]:
     if site.target.is_portable:
         yield site.remark(Kind.INFO, _STAYS)
     elif not any(vendor.api(name).support in (Support.SAME, Support.RENAMED) for name in names):
-        message = _DROPPED.format(name=names[0], company=vendor.company)
+        message = _DROPPED.format(name=names[0], company=vendor.company_name)
         yield site.change(message, _removal(site), needs_prelude=False)
 
 

@@ -57,7 +57,7 @@ def _check(site: Site[ast.expr]) -> Iterator[Proposal]:
     )
     backend = site.target.backend
     words = {
-        "company": vendor.company,
+        "company": vendor.company_name,
         "module": vendor.torch_module,
         "backend": f'"{backend.word}"' if backend.word else backend.expression,
     }

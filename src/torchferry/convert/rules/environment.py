@@ -114,7 +114,7 @@ def _remark(site: Site[ast.AST], name: str) -> Proposal | None:
         kind = Kind.INFO if site.scope.parent is None else Kind.TODO
         return site.remark(kind, _HANDED_ON.format(old=name, helper=helper.name, new=new))
     if new and "NCCL" in name and not helper:
-        return site.remark(Kind.TODO, _REPORTED.format(company=site.target.vendor.company, new=new))
+        return site.remark(Kind.TODO, _REPORTED.format(company=site.target.vendor.company_name, new=new))
     reason = why_not_renamed(site.target, name, SAME_VALUES)
     return site.remark(*reason) if reason else None
 
@@ -126,11 +126,11 @@ def why_not_renamed(target: Target, name: str, same_values: frozenset[str]) -> t
         return Kind.INFO, _PORTABLE.format(old=name)
     new = mapped_variable(vendor, name)
     if new is None:
-        return Kind.TODO, _UNKNOWN.format(company=vendor.company, old=name)
+        return Kind.TODO, _UNKNOWN.format(company=vendor.company_name, old=name)
     if not new:
-        return Kind.UNSUPPORTED, _NONE.format(company=vendor.company, old=name)
+        return Kind.UNSUPPORTED, _NONE.format(company=vendor.company_name, old=name)
     if name not in same_values:
-        return Kind.TODO, _OTHER_MEANING.format(company=vendor.company, old=name, new=new)
+        return Kind.TODO, _OTHER_MEANING.format(company=vendor.company_name, old=name, new=new)
     return None
 
 

@@ -26,7 +26,7 @@ def _check(site: Site[ast.Constant]) -> Iterator[Proposal]:
         return
     vendor = site.target.vendor
     exception = vendor.oom_exception or "torch.OutOfMemoryError"
-    yield site.remark(Kind.TODO, _WORDED.format(company=vendor.company, exception=exception))
+    yield site.remark(Kind.TODO, _WORDED.format(company=vendor.company_name, exception=exception))
 
 
 def _is_test(site: Site[ast.Constant]) -> bool:

@@ -7,11 +7,13 @@ import re
 from collections.abc import Iterator
 
 from torchferry.convert.rule import Proposal, Rename, Rule, register
+from torchferry.convert.rules.torch_cuda_api import api_of
 from torchferry.convert.site import FileContext, Site
 from torchferry.finding import Kind
 from torchferry.source.edits import Edit
 from torchferry.source.names import called_name
 from torchferry.text import Text
+from torchferry.vendors.model import Support
 
 _NARROWED = Text(
     "float32 instead of float64, which {company} limits ({limit}); check what depends on the precision",
@@ -31,8 +33,8 @@ _NAMES = {
     "torch.float64": "torch.float32",
     "torch.double": "torch.float",
     "torch.DoubleTensor": "torch.FloatTensor",
-    "torch.cuda.DoubleTensor": "torch.cuda.FloatTensor",
 }
+_ON_CUDA, _ON_CUDA_NARROWED = "torch.cuda.DoubleTensor", "torch.cuda.FloatTensor"
 _TENSORS_OF_ARRAYS = frozenset({"torch.from_numpy", "torch.tensor", "torch.as_tensor"})
 
 
@@ -40,15 +42,25 @@ def _message(context: FileContext) -> Text | None:
     """The reason, None where the vendor has no limit that is known."""
     vendor = context.target.vendor
     limit = vendor.dtypes.get("float64", "")
-    return _NARROWED.format(company=vendor.company, limit=limit) if limit and limit != "unknown" else None
+    return (
+        _NARROWED.format(company=vendor.company_name, limit=limit) if limit and limit != "unknown" else None
+    )
 
 
 def _rename(qualified: str, context: FileContext) -> Rename | None:
-    new = _NAMES.get(qualified)
+    new = _on_the_device(context) if qualified == _ON_CUDA else _NAMES.get(qualified, "")
     message = _message(context) if new else None
-    if new is None or message is None:
+    if message is None:
         return None
-    return Rename(qualified, new, Kind.CHANGE, message, needs_prelude=False, stays=_why_it_stays)
+    return Rename(
+        qualified, new, Kind.CHANGE, message, needs_prelude=qualified == _ON_CUDA, stays=_why_it_stays
+    )
+
+
+def _on_the_device(context: FileContext) -> str:
+    """The target's own name for float32 tensors, "" if it has none: no second rule renames what this one has."""
+    old, api = api_of(context.target, _ON_CUDA_NARROWED)
+    return "" if api.support is Support.UNSUPPORTED else api.name + _ON_CUDA_NARROWED[len(old) :]
 
 
 def _why_it_stays(site: Site[ast.Attribute]) -> Text | None:

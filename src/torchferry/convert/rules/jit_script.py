@@ -15,7 +15,7 @@ def _rename(qualified: str, context: FileContext) -> Rename | None:
     vendor = context.target.vendor
     if qualified not in _NAMES or not vendor.jit_script:
         return None
-    message = _DISABLED.format(company=vendor.company, effect=vendor.jit_script)
+    message = _DISABLED.format(company=vendor.company_name, effect=vendor.jit_script)
     return Rename(qualified, "", Kind.RISK, message)
 
 

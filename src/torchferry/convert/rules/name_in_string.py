@@ -48,7 +48,7 @@ def _check(site: Site[ast.expr]) -> Iterator[Proposal]:
         or "(" in api.name
         or (_TYPE.match(value) and site.target.is_portable)
     ):
-        yield site.remark(Kind.UNSUPPORTED, _UNSUPPORTED.format(company=vendor.company, old=old))
+        yield site.remark(Kind.UNSUPPORTED, _UNSUPPORTED.format(company=vendor.company_name, old=old))
         return
     edits = rewrite_inside(site.module, site.node, [(old, api.name)])
     if edits:

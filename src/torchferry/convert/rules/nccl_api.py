@@ -39,7 +39,7 @@ def _rename(qualified: str, context: FileContext) -> Rename | None:
         new = qualified.replace("NCCL", context.target.backend.word.upper())
         return Rename(qualified, new, Kind.CHANGE, _ASKED)
     if qualified in _BACKEND_NAMES or "ProcessGroupNCCL" in qualified or "_nccl" in qualified:
-        company = context.target.vendor.company
+        company = context.target.vendor.company_name
         return Rename(qualified, "", Kind.TODO, _CLASS.format(old=qualified, company=company))
     return None
 

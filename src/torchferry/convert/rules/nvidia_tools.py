@@ -28,7 +28,7 @@ def _check(site: Site[ast.Constant]) -> Iterator[Proposal]:
         return
     vendor = site.target.vendor
     if tool == "nvidia-smi" and vendor.smi:
-        yield site.remark(Kind.TODO, _SMI.format(tool=tool, company=vendor.company, smi=vendor.smi))
+        yield site.remark(Kind.TODO, _SMI.format(tool=tool, company=vendor.company_name, smi=vendor.smi))
     else:
         yield site.remark(Kind.TODO, _NONE.format(tool=tool.strip()))
 

@@ -52,7 +52,7 @@ def _rename(qualified: str, context: FileContext) -> Rename | None:
     if name not in _OWN_PROFILER or not _gets_own_profiler(context):
         return None
     new = f"{vendor.profiler_module}.{name}"
-    message = _MODULE.format(company=vendor.company, new=new)
+    message = _MODULE.format(company=vendor.company_name, new=new)
     return Rename(f"torch.profiler.{name}", new, Kind.CHANGE, message)
 
 
@@ -70,7 +70,7 @@ def _activity(context: FileContext) -> Rename:
     api = vendor.api(_CUDA)
     if api.support is Support.RENAMED:
         return Rename(_CUDA, api.name, Kind.CHANGE, _ACTIVITY)
-    return Rename(_CUDA, "", Kind.UNKNOWN, _UNKNOWN.format(company=vendor.company))
+    return Rename(_CUDA, "", Kind.UNKNOWN, _UNKNOWN.format(company=vendor.company_name))
 
 
 def _check(site: Site[ast.expr]) -> Iterator[Proposal]:
@@ -78,7 +78,7 @@ def _check(site: Site[ast.expr]) -> Iterator[Proposal]:
         yield from _check_call(site, site.node)
     elif isinstance(site.node, ast.Attribute) and site.node.attr == _TABLE:
         if _gets_own_profiler(site.context):
-            yield site.remark(Kind.TODO, _NO_TABLE.format(company=site.target.vendor.company))
+            yield site.remark(Kind.TODO, _NO_TABLE.format(company=site.target.vendor.company_name))
     elif isinstance(site.node, ast.Attribute) and _COLUMN.match(site.node.attr):
         new = site.node.attr.replace("cuda", "device")
         yield site.remark(Kind.TODO, _COLUMN_NAME.format(old=site.node.attr, new=new))

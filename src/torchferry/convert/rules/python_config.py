@@ -81,7 +81,7 @@ def _check_numbers(site: Site[ast.AST], value: ast.expr | None) -> Iterator[Prop
 def _check_profiler(site: Site[ast.AST], value: ast.expr | None) -> Iterator[Proposal]:
     vendor = site.target.vendor
     if vendor.profiler_module and not site.target.is_portable:
-        message = _PROFILER.format(company=vendor.company, module=vendor.profiler_module)
+        message = _PROFILER.format(company=vendor.company_name, module=vendor.profiler_module)
         yield site.remark(Kind.TODO, message)
     else:
         yield site.remark(Kind.TODO, _PROFILER_UNKNOWN)

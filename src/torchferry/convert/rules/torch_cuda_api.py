@@ -65,7 +65,7 @@ def _rename(qualified: str, context: FileContext) -> Rename | None:
     vendor = context.target.vendor
     old, api = api_of(context.target, qualified)
     if api.support is Support.UNSUPPORTED:
-        return Rename(old, "", Kind.UNSUPPORTED, _UNSUPPORTED.format(company=vendor.company, old=old))
+        return Rename(old, "", Kind.UNSUPPORTED, _UNSUPPORTED.format(company=vendor.company_name, old=old))
     remark = None
     if api.support is Support.UNKNOWN:
         remark = (Kind.UNKNOWN, _UNKNOWN.format(new=api.name))

@@ -45,7 +45,7 @@ def _message(dtype: str, context: FileContext) -> Text | None:
     )
     if not limit or limit == "unknown":
         return None
-    return _LIMITED.format(dtype=dtype, company=vendor.company, limit=limit)
+    return _LIMITED.format(dtype=dtype, company=vendor.company_name, limit=limit)
 
 
 RULE = register(

@@ -84,7 +84,7 @@ def _image(draft: Draft, start: int, end: int) -> None:
     vendor = draft.target.vendor
     message = _IMAGE_PORTABLE
     if not draft.target.is_portable:
-        message = _IMAGE.format(company=vendor.company, what=vendor.plugin or vendor.torch_module)
+        message = _IMAGE.format(company=vendor.company_name, what=vendor.plugin or vendor.torch_module)
     draft.say(DOCKERFILE, Kind.TODO, match.start(1), match.end(1), message)
 
 

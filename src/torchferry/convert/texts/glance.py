@@ -43,7 +43,7 @@ MOST_LINES = 40
 def look_at_cuda_source(path: str, target: Target) -> Finding:
     """The one thing to say about a .cu file."""
     how = f" ({target.vendor.extension})" if target.vendor.extension else ""
-    message = _KERNEL.format(company=target.vendor.company, how=how)
+    message = _KERNEL.format(company=target.vendor.company_name, how=how)
     return Finding(CUDA_SOURCE.id, Kind.TODO, path, 1, 1, "", "", message, target.name)
 
 

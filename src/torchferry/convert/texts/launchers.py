@@ -166,10 +166,10 @@ def _smi(draft: Draft, rule: Rule, command: Command, words: list[Word], at: int)
     is_asked_for = os.path.basename(words[0].value) in ("command", "which", "type", "hash")
     is_bare = at == len(words) - 1 and word.text == "nvidia-smi" and not (is_asked_for or command.is_list)
     if is_bare and command.operator not in ("|", "|&") and not command.is_nested:
-        message = _SMI.format(company=vendor.company, smi=vendor.smi)
+        message = _SMI.format(company=vendor.company_name, smi=vendor.smi)
         draft.change(rule, word.start, word.end, message, Edit(word.start, word.end, vendor.smi))
     else:
-        message = _SMI_OPTIONS.format(company=vendor.company, smi=vendor.smi)
+        message = _SMI_OPTIONS.format(company=vendor.company_name, smi=vendor.smi)
         draft.say(rule, Kind.TODO, word.start, words[-1].end, message)
 
 
@@ -186,8 +186,8 @@ def container_advice(draft: Draft, option: str) -> Text:
         return _CONTAINER_PORTABLE.format(option=option)
     variable = vendor.env_map.get("NVIDIA_VISIBLE_DEVICES", "")
     if not variable:
-        return _CONTAINER_UNKNOWN.format(option=option, company=vendor.company)
-    return _CONTAINER.format(option=option, company=vendor.company, variable=variable)
+        return _CONTAINER_UNKNOWN.format(option=option, company=vendor.company_name)
+    return _CONTAINER.format(option=option, company=vendor.company_name, variable=variable)
 
 
 def _python_string(draft: Draft, rule: Rule, words: list[Word]) -> None:

@@ -104,7 +104,7 @@ def look_at_native_ops(path: str, text: str, target: Target) -> list[Finding]:
     how = f" ({vendor.extension})" if vendor.extension else ""
     findings: list[Finding] = []
     for op in find_native_ops(text):
-        message = (_PORT if is_cuda else _CPU).format(name=op.name, company=vendor.company, how=how)
+        message = (_PORT if is_cuda else _CPU).format(name=op.name, company=vendor.company_name, how=how)
         kind = Kind.TODO if is_cuda else Kind.INFO
         findings.append(Finding(NATIVE_OP.id, kind, path, op.line, 1, op.name, "", message, target.name))
     return findings

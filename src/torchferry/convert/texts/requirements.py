@@ -189,7 +189,7 @@ def _torch(draft: Draft, name: str, is_cuda_build: bool) -> tuple[Kind, Text] | 
     values = {
         "package": name,
         "plugin": vendor.plugin,
-        "company": vendor.company,
+        "company": vendor.company_name,
         "device": vendor.device_type,
     }
     if draft.target.is_portable:
@@ -208,7 +208,7 @@ def _package(draft: Draft, name: str) -> tuple[Kind, Text] | None:
     )
     own = {"apex": vendor.apex, "triton": vendor.triton}.get(library)
     if own:
-        return Kind.TODO, _OWN.format(package=name, company=vendor.company, own=own)
+        return Kind.TODO, _OWN.format(package=name, company=vendor.company_name, own=own)
     if library:
         return Kind.TODO, with_advice(_LIBRARY.format(package=name), vendor, library)
     if name in _WITHOUT_CUDA:

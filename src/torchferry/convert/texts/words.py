@@ -69,7 +69,7 @@ def decide(target: Target, names: tuple[str, ...], value: str) -> Decision | Non
     if target.is_portable:
         return Decision(Kind.TODO, _PORTABLE.format(noun=noun))
     if not spelling:
-        return Decision(Kind.TODO, _UNKNOWN_BACKEND.format(company=target.vendor.company))
+        return Decision(Kind.TODO, _UNKNOWN_BACKEND.format(company=target.vendor.company_name))
     new = _respelled(target, value)
     if not (is_named(vocabulary, names) or (vocabulary is DEVICES and ":" in value)):
         name = names[-1] if names else "-"
@@ -130,6 +130,6 @@ def decide_variable(target: Target, name: str, value: str | None = None) -> Deci
     return Decision(Kind.CHANGE, RENAMED.format(new=new), new)
 
 
-def company(target: Target) -> str | Text:
+def company(target: Target) -> Text:
     """Whose devices the target has, for a sentence."""
-    return _SOME_VENDOR if target.is_portable else target.vendor.company
+    return _SOME_VENDOR if target.is_portable else target.vendor.company_name
