@@ -73,6 +73,7 @@ def ascend(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_the_vendor_whose_things_are_here(capfd: pytest.CaptureFixture[str]) -> None:
     code, out, _ = run(capfd, "--check", "--lang", "en")
     assert (code, out.splitlines()[0]) == (0, "ready for ascend")
+    assert "--sim" not in out
     assert "note: ascend: of no other vendor anything is here" in out
     assert run(capfd, "--lang", "zh")[1].splitlines()[0] == "可以使用 ascend"
 
@@ -81,6 +82,8 @@ def test_not_ready_because(ascend: Path, capfd: pytest.CaptureFixture[str]) -> N
     (ascend / "dev/hisi_hdc").unlink()
     code, out, _ = run(capfd, "--to", "ascend", "--check", "--lang", "en")
     assert (code, out.splitlines()[0]) == (1, "not ready for ascend, in the way: control files")
+    assert "ferry run --sim --to ascend SCRIPT" in out.splitlines()[-1]
+    assert "ferry run --sim --to ascend SCRIPT" in run(capfd, "--to", "ascend", "--lang", "zh")[1]
     found = json.loads(run(capfd, "--to", "ascend", "--json")[1])
     assert (found["format"], found["ready"], found["counts"]["blocks"]) == ("torchferry-doctor", False, 1)
     assert found["versions"] == {

@@ -94,6 +94,24 @@ def test_pillow(tmp_path: Path) -> None:
     assert "avx2" not in str(first("pillow", machine(tmp_path, old, packages=plain)).commands)
 
 
+@pytest.mark.parametrize(
+    ("pillow", "answer"),
+    [
+        ("check_feature = {'libjpeg_turbo': True}.get", True),
+        ("check_feature = {'libjpeg_turbo': False}.get", False),
+        ("import os; os.abort()", None),
+    ],
+)
+def test_a_pillow_that_crashes_ends_nobody(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pillow: str, answer: bool | None
+) -> None:
+    (tmp_path / "PIL").mkdir()
+    (tmp_path / "PIL/__init__.py").write_text("")
+    (tmp_path / "PIL/features.py").write_text(pillow)
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    assert this_machine().has_turbo_jpeg() is answer
+
+
 def test_opencv(tmp_path: Path) -> None:
     one = first("opencv", machine(tmp_path, packages={"opencv-python": "4.10.0"}))
     assert (one.status, one.found.en) == (Status.INFO, "opencv-python 4.10.0")

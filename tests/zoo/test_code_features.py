@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -32,6 +33,7 @@ def judged(folder: Path, text: str, **files: str) -> dict[str, str]:
         ("import torch\nUSE = False\nif USE and ready:\n    torch.autocast('sdaa')\n", "missing"),
         ("from torch import autocast\nx = isinstance(y, autocast)\n", "missing"),
         ("from torch.cuda.amp import GradScaler\nGradScaler()\n", "missing"),
+        ("from apex import amp\nm, o = amp.initialize(m, o, opt_level='O1')\n", "missing"),
         ("from accelerate import Accelerator\nAccelerator(mixed_precision='no')\n", "missing"),
         ("import lightning as L\nL.Trainer(precision=32)\n", "missing"),
         ("from accelerate import Accelerator\nAccelerator()\n", "note"),
@@ -56,6 +58,7 @@ def test_mixed_precision(tmp_path: Path, text: str, status: str) -> None:
         ("import torch\nm = torch.nn.DataParallel(m)\n", "missing"),
         ("from torch.nn.parallel import DistributedDataParallel as DDP\nisinstance(m, DDP)\n", "missing"),
         ("from torch.nn.parallel import DistributedDataParallel as DDP\n# DDP(m)\n", "missing"),
+        ("from apex.parallel import DistributedDataParallel as DDP\nm = DDP(m)\n", "missing"),
         ("import torch.nn as nn\nm = nn.parallel.DistributedDataParallel(m)\n", "fine"),
         ("from torch.nn.parallel import DistributedDataParallel as DDP\nclass Own(DDP): pass\n", "fine"),
         ("from torch.distributed.fsdp import FullyShardedDataParallel as F\nF(m)\n", "fine"),
@@ -65,6 +68,16 @@ def test_mixed_precision(tmp_path: Path, text: str, status: str) -> None:
 )
 def test_several_processes(tmp_path: Path, text: str, status: str) -> None:
     assert judged(tmp_path, text)["distributed"] == status
+
+
+def test_apex_counts_where_the_vendor_has_its_own(tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text("from apex import amp\nm, o = amp.initialize(m, o)\n")
+    vendor, table = find_zoo("tecorigin", ())
+    features = {item.subject: item for item in code.check(Delivery(tmp_path, vendor, table))}
+    assert features["amp"].found.en == "apex.amp.initialize, which exists for CUDA alone"
+    assert "ferry convert --amp" in features["amp"].why.en
+    own = {item.subject: item for item in code.check(Delivery(tmp_path, replace(vendor, apex="own"), table))}
+    assert own["amp"].status.value == "fine"
 
 
 def test_code_of_tests_shows_nothing(tmp_path: Path) -> None:

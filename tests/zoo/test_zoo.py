@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -202,6 +203,33 @@ def test_pages(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     out = capfd.readouterr()[0]
     assert out.startswith("# Tecorigin ModelZoo 交付检查\n\n- 交付不完整，缺少：README.md, README.en.md")
     assert "| `LICENSE` | 正常 | MIT |" in out
+    assert "已迁移至 太初元碁（`sdaa`）" in (delivery / "README.md").read_text("utf-8")
+    assert "Migrated to Tecorigin" in (delivery / "README.en.md").read_text("utf-8")
+
+
+def test_missing_evidence_names_the_options(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    delivery = deliver(tmp_path)
+    for name, option in (("cuda.log", "--original FILE"), ("sdaa.log", "--results FILE")):
+        (delivery / "run_scripts" / name).unlink()
+        capfd.readouterr()
+        assert main(["zoo", "check", str(delivery), "--format", "md", "--lang", "en"]) == 1
+        out = capfd.readouterr()[0]
+        assert f"with {option}" in out
+    assert re.search(r"^- doubts: \d+, notes: \d+, fine: \d+$", out, re.MULTILINE)
+
+
+def test_columns_that_are_swapped(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    delivery = deliver(tmp_path)
+    for name, row in (("README.md", "| 76 | 76.1 |"), ("README.en.md", "| 76.1 | 76 |")):
+        text = (delivery / name).read_text("utf-8")
+        (delivery / name).write_text(text.replace("| 76.1 | 76 |", row), "utf-8")
+    capfd.readouterr()
+    assert main(["zoo", "check", str(delivery), "--format", "md", "--lang", "en"]) == 1
+    lines = [line for line in capfd.readouterr()[0].splitlines() if "columns are swapped" in line]
+    assert (
+        len(lines) == 1
+        and "`README.md: results` | missing | says acc1 migrated 76.1; the logs say 76 " in lines[0]
+    )
 
 
 def test_the_licence_of_the_repository_above(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:

@@ -11,6 +11,15 @@ VENDORS = {
     "intel": "intel_xpu",
 }
 
+# What the companies are called in Chinese.
+COMPANIES_ZH = {
+    "ascend": "华为昇腾",
+    "cambricon": "寒武纪",
+    "tecorigin": "太初元碁",
+    "moorethreads": "摩尔线程",
+    "intel": "英特尔",
+}
+
 # How the fact tables write dtypes.
 DTYPES = {
     "fp16": "float16", "bf16": "bfloat16", "fp32": "float32", "fp64": "float64", "int32": "int32", "int64": "int64",

@@ -223,7 +223,6 @@ ASCEND = (
         "CANN documentation, torch_npu.npu.set_compile_mode",
         "True compiles again for every new shape; False has slower kernels where shapes never change",
         "True 遇到每种新形状都重新编译；形状不变时 False 的内核较慢",
-        recommended="False where shapes vary",
         option="torch.npu.set_compile_mode(jit_compile=False)",
     ),
 )

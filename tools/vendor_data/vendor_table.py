@@ -43,6 +43,7 @@ def _names(fact: Json, name: str) -> dict[str, toml.Value]:
     return {
         "name": name,
         "company": fact["company"],
+        "company_zh": hand.COMPANIES_ZH[name],
         "device_type": fact["device_type"],
         "plugin": fact["python_plugin"] or "",
         "torch_module": fact["torch_submodule"],

@@ -41,6 +41,10 @@ _DANGEROUS_MODULES = frozenset({
     "platform", "pdb", "bdb", "timeit", "cProfile", "profile", "trace", "pip", "ensurepip", "venv", "signal", "pydoc",
     "tempfile", "glob", "io", "_io", "operator", "_operator", "inspect", "gc", "atexit", "doctest", "idlelib",
 })  # fmt: skip
+_REACHED = frozenset({
+    "os", "posix", "sys", "subprocess", "shutil", "socket", "ctypes", "importlib", "runpy", "pty", "builtins",
+    "__builtins__",
+})  # fmt: skip
 _DANGEROUS = frozenset({
     "torch.load", "torch.hub.load", "torch.jit.load",
     "torch.serialization.load", "torch._dynamo.guards.GuardBuilder.get", "numpy.testing._private.utils.runstring",
@@ -55,7 +59,8 @@ def meaning(name: Global) -> Meaning:
     if name.dotted in values.NAMES or name.dotted in arrays.NAMES:
         return Meaning.VALUE
     top = name.module.split(".", 1)[0]
-    if name.dotted in _DANGEROUS or top in _DANGEROUS_MODULES:
+    through = _REACHED.intersection(name.name.split("."))  # torch's os is the os of everybody
+    if name.dotted in _DANGEROUS or top in _DANGEROUS_MODULES or through:
         return Meaning.DANGEROUS
     if top == "builtins":
         return Meaning.VALUE if name.name in _HARMLESS_BUILTINS else Meaning.DANGEROUS

@@ -12,7 +12,7 @@ import torch
 from torchferry.checkpoint.changes import cast, moved, renamed
 from torchferry.checkpoint.loading import Loaded, NotPlainError, load_tree, refusal
 from torchferry.checkpoint.model import Contents, Format, Opaque
-from torchferry.checkpoint.names import at, key_name, parts, state_dicts, tensors_of
+from torchferry.checkpoint.names import at, is_model_in_pieces, key_name, parts, state_dicts, tensors_of
 from torchferry.checkpoint.reading import read
 from torchferry.checkpoint.repair import Repair, Repaired
 from torchferry.checkpoint.writing import write_safetensors, write_torch
@@ -33,7 +33,6 @@ def repair(source: Path, output: Path, asked: Repair) -> Repaired:
     """Read, change, write, and read back what was written."""
     _check_output(source, output, asked.force)
     contents = read(source)
-    tensors_of(contents.tree)  # says so where a hostile file would have us make one part without end
     try:
         taken = _taken(contents, asked)
     except RecursionError:
@@ -66,6 +65,7 @@ def repair(source: Path, output: Path, asked: Repair) -> Repaired:
         taken.made_plain,
         twice,
         bool(contents.metadata.keys() - {"format"}) and output.suffix != ".safetensors",
+        bool(tensors) and all(isinstance(part, torch.Tensor) for part in parts(tree).values()),
     )
 
 
@@ -91,7 +91,9 @@ def _check_output(source: Path, output: Path, force: bool) -> None:
 def _taken(contents: Contents, asked: Repair) -> _Taken:
     node = at(contents.tree, asked.only) if asked.only else contents.tree
     loaded = Loaded(contents, asked.plain)
-    is_model = isinstance(node, Opaque) and bool(tensors_of(node))
+    is_model = (isinstance(node, Opaque) and bool(tensors_of(node))) or (
+        bool(asked.only) and is_model_in_pieces(node)
+    )
     try:
         # a module that was saved whole: its weights are all that can be taken without its class
         tree = loaded.tensors(tensors_of(node)) if is_model else loaded.tree(node, asked.only)

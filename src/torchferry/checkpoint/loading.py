@@ -7,7 +7,9 @@ do only where the user has allowed it.
 
 from __future__ import annotations
 
+import ctypes
 import zipfile
+import zlib
 from collections import OrderedDict
 from collections.abc import Mapping
 from pathlib import Path
@@ -150,6 +152,7 @@ class Loaded:
                     f"{self.contents.path}: cut short: the data of {name} is not there; fetch it anew"
                 )
             made = self._put_together(described, place, name) if place.pieces else self._bytes(place, name)
+            self._check(made, place, name)
             if self.contents.is_big_endian and place.data is None:
                 made = made.clone()
                 made.byteswap(getattr(torch, storage.dtype))
@@ -177,6 +180,16 @@ class Loaded:
         if path not in self._mapped:
             self._mapped[path] = torch.UntypedStorage.from_file(str(path), False, path.stat().st_size)
         return self._mapped[path][place.offset : place.offset + place.size]
+
+    def _check(self, storage: Any, place: Place, name: str) -> None:
+        """Whether the bytes are those that were saved, where the file can tell."""
+        if place.checksum and place.size:
+            data = (ctypes.c_char * place.size).from_address(storage.data_ptr())
+            if zlib.crc32(data) != place.checksum:
+                path = place.path or self.contents.path
+                raise InputError(
+                    f"{path}: damaged: the data of {name} is not what was saved, by its checksum; fetch it anew"
+                )
 
     def _put_together(self, described: Tensor, place: Place, name: str) -> Any:
         """A tensor of which parts were saved by themselves."""

@@ -17,6 +17,9 @@ ITEM_SIZES: Mapping[str, int] = {
 
 SPARSE = "torch._utils._rebuild_sparse_tensor"  # what a sparse tensor is called in a pickle
 
+DTENSOR = "torch.distributed.tensor.DTensor"  # of which a file has only what one process held
+LOCAL_PART = "_local_tensor"
+
 
 class Format(Enum):
     """How a file is laid out."""
@@ -140,6 +143,7 @@ class Place:
     size: int  # as it is read
     offset: int | None = None  # in the file; None: compressed, `member` must be unpacked
     member: str = ""
+    checksum: int = 0  # CRC-32 of the bytes; 0: the file has none
     path: Path | None = None  # where it is not the checkpoint's own
     data: bytes | None = None  # the bytes themselves
     pieces: tuple[Piece, ...] = ()  # what the bytes are to be put together from

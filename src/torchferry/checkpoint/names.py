@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from torchferry.checkpoint.model import Opaque, Ordered, Tensor
+from torchferry.checkpoint.model import DTENSOR, Opaque, Ordered, Tensor
 from torchferry.errors import InputError
 
 # A hostile file can name one part so often that nobody lives to see the end of the walk.
@@ -21,7 +22,9 @@ _MODULE_PARTS = ("_parameters", "_buffers", "_modules")
 _MODEL_KEYS = (
     "state_dict", "model_state_dict", "model_state", "model", "net", "network", "module", "weights", "params", "student",
 )  # fmt: skip
-_NOT_A_MODEL = ("optim", "sched", "scaler", "rng")
+_NOT_A_MODEL = ("optim", "sched", "scaler", "rng", "callback")  # anywhere in a key
+_NOT_A_MODELS_WORDS = ("random", "seed", "loops")
+_SPLIT = re.compile(r"[\W_]+")
 
 
 @dataclass(frozen=True)
@@ -114,10 +117,43 @@ def _walk(root: object) -> Iterator[tuple[str, Tensor]]:
 
 def state_dicts(tree: object) -> list[StateDict]:
     """The dictionaries and modules that hold weights, the likeliest first."""
-    found = [
-        state_dict_at(tuple(map(key_name, path)), node) for path, node in model_parts(tree, Tensor, Opaque)
-    ]
-    return sorted(found, key=_likelihood)
+    found = list(model_parts(tree, Tensor, Opaque))
+    whole = _model_in_pieces(tree, [path for path, _ in found])
+    if whole is not None:
+        rest = [(path, node) for path, node in found if path[: len(whole)] != whole]
+        found = [(whole, _node(tree, whole)), *rest]
+    states = [state_dict_at(tuple(map(key_name, path)), node) for path, node in found]
+    return sorted(states, key=_likelihood)
+
+
+def is_model_in_pieces(node: object) -> bool:
+    """Whether it is one model whose names are cut at their dots into dictionaries, as Megatron saves it."""
+    if not isinstance(node, dict) or not _holds_tensors_alone(node):
+        return False
+    paths = [path for path, _ in model_parts(node, Tensor, Opaque)]
+    words = {key_name(key).lower() for path in paths for key in path}
+    return len(paths) > 1 and max(map(len, paths)) > 1 and not words & {*_MODEL_KEYS, "ema"}
+
+
+def _model_in_pieces(tree: object, paths: list[tuple[object, ...]]) -> tuple[object, ...] | None:
+    """The keys to such a model: it is the whole tree, or lies where programs keep a model."""
+    if not paths or not paths[0]:
+        return None
+    first = (paths[0][0],)
+    places = [(), first] if key_name(first[0]).lower() in _MODEL_KEYS else [()]
+    return next((place for place in places if is_model_in_pieces(_node(tree, place))), None)
+
+
+def _node(tree: Any, path: tuple[object, ...]) -> Any:
+    for key in path:
+        tree = tree[key]
+    return tree
+
+
+def _holds_tensors_alone(node: object) -> bool:
+    if isinstance(node, dict):
+        return all(map(_holds_tensors_alone, node.values()))
+    return isinstance(node, Tensor)
 
 
 def state_dict_at(path: tuple[str, ...], node: object) -> StateDict:
@@ -129,16 +165,32 @@ def model_parts(
     tree: object, tensor: type, module: type | None = None, path: tuple[object, ...] = ()
 ) -> Iterator[tuple[tuple[object, ...], Any]]:
     """The keys to each dictionary of weights, and to each module; not to what lies within these."""
-    if path and any(word in key_name(path[-1]).lower() for word in _NOT_A_MODEL):
+    if (path and _is_called_otherwise(key_name(path[-1]).lower())) or _is_other_state(tree, tensor):
         return
     if module is not None and isinstance(tree, module):
-        if tensors_of(tree):
+        held = tensors_of(tree).values()
+        # arrays are what meters keep
+        if not all(each.is_array for each in held) and getattr(tree, "class_name", "") != DTENSOR:
             yield path, tree
     elif isinstance(tree, dict) and _holds_weights(tree, tensor, module):
         yield path, tree
     elif isinstance(tree, (dict, list)) and len(path) < _DEEPEST_MODEL:
         for key, part in parts(tree).items():
             yield from model_parts(part, tensor, module, (*path, key))
+
+
+def _is_called_otherwise(key: str) -> bool:
+    words = _SPLIT.split(key)
+    return any(word in key for word in _NOT_A_MODEL) or any(word in words for word in _NOT_A_MODELS_WORDS)
+
+
+def _is_other_state(tree: object, tensor: type) -> bool:
+    """Whether it is that of an optimizer, or of random number generators: rows of bytes."""
+    if not isinstance(tree, dict):
+        return False
+    held = [part for part in tree.values() if isinstance(part, tensor)]
+    are_bytes = [str(part.dtype).endswith("uint8") and len(part.shape) == 1 for part in held]  # type: ignore[attr-defined]
+    return {"state", "param_groups"} <= tree.keys() or (0 < len(held) == len(tree) and all(are_bytes))
 
 
 def _holds_weights(node: Mapping[object, object], tensor: type, module: type | None) -> bool:

@@ -7,10 +7,21 @@ from pathlib import Path
 from torchferry.checkpoint.files import damaged, read_file
 from torchferry.checkpoint.folders import INDEX_SUFFIX, read_folder, read_index
 from torchferry.checkpoint.model import Contents
+from torchferry.checkpoint.names import tensors_of
+from torchferry.errors import InputError
 
 
 def read(path: Path) -> Contents:
     """What is inside; of tensors only the descriptions are read, however large the checkpoint is."""
+    contents = _read(path)
+    try:
+        tensors_of(contents.tree)
+    except InputError as error:  # a hostile file that names one part without end
+        raise InputError(f"{path}: {error}") from None
+    return contents
+
+
+def _read(path: Path) -> Contents:
     if path.is_dir():
         try:
             return read_folder(path)

@@ -35,6 +35,7 @@ class Repaired:
     made_plain: tuple[tuple[str, str], ...] = ()  # name, class
     written_twice: int = 0  # weights that share their numbers, in a format that can't say so
     lost_metadata: bool = False
+    is_state_dict: bool = False  # nothing but weights by their names
 
 
 @dataclass(frozen=True)

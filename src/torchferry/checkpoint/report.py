@@ -9,13 +9,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from torchferry.checkpoint.classes import Meaning, named
+from torchferry.checkpoint.describing import described
 from torchferry.checkpoint.keys import wrappers_of
-from torchferry.checkpoint.model import SPARSE, Contents, Format, Global, Known, Opaque, Tensor
+from torchferry.checkpoint.model import LOCAL_PART, Contents, Format, Tensor
 from torchferry.checkpoint.names import StateDict, key_name, parts, state_dicts, tensors_of
 from torchferry.checkpoint.repair import Repaired
 from torchferry.report.page import Cell, Column, Page, Table
 from torchferry.report.safe import shortened
-from torchferry.text import Text
+from torchferry.text import Language, Text
 
 _FORMATS: Mapping[Format, Text] = {
     Format.ZIP: Text("a zip archive of torch.save", "torch.save 的 zip 归档"),
@@ -52,14 +53,21 @@ _FIX = Text("to clean it: {command}", "清理命令：{command}")
 _PARTS = Text("Parts", "组成部分")
 _TENSORS = Text("Tensors", "张量")
 _OTHERS = Text("also in the folder: {names}", "目录中还有：{names}")
+_ONE_PROCESS = Text(
+    "{count} tensors are parts of distributed ones: the rest is in the files of the other processes",
+    "{count} 个张量只是分布式张量的一部分：其余部分在其他进程的文件中",
+)
+_SEVERAL = Text(
+    "weights are in {count} parts; the command takes {first}, name another with --only",
+    "权重分布在 {count} 个部分；上述命令取 {first}，其余请用 --only 指定",
+)
 _SHARED = Text("{count} names share their numbers with others", "{count} 个名称与其他名称共享数值")
 _BIG = Text("numbers are stored big-endian", "数值以大端序存储")
 _SHOWN = 20
-_LONGEST_NUMBER = 1000  # bits
 _LONGEST_NAME = 120
 
 
-def page_of(contents: Contents, *, everything: bool) -> Page:
+def page_of(contents: Contents, language: Language, *, everything: bool) -> Page:
     """What there is to say about a file."""
     tensors = tensors_of(contents.tree)
     states = state_dicts(contents.tree)
@@ -77,15 +85,17 @@ def page_of(contents: Contents, *, everything: bool) -> Page:
         )
         verdicts.append((_DEVICES.format(devices=devices, dtypes=dtypes), ""))
     verdicts += [(_state_words(state), "") for state in states]
+    local = sum(name.endswith(f".{LOCAL_PART}") for name in tensors)
+    verdicts += [(_ONE_PROCESS.format(count=local), "yellow")] if local else []
     verdicts += _class_words(contents)
-    notes = [_FIX.format(command=_command(contents, states))] if _command(contents, states) else []
+    notes = _advice(contents, states)
     notes += [_BIG] if contents.is_big_endian else []
     shared = len(tensors) - len({_where(tensor) for tensor in tensors.values()})
     notes += [_SHARED.format(count=shared)] if shared else []
     notes += (
         [_OTHERS.format(names=_listed([path.name for path in contents.others]))] if contents.others else []
     )
-    tables = (_parts_table(contents.tree), _tensor_table(tensors, everything))
+    tables = (_parts_table(contents.tree, language), _tensor_table(tensors, everything))
     return Page(
         Text(f"Checkpoint {contents.path.name}", f"检查点 {contents.path.name}"),
         tuple(verdicts),
@@ -116,6 +126,15 @@ def _class_words(contents: Contents) -> list[tuple[Text, str]]:
     return said or ([(_SAFE, "green")] if is_of_torch else [])
 
 
+def _advice(contents: Contents, states: Sequence[StateDict]) -> list[Text]:
+    command = _command(contents, states)
+    if not command:
+        return []
+    models = [state for state in states if not state.is_average]
+    several = _SEVERAL.format(count=len(models), first=states[0].name)
+    return [_FIX.format(command=command), *([several] if len(models) > 1 else [])]
+
+
 def _command(contents: Contents, states: Sequence[StateDict]) -> str:
     """What `ferry checkpoint fix` would do about what was found; "" where there is nothing to do."""
     if not states:
@@ -125,14 +144,15 @@ def _command(contents: Contents, states: Sequence[StateDict]) -> str:
     words += [f"--strip {prefix}" for prefix in wrappers_of(state.tensors)]
     kinds = sorted({tensor.device.split(":")[0] for tensor in state.tensors.values()} - {"cpu", "meta"})
     words += [f"--map {kind}:cpu" for kind in kinds]
-    is_whole = contents.format not in (Format.SHARDED, Format.DISTRIBUTED)
+    needs_code = contents.format in (Format.ZIP, Format.LEGACY) and named(contents.globals, Meaning.NEEDED)
+    is_whole = contents.format not in (Format.SHARDED, Format.DISTRIBUTED) and not needs_code
     command = (
         f"ferry checkpoint fix {shlex.quote(str(contents.path))} -o clean.pth {' '.join(words)}".rstrip()
     )
     return "" if is_whole and not words else command
 
 
-def _parts_table(tree: object) -> Table:
+def _parts_table(tree: object, language: Language) -> Table:
     columns = (
         Column(Text("part", "部分"), is_whole=True),
         Column(Text("tensors", "张量"), is_number=True),
@@ -142,18 +162,18 @@ def _parts_table(tree: object) -> Table:
     inside = parts(tree)
     if any(isinstance(part, Tensor) for part in inside.values()) or not isinstance(tree, dict):
         return Table(_PARTS, columns, ())
-    rows = [_part_row(key_name(key), part) for key, part in inside.items()]
+    rows = [_part_row(key_name(key), part, language) for key, part in inside.items()]
     return Table(_PARTS, columns, tuple(rows[:_SHOWN]), max(0, len(rows) - _SHOWN))
 
 
-def _part_row(key: str, part: object) -> tuple[Cell, ...]:
+def _part_row(key: str, part: object, language: Language) -> tuple[Cell, ...]:
     tensors = tensors_of(part)
     size = amount(unique_bytes(tensors.values())) if tensors else ""
     return (
         Cell(key, is_code=True),
         Cell(str(len(tensors) or "")),
         Cell(size),
-        Cell(shortened(described(part), 60)),
+        Cell(shortened(described(part).in_language(language), 60)),
     )
 
 
@@ -177,26 +197,6 @@ def _tensor_table(tensors: Mapping[str, Tensor], everything: bool) -> Table:
     ]
     shown = len(rows) if everything else _SHOWN
     return Table(_TENSORS, columns, tuple(rows[:shown]), max(0, len(rows) - shown))
-
-
-def described(part: object) -> str:
-    """A part that is no tensor, in a word."""
-    if isinstance(part, Opaque):
-        return "a sparse tensor" if part.class_name == SPARSE else part.class_name
-    if isinstance(part, Global):
-        return part.dotted
-    if isinstance(part, dict):
-        return f"{len(part)} entries"
-    if isinstance(part, (list, tuple)):
-        return f"{type(part).__name__} of {len(part)}"
-    if isinstance(part, (bytes, bytearray)):
-        return f"{len(part):,} bytes"
-    if isinstance(part, Known):
-        return f"{part.name}({', '.join(map(described, part.arguments))})"
-    if isinstance(part, int) and part.bit_length() > _LONGEST_NUMBER:
-        return f"a number of {part.bit_length():,} bits"
-    is_simple = isinstance(part, (str, int, float, type(None), complex))
-    return repr(part) if is_simple else type(part).__name__
 
 
 def unique_bytes(tensors: Iterable[Tensor]) -> int:
@@ -238,7 +238,7 @@ def to_json(contents: Contents) -> str:
         "format": contents.format.value,
         "bytes": contents.size,
         "parts": {
-            key_name(key): described(part)
+            key_name(key): described(part).en
             for key, part in parts(contents.tree).items()
             if not isinstance(part, Tensor)
         },

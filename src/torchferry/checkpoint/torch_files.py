@@ -67,7 +67,7 @@ def read_zip(path: Path, stream: IO[bytes], size: int, begin: int = 0, prefix: s
                 f"{path}: a zip archive, but not of torch.save{_inside(members)}; unpack it first"
             )
         folder = pickled.removesuffix("data.pkl")
-        reader = _reader(archive, members[pickled], prefix)
+        reader = _reader(archive, whole, members[pickled], prefix)
         tree = reader.load()
         places = {
             prefix + name.removeprefix(f"{folder}data/"): member_place(whole, member, begin)
@@ -75,7 +75,7 @@ def read_zip(path: Path, stream: IO[bytes], size: int, begin: int = 0, prefix: s
             if name.startswith(f"{folder}data/")
         }
         order = f"{folder}byteorder"
-        is_big = order in members and archive.open(order).read(8) == b"big"
+        is_big = order in members and _opened(archive, whole, members[order]).read(8) == b"big"
     is_script = (
         any(name.startswith(f"{folder}code/") for name in members) or f"{folder}constants.pkl" in members
     )
@@ -84,11 +84,20 @@ def read_zip(path: Path, stream: IO[bytes], size: int, begin: int = 0, prefix: s
     return Contents(path, form, size, tree, places, tuple(reader.globals), is_big_endian=is_big)
 
 
-def _reader(archive: zipfile.ZipFile, member: zipfile.ZipInfo, prefix: str) -> Reader:
+def _reader(archive: zipfile.ZipFile, whole: Any, member: zipfile.ZipInfo, prefix: str) -> Reader:
     size = member.file_size
     if member.compress_type != zipfile.ZIP_STORED:
         size = min(size, _LONGEST_PACKED)
-    return Reader(Bounded(archive.open(member), size), prefix)
+    return Reader(Bounded(_opened(archive, whole, member), size), prefix)
+
+
+def _opened(archive: zipfile.ZipFile, whole: Any, member: zipfile.ZipInfo) -> IO[bytes]:
+    """A member, as a file; torch.save can be told to leave out checksums, on which zipfile insists."""
+    place = member_place(whole, member)
+    if member.CRC or place.offset is None:
+        return archive.open(member)
+    bare: Any = Window(whole, place.offset, place.size)
+    return io.BufferedReader(bare)
 
 
 def _inside(members: dict[str, zipfile.ZipInfo]) -> str:
@@ -107,7 +116,7 @@ def member_place(stream: IO[bytes] | io.BufferedReader, member: zipfile.ZipInfo,
     stream.seek(member.header_offset)
     name_length, extra_length = _LOCAL_HEADER.unpack(stream.read(30))
     data = begin + member.header_offset + 30 + name_length + extra_length
-    return Place(member.file_size, data, member.filename)
+    return Place(member.file_size, data, member.filename, member.CRC)
 
 
 def read_pickles(path: Path, stream: IO[bytes], size: int) -> Contents:

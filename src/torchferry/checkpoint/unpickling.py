@@ -14,7 +14,18 @@ from io import RawIOBase
 from typing import IO, Any, ClassVar
 
 from torchferry.checkpoint import arrays
-from torchferry.checkpoint.model import Global, Known, Opaque, Ordered, Place, Storage, Tensor
+from torchferry.checkpoint.model import (
+    DTENSOR,
+    LOCAL_PART,
+    Global,
+    Known,
+    Opaque,
+    Ordered,
+    Place,
+    Storage,
+    Tensor,
+)
+from torchferry.checkpoint.names import parts
 
 STORAGE_DTYPES: Mapping[str, str] = {
     "DoubleStorage": "float64", "FloatStorage": "float32", "HalfStorage": "float16", "BFloat16Storage": "bfloat16",
@@ -25,6 +36,7 @@ STORAGE_DTYPES: Mapping[str, str] = {
 }  # fmt: skip
 _OLD_MODULES = {"__builtin__": "builtins", "copy_reg": "copyreg"}
 _KNOWN = ("torch.Size", "torch.device")
+_GETATTR = Global("builtins", "getattr")
 # A file of a few bytes can ask for more work and memory than there is; no checkpoint comes near these.
 _LONGEST_PICKLE = 2**30
 _LONGEST_LINE = 2**24
@@ -80,6 +92,7 @@ class Reader(pickle._Unpickler):
         self.globals: dict[Global, None] = {}
         self.storages: dict[str, Storage] = {}
         self.places: dict[str, Place] = {}  # of arrays, whose bytes are in the pickle
+        self._inner_names = self._other_getattrs = 0
 
     def find_class(self, module: str, name: str) -> Any:
         found = Global(_OLD_MODULES.get(module, module), name)
@@ -112,7 +125,19 @@ class Reader(pickle._Unpickler):
             found = arrays.from_buffer(tuple(arguments), self._next_array())
             if found is not None:
                 return self._kept(*found)
+        if function == _GETATTR:
+            inner = _inner_name(tuple(arguments))
+            if inner is not None:
+                self._inner_names += 1
+                return self.find_class(inner.module, inner.name)
+            self._other_getattrs += 1
         return made(function, tuple(arguments))
+
+    def load(self) -> Any:
+        tree = super().load()
+        if self._inner_names and not self._other_getattrs:
+            self.globals.pop(_GETATTR, None)  # it named what a class has, as pickles before protocol 4 must
+        return tree
 
     def _next_array(self) -> str:
         return f"{self._prefix}array/{len(self.places)}"
@@ -206,7 +231,7 @@ def made(function: Global, arguments: tuple[Any, ...]) -> object:
     return Opaque(function.dotted, arguments)
 
 
-def _rebuilt(function: Global, arguments: tuple[Any, ...]) -> Tensor | None:
+def _rebuilt(function: Global, arguments: tuple[Any, ...]) -> Tensor | Opaque | None:
     first = arguments[0]
     if isinstance(first, Storage):
         return _tensor(function, first, *arguments[1:])
@@ -222,9 +247,34 @@ def _rebuilt(function: Global, arguments: tuple[Any, ...]) -> Tensor | None:
         storage = Storage("", first.name, "meta", 0)
         return _tensor(function, storage, 0, arguments[1], arguments[2], arguments[3])
     if function.name == "_rebuild_from_type_v2" and isinstance(first, Global):
+        if first.name == "_rebuild_wrapper_subclass":
+            return _local_part(*arguments[2:])
         inner = made(first, tuple(arguments[2]))
         return inner if isinstance(inner, Tensor) else None
     return None
+
+
+def _local_part(about: Any, state: Any) -> Tensor | Opaque | None:
+    """What one process holds of a distributed tensor: all of it, or a part that is no tensor of the model."""
+    attributes = state[1] if isinstance(state, tuple) else state
+    local = attributes.get(LOCAL_PART) if isinstance(attributes, dict) else None
+    if not isinstance(local, Tensor):
+        return None
+    shape = tuple(map(_count, _sizes(about[2])))
+    spec = attributes.get("_spec")
+    placements = parts(spec).get("placements")
+    is_sum = any(
+        isinstance(each, Opaque) and "Partial" in each.class_name for each in parts(placements).values()
+    )
+    return local if shape == local.shape and not is_sum else Opaque(DTENSOR, (shape,), {LOCAL_PART: local})
+
+
+def _inner_name(arguments: tuple[Any, ...]) -> Global | None:
+    """The name of what a class has, which a pickle has asked for in two steps."""
+    if len(arguments) != 2 or not isinstance(arguments[0], Global) or not isinstance(arguments[1], str):
+        return None
+    outer, name = arguments
+    return Global(outer.module, f"{outer.name}.{name}") if name.isidentifier() and name[0] != "_" else None
 
 
 def _tensor(

@@ -30,13 +30,15 @@ def _info(args: argparse.Namespace) -> int:
         if args.json:
             sys.stdout.write(printable(to_json(contents)))
         else:
-            print_page(page_of(contents, everything=args.all), args.lang or user_language())
+            language = args.lang or user_language()
+            print_page(page_of(contents, language, everything=args.all), language)
     return int(args.check and bool(named(contents.globals, Meaning.DANGEROUS)))
 
 
 def _fix(args: argparse.Namespace) -> int:
     from torchferry.checkpoint.repair import Repair
     from torchferry.checkpoint.report import repaired_page
+    from torchferry.cli import next_step
     from torchferry.report.page import print_page
 
     try:
@@ -55,5 +57,8 @@ def _fix(args: argparse.Namespace) -> int:
         args.dtype,
         args.plain,
     )
-    print_page(repaired_page(repair(args.file, args.output, asked)), args.lang or user_language())
+    done = repair(args.file, args.output, asked)
+    print_page(repaired_page(done), args.lang or user_language())
+    if done.is_state_dict:
+        print(f"\n{next_step.after_mending(args.output, args.lang)}")
     return 0

@@ -39,6 +39,21 @@ def after_conversion(
     return _line(language, "prove", *to, "--original", original, "--converted", converted)
 
 
+def after_mending(checkpoint: Path, language: Language | None) -> str:
+    """Weights that are in order are followed by the offline model; of what, only the user knows."""
+    model = ("--model", "MODULE:FACTORY", "--input", "SHAPE")
+    return _line(
+        language,
+        "export",
+        str(checkpoint),
+        *model,
+        "--to",
+        "VENDOR",
+        "-o",
+        str(checkpoint.with_suffix(".onnx")),
+    )
+
+
 def _line(language: Language | None, *words: str) -> str:
     line = _NEXT.format(command=f"ferry {shlex.join(words)}")
     return one_line(line.in_language(language or user_language()))

@@ -196,7 +196,7 @@ def _print_table(console: Console, vendors: list[Vendor], language: Language) ->
         counts = Counter(api.support.value for api in vendor.apis.values())
         table.add_row(
             vendor.name,
-            vendor.company,
+            vendor.company_name.in_language(language),
             vendor.device_type,
             vendor.plugin or IN_TREE.in_language(language),
             vendor.dist_backend,

@@ -28,6 +28,7 @@ from torchferry.vendors.schema import (
 
 # Keys whose value is a text, "" when it is not known.
 _WORDS = (
+    "company_zh",
     "visible_devices_env",
     "smi",
     "amp_module",

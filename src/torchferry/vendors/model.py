@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 
+from torchferry.text import Text
+
 
 class Support(str, Enum):
     """Whether the vendor has something."""
@@ -166,6 +168,12 @@ class Vendor:
     limits: Limits = field(default_factory=Limits)
     # what its guide sets before several processes are started -> value
     launch_env: Mapping[str, str] = field(default_factory=dict)
+    company_zh: str = ""
+
+    @property
+    def company_name(self) -> Text:
+        """The company as readers of each language call it."""
+        return Text(self.company, self.company_zh or self.company)
 
     @property
     def has_apex(self) -> bool:

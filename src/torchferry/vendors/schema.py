@@ -135,6 +135,7 @@ SCHEMA: Mapping[str, Mapping[str, Key]] = {
         # Required: without these nothing can be converted. Everything else defaults to unknown.
         "name": _text('"acme"', r"(?!portable$)[a-z][a-z0-9_-]*", required=True),
         "company": _text('"Acme Ltd"', r".+", required=True),
+        "company_zh": _text('"the same in Chinese"'),
         "device_type": _text('"acme"', r"[a-z]\w*", required=True),
         "plugin": _text('"torch_acme" ("" when PyTorch has the device in tree)', _OPTIONAL_DOTTED, True),
         "torch_module": _text('"torch.acme"', _DOTTED, required=True),

@@ -39,7 +39,6 @@ _DISTRIBUTED = frozenset(
         "torch.distributed.fsdp.FullyShardedDataParallel",
         "torch.distributed.fsdp.fully_shard",
         "torch.distributed._composable.replicate",
-        "apex.parallel.DistributedDataParallel",
         "horovod.torch.DistributedOptimizer",
         "mmcv.parallel.MMDistributedDataParallel",
         "mmengine.model.MMDistributedDataParallel",
@@ -52,11 +51,15 @@ _AMP = frozenset(
         "torch.amp.autocast_mode.autocast",
         "torch.cuda.amp.autocast",
         "torch.cuda.amp.autocast_mode.autocast",
-        "apex.amp.initialize",
         "mmengine.optim.AmpOptimWrapper",
         "mmcv.runner.auto_fp16",
     )
 )
+# Built for CUDA alone, where the vendor has no build of its own.
+_APEX = {
+    "amp": frozenset(("apex.amp.initialize",)),
+    "distributed": frozenset(("apex.parallel.DistributedDataParallel",)),
+}
 ONE_PROCESS = frozenset(("torch.nn.DataParallel", "torch.nn.parallel.DataParallel"))
 # Arguments of those libraries that say it, and values that say no; others, where they are written out, say yes.
 _ARGUMENTS = {
@@ -75,6 +78,7 @@ class Strength(Enum):
     SHOWN = "shown"
     SWITCHED = "switched"  # only where an option is given
     LIBRARY = "library"  # a library does it, where it is told to
+    CUDA_ONLY = "CUDA only"
     OFF = "off"  # it says that it is not wanted
 
 
@@ -97,10 +101,15 @@ def uses(
 ) -> Iterator[Use]:
     """Every place that shows a feature; `options` are those that are off by default, by their attribute."""
     wanted = {"distributed": _DISTRIBUTED, "amp": _AMP | _own_amp(vendor)}.get(feature, frozenset())
+    apex = _APEX.get(feature, frozenset())
+    if vendor.has_apex:
+        wanted, apex = wanted | apex, frozenset()
     for file, module in modules.items():
         conditions = Conditions(module.tree)
         for name, node, place in _names(module):
-            if name in wanted:
+            if name in apex:
+                yield Use(name, file, node.lineno, Strength.CUDA_ONLY)
+            elif name in wanted:
                 if not conditions.is_dead(node.lineno):
                     yield _judged(name, file, node, place, conditions, options)
             elif name in _LIBRARIES or (feature == "amp" and name in _CONFIGURES):

@@ -11,12 +11,18 @@ from typing import NamedTuple
 from torchferry.zoo.evidence.names import METRIC, canonical
 
 DIFFERENCE, OFFSET = "difference", "mean absolute error"
+ORIGINAL, PORT = "original", "migrated"
 _NUMBER = re.compile(
     r"[\s*]*([-+]?\d[\d,]*(?:\.\d+)?(?:[eE][-+]?\d+)?|[-+]?(?:nan|inf))\s*(%?)[\s*]*(?:\w+/s)?[\s*]*"
 )
 _SPEEDS = r"(?:images?|imgs?|samples?|tokens?|sentences?|frames?|steps?)/s(?:ec)?"
 _NAME = re.compile(rf"(?i)(?<![\w/])(?P<name>{METRIC}|{_SPEEDS}|(?:train[_. ])?loss)(?![\w])")
-_DIFFERENCES = re.compile(r"(?i)difference|差异|误差|\berror\b")
+# What the title of a column, or the first field of a row, says of its figures.
+_KINDS = {
+    DIFFERENCE: re.compile(r"(?i)difference|差异|误差|\berror\b"),
+    PORT: re.compile(r"(?i)\b(?:migrated|port(?:ed)?|ours?)\b|迁移|移植"),
+    ORIGINAL: re.compile(r"(?i)\b(?:original|reference|golden|baseline|cuda|gpu)\b|原模型|原始|参考|基线"),
+}
 _RULER = re.compile(r"\|?[\s:|-]*--[\s:|-]*")
 _MEAN_ERRORS = re.compile(
     r"Mean(?P<which>Relative|Absolute)Error\s*[:=]\s*(?P<value>[-+]?[\d.]+(?:[eE][-+]?\d+)?)"
@@ -61,8 +67,12 @@ def _of_row(head: list[str], cells: list[str], line: int) -> Iterator[Figure]:
     for title, cell in list(zip(head, cells, strict=False))[1 if row else 0 :]:
         named = row or _NAME.search(title)
         if named:
-            kind = DIFFERENCE if _DIFFERENCES.search(title) else ""
+            kind = _kind(title) or ("" if row else _kind(cells[0]))
             yield from _figure(canonical(named["name"]), cell, line, kind)
+
+
+def _kind(text: str) -> str:
+    return next((kind for kind, pattern in _KINDS.items() if pattern.search(text)), "")
 
 
 def _figure(name: str, cell: str, line: int, kind: str) -> Iterator[Figure]:
@@ -83,5 +93,5 @@ def agrees(figure: Figure, value: float) -> bool:
     """Whether a value, rounded as the figure is, is the figure; a share may be written in percent."""
     if math.isnan(value) or math.isinf(value):
         return str(value) == str(figure.value)
-    forms = [value] if figure.kind else [value, value * 100, value / 100]
+    forms = [value] if figure.kind in (DIFFERENCE, OFFSET) else [value, value * 100, value / 100]
     return any(abs(form - figure.value) <= max(figure.half_a_digit, abs(form) * 1e-5) for form in forms)

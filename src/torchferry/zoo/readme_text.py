@@ -190,7 +190,7 @@ def readme(facts: Facts, language: Language) -> str:
         overview=known("", _OVERVIEW),
         source=known(facts.source, _SOURCE),
         commit=known(facts.commit, _COMMIT),
-        company=facts.vendor.company,
+        company=facts.vendor.company_name.in_language(language),
         device=facts.vendor.device_type,
         zoo=facts.table.name,
         plugin=facts.vendor.plugin or "torch",

@@ -13,7 +13,9 @@ _TITLE = Text("Review for {zoo}", "{zoo} 交付检查")
 _COMPLETE = Text("complete", "交付完整")
 _DOUBTS = Text("complete, but a reviewer will ask about {names}", "交付完整，但评审者会询问 {names}")
 _MISSING = Text("not complete, missing: {names}", "交付不完整，缺少：{names}")
-_REST = Text("{doubt} doubts, {note} notes, {fine} fine", "存疑 {doubt} 项，说明 {note} 项，正常 {fine} 项")
+_REST = Text(
+    "doubts: {doubt}, notes: {note}, fine: {fine}", "存疑 {doubt} 项，说明 {note} 项，正常 {fine} 项"
+)
 _ITEMS = Text("Checks", "检查项")
 _SUBJECT = Column(Text("what", "项目"), is_whole=True)
 _STATUS = Column(Text("verdict", "结论"), is_whole=True)

@@ -44,6 +44,10 @@ _TRY = Text(
     "nothing was run on the device: --try computes on each",
     "未在设备上运行任何程序：--try 会在每个设备上计算",
 )
+_SIMULATED = Text(
+    "programs run here without the device, too, on a simulated one: ferry run --sim --to {vendor} SCRIPT",
+    "没有设备也可在本机的模拟设备上运行程序：ferry run --sim --to {vendor} SCRIPT",
+)
 _COULD = Text(
     "{count} settings of the host may be faster otherwise: ferry doctor host",
     "主机有 {count} 项换一种设置可能更快：ferry doctor host",
@@ -124,6 +128,8 @@ def _notes(readiness: Readiness | None, examination: Examination, everything: bo
             yield _TRY
     if examination.count(Status.COULD) and not everything:
         yield _COULD.format(count=examination.count(Status.COULD))
+    if not (readiness and (readiness.is_ready or not readiness.vendor.plugin)):
+        yield _SIMULATED.format(vendor=readiness.vendor.name if readiness else "VENDOR")
 
 
 def to_json(

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import os
+import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import NamedTuple
+
+_PATIENCE = 30  # seconds
 
 
 class Space(NamedTuple):
@@ -138,13 +141,27 @@ def _version(name: str) -> str | None:
         return None
 
 
-def _has_turbo_jpeg() -> bool | None:
-    try:
-        from PIL import features
+_ASK_PILLOW = "from PIL import features; print(features.check_feature('libjpeg_turbo'))"
 
-        return bool(features.check_feature("libjpeg_turbo"))
-    except Exception:  # no Pillow, one that can't be loaded, or one from before it could tell
+
+def _has_turbo_jpeg() -> bool | None:
+    """In a process of its own: libraries that do not fit each other crash when they are loaded."""
+    import subprocess
+
+    try:
+        asked = subprocess.run(
+            [sys.executable, "-c", _ASK_PILLOW],
+            capture_output=True,
+            cwd=os.sep,
+            timeout=_PATIENCE,
+            check=False,
+        )
+    except (OSError, subprocess.SubprocessError):
         return None
+    answer = (
+        asked.stdout.strip()
+    )  # nothing: no Pillow, one that can't be loaded, or one that could not tell yet
+    return {b"True": True, b"False": False}.get(answer) if asked.returncode == 0 else None
 
 
 def _space(path: Path) -> Space | None:

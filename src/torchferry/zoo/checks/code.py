@@ -16,6 +16,8 @@ ID = "code"
 _FOUND = Text("{name}", "{name}")
 _LIBRARY = Text("{name}, where its configuration asks for it", "{name}（取决于其配置）")
 _OFF = Text("{name} is switched off there", "{name} 在该处被关闭")
+_CUDA_ONLY = Text("{name}, which exists for CUDA alone", "{name}，仅支持 CUDA")
+_CUDA_ONLY_WHY = Text("take it out first; {wanted}", "请先去掉它；{wanted}")
 _SWITCH = Text("{name}, only with {switch}", "{name}，仅在给出 {switch} 时")
 _SWITCH_WHY = Text(
     "give it in {script} and in the README's command lines",
@@ -70,6 +72,9 @@ def _item(delivery: Delivery, feature: str, use: Use | None) -> Item:
     name = use.name
     if use.strength is Strength.OFF:
         return Item(ID, feature, Status.MISSING, _OFF.format(name=name), wanted, use.place)
+    if use.strength is Strength.CUDA_ONLY:
+        why = _CUDA_ONLY_WHY.format(wanted=wanted)
+        return Item(ID, feature, Status.MISSING, _CUDA_ONLY.format(name=name), why, use.place)
     if use.strength is Strength.LIBRARY:
         return Item(ID, feature, Status.NOTE, _LIBRARY.format(name=name), place=use.place)
     if use.strength is Strength.SWITCHED and not _is_given(delivery, use.switch):

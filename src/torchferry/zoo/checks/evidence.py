@@ -17,9 +17,11 @@ ID = "evidence"
 _ABSENT = Text("no {folder}/{name}.log", "没有 {folder}/{name}.log")
 _ABSENT_WHY = Text(
     "the zoo wants proof that the accuracy is the original's: a log, CSV or JSON of each run with the loss of each step, "
-    "or figures",
-    "要求证明精度达到原模型水平：两次运行的日志、CSV 或 JSON，含每步 loss 或指标",
+    "or figures; put it there, or give it to `ferry zoo new` with {option} FILE",
+    "要求证明精度达到原模型水平：两次运行的日志、CSV 或 JSON，含每步 loss 或指标；请放到该处，或在 `ferry zoo new` 中用 "
+    "{option} FILE 给出",
 )
+_BOTH_WHY = _ABSENT_WHY.format(option="--original FILE --results")
 _BAD = Text("{problem}", "{problem}")
 _HOLDS = Text("{original} and {port}: {share}", "原模型 {original}，移植后 {port}：{share}")
 _CURVE = Text(
@@ -53,18 +55,17 @@ _SIMULATED_WHY = Text("a reviewer wants figures of the real one", "评审需要�
 
 def check(delivery: Delivery) -> Iterator[Item]:
     """An item for each file that is missing, else one for each figure."""
-    names = (delivery.table.original_log, delivery.table.port_log)
-    files = {name: delivery.log(name) for name in names}
-    for name, file in files.items():
-        if file is None:
-            found = _ABSENT.format(folder=delivery.table.run_folder, name=name)
-            yield Item(ID, name, Status.MISSING, found, _ABSENT_WHY)
-    if None in files.values():
+    options = {delivery.table.original_log: "--original", delivery.table.port_log: "--results"}
+    absent = [name for name in options if delivery.log(name) is None]
+    for name in absent:
+        found = _ABSENT.format(folder=delivery.table.run_folder, name=name)
+        yield Item(ID, name, Status.MISSING, found, _ABSENT_WHY.format(option=options[name]))
+    if absent:
         return
     try:
         golden, mine = read_both(delivery)
     except FerryError as error:
-        yield Item(ID, ID, Status.MISSING, _BAD.format(problem=str(error)), _ABSENT_WHY)
+        yield Item(ID, ID, Status.MISSING, _BAD.format(problem=str(error)), _BOTH_WHY)
         return
     yield from _rows(delivery, golden, mine)
 
@@ -86,7 +87,7 @@ def _rows(delivery: Delivery, golden: Evidence, mine: Evidence) -> Iterator[Item
         yield Item(ID, table.port_log, Status.DOUBT, _SIMULATED, _SIMULATED_WHY)
     judged = [row for row in rows if row.holds is not None]
     if not judged:
-        yield Item(ID, ID, Status.MISSING, _NOTHING, _ABSENT_WHY)
+        yield Item(ID, ID, Status.MISSING, _NOTHING, _BOTH_WHY)
     longest = max((row.steps for row in judged), default=0)
     if judged and all(row.is_curve for row in judged) and longest < table.steps:
         found = _SHORT.format(steps=longest, wanted=table.steps)

@@ -11,11 +11,14 @@ from torchferry.zoo.delivery import READMES, Delivery
 from torchferry.zoo.evidence.compare import Row, compare
 from torchferry.zoo.evidence.model import Evidence
 from torchferry.zoo.model import Item, Status
-from torchferry.zoo.readme_figures import DIFFERENCE, OFFSET, Figure, agrees, figures
+from torchferry.zoo.readme_figures import DIFFERENCE, OFFSET, ORIGINAL, PORT, Figure, agrees, figures
 
 ID = "results"
 _AGAINST = Text("says {name} {shown}; the logs say {logs}", "写的 {name} 是 {shown}；日志中是 {logs}")
 _AGAINST_WHY = Text("every figure of the table comes from a run", "表中每个数值都必须来自真实运行")
+_SWAPPED_WHY = Text(
+    "that is the figure of the other run: the columns are swapped", "这是另一次运行的数值：两列写反了"
+)
 _UNSEEN = Text("says {name} {shown}, which no log shows", "写的 {name} {shown} 在日志中没有")
 _FINE = Text("{count} figures, all of them as in the logs", "{count} 个数值，均与日志一致")
 
@@ -51,17 +54,20 @@ def _item(name: str, figure: Figure, rows: dict[str, Row], golden: Evidence, min
     logs = ", ".join(f"{value:.6g}" for value in dict.fromkeys(values)) or "-"
     what = f"{figure.name} {figure.kind}".strip()
     found = _AGAINST.format(name=what, shown=figure.shown, logs=logs)
-    return Item(ID, subject, Status.MISSING, found, _AGAINST_WHY, place)
+    other = {ORIGINAL: PORT, PORT: ORIGINAL}.get(figure.kind)
+    is_swapped = other and any(agrees(figure, value) for value in _values(row, other, golden, mine))
+    return Item(ID, subject, Status.MISSING, found, _SWAPPED_WHY if is_swapped else _AGAINST_WHY, place)
 
 
 def _values(row: Row, kind: str, golden: Evidence, mine: Evidence) -> list[float]:
-    """What a figure may be: that of either run, a curve's at its end or its last one."""
+    """What a figure may be: that of its run, or of either; a curve's at its end or its last one."""
     if kind == DIFFERENCE:
         return [row.difference]
     if kind == OFFSET:
         return [row.offset]
-    values = [row.original, row.port]
-    for evidence in (golden, mine):
+    runs = {ORIGINAL: (row.original, golden), PORT: (row.port, mine)}
+    values = []
+    for value, evidence in [runs[kind]] if kind in runs else runs.values():
         curve = evidence.curves.get(row.name)
-        values += [curve.values[-1]] if curve else []
+        values += [value, *([curve.values[-1]] if curve else [])]
     return [value for value in values if value is not None]
