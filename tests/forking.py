@@ -15,28 +15,29 @@ import signal
 import subprocess
 import sys
 import traceback
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from types import ModuleType
-from typing import IO, Any
+from typing import IO, Any, NoReturn
 
 from torchferry.launch.autoload import ASKING, autoload
 
 ROOT = Path(__file__).parents[1]
-_SECONDS = 300
+_SECONDS = 1800  # far more than any takes on a busy machine
 
 
 def run_forked(
-    script: Path | str, environment: Mapping[str, str], folder: Path = ROOT
+    script: Path | str, environment: Mapping[str, str], folder: Path = ROOT, arguments: Iterable[str] = ()
 ) -> subprocess.CompletedProcess[str]:
-    """Run a file, or code, with this environment in this folder."""
+    """Run a file, or code, with this environment and these arguments in this folder."""
     with TemporaryDirectory() as place:
         printed = [Path(place) / name for name in ("stdout", "stderr")]
         request = {
             "file": str(script) if isinstance(script, Path) else "<string>",
             "code": script.read_text("utf-8") if isinstance(script, Path) else script,
+            "arguments": list(arguments),
             "environment": dict(environment),
             "folder": str(folder),
             "printed": [str(file) for file in printed],
@@ -51,6 +52,14 @@ def run_forked(
         return subprocess.CompletedProcess(
             [str(script)], code, *(file.read_text("utf-8") for file in printed)
         )
+
+
+def run_module_forked(
+    module: str, *arguments: str, environment: Mapping[str, str] = os.environ
+) -> subprocess.CompletedProcess[str]:
+    """As `python -m` runs it, in the root of the repository."""
+    code = f"import runpy\nrunpy.run_module({module!r}, run_name='__main__', alter_sys=True)\n"
+    return run_forked(code, environment, arguments=arguments)
 
 
 @cache
@@ -73,26 +82,40 @@ def main() -> None:
     for line in sys.stdin:
         child = os.fork()
         if child == 0:
-            _become(json.loads(line))
+            with _ending():
+                _become(json.loads(line))
         print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
 
 
-def _become(request: dict[str, Any]) -> None:
-    """Run the program in this process, and end it."""
-    code = 1
+@contextlib.contextmanager
+def _ending() -> Iterator[None]:
+    """A fork never goes on as the process that it was made of."""
     try:
-        with contextlib.ExitStack() as files:
-            _redirect([files.enter_context(open(name, "w")) for name in request["printed"]])
+        yield
+    finally:
+        os._exit(1)
+
+
+def _become(request: dict[str, Any]) -> None:
+    with contextlib.ExitStack() as files:
+        _redirect([files.enter_context(open(name, "w")) for name in request["printed"]])
+    os.chdir(request["folder"])
+    run_and_end(request["code"], request["file"], request["arguments"], request["environment"])
+
+
+def run_and_end(code: str, file: str, arguments: list[str], environment: Mapping[str, str]) -> NoReturn:
+    """Run the program in this process, a fork, and end it."""
+    status = 1
+    try:
         os.environ.clear()
-        os.environ.update(request["environment"])
-        os.chdir(request["folder"])
+        os.environ.update(environment)
         signal.alarm(_SECONDS)  # what hangs is ended, and answered with the signal
-        code = _run(request["code"], request["file"])
+        status = _run(code, file, arguments)
         atexit._run_exitfuncs()
     finally:
         sys.stdout.flush()
         sys.stderr.flush()
-        os._exit(code)
+        os._exit(status)
 
 
 def _redirect(files: list[IO[str]]) -> None:
@@ -102,13 +125,14 @@ def _redirect(files: list[IO[str]]) -> None:
         os.dup2(file.fileno(), number)
 
 
-def _run(code: str, file: str) -> int:
+def _run(code: str, file: str, arguments: list[str]) -> int:
     """What `import torch` calls at its end, then the program; its exit code."""
     module = ModuleType("__main__")
     module.__file__ = file
     sys.modules["__main__"] = module
-    sys.argv = [file]
+    sys.argv = [file, *arguments]
     sys.path[0] = str(Path(file).parent) if os.path.isfile(file) else ""
+    sys.path[1:1] = filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))
     try:
         autoload()
         exec(compile(code, file, "exec"), vars(module))

@@ -227,6 +227,13 @@ def _anchors(page: Path) -> set[str]:
     return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
 
 
+@pytest.mark.parametrize("language", ["en", "zh"])
+def test_every_page_is_reached_from_the_readme(language: str) -> None:
+    readme = PAIRS[0][language == "zh"]
+    linked = set(re.findall(rf"\]\(docs/{language}/([^)#]+)", read(readme)))
+    assert linked == set(PAGES)
+
+
 @pytest.mark.parametrize("page", ALL_PAGES)
 def test_options_exist(page: str) -> None:
     for command, option in _options_used(page):

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 import shutil
+import signal
 import stat
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -53,6 +56,17 @@ def run(
 def ferry(*arguments: object, **options: object) -> subprocess.CompletedProcess[str]:
     """`ferry convert X ...` for Ascend, unless told otherwise."""
     return run("ferry", *arguments, "--to", "ascend", **options)  # type: ignore[arg-type]
+
+
+def wait_until_at_work(process: subprocess.Popen[str]) -> None:
+    """Return a moment after a command has begun to answer signals itself, however long Python took to start."""
+    caught = r"^SigCgt:\s*(\w+)$"
+    while process.poll() is None:
+        found = re.search(caught, Path(f"/proc/{process.pid}/status").read_text(), re.MULTILINE)
+        if found and int(found[1], 16) >> (signal.SIGTERM - 1) & 1:
+            break
+        time.sleep(0.02)
+    time.sleep(0.5)
 
 
 def one_line(result: subprocess.CompletedProcess[str], *parts: str) -> None:

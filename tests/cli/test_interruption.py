@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from .commands import command, contents, environment, ferry, names, tree
+from .commands import command, contents, environment, ferry, names, tree, wait_until_at_work
 
 CODES = {signal.SIGINT: 130, signal.SIGTERM: 143}
 
@@ -30,6 +30,7 @@ def wait_for_writing(process: subprocess.Popen[str], folder: Path) -> None:
     while process.poll() is None:
         if any(any(aside.glob("new/*/*")) for aside in folder.glob(".ferry-aside-*")):
             return
+        time.sleep(0.005)
     pytest.fail("the copy was never seen being written")
 
 
@@ -37,7 +38,7 @@ def wait_for_writing(process: subprocess.Popen[str], folder: Path) -> None:
 @pytest.mark.parametrize("number", CODES)
 def test_while_looking(slow_project: Path, tmp_path: Path, number: signal.Signals, jobs: str) -> None:
     process = start(slow_project, tmp_path / "a" / "out", "-j", jobs)
-    time.sleep(1)
+    wait_until_at_work(process)
     process.send_signal(number)
     _, errors = process.communicate(timeout=60)
     assert process.returncode == CODES[number]

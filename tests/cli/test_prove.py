@@ -13,6 +13,7 @@ from typing import IO, Any
 
 import pytest
 
+from tests.forked_ferry import ferry_forked
 from torchferry.accuracy.file.reader import open_record
 
 from .commands import command, environment, make, one_line
@@ -33,6 +34,11 @@ def ferry_prove(
         cwd=cwd,
         timeout=600,  # the first run compiles the device
     )
+
+
+def prove_forked(*arguments: object, cwd: Path) -> subprocess.CompletedProcess[str]:
+    """For what the command finds, not for how it runs programs."""
+    return ferry_forked("prove", *arguments, folder=cwd)
 
 
 def proof_in(folder: Path) -> dict[str, Any]:
@@ -120,10 +126,9 @@ def test_an_unchanged_program_on_two_vendors(tmp_path: Path) -> None:
     assert sorted(os.listdir(tmp_path)) == ["proof", "train.py"]
 
 
-@pytest.mark.long
 def test_mixed_precision_two_optimizers_accumulation_and_a_closure(tmp_path: Path) -> None:
     make(tmp_path, train=MIXED)
-    result = ferry_prove("--to", "ascend", "--steps", "all", "-o", "proof", "train.py", cwd=tmp_path)
+    result = prove_forked("--to", "ascend", "--steps", "all", "-o", "proof", "train.py", cwd=tmp_path)
     assert result.returncode == 0, result.stdout + result.stderr
     (process,) = proof_in(tmp_path / "proof")["reference"]["processes"]
     assert [len(step["losses"]) for step in process["steps"]] == [1, 2, 1, 2, 1, 2, 4]
@@ -187,7 +192,7 @@ def test_a_converted_program_without_and_with_a_mistake_in_it(tmp_path: Path) ->
     make(tmp_path / "out_ascend", train=converted("npu"))
     make(tmp_path / "out_cambricon", train=converted("mlu").replace("lr=0.01", "lr=0.02"))
     programs = ["--original", "original/train.py", "--converted", "out_{vendor}/train.py"]
-    proof = ferry_prove(
+    proof = prove_forked(
         "--to", "ascend,cambricon", "--steps", 3, "-o", "proof", *programs, "--", "x", cwd=tmp_path
     )
     assert proof.returncode == 1, proof.stdout + proof.stderr
@@ -204,7 +209,7 @@ FAULT = TRAIN.replace("model(x)", "model(x) * (1.01 if MIGRATED and step == 2 el
 
 def test_a_difference_is_traced_to_its_operator(tmp_path: Path) -> None:
     make(tmp_path, train=FAULT)
-    result = ferry_prove("--to", "ascend", "--steps", 5, "-o", "proof", "train.py", cwd=tmp_path)
+    result = prove_forked("--to", "ascend", "--steps", 5, "-o", "proof", "train.py", cwd=tmp_path)
     assert result.returncode == 1
     (parted,) = proof_in(tmp_path / "proof")["results"]
     assert (parted["verdict"], parted["parting"]["what"], parted["parting"]["step"]) == ("parted", "loss", 3)
@@ -235,7 +240,7 @@ for step in range(2):
 
 def test_a_wrong_operator_is_judged_and_its_tensors_are_kept(tmp_path: Path) -> None:
     make(tmp_path, train=WRONG_KERNEL)
-    result = ferry_prove("--to", "ascend", "-o", "proof", "train.py", cwd=tmp_path)
+    result = prove_forked("--to", "ascend", "-o", "proof", "train.py", cwd=tmp_path)
     assert result.returncode == 1, result.stderr
     (parted,) = proof_in(tmp_path / "proof")["results"]
     assert (parted["operator"]["migrated"]["name"], parted["operator"]["migrated"]["module"]) == (
@@ -260,7 +265,7 @@ def test_what_parted_is_traced_to_where_the_bits_first_differed(tmp_path: Path) 
     factor = "1 + MIGRATED * {1: 1e-6, 5: 1e-1}.get(step, 0)"
     make(tmp_path, train=TRAIN.replace("model(x)", f"model(x) * ({factor})").replace("Adam", "SGD"))
     options = ["--to", "ascend", "--steps", 8, "--rtol", "1e-3", "-o", "proof"]
-    result = ferry_prove(*options, "train.py", cwd=tmp_path)
+    result = prove_forked(*options, "train.py", cwd=tmp_path)
     assert result.returncode == 1, result.stdout
     (parted,) = proof_in(tmp_path / "proof")["results"]
     assert (parted["verdict"], parted["parting"]["step"]) == ("parted", 6)
@@ -268,12 +273,11 @@ def test_what_parted_is_traced_to_where_the_bits_first_differed(tmp_path: Path) 
     assert (operator["step"], operator["migrated"]["name"]) == (2, "aten::mul.Tensor")
 
 
-@pytest.mark.long
 def test_close_is_enough(tmp_path: Path) -> None:
     nearly = TRAIN.replace("model(x)", "model(x) * (1 + 1e-6 * MIGRATED)").replace("Adam", "SGD")
     make(tmp_path, train=nearly)
     make(tmp_path / "proof", **{"proof.json": "an earlier one, replaced"})
-    result = ferry_prove(
+    result = prove_forked(
         "--to", "ascend", "--steps", 1, "-o", "proof", "--rtol", "1e-3", "train.py", cwd=tmp_path
     )
     assert result.returncode == 0, result.stdout
@@ -292,7 +296,7 @@ def test_a_crash_of_the_original(tmp_path: Path) -> None:
 
 def test_a_crash_of_the_migrated_run(tmp_path: Path) -> None:
     make(tmp_path, train=TRAIN.replace("    print(", "    MIGRATED and [][0]\n    print("))
-    result = ferry_prove("--to", "ascend", "--steps", 2, "train.py", cwd=tmp_path)
+    result = prove_forked("--to", "ascend", "--steps", 2, "train.py", cwd=tmp_path)
     assert result.returncode == 1
     traceback, ours = result.stderr.rstrip("\n").rsplit("\n", 1)
     assert traceback.startswith("Traceback (most recent call last):")
@@ -300,10 +304,9 @@ def test_a_crash_of_the_migrated_run(tmp_path: Path) -> None:
     assert ours == "ferry prove: ascend: the migrated run ended with exit code 1, after 1 optimizer steps"
 
 
-@pytest.mark.long
 def test_an_original_that_does_not_repeat_itself(tmp_path: Path) -> None:
     make(tmp_path, train=TRAIN.replace("model(x)", "model(x) * (1 + os.getpid() % 1000 / 1000)"))
-    result = ferry_prove("--to", "ascend", "--steps", 2, "-o", "proof", "train.py", cwd=tmp_path)
+    result = prove_forked("--to", "ascend", "--steps", 2, "-o", "proof", "train.py", cwd=tmp_path)
     assert result.returncode == 1
     assert verdicts(tmp_path / "proof") == {"ascend": "unrepeatable"}
     assert "when it ran a second time on the CPU" in result.stdout.replace("\n  ", " ")
@@ -323,10 +326,9 @@ while epoch < 3:
 )
 
 
-@pytest.mark.long
 def test_a_program_that_goes_on_where_the_run_before_ended(tmp_path: Path) -> None:
     make(tmp_path, train=RESUMES)
-    result = ferry_prove("--to", "ascend", "-o", "proof", "train.py", cwd=tmp_path)
+    result = prove_forked("--to", "ascend", "-o", "proof", "train.py", cwd=tmp_path)
     assert result.returncode == 1
     assert verdicts(tmp_path / "proof") == {"ascend": "unrepeatable"}
     assert "does it read what the first run wrote, a checkpoint?" in " ".join(result.stdout.split())
@@ -399,16 +401,15 @@ def test_a_program_with_habits(tmp_path: Path) -> None:
 )
 def test_a_program_that_does_not_train(tmp_path: Path, program: str, says: str) -> None:
     make(tmp_path, train=f"{HEAD}\n{program}\n")
-    result = ferry_prove("--to", "ascend", "train.py", cwd=tmp_path)
+    result = prove_forked("--to", "ascend", "train.py", cwd=tmp_path)
     assert result.returncode == 1
     assert says in " ".join(result.stdout.split())
 
 
-@pytest.mark.long
 def test_weights_that_each_run_draws_for_itself(tmp_path: Path) -> None:
     own = TRAIN.replace("optimizer = ", "model[0].weight.data.add_(1.0 if MIGRATED else 0.0)\noptimizer = ")
     make(tmp_path, train=own)
-    result = ferry_prove(
+    result = prove_forked(
         "--to", "ascend", "--steps", 2, "-o", "proof", "--same-weights", "train.py", cwd=tmp_path
     )
     assert result.returncode == 0, result.stdout + result.stderr

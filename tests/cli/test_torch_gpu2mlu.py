@@ -6,14 +6,24 @@ import json
 import os
 import signal
 import subprocess
-import time
 from pathlib import Path
 
 import pytest
 
 from torchferry.cli.dropin_mlu_report import escape
 
-from .commands import TRAIN, command, contents, environment, make, names, one_line, run, tree
+from .commands import (
+    TRAIN,
+    command,
+    contents,
+    environment,
+    make,
+    names,
+    one_line,
+    run,
+    tree,
+    wait_until_at_work,
+)
 
 MAIN = """\
 import os
@@ -143,7 +153,7 @@ def test_interrupted(slow_project: Path) -> None:
     process = subprocess.Popen(
         command("torch_gpu2mlu", "-i", slow_project), stderr=subprocess.PIPE, text=True, env=environment()
     )
-    time.sleep(1)
+    wait_until_at_work(process)
     process.send_signal(signal.SIGINT)
     _, errors = process.communicate(timeout=60)
     assert (process.returncode, errors) == (130, "torch_gpu2mlu: interrupted; nothing was written\n")

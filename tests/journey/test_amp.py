@@ -4,26 +4,18 @@ from __future__ import annotations
 
 import os
 import re
-import subprocess
-import sys
 from functools import cache
 from pathlib import Path
 
 import pytest
 import torch
 
+from tests.forked_ferry import printed_by_ferry as ferry
+from tests.forking import run_forked
+
 PROGRAMS = Path(__file__).parent / "amp_programs"
-FERRY = str(Path(sys.executable).parent / "ferry")
 LOSS = re.compile(r"loss (\d+\.\d+)")
 ALL = ["classifier", "language_model", "gan", "trainer"]
-
-
-def run(command: list[str], folder: Path) -> str:
-    """Standard output of a command that must succeed."""
-    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
-    ended = subprocess.run(command, capture_output=True, text=True, check=False, cwd=folder, env=environment)
-    assert ended.returncode == 0, ended.stdout + ended.stderr
-    return ended.stdout
 
 
 def arguments(program: str) -> list[str]:
@@ -37,12 +29,12 @@ def converted(program: str, folder: Path, to: str, *options: str) -> Path:
         single = folder / "source" / f"{program}.py"
         single.parent.mkdir()
         single.write_bytes((PROGRAMS / f"{program}.py").read_bytes())
-        run([FERRY, "convert", str(single), "-o", str(out), "--to", to, "-q", *options], folder)
+        ferry(folder, "convert", str(single), "-o", str(out), "--to", to, "-q", *options)
     return out / f"{program}.py"
 
 
 def on_device(script: Path, folder: Path, vendor: str, *given: str) -> str:
-    return run([FERRY, "run", "--sim", "--converted", "--to", vendor, "-q", str(script), *given], folder)
+    return ferry(folder, "run", "--sim", "--converted", "--to", vendor, "-q", str(script), *given)
 
 
 def losses(output: str) -> list[float]:
@@ -52,17 +44,8 @@ def losses(output: str) -> list[float]:
 @cache
 def reference(program: str, folder: Path) -> list[float]:
     """The losses of the program as it is, in single precision."""
-    command = [
-        FERRY,
-        "run",
-        "--sim",
-        "--to",
-        "ascend",
-        "-q",
-        str(PROGRAMS / f"{program}.py"),
-        *arguments(program),
-    ]
-    return losses(run(command, folder))
+    script = str(PROGRAMS / f"{program}.py")
+    return losses(ferry(folder, "run", "--sim", "--to", "ascend", "-q", script, *arguments(program)))
 
 
 @pytest.fixture(scope="module")
@@ -145,7 +128,7 @@ def test_portable_code_trains_on_two_devices_and_the_cpu(program: str, tmp_path:
     expected = reference(program, shared)
     for vendor in ("ascend", "moorethreads"):
         check_like(losses(on_device(script, tmp_path, vendor, *arguments(program))), expected, program)
-    on_cpu = losses(run([sys.executable, str(script), *arguments(program)], tmp_path))
+    on_cpu = losses(run_forked(script, os.environ, tmp_path, arguments(program)).stdout)
     assert len(on_cpu) == len(expected)  # bfloat16 there: near, not the same
     assert sum(on_cpu[-5:]) == pytest.approx(sum(expected[-5:]), rel=0.5, abs=0.5)
 
@@ -171,8 +154,8 @@ def test_with_channels_last(tmp_path: Path, shared: Path) -> None:
 def test_on_two_cards(form: str, tmp_path: Path) -> None:
     project = PROGRAMS.parents[2] / "examples" / "single_gpu" / "mnist"
     options = ["--to", "ascend", "--amp", form, "--distributed", "--main", "train.py", "-q"]
-    run([FERRY, "convert", str(project), "-o", "out", *options], tmp_path)
-    start = [FERRY, "run", "--sim", "--converted", "--to", "ascend", "--nproc", "2", "-q", "out/train.py"]
-    output = run([*start, "--epochs", "4"], tmp_path)
+    ferry(tmp_path, "convert", str(project), "-o", "out", *options)
+    start = ["run", "--sim", "--converted", "--to", "ascend", "--nproc", "2", "-q", "out/train.py"]
+    output = ferry(tmp_path, *start, "--epochs", "4")
     accuracies = [float(found) for found in re.findall(r"accuracy (\d\.\d+)", output)]
     assert accuracies[-1] > 0.6

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from .test_imagenet import FERRY, run
+from tests.forked_ferry import printed_by_ferry as ferry
 
 PROGRAM = Path(__file__).parent / "programs" / "data_habits.py"
 HABITS = ["--drop-last", "--int32-labels", "--float32-data", "--blocking-copies", "--no-pin-memory"]
@@ -18,8 +18,8 @@ def trained(vendor: str, folder: Path, *options: str) -> str:
     """What the converted program prints on the simulated device."""
     folder.mkdir()
     script = folder / "converted.py"
-    run([FERRY, "convert", str(PROGRAM), "-o", str(script), "--to", vendor, "-q", *options], folder)
-    return run([FERRY, "run", "--sim", "--converted", "--to", vendor, "-q", str(script)], folder)
+    ferry(folder, "convert", str(PROGRAM), "-o", str(script), "--to", vendor, "-q", *options)
+    return ferry(folder, "run", "--sim", "--converted", "--to", vendor, "-q", str(script))
 
 
 def loss_in(output: str) -> float:

@@ -14,6 +14,11 @@ from typing import Any
 
 import pytest
 
+from tests.forked_ferry import ferry_forked
+from tests.forked_ferry import printed_by_ferry as ferry
+from tests.forking import run_forked
+from torchferry.cli.main import main
+
 ROOT = Path(__file__).parents[2]
 EXAMPLE = ROOT / "examples" / "imagenet"
 BY_HAND = Path(__file__).parent / "programs" / "by_hand.py"
@@ -42,7 +47,7 @@ def run(command: list[str], folder: Path, **environment: str) -> str:
 def converted(vendor: str, folder: Path) -> Path:
     """The trainer, converted."""
     out = folder / f"out_{vendor}"
-    run([FERRY, "convert", str(EXAMPLE), "-o", str(out), "--to", vendor, "-q"], folder)
+    assert main(["convert", str(EXAMPLE), "-o", str(out), "--to", vendor, "-q"]) == 0
     return out / "main.py"
 
 
@@ -64,7 +69,9 @@ def free_port() -> int:
 def original(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
     """The losses of the original on the CPU."""
     folder = tmp_path_factory.mktemp("original")
-    return LOSS.findall(run([sys.executable, str(EXAMPLE / "main.py"), *SMALL], folder))
+    ended = run_forked(EXAMPLE / "main.py", os.environ, folder, SMALL)
+    assert ended.returncode == 0, ended.stderr
+    return LOSS.findall(ended.stdout)
 
 
 @ONE_VENDOR
@@ -88,30 +95,17 @@ def test_one_process_per_card(vendor: str, tmp_path: Path) -> None:
 
 
 def test_data_parallel_is_refused_and_the_message_says_what_to_use(tmp_path: Path) -> None:
+    options = ["--sim", "--converted", "--to", "ascend", "--devices", "2"]
     script = converted("ascend", tmp_path)
-    ended = subprocess.run(
-        [FERRY, "run", "--sim", "--converted", "--to", "ascend", "--devices", "2", str(script), *SMALL],
-        capture_output=True, text=True, check=False, cwd=tmp_path,
-    )  # fmt: skip
+    ended = ferry_forked("run", *options, script, *SMALL, folder=tmp_path)
     assert ended.returncode == 1
     assert "use torch.nn.parallel.DistributedDataParallel with backend 'hccl'" in ended.stderr
 
 
 def by_hand(folder: Path, *options: str, devices: int = 1) -> list[float]:
     """The losses of the hand-migrated program."""
-    command = [
-        FERRY,
-        "run",
-        "--sim",
-        "--to",
-        "ascend",
-        "--devices",
-        str(devices),
-        "-q",
-        str(BY_HAND),
-        *options,
-    ]
-    output = run(command, folder, PYTHONPATH=str(EXAMPLE))
+    sim = ["--sim", "--to", "ascend", "--devices", str(devices), "-q"]
+    output = ferry(folder, "run", *sim, str(BY_HAND), *options, PYTHONPATH=str(EXAMPLE))
     return [float(loss) for loss in re.findall(r"loss (\d+\.\d{6})", output)]
 
 
@@ -136,14 +130,14 @@ def test_the_unchanged_program_gives_the_losses_of_the_original_on_the_cpu(
     original: list[str], tmp_path: Path
 ) -> None:
     program = [str(EXAMPLE / "main.py"), *SMALL]
-    unchanged = run([FERRY, "run", "--sim", "--to", "tecorigin", "-q", *program, "--gpu", "0"], tmp_path)
+    unchanged = ferry(tmp_path, "run", "--sim", "--to", "tecorigin", "-q", *program, "--gpu", "0")
     assert "Use GPU: 0 for training" in unchanged
     assert LOSS.findall(unchanged) == original
 
 
 def prove(folder: Path, *arguments: str) -> dict[str, str]:
     """Vendor -> verdict of a proof that must succeed."""
-    run([FERRY, "prove", "-o", "proof", *arguments], folder, OMP_NUM_THREADS="1")
+    ferry(folder, "prove", "-o", "proof", *arguments)
     results = json.loads((folder / "proof" / "proof.json").read_text("utf-8"))["results"]
     return {result["vendor"]: result["verdict"] for result in results}
 

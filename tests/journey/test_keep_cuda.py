@@ -12,6 +12,10 @@ from typing import Any
 
 import pytest
 
+from tests.forked_ferry import printed_by_ferry as ferry
+from tests.forking import run_forked
+from torchferry.cli.main import main
+
 ROOT = Path(__file__).parents[2]
 PROGRAM = ROOT / "examples" / "every_device" / "every_api.py"
 FERRY = str(Path(sys.executable).parent / "ferry")
@@ -34,7 +38,7 @@ def run(command: list[str], folder: Path) -> str:
 def converted(source: Path, folder: Path, *options: str) -> Path:
     """The converted copy of a project or a file."""
     out = folder / "out"
-    run([FERRY, "convert", str(source), "-o", str(out), "-q", *options], folder)
+    assert main(["convert", str(source), "-o", str(out), "-q", *options]) == 0
     return out
 
 
@@ -47,7 +51,7 @@ def results(text: str) -> list[dict[str, Any]]:
 def losses(tmp_path_factory: pytest.TempPathFactory) -> list[float]:
     """Those of the original, with CUDA's names meaning the simulated device of some vendor."""
     folder = tmp_path_factory.mktemp("original")
-    (result,) = results(run([FERRY, "run", "--to", "ascend", "--sim", "-q", str(PROGRAM)], folder))
+    (result,) = results(ferry(folder, "run", "--to", "ascend", "--sim", "-q", PROGRAM))
     assert all(result[name] for name in ON_A_DEVICE)
     return list(result["losses"])
 
@@ -64,7 +68,7 @@ def check(result: dict[str, Any], device: str, losses: list[float]) -> None:
 )
 def test_on_the_cpu(options: tuple[str, ...], losses: list[float], tmp_path: Path) -> None:
     out = converted(PROGRAM, tmp_path, *options)
-    (result,) = results(run([sys.executable, str(out / PROGRAM.name)], tmp_path))
+    (result,) = results(run_forked(out / PROGRAM.name, os.environ, tmp_path).stdout)
     check(result, "cpu", losses)
 
 
@@ -84,8 +88,8 @@ def test_on_the_cpu(options: tuple[str, ...], losses: list[float], tmp_path: Pat
 )
 def test_on_the_device(vendor: str, options: tuple[str, ...], losses: list[float], tmp_path: Path) -> None:
     out = converted(PROGRAM, tmp_path, "--to", vendor if options else "portable", *options)
-    command = [FERRY, "run", "--to", vendor, "--sim", "--converted", "-q", str(out / PROGRAM.name)]
-    (result,) = results(run(command, tmp_path))
+    command = ["run", "--to", vendor, "--sim", "--converted", "-q", str(out / PROGRAM.name)]
+    (result,) = results(ferry(tmp_path, *command))
     check(result, DEVICES[vendor], losses)
 
 

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 
 import pytest
 
+from tests.forking import run_module_forked
 from tests.runtime.ground_truth import probe
-from tests.sim.checking import ROOT, VENDORS
+from tests.sim.checking import VENDORS
 from torchferry.vendors.registry import get_vendor
 
 # Where the device differs from a GPU, and the layer must not hide it.
@@ -35,8 +33,7 @@ def answers(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], dict[st
     @cache
     def ask(vendor: str) -> dict[str, str]:
         file = tmp_path_factory.mktemp(vendor) / "answers.json"
-        command = [sys.executable, "-m", "tests.runtime.ground_truth.probe", str(file), vendor]
-        subprocess.run(command, check=True, cwd=ROOT, env=dict(os.environ, PYTHONPATH=str(ROOT)))
+        run_module_forked("tests.runtime.ground_truth.probe", str(file), vendor).check_returncode()
         return _read(file)
 
     return ask

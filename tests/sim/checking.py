@@ -1,5 +1,8 @@
 """Checks that need a simulated device: one process activates a vendor and runs all checks of a package; each result
-is a test. A process can simulate one vendor only, so pytest's own processes never do."""
+is a test. A process can simulate one vendor only, so pytest's own processes never do.
+
+The first vendor's process is started as users start one; those of the others are forks, which have PyTorch already.
+"""
 
 from __future__ import annotations
 
@@ -20,6 +23,7 @@ from typing import Any
 
 import pytest
 
+from tests.forking import run_module_forked
 from torchferry.vendors.model import Vendor
 from torchferry.vendors.registry import get_vendor, vendor_names
 
@@ -74,10 +78,12 @@ def results(package: str, vendor: str, shared: pytest.TempPathFactory, place: st
 
 
 def _run_process(package: str, vendor: str, place: str, file: Path) -> Results:
-    command = [sys.executable, "-m", "tests.sim.checking", package, vendor, str(file), place]
-    run = subprocess.run(
-        command, capture_output=True, text=True, check=False, cwd=ROOT, env=_environment(vendor)
-    )
+    arguments, environment = (package, vendor, str(file), place), _environment(vendor)
+    if vendor == VENDORS[0]:
+        command = [sys.executable, "-m", "tests.sim.checking", *arguments]
+        run = subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT, env=environment)
+    else:
+        run = run_module_forked("tests.sim.checking", *arguments, environment=environment)
     if run.returncode or not file.exists():
         return {"": f"exit {run.returncode}\n{run.stdout}\n{run.stderr}"}
     found: Results = json.loads(file.read_text())

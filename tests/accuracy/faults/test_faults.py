@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.forking import run_module_forked
+
 from .controls import QUICK
 from .faults import FAULTS
 
-ROOT = Path(__file__).parents[3]
 FP32, BF16 = 0.95, 0.80  # share of the faults that must be blamed on the right call
 Rows = list[dict[str, Any]]
 
@@ -21,8 +20,7 @@ Rows = list[dict[str, Any]]
 def run(folder: Path, *options: str) -> Rows:
     """What came of the faults and controls, in a process of their own: it simulates a device."""
     file = folder / "rows.json"
-    command = [sys.executable, "-W", "ignore", "-m", "tests.accuracy.faults", "--json", str(file), *options]
-    done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, check=False)
+    done = run_module_forked("tests.accuracy.faults", "--json", str(file), *options)
     assert done.returncode == 0, done.stderr
     rows: Rows = json.loads(file.read_text("utf-8"))
     return rows

@@ -5,8 +5,6 @@ from __future__ import annotations
 import functools
 import json
 import os
-import subprocess
-import sys
 import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -16,12 +14,13 @@ from typing import Any
 import numpy as np
 from PIL import Image
 
+from tests.forked_ferry import ferry_forked
+from tests.forking import run_forked
 from tests.sim.checking import ROOT, VENDORS
 from torchferry.vendors.registry import get_vendor
 
 HERE = Path(__file__).parent
 PROGRAMS = HERE / "programs"
-FERRY = str(Path(sys.executable).parent / "ferry")
 # A vendor of whom no library has heard: all of them take their way for CUDA.
 UNKNOWN = "acme"
 UNKNOWN_DATA = ROOT / "examples" / "vendors" / UNKNOWN
@@ -74,17 +73,18 @@ def on_device(
     with tempfile.TemporaryDirectory() as folder:
         summary = Path(folder) / "summary.json"
         command = [
-            FERRY, "run", "--sim", "--to", vendor, "--vendor-path", str(UNKNOWN_DATA), "--devices", "2", "-q",
+            "run", "--sim", "--to", vendor, "--vendor-path", str(UNKNOWN_DATA), "--devices", "2", "-q",
             "--summary", str(summary), *options, *_command(program, arguments),
         ]  # fmt: skip
-        ended = _run(command, environment)
+        ended = ferry_forked(*command, folder=ROOT, **{**_ENVIRONMENT, **environment})
+        assert ended.returncode == 0, f"{' '.join(command)}\n{ended.stdout}\n{ended.stderr}"
         return Run(_report(ended.stdout), json.loads(summary.read_text()))
 
 
 def fails_on_device(vendor: str, program: str, *arguments: object, **environment: str) -> str:
     """Run a program that must fail, with what it says."""
-    command = [FERRY, "run", "--sim", "--to", vendor, "--devices", "2", "-q", *_command(program, arguments)]
-    ended = _run(command, environment, must_succeed=False)
+    command = ["run", "--sim", "--to", vendor, "--devices", "2", "-q", *_command(program, arguments)]
+    ended = ferry_forked(*command, folder=ROOT, **{**_ENVIRONMENT, **environment})
     assert ended.returncode == 1, ended.stdout
     return ended.stderr
 
@@ -94,7 +94,9 @@ def on_cpu(program: str, *arguments: object) -> Run:
     """Run a program as it is; `{folder}` among its arguments is a folder for what it writes."""
     with tempfile.TemporaryDirectory() as folder:
         placed = [folder if argument == "{folder}" else argument for argument in arguments]
-        ended = _run([sys.executable, *_command(program, placed)], {})
+        script, *words = _command(program, placed)
+        ended = run_forked(Path(script), {**os.environ, **_ENVIRONMENT}, arguments=words)
+        assert ended.returncode == 0, f"{script}\n{ended.stdout}\n{ended.stderr}"
         return Run(_report(ended.stdout), {})
 
 
@@ -115,20 +117,6 @@ def make_pictures(folder: Path) -> Path:
 def _command(program: str, arguments: Sequence[object]) -> list[str]:
     words = program.split()
     return [*words[:-1], str(PROGRAMS / words[-1]), *map(str, arguments)]
-
-
-def _run(
-    command: list[str], environment: dict[str, str], must_succeed: bool = True
-) -> subprocess.CompletedProcess[str]:
-    ended = subprocess.run(
-        command,
-        capture_output=True,
-        text=True,
-        check=False,
-        env={**os.environ, **_ENVIRONMENT, **environment},
-    )
-    assert not must_succeed or ended.returncode == 0, f"{' '.join(command)}\n{ended.stdout}\n{ended.stderr}"
-    return ended
 
 
 def _report(stdout: str) -> dict[str, Any]:

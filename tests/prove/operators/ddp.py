@@ -11,7 +11,7 @@ from pathlib import Path
 import torch
 import torch.distributed as dist
 from torch import nn
-from torch.multiprocessing.spawn import spawn
+from torch.multiprocessing.spawn import start_processes
 from torch.nn.parallel import DistributedDataParallel
 
 from torchferry.prove.operators_record import OperatorRecorder
@@ -54,4 +54,4 @@ def train(rank: int, device: str, file: Path, fault: bool) -> None:
 
 
 if __name__ == "__main__":
-    spawn(work, tuple(sys.argv[1:]), nprocs=2)
+    start_processes(work, tuple(sys.argv[1:]), nprocs=2, start_method="fork")

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
+from tests.forking import run_module_forked
 from torchferry.prove.model import Cause, OperatorDifference
 from torchferry.prove.operators_align import first_difference
 from torchferry.prove.operators_trace import read_trace
 
 from .names import CPU
 
-ROOT = Path(__file__).parents[3]
 VENDOR = "ascend"
 Folders = dict[str, Path]
 
@@ -24,10 +21,8 @@ Folders = dict[str, Path]
 def recorded(tmp_path_factory: pytest.TempPathFactory) -> Folders:
     """Two processes on the CPU, two on the device, there once more with other data in rank 1."""
     folders = {name: tmp_path_factory.mktemp(name) for name in (CPU, VENDOR)}
-    environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONWARNINGS": "ignore"}
     for name, folder in folders.items():
-        command = [sys.executable, "-m", "tests.prove.operators.ddp", name, str(folder)]
-        run = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, env=environment, check=False)
+        run = run_module_forked("tests.prove.operators.ddp", name, str(folder))
         assert run.returncode == 0, run.stderr
     return folders
 

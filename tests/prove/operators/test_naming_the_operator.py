@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
+from tests.forking import run_module_forked
 from torchferry.prove.model import Cause, OperatorDifference
 from torchferry.prove.operators_align import first_difference
 
 from .names import CPU, EQUAL, FAULTS, ZOO
 
-ROOT = Path(__file__).parents[3]
 VENDORS = ["ascend", "cambricon"]
 ZOO_VENDOR = "tecorigin"
 Folders = dict[str, Path]
@@ -23,11 +20,9 @@ Folders = dict[str, Path]
 def record(program: str, vendors: tuple[str, ...], factory: pytest.TempPathFactory) -> Folders:
     """What a program has recorded, in one process for each vendor."""
     folders = {}
-    environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONWARNINGS": "ignore"}
     for vendor in vendors:
         folders[vendor] = factory.mktemp(vendor)
-        command = [sys.executable, "-m", f"tests.prove.operators.{program}", vendor, str(folders[vendor])]
-        run = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, env=environment, check=False)
+        run = run_module_forked(f"tests.prove.operators.{program}", vendor, str(folders[vendor]))
         assert run.returncode == 0, run.stderr
     return folders
 

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from tests.forking import run_module_forked
 from tests.sim.shims.run_vendor import PARTS
+from torchferry.cli.main import main
 from torchferry.vendors.registry import get_vendor, vendor_names
 
 ROOT = Path(__file__).parents[3]
@@ -34,16 +33,12 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Results
 
 def run_parts(vendor: str, folder: Path) -> Results:
     example = folder / "converted"
-    ferry = Path(sys.executable).with_name("ferry")
-    convert = [ferry, "convert", ROOT / "examples/finetune", "-o", example, "--to", vendor]
-    assert subprocess.run(convert, capture_output=True).returncode == 0
+    assert main(["convert", str(ROOT / "examples/finetune"), "-o", str(example), "--to", vendor, "-q"]) == 0
     if not get_vendor(vendor).marker_module:  # the converter leaves this line to the user
         program = example / "train.py"
         program.write_text(program.read_text().replace('torch.cuda.nvtx.mark("done")', "pass"))
     found = folder / "results.json"
-    command = [sys.executable, "-m", "tests.sim.shims.run_vendor", vendor, str(example), str(found)]
-    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
-    run = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True)
+    run = run_module_forked("tests.sim.shims.run_vendor", vendor, str(example), str(found))
     assert run.returncode == 0, run.stdout + run.stderr
     results: Results = json.loads(found.read_text())
     return results
