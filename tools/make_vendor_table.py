@@ -27,7 +27,9 @@ def row(vendor: Vendor, language: Language) -> str:
     plugin = f"`{vendor.plugin}`" if vendor.plugin else IN_TREE.in_language(language)
     counts = Counter(api.support.value for api in vendor.apis.values())
     numbers = " | ".join(str(counts[kind]) for kind in COUNTED)
-    start = f"| `{vendor.name}` | {vendor.company_name.in_language(language)} | `{vendor.device_type}` | {plugin}"
+    start = (
+        f"| `{vendor.name}` | {vendor.company_name.in_language(language)} | `{vendor.device_type}` | {plugin}"
+    )
     return f"{start} | `{vendor.dist_backend}` | {numbers} |"
 
 
