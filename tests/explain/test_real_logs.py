@@ -29,20 +29,20 @@ LOGS = {
 The dtype, format or shape of input in op desc is not supported in op store, check the dtype, format or shape of input between the op store and the graph. Op store name is tbe-builtin.
 """,
     ),
-    "pt66": (
+    "vector core": (
         "ascend.aicore-exception",
         """\
 Traceback (most recent call last):
-  File "/home/ma-user/work/test/testLlame_new.py", line 30, in <module>
-    generate_ids = model.generate(inputs.input_ids, max_length=512)
-  File "/x/lib/python3.10/site-packages/transformers/generation/utils.py", line 2210, in _has_unfinished_sequences
-    elif this_peer_finished:
+  File "answer.py", line 12, in <module>
+    tokens = model.generate(question)
+  File "/x/site-packages/transformers/generation/utils.py", line 7, in generate
+    done = finished.item()
 RuntimeError: operator():build/CMakeFiles/torch_npu.dir/compiler_depend.ts:25 NPU function error: c10_npu::acl::AclrtSynchronizeStreamWithTimeout(copy_stream), error code is 507035
-[ERROR] 2025-04-29-18:46:11 (PID:1066924, Device:1, RankID:-1) ERR00100 PTA call acl api failed
+[ERROR] 2026-01-02-03:04:05 (PID:4711, Device:1, RankID:-1) ERR00100 PTA call acl api failed
 [Error]: The vector core execution is abnormal.
         Rectify the fault based on the error information in the ascend log.
 EZ9999: Inner Error!
-EZ9999[PID: 1066924] 2025-04-29-18:46:11.577.656 (EZ9999):  The error from device(chipId:4, dieId:0), serial number is 4, there is an exception of fftsplus aivector error, core id is 15
+EZ9999[PID: 4711] 2026-01-02-03:04:05.577.656 (EZ9999):  The error from device(chipId:4, dieId:0), serial number is 4, there is an exception of fftsplus aivector error, core id is 15
         TraceBack (most recent call last):
 """,
     ),
@@ -186,7 +186,7 @@ step 1
 W0801 13:23:17.366000 32974 torch/distributed/elastic/multiprocessing/api.py:900] Sending process 33051 closing signal SIGTERM
 E0325 20:57:27.620000 2606 site-packages/torch/distributed/elastic/multiprocessing/api.py:869] failed (exitcode: -9) local_rank: 5 (pid: 2630) of binary: /root/miniconda3/bin/python
 Traceback (most recent call last):
-  File "/root/miniconda3/bin/torchrun", line 8, in <module>
+  File "/x/bin/torchrun", line 8, in <module>
     sys.exit(main())
 torch.distributed.elastic.multiprocessing.errors.ChildFailedError:
 =====================================================
@@ -214,7 +214,7 @@ Traceback (most recent call last):
 ValueError: mine
 E0325 20:57:27.620000 2606 site-packages/torch/distributed/elastic/multiprocessing/api.py:869] failed (exitcode: 1) local_rank: 5 (pid: 2630) of binary: python
 Traceback (most recent call last):
-  File "/root/miniconda3/bin/torchrun", line 8, in <module>
+  File "/x/bin/torchrun", line 8, in <module>
     sys.exit(main())
 torch.distributed.elastic.multiprocessing.errors.ChildFailedError:
 """,
