@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import json
 import random
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -195,7 +194,6 @@ def test_parts_in_chinese(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
     assert json.loads(capsys.readouterr().out)["parts"]["list"] == "list of 1"
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="open files can't be written to")
 def test_a_bit_that_fell_over(tmp_path: Path) -> None:
     weight = torch.arange(64.0)
     file = saved(tmp_path, {"weight": weight})

@@ -29,9 +29,8 @@ class Repetitions:
         self._book = book
         self._findings = findings
         self._silent: set[bytes] = set()  # forms of lines that speak of no error
-        self._same: dict[
-            bytes, object
-        ] = {}  # forms of lines that name no process -> the finding that they all are
+        # Forms of lines that name no process -> the finding that they all are.
+        self._same: dict[bytes, object] = {}
         self._same_of_process: dict[tuple[bytes, bytes], object] = {}  # the process, the form
         self._seen: Counter[tuple[bytes, object]] = Counter()
         self._forms_left = MOST_FORMS
