@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import signal
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -21,6 +23,27 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ["PYTHONPATH"] = os.pathsep.join(
     filter(None, [str(Path(__file__).with_name("startup")), os.environ.get("PYTHONPATH")])
 )
+
+# A job in the background of a script, or of nohup, begins with these ignored, and so would the processes that tests
+# start and interrupt. A handler of Python's does not outlive the start of another program: they have the defaults.
+for _number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+    if signal.getsignal(_number) is signal.SIG_IGN:
+        signal.signal(_number, signal.default_int_handler if _number == signal.SIGINT else signal.SIG_DFL)
+
+
+@pytest.fixture(autouse=True)
+def nothing_left_watching() -> Iterator[None]:
+    """A test that leaves a dispatch mode on fails itself, and not those after it."""
+    yield
+    if "torch.utils._python_dispatch" not in sys.modules:
+        return
+    from torch.utils import _python_dispatch
+
+    left = []
+    while (mode := _python_dispatch._get_current_dispatch_mode()) is not None:
+        _python_dispatch._pop_mode()
+        left.append(type(mode).__name__)
+    assert not left, f"the test left these modes on: {left}"
 
 
 @pytest.fixture(scope="module")

@@ -8,6 +8,8 @@ from typing import Any
 
 import torch
 
+from torchferry.observe.patching import Patches
+
 
 class Entrance:
     """Where a training begins: the first call of a module that has parameters, in any thread.
@@ -17,11 +19,13 @@ class Entrance:
 
     def __init__(self, enter: Callable[[], None]) -> None:
         self._enter = enter
-        self._original: Callable[..., Any] | None = None
+        self._is_open = False
+        self._patches = Patches()
 
     def open(self) -> None:
         """Wait for it."""
-        original = self._original = torch.nn.Module.__call__
+        original = torch.nn.Module.__call__
+        self._is_open = True
 
         @functools.wraps(original)
         def call(module: torch.nn.Module, *args: Any, **kwargs: Any) -> Any:
@@ -29,11 +33,10 @@ class Entrance:
                 self._enter()
             return original(module, *args, **kwargs)
 
-        torch.nn.Module.__call__ = call  # type: ignore[method-assign]
+        self._patches.replace(torch.nn.Module, "__call__", call)
 
     def close(self) -> bool:
         """Wait no longer; whether it was waited for."""
-        original, self._original = self._original, None
-        if original is not None:
-            torch.nn.Module.__call__ = original  # type: ignore[method-assign]
-        return original is not None
+        was_open, self._is_open = self._is_open, False
+        self._patches.take_back()
+        return was_open

@@ -7,9 +7,11 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 from typing import Any
 
+from torchferry.observe.patching import Patches
 
-def around_loading(context: Callable[[], AbstractContextManager[Any]]) -> None:
-    """From now on, be in this context while a DataLoader makes or fetches a batch."""
+
+def around_loading(patches: Patches, context: Callable[[], AbstractContextManager[Any]]) -> None:
+    """Be in this context while a DataLoader makes or fetches a batch, until the patches are taken back."""
     from torch.utils.data import dataloader
 
     iterator: Any = dataloader._BaseDataLoaderIter
@@ -20,4 +22,4 @@ def around_loading(context: Callable[[], AbstractContextManager[Any]]) -> None:
         with context():
             return original(self)
 
-    iterator.__next__ = following
+    patches.replace(iterator, "__next__", following)

@@ -55,6 +55,15 @@ class ObservingMode(TorchDispatchMode):  # type: ignore[no-untyped-call]
         self.take_off()
 
     @contextmanager
+    def switched_on(self) -> Iterator[None]:
+        """On in this block, and off on every way out of it."""
+        try:
+            self.switch_on()
+            yield
+        finally:
+            self.switch_off()
+
+    @contextmanager
     def out_of_sight(self) -> Iterator[None]:
         """For what can't stand any mode: it is off in this thread, and on again afterwards if it was on."""
         was_on = self.take_off()

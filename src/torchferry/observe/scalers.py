@@ -8,17 +8,19 @@ from typing import Any
 
 import torch
 
+from torchferry.observe.patching import Patches
+
 Scaled = Callable[[Any, Any, Any], None]  # scaler, what it was given, what it answered
 _watching: list[Scaled] = []
-_wrapped: set[type] = set()
+_patches = Patches()  # there are some while somebody watches
 
 
 def watch_scalers(scaled: Scaled) -> None:
     """From now on, tell of every loss that is scaled."""
     _watching.append(scaled)
-    base: Any = getattr(torch.amp, "GradScaler", None) or torch.cuda.amp.GradScaler
-    if base in _wrapped:
+    if len(_watching) > 1:
         return
+    base: Any = getattr(torch.amp, "GradScaler", None) or torch.cuda.amp.GradScaler
     for kind in _kinds_of(base):
         _wrap(kind)
 
@@ -27,6 +29,8 @@ def unwatch_scalers(scaled: Scaled) -> None:
     """No longer."""
     if scaled in _watching:
         _watching.remove(scaled)
+    if not _watching:
+        _patches.take_back()
 
 
 def scale_of(scaler: Any) -> float:
@@ -47,7 +51,6 @@ def _kinds_of(base: Any) -> list[Any]:
 
 
 def _wrap(kind: Any) -> None:
-    _wrapped.add(kind)
     if "scale" not in vars(kind):
         return
     original = kind.scale
@@ -66,4 +69,4 @@ def _wrap(kind: Any) -> None:
             scaled(self, outputs, result)
         return result
 
-    kind.scale = scale
+    _patches.replace(kind, "scale", scale)

@@ -29,12 +29,9 @@ def checked(file: Path, found: list[Event]) -> Iterator[OverflowCheck]:
 
     check = OverflowCheck(CheckOptions(host_devices=nowhere), save, found.append)
     mode = CheckingMode(check)
-    mode.switch_on()
-    try:
+    with mode.switched_on():
         yield check
         check.flush()
-    finally:
-        mode.switch_off()
 
 
 def test_nothing_is_judged_before_the_batch_is_full(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

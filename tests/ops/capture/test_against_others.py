@@ -14,6 +14,7 @@ from torch import Tensor, nn
 from torch.profiler import ProfilerActivity, profile
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from tests.processor import trains_bfloat16_lstm
 from torchferry.ops.capture.mode import CapturingMode
 
 Step = Callable[[], None]
@@ -84,9 +85,8 @@ def training_step(model: str, optimizer: str, amp: bool) -> Step:
 
 def captured(step: Step) -> Counter[str]:
     mode = CapturingMode()
-    mode.switch_on()
-    step()
-    mode.switch_off()
+    with mode.switched_on():
+        step()
     calls: Counter[str] = Counter()
     for use in mode.uses():
         if not use.site.inside:
@@ -162,6 +162,8 @@ def without_what_modes_change(calls: Counter[str], numbers: int) -> Counter[str]
 def test_a_captured_step_is_what_another_mode_and_the_profiler_see(
     model: str, optimizer: str, amp: bool
 ) -> None:
+    if model == "recurrent" and amp and not trains_bfloat16_lstm():
+        pytest.skip("PyTorch has no bfloat16 LSTM for training on this CPU")
     ours = captured(training_step(model, optimizer, amp))
     of_mode = counted(training_step(model, optimizer, amp))
     of_profiler = profiled(training_step(model, optimizer, amp))

@@ -19,12 +19,8 @@ _LSTM = "aten::lstm.input"
 def captured(step: Callable[[], object]) -> tuple[Use, ...]:
     mode = CapturingMode()
     mode.where.has_begun = True
-    with as_on_device():
-        mode.switch_on()
-        try:
-            step()
-        finally:
-            mode.switch_off()
+    with as_on_device(), mode.switched_on():
+        step()
     return mode.uses()
 
 

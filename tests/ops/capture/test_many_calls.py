@@ -10,11 +10,10 @@ from torchferry.ops.capture.mode import CapturingMode
 
 def captured(calls: int, grow: bool) -> CapturingMode:
     mode = CapturingMode()
-    mode.switch_on()
-    x = torch.ones(1)
-    for number in range(calls):
-        _ = (x.expand(number) if grow else x).neg()
-    mode.switch_off()
+    with mode.switched_on():
+        x = torch.ones(1)
+        for number in range(calls):
+            _ = (x.expand(number) if grow else x).neg()
     return mode
 
 

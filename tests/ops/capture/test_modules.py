@@ -22,14 +22,11 @@ class Residual(nn.Module):
 
 def captured(*models: nn.Module) -> CapturingMode:
     mode = CapturingMode()
-    mode.switch_on()
-    try:
+    with mode.switched_on():
         rows = torch.ones(2, 4)
         for model in models:
             rows = model(rows)
         torch.autograd.backward(rows.cos().sum())
-    finally:
-        mode.switch_off()
     return mode
 
 
@@ -76,11 +73,10 @@ def test_nodes_that_are_long_gone_are_forgotten() -> None:
     before, where._MOST_NODES = where._MOST_NODES, 10
     try:
         mode = CapturingMode()
-        mode.switch_on()
-        weight = torch.ones(3, requires_grad=True)
-        for _ in range(50):
-            torch.autograd.backward(weight.sin().sum())
-        mode.switch_off()
+        with mode.switched_on():
+            weight = torch.ones(3, requires_grad=True)
+            for _ in range(50):
+                torch.autograd.backward(weight.sin().sum())
     finally:
         where._MOST_NODES = before
     assert len(mode.where._made) <= 10

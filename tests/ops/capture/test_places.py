@@ -17,11 +17,8 @@ from torchferry.ops.model import Phase, Use
 
 def captured(step: Callable[[], object]) -> tuple[Use, ...]:
     mode = CapturingMode()
-    mode.switch_on()
-    try:
+    with mode.switched_on():
         step()
-    finally:
-        mode.switch_off()
     return mode.uses()
 
 

@@ -13,11 +13,8 @@ from torchferry.ops.capture.mode import CapturingMode
 
 def seen(compute: Callable[[], Any]) -> tuple[Any, set[str]]:
     mode = CapturingMode()
-    mode.switch_on()
-    try:
+    with mode.switched_on():
         result = compute()
-    finally:
-        mode.switch_off()
     return result, {use.operator for use in mode.uses()}
 
 

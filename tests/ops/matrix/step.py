@@ -48,11 +48,8 @@ def capture_step(entry: ModelEntry) -> Capture:
         step = Step(entry, "cpu")
         mode = CapturingMode()
         mode.where.has_begun = True  # a loss may compute something before it calls the model
-        mode.switch_on()
-        try:
+        with mode.switched_on():
             step.take()
-        finally:
-            mode.switch_off()
     return Capture(
         program=entry.name,
         origin="model",

@@ -18,6 +18,7 @@ from torchferry.accuracy.record.recorder import Recorder
 from torchferry.accuracy.record.replaying import ReplayingMode
 from torchferry.accuracy.record.selection import Selection
 from torchferry.accuracy.record.settings import RecordSettings
+from torchferry.observe.patching import Patches
 from torchferry.ops.capture.reach import reach_threads
 from torchferry.sim.here import simulated
 
@@ -42,6 +43,7 @@ class RecordPart:
         self._began = time.monotonic()
         self._steps = 0
         self._is_at_work = False
+        self._patches = Patches()
         selection = Selection(settings.modules, settings.operators, settings.phases)
         header = Header(
             settings.kept,
@@ -66,7 +68,9 @@ class RecordPart:
     def start(self, step: int) -> None:
         """The first step begins."""
         self._is_at_work = True
-        reach_threads(self._recorder.mode, lambda thread: self._is_at_work and _is_replica(thread))
+        reach_threads(
+            self._patches, self._recorder.mode, lambda thread: self._is_at_work and _is_replica(thread)
+        )
         self._recorder.start()
         if self._replaying is not None:
             self._replaying.switch_on()
@@ -81,7 +85,7 @@ class RecordPart:
 
     def stop(self) -> None:
         """It was the last one, or the process ends in the middle of it."""
-        self._is_at_work = False
+        self._leave_threads()
         if self._replaying is not None:
             self._replaying.switch_off()
         self._recorder.stop()
@@ -91,7 +95,7 @@ class RecordPart:
 
     def abandon(self) -> None:
         """In a forked process."""
-        self._is_at_work = False
+        self._leave_threads()
         if self._replaying is not None:
             self._replaying.switch_off()
         self._recorder.abandon()
@@ -104,6 +108,10 @@ class RecordPart:
                 stack.enter_context(self._replaying.out_of_sight())
             stack.enter_context(self._recorder.out_of_sight())
             yield
+
+    def _leave_threads(self) -> None:
+        self._is_at_work = False
+        self._patches.take_back()
 
     def _open_golden(self, rank: int, world: int) -> Record | None:
         if not self._settings.replay:

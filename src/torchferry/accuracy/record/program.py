@@ -17,6 +17,7 @@ from torchferry.errors import FerryError
 from torchferry.observe.early_end import EarlyEnd
 from torchferry.observe.entrance import Entrance
 from torchferry.observe.loading import around_loading
+from torchferry.observe.patching import Patches
 from torchferry.observe.seeds import seed_all
 from torchferry.ops.capture.ending import before_every_end
 from torchferry.ops.capture.reach import keep_out_of_tracing
@@ -67,16 +68,22 @@ class WatchedProgram:
         self._counter = StepCounter(self._step_ended)
         self._early_end = EarlyEnd()
         self._entrance = Entrance(self._start)
+        self._patches = Patches()
+        self._counting = (
+            Patches()
+        )  # stays while the process is to end: a program may catch what ends it, and go on
 
     def begin(self) -> None:
         """From now on, until enough steps are made or the process ends."""
         if self._settings.seed is not None:
             seed_all(self._settings.seed)
-        self._counter.watch()
-        around_loading(self.out_of_sight)
-        keep_out_of_tracing(self)
+        patches = self._patches
+        self._counter.watch(self._counting)
+        around_loading(patches, self.out_of_sight)
+        keep_out_of_tracing(patches, self)
         os.register_at_fork(after_in_child=self._begin_anew)
-        before_every_end(self._end)
+        before_every_end(patches, self._end)
+        patches.add(self._entrance.close)
         if self._settings.whole:
             self._start()
         elif self._settings.first_step == 1:
@@ -130,13 +137,20 @@ class WatchedProgram:
             self._end()
             if not self._settings.keep_going:
                 self._early_end.ask()
+            self._counting.take_back()
         elif step + 1 == self._settings.first_step:
             self._entrance.open()
 
     def _end(self) -> None:
+        """In this process nothing is watched any more; what was watched is kept."""
+        if os.getpid() != self._process:
+            return
         part, self._part = self._part, None
-        if part is not None and os.getpid() == self._process:
-            part.stop()
+        try:
+            if part is not None:
+                part.stop()
+        finally:
+            self._patches.take_back()
 
 
 def rank_and_world() -> tuple[int, int]:

@@ -8,9 +8,9 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
-from torch.optim.optimizer import register_optimizer_step_post_hook, register_optimizer_step_pre_hook
 
-from torchferry.observe.steps import is_outermost_step, remember_optimizers
+from torchferry.observe.patching import Patches
+from torchferry.observe.steps import hook_steps, is_outermost_step, remember_optimizers
 
 
 class StepCounter:
@@ -32,17 +32,16 @@ class StepCounter:
         self.number = 1
         self._made.clear()
 
-    def watch(self) -> None:
-        """From now on, every optimizer."""
-        remember_optimizers(self._optimizers)
-        self._watch_steps()
-        self._watch_scalers()
+    def watch(self, patches: Patches) -> None:
+        """Every optimizer, until the patches are taken back."""
+        remember_optimizers(patches, self._optimizers)
+        self._watch_steps(patches)
+        self._watch_scalers(patches)
 
-    def _watch_steps(self) -> None:
-        register_optimizer_step_pre_hook(self._before)
-        register_optimizer_step_post_hook(self._after)
+    def _watch_steps(self, patches: Patches) -> None:
+        hook_steps(patches, self._before, self._after)
 
-    def _watch_scalers(self) -> None:
+    def _watch_scalers(self, patches: Patches) -> None:
         """A GradScaler that finds an infinite gradient does not step; the next forward pass is another step all the
         same."""
         scaler: Any = getattr(torch.amp, "GradScaler", None) or torch.cuda.amp.GradScaler
@@ -61,7 +60,7 @@ class StepCounter:
             self._end_if_begun_again(optimizer)
             self._make(optimizer)
 
-        scaler.step = step
+        patches.replace(scaler, "step", step)
 
     def _count(self, optimizer: torch.optim.Optimizer) -> int:
         return self._made.get(optimizer, 0)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -17,6 +16,7 @@ from torchferry.accuracy.record.program import rank_and_world
 from torchferry.accuracy.record.steps import StepCounter
 from torchferry.accuracy.watch.watcher import Watcher
 from torchferry.errors import RunError
+from torchferry.observe.patching import Patches
 
 _CPU = "cpu"
 
@@ -33,27 +33,11 @@ def watched_block(path: Path, every: int) -> Iterator[Watcher]:
     )
     on_host = frozenset({_CPU, device} if vendor else {_CPU})
     watcher = Watcher(file_of(path, rank, world), header, every, on_host)
-    _counter().begin_anew()
-    _at_work.append(watcher)
-    watcher.begin(1)
+    patches = Patches()
     try:
+        StepCounter(lambda step: watcher.next_step(step + 1)).watch(patches)
+        watcher.begin(1)
         yield watcher
     finally:
-        _at_work.remove(watcher)
+        patches.take_back()
         watcher.stop()
-
-
-_at_work: list[Watcher] = []
-
-
-@functools.cache
-def _counter() -> StepCounter:
-    """One for all: it stays in the process."""
-
-    def ended(step: int) -> None:
-        for watcher in list(_at_work):
-            watcher.next_step(step + 1)
-
-    counter = StepCounter(ended)
-    counter.watch()
-    return counter

@@ -11,6 +11,7 @@ import torch
 from torch.utils import _python_dispatch
 
 from torchferry.observe.modes import active_mode
+from torchferry.observe.patching import Patches
 from torchferry.ops.capture.host import HostTensors
 from torchferry.ops.capture.mode import CapturingMode
 
@@ -24,8 +25,8 @@ def as_on_device() -> Iterator[None]:
     """Optimizers work on lists of tensors (`_foreach_*`), dropout and recurrent layers are one operator each, and
     one_hot does not look at its labels, as on every accelerator."""
     choices = DeviceChoices()
-    choices.make()
     try:
+        choices.make()
         with HostTensors():
             yield
     finally:
@@ -36,8 +37,7 @@ class DeviceChoices:
     """The choices; they can be taken back."""
 
     def __init__(self) -> None:
-        self._before: list[tuple[Any, str, Any]] = []
-        self._library: Any = None
+        self._patches = Patches()
 
     def make(self) -> None:
         """From now on."""
@@ -48,37 +48,27 @@ class DeviceChoices:
 
     def take_back(self) -> None:
         """As it was."""
-        for owner, name, value in reversed(self._before):
-            if value is None:
-                delattr(owner, name)
-            else:
-                setattr(owner, name, value)
-        self._before.clear()
-        if self._library is not None:
-            self._library._destroy()
-            self._library = None
-
-    def _replace(self, owner: Any, name: str, value: Any) -> None:
-        self._before.append((owner, name, vars(owner).get(name)))
-        setattr(owner, name, value)
+        self._patches.take_back()
 
     def _list_cpu_among_foreach_devices(self) -> None:
         optimizer = importlib.import_module("torch.optim.optimizer")  # not an attribute of its package
         original = getattr(optimizer, "_get_foreach_kernels_supported_devices", None)
         if original is not None:
-            self._replace(optimizer, "_get_foreach_kernels_supported_devices", lambda: [*original(), "cpu"])
+            name = "_get_foreach_kernels_supported_devices"
+            self._patches.replace(optimizer, name, lambda: [*original(), "cpu"])
 
     def _fuse_dropout(self) -> None:
         """In the dispatcher, because attention calls it from within PyTorch."""
-        self._library = torch.library.Library("aten", "IMPL")  # type: ignore[no-untyped-call]
+        library: Any = torch.library.Library("aten", "IMPL")  # type: ignore[no-untyped-call]
+        self._patches.add(library._destroy)
         for key in ("AutogradCPU", "AutogradMeta"):  # fake tensors go by the second
-            self._library.impl("dropout", _dropout, key)
+            library.impl("dropout", _dropout, key)
 
     def _take_recurrent_layers_whole(self) -> None:
         """The CPU makes them of other operators than devices do, some of which only the CPU has."""
         functions: Any = torch._VF
         for name in (*_LAYERS, *_CELLS):
-            self._replace(functions, name, _whole(name, getattr(functions, name)))
+            self._patches.replace(functions, name, _whole(name, getattr(functions, name)))
 
     def _leave_labels_unchecked(self) -> None:
         functional: Any = torch.nn.functional
@@ -90,7 +80,7 @@ class DeviceChoices:
             made = torch.zeros(*tensor.shape, num_classes, dtype=torch.int64, device=tensor.device)
             return made.scatter_(-1, tensor.unsqueeze(-1), 1)
 
-        self._replace(functional, "one_hot", one_hot)
+        self._patches.replace(functional, "one_hot", one_hot)
 
 
 def _dropout(tensor: torch.Tensor, p: float, train: bool) -> torch.Tensor:

@@ -10,16 +10,19 @@ from collections.abc import Callable
 from types import FrameType
 from typing import Any
 
+from torchferry.observe.patching import Patches
 
-def before_every_end(function: Callable[[], None]) -> None:
+
+def before_every_end(patches: Patches, function: Callable[[], None]) -> None:
     """Call this at the end of the program, before `os._exit`, and when the process is told to end (SIGTERM, which a
-    program that takes too long gets)."""
+    program that takes too long gets), until the patches are taken back."""
     atexit.register(function)
-    _before_hard_exit(function)
-    _before_termination(function)
+    patches.add(lambda: atexit.unregister(function))
+    _before_hard_exit(patches, function)
+    _before_termination(patches, function)
 
 
-def _before_hard_exit(function: Callable[[], None]) -> None:
+def _before_hard_exit(patches: Patches, function: Callable[[], None]) -> None:
     original: Callable[[int], Any] = os._exit
 
     def _exit(status: int) -> Any:
@@ -28,10 +31,10 @@ def _before_hard_exit(function: Callable[[], None]) -> None:
         finally:
             original(status)
 
-    os._exit = _exit
+    patches.replace(os, "_exit", _exit)
 
 
-def _before_termination(function: Callable[[], None]) -> None:
+def _before_termination(patches: Patches, function: Callable[[], None]) -> None:
     """Only where nobody else handles the signal; a program that sets a handler of its own ends in its own way."""
     if threading.current_thread() is not threading.main_thread():
         return
@@ -40,12 +43,14 @@ def _before_termination(function: Callable[[], None]) -> None:
 
     def told(number: int, _frame: FrameType | None) -> None:
         function()
-        signal.signal(number, signal.SIG_DFL)
+        leave()
         os.kill(os.getpid(), number)
 
     def leave() -> None:
-        if signal.getsignal(signal.SIGTERM) is told:
+        in_main_thread = threading.current_thread() is threading.main_thread()  # no other may set handlers
+        if in_main_thread and signal.getsignal(signal.SIGTERM) is told:
             signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
     signal.signal(signal.SIGTERM, told)
+    patches.add(leave)
     os.register_at_fork(after_in_child=leave)  # a child that hangs in a kernel must still be easy to end

@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from torch.optim.optimizer import register_optimizer_step_post_hook, register_optimizer_step_pre_hook
 
 from torchferry.observe.early_end import EarlyEnd
 from torchferry.observe.loading import around_loading
-from torchferry.observe.steps import is_outermost_step, remember_optimizers
+from torchferry.observe.patching import Patches
+from torchferry.observe.steps import hook_steps, is_outermost_step, remember_optimizers
 from torchferry.ops import capture_json
 from torchferry.ops.capture.choices import DeviceChoices
 from torchferry.ops.capture.ending import before_every_end
@@ -49,20 +49,33 @@ class ProgramCapture:
         self._began = time.monotonic()
         self._is_over = False
         self._early_end = EarlyEnd()
-        self._choices = DeviceChoices()  # what they are made with ends with them
+        self._choices = DeviceChoices()
+        self._patches = Patches()
+        self._counting = (
+            Patches()
+        )  # stays until the process ends: a program may catch what ends it, and go on
 
     def begin(self) -> None:
         """From now on, until enough steps are made or the process ends."""
-        if not self._settings.device:
-            warm_up()
-            self._choices.make()
-        self._watch_optimizers()
-        around_loading(lambda: _loading_data(self._mode))
-        reach_threads(self._mode, lambda _thread: self._mode.is_at_work)
-        keep_out_of_tracing(self._mode)
-        os.register_at_fork(after_in_child=self._begin_anew)
-        before_every_end(self._end)
-        self._mode.switch_on()
+        patches = self._patches
+        try:
+            if not self._settings.device:
+                warm_up()
+                patches.add(self._choices.take_back)
+                self._choices.make()
+            remember_optimizers(patches, self._optimizers)
+            hook_steps(self._counting, self._before_step, self._after_step)
+            around_loading(patches, lambda: _loading_data(self._mode))
+            reach_threads(patches, self._mode, lambda _thread: self._mode.is_at_work)
+            keep_out_of_tracing(patches, self._mode)
+            os.register_at_fork(after_in_child=self._begin_anew)
+            before_every_end(patches, self._end)
+            patches.add(self._mode.switch_off)
+            self._mode.switch_on()
+        except BaseException:
+            patches.take_back()
+            self._counting.take_back()
+            raise
 
     def _begin_anew(self) -> None:
         """In a process that has just been forked: what it calls is its own."""
@@ -71,11 +84,6 @@ class ProgramCapture:
             self._steps.clear()
             self._most_steps = 0
             self._mode.begin_anew()
-
-    def _watch_optimizers(self) -> None:
-        remember_optimizers(self._optimizers)
-        register_optimizer_step_pre_hook(self._before_step)
-        register_optimizer_step_post_hook(self._after_step)
 
     def _before_step(self, optimizer: torch.optim.Optimizer, _args: Any, _kwargs: Any) -> None:
         """An optimizer that begins anew shows that the others have had their turn, those that step seldom aside."""
@@ -104,7 +112,7 @@ class ProgramCapture:
         if self._is_over or os.getpid() != self._process or is_data_worker():
             return
         self._is_over = True
-        self._mode.switch_off()
+        self._patches.take_back()
         uses = tuple(use for use in self._mode.uses() if not _is_of_shapes_alone(use))
         if uses:
             self._write(

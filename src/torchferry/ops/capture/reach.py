@@ -11,6 +11,7 @@ from typing import Any, Protocol
 import torch
 
 from torchferry.observe.modes import ObservingMode
+from torchferry.observe.patching import Patches
 
 
 class Sight(Protocol):
@@ -20,7 +21,9 @@ class Sight(Protocol):
         """What is called in it is not seen."""
 
 
-def reach_threads(mode: ObservingMode, is_wanted: Callable[[threading.Thread], bool]) -> None:
+def reach_threads(
+    patches: Patches, mode: ObservingMode, is_wanted: Callable[[threading.Thread], bool]
+) -> None:
     """Modes are a thread's own: put this one on in threads that the program starts, if they are wanted then."""
     original = threading.Thread.start
 
@@ -39,13 +42,13 @@ def reach_threads(mode: ObservingMode, is_wanted: Callable[[threading.Thread], b
             self.run = watched  # type: ignore[method-assign]
         original(self)
 
-    threading.Thread.start = start  # type: ignore[method-assign]
+    patches.replace(threading.Thread, "start", start)
 
 
-def keep_out_of_tracing(sight: Sight) -> None:
+def keep_out_of_tracing(patches: Patches, sight: Sight) -> None:
     """torch.jit.trace records wrong graphs while any mode is on. What it has made is seen when it runs."""
     for name in ("trace", "trace_module"):
-        setattr(torch.jit, name, _out_of_sight(sight, getattr(torch.jit, name)))
+        patches.replace(torch.jit, name, _out_of_sight(sight, getattr(torch.jit, name)))
 
 
 def _out_of_sight(sight: Sight, function: Any) -> Any:

@@ -42,8 +42,7 @@ def capture_here(request: ModelRequest) -> Capture:
         with ExitStack() as stack:
             if not request.device:
                 stack.enter_context(as_on_device())
-            mode.switch_on()
-            stack.callback(mode.switch_off)
+            stack.enter_context(mode.switched_on())
             steps = _Step(request, prepared).run()
         return Capture(
             program=request.described,

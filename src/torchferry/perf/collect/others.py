@@ -12,6 +12,8 @@ from typing import Any
 
 import torch
 
+from torchferry.observe.patching import Patches
+
 _OURS = tuple(f"{folder}{os.sep}" for folder in (Path(torch.__file__).parent, Path(__file__).parents[2]))
 _BEGIN = ("_prepare_profiler", "_enable_profiler")
 _END = "_disable_profiler"
@@ -25,11 +27,11 @@ class OtherProfilers:
         self._is_ours = False
         self.place = ""  # where in the program the one that is on was started; "": none is on
 
-    def watch(self) -> None:
-        """From now on: every way to PyTorch's profiler goes through these functions."""
+    def watch(self, patches: Patches) -> None:
+        """Until the patches are taken back: every way to PyTorch's profiler goes through these functions."""
         module: Any = torch.autograd.profiler
         for name in _BEGIN:
-            setattr(module, name, self._before(getattr(module, name)))
+            patches.replace(module, name, self._before(getattr(module, name)))
         original = getattr(module, _END)
 
         @functools.wraps(original)
@@ -38,7 +40,7 @@ class OtherProfilers:
                 self.place = ""
             return original(*args, **kwargs)
 
-        setattr(module, _END, disable)
+        patches.replace(module, _END, disable)
 
     @contextmanager
     def ours(self) -> Iterator[None]:

@@ -20,6 +20,7 @@ from torchferry.accuracy.record.part import device_in_use
 from torchferry.accuracy.record.program import rank_and_world
 from torchferry.observe.early_end import EarlyEnd
 from torchferry.observe.entrance import Entrance
+from torchferry.observe.patching import Patches
 from torchferry.observe.seeds import seed_all
 from torchferry.ops.capture.ending import before_every_end
 from torchferry.perf.collect import machine
@@ -64,18 +65,23 @@ class ProfiledProgram:
         self._others = OtherProfilers(self._other_begins)
         self._early_end = EarlyEnd()
         self._entrance = Entrance(self._first_step_begins)
+        self._patches = Patches()
+        self._counting = (
+            Patches()
+        )  # stays while the process is to end: a program may catch what ends it, and go on
 
     def begin(self) -> None:
         """From now on, until the steps are made or the process ends."""
         if self._settings.seed is not None:
             seed_all(self._settings.seed)
-        self._counter.watch()
-        self._others.watch()
+        self._counter.watch(self._counting)
+        self._others.watch(self._patches)
         os.register_at_fork(after_in_child=self._leave_child_alone)
-        before_every_end(self._process_ends)
+        before_every_end(self._counting, self._process_ends)
+        self._patches.add(self._entrance.close)
         if self._settings.first_warm == 1:
             self._entrance.open()
-            _before_loading(self._entrance, self._first_step_begins)
+            _before_loading(self._patches, self._entrance, self._first_step_begins)
 
     def _leave_child_alone(self) -> None:
         """In a process that was just forked: it begins anew if its parent was not at work; else it helps its parent,
@@ -114,6 +120,7 @@ class ProfiledProgram:
             self._finish(step, is_whole=True)
             if not self._settings.keep_running:
                 self._early_end.ask()
+            self._counting.take_back()
             return
         self._step_begins(step + 1)
 
@@ -146,6 +153,7 @@ class ProfiledProgram:
         tracer, self._tracer = self._tracer, None
         self._is_over = True
         self._seen.end()
+        self._patches.take_back()
         if tracer is not None:
             with self._others.ours():
                 tracer.abandon()
@@ -156,9 +164,10 @@ class ProfiledProgram:
         """This step was the last one, or it is broken off as the process ends."""
         tracer, self._tracer = self._tracer, None
         self._is_over = True
+        self._seen.end()
+        self._patches.take_back()
         if tracer is None:
             return
-        self._seen.end()
         with self._others.ours():
             tracer.stop(step, is_whole)
         last = step if is_whole else step - 1
@@ -208,7 +217,7 @@ def _tracer_of(settings: ProfileSettings) -> Tracer:
     return make_tracer(settings, vendor, rank_and_world()[0])
 
 
-def _before_loading(entrance: Entrance, enter: Callable[[], None]) -> None:
+def _before_loading(patches: Patches, entrance: Entrance, enter: Callable[[], None]) -> None:
     """A step begins with its data: the first DataLoader that is gone through opens the first one, if no module was
     called before."""
     loader: Any = torch.utils.data.DataLoader
@@ -220,7 +229,7 @@ def _before_loading(entrance: Entrance, enter: Callable[[], None]) -> None:
             enter()
         return original(self)
 
-    loader.__iter__ = iterate
+    patches.replace(loader, "__iter__", iterate)
 
 
 def _median(seconds: Collection[float]) -> float:

@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 import torch
 
 from torchferry.accuracy.record.steps import StepCounter
+from torchferry.observe.patching import Patches
 
 _Step = TypeVar("_Step", bound=Callable[..., Any])
 
@@ -37,7 +38,7 @@ class IterationCounter(StepCounter):
         self._regular = None
         self._stepped.clear()
 
-    def _watch_steps(self) -> None:
+    def _watch_steps(self, patches: Patches) -> None:
         optimizer: Any = torch.optim.Optimizer
         original = optimizer.profile_hook_step
         # torch.compile may look into a step: these two are none of its business
@@ -68,7 +69,7 @@ class IterationCounter(StepCounter):
 
             return step
 
-        optimizer.profile_hook_step = staticmethod(profile_hook_step)
+        patches.replace(optimizer, "profile_hook_step", staticmethod(profile_hook_step))
 
     def _begins(self, optimizer: torch.optim.Optimizer) -> None:
         depth = self._depth.value = getattr(self._depth, "value", 0) + 1

@@ -16,7 +16,7 @@ class Told:
 
     rank: int = 0
     world: int = 1
-    made: int = 0  # steps of its optimizers, up to the end of the process
+    made: int = 0  # steps of its optimizers, up to the end of the process, or of what is profiled
     first_step: int = 0  # those that are in the trace; 0: none is
     last_step: int = 0
     trace: str = ""  # a file or a folder, in the folder where this lies too

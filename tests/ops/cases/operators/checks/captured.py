@@ -45,14 +45,11 @@ def _training_step() -> Capture:
     )
     optimizer = torch.optim.SGD(model.parameters(), 0.1, momentum=0.9, weight_decay=1e-4)
     mode = CapturingMode()
-    mode.switch_on()
-    try:
+    with mode.switched_on():
         for _ in range(2):  # the second step has momentum
             optimizer.zero_grad()
             nn.functional.cross_entropy(model(torch.randn(4, 3, 32, 32)), torch.arange(4)).backward()
             optimizer.step()
-    finally:
-        mode.switch_off()
     return Capture("train.py", "program", "cpu", uses=mode.folded.uses())
 
 
