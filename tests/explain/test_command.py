@@ -63,7 +63,12 @@ def test_a_message(capfd: pytest.CaptureFixture[str]) -> None:
 
 
 def test_codes(capfd: pytest.CaptureFixture[str]) -> None:
-    assert "no current context" in run(capfd, "--code", "107002", "--lang", "en")[1]
+    assert (
+        "cause: this thread has no context: the device was not set on it\n"
+        in run(capfd, "--code", "107002", "--lang", "en")[1]
+    )
+    several = run(capfd, "--code", "207007", "--lang", "en")[1]  # its rule holds for two more
+    assert "cause: streams, events or other resources of the runtime are used up (out of events)\n" in several
     assert "任务调度器心跳丢失" in run(capfd, "--code", "507010", "--lang", "zh")[1]
     assert (
         json.loads(run(capfd, "--code", "EI0006", "--format", "json")[1])["findings"][0]["rule"]

@@ -53,6 +53,17 @@ HEALTHY = {
     "faulthand": "wandb: WARNING Serializing object of type list that is 1.1MB\nwandb: ERROR Failed to detect the name of this notebook, you can set it manually with the WANDB_NOTEBOOK_NAME environment variable.\nwandb: Run data is saved locally\n",
     "sync": "INFO stream sync mode: error free\n",
     "brk": "Connection reset by peer, reconnecting (1/3)\nreconnected\nepoch 1\n",
+    "wget tries the next address": "Resolving x.org... 10.1.2.3, 10.1.2.4\nConnecting to x.org|10.1.2.3|:443... failed: Connection refused.\nConnecting to x.org|10.1.2.4|:443... connected.\nHTTP request sent, awaiting response... 200 OK\nSaving to: 'x.pth'\n",
+    "pip tries again": "WARNING: Retrying (Retry(total=4, connect=None)) after connection broken by 'ReadTimeoutError(\"HTTPSConnectionPool(host='pypi.org', port=443): Read timed out. (read timeout=15)\")': /simple/numpy/\nCollecting numpy\nSuccessfully installed numpy-2.0\n",
+    "hub tries again": "Error while downloading from https://cdn-lfs.huggingface.co/x: HTTPSConnectionPool(host='cdn-lfs.huggingface.co', port=443): Read timed out.\nTrying to resume download...\nmodel.safetensors: 100%\nepoch 1 loss 0.3\n".replace(
+        "Error while", "WARNING:huggingface_hub.file_download:Error while"
+    ),
+    "wandb offline": "wandb: Network error (ConnectionError), entering retry loop.\nepoch 1 loss 0.3\n",
+    "git warns": "warning: redirecting to https://gitee.com/a/b.git/\nCloning into 'b'...\n",
+    "ssh's first time": "Warning: Permanently added 'node2,10.0.0.2' (ED25519) to the list of known hosts.\n",
+    "a cached data set": "Files already downloaded and verified\nUsing downloaded and verified file: ./data/cifar-10-python.tar.gz\n",
+    "a scale that falls": "Gradient overflow.  Skipping step, loss scaler 0 reducing loss scale to 0.5\nepoch 1\n",
+    "nccl looks for its network": "node1:1:1 [0] NCCL INFO Call to connect returned Connection refused, retrying\nnode1:1:1 [0] NCCL INFO comm 0x7f rank 0 nranks 2 - Init COMPLETE\nepoch 1\n",
     "jupyter": "In [3]: raise KeyError('LOCAL_RANK')\n",
     "dmesg": "host memory 512GB; oom-killer disabled; oom-kill policy none\n",
     "earlystop": "EarlyStopping: no improvement, error 0.2 did not decrease\nINFO: best error: 0.11 at epoch 3\n",

@@ -17,6 +17,7 @@ from torchferry.explain.keeping import Findings
 from torchferry.explain.model import Explanation, Log
 from torchferry.explain.repetitions import MOST_FORMS, MOST_TRACEBACKS, Repetitions
 from torchferry.explain.report.page import page_of
+from torchferry.explain.report.words import clock
 from torchferry.explain.scanning import WHOLE, Scanner
 from torchferry.logs import blocks as log_blocks
 from torchferry.vendors.error_patterns import Effect
@@ -161,6 +162,42 @@ def test_times(moment: str, tmp_path: Path) -> None:
     found = explained_file(tmp_path / "a.log", f"{moment} {OOM}\n".encode()).cause
     assert found is not None and found.time is not None
     assert found.time % 60 == pytest.approx(12.345, abs=0.001)
+
+
+@pytest.mark.parametrize(
+    "known",
+    [
+        "2023-11-03 09:00:00 start\n{glog}",
+        "{glog}Root Cause (first observed failure):\n[0]:\n  time      : 2023-11-03_10:11:30\n  rank      : 1 (local_rank: 1)\n",
+    ],
+)
+def test_a_time_without_its_year_is_of_the_year_that_the_log_names(known: str, tmp_path: Path) -> None:
+    glog = f"[E1103 10:11:12.345678 x.cpp:1] {OOM}\n"
+    found = explained_file(tmp_path / "a.log", known.format(glog=glog).encode()).cause
+    assert (
+        found is not None and found.time is not None and clock(found.time).startswith("2023-11-03 10:11:12")
+    )
+
+
+def test_a_time_without_its_year_behind_new_year(tmp_path: Path) -> None:
+    log = f"2023-12-31 23:59:00 start\n[E0101 00:00:12.345678 x.cpp:1] {OOM}\n".encode()
+    found = explained_file(tmp_path / "a.log", log).cause
+    assert found is not None and found.time is not None and clock(found.time).startswith("2024-01-01")
+
+
+@pytest.mark.parametrize(
+    ("file", "said"),
+    [
+        ("site-packages/torch_npu/__init__.py", "in a library: site-packages/torch_npu/__init__.py:3"),
+        ("/usr/lib64/python3.9/socket.py", "in a library: /usr/lib64/python3.9/socket.py:3"),
+        ("src/train.py", "in the program: src/train.py:3"),
+    ],
+)
+def test_a_library_is_not_called_the_program(file: str, said: str) -> None:
+    text = f'Traceback (most recent call last):\n  File "{file}", line 3, in f\n    g()\nKeyError: 3\n'
+    lines = [line.en for line, _ in page_of(explained(text), "en").verdicts]
+    assert any(line.startswith(said) for line in lines)
+    assert any("look at src/train.py:3" in line for line in lines) == (file == "src/train.py")
 
 
 def test_what_logs_look_like(tmp_path: Path) -> None:

@@ -119,6 +119,46 @@ EI9999: Inner Error!
 EI9999: 2024-10-21-10:42:00.358.410  The error from device(chipId:3, dieId:0), serial number is 9, hccl fftsplus task timeout occurred during task execution, stream_id:5
 """,
     ),
+    "notify, remote rank": (
+        "ascend.hccl-notify",
+        """\
+RuntimeError: synchronize:build/CMakeFiles/torch_npu.dir/compiler_depend.ts:486 NPU function error: c10_npu::acl::AclrtSynchronizeDeviceWithTimeout, error code is 507048
+[ERROR] 2025-08-01-10:11:12 (PID:4711, Device:0, RankID:0) ERR00100 PTA call acl api failed
+[Error]: The notify wait task times out.
+        Rectify the fault based on the error information in the ascend log.
+EI0002: [PID: 4711] 2025-08-01-10:11:12.123.456 The wait execution of the Notify register times out. Reason: The Notify register has not received the Notify record from remote rank [1].base information: [streamID:[7], taskID[12]
+        Solution: 1. If this error is reported on part of these ranks, check other ranks to see whether other errors have been reported earlier.
+""",
+    ),
+    "loss scale 0": (
+        "any.loss-scale-division",
+        """\
+Gradient overflow.  Skipping step, loss scaler 0 reducing loss scale to 1.1754943508222875e-38
+Gradient overflow.  Skipping step, loss scaler 0 reducing loss scale to 0.0
+loss nan
+Traceback (most recent call last):
+  File "train.py", line 88, in <module>
+    with amp.scale_loss(loss, optimizer) as scaled_loss:
+  File "/x/site-packages/apex/amp/handle.py", line 120, in scale_loss
+    optimizer._post_amp_backward(loss_scaler)
+  File "/x/site-packages/apex/amp/scaler.py", line 212, in update_scale
+    grads_have_scale / out_scale
+ZeroDivisionError: float division by zero
+""",
+    ),
+    "watchdog": (
+        "any.nccl-timeout",
+        """\
+[rank0]:[E1103 10:11:12.123 ProcessGroupNCCL.cpp:616] [Rank 0] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=7, OpType=ALLREDUCE, Timeout(ms)=600000) ran for 600029 milliseconds before timing out.
+[rank0]:[E1103 10:11:12.124 ProcessGroupNCCL.cpp:1785] [PG ID 0 Rank 0] Exception (either an error or timeout) detected by watchdog at work: 7, last enqueued NCCL work: 9
+[rank0]:[E1103 10:11:12.125 ProcessGroupNCCL.cpp:630] [Rank 0] Some NCCL operations have failed or timed out. Due to the asynchronous nature of CUDA kernels, subsequent GPU operations might run on corrupted/incomplete data.
+[rank0]:[E1103 10:11:12.126 ProcessGroupNCCL.cpp:636] [Rank 0] To avoid data inconsistency, we are taking the entire process down.
+""",
+    ),
+    "exchange, lower case": (
+        "ascend.exchange-device",
+        "RuntimeError: exchangeDevice:torch_npu/csrc/core/npu/NPUFunctions.h:41 NPU error, error code is 107002\n",
+    ),
     "suspect": (
         "ascend.suspect-remote",
         """\
@@ -498,3 +538,14 @@ def test_the_root_and_its_place(name: str, text: str, place: tuple[str, int]) ->
 def test_the_process(name: str, rank: int | None, writer: str) -> None:
     found = explained(LOGS[name][1]).cause
     assert found is not None and (found.rank, found.writer) == (rank, writer)
+
+
+def test_a_watchdog_s_lines_are_one_finding() -> None:
+    assert [(each.id, each.count) for each in explained(LOGS["watchdog"][1]).ordered] == [
+        ("any.nccl-timeout", 4)
+    ]
+
+
+def test_the_rank_that_was_waited_for_is_named() -> None:
+    found = explained(LOGS["notify, remote rank"][1]).cause
+    assert found is not None and found.groups["remote"] == "1"

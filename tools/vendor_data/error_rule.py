@@ -24,3 +24,4 @@ class Rule(NamedTuple):
     codes: tuple[str, ...] = ()  # ("*",): every code that no other rule names
     late: str = ""  # the device reports it later than it happens, unless this is set
     facts: tuple[str, ...] = ()  # patterns of errors.json that this rule stands for, beside its own
+    frames: str = ""  # fits only exceptions that went through files with such paths

@@ -13,6 +13,7 @@ from vendor_data.errors_ascend_guide import ASCEND_GUIDE
 from vendor_data.errors_ascend_more import ASCEND_MORE
 from vendor_data.errors_cambricon import CAMBRICON
 from vendor_data.errors_cuda import CUDA
+from vendor_data.errors_network import NETWORK
 from vendor_data.errors_others import INTEL, MOORE_THREADS, TECORIGIN
 from vendor_data.errors_process import PROCESS
 from vendor_data.errors_python import PYTHON
@@ -21,7 +22,7 @@ from vendor_data.errors_torch import TORCH
 from vendor_data.facts import Facts, Json, names_of, source_row
 
 RULES: dict[str, tuple[Rule, ...]] = {
-    "any": (*PYTORCH_GUIDE, *CUDA, *PYTHON, *PROCESS, *TORCH),
+    "any": (*PYTORCH_GUIDE, *CUDA, *PYTHON, *PROCESS, *NETWORK, *TORCH),
     "ascend": (*ASCEND_GUIDE, *ASCEND, *ASCEND_CANN, *ASCEND_MORE),
     "cambricon": CAMBRICON,
     "moorethreads": MOORE_THREADS,
@@ -89,6 +90,7 @@ def _row(rule: Rule, entries: list[Json]) -> dict[str, toml.Value]:
     fields: dict[str, toml.Value] = {
         "id": rule.id,
         "regex": rule.regex,
+        "frames": rule.frames,
         "codes": list(rule.codes),
         "class": rule.kind,
         "effect": rule.effect,
@@ -100,7 +102,7 @@ def _row(rule: Rule, entries: list[Json]) -> dict[str, toml.Value]:
         "rank": rule.rank,
         "source": rule.source or known_from,
     }
-    return {key: value for key, value in fields.items() if value}
+    return {key: value for key, value in fields.items() if value not in ("", [])}
 
 
 def _codes(fact: Json, fact_id: str) -> dict[str, toml.Value]:

@@ -57,8 +57,22 @@ ASCEND = (
         facts=("EI0001",),
     ),
     Rule(
+        "hccl-notify",
+        r"[Nn]otify .{0,120}remote rank ?\[?(?P<remote>\d+)",
+        "distributed",
+        "this rank waited in a collective for rank {remote} until HCCL_EXEC_TIMEOUT (1800 s) was over: rank {remote} died, is "
+        "slow, or has another number of steps",
+        "该 rank 在集合通信中等待 rank {remote}，直至 HCCL_EXEC_TIMEOUT（1800 秒）超时：rank {remote} 已退出、过慢或步数不同",
+        "look at the log of rank {remote} first; give all ranks equal steps; only then raise HCCL_EXEC_TIMEOUT (and "
+        "HCCL_EVENT_TIMEOUT above it)",
+        "先看 rank {remote} 的日志；使各 rank 步数一致；之后再增大 HCCL_EXEC_TIMEOUT（且 HCCL_EVENT_TIMEOUT 需更大）",
+        "CANN, wording of its error EI0002",
+        rank=0,  # the other messages of such a timeout do not name the rank
+        effect="consequence",
+    ),
+    Rule(
         "hccl-timeout",
-        r"hccl fftsplus task timeout|[Nn]otify wait (?:execute failed|timeout)",
+        r"hccl fftsplus task timeout|[Nn]otify wait (?:execute failed|timeout|task times out)",
         "distributed",
         "a collective did not finish within HCCL_EXEC_TIMEOUT (1800 s): a rank died, is slow, or has another number of steps",
         "集合通信未在 HCCL_EXEC_TIMEOUT（1800 秒）内完成：某个 rank 已退出、过慢或步数不同",
@@ -279,10 +293,11 @@ ASCEND = (
         "event-timeout",
         "",
         "timeout",
-        "an internal task or event timed out ({meaning}): mostly a collective that waits for a rank",
-        "内部任务或事件超时（{meaning}）：通常是集合通信在等待某个 rank",
+        "{meaning}: in most cases a collective waited for another rank",
+        "{meaning}：多数情况下是集合通信在等待其他 rank",
         "look at the rank that failed first; the others only waited for it",
         "查看最早失败的 rank，其他 rank 只是在等待",
+        rank=2,
         effect="consequence",
         codes=("507048", "507049", "507046", "507047"),
         facts=("error code is 507048|error code is 507049|error code is 507046|error code is 507047",),

@@ -7,13 +7,46 @@ from vendor_data.error_rule import GUIDE, Rule
 ASCEND_GUIDE = (
     Rule(
         "exchange-device",
-        r"ExchangeDevice:",
+        r"[Ee]xchangeDevice:",
         "device",
         "one thread used two devices; an adapter of this generation allows a thread only one",
         "同一线程使用了两个设备，而该版本的适配插件每个线程只允许使用一个设备",
         "give torch.npu.set_device, tensor.to and model.to the same device within a thread; one process per device",
         "同一线程内 torch.npu.set_device、tensor.to、model.to 使用同一个设备；每个设备使用一个进程",
         GUIDE,
+    ),
+    Rule(
+        "old-affinity-library",
+        r"No module named 'torch\.contrib(?:\.[\w.]+)?'",
+        "missing_package",
+        "the program uses torch.contrib.npu, the affinity library of Ascend's PyTorch 1.5 and 1.8, which today's torch_npu does "
+        "not have",
+        "程序使用 torch.contrib.npu，即 Ascend PyTorch 1.5 与 1.8 的亲和库，如今的 torch_npu 没有该模块",
+        "import the same names from torchferry.perf.affinity: pairwise_iou, fast_rcnn_inference_single_image, ChannelShuffle, "
+        "PreLoader",
+        "从 torchferry.perf.affinity 导入同名函数：pairwise_iou、fast_rcnn_inference_single_image、ChannelShuffle、PreLoader",
+        GUIDE,
+    ),
+    Rule(
+        "old-dumper",
+        r"module 'torch\.utils' has no attribute 'dumper'|No module named 'torch\.utils\.dumper'",
+        "unsupported_api",
+        "torch.utils.dumper belongs to Ascend's own builds of PyTorch 1.5 and 1.8 (USE_DUMP); this PyTorch does not have it",
+        "torch.utils.dumper 属于 Ascend 自行构建的 PyTorch 1.5 与 1.8（USE_DUMP），此 PyTorch 没有",
+        "record with `ferry record -- python train.py`, or use torchferry.accuracy.dumper in its place; `ferry compare` reads "
+        "both sides",
+        "使用 `ferry record -- python train.py` 录制，或改用 torchferry.accuracy.dumper；用 `ferry compare` 比对两侧",
+        GUIDE,
+    ),
+    Rule(
+        "hccl-dtype",
+        r"HCCL [\w &]{1,40}: ?Unsupported data type(?: (?P<dtype>[\w:/]+))?",
+        "distributed",
+        "HCCL does not reduce tensors of this dtype: float64, uint8 and bool are refused",
+        "HCCL 不支持对该 dtype 的张量做归约：float64、uint8 与 bool 会被拒绝",
+        "cast before the collective: float64 metrics to float32, uint8 and bool to int32",
+        "在集合通信之前转换：float64 的指标转为 float32，uint8 与 bool 转为 int32",
+        "Ascend/pytorch, torch_npu/csrc/distributed/ProcessGroupHCCL.cpp",
     ),
     Rule(
         "atexit",

@@ -148,26 +148,14 @@ CUDA = (
     Rule(
         "nccl-timeout",
         r"Watchdog caught collective operation timeout|(?:NCCL|HCCL|CNCL|MCCL|TCCL|XCCL)\b.*collective.*timed? ?out|"
-        r"To avoid data inconsistency, we are taking the entire process down",
+        r"To avoid data inconsistency, we are taking the entire process down|Some NCCL operations have failed|"
+        r"\(either an error or timeout\) detected by watchdog",
         "distributed",
         "a rank waited for the others in a collective until its time was over: another one died, is late, or takes other steps",
         "某个 rank 在集合通信中等待其他 rank 直至超时：其他 rank 已退出、过慢或步数不同",
         "look at the rank that failed first; give all ranks the same number of steps and the same collectives; "
         "init_process_group(timeout=...) only for ranks that are really slow",
         "查看最早失败的 rank；使各 rank 步数与集合通信一致；确实较慢时再设置 init_process_group(timeout=...)",
-        NVIDIA,
-        2,
-        "consequence",
-    ),
-    Rule(
-        "nccl-remote",
-        r"ncclRemoteError|remote process exited or there was a network error|NCCL communicator was aborted|"
-        r"Connection (?:closed|reset) by (?:remote )?peer|Broken pipe",
-        "distributed",
-        "another process has ended, so the connection to it broke",
-        "对端进程已退出，连接中断",
-        "look for the error of the process that ended first; if there is none, for its exit by a signal (out of memory)",
-        "查找最早退出的进程的错误；若没有，检查其是否被信号终止（内存不足）",
         NVIDIA,
         2,
         "consequence",
@@ -181,6 +169,30 @@ CUDA = (
         "call set_device(local_rank) before anything uses the device (LOCAL_RANK is set by torchrun); start no more processes "
         "on a node than it has devices",
         "在使用设备之前调用 set_device(local_rank)（torchrun 会设置 LOCAL_RANK）；每个节点的进程数不超过设备数",
+        NVIDIA,
+    ),
+    Rule(
+        "nccl-docker",
+        r"Connect to (?P<address>172\.17\.\d+\.\d+)<\d+> (?:failed|returned)",
+        "distributed",
+        "NCCL tries to reach {address}, an address of Docker's own bridge (docker0), which no other machine can reach",
+        "NCCL 尝试连接 {address}，该地址属于 Docker 自己的网桥（docker0），其他机器无法访问",
+        "name the interface between the machines: NCCL_SOCKET_IFNAME=eth0 (`ip addr` lists them), or leave Docker's out: "
+        "NCCL_SOCKET_IFNAME=^docker0,lo; in containers use --network host",
+        "指定机器之间的网卡：NCCL_SOCKET_IFNAME=eth0（用 `ip addr` 查看），或排除 Docker 的网卡：NCCL_SOCKET_IFNAME=^docker0,lo；"
+        "容器使用 --network host",
+        NVIDIA,
+    ),
+    Rule(
+        "nccl-connect",
+        r"Connect to (?P<address>[\w.:%-]+)<\d+> (?:failed|returned)",
+        "distributed",
+        "NCCL could not connect to {address}: a wrong network interface, a firewall, or a process there that has ended",
+        "NCCL 无法连接 {address}：网卡选择错误、防火墙拦截，或对端进程已退出",
+        "is {address} an address of that node that the others reach? else NCCL_SOCKET_IFNAME=eth0 (`ip addr` lists the "
+        "interfaces); open the ports between the nodes; look whether a process there ended first",
+        "{address} 是否为其他节点可访问的地址？否则设置 NCCL_SOCKET_IFNAME=eth0（用 `ip addr` 查看网卡）；开放节点间端口；"
+        "检查对端进程是否先退出",
         NVIDIA,
     ),
     Rule(

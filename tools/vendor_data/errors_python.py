@@ -130,10 +130,12 @@ PYTHON = (
         "address-in-use",
         r"Address already in use|EADDRINUSE",
         "distributed",
-        "the port is held by another run, or by one that has not ended",
-        "端口被其他任务或未结束的任务占用",
-        "choose another MASTER_PORT, use torchrun --standalone, or end the old processes",
-        "更换 MASTER_PORT，使用 torchrun --standalone，或结束旧进程",
+        "the port is held by another process: another run, one that has not ended, or a server",
+        "端口被其他进程占用：其他任务、未结束的任务或某个服务",
+        "for training choose another MASTER_PORT, use torchrun --standalone, or end the old processes; give a server "
+        "(TensorBoard, Jupyter) another port; `ss -ltnp` shows who holds it",
+        "训练任务更换 MASTER_PORT、使用 torchrun --standalone，或结束旧进程；服务（TensorBoard、Jupyter）换用其他端口；"
+        "用 `ss -ltnp` 查看占用者",
         facts=("Address already in use",),
     ),
     Rule(

@@ -86,27 +86,6 @@ PYTORCH_GUIDE = (
         PYTORCH,
     ),
     Rule(
-        "host-not-found",
-        r"[Hh]ost not found|Name or service not known|Temporary failure in name resolution|gai error",
-        "distributed",
-        "the address of the first node (MASTER_ADDR) can't be resolved",
-        "主节点地址（MASTER_ADDR）无法解析",
-        "set MASTER_ADDR to the first node's IP address, the same on all nodes; on one machine to its own",
-        "所有节点的 MASTER_ADDR 均设置为主节点 IP；单机时设置为本机 IP",
-        GUIDE,
-    ),
-    Rule(
-        "connect-timed-out",
-        r"connect\(\) timed out|(?:client socket|The client socket) has timed out|Connection timed out|timed out after \d+ms when waiting to connect",
-        "distributed",
-        "a process did not reach the others in time: a firewall blocks the port, or the first node is not running yet",
-        "进程未能按时连接其他进程：防火墙拦截了端口，或主节点尚未启动",
-        "open the port (MASTER_PORT, and those of the collective library) in the firewall; start all nodes together; check "
-        "MASTER_ADDR",
-        "在防火墙中开放端口（MASTER_PORT 与集合通信库的端口）；同时启动各节点；检查 MASTER_ADDR",
-        GUIDE,
-    ),
-    Rule(
         "deserialize-cuda",
         r"Attempting to deserialize object on a CUDA device but torch\.cuda\.is_available\(\) is False|"
         r"Attempting to deserialize object on CUDA device \d+ but torch\.cuda\.device_count\(\) is",

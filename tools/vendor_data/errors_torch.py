@@ -7,6 +7,16 @@ from vendor_data.error_rule import PYTORCH, Rule
 HUB = "huggingface_hub, transformers and safetensors, wording of their exceptions"
 NUMPY = "NumPy, wording of its messages"
 
+APEX = "NVIDIA/apex, wording of its messages"
+_NO_LOSS_SCALE = (
+    "numeric",
+    "the loss scale fell to zero: every step overflowed, because the loss or the gradients are NaN or infinite",
+    "损失缩放系数降为 0：每一步都溢出，因为损失或梯度为 NaN 或无穷",
+    "`ferry overflow` finds the first operator that makes them; lower the learning rate, clip gradients, leave that operator in "
+    "float32, bfloat16 instead of float16",
+    "`ferry overflow` 可找到第一个产生它们的算子；降低学习率、裁剪梯度、让该算子保持 float32，用 bfloat16 代替 float16",
+)
+
 TORCH = (
     Rule(
         "wrapped",
@@ -85,18 +95,6 @@ TORCH = (
         "look at its size and beginning (head -c 100); `git lfs pull`, or download it again",
         "查看其大小与开头（head -c 100）；执行 `git lfs pull` 或重新下载",
         HUB,
-    ),
-    Rule(
-        "hub-unreachable",
-        r"We couldn't connect to 'https://|LocalEntryNotFoundError|OfflineModeIsEnabled|Max retries exceeded with url|"
-        r"Cannot find the requested files in the (?:disk|local) cache",
-        "network",
-        "a model or a data set is to be downloaded, and the server can't be reached from here",
-        "需要下载模型或数据集，但无法连接服务器",
-        "copy it here and give its path; or a mirror (HF_ENDPOINT), or a proxy; then HF_HUB_OFFLINE=1",
-        "将其拷贝到本机并给出路径；或使用镜像（HF_ENDPOINT）或代理；之后设置 HF_HUB_OFFLINE=1",
-        HUB,
-        2,
     ),
     Rule(
         "hub-refused",
@@ -202,6 +200,44 @@ TORCH = (
         "`ferry overflow` finds the first operator that makes them; lower the learning rate, clip gradients, bfloat16 instead of float16",
         "`ferry overflow` 可找到第一个产生它们的算子；降低学习率、裁剪梯度，用 bfloat16 代替 float16",
         PYTORCH,
+    ),
+    Rule(
+        "loss-scale-zero",
+        r"reducing loss scale to (?:0(?:\.0+)?|\d(?:\.\d+)?e-\d\d)(?![.\d])",
+        *_NO_LOSS_SCALE,
+        APEX,
+    ),
+    Rule(
+        "loss-scale-division",
+        r"ZeroDivisionError: ",
+        *_NO_LOSS_SCALE,
+        APEX,
+        frames=r"(?:^|[/\\])apex[/\\]amp[/\\]",
+    ),
+    Rule(
+        "data-parallel",
+        r"torch\.nn\.DataParallel is not (?:supported|simulated)",
+        "unsupported_api",
+        "torch.nn.DataParallel uses several devices from one process, which this device does not have",
+        "torch.nn.DataParallel 由一个进程使用多个设备，该设备不支持",
+        "on one device leave the wrapper out (make only one visible); for several: DistributedDataParallel, which `ferry convert "
+        "--distributed --main SCRIPT` writes for programs that have none",
+        "单设备时去掉该封装（只设置一个可见设备）；多设备时使用 DistributedDataParallel：对没有它的程序，"
+        "`ferry convert --distributed --main SCRIPT` 可以改写",
+        "torchferry",
+    ),
+    Rule(
+        "torchvision-operators",
+        r"operator torchvision::(?P<name>\w+) does not exist|Couldn't load custom C\+\+ ops",
+        "install",
+        "torchvision was built for another torch (another version, or a CUDA build beside a CPU build), so its compiled "
+        "operators are not loaded",
+        "torchvision 针对其他 torch 构建（版本不同，或 CUDA 版与 CPU 版混用），其编译的算子未能加载",
+        "install the torchvision that belongs to this torch, from the same index: for a CPU build `pip install torchvision "
+        "--index-url https://download.pytorch.org/whl/cpu`; torch's release notes say which versions belong together",
+        "从同一软件源安装与此 torch 匹配的 torchvision：CPU 版使用 `pip install torchvision "
+        "--index-url https://download.pytorch.org/whl/cpu`；版本对应关系见 torch 的发布说明",
+        "pytorch/vision, wording of its messages",
     ),
     Rule(
         "host-memory",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from calendar import isleap
 from datetime import datetime, timezone
 from enum import Enum
 from typing import NamedTuple
@@ -31,6 +32,7 @@ _MOMENTS = (
     re.compile(rf"(?:^|\[)[EWIFC](?P<month>\d{{1,2}})(?P<day>\d\d) {_CLOCK}"),  # glog, and PyTorch's C++ part
     re.compile(rf"(?:ERROR|WARNING|INFO|DEBUG) (?P<month>\d\d)-(?P<day>\d\d) {_CLOCK}"),  # vLLM
 )
+_DATED = re.compile(rb"20\d\d[-/]\d\d[-/]\d\d[-T _]\d\d:\d\d:\d\d")
 _LEVEL = r"(?:TRACE|DEBUG|INFO|NOTICE|WARN(?:ING)?|ERROR|FATAL|CRITICAL)"
 # What loggers put before a message: time, level, place, in any order. PyTorch's C++ part: [E506 10:11:12.1 File.cpp:616]
 _LOGGER = re.compile(
@@ -125,6 +127,28 @@ class Moment(NamedTuple):
 
     seconds: float
     has_zone: bool  # else it is taken for a local one
+    has_year: bool = True  # else it is guessed
+
+
+def in_year_of(seconds: float, known: float) -> float:
+    """The moment whose year was guessed, in the year that brings it nearest to one that is known."""
+    guessed = datetime.fromtimestamp(seconds)
+    years = (datetime.fromtimestamp(known).year + offset for offset in (-1, 0, 1))
+    moments = [
+        guessed.replace(year=year)
+        for year in years
+        if (guessed.month, guessed.day) != (2, 29) or isleap(year)
+    ]
+    return min(
+        (moment.timestamp() for moment in moments), key=lambda each: abs(each - known), default=seconds
+    )
+
+
+def first_date(text: bytes) -> float | None:
+    """The first moment with its year in a piece of a log."""
+    match = _DATED.search(text)
+    found = None if match is None else moment(match[0].decode(), 0)
+    return None if found is None else found.seconds
 
 
 def moment(text: str, year: int) -> Moment | None:
@@ -144,7 +168,7 @@ def _moment(parts: dict[str, str | None], year: int) -> Moment | None:
         local = datetime(int(parts.get("year") or year), **whole)  # type: ignore[arg-type]
         if zone:
             local = local.replace(tzinfo=_zone(zone))
-        return Moment(local.timestamp() + fraction, bool(zone))
+        return Moment(local.timestamp() + fraction, bool(zone), parts.get("year") is not None)
     except ValueError:  # digits that are no time
         return None
 

@@ -17,6 +17,7 @@ class Frame:
     file: str
     line: int
     function: str
+    is_library: bool = False  # not of the user's own program
 
 
 @dataclass
@@ -31,6 +32,7 @@ class Finding:
     rank: int | None = None  # of the process that wrote it
     time: float | None = None
     has_zone: bool = False  # whether the log says of which zone its times are
+    has_year: bool = True  # False: the year of its time is guessed
     groups: dict[str, str] = field(default_factory=dict)  # what the texts of the pattern may name
     meaning: Text | None = None  # of its code
     frame: Frame | None = None  # the innermost line of the user's program

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from torchferry.explain.keeping import Findings
 from torchferry.explain.launcher import LauncherSummary
-from torchferry.explain.lines import Line, clean, has_tasks, moment
+from torchferry.explain.lines import Line, clean, first_date, has_tasks, in_year_of, moment
 from torchferry.explain.model import Finding, Log
 from torchferry.explain.repetitions import Repetitions
 from torchferry.explain.rules import Match, RuleBook, Shape, is_better
@@ -22,6 +22,7 @@ _AFTER = 2  # lines behind a message that may say more
 _CONTEXT = 5
 _BEGINNING = 1 << 12  # bytes that show how a log's lines begin
 _CONTEXT_FOR_TIME = 40
+_DATED_WITHIN = 1 << 16  # bytes of the beginning that are searched for a line with its year
 
 
 class _Exception(NamedTuple):
@@ -40,6 +41,7 @@ class LogReader:
         self._log = log
         self._source = source
         self._year = year
+        self._known_time: float | None = None  # of a line that names its year
         self._findings = Findings(log)
         self._repetitions = Repetitions(book, self._findings)
         self._scanner = Scanner(self._repetitions)
@@ -68,14 +70,24 @@ class LogReader:
         self._log.lines, self._log.bytes = self._scanner.lines, self._scanner.bytes
         self._log.only_counted = self._repetitions.only_counted
         self._log.launched = self._launcher.result()
+        if self._log.launched is not None:
+            self._note_date(self._log.launched.time.encode())
         self._findings.finish()
+        for finding in self._log.findings:
+            if finding.time is not None and not finding.has_year and self._known_time is not None:
+                finding.time = in_year_of(finding.time, self._known_time)
         return self._log
 
     def _beginning_seen(self, blocks: Iterable[bytes]) -> Iterator[bytes]:
         for number, block in enumerate(blocks):
             if not number:
                 self._repetitions.has_tasks = has_tasks(block[:_BEGINNING])
+                self._note_date(block[:_DATED_WITHIN])
             yield block
+
+    def _note_date(self, text: bytes) -> None:
+        if self._known_time is None:
+            self._known_time = first_date(text)
 
     def _look_at(self, raw: RawLine, form: bytes, shape: Shape | None) -> None:
         line = self._clean(raw.line)
@@ -90,12 +102,13 @@ class LogReader:
             'File "'
         ):  # only the program's innermost line can be the one that failed
             self._within.pop(process, None)
-        match = None if shape is None else self._book.match(line.text, shape)
+        files = () if traceback is None else traceback.files
+        match = None if shape is None else self._book.match(line.text, shape, files)
         if traceback is not None:
             if (
                 match is None and traceback.exception != line.text
             ):  # drawn, or behind what a logger has put there
-                match = self._book.explain(traceback.exception)
+                match = self._book.explain(traceback.exception, files)
             self._exception(raw, process, traceback, match)
         elif self._tracebacks.is_open_for(process):
             if match is not None:
@@ -209,6 +222,8 @@ class LogReader:
         earlier = [self._clean(line) for line in raw.before(_CONTEXT_FOR_TIME)]
         times = (moment(line.stamp + line.text, self._year) for line in (own, *reversed(earlier)))
         time = next((time for time in times if time is not None), None)
+        if time is not None and time.has_year and self._known_time is None:
+            self._known_time = time.seconds
         exception = self._exceptions.get(process)
         is_of_exception = exception is not None and raw.number - exception.number <= _MESSAGE
         rank, writer = self._named(process)
@@ -222,6 +237,7 @@ class LogReader:
             writer=writer,
             time=None if time is None else time.seconds,
             has_zone=time is not None and time.has_zone,
+            has_year=time is None or time.has_year,
             groups={} if match is None else match.groups,
             meaning=None if match is None else match.meaning,
             frame=exception.traceback.user_frame() if exception is not None and is_of_exception else None,

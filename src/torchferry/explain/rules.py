@@ -36,6 +36,11 @@ class Entry(NamedTuple):
     pattern: ErrorPattern
     form: re.Pattern[str]
     shape: re.Pattern[str]  # fits every line that differs only in numbers from one that `form` fits
+    frames: re.Pattern[str] | None  # of the files that the exception must have gone through
+
+    def is_from(self, files: Sequence[str]) -> bool:
+        """Whether an exception that went through these files may be meant."""
+        return self.frames is None or any(map(self.frames.search, files))
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,11 +102,11 @@ class RuleBook:
         strength = strength_of(text)
         return Shape(patterns, has_code, strength) if patterns or has_code or strength else None
 
-    def match(self, text: str, shape: Shape) -> Match | None:
-        """The rule that fits a line of this form best."""
+    def match(self, text: str, shape: Shape, files: Sequence[str] = ()) -> Match | None:
+        """The rule that fits a line of this form best; `files` are those of the traceback that the line ends."""
         found: list[Match] = []
         for entry in shape.patterns:
-            match = entry.form.search(text)
+            match = entry.form.search(text) if entry.is_from(files) else None
             if match:
                 groups = {name: value for name, value in match.groupdict().items() if value}
                 found.append(Match(entry.pattern, groups, None, match.span()))
@@ -120,10 +125,10 @@ class RuleBook:
         """What a code alone means, for each vendor that has it."""
         return [match for table, _ in self._code_tables for match in _of_code(table, code)]
 
-    def explain(self, text: str) -> Match | None:
+    def explain(self, text: str, files: Sequence[str] = ()) -> Match | None:
         """The best rule for one line."""
         shape = self._look_at(text)
-        return None if shape is None else self.match(text, shape)
+        return None if shape is None else self.match(text, shape, files)
 
 
 def rule_book(vendors: Sequence[str] = (), extra: Sequence[Path] = ()) -> RuleBook:
@@ -152,11 +157,12 @@ def _of_code(table: ErrorTable, code: str, place: tuple[int, int] = (0, 0)) -> l
 
 
 def _entry(pattern: ErrorPattern) -> Entry:
-    form = re.compile(pattern.regex)
+    frames = re.compile(pattern.frames) if pattern.frames else None
     try:
-        return Entry(pattern, form, re.compile(_without_numbers(pattern.regex)))
+        shape = re.compile(_without_numbers(pattern.regex))
     except re.error:  # a number in it is no number of the line
-        return Entry(pattern, form, re.compile(""))
+        shape = re.compile("")
+    return Entry(pattern, re.compile(pattern.regex), shape, frames)
 
 
 def _without_numbers(regex: str) -> str:

@@ -14,7 +14,7 @@ _FRAME = re.compile(r'File "(?P<file>[^"]*)", line (?P<line>\d+)(?:, in (?P<func
 _DRAWN_FRAME = re.compile(r"│ (?P<file>[^│]+?):(?P<line>\d+) in (?P<function>\S+)")  # by rich
 _EXCEPTION = re.compile(r"(?:[A-Za-z_]\w*\.)*(?:[A-Z_]\w*|\w*error|timeout)(?:\[.*\])?(?::.*)?$")
 _GROUP = re.compile(r"^ *[|+]-*\+?(?: |$)")  # how exception groups are drawn
-_LIBRARIES = re.compile(r"[/\\](?:site|dist)-packages[/\\]|[/\\]lib[/\\]python\d|^<")
+_LIBRARIES = re.compile(r"(?:^|[/\\])(?:site|dist)-packages[/\\]|(?:^|[/\\])lib(?:64)?[/\\]python\d|^<")
 
 _FOREIGN = 30  # lines of others between those of a traceback; with more, its end was never written
 
@@ -32,9 +32,14 @@ class Traceback:
     length: int = 0
     foreign: int = 0  # lines in between that belong to none
 
+    @property
+    def files(self) -> tuple[str, ...]:
+        """Those that the exception went through."""
+        return tuple(frame.file for frame in self.frames)
+
     def user_frame(self) -> Frame | None:
         """The innermost line that is no library's; the innermost of all if there is none."""
-        own = [frame for frame in self.frames if not _LIBRARIES.search(frame.file)]
+        own = [frame for frame in self.frames if not frame.is_library]
         return own[-1] if own else self.frames[-1] if self.frames else None
 
 
@@ -69,7 +74,7 @@ class Tracebacks:
         current.length += 1
         frame = _FRAME.match(stripped) or _DRAWN_FRAME.match(stripped)
         if frame:
-            current.frames.append(Frame(frame["file"], int(frame["line"]), frame["function"] or ""))
+            current.frames.append(_frame(frame))
             return None
         is_end = bool(stripped) and indent <= current.indent and _EXCEPTION.match(stripped) is not None
         if not is_end:
@@ -80,3 +85,8 @@ class Tracebacks:
         del self._open[process]
         current.exception = stripped
         return current
+
+
+def _frame(found: re.Match[str]) -> Frame:
+    file = found["file"]
+    return Frame(file, int(found["line"]), found["function"] or "", _LIBRARIES.search(file) is not None)

@@ -44,6 +44,7 @@ class ErrorPattern:
     codes: tuple[str, ...] = ()
     source: str = ""
     late: str = ""  # the device reports it later than it happens, unless this is set
+    frames: str = ""  # fits only an exception that went through a file with such a path
 
 
 @dataclass(frozen=True)
@@ -82,8 +83,9 @@ def _read(file: Path) -> Table:
     data = read_table(file) if file.exists() else {}
     named = {f"code_forms[{number}]": form for number, form in enumerate(data.get("code_forms", ()), 1)}
     named |= {
-        f"errors[{number}].regex": row.get("regex", "")
+        f"errors[{number}].{key}": row.get(key, "")
         for number, row in enumerate(data.get("errors", ()), 1)
+        for key in ("regex", "frames")
     }
     for name, pattern in named.items():
         try:
@@ -110,6 +112,7 @@ def _patterns(data: Table, vendor: str) -> list[ErrorPattern]:
             tuple(row.get("codes", ())),
             row.get("source", ""),
             row.get("late", ""),
+            row.get("frames", ""),
         )
         for number, row in enumerate(data.get("errors", ()), 1)
     ]

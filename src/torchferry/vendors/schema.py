@@ -226,6 +226,7 @@ SCHEMA: Mapping[str, Mapping[str, Key]] = {
             rows={
                 "id": _text('"out-of-memory"', r"[a-z0-9-]+"),
                 "regex": _text('"out of memory"', r"(?s).+"),
+                "frames": _text('"/urllib/"', r"(?s).+"),
                 "codes": Key(Kind.TEXTS, '["207001"]', pattern=r"\w+|\*"),
                 "class": _text('"oom"', r"\w+", required=True),
                 "effect": _text('"consequence"', allowed=("error", "consequence", "notice", "harmless")),

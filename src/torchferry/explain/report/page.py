@@ -27,6 +27,9 @@ _ONLY_CONSEQUENCES = Text(
 )
 _WHERE = Text("where: {place}", "位置：{place}")
 _FRAME = Text("in the program: {file}:{line}, in {function}", "程序位置：{file}:{line}，函数 {function}")
+_LIBRARY_FRAME = Text(
+    "in a library: {file}:{line}, in {function}", "库中位置：{file}:{line}，函数 {function}"
+)
 _SURFACED = Text(
     "surfaced at: {file}:{line}, in {function}; perhaps later than it happened: {late} shows the true line",
     "显现于：{file}:{line}，函数 {function}；可能晚于真正出错的位置：{late} 可得到真正的位置",
@@ -131,10 +134,16 @@ def page_of_rules(patterns: Sequence[ErrorPattern], language: Language) -> Page:
 
 
 def _with_meaning(finding: Finding) -> Text:
-    cause = cause_of(finding)
-    if finding.meaning is None or finding.meaning.en in cause.en:
+    """The cause; for a code that its rule holds for among others, with what the code itself means."""
+    cause, pattern = cause_of(finding), finding.pattern
+    if (
+        finding.meaning is None
+        or pattern is None
+        or len(pattern.codes) == 1
+        or finding.meaning.en in cause.en
+    ):
         return cause
-    return Text(f"{finding.meaning.en}: {cause.en}", f"{finding.meaning.zh}：{cause.zh}")
+    return Text(f"{cause.en} ({finding.meaning.en})", f"{cause.zh}（{finding.meaning.zh}）")
 
 
 def _verdicts(explanation: Explanation) -> Iterator[tuple[Text, str]]:
@@ -161,7 +170,7 @@ def _verdicts(explanation: Explanation) -> Iterator[tuple[Text, str]]:
         yield _WHERE.format(place=place + time), ""
     frame, late = explanation.surfaced, "" if cause.pattern is None else cause.pattern.late
     if frame is not None:
-        said = _SURFACED if late else _FRAME
+        said = _SURFACED if late else _LIBRARY_FRAME if frame.is_library else _FRAME
         yield said.format(file=frame.file, line=frame.line, function=frame.function, late=late), ""
     yield from _first_process(explanation)
 

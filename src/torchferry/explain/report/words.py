@@ -16,6 +16,10 @@ _NOT_KNOWN_REMEDY = Text(
     "查看其之前的各行；之后的错误多为后果",
 )
 
+_LOOK_BEFORE = Text(
+    "the traceback has lines of libraries only; read the lines before it; what comes later in the log are mostly consequences",
+    "调用栈中只有库的代码；查看其之前的各行；日志中之后的错误多为后果",
+)
 _LOOK_AT_LINE = Text(
     "look at {file}:{line} and at what is used there; what comes later in the log are mostly consequences",
     "查看 {file}:{line} 及其所用的数据；日志中之后的错误多为后果",
@@ -33,7 +37,9 @@ def remedy_of(finding: Finding) -> Text:
     """What to do about it."""
     if finding.pattern is None:
         frame = finding.frame
-        return _NOT_KNOWN_REMEDY if frame is None else _LOOK_AT_LINE.format(file=frame.file, line=frame.line)
+        if frame is None or frame.is_library:
+            return _NOT_KNOWN_REMEDY if frame is None else _LOOK_BEFORE
+        return _LOOK_AT_LINE.format(file=frame.file, line=frame.line)
     return _filled(finding.pattern.remedy, finding)
 
 
