@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import sys
 from collections.abc import Iterator
 
 import pytest
@@ -10,7 +11,7 @@ import pytest
 from tests.convert.rewriting import run, target
 from torchferry.convert.file import FileJob
 from torchferry.convert.project import convert_file
-from torchferry.convert.rule import Proposal, Rule
+from torchferry.convert.rule import Proposal, Rule, all_rules, prepared
 from torchferry.convert.ruleset import RuleSet
 from torchferry.convert.site import Site
 from torchferry.outcome import FileStatus
@@ -38,6 +39,30 @@ def test_large(source: str, expected: str) -> None:
     assert new_text is not None
     assert expected in new_text
     assert "cuda" not in new_text
+
+
+@pytest.mark.parametrize(
+    ("source", "count"),
+    [
+        pytest.param(
+            "if x.is_cuda: pass\n" + "elif x.is_cuda: x.cuda()\n" * 500, 1001, id="a chain of 500 elifs"
+        ),
+        pytest.param("y = " + " + ".join(["x.cuda()"] * 3000), 3000, id="a sum of 3,000 terms"),
+        pytest.param("y = x" + ".cuda()" * 3000, 3000, id="3,000 calls in a row"),
+    ],
+)
+def test_deeper_than_the_stack(source: str, count: int) -> None:
+    limit = sys.getrecursionlimit()
+    data = f"import torch\n{source}\n".encode()
+    rules = prepared((rule for rule in all_rules() if not rule.option), target("ascend"))
+    outcome = convert_file("m.py", data, FileJob(target("ascend"), RuleSet(rules)))
+    assert outcome.record.status is FileStatus.CHANGED, outcome.record.reason
+    new = outcome.new_data or b""
+    assert new == data.replace(b"cuda", b"npu").replace(
+        b"import torch\n", b"import torch\nimport torch_npu\n"
+    )
+    assert new.count(b"npu") == count + 1
+    assert sys.getrecursionlimit() == limit
 
 
 def test_what_python_itself_refuses_is_reported() -> None:

@@ -245,3 +245,19 @@ def test_findings_are_where_they_say() -> None:
     (moved,) = [item for item in findings if item.rule == "TF103"]
     assert (moved.line, moved.col, moved.before, moved.after) == (2, 15, "x.cuda()", "x.npu()")
     assert (moved.path, moved.vendor, moved.kind) == ("module.py", "ascend", Kind.CHANGE)
+
+
+@pytest.mark.parametrize(
+    ("source", "to"),
+    [
+        pytest.param("model = torch.cuda\nmodel.cuda('')\n", "portable", id="a module under another name"),
+        pytest.param("model = torch.cuda\nmodel.e.cuda()\n", "ascend+cuda", id="a method of such a name"),
+        pytest.param(
+            "g(k=d[f(f\"{'cuda'}{0}\")])\ndef f(device=''): pass\n", "ascend+cuda", id="a string in a string"
+        ),
+    ],
+)
+def test_rules_that_meet_what_others_wrote_go_on_to_the_end(source: str, to: str) -> None:
+    first = run(f"import torch\n{source}", to).new_text
+    assert first is not None
+    assert run(first, to).new_text is None

@@ -9,7 +9,7 @@ import tokenize
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from torchferry.convert.insertion import indent_of
+from torchferry.convert.insertion import first_line, indent_of
 from torchferry.source.edits import Edit
 from torchferry.source.module import PythonModule
 
@@ -50,6 +50,11 @@ def heads_of(statement: ast.stmt) -> Iterator[ast.AST]:
         for item in value if isinstance(value, list) else [value]:
             if isinstance(item, ast.AST):
                 yield item
+
+
+def is_elif(module: PythonModule, statement: ast.stmt) -> bool:
+    """Whether a statement is a further condition of the `if` above it, and so no statement of its own block."""
+    return isinstance(statement, ast.If) and module.data.startswith(b"elif", module.start(statement))
 
 
 def is_main_guard(statement: ast.stmt) -> bool:
@@ -105,12 +110,6 @@ class StatementTree:
         return found[::-1]
 
 
-def first_line(statement: ast.stmt) -> int:
-    """The line on which a statement begins, with its decorators."""
-    decorators: list[ast.expr] = getattr(statement, "decorator_list", [])
-    return min([statement.lineno, *(item.lineno for item in decorators)])
-
-
 def has_own_lines(module: PythonModule, first: ast.stmt, last: ast.stmt) -> bool:
     """Whether nothing else than comments stands on the lines of a run of statements."""
     if indent_of(module, first).strip():
@@ -138,13 +137,18 @@ def block_edits(
     unit = indent_unit(module, statements[0], tree)
     first, last = first_line(statements[0]), statements[-1].end_lineno or statements[-1].lineno
     fixed = _lines_in_strings(module)
-    edits = []
+    indent = indent_of(module, statements[0])
+    # Tabs and spaces in one indentation: Python compares them from the left, so that new ones go behind.
+    kept = indent.encode() if len(set(indent + unit)) > 1 else b""
+    edits = [
+        Edit(
+            module.line_starts[first - 1], module.line_starts[first - 1], f"{indent}{header}{module.newline}"
+        )
+    ]
     for line in range(first, last + 1):
-        start = module.line_starts[line - 1]
-        if line == first:
-            head = f"{indent_of(module, statements[0])}{header}{module.newline}"
-            edits.append(Edit(start, start, head + unit))
-        elif line not in fixed and module.line_text(line).strip():
+        if line == first or (line not in fixed and module.line_text(line).strip()):
+            start = module.line_starts[line - 1]
+            start += len(kept) if module.data.startswith(kept, start) else 0
             edits.append(Edit(start, start, unit))
     return edits
 

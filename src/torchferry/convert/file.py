@@ -9,7 +9,7 @@ from copy import copy
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from torchferry.convert import renamed_imports, renaming
+from torchferry.convert import problems, renamed_imports, renaming
 from torchferry.convert.hunks import make_hunks
 from torchferry.convert.neighbours import Neighbours
 from torchferry.convert.python_config import fit_for_config
@@ -23,12 +23,18 @@ from torchferry.finding import Finding, Kind
 from torchferry.outcome import Hunk
 from torchferry.source.decode import DecodedText
 from torchferry.source.edits import Edit, EditSet, Rewriting, apply_edits
-from torchferry.source.module import ParseError, PythonModule
+from torchferry.source.module import ParseError, PythonModule, TooDeepError
+from torchferry.source.source_text import SourceText
 from torchferry.source.walk import Place, Visitor, walk_lines
 from torchferry.text import Text
 
 WELL_KNOWN = frozenset({"torch"})
+_MOST_REPEATS = 3  # built-in rules that meet what others of them have written; one repeat is enough so far
 _MOST_ROUNDS = 25  # rules of the user's that build on each other; more than any file of rules may ask for
+_LEFT_OUT = Text(
+    "converted without {option}: {reason}",
+    "未应用 {option}，其余转换照常：{reason}",
+)
 _CONFLICT = Text("two changes meet here; this one was not made: {message}", "两处修改冲突，未执行：{message}")
 
 _IGNORE = re.compile(r"#\s*ferry: ignore(?:\[([^\]]*)\]|(?![\w\[-]))")
@@ -57,25 +63,69 @@ class FileJob:
     settings: Settings = Settings()
     neighbours: Neighbours = field(default_factory=Neighbours)
 
+    def without(self, options: tuple[str, ...]) -> FileJob:
+        """The same without the rules of some options."""
+        rules = RuleSet(rule for rule in self.rules.rules if rule.option not in options)
+        return replace(self, rules=rules, names={}, user_names={})
+
 
 def convert_text(decoded: DecodedText, path: str, job: FileJob) -> Conversion:
-    """Convert one module; raises ParseError if Python can't parse it."""
-    module = PythonModule(decoded, WELL_KNOWN)
-    stages = _Stages(module, path, job)
+    """Convert one module; an option that fails here is left out. Raises ParseError if Python can't parse the text."""
+    conversion, error = _tried(decoded, path, job)
+    if conversion.failure:
+        for left_out in _choices(job.rules.options):
+            other, _ = _tried(decoded, path, job.without(left_out))
+            if not other.failure:
+                remarks = (_left_out(name, path, conversion.failure, job) for name in left_out)
+                return replace(other, findings=(*remarks, *other.findings))
+    if error is not None:
+        raise error
+    return conversion
+
+
+def _choices(options: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
+    """What may be left out of a run: one option, or all."""
+    yield from ((name,) for name in options)
+    if len(options) > 1:
+        yield options
+
+
+def _left_out(option: str, path: str, reason: str, job: FileJob) -> Finding:
+    message = _LEFT_OUT.format(option=f"--{option.replace('_', '-')}", reason=reason)
+    return Finding(problems.LEFT_OUT.id, Kind.TODO, path, 1, 1, "", "", message, job.target.name)
+
+
+def _tried(decoded: DecodedText, path: str, job: FileJob) -> tuple[Conversion, Exception | None]:
+    """A conversion with these rules; a mistake in one of them is a failure, too."""
+    stages = _Stages(decoded, path, job)
+    try:
+        return _converted(stages, job), None
+    except (RecursionError, MemoryError, TooDeepError):
+        raise  # says nothing about the rules
+    except Exception as error:
+        reason = f"{type(error).__name__}: {error} (please report this file)"
+        return Conversion((), failure=reason), error
+
+
+def _converted(stages: _Stages, job: FileJob) -> Conversion:
     try:
         stages.run()
         if job.rules.users.rules and stages.edits():
             stages.settle()
+        elif stages.edits():
+            stages.repeat()
         edits = stages.edits()
         if not edits:
             return Conversion(tuple(item for item in stages.findings if item.kind is not Kind.CHANGE))
-        check_rewrite(module, stages.context.module, edits, may_nest=stages.was_restructured)
-        if not job.rules.users.rules:
-            _check_second_run(stages.context, job.rules)
+        stages.check()
+    except TooDeepError:
+        raise  # says nothing about the rules
     except (ParseError, VerificationError) as error:
         return Conversion(tuple(_undone(finding) for finding in stages.findings), failure=str(error))
     new_module = stages.context.module
-    return Conversion(tuple(stages.findings), new_module.decoded.text, make_hunks(module, new_module, edits))
+    return Conversion(
+        tuple(stages.findings), new_module.decoded.text, make_hunks(stages.first, new_module, edits)
+    )
 
 
 def _without_the_moot(said: list[Said]) -> list[Said]:
@@ -94,14 +144,41 @@ def _without_the_moot(said: list[Said]) -> list[Said]:
 class _Stages:
     """A module on its way: changed by the user's rules, restructured by one pass after the other, then converted."""
 
-    def __init__(self, module: PythonModule, path: str, job: FileJob) -> None:
-        self.first = module
+    def __init__(self, decoded: DecodedText, path: str, job: FileJob) -> None:
+        self.first = SourceText(decoded)
         self.job = job
-        self.context = _context(module, path, job)
         self.was_restructured = False
-        self.rewriting = Rewriting(module.data)
+        self.rewriting = Rewriting(self.first.data)
         self.findings: list[Finding] = []
         self.is_edited = False
+        self.repaired = self._repair(path) or PythonModule(decoded, WELL_KNOWN)
+        self.context = _context(self.repaired, path, job)
+        self.since_repair = Rewriting(self.repaired.data)
+
+    def _repair(self, path: str) -> PythonModule | None:
+        """The module once the rules have repaired its text, None if there is nothing to repair, or no way to."""
+        rules = [rule for rule in self.job.rules.repairing if rule.is_called_for(self.first.data)]
+        said = [(rule, proposal) for rule in rules if rule.repair for proposal in rule.repair(self.first)]
+        if not said:
+            return None
+        rewriting = Rewriting(self.first.data)
+        rewriting.apply(edit for _, proposal in said for edit in proposal.edits)
+        text = rewriting.data.decode("utf-8")
+        try:
+            module = PythonModule(replace(self.first.decoded, text=text), WELL_KNOWN)
+        except TooDeepError:
+            raise
+        except ParseError:
+            return None
+        self.findings = [_finding(self.first, path, self.job.target, *item) for item in said]
+        self.rewriting = rewriting
+        self.is_edited = True
+        return module
+
+    def check(self) -> None:
+        """Hold the result against the module that the stages began with."""
+        edits = self.since_repair.edits()
+        check_rewrite(self.repaired, self.context.module, edits, may_nest=self.was_restructured)
 
     def run(self) -> None:
         """Go through all stages once."""
@@ -112,8 +189,32 @@ class _Stages:
             count = len(self.findings)
             self.take(_restructured(self.context, rule))
             self.was_restructured |= any(item.kind is Kind.CHANGE for item in self.findings[count:])
-        words = [word for word in rules.built_in.line_words if word in self.context.module.data]
-        self.take(examine(self.context, rules.built_in, words))
+        self.take(self._what_rules_say())
+
+    def _what_rules_say(self) -> list[Said]:
+        rules = self.job.rules.built_in
+        words = [word for word in rules.line_words if word in self.context.module.data]
+        return examine(self.context, rules, words)
+
+    def repeat(self) -> None:
+        """Have the rules convert what they have written until they change nothing more; a pass must not start again."""
+        count = len(self.findings)
+        for _ in range(_MOST_REPEATS):
+            for rule in self.job.rules.restructuring:
+                again = [proposal for _, proposal in _restructured(self.context, rule) if proposal.edits]
+                if again:
+                    raise self._again(again[0])
+            said = self._what_rules_say()
+            if not any(proposal.edits for _, proposal in said):
+                return
+            known = {_what(finding) for finding in self.findings}
+            self.take(item for item in said if item[1].edits or _what(self._finding(*item)) not in known)
+        del self.findings[count:]
+        raise self._again(next(proposal for _, proposal in said if proposal.edits))
+
+    def _again(self, proposal: Proposal) -> VerificationError:
+        line = self.context.module.line_of(proposal.start)
+        return VerificationError(f"a second conversion would change line {line} again")
 
     def edits(self) -> list[Edit]:
         """All edits together; of the user's rules, one may write what another one had to undo."""
@@ -156,12 +257,13 @@ class _Stages:
         """Go on until nothing changes: the user's rules may also build on what the others write."""
         again: list[Finding] = []
         for _ in range(_MOST_ROUNDS):
-            text, context, rewriting = self.rewriting.data, self.context, copy(self.rewriting)
+            text, context = self.rewriting.data, self.context
+            rewriting, since_repair = copy(self.rewriting), copy(self.since_repair)
             count = len(self.findings)
             self.run()
             again, self.findings = self.findings[count:], self.findings[:count]
             if self.rewriting.data == text:
-                self.context, self.rewriting = context, rewriting
+                self.context, self.rewriting, self.since_repair = context, rewriting, since_repair
                 return
             known = {_what(finding) for finding in self.findings}
             self.findings += [finding for finding in again if _what(finding) not in known]
@@ -176,6 +278,7 @@ class _Stages:
         if edits:
             self.is_edited = True
             self.rewriting.apply(edits)
+            self.since_repair.apply(edits)
             text = self.rewriting.data.decode("utf-8")
             new = PythonModule(DecodedText(text, "utf-8"), WELL_KNOWN)
             self.context = _context(new, self.context.path, self.job)
@@ -183,20 +286,27 @@ class _Stages:
 
     def _finding(self, rule: Rule, proposal: Proposal) -> Finding:
         """At its place in the module as the user knows it."""
-        start = self.rewriting.origin(proposal.start) if self.is_edited else proposal.start
-        before, after = _texts(self.context.module, proposal)
-        return Finding(
-            rule=rule.id,
-            kind=proposal.kind,
-            path=self.context.path,
-            line=self.first.line_of(start),
-            col=self.first.column_of(start),
-            before=before,
-            after=after,
-            message=proposal.message,
-            vendor=self.job.target.name,
-            url=proposal.url,
-        )
+        found = _finding(self.context.module, self.context.path, self.job.target, rule, proposal)
+        if not self.is_edited:
+            return found
+        start = self.rewriting.origin(proposal.start)
+        return replace(found, line=self.first.line_of(start), col=self.first.column_of(start))
+
+
+def _finding(text: SourceText, path: str, target: Target, rule: Rule, proposal: Proposal) -> Finding:
+    before, after = _texts(text, proposal)
+    return Finding(
+        rule=rule.id,
+        kind=proposal.kind,
+        path=path,
+        line=text.line_of(proposal.start),
+        col=text.column_of(proposal.start),
+        before=before,
+        after=after,
+        message=proposal.message,
+        vendor=target.name,
+        url=proposal.url,
+    )
 
 
 def _what(finding: Finding) -> tuple[str, Kind, int, Text]:
@@ -320,7 +430,7 @@ def _without_conflicts(said: Iterable[Said]) -> list[Said]:
     return sorted(kept, key=lambda item: (item[1].start, item[1].end, item[0].id))
 
 
-def _texts(module: PythonModule, proposal: Proposal) -> tuple[str, str]:
+def _texts(module: SourceText, proposal: Proposal) -> tuple[str, str]:
     """The text of the place before and after; an insertion elsewhere shows only what is inserted."""
     inside = [edit for edit in proposal.edits if proposal.start <= edit.start and edit.end <= proposal.end]
     if proposal.edits and not inside:
@@ -336,12 +446,3 @@ def _undone(finding: Finding) -> Finding:
     if finding.kind is not Kind.CHANGE:
         return finding
     return replace(finding, kind=Kind.TODO)
-
-
-def _check_second_run(context: FileContext, rules: RuleSet) -> None:
-    words = [word for word in rules.line_words if word in context.module.data]
-    said = [item for rule in rules.restructuring for item in _restructured(context, rule)]
-    again = [proposal for _, proposal in (*said, *examine(context, rules, words)) if proposal.edits]
-    if again:
-        line = context.module.line_of(again[0].start)
-        raise VerificationError(f"a second conversion would change line {line} again")

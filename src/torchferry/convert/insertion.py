@@ -9,6 +9,12 @@ from torchferry.source.edits import Edit
 from torchferry.source.module import PythonModule
 
 
+def first_line(statement: ast.stmt) -> int:
+    """The line on which a statement begins, with its decorators."""
+    decorators: list[ast.expr] = getattr(statement, "decorator_list", [])
+    return min([statement.lineno, *(item.lineno for item in decorators)])
+
+
 def indent_of(module: PythonModule, node: ast.stmt) -> str:
     """What stands before a statement on its line: its indentation without form feeds, or other code."""
     before = module.data[module.line_starts[node.lineno - 1] : module.start(node)]
@@ -41,7 +47,7 @@ def add_imports(module: PythonModule, statements: Iterable[str]) -> list[Edit]:
     while count < len(body) and isinstance(body[count], (ast.Import, ast.ImportFrom)):
         count += 1
     if not count:
-        start = module.line_starts[body[0].lineno - 1] if body else 0
+        start = module.line_starts[first_line(body[0]) - 1] if body else 0
         return [Edit(start, start, line + module.newline, is_line=True) for line in statements]
     last = body[count - 1]
     if shares_its_line(module, last):

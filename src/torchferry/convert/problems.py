@@ -42,6 +42,17 @@ ENCODING = register(
         triggers=(),
     )
 )
+LEFT_OUT = register(
+    Rule(
+        id="TF905",
+        name="option-left-out",
+        summary=Text(
+            "an opt-in option whose rewrite failed its own check: the file was converted without it",
+            "某个可选项的改写未通过自检：该文件在不应用该选项的情况下转换",
+        ),
+        triggers=(),
+    )
+)
 
 
 def unparsed_findings(path: str, reason: str, line: int, text: str, target: Target) -> list[Finding]:

@@ -14,8 +14,9 @@ from pathlib import Path
 from torchferry.convert import launch_scripts, problems
 from torchferry.convert.added import AddedFile, TakenNames
 from torchferry.convert.custom.model import CustomRules
+from torchferry.convert.deep import with_deep_stack
 from torchferry.convert.discover import PYTHON_SUFFIXES, Entry, discover, is_python
-from torchferry.convert.file import WELL_KNOWN, FileJob, convert_text
+from torchferry.convert.file import WELL_KNOWN, Conversion, FileJob, convert_text
 from torchferry.convert.filesystem import read_file
 from torchferry.convert.neighbours import Neighbours
 from torchferry.convert.rule import Rule, all_rules, prepared
@@ -23,12 +24,12 @@ from torchferry.convert.ruleset import RuleSet
 from torchferry.convert.settings import Settings
 from torchferry.convert.target import Target
 from torchferry.convert.targets import keep_cuda
-from torchferry.convert.texts.kinds import converter_of, might_be_text
+from torchferry.convert.texts.kinds import Converter, converter_of, might_be_text
 from torchferry.errors import FerryError
 from torchferry.finding import Finding, Kind
 from torchferry.outcome import FileRecord, FileStatus, Report
-from torchferry.source.decode import UndecodableError, decode
-from torchferry.source.module import ParseError
+from torchferry.source.decode import DecodedText, UndecodableError, decode
+from torchferry.source.module import ParseError, TooDeepError
 from torchferry.text import Text
 
 Progress = Callable[[int, int], None]
@@ -320,7 +321,7 @@ def convert_file(path: str, data: bytes, job: FileJob) -> FileOutcome:
     except UndecodableError as error:
         return _unreadable(path, str(error), job.target)
     try:
-        conversion = convert(decoded, shown, job)
+        conversion = _converted(convert, decoded, shown, job)
     except ParseError as error:
         findings = problems.unparsed_findings(shown, str(error), error.line, decoded.text, job.target)
         return FileOutcome(path, FileRecord(shown, FileStatus.FAILED, str(error)), tuple(findings))
@@ -346,6 +347,13 @@ def convert_file(path: str, data: bytes, job: FileJob) -> FileOutcome:
         return _unchanged(path, remarks)
     record = FileRecord(shown, FileStatus.CHANGED, hunks=conversion.hunks)
     return FileOutcome(path, record, tuple(remarks), decoded.encode(conversion.new_text))
+
+
+def _converted(convert: Converter, decoded: DecodedText, path: str, job: FileJob) -> Conversion:
+    try:
+        return convert(decoded, path, job)
+    except (RecursionError, TooDeepError):
+        return with_deep_stack(lambda: convert(decoded, path, job))
 
 
 def _unchanged(path: str, findings: list[Finding]) -> FileOutcome:

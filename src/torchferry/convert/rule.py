@@ -17,6 +17,7 @@ from torchferry.text import Text
 if TYPE_CHECKING:
     from torchferry.convert.site import FileContext, Site
     from torchferry.convert.target import Target
+    from torchferry.source.source_text import SourceText
 
 
 @dataclass(frozen=True)
@@ -52,6 +53,7 @@ Preparation = Callable[["Target"], "Rule"]
 NodeCheck = Callable[["Site[Any]"], Iterator[Proposal]]
 NameCheck = Callable[[str, "FileContext"], "Rename | None"]
 ModuleCheck = Callable[["FileContext", "list[Proposal]"], Iterator[Proposal]]
+Repair = Callable[["SourceText"], Iterator[Proposal]]
 Restructuring = Callable[["FileContext"], Iterator[Proposal]]
 
 
@@ -82,9 +84,13 @@ class Rule:
     prepare: Preparation | None = (
         None  # makes the rule for one target, where the words it looks for depend on it
     )
+    # Called before the text is parsed: writes in another way what Python, or its tree, would not show us as it stands.
+    repair: Repair | None = None
     # Called once per module, before all others: makes another program for CUDA of it, which the others then convert.
     restructure: Restructuring | None = None
-    worth: Callable[[bytes], bool] | None = None  # a pass: whether a file with a trigger needs a look at all
+    worth: Callable[[bytes], bool] | None = (
+        None  # a pass or a repair: whether a file with a trigger needs a look at all
+    )
 
     def is_called_for(self, data: bytes) -> bool:
         """Whether a file holds something for the rule, by its bytes."""

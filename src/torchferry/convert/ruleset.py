@@ -18,10 +18,19 @@ class RuleSet:
         # The first answer counts: the user's, then that of a rule which was asked for, then the others'.
         renaming = [rule for rule in self.rules if rule.rename is not None]
         self.renaming = tuple(sorted(renaming, key=lambda rule: (not rule.is_users, not rule.option)))
+        self.repairing = tuple(rule for rule in self.rules if rule.repair is not None)
         self.restructuring = tuple(rule for rule in self.rules if rule.restructure is not None)
         self.finishing = tuple(rule for rule in self.rules if rule.finish is not None)
         self.tracked = frozenset[str]().union(*(rule.tracks for rule in self.rules))
         self.imports = frozenset(name.encode() for rule in self.rules for name in rule.imports)
+
+    @cached_property
+    def options(self) -> tuple[str, ...]:
+        """The opt-in options whose rules are here, those of passes first."""
+        chosen = sorted(
+            (rule for rule in self.rules if rule.option), key=lambda rule: rule.restructure is None
+        )
+        return tuple(dict.fromkeys(rule.option for rule in chosen))
 
     @cached_property
     def users(self) -> RuleSet:
@@ -41,14 +50,14 @@ class RuleSet:
     @cached_property
     def line_words(self) -> tuple[bytes, ...]:
         """The words that make a line worth reading; passes find their lines themselves."""
-        return _needed(rule for rule in self.rules if rule.restructure is None)
+        return _needed(rule for rule in self.rules if rule.restructure is None and rule.repair is None)
 
     def is_called_for(self, data: bytes) -> bool:
         """Whether a file holds a word that makes it worth reading."""
         for word in self.words:
             if word in data:
                 return True
-        return any(rule.worth is not None and rule.is_called_for(data) for rule in self.restructuring)
+        return any(rule.worth is not None and rule.is_called_for(data) for rule in self.rules)
 
     @cached_property
     def import_pattern(self) -> re.Pattern[bytes]:

@@ -26,6 +26,10 @@ class ParseError(ValueError):
         self.line = line
 
 
+class TooDeepError(ParseError):
+    """The text is nested more deeply than the stack allows; a larger one may do."""
+
+
 class Resolved(NamedTuple):
     """The dotted name that an expression stands for, and what that rests on."""
 
@@ -147,7 +151,9 @@ def _parse(text: str) -> ast.Module:
             return ast.parse(text)
     except SyntaxError as error:
         raise ParseError(error.msg or "invalid syntax", error.lineno or 1) from None
-    except (ValueError, RecursionError, MemoryError) as error:
+    except RecursionError as error:
+        raise TooDeepError(str(error), 1) from None
+    except (ValueError, MemoryError) as error:
         raise ParseError(str(error) or type(error).__name__, 1) from None
 
 

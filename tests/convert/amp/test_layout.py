@@ -71,3 +71,58 @@ def test_a_last_line_without_an_ending() -> None:
         "  with torch.cuda.amp.autocast():\n    loss = model(x)\n"
         "  scaler.scale(loss).backward()\n  scaler.step(opt)\n  scaler.update()"
     )
+
+
+def test_a_chain_of_conditions_gets_one_block_for_each_branch() -> None:
+    check(
+        """
+        import torch
+        import torch.nn.functional as F
+        def run(model, loader, optimizer, mode):
+            for x, y in loader:
+                out = model(x)
+                if mode == 1:
+                    loss = F.binary_cross_entropy(out, y)
+                elif mode == 2:
+                    loss = F.cross_entropy(out, y)
+                elif mode == 3:
+                    if y is None: raise ValueError
+                    loss = model.loss(out, y)
+                else:
+                    raise NotImplementedError
+                loss.backward()
+                optimizer.step()
+        """,
+        """
+        import torch
+        import torch.nn.functional as F
+
+        scaler = torch.cuda.amp.GradScaler()
+        def run(model, loader, optimizer, mode):
+            for x, y in loader:
+                with torch.cuda.amp.autocast():
+                    out = model(x)
+                if mode == 1:
+                    loss = F.binary_cross_entropy(out.float(), y.float())
+                elif mode == 2:
+                    with torch.cuda.amp.autocast():
+                        loss = F.cross_entropy(out, y)
+                elif mode == 3:
+                    if y is None: raise ValueError
+                    with torch.cuda.amp.autocast():
+                        loss = model.loss(out, y)
+                else:
+                    raise NotImplementedError
+                scaler.scale(loss).backward()
+                scaler.step(optimizer)
+                scaler.update()
+        """,
+    )
+
+
+def test_tabs_and_spaces_in_one_indentation() -> None:
+    before = "import torch\nclass T:\n\tdef train(self):\n\t  for x in data:\n\t    loss = model(x)\n\t    loss.backward()\n\t    optimizer.step()\n"
+    text = amped(before)
+    assert (
+        "\n\t    with torch.cuda.amp.autocast():\n\t      loss = model(x)\n\t    scaler.scale(loss)" in text
+    )

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.convert.rewriting import VENDORS, rewritten, vendor
+from tests.convert.rewriting import VENDORS, rewritten, run, vendor
 from torchferry.cli.main import main
 
 _SOURCE = """
@@ -80,3 +80,12 @@ def test_a_form_that_there_is_not(script: Path, capsys: pytest.CaptureFixture[st
     with pytest.raises(SystemExit):
         main(["convert", "--to", "ascend", "--dry-run", "--amp", "apexx", str(script)])
     assert "--amp: invalid choice: 'apexx'" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("name", [*VENDORS, "portable", "ascend+cuda"])
+def test_a_module_without_imports_gets_none_at_the_second_time_either(name: str) -> None:
+    source = _SOURCE.replace("import torch\n", "optimizer = torch.optim.SGD(model.parameters(), lr=0.1)\n")
+    text = run(source, name, "amp").new_text
+    assert text is not None
+    assert "GradScaler" not in text
+    assert run(text, name, "amp").new_text is None

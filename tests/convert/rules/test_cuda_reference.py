@@ -59,3 +59,22 @@ def test_a_class_with_a_cuda_of_its_own_is_left() -> None:
     source = "class A:\n    def cuda(self): pass\n    npu = cuda\na = A()\nmove = a.cuda\nmove()"
     assert expression(source) == source
     assert said_of(source) == [("TF112", "info", "a.cuda")]
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        pytest.param("h = x.cuda", id="kept"),
+        pytest.param("moves = {'a': x.cuda, 'b': x.cpu}", id="kept in a table"),
+        pytest.param("run(model.cuda)", id="handed to a stranger"),
+        pytest.param("def move(x):\n    return x.cuda", id="returned"),
+    ],
+)
+def test_what_may_be_the_method_is_named(source: str) -> None:
+    assert expression(source) == source
+    assert [kind for _, kind, _ in said_of(source, rule="TF112")] == ["todo"]
+    assert [kind for _, kind, _ in said_of(source, "portable", rule="TF112")] == ["todo"]
+
+
+def test_a_flag_that_the_module_sets_is_no_method() -> None:
+    assert said_of("run.cuda = True\nh = run.cuda", rule="TF112") == []

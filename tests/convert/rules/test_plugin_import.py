@@ -225,3 +225,17 @@ def test_portable_defines_its_name_before_it_is_used(source: str) -> None:
         if callable(function):
             values["x"] = torch.ones(1)
             function(**({"x": torch.ones(1)} if "x" in function.__code__.co_varnames[:2] else {}))
+
+
+@pytest.mark.parametrize(
+    "to", [name for name in (*VENDORS, "portable", "ascend+cuda") if target(name).prelude]
+)
+@pytest.mark.parametrize("head", ["", "# first\n\n", "'doc'\n"])
+def test_before_the_decorators_of_the_first_statement(head: str, to: str) -> None:
+    text = converted(f"{head}@first\n@second\ndef f(x):\n    return x.cuda()\n", to)
+    lines = text.splitlines()
+    assert "cuda" not in text
+    assert lines.index("@first") > min(
+        i for i, line in enumerate(lines) if "torch" in line or "ferry" in line
+    )
+    assert text.startswith(head)

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from enum import IntEnum
 
-from torchferry.convert.insertion import indent_of, on_next_line, shares_its_line
+from torchferry.convert.insertion import first_line, indent_of, on_next_line, shares_its_line
 from torchferry.convert.rule import Proposal
 from torchferry.finding import Kind
 from torchferry.source.edits import Edit
@@ -64,7 +64,7 @@ class Changes:
         indent = indent_of(self.module, statement)
         if indent.strip():
             return Rank.ABOVE, Edit(start, start, f"{line}; ")
-        start = self.module.line_starts[self.module.line_of(start) - 1]
+        start = self.module.line_starts[first_line(statement) - 1]
         return Rank.ABOVE, Edit(start, start, f"{indent}{line}{self.module.newline}")
 
     def proposals(self) -> Iterator[Proposal]:

@@ -29,13 +29,20 @@ def add_import(program: Program, changes: Changes, line: str) -> None:
 
 
 def first_import(program: Program) -> ast.stmt | None:
-    """The first import of the module's own level."""
-    return next(
-        (
-            item
-            for item in program.module.tree.body
-            if isinstance(item, ast.Import)
-            or (isinstance(item, ast.ImportFrom) and item.module != "__future__")
-        ),
-        None,
-    )
+    """The first import of the module's own level; what loads the plugin alone is there only once it is converted."""
+    found = [
+        item
+        for item in program.module.tree.body
+        if isinstance(item, ast.Import) or (isinstance(item, ast.ImportFrom) and item.module != "__future__")
+    ]
+    return next(iter(found), None) if any(not loads_plugin(program, item) for item in found) else None
+
+
+def loads_plugin(program: Program, statement: ast.stmt) -> bool:
+    """Whether a statement is the one that a conversion adds: `import torch_npu`, or `import torch; DEVICE_TYPE = ...`."""
+    if not isinstance(statement, (ast.Import, ast.ImportFrom)):
+        return False
+    target, module = program.context.target, program.module
+    if not target.prelude_module and target.prelude:
+        return module.data.startswith(f"; {target.prelude}".encode(), module.end(statement))
+    return [alias.name for alias in statement.names] == [target.prelude_module]

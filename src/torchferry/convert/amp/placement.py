@@ -6,6 +6,7 @@ import ast
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from torchferry.convert.amp.imports import loads_plugin
 from torchferry.convert.amp.steps import Step, Training
 from torchferry.convert.blocks import DEFINITIONS, FUNCTIONS, LOOPS, is_main_guard, statements_below
 from torchferry.convert.program import Program, Routine, last_name, text_of
@@ -132,15 +133,15 @@ def last_import(program: Program, trainings: list[Training]) -> ast.stmt | None:
     """The last import at the top of the module, before the first training step."""
     parts = [part for training in trainings for part in (training, *training.helpers)]
     limit = min(_top(part, program).lineno for part in parts)
-    found: ast.stmt | None = None
+    found: list[ast.stmt] = []
     for statement in program.module.tree.body:
         if statement.lineno >= limit:
             break
         inner: Iterable[ast.stmt] = (statement, *statements_below(statement))
         if any(isinstance(item, (ast.Import, ast.ImportFrom)) for item in inner):
             if not isinstance(statement, DEFINITIONS):
-                found = statement
-    return found
+                found.append(statement)
+    return found[-1] if any(not loads_plugin(program, item) for item in found) else None
 
 
 def _top(training: Training, program: Program) -> ast.stmt:

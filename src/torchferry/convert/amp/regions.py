@@ -21,6 +21,7 @@ from torchferry.convert.blocks import (
     has_own_lines,
     heads_of,
     indent_unit,
+    is_elif,
     statements_below,
 )
 from torchferry.convert.insertion import indent_of
@@ -143,6 +144,8 @@ class Regions:
         self._flush(run)
 
     def _is_barrier(self, statement: ast.stmt) -> bool:
+        if is_elif(self.module, statement):
+            return True  # no line can be put before it, and its branches are those of the `if` above
         inner = [statement, *statements_below(statement)]
         return any(item in self.barriers or self.unsafe.calls(item, self.routine) for item in inner)
 
@@ -155,7 +158,8 @@ class Regions:
         if any(True for _ in statements_below(statement)):
             if refused or self._computes_in_head(statement):
                 raise UnclearError(statement, _IN_HEAD)
-            self._flush(run)
+            if not is_elif(self.module, statement):
+                self._flush(run)
             if statement not in self.barriers:
                 for inner in blocks_of(statement):
                     self._cover_block(inner)

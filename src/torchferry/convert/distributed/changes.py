@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from torchferry.convert.distributed.program import ProgramFile
-from torchferry.convert.insertion import indent_of, shares_its_line
+from torchferry.convert.insertion import first_line, indent_of, shares_its_line
 from torchferry.convert.rule import Proposal
 from torchferry.finding import Kind
 from torchferry.source.edits import Edit, EditSet
@@ -68,7 +68,7 @@ class FileChanges:
     ) -> None:
         """Put lines above a statement, indented like it."""
         self._own_line(statement)
-        position = self.module.line_starts[_first_line(statement) - 1]
+        position = self.module.line_starts[first_line(statement) - 1]
         self._lines(position, indent_of(self.module, statement), lines, message, node or statement)
 
     def after(
@@ -223,7 +223,7 @@ class FileChanges:
         position = (
             self._below(anchor)
             if anchor
-            else self.module.line_starts[_first_line(self.module.tree.body[0]) - 1]
+            else self.module.line_starts[first_line(self.module.tree.body[0]) - 1]
         )
         before = self._inserted.setdefault(position, [])
         before.insert(0, text)
@@ -258,13 +258,6 @@ _SHARED_LINE = Text(
 _MEETING = Text(
     "two changes of the rewrite for several cards meet at line {line}", "多卡改写的两处修改在第 {line} 行冲突"
 )
-
-
-def _first_line(statement: ast.stmt) -> int:
-    """The line on which a statement begins, with its decorators."""
-    decorators = getattr(statement, "decorator_list", [])
-    lines: list[int] = [statement.lineno, *(node.lineno for node in decorators)]
-    return min(lines)
 
 
 def _lines_to_indent(module: PythonModule, statement: ast.stmt) -> list[int]:

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 
 from torchferry.convert.inference.callees import passed_to
 from torchferry.convert.inference.reads import reads_of
-from torchferry.convert.inference.slots import AnySite, Keys, Slot
+from torchferry.convert.inference.slots import AnySite, Keys, Slot, is_self
 from torchferry.convert.literal_edits import respell
 from torchferry.convert.rule import Proposal, Rule, register
 from torchferry.convert.rules.cuda_method import reason_to_leave
+from torchferry.convert.rules.is_cuda import is_option
 from torchferry.convert.site import Site
 from torchferry.convert.target import Spelling
 from torchferry.finding import Kind
@@ -23,6 +25,24 @@ _PORTABLE = Text(
     "the method cuda itself, to be called later; write a function that calls .to({device})",
     "引用了 cuda 方法本身，稍后才调用；请改写为调用 .to({device}) 的函数",
 )
+_UNCLEAR = Text(
+    "the method cuda, or a flag of your own? If it is the method of a tensor or a module, {instead}",
+    "是 cuda 方法，还是您自己的标志？若是张量或模块的方法，{instead}",
+)
+_METHOD = Text("write .{method}", "请改为 .{method}")
+_FUNCTION = Text("write a function that calls .to({device})", "请改写为调用 .to({device}) 的函数")
+_FLAG = re.compile(rb"\.cuda\s*(?::[^=\n]*)?=[^=]|--(?:use[-_])?(?:no[-_])?cuda\b")
+_VALUES = (
+    ast.Assign,
+    ast.AnnAssign,
+    ast.Return,
+    ast.Tuple,
+    ast.List,
+    ast.Dict,
+    ast.Call,
+    ast.NamedExpr,
+    ast.Lambda,
+)
 _TAKE_FUNCTIONS = frozenset({"map", "filter", "partial", "starmap", "tree_map", "submit", "methodcaller"})
 
 
@@ -31,6 +51,8 @@ def _check(site: Site[ast.expr]) -> Iterator[Proposal]:
     if isinstance(node, ast.Attribute):
         if node.attr == "cuda" and isinstance(node.ctx, ast.Load) and _is_method(site):
             yield _at_attribute(site, node)
+        elif node.attr == "cuda" and isinstance(node.ctx, ast.Load) and _may_be_method(site, node):
+            yield site.remark(Kind.TODO, _UNCLEAR.format(instead=_instead(site)))
     elif isinstance(node, ast.Constant) and node.value == "cuda" and names_called_method(site):
         yield from _at_string(site, node)
 
@@ -65,6 +87,29 @@ def _is_method(site: AnySite) -> bool:
         other = parent.orelse if node is parent.body else parent.body
         return isinstance(other, ast.Attribute) and other.attr == "cpu"
     return any(_is_called(slot, site) for slot in passed_to(site))
+
+
+def _may_be_method(site: Site[ast.expr], node: ast.Attribute) -> bool:
+    """Whether a value that is kept or handed on may be the method, although nobody is seen to call it."""
+    if not isinstance(site.parent, _VALUES) or (
+        isinstance(site.parent, ast.Call) and site.parent.func is node
+    ):
+        return False
+    if site.resolve(node) is not None or _FLAG.search(site.module.data):
+        return False
+    owner: ast.expr = node.value
+    while isinstance(owner, (ast.Attribute, ast.Subscript)):
+        if is_option(owner):
+            return False
+        owner = owner.value
+    return not (is_option(owner) or is_self(owner))
+
+
+def _instead(site: Site[ast.expr]) -> Text:
+    target = site.target
+    if target.is_portable:
+        return _FUNCTION.format(device=target.device.expression)
+    return _METHOD.format(method=target.vendor.tensor_method)
 
 
 def _is_called(slot: Slot, site: AnySite) -> bool:

@@ -17,7 +17,7 @@ from torchferry.source.names import last_name
 from torchferry.text import Text
 
 _CHANGED = Text("asks whether the tensor is on the {device} device", "判断张量是否在 {device} 设备上")
-_OWN = Text(
+OWN = Text(
     "left as it is: an is_cuda of your own, not the tensor's", "保持不变：是您自己的 is_cuda，而非张量的"
 )
 
@@ -33,8 +33,8 @@ def _check(site: Site[ast.Attribute]) -> Iterator[Proposal]:
     resolved = site.resolve(node)
     if resolved is not None and resolved.qualified.startswith("torch."):
         return
-    if _is_option(node.value) or _is_own(site):
-        yield site.remark(Kind.INFO, _OWN)
+    if is_option(node.value) or _is_own(site):
+        yield site.remark(Kind.INFO, OWN)
         return
     start, end = site.module.attribute_span(node)
     message = _CHANGED.format(device=site.target.device.word or "current")
@@ -50,8 +50,8 @@ def _check(site: Site[ast.Attribute]) -> Iterator[Proposal]:
         yield site.change(message, Edit(start, end, site.target.vendor.is_attribute))
 
 
-def _is_option(node: ast.expr) -> bool:
-    """args.is_cuda, self.config.is_cuda: a setting, not a tensor"""
+def is_option(node: ast.expr) -> bool:
+    """Whether an object holds settings, and is no tensor: `args` in args.is_cuda, `self.config`"""
     return bool(_OPTIONS.match(last_name(node)))
 
 

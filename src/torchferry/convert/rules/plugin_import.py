@@ -6,7 +6,7 @@ import ast
 import re
 from collections.abc import Iterator
 
-from torchferry.convert.insertion import indent_of, on_next_line, shares_its_line
+from torchferry.convert.insertion import first_line, indent_of, on_next_line, shares_its_line
 from torchferry.convert.python_config import is_python_config
 from torchferry.convert.renaming import renamed
 from torchferry.convert.rule import Proposal, Rule, register
@@ -180,7 +180,7 @@ def _at_top(context: FileContext, line: str, message: Text) -> Proposal:
     if last is not None:
         edit = on_next_line(module, last, line)
         return Proposal(Kind.CHANGE, edit.start, edit.start, message, (edit,))
-    first = module.line_starts[module.tree.body[0].lineno - 1]
+    first = module.line_starts[first_line(module.tree.body[0]) - 1]
     return Proposal(Kind.CHANGE, first, first, message, (Edit(first, first, line + module.newline),))
 
 
