@@ -75,7 +75,7 @@ def test_the_text_in_english() -> None:
     )
     assert [line.removeprefix("torchferry: ") for line in text.splitlines()] == [
         "simulated npu (ascend): processes that used it: 2",
-        "processes that ended without a report (killed, or left by os._exit), not counted here: 1",
+        "processes that were killed before they could report, not counted here: 1",
         "processes that the program left running, now ended: 3",
         "peak memory of one process (allocated, reserved, limit):",
         "  npu:0     1.0 GiB     2.0 GiB    32.0 GiB",
@@ -97,10 +97,17 @@ def test_the_text_in_chinese_has_the_same_lines() -> None:
     assert "回退到 CPU" in "\n".join(chinese)
 
 
-def test_a_run_that_never_used_the_device_says_what_to_do() -> None:
-    assert "ferry convert" in to_text(summary(), "en")
-    assert "ferry convert" not in to_text(summary(unreported=1), "en")
-    assert "ferry convert" not in to_text(summary(exit_code=1), "en")  # its traceback says what to do
+def test_a_run_that_never_used_the_device_says_so() -> None:
+    assert "nothing ran on the device" in to_text(summary(), "en")
+    assert "nothing ran" not in to_text(summary(unreported=1), "en")
+    assert "nothing ran" not in to_text(summary(exit_code=1), "en")  # its traceback says what to do
+
+
+def test_ferry_convert_is_named_only_where_the_run_had_no_layer() -> None:
+    converted = Summary(RunOutcome("ascend", "npu", 0, 1.5, 0, converted=True), (), 0)
+    assert "ferry convert" in to_text(converted, "en")
+    assert "ferry convert" in to_text(converted, "zh")
+    assert "convert" not in to_text(summary(), "en")
 
 
 def test_only_the_first_twenty_operators_are_printed() -> None:
@@ -122,6 +129,7 @@ def test_json_holds_everything() -> None:
         "exit_code",
         "seconds",
         "left_running",
+        "converted",
         "devices",
         "operators",
         "dtypes",

@@ -42,7 +42,12 @@ def run_simulated(
         ending = run_supervised(program.command(), environment)
         seconds = time.monotonic() - started
         outcome = RunOutcome(
-            vendor.name, vendor.device_type, ending.exit_code, round(seconds, 3), ending.left_running
+            vendor.name,
+            vendor.device_type,
+            ending.exit_code,
+            round(seconds, 3),
+            ending.left_running,
+            converted=layer is None,
         )
         parts, unreported = read_parts(folder)
         return Summary(outcome, parts, unreported)

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from torchferry.errors import RunError
 from torchferry.runtime import (
+    accelerator_choice,
     compilers,
     cuda_module,
     devices,
@@ -44,6 +45,7 @@ _AREAS: tuple[Callable[[Target], Iterator[Change]], ...] = (
     serialization.changes,
     typed_tensors.changes,
     profiling.changes,
+    accelerator_choice.changes,
     compilers.changes,
     version.changes,
     plugins.changes,

@@ -23,6 +23,7 @@ from torchferry.sim import (
     printing,
     process_group,
     refusals,
+    sharing,
     shims,
 )
 from torchferry.sim.environment import VARIABLE, SimSettings
@@ -88,6 +89,7 @@ def activate_settings(settings: SimSettings) -> None:
     shims.install(vendor)
     refusals.install(vendor)
     printing.install()
+    sharing.install()
     backward.install()
     _active.append(Active(vendor, settings))
 

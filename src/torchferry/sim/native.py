@@ -159,6 +159,23 @@ def forbid_memory(reason: str) -> None:
     _native().forbid_memory(reason)
 
 
+def host_bytes(tensor: torch.Tensor) -> torch.Tensor:
+    """The bytes of a device tensor's storage as a host tensor; what is written to one is in the other."""
+    host: torch.Tensor = _native().host_bytes(tensor)
+    return host
+
+
+def follow_host_bytes(tensor: torch.Tensor) -> None:
+    """Let a device tensor's storage take note that its host bytes have been moved."""
+    _native().follow_host_bytes(tensor)
+
+
+def device_bytes(host: torch.Tensor, device: int) -> torch.Tensor:
+    """A device tensor over a host tensor's bytes, which this process is not charged for."""
+    made: torch.Tensor = _native().device_bytes(host, device)
+    return made
+
+
 def default_generator(device: int) -> torch.Generator:
     """The generator that random operators of a device draw from."""
     generator: torch.Generator = _native().default_generator(device)

@@ -25,12 +25,19 @@ _HEAD = Text(
 )
 _PROCESSES = Text("processes that used it: {count}", "使用设备的进程：{count} 个")
 _UNUSED = Text(
-    "nothing ran on the device; a program written for CUDA needs `ferry convert` first, or a run without --converted",
-    "没有任何计算在设备上运行；为 CUDA 编写的程序须先用 ferry convert 转换，或在运行时去掉 --converted",
+    "nothing ran on the device: the program put no tensor on it (it may choose the CPU by itself, for instance by an "
+    "option or a library's setting)",
+    "没有任何计算在设备上运行：程序没有把张量放到设备上（它可能自行选择了 CPU，例如由某个选项或库的设置决定）",
+)
+_UNUSED_CONVERTED = Text(
+    "nothing ran on the device: if the program is still written for CUDA, convert it with `ferry convert` or run it "
+    "without --converted; if it is converted, it chose the CPU by itself (an option, a library's setting)",
+    "没有任何计算在设备上运行：若程序仍是为 CUDA 编写的，请先用 ferry convert 转换，或在运行时去掉 --converted；"
+    "若已转换，则是程序自行选择了 CPU（某个选项，或库的设置）",
 )
 _UNREPORTED = Text(
-    "processes that ended without a report (killed, or left by os._exit), not counted here: {count}",
-    "未能上报就结束（被杀死，或通过 os._exit 退出）、未计入的进程：{count} 个",
+    "processes that were killed before they could report, not counted here: {count}",
+    "未及上报就被杀死、未计入的进程：{count} 个",
 )
 LEFT_RUNNING = Text(
     "processes that the program left running, now ended: {count}", "程序遗留、现已被结束的进程：{count} 个"
@@ -92,6 +99,7 @@ class RunOutcome:
     exit_code: int
     seconds: float
     left_running: int
+    converted: bool = False  # without the layer
 
 
 @dataclass(frozen=True)
@@ -194,7 +202,8 @@ def _lines(summary: Summary) -> list[Text]:
     if summary.parts:
         return [*lines, *_use_lines(summary)]
     is_strange = not summary.unreported and not outcome.exit_code  # a program that failed has said why
-    return [*lines, _UNUSED] if is_strange else lines
+    unused = _UNUSED_CONVERTED if outcome.converted else _UNUSED
+    return [*lines, unused] if is_strange else lines
 
 
 def _use_lines(summary: Summary) -> list[Text]:

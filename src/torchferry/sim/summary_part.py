@@ -5,8 +5,12 @@ from __future__ import annotations
 import atexit
 import os
 import time
+from collections import Counter
+from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
+from typing import NoReturn
 
 import torch
 
@@ -15,22 +19,80 @@ from torchferry.sim.summary import BEGAN, REPORTED, DeviceUse, OperatorCount, Pa
 
 
 def report_at_exit(folder: Path) -> None:
-    """Note that this process began; when it ends by itself, leave what it used, or nothing if it used nothing."""
-    name = f"{os.getpid()}-{time.time_ns()}"
-    began = folder / f"{name}{BEGAN}"
+    """Note that this process began; when it ends by itself, leave what it used, or nothing if it used nothing.
+
+    A fork of it leaves a part of its own, with what it has used since the fork.
+    """
     with suppress(OSError):  # the launcher was killed, nobody will read it
-        began.touch()
-        atexit.register(_report, began, os.getpid())
+        report = _Report(folder)
+        atexit.register(report.write)
+        _before_hard_exit(report.write)
+        os.register_at_fork(before=report.before_fork, after_in_child=report.after_fork)
 
 
-def _report(began: Path, process: int) -> None:
-    if os.getpid() != process:  # forked later: the counts are those of its parent
-        return
-    part = collect()
-    with suppress(OSError):
-        if part is not None:
-            write_part(part, began.with_suffix(REPORTED))
-        began.unlink()
+def _before_hard_exit(function: Callable[[], None]) -> None:
+    """`os._exit` is how forked processes of multiprocessing end."""
+    original: Callable[[int], NoReturn] = os._exit
+
+    def _exit(status: int) -> NoReturn:
+        try:
+            function()
+        finally:
+            original(status)
+
+    os._exit = _exit
+
+
+class _Report:
+    """This process's part, written once."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._inherited: Part | None = None
+        self._began: Path | None = self._file(BEGAN)
+        self._began.touch()
+        self._written = False
+
+    def before_fork(self) -> None:
+        """What the parent has used is not the child's; the compiled half goes on counting from there."""
+        self._at_fork = collect()
+
+    def after_fork(self) -> None:
+        """In the child."""
+        self._inherited, self._began, self._written = self._at_fork, None, False
+
+    def write(self) -> None:
+        """Leave the part, and take the note back."""
+        if self._written:
+            return
+        self._written = True
+        part = since(self._inherited, collect())
+        with suppress(OSError):
+            if part is not None:
+                write_part(part, self._file(REPORTED))
+            if self._began is not None:
+                self._began.unlink()
+
+    def _file(self, suffix: str) -> Path:
+        return self._folder / f"{os.getpid()}-{time.time_ns()}{suffix}"
+
+
+def since(before: Part | None, now: Part | None) -> Part | None:
+    """What was used between two looks at the same counters; None for nothing."""
+    if before is None or now is None:
+        return now
+    known = {use.index: use for use in before.devices}
+    devices = tuple(use for use in now.devices if use != known.get(use.index))
+    calls = {operator.name: operator.calls for operator in before.operators}
+    operators = tuple(
+        replace(operator, calls=operator.calls - calls.get(operator.name, 0))
+        for operator in now.operators
+        if operator.calls > calls.get(operator.name, 0)
+    )
+    dtypes = tuple((Counter(dict(now.dtypes)) - Counter(dict(before.dtypes))).items())
+    if not devices and not operators:
+        return None
+    return replace(now, devices=devices, operators=operators, dtypes=dtypes)
 
 
 def collect() -> Part | None:

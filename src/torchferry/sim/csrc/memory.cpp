@@ -9,6 +9,8 @@
 #include <c10/util/Exception.h>
 #include <torch/version.h>
 
+#include <pthread.h>
+
 #include <algorithm>
 #include <atomic>
 #include <cstring>
@@ -61,7 +63,7 @@ void update_reserved(MemoryUse& use) {
 
 // Enter `bytes` for a device, or raise and enter nothing.
 void charge(c10::DeviceIndex device, int64_t bytes) {
-  TORCH_CHECK(!is_forbidden.load(std::memory_order_relaxed), reason_to_forbid);
+  check_memory_allowed();
   begin_use();
   check_device_index(device);
   MemoryUse refused;
@@ -228,6 +230,10 @@ struct DeviceAllocator final : AllocatorBase {
 #endif
 };
 
+// A fork taken while another thread counts would leave the child a lock that nobody opens.
+const int at_fork = pthread_atfork(
+    [] { ledger_lock.lock(); }, [] { ledger_lock.unlock(); }, [] { ledger_lock.unlock(); });
+
 DeviceAllocator allocator;
 REGISTER_ALLOCATOR(c10::DeviceType::PrivateUse1, &allocator);
 
@@ -301,6 +307,21 @@ c10::Storage adopt_host_storage(c10::intrusive_ptr<c10::StorageImpl> host, c10::
       adopt(std::move(host), device),
       &allocator,
       /*resizable=*/true));
+}
+
+c10::Storage lend_host_storage(c10::intrusive_ptr<c10::StorageImpl> host, c10::DeviceIndex device) {
+  const size_t bytes = host->nbytes();
+  charge(device, 0);
+  return c10::Storage(c10::make_intrusive<c10::StorageImpl>(
+      c10::StorageImpl::use_byte_size_t(),
+      bytes,
+      new_data_ptr(std::move(host), device, 0),
+      &allocator,
+      /*resizable=*/true));
+}
+
+void check_memory_allowed() {
+  TORCH_CHECK(!is_forbidden.load(std::memory_order_relaxed), reason_to_forbid);
 }
 
 void follow_host_storage(const c10::Storage& device_storage) {

@@ -35,6 +35,9 @@ void set_out_of_memory_message(std::string wording);
 // From now on every allocation raises this: a device can't be used in a fork of a process that has used it.
 void forbid_memory(std::string reason);
 
+// Raise if they do.
+void check_memory_allowed();
+
 // The allocator that PyTorch asks for memory on the current device.
 c10::Allocator* device_allocator();
 
@@ -43,6 +46,9 @@ const c10::intrusive_ptr<c10::StorageImpl>& host_storage(const c10::Storage& dev
 
 // A device storage around a host storage, without a copy. Raises when the device's memory is exhausted.
 c10::Storage adopt_host_storage(c10::intrusive_ptr<c10::StorageImpl> host, c10::DeviceIndex device);
+
+// The same around bytes that another process has allocated and is charged for.
+c10::Storage lend_host_storage(c10::intrusive_ptr<c10::StorageImpl> host, c10::DeviceIndex device);
 
 // After a host kernel gave the host storage other bytes (resize): let the device storage follow.
 void follow_host_storage(const c10::Storage& device_storage);

@@ -5,6 +5,8 @@
 #include <ATen/core/function_schema.h>
 #include <c10/util/flat_hash_map.h>
 
+#include <pthread.h>
+
 #include <memory>
 #include <mutex>
 #include <unordered_map>
@@ -20,6 +22,9 @@ struct Facts {
 };
 
 std::mutex registry_lock;
+// A fork taken while another thread looks an operator up would leave the child a lock that nobody opens.
+const int at_fork = pthread_atfork(
+    [] { registry_lock.lock(); }, [] { registry_lock.unlock(); }, [] { registry_lock.unlock(); });
 std::unordered_map<std::string, Facts>& known_facts() {
   static std::unordered_map<std::string, Facts> facts;
   return facts;

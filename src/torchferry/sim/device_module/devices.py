@@ -180,7 +180,7 @@ def utilization(device: DeviceLike = None) -> int:
 
 
 def ipc_collect() -> None:
-    """Do nothing: device memory is not shared between processes."""
+    """Do nothing: shared memory is given back with the last tensor over it."""
     lazy_init()
 
 
