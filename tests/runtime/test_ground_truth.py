@@ -18,7 +18,6 @@ from torchferry.vendors.registry import get_vendor
 _DIFFERS = {
     "torch.get_device_module('cuda') is torch.cuda": "it is the vendor's module, whose functions torch.cuda has",
     "torch.Generator(device='cuda').device": "carries the index of its device, which CUDA's does not",
-    "torch.nn.DataParallel(m, device_ids=[0])(x).device": "vendors have none, or say nothing of it",
     "torch.sparse_coo_tensor(torch.tensor([[0], [1]]), torch.tensor([1.0]), (2, 2), device='cuda').device": (
         "the simulated device has no sparse tensors"
     ),

@@ -9,8 +9,10 @@ from typing import Any
 import torch
 import torch._utils
 
-from torchferry.runtime.patches import Change, Patch
+from torchferry.runtime.patches import Change, Patch, holders_in_torch
 from torchferry.runtime.target import Target
+
+_ASK = "_get_available_device_type"
 
 
 def changes(target: Target) -> Iterator[Change]:
@@ -18,14 +20,11 @@ def changes(target: Target) -> Iterator[Change]:
     if target.is_reference:
         return
     means = f'"{target.device_type}"'
-    if hasattr(torch._utils, "_get_available_device_type"):
-        yield Patch(
-            "torch._utils._get_available_device_type",
-            torch._utils,
-            "_get_available_device_type",
-            _available_device_type(target),
-            means,
-        )
+    ask: Callable[[], str | None] | None = getattr(torch._utils, _ASK, None)
+    if ask is not None:
+        answer = _available_device_type(ask, target)
+        for owner in holders_in_torch(_ASK, ask):
+            yield Patch(f"{owner.__name__}.{_ASK}", owner, _ASK, answer, means)
     profile = torch.profiler.profile
     if hasattr(profile, "export_memory_timeline"):
         timeline = _memory_timeline(profile.export_memory_timeline, target)
@@ -33,9 +32,7 @@ def changes(target: Target) -> Iterator[Change]:
         yield Patch(name, profile, "export_memory_timeline", timeline, f"of {means}")
 
 
-def _available_device_type(target: Target) -> Callable[[], str | None]:
-    original: Callable[[], str | None] = torch._utils._get_available_device_type
-
+def _available_device_type(original: Callable[[], str | None], target: Target) -> Callable[[], str | None]:
     def _get_available_device_type() -> str | None:
         return target.device_type if target.module.is_available() else original()
 

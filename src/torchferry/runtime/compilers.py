@@ -31,7 +31,8 @@ def changes(target: Target) -> Iterator[Change]:
     yield _scripts_know_factories()
     if hasattr(torch, "compile"):
         means = f"runs eagerly where inductor has no code for {target.device_type}"
-        yield Patch("torch.compile", torch, "compile", _compile(target), means)
+        compile = eager_without_inductor(target.device_type, target.is_reference, _teach_dynamo)  # noqa: A001
+        yield Patch("torch.compile", torch, "compile", compile, means)
     yield from _streams_are_streams(target)
 
 
@@ -94,18 +95,22 @@ def _streams_are_streams(target: Target) -> Iterator[Change]:
             yield Action(f"torch.{name}", f"{target.torch_module}.{name} is one", register, lambda: None)
 
 
-def _compile(target: Target) -> Callable[..., Any]:
+def eager_without_inductor(
+    device_type: str, silently: bool = False, prepare: Callable[[], None] = lambda: None
+) -> Callable[..., Any]:
+    """torch.compile that captures graphs and runs them eagerly, where inductor would have to generate code that it
+    can't; silently for a reference: code made by a compiler rounds otherwise than what it is compared with."""
     original = torch.compile
     say = _Once(
-        f"torch.compile: inductor has no code generator for {target.device_type} here; the graph is captured and run "
-        "eagerly"
+        f"torch.compile: inductor has no code generator for {device_type} here; the graph is captured and run eagerly"
     )
 
     @functools.wraps(original)
     def compile(model: Any = None, **settings: Any) -> Any:  # noqa: A001
-        _teach_dynamo()
-        if settings.get("backend", _INDUCTOR) == _INDUCTOR and not _inductor_generates_for(target):
-            if not target.is_reference and not settings.get("disable"):
+        prepare()
+        is_inductor = settings.get("backend", _INDUCTOR) == _INDUCTOR
+        if is_inductor and (silently or not _inductor_generates_for(device_type)):
+            if not silently and not settings.get("disable"):
                 say()
             for name in ("mode", "options"):  # inductor's own
                 settings.pop(name, None)
@@ -115,12 +120,10 @@ def _compile(target: Target) -> Callable[..., Any]:
     return compile
 
 
-def _inductor_generates_for(target: Target) -> bool:
-    if target.is_reference:
-        return False  # code made by a compiler rounds otherwise than what it is compared with
+def _inductor_generates_for(device_type: str) -> bool:
     from torch._inductor.codegen.common import get_scheduling_for_device
 
-    return get_scheduling_for_device(str(target.device_type)) is not None
+    return get_scheduling_for_device(str(device_type)) is not None
 
 
 def _teach_dynamo() -> None:

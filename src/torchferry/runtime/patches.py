@@ -6,7 +6,7 @@ import inspect
 import sys
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from types import FunctionType
+from types import FunctionType, ModuleType
 from typing import Any
 
 from torchferry.runtime import c_types
@@ -90,6 +90,12 @@ class PatchTable:
         self._undo.append(lambda: _put_back(owner, attribute, before))
         if inspect.isroutine(before) or inspect.isclass(before):
             self.replaced.append(Replaced(before, patch.value))
+
+
+def holders_in_torch(name: str, function: Any) -> list[ModuleType]:
+    """The modules of torch that hold a function under its name."""
+    modules = [module for path, module in list(sys.modules.items()) if path.startswith("torch.")]
+    return [module for module in modules if getattr(module, "__dict__", {}).get(name) is function]
 
 
 def _name(value: Any, owner: Any, attribute: str) -> None:

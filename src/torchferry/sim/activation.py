@@ -14,6 +14,7 @@ from torch.utils.backend_registration import rename_privateuse1_backend
 from torchferry.errors import RunError
 from torchferry.operators import native_functions
 from torchferry.operators.support import VendorTable
+from torchferry.runtime.compilers import eager_without_inductor
 from torchferry.sim import (
     backward,
     build,
@@ -90,6 +91,7 @@ def activate_settings(settings: SimSettings) -> None:
     refusals.install(vendor)
     printing.install()
     sharing.install()
+    torch.compile = eager_without_inductor(vendor.device_type)
     backward.install()
     _active.append(Active(vendor, settings))
 

@@ -5,21 +5,23 @@ from __future__ import annotations
 from functools import wraps
 from typing import Any
 
-import torch
+from torch.nn import DataParallel
 
+from torchferry.runtime.single_device import moving_to_one, one_device_or
+from torchferry.sim import native
 from torchferry.vendors.model import Support, Vendor
 
 
 def install(vendor: Vendor) -> None:
-    """Make torch.nn.DataParallel raise: with a device in the machine it would spread over all of them."""
+    """Make torch.nn.DataParallel raise where it would spread over several devices."""
     message = _refusal(vendor)
-    make = torch.nn.DataParallel.__init__
 
-    @wraps(make)
+    @wraps(DataParallel.__init__)
     def refuse(self: Any, *args: Any, **kwargs: Any) -> None:
         raise RuntimeError(message)
 
-    torch.nn.DataParallel.__init__ = refuse  # type: ignore[method-assign]
+    DataParallel.__init__ = one_device_or(native.device_count, refuse)  # type: ignore[method-assign]
+    DataParallel.scatter = moving_to_one(DataParallel.scatter)  # type: ignore[method-assign]
 
 
 def _refusal(vendor: Vendor) -> str:
@@ -33,6 +35,7 @@ def _refusal(vendor: Vendor) -> str:
             f"whether {vendor.company} devices have it"
         )
     return (
-        f"{reason}; use torch.nn.parallel.DistributedDataParallel with backend '{vendor.dist_backend}': `ferry convert "
-        f"--distributed --main SCRIPT --to {vendor.name}` rewrites the program so"
+        f"{reason}; let the program see one device ({vendor.visible_devices_env}=0, or --devices 1), which makes it the module itself, "
+        f"or use torch.nn.parallel.DistributedDataParallel with backend '{vendor.dist_backend}': `ferry convert "
+        f"--distributed --main SCRIPT --to {vendor.name}` rewrites a program that has only DataParallel"
     )

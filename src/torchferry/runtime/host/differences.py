@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import sys
 import warnings
 from collections.abc import Callable, Iterator
 from types import ModuleType
@@ -15,7 +14,7 @@ from torch.optim import optimizer
 from torch.utils import _foreach_utils
 
 from torchferry.runtime.entry_points import wrapped_factories
-from torchferry.runtime.patches import Action, Change, Patch
+from torchferry.runtime.patches import Action, Change, Patch, holders_in_torch
 from torchferry.runtime.target import Target
 
 _FOREACH = "_get_foreach_kernels_supported_devices"
@@ -50,14 +49,8 @@ def _supported(name: str, home: ModuleType, target: Target, so: str) -> Iterator
     def with_host(*args: Any, **settings: Any) -> list[str]:
         return [*ask(*args, **settings), target.device_type]
 
-    for owner in _holders(name, ask):
+    for owner in holders_in_torch(name, ask):
         yield Patch(f"{owner.__name__}.{name}", owner, name, with_host, f"the CPU as well: {so}")
-
-
-def _holders(name: str, function: Any) -> list[ModuleType]:
-    """The modules of torch that hold a function under its name."""
-    modules = [module for path, module in list(sys.modules.items()) if path.startswith("torch.")]
-    return [module for module in modules if getattr(module, "__dict__", {}).get(name) is function]
 
 
 def _pinning() -> Iterator[Change]:

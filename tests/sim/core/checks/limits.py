@@ -99,3 +99,16 @@ def check_data_parallel_is_refused(target: Target) -> None:
         RuntimeError, match=f"DistributedDataParallel with backend '{target.vendor.dist_backend}'"
     ):
         torch.nn.DataParallel(torch.nn.Linear(2, 2))
+
+
+def check_data_parallel_over_one_device_is_the_module(target: Target) -> None:
+    model = torch.nn.DataParallel(torch.nn.Linear(2, 2), device_ids=[1])
+    assert model.module.weight.device == torch.device(target.type, 1)
+    x = torch.randn(3, 2)  # on the host: DataParallel moves it
+    y = model(x)
+    y.sum().backward()
+    assert torch.equal(y, model.module(x.to(y.device)))
+    assert model.module.weight.grad is not None
+    assert list(model.state_dict()) == ["module.weight", "module.bias"]
+    with pytest.raises(RuntimeError, match="--devices 1"):
+        torch.nn.DataParallel(torch.nn.Linear(2, 2), device_ids=[0, 1])

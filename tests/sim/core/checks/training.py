@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import threading
+import warnings
 from collections.abc import Callable, Iterable
 
 import torch
@@ -266,3 +267,24 @@ def check_backward_runs_in_the_thread_that_calls_it(target: Target) -> None:
     thread.start()
     thread.join()
     assert ran == [True] * 4
+
+
+def check_torch_compile_captures_the_graph_and_runs_it_eagerly(target: Target) -> None:
+    model, expected = nn.Linear(3, 2), nn.Linear(3, 2)
+    expected.load_state_dict(model.state_dict())
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        compiled = torch.compile(model.to(target.type), mode="reduce-overhead")
+
+    @torch.compile(fullgraph=True)
+    def loss(y: Tensor) -> Tensor:
+        return (y - torch.ones(2, device=y.device)).pow(2).mean()
+
+    there = loss(compiled(torch.ones(4, 3, device=target.type)))
+    there.backward()
+    here = (expected(torch.ones(4, 3)) - torch.ones(2)).pow(2).mean()
+    here.backward()
+    assert there.item() == here.item()
+    assert torch.equal(model.weight.grad.cpu(), expected.weight.grad)
+    assert [str(one.message) for one in said if target.type in str(one.message)]
+    torch._dynamo.reset()
