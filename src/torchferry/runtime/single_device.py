@@ -31,9 +31,7 @@ def one_device_or(device_count: Callable[[], int], several: Callable[..., None])
     original = inspect.unwrap(several)  # PyTorch's own
 
     @functools.wraps(several)
-    def make(
-        self: Any, module: Any, device_ids: Any = None, output_device: Any = None, dim: int = 0
-    ) -> None:
+    def make(self: Any, module: Any, device_ids: Any = None, output_device: Any = None, dim: int = 0) -> None:
         number = device_count() if device_ids is None else len(device_ids)
         chosen = original if number <= 1 else several
         chosen(self, module, device_ids, output_device, dim)

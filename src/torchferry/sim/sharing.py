@@ -17,7 +17,7 @@ from torchferry.sim import native
 
 Reduced = tuple[Callable[..., Any], tuple[Any, ...]]
 # (host storage, device) -> the device storage around it: what is sent twice, or comes back, is one storage again.
-_known: Any = torch_reductions.SharedCache()  # type: ignore[no-untyped-call]
+_known: Any = torch_reductions.SharedCache()
 
 
 def install() -> None:
@@ -76,7 +76,7 @@ def _raise_here(message: str) -> NoReturn:
 
 
 def _bytes_of(storage: torch.UntypedStorage) -> torch.Tensor:
-    return torch.empty(0, dtype=torch.uint8, device=storage.device).set_(storage)  # type: ignore[call-overload, no-any-return]
+    return torch.empty(0, dtype=torch.uint8, device=storage.device).set_(storage)
 
 
 def _device(index: int) -> torch.device:
