@@ -273,7 +273,7 @@ class _Stages:
     def take(self, said: Iterable[Said]) -> list[Said]:
         """Note what was said about the module as it is now, and make the edits; answers with what has come true."""
         accepted = _without_conflicts(said)
-        self.findings += [self._finding(rule, proposal) for rule, proposal in accepted]
+        self.findings += [self._finding(*item) for item in accepted if not self._is_about_own_code(item[1])]
         edits = [edit for _, proposal in accepted for edit in proposal.edits]
         if edits:
             self.is_edited = True
@@ -283,6 +283,12 @@ class _Stages:
             new = PythonModule(DecodedText(text, "utf-8"), WELL_KNOWN)
             self.context = _context(new, self.context.path, self.job)
         return accepted
+
+    def _is_about_own_code(self, proposal: Proposal) -> bool:
+        """Whether a change is one of code that a pass has put in: no place of the user's program means CUDA there."""
+        if not (self.was_restructured and proposal.edits and self.rewriting.is_written(proposal.start)):
+            return False
+        return self.context.module.data[proposal.start : proposal.end] not in self.first.data
 
     def _finding(self, rule: Rule, proposal: Proposal) -> Finding:
         """At its place in the module as the user knows it."""

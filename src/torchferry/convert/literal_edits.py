@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 
-from torchferry.convert.site import NodeType, Site
 from torchferry.convert.target import Spelling
 from torchferry.source.edits import Edit
 from torchferry.source.literals import LiteralError, LiteralText, LiteralToken
@@ -67,15 +66,3 @@ def rewrite_inside(module: PythonModule, node: ast.expr, words: list[tuple[str, 
                     start = text.start + position
                     edits.append(Edit(start, start + len(old.encode()), new))
     return edits
-
-
-def fitting(site: Site[NodeType], text: str) -> str:
-    """New code with quotes that may stand at a site: inside an f-string Python before 3.12 wants the other ones."""
-    position = site.module.start(site.node)
-    for node in site.place.upwards():
-        if not isinstance(node, ast.JoinedStr):
-            continue
-        for token in site.module.tokens(node):
-            if token.start <= position < token.end and token.quote == '"':
-                return text.replace('"', "'")
-    return text

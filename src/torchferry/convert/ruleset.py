@@ -50,7 +50,7 @@ class RuleSet:
     @cached_property
     def line_words(self) -> tuple[bytes, ...]:
         """The words that make a line worth reading; passes find their lines themselves."""
-        return _needed(rule for rule in self.rules if rule.restructure is None and rule.repair is None)
+        return _needed(rule for rule in self.rules if rule.restructure is None and rule.worth is None)
 
     def is_called_for(self, data: bytes) -> bool:
         """Whether a file holds a word that makes it worth reading."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Generic, TypeVar
 
 from torchferry.convert.neighbours import Neighbours
@@ -121,9 +121,22 @@ class Site(Generic[NodeType]):
         resolved = self.resolve(node)
         return resolved.qualified if resolved else ""
 
+    def _fitting(self, edit: Edit) -> Edit:
+        """New code with quotes that may stand at its place: inside an f-string Python before 3.12 wants the other ones."""
+        if '"' not in edit.text and "'" not in edit.text:
+            return edit
+        text = edit.text
+        for node in self.place.upwards():
+            for token in self.module.tokens(node) if isinstance(node, ast.JoinedStr) else ():
+                if token.start < edit.start < token.end:
+                    other = "'" if token.quote[0] == '"' else '"'
+                    text = text.replace(token.quote[0], other)
+        return replace(edit, text=text)
+
     def change(
         self, message: Text, *edits: Edit, node: ast.AST | None = None, needs_prelude: bool = True
     ) -> Proposal:
+        edits = tuple(map(self._fitting, edits))
         return self.context.propose(
             Kind.CHANGE, node or self.node, message, *edits, needs_prelude=needs_prelude
         )

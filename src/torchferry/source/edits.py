@@ -122,6 +122,15 @@ class Rewriting:
             passed += piece.length
         return len(self._first)
 
+    def is_written(self, position: int) -> bool:
+        """Whether a byte of the present text was written by an edit."""
+        passed = 0
+        for piece in self._pieces:
+            passed += piece.length
+            if position < passed:
+                return piece.written is not None
+        return False
+
     def edits(self) -> list[Edit]:
         """The edits that lead from the first text to the present one."""
         found: list[Edit] = []

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from tests.convert.amp.amping import amped, check
+from tests.convert.amp.amping import amped, check, left
+from tests.convert.rewriting import run
+from torchferry.finding import Kind
 
 
 def test_a_function_that_is_given_its_optimizer() -> None:
@@ -347,3 +349,41 @@ def test_a_line_that_is_to_be_left_leaves_the_whole_step() -> None:
             optimizer.step()
         """
     assert "scaler" not in amped(source)
+
+
+def test_a_forward_pass_that_is_a_method_of_another_object() -> None:
+    source = """
+        import torch
+        class Policy(torch.nn.Module):
+            def evaluate(self, states): return self.actor(states)
+        class PPO:
+            def __init__(self):
+                self.{name} = {made}
+                self.optimizer = torch.optim.Adam(parameters)
+                self.mse_loss = torch.nn.MSELoss()
+            def update(self, states, rewards):
+                values = self.{name}.evaluate(states)
+                loss = self.mse_loss(values, rewards)
+                loss.backward()
+                self.optimizer.step()
+        """
+    covered = amped(source.format(name="policy", made="Policy().to(device)"))
+    assert "with torch.cuda.amp.autocast():\n            values = self.policy.evaluate(states)\n" in covered
+    (found,) = left(source.format(name="thing", made="make()"))
+    assert found[:2] == ("todo", "self.thing.evaluate(states)")
+    assert "not clear which call is the forward pass" in found[2]
+
+
+def test_code_of_the_pass_is_no_place_of_the_users_program() -> None:
+    source = """
+        import torch
+        def train(model, optimizer):
+            for x in data:
+                loss = model(x.cuda())
+                loss.backward()
+                optimizer.step()
+        """
+    found = run(source, "ascend", "amp").findings
+    changed = [(item.rule, item.before) for item in found if item.kind is Kind.CHANGE and item.before]
+    assert ("TF103", "x.cuda()") in changed
+    assert [rule for rule, _ in changed if rule == "TF102"] == []

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.convert.rewriting import VENDORS, findings, rewritten, said, vendor
+from tests.convert.rewriting import VENDORS, findings, rewritten, run, said, vendor
 from torchferry.convert.replacements import replacement_of
 
 
@@ -115,7 +115,11 @@ def test_the_rest_is_reported_once(name: str, source: str, place: str) -> None:
 
 def test_arguments_that_only_apex_knows() -> None:
     source = "from apex.optimizers import FusedAdam\nFusedAdam(p, adam_w_mode=False)\n"
-    assert said(source, rule="TF302") == [("TF302", "todo", "adam_w_mode=False")]
+    assert said(source, rule="TF302") == [
+        ("TF302", "info", "FusedAdam"),
+        ("TF302", "todo", "adam_w_mode=False"),
+    ]
+    assert run(source).new_text is None  # with it the result could not run
 
 
 def test_arguments_that_would_take_another_place() -> None:
@@ -123,7 +127,22 @@ def test_arguments_that_would_take_another_place() -> None:
     source = "from apex.optimizers import FusedAdam\nFusedAdam(p, 0.1, True, (0.9, 0.99))\n"
     for name in VENDORS:
         has_apex_style = replacement_of(vendor(name), "apex.optimizers.FusedAdam").same_arguments  # type: ignore[union-attr]
-        assert said(source, name, rule="TF302") == ([] if has_apex_style else [("TF302", "todo", "True")])
+        expected = [("TF302", "info", "FusedAdam"), ("TF302", "todo", "True")]
+        assert said(source, name, rule="TF302") == ([] if has_apex_style else expected)
+        assert (run(source, name).new_text is None) is not has_apex_style
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "import apex\na = apex.optimizers.FusedAdam(p, capturable=True)\n",
+        "from apex.optimizers import FusedAdam as Adam\na = Adam(p, master_weights=True)\n",
+        "from apex.optimizers import FusedAdam\na = FusedAdam(p)\nb = FusedAdam(q, set_grad_none=True)\n",
+        "from apex.optimizers import FusedLAMB\na = FusedLAMB(p, max_grad_norm=1.0)\n",
+    ],
+)
+def test_one_call_that_does_not_fit_keeps_the_class(source: str) -> None:
+    assert run(source).new_text is None
 
 
 def test_a_drop_in_with_the_arguments_of_apex() -> None:

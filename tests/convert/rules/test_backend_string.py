@@ -124,3 +124,11 @@ def test_an_upper_case_label_is_left_to_the_user() -> None:
     assert [item.kind.value for item in findings("table.add_row('NCCL', version)\n", rule="TF201")] == [
         "todo"
     ]
+
+
+def test_a_table_that_has_the_target_keeps_the_line_of_cuda() -> None:
+    source = 'backends = {"hpu": "hccl", "cuda": "nccl", "npu": "hccl"}'
+    assert expression(source) == source
+    assert (
+        expression('backends = {"cuda": "nccl", "xpu": "ccl"}') == 'backends = {"npu": "hccl", "xpu": "ccl"}'
+    )

@@ -239,3 +239,54 @@ def test_before_the_decorators_of_the_first_statement(head: str, to: str) -> Non
         i for i, line in enumerate(lines) if "torch" in line or "ferry" in line
     )
     assert text.startswith(head)
+
+
+_SCRIPT = "import argparse\nfrom trainer import train\nif __name__ == '__main__':\n    {body}\n"
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        pytest.param(
+            _SCRIPT.format(body="parser.add_argument('--device', default='cuda')"), id="only a string"
+        ),
+        pytest.param(
+            "import torch\ndef main(args):\n    d = torch.device(args.device)\nif __name__ == '__main__':\n    main()\n",
+            id="a device that the command line names",
+        ),
+        pytest.param(
+            "import torch\nmodel.to(cfg.device)\nif __name__ == '__main__':\n    main()\n",
+            id="a device that a configuration names",
+        ),
+    ],
+)
+def test_scripts_that_are_told_their_device_load_the_plugin(source: str) -> None:
+    text = converted(source)
+    assert text.count("import torch_npu\n") == 1
+    assert converted(text) == text
+    assert "torch_npu" not in converted(source, "portable")
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        pytest.param("import torch\ndef f(args):\n    return torch.device(args.device)\n", id="no script"),
+        pytest.param(
+            "import torch\nd = torch.device('cpu')\nx.to(d)\nif __name__ == '__main__':\n    main()\n",
+            id="the CPU",
+        ),
+        pytest.param(
+            "import torch\nx.to(torch.float32)\nif __name__ == '__main__':\n    main()\n",
+            id="a dtype, no device",
+        ),
+        pytest.param("DEVICE = 'cpu'\nif __name__ == '__main__':\n    main()\n", id="nothing of torch"),
+    ],
+)
+def test_other_modules_do_not(source: str) -> None:
+    assert converted(source) == source
+
+
+@pytest.mark.parametrize("to", ["portable", "ascend+cuda"])
+def test_a_name_is_defined_before_its_first_use(to: str) -> None:
+    text = converted("x = y.cuda()\nfrom torch import nn\n", to)
+    assert text.index("import") < text.index("x = y.to(")

@@ -109,3 +109,14 @@ def test_a_decorator_that_is_given_its_function() -> None:
     before = "f = torch.cuda.amp.custom_fwd(g, cast_inputs=torch.float32)"
     after = 'f = torch.amp.custom_fwd(g, cast_inputs=torch.float32, device_type="xpu")'
     assert expression(before, "intel") == after
+
+
+@pytest.mark.parametrize("quote", ["'", '"'])
+def test_inside_of_an_f_string_the_other_quotes_are_written(quote: str) -> None:
+    source = f"x = f{quote}{{torch.cuda.amp.autocast(enabled=True)}}{quote}"
+    other = "'" if quote == '"' else '"'
+    for name in VENDORS:
+        text = expression(source, name)
+        compile(text, name, "exec")
+        assert "cuda" not in text
+    assert f"torch.amp.autocast({other}xpu{other}, enabled=True)" in expression(source, "intel")

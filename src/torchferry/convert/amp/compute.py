@@ -64,6 +64,51 @@ _BOOKKEEPING = frozenset(
         "debug",
     }
 )
+_LOSSES = re.compile(r"(?i)loss|criteri")
+# Methods of tensors, of collections and of numbers, which have arguments and run no model.
+_OF_TENSORS = frozenset(
+    {
+        "view",
+        "reshape",
+        "permute",
+        "transpose",
+        "unsqueeze",
+        "squeeze",
+        "expand",
+        "repeat",
+        "flatten",
+        "gather",
+    }
+    | {
+        "sum",
+        "mean",
+        "type",
+        "index_select",
+        "masked_fill",
+        "masked_select",
+        "pow",
+        "clamp",
+        "add",
+        "mul",
+        "sub",
+    }
+    | {
+        "div",
+        "scatter",
+        "scatter_",
+        "copy_",
+        "fill_",
+        "split",
+        "chunk",
+        "get",
+        "pop",
+        "keys",
+        "items",
+        "values",
+    }
+    | {"max", "min", "argmax", "norm", "std", "var", "eq", "matmul", "mm", "bmm", "new_tensor", "new_zeros"}
+    | {"numpy", "tolist", "astype", "sample", "next", "extend", "index", "count", "join", "strip", "lower"}
+)
 _DEPTH = 4  # functions that call functions
 
 
@@ -131,15 +176,42 @@ class Computing:
             _MODELS.search(name) or (_computes_by_name(function.attr) and name)
         )
 
+    def runs_model(self, call: ast.Call, routine: Routine) -> bool:
+        """Whether a call runs a model, or a function that may, rather than a loss or operators of torch."""
+        if not self.is_computing(call, routine) or _LOSSES.search(last_name(call.func)):
+            return False
+        return not self.program.qualified(call.func, routine).startswith("torch.")
+
+    def may_run_model(self, call: ast.Call, routine: Routine) -> bool:
+        """Whether a call is of a method with arguments of an object of which nothing is known."""
+        function = call.func
+        if not isinstance(function, ast.Attribute) or not (call.args or call.keywords):
+            return False
+        if function.attr in _BOOKKEEPING or function.attr in _OF_TENSORS or _PREPARES.match(function.attr):
+            return False
+        return bool(last_name(function.value)) and not self.program.qualified(function, routine)
+
     @cached_property
     def _models(self) -> frozenset[str]:
-        """Names of variables and attributes that have parameters, or are put into training mode."""
+        """Names of variables and attributes that have parameters, or are put into training mode, or are a Module."""
         found: set[str] = set()
         for statement in self.program.statements:
             for call in calls_in(statement):
                 if method_of(call) in ("parameters", "named_parameters", "train", "eval"):
-                    found.add(last_name(call.func.value))  # type: ignore[attr-defined]
+                    found.update(_names_in_chain(call.func.value))  # type: ignore[attr-defined]
+            if isinstance(statement, ast.Assign) and self._makes_module(statement):
+                found.update(map(last_name, statement.targets))
         return frozenset(found - {"", "self", "torch"})
+
+    def _makes_module(self, statement: ast.Assign) -> bool:
+        """self.policy = ActorCritic(...).to(device), where that is a class of the project for a model"""
+        value: ast.expr = statement.value
+        while isinstance(value, ast.Call) and method_of(value) in _BOOKKEEPING:
+            value = value.func.value  # type: ignore[attr-defined]
+        if not isinstance(value, ast.Call):
+            return False
+        made = self.program.definition(value.func, self.program.routine_of(statement))
+        return isinstance(made, ast.ClassDef) and any(last_name(base) == "Module" for base in made.bases)
 
     def _function_computes(self, function: ast.AST, depth: int) -> bool:
         if function not in self._functions:
@@ -159,3 +231,12 @@ class Computing:
 
 def _computes_by_name(name: str) -> bool:
     return bool(_NAMES.search(name)) and not _MAKES.match(name)
+
+
+def _names_in_chain(node: ast.AST) -> set[str]:
+    """`policy` and `actor` of self.policy.actor"""
+    found: set[str] = set()
+    while isinstance(node, (ast.Attribute, ast.Subscript)):
+        found.add(last_name(node))
+        node = node.value
+    return {*found, last_name(node)}

@@ -139,7 +139,7 @@ def last_import(program: Program, trainings: list[Training]) -> ast.stmt | None:
             break
         inner: Iterable[ast.stmt] = (statement, *statements_below(statement))
         if any(isinstance(item, (ast.Import, ast.ImportFrom)) for item in inner):
-            if not isinstance(statement, DEFINITIONS):
+            if not isinstance(statement, DEFINITIONS) and not is_main_guard(statement):
                 found.append(statement)
     return found[-1] if any(not loads_plugin(program, item) for item in found) else None
 

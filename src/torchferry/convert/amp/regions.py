@@ -25,13 +25,13 @@ from torchferry.convert.blocks import (
     statements_below,
 )
 from torchferry.convert.insertion import indent_of
-from torchferry.convert.program import Program, Routine, calls_in, last_name
+from torchferry.convert.program import Program, Routine, calls_in, last_name, text_of
 from torchferry.source.edits import Edit, apply_edits
 from torchferry.text import Text
 
 _CAST = Text(
-    "forward and loss run under autocast: matrix products and convolutions in half precision",
-    "前向与损失在 autocast 下计算：矩阵乘与卷积使用半精度",
+    "these lines run under autocast: matrix products and convolutions in half precision",
+    "这些行在 autocast 下计算：矩阵乘与卷积使用半精度",
 )
 _FLOAT = Text(
     "autocast refuses this loss, so it is computed in float32; BCEWithLogitsLoss on the values before the sigmoid is "
@@ -41,6 +41,10 @@ _FLOAT = Text(
 _NO_FORWARD = Text(
     "the loss does not come from this function, so its forward pass can't be put under autocast here",
     "损失并非由本函数计算，无法在此将其前向置于 autocast 下",
+)
+_UNSEEN = Text(
+    "it is not clear which call is the forward pass; if it is `{call}`, autocast belongs around that, too",
+    "不清楚哪个调用是前向计算；若是 `{call}`，autocast 也应包住它",
 )
 _SHARED_LINE = Text(
     "forward, loss and backward share a line with other statements", "前向、损失或 backward 与其他语句同行"
@@ -74,6 +78,7 @@ class Regions:
         self.barriers: set[ast.stmt] = set()
         self.renamed: dict[ast.stmt, str] = {}
         self._hoisted_names: set[str] = set()
+        self._covered: set[ast.stmt] = set()  # what is under autocast
 
     def cover(self, training: Training) -> dict[ast.stmt, str]:
         """Add the edits for one function of a training step; answers with the losses that now have a name."""
@@ -132,6 +137,19 @@ class Regions:
         direct = [item for item in gradients if item in self.backwards]
         if direct and len(self.changes.items) == before:
             raise UnclearError(direct[0], _NO_FORWARD)
+        self._check_forward()
+
+    def _check_forward(self) -> None:
+        """Losses alone under autocast gain nothing: then a method of an unknown object may be the forward pass."""
+        outside = [item for item in self.leading if item not in self._covered]
+        if any(
+            self.computing.runs_model(call, self.routine) for item in self._covered for call in calls_in(item)
+        ):
+            return
+        for statement in sorted(outside, key=lambda item: item.lineno):
+            for call in calls_in(statement):
+                if self.computing.may_run_model(call, self.routine):
+                    raise UnclearError(call, _UNSEEN.format(call=text_of(call.func)))
 
     def _cover_block(self, block: list[ast.stmt]) -> None:
         run = _Run()
@@ -266,6 +284,7 @@ class Regions:
         if not run.hoisted:
             last = max(index for index, item in enumerate(statements) if self._leads(item))
         chosen = statements[computing[0] : last + 1]
+        self._covered.update(inner for item in chosen for inner in (item, *statements_below(item)))
         if not has_own_lines(self.module, chosen[0], chosen[-1]):
             raise UnclearError(chosen[0], _SHARED_LINE)
         start = self.module.line_starts[chosen[0].lineno - 1]

@@ -72,7 +72,7 @@ def _make_scaler(changes: Changes, place: Place, torch: str) -> None:
     text = f"{place.name} = {torch}.cuda.amp.GradScaler()"
     change = changes.at(place.below, _MADE)
     rank, edit = changes.below(place.below, text)
-    if isinstance(place.below, (ast.Import, ast.ImportFrom)):
+    if isinstance(place.below, (ast.Import, ast.ImportFrom)) and not edit.text.startswith(";"):
         edit = type(edit)(edit.start, edit.end, changes.module.newline + edit.text)
     change.edits.append((rank, edit))
 

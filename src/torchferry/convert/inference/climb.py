@@ -11,8 +11,10 @@ from torchferry.convert.site import Site
 from torchferry.source.names import called_name
 
 _TRANSPARENT_CALLS = frozenset(
-    {"str", "list", "tuple", "set", "frozenset", "sorted", "cycle", "repeat", "zip", "iter"}
+    {"str", "list", "tuple", "set", "frozenset", "sorted", "cycle", "repeat", "zip", "iter", "product"}
 )
+_COLUMNS = frozenset({"zip", "product"})
+_ROWS = frozenset({"param"})  # pytest.param("cuda", 1, marks=...), parameterized.param("cuda", 1)
 _TRANSPARENT = (
     ast.IfExp,
     ast.BoolOp,
@@ -42,6 +44,11 @@ class Climb:
         """Remember what a value passes on its way: its index in a tuple, the name that `:=` gives it."""
         if isinstance(parent, (ast.Tuple, ast.List)):
             self.indexes.append(self.evidence.position_in(parent.elts, child) or 0)
+        elif isinstance(parent, ast.Call) and called_name(parent) in _ROWS:
+            self.indexes.append(self.evidence.position_in(parent.args, child) or 0)
+        elif isinstance(parent, ast.Call) and called_name(parent) in _COLUMNS:
+            # Which of the lists the value is in says where it stands in each row.
+            self.indexes[-1:] = [self.evidence.position_in(parent.args, child) or 0, 0]
         elif isinstance(parent, ast.NamedExpr):
             self.slots += target_slots(self.site, parent.target)
 
@@ -67,6 +74,8 @@ class Climb:
                 return isinstance(child, ast.Attribute)
             if isinstance(parent.func, ast.Name) and parent.func.id in _TRANSPARENT_CALLS:
                 return True
+            if called_name(parent) in (*_ROWS, "product"):  # itertools.product
+                return child in parent.args
             return self._is_default(parent, child) or (
                 called_name(parent) == "format" and self._is_beginning(parent, child)
             )
@@ -116,10 +125,25 @@ class Climb:
             others = [parent.body, parent.orelse]
         elif isinstance(parent, CONTAINERS):
             words = self.evidence.words_in(parent)
-            return not self.vocabulary.siblings.isdisjoint(words) or self._follows_option(parent.elts, child)
+            return (
+                not self.vocabulary.siblings.isdisjoint(words)
+                or self._follows_option(parent.elts, child)
+                or self._has_sibling_in_column(parent, parent.elts, child)
+            )
         elif isinstance(parent, ast.BoolOp):
             others = parent.values
         return any(other is not child and self.evidence.mentions_sibling(other) for other in others)
+
+    def _has_sibling_in_column(self, table: ast.expr, rows: list[ast.expr], child: ast.AST) -> bool:
+        """[("cuda", 1), ("cpu", 2)]"""
+        if not _elements(child):
+            return False
+        index = self.indexes[-1] if self.indexes else 0
+        answers, key = self.site.context.answers, ("column", self.vocabulary.noun, id(table), index)
+        if key not in answers:
+            column = (item for row in rows for item in _elements(row)[index : index + 1])
+            answers[key] = any(text_of(item) in self.vocabulary.siblings for item in column)
+        return answers[key]
 
     def _follows_option(self, elements: list[ast.expr], child: ast.AST) -> bool:
         """["--device", "cuda"]"""
@@ -130,3 +154,10 @@ class Climb:
             and str(before.value).startswith("-")
             and self.evidence.key_fits(before)
         )
+
+
+def _elements(row: ast.AST) -> list[ast.expr]:
+    """The elements of a row of a table."""
+    if isinstance(row, ast.Call) and called_name(row) in _ROWS:
+        return row.args
+    return row.elts if isinstance(row, (ast.Tuple, ast.List)) else []

@@ -21,6 +21,7 @@ from torchferry.convert.inference.evidence import (
     Verdict,
     is_backend_of_device,
 )
+from torchferry.convert.inference.parametrised import Given, handed_to
 from torchferry.convert.inference.role import (
     ALREADY_THERE,
     DICT_KEY,
@@ -143,6 +144,9 @@ class RoleFinder(Climb):
             return self._decide_option(call)
         if self.evidence.fits(name):
             return Role(Verdict.YES)
+        given = handed_to(self.site, call, keyword, self.indexes) if call is not None else None
+        if given is not None:
+            return self._decide_given(given)
         if call is not None and name == "type" and self.site.qualified(call.func) == "torch.device":
             return Role(Verdict.YES)
         return self._into(*argument_slots(self.site, call, 0, name)) if call and name else _UNCLEAR
@@ -219,9 +223,11 @@ class RoleFinder(Climb):
             return self._decide_getter(call, position)
         if isinstance(call.func, ast.Attribute) and (name in TESTS_OF_TEXT or name in _COLLECTORS):
             return self._compared_with(call.func.value)
-        if name in ("parametrize", "mark_parametrize") and isinstance(call.args[0], ast.Constant):
-            return Role(Verdict.YES) if self.evidence.fits(str(call.args[0].value)) else _UNCLEAR
-        return self._decide_own_function(call, position)
+        given = handed_to(self.site, call, child, self.indexes)
+        return self._decide_given(given) if given else self._decide_own_function(call, position)
+
+    def _decide_given(self, given: Given) -> Role:
+        return Role(Verdict.YES) if self.evidence.fits(given.name) else self._into(*given.slots)
 
     def _decide_getter(self, call: ast.Call, position: int) -> Role:
         """`d.get('device', 'cuda')`: the default has the sort of the key; a key stays a key."""
@@ -244,7 +250,13 @@ class RoleFinder(Climb):
         if self._is_tested_beside(compare):
             return Role(Verdict.NO, ALREADY_THERE)
         others = [side for side in (compare.left, *compare.comparators) if side is not child]
-        return self._compared_with(*others)
+        return self._compared_with(*map(self._counterpart, others))
+
+    def _counterpart(self, other: ast.expr) -> ast.expr:
+        """(kind, count) == ("cuda", 2), (kind, count) in [("cuda", 2)]: what the value itself is compared with"""
+        if isinstance(other, ast.Tuple) and self.indexes and self.indexes[0] < len(other.elts):
+            return other.elts[self.indexes[0]]
+        return other
 
     def _compared_with(self, *others: ast.expr) -> Role:
         if any(map(self.evidence.holds, others)):
@@ -266,7 +278,11 @@ class RoleFinder(Climb):
     def _decide_dict(self, node: ast.Dict, child: ast.AST) -> Role:
         position = self.evidence.position_in(node.values, child)
         if position is not None:
-            return self._decide_dict_value(node.keys[position], child)
+            key = node.keys[position]
+            is_listed = self.site.target.device.word in self.evidence.words_in(node)
+            if key is not None and is_backend_of_device(key, child) and is_listed:
+                return Role(Verdict.NO, ALREADY_THERE)  # as its key
+            return self._decide_dict_value(key, child)
         value = node.values[self.evidence.position_in(node.keys, child) or 0]
         if self._is_looked_up(node) or is_backend_of_device(child, value):
             return Role(Verdict.YES)

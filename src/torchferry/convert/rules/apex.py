@@ -6,6 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from torchferry.convert.arguments import add_argument
+from torchferry.convert.inference.slots import mentions
 from torchferry.convert.renaming import find_rename
 from torchferry.convert.replacements import replacement_of, with_advice
 from torchferry.convert.rule import Proposal, Rename, Rule, register
@@ -24,8 +25,12 @@ _DEFAULT = Text(
     "保留 apex 的默认值 {argument}，它与 {new} 的不同",
 )
 _ARGUMENT = Text(
-    "{new} has no argument `{argument}`: decide what it should become",
-    "{new} 没有参数 `{argument}`：请决定如何处理",
+    "not replaced: {new} has no argument `{argument}`; decide what it should become",
+    "未替换：{new} 没有参数 `{argument}`；请决定如何处理",
+)
+_KEPT_FOR = Text(
+    "{old} is a CUDA extension; {new} is not put in its place, because a call here passes an argument that it lacks",
+    "{old} 是 CUDA 扩展；未由 {new} 代替，因为此处有调用传入了它没有的参数",
 )
 
 # Arguments whose default in apex is not that of the function which takes its place.
@@ -35,8 +40,9 @@ _DEFAULTS = {
     "FusedRMSNorm": ("eps", "1e-5", 1),
 }
 _BY_POSITION = Text(
-    "its third argument is bias_correction, which {new} does not have: give the arguments from there on by name",
-    "第三个参数是 bias_correction，而 {new} 没有它：请从此处起按名称传参",
+    "not replaced: its third argument is bias_correction, which {new} does not have; give the arguments from there on "
+    "by name",
+    "未替换：第三个参数是 bias_correction，而 {new} 没有它；请从此处起按名称传参",
 )
 _WITH_BIAS_CORRECTION = frozenset({"FusedAdam", "FusedLAMB"})
 _BEFORE_IT = 2  # params, lr
@@ -52,6 +58,9 @@ def _rename(qualified: str, context: FileContext) -> Rename | None:
     vendor = context.target.vendor
     entry = replacement_of(vendor, qualified)
     if entry is not None and entry.cuda == qualified and entry.automatic:
+        if not entry.same_arguments and any(_calls_that_do_not_fit(context, qualified)):
+            message = _KEPT_FOR.format(old=qualified, new=entry.automatic)
+            return Rename(qualified, "", Kind.INFO, message, once=True)
         message = _REPLACED.format(old=qualified, new=entry.automatic)
         is_of_plugin = entry.automatic.partition(".")[0] == context.target.prelude_module
         return Rename(qualified, entry.automatic, Kind.CHANGE, message, needs_prelude=is_of_plugin)
@@ -62,30 +71,48 @@ def _rename(qualified: str, context: FileContext) -> Rename | None:
     return Rename(qualified, "", Kind.TODO, with_advice(message, vendor, qualified), once=True)
 
 
+def _calls_that_do_not_fit(context: FileContext, qualified: str) -> Iterator[ast.Call]:
+    """The calls of a module that pass what only the function of apex takes."""
+    last = qualified.rpartition(".")[2]
+    imported = {name for name, binding in context.module.scopes.imports if binding.qualified == qualified}
+    for name in sorted({last, *imported}):
+        for site in mentions(context, name):
+            call = site.parent
+            if not isinstance(call, ast.Call) or call.func is not site.node:
+                continue
+            if _misfits(call, last) and site.qualified(site.node) == qualified:
+                yield call
+
+
+def _misfits(call: ast.Call, name: str) -> list[ast.keyword | ast.expr]:
+    """The arguments of a call that what takes the place of a function of apex does not have."""
+    found: list[ast.keyword | ast.expr] = [item for item in call.keywords if item.arg in _ONLY_IN_APEX]
+    return found + (call.args[_BEFORE_IT : _BEFORE_IT + 1] if name in _WITH_BIAS_CORRECTION else [])
+
+
 def _check(site: Site[ast.Call]) -> Iterator[Proposal]:
-    """The arguments of a call whose function is replaced."""
+    """The arguments of a call whose function is replaced, or would be without them."""
     qualified = site.qualified(site.node.func)
-    answer = find_rename(site.context, qualified) if qualified else None
-    if answer is None or answer[0] is not RULE or not answer[1].new:
-        return
-    found = answer[1]
     entry = replacement_of(site.target.vendor, qualified)
-    if entry is not None and entry.same_arguments:
+    if entry is None or entry.cuda != qualified or not entry.automatic or entry.same_arguments:
+        return
+    answer = find_rename(site.context, qualified)
+    if answer is None or answer[0].id != RULE.id:
         return
     last = qualified.rpartition(".")[2]
-    for keyword in site.node.keywords:
-        if keyword.arg in _ONLY_IN_APEX:
-            yield site.remark(Kind.TODO, _ARGUMENT.format(new=found.new, argument=keyword.arg), keyword)
-    if last in _WITH_BIAS_CORRECTION and len(site.node.args) > _BEFORE_IT:
-        yield site.remark(Kind.TODO, _BY_POSITION.format(new=found.new), site.node.args[_BEFORE_IT])
-        return
+    for argument in _misfits(site.node, last):
+        if isinstance(argument, ast.keyword):
+            message = _ARGUMENT.format(new=entry.automatic, argument=argument.arg)
+        else:
+            message = _BY_POSITION.format(new=entry.automatic)
+        yield site.remark(Kind.TODO, message, argument)
     name, value, position = _DEFAULTS.get(last, ("", "", 0))
     given = len(site.node.args) > position or any(item.arg in (name, None) for item in site.node.keywords)
-    if name and not given and site.node.args:
-        argument = f"{name}={value}"
+    if answer[1].new and name and not given and site.node.args:
+        default = f"{name}={value}"
         yield site.change(
-            _DEFAULT.format(argument=argument, new=found.new),
-            add_argument(site.module, site.node, argument),
+            _DEFAULT.format(argument=default, new=entry.automatic),
+            add_argument(site.module, site.node, default),
             needs_prelude=False,
         )
 
@@ -104,5 +131,6 @@ RULE = register(
         check=_check,
         names=("apex.",),
         rename=_rename,
+        is_local=True,  # what a module passes to a function decides
     )
 )

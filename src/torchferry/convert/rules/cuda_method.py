@@ -6,7 +6,6 @@ import ast
 from collections.abc import Iterator
 from typing import Any
 
-from torchferry.convert.literal_edits import fitting
 from torchferry.convert.rule import Proposal, Rule, register
 from torchferry.convert.site import Site, enclosing_class
 from torchferry.finding import Kind
@@ -113,7 +112,7 @@ def _portable_edits(site: Site[ast.Call], function: ast.Attribute) -> list[Edit]
         edits.append(Edit(module.end(argument), module.end(argument), after))
     elif isinstance(argument, (ast.Subscript, ast.BinOp)):
         edits.append(Edit(module.end(argument), module.end(argument), f' if {device} != "cpu" else {device}'))
-    return [Edit(edit.start, edit.end, fitting(site, edit.text)) for edit in edits if edit.text]
+    return [edit for edit in edits if edit.text]
 
 
 def _names_a_device(site: Site[ast.Call], argument: ast.expr) -> bool:

@@ -8,7 +8,6 @@ from collections.abc import Iterator
 
 from torchferry.convert.inference.callees import Callee, all_bases, class_around, class_of
 from torchferry.convert.inference.slots import is_self, scope_of
-from torchferry.convert.literal_edits import fitting
 from torchferry.convert.rule import Proposal, Rule, register
 from torchferry.convert.site import Site
 from torchferry.finding import Kind
@@ -43,7 +42,7 @@ def _check(site: Site[ast.Attribute]) -> Iterator[Proposal]:
         yield site.change(
             message,
             Edit(opening, opening, "("),
-            Edit(start, end, fitting(site, 'device.type != "cpu")')),
+            Edit(start, end, 'device.type != "cpu")'),
             needs_prelude=False,
         )
     else:

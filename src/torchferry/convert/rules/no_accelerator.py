@@ -6,7 +6,6 @@ import ast
 import re
 from collections.abc import Iterator
 
-from torchferry.convert.literal_edits import fitting
 from torchferry.convert.rule import Proposal, Rule, register
 from torchferry.convert.site import Site
 from torchferry.finding import Kind
@@ -78,10 +77,10 @@ def _check(site: Site[ast.Call]) -> Iterator[Proposal]:
         return
     if (name not in _NOTHING and name not in _VALUES) or _is_conditional(site):
         return
-    condition = fitting(site, f'{site.target.device.expression} != "cpu"')
+    condition = f'{site.target.device.expression} != "cpu"'
     end = site.module.end(site.node)
     if name in _VALUES:
-        value = fitting(site, _VALUES[name])
+        value = _VALUES[name]
         after = Edit(end, end, f" if {condition} else {value})")
         yield site.change(_VALUED.format(value=value), _before(site, "("), after)
     elif isinstance(site.place.statement, ast.Expr) and site.place.statement.value is site.node:

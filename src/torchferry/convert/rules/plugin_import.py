@@ -6,32 +6,72 @@ import ast
 import re
 from collections.abc import Iterator
 
+from torchferry.convert.blocks import is_main_guard
 from torchferry.convert.insertion import first_line, indent_of, on_next_line, shares_its_line
 from torchferry.convert.python_config import is_python_config
 from torchferry.convert.renaming import renamed
 from torchferry.convert.rule import Proposal, Rule, register
+from torchferry.convert.rules.is_cuda import is_option
 from torchferry.convert.site import FileContext
 from torchferry.finding import Kind
 from torchferry.source.edits import Edit
-from torchferry.source.names import last_name
+from torchferry.source.module import PythonModule
+from torchferry.source.names import dotted_name, last_name
 from torchferry.source.scopes import Scope, import_qualifier
 from torchferry.text import Text
 
 _ADDED = Text("adds what the converted lines need: {line}", "为转换后的代码添加：{line}")
+
+_ADDED_FOR_SCRIPT = Text(
+    "a script that is told its device: {line}, so that PyTorch knows the device by its name",
+    "设备由外部指定的脚本：添加 {line}，使 PyTorch 认识该设备名",
+)
+_MOVES = re.compile(rb"torch\.device\(|\.to\(")
 
 ImportNode = ast.Import | ast.ImportFrom
 
 
 def _finish(context: FileContext, said: list[Proposal]) -> Iterator[Proposal]:
     line = context.target.prelude_of(context.path)
-    if not line or not any(_is_needed(context, proposal) for proposal in said):
+    if not line:
+        return
+    if not any(_is_needed(context, proposal) for proposal in said):
+        if not context.target.prelude_name and _is_told_its_device(context):
+            yield from _load_plugin(context, said, line, _ADDED_FOR_SCRIPT.format(line=line))
         return
     if is_python_config(context.module):
         return  # the program that reads it has loaded the plugin, and an import could change how it is read
     if not context.target.prelude_name:
         yield from _load_plugin(context, said, line, _ADDED.format(line=line))
     elif not _is_loaded(context, context.module.scopes.root):
-        yield _define_name(context, line)
+        first = min(proposal.start for proposal in said if _is_needed(context, proposal))
+        yield _define_name(context, line, first)
+
+
+def _may_be_told_its_device(data: bytes) -> bool:
+    return b"__main__" in data and _MOVES.search(data) is not None
+
+
+def _is_told_its_device(context: FileContext) -> bool:
+    """Whether a module is a script that takes its device from a configuration or the command line."""
+    module = context.module
+    if not _may_be_told_its_device(module.data) or not any(map(is_main_guard, module.tree.body)):
+        return False
+    return any(isinstance(node, ast.Call) and _takes_device(node, module) for node in ast.walk(module.tree))
+
+
+def _takes_device(call: ast.Call, module: PythonModule) -> bool:
+    """torch.device(args.device), model.to(config.device)"""
+    given = call.args[0] if len(call.args) == 1 else None
+    if isinstance(given, ast.Name):
+        values = [
+            item.value for item in module.scopes.root.bindings.get(given.id, ()) if item.value is not None
+        ]
+        given = values[0] if len(values) == 1 else given
+    if dotted_name(call.func) == "torch.device":
+        return isinstance(given, (ast.Name, ast.Attribute, ast.Subscript))
+    is_move = isinstance(call.func, ast.Attribute) and call.func.attr == "to"
+    return is_move and isinstance(given, ast.Attribute) and given.attr == "device" and is_option(given.value)
 
 
 def _is_needed(context: FileContext, proposal: Proposal) -> bool:
@@ -47,14 +87,18 @@ def _uses(context: FileContext, name: str, edit: Edit) -> bool:
     return bool(re.search(rf"(?<![\w.]){name}\b(?!\s*(?:as|import)\b)", edit.text + behind))
 
 
-def _define_name(context: FileContext, line: str) -> Proposal:
+def _define_name(context: FileContext, line: str, first_use: int) -> Proposal:
     """The line that code without a vendor's name needs: it must stand before everything that uses it."""
     message = _ADDED.format(line=line)
-    if not context.target.prelude_module and "torch" not in context.module.scopes.root.bindings:
-        line = f"import torch; {line}"
     imports = [node for scope, node in _imports_of_torch(context) if scope.parent is None]
     if not imports and context.target.prelude_module:
         imports = _imports_at_top(context.module.tree)
+    is_late = bool(imports) and context.module.start(imports[0]) > first_use
+    if is_late:
+        imports = []
+    is_bound = "torch" in context.module.scopes.root.bindings and not is_late
+    if not context.target.prelude_module and not is_bound:
+        line = f"import torch; {line}"
     if not imports:
         return _at_top(context, line, message)
     return _beside(context, (_last_of_import_block(context.module.tree, imports[0]), False), line, message)
@@ -75,7 +119,8 @@ def _imports_at_top(tree: ast.Module) -> list[ImportNode]:
 
 def _load_plugin(context: FileContext, said: list[Proposal], line: str, message: Text) -> Iterator[Proposal]:
     statements = _imports_of_torch(context)
-    if not statements and not any(_is_code(context, proposal) for proposal in said):
+    is_script = any(map(is_main_guard, context.module.tree.body))
+    if not statements and not is_script and not any(_is_code(context, proposal) for proposal in said):
         return  # a file of settings: strings changed, but nothing here touches torch
     module_level = [node for scope, node in statements if scope.parent is None]
     if module_level:
@@ -225,7 +270,8 @@ RULE = register(
             "the import of the vendor's plugin, once, where converted code needs it",
             "在需要的文件中导入一次厂商插件",
         ),
-        triggers=(),
+        triggers=("torch.device(", ".to("),
+        worth=_may_be_told_its_device,
         finish=_finish,
     )
 )

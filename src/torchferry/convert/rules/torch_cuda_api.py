@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from torchferry.convert.rule import Rename, Rule, register
+from torchferry.convert.rules.nvidia_software import chooses_nvidia_software
 from torchferry.convert.site import FileContext
 from torchferry.convert.target import CLASS_METHODS, Target
 from torchferry.finding import Kind
@@ -69,7 +70,9 @@ def _rename(qualified: str, context: FileContext) -> Rename | None:
     remark = None
     if api.support is Support.UNKNOWN:
         remark = (Kind.UNKNOWN, _UNKNOWN.format(new=api.name))
-    return Rename(old, api.name, Kind.CHANGE, _RENAMED.format(old=old, new=api.name), remark)
+    stays = chooses_nvidia_software if old == "torch.cuda.is_available" else None
+    message = _RENAMED.format(old=old, new=api.name)
+    return Rename(old, api.name, Kind.CHANGE, message, remark, stays=stays)
 
 
 RULE = register(
