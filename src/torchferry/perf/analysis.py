@@ -69,7 +69,7 @@ def analyze(run: Run, wanted: Callable[[str], bool] = lambda _: True) -> Analysi
         "checked": tuple(found.checked),
         "unchecked": found.unchecked,
         "failed": found.failed,
-        "simulated": bool(run.profile.get("simulated")),
+        "simulated": bool(run.profile.get("simulated")) or (run.trace is not None and run.trace.is_simulated),
         "command": tuple(map(str, run.profile.get("command") or ())),
         "memory": _memory(run, notes),
         **_of_profile(run),

@@ -13,9 +13,9 @@ from typing import Any
 
 from torchferry.errors import InputError
 from torchferry.perf.tables.columns import CsvFile
-from torchferry.perf.tables.kernels import is_kernel_table
+from torchferry.perf.tables.kernels import is_kernel_statistic, is_kernel_table
 from torchferry.perf.tables.memory import is_memory_record, is_operator_memory
-from torchferry.perf.tables.operators import is_operator_details, is_operator_statistic
+from torchferry.perf.tables.operators import is_operator_details
 from torchferry.perf.tables.steps import is_step_table
 from torchferry.perf.trace.unpacking import GZIP, Unpacking
 
@@ -41,6 +41,7 @@ class Sort(Enum):
 
     TRACE = "a trace"
     KERNELS = "a table of kernels"
+    STATISTIC = "a table of types of kernels"
     MEMORY = "a table of operators' memory"
     MEMORY_RECORD = "a record of memory"
     OPERATORS = "a table of operators"
@@ -53,7 +54,7 @@ _TABLES = (
     (is_operator_memory, Sort.MEMORY),
     (is_memory_record, Sort.MEMORY_RECORD),
     (is_operator_details, Sort.OPERATORS),
-    (is_operator_statistic, Sort.OPERATORS),
+    (is_kernel_statistic, Sort.STATISTIC),
     (is_step_table, Sort.STEPS),
     (is_kernel_table, Sort.KERNELS),
 )

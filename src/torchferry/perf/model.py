@@ -10,6 +10,7 @@ from torchferry.text import Language, Text
 
 HIGH_SHARE = 0.10  # of the time of a step
 MEDIUM_SHARE = 0.03
+BOTTLENECK_SHARE = 0.25  # whoever mends less than that has a step that takes nearly as long as before
 
 
 def in_words(shown: str | Text, language: Language) -> str:
@@ -62,6 +63,11 @@ class Diagnosis:
         return self.share if self.gain is None else self.gain
 
     @property
+    def is_bottleneck(self) -> bool:
+        """Whether so much depends on it that it may be called what holds the run up."""
+        return self.weight >= BOTTLENECK_SHARE
+
+    @property
     def severity(self) -> Severity:
         """How much it matters."""
         if self.weight >= HIGH_SHARE:
@@ -76,6 +82,7 @@ class Part(Enum):
     COMPUTE = "compute"  # the device computes (or the host, where it is the device)
     COMMUNICATION = "communication"  # that no computation covers
     COPY = "copy"  # between host and device, that nothing above covers
+    MOVE = "move"  # copies and fills within the device, or between devices
     LOADER = "loader"  # the device waits while the program waits for data
     HOST = "host"  # the device waits while the host calls operators
     OTHER = "other"  # the device waits, and the host does something that the trace does not show
@@ -109,7 +116,7 @@ class KernelRow(NamedTuple):
     """Work of the device under one name."""
 
     name: str
-    kind: str  # compute, communication, copy, fill
+    kind: str  # compute, communication, copy, fill, move
     calls: int
     seconds: float
     operator: str = ""  # that launched most of it
@@ -122,7 +129,7 @@ class Span(NamedTuple):
     name: str
     start: float
     seconds: float
-    kind: str  # step, operator, annotation, python, runtime, compute, communication, copy, fill, gc; merged: several
+    kind: str  # step, operator, annotation, python, runtime, compute, communication, copy, fill, move, gc; merged: several
     detail: str = ""  # shapes
 
 

@@ -73,14 +73,16 @@ def _parts(table: KernelTable) -> dict[Part, float]:
         return {
             Part.COMPUTE: float(sums[Kind.COMPUTE]),
             Part.COMMUNICATION: float(sums[Kind.COMMUNICATION]),
-            Part.COPY: float(sums[Kind.COPY] + sums[Kind.FILL]),
+            Part.COPY: float(sums[Kind.COPY]),
+            Part.MOVE: float(sums[Kind.MOVE] + sums[Kind.FILL]),
         }
     left = Intervals(np.array([first]), np.array([last]))
     found: dict[Part, float] = {}
     for part, kinds in (
         (Part.COMPUTE, (Kind.COMPUTE,)),
         (Part.COMMUNICATION, (Kind.COMMUNICATION,)),
-        (Part.COPY, (Kind.COPY, Kind.FILL)),
+        (Part.COPY, (Kind.COPY,)),
+        (Part.MOVE, (Kind.MOVE, Kind.FILL)),
     ):
         moments = table.busy(*kinds)
         found[part] = (moments & left).total / 1e9
@@ -101,7 +103,7 @@ def _operators(groups: Iterable[KernelGroup]) -> list[OperatorRow]:
 
 def _kernels(table: KernelTable) -> list[KernelRow]:
     keys, first, group = np.unique(table.name, return_index=True, return_inverse=True)
-    calls = np.bincount(group, minlength=len(keys)).tolist()
+    calls = np.bincount(group, weights=table.calls, minlength=len(keys)).astype(np.int64).tolist()
     seconds = np.bincount(group, weights=table.duration, minlength=len(keys)) / 1e9
     return [
         KernelRow(

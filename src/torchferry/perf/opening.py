@@ -163,7 +163,8 @@ class _Opening:
         return Run((str(path),), trace, profile=profile, rank_facts=facts, notes=list(trace.notes))
 
     def _add_tables(self, run: Run, files: FileSet) -> None:
-        for path in files.of(Sort.KERNELS):
+        kernels = files.of(Sort.KERNELS) or ([] if run.trace is not None else files.of(Sort.STATISTIC))
+        for path in kernels:
             self._begin(path)
             run.kernels = read_kernels(path)
             run.notes.extend(run.kernels.notes)
@@ -174,7 +175,7 @@ class _Opening:
             run.notes.extend(run.memory.notes)
         for path in files.of(Sort.STEPS):
             run.step_table = read_steps(path)
-        if several := files.of(Sort.OPERATORS):
+        if several := [*files.of(Sort.OPERATORS), *files.of(Sort.STATISTIC)]:
             tables = [read_operators(path) for path in several]
             run.operators = max(tables, key=lambda table: table.has_host_time)
         read = [path for sort in Sort if sort is not Sort.TRACE for path in files.of(sort)]

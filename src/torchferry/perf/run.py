@@ -86,7 +86,8 @@ def _parts(trace: Trace) -> dict[Part, Intervals]:
         candidates = [
             (Part.COMPUTE, trace.busy(Kind.COMPUTE)),
             (Part.COMMUNICATION, trace.busy(Kind.COMMUNICATION)),
-            (Part.COPY, trace.busy(Kind.COPY, Kind.FILL)),
+            (Part.COPY, trace.busy(Kind.COPY)),
+            (Part.MOVE, trace.busy(Kind.MOVE, Kind.FILL)),
             (Part.LOADER, loader),
             (Part.HOST, on_host),
         ]

@@ -34,5 +34,12 @@ def launching_device(category: str) -> str:
 
 
 @cache
+def other_launching_device(category: str) -> str:
+    """mtia of mtia_runtime: what a category calls a device, whether or not a vendor of it is known."""
+    found = _LAUNCH.match(category)
+    return (found[1] or "").lower() if found else ""
+
+
+@cache
 def _device_types() -> frozenset[str]:
     return frozenset({CUDA, *(get_vendor(name).device_type for name in vendor_names())})

@@ -121,7 +121,7 @@ def _goes_and_returns(trace: Trace, rows: Ints) -> Flags:
     for wanted in (
         copies & (names[work.name] == 1),
         copies & (names[work.name] == -1),
-        ~copies & (work.kind != Kind.FILL),
+        ~np.isin(work.kind, (Kind.COPY, Kind.FILL, Kind.MOVE)),
     ):
         owned = np.bincount(trace.owner[wanted & (trace.owner >= 0)], minlength=len(trace.host))
         before = np.concatenate([[0], np.cumsum(owned)])

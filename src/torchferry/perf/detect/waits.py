@@ -16,7 +16,7 @@ from torchferry.perf.detect.within import (
 )
 from torchferry.perf.model import Part
 from torchferry.perf.run import Run, loader_waits
-from torchferry.perf.trace.columns import Columns, Flags, Ints, Kind
+from torchferry.perf.trace.columns import DEVICE_KINDS, Columns, Flags, Ints, Kind
 from torchferry.perf.trace.intervals import Intervals
 
 if TYPE_CHECKING:
@@ -151,7 +151,7 @@ def _checked_by_autograd(trace: Trace, rows: Ints) -> Flags:
 
 def _idle_after(run: Run, trace: Trace, start: Ints, end: Ints) -> Intervals:
     """Without the wait, the host would have been ahead by its length, and no more."""
-    idle = trace.window - trace.busy(Kind.COMPUTE, Kind.COMMUNICATION, Kind.COPY, Kind.FILL)
+    idle = trace.window - trace.busy(*DEVICE_KINDS)
     if not len(idle.start) or not len(end):
         return Intervals()
     row = np.searchsorted(idle.start, end, side="right") - 1

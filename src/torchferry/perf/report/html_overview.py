@@ -15,6 +15,7 @@ PART_TONES = {
     Part.COMPUTE: "change",
     Part.COMMUNICATION: "unknown",
     Part.COPY: "risk",
+    Part.MOVE: "move",
     Part.LOADER: "unsupported",
     Part.HOST: "todo",
     Part.OTHER: "info",
@@ -26,7 +27,9 @@ _WIDTH, _HEIGHT = 1000, 120
 def overview(analyses: Sequence[Analysis], shown: Analysis) -> str:
     """The verdict in large, and a bar of what the time goes to."""
     first = shown.diagnoses[0] if shown.diagnoses else None
-    tone = TONES[first.severity] if first and first.severity is not Severity.LOW else "change"
+    tone = "change"
+    if first and first.severity is not Severity.LOW:
+        tone = TONES[Severity.HIGH if first.is_bottleneck else Severity.MEDIUM]
     head, *rest = sentences.verdict(shown)
     said = [*rest, *([sentences.ranks(analyses)] if len(analyses) > 1 else [])]
     about = [text for text in (sentences.steps(shown), sentences.device(shown)) if text and text.en]

@@ -6,7 +6,7 @@ import statistics
 from collections.abc import Sequence
 
 from torchferry.perf.compare.model import Comparison, Measure
-from torchferry.perf.model import Analysis, Diagnosis, Part, Severity
+from torchferry.perf.model import MEDIUM_SHARE, Analysis, Diagnosis, Part, Severity
 from torchferry.perf.report import words
 from torchferry.text import Text
 
@@ -15,6 +15,9 @@ _FOLDERS = 3  # of a path that are shown
 SLOWER = 1.05  # a rank that works this much longer than the median one holds up the others
 
 _BOTTLENECK = Text("Bottleneck: {title}.", "瓶颈：{title}。")
+_GREATEST = Text("The greatest finding: {title}{worth}.", "最大的发现：{title}{worth}。")
+_WORTH = Text(", {weight:.1%} of the time", "，占时间的 {weight:.1%}")
+_MOST = Text("The largest part of a step: {part} ({share:.1%}).", "单步中最大的部分：{part}（{share:.1%}）。")
 _NONE = Text(
     "No bottleneck stands out: the device computes for {share:.1%} of the time.",
     "没有突出的瓶颈：设备有 {share:.1%} 的时间在计算。",
@@ -28,6 +31,7 @@ _IDLE = Text(
     "没有检测器指出原因，但设备有 {share:.1%} 的时间空闲。",
 )
 _MOSTLY = 0.5
+_UNNAMED = ("", "cpu", "privateuse1")  # what a trace says where it does not know the device's name
 _NOTHING = Text("No bottleneck was found in what was given.", "在所给材料中未发现瓶颈。")
 _SMALL = Text("{count} small findings below.", "下文有 {count} 项小发现。")
 _ONE_SMALL = Text("A small finding below.", "下文有 1 项小发现。")
@@ -67,7 +71,9 @@ def verdict(analysis: Analysis) -> list[Text]:
     """The greatest bottleneck in one line or two; that there is none, otherwise."""
     if analysis.diagnoses and analysis.diagnoses[0].severity is not Severity.LOW:
         first = analysis.diagnoses[0]
-        return [_BOTTLENECK.format(title=_lowered(first.title)), first.summary]
+        if first.is_bottleneck:
+            return [_BOTTLENECK.format(title=_lowered(first.title)), first.summary]
+        return [*_greatest(analysis, first), first.summary]
     if analysis.seconds and Part.COMPUTE in analysis.parts:
         said = [_none(analysis)]
     else:
@@ -75,6 +81,18 @@ def verdict(analysis: Analysis) -> list[Text]:
     count = len(analysis.diagnoses)
     if count:
         said.append(_SMALL.format(count=count) if count > 1 else _ONE_SMALL)
+    return said
+
+
+def _greatest(analysis: Analysis, first: Diagnosis) -> list[Text]:
+    """A finding that matters, and is not what most of the time goes to."""
+    worth = _WORTH.format(weight=first.weight) if first.weight >= MEDIUM_SHARE else Text("", "")
+    said = [_GREATEST.format(title=_lowered(first.title), worth=worth)]
+    rows = parts(analysis)
+    if rows:
+        _, name, _, most = max(rows, key=lambda row: row[3])
+        if most > max(first.weight, _MOSTLY):
+            said.append(_MOST.format(part=name, share=most))
     return said
 
 
@@ -120,6 +138,8 @@ def steps(analysis: Analysis) -> Text | None:
 
 def device(analysis: Analysis) -> Text:
     """npu Ascend910B; and whether it is a simulated one."""
+    if analysis.simulated and analysis.device in _UNNAMED:
+        return words.A_SIMULATED_DEVICE
     named = " ".join(filter(None, [analysis.device, analysis.device_name]))
     return words.SIMULATED.format(device=named) if analysis.simulated else Text(named, named)
 

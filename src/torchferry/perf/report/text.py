@@ -23,6 +23,7 @@ _PART_STYLES = {
     Part.COMPUTE: "green",
     Part.COMMUNICATION: "magenta",
     Part.COPY: "cyan",
+    Part.MOVE: "blue",
     Part.LOADER: "red",
     Part.HOST: "yellow",
     Part.OTHER: "dim",
@@ -68,7 +69,9 @@ def _prefix(analyses: Sequence[Analysis], shown: int) -> str:
 
 def _verdict(analysis: Analysis, lines: Lines, prefix: str) -> list[RenderableType]:
     first = analysis.diagnoses[0] if analysis.diagnoses else None
-    style = _STYLES[first.severity] if first and first.severity is not Severity.LOW else "bold green"
+    style = "bold green"
+    if first and first.severity is not Severity.LOW:
+        style = _STYLES[Severity.HIGH if first.is_bottleneck else Severity.MEDIUM]
     head, *rest = sentences.verdict(analysis)
     found: list[RenderableType] = [plain(prefix + lines.say(head), style)]
     found += [plain(lines.say(text)) for text in rest]

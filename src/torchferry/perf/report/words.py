@@ -10,6 +10,7 @@ PART = {
     Part.COMPUTE: Text("the device computes", "设备计算"),
     Part.COMMUNICATION: Text("communication", "通信"),
     Part.COPY: Text("copies host ↔ device", "主机与设备间拷贝"),
+    Part.MOVE: Text("copies and fills within the device", "设备内的拷贝与填充"),
     Part.LOADER: Text("waiting for data", "等待数据"),
     Part.HOST: Text("waiting for the host", "等待主机下发"),
     Part.OTHER: Text("idle, cause not in the trace", "空闲，跟踪中看不出原因"),
@@ -41,6 +42,7 @@ SPAN_KIND = {
     "compute": Text("compute", "计算"),
     "communication": Text("communication", "通信"),
     "copy": Text("copy", "拷贝"),
+    "move": Text("copy within the device", "设备内拷贝"),
     "fill": Text("fill, event", "填充、事件"),
     "gc": Text("garbage collection", "垃圾回收"),
     "merged": Text("short ones, merged", "合并的短条"),
@@ -91,6 +93,7 @@ FILE = Text("File", "文件")
 PROGRAM = Text("Program", "程序")
 DEVICE = Text("Device", "设备")
 TORCH = Text("PyTorch", "PyTorch")
+A_SIMULATED_DEVICE = Text("a simulated device: times are this machine's", "模拟设备：时间为本机的时间")
 SIMULATED = Text(
     "{device}, simulated: times are those of this machine's CPU", "{device}，模拟：时间为本机 CPU 的时间"
 )

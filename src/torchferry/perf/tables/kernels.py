@@ -19,10 +19,12 @@ from torchferry.text import Text
 
 NAME = ("name", "op name")
 TYPE = ("type", "op type")
-CORE = ("accelerator core", "task type")
+CORE = ("accelerator core", "task type", "core type")
+COUNT = ("count",)
 STATE = ("op state",)
 START = ("start time", "task start time")
 DURATION = ("duration", "task duration")
+TOTAL = ("total time",)  # of op_statistic.csv
 _SHAPES = (
     ("input shapes",),
     ("input data types",),
@@ -78,6 +80,7 @@ class KernelTable:
     duration: Ints
     step: Ints  # -1: the table does not tell steps apart
     stream: Ints  # -1: not known
+    calls: Ints  # 1; in a table of statistics how many kernels a row stands for
     notes: list[Text] = field(default_factory=list)
 
     def __len__(self) -> int:
@@ -130,7 +133,7 @@ class KernelTable:
         keys = np.stack([self.name, self.type, self.core, self.state, self.signature], axis=1)[rows]
         distinct, group = np.unique(keys, axis=0, return_inverse=True)
         group = group.reshape(-1)
-        calls = np.bincount(group)
+        calls = np.bincount(group, weights=self.calls[rows])
         seconds = np.bincount(group, weights=self.duration[rows]) / 1e9
         found = [
             KernelGroup(
@@ -153,10 +156,16 @@ def is_kernel_table(file: CsvFile) -> bool:
     return heads.has(*NAME) and heads.has(*DURATION) and (heads.has(*CORE) or heads.has(*START))
 
 
+def is_kernel_statistic(file: CsvFile) -> bool:
+    """By its heads: types of kernels, added up."""
+    return file.heads.has(*TYPE) and file.heads.has(*COUNT) and file.heads.has(*TOTAL)
+
+
 def read_kernels(path: Path) -> KernelTable:
-    """InputError if it is no such table, or an empty one."""
+    """InputError if it is no such table, or an empty one. A table of statistics has one row for each type of kernel."""
     file = CsvFile(path)
-    file.require("table of kernels (kernel_details.csv)", {"Name": NAME, "Duration(us)": DURATION})
+    if not is_kernel_statistic(file):
+        file.require("table of kernels (kernel_details.csv)", {"Name": NAME, "Duration(us)": DURATION})
     reader = _Reader(file)
     columns = [reader.columns(batch) for batch in file]
     if not columns:
@@ -191,15 +200,16 @@ class _Reader:
     def columns(self, batch: list[tuple[str, ...]]) -> dict[str, Any]:
         rows = len(batch[0])
         return {
-            "name": self._texts(batch, NAME),
+            "name": self._texts(batch, NAME if self._heads.has(*NAME) else TYPE),
             "type": self._texts(batch, TYPE),
             "core": self._texts(batch, CORE),
             "state": self._texts(batch, STATE),
             "signature": self._signatures(batch, rows),
             "start": self._times(batch, START, INVALID),
-            "duration": self._times(batch, DURATION, INVALID),
+            "duration": self._times(batch, DURATION if self._heads.has(*DURATION) else TOTAL, INVALID),
             "step": self._numbers(batch, ("step id", "step")),
             "stream": self._numbers(batch, ("stream id",)),
+            "calls": self._calls(batch, rows),
         }
 
     def _texts(self, batch: list[tuple[str, ...]], names: tuple[str, ...]) -> Ints:
@@ -226,6 +236,10 @@ class _Reader:
         if column == ABSENT:
             return np.full(len(batch[0]), otherwise, np.int64)
         return times(batch[column], self._heads.unit(*names))
+
+    def _calls(self, batch: list[tuple[str, ...]], rows: int) -> Ints:
+        column = self._heads.column(*COUNT)
+        return np.ones(rows, np.int64) if column == ABSENT else whole_numbers(batch[column]).clip(min=0)
 
     def _numbers(self, batch: list[tuple[str, ...]], names: tuple[str, ...]) -> Ints:
         column = self._heads.column(*names)

@@ -11,14 +11,12 @@ from torchferry.ops.trace.opening import Text as Pieces
 from torchferry.ops.trace.table import printed_nanoseconds, table_device, table_lines, table_rows
 from torchferry.perf.model import OperatorRow
 from torchferry.perf.tables.columns import CsvFile, times, whole_numbers
+from torchferry.perf.tables.kernels import COUNT, TOTAL, TYPE, is_kernel_statistic
 
 _NAME = ("name",)
 _SHAPES = ("input shapes",)
 _HOST = ("host self duration",)
 _DEVICE = ("device self duration",)
-_OP_TYPE = ("op type",)
-_COUNT = ("count",)
-_TOTAL = ("total time",)
 
 
 @dataclass
@@ -36,18 +34,13 @@ def is_operator_details(file: CsvFile) -> bool:
     return file.heads.has(*_NAME) and file.heads.has(*_HOST) and file.heads.has(*_DEVICE)
 
 
-def is_operator_statistic(file: CsvFile) -> bool:
-    """By its heads."""
-    return file.heads.has(*_OP_TYPE) and file.heads.has(*_COUNT) and file.heads.has(*_TOTAL)
-
-
 def read_operators(path: Path) -> OperatorTable:
     """Whichever of the three it is; InputError if it is none."""
     if path.suffix.lower() in (".csv", ".gz"):
         file = CsvFile(path)
         if is_operator_details(file):
             return _added_up(path, _details(file), has_host_time=True)
-        if is_operator_statistic(file):
+        if is_kernel_statistic(file):
             return _added_up(path, _statistic(file), has_host_time=False)
         raise InputError(f"{str(path)!r} is no table of operators (operator_details.csv, op_statistic.csv)")
     return read_printed(path)
@@ -100,9 +93,9 @@ def _statistic(file: CsvFile) -> list[OperatorRow]:
     found: list[OperatorRow] = []
     heads = file.heads
     for batch in file:
-        seconds = (times(batch[heads.column(*_TOTAL)], heads.unit(*_TOTAL)).clip(min=0) / 1e9).tolist()
-        counts = whole_numbers(batch[heads.column(*_COUNT)]).clip(min=0).tolist()
-        names = batch[heads.column(*_OP_TYPE)]
+        seconds = (times(batch[heads.column(*TOTAL)], heads.unit(*TOTAL)).clip(min=0) / 1e9).tolist()
+        counts = whole_numbers(batch[heads.column(*COUNT)]).clip(min=0).tolist()
+        names = batch[heads.column(*TYPE)]
         found.extend(
             OperatorRow(name.strip(), "", "", count, 0.0, total)
             for name, count, total in zip(names, counts, seconds, strict=True)

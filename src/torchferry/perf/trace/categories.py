@@ -21,8 +21,30 @@ _BY_CATEGORY = {
     "Memset": Kind.FILL,
     "enqueue": Kind.RUNTIME,
     "dequeue": Kind.SKIPPED,  # a second thread hands on what was put into the queue
+    # What the profiler works out itself, what only links events, and what is no work of anybody's.
+    **dict.fromkeys(
+        (
+            *("gpu_user_annotation", "mtia_user_annotation", "xpu_user_annotation", "overhead", "Overhead"),
+            *(
+                "cpu_instant_event",
+                "cuda_sync",
+                "cuda_profiler_range",
+                "Trace",
+                "fwdbwd",
+                "ac2g",
+                "collective_comm",
+            ),
+        ),
+        Kind.SKIPPED,
+    ),
     "": Kind.UNSORTED,
 }
+# Categories of devices that have no name of their own here: mtia_ccp_events, hpu_op, xpu_kernel, device_op ...
+_DEVICE_CATEGORY = re.compile(
+    r"kernel|_ccp|(?:hpu|npu|xpu|mlu|musa|sdaa|gcu|device|hardware)_(?:op|task|activity)", re.IGNORECASE
+)
+_COPY_CATEGORY = re.compile(r"mem_?cpy", re.IGNORECASE)
+_FILL_CATEGORY = re.compile(r"mem_?set", re.IGNORECASE)
 # The profilers of 2021 called annotations operators.
 _ANNOTATION = re.compile(r"ProfilerStep|Optimizer\.(?:step|zero_grad)#|enumerate\(DataLoader\)|torchferry::")
 _OPERATOR = re.compile(r"\w+::\w")
@@ -32,6 +54,9 @@ _COMMUNICATION = re.compile(
     re.IGNORECASE,
 )
 _COPY = re.compile(r"mem_?cpy|memory2|sdma", re.IGNORECASE)
+_MOVE = re.compile(
+    r"DtoD|D2D|PtoP|P2P|Device ?(?:->|to) ?Device|DeviceToDevice|device_to_device", re.IGNORECASE
+)
 _FILL = re.compile(r"mem_?set$|memset\b|event_|notify", re.IGNORECASE)
 _DERIVED = re.compile(r"overlap analysis|communication group|^traces$|^spans$", re.IGNORECASE)
 _CALLS_LIBRARY = re.compile(r"cann|runtime|driver|acl", re.IGNORECASE)
@@ -43,9 +68,33 @@ _COMMUNICATION_PROCESS = re.compile(r"^[hcmtx]ccl$|^communication$", re.IGNORECA
 def kind_of_category(category: str) -> Kind:
     """Before names and processes are looked at."""
     kind = _BY_CATEGORY.get(category)
-    if kind is None:
-        return Kind.RUNTIME if is_launch(category) else Kind.SKIPPED
-    return kind
+    if kind is not None:
+        return kind
+    if is_launch(category):
+        return Kind.RUNTIME
+    if _COPY_CATEGORY.search(category):
+        return Kind.COPY
+    if _FILL_CATEGORY.search(category):
+        return Kind.FILL
+    return Kind.COMPUTE if _DEVICE_CATEGORY.search(category) else Kind.UNSORTED
+
+
+@cache
+def is_known_category(category: str) -> bool:
+    """Whether it alone says what its events are."""
+    return not category or kind_of_category(category) is not Kind.UNSORTED
+
+
+@cache
+def is_of_simulator(name: str) -> bool:
+    """Whether the simulated device does this for itself: no operator of the program's."""
+    return name.startswith("torchferry_sim::")
+
+
+@cache
+def moves_within_device(name: str) -> bool:
+    """Of a copy: whether neither side of it is the host."""
+    return _MOVE.search(name) is not None
 
 
 @cache
@@ -60,7 +109,7 @@ def device_kind(name: str) -> Kind:
     if _COMMUNICATION.search(name):
         return Kind.COMMUNICATION
     if _COPY.search(name):
-        return Kind.COPY
+        return Kind.MOVE if moves_within_device(name) else Kind.COPY
     return Kind.FILL if _FILL.search(name) else Kind.COMPUTE
 
 

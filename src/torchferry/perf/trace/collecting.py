@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from torchferry.ops.trace.device_names import flow_device
-from torchferry.perf.trace.categories import kind_of_category
+from torchferry.perf.trace.categories import is_known_category, kind_of_category
 from torchferry.perf.trace.columns import Columns, Interned, Ints, Kind
 from torchferry.perf.trace.flows import Flows
 from torchferry.perf.trace.structs import ABSENT, NO_ARGS, Args, Event
@@ -37,6 +37,7 @@ class Collector:
         ] = []  # tables: time, type and number of the device, change, allocated, reserved
         self.flows: list[Flows] = []
         self.categories: set[str] = set()
+        self.unknown_categories: set[str] = set()  # of events that last
         self._thread_ids: dict[tuple[Any, Any], int] = {}
         self._thread_numbers = Interned()
         self._links = Interned()
@@ -65,7 +66,9 @@ class Collector:
             self._add_flows(flows)
 
     def _add_complete(self, events: list[Event]) -> None:
-        self.categories.update({event.cat for event in events})
+        categories = {event.cat for event in events}
+        self.categories |= categories
+        self.unknown_categories |= {category for category in categories if not is_known_category(category)}
         kinds = np.array([kind_of_category(event.cat) for event in events], np.int64)
         if not kinds.all():
             events = [event for event, kind in zip(events, kinds, strict=True) if kind]

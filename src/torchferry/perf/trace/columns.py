@@ -23,13 +23,14 @@ class Kind(IntEnum):
     RUNTIME = 4  # the host calls the library of a device, or puts work into a queue for it
     COMPUTE = 5  # from here on: the device works
     COMMUNICATION = 6
-    COPY = 7
+    COPY = 7  # between host and device
     FILL = 8
-    UNSORTED = 9  # of no category: its process tells
+    MOVE = 9  # a copy within the device, or from device to device
+    UNSORTED = 10  # of no category, or of one that is not known: its process tells
 
 
 HOST_KINDS = (Kind.OPERATOR, Kind.ANNOTATION)
-DEVICE_KINDS = (Kind.COMPUTE, Kind.COMMUNICATION, Kind.COPY, Kind.FILL)
+DEVICE_KINDS = (Kind.COMPUTE, Kind.COMMUNICATION, Kind.COPY, Kind.FILL, Kind.MOVE)
 
 
 class Interned(dict[Any, int]):

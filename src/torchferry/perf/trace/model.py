@@ -82,6 +82,7 @@ class Trace:
     raw_signatures: list[tuple[bytes, bytes, bytes, bytes]] = field(default_factory=list)
     raw_stacks: list[bytes] = field(default_factory=list)
     cores: list[str] = field(default_factory=list)  # the parts of the device that Columns.core numbers
+    is_simulated: bool = False
     source_folders: tuple[Path, ...] = ()  # in which the program's files may lie, beside the current one
 
     @property

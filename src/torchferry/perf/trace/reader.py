@@ -10,8 +10,14 @@ from typing import Any
 import numpy as np
 
 from torchferry.errors import InputError
-from torchferry.ops.trace.device_names import CUDA, flow_device, launching_device
-from torchferry.perf.trace.categories import device_kind, is_annotation, kind_by_process
+from torchferry.ops.trace.device_names import CUDA, flow_device, launching_device, other_launching_device
+from torchferry.perf.trace.categories import (
+    device_kind,
+    is_annotation,
+    is_of_simulator,
+    kind_by_process,
+    moves_within_device,
+)
 from torchferry.perf.trace.chunks import Chunks
 from torchferry.perf.trace.collecting import Collector
 from torchferry.perf.trace.columns import DEVICE_KINDS, HOST_KINDS, Columns, Ints, Kind
@@ -24,6 +30,7 @@ from torchferry.text import Text
 
 _STEP = re.compile(r"ProfilerStep\s*#(\d{1,18})(?!\d)")
 _OPTIMIZER = "Optimizer.step#"
+_CATEGORIES = 6  # that a note names
 _DEVICE_TYPES_OF_TORCH = {
     0: "cpu",
     1: CUDA,
@@ -31,9 +38,24 @@ _DEVICE_TYPES_OF_TORCH = {
     12: "xpu",
 }  # others are those of a plugin, whatever its name
 
+_PLUGIN, _PLUGIN_OF_TORCH = (
+    "privateuse1",
+    20,
+)  # what PyTorch calls a plugin's device whose name it does not write
+
 _CUT_SHORT = Text(
     "{file} ends in the middle: it was read up to its last whole event.",
     "{file} 在中途结束：已读到最后一个完整事件。",
+)
+_UNKNOWN_CATEGORIES = Text(
+    "{file}: events of categories that are not known ({categories}) count as work of the device where their process is "
+    "labelled as one; the others were left out.",
+    "{file}：未知类别的事件（{categories}），其进程标为设备的计为设备任务，其余已略去。",
+)
+_NO_WORK = Text(
+    "{file} has calls of the {device} runtime but no work of the device: times are the host's. Profile the device's activity "
+    "too.",
+    "{file} 有 {device} 运行时的调用，但没有设备任务：时间只是主机的。请同时采集设备活动。",
 )
 _DAMAGED = Text("{file}: {count} damaged events were left out.", "{file}：略去了 {count} 个损坏的事件。")
 
@@ -53,6 +75,13 @@ def read_trace(path: Path, on_bytes: Callable[[int], None] | None = None) -> Tra
             "while the program computes"
         )
     trace = _build(path, collector, chunks.about)
+    unknown = sorted(collector.unknown_categories)
+    if unknown:
+        trace.notes.append(
+            _UNKNOWN_CATEGORIES.format(file=path.name, categories=", ".join(unknown[:_CATEGORIES]))
+        )
+    if len(trace.runtime) and trace.is_host_only:
+        trace.notes.append(_NO_WORK.format(file=path.name, device=trace.device_type))
     if chunks.is_cut_short:
         trace.notes.append(_CUT_SHORT.format(file=path.name))
     if damaged := decoder.damaged + collector.damaged:
@@ -76,7 +105,7 @@ def _build(path: Path, collector: Collector, about: dict[str, Any]) -> Trace:
     host = nest(events.where(*HOST_KINDS))
     device = events.where(*DEVICE_KINDS).in_order()
     runtime = events.where(Kind.RUNTIME)
-    device_type = _device_type(collector.categories, len(device) > 0)
+    device_type = _device_type(collector, len(device) > 0)
     properties = _device_properties(about)
     return Trace(
         path=str(path),
@@ -100,6 +129,7 @@ def _build(path: Path, collector: Collector, about: dict[str, Any]) -> Trace:
         raw_signatures=list(collector.signatures),
         raw_stacks=list(collector.stacks),
         cores=list(collector.cores),
+        is_simulated=any(map(is_of_simulator, names)),
     )
 
 
@@ -108,12 +138,15 @@ def _sorted_out(events: Columns, names: list[str], collector: Collector) -> Ints
     kind: Ints = events.kind.copy()
     marks = np.array([is_annotation(name) for name in names], bool)
     kind[(kind == Kind.OPERATOR) & marks[events.name]] = Kind.ANNOTATION
+    kind[np.array([is_of_simulator(name) for name in names], bool)[events.name]] = Kind.SKIPPED
     on_device = np.flatnonzero(kind == Kind.COMPUTE)
     if len(on_device):
         by_name = np.array([device_kind(name) for name in names], np.int64)
         # A kernel may communicate; that one is called memcpy something does not make it a copy of the runtime's.
         communicates = by_name[events.name[on_device]] == Kind.COMMUNICATION
         kind[on_device[communicates]] = Kind.COMMUNICATION
+    moves = np.array([moves_within_device(name) for name in names], bool)
+    kind[(kind == Kind.COPY) & moves[events.name]] = Kind.MOVE
     unsorted = np.flatnonzero(kind == Kind.UNSORTED)
     # each distinct pair is looked at once: vendors' timelines have no categories at all
     pairs, which = np.unique(
@@ -181,9 +214,15 @@ def _thread(collector: Collector, thread: tuple[str, str]) -> Thread:
     return Thread(process, number, f"{process_name} {own}".strip())
 
 
-def _device_type(categories: set[str], has_work: bool) -> str:
+def _device_type(collector: Collector, has_work: bool) -> str:
+    """Where no category names it, memory of a plugin's device tells that there is one."""
+    categories = collector.categories
     named = [*map(flow_device, sorted(categories)), *map(launching_device, sorted(categories))]
-    return next((device for device in named if device), CUDA if has_work else "cpu")
+    others = map(other_launching_device, sorted(categories))  # of no vendor that is known here
+    found = next((device for device in (*named, *others) if device), "")
+    if found or has_work:
+        return found or CUDA
+    return _PLUGIN if any((table[:, 1] == _PLUGIN_OF_TORCH).any() for table in collector.memory) else "cpu"
 
 
 def _memory(tables: list[Ints], origin: int, device_type: str) -> dict[str, Memory]:
