@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from torchferry.perf.detect.evidence import by_name
+from torchferry.perf.detect.evidence import Key, added_up, by_name
 from torchferry.perf.detect.model import Detector, needs_trace
+from torchferry.perf.detect.python_work import COLLECTING, frames_like
 from torchferry.perf.detect.within import marks, per_step
 from torchferry.perf.model import Diagnosis
 from torchferry.perf.run import Run
@@ -33,6 +34,17 @@ _REMEDIES = (
     ),
 )
 _BASIS = Text("the pauses; with a frozen heap nearly all of them go", "停顿时间；冻结后几乎全部消失")
+_CALL = "gc.collect()"
+_ASKED = Text(
+    "The program calls gc.collect() {count:.1f} times per step, {share:.1%} of the time.",
+    "程序每步调用 gc.collect() {count:.1f} 次，占时间的 {share:.1%}。",
+)
+_LEAVE_OUT = Text(
+    "Take gc.collect() out of the step: tensors without references are freed at once, without it. If memory grows, look for "
+    "what still holds them (a list of losses with their graphs).",
+    "把 gc.collect() 移出单步：没有引用的张量会立即释放，并不需要它。若内存增长，请查找仍持有张量之处（如带计算图的损失列表）。",
+)
+_BASIS_ASKED = Text("the calls, if they are left out", "去掉这些调用所省的时间")
 NO_MARKS = Text(
     "pauses of Python's garbage collector (`ferry profile` records them)",
     "Python 垃圾回收的停顿（由 `ferry profile` 记录）",
@@ -40,16 +52,32 @@ NO_MARKS = Text(
 
 
 def lacks(run: Run) -> Text | None:
-    """Only our own collector marks them; there, no marks means no pauses."""
+    """Only our own collector marks them; there, no marks means no pauses. Calls of gc.collect() are seen by frames."""
     if run.trace is None:
         return needs_trace(run)
-    return None if run.profile or len(marks(run.trace, MARK)) else NO_MARKS
+    known = run.profile or len(marks(run.trace, MARK)) or len(frames_like(run.trace, COLLECTING))
+    return None if known else NO_MARKS
 
 
 def detect(run: Run) -> Iterator[Diagnosis]:
-    """By the marks."""
+    """By the marks; pauses that the program asks for with gc.collect() by Python's frames."""
     trace = run.trace
     assert trace is not None
+    calls = frames_like(trace, COLLECTING)
+    asked = trace.share(trace.moments(calls).total)
+    if asked >= LEAST_SHARE:
+        keys = [Key(_CALL, place) for place in trace.places_at(calls.thread, calls.start)]
+        yield Diagnosis(
+            ID,
+            _TITLE,
+            _ASKED.format(count=per_step(trace, len(calls)), share=asked),
+            asked,
+            (_LEAVE_OUT,),
+            added_up(trace, keys, calls.duration, calls.start),
+            gain=asked,
+            gain_basis=_BASIS_ASKED,
+        )
+        return
     pauses = marks(trace, MARK)
     share = trace.share(trace.moments(pauses).total)
     if share < LEAST_SHARE:

@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from torchferry.ops.trace.names import is_profiler_step, place_of
+from torchferry.perf.detect.checkpoint_writing import saves
 from torchferry.perf.detect.evidence import Key, added_up
 from torchferry.perf.detect.model import Detector, needs_trace
+from torchferry.perf.detect.python_work import COLLECTING, PREPARING, SLEEPING, moments_like
 from torchferry.perf.detect.waits import waits_for_device
 from torchferry.perf.detect.within import marks, operators_in_window, outermost_operators, per_step
 from torchferry.perf.model import Diagnosis, Evidence, Part
@@ -74,6 +76,21 @@ _BASIS = Text(
 )
 _OF_TORCH = re.compile(r"(?:^|/)torch(?:ferry|_\w+)?/")
 _BETWEEN = Text("Python between operators", "算子之间的 Python")
+_PREPARES = Text("data are prepared (NumPy, Pillow, ...)", "准备数据（NumPy、Pillow 等）")
+_SLEEPS = Text("the program sleeps", "程序休眠")
+_SLEEP_TITLE = Text("The program sleeps between operators", "程序在算子之间休眠")
+_SLEEP_REMEDY = Text(
+    "Take time.sleep() out of the step; to wait for something, use what wakes the program (a queue, an event).",
+    "把 time.sleep() 移出单步；若要等待，请使用会唤醒程序的方式（队列、事件）。",
+)
+_PREPARE_TITLE = Text("Data are prepared within the step", "在训练步内准备数据")
+_PREPARE_REMEDY = Text(
+    "Prepare data outside of the step: in the Dataset, so that DataLoader's workers do it meanwhile (num_workers=4 or more); "
+    "once and for all before training; or with operators on whole batches of tensors (torchvision.transforms.v2).",
+    "在训练步之外准备数据：放入 Dataset，由 DataLoader 的工作进程并行完成（num_workers=4 或更多）；训练前一次做好；"
+    "或用张量算子对整批数据处理（torchvision.transforms.v2）。",
+)
+_MOSTLY = 0.5  # of the gaps
 
 
 def detect(run: Run) -> Iterator[Diagnosis]:
@@ -89,8 +106,10 @@ def detect(run: Run) -> Iterator[Diagnosis]:
         return
     summary = _SUMMARY.format(share=share, **_typical(trace))
     evidence = sorted((*_by_operators(trace, gaps), *_by_python(trace, gaps)), key=lambda each: -each.seconds)
+    cause = _cause(trace, gaps)
+    remedies = (_FEWER, _HOST) if cause is None else (cause[1],)
     yield Diagnosis(
-        ID, _TITLE, summary, share, (_FEWER, _HOST), tuple(evidence[:MOST]), gain=share, gain_basis=_BASIS
+        ID, _TITLE, summary, share, remedies, tuple(evidence[:MOST]), gain=share, gain_basis=_BASIS
     )
 
 
@@ -112,6 +131,7 @@ def _python(run: Run, trace: Trace) -> Iterator[Diagnosis]:
     if not len(operators_in_window(trace)):  # where they are can't be told from a trace without any
         return
     gaps = run.parts[Part.OTHER] - trace.moments(marks(trace, OUR_MARKS))  # they have diagnoses of their own
+    gaps = gaps - trace.moments(saves(trace)) - moments_like(trace, COLLECTING)
     has_frames = len(trace.python) > 0
     least = LEAST_SHARE if has_frames else LEAST_SHARE_OF_ALL_PYTHON
     if has_frames:
@@ -121,7 +141,19 @@ def _python(run: Run, trace: Trace) -> Iterator[Diagnosis]:
         return
     summary = (_PYTHON_SUMMARY if has_frames else _ALL_PYTHON_SUMMARY).format(share=share)
     remedies = (_PYTHON_REMEDY,) if has_frames else (_LARGER, _PYTHON_REMEDY)
-    yield Diagnosis(ID, _PYTHON_TITLE, summary, share, remedies, _by_python(trace, gaps))
+    title, *only = _cause(trace, gaps) or (_PYTHON_TITLE,)
+    yield Diagnosis(ID, title, summary, share, tuple(only) or remedies, _by_python(trace, gaps))
+
+
+def _cause(trace: Trace, gaps: Intervals) -> tuple[Text, Text] | None:
+    """Title and remedy, where one thing that Python does takes most of the gaps."""
+    for pattern, title, remedy in (
+        (SLEEPING, _SLEEP_TITLE, _SLEEP_REMEDY),
+        (PREPARING, _PREPARE_TITLE, _PREPARE_REMEDY),
+    ):
+        if (moments_like(trace, pattern) & gaps).total > _MOSTLY * gaps.total:
+            return title, remedy
+    return None
 
 
 def _in_the_program(trace: Trace, gaps: Intervals) -> Intervals:
@@ -189,7 +221,19 @@ def _by_python(trace: Trace, gaps: Intervals) -> tuple[Evidence, ...]:
     length = between.end - between.start
     thread = np.full(len(middle), _busiest_thread(trace), np.int64)
     places = trace.places_at(thread, middle) if len(trace.python) else [""] * len(middle)
-    return added_up(trace, [Key(_BETWEEN, place) for place in places], length, between.start, MOST)
+    what = _named_work(trace, between)
+    keys = [Key(name, place) for name, place in zip(what, places, strict=True)]
+    return added_up(trace, keys, length, between.start, MOST)
+
+
+def _named_work(trace: Trace, gaps: Intervals) -> list[Text]:
+    """What Python does for most of each gap."""
+    found = [_BETWEEN] * len(gaps.start)
+    for pattern, name in ((SLEEPING, _SLEEPS), (PREPARING, _PREPARES)):
+        covered = moments_like(trace, pattern).covered(gaps.start, gaps.end)
+        for at in np.flatnonzero(covered > _MOSTLY * (gaps.end - gaps.start)).tolist():
+            found[at] = name
+    return found
 
 
 def _busiest_thread(trace: Trace) -> int:

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from torchferry.perf.detect.evidence import Key, added_up
 from torchferry.perf.detect.model import NO_FRAMES, Detector, needs_trace
+from torchferry.perf.detect.python_work import frames_like
 from torchferry.perf.detect.waits import PRINTING
-from torchferry.perf.detect.within import frames_with, is_on_host, per_step
+from torchferry.perf.detect.within import is_on_host, per_step
 from torchferry.perf.model import Diagnosis
 from torchferry.perf.run import Run
-from torchferry.perf.trace.columns import Columns, Flags
+from torchferry.perf.trace.columns import Columns
 from torchferry.text import Text
 
 if TYPE_CHECKING:
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 ID = "tensor_print"
 LEAST_SHARE = 0.01  # of the steps
+_PRINTING = re.compile(re.escape(PRINTING))
 LEAST_PER_STEP = 1.0  # where the device's time is not known
 
 _TITLE = Text("Tensors are printed in the training loop", "训练循环中打印张量")
@@ -67,19 +68,7 @@ def detect(run: Run) -> Iterator[Diagnosis]:
 
 def _prints(trace: Trace) -> Columns:
     """The outermost frames of each."""
-    frames = frames_with(trace, PRINTING)
-    frames = frames.take(trace.in_window(frames)).in_order()
-    return frames.take(~_inner(frames))
-
-
-def _inner(frames: Columns) -> Flags:
-    """Which lie in an earlier one; the frames are in order."""
-    found = np.zeros(len(frames), bool)
-    for number in np.unique(frames.thread).tolist():
-        own = np.flatnonzero(frames.thread == number)
-        ends = np.maximum.accumulate(frames.end[own])
-        found[own[1:]] = frames.start[own[1:]] < ends[:-1]
-    return found
+    return frames_like(trace, _PRINTING)
 
 
 DETECTOR = Detector(ID, lacks, detect)

@@ -1,0 +1,74 @@
+"""Checkpoints are written within the steps."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from torchferry.perf.detect.evidence import Key, added_up
+from torchferry.perf.detect.model import Detector, needs_trace
+from torchferry.perf.detect.python_work import SAVING, frames_like
+from torchferry.perf.detect.within import per_step
+from torchferry.perf.model import Diagnosis
+from torchferry.perf.run import Run
+from torchferry.perf.trace.columns import Columns, Kind
+from torchferry.text import Text
+
+if TYPE_CHECKING:
+    from torchferry.perf.trace.model import Trace
+
+ID = "checkpoint_writing"
+LEAST_SHARE = 0.03  # of the steps; one checkpoint in some hundred steps costs less
+
+_TITLE = Text("Checkpoints are written in the training loop", "训练循环中写检查点")
+_SUMMARY = Text(
+    "{count:.1f} times per step a checkpoint is written, {share:.1%} of the time.",
+    "每步写检查点 {count:.1f} 次，占时间的 {share:.1%}。",
+)
+_SELDOM = Text(
+    "Write one every so many steps or minutes, or after an epoch, and keep only the last ones.",
+    "隔若干步、若干分钟或每个 epoch 再写，只保留最近的几个。",
+)
+_ASIDE = Text(
+    "Copy the state to the host and write it in a thread, or use torch.distributed.checkpoint.async_save: training goes on "
+    "meanwhile. With several processes rank 0 alone writes what all hold.",
+    "先把状态拷贝到主机，再由线程写盘，或使用 torch.distributed.checkpoint.async_save：训练可继续进行。多进程时相同内容只由 rank 0 写。",
+)
+_BASIS = Text("the time of writing, if it is done seldom or aside", "写盘所用的时间，若很少写或异步写")
+
+
+def saves(trace: Trace) -> Columns:
+    """Calls that write checkpoints: by Python's frames, or else by the program's own marks."""
+    if len(trace.python):
+        return frames_like(trace, SAVING)
+    numbers = [number for number, name in enumerate(trace.names) if SAVING.search(name)]
+    marks = trace.host.where(Kind.ANNOTATION)
+    marks = marks.take(np.isin(marks.name, numbers))
+    return marks.take(trace.in_window(marks))
+
+
+def detect(run: Run) -> Iterator[Diagnosis]:
+    """By the functions that write them."""
+    trace = run.trace
+    assert trace is not None
+    written = saves(trace)
+    share = trace.share(trace.moments(written).total)
+    if share < LEAST_SHARE:
+        return
+    places = trace.places_at(written.thread, written.start) if len(trace.python) else [""] * len(written)
+    keys = [Key(trace.names[name], place) for name, place in zip(written.name.tolist(), places, strict=True)]
+    yield Diagnosis(
+        ID,
+        _TITLE,
+        _SUMMARY.format(count=per_step(trace, len(written)), share=share),
+        share,
+        (_SELDOM, _ASIDE),
+        added_up(trace, keys, written.duration, written.start),
+        gain=share,
+        gain_basis=_BASIS,
+    )
+
+
+DETECTOR = Detector(ID, needs_trace, detect)
