@@ -6,6 +6,7 @@ from vendor_data import host_log_facts, toml
 from vendor_data.facts import Facts, Json
 from vendor_data.tuning import Tuning
 from vendor_data.tuning_facts import TUNING
+from vendor_data.weight_formats import WEIGHT_FORMATS, WeightFormats
 
 
 def host_toml(facts: Facts, name: str, fact_id: str) -> str:
@@ -20,8 +21,16 @@ def host_toml(facts: Facts, name: str, fact_id: str) -> str:
         + "# `slow` and `improvable` are patterns that a whole value must match.\n"
         + toml.tables("tuning", [_row(entry, env.get(entry.name, {})) for entry in entries])
         + (_log_tables(log) if log else "")
+        + _weight_formats(WEIGHT_FORMATS.get(name))
         + toml.tables("sources", [*sources, *(log.sources if log else ())])
     )
+
+
+def _weight_formats(formats: WeightFormats | None) -> str:
+    if formats is None:
+        return ""
+    plain = {"cast": formats.cast, "source": formats.source}
+    return toml.table("weight_formats", plain) + toml.table("weight_formats.modules", formats.modules)
 
 
 def _row(entry: Tuning, fact: Json) -> dict[str, toml.Value]:

@@ -52,12 +52,22 @@ class HostLog:
 
 
 @dataclass(frozen=True)
+class WeightFormats:
+    """The storage formats in which the device's kernels take weights."""
+
+    cast: str  # the function that casts: tensor, number of the format
+    modules: Mapping[str, str]  # class of torch.nn -> number of the format
+    source: str
+
+
+@dataclass(frozen=True)
 class HostTable:
     """What host.toml says."""
 
     tuning: tuple[Tuning, ...]
     log: HostLog | None
     sources: tuple[Source, ...]
+    weight_formats: WeightFormats | None = None
 
 
 def load_host(vendor_folder: Path) -> HostTable:
@@ -69,7 +79,8 @@ def load_host(vendor_folder: Path) -> HostTable:
         Source(row["name"], row.get("version", ""), row.get("path", "")) for row in data.get("sources", ())
     )
     log = _log(data["host_log"]) if "host_log" in data else None
-    return HostTable(tuple(map(_tuning, data.get("tuning", ()))), log, sources)
+    formats = WeightFormats(**data["weight_formats"]) if "weight_formats" in data else None
+    return HostTable(tuple(map(_tuning, data.get("tuning", ()))), log, sources, formats)
 
 
 def _tuning(row: Table) -> Tuning:

@@ -107,6 +107,16 @@ _TUNING = Key(
     },
 )
 
+_WEIGHT_FORMATS = Key(
+    Kind.TABLE,
+    '[weight_formats] with cast = "torch_acme.format_cast" and [weight_formats.modules]',
+    rows={
+        "cast": _text('"torch_acme.format_cast"', r"[\w.]+\.\w+", required=True),
+        "source": _text('"where this is known from"', r".+", required=True),
+        "modules": Key(Kind.TEXT_TABLE, '[weight_formats.modules] with Conv2d = "4"', required=True),
+    },
+)
+
 _HOST_LOG = Key(
     Kind.TABLE,
     '[host_log] with operator = ["..."] and others',
@@ -244,7 +254,12 @@ SCHEMA: Mapping[str, Mapping[str, Key]] = {
         "codes_zh": Key(Kind.TEXT_TABLE, '[codes_zh] with E001 = "the same in Chinese"'),
         "sources": _SOURCES,
     },
-    HOST_FILE: {"tuning": _TUNING, "host_log": _HOST_LOG, "sources": _SOURCES},
+    HOST_FILE: {
+        "tuning": _TUNING,
+        "host_log": _HOST_LOG,
+        "weight_formats": _WEIGHT_FORMATS,
+        "sources": _SOURCES,
+    },
     MACHINE_FILE: MACHINE,
     ZOO_FILE: ZOO,
     OFFLINE_FILE: OFFLINE,

@@ -2,6 +2,7 @@
 
 from torchferry.perf.affinity.boxes import pairwise_iou
 from torchferry.perf.affinity.detection import fast_rcnn_inference_single_image
+from torchferry.perf.affinity.formats import cast_weights
 from torchferry.perf.affinity.labels import CrossEntropyLoss, cross_entropy
 from torchferry.perf.affinity.optimizers import fused, fused_form, fused_optimizer
 from torchferry.perf.affinity.preload import PreLoader
@@ -11,6 +12,7 @@ __all__ = [
     "ChannelShuffle",
     "CrossEntropyLoss",
     "PreLoader",
+    "cast_weights",
     "channel_shuffle",
     "cross_entropy",
     "fast_rcnn_inference_single_image",

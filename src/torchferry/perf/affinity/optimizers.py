@@ -85,7 +85,7 @@ def _forms(
     """All that may do, the fastest first."""
     params = list(_parameters(groups))
     devices = {param.device.type for param in params}
-    vendor = _vendor_of(devices.pop()) if len(devices) == 1 else None
+    vendor = vendor_of(devices.pop()) if len(devices) == 1 else None
     if vendor is not None and vendor_class and _TAKEN.issuperset(param.dtype for param in params):
         yield from _vendors_own(plain, groups, given, vendor)
     known = inspect.signature(plain).parameters
@@ -120,7 +120,7 @@ def _parameters(groups: list[Any]) -> Iterator[Tensor]:
 
 
 @functools.cache
-def _vendor_of(device_type: str) -> Vendor | None:
+def vendor_of(device_type: str) -> Vendor | None:
     return next(
         (vendor for vendor in map(get_vendor, vendor_names()) if vendor.device_type == device_type), None
     )

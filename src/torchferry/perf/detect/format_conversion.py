@@ -56,6 +56,16 @@ _REMEDIES = {
 }
 
 
+_WEIGHTS = Text(
+    "Weights (TransData): cast them once into the format of the device's kernels, after model.to(device): "
+    "`torchferry.perf.affinity.cast_weights(model)`; on Ascend Conv2d to FRACTAL_Z and Linear to NZ, through "
+    "torch_npu.npu_format_cast; today's plugin keeps such formats only with torch.npu.config.allow_internal_format = True.",
+    "权重（TransData）：在 model.to(device) 之后一次转换为设备 kernel 的格式：`torchferry.perf.affinity.cast_weights(model)`；"
+    "在 Ascend 上 Conv2d 转为 FRACTAL_Z、Linear 转为 NZ（torch_npu.npu_format_cast）；"
+    "如今的插件须设置 torch.npu.config.allow_internal_format = True 才保留这些格式。",
+)
+
+
 def detect(run: Run) -> Iterator[Diagnosis]:
     """By the names of kernels and the inputs of copies."""
     found, shares = _found(run)
@@ -68,9 +78,14 @@ def detect(run: Run) -> Iterator[Diagnosis]:
         _TITLE,
         _SUMMARY.format(count=found.calls, share=found.share, **figures),
         found.share,
-        tuple(_REMEDIES[change] for change in wanted),
+        (*((_WEIGHTS,) if _has_own_formats(found) else ()), *(_REMEDIES[change] for change in wanted)),
         found.evidence,
     )
+
+
+def _has_own_formats(found: Found) -> bool:
+    """Whether kernels convert between formats that only the device knows."""
+    return any("transdata" in str(each.what).lower() for each in found.evidence)
 
 
 def _found(run: Run) -> tuple[Found, dict[Change, float]]:
