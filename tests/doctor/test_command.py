@@ -44,6 +44,16 @@ def test_the_verdict_comes_first(capfd: pytest.CaptureFixture[str]) -> None:
     assert run(capfd, "host", "--to", "ascend", "--lang", "zh")[1].startswith("2 项降低速度")
 
 
+def test_what_may_be_faster_is_not_denied_first(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    host = machine(tmp_path, {}, {}, packages={"Pillow": "11.0.0"})
+    monkeypatch.setattr(machine_module, "this_machine", lambda nproc=1: host)
+    out = run(capfd, "--lang", "en")[1]
+    assert "may be faster with another value" in out and "worth a try" in out
+    assert "nothing that was looked at costs speed" not in out
+
+
 @pytest.mark.usefixtures("slow")
 def test_check(capfd: pytest.CaptureFixture[str]) -> None:
     assert run(capfd, "host", "--check")[0] == 1

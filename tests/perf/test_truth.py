@@ -121,7 +121,8 @@ def test_a_table_of_statistics_names_its_bottlenecks(tmp_path: Path) -> None:
     assert found["format_conversion"].share == pytest.approx(0.26)
     assert "cast_weights(model)" in found["format_conversion"].remedies[0].en
     assert sentences.verdict(analysis)[0].en.startswith("Bottleneck: ")
-    assert [(row.operator, row.calls) for row in analysis.operators][0] == ("PTCopy", 120)
+    first = analysis.operators[0]
+    assert (first.operator, first.calls) == ("PTCopy", 120)
 
 
 def found_with(share: float) -> Analysis:

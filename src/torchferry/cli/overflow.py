@@ -28,13 +28,14 @@ def run(args: argparse.Namespace) -> int:
     """Check a program; the answer is an exit code."""
     from torchferry.accuracy.overflow.runs import run_checked
     from torchferry.accuracy.record.launching import build_for
+    from torchferry.accuracy.record.telling import noted
     from torchferry.launch.supervise import Told
 
     program, place = record_options.program_of(args, _COMMAND), record_options.place_of(args)
     settings = _settings(args)
     note = build_for(place, args.quiet)
-    if note and not args.quiet:
-        print(f"{_COMMAND}: {note}", file=sys.stderr)
+    for sentence in noted([note] if note and not args.quiet else []):
+        print(f"{_COMMAND}: {sentence.in_language(args.lang or user_language())}", file=sys.stderr)
     checked = run_checked(program, settings, place, args.timeout)
     case = _case(args, checked)
     if checked.processes:

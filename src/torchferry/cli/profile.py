@@ -79,8 +79,12 @@ def _report(
 
 
 def _nothing_profiled(program: Program, settings: ProfileSettings, profiled: Profiled) -> str:
+    from torchferry.perf.collect.launching import TRACE_LOST
+
     made = max((told.made for told in profiled.told), default=0)
     problem = next((told.problem for told in profiled.told if told.problem), "")
+    if problem == TRACE_LOST:
+        return f"{program.target}: {problem}"
     if problem:
         return f"{program.target}: {problem}; switch its own off, or let `ferry analyze` read the trace that it writes"
     if profiled.ending.out_of_time:

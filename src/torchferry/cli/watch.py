@@ -24,13 +24,15 @@ _COMMAND = "ferry watch"
 def run(args: argparse.Namespace) -> int:
     """Watch a program; the answer is the program's own exit code."""
     from torchferry.accuracy.record.launching import build_for, run_recorded
+    from torchferry.accuracy.record.telling import noted
     from torchferry.launch.supervise import Told
 
     program, place = record_options.program_of(args, _COMMAND), record_options.place_of(args)
     settings = _settings(args)
     note = build_for(place, args.quiet)
     if note:
-        _say(args, Text(note, note))
+        for sentence in noted([note]):
+            _say(args, sentence)
     recorded = run_recorded(program, settings, place, args.timeout)
     _report(args, recorded)
     if recorded.ending.signal:

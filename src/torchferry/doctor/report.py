@@ -14,6 +14,10 @@ from torchferry.text import Language, Text
 
 TITLE = Text("What this host costs", "主机检查")
 _COSTS = Text("{count} things cost speed: {names}", "{count} 项降低速度：{names}")
+_NOTHING_SURE = Text(
+    "no setting of the host is known to cost speed; {could} may be faster with another value",
+    "没有已知会降低速度的主机设置；{could} 项换一种设置可能更快",
+)
 _NOTHING = Text("nothing that was looked at costs speed", "所检查的各项均未降低速度")
 _REST = Text(
     "{could} may be faster with another setting, {fine} are fine, {unseen} can't be seen from here, {info} are facts",
@@ -100,6 +104,8 @@ def _verdicts(examination: Examination) -> Iterator[tuple[Text, str]]:
     costly = [result.subject for result in examination.results if result.status is Status.COSTS]
     if costly:
         yield _COSTS.format(count=len(costly), names=names_of(costly)), "red"
+    elif examination.count(Status.COULD):
+        yield _NOTHING_SURE.format(could=examination.count(Status.COULD)), "green"
     else:
         yield _NOTHING, "green"
     counts = {status.value: examination.count(status) for status in Status}

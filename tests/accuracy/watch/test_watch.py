@@ -14,6 +14,7 @@ import torch
 from tests.forking import run_forked
 from torchferry.accuracy.file.reader import open_record, open_records
 from torchferry.accuracy.model import Call, Kept, Statistics
+from torchferry.accuracy.record import launching
 from torchferry.accuracy.record.settings import VARIABLE, RecordSettings, What
 from torchferry.cli.main import main
 
@@ -371,3 +372,16 @@ def test_of_sharded_parameters_the_part_that_is_here(tmp_path: Path) -> None:
         }
 
     assert known("sharded.h5") == known("whole.h5") and len(known("whole.h5")) == 3 * 3 * 6
+
+
+@pytest.mark.parametrize("command", ["watch", "record", "overflow", "profile"])
+def test_without_torch_it_is_torch_that_is_missing(
+    command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    script = tmp_path / "train.py"
+    script.write_text("import torch\n")
+    monkeypatch.setattr(launching, "find_spec", lambda _: None)
+    output = [] if command == "overflow" else ["-o", str(tmp_path / "out")]
+    assert main([command, *output, str(script)]) == 2
+    err = capfd.readouterr().err
+    assert "PyTorch is not installed" in err and "cpu_autocast" not in err

@@ -142,6 +142,14 @@ def test_damaged_events_are_passed_over(tmp_path: Path) -> None:
     assert "truncated" in capture.notes
 
 
+@pytest.mark.parametrize("field", ["ts", "dur", "pid", "tid"])
+def test_a_number_beyond_all_times_costs_one_event(field: str, tmp_path: Path) -> None:
+    event = {"ph": "X", "cat": "cpu_op", "name": "aten::neg", "ts": 5, "dur": 1, "pid": 1, "tid": 1}
+    huge = {**event, field: 10**400}
+    capture = read_trace(write(tmp_path, [*LINEAR, huge]))
+    assert EXPECTED.items() <= calls(capture).items()
+
+
 def test_an_event_longer_than_what_is_read_at_once(tmp_path: Path) -> None:
     long = op("python", 1, 1, category="python_function", text="x" * 5_000_000)
     assert calls(read_trace(write(tmp_path, [long, *LINEAR, long]))) == EXPECTED

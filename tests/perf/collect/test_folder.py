@@ -95,6 +95,25 @@ def test_it_comes_whole_or_not_at_all(
     assert [path.name for path in tmp_path.iterdir()] == (["prof"] if is_kept else [])
 
 
+@pytest.mark.parametrize("content", [None, b""])
+def test_a_trace_that_was_not_written_is_no_success(
+    content: bytes | None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """As after a full disk: the process says that it has written, and nothing is there."""
+
+    def run(_command: object, environment: dict[str, str], **_more: object) -> Ending:
+        folder = Path(json.loads(environment["TORCHFERRY_PROFILE"])["folder"])
+        if content is not None:
+            (folder / whole().trace).write_bytes(content)
+        tell(folder, whole())
+        return Ending(0, 0)
+
+    monkeypatch.setattr(launching, "run_supervised", run)
+    profiled = launching.run_profiled(PROGRAM, SETTINGS, Place(as_is="cpu"), tmp_path / "prof")
+    assert not profiled.is_written and not (tmp_path / "prof").exists()
+    assert profiled.told[0].problem == launching.TRACE_LOST
+
+
 def test_what_is_no_profile_is_not_replaced(tmp_path: Path) -> None:
     (tmp_path / "prof").mkdir()
     launching.check_output(tmp_path / "prof")  # an empty folder may be filled
@@ -120,6 +139,7 @@ def test_what_is_no_profile_is_not_replaced(tmp_path: Path) -> None:
             "took longer than --timeout allows, after 7 steps",
         ),
         ([Told(problem="two at once")], Ending(0, 0), "two at once; switch its own off"),
+        ([Told(problem=launching.TRACE_LOST)], Ending(0, 0), "its trace is not there or empty"),
     ],
 )
 def test_who_gets_nothing_is_told_why(told: list[Told], ending: Ending, said: str) -> None:

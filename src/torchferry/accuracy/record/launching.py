@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 import shlex
+import sys
 import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -75,7 +77,15 @@ def place_of(vendor: Vendor | None, sim: bool, as_is: str, **rest: object) -> Pl
 
 
 def build_for(place: Place, quiet: bool) -> str:
-    """What has to be compiled first; answers the note for what is missing without it, "" for nothing."""
+    """What has to be compiled first; answers the note for what is missing without it, "" for nothing.
+
+    Without PyTorch nothing can be watched: that is said at once, not by the program that fails.
+    """
+    if find_spec("torch") is None:
+        raise RunError(
+            f"PyTorch is not installed for {sys.executable}, with which the program runs; pip install torch, or call ferry "
+            "from the program's own environment"
+        )
     from torchferry.sim.build import library_path
     from torchferry.sim.build_progress import silent
 

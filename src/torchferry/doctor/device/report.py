@@ -49,8 +49,8 @@ _SIMULATED = Text(
     "没有设备也可在本机的模拟设备上运行程序：ferry run --sim --to {vendor} SCRIPT",
 )
 _COULD = Text(
-    "{count} settings of the host may be faster otherwise: ferry doctor host",
-    "主机有 {count} 项换一种设置可能更快：ferry doctor host",
+    "ferry doctor host shows the {count} settings of the host that are worth a try",
+    "ferry doctor host 显示值得尝试的 {count} 项主机设置",
 )
 _VERSIONS = Text(
     "Python {python} on {architecture}, torch {torch}, plugin {plugin}, toolkit {toolkit}, driver {driver}",

@@ -19,6 +19,7 @@ _LOOKS_LIKE_OPERATOR = re.compile(r"\w+::\w+")
 
 
 _MOST_DIGITS = 30  # of a time
+_LARGEST = 10**_MOST_DIGITS
 _PLAIN_TIME = re.compile(r"\s*(\d{1,30})(?:\.(\d*))?\s*$", re.ASCII)
 
 
@@ -144,7 +145,7 @@ def _kind(raw: Mapping[str, Any]) -> Kind | None:
 def _nanoseconds(time: Any) -> int | None:
     """Of microseconds, as a number or text. Exact: nesting is told from times."""
     if isinstance(time, int):
-        return time * 1000
+        return time * 1000 if abs(time) < _LARGEST else None
     if not isinstance(time, str):
         return None
     if plain := _PLAIN_TIME.match(time):

@@ -22,6 +22,7 @@ from torchferry.perf.collect.told import Told, all_told
 FORMAT = "torchferry-profile"
 VERSION = 1
 RUN = "run.json"
+TRACE_LOST = "the profiler ended, but its trace is not there or empty; look at the disk's free space and at its output above"
 _MOST_READ = 1 << 20
 # Kineto says at each start and stop of the profiler that it does so.
 _QUIET = {"KINETO_LOG_LEVEL": "6"}
@@ -88,7 +89,7 @@ def run_profiled(
         )
         environment = environment_for(settings, place)
         ending = run_supervised(program.command(), environment, seconds=timeout)
-        told = tuple(all_told(staged))
+        told = tuple(_as_found(staged, each) for each in all_told(staged))
         is_written = _is_worth_keeping(settings, ending, told)
         if is_written:
             told = _named_by_rank(staged, told)
@@ -116,6 +117,14 @@ def _is_worth_keeping(settings: ProfileSettings, ending: Ending, told: tuple[Tol
     if ending.signal:
         return bool(steps) and min(steps) >= settings.steps
     return bool(steps)
+
+
+def _as_found(staged: Path, told: Told) -> Told:
+    """What a process says it has written counts only if something is there: a full disk leaves an empty file."""
+    path = staged / told.trace
+    if not told.trace or (any(path.rglob("*")) if path.is_dir() else path.is_file() and path.stat().st_size):
+        return told
+    return replace(told, trace="", problem=TRACE_LOST)
 
 
 def _named_by_rank(staged: Path, told: tuple[Told, ...]) -> tuple[Told, ...]:

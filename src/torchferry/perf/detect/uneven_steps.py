@@ -97,7 +97,8 @@ def _longer(trace: Trace, slow: Flags, more: float) -> Iterator[Evidence]:
 def _time_by_name(trace: Trace, events: Columns, step: Ints, chosen: Flags) -> Floats:
     """Nanoseconds of each name in some steps."""
     inside = (step >= 0) & chosen[np.maximum(step, 0)]
-    return np.bincount(events.name, weights=events.duration * inside, minlength=len(trace.names))
+    sums = np.bincount(events.name, weights=events.duration * inside, minlength=len(trace.names))
+    return sums.astype(np.float64)
 
 
 def _step_of(trace: Trace, events: Columns) -> Ints:
