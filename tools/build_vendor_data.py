@@ -11,8 +11,10 @@ from vendor_data.api_table import api_toml
 from vendor_data.error_table import check_coverage, error_toml
 from vendor_data.facts import Facts
 from vendor_data.host_table import host_toml
+from vendor_data.library_table import library_toml
 from vendor_data.machine_table import machine_toml
 from vendor_data.offline_table import OFFLINE, offline_toml
+from vendor_data.old_names import OLD_NAMES, old_names_toml
 from vendor_data.op_table import op_text
 from vendor_data.replacement_table import replacement_toml
 from vendor_data.similar import similar_toml
@@ -41,7 +43,9 @@ def build(facts: Facts) -> dict[str, str]:
         files[f"{name}/similar.toml"] = similar_toml(facts, name, fact_id, SIMILAR)
     files |= {f"{name}/offline.toml": offline_toml(name) for name in OFFLINE}
     files |= {f"{name}/zoo.toml": zoo_toml(name) for name in ZOOS}
+    files |= {f"{name}/old_names.toml": old_names_toml(name) for name in OLD_NAMES}
     files["any/errors.toml"] = error_toml(facts, "any", "")
+    files["any/libraries.toml"] = library_toml()
     files["any/similar.toml"] = similar_toml(facts, "any", "", SIMILAR)
     return files
 

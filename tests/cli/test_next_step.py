@@ -9,6 +9,7 @@ import pytest
 
 from tests.cli.commands import TRAIN
 from torchferry.cli.main import STAGES, help_text, main
+from torchferry.cli.next_step import training_script
 
 
 @pytest.fixture(autouse=True)
@@ -33,8 +34,41 @@ def test_from_the_scan_to_the_proof(tmp_path: Path, capsys: pytest.CaptureFixtur
     assert main(following) == 0
     assert "import torch_npu" in (tmp_path / "my project_npu/train.py").read_text()
     following = handed_over(capsys.readouterr().err)
-    pair = ["--original", "my project/SCRIPT", "--converted", "my project_npu/SCRIPT"]
+    pair = ["--original", "my project/train.py", "--converted", "my project_npu/train.py"]
     assert following == ["prove", "--to", "ascend", *pair]
+
+
+@pytest.mark.parametrize(
+    ("files", "script"),
+    [
+        pytest.param({"a.py": "", "fit.py": "loss.backward()\n"}, "fit.py", id="the one that trains"),
+        pytest.param(
+            {"step.py": "loss.backward()\n", "go.py": "m.fit()\nif __name__ == '__main__': go()\n"},
+            "go.py",
+            id="the one that is started",
+        ),
+        pytest.param(
+            {"x.py": "loss.backward()\n", "main.py": "loss.backward()\n"}, "main.py", id="by its name"
+        ),
+        pytest.param({"x.py": "loss.backward()\n", "y.py": "loss.backward()\n"}, "", id="unclear"),
+        pytest.param({"x.py": "", "y.py": ""}, "", id="none"),
+    ],
+)
+def test_the_script_that_trains(files: dict[str, str], script: str, tmp_path: Path) -> None:
+    for name, text in files.items():
+        (tmp_path / name).write_text(text)
+    assert training_script(tmp_path, files) == script
+
+
+def test_a_hint_without_a_script_is_marked_as_a_template(
+    project: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (project / "other.py").write_text(TRAIN)
+    main(["convert", "my project", "--to", "ascend", "-o", "out", "-q"])
+    main(["convert", "my project", "--to", "ascend", "-o", "out", "--force"])
+    printed = capsys.readouterr().err
+    assert "next, with the script that trains in place of SCRIPT: ferry prove" in printed
+    assert "next: " not in printed
 
 
 def test_a_scan_from_within(

@@ -40,8 +40,12 @@ TRITON = {"intel": "triton-xpu (PyTorch's builds for XPU bring it along)"}
 JIT_SCRIPT = {
     "ascend": "torch.jit.script and script_method do nothing once transfer_to_npu is imported: the code runs in eager mode",
     "cambricon": "torch.jit.script returns the object unchanged once gpu_migration is imported: the code runs in eager mode",
+    # of the plugin itself
     "tecorigin": "torch.jit.script returns the function unchanged (no TorchScript) in torch_sdaa 3.2.1",
 }
+
+# Vendors of which the sentence above holds only after the import of one of MIGRATIONS.
+JIT_SCRIPT_BY_MIGRATION = {"ascend", "cambricon"}
 
 # vendors.json, migrate_helper.import and older_import: statements there, the modules they name here.
 MIGRATIONS = {
@@ -52,7 +56,18 @@ MIGRATIONS = {
 }
 
 # The Ascend guide's run_distributed_npu.sh (MindStudio 8.3, migration tool, "from one GPU to several NPUs").
-LAUNCH_ENV = {"ascend": {"HCCL_WHITELIST_DISABLE": "1"}}
+# The performance variables are those of the Ascend guide for PyTorch 1.5/1.8, "common environment variables", as far as
+# vendors.json still lists them (TASK_QUEUE_ENABLE, COMBINED_ENABLE), and its settings of the logs.
+LAUNCH_ENV = {
+    "ascend": {
+        "ASCEND_GLOBAL_EVENT_ENABLE": "0",
+        "ASCEND_GLOBAL_LOG_LEVEL": "3",
+        "ASCEND_SLOG_PRINT_TO_STDOUT": "0",
+        "COMBINED_ENABLE": "1",
+        "HCCL_WHITELIST_DISABLE": "1",
+        "TASK_QUEUE_ENABLE": "1",
+    }
+}
 
 # vendors.json, env: variables whose meaning is that of a CUDA one but whose name is not derived from it.
 # ascend "CANN root, set by set_env.sh"; cambricon "toolkit root", "MLU architectures for extensions".
@@ -170,7 +185,6 @@ REPLACEMENT_NAMES: dict[str, tuple[str, ...]] = {
     "torch.cuda.CUDAGraph": ("torch.cuda.CUDAGraph",),
     "torch.jit.script": ("torch.jit.script",),
     "bitsandbytes / Triton kernels / custom .cu extensions": (
-        "bitsandbytes",
         "triton",
         "torch.utils.cpp_extension.CUDAExtension",
         "torch.utils.cpp_extension.load",
@@ -193,6 +207,7 @@ REPLACEMENT_NAMES: dict[str, tuple[str, ...]] = {
 # Names that reports must never pass over in silence although no row of replacements.json speaks of them.
 # "smi": the vendor's own command does the job (vendors.json, smi); "": nothing is known.
 FURTHER_NAMES = {
+    "bitsandbytes": "",
     "pynvml": "smi",
     "nvidia_smi": "smi",
     "cupy": "",
@@ -201,6 +216,9 @@ FURTHER_NAMES = {
     "tensorrt": "",
     "torch_tensorrt": "",
 }
+
+# A library that supports the vendor's device itself. bitsandbytes: its installation guide, v0.48.1, "Intel XPU".
+FURTHER_OF_VENDOR = {("intel", "bitsandbytes"): "bitsandbytes 0.48 or newer, which supports XPU"}
 
 # replacements.json, source: the vendor on which each source speaks. A row cites the sources of all its vendors.
 SOURCE_VENDOR = {

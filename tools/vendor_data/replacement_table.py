@@ -20,7 +20,8 @@ def replacement_toml(facts: Facts, name: str, fact_id: str) -> str:
             cited += [cite for cite in names_of(entry["source"]) if hand.SOURCE_VENDOR.get(cite) == name]
     for cuda, what in hand.FURTHER_NAMES.items():
         smi = known(facts.vendor(fact_id).get("smi"))
-        rows.append({"cuda": cuda, "use": f"{smi} (command line)" if what == "smi" and smi else ""})
+        use = f"{smi} (command line)" if what == "smi" and smi else ""
+        rows.append({"cuda": cuda, "use": hand.FURTHER_OF_VENDOR.get((name, cuda), use)})
     rows.sort(key=lambda row: str(row["cuda"]))
     # what works on every device is plain torch
     torch = {"name": "torch", "version": facts.table("index.json")["torch"], "path": "names under torch.*"}

@@ -73,6 +73,7 @@ def _abilities(facts: Facts, fact: Json, name: str, fact_id: str) -> dict[str, t
         "channels_last": name in hand.PREFERS_CHANNELS_LAST,
         "data_parallel": fact.get("parallel", {}).get("DataParallel", "unknown"),
         "jit_script": hand.JIT_SCRIPT.get(name, ""),
+        "jit_script_by_migration": name in hand.JIT_SCRIPT_BY_MIGRATION,
         "migrations": list(hand.MIGRATIONS.get(name, ())),
         "graphs": known(fact.get("graphs")),
         "apex": known(fact.get("apex")),

@@ -101,6 +101,7 @@ def run(args: argparse.Namespace) -> int:
     _write(args, outcome, out)
     try:
         _show(args, outcome, diff)
+        options.note_unused_rules(outcome, plan.custom)
     except KeyboardInterrupt as stop:
         raise type(stop)("" if writes_nothing else "interrupted; the conversion is complete") from None
     return _exit_code(args, outcome)
@@ -170,7 +171,8 @@ def _tell(args: argparse.Namespace, outcome: ProjectOutcome) -> None:
     print(one_line(line), file=sys.stderr)
     distributed = distributed_settings(args)
     main = distributed.main if distributed else ""
-    hint = next_step.after_conversion(args.path, args.output, outcome.target, main, args.lang)
+    script = next_step.training_script(outcome.folder, (entry.path for entry in outcome.entries))
+    hint = next_step.after_conversion(args.path, args.output, outcome.target, main, args.lang, script)
     if hint:
         print(hint, file=sys.stderr)
 

@@ -14,6 +14,7 @@ from torchferry.convert.custom.model import CustomRules
 from torchferry.convert.project import Plan, ProjectOutcome, examine_project
 from torchferry.convert.settings import Settings
 from torchferry.convert.write import Replace, check_output, write_project
+from torchferry.errors import InputError
 from torchferry.outcome import Report
 from torchferry.report.summary import summarize
 from torchferry.text import user_language
@@ -43,9 +44,12 @@ def convert(root: Path, out: Path, plan: Plan, make_files: MakeFiles, replace: R
     place = check_output(root, out, replace)
     with options.progress_bar(f"converting {root.resolve().name}", quiet=False) as progress:
         outcome = examine_project(root, plan, skip=[place], progress=progress)
+    if not any(not entry.is_folder for entry in outcome.entries):
+        raise InputError(f"{root}: is empty; nothing was written")
     report = outcome.report("convert")
     files = {**options.rendered(report, user_language(), REPORTS), **make_files(report)}
     options.note_shadowed(write_project(outcome, place, files, replace))
+    options.note_unused_rules(outcome, plan.custom)
     return outcome
 
 

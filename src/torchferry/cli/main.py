@@ -94,6 +94,10 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def _dispatch(given: list[str]) -> int:
+    if len(given) > 1 and given[0] == "help" and given[1] in COMMANDS:
+        return run_command(given[1], ["--help"])
+    if len(given) > 2 and given[0] == "--lang":  # before the command, as other tools take it
+        given = [given[2], *given[:2], *given[3:]]
     if not given or given[0] in ("-h", "--help", "help"):
         print(help_text())
         return 0 if given else 2

@@ -94,7 +94,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _convert(args: argparse.Namespace) -> int:
-    from torchferry.cli import dropin, dropin_msft_files
+    from torchferry.cli import dropin, dropin_msft_files, options
     from torchferry.convert.custom.load import load_custom_rules
     from torchferry.convert.discover import check_input
     from torchferry.report import lists
@@ -120,6 +120,10 @@ def _convert(args: argparse.Namespace) -> int:
         f"unsupported operators: {out / lists.UNSUPPORTED_SHEET}",
         f"log: {out / dropin_msft_files.LOG}",
     )
+    if args.output.suffix == ".py":
+        options.note(
+            f"-o names a folder: the scripts are written to {out}; `ferry convert -o FILE.py` writes one file"
+        )
     return dropin.finish(outcome, str(out / dropin_msft_files.LOG))
 
 
@@ -190,3 +194,7 @@ def _chosen(args: argparse.Namespace) -> list[str]:
         model = f" --target_model {args.target_model}" if args.target_model else ""
         shown.append(f"distributed --main {args.main}{model}")
     return shown
+
+
+if __name__ == "__main__":  # python -m torchferry.cli.ms_fmk_transplt
+    sys.exit(main())

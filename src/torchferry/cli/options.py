@@ -96,6 +96,11 @@ def _add_opt_ins(group: argparse._ArgumentGroup) -> None:
         flags = ["-s"] if name == "specify_device" else []
         group.add_argument(*flags, f"--{name.replace('_', '-')}", action="store_true", help=text)
     group.add_argument(
+        "--data-parallel",
+        choices=["single"],
+        help="single: torch.nn.DataParallel(model) becomes the model itself, on one card, as the Ascend guide does",
+    )
+    group.add_argument(
         "--amp",
         nargs="?",
         const=AmpForm.TORCH.value,
@@ -159,7 +164,7 @@ def _amp_form(given: str | None, target: Target) -> AmpForm | None:
 
 
 def _chosen_opt_ins(args: argparse.Namespace) -> frozenset[str]:
-    given = [name for name in (*OPT_INS, "amp", "distributed") if getattr(args, name)]
+    given = [name for name in (*OPT_INS, "amp", "distributed", "data_parallel") if getattr(args, name)]
     return frozenset(part for name in given for part in _IMPLIED.get(name, (name,)))
 
 
@@ -205,6 +210,19 @@ def note_nothing(outcome: ProjectOutcome) -> None:
     """Say so if there was no Python to convert: the path may be the wrong one."""
     if not outcome.outcomes and not any(entry.path.endswith(PYTHON_SUFFIXES) for entry in outcome.entries):
         note(f"no Python files in {outcome.root}")
+
+
+def note_unused_rules(outcome: ProjectOutcome, custom: CustomRules) -> None:
+    """Say which of the user's rules have found nothing: a name may be misspelled."""
+    findings = [item for each in outcome.outcomes for item in each.findings if item.rule.startswith("USER")]
+    for rule in custom.for_vendor(outcome.target.name):
+        last = rule.match.name.rpartition(".")[2]
+        if not any(
+            item.rule == rule.id
+            and (item.message == rule.message or last in item.message.en or last in item.before + item.after)
+            for item in findings
+        ):
+            note(f"your rule for {rule.match.name} ({rule.place}) matched nothing")
 
 
 def note(text: str) -> None:

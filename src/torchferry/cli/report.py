@@ -17,7 +17,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "findings", type=Path, metavar="FINDINGS.json", help="what a scan or convert wrote with --format json"
     )
     parser.add_argument(
-        "--format", choices=FORMAT_NAMES, default="text", help="the report to make (default: text)"
+        "--format",
+        choices=FORMAT_NAMES,
+        help="the report to make (default: text, or what the suffix of -o says)",
     )
     parser.add_argument(
         "-o", "--output", type=Path, metavar="FILE", help="where to write it; - is the standard output"
@@ -30,10 +32,10 @@ def run(args: argparse.Namespace) -> int:
     """Read the findings and render them."""
     from torchferry.convert.rule import all_rules
     from torchferry.report.findings_json import read_findings
-    from torchferry.report.render import find_format, print_report, write_report
+    from torchferry.report.render import find_format, format_of, print_report, write_report
 
     language = args.lang or user_language()
-    chosen = find_format(args.format)
+    chosen = find_format(args.format or format_of(args.output))
     report = read_findings(args.findings)
     rule_docs = {rule.id: rule.summary for rule in all_rules()}
     output: Path | None = args.output

@@ -15,7 +15,7 @@ from torchferry.convert.target import Target
 from torchferry.errors import FerryError
 from torchferry.finding import Kind
 from torchferry.outcome import Report
-from torchferry.report.render import FORMATS, print_report, write_report
+from torchferry.report.render import FORMATS, format_of, print_report, write_report
 from torchferry.report.safe import write_to
 
 
@@ -26,8 +26,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--format",
         choices=list(FORMATS),
-        default="text",
-        help=f"printed: {', '.join(printable)}; others need -o",
+        help=f"printed: {', '.join(printable)}; others need -o (default: text, or what the suffix of -o says)",
     )
     parser.add_argument(
         "-o", "--output", type=Path, metavar="FILE", help="write the report here instead of printing it"
@@ -44,6 +43,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Look, report, answer with the exit code."""
+    args.format = args.format or format_of(args.output)
     if not args.output and not FORMATS[args.format].printable:
         raise FerryError(
             f"--format {args.format} can't be printed; say where to write it: -o report.{args.format}"
@@ -55,6 +55,7 @@ def run(args: argparse.Namespace) -> int:
     report = outcome.report("scan")
     _show(args, report, plan.target)
     options.note_nothing(outcome)
+    options.note_unused_rules(outcome, plan.custom)
     if outcome.failed:
         return 3
     return 1 if args.check and _is_to_do(report) else 0

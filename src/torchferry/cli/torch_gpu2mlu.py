@@ -77,3 +77,7 @@ def _output(source: Path) -> Path:
     if not name:
         raise InputError(f"{source}: has no name to put _mlu after; give the folder of your scripts")
     return source.parent / f"{name}_mlu"
+
+
+if __name__ == "__main__":  # python -m torchferry.cli.torch_gpu2mlu
+    sys.exit(main())

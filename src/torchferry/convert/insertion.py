@@ -49,7 +49,11 @@ def add_imports(module: PythonModule, statements: Iterable[str]) -> list[Edit]:
     if not count:
         start = module.line_starts[first_line(body[0]) - 1] if body else 0
         return [Edit(start, start, line + module.newline, is_line=True) for line in statements]
-    last = body[count - 1]
+    return lines_below(module, body[count - 1], statements)
+
+
+def lines_below(module: PythonModule, last: ast.stmt, statements: Iterable[str]) -> list[Edit]:
+    """Insertions of statements below another one, beside others that may be put there."""
     if shares_its_line(module, last):
         end = module.end(last)
         return [Edit(end, end, f"; {line}", is_line=True) for line in statements]

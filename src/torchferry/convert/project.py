@@ -6,12 +6,13 @@ import contextlib
 import gc
 import os
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from torchferry.convert import launch_scripts, problems
+from torchferry.convert import launch_scripts, lightning, problems
 from torchferry.convert.added import AddedFile, TakenNames
 from torchferry.convert.custom.model import CustomRules
 from torchferry.convert.deep import with_deep_stack
@@ -38,6 +39,7 @@ Progress = Callable[[int, int], None]
 _IMPORTED = re.compile(rb"\n[ \t]*(?:import|from)[ \t]+(\w+)")
 _GUESSED = Text("read as {encoding}, which the file does not declare", "按 {encoding} 读取，文件未声明该编码")
 _UNSAFE = Text("left as it was: {reason}", "保持原样：{reason}")
+_PLACES = Text("{message} ({count} places in this project)", "{message}（本项目中共 {count} 处）")
 _UNREADABLE = Text("not read: {reason}", "未能读取：{reason}")
 # Below this, starting processes costs more than they save.
 _BYTES_WORTH_PROCESSES = 3_000_000
@@ -136,6 +138,7 @@ class ProjectOutcome:
         """The findings of all files, in order."""
         findings = [finding for outcome in self.outcomes for finding in outcome.findings]
         findings.sort(key=lambda finding: (finding.path, finding.line, finding.col, finding.rule))
+        findings = _once_per_project(findings)
         return Report(
             command=command,
             vendor=self.target.name,
@@ -151,6 +154,21 @@ class ProjectOutcome:
             ),
             findings=tuple(findings),
         )
+
+
+def _once_per_project(findings: list[Finding]) -> list[Finding]:
+    """Of what is one fact about the whole project only the first place, with the number of all."""
+    once = {rule.id for rule in all_rules() if rule.per_project}
+    counts = Counter((item.rule, item.kind, item.message) for item in findings if item.rule in once)
+    kept: list[Finding] = []
+    for item in findings:
+        key = (item.rule, item.kind, item.message)
+        count = counts.pop(key, 0) if item.rule in once else 1
+        if count > 1:
+            item = replace(item, message=_PLACES.format(message=item.message, count=count))
+        if count:
+            kept.append(item)
+    return kept
 
 
 def examine_project(
@@ -170,9 +188,11 @@ def examine_project(
     plan = replace(plan, target=keep_cuda.placed(plan.target, folder, paths))
     with _without_garbage_collection():
         candidates = _read(folder, outcome, plan)
+        plan = replace(plan, target=lightning.placed(plan.target, folder, paths, candidates.data))
         outcome.outcomes += _convert_all(candidates, plan, folder, progress)
     outcome.outcomes.sort(key=lambda item: item.path)
     keep_cuda.add_helper(outcome, plan.target)
+    lightning.add_helper(outcome, plan.target)
     launch_scripts.add_launch_script(outcome, plan.settings.distributed)
     return outcome
 
@@ -245,7 +265,7 @@ def _read_one(
         outcome.outcomes.append(_unreadable(path, error.strerror or str(error), target))
         return
     if is_python(os.path.basename(path), data[:200]):
-        if worth(data) and not keep_cuda.is_helper(data):
+        if worth(data) and not keep_cuda.is_helper(data) and not lightning.is_helper(data):
             candidates.add(path, data)
     elif converter_of(_shown(path), data) is not None:
         candidates.add(path, data)

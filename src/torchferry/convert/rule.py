@@ -76,6 +76,7 @@ class Rule:
     check: NodeCheck | None = None  # called for each node of these types
     names: tuple[str, ...] = ()  # and only where its dotted name (a call's: of the function) begins so
     rename: NameCheck | None = None  # called for each dotted name that the code uses
+    per_project: bool = False  # one fact about the project: its first place is reported, with their number
     is_local: bool = False  # `rename` answers differently from module to module
     finish: ModuleCheck | None = None  # called once per module, after all others
     follows: tuple[

@@ -66,6 +66,7 @@ class Target:
     unlisted_module: str  # where torch.cuda names that no table lists are looked for
     unlisted_support: Support  # and how sure it is that they are there
     helper: Helper | None = None
+    lightning: Helper | None = None  # the module that teaches PyTorch Lightning the device
 
     @property
     def name(self) -> str:

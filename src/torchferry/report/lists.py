@@ -20,6 +20,7 @@ _CHANGE_COLUMNS = ("File", "Start Line", "End Line", "Operation Type", "Message"
 ADVICE_COLUMNS = ("File", "Start Line", "End Line", "OP", "Tips")
 _NATIVE_COLUMNS = ("File", "Api")
 _PRECISION_RULES = frozenset({"TF303", "TF706"})  # other risks are about speed
+_UNSUPPORTED_RULES = frozenset({"TF204"})
 _NATIVE_RULE = "TF803"
 _MAX_CELL = 32_767
 _WIDTHS = (40, 10, 10, 40, 90)
@@ -32,6 +33,8 @@ def make_lists(report: Report, language: Language) -> dict[str, bytes]:
     """All lists by file name; one without entries is left out, except those that the guide promises."""
     findings = in_order(report.findings)
     unsupported = _advice(findings, language, Kind.UNSUPPORTED)
+    # What the device can't do and only the user can decide about is unsupported to readers of this list.
+    undecided = [item for item in findings if item.rule in _UNSUPPORTED_RULES and item.kind is Kind.TODO]
     unknown = _advice(findings, language, Kind.UNKNOWN)
     risks = [finding for finding in findings if finding.kind is Kind.RISK]
     precision = [finding for finding in risks if finding.rule in _PRECISION_RULES]
@@ -45,7 +48,7 @@ def make_lists(report: Report, language: Language) -> dict[str, bytes]:
     }
     return {
         CHANGES: _csv(_CHANGE_COLUMNS, _change_rows(findings, language)),
-        UNSUPPORTED_SHEET: _sheet([*unsupported, *unknown]),
+        UNSUPPORTED_SHEET: _sheet([*unsupported, *_advice(undecided, language, Kind.TODO), *unknown]),
         **{name: _csv(ADVICE_COLUMNS, rows) for name, rows in lists.items() if rows},
         **({NATIVE_OPS: _csv(_NATIVE_COLUMNS, native)} if native else {}),
     }

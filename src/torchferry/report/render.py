@@ -100,6 +100,12 @@ def print_report(
     target.flush()
 
 
+def format_of(path: Path | None) -> str:
+    """The format that the suffix of a file names; text for any other."""
+    suffix = path.suffix.lower() if path else ""
+    return next((name for name, form in FORMATS.items() if form.suffix == suffix), "text")
+
+
 def find_format(name: str) -> Format:
     """The format of this name, or an error that lists the names."""
     entry = FORMATS.get(name)

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 MAX_ITEMS = 40
 MAX_CODE = 200
+MAX_REPEATED = 60  # characters of a message that is told again; a longer one is told once, then referred to
 MAX_RULE = 16
 BAR_WIDTH = 24
 PLAIN_WIDTH = 80
@@ -162,15 +163,17 @@ def _attention(report: Report, options: Options) -> list[RenderableType]:
         "",
         Text(f"{options.say(words.NEEDS_ATTENTION)} ({len(findings)})", "bold"),
     ]
+    told: dict[tuple[str, str], str] = {}
     for path, group in groupby(shown, key=lambda finding: finding.path):
-        parts += ["", Text(one_line(path), "bold underline"), _items(group, options)]
+        parts += ["", Text(one_line(path), "bold underline"), _items(group, options, told)]
     if len(findings) > len(shown):
         more = words.AND_MORE.format(count=len(findings) - len(shown))
         parts += ["", Text(f"… {options.say(more)}", "dim")]
     return parts
 
 
-def _items(findings: Iterator[Finding], options: Options) -> Table:
+def _items(findings: Iterator[Finding], options: Options, told: dict[tuple[str, str], str]) -> Table:
+    """The findings of one file; `told` are the messages so far, each with its first place."""
     from rich.cells import cell_len
     from rich.table import Table
     from rich.text import Text
@@ -183,7 +186,11 @@ def _items(findings: Iterator[Finding], options: Options) -> Table:
     table.add_column(no_wrap=True)
     table.add_column(ratio=1, overflow="fold")
     for finding in findings:
-        detail = _plain(one_line(options.say(finding.message)))
+        message = one_line(options.say(finding.message))
+        first = told.setdefault((finding.rule, message), f"{finding.path}:{finding.line}")
+        if first != f"{finding.path}:{finding.line}" and len(message) > MAX_REPEATED:
+            message = options.say(words.AS_AT.format(place=one_line(first)))
+        detail = _plain(message)
         if finding.before:
             detail = Text.assemble(detail, "\n", (shortened(finding.before, MAX_CODE), "dim"))
         table.add_row(

@@ -80,6 +80,7 @@ TOTAL = Text("Total", "合计")
 NEEDS_ATTENTION = Text("Needs attention", "需要关注")
 NOTHING_FOUND = Text("Nothing in this project means CUDA.", "此项目中没有涉及 CUDA 的代码。")
 NOTHING_TO_DO = Text("Nothing needs your attention.", "没有需要您处理的内容。")
+AS_AT = Text("the same as at {place}", "同 {place}")
 AND_MORE = Text("and {count} more; --verbose shows all", "还有 {count} 条；使用 --verbose 查看全部")
 ROWS_LEFT_OUT = Text(
     "{count} more findings do not fit into a sheet", "另有 {count} 条发现超出工作表的行数限制"

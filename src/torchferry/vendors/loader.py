@@ -70,6 +70,7 @@ def load_vendor(folder: Path) -> Vendor:
         amp_dtypes=tuple(data.get("amp_dtypes", ())),
         fused_optimizers=tuple(data.get("fused_optimizers", ())),
         migrations=tuple(data.get("migrations", ())),
+        jit_script_by_migration=data.get("jit_script_by_migration", False),
         channels_last=data.get("channels_last", False),
         dtypes=data.get("dtypes", {}),
         data_parallel=Support(data.get("data_parallel", "unknown")),

@@ -169,6 +169,7 @@ class Vendor:
     # what its guide sets before several processes are started -> value
     launch_env: Mapping[str, str] = field(default_factory=dict)
     company_zh: str = ""
+    jit_script_by_migration: bool = False  # `jit_script` holds only once one of `migrations` is imported
 
     @property
     def company_name(self) -> Text:

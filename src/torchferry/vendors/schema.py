@@ -36,6 +36,8 @@ HOST_FILE = "host.toml"
 MACHINE_FILE = "machine.toml"
 ZOO_FILE = "zoo.toml"
 OFFLINE_FILE = "offline.toml"
+LIBRARIES_FILE = "libraries.toml"
+OLD_NAMES_FILE = "old_names.toml"
 OPS_FILE = "ops.txt"
 
 
@@ -166,6 +168,7 @@ SCHEMA: Mapping[str, Mapping[str, Key]] = {
         "channels_last": Key(Kind.FLAG, "false"),
         "data_parallel": Key(Kind.TEXT, '"unknown"', allowed=tuple(entry.value for entry in Support)),
         "jit_script": _text(),
+        "jit_script_by_migration": Key(Kind.FLAG, "false"),
         "migrations": Key(Kind.TEXTS, '["torch_acme.utils.cuda_migrate"]'),
         "graphs": _text(),
         "apex": _text(),
@@ -252,6 +255,42 @@ SCHEMA: Mapping[str, Mapping[str, Key]] = {
         "code_forms": Key(Kind.TEXTS, '["error code is ([0-9]+)"]'),
         "codes": Key(Kind.TEXT_TABLE, '[codes] with E001 = "meaning"'),
         "codes_zh": Key(Kind.TEXT_TABLE, '[codes_zh] with E001 = "the same in Chinese"'),
+        "sources": _SOURCES,
+    },
+    OLD_NAMES_FILE: {
+        "old": Key(
+            Kind.ROWS,
+            '[[old]] with name = "torch.acme.old", new = "torch_acme.today", why = "...", source = "..."',
+            rows={
+                "name": _text('"torch.acme.old"', _OPTIONAL_DOTTED),
+                "method": _text('"acme_cast"', rf"({_NAME})?"),
+                "argument": _text('"use_acme"', rf"({_NAME})?"),
+                "new": _text('"torch_acme.today"', _OPTIONAL_DOTTED),
+                "write": _text('"use_device=\\"acme\\""', rf"({_NAME}=.+)?"),
+                "why": _text('"why"', r".+", required=True),
+                "why_zh": _text('"the same in Chinese"'),
+                "source": _text('"where this is known from"', r".+", required=True),
+            },
+        ),
+        "sources": _SOURCES,
+    },
+    LIBRARIES_FILE: {
+        "libraries": Key(
+            Kind.ROWS,
+            '[[libraries]] with name = "...", calls = ["..."], what = "...", source = "..."',
+            rows={
+                "name": _text('"timm"', r".+", required=True),
+                "calls": Key(Kind.TEXTS, '["timm.data.create_loader"]', required=True, pattern=_DOTTED),
+                "knows": Key(Kind.TEXTS, '["cuda", "npu"]', pattern=r"[a-z]\w*"),
+                "what": _text('"what it does on other devices"', r".+", required=True),
+                "what_zh": _text('"the same in Chinese"'),
+                "helper": _text('"ferry_lightning"', rf"({_NAME})?"),
+                "argument": _text('"device"', rf"({_NAME})?"),
+                "position": Key(Kind.NUMBER, "1"),
+                "write": _text('"{device}"'),
+                "source": _text('"where this is known from"', r".+", required=True),
+            },
+        ),
         "sources": _SOURCES,
     },
     HOST_FILE: {

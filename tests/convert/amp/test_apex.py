@@ -137,17 +137,78 @@ def test_a_model_that_is_moved_after_its_optimizer_is_made() -> None:
             id="the optimizer comes from elsewhere",
         ),
         pytest.param(
-            "def main():\n    if parallel:\n        model = DistributedDataParallel(model)\n"
+            "def main():\n    with where:\n        model = DistributedDataParallel(model)\n"
             "    optimizer = torch.optim.SGD(model.parameters(), 1)\n    loss = model(x)\n    loss.backward()\n"
             "    optimizer.step()\n",
             "move the wrapper",
-            id="wrapped in a branch",
+            id="wrapped in a block",
+        ),
+        pytest.param(
+            "def main():\n    if parallel:\n        model = DistributedDataParallel(model)\n    parallel = False\n"
+            "    optimizer = torch.optim.SGD(model.parameters(), 1)\n    loss = model(x)\n    loss.backward()\n"
+            "    optimizer.step()\n",
+            "move the wrapper",
+            id="the question has another answer further down",
+        ),
+        pytest.param(
+            "def main():\n    model = torch.nn.DataParallel(model).cuda()\n"
+            "    optimizer = torch.optim.SGD(model.parameters(), 1)\n    loss = model(x)\n    loss.backward()\n"
+            "    optimizer.step()\n",
+            "--data-parallel single",
+            id="DataParallel that is moved at once",
         ),
     ],
 )
 def test_unclear(source: str, reason: str) -> None:
     (found,) = left(f"import torch\n{source}", AmpForm.APEX)
     assert found[0] == "todo" and reason in found[2]
+
+
+def test_wrappers_in_branches_go_below_initialize() -> None:
+    """pytorch/examples' imagenet, as the Ascend guide changes it"""
+    check(
+        """
+        import torch
+        def main(args):
+            if args.distributed:
+                if args.gpu is not None:
+                    model.cuda(args.gpu)
+                    model = DistributedDataParallel(model, device_ids=[args.gpu])
+                else:
+                    model = DistributedDataParallel(model)
+            else:
+                model.cuda()
+            optimizer = torch.optim.SGD(model.parameters(), 1)
+            for x in data:
+                loss = model(x)
+                loss.backward()
+                optimizer.step()
+        """,
+        """
+        import torch
+        from apex import amp
+        def main(args):
+            if args.distributed:
+                if args.gpu is not None:
+                    model.cuda(args.gpu)
+                else:
+                    pass
+            else:
+                model.cuda()
+            optimizer = torch.optim.SGD(model.parameters(), 1)
+            model, optimizer = amp.initialize(model, optimizer, opt_level="O2", loss_scale="dynamic")
+            if args.distributed and args.gpu is not None:
+                model = DistributedDataParallel(model, device_ids=[args.gpu])
+            if args.distributed and args.gpu is None:
+                model = DistributedDataParallel(model)
+            for x in data:
+                loss = model(x)
+                with amp.scale_loss(loss, optimizer) as scaled_loss:
+                    scaled_loss.backward()
+                optimizer.step()
+        """,
+        AmpForm.APEX,
+    )
 
 
 def test_an_attribute_is_not_the_optimizer_that_a_function_is_given() -> None:

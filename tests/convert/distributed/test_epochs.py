@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tests.convert.distributed.programs import HEAD, changes, script, told
+from torchferry.finding import Kind
 
 
 def set_epoch_lines(source: str) -> list[str]:
@@ -156,3 +157,9 @@ def test_a_loader_that_is_made_in_each_epoch() -> None:
     nameless = script(loader="").replace("in loader:", "in DataLoader(dataset, 8):")
     assert set_epoch_lines(nameless) == []
     assert told(nameless) == ["DataLoader(dataset, 8)"]
+
+
+def test_a_mean_over_all_data_of_a_share_is_a_risk() -> None:
+    mean = script(end="print(total / len(loader.dataset))")
+    assert told(mean, Kind.RISK) == ["total / len(loader.dataset)"]
+    assert told(script(end="print(len(loader.dataset))"), Kind.RISK) == []

@@ -40,8 +40,15 @@ def test_flags_stay(name: str, source: str, place: str) -> None:
 
 @pytest.mark.parametrize("name", VENDORS)
 @pytest.mark.parametrize(
-    "function", ["sdp_kernel", "enable_flash_sdp", "is_built", "preferred_linalg_library"]
+    "function", ["sdp_kernel", "enable_flash_sdp", "enable_math_sdp", "preferred_linalg_library"]
 )
+def test_choices_among_kernels_of_cuda_run_everywhere(name: str, function: str) -> None:
+    source = f"torch.backends.cuda.{function}(True)"
+    assert {kind for _, kind, _ in said_of(source, name)} <= {"info"}
+
+
+@pytest.mark.parametrize("name", VENDORS)
+@pytest.mark.parametrize("function", ["is_built", "cufft_plan_cache"])
 def test_functions_by_the_vendors_table(name: str, function: str) -> None:
     old = f"torch.backends.cuda.{function}"
     api = vendor(name).api(old)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.convert.rewriting import expression, rewritten, said_with
+from tests.convert.rewriting import VENDORS, expression, rewritten, said, said_with
 
 _DROP = "drop_cudnn_flags"
 
@@ -77,3 +77,11 @@ def test_a_dropped_flag_needs_no_remark_that_it_may_stay() -> None:
 def test_portable_code_keeps_the_flags() -> None:
     source = "torch.backends.cudnn.benchmark = True"
     assert expression(source, "portable", _DROP) == source
+
+
+def test_what_is_not_dropped_is_said() -> None:
+    source = "torch.backends.cudnn.benchmark = True"
+    for name in VENDORS:
+        changed = expression(source, name, "drop_cudnn_flags") != source
+        found = said(f"import torch\n{source}\n", name, "drop_cudnn_flags", rule="TF709")
+        assert changed or [kind for _, kind, _ in found] == ["info"], name

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
-from tests.convert.rewriting import VENDORS, findings, said, said_of, vendor
+from tests.convert.rewriting import VENDORS, findings, said, said_of, target, vendor
+from torchferry.convert.project import Plan, examine_project
 
 
 @pytest.mark.parametrize(
@@ -33,14 +36,33 @@ def test_noop(source: str) -> None:
     ],
 )
 def test_risk_where_the_adapter_turns_it_off(name: str, source: str, place: str) -> None:
-    expected = [("TF504", "risk", place)] if name != "portable" and vendor(name).jit_script else []
-    assert said_of(source, name, "TF504") == expected
+    holds = name != "portable" and vendor(name).jit_script and not vendor(name).jit_script_by_migration
+    assert said_of(source, name, "TF504") == ([("TF504", "risk", place)] if holds else [])
+
+
+@pytest.mark.parametrize("name", [name for name in VENDORS if vendor(name).jit_script_by_migration])
+def test_risk_where_the_program_imports_the_vendors_migration(name: str) -> None:
+    source = f"import {vendor(name).migrations[0]}\nm = torch.jit.script(m)"
+    assert said_of(source, name, "TF504") == [("TF504", "risk", "torch.jit.script")]
 
 
 def test_imported_name() -> None:
-    assert [kind for _, kind, _ in said("from torch.jit import script\nm = script(m)\n")][:1] == ["risk"]
+    source = "from torch.jit import script\nm = script(m)\n"
+    assert [kind for _, kind, _ in said(source, "tecorigin")][:1] == ["risk"]
 
 
 def test_message_is_the_vendors() -> None:
-    (item,) = findings("import torch\nm = torch.jit.script(m)\n", "cambricon")
+    source = "import torch\nimport torch_mlu.utils.gpu_migration\nm = torch.jit.script(m)\n"
+    (item,) = findings(source, "cambricon", rule="TF504")
     assert item.message.en.startswith("on Cambricon: torch.jit.script returns the object unchanged")
+
+
+def test_once_per_project(tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        (tmp_path / f"{name}.py").write_text(
+            "import torch\nf = torch.jit.script(f)\ng = torch.jit.script(g)\n"
+        )
+    report = examine_project(tmp_path, Plan(target("tecorigin"))).report("scan")
+    (item,) = [item for item in report.findings if item.rule == "TF504"]
+    assert (item.path, item.line) == ("a.py", 2)
+    assert item.message.en.endswith("(4 places in this project)")

@@ -298,3 +298,15 @@ def test_no_text_breaks_a_reader(text: str) -> None:
             continue
         for entry in contents.entries:
             assert 0 <= entry.start <= entry.end <= len(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "runs:\n  steps:\n    - run: |\n        # Don't use xdist: cuda tests are unstable\n        python -m unittest\n",
+        "a: [1, {{ x }}\n  # runs on cuda only\n",
+        "a: [1, {{ x }}  # cuda only\n",
+    ],
+)
+def test_a_comment_that_no_reader_knows_is_still_a_comment(text: str) -> None:
+    assert [item.kind.value for item in run("action.yml", text).findings] == ["info"]

@@ -20,6 +20,11 @@ _STARS = Text(
     "your rule: argument {slot} may be among what * passes; look at the call by hand",
     "自定义规则：第 {slot} 个参数可能在 * 传入的内容中，请手工检查该调用",
 )
+_KEYWORDS = Text(
+    "your rule: the call gives {names} by name; which of them argument {slot} is, the rule does not say (`signature` "
+    "in a .toml file does); left as it is",
+    "自定义规则：该调用按名称传入 {names}；规则未说明第 {slot} 个参数是哪一个（.toml 规则可用 `signature` 说明）；保持不变",
+)
 _MOVES = Text(
     "your rule: without argument {slot} those behind it would move; give the rule a `signature`",
     "自定义规则：删除第 {slot} 个参数后，其后的参数会前移；请在规则中写明 `signature`",
@@ -99,7 +104,13 @@ class ArgumentEditor:
             self._problem(_STARS, slot=slot)
         elif isinstance(slot, str) and self.call.has_options:
             self._problem(_OPTIONS, slot=slot)
+        elif position is not None and position >= len(names) and self._keywords():
+            self._problem(_KEYWORDS, slot=slot, names=self._keywords())
         return None
+
+    def _keywords(self) -> str:
+        """The arguments that are given by name."""
+        return ", ".join(item.name for item in self.call.arguments if item.name)
 
     def _problem(self, text: Text, **values: object) -> None:
         self.result.problems.append(text.format(**values))

@@ -22,6 +22,10 @@ _BY_HAND = Text(
     "your rule for {name} ({place}) can't be applied to a call written like this; change it by hand",
     "自定义规则 {name}（{place}）无法用于这种写法的调用，请手工修改",
 )
+_OWN = Text(
+    "your rule for {name} ({place}) is about imported names; this file defines `{name}` itself, so it stays",
+    "自定义规则 {name}（{place}）针对导入的名称；`{name}` 由本文件自己定义，保持不变",
+)
 _WHOLE_CALL = "{call}"  # no argument has this name
 _NOT_IN_F_STRINGS = frozenset("\"'\\{}#\n")
 
@@ -34,6 +38,8 @@ def changes_of_call(site: Site[ast.Call], rule: UserRule, taken: set[Slot]) -> I
         return
     if rule.wrap is not None and _waits_for_another(site, rule):
         return
+    if rule.rename and isinstance(site.node.func, ast.Name) and _is_defined_here(site, rule):
+        yield site.remark(Kind.INFO, _OWN.format(name=rule.match.name, place=rule.place))
     name_edits = _name_edits(site, rule)
     argument_edits: list[Edit] = []
     if rule.arguments:
@@ -65,6 +71,17 @@ def _change(site: Site[ast.Call], rule: UserRule, edits: list[Edit], imports: li
     if len(edits) == 1 and edits[0].start < edits[0].end:
         start, end = edits[0].start, edits[0].end  # a single argument or name: that is the place
     return Proposal(Kind.CHANGE, start, end, message, (*edits, *imports))
+
+
+def _is_defined_here(site: Site[ast.Call], rule: UserRule) -> bool:
+    """Whether the name that a rule is about is a function or class of this file."""
+    function = site.node.func
+    if not isinstance(function, ast.Name) or function.id != rule.match.name:
+        return False
+    binding = site.module.binding_of(function.id, site.scope, function.lineno)
+    return binding is not None and isinstance(
+        binding.node, (ast.FunctionDef, ast.ClassDef, ast.AsyncFunctionDef)
+    )
 
 
 def _name_edits(site: Site[ast.Call], rule: UserRule) -> list[Edit]:

@@ -17,6 +17,12 @@ _LOCAL = Text(
     "processes with torch.distributed.all_reduce if you need those of the whole epoch",
     "该循环中的指标（loss、准确率）仅针对本进程的数据；如需整轮指标，请用 torch.distributed.all_reduce 在进程间平均",
 )
+_DIVIDED = Text(
+    "divides by the size of all data, while the sum is of this process's share: on N cards the figure is about 1/N of "
+    "what it was; add the sums with torch.distributed.all_reduce first",
+    "除以的是全部数据的数量，而累加值只来自本进程的部分：在 N 张卡上该指标约为原来的 1/N；"
+    "请先用 torch.distributed.all_reduce 对各进程求和",
+)
 _ACCUMULATED = Text(
     "gradients are accumulated over several backward passes: correct as it is; model.no_sync() around all but the "
     "last would save communication",
@@ -93,6 +99,14 @@ def remark(training: Training, changes: Changes) -> None:
             elif name in _DRAWS and not seeds and not _is_repeated(training, file, call):
                 if not any(keyword.arg == "random_state" for keyword in call.keywords):
                     changes.of(file).remark(Kind.TODO, call, _DRAWN)
+            elif (
+                called_name(call) == "len"
+                and _is_whole_data(call)
+                and isinstance(file.parent(call), ast.BinOp)
+            ):
+                parent = file.parent(call)
+                if isinstance(parent, ast.BinOp) and isinstance(parent.op, ast.Div) and parent.right is call:
+                    changes.of(file).remark(Kind.RISK, parent, _DIVIDED)
             elif name == "torch.autograd.grad":
                 changes.of(file).remark(Kind.TODO, call, _PENALTY)
             elif name == "torch.cuda.device_count":
@@ -102,6 +116,11 @@ def remark(training: Training, changes: Changes) -> None:
                 changes.of(file).remark(Kind.RISK, call, _PLATEAU)
             elif name == "sys.stderr.write":
                 changes.of(file).remark(Kind.TODO, call, _OUTPUT)
+
+
+def _is_whole_data(call: ast.Call) -> bool:
+    """len(loader.dataset)"""
+    return len(call.args) == 1 and isinstance(call.args[0], ast.Attribute) and call.args[0].attr == "dataset"
 
 
 def _is_seed(file: ProgramFile, call: ast.Call) -> bool:

@@ -30,7 +30,15 @@ _UNKNOWN = Text(
 )
 
 _MODULES = ("torch.backends.cudnn", "torch.backends.cuda", "torch.backends.cuda.matmul")
-_FLAGS = ("torch.backends.cudnn.", "torch.backends.cuda.matmul.")
+_FLAGS = (
+    "torch.backends.cudnn.",
+    "torch.backends.cuda.matmul.",
+    # choices among CUDA's kernels: they set a flag, and run everywhere
+    "torch.backends.cuda.enable_",
+    "torch.backends.cuda.allow_fp16_bf16_reduction_math_sdp",
+    "torch.backends.cuda.sdp_kernel",
+    "torch.backends.cuda.preferred_",
+)
 
 
 def _rename(qualified: str, context: FileContext) -> Rename | None:

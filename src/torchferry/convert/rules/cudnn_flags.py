@@ -21,6 +21,10 @@ _STAYS = Text(
     "stays: on CUDA, where this code still runs, it has an effect",
     "保留：这份代码仍可在 CUDA 上运行，该设置有效",
 )
+_LISTED = Text(
+    "not dropped: {company} lists {name} as supported, or has its own form of it",
+    "未删除：{company} 标明支持 {name}，或有自己的对应设置",
+)
 _FLAGS = ("torch.backends.cudnn.", "torch.backends.cuda.matmul.")
 
 
@@ -34,6 +38,8 @@ def _check(site: Site[ast.Assign]) -> Iterator[Proposal]:
     elif not any(vendor.api(name).support in (Support.SAME, Support.RENAMED) for name in names):
         message = _DROPPED.format(name=names[0], company=vendor.company_name)
         yield site.change(message, _removal(site), needs_prelude=False)
+    else:
+        yield site.remark(Kind.INFO, _LISTED.format(name=names[0], company=vendor.company_name))
 
 
 def _removal(site: Site[ast.Assign]) -> Edit:

@@ -25,12 +25,20 @@ _RECIPE = Text(
     'call {module}.set_device(int(os.environ["LOCAL_RANK"])) and '
     "torch.distributed.init_process_group({backend}), give the training DataLoader a DistributedSampler, "
     "and wrap the model in torch.nn.parallel.DistributedDataParallel(model, device_ids=[local_rank]); "
-    "`ferry convert --distributed --main SCRIPT` writes all of it, if the program is clear",
+    "`ferry convert --distributed --main SCRIPT` writes all of it, if the program is clear; "
+    "`--data-parallel single` makes it the module on one card",
     "{company} {verb} DataParallel；请每个设备一个进程：用 `torchrun --nproc_per_node=N` 启动，"
     '调用 {module}.set_device(int(os.environ["LOCAL_RANK"])) 和 '
     "torch.distributed.init_process_group({backend})，为训练 DataLoader 使用 DistributedSampler，"
     "并用 torch.nn.parallel.DistributedDataParallel(model, device_ids=[local_rank]) 包装模型；"
-    "`ferry convert --distributed --main 脚本` 可在程序结构清晰时完成以上全部改写",
+    "`ferry convert --distributed --main 脚本` 可在程序结构清晰时完成以上全部改写；"
+    "`--data-parallel single` 则改为单卡上的模块",
+)
+_BESIDE = Text(
+    "{company} {verb} DataParallel; this program has DistributedDataParallel already: start it that way, with one "
+    "process per device, or convert with `--data-parallel single`, which makes this branch the module on one card",
+    "{company} {verb} DataParallel；该程序已有 DistributedDataParallel：请以每个设备一个进程的方式启动，"
+    "或使用 `--data-parallel single` 转换，使该分支成为单卡上的模块",
 )
 _VERBS = {
     Support.UNSUPPORTED: Text("does not support", "不支持"),
@@ -61,7 +69,8 @@ def _check(site: Site[ast.expr]) -> Iterator[Proposal]:
         "module": vendor.torch_module,
         "backend": f'"{backend.word}"' if backend.word else backend.expression,
     }
-    yield site.remark(kind, _RECIPE.format(verb=verb, **words))
+    recipe = _BESIDE if b"DistributedDataParallel" in site.module.data else _RECIPE
+    yield site.remark(kind, recipe.format(verb=verb, **words))
 
 
 def _builds_one(site: Site[ast.expr]) -> bool:

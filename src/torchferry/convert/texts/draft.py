@@ -11,6 +11,7 @@ from functools import cached_property
 from torchferry.convert.file import Conversion, FileJob
 from torchferry.convert.hunks import make_hunks
 from torchferry.convert.rule import Proposal, Rule
+from torchferry.convert.rules import paddle
 from torchferry.convert.target import Target
 from torchferry.convert.texts.glance import MOST_LINES, SPEAKS_OF_CUDA, TEXT_FILE, what_it_says
 from torchferry.finding import Finding, Kind
@@ -26,6 +27,8 @@ Look = Callable[
 
 _PROSE = Text("a comment or a message: read by people, left as it is", "注释或提示文字：供人阅读，保持不变")
 _IGNORE = re.compile(r"#\s*ferry: ignore(?:\[([^\]]*)\]|(?![\w\[-]))")
+# What stands before a word in a comment of any of these texts: a mark at the start of the line, or behind plain code.
+_COMMENT = re.compile(r"[ \t]*(?:#|//|;)|[^\"'#]*[ \t]#")
 _LONGEST = 200  # characters of a line that a report shows
 
 
@@ -72,6 +75,8 @@ class Draft:
 
     def finish(self) -> None:
         """Drop what the user does not want to hear, and report the lines that nobody understood."""
+        for match in paddle.IN_TEXTS.finditer(self.chars):
+            self.say(paddle.RULE, Kind.TODO, match.start(), match.end(), paddle.LINE)
         heard = {self.source.line_of(proposal.start) for _, proposal in self.said}
         self.said += [] if self.is_whole else self._unheard(heard)
         wanted = {rule.id for rule in self.job.rules.rules}
@@ -88,7 +93,7 @@ class Draft:
             start = self.source.line_starts[line - 1]
             end = start + len(self.source.line_text(line).encode("utf-8"))
             kind, message = Kind.TODO, what_it_says(match.group(), self.target)
-            if self._is_prose(match.start()):
+            if self._is_prose(match.start()) or _COMMENT.match(self.chars[start : match.start()]):
                 kind, message = Kind.INFO, _PROSE
             found.append((TEXT_FILE, Proposal(kind, match.start(), end, message)))
             if len(found) == MOST_LINES:
