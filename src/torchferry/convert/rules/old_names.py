@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import cache
 
 from torchferry.convert.rule import Proposal, Rename, Rule, register
 from torchferry.convert.site import FileContext, Site
@@ -21,18 +22,22 @@ def _names(target: Target) -> tuple[OldName, ...]:
     return () if target.is_portable else load_old_names(target.vendor.folder)
 
 
+@cache
+def _by_name(vendor_folder: str) -> dict[str, OldName]:
+    return {old.name: old for old in load_old_names(vendor_folder) if old.name and not old.argument}
+
+
 def _rename(qualified: str, context: FileContext) -> Rename | None:
-    for old in _names(context.target):
-        if old.name != qualified or old.argument:
-            continue
-        message = _OLD.format(why=old.why)
-        if not old.new:
-            return Rename(qualified, "", Kind.TODO, message)
-        module = old.new.rpartition(".")[0]
-        is_of_plugin = module.partition(".")[0] == context.target.prelude_module
-        imports = (f"import {module}",)
-        return Rename(qualified, old.new, Kind.CHANGE, message, needs_prelude=is_of_plugin, imports=imports)
-    return None
+    old = _by_name(context.target.vendor.folder).get(qualified)
+    if old is None or context.target.is_portable:
+        return None
+    message = _OLD.format(why=old.why)
+    if not old.new:
+        return Rename(qualified, "", Kind.TODO, message)
+    module = old.new.rpartition(".")[0]
+    is_of_plugin = module.partition(".")[0] == context.target.prelude_module
+    imports = (f"import {module}",)
+    return Rename(qualified, old.new, Kind.CHANGE, message, needs_prelude=is_of_plugin, imports=imports)
 
 
 def _check(site: Site[ast.Call]) -> Iterator[Proposal]:
@@ -94,6 +99,7 @@ RULE = register(
         nodes=(ast.Call,),
         check=_check,
         rename=_rename,
+        is_local=True,  # so that it is asked before apex's
         prepare=_prepare,
     )
 )
