@@ -32,6 +32,7 @@ _TECORIGIN: dict[str, toml.Value] = {
     "test_script": "test.sh",
     "original_log": "cuda",
     "port_log": "sdaa",
+    "start_scripts": ["scripts/train_sdaa_3rd.sh", "run_scripts/run_*.py", "run_scripts/test.sh"],
     "steps": 100,
 }
 
@@ -46,7 +47,8 @@ _SOURCES = {
             "name": "Tecorigin/modelzoo",
             "version": "2025-05-13",
             "path": "PyTorch/contrib: contents of READMEs, containers, run_scripts, how many steps are compared, and the "
-            "rule by which loss curves pass",
+            "rule by which loss curves pass. Of its 191 models 191 have a README, 183 requirements.txt, 136 "
+            "scripts/train_sdaa_3rd.sh, 54 run_scripts/run_*.py, 133 a licence, 2 a log",
         },
     ]
 }

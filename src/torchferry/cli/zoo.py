@@ -24,6 +24,7 @@ _FOR_NEW = (
     "arguments",
     "amp",
     "distributed",
+    "channels_last",
     "results",
     "original",
     "source",
@@ -39,7 +40,7 @@ def run(args: argparse.Namespace) -> int:
     others = _FOR_CHECK if args.action == "new" else _FOR_NEW
     given = [name for name in others if getattr(args, name) not in (None, False)]
     if given:
-        shown = "--from" if given[0] == "origin" else f"--{given[0]}"
+        shown = "--from" if given[0] == "origin" else f"--{given[0].replace('_', '-')}"
         raise FerryError(f"{shown} is not for `ferry zoo {args.action}`; leave it out")
     return _new(args) if args.action == "new" else _check(args)
 
@@ -63,7 +64,7 @@ def _new(args: argparse.Namespace) -> int:
         args.dataset or "",
     )
     made = make_delivery(request, vendor, table, _plan(args, vendor))
-    _say(args, made)
+    _say(args, made, table.address or table.name)
     return 3 if made.outcome.failed else 0
 
 
@@ -74,14 +75,14 @@ def _plan(args: argparse.Namespace, vendor: Vendor) -> Plan:
 
     if args.distributed and not args.main:
         raise FerryError("--distributed must know the script that trains; name it with --main")
-    chosen = [name for name in ("amp", "distributed") if getattr(args, name)]
+    chosen = [name for name in ("amp", "distributed", "channels_last") if getattr(args, name)]
     settings = Settings(
         Distributed(args.main) if args.distributed else None, AmpForm.TORCH if args.amp else None
     )
     return Plan(vendor_target(vendor), options=frozenset(chosen), settings=settings)
 
 
-def _say(args: argparse.Namespace, made: Made) -> None:
+def _say(args: argparse.Namespace, made: Made, address: str) -> None:
     changed = sum(item.new_data is not None for item in made.outcome.outcomes)
     lines = [f"made {args.path}: {changed} files converted, {len(made.outcome.added)} added"]
     lines += _about_main(args, made)
@@ -94,6 +95,7 @@ def _say(args: argparse.Namespace, made: Made) -> None:
             f"taken out of requirements.txt: {', '.join(made.not_required)}; the vendor brings its own"
         )
     lines.append(f"next: ferry zoo check {args.path}")
+    lines.append(f"then: put it into your fork of {address}, commit it, and open a pull request")
     for line in lines:
         print(one_line(line))
 

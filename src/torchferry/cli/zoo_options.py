@@ -50,6 +50,11 @@ def _add_for_new(group: argparse._ArgumentGroup) -> None:
         "--distributed", action="store_true", help="make a program for one card one for many; needs --main"
     )
     group.add_argument(
+        "--channels-last",
+        action="store_true",
+        help="put models and images in channels_last (NHWC), as the zoo's guide offers",
+    )
+    group.add_argument(
         "--results", type=Path, metavar="FILE", help="log, CSV or JSON of the migrated program's run"
     )
     group.add_argument("--original", type=Path, metavar="FILE", help="the same of the original's run")

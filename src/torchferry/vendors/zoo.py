@@ -32,7 +32,13 @@ class ZooTable:
     original_log: str  # the name of a log in that folder, without its suffix
     port_log: str
     steps: int  # how many are compared where a training is not run to its end; 0: not said
+    start_scripts: tuple[str, ...]  # forms of the scripts that start a training; the first is made
     sources: tuple[Source, ...]
+
+    @property
+    def start_script(self) -> str:
+        """The path of the one that is made."""
+        return self.start_scripts[0]
 
     @property
     def test(self) -> str:
@@ -67,6 +73,7 @@ def load_zoo(vendor_folder: Path) -> ZooTable | None:
         original_log=data.get("original_log", "original"),
         port_log=data.get("port_log", "port"),
         steps=data.get("steps", 0),
+        start_scripts=tuple(data.get("start_scripts", ())) or ("scripts/train.sh",),
         sources=tuple(
             Source(row["name"], row.get("version", ""), row.get("path", ""))
             for row in data.get("sources", ())

@@ -22,6 +22,7 @@ ZOO: Mapping[str, Key] = {
     "test_script": text('"test.sh"', r"\w[\w.-]*"),
     "original_log": text('"cuda"', r"\w[\w.-]*"),
     "port_log": text('"acme"', r"\w[\w.-]*"),
+    "start_scripts": Key(Kind.TEXTS, '["scripts/train.sh", "run_scripts/run_*.py"]', pattern=r"\w[\w./*-]*"),
     "steps": Key(Kind.NUMBER, "100"),
     "sources": SOURCES,
 }

@@ -17,6 +17,7 @@ from torchferry.vendors.zoo import ZooTable
 from torchferry.zoo.evidence.reading import SUFFIXES
 from torchferry.zoo.place import Place, parse_place
 
+FRAMEWORK = "PyTorch"  # the one whose programs are converted and read
 READMES = {"zh": "README.md", "en": "README.en.md"}
 REQUIREMENTS = "requirements.txt"
 PLACEHOLDER = "<TODO"
@@ -38,6 +39,11 @@ class Delivery:
     def place(self) -> Place:
         """What the folder's path names."""
         return parse_place(self.root, self.table)
+
+    @property
+    def is_read(self) -> bool:
+        """Whether the programs of its framework can be read; one that is not known is judged as PyTorch's."""
+        return self.place.framework == FRAMEWORK or self.place.framework not in self.table.frameworks
 
     @cached_property
     def files(self) -> tuple[str, ...]:

@@ -6,11 +6,19 @@ import importlib
 import pkgutil
 from dataclasses import dataclass
 
+from torchferry.text import Text
 from torchferry.zoo import checks
 from torchferry.zoo.delivery import Delivery
 from torchferry.zoo.model import Item, Status
 
 _ORDER = list(Status)
+_OF_ANY_FRAMEWORK = ("files", "layout", "licence", "readme")
+_NOT_READ = Text("its programs were not read", "未读取其程序")
+_NOT_READ_WHY = Text(
+    "the rules for code, scripts and results are PyTorch's; whether the program uses the device, several processes and mixed "
+    "precision is for you to check",
+    "代码、脚本与结果的检查规则是针对 PyTorch 的；请自行检查程序是否使用了设备、多进程与混合精度",
+)
 
 
 @dataclass(frozen=True)
@@ -28,10 +36,18 @@ class Review:
     def is_complete(self) -> bool:
         return not self.count(Status.MISSING)
 
+    @property
+    def is_whole(self) -> bool:
+        """Whether the program was looked at, too."""
+        return self.delivery.is_read
+
 
 def review(delivery: Delivery, more: tuple[Item, ...] = ()) -> Review:
     """All checks in turn, and items that were found otherwise."""
     items = list(more)
     for found in pkgutil.iter_modules(checks.__path__):
-        items += importlib.import_module(f"{checks.__name__}.{found.name}").check(delivery)
+        if delivery.is_read or found.name in _OF_ANY_FRAMEWORK:
+            items += importlib.import_module(f"{checks.__name__}.{found.name}").check(delivery)
+    if not delivery.is_read:
+        items.append(Item("code", delivery.place.framework, Status.NOTE, _NOT_READ, _NOT_READ_WHY))
     return Review(delivery, tuple(sorted(items, key=lambda item: _ORDER.index(item.status))))

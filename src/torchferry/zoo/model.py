@@ -11,8 +11,9 @@ from torchferry.text import Text
 class Status(Enum):
     """The verdict on one thing, the worst first."""
 
-    MISSING = "missing"  # the delivery is not complete without it
+    MISSING = "missing"  # the zoo's guide asks for it, or what is there is wrong
     DOUBT = "doubt"  # a reviewer will ask
+    RECOMMENDED = "recommended"  # the guide does not ask for it, most models of the zoo have it
     NOTE = "note"
     FINE = "fine"
 

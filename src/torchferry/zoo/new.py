@@ -16,7 +16,7 @@ from torchferry.errors import InputError, OutputError
 from torchferry.vendors.model import Vendor
 from torchferry.vendors.zoo import ZooTable
 from torchferry.zoo import run_scripts
-from torchferry.zoo.delivery import READMES, REQUIREMENTS
+from torchferry.zoo.delivery import FRAMEWORK, READMES, REQUIREMENTS
 from torchferry.zoo.evidence.compare import compare
 from torchferry.zoo.evidence.model import Curve, Evidence
 from torchferry.zoo.evidence.reading import holds_both, is_plain, read_evidence
@@ -30,7 +30,6 @@ from torchferry.zoo.training_script import Candidate, candidates, clear_one
 from torchferry.zoo.unwanted import LARGE, Sort, leads_out, sort_of
 
 _KEPT_README = "README.original.md"
-_FRAMEWORK = "PyTorch"  # the one whose programs this tool converts
 _LEFT_OUT = (Sort.LARGE, Sort.WEIGHTS, Sort.CACHE)  # small data may be what a program needs
 
 
@@ -74,9 +73,10 @@ class _Log:
 def make_delivery(request: Request, vendor: Vendor, table: ZooTable, plan: Plan) -> Made:
     """Convert the project and write it with all that the zoo asks for; nothing is ever overwritten."""
     place = checked_place(request.path, table)
-    if place.framework != _FRAMEWORK:
+    if place.framework != FRAMEWORK:
         raise InputError(
-            f"{request.path}: programs for {place.framework} can't be converted, only {_FRAMEWORK}"
+            f"{request.path}: programs for {place.framework} can't be converted yet, only {FRAMEWORK}; make the folder by hand, "
+            "`ferry zoo check` then looks at its place and its files"
         )
     request = replace(request, arguments=_one_line_of_shell(request.arguments))
     origin = check_input(request.origin)
@@ -267,6 +267,9 @@ def _add_files(
     added = {
         launcher: AddedFile(run_scripts.launcher(model, start).encode()),
         table.test: AddedFile(test.encode(), executable=True),
+        table.start_script: AddedFile(
+            run_scripts.start_script(launcher, facts.arguments, table.start_script).encode(), executable=True
+        ),
         f"{table.run_folder}/README.md": AddedFile(run_scripts.explained(start).encode()),
     }
     picture = _picture(logs, table)

@@ -14,6 +14,7 @@ from torchferry.vendors.zoo import ZooTable
 from torchferry.zoo.delivery import PLACEHOLDER, REQUIREMENTS
 from torchferry.zoo.evidence.compare import Row
 from torchferry.zoo.place import Place
+from torchferry.zoo.run_scripts import DEVICES
 
 
 @dataclass(frozen=True)
@@ -80,7 +81,7 @@ cd {folder}
 bash {test}
 # one device
 {command}
-# all devices of a machine
+# several devices: {devices} processes, one for each
 {parallel}
 ```
 
@@ -138,7 +139,7 @@ cd {folder}
 bash {test}
 # 单卡
 {command}
-# 单机多卡
+# 多设备：{devices} 个进程，每设备一个
 {parallel}
 ```
 
@@ -198,10 +199,11 @@ def readme(facts: Facts, language: Language) -> str:
         container=known(container, _CONTAINER),
         requirements=REQUIREMENTS,
         dataset=known(facts.dataset, _DATASET),
+        devices=DEVICES,
         folder=facts.table.run_folder,
         test=facts.table.test_script,
         command=command + words,
-        parallel=f'{command} --nproc_per_node "$NPROC"{words}',
+        parallel=f"{command} --nproc_per_node {DEVICES}{words}",
         results=_results(facts, language) or known("", _NO_ROWS),
         licence=_licence(facts, language) or known("", _LICENCE),
     )

@@ -82,6 +82,14 @@ set -euo pipefail
 cd "$(dirname "$0")"
 "${{PYTHON:-python}}" {launcher} --nproc_per_node "${{NPROC:-1}}" {arguments} "$@" 2>&1 | tee {log}
 """
+_START = """\
+#!/usr/bin/env bash
+# Starts the training on {devices} devices; NPROC=1 on one. Options that are given here go to the program.
+set -euo pipefail
+cd "$(dirname "$0")/{up}"
+"${{PYTHON:-python}}" {launcher} --nproc_per_node "${{NPROC:-{devices}}}" {arguments} "$@"
+"""
+DEVICES = 4  # processes of one card, as models of the zoo are started
 _HEAD = Text(
     "# Options\n\n| Option | Meaning | Passed on as |\n|---|---|---|\n",
     "# 参数介绍\n\n| 参数名 | 说明 | 传递给程序 |\n|---|---|---|\n",
@@ -184,6 +192,12 @@ def launcher(model: str, start: Start) -> str:
     return _LAUNCHER.format(
         model=model, script=script, options=start.options, needs_torchrun=start.needs_torchrun
     )
+
+
+def start_script(launcher: str, arguments: str, path: str) -> str:
+    """The text of the script at `path` that starts the training through the launcher."""
+    up = "/".join([".."] * path.count("/")) or "."
+    return _START.format(devices=DEVICES, up=up, launcher=shlex.quote(launcher), arguments=arguments)
 
 
 def short_test(launcher_name: str, arguments: str, log: str) -> str:

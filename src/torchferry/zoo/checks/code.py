@@ -41,8 +41,8 @@ _WANTED = {
 _NOTHING = Text("", "")
 _PLUGIN = Text("imported nowhere", "没有导入")
 _PLUGIN_WHY = Text(
-    "a reviewer expects `import {plugin}`, though newer versions of torch load it themselves",
-    "评审者期望看到 `import {plugin}`，尽管新版 torch 会自动加载",
+    "the zoo's guide asks for `import {plugin}`, though newer versions of torch load it themselves",
+    "模型库的指南要求 `import {plugin}`，尽管新版 torch 会自动加载",
 )
 _IMPORTED = Text("imported", "已导入")
 _ORDER = list(Strength)
@@ -101,4 +101,4 @@ def _plugin(delivery: Delivery) -> Iterator[Item]:
             if any(name.partition(".")[0] == plugin for name in named):
                 yield Item(ID, plugin, Status.FINE, _IMPORTED, place=f"{file}:{getattr(node, 'lineno', 1)}")
                 return
-    yield Item(ID, plugin, Status.DOUBT, _PLUGIN, _PLUGIN_WHY.format(plugin=plugin))
+    yield Item(ID, plugin, Status.MISSING, _PLUGIN, _PLUGIN_WHY.format(plugin=plugin))

@@ -16,10 +16,10 @@ from torchferry.zoo.model import Item, Status
 ID = "evidence"
 _ABSENT = Text("no {folder}/{name}.log", "没有 {folder}/{name}.log")
 _ABSENT_WHY = Text(
-    "the zoo wants proof that the accuracy is the original's: a log, CSV or JSON of each run with the loss of each step, "
-    "or figures; put it there, or give it to `ferry zoo new` with {option} FILE",
-    "要求证明精度达到原模型水平：两次运行的日志、CSV 或 JSON，含每步 loss 或指标；请放到该处，或在 `ferry zoo new` 中用 "
-    "{option} FILE 给出",
+    "the guide asks for the original's accuracy, in no certain form: with a log, CSV or JSON of each run (the loss of each "
+    "step, or figures) it can be compared here; put it there, or give it to `ferry zoo new` with {option} FILE",
+    "指南要求精度达到原模型水平，但未规定形式：有两次运行的日志、CSV 或 JSON（每步 loss 或指标）即可在此比较；请放到该处，"
+    "或在 `ferry zoo new` 中用 {option} FILE 给出",
 )
 _BOTH_WHY = _ABSENT_WHY.format(option="--original FILE --results")
 _BAD = Text("{problem}", "{problem}")
@@ -59,7 +59,7 @@ def check(delivery: Delivery) -> Iterator[Item]:
     absent = [name for name in options if delivery.log(name) is None]
     for name in absent:
         found = _ABSENT.format(folder=delivery.table.run_folder, name=name)
-        yield Item(ID, name, Status.MISSING, found, _ABSENT_WHY.format(option=options[name]))
+        yield Item(ID, name, Status.DOUBT, found, _ABSENT_WHY.format(option=options[name]))
     if absent:
         return
     try:

@@ -15,8 +15,8 @@ _SHOWN = 5
 _WHY = Text("take it out, and say in the README where it comes from", "请移除，并在 README 中说明其来源")
 _CACHES_WHY = Text("take it out", "请移除")
 _SORTS = {
-    Sort.LARGE: (Text("larger than 10 MiB: {names}", "大于 10 MiB：{names}"), _WHY, Status.MISSING),
-    Sort.WEIGHTS: (Text("weights: {names}", "权重：{names}"), _WHY, Status.MISSING),
+    Sort.LARGE: (Text("larger than 10 MiB: {names}", "大于 10 MiB：{names}"), _WHY, Status.DOUBT),
+    Sort.WEIGHTS: (Text("weights: {names}", "权重：{names}"), _WHY, Status.DOUBT),
     Sort.DATA: (Text("data: {names}", "数据：{names}"), _WHY, Status.DOUBT),
     Sort.CACHE: (Text("made by running: {names}", "运行产生的文件：{names}"), _CACHES_WHY, Status.DOUBT),
 }

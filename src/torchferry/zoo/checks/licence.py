@@ -24,7 +24,7 @@ def check(delivery: Delivery) -> Iterator[Item]:
     """One item."""
     names = licence_files(delivery.files)
     if not names:
-        yield Item(ID, "LICENSE", Status.MISSING, _ABSENT, _ABSENT_WHY)
+        yield Item(ID, "LICENSE", Status.DOUBT, _ABSENT, _ABSENT_WHY)
         return
     name = licence_name(delivery.read(names[0]) or "")
     if not name:

@@ -11,7 +11,9 @@ from torchferry.zoo.model import Item, Status
 
 ID = "readme"
 _ABSENT = Text("not there", "不存在")
-_ABSENT_WHY = Text("`ferry zoo new` makes one", "`ferry zoo new` 会生成")
+_ABSENT_WHY = Text(
+    "every model of the zoo has one; `ferry zoo new` makes it", "模型库的每个模型都有；`ferry zoo new` 会生成"
+)
 _LEFT = Text("not filled in: {count}, the first: {first}", "尚未填写：{count} 处，第一处：{first}")
 _LEFT_WHY = Text("replace each <TODO ...> by what it asks for", "请把每个 <TODO ...> 替换为所要求的内容")
 _NO_SECTION = Text("no section on it", "没有相应章节")
@@ -37,11 +39,11 @@ def check(delivery: Delivery) -> Iterator[Item]:
     name = READMES["zh"]
     text = delivery.read(name)
     if text is None:
-        yield Item(ID, name, Status.MISSING, _ABSENT, _ABSENT_WHY)
+        yield Item(ID, name, Status.RECOMMENDED, _ABSENT, _ABSENT_WHY)
         return
     missing = [(section, why) for section, pattern in _SECTIONS.items() if (why := _problem(text, pattern))]
     for section, why in missing:
-        yield Item(ID, f"{name}: {section.en}", Status.MISSING, why, section)
+        yield Item(ID, f"{name}: {section.en}", Status.RECOMMENDED, why, section)
     if not missing:
         yield Item(ID, name, Status.FINE, _FINE)
     for each in (name, READMES["en"]):

@@ -27,7 +27,7 @@ def check(delivery: Delivery) -> Iterator[Item]:
     """Items for what is loose and what is CUDA's."""
     text = delivery.read(REQUIREMENTS)
     if text is None:
-        yield Item(ID, REQUIREMENTS, Status.MISSING, _ABSENT, _ABSENT_WHY)
+        yield Item(ID, REQUIREMENTS, Status.RECOMMENDED, _ABSENT, _ABSENT_WHY)
         return
     listed = dict(packages(text))
     loose = [name for name, version in listed.items() if not version]

@@ -1,4 +1,4 @@
-"""Whether there is a script that runs a short training, and one that starts a training as the zoo's others do."""
+"""Whether there is a script that starts the training, as the models of the zoo have it in one form or another."""
 
 from __future__ import annotations
 
@@ -12,38 +12,39 @@ from torchferry.zoo.model import Item, Status
 
 ID = "script"
 _ABSENT = Text("not there", "不存在")
-_ABSENT_WHY = Text("a script that trains for a few steps and ends", "需要一个训练若干步后结束的脚本")
+_ABSENT_WHY = Text(
+    "models of the zoo have a script that starts their training, as {forms}: `ferry zoo new` makes it",
+    "模型库的模型都有启动训练的脚本，如 {forms}：`ferry zoo new` 会生成",
+)
+_LEFT_WHY = Text("write there how the training is started", "请写明如何启动训练")
+_THERE = Text("there", "已有")
 _LEFT = Text("what it starts is not filled in", "启动内容尚未填写")
 _CLOSED = Text("is not executable", "没有可执行权限")
 _CLOSED_WHY = Text("chmod +x {name}", "chmod +x {name}")
 _WINDOWS = Text("has line ends of Windows, on which bash stumbles", "含 Windows 换行符，bash 无法运行")
 _WINDOWS_WHY = Text("sed -i 's/\\r$//' {name}", "sed -i 's/\\r$//' {name}")
 _FINE = Text("there; --run runs it", "已有；--run 会执行它")
-_NO_LAUNCHER = Text("no {folder}/run_*.py", "没有 {folder}/run_*.py")
-_LAUNCHER_WHY = Text(
-    "the zoo's models are started by one, with the same options for all: `ferry zoo new` makes it",
-    "模型库的模型都由它以统一的参数启动：`ferry zoo new` 会生成",
-)
 
 
 def check(delivery: Delivery) -> Iterator[Item]:
-    """One item, or two."""
-    name = delivery.table.test
-    text = delivery.read(name)
-    if text is None:
-        yield Item(ID, name, Status.MISSING, _ABSENT, _ABSENT_WHY)
-    elif PLACEHOLDER in text:
-        yield Item(ID, name, Status.MISSING, _LEFT, _ABSENT_WHY)
-    elif b"\r\n" in (delivery.root / name).read_bytes():
-        yield Item(ID, name, Status.MISSING, _WINDOWS, _WINDOWS_WHY.format(name=name))
-    elif not os.access(delivery.root / name, os.X_OK):
-        yield Item(ID, name, Status.DOUBT, _CLOSED, _CLOSED_WHY.format(name=name))
-    else:
-        yield Item(ID, name, Status.FINE, _FINE)
-    folder = delivery.table.run_folder
-    launchers = fnmatch.filter(delivery.files, f"{folder}/run_*.py")
-    if not launchers:
-        yield Item(ID, f"{folder}/run_*.py", Status.DOUBT, _NO_LAUNCHER.format(folder=folder), _LAUNCHER_WHY)
-    for each in launchers:
-        if PLACEHOLDER in (delivery.read(each) or ""):
-            yield Item(ID, each, Status.MISSING, _LEFT, _ABSENT_WHY)
+    """One item for each script that starts a training, or one that there is none."""
+    found = [name for form in delivery.table.start_scripts for name in fnmatch.filter(delivery.files, form)]
+    if not found:
+        forms = ", ".join(delivery.table.start_scripts)
+        yield Item(
+            ID, delivery.table.start_scripts[0], Status.RECOMMENDED, _ABSENT, _ABSENT_WHY.format(forms=forms)
+        )
+    for name in dict.fromkeys(found):
+        yield _judged(delivery, name)
+
+
+def _judged(delivery: Delivery, name: str) -> Item:
+    if PLACEHOLDER in (delivery.read(name) or ""):
+        return Item(ID, name, Status.MISSING, _LEFT, _LEFT_WHY)
+    if not name.endswith(".sh"):
+        return Item(ID, name, Status.FINE, _THERE)
+    if b"\r\n" in (delivery.root / name).read_bytes():
+        return Item(ID, name, Status.MISSING, _WINDOWS, _WINDOWS_WHY.format(name=name))
+    if name == delivery.table.test and not os.access(delivery.root / name, os.X_OK):
+        return Item(ID, name, Status.DOUBT, _CLOSED, _CLOSED_WHY.format(name=name))
+    return Item(ID, name, Status.FINE, _FINE if name == delivery.table.test else _THERE)
