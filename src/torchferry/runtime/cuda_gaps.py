@@ -28,7 +28,14 @@ def gaps(target: Target) -> Gaps:
     """What fills the gaps of a target's module."""
     in_front = device_traits.in_front_of(target)
     named = {f"torch.cuda.{name}": answer for name, answer in _NEUTRAL.items()}
+    named["torch.cuda.is_current_stream_capturing"] = _capturing(target)
     return Gaps({**named, **in_front}, frozenset(in_front) | {"torch.cuda.nccl.version"})
+
+
+def _capturing(target: Target) -> Answer:
+    """A vendor may have the question in its module of graphs only."""
+    ask = getattr(getattr(target.module, "graphs", None), "is_current_stream_capturing", None)
+    return (lambda: False, "false") if ask is None else (ask, f"{target.torch_module}.graphs.{ask.__name__}")
 
 
 def _nothing(*_: Any, **__: Any) -> None:
@@ -74,7 +81,6 @@ _NEUTRAL: Mapping[str, Answer] = {
     "graphs.is_current_stream_capturing": (lambda: False, "false"),
     "init": (_nothing, _DOES_NOTHING),
     "ipc_collect": (_nothing, _DOES_NOTHING),
-    "is_current_stream_capturing": (lambda: False, "false"),
     "is_tf32_supported": (lambda: False, "false"),
     "nccl.is_available": (lambda tensors: True, "true: the vendor's collectives are there"),
     "nccl.version": (lambda: _NCCL_VERSION, ".".join(map(str, _NCCL_VERSION))),

@@ -218,8 +218,25 @@ def test_typed_tensors_are_the_cpus(cuda: Any) -> None:
     assert issubclass(cuda.OutOfMemoryError, RuntimeError)
 
 
+def test_a_graph_is_replayed_and_its_capture_computes_nothing(cuda: Any) -> None:
+    graph, total = cuda.CUDAGraph(), torch.zeros(2)
+    state = torch.get_rng_state()
+    with cuda.graph(graph):
+        total.add_(1)
+        drawn = torch.rand(2)
+    assert total.tolist() == [0, 0]
+    assert torch.equal(torch.get_rng_state(), state)
+    expected = torch.rand(2)
+    torch.set_rng_state(state)
+    graph.replay()
+    assert torch.equal(drawn, expected)
+    graph.replay()
+    assert total.tolist() == [2, 2]
+    assert not torch.equal(drawn, expected)
+
+
 def test_what_has_no_meaning_says_so(cuda: Any) -> None:
-    for name in ("CUDAGraph", "caching_allocator_alloc", "nonsense"):
+    for name in ("MemPool", "caching_allocator_alloc", "nonsense"):
         with pytest.raises(AttributeError, match=f"has no '{name}': the CPU has no counterpart"):
             getattr(cuda, name)
     with pytest.raises(AttributeError, match=r"torch\.cuda on the CPU\.memory has no 'MemPool'"):

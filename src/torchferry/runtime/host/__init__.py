@@ -13,7 +13,7 @@ from typing import Any
 import torch
 
 from torchferry.errors import RunError
-from torchferry.runtime.host import devices, memory, mixed_precision, seeds, streams
+from torchferry.runtime.host import devices, graphs, memory, mixed_precision, seeds, streams
 
 _NAME = "torch.cuda on the CPU"
 
@@ -40,12 +40,14 @@ def host_module(device_count: int) -> ModuleType:
             **stream_names,
             **seed_names,
             **held_names,
+            **graphs.NAMES,
             **_typed(),
             "OutOfMemoryError": torch.cuda.OutOfMemoryError,
         },
     )
     for path, names in {
         **mixed_precision.MODULES,
+        "graphs": graphs.NAMES,
         "memory": memory_names,
         "random": random_names,
         "streams": stream_classes,

@@ -1,65 +1,55 @@
-"""Graph capture: the names exist, capturing raises. The simulated device has nothing that it could replay."""
+"""Graph capture on the simulated device: a replay runs the captured operators again."""
 
 from __future__ import annotations
 
-from typing import Any, NoReturn
+import warnings
+from typing import Any
 
-_MESSAGE = "the simulated device can't capture graphs; run the program without graph capture"
+import torch
+
+from torchferry.runtime.module_parts import graphs
+from torchferry.sim import native
+from torchferry.sim.device_module.identity import device_type, identity
+from torchferry.sim.device_module.seeds import get_rng_state_all, set_rng_state_all
+
+_INFERENCE_ONLY = "inference_only"  # in the vendor's notes of its functions
 
 
-class Graph:
+class Graph(graphs.Graph):
     """The vendor's graph class."""
 
-    def __init__(self, *_: object, **__: object) -> None:
-        self._pool = graph_pool_handle()
+    # Kernels of the simulated device that stand in front of derivatives and call the CPU's past every mode.
+    _unseen = frozenset(
+        ("lstm", "gru", "rnn_tanh", "rnn_relu", "lstm_cell", "gru_cell", "group_norm", "native_group_norm")
+    )
 
-    def capture_begin(self, *_: object, **__: object) -> NoReturn:
-        """Refuse."""
-        raise NotImplementedError(_MESSAGE)
+    def capture_begin(self, *args: object, **settings: object) -> None:
+        """Record from here on; where the vendor's graphs are for inference, say so of one that could train."""
+        vendor = identity().vendor
+        if _INFERENCE_ONLY in vendor.api_notes.get("torch.cuda.CUDAGraph", "") and torch.is_grad_enabled():
+            warnings.warn(
+                f"{vendor.company}'s documents have graphs for inference only; this one is captured with gradients on, "
+                "which the simulated device can do",
+                stacklevel=3,
+            )
+        super().capture_begin(*args, **settings)
 
-    capture_end = capture_begin
-    replay = capture_begin
+    @staticmethod
+    def _is_on_device(tensor: torch.Tensor) -> bool:
+        return tensor.device.type == device_type()
 
-    def reset(self) -> None:
-        """Nothing was captured."""
+    @staticmethod
+    def _other_storages(tensor: torch.Tensor) -> list[torch.UntypedStorage]:
+        """Some operators are made of the host's, on the host storage inside."""
+        return [native.host_bytes(tensor).untyped_storage()] if Graph._is_on_device(tensor) else []
 
-    def pool(self) -> tuple[int, int]:
-        """The pool of this graph."""
-        return self._pool
+    @staticmethod
+    def _random_states() -> Any:
+        return get_rng_state_all()
 
-
-class GraphContext:
-    """A with block that captures into a graph: entering it raises."""
-
-    def __init__(self, graph: Any, *_: object, **__: object) -> None:
-        self.graph = graph
-
-    def __enter__(self) -> NoReturn:
-        raise NotImplementedError(_MESSAGE)
-
-    def __exit__(self, *error: object) -> None:
-        """Never entered."""
-
-
-def make_graphed_callables(*_: object, **__: object) -> NoReturn:
-    """Refuse."""
-    raise NotImplementedError(_MESSAGE)
+    @staticmethod
+    def _set_random_states(states: Any) -> None:
+        set_rng_state_all(states)
 
 
-def graph_pool_handle() -> tuple[int, int]:
-    """A name for a pool."""
-    return 0, 1
-
-
-def is_current_stream_capturing() -> bool:
-    """False: nothing is ever captured."""
-    return False
-
-
-API = {
-    "CUDAGraph": Graph,
-    "graph": GraphContext,
-    "graph_pool_handle": graph_pool_handle,
-    "is_current_stream_capturing": is_current_stream_capturing,
-    "make_graphed_callables": make_graphed_callables,
-}
+API = graphs.names(Graph)

@@ -1,4 +1,4 @@
-"""Graphs, marks, the runtime library, forks, and what the vendor has beside CUDA's names."""
+"""Marks, the runtime library, forks, and what the vendor has beside CUDA's names."""
 
 from __future__ import annotations
 
@@ -11,17 +11,6 @@ import torch
 from tests.sim.checking import Target
 from tests.sim.device_module.names import lookup
 from torchferry.sim.device_module.extras import load_extras
-from torchferry.vendors.model import Support
-
-
-def check_graph_capture_says_that_it_is_not_simulated(target: Target) -> None:
-    api = target.vendor.api("torch.cuda.CUDAGraph")
-    if api.support is Support.RENAMED:
-        graph = lookup(api.name)()
-        with pytest.raises(NotImplementedError, match="can't capture"), target.module.graph(graph):
-            pass
-        with pytest.raises(NotImplementedError, match="can't capture"):
-            graph.replay()
 
 
 def check_marks_appear_in_a_profile(target: Target) -> None:
