@@ -187,6 +187,11 @@ def use_cuda_autocast_policies() -> None:
     _native().use_cuda_autocast_policies()
 
 
+def compute_half_in_single() -> None:
+    """Let the CPU compute products and convolutions in half precision as the device does, from here on."""
+    _native().compute_half_in_single()
+
+
 def add_sync_batch_norm() -> None:
     """Give the CPU the operators of SyncBatchNorm, from here on."""
     _native().add_sync_batch_norm()

@@ -9,6 +9,7 @@ def compute_as_cuda() -> None:
     """All of it: what the original of a proof needs to compute on the CPU what a device computes."""
     use_cuda_autocast_policies()
     add_sync_batch_norm()
+    compute_half_in_single()
 
 
 def use_cuda_autocast_policies() -> None:
@@ -24,3 +25,9 @@ def add_sync_batch_norm() -> None:
     """Give the CPU the operators of SyncBatchNorm, which PyTorch has for CUDA only; they are the device's."""
     native.load(build.library_path())
     native.add_sync_batch_norm()
+
+
+def compute_half_in_single() -> None:
+    """Compute products and convolutions in half precision as the device does: in single precision, rounded."""
+    native.load(build.library_path())
+    native.compute_half_in_single()

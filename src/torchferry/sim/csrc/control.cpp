@@ -1,6 +1,7 @@
 // The control surface as torch operators: native.py gives each of them a type.
 #include "device.h"
 #include "generator.h"
+#include "half_precision.h"
 #include "memory.h"
 #include "narrowing.h"
 #include "operators.h"
@@ -68,6 +69,7 @@ TORCH_LIBRARY(torchferry_sim, m) {
   });
   m.def("forbid_memory(str reason) -> ()", [](std::string reason) { forbid_memory(std::move(reason)); });
   m.def("use_cuda_autocast_policies() -> ()", &use_cuda_autocast_policies);
+  m.def("compute_half_in_single() -> ()", &compute_half_in_single);
   m.def("add_sync_batch_norm() -> ()", &add_sync_batch_norm);
   m.def("default_generator(int device) -> Generator?", [](int64_t device) -> at::Generator {
     return default_generator(checked(device));

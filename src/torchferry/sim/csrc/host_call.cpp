@@ -1,13 +1,14 @@
 #include "host_call.h"
 
+#include "conversion.h"
 #include "device.h"
 #include "generator.h"
+#include "half_precision.h"
 #include "host_view.h"
 #include "narrowing.h"
 #include "operators.h"
 
 #include <ATen/Functions.h>
-#include <ATen/native/TypeProperties.h>
 #include <c10/util/SmallVector.h>
 
 #include <algorithm>
@@ -26,16 +27,15 @@ namespace {
 const c10::DispatchKeySet kAboveKernels =
     c10::autograd_dispatch_keyset_with_ADInplaceOrView | c10::autocast_dispatch_keyset;
 
-std::optional<at::ScalarType> widened(at::ScalarType dtype) {
-  switch (dtype) {
-    case at::ScalarType::Half:
-    case at::ScalarType::BFloat16:
-      return at::ScalarType::Float;
-    case at::ScalarType::ComplexHalf:
-      return at::ScalarType::ComplexFloat;
-    default:
-      return std::nullopt;
+// What PyTorch says where the CPU has no kernel for a dtype that devices have one for.
+bool lacks_half_kernel(const c10::Error& error) {
+  const std::string message = error.what_without_backtrace();
+  for (const char* dtype : {"'Half'", "'BFloat16'", "'ComplexHalf'"}) {
+    if (message.find(std::string("not implemented for ") + dtype) != std::string::npos) {
+      return true;
+    }
   }
+  return false;
 }
 
 class HostCall {
@@ -54,6 +54,9 @@ class HostCall {
     }
     if (op_.writes) {
       follow_written();
+    }
+    if (op_.bumps_versions) {
+      bump_versions();
     }
     move_returns();
   }
@@ -104,7 +107,7 @@ class HostCall {
   void note_dtype(const Tensor& tensor) {
     if (tensor.defined() && !tensor.unsafeGetTensorImpl()->is_wrapped_number()) {
       const at::ScalarType dtype = tensor.scalar_type();
-      widen_from_ = widened(dtype).has_value() ? dtype : widen_from_;
+      widen_from_ = single_precision_of(dtype).has_value() ? dtype : widen_from_;
       narrow_from_ = !op_.moves_data && computed_dtype(dtype) != dtype ? dtype : narrow_from_;
     }
   }
@@ -236,92 +239,43 @@ class HostCall {
     if (widen_from_ == at::ScalarType::Undefined) {
       return invoke_plain();
     }
-    const std::vector<IValue> arguments(stack_.begin() + static_cast<std::ptrdiff_t>(begin_), stack_.end());
-    try {
-      invoke_plain();
-    } catch (const c10::Error&) {
-      // The CPU has no kernel in half precision for some operators that devices have one for.
-      stack_.resize(begin_);
-      stack_.insert(stack_.end(), arguments.begin(), arguments.end());
-      if (!invoke_widened()) {
-        throw;
+    prepare_half_in_single();
+    if (op_.half_in_single) {
+      if (const auto conversion = to_single(op_, stack_, begin_)) {
+        return invoke_converted(conversion->from, conversion->to);
       }
     }
+    invoke_half();
   }
 
   void invoke_plain() {
     handle_.redispatchBoxed(c10::DispatchKeySet(c10::DispatchKey::CPU), &stack_);
   }
 
+  void invoke_half() {
+    const c10::SmallVector<IValue, 8> arguments(stack_.begin() + static_cast<std::ptrdiff_t>(begin_), stack_.end());
+    try {
+      invoke_plain();
+    } catch (const c10::Error& error) {
+      stack_.resize(begin_);
+      stack_.insert(stack_.end(), arguments.begin(), arguments.end());
+      if (!lacks_half_kernel(error) || !invoke_widened()) {
+        throw;
+      }
+    }
+  }
+
   bool invoke_widened() {
     try {
-      invoke_converted(widen_from_, *widened(widen_from_));
+      invoke_converted(widen_from_, *single_precision_of(widen_from_));
       return true;
     } catch (const c10::Error&) {
       return false; // not a matter of dtype: the first error is the one to show
     }
   }
 
-  // Compute in another dtype: convert the arguments, and what comes back.
   void invoke_converted(at::ScalarType from, at::ScalarType to) {
-    c10::SmallVector<std::pair<Tensor, Tensor>, 2> written; // the tensor, and what the kernel writes to instead
-    std::vector<Tensor> given;
-    bool had_target = false;
-    for (size_t i = 0; i < op_.arguments.size(); ++i) {
-      const Argument& argument = op_.arguments[i];
-      convert_argument(argument.kind, stack_[begin_ + i], from, to, [&](const Tensor& tensor) -> Tensor {
-        if (tensor.defined()) {
-          given.push_back(tensor);
-          had_target |= tensor.scalar_type() == to;
-        }
-        if (!tensor.defined() || tensor.scalar_type() != from) {
-          return tensor;
-        }
-        const Tensor other = tensor.to(to);
-        if (argument.written) {
-          written.emplace_back(tensor, other);
-        }
-        return other;
-      });
-    }
-    invoke_plain();
-    // Of arguments in both dtypes the result has the one that they are promoted to.
-    const bool stays = had_target && at::native::result_type(given) != from;
-    for (size_t i = begin_; i < stack_.size() && !stays; ++i) {
-      convert_back(stack_[i], to, from);
-    }
-    for (const auto& [tensor, other] : written) {
-      tensor.resize_(other.sizes()).copy_(other);
-    }
-  }
-
-  template <typename Convert>
-  static void convert_argument(
-      ArgumentKind kind, IValue& value, at::ScalarType from, at::ScalarType to, const Convert& convert) {
-    if (kind == ArgumentKind::tensor && value.isTensor()) {
-      value = convert(value.toTensor());
-    } else if (kind == ArgumentKind::tensor_list && value.isTensorList()) {
-      c10::List<Tensor> list;
-      for (const IValue& element : value.toListRef()) {
-        list.push_back(convert(element.toTensor()));
-      }
-      value = std::move(list);
-    } else if (kind == ArgumentKind::dtype && value.isInt() && value.toScalarType() == from) {
-      value = static_cast<int64_t>(to);
-    }
-  }
-
-  static void convert_back(IValue& value, at::ScalarType from, at::ScalarType to) {
-    if (value.isTensor() && value.toTensor().defined() && value.toTensor().scalar_type() == from) {
-      value = value.toTensor().to(to);
-    } else if (value.isTensorList()) {
-      c10::List<Tensor> list;
-      for (const IValue& element : value.toListRef()) {
-        const Tensor& tensor = element.toTensor();
-        list.push_back(tensor.scalar_type() == from ? tensor.to(to) : tensor);
-      }
-      value = std::move(list);
-    }
+    call_converted(op_, stack_, begin_, {from, to}, [this] { invoke_plain(); });
   }
 
   // Results of out= may have another geometry, or another memory, than before.
@@ -331,10 +285,18 @@ class HostCall {
     }
   }
 
+  void bump_versions() const {
+    for (const auto& [i, value] : written_) {
+      for (const IValue& element : value.toListRef()) {
+        element.toTensor().unsafeGetTensorImpl()->bump_version();
+      }
+    }
+  }
+
   void move_returns() {
-    for (size_t i = 0; i < op_.returned_argument.size(); ++i) {
+    for (size_t i = 0; i < op_.returns.size(); ++i) {
       IValue& value = stack_[begin_ + i];
-      const int argument = op_.returned_argument[i];
+      const int argument = op_.returns[i].argument;
       if (argument >= 0) {
         value = written_argument(argument);
       } else if (op_.packs_sequences && i == 1) {

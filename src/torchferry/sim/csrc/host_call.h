@@ -1,6 +1,8 @@
 // The one way of most operators: run the host kernel on the bytes of the device tensors.
 #pragma once
 
+#include "half_precision.h"
+
 #include <ATen/core/boxing/KernelFunction.h>
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <ATen/record_function.h>
@@ -19,6 +21,7 @@ class HostOnly {
 
  private:
   c10::impl::ExcludeDispatchKeyGuard guard_;
+  HalfInSingle half_in_single_;
 };
 
 // While this lives, a profiler sees no operators: those that a host kernel calls are no work of the device's own.

@@ -59,6 +59,7 @@ struct HostLayerBackward final : torch::autograd::Node {
       }
     }
     const Inside inside;
+    const HalfInSingle half_in_single;
     const auto found = torch::autograd::grad(
         host_outputs, wanted, given, /*retain_graph=*/true, /*create_graph=*/false, /*allow_unused=*/true);
     variable_list results;
@@ -104,6 +105,7 @@ variable_list run_with_graph(const variable_list& inputs, const Layer& layer) {
     const c10::impl::ExcludeDispatchKeyGuard no_autocast(c10::autocast_dispatch_keyset);
     LendEngine lend(node->device);
     const Inside inside;
+    const HalfInSingle half_in_single;
     node->host_inputs = on_host(inputs);
     for (size_t i = 0; i < inputs.size(); ++i) {
       node->host_inputs[i].set_requires_grad(inputs[i].requires_grad());
@@ -118,6 +120,9 @@ variable_list run_with_graph(const variable_list& inputs, const Layer& layer) {
 }
 
 variable_list run(const variable_list& inputs, const Layer& layer) {
+  if (single_precision_of(inputs[0].scalar_type()).has_value()) {
+    prepare_half_in_single();
+  }
   bool needs_graph = false;
   for (const Tensor& input : inputs) {
     needs_graph |= input.defined() && input.requires_grad();

@@ -1,5 +1,6 @@
 #include "operators.h"
 
+#include "half_precision.h"
 #include "wording.h"
 
 #include <ATen/core/function_schema.h>
@@ -64,6 +65,11 @@ bool is_written(const c10::Argument& argument) {
   return argument.alias_info() != nullptr && argument.alias_info()->isWrite();
 }
 
+// What attention keeps for its derivative.
+bool is_always_single(const c10::Argument& argument) {
+  return argument.name() == "logsumexp";
+}
+
 // An operator that writes to an argument returns that argument (in-place, out=).
 int argument_returned_by(const c10::FunctionSchema& schema, const c10::Argument& returned) {
   if (!is_written(returned)) {
@@ -101,13 +107,16 @@ std::unique_ptr<Operator> describe(const c10::OperatorHandle& handle) {
   bool takes_generator = false;
   op->writes = false;
   for (const auto& argument : schema.arguments()) {
-    op->arguments.push_back({kind_of(argument), is_written(argument)});
+    op->arguments.push_back({kind_of(argument), is_written(argument), is_always_single(argument)});
     takes_generator |= op->arguments.back().kind == ArgumentKind::generator;
     op->writes |= op->arguments.back().written;
   }
   for (const auto& returned : schema.returns()) {
-    op->returned_argument.push_back(argument_returned_by(schema, returned));
+    op->returns.push_back({argument_returned_by(schema, returned), is_always_single(returned)});
   }
+  op->bumps_versions = op->writes && op->name.rfind("aten::_foreach_", 0) == 0 &&
+      !handle.hasKernelForDispatchKey(c10::DispatchKey::ADInplaceOrView);
+  op->half_in_single = computes_half_in_single(op->name);
   op->has_host_kernel = handle.hasComputedKernelForDispatchKey(c10::DispatchKey::CPU);
   op->draws_from_process_wide_generator = !takes_generator && handle.hasTag(at::Tag::nondeterministic_seeded);
   op->takes_int32_labels = op->name.rfind("aten::nll_loss", 0) == 0;

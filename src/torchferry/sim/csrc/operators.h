@@ -25,16 +25,24 @@ enum class ArgumentKind : uint8_t { other, tensor, tensor_list, device, generato
 struct Argument {
   ArgumentKind kind;
   bool written;
+  bool always_single; // in single precision whatever the other tensors are in
+};
+
+struct Return {
+  int argument; // the one that it is, or -1
+  bool always_single;
 };
 
 struct Operator {
   std::string name;
   std::string reported_as; // the name in messages
   std::vector<Argument> arguments;
-  std::vector<int> returned_argument; // for each return: the argument that it is, or -1
+  std::vector<Return> returns;
   bool has_host_kernel;
   bool moves_data = false; // computes nothing: no dtype is narrowed on the way
   bool writes;
+  bool bumps_versions; // a list of tensors in place, which PyTorch's own layers above the kernels leave to the kernel
+  bool half_in_single; // computed in single precision where its tensors are in a half one
   bool draws_from_process_wide_generator;
   bool takes_int32_labels; // as devices do; the CPU's kernels want int64
   bool packs_sequences; // the sizes of the batches that it returns second stay on the host
