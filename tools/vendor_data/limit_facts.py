@@ -137,6 +137,78 @@ DTYPES: dict[str, dict[str, dict[str, toml.Value]]] = {
     },
 }
 
+_STRUCTURE_OF_SPARSE = [
+    "_sparse_coo_tensor_with_dims_and_tensors", "_nnz", "_indices", "_values", "sparse_dim", "is_coalesced",
+    "_coalesced_", "_coalesce",
+]  # fmt: skip
+
+# vendor -> operators on sparse (COO) tensors
+SPARSE: dict[str, dict[str, toml.Value]] = {
+    "ascend": {
+        # VariableFallbackKernel.cpp: no fallback to the CPU for them
+        "missing_operator": "raises",
+        "missing_message": "CAUTION: The operator '{operator}' is not currently supported on the NPU backend.",
+        # op_plugin_functions.yaml, entries with `sparse`, and test/test_sparse_coo.py of the adapter
+        "kernels": [
+            *_STRUCTURE_OF_SPARSE,
+            "dense_dim",
+            "empty.memory_format",
+            "copy_",
+            "copy_sparse_to_sparse_",
+            "_to_dense",
+            "neg",
+            "neg_",
+            "neg.out",
+            "add.Tensor",
+            "add_.Tensor",
+            "add.out",
+            "mul.Tensor",
+            "mul_.Tensor",
+            "mul.out",
+            "max",
+            "max.out",
+        ],
+    },
+    "cambricon": {
+        # MLUFallback.cpp of the branches for PyTorch 2.4 and later
+        "missing_operator": "falls_back",
+        "fallback_message": (
+            "The operator '{operator}' is not currently supported on the SparseMLU backend "
+            "and will fall back to run on the SparseCPU."
+        ),
+        "missing_message": "The operator '{operator}' is not currently implemented for the MLU device.",
+        # ops/cambricon.json
+        "kernels": ["_coalesce", "_copy_from_and_resize", "addmm", "addmm.out", "addmm_"],
+    },
+    "tecorigin": {
+        # vendors.json, dtypes: reports of 2024 and 2025
+        "missing_operator": "raises",
+    },
+    "moorethreads": {
+        "missing_operator": "raises",
+        "missing_message": "Could not run '{operator}' with arguments from the 'SparseMUSA' backend.",
+        # ops/moorethreads.json, keys
+        "kernels": [*_STRUCTURE_OF_SPARSE, "_to_sparse", "_to_sparse.sparse_dim", "indices", "values"],
+    },
+}
+
+# vendor -> when results saturate instead of becoming infinite
+SATURATION: dict[str, dict[str, toml.Value]] = {
+    "ascend": {
+        # INF_NAN_MODE_ENABLE.md: its examples are in float16
+        "dtypes": ["float16"],
+        # the generation before the A2: 910A, 910ProA, 910PremiumA ...
+        "cards": ["Ascend910A", "Ascend910P", "Ascend310P"],
+        "when": ["INF_NAN_MODE_FORCE_DISABLE=1"],
+        # NpuVariables.cpp
+        "refused_when": ["INF_NAN_MODE_ENABLE=0"],
+        "refused_message": (
+            "INF_NAN_MODE_ENABLE shouldn't be set to 0 on the current device. If you want to disable inf-nan mode, "
+            "please export INF_NAN_MODE_FORCE_DISABLE=1"
+        ),
+    },
+}
+
 
 def _row(name: str, version: str, path: str) -> Row:
     return {"name": name, "version": version, "path": path}
@@ -148,6 +220,13 @@ SOURCES: dict[str, list[Row]] = {
         _row("Ascend/pytorch", "028285dee356", "torch_npu/csrc/aten/OverrideOperators.cpp"),
         _row("Ascend/pytorch", "042f52dd4320", "torch_npu/csrc/aten/common/ToKernelNpu.cpp"),
         _row("Ascend/pytorch", "35073d670209", "torch_npu/csrc/framework/utils/CpuFallbackUtils.h"),
+        _row(
+            "Ascend/pytorch",
+            "9e73e708ab93",
+            "docs/zh/api/environment_variable/op_execution/INF_NAN_MODE_ENABLE.md",
+        ),
+        _row("Ascend/pytorch", "9e73e708ab93", "torch_npu/csrc/core/npu/NpuVariables.cpp"),
+        _row("Ascend/pytorch", "9e73e708ab93", "test/test_sparse_coo.py"),
         _row("xingchensong/TouchNet", "issue 100 2025-08-04", ""),
         _row("vllm-project/vllm-ascend", "issue 4284", ""),
     ],

@@ -33,8 +33,10 @@ def _limits(facts: Facts, name: str, fact_id: str) -> str:
     version = newest_version(facts, fact_id)
     table: dict[str, toml.Value] = {"operator_version": version} if version else {}
     dtypes = limit_facts.DTYPES.get(name, {})
+    parts = {f"dtypes.{dtype}": limit for dtype, limit in dtypes.items()}
+    parts |= {"sparse": limit_facts.SPARSE.get(name, {}), "saturation": limit_facts.SATURATION.get(name, {})}
     return toml.table("limits", {**table, **limit_facts.LIMITS.get(name, {})}) + "".join(
-        toml.table(f"limits.dtypes.{dtype}", limit) for dtype, limit in dtypes.items()
+        toml.table(f"limits.{part}", values) for part, values in parts.items() if values
     )
 
 

@@ -19,6 +19,7 @@ from torchferry.sim import (
     backward,
     build,
     device_module,
+    dlpack,
     native,
     operators,
     printing,
@@ -40,6 +41,7 @@ _DEFAULT_MESSAGES = native.Messages(
     cast_dtype="The device does not support {dtype}: the cast gives {becomes}.",
     refused_dtype="The device does not support {dtype}.",
 )
+_ADVICE_FOR_SPARSE = "The tensor is sparse: keep it on the CPU, or make it dense first with .to_dense() (embeddings: sparse=False)."
 _NARROWINGS = {
     Narrowing.CAST_AS: native.Narrowing.CAST_AS,
     Narrowing.COMPUTED_AS: native.Narrowing.COMPUTED_AS,
@@ -78,6 +80,7 @@ def activate_settings(settings: SimSettings) -> None:
             )
         return
     _refuse_in_tree(vendor)
+    _refuse_environment(vendor)
     library = build.library_path()
     native.load(library)
     native.configure(
@@ -93,6 +96,7 @@ def activate_settings(settings: SimSettings) -> None:
     sharing.install()
     torch.compile = eager_without_inductor(vendor.device_type)
     backward.install()
+    dlpack.install(vendor.device_type)
     _active.append(Active(vendor, settings))
 
 
@@ -102,6 +106,12 @@ def _refuse_in_tree(vendor: Vendor) -> None:
             f"{vendor.name}: PyTorch itself has the device `{vendor.device_type}`, so no simulated one can take its "
             "name; choose a vendor with a plugin of its own"
         )
+
+
+def _refuse_environment(vendor: Vendor) -> None:
+    refusal = vendor.limits.saturation.refusal(vendor.limits.device_name, os.environ)
+    if refusal:
+        raise RunError(refusal)
 
 
 def _name_device(vendor: Vendor) -> None:
@@ -126,6 +136,26 @@ def _set_limits(vendor: Vendor, settings: SimSettings, library: Path) -> None:
         if limit.applies(os.environ):
             becomes = getattr(torch, limit.becomes or dtype)
             native.set_narrowing(getattr(torch, dtype), becomes, _NARROWINGS[limit.narrowing])
+    _set_sparse_support(vendor, missing)
+    if limits.saturation.applies(limits.device_name, os.environ):
+        for dtype in limits.saturation.dtypes:
+            native.set_saturation(getattr(torch, dtype))
+
+
+def _set_sparse_support(vendor: Vendor, missing: native.Verdict) -> None:
+    """A vendor of which nothing is known has no sparse tensors; one that raises for dense ones does so here, too."""
+    sparse = vendor.limits.sparse
+    falls_back = (
+        sparse.missing_operator is MissingOperator.FALLS_BACK and missing is native.Verdict.FALLS_BACK
+    )
+    raises = sparse.missing_message or f"'{{operator}}' is not supported on {vendor.company} devices."
+    native.route_composed()
+    native.set_sparse_support(
+        native.Verdict.FALLS_BACK if falls_back else native.Verdict.RAISES,
+        f"{raises} {_ADVICE_FOR_SPARSE}",
+        sparse.fallback_message or _DEFAULT_MESSAGES.operator_falls_back,
+        sparse.kernels,
+    )
 
 
 def _missing_verdict(vendor: Vendor, strict: bool) -> native.Verdict:

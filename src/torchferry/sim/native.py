@@ -218,6 +218,24 @@ def set_narrowing(dtype: torch.dtype, becomes: torch.dtype, narrowing: Narrowing
     _native().set_narrowing(dtype, becomes, int(narrowing))
 
 
+def set_sparse_support(missing: Verdict, raises: str, falls_back: str, kernels: Sequence[str]) -> None:
+    """Say what the device does with operators on sparse tensors: those of `kernels` run, the others raise or fall back.
+
+    The words have {operator}; the names come without `aten::`.
+    """
+    _native().set_sparse_support(int(missing), raises, falls_back, [f"aten::{name}" for name in kernels])
+
+
+def route_composed() -> None:
+    """Let sparse and nested tensors be computed by the CPU's kernels for them."""
+    _native().route_composed()
+
+
+def set_saturation(dtype: torch.dtype) -> None:
+    """Let results in a dtype that are infinite become its largest number, and those that are no number 0."""
+    _native().set_saturation(dtype)
+
+
 def set_messages(messages: Messages) -> None:
     """Hand over the vendor's wording."""
     _native().set_messages(

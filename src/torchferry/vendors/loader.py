@@ -13,7 +13,9 @@ from torchferry.vendors.model import (
     MissingOperator,
     Narrowing,
     Replacement,
+    Saturation,
     Source,
+    Sparse,
     Support,
     Vendor,
 )
@@ -122,10 +124,21 @@ def _limits(data: Table) -> Limits:
         )
         for dtype, row in data.get("dtypes", {}).items()
     }
-    values: Table = {key: tuple(value) if isinstance(value, list) else value for key, value in data.items()}
+    values = _with_tuples(data)
     values["missing_operator"] = MissingOperator(data.get("missing_operator", ""))
     values["dtypes"] = dtypes
+    values["sparse"] = _sparse(data.get("sparse", {}))
+    values["saturation"] = Saturation(**_with_tuples(data.get("saturation", {})))
     return Limits(**values)
+
+
+def _sparse(data: Table) -> Sparse:
+    missing = MissingOperator(data.get("missing_operator", ""))
+    return Sparse(**{**_with_tuples(data), "missing_operator": missing})
+
+
+def _with_tuples(data: Table) -> Table:
+    return {key: tuple(value) if isinstance(value, list) else value for key, value in data.items()}
 
 
 def _sources(tables: Iterable[Table]) -> tuple[Source, ...]:

@@ -79,6 +79,36 @@ class DtypeLimit:
 
 
 @dataclass(frozen=True)
+class Sparse:
+    """What the adapter does with operators on sparse (COO) tensors."""
+
+    missing_operator: MissingOperator = MissingOperator.UNKNOWN
+    kernels: tuple[str, ...] = ()  # operators that it has for them: add.out
+    missing_message: str = ""  # {operator}
+    fallback_message: str = ""  # {operator}
+
+
+@dataclass(frozen=True)
+class Saturation:
+    """Cards that have no infinities, or can be told to have none: an overflow gives the largest number."""
+
+    dtypes: tuple[str, ...] = ()
+    cards: tuple[str, ...] = ()  # how the names of cards begin that always do
+    when: tuple[str, ...] = ()  # VARIABLE=value: one that holds makes the other cards do so
+    refused_when: tuple[str, ...] = ()  # VARIABLE=value: refused by the other cards unless `when` holds
+    refused_message: str = ""
+
+    def applies(self, card: str, environment: Mapping[str, str]) -> bool:
+        """Whether a card computes so with these environment variables."""
+        return bool(self.dtypes) and (card.startswith(self.cards) or any_holds(self.when, environment))
+
+    def refusal(self, card: str, environment: Mapping[str, str]) -> str:
+        """What the adapter says instead of starting; "" when it starts."""
+        refused = not self.applies(card, environment) and any_holds(self.refused_when, environment)
+        return self.refused_message if refused else ""
+
+
+@dataclass(frozen=True)
 class Limits:
     """What the device can't do and how its adapter says so: the facts that a simulated device enforces.
 
@@ -100,6 +130,8 @@ class Limits:
     device_memory: str = ""  # "64GiB"
     device_count: int = 0  # 0 unknown
     dtypes: Mapping[str, DtypeLimit] = field(default_factory=dict)
+    sparse: Sparse = Sparse()
+    saturation: Saturation = Saturation()
 
     def missing_operator_in(self, environment: Mapping[str, str]) -> MissingOperator:
         """What the adapter does with a missing operator when these environment variables are set."""

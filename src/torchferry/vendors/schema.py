@@ -87,6 +87,32 @@ _LIMITS = Key(
                 "when": _SETTINGS,
             },
         ),
+        "sparse": Key(
+            Kind.TABLE,
+            '[limits.sparse] with missing_operator = "raises"',
+            rows={
+                "missing_operator": Key(
+                    Kind.TEXT,
+                    '"raises"',
+                    required=True,
+                    allowed=tuple(entry.value for entry in MissingOperator),
+                ),
+                "kernels": Key(Kind.TEXTS, '["add.out"]', pattern=r"[\w.]+"),
+                "missing_message": _wording("operator"),
+                "fallback_message": _wording("operator"),
+            },
+        ),
+        "saturation": Key(
+            Kind.TABLE,
+            '[limits.saturation] with dtypes = ["float16"]',
+            rows={
+                "dtypes": Key(Kind.TEXTS, '["float16"]', required=True, pattern=r"\w+"),
+                "cards": Key(Kind.TEXTS, '["Acme 10"]'),
+                "when": _SETTINGS,
+                "refused_when": _SETTINGS,
+                "refused_message": _wording(),
+            },
+        ),
     },
 )
 

@@ -2,11 +2,13 @@
 #include "device.h"
 #include "generator.h"
 #include "half_precision.h"
+#include "layouts.h"
 #include "memory.h"
 #include "narrowing.h"
 #include "operators.h"
 #include "reference.h"
 #include "registration.h"
+#include "saturation.h"
 #include "visible_devices.h"
 
 #include <torch/library.h>
@@ -90,6 +92,13 @@ TORCH_LIBRARY(torchferry_sim, m) {
   m.def(
       "set_messages(str missing, str fallback, str out_of_memory, str cast_dtype, str refused_dtype) -> ()",
       &set_messages);
+  m.def(
+      "set_sparse_support(int missing, str raises, str falls_back, str[] kernels) -> ()",
+      [](int64_t missing, std::string raises, std::string falls_back, std::vector<std::string> kernels) {
+        set_sparse_support(missing, std::move(raises), std::move(falls_back), std::move(kernels));
+      });
+  m.def("route_composed() -> ()", &route_composed);
+  m.def("set_saturation(ScalarType dtype) -> ()", &set_saturation);
   m.def("operator_uses() -> (str[], int[], int[])", &operator_uses);
   m.def("narrowed_dtypes() -> (str[], int[])", &narrowed_dtypes);
   m.def("set_gate(bool on) -> bool", &set_limits_on);

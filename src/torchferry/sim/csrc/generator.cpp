@@ -29,14 +29,13 @@ struct DeviceGenerator final : c10::GeneratorImpl {
     host.set_current_seed(seed);
   }
 
+  // Generators of devices count what they have drawn; the host's keeps everything in its state.
   void set_offset(uint64_t offset) override {
-    const auto guard = lock();
-    host.set_offset(offset);
+    TORCH_CHECK(offset == 0, "The generator of the simulated device has no offset: use get_state() and set_state().");
   }
 
   uint64_t get_offset() const override {
-    const auto guard = lock();
-    return host.get_offset();
+    return 0;
   }
 
   uint64_t current_seed() const override {

@@ -5,8 +5,10 @@
 #include "generator.h"
 #include "half_precision.h"
 #include "host_view.h"
+#include "layouts.h"
 #include "narrowing.h"
 #include "operators.h"
+#include "saturation.h"
 
 #include <ATen/Functions.h>
 #include <c10/util/SmallVector.h>
@@ -40,8 +42,8 @@ bool lacks_half_kernel(const c10::Error& error) {
 
 class HostCall {
  public:
-  HostCall(const c10::OperatorHandle& handle, Operator& op, Stack& stack)
-      : handle_(handle), op_(op), stack_(stack), begin_(stack.size() - op.arguments.size()) {}
+  HostCall(const c10::OperatorHandle& handle, Operator& op, Stack& stack, c10::DispatchKey key)
+      : handle_(handle), op_(op), stack_(stack), key_(key), begin_(stack.size() - op.arguments.size()) {}
 
   void run() {
     find_device();
@@ -51,6 +53,9 @@ class HostCall {
       invoke();
     } else {
       invoke();
+    }
+    if (is_saturating() && !op_.moves_data) {
+      saturate_results();
     }
     if (op_.writes) {
       follow_written();
@@ -186,8 +191,14 @@ class HostCall {
         }
       }
     }
-    pairs_.push_back({tensor, host_view(tensor)});
-    return pairs_.back().host;
+    Tensor host = host_view(tensor);
+    pairs_.push_back({tensor, host});
+    if (key_ != c10::DispatchKey::CPU && is_composed(tensor)) {
+      for (auto& [part, host_part] : parts_of(tensor, host)) {
+        pairs_.push_back({part, host_part});
+      }
+    }
+    return host;
   }
 
   void move_list(IValue& value) {
@@ -249,7 +260,7 @@ class HostCall {
   }
 
   void invoke_plain() {
-    handle_.redispatchBoxed(c10::DispatchKeySet(c10::DispatchKey::CPU), &stack_);
+    handle_.redispatchBoxed(c10::DispatchKeySet(key_), &stack_);
   }
 
   void invoke_half() {
@@ -282,6 +293,27 @@ class HostCall {
   void follow_written() {
     for (const Pair& pair : pairs_) {
       follow_host_view(pair.device, pair.host);
+    }
+  }
+
+  // As cards do that have no infinities. They note an overflow, which the unscaling of gradients asks for.
+  void saturate_results() const {
+    HostOnly host_only;
+    const Inside inside;
+    for (size_t i = begin_; i < stack_.size(); ++i) {
+      if (stack_[i].isTensor()) {
+        saturate(stack_[i].toTensor());
+      }
+    }
+    for (const auto& [i, value] : written_) {
+      if (value.isTensorList()) {
+        for (const IValue& element : value.toListRef()) {
+          saturate(host_view(element.toTensor()));
+        }
+      }
+    }
+    if (op_.notes_overflow && take_overflow()) {
+      written_[1].second.toTensor().fill_(1);
     }
   }
 
@@ -325,8 +357,11 @@ class HostCall {
 
   // A result is one of the arguments, a view of one, or new; also a view of an earlier result.
   Tensor device_of(const Tensor& result) {
-    if (!result.defined() || !result.has_storage()) {
-      return result.defined() ? adopt_host_tensor(result, device_) : result;
+    if (!result.defined()) {
+      return result;
+    }
+    if (!result.has_storage() || is_composed(result)) {
+      return composed_device_of(result);
     }
     const c10::Storage& storage = result.storage();
     if (storage.use_count() > 1) {
@@ -334,7 +369,7 @@ class HostCall {
         if (pair.host.is_same(result)) {
           return pair.device;
         }
-        if (pair.host.storage().is_alias_of(storage)) {
+        if (!is_composed(pair.host) && pair.host.storage().is_alias_of(storage)) {
           return device_view(result, pair.device);
         }
       }
@@ -343,9 +378,19 @@ class HostCall {
     return pairs_.back().device;
   }
 
+  Tensor composed_device_of(const Tensor& result) const {
+    for (const Pair& pair : pairs_) {
+      if (pair.host.is_same(result)) {
+        return pair.device;
+      }
+    }
+    return adopt_host_tensor(result, device_);
+  }
+
   const c10::OperatorHandle& handle_;
   Operator& op_;
   Stack& stack_;
+  const c10::DispatchKey key_;
   const size_t begin_;
   c10::DeviceIndex device_ = -1;
   at::ScalarType widen_from_ = at::ScalarType::Undefined;
@@ -365,12 +410,16 @@ Inside::Inside() {
 }
 
 void call_on_host(const c10::OperatorHandle& handle, c10::DispatchKeySet, Stack* stack) {
+  const Passage passage(operator_of(handle));
+  call_host_kernel(handle, stack, c10::DispatchKey::CPU);
+}
+
+void call_host_kernel(const c10::OperatorHandle& handle, Stack* stack, c10::DispatchKey key) {
   Operator& op = operator_of(handle);
-  const Passage passage(op);
   TORCH_CHECK_NOT_IMPLEMENTED(
-      op.has_host_kernel,
-      "Could not run '", op.name, "' on the simulated device: PyTorch has no CPU kernel for it.");
-  HostCall(handle, op, *stack).run();
+      key == c10::DispatchKey::CPU ? op.has_host_kernel : handle.hasComputedKernelForDispatchKey(key),
+      "Could not run '", op.name, "' on the simulated device: PyTorch has no ", key, " kernel for it.");
+  HostCall(handle, op, *stack, key).run();
 }
 
 } // namespace ferry

@@ -14,6 +14,9 @@ namespace ferry {
 // Boxed kernel for any operator with a host kernel.
 void call_on_host(const c10::OperatorHandle& handle, c10::DispatchKeySet keys, torch::jit::Stack* stack);
 
+// The same without asking what the vendor has, with the kernel for one kind of host tensors.
+void call_host_kernel(const c10::OperatorHandle& handle, torch::jit::Stack* stack, c10::DispatchKey key);
+
 // While this lives, calls on host tensors go straight to host kernels.
 class HostOnly {
  public:

@@ -1,5 +1,6 @@
 #include "host_view.h"
 
+#include "layouts.h"
 #include "memory.h"
 #include "narrowing.h"
 
@@ -29,10 +30,13 @@ void copy_geometry(c10::TensorImpl& to, const c10::TensorImpl& from) {
 } // namespace
 
 at::Tensor host_view(const at::Tensor& device_tensor) {
+  if (is_composed(device_tensor)) {
+    return host_view_of_composed(device_tensor);
+  }
   const c10::TensorImpl& impl = *device_tensor.unsafeGetTensorImpl();
   TORCH_CHECK_NOT_IMPLEMENTED(
       impl.layout() == c10::kStrided && impl.has_storage(),
-      "The simulated device has dense tensors only, this one is ", impl.layout(), ".");
+      "The simulated device has no ", impl.layout(), " tensors.");
   auto host = at::detail::make_tensor<c10::TensorImpl>(
       c10::Storage(host_storage(impl.unsafe_storage())), keys_for(impl, c10::DispatchKey::CPU), impl.dtype());
   copy_geometry(*host.unsafeGetTensorImpl(), impl);
@@ -40,10 +44,13 @@ at::Tensor host_view(const at::Tensor& device_tensor) {
 }
 
 at::Tensor adopt_host_tensor(const at::Tensor& host, c10::DeviceIndex device) {
+  if (is_composed(host)) {
+    return adopt_composed(host, device);
+  }
   TORCH_CHECK_NOT_IMPLEMENTED(
-      host.layout() == c10::kStrided && host.has_storage() && !host.is_quantized() && !host.is_nested(),
-      "The simulated device has plain dense tensors only; this operator gives a ",
-      host.is_quantized() ? "quantized" : host.is_nested() ? "nested" : c10::str(host.layout()), " one.");
+      host.layout() == c10::kStrided && host.has_storage() && !host.is_quantized(),
+      "The simulated device has no ", host.is_quantized() ? "quantized" : c10::str(host.layout()),
+      " tensors; this operator gives one.");
   check_dtype(host.scalar_type());
   const c10::TensorImpl& impl = *host.unsafeGetTensorImpl();
   const auto& storage = impl.unsafe_storage();
@@ -66,6 +73,9 @@ at::Tensor device_view(const at::Tensor& host, const at::Tensor& base) {
 }
 
 void follow_host_view(const at::Tensor& device_tensor, const at::Tensor& host) {
+  if (is_composed(device_tensor)) {
+    return follow_composed(device_tensor, host);
+  }
   c10::TensorImpl& impl = *device_tensor.unsafeGetTensorImpl();
   const c10::TensorImpl& seen = *host.unsafeGetTensorImpl();
   follow_host_storage(impl.unsafe_storage());

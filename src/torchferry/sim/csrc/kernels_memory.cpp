@@ -5,6 +5,7 @@
 #include "memory.h"
 #include "narrowing.h"
 #include "operators.h"
+#include "saturation.h"
 
 #include <ATen/EmptyTensor.h>
 #include <ATen/Functions.h>
@@ -73,7 +74,11 @@ Tensor host_or_same(const Tensor& tensor) {
 
 Tensor copy_from(const Tensor& from, const Tensor& to, bool) {
   HostOnly host_only;
-  host_or_same(to).copy_(host_or_same(from));
+  const Tensor host = host_or_same(to);
+  host.copy_(host_or_same(from));
+  if (is_saturating() && from.scalar_type() != to.scalar_type() && is_on_device(to)) {
+    saturate(host);
+  }
   return to;
 }
 

@@ -42,6 +42,7 @@ struct Operator {
   bool moves_data = false; // computes nothing: no dtype is narrowed on the way
   bool writes;
   bool bumps_versions; // a list of tensors in place, which PyTorch's own layers above the kernels leave to the kernel
+  bool notes_overflow; // unscales gradients: asks cards without infinities whether something overflowed
   bool half_in_single; // computed in single precision where its tensors are in a half one
   bool draws_from_process_wide_generator;
   bool takes_int32_labels; // as devices do; the CPU's kernels want int64

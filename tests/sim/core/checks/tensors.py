@@ -157,11 +157,7 @@ def check_random_numbers_follow_the_seed(target: Target) -> None:
     assert torch.equal(before, torch.get_rng_state())  # the CPU's own sequence is left alone
 
 
-def check_what_is_not_dense_is_refused(target: Target) -> None:
-    with pytest.raises(NotImplementedError):
-        torch.sparse_coo_tensor(torch.tensor([[0, 1]]), torch.ones(2), device=target.type)
-    with pytest.raises((NotImplementedError, RuntimeError)):
-        torch.ones(2, 2, device=target.type).to_sparse()
+def check_quantized_tensors_and_numpy_are_refused(target: Target) -> None:
     with pytest.raises((NotImplementedError, RuntimeError)):
         torch.quantize_per_tensor(torch.ones(2, device=target.type), 0.1, 0, torch.qint8)
     with pytest.raises(TypeError, match="host memory"):
