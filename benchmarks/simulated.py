@@ -34,6 +34,11 @@ def main() -> None:
     compare("MLP 256-256-256-10, batch 128", make_mlp, torch.randn(128, 256), pairs=600)
     compare("transformer layer 8 x 64 x 128", make_transformer, torch.randn(8, 64, 128), pairs=100)
     compare("LSTM 2 x 128, 20 steps", make_lstm, torch.randn(20, 16, 64), pairs=100)
+    print("\nfloat16 by autocast on the device   float32 ms   float16 ms   ratio (median of pairs)")
+    compare_half("ResNet-50, batch 4 x 64 x 64", resnet50, torch.randn(4, 3, 64, 64), pairs=9)
+    compare_half("MLP 256-256-256-10, batch 128", make_mlp, torch.randn(128, 256), pairs=100)
+    compare_half("transformer layer 8 x 64 x 128", make_transformer, torch.randn(8, 64, 128), pairs=40)
+    compare_half("LSTM 2 x 128, 20 steps", make_lstm, torch.randn(20, 16, 64), pairs=20)
     print("\noperator on 16 numbers            CPU us   simulated us   extra us")
     with torch.no_grad():
         for name, run in OPERATORS.items():
@@ -42,25 +47,38 @@ def main() -> None:
 
 def compare(name: str, make: Callable[[], nn.Module], x: Tensor, pairs: int) -> None:
     """One line: a step on the CPU and one on the device, again and again."""
-    steps = [training_step(device, make, x) for device in ("cpu", DEVICE)]
+    compare_steps(name, [training_step(device, make, x) for device in ("cpu", DEVICE)], pairs)
+
+
+def compare_half(name: str, make: Callable[[], nn.Module], x: Tensor, pairs: int) -> None:
+    """One line: a step in single precision and one in half precision, both on the device."""
+    compare_steps(name, [training_step(DEVICE, make, x, half) for half in (False, True)], pairs)
+
+
+def compare_steps(name: str, steps: list[Callable[[], None]], pairs: int) -> None:
+    """One line: the second against the first."""
     for step in steps * 3:
         step()
     times = [[seconds(step) for step in steps] for _ in range(pairs)]
-    cpu, simulated = (statistics.median(column) for column in zip(*times, strict=True))
+    first, second = (statistics.median(column) for column in zip(*times, strict=True))
     ratio = statistics.median(pair[1] / pair[0] for pair in times)
-    print(f"{name:<30} {cpu * 1e3:8.2f} {simulated * 1e3:12.2f}   {ratio:8.3f}")
+    print(f"{name:<30} {first * 1e3:8.2f} {second * 1e3:12.2f}   {ratio:8.3f}")
 
 
-def training_step(device: str, make: Callable[[], nn.Module], x: Tensor) -> Callable[[], None]:
-    """Forward, backward and SGD of a model on a device."""
+def training_step(
+    device: str, make: Callable[[], nn.Module], x: Tensor, half: bool = False
+) -> Callable[[], None]:
+    """Forward, backward and SGD of a model on a device; in half precision by autocast."""
     torch.manual_seed(0)
     model, x = make().to(device), x.to(device)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.01, momentum=0.9, foreach=False)
 
     def step() -> None:
         optimizer.zero_grad()
-        y = model(x)
-        (y[0] if isinstance(y, tuple) else y).pow(2).mean().backward()
+        with torch.autocast(device, dtype=torch.float16, enabled=half):
+            y = model(x)
+            loss = (y[0] if isinstance(y, tuple) else y).float().pow(2).mean()
+        loss.backward()
         optimizer.step()
 
     return step

@@ -127,6 +127,33 @@ def test_double_precision() -> None:
     assert not conditional.applies({}) and conditional.applies({"TORCH_USE_MUSA_DOUBLE_CAST": "on"})
 
 
+def test_cards_that_saturate() -> None:
+    saturation = get_vendor("ascend").limits.saturation
+    for card, variables, applies in (
+        ("Ascend910A", {}, True),
+        ("Ascend910B2", {}, False),
+        ("Ascend910B2", {"INF_NAN_MODE_FORCE_DISABLE": "1"}, True),
+    ):
+        assert saturation.applies(card, variables) is applies
+        assert saturation.refusal(card, variables) == ""
+    off = {"INF_NAN_MODE_ENABLE": "0"}
+    assert "INF_NAN_MODE_FORCE_DISABLE=1" in saturation.refusal("Ascend910B2", off)
+    assert saturation.refusal("Ascend910A", off) == ""
+    assert not get_vendor("cambricon").limits.saturation.applies("MLU590-M9", off)
+
+
+def test_sparse_tensors(capsys: pytest.CaptureFixture[str]) -> None:
+    expected = {
+        "ascend": MissingOperator.RAISES,
+        "cambricon": MissingOperator.FALLS_BACK,
+        "tecorigin": MissingOperator.RAISES,
+    }
+    for name, does in expected.items():
+        assert get_vendor(name).limits.sparse.missing_operator is does
+    ferry_vendors("ascend", "--lang", "en")
+    assert "_coalesce" in capsys.readouterr().out
+
+
 def test_vendor_without_limits(acme: Path, capsys: pytest.CaptureFixture[str]) -> None:
     vendor = load_vendor(acme)
     assert vendor.limits == Limits()
@@ -155,5 +182,9 @@ def test_json(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_every_shown_limit_exists_and_is_translated() -> None:
-    assert command.LIMIT_FIELDS.keys() == Limits.__dataclass_fields__.keys() - {"dtypes"}
+    assert command.LIMIT_FIELDS.keys() == Limits.__dataclass_fields__.keys() - {
+        "dtypes",
+        "sparse",
+        "saturation",
+    }
     assert all(text.en and text.zh for text in command.LIMIT_FIELDS.values())

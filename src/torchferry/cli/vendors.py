@@ -6,12 +6,13 @@ import argparse
 import sys
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import fields
 from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from torchferry.text import Language, Text, user_language
-from torchferry.vendors.model import DtypeLimit, Limits, Support, Vendor
+from torchferry.vendors.model import DtypeLimit, Limits, Saturation, Sparse, Support, Vendor
 from torchferry.vendors.ops import Ops, load_ops
 from torchferry.vendors.registry import get_vendor, vendor_names
 
@@ -94,6 +95,8 @@ LIMIT_FIELDS = {
 }
 SECTIONS = {
     "limits": Text("Limits of a simulated device", "模拟设备的限制"),
+    "limits_sparse": Text("Operators on sparse tensors", "稀疏张量上的算子"),
+    "limits_saturation": Text("Overflow gives the largest number", "溢出时取最大值（饱和）"),
     "limits_dtypes": Text("Narrowed data types", "被收窄的数据类型"),
     "dtypes": Text("Data types with limits", "受限的数据类型"),
     "env": Text("Environment variables", "环境变量"),
@@ -244,7 +247,7 @@ def _print_rows(console: Console, rows: list[tuple[str, str]]) -> None:
     console.print(grid)
 
 
-def _shown(record: Vendor | Limits, attribute: str, language: Language) -> str:
+def _shown(record: Vendor | Limits | Sparse | Saturation, attribute: str, language: Language) -> str:
     value = getattr(record, attribute)
     if isinstance(value, Enum):
         value = value.value
@@ -257,6 +260,12 @@ def _shown(record: Vendor | Limits, attribute: str, language: Language) -> str:
     if value in ("", "unknown", None, 0):
         return UNKNOWN.in_language(language)
     return str(value)
+
+
+def _rows(limit: Sparse | Saturation, language: Language) -> list[tuple[str, str]]:
+    """The keys of vendor.toml with what is known."""
+    names = [each.name for each in fields(limit) if getattr(limit, each.name)]
+    return [(name, _shown(limit, name, language)) for name in names]
 
 
 def _dtype_limit(limit: DtypeLimit) -> str:
@@ -279,6 +288,8 @@ def _sections(vendor: Vendor, ops: Ops, language: Language) -> Iterator[tuple[st
         for field, label in LIMIT_FIELDS.items()
     ]
     yield "limits", [(label, text) for label, text in shown if text != unknown]
+    yield "limits_sparse", _rows(vendor.limits.sparse, language)
+    yield "limits_saturation", _rows(vendor.limits.saturation, language)
     yield "limits_dtypes", [(dtype, _dtype_limit(limit)) for dtype, limit in vendor.limits.dtypes.items()]
     yield "env", list(vendor.env.items())
     yield "env_map", [(name, to or none) for name, to in vendor.env_map.items()]

@@ -48,13 +48,14 @@ class HostCall {
   void run() {
     find_device();
     move_arguments();
+    const bool saturates = is_saturating() && (!op_.moves_data || casts());
     if (op_.draws_from_process_wide_generator) {
       LendEngine lend(device_);
       invoke();
     } else {
       invoke();
     }
-    if (is_saturating() && !op_.moves_data) {
+    if (saturates) {
       saturate_results();
     }
     if (op_.writes) {
@@ -294,6 +295,10 @@ class HostCall {
     for (const Pair& pair : pairs_) {
       follow_host_view(pair.device, pair.host);
     }
+  }
+
+  bool casts() const {
+    return op_.copies && stack_[begin_].toTensor().scalar_type() != stack_[begin_ + 1].toTensor().scalar_type();
   }
 
   // As cards do that have no infinities. They note an overflow, which the unscaling of gradients asks for.

@@ -116,6 +116,7 @@ std::unique_ptr<Operator> describe(const c10::OperatorHandle& handle) {
   }
   op->bumps_versions = op->writes && op->name.rfind("aten::_foreach_", 0) == 0 &&
       !handle.hasKernelForDispatchKey(c10::DispatchKey::ADInplaceOrView);
+  op->copies = op->name == "aten::copy_";
   op->notes_overflow = op->name == "aten::_amp_foreach_non_finite_check_and_unscale_";
   op->half_in_single = computes_half_in_single(op->name);
   op->has_host_kernel = handle.hasComputedKernelForDispatchKey(c10::DispatchKey::CPU);

@@ -40,6 +40,7 @@ struct Operator {
   std::vector<Return> returns;
   bool has_host_kernel;
   bool moves_data = false; // computes nothing: no dtype is narrowed on the way
+  bool copies; // from one tensor to another, perhaps in another dtype
   bool writes;
   bool bumps_versions; // a list of tensors in place, which PyTorch's own layers above the kernels leave to the kernel
   bool notes_overflow; // unscales gradients: asks cards without infinities whether something overflowed

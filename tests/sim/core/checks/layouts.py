@@ -64,7 +64,9 @@ def check_embeddings_with_sparse_gradients(target: Target) -> None:
     layer = nn.Embedding(5, 3, sparse=True).to(target.type)
     loss = layer(torch.tensor([1, 2, 1]).to(target.type)).sum()
     if not _falls_back(target):
-        if not target.vendor.limits.sparse.kernels:  # else the gradient can be made, but few operators take it
+        if (
+            not target.vendor.limits.sparse.kernels
+        ):  # else the gradient can be made, but few operators take it
             with pytest.raises(NotImplementedError, match="embeddings: sparse=False"):
                 loss.backward()
         return
