@@ -48,11 +48,12 @@ def _run_in_fork(
     stderr: Stream = None,
     stdin: Stream = None,
     seconds: float | None = None,
+    patient: bool = False,
 ) -> Ending:
     """A script; what else there is to run has a process of its own."""
     script = Path(command[1])
     if script.suffix != ".py" or seconds is not None:
-        return run_supervised(command, environment, stdout, stderr, stdin, seconds)
+        return run_supervised(command, environment, stdout, stderr, stdin, seconds, patient)
     sys.stdout.flush()
     sys.stderr.flush()
     child = os.fork()

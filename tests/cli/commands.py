@@ -60,13 +60,16 @@ def ferry(*arguments: object, **options: object) -> subprocess.CompletedProcess[
 
 def wait_until_at_work(process: subprocess.Popen[str]) -> None:
     """Return a moment after a command has begun to answer signals itself, however long Python took to start."""
-    caught = r"^SigCgt:\s*(\w+)$"
-    while process.poll() is None:
-        found = re.search(caught, Path(f"/proc/{process.pid}/status").read_text(), re.MULTILINE)
-        if found and int(found[1], 16) >> (signal.SIGTERM - 1) & 1:
-            break
+    while process.poll() is None and not is_at_work(process):
         time.sleep(0.02)
     time.sleep(0.5)
+
+
+def is_at_work(process: subprocess.Popen[str]) -> bool:
+    """Whether a command answers signals itself, and not Python, which is still starting."""
+    caught = r"^SigCgt:\s*(\w+)$"
+    found = re.search(caught, Path(f"/proc/{process.pid}/status").read_text(), re.MULTILINE)
+    return found is not None and bool(int(found[1], 16) >> (signal.SIGTERM - 1) & 1)
 
 
 def one_line(result: subprocess.CompletedProcess[str], *parts: str) -> None:

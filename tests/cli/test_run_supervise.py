@@ -20,8 +20,9 @@ LAUNCHER = (
     "from torchferry.launch import supervise\n"
     "supervise._SECONDS_TO_END_BY_ITSELF = supervise._SECONDS_AFTER_SIGTERM = 1.0\n"
     "with stoppable():\n"
-    "    ending = supervise.run_supervised([sys.executable, '-c', sys.argv[1]], os.environ)\n"
-    "print('left', ending.left_running)\n"
+    "    program = [sys.executable, '-c', sys.argv[1]]\n"
+    "    ending = supervise.run_supervised(program, os.environ, patient={patient})\n"
+    "print(f'left {{ending.left_running}}, told {{ending.signal}}' if ending.signal else f'left {{ending.left_running}}')\n"
     "sys.exit(ending.exit_code)\n"
 )
 # a program that says when it is ready, then waits
@@ -34,14 +35,14 @@ ORPHAN = (
 )
 
 
-def start(tmp_path: Path, program: str, **options: int) -> subprocess.Popen[str]:
+def start(tmp_path: Path, program: str, patient: bool = True, **options: int) -> subprocess.Popen[str]:
     variables = {
         "READY": str(tmp_path / "ready"),
         "ORPHAN": str(tmp_path / "orphan"),
         "PYTHONUNBUFFERED": "1",
     }
     return subprocess.Popen(  # type: ignore[call-overload,no-any-return]
-        [sys.executable, "-c", LAUNCHER, READY + program],
+        [sys.executable, "-c", LAUNCHER.format(patient=patient), READY + program],
         env={**os.environ, **variables},
         text=True,
         **{"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **options},
@@ -142,6 +143,16 @@ def test_the_program_may_clean_up_and_choose_its_exit_code(tmp_path: Path) -> No
     assert process.returncode == 3
 
 
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_program_that_does_not_end_when_told_is_killed(tmp_path: Path, number: signal.Signals) -> None:
+    ignoring = "signal.signal(signal.SIGINT, signal.SIG_IGN); signal.signal(signal.SIGTERM, signal.SIG_IGN)\n"
+    process = start(tmp_path, f"{ignoring}ready(); time.sleep(60)", patient=False)
+    wait_for(tmp_path / "ready")
+    process.send_signal(number)
+    output, _ = process.communicate(timeout=30)
+    assert (process.returncode, output) == (137, f"left 0, told {int(number)}\n")
+
+
 def test_ctrl_c_on_a_terminal_arrives_once(tmp_path: Path) -> None:
     ours, terminal = pty.openpty()
     program = (
@@ -155,7 +166,11 @@ def test_ctrl_c_on_a_terminal_arrives_once(tmp_path: Path) -> None:
     code = "import os, sys; os.setsid(); import fcntl, termios; fcntl.ioctl(0, termios.TIOCSCTTY, 0); "
     variables = {"READY": str(tmp_path / "ready")}
     process = subprocess.Popen(
-        [sys.executable, "-c", code + f"sys.argv[1:] = [{READY + program!r}]; exec({LAUNCHER!r})"],
+        [
+            sys.executable,
+            "-c",
+            code + f"sys.argv[1:] = [{READY + program!r}]; exec({LAUNCHER.format(patient=True)!r})",
+        ],
         env={**os.environ, **variables},
         stdin=terminal,
         stdout=subprocess.DEVNULL,

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from torchferry.cli import compare_options
+from torchferry.cli.ending import computing
 from torchferry.errors import InputError, OutputError, ReportError
 from torchferry.text import user_language
 
@@ -27,7 +28,7 @@ def run(args: argparse.Namespace) -> int:
     _check_outputs(args.output, args.format)
     from torchferry.accuracy.compare.comparing import Work, compare_files
 
-    with _progress(args.quiet) as progress:
+    with computing(), _progress(args.quiet) as progress:
         comparisons = compare_files(args.mine, args.golden, Work(args.jobs, progress))
     _report(args, comparisons)
     return exit_code(comparisons, check=args.check)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 
 from torchferry import __version__
@@ -66,6 +67,7 @@ _EXIT_CODES = """exit codes:
      program failed half way; `ferry analyze`: a detector broke down
   130  interrupted (143: by SIGTERM)
   `ferry run` and `ferry watch` end with the program's own exit code"""
+_INTERRUPTED = (128 + signal.SIGINT, 128 + signal.SIGTERM)
 
 
 def help_text() -> str:
@@ -90,7 +92,42 @@ def help_text() -> str:
 
 def main(arguments: list[str] | None = None) -> int:
     """Run `ferry`; returns the exit code."""
-    return guarded("ferry", lambda: _dispatch(sys.argv[1:] if arguments is None else arguments))
+    return as_command("ferry", _dispatch, arguments)
+
+
+def as_command(name: str, work: Callable[[list[str]], int], arguments: list[str] | None) -> int:
+    """Run a command with these arguments; with those of the command line, this process is the command's own."""
+    if arguments is not None:
+        return guarded(name, lambda: work(arguments))
+
+    def interrupted(number: int, _frame: object) -> None:
+        os.write(2, f"{name}: interrupted; nothing was written\n".encode())
+        os._exit(128 + number)
+
+    _answer_signals(interrupted)  # nothing is begun yet, so nothing is to be cleaned up
+    code = guarded(name, lambda: work(sys.argv[1:]))
+    _answer_signals(signal.SIG_DFL)  # Python ends: a handler of its own would print a traceback
+    if code in _INTERRUPTED:
+        _end_without_waiting(code)
+    return code
+
+
+def _answer_signals(handler: Callable[[int, object], None] | signal.Handlers) -> None:
+    for number in (signal.SIGINT, signal.SIGTERM):
+        if signal.getsignal(number) != signal.SIG_IGN:  # as in a shell script's background job
+            signal.signal(number, handler)
+
+
+def _end_without_waiting(code: int) -> None:
+    """Python would wait for threads that are still computing."""
+    import atexit
+    from contextlib import suppress
+
+    atexit._run_exitfuncs()
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(OSError, ValueError):
+            stream.flush()
+    os._exit(code)
 
 
 def _dispatch(given: list[str]) -> int:

@@ -36,7 +36,7 @@ were done, 130 interrupted"""
 
 def main(arguments: list[str] | None = None) -> int:
     """Run `ms_fmk_transplt`; returns the exit code."""
-    return ferry.guarded("ms_fmk_transplt", lambda: _run(sys.argv[1:] if arguments is None else arguments))
+    return ferry.as_command("ms_fmk_transplt", _run, arguments)
 
 
 def _run(given: list[str]) -> int:

@@ -191,7 +191,8 @@ def _run_on_plugin(
     from torchferry.launch.supervise import run_supervised
     from torchferry.sim.summary import LEFT_RUNNING
 
-    ending = run_supervised(program.command(), child_environment(os.environ, vendor, None, layer))
+    environment = child_environment(os.environ, vendor, None, layer)
+    ending = run_supervised(program.command(), environment, patient=True)
     if ending.left_running:
         _say(args, LEFT_RUNNING.format(count=ending.left_running))
     return ending.exit_code

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import sys
 from pathlib import Path
 
 from torchferry.cli import main as ferry
@@ -25,7 +24,7 @@ were done, 130 interrupted"""
 
 def main(arguments: list[str] | None = None) -> int:
     """Run `torch_gpu2mlu`; returns the exit code."""
-    return ferry.guarded("torch_gpu2mlu", lambda: _run(sys.argv[1:] if arguments is None else arguments))
+    return ferry.as_command("torch_gpu2mlu", _run, arguments)
 
 
 def _run(given: list[str]) -> int:

@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 
 from torchferry.convert import launch_scripts, lightning, problems
@@ -26,6 +27,7 @@ from torchferry.convert.settings import Settings
 from torchferry.convert.target import Target
 from torchferry.convert.targets import keep_cuda
 from torchferry.convert.texts.kinds import Converter, converter_of, might_be_text
+from torchferry.convert.workers import WorkerEndedError, map_in_processes
 from torchferry.errors import FerryError
 from torchferry.finding import Finding, Kind
 from torchferry.outcome import FileRecord, FileStatus, Report
@@ -297,38 +299,22 @@ def _job(plan: Plan, folder: Path, modules: list[str] | None) -> FileJob:
     return FileJob(plan.target, RuleSet(plan.rules()), settings=plan.settings, neighbours=neighbours)
 
 
-_worker_job: FileJob | None = None
-
-
-def _start_worker(plan: Plan, folder: Path, modules: list[str] | None) -> None:
-    global _worker_job
-    import signal
-
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent stops the workers
+def _make_work(
+    plan: Plan, folder: Path, modules: list[str] | None
+) -> Callable[[tuple[str, bytes]], FileOutcome]:
+    """In a process of its own."""
     gc.disable()
-    _worker_job = _job(plan, folder, modules)
-
-
-def _work(item: tuple[str, bytes]) -> FileOutcome:
-    assert _worker_job is not None
-    return convert_file(*item, _worker_job)
+    job = _job(plan, folder, modules)
+    return lambda item: convert_file(*item, job)
 
 
 def _in_processes(candidates: _Candidates, plan: Plan, folder: Path) -> Iterator[FileOutcome]:
-    from concurrent.futures import ProcessPoolExecutor
-    from concurrent.futures.process import BrokenProcessPool
-
     # The largest first, so that no process is left with a long file at the end.
     items = sorted(zip(candidates.paths, candidates.data, strict=True), key=lambda item: -len(item[1]))
-    pool = ProcessPoolExecutor(
-        plan.jobs, initializer=_start_worker, initargs=(plan, folder, candidates.modules)
-    )
     try:
-        yield from pool.map(_work, items, chunksize=4)
-    except BrokenProcessPool:
+        yield from map_in_processes(partial(_make_work, plan, folder, candidates.modules), items, plan.jobs)
+    except WorkerEndedError:
         raise FerryError("a worker process was killed (out of memory?); try again with -j 1") from None
-    finally:
-        pool.shutdown(wait=True, cancel_futures=True)
 
 
 def convert_file(path: str, data: bytes, job: FileJob) -> FileOutcome:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import importlib
 import os
 import sys
 from collections.abc import Iterable, Iterator, Mapping, MutableMapping
@@ -19,6 +20,13 @@ from torchferry.text import user_language
 from torchferry.vendors.model import Vendor
 from torchferry.vendors.registry import get_vendor
 
+# What tells a part of a run what to do -> who reads it.
+_SETTINGS = (
+    (variables.PROVE, "torchferry.prove.settings", "proof_settings_in"),
+    (variables.OPS, "torchferry.ops.capture.settings", "capture_settings_in"),
+    (variables.RECORD, "torchferry.accuracy.record.settings", "record_settings_in"),
+    (variables.PROFILE, "torchferry.perf.collect.settings", "profile_settings_in"),
+)
 _OFF = ("", "0")
 _ON = "1"
 
@@ -45,6 +53,7 @@ def take_part(environment: MutableMapping[str, str]) -> Role:
     if environment.get(variables.TO) and not environment.get(variables.LAYER):
         _decide(environment)
     role = role_in(environment)
+    _refuse_unreadable(environment)
     with _nothing_collected():
         _put_to_work(role)
     _taken.append(role)
@@ -132,6 +141,17 @@ def _put_to_work(role: Role) -> None:
         from torchferry.perf.collect.program import start_from_environment as profile_from_environment
 
         profile_from_environment(os.environ)
+
+
+def _refuse_unreadable(environment: Mapping[str, str]) -> None:
+    """What the parts of a run are told, before any of them begins."""
+    for variable, module, function in _SETTINGS:
+        if variable in environment:
+            read = getattr(importlib.import_module(module), function)
+            try:
+                read(environment)
+            except (ValueError, TypeError, KeyError, AttributeError):
+                raise RunError(f"{variable} can't be read; only ferry sets it: unset it") from None
 
 
 @contextmanager

@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import os
 import shutil
+import stat
 import tempfile
 import time
 from collections.abc import Iterator
@@ -39,7 +40,7 @@ def run_simulated(
         settings = replace(settings, summary_folder=str(folder))
         environment = child_environment(os.environ, vendor, settings, layer)
         started = time.monotonic()
-        ending = run_supervised(program.command(), environment)
+        ending = run_supervised(program.command(), environment, patient=True)
         seconds = time.monotonic() - started
         outcome = RunOutcome(
             vendor.name,
@@ -69,7 +70,25 @@ def _summary_folder() -> Iterator[Path]:
 
 
 def _remove_abandoned() -> None:
-    for lock in Path(tempfile.gettempdir()).glob(f"{_FOLDER_PREFIX}*/{_FOLDER_LOCK}"):
-        with suppress(OSError), lock.open() as file:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            shutil.rmtree(lock.parent)
+    """Those of this user alone: anybody may put anything into a shared temporary folder."""
+    for folder in Path(tempfile.gettempdir()).glob(f"{_FOLDER_PREFIX}*"):
+        with suppress(OSError), _own_folder(folder) as place:
+            lock = os.open(
+                _FOLDER_LOCK, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=place
+            )
+            with open(lock) as file:
+                if stat.S_ISREG(os.fstat(lock).st_mode):
+                    fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    shutil.rmtree(folder)
+
+
+@contextmanager
+def _own_folder(folder: Path) -> Iterator[int]:
+    """A folder, no link to one, that belongs to this user."""
+    place = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    try:
+        if os.fstat(place).st_uid != os.geteuid():
+            raise PermissionError
+        yield place
+    finally:
+        os.close(place)

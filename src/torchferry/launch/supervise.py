@@ -27,6 +27,9 @@ _POLL_SECONDS = 0.02
 # Helpers such as multiprocessing's resource tracker end by themselves, and clean up as they do.
 _SECONDS_TO_END_BY_ITSELF = 2.0
 _SECONDS_AFTER_SIGTERM = 5.0
+# When a signal has asked for the end, all of it together stays below two seconds.
+_SECONDS_TO_END_WHEN_TOLD = 0.8
+_SECONDS_TO_LEAVE_WHEN_TOLD = 0.4
 _LONGEST_WAIT_SECONDS = 0.5
 
 
@@ -71,9 +74,13 @@ def run_supervised(
     stderr: Stream = None,
     stdin: Stream = None,
     seconds: float | None = None,
+    patient: bool = False,
 ) -> Ending:
     """Run a command in the foreground until it and all its descendants have ended; its input and output are ours, or
     these files. After so many seconds, if they are given, it is told to end, then killed.
+
+    A signal that asks for the end is passed on. A `patient` run then waits for the program, which may have a
+    checkpoint to save; any other kills what does not end at once.
 
     It stays in this process group, so that a debugger can use the terminal. Orphans of the program become children
     of this process; when the program ends, those that do not end by themselves are told to, then killed. When this
@@ -85,8 +92,8 @@ def run_supervised(
     try:
         program = _start(command, environment, before, (stdin, stdout, stderr))
         clock = _Clock(program.pid, seconds)
-        program.returncode, received = _wait(program.pid, watched, clock)
-        left = _end_descendants()
+        program.returncode, received = _wait(program.pid, watched, clock, patient)
+        left = _end_descendants(is_told=received != 0)
     finally:
         _prctl(_SET_CHILD_SUBREAPER, 0)
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
@@ -114,6 +121,7 @@ class _Clock:
 
     def __init__(self, program: int, seconds: float | None) -> None:
         self.has_run_out = False
+        self._is_told = False  # to end
         self._program = program
         self._end = math.inf if seconds is None else time.monotonic() + seconds
 
@@ -128,17 +136,24 @@ class _Clock:
         """
         return signal.sigtimedwait(watched, min(_LONGEST_WAIT_SECONDS, max(0.0, self._left())))
 
+    def program_is_told(self) -> None:
+        """It has got a signal, and has little time left; a second signal does not give it more."""
+        if not self._is_told:
+            self._is_told = True
+            self._end = min(self._end, time.monotonic() + _SECONDS_TO_END_WHEN_TOLD)
+
     def strike_if_over(self) -> None:
-        """When the time is over: tell the program to end; the second time, kill it."""
+        """When the time is over: tell the program to end; kill it if it has been told."""
         if self._left() > 0:
             return
         with suppress(ProcessLookupError):
-            os.kill(self._program, signal.SIGKILL if self.has_run_out else signal.SIGTERM)
-        self.has_run_out = True
+            os.kill(self._program, signal.SIGKILL if self._is_told else signal.SIGTERM)
+        self.has_run_out = self.has_run_out or not self._is_told
+        self._is_told = True
         self._end = time.monotonic() + _SECONDS_AFTER_SIGTERM
 
 
-def _wait(program: int, watched: set[signal.Signals], clock: _Clock) -> tuple[int, int]:
+def _wait(program: int, watched: set[signal.Signals], clock: _Clock, patient: bool) -> tuple[int, int]:
     """Until the program has ended: its exit code, and the last signal that came meanwhile."""
     received = 0
     while True:
@@ -150,6 +165,8 @@ def _wait(program: int, watched: set[signal.Signals], clock: _Clock) -> tuple[in
             clock.strike_if_over()
             continue
         received = info.si_signo
+        if not patient:
+            clock.program_is_told()
         if info.si_code != _FROM_TERMINAL:
             with suppress(ProcessLookupError):
                 os.kill(program, info.si_signo)
@@ -168,13 +185,13 @@ def _reap() -> dict[int, int]:
     return ended
 
 
-def _end_descendants() -> int:
-    """End what the program has left; answers how many processes had to be told."""
-    if _wait_for_none(_SECONDS_TO_END_BY_ITSELF):
+def _end_descendants(is_told: bool) -> int:
+    """End what the program has left, at once if the end was asked for; answers how many processes had to be told."""
+    if _wait_for_none(_SECONDS_TO_LEAVE_WHEN_TOLD if is_told else _SECONDS_TO_END_BY_ITSELF):
         return 0
     told: set[int] = set()
     for number in (signal.SIGTERM, signal.SIGKILL):
-        until = time.monotonic() + _SECONDS_AFTER_SIGTERM
+        until = time.monotonic() + (_SECONDS_TO_LEAVE_WHEN_TOLD if is_told else _SECONDS_AFTER_SIGTERM)
         while time.monotonic() < until and (children := _children()):
             for child in children - (told if number == signal.SIGTERM else set()):
                 with suppress(ProcessLookupError):

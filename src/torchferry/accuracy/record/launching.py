@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from torchferry.accuracy.record.outputs import Outcome, files_of, outcomes
-from torchferry.accuracy.record.settings import UNCOMPILED, RecordSettings
+from torchferry.accuracy.record.settings import UNCOMPILED, RecordSettings, What
 from torchferry.errors import BuildError, OutputError, RunError
 from torchferry.launch import cuda, plugin, variables
 from torchferry.launch.environment import child_environment
@@ -136,7 +136,11 @@ def run_recorded(
             vendor="" if place.vendor is None else place.vendor.name,
             simulated=place.simulated,
         )
-        ending = run_supervised(program.command(), environment_for(settings, place), seconds=timeout)
+        is_training = (
+            settings.keep_going or settings.what is What.WATCH
+        )  # for its own sake, not for the record's
+        environment = environment_for(settings, place)
+        ending = run_supervised(program.command(), environment, seconds=timeout, patient=is_training)
         return Recorded(ending, tuple(map(completed, outcomes(Path(folder)))))
 
 

@@ -88,7 +88,8 @@ def run_profiled(
             simulated=place.simulated,
         )
         environment = environment_for(settings, place)
-        ending = run_supervised(program.command(), environment, seconds=timeout)
+        is_training = settings.keep_running  # for its own sake, not for the profile's
+        ending = run_supervised(program.command(), environment, seconds=timeout, patient=is_training)
         told = tuple(_as_found(staged, each) for each in all_told(staged))
         is_written = _is_worth_keeping(settings, ending, told)
         if is_written:

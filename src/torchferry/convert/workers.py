@@ -1,0 +1,88 @@
+"""Work divided among processes. There are no threads and no shared queues: ending it never has to wait for anything."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Callable, Iterator, Sequence
+from itertools import islice
+from typing import TYPE_CHECKING, Any, TypeVar
+
+if TYPE_CHECKING:
+    from multiprocessing.connection import Connection
+    from multiprocessing.process import BaseProcess
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+_TOGETHER = 4  # items; one at a time, processes would wait for each other's messages
+
+
+class WorkerEndedError(Exception):
+    """A process ended in the middle of its work."""
+
+
+def map_in_processes(
+    make_work: Callable[[], Callable[[Item], Result]], items: Sequence[Item], jobs: int
+) -> Iterator[Result]:
+    """The results in the order in which they are ready. Each process makes what works for it."""
+    from multiprocessing.connection import wait
+
+    chunks = (items[start : start + _TOGETHER] for start in range(0, len(items), _TOGETHER))
+    workers: dict[Connection, BaseProcess] = {}
+    try:
+        for chunk in islice(chunks, jobs):
+            _send(_start(workers, make_work), chunk)
+        busy = list(workers)
+        while busy:
+            for each in wait(busy):
+                connection = next(worker for worker in busy if worker is each)
+                yield from _receive(connection)
+                following = next(chunks, None)
+                if following is None:
+                    busy.remove(connection)
+                else:
+                    _send(connection, following)
+    finally:
+        for connection, worker in workers.items():
+            worker.kill()
+            worker.join()
+            connection.close()
+
+
+def _start(
+    workers: dict[Connection, BaseProcess], make_work: Callable[[], Callable[[Item], Result]]
+) -> Connection:
+    import multiprocessing
+
+    ours, theirs = multiprocessing.Pipe()
+    worker = multiprocessing.Process(target=_serve, args=(theirs, make_work), daemon=True)
+    worker.start()
+    theirs.close()  # so that the end of the process is the end of what it sends
+    workers[ours] = worker
+    return ours
+
+
+def _send(connection: Connection, chunk: Sequence[object]) -> None:
+    try:
+        connection.send(chunk)
+    except OSError:
+        raise WorkerEndedError from None
+
+
+def _receive(connection: Connection) -> list[Any]:
+    try:
+        results: list[Any] = connection.recv()
+    except (EOFError, OSError):
+        raise WorkerEndedError from None
+    return results
+
+
+def _serve(connection: Connection, make_work: Callable[[], Callable[[Item], Result]]) -> None:
+    """In a process of its own, until nobody asks any more."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the one who asks ends it
+    try:
+        work = make_work()
+        while True:
+            connection.send([work(item) for item in connection.recv()])
+    except (EOFError, OSError):
+        os._exit(1)
