@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from torchferry.accuracy.compare.model import Comparison
 
 add_arguments = compare_options.add_arguments
+NOT_KNOWN = 3  # the exit code where nothing is known to be wrong, and something is not known to be right
 
 
 def run(args: argparse.Namespace) -> int:
@@ -35,17 +36,17 @@ def run(args: argparse.Namespace) -> int:
 
 
 def exit_code(comparisons: list[Comparison], *, check: bool) -> int:
-    """1 where a call is wrong; with `check` also where one is suspicious or has no counterpart."""
+    """1 where a call is wrong, or the programs differ; 3 where that is not known; with `check`, 1 for all that may be."""
     from torchferry.accuracy.compare.model import Verdict
     from torchferry.accuracy.compare.notes import unmatched_counts
 
-    bad = (Verdict.FAULT, Verdict.SUSPICIOUS) if check else (Verdict.FAULT,)
-    for comparison in comparisons:
-        if any(pair.verdict in bad for pair in comparison.pairs.outlines() if pair.has_mine):
-            return 1
-        if check and comparison.golden is not None and any(unmatched_counts(comparison.pairs)):
-            return 1
-    return 0
+    found = {pair.verdict for comparison in comparisons for pair in comparison.pairs.outlines()}
+    doubtful = {Verdict.SUSPICIOUS, Verdict.UNEXPLAINED} if check else set()
+    if found & {Verdict.FAULT, Verdict.PROGRAM, *doubtful}:
+        return 1
+    if check and any(any(unmatched_counts(each.pairs)) for each in comparisons if each.golden is not None):
+        return 1
+    return NOT_KNOWN if Verdict.UNEXPLAINED in found else 0
 
 
 def _check_numpy() -> None:

@@ -46,12 +46,19 @@ def test_they_come_back() -> None:
         rows[4]
 
 
+def test_something_else_can_be_said_of_a_pair_later() -> None:
+    rows = packed(PAIRS)
+    said = Judgement(Verdict.PROGRAM, Sort.ONE_SIDED, why=WHY)
+    rows.rejudge(2, said)
+    assert list(rows) == [*PAIRS[:2], replace(PAIRS[2], judgement=said), PAIRS[3]]
+
+
 def test_outlines_say_the_same_as_whole_pairs() -> None:
     assert list(packed(PAIRS).outlines()) == [
-        Outline(True, True, "same", Verdict.EQUAL, None, 7, 3, "aten::relu"),
-        Outline(True, True, "equivalent", Verdict.FAULT, 0.5, 7, 3, "aten::relu"),
-        Outline(False, True, "", Verdict.UNKNOWN, None, 7, 3, "aten::relu"),
-        Outline(True, False, "", Verdict.NORMAL, 0.0, 7, 3, "aten::relu"),
+        Outline(True, True, "same", Verdict.EQUAL, None, 7, 3, "aten::relu", "net.py:3"),
+        Outline(True, True, "equivalent", Verdict.FAULT, 0.5, 7, 3, "aten::relu", "net.py:3"),
+        Outline(False, True, "", Verdict.UNKNOWN, None, 7, 3, "aten::relu", "net.py:3"),
+        Outline(True, False, "", Verdict.NORMAL, 0.0, 7, 3, "aten::relu", "net.py:3"),
     ]
 
 

@@ -8,10 +8,11 @@ from dataclasses import replace
 import pytest
 
 from tests.accuracy.compare.calls import tensor
+from torchferry.accuracy.compare.comparing import AS_THEY_COME, find_culprit
 from torchferry.accuracy.compare.distances import distance
 from torchferry.accuracy.compare.model import Difference, Pair, Sort, Verdict
 from torchferry.accuracy.compare.rows import packed
-from torchferry.accuracy.compare.statistics import growth, judge_statistics, parting
+from torchferry.accuracy.compare.statistics import growth, judge_statistics
 from torchferry.accuracy.model import Call, Statistics
 
 NORMAL = 1e-6  # what single precision explains
@@ -104,7 +105,7 @@ def test_only_the_first_of_those_that_part_is_named() -> None:
         "inherited",
         "inherited",
     ]
-    assert parting(packed(judged).outlines()) == 1
+    assert find_culprit(packed(judged), AS_THEY_COME) == 1
 
 
 def test_a_second_fault_with_equal_inputs_is_seen() -> None:
@@ -153,7 +154,7 @@ class TestWatched:
         rows = [pair("module", None, 1e-6, step=step, module=name) for step in (1, 2) for name in "ab"]
         rows[3] = pair("module", None, 0.1, step=2, module="b")
         judged = list(judge_statistics(rows))
-        assert parting(packed(judged).outlines()) == 3
+        assert find_culprit(packed(judged), AS_THEY_COME) == 3
 
     def test_a_gradient_that_is_rounding_alone_says_nothing(self) -> None:
         """As that of a bias before a batch norm; nor do the steps that Adam makes of it."""

@@ -17,8 +17,9 @@ from torchferry.accuracy.compare.keeping import Keeper
 from torchferry.accuracy.compare.matching import Match, Matches, Sites, match_sites
 from torchferry.accuracy.compare.model import Comparison, Difference, Judgement, Pair, Verdict
 from torchferry.accuracy.compare.network import Gathering, curves, network_differences, with_statistics
+from torchferry.accuracy.compare.programs import Programs
 from torchferry.accuracy.compare.rows import PairRows
-from torchferry.accuracy.compare.statistics import judge_statistics, parting
+from torchferry.accuracy.compare.statistics import judge_statistics
 from torchferry.accuracy.compare.tensors import TensorPair, match_tensors
 from torchferry.accuracy.compare.threads import thread_count
 from torchferry.accuracy.model import Call, Kept
@@ -32,6 +33,10 @@ _LARGE = 1 << 18  # elements of a call that are worth a thread
 _RELEASE = 4096  # calls after which what was read of the files is given back
 _READ = 1 << 26  # bytes, or these
 _STATISTICS = Kept.STATISTICS.value  # why there are no figures
+# Whom to name first. Where programs differ, no operator need be wrong. Behind the place where statistics part, they tell
+# no more: there the first counts, and not the worst.
+IN_TURN = ((Verdict.PROGRAM,), (Verdict.FAULT,), (Verdict.SUSPICIOUS,), (Verdict.UNEXPLAINED,))
+AS_THEY_COME = ((Verdict.PROGRAM,), (Verdict.FAULT, Verdict.SUSPICIOUS), (Verdict.UNEXPLAINED,))
 _AHEAD = 4  # pairs that may wait for their turn, for each thread
 
 
@@ -86,14 +91,17 @@ def compare_records(mine: Record, golden: Record | None, work: Work | None = Non
     seen = [(Gathering(), record) for record in (mine, golden) if record is not None]
     matches = _matches(seen)
     keeper = Keeper()
+    programs = Programs(mine.header, golden.header if golden else None)
     if mine.header.kept is Kept.TENSORS:
         measured = _measured(mine, golden, matches, work)
-        pairs = keeper.keep(_judged(measured, _judge(mine, golden), len(matches), work))
-        culprit = find_culprit(pairs)
+        judged = _judged(measured, _judge(mine, golden), len(matches), work)
     else:
         assert golden is not None
-        pairs = keeper.keep(judge_statistics(_unmeasured(mine, golden, matches)))
-        culprit = parting(pairs.outlines())
+        judged = judge_statistics(_unmeasured(mine, golden, matches))
+    pairs = keeper.keep(programs.look(judged))
+    for at, judgement in programs.later.items():
+        pairs.rejudge(at, judgement)
+    culprit = find_culprit(pairs, IN_TURN if mine.header.kept is Kept.TENSORS else AS_THEY_COME)
     return Comparison(
         mine.header,
         golden.header if golden else None,
@@ -104,22 +112,21 @@ def compare_records(mine: Record, golden: Record | None, work: Work | None = Non
         time.perf_counter() - start,
         keeper.nbytes,
         notes.of_comparison(
-            mine.header, golden.header if golden else None, notes.unmatched_counts(pairs), keeper.left_out
+            mine.header, golden.header if golden else None, notes.of_unmatched(pairs), keeper.left_out
         ),
         curves(seen),
         network_differences(pairs),
     )
 
 
-def find_culprit(pairs: PairRows) -> int | None:
-    """The first fault in the order of mine, else the first that is suspicious; what is inherited is nobody's fault."""
-    suspicious = None
+def find_culprit(pairs: PairRows, groups: Sequence[Sequence[Verdict]]) -> int | None:
+    """The pair to look at first: the first of the first group of verdicts that there is. What is inherited is nobody's
+    fault."""
+    first: dict[Verdict, int] = {}
     for at, pair in enumerate(pairs.outlines()):
-        if pair.has_mine and pair.verdict is Verdict.FAULT:
-            return at
-        if pair.has_mine and pair.verdict is Verdict.SUSPICIOUS and suspicious is None:
-            suspicious = at
-    return suspicious
+        first.setdefault(pair.verdict, at)
+    found = ([first[verdict] for verdict in group if verdict in first] for group in groups)
+    return next((min(each) for each in found if each), None)
 
 
 def _matches(seen: Sequence[tuple[Gathering, Record]]) -> Sequence[Match]:

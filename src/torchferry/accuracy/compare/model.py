@@ -61,8 +61,10 @@ class Verdict(str, Enum):
     INHERITED = "inherited"  # its inputs differ already; from these inputs, its results are as they should be
     REDUCED = "reduced"  # it computes with fewer digits than its dtype has (as TF32 does), and nothing else
     UNKNOWN = "unknown"  # nothing can be said, and the judgement says why
+    UNEXPLAINED = "unexplained"  # it differs, and what was recorded does not say whether that is right
     SUSPICIOUS = "suspicious"  # its own error is larger than it should be
     FAULT = "fault"  # its own error is not of rounding
+    PROGRAM = "program"  # the programs differ here: other arguments, or only one side makes the call
 
 
 class Sort(str, Enum):
@@ -88,6 +90,8 @@ class Sort(str, Enum):
     POINTS = "points"  # single elements
     RANDOM = "random"  # random numbers are not distributed as they should be
     SHAPE = "shape"  # another shape or dtype
+    ARGUMENTS = "arguments"  # it was called with others
+    ONE_SIDED = "one-sided"  # the other side does not make this call
     VALUES = "values"  # something else
 
 

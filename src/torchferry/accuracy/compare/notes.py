@@ -9,6 +9,7 @@ from importlib.util import find_spec
 from torchferry.accuracy.compare.matching import NOTHING
 from torchferry.accuracy.compare.rows import PairRows
 from torchferry.accuracy.model import Header, Kept
+from torchferry.report.safe import one_line
 from torchferry.text import Text
 
 _LONELY = Text(
@@ -31,9 +32,10 @@ _NO_TORCH = Text(
     "此处未安装 PyTorch：以标杆为准，没有用双精度重新计算",
 )
 _UNMATCHED = Text(
-    "{mine} calls of mine and {golden} of golden have no counterpart (--all lists them)",
-    "待测的 {mine} 个调用和标杆的 {golden} 个调用没有对应项（--all 可列出）",
+    "only {side} calls: {calls}{more} (--all lists them)", "只有{side}调用：{calls}{more}（--all 可列出）"
 )
+_MORE = Text(", and {count} more", "，另有 {count} 个")
+_NAMED = 6  # operators of one side
 _PROGRAMS = Text("these are different programs: {mine}, and {golden}", "这是不同的程序：{mine} 与 {golden}")
 _VERSIONS = Text(
     "different versions of PyTorch, which may call other operators: {mine} here, {golden} in golden",
@@ -51,15 +53,14 @@ def lonely_ranks(ranks: Sequence[int]) -> Text:
 
 
 def of_comparison(
-    mine: Header, golden: Header | None, unmatched: tuple[int, int] = (0, 0), left_out: int = 0
+    mine: Header, golden: Header | None, unmatched: Sequence[Text] = (), left_out: int = 0
 ) -> tuple[Text, ...]:
-    """All that is to be said about two records; `unmatched` are calls of mine and of golden without a counterpart."""
+    """All that is to be said about two records; `unmatched` tells of calls without a counterpart."""
     found = [*_of_header(mine, "mine"), *(_of_header(golden, "golden") if golden else ())]
     if mine.kept is Kept.TENSORS and find_spec("torch") is None:
         found.append(_NO_TORCH)
     found += _of_both(mine, golden) if golden is not None else ()
-    if golden is not None and any(unmatched):
-        found.append(_UNMATCHED.format(mine=unmatched[0], golden=unmatched[1]))
+    found += unmatched if golden is not None else ()
     if left_out:
         found.append(_LEFT_OUT.format(count=left_out))
     return tuple(found)
@@ -69,6 +70,26 @@ def unmatched_counts(pairs: PairRows) -> tuple[int, int]:
     """Calls that the other side should have and has not: of mine, of golden."""
     sides = Counter((each.has_mine, each.has_golden) for each in pairs.outlines() if each.how == NOTHING)
     return sides[True, False], sides[False, True]
+
+
+def of_unmatched(pairs: PairRows) -> list[Text]:
+    """The calls that the other side should have and has not: by operator and line, the first ones first."""
+    found = []
+    for side, has_mine in (("mine", True), ("golden", False)):
+        calls = Counter(
+            (each.operator, each.place)
+            for each in pairs.outlines()
+            if each.how == NOTHING and each.has_mine is has_mine and each.has_golden is not has_mine
+        )
+        named = [
+            f"{one_line(operator)}{f' x {count}' if count > 1 else ''}{f' ({one_line(place)})' if place else ''}"
+            for (operator, place), count in list(calls.items())[:_NAMED]
+        ]
+        left = sum(list(calls.values())[_NAMED:])
+        more = _MORE.format(count=left) if left else Text("", "")
+        if named:
+            found.append(_UNMATCHED.format(side=_SIDE[side], calls=", ".join(named), more=more))
+    return found
 
 
 def _of_both(mine: Header, golden: Header) -> Iterator[Text]:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple, overload
 
-from torchferry.accuracy.compare.model import Difference, Metrics, Pair, Verdict
+from torchferry.accuracy.compare.model import Difference, Judgement, Metrics, Pair, Verdict
 from torchferry.accuracy.model import Call, Statistics, TensorRecord
 
 _NONE = -1
@@ -50,6 +50,10 @@ class Rows:
         self._count += 1
         return self._count - 1
 
+    def replace(self, number: int, *fields: Any) -> None:
+        """Other fields in the place of a row."""
+        self._layout.pack_into(self._bytes, number * self._layout.size, *fields)
+
     def __getitem__(self, number: int) -> tuple[Any, ...]:
         return self._layout.unpack_from(self._bytes, number * self._layout.size)
 
@@ -68,6 +72,7 @@ class Outline(NamedTuple):
     number: int  # this and the rest: of mine, or of golden where mine is missing
     step: int
     operator: str
+    place: str
 
 
 class PairRows(Sequence[Pair]):
@@ -87,14 +92,23 @@ class PairRows(Sequence[Pair]):
             self._difference(each)
         mine = self._call(pair.mine)  # as a rule, golden's has the same number
         golden = mine if pair.golden == pair.mine else self._call(pair.golden)
-        judgement = pair.judgement
+        said = self._said(pair.judgement)
+        self._pairs.append(
+            mine, golden, self._texts(pair.how), *said, first, len(pair.inputs), len(pair.outputs)
+        )
+
+    def rejudge(self, at: int, judgement: Judgement) -> None:
+        """Say something else of a pair that is there already."""
+        row = self._pairs[at]
+        said = self._said(judgement)
+        self._pairs.replace(at, *row[:3], *said, *row[3 + len(said) :])
+
+    def _said(self, judgement: Judgement) -> tuple[Any, ...]:
+        """A judgement as fields of a row: what is said, which errors are known, the errors."""
         errors = (judgement.own_error, judgement.golden_error, judgement.limit)
         given = sum(1 << at for at, error in enumerate(errors) if error is not None)
         said = self._judgements(replace(judgement, own_error=None, golden_error=None, limit=None))
-        self._pairs.append(
-            mine, golden, self._texts(pair.how), said, given, *(error or 0.0 for error in errors),
-            first, len(pair.inputs), len(pair.outputs),
-        )  # fmt: skip
+        return said, given, *(error or 0.0 for error in errors)
 
     def __len__(self) -> int:
         return len(self._pairs)
@@ -131,6 +145,7 @@ class PairRows(Sequence[Pair]):
         """All pairs, in their order."""
         for mine, golden, how, said, given, own_error, *_ in self._pairs:
             number, step, site = self._calls[golden if mine == _NONE else mine]
+            operator, _, _, _, place, _ = self._sites[site]
             yield Outline(
                 mine != _NONE,
                 golden != _NONE,
@@ -139,7 +154,8 @@ class PairRows(Sequence[Pair]):
                 own_error if given & 1 else None,
                 number,
                 step,
-                self._sites[site][0],
+                operator,
+                place,
             )
 
     def __eq__(self, other: object) -> bool:

@@ -45,11 +45,11 @@ def judge_by_figures(mine: Call, inputs: Sequence[Difference], outputs: Sequence
         return Judgement(Verdict.EQUAL, basis=BASIS)
     if mine.random is not None or is_random(mine.operator):
         return Judgement(Verdict.UNKNOWN, basis=BASIS, why=_RANDOM)
-    given = max((_distance(each) for each in inputs if not is_scratch(each.mine)), default=0.0)
-    worst = max(known, key=_distance)
+    given = max((distance_of_figures(each) for each in inputs if not is_scratch(each.mine)), default=0.0)
+    worst = max(known, key=distance_of_figures)
     limit = rounding([*(each.mine for each in inputs), worst.mine])
     verdict, sort, why = _verdict(mine.operator, worst, given, limit)
-    out = _distance(worst)
+    out = distance_of_figures(worst)
     return Judgement(verdict, sort, worst.mine.name, out, None, limit, BASIS, why)
 
 
@@ -58,7 +58,7 @@ def _verdict(
 ) -> tuple[Verdict, Sort, Text | None]:
     metrics = worst.metrics
     assert metrics is not None
-    out = _distance(worst)
+    out = distance_of_figures(worst)
     if out <= limit:
         return Verdict.NORMAL, Sort.NONE, None
     if out <= AMPLIFICATION * given:
@@ -76,7 +76,7 @@ def _verdict(
     )
 
 
-def _distance(difference: Difference) -> float:
+def distance_of_figures(difference: Difference) -> float:
     """Relative to golden's size; inf where a NaN or Inf stands on one side only."""
     metrics = difference.metrics
     if metrics is None or metrics.is_equal:

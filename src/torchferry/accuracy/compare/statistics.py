@@ -92,11 +92,6 @@ def growth(pairs: Iterable[Outline]) -> tuple[Growth, ...]:
     return tuple(Growth(step, found[step]) for step in sorted(found))
 
 
-def parting(pairs: Iterable[Outline]) -> int | None:
-    """The first call whose results part by more than its inputs explain."""
-    return next((at for at, pair in enumerate(pairs) if pair.verdict in _BAD), None)
-
-
 def _judged(
     call: Call, inputs: Sequence[Difference], outputs: Sequence[Difference], given: float
 ) -> tuple[Judgement, float]:

@@ -7,6 +7,7 @@ from dataclasses import fields
 
 from torchferry.accuracy.compare.model import Comparison, Difference, Metrics, Pair
 from torchferry.accuracy.model import Call, Statistics, TensorRecord
+from torchferry.accuracy.report import sentences
 from torchferry.report.safe import looks_like_formula, one_line, xml_text
 
 Cell = str | int | float | None
@@ -52,7 +53,7 @@ def _rows(pair: Pair, rank: int) -> Iterator[list[Cell]]:
         *(getattr(pair.mine, name) if pair.mine else "" for name in _CALL[:2]),
         *(getattr(call, name) for name in _CALL[2:]),
         *_golden(pair.golden),
-        judgement.verdict.value if pair.mine else "",
+        judgement.verdict.value if sentences.is_judged(pair) else "",
         judgement.sort.value,
         judgement.own_error,
         judgement.golden_error,

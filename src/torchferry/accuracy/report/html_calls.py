@@ -78,7 +78,9 @@ def _static(pair: Pair) -> str:
     cells = [
         str(call.number),
         f"<code>{escaped(one_line(call.operator))}</code>",
-        badge(judgement.verdict) + (f"<br>{both(sort)}" if sort.en else "") if pair.mine else "",
+        badge(judgement.verdict) + (f"<br>{both(sort)}" if sort.en else "")
+        if sentences.is_judged(pair)
+        else "",
         *(
             escaped(sentences.number(each)) if each is not None else ""
             for each in (judgement.own_error, judgement.golden_error, judgement.limit)
@@ -141,7 +143,7 @@ def _row(pair: Pair, rank: int | None, texts: _Table, pairs: _Table, budget: Ite
     return [
         call.number,
         texts(one_line(call.operator)),
-        sentences.WORST_FIRST.index(judgement.verdict) if pair.mine else -1,
+        sentences.WORST_FIRST.index(judgement.verdict) if sentences.is_judged(pair) else -1,
         pairs(words.SORT[judgement.sort]),
         errors,
         call.step,
@@ -161,7 +163,7 @@ def _row(pair: Pair, rank: int | None, texts: _Table, pairs: _Table, budget: Ite
     ]
 
 
-_SHOWN_ALWAYS = (Verdict.FAULT, Verdict.SUSPICIOUS)
+_SHOWN_ALWAYS = (Verdict.PROGRAM, Verdict.FAULT, Verdict.SUSPICIOUS, Verdict.UNEXPLAINED)
 
 
 def _tensor(difference: Difference, texts: _Table) -> list[Any]:

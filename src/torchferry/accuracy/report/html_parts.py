@@ -13,8 +13,10 @@ TONES = {
     Verdict.INHERITED: "info",
     Verdict.REDUCED: "risk",
     Verdict.UNKNOWN: "unknown",
+    Verdict.UNEXPLAINED: "unknown",
     Verdict.SUSPICIOUS: "todo",
     Verdict.FAULT: "unsupported",
+    Verdict.PROGRAM: "unsupported",
 }  # the colours of the other reports
 SIGNS = {
     Verdict.EQUAL: "=",
@@ -22,8 +24,10 @@ SIGNS = {
     Verdict.INHERITED: "↓",
     Verdict.REDUCED: "≈",
     Verdict.UNKNOWN: "?",
+    Verdict.UNEXPLAINED: "¿",
     Verdict.SUSPICIOUS: "!",
     Verdict.FAULT: "✕",
+    Verdict.PROGRAM: "≠",
 }
 
 

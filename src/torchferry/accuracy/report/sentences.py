@@ -16,11 +16,15 @@ from torchferry.accuracy.report import words
 from torchferry.report.safe import one_line
 from torchferry.text import Text
 
-BAD = (Verdict.FAULT, Verdict.SUSPICIOUS)
+BAD = (Verdict.PROGRAM, Verdict.FAULT, Verdict.SUSPICIOUS, Verdict.UNEXPLAINED)
+_OF_BOTH = (Verdict.PROGRAM, Verdict.UNEXPLAINED)  # may be said of calls that golden makes alone
+_OTHERS = 5  # places where programs differ that are named besides the first
 _RANK = re.compile(r"\.rank\d+(?=\.[^./]*$)")  # in the name of a file that one process of several wrote
 WORST_FIRST = (
+    Verdict.PROGRAM,
     Verdict.FAULT,
     Verdict.SUSPICIOUS,
+    Verdict.UNEXPLAINED,
     Verdict.UNKNOWN,
     Verdict.REDUCED,
     Verdict.INHERITED,
@@ -36,6 +40,8 @@ def headline(comparison: Comparison) -> Text:
     pair = comparison.pairs[comparison.culprit]
     judgement = pair.judgement
     call = call_of(pair)
+    if judgement.verdict in _OF_BOTH:
+        return _difference_of_programs(comparison, pair)
     sort = words.SORT[judgement.sort] if judgement.sort.value else words.MEANING[judgement.verdict]
     if comparison.mine.kept is not Kept.TENSORS:
         module = _plain(module_of(call)) if module_of(call) else words.OUTSIDE
@@ -48,16 +54,39 @@ def headline(comparison: Comparison) -> Text:
     return words.SUSPICION.format(operator=one_line(call.operator), sort=known)
 
 
+def _difference_of_programs(comparison: Comparison, pair: Pair) -> Text:
+    judgement, operator = pair.judgement, one_line(call_of(pair).operator)
+    why = _one_line(judgement.why or words.MEANING[judgement.verdict])
+    known = judgement.verdict is Verdict.PROGRAM
+    if judgement.sort is Sort.ARGUMENTS:
+        said = words.ARGUMENTS_DIFFER if known else words.ARGUMENTS_UNEXPLAINED
+        return said.format(operator=operator, arguments=why)
+    if judgement.sort is Sort.ONE_SIDED:
+        said = words.ONE_SIDED if known else words.ONE_SIDED_UNEXPLAINED
+        return said.format(side=words.MINE if pair.mine else words.GOLDEN, operator=operator)
+    count, total = _judged_count(comparison)
+    return words.UNEXPLAINED.format(operator=operator, why=why, count=count, total=total)
+
+
+def _judged_count(comparison: Comparison) -> tuple[int, int]:
+    """Calls of mine that something is known of, and all."""
+    counts = Counter(pair.verdict for pair in comparison.pairs.outlines() if pair.has_mine)
+    left = counts[Verdict.UNKNOWN] + counts[Verdict.UNEXPLAINED]
+    return sum(counts.values()) - left, sum(counts.values())
+
+
 def _all_is_well(comparison: Comparison) -> Text:
     counts = verdict_counts(comparison)
-    judged = sum(count for verdict, count in counts.items() if verdict is not Verdict.UNKNOWN)
+    judged, total = _judged_count(comparison)
     if not judged:
         return words.NOTHING_KNOWN
     if counts[Verdict.EQUAL] == sum(counts.values()):
         return words.ALL_EQUAL.format(count=judged)
     if comparison.mine.kept is not Kept.TENSORS:
         return words.NO_PARTING
-    return words.FINE.format(count=judged, total=sum(counts.values()))
+    if judged < total:
+        return words.FINE_AS_FAR_AS_KNOWN.format(count=judged, total=total, left=total - judged)
+    return words.FINE.format(count=judged, total=total)
 
 
 def details(comparison: Comparison) -> list[tuple[Text, Text]]:
@@ -65,13 +94,17 @@ def details(comparison: Comparison) -> list[tuple[Text, Text]]:
     if comparison.culprit is None:
         return []
     pair = comparison.pairs[comparison.culprit]
-    judgement, call = pair.judgement, call_of(pair)
+    judgement = pair.judgement
+    is_said = judgement.sort is Sort.ARGUMENTS or (
+        judgement.verdict is Verdict.UNEXPLAINED and judgement.sort is Sort.NONE
+    )  # by the headline
     lines = [
-        (words.WHERE, where(call)),
+        (words.WHERE, where_of(pair)),
         (words.ERROR, errors(judgement)),
         (words.RESULT, _plain(result(pair))),
         (words.PICTURE, _plain(picture(pair))),
-        (words.WHY, judgement.why or _plain("")),
+        (words.WHY, _plain("") if is_said or judgement.why is None else judgement.why),
+        *((words.ALSO, text) for text in _other_differences(comparison)),
     ]
     if pair.golden is not None and pair.mine is not None and pair.golden.operator != pair.mine.operator:
         matched = words.MATCHED_AS.format(operator=one_line(pair.golden.operator), how=words.HOW[pair.how])
@@ -79,11 +112,33 @@ def details(comparison: Comparison) -> list[tuple[Text, Text]]:
     return [(name, _one_line(text)) for name, text in lines if text.en]
 
 
-def where(call: Call) -> Text:
+def _other_differences(comparison: Comparison) -> Iterator[Text]:
+    """Where else the programs differ: one call of each operator and line."""
+    seen: set[tuple[str, str]] = set()
+    for at, each in enumerate(comparison.pairs.outlines()):
+        key = (each.operator, each.place)
+        if each.verdict is not Verdict.PROGRAM or key in seen:
+            continue
+        seen.add(key)
+        if at != comparison.culprit:
+            pair = comparison.pairs[at]
+            why = pair.judgement.why or words.MEANING[Verdict.PROGRAM]
+            yield words.ALSO_HERE.format(operator=one_line(each.operator), where=where_of(pair), why=why)
+        if len(seen) > _OTHERS:
+            return
+
+
+def where_of(pair: Pair) -> Text:
+    """Call, step, phase, module and line; whose call it is where golden makes it alone."""
+    at = words.CALL_AT if pair.mine is not None else words.GOLDEN_CALL_AT
+    return where(call_of(pair), at)
+
+
+def where(call: Call, at: Text = words.CALL_AT) -> Text:
     """Call, step, phase, module and line."""
     phase = words.PHASE.get(call.phase, _plain(one_line(call.phase)))
     names = [_plain(one_line(each)) for each in (module_of(call), call.place, call.node)]
-    parts = [words.CALL_AT.format(number=call.number, step=call.step), phase, *names]
+    parts = [at.format(number=call.number, step=call.step), phase, *names]
     known = [part for part in parts if part.en]
     return Text(", ".join(part.en for part in known), "，".join(part.zh for part in known))
 
@@ -156,8 +211,15 @@ def number(value: float | None) -> str:
 
 
 def verdict_counts(comparison: Comparison) -> Counter[Verdict]:
-    """How many calls of mine have which verdict; extra copies without one are not counted."""
-    return Counter(pair.verdict for pair in comparison.pairs.outlines() if pair.has_mine)
+    """How many calls of mine have which verdict, and of golden alone where the programs differ."""
+    return Counter(
+        pair.verdict for pair in comparison.pairs.outlines() if pair.has_mine or pair.verdict in _OF_BOTH
+    )
+
+
+def is_judged(pair: Pair) -> bool:
+    """Whether anything is said of it: of calls that golden makes alone, as a rule nothing is."""
+    return pair.mine is not None or pair.judgement.verdict in _OF_BOTH
 
 
 def network(comparison: Comparison) -> list[Text]:
@@ -193,6 +255,8 @@ def next_commands(comparison: Comparison) -> list[tuple[Text, list[str]]]:
     pair = comparison.pairs[comparison.culprit]
     call = call_of(pair)
     both = [comparison.mine_path, *filter(None, [comparison.golden_path])]
+    if pair.judgement.verdict is Verdict.PROGRAM:
+        return [(words.NEXT_ALL, [_command("ferry", "compare", *both, "--all")])]
     if comparison.mine.kept is not Kept.TENSORS:
         return _place_commands(comparison, call)
     is_unsure = (
@@ -297,7 +361,7 @@ def attention(comparison: Comparison) -> list[Pair]:
     """The pairs that are not as they should be: faults first, each in the order of the program."""
     rank = {verdict: at for at, verdict in enumerate(WORST_FIRST)}
     outlines = enumerate(comparison.pairs.outlines())
-    bad = [(rank[pair.verdict], at) for at, pair in outlines if pair.has_mine and pair.verdict in BAD]
+    bad = [(rank[pair.verdict], at) for at, pair in outlines if pair.verdict in BAD]
     return [comparison.pairs[at] for _, at in sorted(bad)]
 
 

@@ -23,8 +23,10 @@ STYLES = {
     Verdict.INHERITED: "cyan",
     Verdict.REDUCED: "blue",
     Verdict.UNKNOWN: "magenta",
+    Verdict.UNEXPLAINED: "magenta",
     Verdict.SUSPICIOUS: "yellow",
     Verdict.FAULT: "red",
+    Verdict.PROGRAM: "red",
 }
 
 
@@ -148,7 +150,7 @@ class _Part:
         return [
             _plain(str(call.number)),
             named,
-            verdict if pair.mine is not None else _plain(""),
+            verdict if sentences.is_judged(pair) else _plain(""),
             *(_plain(sentences.number(each) if each is not None else "") for each in figures),
             _plain("\n".join(filter(None, place))),
             _plain(self._say(words.HOW[pair.how]) if self._comparison.golden else ""),

@@ -12,8 +12,10 @@ VERDICT = {
     Verdict.INHERITED: Text("inherited", "继承误差"),
     Verdict.REDUCED: Text("reduced precision", "精度降低"),
     Verdict.UNKNOWN: Text("unknown", "无法判断"),
+    Verdict.UNEXPLAINED: Text("unexplained", "原因不明"),
     Verdict.SUSPICIOUS: Text("suspicious", "可疑"),
     Verdict.FAULT: Text("fault", "错误"),
+    Verdict.PROGRAM: Text("programs differ", "程序不同"),
 }
 MEANING = {
     Verdict.EQUAL: Text("every bit is the same", "逐位相同"),
@@ -26,8 +28,14 @@ MEANING = {
         "computed with fewer digits than the dtype has, as TF32 does", "以低于数据类型的精度计算（如 TF32）"
     ),
     Verdict.UNKNOWN: Text("nothing can be said", "无法判断"),
+    Verdict.UNEXPLAINED: Text(
+        "it differs, and it is not known whether it is right", "结果不同，且无法确定是否正确"
+    ),
     Verdict.SUSPICIOUS: Text("its own error is larger than it should be", "自身误差大于应有范围"),
     Verdict.FAULT: Text("its own error is not of rounding", "自身误差不是舍入造成的"),
+    Verdict.PROGRAM: Text(
+        "it is called with other arguments, or by one side only", "调用参数不同，或只有一方调用"
+    ),
 }
 SORT = {
     Sort.NONE: Text("", ""),
@@ -52,6 +60,8 @@ SORT = {
     Sort.POINTS: Text("single elements are wrong", "个别元素出错"),
     Sort.RANDOM: Text("random numbers are not distributed as they should be", "随机数分布不正确"),
     Sort.SHAPE: Text("another shape or dtype", "形状或数据类型不同"),
+    Sort.ARGUMENTS: Text("called with other arguments", "调用参数不同"),
+    Sort.ONE_SIDED: Text("only one side calls it", "只有一方调用"),
     Sort.VALUES: Text("wrong values", "数值错误"),
 }
 WATCHED = {
@@ -102,9 +112,33 @@ PARTS = Text(
     "两次运行从第 {step} 步的 {module} 开始分歧：{operator}，{sort}",
 )
 OUTSIDE = Text("outside of modules", "模块之外")
+ARGUMENTS_DIFFER = Text(
+    "the programs differ here: {operator} is called with other arguments: {arguments}",
+    "两边的程序在此处不同：{operator} 的调用参数不同：{arguments}",
+)
+ONE_SIDED = Text(
+    "the programs differ here: only {side} calls {operator}",
+    "两边的程序在此处不同：只有{side}调用 {operator}",
+)
+UNEXPLAINED = Text(
+    "it is not known whether {operator} is right: {why} ({count} of {total} calls were judged, none of them is wrong)",
+    "无法确定 {operator} 是否正确：{why}（{total} 个调用中判断了 {count} 个，其中没有错误）",
+)
+ARGUMENTS_UNEXPLAINED = Text(
+    "it is not known whether the programs differ: {operator} is called with other arguments: {arguments}",
+    "无法确定两边的程序是否不同：{operator} 的调用参数不同：{arguments}",
+)
+ONE_SIDED_UNEXPLAINED = Text(
+    "it is not known whether the programs differ: only {side} calls {operator}",
+    "无法确定两边的程序是否不同：只有{side}调用 {operator}",
+)
 FINE = Text(
     "no operator is wrong: {count} of {total} calls were judged, all differences are of rounding or inherited",
     "没有算子出错：{total} 个调用中判断了 {count} 个，差异均为舍入或继承误差",
+)
+FINE_AS_FAR_AS_KNOWN = Text(
+    "of {total} calls, {count} were judged, and none of them is wrong; nothing is known of the other {left}",
+    "{total} 个调用中判断了 {count} 个，其中没有错误；其余 {left} 个无法判断",
 )
 ALL_EQUAL = Text("all {count} calls are equal in every bit", "全部 {count} 个调用逐位相同")
 NOTHING_KNOWN = Text(
@@ -126,6 +160,9 @@ WHERE, KIND, ERROR, RESULT, PICTURE, WHY, NEXT = (
 )
 PICTURE_COLUMN = Text("Picture", "图示")
 WHERE_COLUMN = Text("Where", "位置")
+GOLDEN_CALL_AT = Text("golden's call {number}, step {step}", "标杆的第 {number} 个调用，第 {step} 步")
+ALSO = Text("also", "另有")
+ALSO_HERE = Text("{operator}, {where}: {why}", "{operator}，{where}：{why}")
 CALL_AT = Text("call {number}, step {step}", "第 {number} 个调用，第 {step} 步")
 ERRORS = Text("{own} of its own{basis}", "自身 {own}{basis}")
 GOLDENS = Text("golden's own is {golden}", "标杆自身为 {golden}")

@@ -78,7 +78,7 @@ def _call(pair: Pair, rank: int, options: Options) -> Row:
         rank,
         pair.mine.number if pair.mine else "",
         pair.mine.operator if pair.mine else "",
-        say(words.VERDICT[judgement.verdict]) if pair.mine else "",
+        say(words.VERDICT[judgement.verdict]) if sentences.is_judged(pair) else "",
         say(words.SORT[judgement.sort]),
         *(_figure(each) for each in (judgement.own_error, judgement.golden_error, judgement.limit)),
         call.step,

@@ -2,6 +2,7 @@
 // the memory format, on devices it makes a plain copy, and the sums then round otherwise. Here it is the CPU's.
 #include <ATen/Functions.h>
 #include <ATen/core/dispatch/Dispatcher.h>
+#include <c10/core/impl/LocalDispatchKeySet.h>
 #include <torch/csrc/autograd/autograd.h>
 #include <torch/csrc/autograd/custom_function.h>
 #include <torch/library.h>
@@ -27,9 +28,12 @@ Results with_pytorchs_derivative(
       const Tensor&, const OptionalTensor&, const OptionalTensor&, c10::SymInt, c10::SymInt, c10::SymInt, int64_t, double);
   static const auto op =
       c10::Dispatcher::singleton().findSchemaOrThrow("aten::native_group_norm", "").typed<Signature>();
+  c10::DispatchKeySet keys({c10::DispatchKey::AutogradOther, c10::DispatchKey::PrivateUse1});
+  if (c10::impl::tls_is_dispatch_key_included(c10::DispatchKey::Python)) { // modes see this operator as every other
+    keys = keys.add(c10::DispatchKey::Python);
+  }
   return op.redispatch(
-      c10::DispatchKeySet({c10::DispatchKey::AutogradOther, c10::DispatchKey::PrivateUse1}), input, weight, bias,
-      shape.batch, shape.channels, shape.pixels, shape.groups, shape.epsilon);
+      keys, input, weight, bias, shape.batch, shape.channels, shape.pixels, shape.groups, shape.epsilon);
 }
 
 struct GroupNorm : torch::autograd::Function<GroupNorm> {

@@ -5,7 +5,7 @@ const data = JSON.parse(document.getElementById("data").textContent);
 const table = document.querySelector(".calls");
 const body = table.tBodies[0];
 const filter = { query: "", verdicts: new Set(), module: null };
-const signs = { equal: "=", normal: "✓", inherited: "↓", reduced: "≈", unknown: "?", suspicious: "!", fault: "✕" };
+const signs = { equal: "=", normal: "✓", inherited: "↓", reduced: "≈", unknown: "?", unexplained: "¿", suspicious: "!", fault: "✕", program: "≠" };
 let order = data.rows.map((_, at) => at);
 let shown = order;
 let page = 0;

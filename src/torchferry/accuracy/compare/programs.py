@@ -1,0 +1,281 @@
+"""Where it is not an operator that differs but the program: other arguments, calls that one side makes alone; and what
+of a difference stays unexplained. No torch.
+
+Numbers that a program reads from tensors (`x.item()`) differ where the tensors do, and so may arguments that are
+computed from them. So other arguments are the program's own only if nothing explains them that was read before.
+"""
+
+from __future__ import annotations
+
+import math
+from array import array
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from torchferry.accuracy.compare.argument_differences import ArgumentDifference, different_arguments
+from torchferry.accuracy.compare.distances import distance_of
+from torchferry.accuracy.compare.limits import AMPLIFICATION, rounding
+from torchferry.accuracy.compare.matching import EXTRA, GROUP, NOTHING, Place
+from torchferry.accuracy.compare.model import Difference, Judgement, Pair, Sort, Verdict
+from torchferry.accuracy.compare.names import base_name, is_random
+from torchferry.accuracy.compare.static import distance_of_figures
+from torchferry.accuracy.compare.tensors import is_scratch
+from torchferry.accuracy.model import Call, Header, TensorRecord
+from torchferry.text import Text
+
+BAD = (Verdict.FAULT, Verdict.SUSPICIOUS)
+_MOST_ARGUMENTS = 3  # that are told of one call
+_SMALL = 1e-3  # the largest distance of what was read that makes other arguments no news
+_OWN = 1.5  # times as far apart as what went in: by more than a call that changes nothing makes it
+_UNKNOWN = -1.0  # in the place of a distance
+_MINE, _GOLDEN = "mine", "golden"
+_LISTED = Text("{arguments}", "{arguments}")
+_MAYBE = Text(
+    "{arguments}; the programs have read values before that differ, from which these may have been computed",
+    "{arguments}；程序此前读取过不同的数值，这些参数可能由其算出",
+)
+_ONLY = Text(
+    "only {side} calls it; what it makes goes into {operator}, call {number}, which the other side gives something else",
+    "只有{side}调用了它；其结果输入到第 {number} 个调用 {operator}，而另一方的输入不同",
+)
+_ONLY_MAYBE = Text(
+    "only {side} calls it, and the other side has other calls there; its result differs from what the other side has",
+    "只有{side}调用了它，另一方在此处有别的调用；其结果与另一方的不同",
+)
+# By these, and by copies to the host, which they follow, programs come to know what is in a tensor.
+_READING = ("_local_scalar_dense", "item", "is_nonzero", "equal", "nonzero", "_to_copy", "copy_")
+_SIDES = {_MINE: Text("mine", "待测一方"), _GOLDEN: Text("golden", "标杆一方")}
+_NOT_JUDGED = Text(
+    "its inputs are equal, its results are not, and it could not be judged which are right{reason}",
+    "其输入相同而结果不同，且无法判断哪一方正确{reason}",
+)
+_SHAPE = Text(
+    "{output}: its shape is {mine}, golden's is {golden}, from equal inputs and arguments",
+    "{output}：形状为 {mine}，标杆为 {golden}，而输入和参数相同",
+)
+
+
+@dataclass(frozen=True)
+class _Lonely:
+    """A call that has no counterpart, and may change what follows."""
+
+    at: int  # its position among the pairs
+    side: str
+    place: Place
+    given: float  # how far its own inputs are from the other side's
+    is_alone: bool  # the other side does nothing of the kind there
+    is_sure: bool  # and nothing was wrong before
+
+
+class Programs:
+    """Looks at pairs in their order; what only later ones tell of earlier ones is in `later`."""
+
+    def __init__(self, mine: Header, golden: Header | None) -> None:
+        # other tools' files do not say which arguments were left out
+        self._is_complete = golden is not None and bool(mine.torch and golden.torch)
+        self._apart = {_MINE: _Distances(), _GOLDEN: _Distances()}
+        self._lonely: dict[tuple[str, int], _Lonely] = {}  # by the contents that they made
+        self._largest = 0.0  # distance so far
+        self._read = 0.0  # the largest distance of what the programs have read from tensors
+        self._has_fault = False
+        self._pieces: set[Place] = set()  # where the sides do the same by different operators
+        self.later: dict[int, Judgement] = {}
+
+    def look(self, pairs: Iterable[Pair]) -> Iterator[Pair]:
+        """The same pairs; some with another judgement."""
+        for at, pair in enumerate(pairs):
+            yield self._looked_at(at, pair)
+
+    def _looked_at(self, at: int, pair: Pair) -> Pair:
+        if pair.mine is None or pair.golden is None:
+            self._keep_lonely(at, pair)
+            return pair
+        self._blame_lonely(pair)
+        judgement = self._judgement(pair, pair.mine, pair.golden, self._given(pair))
+        self._keep_distances(pair)
+        self._has_fault = self._has_fault or judgement.verdict is Verdict.FAULT
+        return pair if judgement is pair.judgement else replace(pair, judgement=judgement)
+
+    def _judgement(self, pair: Pair, mine: Call, golden: Call, given: float | None) -> Judgement:
+        judgement = pair.judgement
+        if mine.operator == golden.operator and not _have_equal_results(pair):
+            found = different_arguments(mine, golden, is_complete=self._is_complete)
+            if found:
+                return _with_arguments(judgement, found, 0.0 if given == 0.0 else self._read)
+        if given == 0.0 and len(pair.inputs) == len(mine.inputs) == len(golden.inputs):
+            return _of_equal_inputs(judgement, pair, mine)
+        return judgement
+
+    def _given(self, pair: Pair) -> float | None:
+        """How far the inputs are apart; None: there are none, or nothing is known of them."""
+        known = [each for each in map(_distance, pair.inputs) if each is not None]
+        if not known or len(known) < sum(not is_scratch(each.mine) for each in pair.inputs):
+            return None
+        return max(known)
+
+    def _keep_distances(self, pair: Pair) -> None:
+        reads = pair.mine is not None and base_name(pair.mine.operator) in _READING
+        for each in (*pair.inputs, *pair.outputs):
+            apart = _distance(each)
+            if apart is not None:
+                self._read = max(self._read, apart if reads else 0.0)
+                self._apart[_MINE].keep(each.mine.content, apart)
+                self._apart[_GOLDEN].keep(each.golden.content, apart)
+        random = pair.mine is not None and is_random(pair.mine.operator)
+        found = [each for each in map(_distance, pair.outputs) if each is not None]
+        self._largest = max([self._largest, *([1.0] if random and any(found) else found)])
+
+    def _keep_lonely(self, at: int, pair: Pair) -> None:
+        """What a copy or a view makes of something is that thing still."""
+        call, side = (pair.mine, _MINE) if pair.mine is not None else (pair.golden, _GOLDEN)
+        assert call is not None
+        sources = [self._lonely.get((side, each.content)) for each in call.inputs if each.content]
+        source = next((each for each in sources if each is not None), None)
+        if pair.how == EXTRA:
+            kept = source
+        elif pair.how in (NOTHING, GROUP) and pair.judgement.verdict not in BAD:
+            given = self._given_to_lonely(call, side, sources)
+            is_alone = pair.how == NOTHING
+            kept = _Lonely(
+                at, side, _place(call), given, is_alone, is_alone and not (self._has_fault and given > _SMALL)
+            )
+        else:
+            kept = None
+        for each in call.outputs:
+            if kept is not None and each.content:
+                self._lonely[side, each.content] = kept
+
+    def _given_to_lonely(self, call: Call, side: str, sources: Sequence[_Lonely | None]) -> float:
+        known = [each.given for each in sources if each is not None]
+        for each in call.inputs:
+            apart = self._apart[side].of(each.content)
+            if apart is not None:
+                known.append(apart)
+        return max(known, default=self._largest)
+
+    def _blame_lonely(self, pair: Pair) -> None:
+        """Where an input differs that only one side has computed so, and what that was computed from does not."""
+        assert pair.mine is not None and pair.golden is not None
+        if pair.mine.operator != pair.golden.operator:  # which tensors belong together is a guess
+            self._pieces.add(_place(pair.mine))
+            return
+        for each in pair.inputs if self._lonely else ():
+            source = self._lonely.get((_MINE, each.mine.content)) or self._lonely.get(
+                (_GOLDEN, each.golden.content)
+            )
+            apart = _distance(each)
+            if source is None or source.at in self.later or apart is None:
+                continue
+            if apart > rounding([each.mine, each.golden]):
+                # from what differs much already, numbers tell no more than that it differs still
+                is_alone = source.is_alone and source.place not in self._pieces
+                own = apart > (_OWN if is_alone else AMPLIFICATION) * min(source.given, _SMALL)
+                if own or is_alone:
+                    source = replace(source, is_alone=is_alone)
+                    self.later[source.at] = _of_lonely(source, pair.mine, is_sure=own and source.is_sure)
+
+
+class _Distances:
+    """How far each content of one side is from the other side's, four bytes each."""
+
+    def __init__(self) -> None:
+        self._known = array("f")
+
+    def keep(self, content: int, apart: float) -> None:
+        if content <= 0 or content > 1 << 28:  # a place in a file of another tool
+            return
+        if content >= len(self._known):
+            self._known.extend([_UNKNOWN] * (content + 1 - len(self._known)))
+        self._known[content] = min(apart, 3e38)
+
+    def of(self, content: int) -> float | None:
+        if not 0 < content < len(self._known) or self._known[content] == _UNKNOWN:
+            return None
+        return self._known[content]
+
+
+def _distance(difference: Difference) -> float | None:
+    """How far two tensors are apart; None: it is not known."""
+    if is_scratch(difference.mine):
+        return None
+    if difference.metrics is not None:
+        return distance_of_figures(difference)
+    mine, golden = difference.mine, difference.golden
+    if mine.shape != golden.shape:
+        return math.inf
+    if (mine.unread and golden.unread and mine.offset is None) or not mine.elements:
+        return 0.0 if not mine.elements or _holds_nothing(mine) else None
+    return distance_of(difference)
+
+
+def _place(call: Call) -> Place:
+    return call.step, call.phase, call.module
+
+
+def _holds_nothing(tensor: TensorRecord) -> bool:
+    return tensor.unread in ("uninitialised", "overwritten", "empty")
+
+
+def _have_equal_results(pair: Pair) -> bool:
+    assert pair.mine is not None and pair.golden is not None
+    if not len(pair.outputs) == len(pair.mine.outputs) == len(pair.golden.outputs):
+        return False
+    return bool(pair.outputs) and all(_distance(each) == 0.0 for each in pair.outputs)
+
+
+def _with_arguments(judgement: Judgement, found: Sequence[ArgumentDifference], read: float) -> Judgement:
+    """`read`: by how much values differ, at most, from which the arguments may have been computed."""
+    alike = {(each.mine, each.golden): each for each in reversed(found)}  # the first of each
+    several = list(alike.values())[::-1]
+    told = "; ".join(map(str, several[:_MOST_ARGUMENTS]))
+    told += f" (+ {len(found) - _MOST_ARGUMENTS})" if len(several) > _MOST_ARGUMENTS else ""
+    if judgement.verdict is Verdict.FAULT:  # the result is wrong from mine's own arguments
+        return replace(judgement, why=_joined(judgement.why, _LISTED.format(arguments=told)))
+    is_certain = any(_is_unexplained(each, read) for each in found)
+    if not is_certain and all(each.share <= AMPLIFICATION * min(read, _SMALL) for each in found):
+        return judgement  # computed from what differs, and by as little
+    verdict, said = (Verdict.PROGRAM, _LISTED) if is_certain else (Verdict.UNEXPLAINED, _MAYBE)
+    return replace(
+        judgement, verdict=verdict, sort=Sort.ARGUMENTS, limit=None, why=said.format(arguments=told)
+    )
+
+
+def _is_unexplained(difference: ArgumentDifference, read: float) -> bool:
+    """Whole numbers may be positions of what was read, and words decisions: no distance is too small for those."""
+    return difference.share > AMPLIFICATION * read if read and difference.share < math.inf else not read
+
+
+def _of_equal_inputs(judgement: Judgement, pair: Pair, mine: Call) -> Judgement:
+    """Of a call whose inputs and arguments are golden's."""
+    first = next((each for each in pair.outputs if each.mine.name == "output/output_0"), None)
+    if first is not None and first.mine.shape != first.golden.shape and judgement.verdict not in BAD:
+        shapes = {"mine": list(first.mine.shape), "golden": list(first.golden.shape)}
+        why = _SHAPE.format(output=first.mine.name, **shapes)
+        return Judgement(Verdict.SUSPICIOUS, Sort.SHAPE, first.mine.name, basis="golden", why=why)
+    if judgement.verdict is not Verdict.UNKNOWN or mine.random is not None or is_random(mine.operator):
+        return judgement
+    known = [(apart, each) for each in pair.outputs if (apart := _distance(each)) is not None]
+    if not known:
+        return judgement
+    apart, worst = max(known, key=lambda each: each[0])
+    if len(known) == len(mine.outputs) and apart <= rounding(
+        [worst.mine, *(each.mine for each in pair.inputs)]
+    ):
+        return replace(judgement, verdict=Verdict.EQUAL if apart == 0.0 else Verdict.NORMAL, basis="golden")
+    if apart == 0.0:
+        return judgement
+    reason = Text(f": {judgement.why.en}", f"：{judgement.why.zh}") if judgement.why else Text("", "")
+    why = _NOT_JUDGED.format(reason=reason)
+    return replace(judgement, verdict=Verdict.UNEXPLAINED, output=worst.mine.name, why=why)
+
+
+def _of_lonely(source: _Lonely, consumer: Call, *, is_sure: bool) -> Judgement:
+    side = _SIDES[source.side]
+    if not source.is_alone:
+        return Judgement(Verdict.UNEXPLAINED, Sort.ONE_SIDED, why=_ONLY_MAYBE.format(side=side))
+    why = _ONLY.format(side=side, operator=consumer.operator, number=consumer.number)
+    return Judgement(Verdict.PROGRAM if is_sure else Verdict.UNEXPLAINED, Sort.ONE_SIDED, why=why)
+
+
+def _joined(one: Text | None, other: Text) -> Text:
+    return other if one is None else Text(f"{one.en}; {other.en}", f"{one.zh}；{other.zh}")
