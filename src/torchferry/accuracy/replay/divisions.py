@@ -30,7 +30,7 @@ _NOT_BY_ELEMENT = (
     "arange*",
     "glu*",
     "prelu*",
-    "_amp_*",
+    "_amp_update_scale_",
     "*_cell*",
     "polygamma_*",
 )

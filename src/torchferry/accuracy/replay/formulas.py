@@ -60,6 +60,30 @@ def _masked_scale(given: Arguments) -> Any:
     return given["self"] * given["mask"].to(given["self"].dtype) * given["scale"]
 
 
+def _unscaled(given: Arguments) -> None:
+    """A gradient scaler's division, in place. PyTorch has it for scales in single precision alone."""
+    for gradient in given["self"]:
+        if not bool(gradient.isfinite().all()):
+            given["found_inf"].fill_(1.0)
+        gradient.mul_(given["inv_scale"])
+
+
+def _updated_scale(given: Arguments) -> torch.Tensor:
+    """The scale after a step, in place: smaller after an overflow, larger after so many steps without one."""
+    scale, tracker = given["self"], given["growth_tracker"]
+    if float(given["found_inf"]):
+        scale.mul_(given["scale_backoff_factor"])
+        tracker.zero_()
+    elif int(tracker) + 1 == given["growth_interval"]:
+        grown = scale * given["scale_growth_factor"]
+        if bool(grown.to(torch.float32).isfinite()):
+            scale.copy_(grown)
+        tracker.zero_()
+    else:
+        tracker.add_(1)
+    return scale
+
+
 _FORMULAS: dict[str, Formula] = {
     "aten::cudnn_batch_norm": _batch_norm,
     "aten::miopen_batch_norm": _batch_norm,
@@ -77,6 +101,8 @@ _FORMULAS: dict[str, Formula] = {
     "aten::miopen_convolution_transpose": _transposed_convolution,
     "aten::convolution_backward_overrideable": _convolution_backward,
     "aten::_masked_scale": _masked_scale,
+    "aten::_amp_foreach_non_finite_check_and_unscale_": _unscaled,
+    "aten::_amp_update_scale_": _updated_scale,
     **attention.FORMULAS,
     **recurrent.FORMULAS,
 }

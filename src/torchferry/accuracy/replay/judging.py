@@ -90,8 +90,8 @@ class Judge:
             return inner._judge_by_reference(call, counterpart, normal, is_same_job)
 
         if golden is None or self._golden is None or _shapes(golden) != _shapes(mine):
-            return judge_large(Task(mine, self._mine, None, None, False), judge)
-        return judge_large(Task(mine, self._mine, golden, self._golden, is_same_job), judge)
+            return judge_large(Task(mine, self._mine, None, None, False, normal), judge)
+        return judge_large(Task(mine, self._mine, golden, self._golden, is_same_job, normal), judge)
 
     def _judge_by_reference(
         self, mine: Call, golden: Call | None, normal: Verdict, is_same_job: bool

@@ -22,6 +22,7 @@ from torchferry.accuracy.replay.execution import Source, execute, read_inputs
 from torchferry.accuracy.replay.pieces import Grid, Item, Part, Ranges, items_of
 from torchferry.accuracy.replay.places import describe_region
 from torchferry.accuracy.replay.references import Reference, attempt
+from torchferry.accuracy.replay.totals import judge_flag, judge_total
 from torchferry.text import Text
 
 _FARTHEST, _SPREAD = 4, 5  # parts that are judged: of each view on the distance, and evenly spread
@@ -67,6 +68,7 @@ class Task:
     golden: Call | None
     golden_source: Source | None
     is_same_job: bool  # golden's has the same inputs
+    normal: Verdict  # what is said of it if nothing is wrong
 
     def part(self, division: Division, ranges: Ranges) -> tuple[Part, Part | None]:
         """Of both."""
@@ -90,13 +92,16 @@ class _Cell:
 def judge_large(task: Task, judge: Judge) -> Judgement:
     """`judge` judges a call as a whole."""
     count = items_of(task.mine)
-    if count > 1:
-        return _worst([_judge_item(task, number, count, judge) for number in range(count)])
+    flag = judge_flag(task.mine, task.source, task.normal)
+    if count > 1 or (count and flag is not None):
+        items = [_judge_item(task, number, count, judge) for number in range(count)]
+        return _worst([*items, *([flag] if flag is not None else [])])
     divisions = divisions_of(task.mine)
     if not divisions and pieces.fits_as_a_whole(task.mine):
         return judge(task.source, task.golden_source, task.mine, task.golden)
     if not divisions:
-        return Judgement(Verdict.UNKNOWN, why=TOO_LARGE)
+        total = judge_total(task.mine, task.source, _result_of_golden(task), task.normal)
+        return total or Judgement(Verdict.UNKNOWN, why=TOO_LARGE)
     found = _worst([_Divided(task, division, judge).judgement() for division in divisions])
     known = frozenset().union(*(division.outputs for division in divisions))
     left = [
@@ -104,7 +109,19 @@ def judge_large(task: Task, judge: Judge) -> Judgement:
         for at, record in enumerate(task.mine.outputs)
         if at not in known and record.offset is not None and record.elements
     ]
-    return _with_note(found, _NOT_JUDGED.format(outputs=", ".join(left))) if left else found
+    if not left:
+        return found
+    if found.verdict not in _BAD:
+        found = replace(found, verdict=Verdict.UNKNOWN)
+    return _with_note(found, _NOT_JUDGED.format(outputs=", ".join(left)))
+
+
+def _result_of_golden(task: Task) -> torch.Tensor | None:
+    """From the same inputs."""
+    if not task.is_same_job or task.golden is None or task.golden_source is None or not task.golden.outputs:
+        return None
+    first = task.golden.outputs[0]
+    return task.golden_source.tensor(first) if first.offset is not None else None
 
 
 def parts_by_element(call: Call, source: Source) -> Iterator[Part]:
@@ -126,7 +143,7 @@ def _judge_item(task: Task, number: int, count: int, judge: Judge) -> Judgement:
     if not pieces.is_large(mine.call):
         return judge(mine, golden, mine.call, golden.call if golden else None)
     return judge_large(
-        Task(mine.call, mine, golden.call if golden else None, golden, task.is_same_job), judge
+        Task(mine.call, mine, golden.call if golden else None, golden, task.is_same_job, task.normal), judge
     )
 
 

@@ -19,7 +19,7 @@ PIECE = 1 << 16  # of a part that is judged: what fits into a processor's caches
 RESULTS = 1 << 10  # elements of a result from which its errors can be told from chance
 WHOLE = 1 << 24  # up to here all of a result that is wrong is looked at, to say what is wrong with it
 _OUTPUT, _INPUT = 200, 32  # bytes that the judgement of a whole takes for each element
-_MOST_BYTES = 192 << 20
+MOST_BYTES = 192 << 20
 Ranges = tuple[tuple[int, int], ...]  # start and stop, for each axis of a division
 
 
@@ -30,7 +30,7 @@ def is_large(call: Call) -> bool:
 
 def fits_as_a_whole(call: Call) -> bool:
     """Whether a call that has no parts can be judged at all without filling the memory."""
-    return _OUTPUT * _elements(call.outputs) + _INPUT * _elements(call.inputs) <= _MOST_BYTES
+    return _OUTPUT * _elements(call.outputs) + _INPUT * _elements(call.inputs) <= MOST_BYTES
 
 
 def _elements(records: Sequence[TensorRecord]) -> int:
@@ -238,7 +238,7 @@ def items_of(call: Call) -> int:
         if isinstance(value, tuple) and value and all(isinstance(each, TensorRef) for each in value)
     ]
     sizes = {len(value) for value in lists}
-    is_list_operator = call.operator.startswith(("aten::_foreach_", "aten::_fused_"))
+    is_list_operator = call.operator.startswith(("aten::_foreach_", "aten::_fused_", "aten::_amp_foreach_"))
     return sizes.pop() if is_list_operator and len(sizes) == 1 else 0
 
 
