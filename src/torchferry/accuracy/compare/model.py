@@ -86,6 +86,7 @@ class Sort(str, Enum):
     TRANSPOSED = "transposed"
     SHIFTED = "shifted"  # right values, at the wrong place
     ACCUMULATE = "accumulate"  # what was there before was not added, or added twice
+    MISREAD = "misread"  # as if an argument had another value
     PRECISION = "precision"  # rounded, or added up, with too few digits
     POINTS = "points"  # single elements
     RANDOM = "random"  # random numbers are not distributed as they should be

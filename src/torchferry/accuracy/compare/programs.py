@@ -44,6 +44,13 @@ _ONLY_MAYBE = Text(
 )
 # By these, and by copies to the host, which they follow, programs come to know what is in a tensor.
 _READING = ("_local_scalar_dense", "item", "is_nonzero", "equal", "nonzero", "_to_copy", "copy_")
+_COPIES = ("_to_copy", "copy_", "_copy_from")
+_COPIED = Text(
+    "{name} was copied from the host before (call {number}, {place}): if `ferry case` finds this call right, the copy was "
+    "not finished, or its source was written to, when the kernel read it",
+    "{name} 此前从主机复制而来（第 {number} 个调用，{place}）：如果 `ferry case` 认为此调用正确，则说明内核读取时复制尚未完成，"
+    "或源数据已被改写",
+)
 _SIDES = {_MINE: Text("mine", "待测一方"), _GOLDEN: Text("golden", "标杆一方")}
 _NOT_JUDGED = Text(
     "its inputs are equal, its results are not, and it could not be judged which are right{reason}",
@@ -78,6 +85,7 @@ class Programs:
         self._largest = 0.0  # distance so far
         self._read = 0.0  # the largest distance of what the programs have read from tensors
         self._has_fault = False
+        self._copied: dict[int, Call] = {}  # contents of mine that came from the host, and how
         self._pieces: set[Place] = set()  # where the sides do the same by different operators
         self.later: dict[int, Judgement] = {}
 
@@ -87,6 +95,7 @@ class Programs:
             yield self._looked_at(at, pair)
 
     def _looked_at(self, at: int, pair: Pair) -> Pair:
+        pair = self._with_copies(pair)
         if pair.mine is None or pair.golden is None:
             self._keep_lonely(at, pair)
             return pair
@@ -95,6 +104,20 @@ class Programs:
         self._keep_distances(pair)
         self._has_fault = self._has_fault or judgement.verdict is Verdict.FAULT
         return pair if judgement is pair.judgement else replace(pair, judgement=judgement)
+
+    def _with_copies(self, pair: Pair) -> Pair:
+        """With the hint that an input may not have been there yet, where a copy from the host went before."""
+        call = pair.mine
+        if call is None:
+            return pair
+        if base_name(call.operator) in _COPIES and _comes_from_host(call):
+            self._copied.update((each.content, call) for each in call.outputs if each.content)
+        copies = [(each, self._copied[each.content]) for each in call.inputs if each.content in self._copied]
+        if pair.judgement.verdict not in BAD or not copies:
+            return pair
+        tensor, copy = copies[0]
+        hint = _COPIED.format(name=tensor.name, number=copy.number, place=copy.place or "?")
+        return replace(pair, judgement=replace(pair.judgement, why=_joined(pair.judgement.why, hint)))
 
     def _judgement(self, pair: Pair, mine: Call, golden: Call, given: float | None) -> Judgement:
         judgement = pair.judgement
@@ -210,6 +233,11 @@ def _distance(difference: Difference) -> float | None:
 
 def _place(call: Call) -> Place:
     return call.step, call.phase, call.module
+
+
+def _comes_from_host(call: Call) -> bool:
+    devices = [each.device.partition(":")[0] for each in (*call.inputs[-1:], *call.outputs[:1])]
+    return len(devices) == 2 and devices[0] == "cpu" != devices[1]
 
 
 def _holds_nothing(tensor: TensorRecord) -> bool:

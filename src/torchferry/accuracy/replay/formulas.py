@@ -68,7 +68,7 @@ def _unscaled(given: Arguments) -> None:
         gradient.mul_(given["inv_scale"])
 
 
-def _updated_scale(given: Arguments) -> torch.Tensor:
+def _updated_scale(given: Arguments) -> Any:
     """The scale after a step, in place: smaller after an overflow, larger after so many steps without one."""
     scale, tracker = given["self"], given["growth_tracker"]
     if float(given["found_inf"]):

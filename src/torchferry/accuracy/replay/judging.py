@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import starmap
 
@@ -23,6 +23,7 @@ from torchferry.accuracy.replay.indices import (
 )
 from torchferry.accuracy.replay.large import Task, judge_large, parts_by_element
 from torchferry.accuracy.replay.margins import Margins, digits_of, margins_of, views
+from torchferry.accuracy.replay.misreadings import misreadings
 from torchferry.accuracy.replay.operators import base_name, is_random, is_view, leaves_uninitialised
 from torchferry.accuracy.replay.pieces import is_large
 from torchferry.accuracy.replay.reduced import is_alike, is_small_enough, is_split
@@ -120,16 +121,19 @@ class Judge:
             if is_large(mine) and base_name(mine.operator) not in random_numbers.OF_THE_WHOLE:
                 parts = ((part.call, part) for part in parts_by_element(mine, self._mine))
                 wrong = next(filter(None, starmap(_problem_of_random, parts)), None)
+                strange = None
             else:
                 wrong = _problem_of_random(mine, self._mine)
+                strange = _problem_of_random(mine, self._mine, random_numbers.doubt)
         except CannotExecuteError as reason:
             return Judgement(Verdict.UNKNOWN, why=_UNKNOWN.format(reason=reason))
-        if wrong is None:
+        said = wrong or strange
+        if said is None:
             return Judgement(normal, basis=DISTRIBUTION)
         name = mine.outputs[0].name
-        return Judgement(
-            Verdict.FAULT, Sort.RANDOM, name, basis=DISTRIBUTION, why=_SAID.format(output=name, what=wrong)
-        )
+        verdict = Verdict.FAULT if wrong is not None else Verdict.SUSPICIOUS
+        why = _SAID.format(output=name, what=said)
+        return Judgement(verdict, Sort.RANDOM, name, basis=DISTRIBUTION, why=why)
 
     def _judge_output(self, work: _Work, number: int) -> Judgement | None:
         record = work.call.outputs[number]
@@ -275,7 +279,10 @@ class Judge:
                 return None
             return found[0], self._mine.tensor(found[1])
 
-        return Context(record.shape, before, addends, earlier)
+        def misread() -> Iterator[tuple[Text, torch.Tensor]]:
+            return misreadings(work.reference, number)
+
+        return Context(record.shape, before, addends, earlier, misread)
 
 
 @dataclass(frozen=True)
@@ -302,10 +309,12 @@ def _refuse_unknown_distributions(call: Call) -> None:
         raise CannotExecuteError("it draws random numbers of a distribution that is not known here")
 
 
-def _problem_of_random(call: Call, source: Source) -> Text | None:
+def _problem_of_random(
+    call: Call, source: Source, problem: random_numbers.Problem = random_numbers.problem
+) -> Text | None:
     results = [source.tensor(record) if record.offset is not None else None for record in call.outputs]
     arguments = make_arguments(call, read_inputs(source, call), Setting())
-    return random_numbers.problem(base_name(call.operator), arguments, results)
+    return problem(base_name(call.operator), arguments, results)
 
 
 def _shapes(call: Call) -> list[tuple[str, tuple[int, ...]]]:

@@ -13,9 +13,11 @@ from torchferry.text import Text
 
 _DEVIATIONS = 7.0  # of a mean from what is expected: fewer than one false alarm in 10^11
 OF_THE_WHOLE = ("aten::randperm", "aten::multinomial")  # parts of their results tell nothing
+_CERTAIN, _DOUBTFUL = 1e-11, 1e-6  # chances that right numbers look so: of a fault, of what is suspicious
 _LEAST = 32  # numbers; fewer tell nothing but their range
 Arguments = Mapping[str, Any]
 Results = list[torch.Tensor | None]
+Problem = Callable[[str, Arguments, Results], Text | None]
 
 _MEAN = Text(
     "the mean of {count} numbers is {found:.4g}, not {right:.4g}",
@@ -29,6 +31,11 @@ _RANGE = Text(
     "numbers lie between {lowest:.4g} and {highest:.4g}: they should be between {low:.4g} and {high:.4g}",
     "数值在 {lowest:.4g} 到 {highest:.4g} 之间，应在 {low:.4g} 到 {high:.4g} 之间",
 )
+_END = Text(
+    "of {count} numbers between {low:.4g} and {high:.4g} none is {side} {end:.4g}: the chance of that is {chance:.0e}",
+    "{low:.4g} 到 {high:.4g} 之间的 {count} 个数没有一个{side} {end:.4g}：这种情况的概率为 {chance:.0e}",
+)
+_ABOVE, _BELOW = Text("above", "大于"), Text("below", "小于")
 _NOT_FINITE = Text("random numbers are not finite", "随机数中有非有限值")
 _NO_ORDER = Text("it is no permutation", "不是一个排列")
 _SLOPED = Text(
@@ -85,9 +92,42 @@ def _between(numbers: torch.Tensor, low: float, high: float) -> Text | None:
     return _RANGE.format(lowest=lowest, highest=highest, low=low, high=high)
 
 
+def doubt(operator: str, arguments: Arguments, results: Results) -> Text | None:
+    """What is strange about results in which no `problem` is certain: numbers that end before their range does."""
+    found = [result for result in results if result is not None]
+    if operator not in _UNIFORM or not found or not found[0].is_floating_point():
+        return None
+    return _ends(found[0], *_bounds(arguments), _DOUBTFUL)
+
+
 def _even(numbers: torch.Tensor, low: float, high: float) -> Text | None:
     width = high - low
-    return _between(numbers, low, high) or _moments(numbers, (low + high) / 2, width**2 / 12, width**4 / 80)
+    return (
+        _between(numbers, low, high)
+        or _moments(numbers, (low + high) / 2, width**2 / 12, width**4 / 80)
+        or _ends(numbers, low, high, _CERTAIN)
+    )
+
+
+def _ends(numbers: torch.Tensor, low: float, high: float, chance: float) -> Text | None:
+    """Whether the numbers leave out an end of their range: so many would have come there that it is no chance."""
+    count, width = numbers.numel(), high - low
+    if not count or not width > 0.0:
+        return None
+    unit = 2.0 * torch.finfo(numbers.dtype).eps * max(abs(low), abs(high)) / width
+    lowest, highest = float(numbers.min()), float(numbers.max())
+    for side, end, part in (
+        (_ABOVE, highest, (highest - low) / width),
+        (_BELOW, lowest, (high - lowest) / width),
+    ):
+        likely = min(1.0, max(0.0, part + unit)) ** count  # that all lie in this part of the range
+        if likely < chance:
+            return _END.format(count=count, low=low, high=high, side=side, end=end, chance=likely)
+    return None
+
+
+def _bounds(given: Arguments) -> tuple[float, float]:
+    return float(given.get("from", 0.0)), float(given.get("to", 1.0))
 
 
 def _parts(numbers: torch.Tensor) -> torch.Tensor:
@@ -96,7 +136,7 @@ def _parts(numbers: torch.Tensor) -> torch.Tensor:
 
 
 def _uniform(given: Arguments, results: list[torch.Tensor]) -> Text | None:
-    return _even(_parts(results[0]), float(given.get("from", 0.0)), float(given.get("to", 1.0)))
+    return _even(_parts(results[0]), *_bounds(given))
 
 
 def _normal(given: Arguments, results: list[torch.Tensor]) -> Text | None:
@@ -231,6 +271,7 @@ def _chosen(given: Arguments, results: list[torch.Tensor]) -> Text | None:
     return _between(results[0], 0, given["self"].shape[-1] - 1)
 
 
+_UNIFORM = ("aten::uniform_", "aten::uniform", "aten::rand", "aten::rand_like")
 _JUDGES: dict[str, Callable[[Arguments, list[torch.Tensor]], Text | None]] = {
     "aten::uniform_": _uniform, "aten::uniform": _uniform, "aten::rand": _uniform, "aten::rand_like": _uniform,
     "aten::normal_": _normal, "aten::normal": _normal, "aten::randn": _normal, "aten::randn_like": _normal,

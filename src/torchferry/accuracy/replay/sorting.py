@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -60,6 +61,9 @@ class Context:
     earlier: Callable[[], tuple[int, torch.Tensor] | None] = lambda: (
         None
     )  # what the same operator gave before
+    misread: Callable[[], Iterator[tuple[Text, torch.Tensor]]] = lambda: iter(
+        ()
+    )  # what other arguments would have given
 
 
 def sort_of(compared: Compared, context: Context) -> Sorted:
@@ -72,7 +76,7 @@ def sort_of(compared: Compared, context: Context) -> Sorted:
         return Sort.NAN if bool(compared.mine.isnan().any()) or not is_mine else Sort.INFINITE, text
     if number == 0:
         return _of_means(compared)
-    for explained in (*_wholes(compared, context), *_where(compared, wrong, context.shape)):
+    for explained in itertools.chain(_wholes(compared, context), _where(compared, wrong, context.shape)):
         return explained
     if number < _FEW * count and number * 100 < count:
         return Sort.POINTS, _VALUES.format(wrong=number, count=count)
@@ -110,6 +114,9 @@ def _wholes(compared: Compared, context: Context) -> Iterator[Sorted]:
         yield Sort.SIGN, _SIGN
     yield from _accumulations(compared, context)
     yield from _places_exchanged(compared, context.shape)
+    for text, result in context.misread():
+        if _fits(compared, flat(result)):
+            yield Sort.MISREAD, text
     factor = _factor(compared)
     if _fits(compared, right * factor) and _is_better(compared, right * factor):
         yield Sort.SCALE, _SCALE.format(factor=factor)
