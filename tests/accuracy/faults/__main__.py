@@ -1,4 +1,4 @@
-"""Faults and controls, both ways, as a table: python -m tests.accuracy.faults [--quick] [--json FILE] [NAME]"""
+"""Faults, controls and wrong arguments, both ways, as a table: python -m tests.accuracy.faults [--quick] [--json FILE] [NAME]"""
 
 from __future__ import annotations
 
@@ -12,11 +12,13 @@ from pathlib import Path
 import torch
 
 from torchferry.accuracy.compare.model import Comparison, Verdict
+from torchferry.accuracy.report import sentences
 
+from .arguments import ARGUMENTS
 from .controls import CONTROLS, QUICK
 from .faults import FAULTS
-from .running import WAYS, Bench, alarms, blame
-from .trainings import TRAININGS
+from .running import ALONE, WAYS, Bench, alarms, blame, device
+from .trainings import SLOW, TRAININGS
 
 
 @dataclass(frozen=True)
@@ -33,6 +35,7 @@ class Row:
     alarms: int = 0
     reduced: int = 0
     said: str = ""
+    is_argument: bool = False  # the program differs, and no kernel is wrong
 
     @property
     def group(self) -> str:
@@ -40,9 +43,9 @@ class Row:
 
     def line(self) -> str:
         mark = " " if self.is_right else "!"
-        kind = "control" if self.is_control else "fault"
+        kind = "control" if self.is_control else "argument" if self.is_argument else "fault"
         return (
-            f"{mark} {kind:<8}{self.way:<12}{self.training:<15}{self.name[:52]:<53}{self.verdict:<11}{self.sort:<11}"
+            f"{mark} {kind:<9}{self.way:<12}{self.training:<15}{self.name[:52]:<53}{self.verdict:<11}{self.sort:<11}"
             f"{self.alarms:>3} {self.said}"
         )
 
@@ -60,13 +63,19 @@ def main() -> None:
     rows = []
     with tempfile.TemporaryDirectory() as folder:
         bench = Bench(Path(folder))
-        for row in (*_faults(bench, args.name, args.quick), *_controls(bench, args.name, args.quick)):
-            rows.append(row)
-            print(row.line(), flush=True)
+        for make in (_faults, _arguments, _controls):
+            for row in make(bench, args.name, args.quick):
+                rows.append(row)
+                print(row.line(), flush=True)
     for group in dict.fromkeys(row.group for row in rows):
-        faults = [row.is_right for row in rows if row.group == group and not row.is_control]
-        controls = [row.is_right for row in rows if row.group == group and row.is_control]
-        print(f"{group}: {sum(faults)} of {len(faults)} faults, {sum(controls)} of {len(controls)} controls")
+        of_group = [row for row in rows if row.group == group]
+        controls = [row.is_right for row in of_group if row.is_control]
+        arguments = [row.is_right for row in of_group if row.is_argument]
+        faults = [row.is_right for row in of_group if not row.is_control and not row.is_argument]
+        counts = {"faults": faults, "arguments": arguments, "controls": controls}
+        print(
+            f"{group}: {', '.join(f'{sum(each)} of {len(each)} {name}' for name, each in counts.items() if each)}"
+        )
     if args.json:
         args.json.write_text(json.dumps([asdict(row) for row in rows]), "utf-8")
 
@@ -85,12 +94,28 @@ def _faults(bench: Bench, name: str, quick: bool) -> Iterator[Row]:
             )  # fmt: skip
 
 
+def _arguments(bench: Bench, name: str, quick: bool) -> Iterator[Row]:
+    """And each program with the right arguments, as a control."""
+    for argument in ARGUMENTS:
+        if name not in argument.name or (quick and not argument.quick):
+            continue
+        for is_right in (False, True):
+            comparison = argument.compare(bench.folder, device(), is_right=is_right)
+            found = alarms(comparison)
+            yield Row(
+                argument.name, "Small", ALONE, is_right, not found if is_right else argument.is_named(comparison),
+                alarms=len(found), said=sentences.headline(comparison).en, is_argument=not is_right,
+            )  # fmt: skip
+
+
 def _controls(bench: Bench, name: str, quick: bool) -> Iterator[Row]:
     """Quickly: of each training one way, by turns."""
     for row, (control, kernels) in enumerate(CONTROLS.items()):
         if name not in control or (quick and control not in QUICK):
             continue
         for column, training in enumerate(TRAININGS):
+            if quick and training in SLOW:
+                continue
             for way in [WAYS[(row + column) % len(WAYS)]] if quick else WAYS:
                 comparison = bench.compare(training, way, kernels())
                 found = alarms(comparison)

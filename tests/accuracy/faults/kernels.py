@@ -59,7 +59,8 @@ class Kernels(TorchDispatchMode):
         if self._nth in (0, self._calls):
             outputs = _outputs(func, args, result)
             for place in range(len(outputs)) if self._nth == 0 else [self._output]:
-                if outputs[place] is not None and outputs[place].is_floating_point():
+                is_number = outputs[place] is not None and outputs[place].is_floating_point()
+                if is_number or (self._nth and outputs[place] is not None):
                     made = Made(
                         func, *before, outputs[place].cpu().contiguous().clone(), place, self._earlier
                     )
@@ -79,7 +80,9 @@ def _computes(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
 def _outputs(func: Any, args: tuple[Any, ...], result: Any) -> list[Any]:
     """Results, then what was written to and is not among them."""
     if result is None:
-        return list(args[0])
+        return list(args[0]) + [
+            each for each in args[1:3] if "found_inf" in str(func._schema) and torch.is_tensor(each)
+        ]
     found = list(result) if isinstance(result, (tuple, list)) else [result]
     if func.name() == "aten::native_batch_norm":
         found += [args[3], args[4]]

@@ -244,3 +244,141 @@ def statistics_in(dtype: torch.dtype) -> Kernel:
         return (normal * weight.double() + bias.double()).to(made.result.dtype)
 
     return kernel
+
+
+def layer_norm_outside(made: Made) -> torch.Tensor:
+    """The epsilon is added to the root, not under it."""
+    source, _, weight, bias, epsilon = made.args
+    source = source.double()
+    deviation = source.var(-1, correction=0, keepdim=True).sqrt()
+    normal = (source - source.mean(-1, True)) / (deviation + epsilon)
+    return (normal * weight.double() + bias.double()).to(made.result.dtype)
+
+
+def exchanged(other: int) -> Kernel:
+    """Another result in the place of this one."""
+
+    def kernel(made: Made) -> torch.Tensor:
+        return made.func(*made.args, **made.kwargs)[other].reshape(made.result.shape)
+
+    return kernel
+
+
+def one_head(made: Made) -> torch.Tensor:
+    """A derivative in which one part of the batch lacks the sum over its row."""
+    gradient, output = (each.double() for each in made.args[:2])
+    made.result[-1] = (gradient * output)[-1].to(made.result.dtype)
+    return made.result
+
+
+def masked_with(value: float) -> Kernel:
+    """A large number in the place of infinity."""
+    return lambda made: torch.where(made.args[1].expand_as(made.result), value, made.args[0])
+
+
+def log_softmax_in_half(made: Made) -> torch.Tensor:
+    """The sum of the exponents has few digits."""
+    source = made.args[0].double()
+    source = source - source.amax(-1, True)
+    return source - source.exp().half().sum(-1, True).double().log()
+
+
+def softmax_without_largest(made: Made) -> torch.Tensor:
+    """Exponents overflow where the largest is not taken off first."""
+    grown = (made.args[0].float() + 89.0).exp()
+    return grown / grown.sum(-1, True)
+
+
+def gradient_of_padding(made: Made) -> torch.Tensor:
+    """The word that does not count has a gradient."""
+    gradient, words, *_ = made.args
+    return torch.zeros_like(made.result).index_add_(0, words.flatten(), gradient.flatten(0, -2))
+
+
+def ignored_targets_count(made: Made) -> torch.Tensor:
+    """The loss is divided by all targets."""
+    return made.result * (made.args[1] != -100).sum() / made.args[1].numel()
+
+
+def step_ahead(made: Made) -> torch.Tensor:
+    """A bias correction for the step after."""
+    args = [[each.clone() for each in value] if isinstance(value, list) else value for value in made.args]
+    for each in args[5]:
+        each.add_(1.0)
+    made.func(*args, **made.kwargs)
+    return args[0][made.output]
+
+
+def pooled_without_padding(made: Made) -> torch.Tensor:
+    """At the border, the mean is over what is there."""
+    source, size, stride, padding, *_ = made.args
+    return torch.ops.aten.avg_pool2d(source, size, stride, padding, False, False)
+
+
+def pooled_with_zeros(made: Made) -> torch.Tensor:
+    """At the border, zeros take part in the maximum."""
+    padded = torch.nn.functional.pad(made.args[0], (1, 1, 1, 1))
+    return torch.nn.functional.max_pool2d(padded, 3, 2)
+
+
+def nan_in_padding(made: Made) -> torch.Tensor:
+    """What lies outside of the picture comes into its corner."""
+    made.result[0, 0, 0, 0] = float("nan")
+    return made.result
+
+
+def wrapped(made: Made) -> torch.Tensor:
+    """Indices are taken modulo the power of two below."""
+    return made.args[0][made.args[1] % 16]
+
+
+def cumsum_in(dtype: torch.dtype) -> Kernel:
+    def kernel(made: Made) -> torch.Tensor:
+        total, rows = torch.zeros_like(made.args[0][0], dtype=dtype), []
+        for row in made.args[0]:
+            total = (total + row.to(dtype)).to(dtype)
+            rows.append(total)
+        return torch.stack(rows)
+
+    return kernel
+
+
+def index_add_without_duplicates(made: Made) -> torch.Tensor:
+    """Of several rows for one place, the last counts."""
+    return made.args[0].index_copy(made.args[1], made.args[2], made.args[3])
+
+
+def resized_by_corners(made: Made) -> torch.Tensor:
+    return made.func(made.args[0], made.args[1], True, *made.args[3:], **made.kwargs)
+
+
+def last_is_first(made: Made) -> torch.Tensor:
+    made.result[..., -1] = made.result[..., 0]
+    return made.result
+
+
+def too_few_kept(chance: float) -> Kernel:
+    """Another share is kept."""
+    return lambda made: torch.bernoulli(torch.full_like(made.result, chance))
+
+
+def rows_unwritten(count: int) -> Kernel:
+    """Rows beyond what a small integer counts."""
+
+    def kernel(made: Made) -> torch.Tensor:
+        made.result[count:] = 0
+        return made.result
+
+    return kernel
+
+
+def one_of_many(made: Made) -> torch.Tensor:
+    made.result.view(-1)[made.result.numel() // 3] *= 1.125
+    return made.result
+
+
+def from_late_copy(made: Made) -> torch.Tensor:
+    """Half of the pictures had not arrived when the kernel read them."""
+    source = made.args[0].clone()
+    source[len(source) // 2 :] = 0
+    return made.func(source, *made.args[1:], **made.kwargs)

@@ -13,6 +13,7 @@ from torchferry.accuracy.compare.model import Comparison, Judgement, Pair, Verdi
 from torchferry.accuracy.file.reader import Record, open_record
 from torchferry.accuracy.model import Call
 from torchferry.accuracy.replay.alone import replay
+from torchferry.accuracy.report.sentences import BAD
 from torchferry.ops.model import Special
 
 from .faults import Fault
@@ -102,7 +103,5 @@ def _is_of(fault: Fault, call: Call) -> bool:
 
 
 def alarms(comparison: Comparison) -> list[Pair]:
-    """Calls that are said to be wrong."""
-    return [
-        pair for pair in comparison.pairs if pair.judgement.verdict in (Verdict.FAULT, Verdict.SUSPICIOUS)
-    ]
+    """Calls of which more is said than that they differ by rounding."""
+    return [pair for pair in comparison.pairs if pair.judgement.verdict in BAD]

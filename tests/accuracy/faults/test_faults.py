@@ -10,6 +10,7 @@ import pytest
 
 from tests.forking import run_module_forked
 
+from .arguments import ARGUMENTS
 from .controls import QUICK
 from .faults import FAULTS
 
@@ -47,6 +48,15 @@ def test_right_kernels_raise_no_alarm(rows: Rows, control: str) -> None:
     assert found and [row for row in found if row["alarms"]] == []
 
 
+@pytest.mark.parametrize("argument", [each for each in ARGUMENTS if each.quick], ids=lambda each: each.name)
+def test_another_argument_is_named_first_with_its_line(rows: Rows, argument: Any) -> None:
+    """And the same program with golden's arguments raises no alarm."""
+    found = {row["is_argument"]: row for row in rows if row["name"] == argument.name}
+    assert found[True]["is_right"], found[True]
+    assert found[True]["said"].startswith("the programs differ here: ")
+    assert not found[False]["alarms"], found[False]
+
+
 def test_products_of_fewer_digits_are_named_as_such(rows: Rows) -> None:
     """And only where there are more digits: bfloat16 has fewer than TF32."""
     reduced = {row["training"]: row["reduced"] for row in rows if row["name"] == "products in TF32"}
@@ -70,8 +80,11 @@ def test_what_is_wrong_is_said(rows: Rows) -> None:
 @pytest.mark.long
 def test_the_whole_suite(tmp_path: Path) -> None:
     rows = run(tmp_path)
-    faults = [row for row in rows if not row["is_control"]]
-    assert len(faults) >= 2 * 36
+    arguments = [row for row in rows if row["is_argument"]]
+    assert len(arguments) >= 14 and [row for row in arguments if not row["is_right"]] == []
+    faults = [row for row in rows if not row["is_control"] and not row["is_argument"]]
+    assert len(faults) >= 2 * 90
+    assert [row for row in faults if row["verdict"] in ("normal", "equal")] == []  # none is silent
     for way in ("replayed", "independent"):
         for is_bf16, share in ((False, FP32), (True, BF16)):
             these = [

@@ -137,6 +137,71 @@ class Sequences(Training):
         return functional.mse_loss(found, found.detach().roll(1, 0), reduction="sum") / 100 + found.std()
 
 
+class Others(Training):
+    """What the others leave out: borders of pooling, masks, words that do not count, sorting, resizing, random numbers,
+    a scaled loss; AdamW in one kernel."""
+
+    def build(self) -> None:
+        self.model = nn.ModuleDict(
+            {"words": nn.Embedding(24, 16, padding_idx=0), "picture": nn.Conv2d(3, 6, 3), "norm": nn.LayerNorm(16),
+             "pictures": nn.BatchNorm2d(6), "head": nn.Linear(16, 24)}
+        ).to(self.device, self.dtype)  # fmt: skip
+        self.optimizer = torch.optim.AdamW(self.model.parameters(), lr=1e-3, fused=True)
+
+    def casting(self) -> AbstractContextManager[Any]:
+        return nullcontext()  # all of it is in this dtype
+
+    def draw(self, *shape: int) -> torch.Tensor:
+        return super().draw(*shape).to(self.dtype)
+
+    def loss(self) -> torch.Tensor:
+        words = self.choose(24, 6, 10)
+        return self._of_words(words) + self._of_pictures() + self._of_numbers(words)
+
+    def _of_words(self, words: torch.Tensor) -> torch.Tensor:
+        found = functional.dropout(self.model["words"](words), 0.3)
+        found = found.clone().add_(found.detach().roll(1, 0))
+        scores = (found @ found.transpose(1, 2)).masked_fill((words == 0)[:, None], float("-inf"))
+        found = self.model["norm"](scores.softmax(-1) @ found)
+        logits = self.model["head"](found).flatten(0, 1).float()
+        targets = words.roll(1, 1).flatten()
+        return functional.cross_entropy(logits, targets.masked_fill(targets == 3, -100))
+
+    def _of_pictures(self) -> torch.Tensor:
+        found = self.model["pictures"](self.model["picture"](self.draw(4, 3, 14, 14)))
+        found = functional.max_pool2d(functional.avg_pool2d(found, 3, 2, 1), 3, 2, 1)
+        large = functional.interpolate(found.float(), (7, 7), mode="bilinear", align_corners=False)
+        return large.square().mean()
+
+    def _of_numbers(self, words: torch.Tensor) -> torch.Tensor:
+        table = self.model["head"].weight
+        added = torch.zeros_like(table).index_add(
+            0, words.flatten(), self.model["words"](words).flatten(0, 1)
+        )
+        noise = torch.empty(512, device=self.device).uniform_()
+        best = table.topk(3, 1).values.sum() + table.sort(0).values[:2].sum()
+        return table.cumsum(0).float().mean() + added.float().mean() + best.float() / 100 + noise.mean()
+
+    def step(self) -> None:
+        self.optimizer.zero_grad()
+        (self.loss() * 1024).backward()
+        gradients = [each.grad for each in self.model.parameters()]
+        found, inverse = (torch.full((1,), value, device=self.device) for value in (0.0, 1 / 1024))
+        torch._amp_foreach_non_finite_check_and_unscale_(gradients, found, inverse)
+        self.optimizer.step()
+
+
+class Large(Training):
+    """Tensors that are judged in parts."""
+
+    def build(self) -> None:
+        self.model = nn.LayerNorm(24).to(self.device)
+
+    def step(self) -> None:
+        self.model(self.draw(70_000, 24)) * 1.5
+        torch.full((6_500_000,), 4.0, device=self.device).sum()
+
+
 TRAININGS: dict[str, Callable[[str], Training]] = {
     "Images": Images,
     "Words": Words,
@@ -144,7 +209,11 @@ TRAININGS: dict[str, Callable[[str], Training]] = {
     "Images bf16": lambda device: Images(device, torch.bfloat16),
     "Words bf16": lambda device: Words(device, torch.bfloat16),
     "Sequences bf16": lambda device: Sequences(device, torch.bfloat16),
+    "Others": Others,
+    "Others bf16": lambda device: Others(device, torch.bfloat16),
+    "Large": Large,
 }
+SLOW = ("Others bf16", "Large")  # not tried each time
 
 
 def record(training: Training, path: Path, kernels: AbstractContextManager[Any] | None = None) -> None:

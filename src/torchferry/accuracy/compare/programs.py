@@ -45,6 +45,12 @@ _ONLY_MAYBE = Text(
 # By these, and by copies to the host, which they follow, programs come to know what is in a tensor.
 _READING = ("_local_scalar_dense", "item", "is_nonzero", "equal", "nonzero", "_to_copy", "copy_")
 _COPIES = ("_to_copy", "copy_", "_copy_from")
+_OF_LATE_COPIES = (
+    Sort.TAIL,
+    Sort.TILE,
+    Sort.ZERO,
+    Sort.STALE,
+)  # what results look like where inputs were not there yet
 _COPIED = Text(
     "{name} was copied from the host before (call {number}, {place}): if `ferry case` finds this call right, the copy was "
     "not finished, or its source was written to, when the kernel read it",
@@ -113,7 +119,7 @@ class Programs:
         if base_name(call.operator) in _COPIES and _comes_from_host(call):
             self._copied.update((each.content, call) for each in call.outputs if each.content)
         copies = [(each, self._copied[each.content]) for each in call.inputs if each.content in self._copied]
-        if pair.judgement.verdict not in BAD or not copies:
+        if pair.judgement.verdict not in BAD or pair.judgement.sort not in _OF_LATE_COPIES or not copies:
             return pair
         tensor, copy = copies[0]
         hint = _COPIED.format(name=tensor.name, number=copy.number, place=copy.place or "?")
