@@ -94,6 +94,8 @@ class Dumper:
         from torchferry.accuracy.record.replaying import ReplayingMode
 
         golden = self._golden(stack)
+        # before the file is there: one that can't be filled is not left behind
+        around = self._dumping(device_in_use(), bool(simulated_vendor())) if self.load_with_acl_dump else None
         assert self.path is not None
         header = Header(
             Kept.TENSORS,
@@ -110,8 +112,7 @@ class Dumper:
         recorder.start()
         if golden is not None:
             replaying = ReplayingMode(golden, recorder.forget, shares_randomness())
-            if self.load_with_acl_dump:
-                replaying.around = self._dumping(stack, device_in_use(), bool(simulated_vendor()))
+            replaying.around = around
             stack.callback(self._count, replaying)
             stack.callback(replaying.switch_off)
             replaying.switch_on()
@@ -126,7 +127,7 @@ class Dumper:
             raise RunError(f"dumper: {self.path} can't be read and written at once; name another dump_path")
         return stack.enter_context(open_record(self.load_file_path))
 
-    def _dumping(self, stack: ExitStack, device: str, is_simulated: bool) -> Any:
+    def _dumping(self, device: str, is_simulated: bool) -> Any:
         """What dumps one call of the device, as acl.json says."""
         if not is_simulated:
             raise RunError(

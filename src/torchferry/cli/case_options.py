@@ -73,9 +73,9 @@ def _add_inputs(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--call",
         type=values.at_least_one,
-        default=1,
         metavar="N",
-        help="which call of FILE, from 1 (default: the first)",
+        help="which call of FILE: its number in a record, as `ferry compare` names it, or its place among those of a "
+        "capture; --list shows them (default: the first)",
     )
     group.add_argument(
         "--site",

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from torchferry.cli import compare_options
 from torchferry.cli.ending import computing
-from torchferry.errors import InputError, OutputError, ReportError
+from torchferry.errors import InputError, OutputError, ReportError, RunError
 from torchferry.text import user_language
 
 if TYPE_CHECKING:
@@ -25,14 +25,28 @@ NOT_KNOWN = 3  # the exit code where nothing is known to be wrong, and something
 
 def run(args: argparse.Namespace) -> int:
     """Compare, report; the answer is an exit code."""
+    mine, golden = _records(args)
     _check_numpy()
     _check_outputs(args.output, args.format)
     from torchferry.accuracy.compare.comparing import Work, compare_files
 
     with computing(), _progress(args.quiet) as progress:
-        comparisons = compare_files(args.mine, args.golden, Work(args.jobs, progress))
+        comparisons = compare_files(mine, golden, Work(args.jobs, progress))
     _report(args, comparisons)
     return exit_code(comparisons, check=args.check)
+
+
+def _records(args: argparse.Namespace) -> tuple[Path, Path | None]:
+    """By their places, or by -m and -g."""
+    places = [each for each in (args.mine, args.golden) if each is not None]
+    mine = args.named_mine if args.named_mine is not None else next(iter(places), None)
+    rest = places if args.named_mine is not None else places[1:]
+    golden = args.named_golden if args.named_golden is not None else next(iter(rest), None)
+    if mine is None:
+        raise RunError("which record? ferry compare MINE [GOLDEN], or ferry compare -m MINE [-g GOLDEN]")
+    if len(rest) > (0 if args.named_golden is not None else 1):
+        raise RunError(f"{rest[-1]}: is one record too many; name MINE and GOLDEN once each")
+    return mine, golden
 
 
 def exit_code(comparisons: list[Comparison], *, check: bool) -> int:

@@ -22,7 +22,10 @@ def run(verb: str, words: list[str]) -> int:
     """One of the two; the answer is an exit code."""
     parser = argparse.ArgumentParser(prog=f"{_COMMAND} {verb}", description=_DESCRIPTIONS[verb])
     parser.add_argument(
-        "file", type=Path, metavar="FILE", help="a record; with several ranks, without .rank0"
+        "file",
+        type=Path,
+        metavar="FILE",
+        help="a record, with several ranks without .rank0; or a file or folder of a runtime's own dump",
     )
     if verb == _CONVERT:
         kind = parser.add_mutually_exclusive_group(required=True)

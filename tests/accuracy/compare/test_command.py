@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
+import torch
 
 from tests.accuracy.compare.records import MINE, write_network, zero_tail
 from torchferry.cli.main import main
@@ -38,7 +39,7 @@ def test_a_fault_is_exit_code_1(here: Path, capsys: pytest.CaptureFixture[str]) 
     assert ferry("npu.h5", "gpu.h5") == 1
     said = capsys.readouterr()
     assert said.out.startswith("aten::exp computes wrong results: wrong from some element to the end\n")
-    assert "ferry case aten::exp --from npu.h5 --call 1 --to ascend" in said.out and said.err == ""
+    assert "ferry case aten::exp --from npu.h5 --call 4 --to ascend" in said.out and said.err == ""
     assert ferry("npu.h5", "gpu.h5", "--lang", "zh") == 1
     assert capsys.readouterr().out.startswith("aten::exp 计算错误")
 
@@ -55,7 +56,7 @@ def test_the_command_that_is_named_makes_a_case_of_that_call(
     ferry("npu.h5", "gpu.h5", "--format", "json")
     command = json.loads(capsys.readouterr().out)["comparisons"][0]["next"][0].split()
     assert command[:5] == ["ferry", "case", "aten::mean", "--from", "npu.h5"]
-    found = calls(Path("npu.h5"), "aten::mean")[int(command[6]) - 1]
+    (found,) = (call for call in calls(Path("npu.h5"), "aten::mean") if call.number == int(command[6]))
     assert found.number == 5 and isinstance(read(Path("npu.h5"), found).stored["self"], torch.Tensor)
 
 
@@ -135,3 +136,34 @@ def test_an_interruption_leaves_no_report(here: Path, monkeypatch: pytest.Monkey
     monkeypatch.setattr("torchferry.accuracy.report.json._pair", interrupted)
     assert ferry("npu.h5", "gpu.h5", "-o", "a.json") == 130
     assert not (here / "a.json").exists() and len(list(here.iterdir())) == 2
+
+
+def test_records_by_name(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """As msaccucmp writes it."""
+    write_network(here / "npu.h5", MINE)
+    for words in (["-m", "npu.h5", "-g", "gpu.h5"], ["-m", "npu.h5", "gpu.h5"], ["npu.h5", "-g", "gpu.h5"]):
+        assert ferry(*words) == 0
+        assert capsys.readouterr().out.startswith("all 5 calls are equal in every bit")
+    assert ferry() == 2 and "which record?" in capsys.readouterr().err
+    assert ferry("-m", "npu.h5", "-g", "gpu.h5", "gpu.h5") == 2
+    assert "one record too many" in capsys.readouterr().err
+
+
+def test_what_is_not_known_is_exit_code_3(
+    here: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An operator that can't be computed again, with equal inputs and other results."""
+    from tests.accuracy.compare import records
+
+    monkeypatch.setitem(records.OPERATORS, "vendor::secret", torch.square)
+    for name, factor in (("npu.h5", 1.1), ("gpu.h5", 1.0)):
+        call = records.Writing(here / name, MINE, {"vendor::secret": lambda made, by=factor: made * by})
+        call("vendor::secret", torch.ones(4, 4))
+        call("aten::relu", torch.ones(4, 4))
+        call.close()
+    assert ferry("npu.h5", "gpu.h5") == 3
+    said = capsys.readouterr().out
+    assert said.startswith("it is not known whether vendor::secret is right: its inputs are equal")
+    assert "(1 of 2 calls were judged, none of them is wrong)" in said and "no operator is wrong" not in said
+    assert ferry("npu.h5", "gpu.h5", "--check") == 1
+    assert ferry("npu.h5", "npu.h5") == 0

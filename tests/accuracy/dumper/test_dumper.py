@@ -88,6 +88,17 @@ def test_the_guides_search_for_an_overflow(tmp_path: Path) -> None:
     assert operators(tmp_path / "overflow.h5") == ["aten::mul.Tensor"]
 
 
+def test_a_faulty_acl_json_leaves_no_record(tmp_path: Path) -> None:
+    (tmp_path / "acl.json").write_text('{"dump": {"dump_path": "output" "dump_mode": "all"}}')
+    code = MODEL + in_ours(filled(DUMP)).replace("./model_gpu.h5", str(tmp_path / "output.h5"))
+    assert run_code(code, tmp_path).returncode == 0
+    run = run_code(
+        f"{MODEL}input_data = dataloader[0]\n{MAPPING}    x = model(input_data)\n", tmp_path, "ascend"
+    )
+    assert run.returncode != 0 and "acl.json" in run.stderr and "line 1" in run.stderr
+    assert [file.name for file in tmp_path.glob("*.h5")] == ["output.h5"]
+
+
 @pytest.mark.parametrize("rewritten", [False, True])
 def test_the_guides_dump_of_what_a_device_makes_of_single_operators(rewritten: bool, tmp_path: Path) -> None:
     """The operator that was found is taken out of the record with h5copy, or recorded alone."""

@@ -2,7 +2,7 @@
 
 The header is a `DumpData`: version = 1, dump_time = 2, output = 3, input = 4, op_name = 6. An input has data_type = 1,
 format = 2, shape = 3, size = 5, original_shape = 6; an output the same, with size = 6 and original_shape = 7. Inputs'
-bytes come first. Imports no torch.
+bytes come first. Runtimes of real devices write the same. Imports no torch.
 """
 
 from __future__ import annotations
@@ -19,6 +19,10 @@ _DATA_TYPES = {
 }  # fmt: skip
 _VARINT, _BYTES = 0, 2
 _INPUT_SIZE, _OUTPUT_SIZE = 5, 6
+_OUTPUTS, _INPUTS, _NAME = 3, 4, 6  # fields of the head
+_FIXED = {1: 8, 5: 4}  # bytes of other kinds of fields, which are passed over
+_LONGEST_HEAD = 1 << 24
+_NAMES = {number: name for name, number in _DATA_TYPES.items()}
 
 
 @dataclass(frozen=True)
@@ -45,6 +49,108 @@ def dump_file(
     )
     data = [tensor.data for tensor in (*inputs, *outputs)]
     return b"".join([struct.pack("<Q", len(header)), header, *data])
+
+
+@dataclass(frozen=True)
+class Described:
+    """A tensor of a file: what it is, and where its bytes lie."""
+
+    dtype: str  # "": one that is not known here
+    shape: tuple[int, ...]
+    offset: int
+    nbytes: int
+
+
+@dataclass(frozen=True)
+class DumpHead:
+    """What a dump file says of its call."""
+
+    name: str
+    inputs: tuple[Described, ...]
+    outputs: tuple[Described, ...]
+
+
+def read_head(data: memoryview) -> DumpHead:
+    """The head of a file; raises ValueError where it is none."""
+    if len(data) < 8:
+        raise ValueError("it is too short")
+    (length,) = struct.unpack_from("<Q", data)
+    if not 0 < length <= min(len(data) - 8, _LONGEST_HEAD):
+        raise ValueError("it has no head of a dump")
+    fields = _fields(bytes(data[8 : 8 + length]))
+    name = next((value for field, value in fields if field == _NAME and isinstance(value, bytes)), b"")
+    place = 8 + length
+    sides = []
+    for field, size_field in ((_INPUTS, _INPUT_SIZE), (_OUTPUTS, _OUTPUT_SIZE)):
+        tensors = []
+        for message in (value for number, value in fields if number == field and isinstance(value, bytes)):
+            tensor = _tensor(message, size_field, place)
+            place += tensor.nbytes
+            tensors.append(tensor)
+        sides.append(tuple(tensors))
+    if place > len(data) or not any(sides):
+        raise ValueError("its tensors are not in the file")
+    return DumpHead(name.decode("utf-8", "replace"), *sides)
+
+
+def _tensor(message: bytes, size_field: int, offset: int) -> Described:
+    fields = dict(_fields(message))
+    shape, size, kind = fields.get(3, b""), fields.get(size_field, 0), fields.get(1, 0)
+    if not isinstance(shape, bytes) or not isinstance(size, int):
+        raise ValueError("a tensor is not described")
+    return Described(_NAMES.get(kind, "") if isinstance(kind, int) else "", _dims(shape), offset, size)
+
+
+def _dims(message: bytes) -> tuple[int, ...]:
+    """Numbers one by one, or packed into one field."""
+    found: list[int] = []
+    for field, value in _fields(message):
+        if field == 1 and isinstance(value, int):
+            found.append(value)
+        elif field == 1 and isinstance(value, bytes):
+            place = 0
+            while place < len(value):
+                number, place = _read_varint(value, place)
+                found.append(number)
+    return tuple(found)
+
+
+def _fields(message: bytes) -> list[tuple[int, int | bytes]]:
+    """Numbers and bytes of a message of Protocol Buffers, with the numbers of their fields."""
+    found: list[tuple[int, int | bytes]] = []
+    place = 0
+    while place < len(message):
+        key, place = _read_varint(message, place)
+        kind = key & 7
+        if kind == _VARINT:
+            number, place = _read_varint(message, place)
+            found.append((key >> 3, number))
+            continue
+        if kind == _BYTES:
+            length, place = _read_varint(message, place)
+        elif kind in _FIXED:
+            length = _FIXED[kind]
+        else:
+            raise ValueError("it is no message")
+        if place + length > len(message):
+            raise ValueError("it is cut off")
+        if kind == _BYTES:
+            found.append((key >> 3, message[place : place + length]))
+        place += length
+    return found
+
+
+def _read_varint(message: bytes, place: int) -> tuple[int, int]:
+    value = 0
+    for shift in range(0, 70, 7):
+        if place >= len(message):
+            raise ValueError("it is cut off")
+        byte = message[place]
+        place += 1
+        value |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            return value, place
+    raise ValueError("it is no number")
 
 
 def _described(tensor: DumpedTensor, size_field: int) -> bytes:

@@ -16,8 +16,9 @@ import numpy as np
 
 from torchferry.accuracy.file.call_json import encoded_call
 from torchferry.accuracy.file.contents import shaped
+from torchferry.accuracy.file.dumps import DumpRecord
 from torchferry.accuracy.file.reader import Record, open_record
-from torchferry.accuracy.model import Call, Kept, TensorRecord
+from torchferry.accuracy.model import INPUT, OUTPUT, Call, Kept, TensorRecord
 from torchferry.errors import InputError, OutputError
 
 _LONGEST = 120  # letters of a name; file systems allow 255 bytes
@@ -54,6 +55,23 @@ def convert(
             raise OutputError(f"{folder}: can't be written: {error.strerror or error}") from None
         finally:
             shutil.rmtree(aside, ignore_errors=True)
+    return count
+
+
+def write_dump_files(record: DumpRecord, folder: Path) -> int:
+    """The tensors of dump files as Ascend's tool names them, FILE.input.0.npy; how many. What is there is replaced."""
+    count = 0
+    for at, call in enumerate(record.calls):
+        for side, tensors in ((INPUT, call.inputs), (OUTPUT, call.outputs)):
+            for place, tensor in enumerate(tensors):
+                if tensor.offset is None:
+                    continue
+                file = folder / f"{record.file_of(at).name}.{side}.{place}.npy"
+                try:
+                    _write_tensor(record, tensor, file, Form.NPY)
+                except OSError as error:
+                    raise OutputError(f"{file}: can't be written: {error.strerror or error}") from None
+                count += 1
     return count
 
 

@@ -24,6 +24,7 @@ from torchferry.errors import InputError
 if TYPE_CHECKING:
     import torch
 
+_HDF5 = b"\x89HDF\r\n\x1a\n"
 _REMEMBERED = 2048  # calls that were made last; all of a long record would fill the memory
 
 
@@ -175,14 +176,21 @@ def open_record(path: Path) -> Record:
             if starts_like_ours(start):
                 return MappedRecord(path, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
     except IsADirectoryError:
-        raise InputError(f"{path}: is a folder; name a record, a file") from None
+        from torchferry.accuracy.file.dumps import open_dump
+
+        return open_dump(path) or _refused(path)
     except (OSError, ValueError) as error:
         raise InputError(
             f"{path}: can't be read: {getattr(error, 'strerror', None) or str(error).splitlines()[0]}"
         ) from None
+    from torchferry.accuracy.file.dumps import open_dump
     from torchferry.accuracy.file.foreign import ForeignRecord
 
-    return ForeignRecord(path)
+    return (None if start.startswith(_HDF5) else open_dump(path)) or ForeignRecord(path)
+
+
+def _refused(path: Path) -> Record:
+    raise InputError(f"{path}: is a folder without dump files of a runtime; name a record, a file")
 
 
 def open_records(path: Path) -> list[Record]:

@@ -274,22 +274,10 @@ def _case_command(comparison: Comparison, pair: Pair) -> Iterator[str]:
     """Of the call in mine, whose inputs led to the result."""
     if pair.mine is None or not comparison.mine.vendor:
         return
-    calls = [
-        each.number
-        for each in comparison.pairs.outlines()
-        if each.has_mine and _means(pair.mine.operator, each.operator)
-    ]
-    place = sorted(calls).index(pair.mine.number) + 1
     yield _command(
-        "ferry", "case", pair.mine.operator, "--from", comparison.mine_path, "--call", str(place),
+        "ferry", "case", pair.mine.operator, "--from", comparison.mine_path, "--call", str(pair.mine.number),
         "--to", comparison.mine.vendor,
     )  # fmt: skip
-
-
-def _means(wanted: str, operator: str) -> bool:
-    """Whether `ferry case` takes an operator for the one that is named: an overload that is not said may be any."""
-    ours, theirs = (name.removeprefix("aten::").removesuffix(".default") for name in (wanted, operator))
-    return ours == theirs or theirs.partition(".")[0] == ours or theirs == ours.partition(".")[0]
 
 
 def _replay_command(comparison: Comparison) -> Iterator[str]:

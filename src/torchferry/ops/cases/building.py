@@ -28,7 +28,7 @@ class Request:
     operator: str
     inputs: tuple[str, ...] = ()  # in the notation of the command line
     source: Path | None = None  # a record or a capture
-    call: int = 1  # which call of the source, from 1
+    call: int | None = None  # its number in a record, its place in a capture; None: the first
     site: str = ""  # part of a line or of a module's path
     init: str = ""
     seed: int = 0
@@ -55,18 +55,17 @@ def _whole(case: Case) -> Case:
 
 
 def listed(source: Path, operator: str, site: str) -> list[str]:
-    """A line for each call of a source, numbered as --call counts."""
+    """A line for each call of a source, numbered as --call counts; those of a record as all commands number them."""
     if _is_record(source):
-        lines = [
-            f"{call.operator} #{call.number}({_described(record.read(source, call, contents=False).values)})"
+        return [
+            f"{call.number:>4}  {call.operator}({_described(record.read(source, call, contents=False).values)})"
             for call in record.calls(source, operator)
         ]
-    else:
-        lines = [
-            f"{use.operator}({_described(captured.arguments(use))}) x{use.calls} "
-            f"{use.site.phase.value} {use.site.module} {use.site.place}".rstrip()
-            for use in captured.uses(source, operator, site)
-        ]
+    lines = [
+        f"{use.operator}({_described(captured.arguments(use))}) x{use.calls} "
+        f"{use.site.phase.value} {use.site.module} {use.site.place}".rstrip()
+        for use in captured.uses(source, operator, site)
+    ]
     return [f"{number:>4}  {line}" for number, line in enumerate(lines, 1)]
 
 
@@ -89,7 +88,8 @@ def _from_source(request: Request, given: list[tuple[str, CaseValue]]) -> Case:
 def _recorded(request: Request) -> tuple[str, dict[str, CaseValue], dict[str, torch.Tensor]]:
     assert request.source is not None
     calls = record.calls(request.source, request.operator)
-    call = _chosen(calls, request, sorted({call.operator for call in record.calls(request.source)}))
+    known = sorted({call.operator for call in record.calls(request.source)})
+    call = _chosen({call.number: call for call in reversed(calls)}, request, known)
     inputs = record.read(request.source, call)
     return call.exact or request.operator, inputs.values, inputs.stored
 
@@ -97,21 +97,24 @@ def _recorded(request: Request) -> tuple[str, dict[str, CaseValue], dict[str, to
 def _captured(request: Request) -> tuple[str, dict[str, CaseValue], dict[str, torch.Tensor]]:
     assert request.source is not None
     uses = captured.uses(request.source, request.operator, request.site)
-    use = _chosen(uses, request, sorted({use.operator for use in captured.uses(request.source)}))
+    known = sorted({use.operator for use in captured.uses(request.source)})
+    use = _chosen(dict(enumerate(uses, 1)), request, known)
     return use.operator, captured.arguments(use), {}
 
 
-def _chosen(calls: list[Any], request: Request, known: list[str]) -> Any:
+def _chosen(calls: dict[int, Any], request: Request, known: list[str]) -> Any:
     if not calls:
         where = f" at {request.site}" if request.site else ""
         some = f"; it has {', '.join(known[:8])}{' ...' if len(known) > 8 else ''}" if known else ""
         raise InputError(f"{request.source}: has no call of {request.operator}{where}{some}")
-    if not 1 <= request.call <= len(calls):
+    if request.call is None:
+        return calls[min(calls)]
+    if request.call not in calls:
         raise InputError(
-            f"{request.source}: has {len(calls)} calls of {request.operator}, no number {request.call}; "
+            f"{request.source}: has {len(calls)} calls of {request.operator}, none with the number {request.call}; "
             "--list shows them"
         )
-    return calls[request.call - 1]
+    return calls[request.call]
 
 
 def _is_record(source: Path) -> bool:
