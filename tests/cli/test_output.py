@@ -6,6 +6,7 @@ import json
 import os
 import shutil
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -61,6 +62,86 @@ def test_force_replaces_what_a_run_has_made(project: Path, tmp_path: Path) -> No
     assert ferry("convert", project, "-o", tmp_path / "out", "--force").returncode == 0
     assert names(tmp_path / "out") == ["README.md", "findings.json", "pkg", "renamed.py", "report.html"]
     assert names(tmp_path) == ["out", "project"]
+
+
+def _added(out: Path) -> None:
+    (out / "mine.txt").write_text("mine")
+
+
+def _edited(out: Path) -> None:
+    (out / "train.py").write_text("decided by hand\n")
+
+
+def _linked(out: Path) -> None:
+    (out / "README.md").unlink()
+    (out / "README.md").symlink_to("train.py")
+
+
+def _annotated(out: Path) -> None:
+    findings = out / "findings.json"
+    findings.write_text(findings.read_text().replace('"vendor": "ascend"', '"vendor": "ascend "', 1))
+
+
+def _of_an_older_version(out: Path) -> None:
+    """Without a list of what was written."""
+    findings = out / "findings.json"
+    findings.write_text(findings.read_text().partition(',\n  "written"')[0] + "\n}\n")
+
+
+@pytest.mark.parametrize("change", [_added, _edited, _linked, _annotated, _of_an_older_version])
+def test_force_keeps_what_is_not_ours(project: Path, tmp_path: Path, change: Callable[[Path], None]) -> None:
+    out = tmp_path / "out"
+    assert ferry("convert", project, "-o", out).returncode == 0
+    change(out)
+    before = tree(out)
+    for number in (1, 2):
+        result = ferry("convert", project, "-o", out, "--force")
+        assert result.returncode == 0
+        assert ("note: what was there is kept as" in result.stderr) == (number == 1)
+        assert tree(tmp_path / "out.1") == before
+        assert (out / "train.py").read_text() == CONVERTED
+        assert names(tmp_path) == ["out", "out.1", "project"]
+
+
+def test_force_needs_no_copy_of_what_it_wrote_itself(project: Path, tmp_path: Path) -> None:
+    (project / "link").symlink_to("train.py")
+    (project / os.fsdecode(b"\xff.py")).write_text(TRAIN)
+    out = tmp_path / "out"
+    assert ferry("convert", project, "-o", out, "--lists").returncode == 0
+    (out / "pkg" / "__pycache__").mkdir()
+    (out / "pkg" / "__pycache__" / "util.cpython-311.pyc").write_bytes(b"x")
+    (out / "train.py").unlink()
+    assert ferry("convert", project, "-o", out, "--force").returncode == 0
+    assert names(tmp_path) == ["out", "project"]
+    assert (out / "train.py").read_text() == CONVERTED
+
+
+def test_force_of_one_file_keeps_the_others_beside_it(tmp_path: Path) -> None:
+    from tests.convert.distributed.programs import script
+
+    launcher = tmp_path / "run_distributed_npu.sh"
+    launcher.write_text("mine")
+    source = make(tmp_path / "in", train=script()) / "train.py"
+    one = ("convert", source, "-o", tmp_path / "new.py", "--distributed", "--main", "train.py", "-q")
+    one_line(ferry(*one), "exists, and the conversion writes such a file")
+    result = ferry(*one, "--force")
+    assert result.returncode == 0 and launcher.read_text() != "mine"
+    assert (tmp_path / "run_distributed_npu.sh.1").read_text() == "mine"
+    assert f"is kept as {launcher}.1" in result.stderr
+    assert ferry(*one, "--force").returncode == 0
+    assert names(tmp_path) == ["in", "new.py", "run_distributed_npu.sh", "run_distributed_npu.sh.1"]
+
+
+def test_a_file_that_goes_away_during_the_run_is_named(project: Path, tmp_path: Path) -> None:
+    """Between the look at the project and the copy."""
+    from tests.convert.test_project import examined
+    from torchferry.convert.write import Replace, write_project
+
+    outcome = examined(project)
+    (project / "README.md").unlink()
+    done = write_project(outcome, tmp_path / "out", {}, Replace.NOTHING)
+    assert done.vanished == ["README.md"]
+    assert names(tmp_path / "out") == ["pkg", "train.py"]
 
 
 def test_output_is_a_file_or_a_link(project: Path, tmp_path: Path) -> None:

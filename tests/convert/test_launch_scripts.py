@@ -186,3 +186,14 @@ def test_beside_cuda_the_added_module_counts_the_cards(tmp_path: Path) -> None:
     text = (out / "run_distributed.sh").read_text("utf-8")
     assert 'import ferry_device; print(max(1, ferry_device.device_count()))\' "$here")' in text
     assert started(out / "run_distributed.sh")[7:8] == ["4"]
+
+
+@pytest.mark.parametrize(
+    "name", ["tr\ntouch PWNED\n.py", "tr\r\u2028touch PWNED.py", "@START@ @EXPORTS@.py", "a'b $(x).py"]
+)
+def test_the_name_of_the_script_is_never_a_command(tmp_path: Path, name: str) -> None:
+    launch = converted(tmp_path, "ascend", name=name) / script_name(target("ascend"))
+    lines = started(launch)
+    assert any(line.endswith(name.splitlines()[-1]) for line in lines)
+    assert not list(tmp_path.rglob("PWNED*")) and not list(launch.parent.glob("PWNED*"))
+    assert launch.read_text().count("exec ") == 1

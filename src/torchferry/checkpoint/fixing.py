@@ -37,6 +37,15 @@ def repair(source: Path, output: Path, asked: Repair) -> Repaired:
         taken = _taken(contents, asked)
     except RecursionError:
         raise InputError(f"{source}: nested too deeply; that is no checkpoint") from None
+    try:
+        return _changed_and_written(output, asked, contents, taken)
+    except RuntimeError as error:
+        if "allocate memory" not in str(error):  # as PyTorch says it
+            raise
+        raise MemoryError from None
+
+
+def _changed_and_written(output: Path, asked: Repair, contents: Contents, taken: _Taken) -> Repaired:
     tree, names = taken.tree, []
     for option, old, new in _renamings(asked):
         tree, count = renamed(tree, old, new, option)

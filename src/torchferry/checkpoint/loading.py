@@ -37,6 +37,11 @@ from torchferry.checkpoint.values import NotAValueError, value
 from torchferry.errors import InputError
 
 _ALIGNMENT = 16
+# A small file must not become a large one in memory: what is compressed, what repeats itself.
+_SMALL = 2**30  # bytes that any file may ask for
+_MOST_UNPACKED = 10  # of a compressed archive, in the size of the file
+_MOST_REPEATED = 4  # of a tensor, in the size of the data that it shows
+_CHUNK = 2**20
 
 
 class NotPlainError(Exception):
@@ -56,6 +61,7 @@ class Loaded:
         self.devices: dict[int, str] = {}  # by the address of the storage's object
         self._storages: dict[str, Any] = {}
         self._mapped: dict[Path, Any] = {}
+        self._unpacked = 0  # bytes
 
     def tensors(self, described: Mapping[str, Tensor]) -> dict[str, torch.Tensor]:
         """The tensors of a state dict."""
@@ -136,6 +142,11 @@ class Loaded:
         )
         if described.elements and (last + 1) * dtype.itemsize > storage.nbytes():
             raise InputError(f"{self.contents.path}: damaged: {name} reaches beyond its data; fetch it anew")
+        if described.nbytes > max(_SMALL, _MOST_REPEATED * storage.nbytes()):
+            raise InputError(
+                f"{self.contents.path}: {name} shows {storage.nbytes():,} bytes as {described.nbytes:,}, again and "
+                "again; save it as it was before expand()"
+            )
         made = torch.empty((0,), dtype=dtype).set_(storage, offset, described.shape, described.strides)
         self.devices.setdefault(storage._cdata, described.device)
         if described.is_parameter:
@@ -165,8 +176,9 @@ class Loaded:
             return _owned(place.data)
         if place.offset is None:
             try:
-                with zipfile.ZipFile(path) as archive:
-                    return _owned(archive.read(place.member))
+                return _storage_of(self._unpack(path, place, name))
+            except InputError:
+                raise
             except Exception as error:  # whatever a damaged archive makes the standard library raise
                 raise damaged(path, error) from None
         if place.offset + place.size > path.stat().st_size:
@@ -181,6 +193,23 @@ class Loaded:
             self._mapped[path] = torch.UntypedStorage.from_file(str(path), False, path.stat().st_size)
         return self._mapped[path][place.offset : place.offset + place.size]
 
+    def _unpack(self, path: Path, place: Place, name: str) -> bytearray:
+        """A compressed member, piece by piece: memory is claimed for what is there, not for what the archive says."""
+        allowed = max(_SMALL, _MOST_UNPACKED * path.stat().st_size)
+        data = bytearray()
+        with zipfile.ZipFile(path) as archive, archive.open(place.member) as member:
+            while len(data) < place.size and (chunk := member.read(_CHUNK)):
+                data += chunk
+                if self._unpacked + len(data) > allowed:
+                    raise InputError(
+                        f"{path}: {name} and what is before it would take more than {allowed:,} bytes of memory once "
+                        "unpacked; unpack the archive, and save it without compression"
+                    )
+        if len(data) != place.size:
+            raise InputError(f"{path}: cut short: the data of {name} ends too early; fetch it anew")
+        self._unpacked += len(data)
+        return data
+
     def _check(self, storage: Any, place: Place, name: str) -> None:
         """Whether the bytes are those that were saved, where the file can tell."""
         if place.checksum and place.size:
@@ -193,6 +222,11 @@ class Loaded:
 
     def _put_together(self, described: Tensor, place: Place, name: str) -> Any:
         """A tensor of which parts were saved by themselves."""
+        files = sum(path.stat().st_size for path in {piece.path for piece in place.pieces})
+        if described.nbytes > max(_SMALL, _MOST_REPEATED * files):
+            raise InputError(
+                f"{self.contents.path}: damaged: {name} is larger than the files that hold it; fetch it anew"
+            )
         made = torch.zeros(described.shape, dtype=getattr(torch, described.dtype))
         for piece in place.pieces:
             part = _piece(piece, name)
@@ -224,9 +258,14 @@ def _piece(piece: Piece, name: str) -> torch.Tensor:
 
 
 def _owned(data: bytes) -> Any:
+    return _storage_of(bytearray(data))
+
+
+def _storage_of(data: bytearray) -> Any:
+    """The same memory, as a storage."""
     if not data:
         return torch.empty(0, dtype=torch.uint8).untyped_storage()
-    return torch.frombuffer(bytearray(data), dtype=torch.uint8).untyped_storage()
+    return torch.frombuffer(data, dtype=torch.uint8).untyped_storage()
 
 
 def _known(node: Known | Global, name: str, plain: bool) -> Any:

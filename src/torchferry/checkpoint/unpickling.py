@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import itertools
 import pickle
+import struct
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from io import RawIOBase
@@ -45,6 +46,9 @@ _LARGEST_KEY = 1000
 _LARGEST = 2**62
 _MOST_DIMENSIONS = 64
 _NEARBY = 64
+_MOST_MADE = 4  # of what calls may make, in the size of the pickle: what is made of it once or twice is in it
+_LEAST_MADE = 2**20
+_SIZED = (str, bytes, bytearray, list, tuple, dict, set, frozenset)
 
 
 class Bounded:
@@ -52,6 +56,7 @@ class Bounded:
 
     def __init__(self, stream: IO[bytes] | RawIOBase, size: int) -> None:
         self._stream, self._left = stream, min(size, _LONGEST_PICKLE)
+        self.size = self._left
 
     def read(self, count: int) -> bytes:
         if count > self._left:
@@ -93,6 +98,7 @@ class Reader(pickle._Unpickler):
         self.storages: dict[str, Storage] = {}
         self.places: dict[str, Place] = {}  # of arrays, whose bytes are in the pickle
         self._inner_names = self._other_getattrs = 0
+        self._may_make = max(_LEAST_MADE, _MOST_MADE * stream.size)
 
     def find_class(self, module: str, name: str) -> Any:
         found = Global(_OLD_MODULES.get(module, module), name)
@@ -118,9 +124,16 @@ class Reader(pickle._Unpickler):
             return Storage(root.key, dtype, root.device, _count(count), _count(first))
         return root
 
+    def _charge(self, arguments: Any) -> None:
+        """Calls make new things of old ones, again and again of the same: a few bytes would fill the memory."""
+        self._may_make -= sum(len(each) for each in (arguments, *arguments) if isinstance(each, _SIZED))
+        if self._may_make < 0:
+            raise pickle.UnpicklingError("it asks for far more memory than it has bytes")
+
     def _call(self, function: object, arguments: Any) -> object:
         if not isinstance(function, Global):
             raise pickle.UnpicklingError("it calls something that is no name")
+        self._charge(arguments)
         if function.dotted in arrays.FROM_BUFFER:
             found = arrays.from_buffer(tuple(arguments), self._next_array())
             if found is not None:
@@ -168,6 +181,7 @@ class Reader(pickle._Unpickler):
         if isinstance(built, Opaque):
             built.state = state
             if built.class_name in arrays.RECONSTRUCT:
+                self._charge(state if isinstance(state, tuple) else ())
                 found = arrays.rebuilt(state, self._next_array())
                 if found is not None:
                     self._replace_last(built, self._kept(*found))
@@ -181,6 +195,10 @@ class Reader(pickle._Unpickler):
             if held is old:
                 self.memo[place] = new
                 return
+
+    def load_bytearray8(self) -> None:
+        (size,) = struct.unpack("<Q", self.read(8))  # type: ignore[attr-defined]
+        self.stack.append(bytearray(self.read(size)))  # type: ignore[attr-defined]  # Python claims the memory first
 
     def load_setitem(self) -> None:
         value, key = self.stack.pop(), self.stack.pop()
@@ -203,6 +221,7 @@ class Reader(pickle._Unpickler):
     def load_frozenset(self) -> None:
         self.stack.append(frozenset(_keys(self.pop_mark())))  # type: ignore[attr-defined]
 
+    dispatch[pickle.BYTEARRAY8[0]] = load_bytearray8
     dispatch[pickle.SETITEM[0]] = load_setitem
     dispatch[pickle.SETITEMS[0]] = load_setitems
     dispatch[pickle.DICT[0]] = load_dict

@@ -6,7 +6,6 @@ import contextlib
 import ctypes
 import json
 import os
-import stat
 import struct
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
@@ -19,8 +18,11 @@ from torchferry.checkpoint.loading import Loaded
 from torchferry.checkpoint.names import tensors_of
 from torchferry.checkpoint.tensor_files import SAFETENSORS_NAMES
 from torchferry.errors import InputError, OutputError
+from torchferry.files.aside import file_aside
 
 _FIRST = 0  # before PyTorch's own devices, which begin at 10
+_SMALL = 2**30  # bytes that any file may become
+_MOST_REPEATED = 16  # of the tensors, in the size of their data
 
 
 def write_torch(
@@ -52,6 +54,7 @@ def write_safetensors(path: Path, tensors: Mapping[str, torch.Tensor], metadata:
             "data_offsets": [position, position + size],
         }
         position += size
+    _check_size(path, position, tensors)
     text = json.dumps(header, separators=(",", ":"), ensure_ascii=False).encode()
     text += b" " * (-len(text) % 8)
 
@@ -61,6 +64,17 @@ def write_safetensors(path: Path, tensors: Mapping[str, torch.Tensor], metadata:
             _write_data(stream, tensors[name])
 
     _write_whole(path, write, tensors)
+
+
+def _check_size(path: Path, size: int, tensors: Mapping[str, torch.Tensor]) -> None:
+    """safetensors writes every tensor whole: those that show the same data again and again would fill the disk."""
+    storages = {tensor.untyped_storage().data_ptr(): tensor.untyped_storage() for tensor in tensors.values()}
+    data = sum(storage.nbytes() for storage in storages.values())
+    if size > max(_SMALL, _MOST_REPEATED * data):
+        raise InputError(
+            f"{path}: tensors that share {data:,} bytes would become {size:,} bytes there; write a .pth, which keeps "
+            "what is shared"
+        )
 
 
 def _write_data(stream: Any, tensor: torch.Tensor) -> None:
@@ -89,22 +103,15 @@ def _marked(devices: Mapping[int, str]) -> Iterator[None]:
 
 def _write_whole(path: Path, write: Callable[[Any], None], tensors: Mapping[str, torch.Tensor]) -> None:
     path = Path(os.path.realpath(path))  # what a link means, not the link
-    aside = path.with_name(f".{path.name[:100]}.{os.getpid()}.tmp")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        with open(aside, "wb") as stream:
-            _write_watched(write, stream)
-        _check(aside, path, tensors)
-        if path.exists():
-            os.chmod(aside, stat.S_IMODE(path.stat().st_mode))
-        os.replace(aside, path)
+        with file_aside(path) as aside:
+            _write_watched(write, aside.stream)
+            _check(aside.path, path, tensors)
     except OSError as error:
         raise OutputError(
             f"{path}: can't be written ({error.strerror or error}); choose another place"
         ) from None
-    finally:
-        with contextlib.suppress(OSError):
-            aside.unlink()
 
 
 class _Watched:
@@ -152,6 +159,16 @@ def _same_bits(left: torch.Tensor, right: torch.Tensor) -> bool:
         return False
     if not left.numel():
         return True
+    if left.nbytes > left.untyped_storage().nbytes() and _layout(left) == _layout(right):
+        left, right = _all_data(left), _all_data(right)  # what it shows again and again is looked at once
     rows = (each.detach().resolve_conj().resolve_neg().contiguous().reshape(-1) for each in (left, right))
     first, second = (each.view(torch.uint8) for each in rows)
     return torch.equal(first, second)
+
+
+def _layout(tensor: torch.Tensor) -> tuple[object, ...]:
+    return tensor.stride(), tensor.storage_offset(), tensor.is_conj(), tensor.is_neg()
+
+
+def _all_data(tensor: torch.Tensor) -> torch.Tensor:
+    return torch.empty(0, dtype=torch.uint8).set_(tensor.untyped_storage())

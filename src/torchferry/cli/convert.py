@@ -20,6 +20,7 @@ from torchferry.convert.launch_scripts import add_launch_script
 from torchferry.convert.project import ProjectOutcome, examine_project
 from torchferry.convert.write import (
     Replace,
+    Written,
     check_output,
     check_output_file,
     write_file,
@@ -98,13 +99,14 @@ def run(args: argparse.Namespace) -> int:
     if out is not None and _is_single(args, root):
         add_launch_script(outcome, plan.settings.distributed, out.name)
     diff = project_diff(outcome) if args.diff else b""
-    _write(args, outcome, out)
+    done = _write(args, outcome, out)
+    options.note_written(done)
     try:
         _show(args, outcome, diff)
         options.note_unused_rules(outcome, plan.custom)
     except KeyboardInterrupt as stop:
         raise type(stop)("" if writes_nothing else "interrupted; the conversion is complete") from None
-    return _exit_code(args, outcome)
+    return 3 if done.vanished else _exit_code(args, outcome)
 
 
 def _check_output(args: argparse.Namespace, root: Path) -> Path | None:
@@ -124,19 +126,21 @@ def _is_single(args: argparse.Namespace, root: Path) -> bool:
     return root.is_file() and args.output.suffix in PYTHON_SUFFIXES and not args.output.is_dir()
 
 
-def _write(args: argparse.Namespace, outcome: ProjectOutcome, out: Path | None) -> None:
+def _write(args: argparse.Namespace, outcome: ProjectOutcome, out: Path | None) -> Written:
     if args.in_place:
         if not args.force:
             git.check_tracked(outcome)
         write_in_place(outcome)
-    elif out is not None and _is_single(args, outcome.root):
-        write_file(outcome, out, args.force)
-    elif out is not None:
-        report = outcome.report("convert")
-        reports = options.rendered(report, args.lang, REPORTS)
-        if args.lists:
-            reports |= make_lists(report, args.lang or user_language())
-        options.note_shadowed(write_project(outcome, out, reports, _replaceable(args)))
+        return Written()
+    if out is None:
+        return Written()
+    if _is_single(args, outcome.root):
+        return write_file(outcome, out, args.force)
+    report = outcome.report("convert")
+    reports = options.rendered(report, args.lang, REPORTS)
+    if args.lists:
+        reports |= make_lists(report, args.lang or user_language())
+    return write_project(outcome, out, reports, _replaceable(args))
 
 
 def project_diff(outcome: ProjectOutcome) -> bytes:

@@ -48,7 +48,7 @@ def convert(root: Path, out: Path, plan: Plan, make_files: MakeFiles, replace: R
         raise InputError(f"{root}: is empty; nothing was written")
     report = outcome.report("convert")
     files = {**options.rendered(report, user_language(), REPORTS), **make_files(report)}
-    options.note_shadowed(write_project(outcome, place, files, replace))
+    options.note_written(write_project(outcome, place, files, replace))
     options.note_unused_rules(outcome, plan.custom)
     return outcome
 

@@ -199,6 +199,9 @@ def guarded(name: str, work: Callable[[], int]) -> int:
         return int(getattr(stop, "exit_code", 130))
     except OSError as error:
         return _cant_go_on(name, error)
+    except MemoryError:
+        _complain(name, "there is not enough memory for this input on this machine; nothing was written")
+        return 2
 
 
 def _cant_go_on(name: str, error: OSError) -> int:

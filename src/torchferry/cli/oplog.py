@@ -42,8 +42,8 @@ def run(args: argparse.Namespace) -> int:
 def _write_summary(args: argparse.Namespace, log: OpLog) -> None:
     if args.summary is None:
         return
+    from torchferry.files.aside import write_whole
     from torchferry.perf.oplog.report.files import to_summary
-    from torchferry.report.render import write_whole
 
     try:
         write_whole(args.summary, to_summary(log))

@@ -17,6 +17,7 @@ from torchferry.convert.project import Plan, Progress, ProjectOutcome
 from torchferry.convert.rule import all_rules
 from torchferry.convert.settings import AmpForm, Settings
 from torchferry.convert.target import Target
+from torchferry.convert.write import Written
 from torchferry.errors import FerryError
 from torchferry.outcome import Report
 from torchferry.report.options import Options
@@ -200,10 +201,17 @@ def rendered(report: Report, language: Language | None, forms: Mapping[str, str]
     return {name: render(report, form, choices) for name, form in forms.items()}
 
 
-def note_shadowed(names: list[str]) -> None:
-    """Say which files of the project gave way to a report."""
-    for name in names:
+def note_written(done: Written) -> None:
+    """Say what became of files besides the plain ones."""
+    for name in done.shadowed:
         note(f"the project's own {name} was not copied: the report has its name")
+    for name in done.vanished:
+        note(f"{name} was gone when it was to be copied: it is not in the output")
+    for path in done.kept:
+        note(
+            f"what was there is kept as {path}: it holds things that were added or changed since, or that "
+            "TorchFerry did not write"
+        )
 
 
 def note_nothing(outcome: ProjectOutcome) -> None:

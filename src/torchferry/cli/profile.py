@@ -21,6 +21,10 @@ add_arguments = profile_options.add_arguments
 
 _COMMAND = "ferry profile"
 _SOME_FAILED = 3
+_KEPT = Text(
+    "what was there is kept as {path}: it holds things that no profile has written",
+    "原有内容保留为 {path}：其中有并非由 profile 写出的内容",
+)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -67,6 +71,8 @@ def _report(
     if profiled.is_written:
         for sentence in sentences(output, settings, profiled.traces, code):
             _say(args, sentence)
+    if profiled.kept:
+        _say(args, _KEPT.format(path=profiled.kept))
     if profiled.ending.signal:
         told = Told(profiled.ending.signal)
         told.args = (f"interrupted; {output} is complete",) if profiled.is_written else ()

@@ -137,18 +137,25 @@ def _check_output(out: Path) -> None:
 @contextmanager
 def _folders(out: Path | None) -> Iterator[tuple[Path, Path]]:
     """Where records go, which nobody keeps, and where that goes which becomes the output; gone if interrupted."""
-    from torchferry.convert.filesystem import folder_aside, remove_leftovers, replace_folder
+    from torchferry.cli.options import note
+    from torchferry.files import written
+    from torchferry.files.aside import folder_aside, remove_leftovers
 
     parent = Path(tempfile.gettempdir() if out is None else os.path.abspath(out)).resolve()
     parent = parent if out is None else parent.parent
     remove_leftovers(parent)
     with folder_aside(parent) as aside:
-        records, kept = aside / "records", aside / "new"
+        records, kept = aside.path / "records", aside.path / "new"
         records.mkdir()
         kept.mkdir()
         yield records, kept
         if out is not None:
-            replace_folder(kept, Path(os.path.abspath(out)), aside)
+            place = Path(os.path.abspath(out))
+            listed = written.with_list((kept / _PROOF).read_bytes(), _PROOF, written.digests(kept))
+            (kept / _PROOF).write_bytes(listed)
+            earlier = aside.replace(kept, place, lambda old: not written.foreign(old, _PROOF))
+            if earlier:
+                note(f"what was there is kept as {earlier}: it holds things that no proof has written")
 
 
 def _watch(args: argparse.Namespace) -> Watch:

@@ -199,12 +199,11 @@ def _run_on_plugin(
 
 
 def _show(args: argparse.Namespace, summary: Summary) -> None:
+    from torchferry.files.aside import write_whole
     from torchferry.sim.summary import to_json, to_text
 
     if args.summary:
-        aside = args.summary.with_name(f".{args.summary.name}.{os.getpid()}.tmp")
-        aside.write_text(to_json(summary), "utf-8")
-        aside.replace(args.summary)
+        write_whole(args.summary, to_json(summary).encode())
     if not args.quiet:
         print(to_text(summary, args.lang or user_language()), file=sys.stderr)
 

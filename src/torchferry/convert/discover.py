@@ -5,17 +5,19 @@ from __future__ import annotations
 import fnmatch
 import os
 import stat
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from torchferry.convert.filesystem import is_aside
+from torchferry.convert.filesystem import open_plain
 from torchferry.errors import InputError
+from torchferry.files.aside import is_being_made
+from torchferry.text import Text
 
 # Not part of a project: version control, caches, environments.
+_GIT = ".git"  # a file in submodules and further work trees: it names a folder that a copy does not have
 _SKIPPED_FOLDERS = frozenset(
     {
-        ".git",
         ".hg",
         ".svn",
         "__pycache__",
@@ -30,6 +32,13 @@ PYTHON_SUFFIXES = (".py", ".pyw")
 FINDINGS = "findings.json"  # lies in every converted copy
 _HEAD = 1000  # bytes that say what wrote it
 _FORMAT = b'"format": "torchferry-findings"'
+_ENVIRONMENT_MARK = "pyvenv.cfg"
+_ENVIRONMENT = Text("a Python environment: it holds pyvenv.cfg", "Python 环境：其中有 pyvenv.cfg")
+_OUTPUT = Text(
+    "the output of an earlier conversion: it holds findings.json", "之前转换的输出：其中有 findings.json"
+)
+
+LeftOut = Callable[[str, Text], None]  # the path of a folder, and why it is left out
 
 
 @dataclass(frozen=True)
@@ -42,22 +51,32 @@ class Entry:
     problem: str = ""  # why it can't be read
 
 
-def discover(root: Path, exclude: Sequence[str] = (), skip: Sequence[Path] = ()) -> Iterator[Entry]:
-    """Everything below a folder, in a fixed order. Links are named, not followed; `skip` holds folders to leave out."""
+def discover(
+    root: Path,
+    exclude: Sequence[str] = (),
+    skip: Sequence[Path] = (),
+    left_out: LeftOut = lambda _path, _reason: None,
+) -> Iterator[Entry]:
+    """Everything below a folder, in a fixed order. Links are named, not followed; `skip` holds folders to leave out.
+
+    `left_out` is told of folders that are no part of the project by what lies in them: anybody can put it there.
+    """
     patterns = tuple(os.path.normpath(pattern) for pattern in exclude)
     skipped = {os.path.realpath(path) for path in skip}
     folders = [""]
     while folders:
         folder = folders.pop()
         below: list[str] = []
-        for entry in _inside(str(root), folder, patterns, skipped):
+        for entry in _inside(str(root), folder, patterns, skipped, left_out):
             yield entry
             if entry.is_folder and not entry.problem:
                 below.append(entry.path)
         folders.extend(reversed(below))
 
 
-def _inside(root: str, folder: str, exclude: tuple[str, ...], skipped: set[str]) -> Iterator[Entry]:
+def _inside(
+    root: str, folder: str, exclude: tuple[str, ...], skipped: set[str], left_out: LeftOut
+) -> Iterator[Entry]:
     """The entries of one folder."""
     here = os.path.join(root, folder) if folder else root
     try:
@@ -70,11 +89,18 @@ def _inside(root: str, folder: str, exclude: tuple[str, ...], skipped: set[str])
         path = os.path.join(folder, entry.name) if folder else entry.name
         if _is_excluded(path, entry.name, exclude):
             continue
+        if entry.name == _GIT or is_being_made(entry.path):
+            continue
         if entry.is_symlink():
             yield Entry(path, is_link=True)
         elif entry.is_dir(follow_symlinks=False):
-            if not _is_skipped_folder(entry, skipped):
+            if _is_skipped_folder(entry, skipped):
+                continue
+            reason = _reason_to_leave_out(entry)
+            if reason is None:
                 yield Entry(path, is_folder=True)
+            else:
+                left_out(path, reason)
         elif entry.name == FINDINGS and _FORMAT in _head(entry.path):
             continue  # what a scan or conversion has learned is no part of the project
         elif entry.is_file(follow_symlinks=False):
@@ -88,11 +114,14 @@ def _is_excluded(path: str, name: str, exclude: tuple[str, ...]) -> bool:
 
 
 def _is_skipped_folder(entry: os.DirEntry[str], skipped: set[str]) -> bool:
-    if entry.name in _SKIPPED_FOLDERS or (skipped and os.path.realpath(entry.path) in skipped):
-        return True
-    if is_aside(entry.name) or os.path.exists(os.path.join(entry.path, "pyvenv.cfg")):
-        return True
-    return is_converted_copy(entry.path)
+    return entry.name in _SKIPPED_FOLDERS or (bool(skipped) and os.path.realpath(entry.path) in skipped)
+
+
+def _reason_to_leave_out(entry: os.DirEntry[str]) -> Text | None:
+    """Why a folder is no part of the project, by what lies in it."""
+    if os.path.lexists(os.path.join(entry.path, _ENVIRONMENT_MARK)):
+        return _ENVIRONMENT
+    return _OUTPUT if is_converted_copy(entry.path) else None
 
 
 def is_converted_copy(folder: str | Path) -> bool:
@@ -102,12 +131,15 @@ def is_converted_copy(folder: str | Path) -> bool:
 
 
 def _head(path: str) -> bytes:
-    """The first bytes of a file, none if it can't be read."""
+    """The first bytes of a plain file, none if it can't be read."""
     try:
-        with open(path, "rb") as file:
-            return file.read(_HEAD)
+        descriptor = open_plain(path)
     except OSError:
         return b""
+    try:
+        return os.read(descriptor, _HEAD)
+    finally:
+        os.close(descriptor)
 
 
 def check_input(path: Path) -> Path:

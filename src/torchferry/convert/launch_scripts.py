@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import posixpath
+import re
 import shlex
 from importlib import resources
 from typing import TYPE_CHECKING
@@ -20,6 +21,9 @@ if TYPE_CHECKING:
     from torchferry.convert.project import ProjectOutcome
 
 RULE_ID = "TF710"
+
+# Characters of a file's name that would end a comment, or hide what stands in it.
+_HIDDEN = re.compile("[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]")
 
 _TORCHRUN = """\
 exec "$PYTHON" -m torch.distributed.run \\
@@ -90,7 +94,7 @@ def launch_script(program: Program, main: str, target: Target) -> str:
         if starts_itself
         else "one process per card, started by torchrun.",
         "@NAME@": script_name(target),
-        "@SCRIPT@": posixpath.basename(main),
+        "@SCRIPT@": _HIDDEN.sub("?", posixpath.basename(main)),
         "@ABOUT_CARDS@\n": _CARDS.format(cards=cards, visible=visible) if visible else "",
         "@EXPORTS@": _exports(target, cards, visible),
         "@COUNT@": _count(target, main),
@@ -98,9 +102,10 @@ def launch_script(program: Program, main: str, target: Target) -> str:
         "@START@": _start(program, main, starts_itself),
     }
     text = resources.files(__package__).joinpath("assets/run_distributed.sh.txt").read_text("utf-8")
-    for word, value in words.items():
-        text = text.replace(word, value)
-    return text.rstrip() + "\n"
+    pattern = re.compile(
+        "|".join(map(re.escape, words))
+    )  # in one pass: what is put in may look like one of them
+    return pattern.sub(lambda found: words[found[0]], text).rstrip() + "\n"
 
 
 def _exports(target: Target, cards: str, visible: str) -> str:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Mapping
+
 from torchferry.convert.rule import Rule, register
 from torchferry.convert.target import Target
 from torchferry.convert.texts.glance import look_at_lines
@@ -53,6 +56,60 @@ LEFT_OUT = register(
         triggers=(),
     )
 )
+FOLDER_LEFT_OUT = register(
+    Rule(
+        id="TF906",
+        name="left-out",
+        summary=Text(
+            "a folder that was not looked at: an environment, or an earlier output",
+            "未检查的文件夹：Python 环境或之前的输出",
+        ),
+        triggers=(),
+    )
+)
+LINK = register(
+    Rule(
+        id="TF907",
+        name="link-outside",
+        summary=Text("links that lead out of the project", "指向项目之外的链接"),
+        triggers=(),
+    )
+)
+_LEFT_OUT = Text("not looked at, and not copied: {reason}", "未检查，也未复制：{reason}")
+_ABSOLUTE = Text(
+    "an absolute link to {target}: it is kept as it is, so that a copy uses what the original uses{more}",
+    "指向 {target} 的绝对链接：原样保留，因此副本与原项目使用同一目标{more}",
+)
+_OUTSIDE = Text(
+    "a link to {target}, outside of the project: it is kept as it is, and may lead nowhere from a copy{more}",
+    "指向项目之外 {target} 的链接：原样保留，从副本中可能无法到达{more}",
+)
+_MORE = Text("; such links in all: {count}", "；此类链接共 {count} 个")
+
+
+def left_out_finding(path: str, reason: Text, target: Target) -> Finding:
+    """A folder that was not looked at."""
+    message = _LEFT_OUT.format(reason=reason)
+    return Finding(FOLDER_LEFT_OUT.id, Kind.INFO, path, 1, 1, "", "", message, target.name)
+
+
+def link_findings(links: Mapping[str, str], target: Target) -> list[Finding]:
+    """One for all absolute links (path -> where it leads), one for all relative ones that leave the project."""
+    absolute = {path: to for path, to in links.items() if os.path.isabs(to)}
+    outside = {path: to for path, to in links.items() if path not in absolute and _leaves(path, to)}
+    found = []
+    for message, some in ((_ABSOLUTE, absolute), (_OUTSIDE, outside)):
+        if some:
+            first = min(some)
+            more = _MORE.format(count=len(some)) if len(some) > 1 else Text("", "")
+            text = message.format(target=some[first], more=more)
+            found.append(Finding(LINK.id, Kind.INFO, first, 1, 1, "", "", text, target.name))
+    return found
+
+
+def _leaves(path: str, to: str) -> bool:
+    place = os.path.normpath(os.path.join(os.path.dirname(path), to))
+    return place.split(os.sep, 1)[0] == os.pardir
 
 
 def unparsed_findings(path: str, reason: str, line: int, text: str, target: Target) -> list[Finding]:

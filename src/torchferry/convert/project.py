@@ -108,6 +108,7 @@ class ProjectOutcome:
     entries: list[Entry] = field(default_factory=list)
     outcomes: list[FileOutcome] = field(default_factory=list)
     added: dict[str, AddedFile] = field(default_factory=dict)  # by path, relative, with forward slashes
+    remarks: list[Finding] = field(default_factory=list)  # about what is no file: folders left out, links
 
     @property
     def folder(self) -> Path:
@@ -138,7 +139,7 @@ class ProjectOutcome:
 
     def report(self, command: str) -> Report:
         """The findings of all files, in order."""
-        findings = [finding for outcome in self.outcomes for finding in outcome.findings]
+        findings = [finding for outcome in self.outcomes for finding in outcome.findings] + self.remarks
         findings.sort(key=lambda finding: (finding.path, finding.line, finding.col, finding.rule))
         findings = _once_per_project(findings)
         return Report(
@@ -182,7 +183,8 @@ def examine_project(
         outcome.entries = [Entry(root.name)]
         folder = root.parent
     else:
-        outcome.entries = list(discover(root, plan.exclude, skip))
+        outcome.entries = list(discover(root, plan.exclude, skip, _remember(outcome)))
+        outcome.remarks += problems.link_findings(_links(outcome), plan.target)
         folder = root
     paths = [
         entry.path for entry in outcome.entries if not (entry.is_folder or entry.is_link or entry.problem)
@@ -197,6 +199,25 @@ def examine_project(
     lightning.add_helper(outcome, plan.target)
     launch_scripts.add_launch_script(outcome, plan.settings.distributed)
     return outcome
+
+
+def _remember(outcome: ProjectOutcome) -> Callable[[str, Text], None]:
+    """What takes note of folders that are left out."""
+
+    def note(path: str, reason: Text) -> None:
+        outcome.remarks.append(problems.left_out_finding(_shown(path), reason, outcome.target))
+
+    return note
+
+
+def _links(outcome: ProjectOutcome) -> dict[str, str]:
+    """The links of a project, and where each leads."""
+    links = {}
+    for entry in outcome.entries:
+        if entry.is_link:
+            with contextlib.suppress(OSError):  # gone meanwhile
+                links[entry.path] = os.readlink(os.path.join(outcome.folder, entry.path))
+    return links
 
 
 @contextmanager

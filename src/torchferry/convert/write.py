@@ -7,24 +7,23 @@ import errno
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from enum import Enum
 from pathlib import Path
 
-from torchferry.convert.discover import is_converted_copy
-from torchferry.convert.filesystem import (
-    copy_file,
-    fill_folder,
-    folder_aside,
-    keep_owner,
-    read_file,
-    remove_leftovers,
-    replace_folder,
-    uninterrupted,
-    write_like,
-    write_new,
-)
+from torchferry.convert.discover import FINDINGS, is_converted_copy
+from torchferry.convert.filesystem import copy_file, keep_owner, read_file, write_like, write_new
 from torchferry.convert.project import ProjectOutcome
 from torchferry.errors import OutputError
+from torchferry.files import written
+from torchferry.files.aside import (
+    PREFIX,
+    fill_folder,
+    folder_aside,
+    free_name,
+    remove_leftovers,
+    uninterrupted,
+)
 
 Reports = Mapping[str, bytes]  # file name -> content
 _PYTHON_SUFFIXES = (".py", ".pyw")
@@ -36,6 +35,17 @@ class Replace(Enum):
     NOTHING = "nothing"
     OURS = "ours"  # the output of an earlier run
     ANYTHING = "anything"  # the user was asked
+
+
+@dataclass
+class Written:
+    """What became of the files besides the plain ones."""
+
+    shadowed: list[str] = field(
+        default_factory=list
+    )  # files of the project left out: a report has their name
+    vanished: list[str] = field(default_factory=list)  # files of the project that went away during the run
+    kept: list[Path] = field(default_factory=list)  # where things are that gave way to the output
 
 
 def check_output(root: Path, out: Path, replace: Replace = Replace.NOTHING) -> Path:
@@ -97,29 +107,41 @@ def check_output_file(root: Path, out: Path, force: bool) -> Path:
     return place
 
 
-def write_project(outcome: ProjectOutcome, out: Path, reports: Reports, replace: Replace) -> list[str]:
+def write_project(outcome: ProjectOutcome, out: Path, reports: Reports, replace: Replace) -> Written:
     """Write the converted copy and its reports aside, then put them in place with one rename.
 
-    Returns the files of the project that were left out because a report has their name.
+    An earlier output that holds anything that is not ours, or not as it was written, is kept beside the new one.
     """
     fill = _must_be_filled(out)
+    done = Written()
     with _errors_for(out), _parents_of(out), folder_aside(out if fill else out.parent) as aside:
-        new = aside / "new"
+        new = aside.path / "new"
         new.mkdir()
-        shadowed = _write_entries(outcome, new, reports)
-        for path, file in outcome.added.items():
-            os.makedirs(os.path.dirname(os.path.join(new, path)), exist_ok=True)
-            write_new(os.path.join(new, path), file.data, file.executable)
-        for name, data in reports.items():
-            (new / name).write_bytes(data)
+        _write_all(outcome, new, reports, done)
         if not fill and out.exists() and any(out.iterdir()):  # it may have come up since it was checked
             _check_replaceable(out, out, replace)
         with _said_if_interrupted(out, new):
             if fill:
                 fill_folder(new, out)
             else:
-                replace_folder(new, out, aside)
-    return shadowed
+                may_go = replace is Replace.ANYTHING
+                kept = aside.replace(new, out, lambda old: may_go or not written.foreign(old, FINDINGS))
+                done.kept += [kept] if kept else []
+    return done
+
+
+def _write_all(outcome: ProjectOutcome, new: Path, reports: Reports, done: Written) -> None:
+    """Everything that the output holds; the findings last, with a list of the others."""
+    digests = _write_entries(outcome, new, reports, done)
+    for path, file in outcome.added.items():
+        os.makedirs(os.path.dirname(os.path.join(new, path)), exist_ok=True)
+        digests[path] = write_new(os.path.join(new, path), file.data, file.executable)
+    for name, data in reports.items():
+        if name != FINDINGS:
+            digests[name] = write_new(os.path.join(new, name), data)
+    if FINDINGS in reports:
+        listed = written.with_list(reports[FINDINGS], FINDINGS, digests)
+        write_new(os.path.join(new, FINDINGS), listed)
 
 
 def _must_be_filled(out: Path) -> bool:
@@ -129,38 +151,55 @@ def _must_be_filled(out: Path) -> bool:
     return os.path.ismount(out) or not os.access(out.parent, os.W_OK)
 
 
-def write_file(outcome: ProjectOutcome, out: Path, force: bool = False) -> None:
+def write_file(outcome: ProjectOutcome, out: Path, force: bool = False) -> Written:
     """Write a single converted module to a file of its own, and what it needs beside it."""
     source = str(outcome.root)
     data = outcome.outcomes[0].new_data if outcome.outcomes else None
+    done = Written()
     with _errors_for(out), _parents_of(out), folder_aside(out.parent) as aside:
-        new = aside / "new"
+        new = aside.path / "new"
         if data is None:
             copy_file(source, str(new))
         else:
             write_like(source, str(new), data)
-        staged = [(str(new), str(out)), *_stage_added(outcome, out.parent, aside, force)]
+        added = list(_stage_added(outcome, out.parent, aside.path, force))
         with _said_if_interrupted(out, new), uninterrupted():
-            _replace_all(staged)
+            done.kept += [_out_of_the_way(target) for _, target in added if os.path.lexists(target)]
+            _replace_all([(str(new), str(out)), *added])
+    return done
 
 
-def _write_entries(outcome: ProjectOutcome, new: Path, reports: Reports) -> list[str]:
+def _out_of_the_way(target: str) -> Path:
+    """A file that nobody named, and that may be the user's: it stays, under another name."""
+    kept = free_name(Path(target))
+    os.rename(target, kept)
+    return kept
+
+
+def _write_entries(outcome: ProjectOutcome, new: Path, reports: Reports, done: Written) -> dict[str, str]:
+    """The files of the project; their digests, by path with forward slashes."""
     changed = {item.path: item.new_data for item in outcome.outcomes if item.new_data is not None}
     folder = outcome.folder
-    shadowed: list[str] = []
+    digests: dict[str, str] = {}
     for entry in outcome.entries:
         source, target = os.path.join(folder, entry.path), os.path.join(new, entry.path)
+        shown = entry.path.replace(os.sep, "/")
         if entry.path in reports:
-            shadowed.append(entry.path)
+            done.shadowed.append(entry.path)
         elif entry.is_folder:
             os.makedirs(target, exist_ok=True)
+        elif entry.problem:  # what can't be read was reported when it was looked at
+            continue
+        elif not os.path.lexists(source):
+            done.vanished.append(entry.path)
         elif entry.is_link:
             os.symlink(os.readlink(source), target)
+            digests[shown] = written.of_link(os.readlink(target))
         elif entry.path in changed:
-            write_like(source, target, changed[entry.path] or b"")
-        elif not entry.problem:  # what can't be read was reported when it was looked at
-            copy_file(source, target)
-    return shadowed
+            digests[shown] = write_like(source, target, changed[entry.path] or b"")
+        else:
+            digests[shown] = copy_file(source, target)
+    return digests
 
 
 @contextmanager
@@ -197,7 +236,8 @@ def write_in_place(outcome: ProjectOutcome) -> int:
     folder = outcome.folder
     changed = [(os.path.join(folder, item.path), item.new_data) for item in outcome.outcomes]
     remove_leftovers(folder)
-    with _errors_for(outcome.root), folder_aside(folder) as aside:
+    with _errors_for(outcome.root), folder_aside(folder) as private:
+        aside = private.path
         staged: list[tuple[str, str]] = []
         for target, data in changed:
             if data is not None:
@@ -221,9 +261,9 @@ def _stage_added(
     """Write what the conversion adds aside; a file of the user's that lies in the way is not replaced."""
     for number, (path, file) in enumerate(outcome.added.items()):
         target = os.path.join(folder, path)
+        if os.path.isfile(target) and not os.path.islink(target) and read_file(target) == file.data:
+            continue
         if os.path.lexists(target) and not force:
-            if os.path.isfile(target) and read_file(target) == file.data:
-                continue
             raise OutputError(f"{target}: exists, and the conversion writes such a file; move it away first")
         new = os.path.join(aside, f"added-{number}")
         write_new(new, file.data, file.executable)
@@ -270,6 +310,13 @@ def _errors_for(place: Path) -> Iterator[None]:
     except OSError as error:
         if error.errno == errno.ENOSPC:
             raise OutputError(f"{place}: the disk is full; nothing was written") from None
-        where = os.fsdecode(error.filename) if error.filename is not None else place
         reason = error.strerror or error
-        raise OutputError(f"{where}: can't be used ({reason}); nothing was written") from None
+        raise OutputError(f"{_where(error, place)}: can't be used ({reason}); nothing was written") from None
+
+
+def _where(error: OSError, place: Path) -> Path | str:
+    """The file that an error is about; not one that we write aside, whose name says nothing to anybody."""
+    if error.filename is None:
+        return place
+    name = os.fsdecode(error.filename)
+    return place if any(part.startswith(PREFIX) for part in name.split(os.sep)) else name

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from torchferry.errors import FerryError
 from torchferry.export.request import decode
-from torchferry.report.render import write_whole
+from torchferry.files.aside import write_whole
 
 RESULT, ERROR = "result.json", "error.txt"  # one of them is left in the folder
 

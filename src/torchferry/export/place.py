@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import os
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
 from torchferry.errors import OutputError
+from torchferry.files.aside import folder_aside, remove_leftovers
 
 DATA = ".data"  # after the name of the model: weights that are too large for it
 
@@ -17,18 +17,23 @@ DATA = ".data"  # after the name of the model: weights that are too large for it
 def work_folder(output: Path) -> Iterator[Path]:
     """A folder beside the output, gone afterwards with whatever is in it; folders on the way there are made."""
     missing = [folder for folder in (output.parent, *output.parent.parents) if not folder.exists()]
-    folder = output.parent / f".{output.name}.{os.getpid()}"
-    try:
-        folder.mkdir(parents=True)
-    except OSError as error:
-        raise _unwritable(output, error) from None
-    try:
-        yield folder
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
-        with contextlib.suppress(OSError):  # those that were made for nothing
-            for each in missing:
-                each.rmdir()
+    with contextlib.ExitStack() as opened:
+        opened.callback(_remove_empty, missing)
+        try:
+            if missing:
+                output.parent.mkdir(parents=True)
+            remove_leftovers(output.parent)
+            aside = opened.enter_context(folder_aside(output.parent))
+        except OSError as error:
+            raise _unwritable(output, error) from None
+        yield aside.path
+
+
+def _remove_empty(folders: list[Path]) -> None:
+    """Those that were made for nothing."""
+    with contextlib.suppress(OSError):
+        for folder in folders:
+            folder.rmdir()
 
 
 def put(made: Path, output: Path, may_replace: bool) -> None:

@@ -7,11 +7,10 @@ matter.
 
 from __future__ import annotations
 
-import contextlib
 import gzip
 import json
-import os
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from decimal import Decimal
 from pathlib import Path
 from typing import IO, Any, NamedTuple, cast
@@ -19,6 +18,7 @@ from typing import IO, Any, NamedTuple, cast
 import msgspec
 
 from torchferry.errors import InputError, OutputError
+from torchferry.files.aside import whole_file
 from torchferry.perf.trace.chunks import Chunks, single_events
 
 Fields = dict[str, msgspec.Raw]
@@ -45,25 +45,23 @@ def normalize(source: Path, target: Path, on_progress: Progress | None = None) -
     if not target.parent.is_dir() or (target.exists() and not target.is_file()):
         raise OutputError(f"{target}: can't be written there; name a file in a folder that exists")
     origin = _origin(source)
-    aside = target.with_name(f".{target.name}.{os.getpid()}.tmp")
     try:
-        with _writing(aside, compressed=target.suffix == ".gz") as file:
-            done = _rewrite(source, file, origin, on_progress)
-        aside.replace(target)
+        with whole_file(target) as whole, _packed(whole, compressed=target.suffix == ".gz") as file:
+            return _rewrite(source, file, origin, on_progress)
     except OSError as error:
         raise OutputError(
             f"cannot write {str(target)!r}: {error.strerror or error}; choose another file with -o"
         ) from None
-    finally:
-        with contextlib.suppress(OSError):
-            aside.unlink()
-    return done
 
 
-def _writing(path: Path, *, compressed: bool) -> IO[bytes]:
-    if compressed:  # without a name and a date inside: the same trace gives the same bytes
-        return cast("IO[bytes]", gzip.GzipFile("", "wb", 6, path.open("wb"), mtime=0))
-    return path.open("wb")
+@contextmanager
+def _packed(file: IO[bytes], *, compressed: bool) -> Iterator[IO[bytes]]:
+    if not compressed:
+        yield file
+        return
+    # without a name and a date inside: the same trace gives the same bytes
+    with gzip.GzipFile("", "wb", 6, file, mtime=0) as packed:
+        yield cast("IO[bytes]", packed)
 
 
 def _origin(source: Path) -> int:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from importlib import import_module
@@ -11,6 +9,7 @@ from pathlib import Path
 from typing import TextIO, cast
 
 from torchferry.errors import OutputError, ReportError
+from torchferry.files.aside import write_whole
 from torchferry.outcome import Report
 from torchferry.report.options import Options, RuleDocs
 from torchferry.report.safe import write_to
@@ -130,19 +129,3 @@ def _print_text(report: Report, options: Options, target: TextIO) -> None:
     width = shutil.get_terminal_size((PLAIN_WIDTH, 24)).columns if terminal else PLAIN_WIDTH
     text = to_text(report, options, width=width, terminal=terminal)
     write_to(target, text)
-
-
-def write_whole(path: Path, data: bytes) -> None:
-    """Write a file that appears whole or not at all."""
-    if path.exists() and not path.is_file() and not path.is_dir():  # a pipe or a device: nothing to replace
-        path.write_bytes(data)
-        return
-    path.parent.mkdir(parents=True, exist_ok=True)
-    aside = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    try:
-        aside.write_bytes(data)
-        aside.replace(path)
-    except BaseException:
-        with contextlib.suppress(OSError):
-            aside.unlink()
-        raise

@@ -56,8 +56,10 @@ def is_built() -> bool:
 
 
 def _found(build: Build) -> Path | None:
-    folders = (PREBUILT / build.key, build_cache.folder() / build.key)
-    return next(filter(is_complete, folders), None)
+    cached = build_cache.folder() / build.key
+    if is_complete(PREBUILT / build.key):
+        return PREBUILT / build.key
+    return cached if is_complete(cached) and build_cache.is_safe_to_load(cached / LIBRARY) else None
 
 
 def is_complete(folder: Path) -> bool:

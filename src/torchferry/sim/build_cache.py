@@ -14,19 +14,14 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from torchferry.errors import BuildError
-
-VARIABLE = "TORCHFERRY_CACHE"
+from torchferry.files.user_folder import VARIABLE, cache_folder, is_trusted, private_temporary_folder
 
 _UNUSED_SECONDS = 14 * 24 * 3600
 
 
 def folder() -> Path:
     """The folder that holds one folder per build; it need not exist."""
-    chosen = os.environ.get(VARIABLE)
-    if chosen:
-        return Path(chosen).absolute() / "sim"
-    user_caches = os.environ.get("XDG_CACHE_HOME")
-    return (Path(user_caches) if user_caches else Path.home() / ".cache") / "torchferry" / "sim"
+    return cache_folder() / "sim"
 
 
 def writable_folder() -> Path:
@@ -35,25 +30,24 @@ def writable_folder() -> Path:
     try:
         wanted.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=wanted):
-            return wanted
+            if is_safe_to_load(wanted):
+                return wanted
+        problem = "others can write there, or it is another user's"
     except OSError as error:
-        instead = private_temporary_folder()
-        print(
-            f"torchferry: {wanted} can't be written to ({error.strerror}); building in {instead}; "
-            f"${VARIABLE} names another place",
-            file=sys.stderr,
-        )
-        return instead
+        problem = error.strerror or str(error)
+    instead = private_temporary_folder()
+    print(
+        f"torchferry: {wanted} can't be used ({problem}); building in {instead}; ${VARIABLE} names another place",
+        file=sys.stderr,
+    )
+    return instead
 
 
-def private_temporary_folder() -> Path:
-    """One that the next process finds again. A library is loaded from there: nobody else may have made it."""
-    place = Path(tempfile.gettempdir(), f"torchferry-{os.getuid()}")
-    place.mkdir(mode=0o700, exist_ok=True)
-    status = place.lstat()
-    if place.is_symlink() or status.st_uid != os.getuid() or status.st_mode & 0o022:
-        return Path(tempfile.mkdtemp(prefix="torchferry-"))
-    return place
+def is_safe_to_load(path: Path) -> bool:
+    """Whether a file or folder in the cache was put there by this user or root: libraries are loaded from it."""
+    cache = cache_folder()
+    between = [place for place in path.parents if place.is_relative_to(cache)]
+    return all(map(is_trusted, (path, *between)))
 
 
 @contextmanager

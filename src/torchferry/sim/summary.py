@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from torchferry import __version__
+from torchferry.files.aside import write_whole
 from torchferry.text import Language, Text
 
 BEGAN = ".began"
@@ -151,9 +152,7 @@ def _merged(uses: Sequence[DeviceUse]) -> DeviceUse:
 
 def write_part(part: Part, path: Path) -> None:
     """Leave a process's part; it appears whole or not at all."""
-    aside = path.with_suffix(".aside")
-    aside.write_text(json.dumps(asdict(part)), "utf-8")
-    aside.replace(path)
+    write_whole(path, json.dumps(asdict(part)).encode())
 
 
 def read_parts(folder: Path) -> tuple[tuple[Part, ...], int]:

@@ -62,7 +62,7 @@ def test_without_a_compiler(
 def test_a_cache_that_is_no_folder(path_in: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "cache").write_text("")
     monkeypatch.setenv(build_cache.VARIABLE, str(tmp_path / "cache"))
-    monkeypatch.setattr(build_cache, "private_temporary_folder", lambda: tmp_path)
+    monkeypatch.setattr(library, "private_temporary_folder", lambda: tmp_path)
     found = path_in()
     assert found is not None and found.parent == tmp_path
 

@@ -13,8 +13,9 @@ import pytest
 from tests.accuracy.report.samples import EVIL, SAMPLES, faulty, hostile, large, statistical
 from torchferry.accuracy.compare.model import Comparison
 from torchferry.accuracy.report import csv as csv_report
-from torchferry.accuracy.report.render import format_of, pieces, write_pieces, write_report
+from torchferry.accuracy.report.render import format_of, pieces, write_report
 from torchferry.errors import OutputError, ReportError
+from torchferry.files.aside import write_whole
 
 
 def rendered(format_name: str, comparisons: list[Comparison], **options: Any) -> bytes:
@@ -132,7 +133,7 @@ def test_a_report_appears_whole_or_not_at_all(tmp_path: Path) -> None:
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        write_pieces(tmp_path / "a.json", cut_off())
+        write_whole(tmp_path / "a.json", cut_off())
     assert list(tmp_path.iterdir()) == []
     with pytest.raises(OutputError, match="can't be written"):
         write_report(tmp_path / "nowhere" / "a.json", faulty(), "en")

@@ -14,10 +14,10 @@ import torch
 from torchferry.accuracy.dump.configuration import Configuration
 from torchferry.accuracy.dump.message import DumpedTensor, dump_file
 from torchferry.accuracy.model import group_name
+from torchferry.files.aside import write_whole
 from torchferry.observe.modes import ObservingMode, unobserved
 from torchferry.observe.operators import SKIPPED_NAMESPACES, base_name, is_view, leaves_uninitialised
 from torchferry.observe.tensors import why_unreadable
-from torchferry.report.render import write_whole
 
 _MODEL = "0"  # single operators belong to none
 _NOT_IN_NAMES = re.compile(r"[./\\\s]")

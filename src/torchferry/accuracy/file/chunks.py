@@ -20,6 +20,7 @@ from pathlib import Path
 from torchferry.accuracy.file.datatypes import UNDEFINED
 from torchferry.accuracy.file.trees import INTERNAL_K, LEAF_K
 from torchferry.errors import InputError, OutputError
+from torchferry.files.aside import file_aside
 
 Buffer = bytes | bytearray | memoryview
 SIGNATURE = b"\x89HDF\r\n\x1a\n"
@@ -226,19 +227,13 @@ def write_all(descriptor: int, pieces: Sequence[Buffer]) -> None:
 def _created(path: Path) -> int:
     """A new empty file in the place of an old record, which stays whole for whoever reads it."""
     real = Path(os.path.realpath(path))
-    aside = real.with_name(f".{real.name}.{os.getpid()}.tmp")
     try:
         check_replaceable(real)
         real.parent.mkdir(parents=True, exist_ok=True)
-        descriptor = os.open(aside, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
+        with file_aside(real) as made:
+            descriptor = made.detach()
+            _lock(descriptor)
     except OSError as error:
-        raise OutputError(f"{path}: can't be written: {error.strerror or error}") from None
-    _lock(descriptor)
-    try:
-        os.replace(aside, real)
-    except OSError as error:
-        os.close(descriptor)
-        os.unlink(aside)
         raise OutputError(f"{path}: can't be written: {error.strerror or error}") from None
     return descriptor
 

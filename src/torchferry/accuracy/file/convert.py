@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import re
-import shutil
 from collections.abc import Callable, Iterator
 from enum import Enum
 from pathlib import Path
@@ -20,6 +18,7 @@ from torchferry.accuracy.file.dumps import DumpRecord
 from torchferry.accuracy.file.reader import Record, open_record
 from torchferry.accuracy.model import INPUT, OUTPUT, Call, Kept, TensorRecord
 from torchferry.errors import InputError, OutputError
+from torchferry.files.aside import folder_aside, remove_leftovers
 
 _LONGEST = 120  # letters of a name; file systems allow 255 bytes
 _AT_ONCE = 1 << 16  # values of a text that are in memory as Python's
@@ -45,16 +44,19 @@ def convert(
     with open_record(path) as record:
         if record.header.kept is Kept.STATISTICS:
             raise InputError(f"{path}: holds statistics and no tensors; record with --tensors to have them")
-        aside = _aside(folder)
         try:
-            count = _write_calls(record, aside, form, progress)
-            if folder.is_dir():
-                folder.rmdir()
-            aside.replace(folder)
+            _check_free(folder)
+            folder.parent.mkdir(parents=True, exist_ok=True)
+            remove_leftovers(folder.parent)
+            with folder_aside(folder.parent) as aside:
+                made = aside.path / "made"
+                made.mkdir()
+                count = _write_calls(record, made, form, progress)
+                if folder.is_dir():
+                    folder.rmdir()
+                made.replace(folder)
         except OSError as error:
             raise OutputError(f"{folder}: can't be written: {error.strerror or error}") from None
-        finally:
-            shutil.rmtree(aside, ignore_errors=True)
     return count
 
 
@@ -75,20 +77,11 @@ def write_dump_files(record: DumpRecord, folder: Path) -> int:
     return count
 
 
-def _aside(folder: Path) -> Path:
-    """An empty folder beside the one that is to appear."""
-    try:
-        if folder.exists() and not folder.is_dir():
-            raise OutputError(f"{folder}: is a file; name a folder")
-        if folder.is_dir() and any(folder.iterdir()):
-            raise OutputError(f"{folder}: is not empty; name a new folder")
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        aside = folder.with_name(f".{folder.name}.{os.getpid()}.tmp")
-        shutil.rmtree(aside, ignore_errors=True)
-        aside.mkdir()
-    except OSError as error:
-        raise OutputError(f"{folder}: can't be written: {error.strerror or error}") from None
-    return aside
+def _check_free(folder: Path) -> None:
+    if folder.exists() and not folder.is_dir():
+        raise OutputError(f"{folder}: is a file; name a folder")
+    if folder.is_dir() and any(folder.iterdir()):
+        raise OutputError(f"{folder}: is not empty; name a new folder")
 
 
 def _write_calls(record: Record, folder: Path, form: Form, progress: Callable[[int, int], None]) -> int:

@@ -14,6 +14,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from torchferry.errors import BuildError
+from torchferry.files.user_folder import private_temporary_folder
 from torchferry.sim import build_cache
 from torchferry.sim.toolchain import Compiler, find_compiler
 
@@ -63,7 +64,7 @@ def _path() -> Path | None:
     try:
         name = f"{platform.machine()}-{_digest()}.so"
         found = build_cache.folder().parent / "native" / name
-        if found.is_file():
+        if found.is_file() and build_cache.is_safe_to_load(found):
             build_cache.mark_used(found)
             return found
         return _built(_writable_folder() / name)
@@ -95,9 +96,11 @@ def _writable_folder() -> Path:
     try:
         cache.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=cache):
-            return cache
+            if build_cache.is_safe_to_load(cache):
+                return cache
     except OSError:
-        return build_cache.private_temporary_folder()
+        pass
+    return private_temporary_folder()
 
 
 def _built(path: Path) -> Path:

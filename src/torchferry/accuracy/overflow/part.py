@@ -21,6 +21,7 @@ from torchferry.accuracy.record.outputs import Output
 from torchferry.accuracy.record.part import device_in_use
 from torchferry.accuracy.record.program import rank_and_world
 from torchferry.accuracy.record.settings import RecordSettings
+from torchferry.files.aside import write_whole
 from torchferry.observe.early_end import EarlyEnd
 from torchferry.observe.scalers import unwatch_scalers, watch_scalers
 
@@ -158,6 +159,4 @@ class OverflowPart:
         if not self._settings.folder:
             return
         path = Path(self._settings.folder) / f"{self._rank}-{os.getpid()}{SUFFIX}"
-        aside = path.with_suffix(".aside")
-        aside.write_text(dump(self.findings()), "utf-8")
-        aside.replace(path)
+        write_whole(path, dump(self.findings()).encode())

@@ -12,6 +12,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from torchferry.accuracy.record.settings import RecordSettings
+from torchferry.files.aside import write_whole
 
 _SUFFIX = ".outcome.json"
 _LOCK = "lock"
@@ -70,9 +71,7 @@ class Output:
         self._outcome = replace(self._outcome, **known)  # type: ignore[arg-type]  # names of its fields
         if self._folder is not None:
             path = self._folder / f"{os.getpid()}{_SUFFIX}"
-            aside = path.with_suffix(".aside")
-            aside.write_text(json.dumps(asdict(self._outcome)), "utf-8")
-            aside.replace(path)
+            write_whole(path, json.dumps(asdict(self._outcome)).encode())
 
     def _claim(self, folder: Path, replaced: Iterable[str]) -> None:
         """A name that no other process of this run has. The first one removes what an earlier run has left."""

@@ -16,10 +16,10 @@ from torchferry.accuracy.record.outside import Outsides
 from torchferry.accuracy.record.reading import Reader
 from torchferry.accuracy.replay.arguments import CannotExecuteError
 from torchferry.accuracy.replay.execution import Outputs, blank_inputs, execute, has_gaps, read_inputs
-from torchferry.accuracy.replay.launching import part_of
 from torchferry.accuracy.replay.operators import is_view, leaves_uninitialised
 from torchferry.accuracy.replay.request import Left
 from torchferry.errors import OutputError
+from torchferry.files.aside import folder_aside
 
 Progress = Callable[[int, int, str], None]  # calls done, calls in all, the operator that comes next
 _MISSING = "missing"
@@ -47,10 +47,10 @@ def replay(
     wanted = [place for place, call in enumerate(record.calls) if is_wanted(call)]
     if not wanted:
         return Replayed(0, (), 0)
-    aside = part_of(output)
-    writer = RecordWriter(aside, replace(header, kept=Kept.TENSORS, replayed=str(record.path)))
-    replayer = _Replayer(record, writer, device)
-    try:
+    with folder_aside(output.parent) as aside:
+        made = aside.path / output.name
+        writer = RecordWriter(made, replace(header, kept=Kept.TENSORS, replayed=str(record.path)))
+        replayer = _Replayer(record, writer, device)
         for done, place in enumerate(wanted):
             call = record.calls[place]
             if progress is not None:
@@ -61,10 +61,7 @@ def replay(
             raise OutputError(
                 f"{output}: can't be written ({writer.failed}); make room, or name another file with -o"
             )
-        os.replace(aside, output)
-    except BaseException:
-        aside.unlink(missing_ok=True)
-        raise
+        os.replace(made, output)
     return Replayed(len(wanted) - len(replayer.left), tuple(replayer.left), writer.nbytes)
 
 

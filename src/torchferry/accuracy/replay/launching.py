@@ -12,6 +12,7 @@ from pathlib import Path
 from torchferry.accuracy.record.selection import Selection
 from torchferry.accuracy.replay.request import Outcome, Request
 from torchferry.errors import InputError, RunError
+from torchferry.files.aside import remove_leftovers
 from torchferry.launch.environment import child_environment
 from torchferry.launch.supervise import run_supervised, stop_if_told
 from torchferry.sim.environment import settings_for
@@ -48,7 +49,7 @@ def replay_record(
                 [sys.executable, "-m", _WORKER, str(asked), str(answer)], _environment(target)
             )
         finally:
-            part_of(output).unlink(missing_ok=True)
+            remove_leftovers(output.parent)  # of a process that crashed or was ended
             if shows_progress:
                 print("\r\x1b[K", end="", file=sys.stderr, flush=True)
         stop_if_told(ending)
@@ -63,11 +64,6 @@ def replay_record(
         if outcome.problem:
             raise InputError(outcome.problem)
         return outcome
-
-
-def part_of(output: Path) -> Path:
-    """Where a record is written until it is complete."""
-    return output.with_name(f".{output.name}.part")
 
 
 def _environment(target: Target) -> dict[str, str]:

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import contextlib
-import os
 import shutil
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TextIO
 
 from torchferry.accuracy.compare.model import Comparison
 from torchferry.errors import OutputError, ReportError
+from torchferry.files.aside import whole_file
 from torchferry.text import Language
 
 SUFFIXES = {".txt": "text", ".json": "json", ".csv": "csv", ".xlsx": "xlsx", ".html": "html"}
@@ -74,27 +73,11 @@ def write_report(
 ) -> None:
     """Write the report that the file's name asks for."""
     try:
-        write_pieces(path, pieces(format_of(path), comparisons, language, everything=everything))
+        with whole_file(path) as stream:
+            stream.writelines(pieces(format_of(path), comparisons, language, everything=everything))
     except OSError as error:
         reason = error.strerror or error
         raise OutputError(f"{path}: can't be written ({reason}); choose another file") from error
-
-
-def write_pieces(path: Path, data: Iterable[bytes]) -> None:
-    """Write a file that appears whole or not at all, without having it in memory."""
-    if path.exists() and not path.is_file() and not path.is_dir():  # a pipe or a device: nothing to replace
-        with path.open("wb") as stream:
-            stream.writelines(data)
-        return
-    aside = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    try:
-        with aside.open("wb") as stream:
-            stream.writelines(data)
-        aside.replace(path)
-    except BaseException:
-        with contextlib.suppress(OSError):
-            aside.unlink()
-        raise
 
 
 def print_text(

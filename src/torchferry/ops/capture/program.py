@@ -12,6 +12,7 @@ from typing import Any
 
 import torch
 
+from torchferry.files.aside import write_whole
 from torchferry.observe.early_end import EarlyEnd
 from torchferry.observe.loading import around_loading
 from torchferry.observe.patching import Patches
@@ -132,9 +133,7 @@ class ProgramCapture:
     def _write(self, capture: Capture) -> None:
         """Whole or not at all."""
         path = Path(self._settings.folder) / f"{os.environ.get('RANK', '')}-{os.getpid()}{SUFFIX}"
-        aside = path.with_suffix(".aside")
-        aside.write_text(capture_json.dump(capture), "utf-8")
-        aside.replace(path)
+        write_whole(path, capture_json.dump(capture).encode())
 
 
 def _is_of_shapes_alone(use: Use) -> bool:

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import os
-import tempfile
-from collections.abc import Callable
-from contextlib import suppress
 from pathlib import Path
 
 from torchferry.errors import OutputError
+from torchferry.files.aside import whole_file
 from torchferry.ops.cases.model import Case, Facts
 from torchferry.ops.cases.writing import Frame, data_name, kept_tensors, render
 
@@ -27,36 +24,16 @@ def _write(case: Case, facts: Facts, frame: Frame, path: Path) -> Path:
     tensors = kept_tensors(case)
     data = path.with_name(data_name(path.name))
     if tensors:
-        _replace(data, lambda aside: _save(tensors, aside))
+        _save(tensors, data)
     else:
         data.unlink(missing_ok=True)
-    text = render(case, facts, frame)
-    _replace(path, lambda aside: aside.write_text(text, "utf-8"))
+    with whole_file(path) as file:
+        file.write(render(case, facts, frame).encode())
     return path
 
 
 def _save(tensors: dict[str, object], path: Path) -> None:
     import torch
 
-    with path.open("wb") as file:  # by name, torch refuses some
+    with whole_file(path) as file:  # by name, torch refuses some
         torch.save(tensors, file)
-
-
-def _replace(path: Path, write: Callable[[Path], object]) -> None:
-    descriptor, name = tempfile.mkstemp(prefix=".ferry-case-", dir=path.parent)
-    os.close(descriptor)
-    aside = Path(name)
-    try:
-        write(aside)
-        aside.chmod(0o666 & ~_mask())
-        aside.replace(path)
-    except BaseException:
-        with suppress(FileNotFoundError):
-            aside.unlink()
-        raise
-
-
-def _mask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask

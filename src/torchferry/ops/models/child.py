@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 from torchferry.errors import FerryError
+from torchferry.files.aside import write_whole
 from torchferry.ops import capture_json
 from torchferry.ops.models.request import decode
 
@@ -20,18 +21,11 @@ def main(request: str, folder: str) -> int:
     try:
         from torchferry.ops.models.step import capture_here
 
-        _write(Path(folder), CAPTURE, capture_json.dump(capture_here(decode(request))))
+        write_whole(Path(folder, CAPTURE), capture_json.dump(capture_here(decode(request))).encode())
     except FerryError as error:
-        _write(Path(folder), ERROR, str(error))
+        write_whole(Path(folder, ERROR), str(error).encode("utf-8", "backslashreplace"))
         return error.exit_code
     return 0
-
-
-def _write(folder: Path, name: str, text: str) -> None:
-    """Whole or not at all."""
-    aside = folder / f"{name}.aside"
-    aside.write_text(text, "utf-8", "backslashreplace")
-    aside.replace(folder / name)
 
 
 if __name__ == "__main__":

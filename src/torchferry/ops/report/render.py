@@ -66,7 +66,7 @@ def write_report(
     path: Path, readinesses: Sequence[Readiness], language: Language, *, folder: Path | None = None
 ) -> None:
     """Write the report that the file's name asks for; the file appears whole or not at all."""
-    from torchferry.report.render import write_whole
+    from torchferry.files.aside import write_whole
 
     data = render(format_of(path), readinesses, language, folder=folder)
     try:

@@ -11,8 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from torchferry.accuracy.record.launching import Place, environment_at
-from torchferry.convert.filesystem import folder_aside, remove_leftovers, replace_folder
 from torchferry.errors import OutputError
+from torchferry.files import written
+from torchferry.files.aside import PREFIX, folder_aside, remove_leftovers
 from torchferry.launch import variables
 from torchferry.launch.program import Program
 from torchferry.launch.supervise import Ending, run_supervised
@@ -40,6 +41,7 @@ class Profiled:
     ending: Ending
     told: tuple[Told, ...]  # by each process that made steps
     is_written: bool
+    kept: Path | None = None  # where an earlier profile is to which something was added
 
     @property
     def traces(self) -> tuple[Told, ...]:
@@ -76,7 +78,7 @@ def run_profiled(
 ) -> Profiled:
     """Run it to its end; the output is there afterwards if all processes have left what was wanted of them."""
     with folder_aside(output.parent) as aside:
-        staged = aside / "profile"
+        staged = aside.path / "profile"
         staged.mkdir()
         vendor = place.vendor
         settings = replace(
@@ -90,17 +92,18 @@ def run_profiled(
         environment = environment_for(settings, place)
         is_training = settings.keep_running  # for its own sake, not for the profile's
         ending = run_supervised(program.command(), environment, seconds=timeout, patient=is_training)
-        told = tuple(_as_found(staged, each) for each in all_told(staged))
+        told, kept = tuple(_as_found(staged, each) for each in all_told(staged)), None
         is_written = _is_worth_keeping(settings, ending, told)
         if is_written:
             told = _named_by_rank(staged, told)
             matter = _that_matter(environment, frozenset() if vendor is None else frozenset(vendor.env))
             run = run_facts(program, settings, told, matter)
-            (staged / RUN).write_text(json.dumps(run, indent=2, ensure_ascii=False) + "\n", "utf-8")
-            for leftover in (*staged.glob("*.told"), *staged.glob("*.aside")):
+            for leftover in (*staged.glob("*.told"), *staged.glob(f"{PREFIX}*")):
                 leftover.unlink()
-            replace_folder(staged, output, aside)
-        return Profiled(ending, told, is_written)
+            facts = json.dumps(run, indent=2, ensure_ascii=False).encode()
+            (staged / RUN).write_bytes(written.with_list(facts, RUN, written.digests(staged)))
+            kept = aside.replace(staged, output, lambda old: not written.foreign(old, RUN))
+        return Profiled(ending, told, is_written, kept)
 
 
 def environment_for(settings: ProfileSettings, place: Place) -> dict[str, str]:

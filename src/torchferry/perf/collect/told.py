@@ -7,6 +7,8 @@ import os
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
+from torchferry.files.aside import write_whole
+
 _SUFFIX = ".told"
 
 
@@ -46,9 +48,7 @@ class Told:
 def tell(folder: Path, told: Told) -> None:
     """Say it to whoever reads the folder; whole or not at all."""
     path = folder / f"{os.getpid()}{_SUFFIX}"
-    aside = path.with_suffix(".aside")
-    aside.write_text(json.dumps(asdict(told)), "utf-8")
-    aside.replace(path)
+    write_whole(path, json.dumps(asdict(told)).encode())
 
 
 def all_told(folder: Path) -> list[Told]:

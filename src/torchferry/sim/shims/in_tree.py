@@ -5,9 +5,10 @@ from __future__ import annotations
 import functools
 import itertools
 import json
-import os
+from pathlib import Path
 from typing import Any
 
+from torchferry.files.aside import write_whole
 from torchferry.vendors.model import Vendor
 
 _INNERMOST = "_torchferry_innermost_only"
@@ -68,7 +69,4 @@ def _keep_innermost(path: str) -> None:
         if one["tid"] == following["tid"] and float(following["ts"]) < float(one["ts"]) + float(one["dur"])
     }
     trace["traceEvents"] = [event for event in trace["traceEvents"] if id(event) not in outer]
-    aside = f"{path}.aside"
-    with open(aside, "w", encoding="utf-8") as file:
-        json.dump(trace, file)
-    os.replace(aside, path)
+    write_whole(Path(path), json.dumps(trace).encode())
