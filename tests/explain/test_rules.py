@@ -61,6 +61,7 @@ MESSAGES = {
     "ascend.hccl-notify": "EI0002: 2025-08-01-10:11:12.123.456 The wait execution of the Notify register times out. Reason: The "
     "Notify register has not received the Notify record from remote rank [1].",
     "ascend.old-affinity-library": "ModuleNotFoundError: No module named 'torch.contrib.npu.optimized_lib'",
+    "ascend.old-test-case": "TypeError: TestCase.assertEqual() got an unexpected keyword argument 'prec'",
     "ascend.old-dumper": "AttributeError: module 'torch.utils' has no attribute 'dumper'",
     "any.interrupted": "KeyboardInterrupt",
     "any.invalid-device": "RuntimeError: CUDA error: invalid device ordinal",

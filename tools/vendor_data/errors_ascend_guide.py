@@ -39,6 +39,16 @@ ASCEND_GUIDE = (
         GUIDE,
     ),
     Rule(
+        "old-test-case",
+        r"assertEqual\(\) got an unexpected keyword argument 'prec'",
+        "unsupported_api",
+        "the test is written for the TestCase of Ascend's PyTorch 1.5 and 1.8; that of today's PyTorch has no `prec`",
+        "该测试针对 Ascend PyTorch 1.5 与 1.8 的 TestCase 编写；如今 PyTorch 的没有 `prec`",
+        "write atol=..., rtol=0 instead, or let `ferry case --style unittest` write the test of the operator",
+        "改写为 atol=..., rtol=0，或用 `ferry case --style unittest` 生成该算子的测试",
+        GUIDE,
+    ),
+    Rule(
         "hccl-dtype",
         r"HCCL [\w &]{1,40}: ?Unsupported data type(?: (?P<dtype>[\w:/]+))?",
         "distributed",
