@@ -25,6 +25,10 @@ _GOOD = Text(
     "the largest value) in {count} runs",
     "通过 onnx 检查，onnxruntime 与 PyTorch 结果一致：{count} 次运行中最大差异 {error:.2g}（为最大值的 {relative:.2g}）",
 )
+_NOT_COMPARED = Text(
+    "onnx's checker takes it; no result could be compared with PyTorch's",
+    "通过 onnx 检查；没有可与 PyTorch 对比的结果",
+)
 _VERDICTS = {
     Verdict.FAILED: Text("the ONNX model does not run as PyTorch's: {problem}", "ONNX 模型无法像 PyTorch 模型一样运行：{problem}"),
     Verdict.DIFFERENT: Text(
@@ -69,7 +73,8 @@ _AS_GIVEN = Text("as given", "如命令所给")
 _IN, _OUT = Text("in", "输入"), Text("out", "输出")
 _LISTED, _NOT_LISTED = Text("yes", "支持"), Text("not listed", "未列出")
 _ALL_TAKEN = Text(
-    "{tool} of {vendor} takes all its {count} operators", "{vendor} 的 {tool} 支持全部 {count} 种算子"
+    "all its {count} operators are in the list of {tool} of {vendor}; attributes and dtypes were not compared",
+    "全部 {count} 种算子均在 {vendor} 的 {tool} 支持列表中；未比较属性与数据类型",
 )
 _NOT_TAKEN = Text(
     "not in the list of operators that {tool} of {vendor} takes: {names}; newer releases may have them",
@@ -121,14 +126,13 @@ def page_of(
 
 def _check_words(exported: Exported) -> Iterator[tuple[Text, str]]:
     """The worst finding first, each sort of it once; that all is well only where it is."""
-    if exported.is_good:
-        runs = len({json.dumps(dict(check.sizes)) for check in exported.checks})
-        same = [check for check in exported.checks if check.verdict is Verdict.SAME]
-        error, relative = (
-            max(values, default=0.0)
-            for values in ([check.error for check in same], [check.relative for check in same])
-        )
+    compared = [check for check in exported.checks if check.verdict is not Verdict.EMPTY]
+    if exported.is_good and compared:
+        runs = len({json.dumps(dict(check.sizes)) for check in compared})
+        error, relative = max(check.error for check in compared), max(check.relative for check in compared)
         yield _GOOD.format(error=error, relative=relative, count=runs), "green"
+    elif exported.is_good:
+        yield _NOT_COMPARED, "yellow"
     for verdict, words in _VERDICTS.items():
         found = [check for check in exported.checks if check.verdict is verdict]
         if found:
