@@ -22,8 +22,8 @@ REASONS = {
         "不支持这些数据类型（只支持 8 位浮点）",
     ),
     "sparse": Text(
-        "takes or returns sparse tensors, which the simulated device does not have",
-        "输入或输出是稀疏张量，模拟设备不支持",
+        "takes or returns sparse tensors, which this suite does not compare",
+        "输入或输出是稀疏张量，本测试不比较",
     ),
     "compiled-by-cuda": Text(
         "compiles CUDA source code at run time, so it exists on CUDA devices only",

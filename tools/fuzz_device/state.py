@@ -19,10 +19,25 @@ class Side:
 
     device: str
     tensors: list[Tensor] = field(default_factory=list)
+    first_versions: dict[int, int] = field(
+        default_factory=dict
+    )  # by tensor: kernels may write to fresh results
 
     def keep(self, made: Sequence[Tensor]) -> None:
         """Add new tensors; the oldest make way."""
+        known = set(map(id, self.tensors))
+        self.first_versions.update(
+            (id(tensor), _version(tensor)) for tensor in made if id(tensor) not in known
+        )
         self.tensors = [*self.tensors, *made][-MOST_TENSORS:]
+
+    def writes(self, tensor: Tensor) -> int:
+        """How often it was written to since it was kept."""
+        return _version(tensor) - self.first_versions.get(id(tensor), 0)
+
+
+def _version(tensor: Tensor) -> int:
+    return 0 if tensor.is_inference() else tensor._version
 
 
 @dataclass(frozen=True)
@@ -60,7 +75,7 @@ def _without_device(message: str, device: str) -> str:
 def observations(side: Side) -> list[dict[str, Any]]:
     """What can be seen of every tensor, without changing any."""
     memory: dict[int, int] = {}
-    return [_seen(tensor, memory) for tensor in side.tensors]
+    return [{"version": side.writes(tensor), **_seen(tensor, memory)} for tensor in side.tensors]
 
 
 def _seen(tensor: Tensor, memory: dict[int, int]) -> dict[str, Any]:
@@ -80,8 +95,6 @@ def _seen_of(tensor: Tensor, memory: dict[int, int]) -> dict[str, Any]:
         "leaf": tensor.is_leaf,
         "values": _values(tensor),
     }
-    if not tensor.is_inference():
-        seen["version"] = tensor._version
     gradient = tensor.grad if tensor.is_leaf else None
     if gradient is not None:
         seen |= {f"gradient's {name}": value for name, value in _geometry(gradient).items()}

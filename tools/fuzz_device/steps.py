@@ -119,7 +119,7 @@ enter(4, 1, {
     "sum": torch.sum, "mean": torch.mean, "sum 0": lambda x: x.sum(0), "mean -1": lambda x: x.mean(-1, keepdim=True), "max": torch.max,
     "max 0": lambda x: x.max(0), "argmax": torch.argmax, "amax": lambda x: x.amax(0), "norm": torch.norm, "prod": torch.prod, "var": torch.var,
     "any": torch.any, "logsumexp": lambda x: x.logsumexp(0), "std_mean": torch.std_mean, "median": torch.median, "count": torch.count_nonzero,
-    "sum dtype": lambda x: x.sum(dtype=torch.float32), "vector_norm": torch.linalg.vector_norm, "item": lambda x: torch.tensor(x.sum().item()),
+    "sum dtype": lambda x: x.sum(dtype=torch.float32), "vector_norm": torch.linalg.vector_norm, "item": lambda x: torch.tensor(x.sum().item(), device=x.device),
 })  # fmt: skip
 enter(8, 2, {
     "add": torch.add, "sub": torch.sub, "mul": torch.mul, "div": torch.div, "maximum": torch.maximum, "eq": torch.eq, "gt": torch.gt,
@@ -137,7 +137,7 @@ enter(8, 1, {
     "add_ 1": lambda x: x.add_(1), "mul_ .5": lambda x: x.mul_(0.5), "zero_": lambda x: x.zero_(), "fill_": lambda x: x.fill_(2), "neg_": lambda x: x.neg_(),
     "relu_": lambda x: x.relu_(), "exp_": lambda x: x.exp_(), "clamp_": lambda x: x.clamp_(0, 1), "t_": lambda x: x.t_(), "unsqueeze_": lambda x: x.unsqueeze_(0),
     "assign": lambda x: x.__setitem__(0, 3), "assign slice": lambda x: x.__setitem__(slice(1, None), 7), "assign mask": lambda x: x.__setitem__(x > 0, 1),
-    "detach_": lambda x: x.detach_(), "resize_": lambda x: x.resize_(x.numel()), "abs_": lambda x: x.abs_(), "triu_": lambda x: x.triu_(), "sigmoid_": lambda x: x.sigmoid_(),
+    "detach_": lambda x: x.detach_(), "resize_": lambda x: x.resize_(x.numel() // 8), "abs_": lambda x: x.abs_(), "triu_": lambda x: x.triu_(), "sigmoid_": lambda x: x.sigmoid_(),
     "logical_not_": lambda x: x.detach().logical_not_(), "squeeze_": lambda x: x.squeeze_(), "div_": lambda x: x.div_(2), "pow_": lambda x: x.pow_(2), "sqrt_": lambda x: x.sqrt_(),
     "leaky_": lambda x: functional.leaky_relu_(x), "cumsum_": lambda x: x.cumsum_(0), "requires_grad_": lambda x: x.requires_grad_(), "float_power_": lambda x: x.float_power_(2),
     "square_": lambda x: x.square_(), "clip_": lambda x: x.clip_(0, 1), "fill_diagonal_": lambda x: x.fill_diagonal_(1), "data zero_": lambda x: x.data.zero_(), "set_": lambda x: x.detach().set_(),
@@ -149,16 +149,17 @@ enter(8, 2, {
     "assign": lambda x, y: x.__setitem__(0, y), "assign slice": lambda x, y: x.__setitem__(slice(1, None), y), "masked_fill_": lambda x, y: x.masked_fill_(y > 0, 2), "addcmul_": lambda x, y: x.addcmul_(y, y),
     "addmm_": lambda x, y: x.addmm_(y, y), "baddbmm": lambda x, y: torch.baddbmm(x, y, y), "addmv": lambda x, y: torch.addmv(x, y, x), "atan2_": lambda x, y: x.atan2_(y), "where out": lambda x, y: torch.where(x > 0, y, x),
     "out add": lambda x, y: torch.add(x, 1, out=y), "out mul": lambda x, y: torch.mul(x, y, out=y), "out mm": lambda x, y: torch.mm(x, x, out=y), "out sum": lambda x, y: torch.sum(x, 0, out=y), "out exp": lambda x, y: torch.exp(x, out=y),
-    "out cat": lambda x, y: torch.cat([x, x], out=y), "out matmul": lambda x, y: torch.matmul(x, x, out=y), "out max": lambda x, y: torch.amax(x, 0, out=y), "out cumsum": lambda x, y: torch.cumsum(x, 0, out=y),
+    "out cat": lambda x, y: torch.cat([x, x], out=y), "out max": lambda x, y: torch.amax(x, 0, out=y), "out cumsum": lambda x, y: torch.cumsum(x, 0, out=y),
     "swap data": lambda x, y: setattr(x, "data", y.detach().clone()), "overlap": lambda x, y: torch.cat([x[:1], x[1:]], out=x), "maximum_": lambda x, y: torch.maximum(x, y, out=x),
     "no_grad add_": torch.no_grad()(lambda x, y: x.add_(y)), "bitwise_and_": lambda x, y: x.bitwise_and_(y), "grad": lambda x, y: setattr(x, "grad", y.detach()), "eq_": lambda x, y: x.eq_(y),
 })  # fmt: skip
+# Not matmul with out=: PyTorch resizes it with an operator on all devices but the CPU, which counts as a write.
 enter(4, 2, {
     "foreach add": lambda x, y: torch._foreach_add([x, y], 1), "foreach mul": lambda x, y: torch._foreach_mul([x, y], [y, x]), "foreach add_": torch.no_grad()(lambda x, y: torch._foreach_add_([x, y], 1)),
     "foreach mul_": torch.no_grad()(lambda x, y: torch._foreach_mul_([x], [y])), "foreach lerp_": torch.no_grad()(lambda x, y: torch._foreach_lerp_([x], [y], 0.5)), "foreach sqrt": lambda x, y: torch._foreach_sqrt([x, y]),
     "foreach addcmul_": torch.no_grad()(lambda x, y: torch._foreach_addcmul_([x], [y], [y])), "foreach norm": lambda x, y: torch._foreach_norm([x, y]), "foreach copy_": torch.no_grad()(lambda x, y: torch._foreach_copy_([x], [y])),
     "foreach zero_": torch.no_grad()(lambda x, y: torch._foreach_zero_([x, y])), "foreach neg_": torch.no_grad()(lambda x, y: torch._foreach_neg_([x])), "foreach clamp": lambda x, y: torch._foreach_clamp_min([x, y], 0),
-    "foreach add_ grad": lambda x, y: torch._foreach_add_([x], [y]), "foreach max": lambda x, y: torch._foreach_maximum([x], [y]), "clip": lambda x, y: nn.utils.clip_grad_norm_([x, y], 0.5, foreach=True),
+    "foreach add_ grad": lambda x, y: torch._foreach_add_([x], [y]), "foreach max": lambda x, y: torch._foreach_maximum([x], [y]), "clip": lambda x, y: (nn.utils.clip_grad_norm_([x, y], 0.5, foreach=True), None)[1],
     "unscale": torch.no_grad()(lambda x, y: torch._amp_foreach_non_finite_check_and_unscale_([x], torch.zeros(1, device=x.device), torch.ones(1, device=x.device))),
 })  # fmt: skip
 enter(5, 1, {name: _seeded(draw) for name, draw in {
@@ -183,6 +184,7 @@ enter(4, 1, {
 
 def _layer(layer: nn.Module, x: Tensor) -> list[Tensor]:
     """A layer with made-up weights, and its gradients."""
+    layer.to(x.device)
     for number, weight in enumerate(layer.parameters()):
         weight.data = (torch.arange(weight.numel()).view(weight.shape) % 5 * 0.1 + number * 0.01).to(
             x.device, x.dtype

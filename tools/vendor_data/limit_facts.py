@@ -137,6 +137,9 @@ DTYPES: dict[str, dict[str, dict[str, toml.Value]]] = {
     },
 }
 
+# vendors whose documentation lists the dtypes that each API was tried with
+LISTS_WHAT_WAS_TRIED = ("ascend",)
+
 _STRUCTURE_OF_SPARSE = [
     "_sparse_coo_tensor_with_dims_and_tensors", "_nnz", "_indices", "_values", "sparse_dim", "is_coalesced",
     "_coalesced_", "_coalesce",

@@ -34,10 +34,21 @@ def _limits(facts: Facts, name: str, fact_id: str) -> str:
     table: dict[str, toml.Value] = {"operator_version": version} if version else {}
     dtypes = limit_facts.DTYPES.get(name, {})
     parts = {f"dtypes.{dtype}": limit for dtype, limit in dtypes.items()}
+    if name in limit_facts.LISTS_WHAT_WAS_TRIED:
+        parts["dtypes.float64"] = {**parts["dtypes.float64"], "unlisted": _unlisted(facts, fact_id, "fp64")}
     parts |= {"sparse": limit_facts.SPARSE.get(name, {}), "saturation": limit_facts.SATURATION.get(name, {})}
     return toml.table("limits", {**table, **limit_facts.LIMITS.get(name, {})}) + "".join(
         toml.table(f"limits.{part}", values) for part, values in parts.items() if values
     )
+
+
+def _unlisted(facts: Facts, fact_id: str, dtype: str) -> list[toml.Value]:
+    """Operators for which every list of dtypes leaves one out, be it of the form that works in place."""
+    names: dict[str, bool] = {}
+    for name, lists in facts.table(f"ops/{fact_id}.json")["dtype_limits_by_base_name"].items():
+        base = name.rstrip("_")
+        names[base] = names.get(base, False) or any(dtype in str(each) for each in lists.values())
+    return sorted(name for name, listed in names.items() if not listed)
 
 
 def _names(fact: Json, name: str) -> dict[str, toml.Value]:

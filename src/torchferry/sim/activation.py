@@ -136,6 +136,10 @@ def _set_limits(vendor: Vendor, settings: SimSettings, library: Path) -> None:
         if limit.applies(os.environ):
             becomes = getattr(torch, limit.becomes or dtype)
             native.set_narrowing(getattr(torch, dtype), becomes, _NARROWINGS[limit.narrowing])
+    native.set_unlisted_in_double(
+        limits.dtypes["float64"].unlisted if "float64" in limits.dtypes else (),
+        f"float64 is not among the dtypes that {vendor.company} lists for '{{operator}}': it may fail on the device.",
+    )
     _set_sparse_support(vendor, missing)
     if limits.saturation.applies(limits.device_name, os.environ):
         for dtype in limits.saturation.dtypes:

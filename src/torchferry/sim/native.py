@@ -218,6 +218,14 @@ def set_narrowing(dtype: torch.dtype, becomes: torch.dtype, narrowing: Narrowing
     _native().set_narrowing(dtype, becomes, int(narrowing))
 
 
+def set_unlisted_in_double(names: Sequence[str], wording: str) -> None:
+    """Warn once of each of these operators (without `aten::` and overload) when it computes in double precision.
+
+    The wording has {operator}.
+    """
+    _native().set_unlisted_in_double([f"aten::{name}" for name in names], wording)
+
+
 def set_sparse_support(missing: Verdict, raises: str, falls_back: str, kernels: Sequence[str]) -> None:
     """Say what the device does with operators on sparse tensors: those of `kernels` run, the others raise or fall back.
 

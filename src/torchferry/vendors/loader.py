@@ -121,6 +121,7 @@ def _limits(data: Table) -> Limits:
             row.get("becomes", ""),
             row.get("message", ""),
             tuple(row.get("when", ())),
+            tuple(row.get("unlisted", ())),
         )
         for dtype, row in data.get("dtypes", {}).items()
     }

@@ -72,6 +72,7 @@ class DtypeLimit:
     becomes: str = ""  # the narrower dtype; "" when it is refused
     message: str = ""  # the adapter's warning or error, with {dtype} and {becomes}
     when: tuple[str, ...] = ()  # only if one of these VARIABLE=value holds; empty: always
+    unlisted: tuple[str, ...] = ()  # operators whose dtypes the vendor lists, without this one
 
     def applies(self, environment: Mapping[str, str]) -> bool:
         """Whether the limit is in force with these environment variables."""

@@ -85,6 +85,7 @@ _LIMITS = Key(
                 "becomes": _text('"float32"', r"\w*"),
                 "message": _wording("dtype", "becomes"),
                 "when": _SETTINGS,
+                "unlisted": Key(Kind.TEXTS, '["mm"]', pattern=r"\w+"),
             },
         ),
         "sparse": Key(

@@ -97,6 +97,9 @@ TORCH_LIBRARY(torchferry_sim, m) {
       [](int64_t missing, std::string raises, std::string falls_back, std::vector<std::string> kernels) {
         set_sparse_support(missing, std::move(raises), std::move(falls_back), std::move(kernels));
       });
+  m.def("set_unlisted_in_double(str[] names, str wording) -> ()", [](std::vector<std::string> names, std::string wording) {
+    set_unlisted_in_double(names, std::move(wording));
+  });
   m.def("route_composed() -> ()", &route_composed);
   m.def("set_saturation(ScalarType dtype) -> ()", &set_saturation);
   m.def("operator_uses() -> (str[], int[], int[])", &operator_uses);

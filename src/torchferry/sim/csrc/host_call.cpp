@@ -28,6 +28,8 @@ namespace {
 // Above the kernels: what they would add has happened on the device tensors already.
 const c10::DispatchKeySet kAboveKernels =
     c10::autograd_dispatch_keyset_with_ADInplaceOrView | c10::autocast_dispatch_keyset;
+// The same, but for the layer that counts versions.
+const c10::DispatchKeySet kAboveVersions = c10::autograd_dispatch_keyset | c10::autocast_dispatch_keyset;
 
 // What PyTorch says where the CPU has no kernel for a dtype that devices have one for.
 bool lacks_half_kernel(const c10::Error& error) {
@@ -49,20 +51,19 @@ class HostCall {
     find_device();
     move_arguments();
     const bool saturates = is_saturating() && (!op_.moves_data || casts());
-    if (op_.draws_from_process_wide_generator) {
-      LendEngine lend(device_);
-      invoke();
-    } else {
-      invoke();
+    try {
+      draw_and_invoke();
+    } catch (...) {
+      if (op_.writes) {
+        follow_written(); // a kernel may have resized out= before it found what is wrong
+      }
+      throw;
     }
     if (saturates) {
       saturate_results();
     }
     if (op_.writes) {
       follow_written();
-    }
-    if (op_.bumps_versions) {
-      bump_versions();
     }
     move_returns();
   }
@@ -114,6 +115,9 @@ class HostCall {
     if (tensor.defined() && !tensor.unsafeGetTensorImpl()->is_wrapped_number()) {
       const at::ScalarType dtype = tensor.scalar_type();
       widen_from_ = single_precision_of(dtype).has_value() ? dtype : widen_from_;
+      if (dtype == at::kDouble && op_.unlisted_in_double) {
+        warn_of_double(op_);
+      }
       narrow_from_ = !op_.moves_data && computed_dtype(dtype) != dtype ? dtype : narrow_from_;
     }
   }
@@ -193,6 +197,9 @@ class HostCall {
       }
     }
     Tensor host = host_view(tensor);
+    if (op_.bumps_versions) {
+      host.unsafeGetTensorImpl()->set_version_counter(tensor.unsafeGetTensorImpl()->version_counter());
+    }
     pairs_.push_back({tensor, host});
     if (key_ != c10::DispatchKey::CPU && is_composed(tensor)) {
       for (auto& [part, host_part] : parts_of(tensor, host)) {
@@ -241,8 +248,17 @@ class HostCall {
     value = host_generator(given ? value.toGenerator() : default_generator(device_));
   }
 
+  void draw_and_invoke() {
+    if (op_.draws_from_process_wide_generator) {
+      LendEngine lend(device_);
+      invoke();
+    } else {
+      invoke();
+    }
+  }
+
   void invoke() {
-    HostOnly host_only;
+    const HostOnly host_only(op_.bumps_versions ? kAboveVersions : kAboveKernels);
     const Inside inside;
     if (narrow_from_ != at::ScalarType::Undefined) {
       count_narrowed(narrow_from_);
@@ -322,14 +338,6 @@ class HostCall {
     }
   }
 
-  void bump_versions() const {
-    for (const auto& [i, value] : written_) {
-      for (const IValue& element : value.toListRef()) {
-        element.toTensor().unsafeGetTensorImpl()->bump_version();
-      }
-    }
-  }
-
   void move_returns() {
     for (size_t i = 0; i < op_.returns.size(); ++i) {
       IValue& value = stack_[begin_ + i];
@@ -406,7 +414,9 @@ class HostCall {
 
 } // namespace
 
-HostOnly::HostOnly() : guard_(kAboveKernels) {}
+HostOnly::HostOnly() : HostOnly(kAboveKernels) {}
+
+HostOnly::HostOnly(c10::DispatchKeySet left_out) : guard_(left_out) {}
 
 Inside::Inside() {
   if (at::getStepCallbacksUnlessEmpty(at::RecordScope::FUNCTION).has_value()) {

@@ -21,6 +21,7 @@ void call_host_kernel(const c10::OperatorHandle& handle, torch::jit::Stack* stac
 class HostOnly {
  public:
   HostOnly();
+  explicit HostOnly(c10::DispatchKeySet left_out);
 
  private:
   c10::impl::ExcludeDispatchKeyGuard guard_;

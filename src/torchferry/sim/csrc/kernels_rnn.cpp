@@ -97,6 +97,12 @@ auto make_node() {
 #endif
 
 variable_list run_with_graph(const variable_list& inputs, const Layer& layer) {
+  for (const Tensor& input : inputs) {
+    TORCH_CHECK(
+        !input.defined() || !input.is_inference(),
+        "Inference tensors cannot be saved for backward. Please do not use Tensors created in inference mode in "
+        "computation tracked by autograd.");
+  }
   auto node = make_node();
   node->set_next_edges(torch::autograd::collect_next_edges(inputs));
   node->device = inputs[0].device().index();

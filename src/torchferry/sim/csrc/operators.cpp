@@ -10,6 +10,7 @@
 
 #include <memory>
 #include <mutex>
+#include <set>
 #include <unordered_map>
 
 namespace ferry {
@@ -38,6 +39,8 @@ std::unordered_map<const c10::FunctionSchema*, std::unique_ptr<Operator>>& regis
 
 std::string missing_wording = "Could not run '{operator}' with arguments from this backend.";
 std::string fallback_wording = "The operator '{operator}' has no kernel on this device and runs on the CPU.";
+std::string double_wording = "'{operator}' may not compute in double precision on this device.";
+std::set<std::string> names_unlisted_in_double;
 thread_local bool limits_enabled = true;
 
 ArgumentKind kind_of(const c10::Type& type) {
@@ -90,6 +93,12 @@ ArgumentKind kind_of(const c10::Argument& argument) {
   return kind_of(*argument.real_type());
 }
 
+// Without overload, and without the mark of the form that works in place.
+std::string base_name(const std::string& name) {
+  const std::string base = name.substr(0, name.find('.'));
+  return base.back() == '_' ? base.substr(0, base.size() - 1) : base;
+}
+
 void apply_facts(Operator& op) {
   const auto found = known_facts().find(op.name);
   if (found != known_facts().end()) {
@@ -98,6 +107,7 @@ void apply_facts(Operator& op) {
     op.device_check = found->second.device_check;
     op.moves_data = found->second.moves_data;
   }
+  op.unlisted_in_double = !op.moves_data && names_unlisted_in_double.count(base_name(op.name)) > 0;
 }
 
 std::unique_ptr<Operator> describe(const c10::OperatorHandle& handle) {
@@ -183,6 +193,21 @@ void set_operator_facts(
   }
   for (auto& [schema, op] : registry()) {
     apply_facts(*op);
+  }
+}
+
+void set_unlisted_in_double(const std::vector<std::string>& names, std::string wording) {
+  std::lock_guard<std::mutex> guard(registry_lock);
+  double_wording = std::move(wording);
+  names_unlisted_in_double = std::set<std::string>(names.begin(), names.end());
+  for (auto& [schema, op] : registry()) {
+    apply_facts(*op);
+  }
+}
+
+void warn_of_double(Operator& op) {
+  if (limits_enabled && !op.warned_of_double.exchange(true)) {
+    TORCH_WARN(fill_in(double_wording, {{"operator", op.reported_as}}));
   }
 }
 

@@ -40,6 +40,7 @@ struct Operator {
   std::vector<Return> returns;
   bool has_host_kernel;
   bool moves_data = false; // computes nothing: no dtype is narrowed on the way
+  bool unlisted_in_double = false; // the vendor's list of what was tried does not have it in double precision
   bool copies; // from one tensor to another, perhaps in another dtype
   bool writes;
   bool bumps_versions; // a list of tensors in place, which PyTorch's own layers above the kernels leave to the kernel
@@ -51,6 +52,7 @@ struct Operator {
   Verdict verdict = Verdict::unknown;
   DeviceCheck device_check = DeviceCheck::same_device;
   std::atomic<bool> warned{false};
+  std::atomic<bool> warned_of_double{false};
   std::atomic<int64_t> calls{0};
 };
 
@@ -76,6 +78,9 @@ void set_operator_facts(
     const std::vector<int64_t>& verdicts,
     const std::vector<int64_t>& device_checks,
     const std::vector<int64_t>& moves_data);
+// Operators, by their names without overload, to warn about once when they compute in double precision.
+void set_unlisted_in_double(const std::vector<std::string>& names, std::string wording);
+void warn_of_double(Operator& op);
 void set_operator_messages(std::string missing, std::string fallback);
 std::tuple<std::vector<std::string>, std::vector<int64_t>, std::vector<int64_t>> operator_uses();
 

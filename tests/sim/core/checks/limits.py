@@ -83,6 +83,20 @@ def check_dtypes_are_narrowed_as_the_vendor_does(target: Target) -> None:
     assert ("float64" in native.narrowed_dtypes()) == (narrowing is not None)
 
 
+def check_double_precision_that_the_vendor_does_not_list_is_warned_of(target: Target) -> None:
+    limit = target.vendor.limits.dtypes.get("float64")
+    listed = limit is None or "bmm" not in limit.unlisted
+    x = torch.ones(1, 2, 2, dtype=torch.float64).to(target.type)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        for _ in range(2):
+            torch.bmm(x, x)
+        torch.cat([x, x])
+        torch.bmm(x.float(), x.float())
+    words = [str(warning.message) for warning in caught if "float64 is not among" in str(warning.message)]
+    assert len(words) == (0 if listed else 1), words
+
+
 def check_a_python_number_has_no_say_in_the_dtype(target: Target) -> None:
     for dtype in (torch.float16, torch.bfloat16, torch.float32, torch.int32, torch.bool):
         for shape in ((), (2,)):
