@@ -128,3 +128,10 @@ def test_data_parallel_is_in_the_list_of_what_is_unsupported(tmp_path: Path) -> 
     data = (tmp_path / "out/project_msft/unsupported_op.xlsx").read_bytes()
     rows = list(load_workbook(io.BytesIO(data)).active.values)
     assert [row[3] for row in rows[1:]] == ["torch.nn.DataParallel"] * 2
+
+
+def test_an_unknown_target_is_told_of_portable_code(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["scan", "project", "--to", "asend"]) == 2
+    told = capsys.readouterr().err
+    assert "did you mean" in told
+    assert "`portable`" in told

@@ -102,8 +102,10 @@ PYTHON = (
         "framework",
         "Lightning looks for a CUDA device",
         "Lightning 在查找 CUDA 设备",
-        'name the vendor\'s accelerator (Trainer(accelerator="npu" or "sdaa", with its plugin imported)), or run with `ferry run`',
-        '指定厂商的 accelerator（导入其插件后 Trainer(accelerator="npu"、"sdaa" 等)），或用 `ferry run` 运行',
+        "Lightning knows CUDA, MPS, TPUs and the CPU only: run the program unchanged with `ferry run`, or convert it with "
+        "`ferry convert`, which adds a module that teaches Lightning the vendor's device",
+        "Lightning 只认识 CUDA、MPS、TPU 和 CPU：请用 `ferry run` 直接运行未修改的程序，"
+        "或用 `ferry convert` 转换（会增加使 Lightning 认识厂商设备的模块）",
     ),
     Rule(
         "contiguous",

@@ -47,6 +47,9 @@ JIT_SCRIPT = {
 # Vendors of which the sentence above holds only after the import of one of MIGRATIONS.
 JIT_SCRIPT_BY_MIGRATION = {"ascend", "cambricon"}
 
+# The Ascend guide for PyTorch 1.5/1.8, "integrate mixed precision with apex".
+APEX_INITIALIZE = {"ascend": "combine_grad=True"}
+
 # vendors.json, migrate_helper.import and older_import: statements there, the modules they name here.
 MIGRATIONS = {
     "ascend": ("torch_npu.contrib.transfer_to_npu",),

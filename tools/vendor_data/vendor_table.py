@@ -90,6 +90,7 @@ def _abilities(facts: Facts, fact: Json, name: str, fact_id: str) -> dict[str, t
         "migrations": list(hand.MIGRATIONS.get(name, ())),
         "graphs": known(fact.get("graphs")),
         "apex": known(fact.get("apex")),
+        "apex_initialize": hand.APEX_INITIALIZE.get(name, ""),
         "triton": known(fact.get("triton")) or hand.TRITON.get(name, ""),
         "extension": known(fact.get("extensions")) or known(row.get(fact_id)),
         "missing_op": known(fact.get("missing_op")),

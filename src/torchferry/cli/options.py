@@ -129,13 +129,19 @@ def find_target(name: str, vendor_path: list[Path], keep_cuda: bool = False) -> 
     from torchferry.convert.target import vendor_target
     from torchferry.convert.targets import portable
     from torchferry.convert.targets.keep_cuda import keep_cuda_target
-    from torchferry.vendors.registry import get_vendor
+    from torchferry.errors import VendorError
+    from torchferry.vendors.registry import get_vendor, vendor_names
 
     if name == portable.NAME and keep_cuda:
         raise FerryError("--keep-cuda names a vendor's device beside CUDA; --to portable keeps CUDA anyway")
     if name == portable.NAME:
         return portable.portable_target()
-    vendor = get_vendor(name, vendor_path)
+    try:
+        vendor = get_vendor(name, vendor_path)
+    except VendorError as error:
+        if name in vendor_names(vendor_path):
+            raise
+        raise VendorError(f"{error}, or take `{portable.NAME}` for code that names no vendor") from None
     return keep_cuda_target(vendor) if keep_cuda else vendor_target(vendor)
 
 

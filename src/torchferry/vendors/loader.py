@@ -42,6 +42,7 @@ _WORDS = (
     "jit_script",
     "graphs",
     "apex",
+    "apex_initialize",
     "triton",
     "extension",
     "missing_op",

@@ -202,6 +202,7 @@ class Vendor:
     # what its guide sets before several processes are started -> value
     launch_env: Mapping[str, str] = field(default_factory=dict)
     company_zh: str = ""
+    apex_initialize: str = ""  # an argument of amp.initialize that only its apex has, for speed
     jit_script_by_migration: bool = False  # `jit_script` holds only once one of `migrations` is imported
 
     @property

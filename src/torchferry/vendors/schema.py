@@ -199,6 +199,7 @@ SCHEMA: Mapping[str, Mapping[str, Key]] = {
         "migrations": Key(Kind.TEXTS, '["torch_acme.utils.cuda_migrate"]'),
         "graphs": _text(),
         "apex": _text(),
+        "apex_initialize": _text('"combine_grad=True"', rf"({_NAME}=.+)?"),
         "triton": _text(),
         "extension": _text(),
         "missing_op": _text(),

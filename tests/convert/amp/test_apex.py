@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.convert.amp.amping import amped, check, left
+from tests.convert.amp.amping import amped, check, converted, left
 from torchferry.convert.settings import AmpForm
 
 
@@ -224,3 +224,17 @@ def test_an_attribute_is_not_the_optimizer_that_a_function_is_given() -> None:
         """
     ((kind, place, _),) = left(source, AmpForm.APEX)
     assert (kind, place) == ("todo", "opt.step()")
+
+
+def test_what_only_the_vendors_apex_takes_is_told() -> None:
+    source = """
+    import torch
+    def main():
+        optimizer = torch.optim.SGD(model.parameters(), 0.1)
+        for x in data:
+            loss = model(x)
+            loss.backward()
+            optimizer.step()
+    """
+    told = [item.message.en for item in converted(source, AmpForm.APEX).findings if item.kind.value == "info"]
+    assert any("combine_grad=True" in message for message in told)

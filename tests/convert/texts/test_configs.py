@@ -310,3 +310,12 @@ def test_no_text_breaks_a_reader(text: str) -> None:
 )
 def test_a_comment_that_no_reader_knows_is_still_a_comment(text: str) -> None:
     assert [item.kind.value for item in run("action.yml", text).findings] == ["info"]
+
+
+@pytest.mark.parametrize(
+    "text", ["Global:\n  device: gpu\n", "device: gpu:0\n", "Global:\n  use_gpu: true\n"]
+)
+def test_a_gpu_in_the_words_of_another_program_is_not_passed_over(text: str) -> None:
+    (item,) = run("config.yml", text).findings
+    assert item.kind.value == "info"
+    assert "PaddlePaddle" in item.message.en

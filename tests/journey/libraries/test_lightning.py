@@ -6,7 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from .running import DEVICES, Run, device_type, half_precision, on_cpu, on_device
+from torchferry.cli.main import main
+
+from .running import DEVICES, PROGRAMS, UNKNOWN_DATA, Run, device_type, half_precision, on_cpu, on_device
 
 PROGRAM = "lightning_train.py"
 MIXED = {"float16": "16-mixed", "bfloat16": "bf16-mixed"}
@@ -79,3 +81,49 @@ def test_processes_that_are_spawned_or_forked(vendor: str, strategy: str, tmp_pa
 def test_profilers(vendor: str, profiler: str, tmp_path: Path) -> None:
     run = on_device(vendor, PROGRAM, tmp_path, "--profiler", profiler)
     check_place(run, vendor)
+
+
+def converted(vendor: str, folder: Path) -> str:
+    """The program after `ferry convert`, which adds a module that teaches Lightning the device."""
+    where = ["--to", vendor, "--vendor-path", str(UNKNOWN_DATA), "-o", str(folder / "copy")]
+    assert main(["convert", str(PROGRAMS), *where, "-q"]) in (0, 3)
+    return str(folder / "copy" / PROGRAM)
+
+
+def check_converted(vendor: str, folder: Path, *options: object) -> Run:
+    run = on_device(vendor, converted(vendor, folder), folder, *options, options=("--converted",))
+    assert run.report["device"] == f"{device_type(vendor)}:0"
+    assert run.report["parameters"] == [f"{device_type(vendor)}:0"]
+    assert run.calls("addmm") > 0
+    return run
+
+
+def test_a_converted_program_trains_on_the_device(tmp_path: Path) -> None:
+    cpu = on_cpu(PROGRAM, "{folder}", "--accelerator", "cpu")
+    assert check_converted("ascend", tmp_path).report["losses"] == cpu.report["losses"]
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("vendor", DEVICES)
+@pytest.mark.parametrize("accelerator", ["gpu", "auto"])
+def test_converted_programs_of_every_vendor(vendor: str, accelerator: str, tmp_path: Path) -> None:
+    precision = MIXED[half_precision(vendor)]
+    plain = check_converted(vendor, tmp_path, "--accelerator", accelerator)
+    mixed = on_device(
+        vendor,
+        str(tmp_path / "copy" / PROGRAM),
+        tmp_path,
+        *("--accelerator", accelerator, "--precision", precision),
+        options=("--converted",),
+    )
+    assert mixed.losses != plain.losses
+    assert mixed.losses == pytest.approx(plain.losses, rel=0.1)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("vendor", DEVICES)
+def test_a_converted_program_on_two_devices(vendor: str, tmp_path: Path) -> None:
+    program = converted(vendor, tmp_path)
+    words = ("--devices", 2, "--strategy", "ddp", "--fit-only")
+    run = on_device(vendor, program, tmp_path, *words, options=("--converted",))
+    assert run.report["device"].startswith(f"{device_type(vendor)}:")

@@ -27,6 +27,10 @@ _IMPORTED = Text("apex's mixed precision", "apex 的混合精度")
 _INITIALIZED = Text(
     "apex prepares models and optimizers for the chosen level", "apex 按所选级别准备模型与优化器"
 )
+_FASTER = Text(
+    "{company}'s apex also takes {option} in amp.initialize, which its guide uses for speed; NVIDIA's has no such argument",
+    "{company} 的 apex 的 amp.initialize 还接受 {option}，其指南用它提升速度；NVIDIA 的 apex 没有该参数",
+)
 _SCALED = Text("the loss is scaled, and the gradients unscaled after backward", "缩放损失，反向后还原梯度")
 _NO_OPTIMIZER = Text(
     "the optimizer `{name}` is not made in this module, where amp.initialize would have to be",
@@ -88,6 +92,11 @@ def proposals(program: Program, trainings: list[Training]) -> Iterator[Proposal]
     _zero_by_optimizer(program, changes, made)
     missed = _checkpoints(program, changes, amp, trainings, initialized)
     yield from changes.proposals()
+    option = program.context.target.vendor.apex_initialize
+    if option:
+        company = program.context.target.vendor.company_name
+        message = _FASTER.format(company=company, option=option)
+        yield program.context.propose(Kind.INFO, initialized, message)
     yield from overflowing(program)
     for node in missed:
         yield program.context.propose(Kind.TODO, node, _BEFORE)

@@ -39,8 +39,15 @@ _GPUS = Text(
     "供读取此文件的程序使用的 GPU 数量或列表；若由 PyTorch Lightning 或启动器读取，它们会按此名称寻找 CUDA 设备",
 )
 _ACCELERATOR = Text(
-    "`gpu` means CUDA (or MPS) to PyTorch Lightning; other devices need an accelerator of their own",
-    "对 PyTorch Lightning 而言 `gpu` 指 CUDA（或 MPS）；其他设备需要各自的 accelerator",
+    "`gpu` means CUDA (or MPS) to PyTorch Lightning; it means the target's device once the program imports "
+    "`ferry_lightning`, which a conversion adds where Python code makes the Trainer (TF610)",
+    "对 PyTorch Lightning 而言 `gpu` 指 CUDA（或 MPS）；程序导入 `ferry_lightning` 后即指目标设备，"
+    "转换会在 Python 代码创建 Trainer 处添加它（TF610）",
+)
+_OWN_GPU = Text(
+    "a GPU in the words of whatever reads this file: PyTorch has no device of this name, PaddlePaddle takes it for CUDA; "
+    "left as it is",
+    "读取此文件的程序自己的用词：PyTorch 没有这样的设备名，PaddlePaddle 会视为 CUDA；保持不变",
 )
 _LAUNCHER = Text(
     "`{old}` means CUDA to accelerate; its word for this device is `{new}`, if your version knows it",
@@ -182,6 +189,10 @@ class _ConfigLook:
         nearest = names[-1] if names else ""
         if value == "gpu" and re.search(r"(?i)accelerator", nearest):
             return Decision(Kind.TODO, _ACCELERATOR)
+        if re.fullmatch(r"gpu(?::\d+)?", value) and re.search(r"(?i)device|place", nearest):
+            return Decision(Kind.INFO, _OWN_GPU)
+        if re.fullmatch(r"(?i)use_gpu", nearest) and value.lower() == "true":
+            return Decision(Kind.INFO, _OWN_GPU)
         if value == "MULTI_GPU" and not target.is_portable:
             new = f"MULTI_{target.device.word.upper()}"
             return Decision(Kind.TODO, _LAUNCHER.format(old=value, new=new))
