@@ -80,6 +80,18 @@ class Neighbours:
         """What a dotted name, as the module at `path` imports it, is in the project."""
         return self._find(path, qualified, _DEPTH)
 
+    def origin(self, path: str, qualified: str, depth: int = _DEPTH) -> str:
+        """The dotted name of another package that a module of the project hands on under this one; "" if none."""
+        found = self._split(path, qualified)
+        if found is None:
+            return qualified if depth < _DEPTH else ""
+        where, names = found
+        module = self.module(where) if names and depth else None
+        bindings = module.scopes.root.bindings.get(names[0]) if module else None
+        if not bindings or bindings[-1].kind is not BindingKind.IMPORT:
+            return ""
+        return self.origin(where, ".".join((bindings[-1].qualified, *names[1:])), depth - 1)
+
     def module_path(self, path: str, qualified: str) -> str | None:
         """The file of a dotted module name, as the module at `path` imports it."""
         found = self._split(path, qualified)

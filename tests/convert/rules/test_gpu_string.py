@@ -44,5 +44,10 @@ def test_the_sample_of_the_guide() -> None:
     assert expression(source) == 'CALCULATE_DEVICE = "npu:0"\ntorch.npu.set_device(CALCULATE_DEVICE)'
 
 
+def test_what_is_known_of_cuda_is_not_taken_for_gpu() -> None:
+    source = 'device = "cuda"\nrun(device)\ndevice = "gpu"\nrun(device)'
+    assert expression(source) == 'device = "npu"\nrun(device)\ndevice = "gpu"\nrun(device)'
+
+
 def test_a_device_that_nobody_uses_here_is_reported() -> None:
     assert said_of('device = "gpu:0"', rule="TF121") == [("TF121", "todo", '"gpu:0"')]

@@ -83,6 +83,21 @@ def test_the_module_is_added_where_the_files_find_it(tmp_path: Path) -> None:
     assert b"from . import ferry_lightning\n" in changed
 
 
+def test_a_name_that_a_module_of_the_project_hands_on(tmp_path: Path) -> None:
+    """yolov5: smart_amp_autocast of utils is ultralytics' autocast"""
+    (tmp_path / "utils").mkdir()
+    (tmp_path / "utils/__init__.py").write_text("")
+    (tmp_path / "utils/torch_utils.py").write_text(
+        "from ultralytics.utils.torch_utils import autocast as smart_amp_autocast\n"
+    )
+    (tmp_path / "train.py").write_text(
+        "from utils.torch_utils import smart_amp_autocast\nwith smart_amp_autocast(amp):\n    pass\n"
+    )
+    outcome = examine_project(tmp_path, Plan(target("ascend")))
+    (changed,) = [item.new_data for item in outcome.outcomes if item.new_data]
+    assert b'with smart_amp_autocast(amp, device="npu"):' in changed
+
+
 def test_nothing_is_added_to_other_projects(tmp_path: Path) -> None:
     (tmp_path / "a.py").write_text("import torch\nx.cuda()\n# lightning\n")
     assert not examine_project(tmp_path, Plan(target("ascend"))).added
@@ -125,6 +140,7 @@ def test_torch_is_imported_for_the_device() -> None:
         "from ultralytics import YOLO\nYOLO('yolov8n.pt').train(data='coco.yaml', device=0)",
         "from fastai.vision.all import vision_learner\nl = vision_learner(dls, resnet18)",
         "import easyocr\nr = easyocr.Reader(['en'])",
+        "from fastai.vision.all import *\nl = vision_learner(dls, resnet18)",
         "from detectron2.config import get_cfg\ncfg = get_cfg()",
         "import whisper\nm = whisper.load_model('tiny', device=0)",
         "import whisper\nm = whisper.load_model('tiny', **options)",

@@ -26,12 +26,13 @@ _FIRST = (0,)
 # What torch does with a value is the only evidence here: many programs have a word "gpu" of their own.
 _IN_TORCH = replace(
     DEVICES,
+    noun=Text("device of PyTorch", "PyTorch 设备"),  # answers are kept by it
     name=re.compile(r"(?!)"),
     own=re.compile(r"gpu(?::|$)"),
     siblings=frozenset(),
     functions={**DEVICES.functions, "torch.cuda.set_device": _FIRST, "torch.cuda.device": _FIRST},
 )
-_NAMED = replace(DEVICES, own=_IN_TORCH.own)
+_NAMED = replace(DEVICES, noun=Text("device by its name", "按名称判断的设备"), own=_IN_TORCH.own)
 
 
 def _check(site: Site[ast.expr]) -> Iterator[Proposal]:
