@@ -175,7 +175,8 @@ def _tell(args: argparse.Namespace, outcome: ProjectOutcome) -> None:
     print(one_line(line), file=sys.stderr)
     distributed = distributed_settings(args)
     main = distributed.main if distributed else ""
-    script = next_step.training_script(outcome.folder, (entry.path for entry in outcome.entries))
+    files = (item.path for item in outcome.entries if not (item.is_folder or item.is_link or item.problem))
+    script = next_step.training_script(outcome.folder, files)
     hint = next_step.after_conversion(args.path, args.output, outcome.target, main, args.lang, script)
     if hint:
         print(hint, file=sys.stderr)
