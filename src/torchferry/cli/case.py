@@ -37,6 +37,8 @@ def run(args: argparse.Namespace) -> int:
         return _list(args)
     if not args.operator or not args.to:
         raise RunError("which operator, for which device? ferry case OPERATOR --to VENDOR")
+    if (args.save_times or args.times_of) and not args.time:
+        raise RunError("--save-times and --times-of go with --time")
     vendor = get_vendor(args.to, args.vendor_path)
     _need_torch()
     case, frame = _prepared(args, vendor)
@@ -50,9 +52,36 @@ def run(args: argparse.Namespace) -> int:
         with _telling_what_stays(args, file):
             outcome = bench.run(file)
             _say(args, _told(outcome, vendor))
+            if args.time:
+                _time(args, bench, file)
             if args.shrink:
                 _shrink(args, case, facts, frame, outcome, bench, Path(scratch), vendor)
     return _exit_code(args, outcome)
+
+
+def _time(args: argparse.Namespace, bench: Bench, file: Path) -> None:
+    import json
+
+    from torchferry.ops.cases.files import read_times
+    from torchferry.ops.cases.telling import told_elsewhere, told_times
+    from torchferry.report.render import write_whole
+
+    elsewhere = read_times(args.times_of) if args.times_of is not None else {}
+    times = bench.time(file)
+    for line in told_times(times):
+        _say(args, line)
+    if times.error:
+        return
+    for line in told_elsewhere(times, elsewhere, str(args.times_of)):
+        _say(args, line)
+    if args.save_times is not None:
+        data = {
+            "format": "torchferry-times",
+            "operator": args.operator,
+            "simulated": times.simulated,
+            "seconds": {name: list(each) for name, each in times.seconds.items()},
+        }
+        write_whole(args.save_times, (json.dumps(data, indent=1) + "\n").encode())
 
 
 def _need_torch() -> None:

@@ -122,6 +122,20 @@ def _add_run(parser: argparse.ArgumentParser) -> None:
     )
     group.add_argument("--check", action="store_true", help="exit with 1 if the case fails")
     group.add_argument(
+        "--time",
+        action="store_true",
+        help="measure one call, forward only, on the device, the CPU and a GPU of this machine, in turns",
+    )
+    group.add_argument(
+        "--save-times", type=Path, metavar="FILE", help="with --time: write what was measured to a JSON file"
+    )
+    group.add_argument(
+        "--times-of",
+        type=Path,
+        metavar="FILE",
+        help="with --time: compare with such a file of another machine, as one with a GPU",
+    )
+    group.add_argument(
         "--shrink",
         action="store_true",
         help="if it fails, write the case with the smallest arguments that fail in the same way",

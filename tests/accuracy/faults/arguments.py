@@ -67,7 +67,7 @@ ARGUMENTS = [
     Argument("label smoothing on one side only", {"label_smoothing": 0.0}, "", ("golden",)),
     Argument("clipping on one side only", {"clipped": None}, "_foreach_mul_", ("golden",), quick=True),
     Argument("bound of clipping", {"clipped": 0.5}, "mul", ("0.5", "1 in golden")),
-    Argument("number of groups", {"groups": 2}, "native_group_norm", ("group=2", "4")),
+    Argument("number of groups", {"groups": 2}, "native_group_norm", ("group=2", "4"), quick=True),
     Argument("chance of dropout", {"dropout": 0.4}, "bernoulli_", ("p=0.6", "0.7"), {"dropout": 0.3}),
     Argument("learning rate of AdamW", {"lr": 0.011}, "_foreach_mul_", ("0.99989", "0.9999"), {"lr": 0.01, "optimizer": "AdamW"}),
     Argument(

@@ -113,10 +113,10 @@ def test_damaged_files_are_refused_or_read_and_never_more(tmp_path: Path) -> Non
         for _ in range(source.randrange(1, 4)):
             data[source.randrange(len(data))] = source.randrange(256)
         claims.append(bytes(data))
-    for data in claims:
-        file.write_bytes(data)
+    for changed in claims:
+        file.write_bytes(changed)
         record = open_dump(file)
         for call in record.calls if record is not None else ():
             for tensor in (*call.inputs, *call.outputs):
                 if tensor.offset is not None:
-                    assert record is not None and record.array(tensor).nbytes <= len(data)
+                    assert record is not None and record.array(tensor).nbytes <= len(changed)

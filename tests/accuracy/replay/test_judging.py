@@ -267,3 +267,54 @@ def test_a_gradient_computed_in_steps_is_normal_one_with_fewer_digits_is_not(tmp
         wrong = judge_claim(recorded, call, (in_steps.float() * 16).to(torch.float8_e4m3fn).to(bf16) / 16)
     assert right.verdict is Verdict.NORMAL
     assert wrong.verdict in (Verdict.SUSPICIOUS, Verdict.FAULT)
+
+
+MISREAD: dict[str, tuple[Callable[[], Any], str, Callable[[], torch.Tensor], str]] = {
+    "epsilon": (
+        lambda: functional.layer_norm(a(40, 40), (40,)),
+        "native_layer_norm",
+        lambda: functional.layer_norm(a(40, 40), (40,), eps=1e-3),
+        "it is as if eps were 0.001, not 1e-05",
+    ),
+    "form": (
+        lambda: functional.gelu(a(40, 40)),
+        "gelu",
+        lambda: functional.gelu(a(40, 40), approximate="tanh"),
+        "it is as if approximate were tanh, not none",
+    ),
+    "count": (
+        lambda: a(40, 40).std(1),
+        "std.correction",
+        lambda: a(40, 40).std(1, correction=0),
+        "it is as if correction were 0, not 1",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", MISREAD)
+def test_a_kernel_that_takes_an_argument_for_another_value(name: str, tmp_path: Path) -> None:
+    program, operator, wrong, words = MISREAD[name]
+    with record(tmp_path / "a.h5", program) as recorded:
+        judged = judge_claim(recorded, call_of(recorded, operator), wrong())
+    assert (judged.verdict, judged.sort) == (Verdict.FAULT, Sort.MISREAD)
+    assert judged.why is not None and words in judged.why.en
+
+
+@pytest.mark.parametrize(
+    ("dtype", "count", "factor", "verdict"),
+    [
+        (torch.float32, 512, 1.0, Verdict.NORMAL),
+        (torch.float32, 512, 0.97, Verdict.SUSPICIOUS),  # the chance of that is 2e-7
+        (torch.float32, 4096, 0.97, Verdict.FAULT),
+        (torch.float32, 64, 0.97, Verdict.NORMAL),  # too few to tell
+        (bf16, 40_000, 1.0, Verdict.NORMAL),  # the largest that there is below 1 comes before it
+        (bf16, 4096, 0.97, Verdict.FAULT),
+    ],
+)
+def test_random_numbers_that_end_before_their_range(
+    dtype: torch.dtype, count: int, factor: float, verdict: Verdict, tmp_path: Path
+) -> None:
+    with seeded(), record(tmp_path / "a.h5", lambda: torch.empty(count, dtype=dtype).uniform_()) as recorded:
+        call = call_of(recorded, "uniform_")
+        claimed = recorded.tensor(call.outputs[0]) * factor
+        assert judge_claim(recorded, call, claimed).verdict is verdict

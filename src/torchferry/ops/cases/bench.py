@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import IO, Any
 
-from torchferry.ops.cases.model import Facts, Kind, Outcome
+from torchferry.ops.cases.model import Facts, Kind, Outcome, Times
 from torchferry.ops.cases.writing import VARIABLE
 
 PATIENCE = 10.0  # seconds for one of many trials, where waiting is what takes the time
@@ -48,6 +48,13 @@ class Bench:
     def run(self, file: Path) -> Outcome:
         """What the device does with the case of a file."""
         return self._outcome({"file": str(file), "do": "run", "fallback": self._fallback})
+
+    def time(self, file: Path) -> Times:
+        """How long the case of a file takes."""
+        answer = self._ask({"file": str(file), "do": "time"})
+        if isinstance(answer, Outcome):
+            return Times(error=answer.message or answer.kind.value)
+        return Times(**answer)
 
     def try_out(self, file: Path, is_patient: bool = True) -> Outcome:
         """The same; a case that the CPU does not take is invalid."""

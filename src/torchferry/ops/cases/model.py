@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from torchferry.ops.model import Special
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
 
 class Draw(str, Enum):
@@ -163,6 +163,15 @@ class Outcome:
     aspect: str = ""  # of a difference: values, dtype, shape, stride
     operators: tuple[str, ...] = ()  # that fell back
     simulated: bool = True
+
+
+@dataclass(frozen=True)
+class Times:
+    """How long one call takes, in seconds, of each round that was measured."""
+
+    seconds: Mapping[str, Sequence[float]] = field(default_factory=dict)  # by the type of the device
+    error: str = ""  # why nothing was measured
+    simulated: bool = False
 
 
 def contiguous(shape: tuple[int, ...]) -> tuple[int, ...]:

@@ -2,7 +2,7 @@
 
     python -m torchferry.ops.cases.worker DESCRIPTOR
 
-{"file": PATH, "do": "probe"} is answered with `Facts`, {"file": PATH, "do": "run" or "try", "fallback": MESSAGE} with
+{"file": PATH, "do": "probe"} is answered with `Facts`, {"file": PATH, "do": "time"} with `Times`, {"file": PATH, "do": "run" or "try", "fallback": MESSAGE} with
 an `Outcome`; "ready" comes before the first answer. A case that takes this process down is the caller's to notice.
 """
 
@@ -25,7 +25,8 @@ from typing import Any
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from torchferry.ops.cases.model import Facts, Kind, Outcome
+from torchferry.ops.cases.model import Facts, Kind, Outcome, Times
+from torchferry.ops.cases.timing import measured
 from torchferry.sim import is_active
 from torchferry.sim.here import fallback_calls
 
@@ -41,8 +42,24 @@ def main() -> None:
     print("ready", file=answers, flush=True)
     for line in _requests():
         request = json.loads(line)
-        answer = probe(request["file"]) if request["do"] == "probe" else run_case(**request)
-        print(json.dumps(asdict(answer)), file=answers, flush=True)
+        print(json.dumps(asdict(_answer(request))), file=answers, flush=True)
+
+
+def _answer(request: dict[str, str]) -> Facts | Times | Outcome:
+    if request["do"] == "probe":
+        return probe(request["file"])
+    return time_case(request["file"]) if request["do"] == "time" else run_case(**request)
+
+
+def time_case(file: str) -> Times:
+    """How long one call takes, on the CPU and on the device."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            seconds = measured(_load(file))
+        except Exception as error:
+            return Times(error=_said(error))
+    return Times(seconds, simulated=is_active())
 
 
 def _requests() -> Iterator[str]:
