@@ -62,9 +62,9 @@ def run(args: argparse.Namespace) -> int:
 def _time(args: argparse.Namespace, bench: Bench, file: Path) -> None:
     import json
 
+    from torchferry.files.aside import write_whole
     from torchferry.ops.cases.files import read_times
     from torchferry.ops.cases.telling import told_elsewhere, told_times
-    from torchferry.report.render import write_whole
 
     elsewhere = read_times(args.times_of) if args.times_of is not None else {}
     times = bench.time(file)
