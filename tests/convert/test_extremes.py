@@ -83,3 +83,15 @@ def test_a_mistake_in_a_rule_costs_one_file_only() -> None:
     assert outcome.new_data is None
     assert [item.rule for item in outcome.findings] == ["TF903"]
     assert "KeyError" in outcome.findings[0].message.en
+
+
+@pytest.mark.parametrize(("size", "status"), [(1_600_000, FileStatus.FAILED), (20_000, FileStatus.CHANGED)])
+def test_a_file_that_would_fill_the_memory_is_named_and_left(size: int, status: FileStatus) -> None:
+    """Of one line, too: 10 MB of calls would take some 7 GB."""
+    data = b"import torch\nx = [" + b"x.cuda()," * (size // 3) + b"]\n"
+    rules = prepared((rule for rule in all_rules() if not rule.option), target("ascend"))
+    outcome = convert_file("m.py", data, FileJob(target("ascend"), RuleSet(rules)))
+    assert outcome.record.status is status
+    if status is FileStatus.FAILED:
+        assert [item.rule for item in outcome.findings] == ["TF902"]
+        assert "too large to be taken apart" in outcome.record.reason

@@ -43,6 +43,13 @@ _GUESSED = Text("read as {encoding}, which the file does not declare", "按 {enc
 _UNSAFE = Text("left as it was: {reason}", "保持原样：{reason}")
 _PLACES = Text("{message} ({count} places in this project)", "{message}（本项目中共 {count} 处）")
 _UNREADABLE = Text("not read: {reason}", "未能读取：{reason}")
+# A module takes about a kilobyte of memory for each call, name or element, six for each change: a file of 10 MB would
+# take more than most machines have. The largest modules that people write have a tenth of this.
+_MOST_PARTS = 1_500_000
+_PUNCTUATION = (b".", b",", b"(", b"[", b"=", b";", b"+", b"-", b"*", b":")
+_TOO_LARGE = (
+    "too large to be taken apart (more than a million calls, names or elements); split it, or --exclude it"
+)
 # Below this, starting processes costs more than they save.
 _BYTES_WORTH_PROCESSES = 3_000_000
 
@@ -343,6 +350,8 @@ def convert_file(path: str, data: bytes, job: FileJob) -> FileOutcome:
     shown = _shown(path)
     is_module = is_python(os.path.basename(path), data[:200])
     convert = (None if is_module else converter_of(shown, data)) or convert_text
+    if _is_too_large(data):
+        return _unreadable(path, _TOO_LARGE, job.target)
     try:
         decoded = decode(data)
     except UndecodableError as error:
@@ -374,6 +383,11 @@ def convert_file(path: str, data: bytes, job: FileJob) -> FileOutcome:
         return _unchanged(path, remarks)
     record = FileRecord(shown, FileStatus.CHANGED, hunks=conversion.hunks)
     return FileOutcome(path, record, tuple(remarks), decoded.encode(conversion.new_text))
+
+
+def _is_too_large(data: bytes) -> bool:
+    """Whether to take a file apart would need more memory than a run may take, by about how many parts it has."""
+    return len(data) > _MOST_PARTS and sum(map(data.count, _PUNCTUATION)) > _MOST_PARTS
 
 
 def _converted(convert: Converter, decoded: DecodedText, path: str, job: FileJob) -> Conversion:
