@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import sys
+import threading
 from collections.abc import Iterator
 
 import pytest
@@ -63,6 +64,17 @@ def test_deeper_than_the_stack(source: str, count: int) -> None:
     )
     assert new.count(b"npu") == count + 1
     assert sys.getrecursionlimit() == limit
+
+
+def test_without_room_for_a_larger_stack_the_file_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
+    def start(thread: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(threading.Thread, "start", start)
+    data = ("import torch\ny = " + " + ".join(["x.cuda()"] * 3000) + "\n").encode()
+    outcome = convert_file("m.py", data, FileJob(target("ascend"), RuleSet(())))
+    assert outcome.record.status is FileStatus.FAILED
+    assert "no room for a larger stack" in outcome.record.reason
 
 
 def test_what_python_itself_refuses_is_reported() -> None:

@@ -30,8 +30,10 @@ def with_deep_stack(work: Callable[[], Result]) -> Result:
     sys.setrecursionlimit(_LIMIT)
     try:
         thread = threading.Thread(target=run, daemon=True)  # must not keep a process that was interrupted
-        thread.start()
-        threading.stack_size(size)
+        try:
+            thread.start()
+        except RuntimeError:  # where the address space is limited
+            raise RecursionError("nested too deeply, and there is no room for a larger stack") from None
         thread.join()
     finally:
         threading.stack_size(size)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from random import Random
 
@@ -43,20 +43,16 @@ class Case:
 
     def job(self) -> FileJob:
         """A job as the command line would make it for a single file."""
-        neighbours = Neighbours(None, WELL_KNOWN)
-        rules = _rules(self.to, self.options)
-        return FileJob(target(self.to), rules, settings=_settings(self.options), neighbours=neighbours)
-
-
-def _settings(options: tuple[str, ...]) -> Settings:
-    amp = AmpForm.APEX if "apex" in options else AmpForm.TORCH if "amp" in options else None
-    return Settings(Distributed(PATH) if "distributed" in options else None, amp)
+        return replace(_job(self.to, self.options), neighbours=Neighbours(None, WELL_KNOWN))
 
 
 @cache
-def _rules(to: str, options: tuple[str, ...]) -> RuleSet:
+def _job(to: str, options: tuple[str, ...]) -> FileJob:
+    """What many files of a run would share."""
     names = frozenset("amp" if name == "apex" else name for name in options)
-    return RuleSet(Plan(target(to), options=names).rules())
+    amp = AmpForm.APEX if "apex" in options else AmpForm.TORCH if "amp" in options else None
+    settings = Settings(Distributed(PATH) if "distributed" in options else None, amp)
+    return FileJob(target(to), RuleSet(Plan(target(to), options=names).rules()), settings=settings)
 
 
 def make_case(seed: int) -> Case:
