@@ -20,6 +20,7 @@ def main() -> int:
     parser.add_argument("-n", type=int, default=1000, help="how many modules")
     parser.add_argument("--start", type=int, default=0, help="the first seed")
     parser.add_argument("--show", action="store_true", help="print the modules, too")
+    parser.add_argument("--progress", action="store_true", help="say how far it is, also without a terminal")
     args = parser.parse_args()
     counts: Counter[Result] = Counter()
     slowest = 0.0
@@ -37,6 +38,8 @@ def main() -> int:
             sys.stdout.buffer.write(case.data + b"\n" + b"-" * 40 + b"\n")
         if seed % 500 == 0:
             gc.collect()
+            if sys.stderr.isatty() or args.progress:
+                print(f"{sum(counts.values())} modules", file=sys.stderr, flush=True)
     figures = ", ".join(f"{counts[result]} {result.value}" for result in Result)
     print(f"{args.n} modules: {figures}; slowest {slowest:.2f} s CPU")
     return int(bool(counts[Result.BROKEN]) or counts[Result.GIVEN_UP] * 10_000 > args.n)

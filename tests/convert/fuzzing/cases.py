@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 from random import Random
 
-from tests.convert.fuzzing import corpus, grammar
+from tests.convert.fuzzing import corpus, grammar, training
 from tests.convert.rewriting import VENDORS, target
 from torchferry.cli.options import OPT_INS
 from torchferry.convert.file import WELL_KNOWN, FileJob
@@ -70,13 +70,15 @@ def make_case(seed: int) -> Case:
 
 def _text(random: Random) -> str:
     kind = random.random()
-    if kind < 0.4:
+    if kind < 0.2:
+        return training.script(random)
+    if kind < 0.45:
         more = grammar.statement(random, "") + "\n" if random.random() < 0.5 else ""
         return _sprinkled(corpus.stretch(random), random) + more
-    if kind < 0.55:
+    if kind < 0.6:
         return _sprinkled(corpus.stretch(random), random) + grammar.program(random)
     text = grammar.program(random)
-    return text + corpus.stretch(random) if kind < 0.65 else text
+    return text + corpus.stretch(random) if kind < 0.7 else text
 
 
 def _sprinkled(text: str, random: Random) -> str:
