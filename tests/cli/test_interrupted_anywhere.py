@@ -73,6 +73,21 @@ def _oplog(folder: Path) -> None:
     (folder / "plog.log").write_text(text * (40_000_000 // len(text)), "utf-8")
 
 
+def _record(folder: Path) -> None:
+    """Two steps of a convolutional net: to judge them takes seconds."""
+    model = "torch.nn.Sequential(torch.nn.Conv2d(3, 64, 7), torch.nn.ReLU(), torch.nn.Flatten(), torch.nn.Linear(25600, 4))"
+    text = TRAINING.replace("torch.ones(8, 64, device=device)", "torch.ones(32, 3, 26, 26, device=device)")
+    first = text.index("torch.nn.Sequential")
+    make(folder, train=text[:first] + model + text[text.index(".to(device)") :])
+    record = command("ferry", "record", "--steps", "2", "--as-is=cpu", "-o", "a.h5", "train.py")
+    subprocess.run(record, cwd=folder, env=environment(), check=True, capture_output=True)
+
+
+def _checkpoint(folder: Path) -> None:
+    code = "import torch; torch.save({f'w{n}': torch.ones(1024, 1024) for n in range(100)}, 'big.pth')"
+    subprocess.run([sys.executable, "-c", code], cwd=folder, check=True)
+
+
 LONG = {
     "scan": Long("scan project --to ascend -j 2", _project),
     "convert": Long("convert project --to ascend -o out -j 2", _project, frozenset({"out"})),
@@ -93,6 +108,10 @@ LONG = {
         "export --model torch.nn:Linear --input 1x3 -o m.onnx missing.pth",
         lambda folder: (folder / "missing.pth").write_bytes(b"x"),
     ),
+    "compare": Long("compare a.h5", _record),
+    "replay": Long("replay a.h5 --to ascend --sim -o b.h5", _record, frozenset({"b.h5"})),
+    "checkpoint": Long("checkpoint fix big.pth -o c.pth --dtype float16", _checkpoint, frozenset({"c.pth"})),
+    "zoo": Long("zoo new PyTorch/contrib/Classification/X --from project", _project, frozenset({"PyTorch"})),
     "case": Long("case aten::huber_loss --to ascend --sim -o c.py", leaves=frozenset({"c.py", "c.pt"})),
 }
 QUICK = ("scan", "convert", "explain")

@@ -41,7 +41,7 @@ def export(request: ExportRequest) -> Exported:
     environment = child_environment(os.environ, None, None, on_cpu)
     with work_folder(Path(request.output)) as folder:
         command = [sys.executable, "-m", child.__name__, request.encode(), str(folder.resolve())]
-        ending = run_supervised(command, environment, stdout=own_stderr())
+        ending = run_supervised(command, environment, stdout=own_stderr(), is_ours=True)
         stop_if_told(ending)
         error, result = folder / child.ERROR, folder / child.RESULT
         if error.exists():

@@ -13,7 +13,7 @@ _OUR_VARIABLES = "TORCHFERRY_"  # they tell child processes what to do, nothing 
 
 def explain(environment: Mapping[str, str], stdout: Stream = None) -> Ending:
     """Have a process of its own print the table."""
-    return run_supervised([sys.executable, "-m", __name__], environment, stdout=stdout)
+    return run_supervised([sys.executable, "-m", __name__], environment, stdout=stdout, is_ours=True)
 
 
 def table(rows: list[tuple[str, str]]) -> str:

@@ -75,12 +75,14 @@ def run_supervised(
     stdin: Stream = None,
     seconds: float | None = None,
     patient: bool = False,
+    is_ours: bool = False,
 ) -> Ending:
     """Run a command in the foreground until it and all its descendants have ended; its input and output are ours, or
     these files. After so many seconds, if they are given, it is told to end, then killed.
 
     A signal that asks for the end is passed on. A `patient` run then waits for the program, which may have a
-    checkpoint to save; any other kills what does not end at once.
+    checkpoint to save; any other kills what does not end at once. A program that is our own has no last words: it
+    is ended in silence.
 
     It stays in this process group, so that a debugger can use the terminal. Orphans of the program become children
     of this process; when the program ends, those that do not end by themselves are told to, then killed. When this
@@ -90,9 +92,10 @@ def run_supervised(
     _prctl(_SET_CHILD_SUBREAPER, 1)
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {*watched, signal.SIGCHLD})
     try:
-        program = _start(command, environment, before, (stdin, stdout, stderr))
+        program = _start(command, environment, before, (stdin, stdout, stderr), is_ours)
         clock = _Clock(program.pid, seconds)
-        program.returncode, received = _wait(program.pid, watched, clock, patient)
+        waiting = _Waiting(program.pid, watched, clock, patient, is_ours)
+        program.returncode, received = waiting.wait()
         left = _end_descendants(is_told=received != 0)
     finally:
         _prctl(_SET_CHILD_SUBREAPER, 0)
@@ -105,8 +108,11 @@ def _start(
     environment: Mapping[str, str],
     mask: set[signal.Signals] | set[int],
     streams: tuple[Stream, Stream, Stream],
+    is_ours: bool,
 ) -> subprocess.Popen[bytes]:
     def prepare() -> None:
+        if is_ours:  # Python would answer Ctrl-C with a traceback, even while it starts
+            signal.signal(signal.SIGINT, signal.SIG_IGN)
         signal.pthread_sigmask(signal.SIG_SETMASK, mask)
         _prctl(_SET_PARENT_DEATH_SIGNAL, signal.SIGTERM)
 
@@ -153,23 +159,38 @@ class _Clock:
         self._end = time.monotonic() + _SECONDS_AFTER_SIGTERM
 
 
-def _wait(program: int, watched: set[signal.Signals], clock: _Clock, patient: bool) -> tuple[int, int]:
-    """Until the program has ended: its exit code, and the last signal that came meanwhile."""
-    received = 0
-    while True:
-        info = clock.next_signal({*watched, signal.SIGCHLD})
-        if info is None or info.si_signo == signal.SIGCHLD:
-            codes = _reap()
-            if program in codes:
-                return codes[program], received
-            clock.strike_if_over()
-            continue
-        received = info.si_signo
-        if not patient:
-            clock.program_is_told()
-        if info.si_code != _FROM_TERMINAL:
-            with suppress(ProcessLookupError):
-                os.kill(program, info.si_signo)
+@dataclass(frozen=True)
+class _Waiting:
+    """For the end of a program."""
+
+    program: int
+    watched: set[signal.Signals]
+    clock: _Clock
+    patient: bool
+    is_ours: bool
+
+    def wait(self) -> tuple[int, int]:
+        """Until the program has ended: its exit code, and the last signal that came meanwhile."""
+        received = 0
+        while True:
+            info = self.clock.next_signal({*self.watched, signal.SIGCHLD})
+            if info is None or info.si_signo == signal.SIGCHLD:
+                codes = _reap()
+                if self.program in codes:
+                    return codes[self.program], received
+                self.clock.strike_if_over()
+                continue
+            received = info.si_signo
+            self._pass_on(info)
+
+    def _pass_on(self, info: signal.struct_siginfo) -> None:
+        if not self.patient:
+            self.clock.program_is_told()
+        with suppress(ProcessLookupError):
+            if self.is_ours:
+                os.kill(self.program, signal.SIGTERM)
+            elif info.si_code != _FROM_TERMINAL:
+                os.kill(self.program, info.si_signo)
 
 
 def _reap() -> dict[int, int]:

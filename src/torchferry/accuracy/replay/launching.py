@@ -46,7 +46,7 @@ def replay_record(
         asked.write_text(request.encode(), "utf-8")
         try:
             ending = run_supervised(
-                [sys.executable, "-m", _WORKER, str(asked), str(answer)], _environment(target)
+                [sys.executable, "-m", _WORKER, str(asked), str(answer)], _environment(target), is_ours=True
             )
         finally:
             remove_leftovers(output.parent)  # of a process that crashed or was ended

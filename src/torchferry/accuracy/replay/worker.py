@@ -23,7 +23,6 @@ from torchferry.sim.here import fallback_calls
 
 _TICK = 0.1  # seconds between two looks of the progress
 _WIDTH = 30
-_INTERRUPTED = 130
 
 
 def main() -> None:
@@ -36,8 +35,6 @@ def main() -> None:
         outcome = _replayed(request)
     except FerryError as error:
         outcome = Outcome(problem=str(error))
-    except KeyboardInterrupt:  # the launcher says so
-        raise SystemExit(_INTERRUPTED) from None
     Path(sys.argv[2]).write_text(json.dumps(asdict(outcome)), "utf-8")
 
 

@@ -38,7 +38,7 @@ def capture_model(
     environment = _environment(simulated, vendor_paths)
     with tempfile.TemporaryDirectory(prefix="torchferry-model-") as folder:
         command = [sys.executable, "-m", child.__name__, request.encode(), folder]
-        ending = run_supervised(command, environment, stdout=own_stderr(), seconds=timeout)
+        ending = run_supervised(command, environment, stdout=own_stderr(), seconds=timeout, is_ours=True)
         stop_if_told(ending)
         return _result(request, Path(folder), ending)
 
