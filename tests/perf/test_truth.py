@@ -7,12 +7,15 @@ from pathlib import Path
 import pytest
 
 from tests.perf.building import TraceBuilder
+from torchferry.ops.trace import device_names
+from torchferry.perf import opening
 from torchferry.perf.analysis import analyze
 from torchferry.perf.model import Analysis, Diagnosis, Part
 from torchferry.perf.opening import open_runs
 from torchferry.perf.report import sentences
 from torchferry.perf.trace.columns import Kind
 from torchferry.text import Text
+from torchferry.vendors.model import Vendor
 
 STATISTIC = (
     "Device_id,OP Type,Core Type,Count,Total Time(us),Min Time(us),Avg Time(us),Max Time(us),Ratio(%)\n"
@@ -142,3 +145,20 @@ def test_an_eighth_of_the_time_is_no_bottleneck() -> None:
 
 def test_four_tenths_are_one() -> None:
     assert sentences.verdict(found_with(0.4))[0].en == "Bottleneck: the program waits for data."
+
+
+def test_a_trace_of_the_cpu_or_of_cuda_reads_no_vendors_data(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """That would take longer than to read a small trace."""
+
+    def refuse(_name: str) -> Vendor:
+        raise AssertionError("a vendor's data are read")
+
+    for cached in (device_names.flow_device, device_names.launching_device, device_names._device_types):
+        cached.cache_clear()
+    monkeypatch.setattr(opening, "get_vendor", refuse)
+    monkeypatch.setattr(device_names, "get_vendor", refuse)
+    path = device_trace("Memset (Device)", "gpu_memset").write(tmp_path / "trace.json")
+    (run,) = open_runs([path])
+    assert run.device == "cuda" and run.vendor is None

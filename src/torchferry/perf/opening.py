@@ -8,6 +8,7 @@ from typing import Any
 
 from torchferry.errors import InputError
 from torchferry.logs.files import log_files
+from torchferry.ops.trace.device_names import CUDA
 from torchferry.perf.belonging import CHOOSE, check_joined, check_one_run
 from torchferry.perf.input_files import (
     PROFILE_FILE,
@@ -40,6 +41,7 @@ _LOGS_WITH_FIRST = Text(
     "The host logs are of all processes; they are shown with the first one.",
     "主机日志属于所有进程，与第一个进程一起显示。",
 )
+_NO_VENDORS = ("", "cpu", CUDA)
 _ONE_TABLE = (Sort.KERNELS, Sort.MEMORY, Sort.MEMORY_RECORD, Sort.STEPS)
 
 
@@ -242,6 +244,8 @@ def _device(run: Run) -> str:
 
 
 def _vendor_of(device: str) -> Vendor | None:
+    if device in _NO_VENDORS:  # to read all vendors' data takes longer than to read a small trace
+        return None
     found = (get_vendor(name) for name in vendor_names())
     return next((vendor for vendor in found if vendor.device_type == device), None)
 

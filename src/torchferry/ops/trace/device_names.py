@@ -16,7 +16,7 @@ _LAUNCH = re.compile(r"(?:(\w+)_)?(?:runtime|driver)$", re.IGNORECASE)
 def flow_device(category: str) -> str:
     """The type of the device that a flow of events leads to: npu of async_npu; "" if it leads elsewhere."""
     found = _FLOW.match(category)
-    return found[1] if found and found[1] in _device_types() else ""
+    return found[1] if found and _is_device_type(found[1]) else ""
 
 
 @cache
@@ -30,7 +30,7 @@ def launching_device(category: str) -> str:
     """cuda of cuda_runtime; "" if the category does not say."""
     found = _LAUNCH.match(category)
     named = (found[1] or "").lower() if found else ""
-    return named if named in _device_types() else ""
+    return named if _is_device_type(named) else ""
 
 
 @cache
@@ -38,6 +38,11 @@ def other_launching_device(category: str) -> str:
     """mtia of mtia_runtime: what a category calls a device, whether or not a vendor of it is known."""
     found = _LAUNCH.match(category)
     return (found[1] or "").lower() if found else ""
+
+
+def _is_device_type(name: str) -> bool:
+    """Vendors' data are read only for a name that is neither empty nor CUDA's: that takes a while."""
+    return bool(name) and (name == CUDA or name in _device_types())
 
 
 @cache
