@@ -126,7 +126,7 @@ def test_data_parallel_is_in_the_list_of_what_is_unsupported(tmp_path: Path) -> 
 
     ms_fmk_transplt.main(["-i", "project", "-o", "out"])
     data = (tmp_path / "out/project_msft/unsupported_op.xlsx").read_bytes()
-    rows = list(load_workbook(io.BytesIO(data)).active.values)
+    rows = list(load_workbook(io.BytesIO(data)).worksheets[0].values)
     assert [row[3] for row in rows[1:]] == ["torch.nn.DataParallel"] * 2
 
 

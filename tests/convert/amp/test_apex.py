@@ -211,6 +211,26 @@ def test_wrappers_in_branches_go_below_initialize() -> None:
     )
 
 
+def test_a_wrapper_behind_the_question_for_a_device() -> None:
+    text = amped(
+        """
+        import torch
+        def main(args):
+            if not torch.cuda.is_available():
+                print("slow")
+            elif args.distributed:
+                model = DistributedDataParallel(model)
+            optimizer = torch.optim.SGD(model.parameters(), 1)
+            for x in data:
+                loss = model(x)
+                loss.backward()
+                optimizer.step()
+        """,
+        AmpForm.APEX,
+    )
+    assert "    if torch.cuda.is_available() and args.distributed:\n        model = Distributed" in text
+
+
 def test_an_attribute_is_not_the_optimizer_that_a_function_is_given() -> None:
     source = """
         import torch

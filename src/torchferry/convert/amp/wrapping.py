@@ -57,10 +57,7 @@ def _condition(program: Program, statement: ast.stmt, below: ast.stmt) -> str:
         if not isinstance(position.parent, ast.If):
             raise UnclearError(statement, _TANGLED)
         test, is_negative = position.parent.test, node in position.parent.orelse
-        if not all(
-            isinstance(part, (*_SAFE_TESTS, ast.expr_context, ast.boolop, ast.unaryop))
-            for part in ast.walk(test)
-        ):
+        if not all(map(_can_be_asked_again, ast.walk(test))):
             raise UnclearError(statement, _TANGLED)
         asked.append(test)
         tests.insert(0, _written(program, test, is_negative))
@@ -77,8 +74,17 @@ def _condition(program: Program, statement: ast.stmt, below: ast.stmt) -> str:
     return " and ".join(tests)
 
 
+def _can_be_asked_again(part: ast.AST) -> bool:
+    """A part of a test that has the same answer further down, as long as its names are not assigned to."""
+    if isinstance(part, ast.Call):
+        return method_of(part) == "is_available" and not part.args
+    return isinstance(part, (*_SAFE_TESTS, ast.expr_context, ast.boolop, ast.unaryop))
+
+
 def _written(program: Program, test: ast.expr, is_negative: bool) -> str:
     """A test, or its opposite, as a part of a longer one."""
+    if is_negative and isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
+        test, is_negative = test.operand, False
     text = program.module.segment(test)
     if is_negative:
         if isinstance(test, ast.Compare) and len(test.ops) == 1 and isinstance(test.ops[0], ast.IsNot):
