@@ -24,18 +24,32 @@ def test_noop(source: str) -> None:
 @pytest.mark.parametrize(
     ("source", "expected"),
     [
-        ("m = torch.nn.DataParallel(m).cuda()", "m = m.npu()"),
-        ("m = torch.nn.DataParallel(Net(), device_ids=[0, 1])", "m = Net()"),
-        ("from torch import nn\nm = nn.DataParallel(m.cuda())", "from torch import nn\nm = m.npu()"),
-        (
-            "if a:\n    m.features = torch.nn.DataParallel(m.features)\n    m.cuda()",
-            "if a:\n    m.npu()",
-        ),
-        ("if a:\n    m = torch.nn.DataParallel(m)", "if a:\n    pass"),
+        ("m = torch.nn.DataParallel(m).cuda()", "m = m.npu()\n{hook}"),
+        ("m = torch.nn.DataParallel(Net(), device_ids=[0, 1])", "m = Net()\n{hook}"),
+        ("if a:\n    m = torch.nn.DataParallel(m)", "if a:\n    {hook}"),
+        ("if a: m = torch.nn.DataParallel(Net())", "if a: m = Net(); {hook}"),
     ],
 )
 def test_the_model_itself(source: str, expected: str) -> None:
-    assert expression(source, "ascend", SINGLE) == expected
+    text = expression(source, "ascend", SINGLE)
+    assert text.endswith(expected.replace("{hook}", "m.register_forward_pre_hook(inputs_to_device)"))
+    assert "item.npu() if isinstance(item, torch.Tensor) else item for item in inputs" in text
+
+
+def test_a_part_of_a_model() -> None:
+    source = "if a:\n    m.features = torch.nn.DataParallel(m.features)\n    m.cuda()"
+    text = expression(source, "ascend", SINGLE)
+    assert text.endswith("if a:\n    m.features.register_forward_pre_hook(inputs_to_device)\n    m.npu()")
+
+
+def test_one_definition_for_several_models() -> None:
+    text = expression("a = torch.nn.DataParallel(a)\nb = torch.nn.DataParallel(b)", "ascend", SINGLE)
+    assert text.count("def inputs_to_device") == 1
+
+
+def test_inputs_that_nobody_moves_are_told() -> None:
+    found = said_with("def f(m):\n    return torch.nn.DataParallel(m)", SINGLE)
+    assert [kind for rule, kind, _ in found if rule == "TF711"] == ["todo"]
 
 
 def test_only_on_request() -> None:
