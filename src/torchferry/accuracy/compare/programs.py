@@ -20,6 +20,7 @@ from torchferry.accuracy.compare.model import Difference, Judgement, Pair, Sort,
 from torchferry.accuracy.compare.names import base_name, is_random
 from torchferry.accuracy.compare.static import distance_of_figures
 from torchferry.accuracy.compare.tensors import is_scratch
+from torchferry.accuracy.compare.watched import is_watched
 from torchferry.accuracy.model import Call, Header, TensorRecord
 from torchferry.text import Text
 
@@ -101,6 +102,8 @@ class Programs:
             yield self._looked_at(at, pair)
 
     def _looked_at(self, at: int, pair: Pair) -> Pair:
+        if any(call is not None and is_watched(call) for call in (pair.mine, pair.golden)):
+            return pair  # a row of statistics: nothing was called there
         pair = self._with_copies(pair)
         if pair.mine is None or pair.golden is None:
             self._keep_lonely(at, pair)
