@@ -425,14 +425,17 @@ Inside::Inside() {
 }
 
 void call_on_host(const c10::OperatorHandle& handle, c10::DispatchKeySet, Stack* stack) {
-  const Passage passage(operator_of(handle));
-  call_host_kernel(handle, stack, c10::DispatchKey::CPU);
+  Operator& op = operator_of(handle);
+  const Passage passage(op);
+  TORCH_CHECK_NOT_IMPLEMENTED(
+      op.has_host_kernel, "Could not run '", op.name, "' on the simulated device: PyTorch has no CPU kernel for it.");
+  HostCall(handle, op, *stack, c10::DispatchKey::CPU).run();
 }
 
 void call_host_kernel(const c10::OperatorHandle& handle, Stack* stack, c10::DispatchKey key) {
   Operator& op = operator_of(handle);
   TORCH_CHECK_NOT_IMPLEMENTED(
-      key == c10::DispatchKey::CPU ? op.has_host_kernel : handle.hasComputedKernelForDispatchKey(key),
+      handle.hasComputedKernelForDispatchKey(key),
       "Could not run '", op.name, "' on the simulated device: PyTorch has no ", key, " kernel for it.");
   HostCall(handle, op, *stack, key).run();
 }
