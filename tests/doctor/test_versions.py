@@ -165,6 +165,25 @@ def test_a_toolkit_without_operators_and_packages(server: Path) -> None:
     assert "CANN operators" not in check("toolkit", station(server))
 
 
+@pytest.mark.parametrize(
+    ("torch", "torchvision", "wanted"),
+    [
+        ("2.13.0+cpu", "0.28.0", "'torchvision==0.28.*' --index-url https://download.pytorch.org/whl/cpu"),
+        ("2.13.0", "0.27.0", "'torchvision==0.28.*'"),
+        ("2.13.0+cpu", "0.28.0+cpu", ""),
+        ("2.13.0", "0.28.0", ""),
+        ("2.13.0+cpu", "", ""),
+    ],
+)
+def test_torchvision_of_another_build_or_release(
+    tmp_path: Path, torch: str, torchvision: str, wanted: str
+) -> None:
+    packages = {"torch": torch, **({"torchvision": torchvision} if torchvision else {})}
+    found = check("torch_build", station(tmp_path, packages=packages)).get("torchvision")
+    lines = [command.line for command in found.commands] if found else []
+    assert lines == ([f"pip install --force-reinstall --no-deps {wanted}"] if wanted else [])
+
+
 def test_numpy_that_an_old_torch_was_not_made_for(tmp_path: Path) -> None:
     results = check("torch_build", station(tmp_path, packages={"torch": "2.1.0", "numpy": "2.2.6"}))
     assert (results["numpy"].status, results["numpy"].commands[0].line) == (

@@ -33,6 +33,9 @@ LIMITS: dict[str, dict[str, toml.Value]] = {
             "{allocated} already allocated; {allocated} current active; {free} free; "
             "{reserved} reserved in total by PyTorch)"
         ),
+        # ProcessGroupHCCL.cpp: checkSupportedDataTypeOfAllReduce; bool and uint8 are cast to int32 before it
+        "refused_reductions": ["float64"],
+        "refused_reduction_message": "HCCL AllReduce & Reduce: Unsupported data type at::k{dtype}",
         # OverrideOperators.cpp: CPU and device tensors count as compatible
         "shallow_copy": True,
         # npu-smi in vllm-ascend issue 4284: 8 x 910B2 with 65536 MB
@@ -230,6 +233,7 @@ SOURCES: dict[str, list[Row]] = {
         ),
         _row("Ascend/pytorch", "9e73e708ab93", "torch_npu/csrc/core/npu/NpuVariables.cpp"),
         _row("Ascend/pytorch", "9e73e708ab93", "test/test_sparse_coo.py"),
+        _row("Ascend/pytorch", "9e73e708ab93", "torch_npu/csrc/distributed/ProcessGroupHCCL.cpp"),
         _row("xingchensong/TouchNet", "issue 100 2025-08-04", ""),
         _row("vllm-project/vllm-ascend", "issue 4284", ""),
     ],

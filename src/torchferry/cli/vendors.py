@@ -88,6 +88,8 @@ LIMIT_FIELDS = {
     "fallback_message": Text("Warning when falling back", "回退时的告警"),
     "out_of_memory_message": Text("Out-of-memory message", "显存不足的报错"),
     "data_parallel_message": Text("Error for DataParallel", "DataParallel 的报错"),
+    "refused_reductions": Text("Dtypes that collectives do not reduce", "集合通信不能归约的数据类型"),
+    "refused_reduction_message": Text("Error for such a reduction", "此类归约的报错"),
     "shallow_copy": Text("module.to keeps parameters", "module.to 保留参数对象"),
     "device_name": Text("Typical device", "典型设备"),
     "device_memory": Text("Memory of one device", "单设备显存"),

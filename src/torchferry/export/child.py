@@ -19,7 +19,9 @@ def main(request: str, folder: str) -> int:
         sys.path.insert(0, os.getcwd())
     try:
         from torchferry.export.exporting import export_here
+        from torchferry.observe import torchvision_operators
 
+        torchvision_operators.install()
         write_whole(Path(folder) / RESULT, export_here(decode(request), Path(folder)).encode().encode())
     except FerryError as error:
         write_whole(Path(folder) / ERROR, "\n".join(error.lines).encode("utf-8", "backslashreplace"))

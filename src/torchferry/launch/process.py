@@ -176,9 +176,11 @@ def _simulate(settings: SimSettings) -> None:
 
 
 def _lay_over(settings: LayerSettings, may_build: bool) -> None:
+    from torchferry.observe import torchvision_operators
     from torchferry.runtime import activate
 
     if settings.vendor == REFERENCE:
+        torchvision_operators.install()
         _compute_as_cuda(may_build)
         activate(settings)
         _explain_crashes()

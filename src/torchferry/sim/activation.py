@@ -12,6 +12,7 @@ import torch
 from torch.utils.backend_registration import rename_privateuse1_backend
 
 from torchferry.errors import RunError
+from torchferry.observe import torchvision_operators
 from torchferry.operators import native_functions
 from torchferry.operators.support import VendorTable
 from torchferry.runtime.compilers import eager_without_inductor
@@ -94,6 +95,7 @@ def activate_settings(settings: SimSettings) -> None:
     refusals.install(vendor)
     printing.install()
     sharing.install()
+    torchvision_operators.install()
     torch.compile = eager_without_inductor(vendor.device_type)
     backward.install()
     dlpack.install(vendor.device_type)

@@ -20,6 +20,9 @@ def register(vendor: Vendor) -> None:
     """Let `init_process_group` know the vendor's backend; without distributed support in torch this does nothing."""
     if not dist.is_available() or not dist.is_gloo_available():
         return
+    for dtype in vendor.limits.refused_reductions:
+        message = vendor.limits.refused_reduction_message or "reductions of {dtype} are not supported"
+        torch.ops.torchferry_sim.refuse_reduction(getattr(torch, dtype), message)
     creator = _Creator(vendor.device_type, vendor.dist_backend)
     dist.Backend.register_backend(
         vendor.dist_backend, creator, extended_api=True, devices=[vendor.device_type]

@@ -126,6 +126,8 @@ class Limits:
     fallback_message: str = ""  # {operator}
     out_of_memory_message: str = ""  # {device} {wanted} {total} {allocated} {reserved} {free}
     data_parallel_message: str = ""
+    refused_reductions: tuple[str, ...] = ()  # dtypes that all_reduce, reduce and reduce_scatter refuse
+    refused_reduction_message: str = ""  # {dtype}, as ATen calls it: Double
     shallow_copy: bool | None = None  # whether module.to(device) keeps the Parameter objects; None unknown
     device_name: str = ""  # the facts below are those of one typical server
     device_memory: str = ""  # "64GiB"

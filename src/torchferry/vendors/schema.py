@@ -68,6 +68,8 @@ _LIMITS = Key(
         "fallback_message": _wording("operator"),
         "out_of_memory_message": _wording("device", "wanted", "total", "allocated", "reserved", "free"),
         "data_parallel_message": _wording(),
+        "refused_reductions": Key(Kind.TEXTS, '["float64"]', pattern=r"\w+"),
+        "refused_reduction_message": _wording("dtype"),
         "shallow_copy": Key(Kind.FLAG, "true"),
         "device_name": _text('"Acme 100"'),
         "device_memory": _text('"64GiB"', r"(\d+[KMGT]iB)?"),

@@ -2,6 +2,7 @@
 #include "collective_tensors.h"
 #include "collective_work.h"
 #include "host_call.h"
+#include "wording.h"
 
 #include <ATen/Functions.h>
 #include <torch/csrc/distributed/c10d/Backend.hpp>
@@ -14,6 +15,7 @@
 #include <chrono>
 #include <future>
 #include <memory>
+#include <map>
 #include <mutex>
 #include <optional>
 #include <thread>
@@ -55,6 +57,18 @@ bool all_as_long(const Tensors& tensors, const Tensor& as) {
 }
 
 constexpr std::chrono::milliseconds kLongestEnd(200); // it takes a few
+
+// The vendor's library has no reduction of these dtypes; set once, before there are groups.
+std::map<at::ScalarType, std::string>& refused_reductions() {
+  static std::map<at::ScalarType, std::string> refused;
+  return refused;
+}
+
+void check_reduction(at::ScalarType dtype) {
+  const auto found = refused_reductions().find(dtype);
+  TORCH_CHECK(
+      found == refused_reductions().end(), fill_in(found->second, {{"dtype", c10::toString(dtype)}}));
+}
 
 class DeviceGroup;
 
@@ -364,10 +378,12 @@ class DeviceGroup final : public c10d::Backend {
   }
 
   Reduction in_place(const Tensor& tensor, const c10d::ReduceOp& op) const {
+    check_reduction(tensor.scalar_type());
     return reduction_in_place(tensor, {op, size_, name_});
   }
 
   Reduction aside(const Tensor& flat, const Tensor& target, int64_t begin, const c10d::ReduceOp& op) const {
+    check_reduction(flat.scalar_type());
     return reduction_aside(flat, target, begin, {op, size_, name_});
   }
 
@@ -472,6 +488,9 @@ void end_groups(int64_t milliseconds) {
 }
 
 TORCH_LIBRARY_FRAGMENT(torchferry_sim, m) {
+  m.def("refuse_reduction(ScalarType dtype, str message) -> ()", [](at::ScalarType dtype, std::string message) {
+    refused_reductions()[dtype] = std::move(message);
+  });
   m.def("end_groups(int milliseconds) -> ()", &end_groups);
   m.def("add_device_backend(str group_name, str backend_name) -> ()", [](std::string group, std::string backend) {
     add_device_backend(group, std::move(backend));

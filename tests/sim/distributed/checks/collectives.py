@@ -46,10 +46,27 @@ def check_all_reduce_operations(me: Rank) -> None:
 
 
 def check_all_reduce_dtypes(me: Rank) -> None:
+    refused = {getattr(torch, name) for name in me.vendor.limits.refused_reductions}
     for dtype in (*FLOATS, *INTEGERS):
         tensor = on_device(me, dtype)
+        if dtype in refused:
+            continue
         dist.all_reduce(tensor)
         same(tensor, everyone(me, dtype).sum(0).to(dtype), me)
+
+
+def check_dtypes_that_the_vendor_does_not_reduce(me: Rank) -> None:
+    for name in me.vendor.limits.refused_reductions:
+        tensor = on_device(me, getattr(torch, name))
+        refused = pytest.raises(RuntimeError, match="Unsupported data type at::kDouble")
+        with refused:
+            dist.all_reduce(tensor)
+        with refused:
+            dist.reduce(tensor, 0)
+        with refused:
+            dist.reduce_scatter_tensor(tensor[:1], tensor[: me.ranks].clone())
+        dist.broadcast(tensor, 0)  # moves it only
+        same(tensor, of_rank(0, getattr(torch, name)), me)
 
 
 def check_half_precision_is_rounded_once(me: Rank) -> None:

@@ -27,6 +27,15 @@ _NUMPY = Text(
     "torch {torch} 为 numpy 1 编译：使用 numpy 2 时 `tensor.numpy()` 与数据加载会失败",
 )
 
+_FIRST_TORCHVISION = 15  # of torch 2.0
+_PROCESSORS = "https://download.pytorch.org/whl/cpu"
+_TORCHVISION = Text(
+    "it does not belong to torch {torch} (another release, or a build for CUDA beside one for processors): `import "
+    "torchvision` ends with `operator torchvision::nms does not exist`",
+    "它与 torch {torch} 不对应（版本不同，或是 CUDA 构建而 torch 为 CPU 构建）：`import torchvision` 会报 "
+    "`operator torchvision::nms does not exist`",
+)
+
 
 def check(station: Station) -> Iterator[Result]:
     """One result."""
@@ -43,6 +52,7 @@ def check(station: Station) -> Iterator[Result]:
         status, why = (Status.INFO, _CUDA) if is_other else (Status.FINE, _FINE)
         yield Result(ID, "torch", status, Text(version, version), why)
     yield from _numpy(station, version)
+    yield from _torchvision(station, version)
 
 
 def _numpy(station: Station, torch: str | None) -> Iterator[Result]:
@@ -52,6 +62,34 @@ def _numpy(station: Station, torch: str | None) -> Iterator[Result]:
         yield Result(
             ID, "numpy", Status.DOUBT, Text(version, version), _NUMPY.format(torch=torch), (command,)
         )
+
+
+def _torchvision(station: Station, torch: str | None) -> Iterator[Result]:
+    """On PyPI torchvision is a build for CUDA, on this processor; its operators load beside such a torch only."""
+    version = station.machine.version("torchvision")
+    if not torch or not version or not torch.startswith("2."):
+        return
+    is_of_other_build = station.machine.architecture == "x86_64" and (build(torch), build(version)) == (
+        "cpu",
+        "",
+    )
+    if is_of_other_build or _release(version) != _torchvision_of(torch):
+        wanted = ".".join(map(str, _torchvision_of(torch)))
+        index = f" --index-url {_PROCESSORS}" if build(torch) == "cpu" else ""
+        command = Command(
+            f"pip install --force-reinstall --no-deps 'torchvision=={wanted}.*'{index}", Reach.INSTALL
+        )
+        why = _TORCHVISION.format(torch=torch)
+        yield Result(ID, "torchvision", Status.DOUBT, Text(version, version), why, (command,))
+
+
+def _torchvision_of(torch: str) -> tuple[int, ...]:
+    """pytorch/vision, README: torchvision 0.15 belongs to torch 2.0, and both go up together."""
+    return (0, _release(torch)[1] + _FIRST_TORCHVISION)
+
+
+def _release(version: str) -> tuple[int, ...]:
+    return (*place(version)[0], 0, 0)[:2]
 
 
 def _commands(station: Station) -> tuple[Command, ...]:
