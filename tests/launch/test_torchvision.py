@@ -19,7 +19,8 @@ PROGRAM = "import torch, torchvision\nprint(torch.ones(2).cuda().device, torchvi
 
 
 def test_it_is_imported_on_the_simulated_device(tmp_path: Path) -> None:
-    make(tmp_path / "torchvision", **{"__init__.py": PACKAGE, "_C.so": "for another torch"})
+    package = make(tmp_path / "torchvision", **{"_C.so": "for another torch"})
+    (package / "__init__.py").write_text(PACKAGE)
     make(tmp_path, train=PROGRAM)
     result = ferry_run("-q", "--sim", "--to", "ascend", tmp_path / "train.py")
     assert result.stdout == "npu:0 nms\n", result.stderr

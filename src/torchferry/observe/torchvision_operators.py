@@ -46,7 +46,7 @@ def _loads(package: Path) -> bool:
     libraries = sorted(package.glob("_C*.so"))
     try:
         for library in libraries:
-            torch.ops.load_library(library)
+            torch.ops.load_library(library)  # type: ignore[no-untyped-call]
     except (OSError, ImportError):
         return False
     return bool(libraries)
@@ -55,7 +55,7 @@ def _loads(package: Path) -> bool:
 def _declare() -> None:
     import torch
 
-    library = torch.library.Library(_PACKAGE, "FRAGMENT")
+    library: Any = torch.library.Library(_PACKAGE, "FRAGMENT")  # type: ignore[no-untyped-call]
     for name in _DESCRIBED:
         if not hasattr(torch.ops.torchvision, name):
             library.define(f"{name}{_NMS}")

@@ -66,11 +66,11 @@ class _Work:
         self.before.clear()
 
 
-class _Recording(TorchDispatchMode):
+class _Recording(TorchDispatchMode):  # type: ignore[no-untyped-call]
     """Sees every operator between the begin and the end of a capture."""
 
     def __init__(self, device: type[Graph]) -> None:
-        super().__init__()
+        super().__init__()  # type: ignore[no-untyped-call]
         self.work = _Work()
         self._is_on_device = device._is_on_device
         self._other_storages = device._other_storages
