@@ -107,3 +107,12 @@ def test_a_file_that_would_fill_the_memory_is_named_and_left(size: int, status: 
     if status is FileStatus.FAILED:
         assert [item.rule for item in outcome.findings] == ["TF902"]
         assert "too large to be taken apart" in outcome.record.reason
+
+
+def test_commands_within_commands_do_not_fill_the_memory() -> None:
+    """A shell script of 600 kB took gigabytes: each of its 200,000 levels held the text of those in it."""
+    data = b"export CUDA_VISIBLE_DEVICES=0\n" + b"$(" * 200_000 + b"nvidia-smi" + b")" * 200_000 + b"\n"
+    rules = prepared((rule for rule in all_rules() if not rule.option), target("ascend"))
+    outcome = convert_file("run.sh", data, FileJob(target("ascend"), RuleSet(rules)))
+    assert outcome.record.status is FileStatus.CHANGED, outcome.record.reason
+    assert (outcome.new_data or b"").startswith(b"export ASCEND_RT_VISIBLE_DEVICES=0\n$($(")

@@ -6,12 +6,20 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
 
 from torchferry.files import aside, journal, user_folder
-from torchferry.files.aside import file_aside, folder_aside, is_being_made, remove_leftovers, write_whole
+from torchferry.files.aside import (
+    file_aside,
+    folder_aside,
+    is_being_made,
+    remove_leftovers,
+    temporary_folder,
+    write_whole,
+)
 
 
 @pytest.fixture(autouse=True)
@@ -74,6 +82,18 @@ def test_what_a_killed_run_has_left_goes_with_the_next(tmp_path: Path) -> None:
     assert len(left) == 2 and all(is_being_made(str(tmp_path / name)) for name in left)
     write_whole(tmp_path / "a", b"new")
     assert os.listdir(tmp_path) == ["a"]
+
+
+def test_a_temporary_folder_of_a_killed_run_goes_with_the_next(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    monkeypatch.setattr(tempfile, "tempdir", None)
+    killed("with temporary_folder() as folder: (Path(folder) / 'a').touch(); die()")
+    assert len(os.listdir(tmp_path)) == 1
+    with temporary_folder() as folder:
+        assert os.listdir(tmp_path) == [Path(folder).name]
+    assert os.listdir(tmp_path) == []
 
 
 def test_what_nobody_has_recorded_stays(tmp_path: Path) -> None:

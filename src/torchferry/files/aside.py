@@ -14,6 +14,7 @@ import shutil
 import signal
 import stat
 import sys
+import tempfile
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -169,6 +170,15 @@ def folder_aside(parent: Path) -> Iterator[FolderAside]:
         with uninterrupted():
             shutil.rmtree(path, ignore_errors=True)
         entry.close(is_gone=not os.path.lexists(path))
+
+
+@contextmanager
+def temporary_folder() -> Iterator[str]:
+    """A folder of this run alone where the system keeps such; one that a killed run has left there goes."""
+    parent = Path(tempfile.gettempdir())
+    remove_leftovers(parent)
+    with folder_aside(parent) as made:
+        yield str(made.path)
 
 
 def fill_folder(new: Path, place: Path) -> None:

@@ -153,7 +153,7 @@ def _folder(make: bool = False) -> Path | None:
         if is_private(wanted) and os.access(wanted, os.W_OK | os.X_OK):
             return wanted
     with contextlib.suppress(OSError):
-        lasting = lasting_temporary_folder()
+        lasting = lasting_temporary_folder(make)
         if lasting is not None:
             instead = lasting / _FOLDER
             if make:

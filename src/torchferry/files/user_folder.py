@@ -28,9 +28,11 @@ def private_temporary_folder() -> Path:
     return lasting_temporary_folder() or Path(tempfile.mkdtemp(prefix="torchferry-"))
 
 
-def lasting_temporary_folder() -> Path | None:
+def lasting_temporary_folder(make: bool = True) -> Path | None:
     """One that the next process finds again, unless somebody else has taken its name."""
     place = Path(tempfile.gettempdir(), f"torchferry-{os.getuid()}")
+    if not make:
+        return place if is_private(place) else None
     with contextlib.suppress(FileExistsError):  # a link to nowhere exists too
         place.mkdir(mode=0o700, exist_ok=True)
     return place if is_private(place) else None

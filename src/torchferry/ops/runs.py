@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 import subprocess
-import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from torchferry.errors import RunError
+from torchferry.files.aside import temporary_folder
 from torchferry.launch import variables
 from torchferry.launch.environment import child_environment
 from torchferry.launch.program import Program
@@ -42,7 +42,7 @@ class Conditions:
 
 def capture_program(program: Program, conditions: Conditions) -> Capture:
     """Run it for so many steps; what it prints goes to stderr."""
-    with tempfile.TemporaryDirectory(prefix="torchferry-ops-") as folder:
+    with temporary_folder() as folder:
         environment = _environment(program, conditions, folder)
         stdout = subprocess.DEVNULL if conditions.quiet else own_stderr()
         ending = run_supervised(program.command(), environment, stdout=stdout, seconds=conditions.timeout)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -10,6 +9,7 @@ from torchferry.accuracy.overflow.model import SUFFIX, End, Event, Findings, loa
 from torchferry.accuracy.record.launching import Place, environment_for
 from torchferry.accuracy.record.settings import RecordSettings
 from torchferry.errors import RunError
+from torchferry.files.aside import temporary_folder
 from torchferry.launch.program import Program
 from torchferry.launch.supervise import Ending, own_stderr, run_supervised
 
@@ -43,7 +43,7 @@ def run_checked(
     program: Program, settings: RecordSettings, place: Place, timeout: float | None = None
 ) -> Checked:
     """Run it; what it prints goes to stderr."""
-    with tempfile.TemporaryDirectory(prefix="torchferry-overflow-") as folder:
+    with temporary_folder() as folder:
         settings = replace(
             settings,
             folder=folder,

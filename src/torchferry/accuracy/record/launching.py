@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import shlex
 import sys
-import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from importlib.util import find_spec
@@ -15,6 +14,7 @@ from typing import TYPE_CHECKING
 from torchferry.accuracy.record.outputs import Outcome, files_of, outcomes
 from torchferry.accuracy.record.settings import UNCOMPILED, RecordSettings, What
 from torchferry.errors import BuildError, OutputError, RunError
+from torchferry.files.aside import temporary_folder
 from torchferry.launch import cuda, plugin, variables
 from torchferry.launch.environment import child_environment
 from torchferry.launch.program import Program
@@ -126,7 +126,7 @@ def run_recorded(
     program: Program, settings: RecordSettings, place: Place, timeout: float | None = None
 ) -> Recorded:
     """Run it to its end; what its processes could not end themselves is completed."""
-    with tempfile.TemporaryDirectory(prefix="torchferry-record-") as folder:
+    with temporary_folder() as folder:
         settings = replace(
             settings,
             folder=folder,

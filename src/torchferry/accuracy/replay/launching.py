@@ -5,14 +5,13 @@ from __future__ import annotations
 
 import os
 import sys
-import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
 from torchferry.accuracy.record.selection import Selection
 from torchferry.accuracy.replay.request import Outcome, Request
 from torchferry.errors import InputError, RunError
-from torchferry.files.aside import remove_leftovers
+from torchferry.files.aside import remove_leftovers, temporary_folder
 from torchferry.launch.environment import child_environment
 from torchferry.launch.supervise import run_supervised, stop_if_told
 from torchferry.sim.environment import settings_for
@@ -35,7 +34,7 @@ def replay_record(
     record: Path, output: Path, target: Target, selection: Selection, shows_progress: bool = False
 ) -> Outcome:
     """Write a record with the results of a device; the file appears when it is complete."""
-    with tempfile.TemporaryDirectory(prefix="torchferry-replay-") as folder:
+    with temporary_folder() as folder:
         asked, answer, last = (Path(folder) / name for name in ("request.json", "answer.json", "last"))
         vendor = target.vendor
         request = Request(

@@ -10,6 +10,7 @@ _BLANK = " \t\r"
 _OPERATORS = ";&|()\n"
 _HEREDOC = re.compile(r"<<(-?)[ \t]*(?:'([^'\n]+)'|\"([^\"\n]+)\"|\\?([\w.!-]+))")
 _REFERENCE = re.compile(r"\$(?:\{[#!]?)?([A-Za-z_][A-Za-z0-9_]*)")
+_DEEPEST = 50  # commands within commands: nobody writes more than a few
 _REDIRECTION = re.compile(r"\d*(?:>>|>\||[<>]&|&>>?|<>|<<<|[<>])")
 
 
@@ -69,6 +70,7 @@ class _Lexer:
         self.script = script
         self.end = end
         self.waiting: list[tuple[str, bool, Command]] = []  # heredocs that begin on the next line
+        self.nested = 0  # commands within commands
 
     def commands(self, position: int, closing: str = "", is_nested: bool = False) -> int:
         """Read commands up to a closing character; answers with the position behind it."""
@@ -227,13 +229,13 @@ class _Lexer:
         """Read $NAME, ${...}, $(...), $((...)) or `...`; answers with the position behind it."""
         chars = self.chars
         if chars[position] == "`":
-            return self.commands(position + 1, "`", is_nested=True)
+            return self._nested_commands(position + 1, "`")
         if chars.startswith("$((", position):
             stop = chars.find("))", position, self.end)
             self._references(position, stop if stop >= 0 else self.end)
             return stop + 2 if stop >= 0 else self.end
         if chars.startswith("$(", position):
-            return self.commands(position + 2, ")", is_nested=True)
+            return self._nested_commands(position + 2, ")")
         if chars.startswith("${", position):
             stop = self._brace(position + 2)
             self._references(position, stop)
@@ -246,6 +248,15 @@ class _Lexer:
             position + (2 if chars[position + 1 : position + 2] in tuple("@*#?$!-0123456789") else 1),
             self.end,
         )
+
+    def _nested_commands(self, position: int, closing: str) -> int:
+        if self.nested >= _DEEPEST:  # every level holds the text of those in it
+            return position
+        self.nested += 1
+        try:
+            return self.commands(position, closing, is_nested=True)
+        finally:
+            self.nested -= 1
 
     def _brace(self, position: int) -> int:
         depth = 1

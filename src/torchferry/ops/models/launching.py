@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 import signal
 import sys
-import tempfile
 from dataclasses import replace
 from pathlib import Path
 
 from torchferry.errors import RunError
+from torchferry.files.aside import temporary_folder
 from torchferry.launch.environment import child_environment
 from torchferry.launch.supervise import Ending, own_stderr, run_supervised, stop_if_told
 from torchferry.ops import capture_json
@@ -36,7 +36,7 @@ def capture_model(
         library_path()
     request = checked(request)
     environment = _environment(simulated, vendor_paths)
-    with tempfile.TemporaryDirectory(prefix="torchferry-model-") as folder:
+    with temporary_folder() as folder:
         command = [sys.executable, "-m", child.__name__, request.encode(), folder]
         ending = run_supervised(command, environment, stdout=own_stderr(), seconds=timeout, is_ours=True)
         stop_if_told(ending)
