@@ -12,6 +12,7 @@ import pytest
 from tests.forking import run_module_forked
 from tests.runtime.ground_truth import probe
 from tests.sim.checking import VENDORS
+from torchferry.runtime import REFERENCE
 from torchferry.vendors.registry import get_vendor
 
 # Where the device differs from a GPU, and the layer must not hide it.
@@ -24,6 +25,24 @@ _DIFFERS = {
     "h.cuda(99)": "a RuntimeError; CUDA's AcceleratorError is one of them",
     "h.to('cuda:99')": "a RuntimeError; CUDA's AcceleratorError is one of them",
     "x.type(torch.float64).dtype": "a card without float64 casts to float32, and warns",
+}
+
+# Where the original of a proof, on the CPU, differs from a GPU: it takes more, or it says something of the memory.
+_REFERENCE_DIFFERS = {
+    "torch.cuda.memory_allocated() > 0": "nothing is counted on the CPU",
+    "torch.cuda.max_memory_allocated('cuda:0') > 0": "nothing is counted on the CPU",
+    "torch.cuda.memory_reserved(0) > 0": "nothing is counted on the CPU",
+    "h.cuda(99)": "a RuntimeError; CUDA's AcceleratorError is one of them",
+    "h.to('cuda:99')": "a RuntimeError; CUDA's AcceleratorError is one of them",
+    "isinstance(x, torch.FloatTensor)": "decided in C++ by where PyTorch has the tensor",
+    "torch.empty(2, pin_memory=True).is_pinned()": "there is no pinned memory",
+    "h.pin_memory().is_pinned()": "there is no pinned memory",
+    "torch.Generator(device='cuda').device": "there is one sort of generator",
+    "torch.rand(2, device='cuda', generator=torch.Generator())": "there is one sort of generator",
+    "m(h)": "tensors of the host and of a device may meet",
+    "x + h": "tensors of the host and of a device may meet",
+    "torch.cat([x, h])": "tensors of the host and of a device may meet",
+    "x.numpy()": "the memory is the host's",
 }
 
 
@@ -61,6 +80,16 @@ def test_layer_answers_as_the_gpu_did(answers: Callable[[str], dict[str, str]], 
         if key.partition(": ")[2] not in _DIFFERS and _in_cudas_words(ours[key], device_type) != gpu[key]
     }
     assert not different, json.dumps(different, indent=1)
+
+
+def test_the_original_of_a_proof_answers_as_the_gpu_did(answers: Callable[[str], dict[str, str]]) -> None:
+    gpu, ours = _read(probe.ANSWERS), answers(REFERENCE)
+    different = {
+        key.partition(": ")[2]: f"GPU: {gpu[key]}; here: {ours[key]}" for key in gpu if ours[key] != gpu[key]
+    }
+    unexpected = {key: said for key, said in different.items() if key not in _REFERENCE_DIFFERS}
+    assert not unexpected, json.dumps(unexpected, indent=1)
+    assert set(_REFERENCE_DIFFERS) <= set(different)
 
 
 def test_every_difference_that_is_allowed_is_one_somewhere(answers: Callable[[str], dict[str, str]]) -> None:

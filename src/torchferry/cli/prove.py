@@ -39,7 +39,7 @@ def run(args: argparse.Namespace) -> int:
         _check_output(args.output)
     library_path(silent if args.quiet else None)
     with _folders(args.output) as (records, kept):
-        runner = Runner(conditions, records, kept, _watch(args))
+        runner = Runner(conditions, vendors, records, kept, _watch(args))
         proof = prove(_request(args, conditions, vendors), vendors, runner)
         _show_crashes(proof, kept)
         _show(args, proof, kept)
@@ -74,7 +74,14 @@ def _conditions(args: argparse.Namespace, vendors: list[Vendor]) -> Conditions:
         seed=args.seed,
         same_weights=args.same_weights,
         timeout=args.timeout,
+        cwd=_folder(args.cwd),
     )
+
+
+def _folder(said: Path | None) -> Path | None:
+    if said is not None and not said.is_dir():
+        raise InputError(f"{said}: no such folder; --cwd names the one that both runs start in")
+    return None if said is None else said.resolve()
 
 
 def _programs(args: argparse.Namespace, vendors: list[Vendor]) -> tuple[Program, Program | None]:

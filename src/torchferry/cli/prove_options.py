@@ -75,6 +75,13 @@ def _add_conditions(parser: argparse.ArgumentParser) -> None:
         "--memory", type=parse_memory, metavar="SIZE", help="memory of each simulated device, as 32GiB"
     )
     group.add_argument(
+        "--cwd",
+        type=Path,
+        metavar="DIR",
+        help="the folder that both runs start in (default: this one; of --original and --converted, each the root of "
+        "its own project)",
+    )
+    group.add_argument(
         "--timeout",
         type=values.seconds,
         metavar="SECONDS",

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, MutableMapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from torchferry.errors import RunError
 from torchferry.launch import plugin, variables
@@ -19,6 +20,9 @@ from torchferry.sim.environment import SimSettings, settings_for, settings_in
 from torchferry.text import user_language
 from torchferry.vendors.model import Vendor
 from torchferry.vendors.registry import get_vendor
+
+if TYPE_CHECKING:
+    from torchferry.runtime.host.placement import Placement
 
 # What tells a part of a run what to do -> who reads it.
 _SETTINGS = (
@@ -122,7 +126,7 @@ def _put_to_work(role: Role) -> None:
     if role.sim is not None:
         _simulate(role.sim)
     if role.layer is not None:
-        _lay_over(role.layer, may_build=not (role.ops or role.record or role.profile))
+        _lay_over(role)
     elif role.sim is not None:
         _explain_crashes(role.sim.vendor, role.sim.vendor_paths)
     if role.prove:
@@ -175,14 +179,15 @@ def _simulate(settings: SimSettings) -> None:
         report_at_exit(Path(settings.summary_folder))
 
 
-def _lay_over(settings: LayerSettings, may_build: bool) -> None:
+def _lay_over(role: Role) -> None:
     from torchferry.observe import torchvision_operators
     from torchferry.runtime import activate
 
+    settings = role.layer
+    assert settings is not None
     if settings.vendor == REFERENCE:
         torchvision_operators.install()
-        _compute_as_cuda(may_build)
-        activate(settings)
+        activate(settings, _compute_as_cuda(role))
         _explain_crashes()
     else:
         activate(settings)
@@ -195,9 +200,14 @@ def _explain_crashes(vendor: str = "", paths: Iterable[str] = ()) -> None:
     crash.explain_in_future(get_vendor(vendor, tuple(map(Path, paths))) if vendor else None)
 
 
-def _compute_as_cuda(may_build: bool) -> None:
+def _compute_as_cuda(role: Role) -> Placement | None:
+    """What the compiled half adds to the reference, if it is there. A capture of operators tells by itself which
+    tensors would be on a device."""
     from torchferry.sim import build
-    from torchferry.sim.reference import compute_as_cuda
+    from torchferry.sim.reference import compute_as_cuda, placement
 
-    if may_build or build.is_built():
-        compute_as_cuda()
+    may_build = not (role.ops or role.record or role.profile)
+    if not (may_build or build.is_built()):
+        return None
+    compute_as_cuda()
+    return None if role.ops else placement()

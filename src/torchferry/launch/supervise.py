@@ -76,9 +76,10 @@ def run_supervised(
     seconds: float | None = None,
     patient: bool = False,
     is_ours: bool = False,
+    cwd: Path | None = None,
 ) -> Ending:
     """Run a command in the foreground until it and all its descendants have ended; its input and output are ours, or
-    these files. After so many seconds, if they are given, it is told to end, then killed.
+    these files, and so is its folder. After so many seconds, if they are given, it is told to end, then killed.
 
     A signal that asks for the end is passed on. A `patient` run then waits for the program, which may have a
     checkpoint to save; any other kills what does not end at once. A program that is our own has no last words: it
@@ -92,7 +93,7 @@ def run_supervised(
     _prctl(_SET_CHILD_SUBREAPER, 1)
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {*watched, signal.SIGCHLD})
     try:
-        program = _start(command, environment, before, (stdin, stdout, stderr), is_ours)
+        program = _start(command, environment, before, (stdin, stdout, stderr), is_ours, cwd)
         clock = _Clock(program.pid, seconds)
         waiting = _Waiting(program.pid, watched, clock, patient, is_ours)
         program.returncode, received = waiting.wait()
@@ -109,6 +110,7 @@ def _start(
     mask: set[signal.Signals] | set[int],
     streams: tuple[Stream, Stream, Stream],
     is_ours: bool,
+    cwd: Path | None,
 ) -> subprocess.Popen[bytes]:
     def prepare() -> None:
         if is_ours:  # Python would answer Ctrl-C with a traceback, even while it starts
@@ -117,7 +119,7 @@ def _start(
         _prctl(_SET_PARENT_DEATH_SIGNAL, signal.SIGTERM)
 
     try:
-        return subprocess.Popen(command, -1, None, *streams, env=environment, preexec_fn=prepare)
+        return subprocess.Popen(command, -1, None, *streams, env=environment, cwd=cwd, preexec_fn=prepare)
     except OSError as error:
         raise RunError(f"{command[0]} can't be started: {error.strerror}") from error
 

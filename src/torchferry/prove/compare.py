@@ -45,6 +45,12 @@ _SHAPE = Text(
     "at step {step}{rank} the shape of {name} is {reference} in the original, {migrated} in the migrated run",
     "第 {step} 步{rank}：{name} 的形状在原程序中为 {reference}，迁移后为 {migrated}",
 )
+_SCALES = Text(
+    "the GradScaler's factor differs from step {step}{rank} on: {reference} in the original, {migrated} in the migrated "
+    "run (1: no scaling); losses and gradients are compared without it",
+    "GradScaler 的缩放因子从第 {step} 步{rank}起不同：原程序为 {reference}，迁移后为 {migrated}（1 表示不缩放）；"
+    "损失和梯度按去除该因子后的值比较",
+)
 _RANK = Text(" of rank {rank}", "（rank {rank}）")
 _NOTHING = Text("", "")
 
@@ -61,6 +67,7 @@ class Comparison:
     earliest: Difference | None = (
         None  # the first one at all, of any size: what led to the parting began there
     )
+    notes: tuple[Text, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -73,6 +80,7 @@ class _Found:
     parting: Difference | None
     reason: Text | None
     earliest: Difference | None
+    scales: Text | None = None
 
     def end(self) -> tuple[int, int]:
         """Which process's end comes first."""
@@ -100,13 +108,14 @@ def compare(
     found = [_compare_processes(one, other, tolerance, until) for one, other in pairs]
     steps = sum(each.steps for each in found)
     largest = max(filter(None, (each.largest for each in found)), key=_share, default=None)
+    notes = tuple([each.scales for each in found if each.scales][:1])
     ended = [each for each in found if each.parting or each.reason]
     if ended:
         first = min(ended, key=_Found.end)
         verdict = Verdict.PARTED if first.parting else Verdict.INCOMPARABLE
-        return Comparison(verdict, steps, first.reason, first.parting, largest, _earliest(found))
+        return Comparison(verdict, steps, first.reason, first.parting, largest, _earliest(found), notes)
     verdict = Verdict.CLOSE if largest else Verdict.EQUAL
-    return Comparison(verdict, steps, largest=largest, earliest=_earliest(found))
+    return Comparison(verdict, steps, largest=largest, earliest=_earliest(found), notes=notes)
 
 
 def _earliest(found: Sequence[_Found]) -> Difference | None:
@@ -119,6 +128,7 @@ def _compare_processes(
     rank = reference.identity.rank
     largest: Difference | None = None
     earliest: Difference | None = None
+    scales: Text | None = None
     compared = 0
     try:
         for one, other in islice(zip_longest(reference.steps(), migrated.steps()), until):
@@ -126,14 +136,24 @@ def _compare_processes(
                 raise _other_count(reference, migrated)
             _check_structure(one, other, rank)
             compared += 1
+            scales = scales or _other_scale(one, other, rank)
             for difference in _differences(one, other, rank, tolerance):
                 earliest = earliest or difference
                 largest = max(filter(None, (largest, difference)), key=_share)
                 if difference.distance > difference.tolerance:
-                    return _Found(rank, compared, largest, difference, None, earliest)
+                    return _Found(rank, compared, largest, difference, None, earliest, scales)
     except _MismatchError as difference:
-        return _Found(rank, compared, largest, None, difference.reason, earliest)
-    return _Found(rank, compared, largest, None, None, earliest)
+        return _Found(rank, compared, largest, None, difference.reason, earliest, scales)
+    return _Found(rank, compared, largest, None, None, earliest, scales)
+
+
+def _other_scale(one: StepRecord, other: StepRecord, rank: int | None) -> Text | None:
+    """What is to be said of a GradScaler that multiplies by another factor in one of the runs."""
+    for first, second in zip(one.losses, other.losses, strict=True):
+        if first.scale != second.scale:
+            factors = {"reference": f"{first.scale:g}", "migrated": f"{second.scale:g}"}
+            return _SCALES.format(step=one.ordinal, rank=_rank(rank), **factors)
+    return None
 
 
 def _share(difference: Difference) -> float:

@@ -38,9 +38,10 @@ class NamedFacts:
 class LossRecord:
     """One call of backward."""
 
-    value: float  # the loss, as the program knows it: without a GradScaler's scale; of several elements, their sum
-    facts: TensorFacts  # of the tensor that backward was called on, scaled where a GradScaler scaled it
+    value: float  # the loss, as the program knows it: without a GradScaler's factor; of several elements, their sum
+    facts: TensorFacts  # of the tensor that backward was called on, without that factor as well
     place: str  # "train.py:57": the nearest line that is not PyTorch's
+    scale: float = 1.0  # the GradScaler's factor, 1 where there was none
 
 
 @dataclass(frozen=True)
@@ -95,6 +96,9 @@ class ProcessSummary:
 
 
 REFERENCE = "reference"
+BY_HAND = (
+    "by hand"  # in place of an optimizer's type: a program that has none, whose steps are calls of backward
+)
 
 
 @dataclass(frozen=True)
@@ -222,6 +226,7 @@ class VendorResult:
         None  # the first operator that differs, where it was looked for and found
     )
     judgement: OperatorJudgement | None = None  # of that operator, where it could be judged
+    notes: tuple[Text, ...] = ()  # what else a reader should know: a scaler's other factor, updates by hand
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ from importlib.metadata import version
 from torchferry.prove.compare import compare
 from torchferry.prove.judging import judged
 from torchferry.prove.model import (
+    BY_HAND,
     Cause,
     Difference,
     OperatorDifference,
@@ -34,9 +35,22 @@ _MIGRATED_CRASHED = Text(
     "the migrated run ended with exit code {code}, after {steps} optimizer steps",
     "迁移后的运行以退出码 {code} 结束（已执行 {steps} 个优化步）",
 )
+_WRONG_IMPORTS = Text(
+    "{whose} imported files of the other side: {files}; take that folder out of PYTHONPATH, or install the package "
+    "that belongs to the program (pip install -e), for each side",
+    "{whose}导入了另一侧的文件：{files}；请从 PYTHONPATH 中去掉该目录，或为每一侧安装各自的软件包（pip install -e）",
+)
+_ORIGINAL = Text("the original", "原程序")
+_MIGRATED = Text("the migrated run", "迁移后的运行")
+_NAMED_FILES = 3
 _NO_STEP = Text(
     "the original took no step with an optimizer of torch.optim or a subclass: there is nothing to compare",
     "原程序没有用 torch.optim 或其子类的优化器执行任何一步：没有可比较的内容",
+)
+_UPDATED_BY_HAND = Text(
+    "the program has no optimizer of torch.optim: each call of backward counts as a step, with the parameters that it "
+    "found and the gradients that it left",
+    "程序没有使用 torch.optim 的优化器：每次调用 backward 计为一步，比较其调用时的参数和产生的梯度",
 )
 _NO_GRADIENT = Text(
     "the optimizers of the original stepped without a gradient, and it called backward nowhere: there is nothing to "
@@ -89,8 +103,20 @@ def prove(request: ProofRequest, vendors: Sequence[Vendor], runner: Runner) -> P
     return Proof(request, reference.run, tuple(results), version("torch"), date)
 
 
+def _wrong_imports(execution: Execution, whose: Text) -> Text | None:
+    """What to say where a side has run with files of the other one: whatever it shows is not shown of its own."""
+    files = execution.wrong_imports()
+    if not files:
+        return None
+    more = f" (+{len(files) - _NAMED_FILES})" if len(files) > _NAMED_FILES else ""
+    return _WRONG_IMPORTS.format(whose=whose, files=", ".join(files[:_NAMED_FILES]) + more)
+
+
 def _hopeless(reference: Execution) -> tuple[Verdict, Text] | None:
     """Why no vendor's run could be compared with it."""
+    wrong = _wrong_imports(reference, _ORIGINAL)
+    if wrong:
+        return Verdict.INCOMPARABLE, wrong
     if reference.crashed:
         code, steps = reference.run.exit_code, _step_count(reference.run)
         return Verdict.CRASHED, _ORIGINAL_CRASHED.format(code=code, steps=steps)
@@ -118,6 +144,11 @@ def _step_count(run: Run) -> int:
     return max((len(process.steps) for process in run.processes), default=0)
 
 
+def _remarks(run: Run) -> tuple[Text, ...]:
+    by_hand = any(BY_HAND in process.optimizers for process in run.processes)
+    return (_UPDATED_BY_HAND,) if by_hand else ()
+
+
 class _Inquiry:
     """Compares vendors' runs with one reference; where one has parted, looks for the reason."""
 
@@ -131,6 +162,9 @@ class _Inquiry:
         """Run a vendor and judge it."""
         migrated = self._runner.migrated(vendor)
         whose = vendor.name, vendor.device_type
+        wrong = _wrong_imports(migrated, _MIGRATED)
+        if wrong:
+            return VendorResult(*whose, Verdict.INCOMPARABLE, migrated.run, 0, wrong)
         if migrated.crashed:
             steps = _step_count(migrated.run)
             reason = _MIGRATED_CRASHED.format(code=migrated.run.exit_code, steps=steps)
@@ -147,6 +181,7 @@ class _Inquiry:
             found.reason,
             found.parting,
             found.largest,
+            notes=(*found.notes, *_remarks(self._reference.run)),
         )
         return (
             result
@@ -204,6 +239,6 @@ def _first_operator(reference: Execution, migrated: Execution, rank: int | None)
         [recording.operators for recording in run.recordings() if recording.identity.rank == rank]
         for run in (reference, migrated)
     ]
-    if not all(files):
+    if not all(files) or not all(each[0].exists() for each in files):
         return None
     return first_difference(files[0][0], files[1][0])

@@ -17,7 +17,7 @@ from torch.nn.parameter import is_lazy
 
 from torchferry.observe.modes import unobserved
 from torchferry.prove.facts import tensor_facts
-from torchferry.prove.model import MAIN, LossRecord, NamedFacts, ProcessIdentity, StepRecord
+from torchferry.prove.model import BY_HAND, MAIN, LossRecord, NamedFacts, ProcessIdentity, StepRecord
 from torchferry.prove.naming import Namer, Naming
 from torchferry.prove.places import user_place
 from torchferry.prove.records import SUFFIX, identity_line, step_line
@@ -43,6 +43,11 @@ class Recorder:
         )
         self._known_optimizers = 0
         self._namer = Namer()
+        self._by_hand = _ByHand(self._namer)
+
+    def has_optimizer(self) -> None:
+        """The program has made an optimizer."""
+        self._by_hand.is_over = True
 
     def backward(self, losses: Sequence[torch.Tensor]) -> None:
         """The program is about to call backward on these."""
@@ -50,10 +55,19 @@ class Recorder:
             place = user_place(sys._getframe(1))
             self._open()
             self._backwards += 1
-            self._losses += [
-                LossRecord(_value(loss) / self._scale_of(loss), tensor_facts(loss), place) for loss in losses
-            ]
+            self._losses += [_loss_record(loss, self._scale_of(loss), place) for loss in losses]
             self._loss_devices |= _device_types(losses)
+            self._by_hand.before(losses)
+
+    def after_backward(self) -> None:
+        """Backward has returned. Where the program has no optimizer, that is all there is to be seen of a step."""
+        with self._lock, unobserved():
+            if not self._by_hand.is_step():
+                return
+            self.steps += 1
+            self._most = max(self._most, self._by_hand.steps)
+            self._append(self._by_hand.record(self.steps, tuple(self._losses), self._loss_devices))
+            self._losses, self._loss_devices = [], set()
 
     def scaled(self, loss: torch.Tensor, scale: float) -> None:
         """A GradScaler has multiplied a loss by this."""
@@ -113,6 +127,9 @@ class Recorder:
             buffers=stepping.buffers_now(),
             devices=tuple(sorted(self._loss_devices | _device_types(_parameters(optimizer)))),
         )
+        self._append(step)
+
+    def _append(self, step: StepRecord) -> None:
         file = self._open()
         file.write(step_line(step))
         file.flush()
@@ -173,6 +190,69 @@ class _Stepping:
             named = self._naming.names
             self._named = [named.get(id(each), place) for each, place in zip(parameters, places, strict=True)]
         return self._named
+
+
+class _ByHand:
+    """Steps of a program that has made no optimizer: it updates its parameters itself between calls of backward.
+
+    The parameters of a step are those that backward finds, the gradients those that it leaves.
+    """
+
+    def __init__(self, namer: Namer) -> None:
+        self.is_over = False  # an optimizer was made: its steps are what counts
+        self.steps = 0
+        self._namer = namer
+        self._leaves: list[torch.Tensor] = []
+        self._parameters: tuple[NamedFacts, ...] = ()
+
+    def before(self, losses: Sequence[torch.Tensor]) -> None:
+        """Look at the parameters that the losses depend on."""
+        self._leaves = [] if self.is_over else _leaves(losses)
+        if self._leaves:
+            self._parameters = self._named(self._leaves)
+
+    def is_step(self) -> bool:
+        """Whether there is something to record."""
+        return bool(self._leaves)
+
+    def record(self, ordinal: int, losses: tuple[LossRecord, ...], devices: set[str]) -> StepRecord:
+        """The step that has just been made."""
+        self.steps += 1
+        held = tuple(sorted(devices | _device_types(self._leaves)))
+        gradients = self._named([leaf.grad for leaf in self._leaves])
+        self._leaves = []
+        return StepRecord(ordinal, 0, BY_HAND, losses, 0, gradients, self._parameters, (), held)
+
+    def _named(self, tensors: Sequence[torch.Tensor | None]) -> tuple[NamedFacts, ...]:
+        names = self._namer.name(self._leaves).names
+        return tuple(
+            NamedFacts(
+                names.get(id(leaf), f"parameter {place}"), None if each is None else tensor_facts(each)
+            )
+            for place, (leaf, each) in enumerate(zip(self._leaves, tensors, strict=True))
+        )
+
+
+def _leaves(losses: Sequence[torch.Tensor]) -> list[torch.Tensor]:
+    """The tensors whose gradients backward computes, in the order of the graph."""
+    found: dict[int, torch.Tensor] = {}
+    waiting: list[Any] = [loss.grad_fn for loss in losses if loss.grad_fn is not None]
+    seen: set[Any] = set(waiting)
+    while waiting:
+        node = waiting.pop()
+        leaf = getattr(node, "variable", None)
+        if isinstance(leaf, torch.Tensor) and leaf.is_leaf:
+            found[id(leaf)] = leaf
+        following = [each for each, _ in node.next_functions if each is not None and each not in seen]
+        seen.update(following)
+        waiting += following
+    return list(found.values())
+
+
+def _loss_record(loss: torch.Tensor, scale: float, place: str) -> LossRecord:
+    """Without the factor of a GradScaler: it is a power of two, so that no bit is lost."""
+    plain = loss if scale == 1.0 else loss.detach() / scale
+    return LossRecord(_value(plain), tensor_facts(plain), place, scale)
 
 
 def _parameters(optimizer: torch.optim.Optimizer) -> list[torch.Tensor]:

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import atexit
 import functools
 import os
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import torch
 
 from torchferry.observe.seeds import seed_all
 from torchferry.observe.steps import is_outermost_step
+from torchferry.prove.folders import IMPORTS_SUFFIX, imported_from
 from torchferry.prove.recorder import Recorder
 from torchferry.prove.settings import ProofSettings, Weights, proof_settings_in
 
@@ -32,11 +35,14 @@ def start(settings: ProofSettings) -> None:
     _recorders.append(Recorder(settings))
     os.register_at_fork(after_in_child=_begin_anew)
     seed_all(settings.seed)
+    if settings.other_project:
+        atexit.register(_name_imports, settings)
     if settings.operators_step:
         from torchferry.prove import operators
 
         operators.start(settings)  # before the hook that ends the process after a step
     _record_backward()
+    _notice_optimizers()
     _record_steps()
     _record_skipped_steps()
     _record_scales()
@@ -44,6 +50,13 @@ def start(settings: ProofSettings) -> None:
         from torchferry.prove.weights import share_weights
 
         share_weights(settings)
+
+
+def _name_imports(settings: ProofSettings) -> None:
+    """Leave the names of files that were imported from the project of the other side."""
+    found = imported_from(Path(settings.other_project), Path(settings.own_project))
+    if found:
+        Path(settings.folder, f"{os.getpid()}{IMPORTS_SUFFIX}").write_text("\n".join(found), "utf-8")
 
 
 def _begin_anew() -> None:
@@ -59,16 +72,34 @@ def _record_backward() -> None:
     @functools.wraps(original)
     def backward(tensors: Any, *args: Any, **kwargs: Any) -> None:
         if getattr(running, "now", False):
-            return original(tensors, *args, **kwargs)
+            original(tensors, *args, **kwargs)
+            return
         losses = [tensors] if isinstance(tensors, torch.Tensor) else _tensors(tensors)
-        _recorders[0].backward(losses)
+        recorder = _recorders[0]
+        recorder.backward(losses)
         running.now = True
         try:
-            return original(tensors, *args, **kwargs)
+            original(tensors, *args, **kwargs)
         finally:
             running.now = False
+        if not recorder.is_complete():
+            recorder.after_backward()
+        if recorder.is_complete():
+            raise SystemExit(0)
 
     torch.autograd.backward = backward
+
+
+def _notice_optimizers() -> None:
+    """A program that makes one steps by it; one that makes none updates its parameters by hand."""
+    original: Any = torch.optim.Optimizer.__init__
+
+    @functools.wraps(original)
+    def init(self: torch.optim.Optimizer, *args: Any, **kwargs: Any) -> None:
+        _recorders[0].has_optimizer()
+        original(self, *args, **kwargs)
+
+    torch.optim.Optimizer.__init__ = init  # type: ignore[method-assign]
 
 
 def _tensors(given: Any) -> Sequence[torch.Tensor]:

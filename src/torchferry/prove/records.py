@@ -24,7 +24,7 @@ def step_line(step: StepRecord) -> str:
         "ordinal": step.ordinal,
         "optimizer": step.optimizer,
         "optimizer_type": step.optimizer_type,
-        "losses": [[loss.value, _written(loss.facts), loss.place] for loss in step.losses],
+        "losses": [[loss.value, _written(loss.facts), loss.place, loss.scale] for loss in step.losses],
         "skipped": step.skipped,
         "gradients": [[each.name, _written(each.facts)] for each in step.gradients],
         "parameters": [[each.name, _written(each.facts)] for each in step.parameters],
@@ -63,7 +63,9 @@ def _whole_lines(path: Path) -> Iterator[str]:
 
 
 def _step(content: dict[str, Any]) -> StepRecord:
-    losses = tuple(LossRecord(value, _facts(facts), place) for value, facts, place in content["losses"])
+    losses = tuple(
+        LossRecord(value, _facts(facts), place, scale) for value, facts, place, scale in content["losses"]
+    )
     named = {
         group: tuple(NamedFacts(name, facts and _facts(facts)) for name, facts in content[group])
         for group in ("gradients", "parameters", "buffers")

@@ -7,7 +7,7 @@ import stat
 import subprocess
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -17,6 +17,13 @@ from torchferry.launch import variables
 from torchferry.launch.environment import child_environment
 from torchferry.launch.program import Program
 from torchferry.launch.supervise import run_supervised, stop_if_told
+from torchferry.prove.folders import (
+    IMPORTS_SUFFIX,
+    Projects,
+    moved_arguments,
+    moved_search_path,
+    projects,
+)
 from torchferry.prove.model import REFERENCE, ProcessSummary, Run
 from torchferry.prove.recordings import Recording, find_recordings, summary
 from torchferry.prove.settings import ProofSettings, Weights
@@ -46,6 +53,7 @@ class Conditions:
     seed: int = 0
     same_weights: bool = False
     timeout: float | None = None  # seconds that a run may take; None: as long as it takes
+    cwd: Path | None = None  # where both sides run; None: each in its own project
 
 
 @dataclass(frozen=True)
@@ -55,6 +63,11 @@ class Execution:
     run: Run
     folder: Path = field(repr=False)
     settings: ProofSettings = field(repr=False)
+
+    def wrong_imports(self) -> list[str]:
+        """Files of the other side's project that its processes have imported."""
+        files = self.folder.glob(f"*{IMPORTS_SUFFIX}")
+        return sorted({line for file in files for line in file.read_text("utf-8").splitlines()})
 
     def recordings(self) -> list[Recording]:
         """Of the processes that took a step."""
@@ -80,8 +93,11 @@ class Execution:
 class Runner:
     """Executes runs one after the other; their records and logs go into two folders."""
 
-    def __init__(self, conditions: Conditions, records: Path, kept: Path, watch: Watch) -> None:
+    def __init__(
+        self, conditions: Conditions, vendors: Sequence[Vendor], records: Path, kept: Path, watch: Watch
+    ) -> None:
         self._conditions = conditions
+        self._vendors = vendors
         self._records = records
         self.kept = kept
         self._watch = watch
@@ -115,8 +131,32 @@ class Runner:
         """The converted program where there is one for this vendor, else the original."""
         if vendor is None or self._conditions.converted is None:
             return self._conditions.original
+        return self._converted_for(vendor)
+
+    def _converted_for(self, vendor: Vendor) -> Program:
         program = self._conditions.converted
+        assert program is not None
         return replace(program, target=program.target.replace("{vendor}", vendor.name))
+
+    def _projects(self, vendor: Vendor | None) -> Projects | None:
+        """Where the original ends and the converted program begins; None where there is one project, or modules."""
+        conditions = self._conditions
+        if conditions.converted is None or conditions.original.is_module:
+            return None
+        converted = self._converted_for(vendor or self._vendors[0])
+        return projects(conditions.original.target, converted.target, Path.cwd())
+
+    def _moved(self, vendor: Vendor | None) -> tuple[Program, Path]:
+        """A side's program as it is called in the folder where it runs."""
+        program, here = self.program_of(vendor), Path.cwd()
+        found = self._projects(vendor)
+        folder = self._conditions.cwd or (found.folder(here, vendor is not None) if found else here)
+        if folder == here or program.is_module:
+            return program, folder
+        target = os.path.relpath(here / program.target, folder)
+        return replace(
+            program, target=target, arguments=moved_arguments(program.arguments, here, folder)
+        ), folder
 
     def _settings(self, weights: Weights) -> ProofSettings:
         conditions = self._conditions
@@ -134,8 +174,13 @@ class Runner:
     ) -> Execution:
         folder = self._records / name
         folder.mkdir()
-        environment = self._environment(vendor, replace(settings, folder=str(folder)), extra or {})
-        program = self.program_of(vendor)
+        found = self._projects(vendor)
+        settings = replace(settings, folder=str(folder))
+        if found:
+            own, other = found.own(vendor is not None), found.own(vendor is None)
+            settings = replace(settings, own_project=str(own), other_project=str(other))
+        environment = self._environment(vendor, settings, extra or {})
+        program, cwd = self._moved(vendor)
         logs = f"{LOGS}/{name}.stdout.txt", f"{LOGS}/{name}.stderr.txt"
         started = time.monotonic()
         with (
@@ -144,7 +189,7 @@ class Runner:
             self._watch(name, folder, settings.steps),
         ):
             streams = stdout, stderr, _same_input()
-            ending = run_supervised(program.command(), environment, *streams, self._conditions.timeout)
+            ending = run_supervised(program.command(), environment, *streams, self._conditions.timeout, cwd)
             if ending.out_of_time:
                 stderr.write(f"ferry prove: ended after {self._conditions.timeout:g} seconds\n".encode())
         seconds = round(time.monotonic() - started, 3)
@@ -160,6 +205,9 @@ class Runner:
         conditions = self._conditions
         hiding = {"CUDA_VISIBLE_DEVICES", vendor.visible_devices_env if vendor else ""}
         ours = {name: value for name, value in os.environ.items() if name not in hiding}
+        found = self._projects(vendor)
+        if found:
+            ours |= moved_search_path(ours, found, Path.cwd(), vendor is not None)
         extra = {variables.PROVE: settings.encode(), "PYTHONHASHSEED": str(settings.seed), **further}
         if vendor is None:
             layer = LayerSettings(ON_THE_CPU, reference_devices=conditions.devices)

@@ -29,6 +29,8 @@ class ProofSettings:
     weights_folder: str = ""
     operators_step: int = 0  # StepRecord.ordinal whose operators are recorded, too; 0: of none
     operators_rank: int | None = None  # ... in the process of this rank
+    own_project: str = ""  # where the program's modules come from; "" if there is one project only
+    other_project: str = ""  # ... and where they must not come from
 
     def encode(self) -> str:
         """The value of the environment variable."""

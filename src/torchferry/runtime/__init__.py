@@ -7,19 +7,21 @@ from typing import TYPE_CHECKING
 from torchferry.runtime.settings import REFERENCE, LayerSettings, TypeChecks
 
 if TYPE_CHECKING:
+    from torchferry.runtime.host.placement import Placement
     from torchferry.runtime.patches import Change
 
 __all__ = ["REFERENCE", "LayerSettings", "TypeChecks", "activate", "changes", "deactivate", "is_active"]
 
 
-def activate(settings: LayerSettings | str) -> None:
+def activate(settings: LayerSettings | str, placement: Placement | None = None) -> None:
     """Let CUDA's names mean a vendor's device: `activate("ascend")`. Doing it again does nothing.
 
-    The device must be there: the vendor's plugin is imported unless it, or the simulated device, is already.
+    The device must be there: the vendor's plugin is imported unless it, or the simulated device, is already. Of the
+    reference, `placement` knows which tensors would be on a device; without it, all of them may be.
     """
     from torchferry.runtime.layer import activate_layer
 
-    activate_layer(LayerSettings(settings) if isinstance(settings, str) else settings)
+    activate_layer(LayerSettings(settings) if isinstance(settings, str) else settings, placement=placement)
 
 
 def deactivate() -> None:

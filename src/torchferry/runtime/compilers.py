@@ -10,12 +10,13 @@ from abc import ABCMeta
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import FrameType
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 
 from torchferry.runtime.entry_points import wrapped_factories
-from torchferry.runtime.names import OtherName, TwoNames
+from torchferry.runtime.host.device_numbers import is_cuda
+from torchferry.runtime.names import TwoNames
 from torchferry.runtime.patches import Action, Change, Patch
 from torchferry.runtime.target import Target
 
@@ -31,8 +32,11 @@ def changes(target: Target) -> Iterator[Change]:
     yield _scripts_know_factories()
     if hasattr(torch, "compile"):
         means = f"runs eagerly where inductor has no code for {target.device_type}"
-        compile = eager_without_inductor(target.device_type, target.is_reference, _teach_dynamo)  # noqa: A001
+        prepare = _prepare_reference if target.is_reference else _teach_dynamo
+        compile = eager_without_inductor(target.device_type, target.is_reference, prepare)  # noqa: A001
         yield Patch("torch.compile", torch, "compile", compile, means)
+    if target.is_reference:
+        yield _FakeTensors().change()
     yield from _streams_are_streams(target)
 
 
@@ -132,7 +136,50 @@ def _teach_dynamo() -> None:
 
     constants: Any = getattr(utils, "common_constant_types", None)
     if isinstance(constants, set):
-        constants.update((TwoNames, OtherName))
+        constants.add(TwoNames)
+
+
+def _prepare_reference() -> None:
+    _teach_dynamo()
+    _FakeTensors.be_on_the_cpu()
+
+
+class _FakeTensors:
+    """The tensors that a compiler computes with. In the reference those on CUDA's devices, which are the CPU's with a
+    number, have to be the CPU's like all others; changed when something is compiled, since importing them takes long."""
+
+    _original: ClassVar[Any] = None
+
+    @classmethod
+    def be_on_the_cpu(cls) -> None:
+        """Do so from now on."""
+        from torch._subclasses.fake_tensor import FakeTensor
+
+        if cls._original is not None:
+            return
+        cls._original = vars(FakeTensor)["__new__"]
+        make: Any = FakeTensor.__new__
+
+        @functools.wraps(make)
+        def new(kind: Any, fake_mode: Any, elem: Any, device: Any, *args: Any, **settings: Any) -> Any:
+            place = torch.device("cpu") if is_cuda(device) else device
+            return make(kind, fake_mode, elem, place, *args, **settings)
+
+        type.__setattr__(FakeTensor, "__new__", staticmethod(new))
+
+    @classmethod
+    def be_as_before(cls) -> None:
+        """Take it back."""
+        if cls._original is not None:
+            from torch._subclasses.fake_tensor import FakeTensor
+
+            type.__setattr__(FakeTensor, "__new__", cls._original)
+            cls._original = None
+
+    def change(self) -> Change:
+        """Nothing yet; what a compilation changes is taken back."""
+        means = "takes CUDA's devices for the CPU"
+        return Action("torch.compile", means, lambda: None, self.be_as_before)
 
 
 class _Once:

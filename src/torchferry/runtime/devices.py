@@ -9,7 +9,8 @@ from typing import Any
 import torch
 
 from torchferry.runtime.c_types import Constructor
-from torchferry.runtime.names import OtherName, TwoNames
+from torchferry.runtime.host import presented
+from torchferry.runtime.names import TwoNames
 from torchferry.runtime.patches import Action, Change, Patch
 from torchferry.runtime.settings import TypeChecks
 from torchferry.runtime.target import CUDA, Target
@@ -27,7 +28,9 @@ def changes(target: Target) -> Iterator[Change]:
         if made is not None:
             yield _constructor(made, target, _of_first_argument)
     yield _storage(target)
-    if target.settings.type_checks is TypeChecks.BOTH:
+    if target.is_reference:
+        yield from presented.device_changes(target, Knowing(target).__getitem__)
+    elif target.settings.type_checks is TypeChecks.BOTH:
         yield _type(target)
 
 
@@ -54,11 +57,13 @@ def _of_device(constructor: Constructor, target: Target) -> Any:
             kind = first.__class__
             if kind is str or kind is int:
                 if first not in known:
-                    said = target.text(first) if kind is str else target.indexed(first)
+                    said = target.text(_host(first, target)) if kind is str else target.indexed(first)
                     known[first] = original(cls, (said,), {})
                 return known[first]
             # A word of another class, an Enum's for one, says the same.
             return make(cls, str.__str__(first)) if isinstance(first, str) else original(cls, args, settings)
+        if args[:1] == ("cpu",) and target.is_reference:
+            return make(cls, "cpu")
         kind_said = args[0] if args else settings.get("type")
         if kind_said != CUDA or not isinstance(kind_said, str):
             return original(cls, args, settings)
@@ -68,6 +73,11 @@ def _of_device(constructor: Constructor, target: Target) -> Any:
         return make(cls, f"{CUDA}:{index}") if index >= 0 else original(cls, (target.device_type, index), {})
 
     return make
+
+
+def _host(text: str, target: Target) -> str:
+    """The CPU with a number is the CPU; in a reference, where a number makes it one of CUDA's, without it."""
+    return "cpu" if target.is_reference and text.startswith("cpu:") else text
 
 
 def _of_first_argument(constructor: Constructor, target: Target) -> Any:
@@ -98,25 +108,22 @@ def _storage(target: Target) -> Patch:
 def _type(target: Target) -> Patch:
     """The `type` of a device, which equals CUDA's as well for all code but torch's own and the vendor's.
 
-    torch itself has to take the ways that it has for the vendor's device; those for CUDA end in CUDA's library. A
-    reference has one sort of device only; the ones that a program made as CUDA's carry an index, and their type is
-    CUDA's alone, so that `device.type != "cpu"` answers as on a GPU.
+    torch itself has to take the ways that it has for the vendor's device; those for CUDA end in CUDA's library.
     """
     read: Any = vars(torch.device)["type"].__get__
     own, both = target.device_type, TwoNames(target.device_type, CUDA)
-    with_index = OtherName(target.device_type, CUDA) if target.is_reference else both
-    knows = _Knowing(target)
+    knows = Knowing(target)
 
     def type_of(device: torch.device) -> str:
         name: str = read(device)
         if name != own or knows[sys._getframe(1).f_globals.get("__name__", "")]:
             return name
-        return both if device.index is None else with_index
+        return both
 
     return Patch("torch.device.type", torch.device, "type", property(type_of), f'"{own}" that equals "cuda"')
 
 
-class _Knowing(dict[str, bool]):
+class Knowing(dict[str, bool]):
     """Whether a module knows what the device is: torch's, the plugin's and ours do. Worked out once for each."""
 
     def __init__(self, target: Target) -> None:

@@ -44,6 +44,7 @@ def changes(target: Target) -> Iterator[Change]:
     yield from _meshes(target)
     if target.is_reference:
         yield _parallel_without_devices()
+        yield from _sharded_on_the_cpu()
 
 
 def _of_backend(function: Callable[..., Any], target: Target, position: int | None) -> Callable[..., Any]:
@@ -99,6 +100,24 @@ def _parallel_without_devices() -> Change:
     return Patch(
         "torch.nn.parallel.DistributedDataParallel", owner, "__init__", without_devices, "takes no device ids"
     )
+
+
+def _sharded_on_the_cpu() -> Iterator[Change]:
+    """FullyShardedDataParallel asks for an accelerator unless it is told a device, and moves the module to that."""
+    from torch.distributed.fsdp import FullyShardedDataParallel
+
+    owner = FullyShardedDataParallel
+    original = owner.__init__
+
+    @functools.wraps(original)
+    def sharded(self: Any, module: Any, *args: Any, **settings: Any) -> None:
+        device = settings.get("device_id")
+        if device is not None:
+            module.to(device if isinstance(device, torch.device) else torch.device(device))
+        original(self, module, *args, **{**settings, "device_id": torch.device("cpu")})
+
+    name = "torch.distributed.fsdp.FullyShardedDataParallel"
+    yield Patch(name, owner, "__init__", sharded, "shards on the CPU")
 
 
 def _without(settings: dict[str, Any], names: tuple[str, ...]) -> dict[str, Any]:

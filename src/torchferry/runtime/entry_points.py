@@ -12,7 +12,7 @@ from torch.nn.parameter import UninitializedTensorMixin  # type: ignore[attr-def
 from torch.utils._device import _device_constructors
 
 from torchferry.runtime.patches import Change, Patch
-from torchferry.runtime.target import Target
+from torchferry.runtime.target import CUDA, Target
 
 _LIKE = ("empty_like", "full_like", "ones_like", "rand_like", "randint_like", "randn_like", "zeros_like")
 _OTHERS = ("from_file", "asarray", "normal")
@@ -38,7 +38,7 @@ def changes(target: Target) -> Iterator[Change]:
         "torch.nn.Module.to", torch._C._nn, "_parse_to", of_module(parse), 'takes "cuda:1" and 1 as devices'
     )
     yield _cuda_method(target)
-    yield _lazy_parameters()
+    yield lazy_parameters()
     yield _is_cuda(target)
     if not target.is_reference:  # there torch itself has to see that storages are the host's
         yield from _storages_are_cuda(target)
@@ -111,8 +111,7 @@ def of_module(parse: Function) -> Function:
 
 
 def _cuda_method(target: Target) -> Patch:
-    device, current = torch.device, torch.device(target.only_device or target.device_type)
-    move = torch.Tensor.to
+    device, current = torch.device, torch.device(CUDA)
 
     def cuda(
         self: torch.Tensor,
@@ -121,7 +120,7 @@ def _cuda_method(target: Target) -> Patch:
         memory_format: torch.memory_format = torch.preserve_format,
     ) -> torch.Tensor:
         place = current if device is None else place_of(device)
-        return move(self, place, non_blocking=non_blocking, memory_format=memory_format)
+        return self.to(place, non_blocking=non_blocking, memory_format=memory_format)
 
     def place_of(said: Any) -> torch.device:
         place = said if isinstance(said, device) else device(said)
@@ -132,7 +131,7 @@ def _cuda_method(target: Target) -> Patch:
     return Patch("torch.Tensor.cuda", torch.Tensor, "cuda", cuda, f"moves to {target.device_type}")
 
 
-def _lazy_parameters() -> Patch:
+def lazy_parameters() -> Patch:
     """A parameter without a shape can be moved, but only by functions that it knows by their identity."""
     known = "_allowed_methods"
     allowed = [*getattr(UninitializedTensorMixin, known), torch.Tensor.cuda, torch.Tensor.to]

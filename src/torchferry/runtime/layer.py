@@ -27,17 +27,29 @@ from torchferry.runtime import (
     typed_tensors,
     version,
 )
-from torchferry.runtime.host import differences
+from torchferry.runtime.host import accelerators, device_numbers, differences, presented
+from torchferry.runtime.host.placement import Placement
 from torchferry.runtime.patches import Action, Change, PatchTable
 from torchferry.runtime.settings import REFERENCE, VARIABLE, LayerSettings
 from torchferry.runtime.target import Target
 from torchferry.vendors.model import Vendor
 from torchferry.vendors.registry import get_vendor
 
+
+def _as_on_a_gpu(target: Target) -> Iterator[Change]:
+    """How the reference presents itself to a program; after what makes and moves tensors."""
+    if target.is_reference:
+        knows = devices.Knowing(target).__getitem__
+        yield from presented.tensor_changes(target, knows)
+        yield entry_points.lazy_parameters()
+        yield from accelerators.changes(target, knows)
+
+
 # In this order: torch.device comes first, since the others ask it; compilers come after what they have to know.
 _AREAS: tuple[Callable[[Target], Iterator[Change]], ...] = (
     devices.changes,
     entry_points.changes,
+    _as_on_a_gpu,
     differences.changes,
     cuda_module.changes,
     tensor_copies.changes,
@@ -66,10 +78,12 @@ class _Layer:
 _layer = _Layer()
 
 
-def activate_layer(settings: LayerSettings, vendor: Vendor | None = None) -> None:
+def activate_layer(
+    settings: LayerSettings, vendor: Vendor | None = None, placement: Placement | None = None
+) -> None:
     """Apply all changes for a target; the same target again changes nothing, another one is refused.
 
-    The vendor is looked up by its name unless it is given.
+    The vendor is looked up by its name unless it is given. `placement` is for the reference.
     """
     with _layer.lock:
         now = _layer.target
@@ -80,15 +94,17 @@ def activate_layer(settings: LayerSettings, vendor: Vendor | None = None) -> Non
                 )
             return
         try:
-            _layer.target = _apply_all(_layer.table, settings, vendor)
+            _layer.target = _apply_all(_layer.table, settings, vendor, placement)
         except BaseException:
             _layer.table.revert()
             raise
 
 
-def _apply_all(table: PatchTable, settings: LayerSettings, vendor: Vendor | None) -> Target:
+def _apply_all(
+    table: PatchTable, settings: LayerSettings, vendor: Vendor | None, placement: Placement | None
+) -> Target:
     if settings.vendor == REFERENCE:
-        target = _reference(settings)
+        target = _reference(settings, placement)
     else:
         vendor = vendor or get_vendor(settings.vendor, tuple(map(Path, settings.vendor_paths)))
         table.apply(environment_variables.changes(vendor))  # a plugin may read them when it is imported
@@ -130,11 +146,14 @@ def _target(settings: LayerSettings, vendor: Vendor) -> Target:
     )
 
 
-def _reference(settings: LayerSettings) -> Target:
+def _reference(settings: LayerSettings, placement: Placement | None) -> Target:
     from torchferry.runtime.host import host_module
 
-    module = host_module(settings.reference_devices)
-    return Target("the CPU", "cpu", module, "torch", "gloo", settings, only_device="cpu:0")
+    module = host_module(settings.reference_devices, placement)
+    unnumbered = device_numbers.UNNUMBERED_TEXT
+    return Target(
+        "the CPU", "cpu", module, "torch", "gloo", settings, unnumbered=unnumbered, placement=placement
+    )
 
 
 def _told_to_children(settings: LayerSettings) -> Change:

@@ -39,7 +39,7 @@ def changes(target: Target) -> Iterator[Change]:
         for name in _STATE:
             yield Patch(f"torch.{name}", torch, name, _state(name, target), means)
         for name, general in _OF_GPU.items():
-            function = functools.partial(getattr(torch, general), target.device_type)
+            function = functools.partial(getattr(torch, general), CUDA)
             yield Patch(f"torch.{name}", torch, name, function, f'torch.{general}("{target.device_type}")')
     else:
         yield from _state_of_module(target)
@@ -63,10 +63,12 @@ def _of_cuda(make: Callable[..., Any], target: Target) -> Callable[..., Any]:
 def _state(name: str, target: Target) -> Callable[..., Any]:
     """The function of autocast's state; without a device type it means the target, as it meant CUDA."""
     original = getattr(torch, name)
-    own = target.device_type
+    own, is_on = target.device_type, torch.is_autocast_enabled
 
     @functools.wraps(original)
     def translated(*args: Any) -> Any:
+        if target.is_reference and args == (CUDA,) and name == "get_autocast_dtype" and not is_on(own):
+            return torch.float16  # CUDA's, before a program says otherwise; the CPU's is bfloat16
         if args and isinstance(args[0], str):
             return original(target.device_type_of(args[0]), *args[1:])
         return original(own, *args)

@@ -35,12 +35,3 @@ class TwoNames(str):
 
     def __reduce__(self) -> tuple[type[str], tuple[str]]:
         return str, (str(self),)  # a file that is read elsewhere holds a plain string
-
-
-class OtherName(TwoNames):
-    """A string that equals only the other one, whatever it reads."""
-
-    def __eq__(self, other: object) -> bool:
-        return str.__eq__(self.also, other) is True
-
-    __hash__ = str.__hash__

@@ -8,12 +8,16 @@ from typing import Any
 
 import torch
 
+from torchferry.runtime.host import device_numbers
 from torchferry.runtime.names import TwoNames
 from torchferry.runtime.patches import Action, Change, Patch
 from torchferry.runtime.settings import TypeChecks
 from torchferry.runtime.target import CUDA, Target
 
 _BEFORE_CUDA = 15  # torch asks the smallest number first; CUDA's own reader has 20
+_BEFORE_ALL = 5  # ... and the CPU's 10
+_Tag = Callable[[Any], "str | None"]
+_Restore = Callable[[Any, str], Any]
 
 
 def changes(target: Target) -> Iterator[Change]:
@@ -26,20 +30,9 @@ def changes(target: Target) -> Iterator[Change]:
 
 def _reader(target: Target) -> Change:
     serialization = torch.serialization
-    restore_on: Callable[..., Any] = serialization.default_restore_location
+    tag, restore = _of_reference(target) if target.is_reference else _of_vendor(target)
 
-    def tag(storage: Any) -> str | None:
-        """A file says the vendor's own location, as without the layer; CUDA's writer would take the type for its own."""
-        place = str(storage.device)
-        if place.partition(":")[0] != target.device_type:
-            return None
-        return target.device_type if target.only_device else place
-
-    def restore(storage: Any, location: str) -> Any:
-        if location != CUDA and not location.startswith(f"{CUDA}:"):
-            return None
-        place = target.device_type if target.only_device else target.text(location)
-        return restore_on(storage, place)
+    first = _BEFORE_ALL if target.is_reference else _BEFORE_CUDA
 
     def unregister() -> None:
         registry: list[Any] = serialization._package_registry
@@ -48,9 +41,50 @@ def _reader(target: Target) -> Change:
     return Action(
         "torch.load",
         f"a file that says cuda is read onto {target.device_type}",
-        lambda: serialization.register_package(_BEFORE_CUDA, tag, restore),
+        lambda: serialization.register_package(first, tag, restore),
         unregister,
     )
+
+
+def _of_vendor(target: Target) -> tuple[_Tag, _Restore]:
+    restore_on: Callable[..., Any] = torch.serialization.default_restore_location
+
+    def tag(storage: Any) -> str | None:
+        """A file says the vendor's own location, as without the layer; CUDA's writer would take the type for its own."""
+        place = str(storage.device)
+        return place if place.partition(":")[0] == target.device_type else None
+
+    def restore(storage: Any, location: str) -> Any:
+        if location != CUDA and not location.startswith(f"{CUDA}:"):
+            return None
+        return restore_on(storage, target.text(location))
+
+    return tag, restore
+
+
+def _of_reference(target: Target) -> tuple[_Tag, _Restore]:
+    """A file says what it would say on a GPU, and what is read stands where the file, or the map, puts it."""
+    placement = target.placement
+
+    def tag(storage: Any) -> str | None:
+        index = (
+            placement.of_storage(_untyped(storage)) if placement and storage.device.type == "cpu" else None
+        )
+        return None if index is None else f"{CUDA}:{index}"
+
+    def restore(storage: Any, location: str) -> Any:
+        kind = location.partition(":")[0]
+        if kind not in (CUDA, "cpu"):
+            return None
+        if kind == CUDA and placement is not None:
+            placement.put_storage(_untyped(storage), target.module._get_device_index(location))
+        return storage
+
+    return tag, restore
+
+
+def _untyped(storage: Any) -> Any:
+    return storage._untyped_storage if isinstance(storage, torch.TypedStorage) else storage
 
 
 def _load(target: Target) -> Callable[..., Any]:
@@ -60,9 +94,11 @@ def _load(target: Target) -> Callable[..., Any]:
 
     @functools.wraps(original)
     def load(f: Any, map_location: Any = None, *args: Any, **settings: Any) -> Any:
-        if isinstance(map_location, dict):
+        if isinstance(map_location, dict) and not target.is_reference:
             own = {target.text(key): place for key, place in map_location.items() if isinstance(key, str)}
             map_location = {**own, **map_location}
+        elif isinstance(map_location, torch.device) and target.is_reference:
+            map_location = device_numbers.shown(map_location)
         elif callable(map_location) and both:
             map_location = _told_both(map_location, target)
         return original(f, map_location, *args, **settings)

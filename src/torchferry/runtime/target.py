@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from types import ModuleType
 from typing import Any
 
+from torchferry.runtime.host.placement import Placement
 from torchferry.runtime.settings import LayerSettings
 from torchferry.vendors.model import Vendor
 
@@ -25,7 +27,8 @@ class Target:
     backend: str  # of process groups
     settings: LayerSettings
     vendor: Vendor | None = None  # None: the CPU, which stands in as a reference
-    only_device: str = ""  # the device that all of CUDA's are, "" each is one of its own
+    unnumbered: str = ""  # what "cuda" without a number is written as, "" as the device type
+    placement: Placement | None = None  # of the reference: what knows which tensors would be on a device
 
     @property
     def is_reference(self) -> bool:
@@ -36,11 +39,11 @@ class Target:
         """A device in words: cuda:1 -> npu:1. What names no CUDA device comes back as it is."""
         if text != CUDA and not text.startswith("cuda:"):
             return text
-        return self.only_device or self.device_type + text[len(CUDA) :]
+        return self.unnumbered if self.unnumbered and text == CUDA else self.device_type + text[len(CUDA) :]
 
     def indexed(self, index: int) -> str:
         """A device that is named by its number alone."""
-        return self.only_device or f"{self.device_type}:{index}"
+        return f"{self.device_type}:{index}"
 
     def device_type_of(self, name: Any) -> Any:
         """The type of a device, where an API wants a type: cuda -> npu."""
@@ -53,11 +56,12 @@ class Target:
         return name
 
     def backends(self, value: Any) -> Any:
-        """The backend of a process group: nccl, or cpu:gloo,cuda:nccl."""
-        if not isinstance(value, str) or _NCCL not in value.lower():
+        """The backend of a process group: nccl, or cpu:gloo,cuda:nccl. Where CUDA is the CPU, CUDA's serves both."""
+        if not isinstance(value, str) or not {_NCCL, CUDA} & set(re.split("[:,]", value.lower())):
             return value
-        entries = (entry.rpartition(":") for entry in value.lower().split(","))
-        return ",".join(
-            f"{self.device_type_of(device)}{colon}{self.backend if name == _NCCL else name}"
-            for device, colon, name in entries
-        )
+        entries = [entry.strip().rpartition(":") for entry in value.lower().split(",")]
+        by_device: dict[str, str] = {}
+        for device, colon, name in sorted(entries, key=lambda entry: entry[0] == CUDA):
+            own = self.backend if name == _NCCL or (device == CUDA and self.is_reference) else name
+            by_device[f"{self.device_type_of(device)}{colon}"] = own
+        return ",".join(f"{device}{name}" for device, name in by_device.items())

@@ -36,10 +36,10 @@ def broadcast_coalesced(
 
 def reduce_add(inputs: Tensors, destination: Any = None) -> torch.Tensor:
     """The sum of tensors that are on several devices, on one of them."""
-    place = inputs[0].device if destination is None else torch.device(destination)
-    total = inputs[0].to(place, copy=True)
+    first = inputs[0]
+    total = first.clone() if destination is None else first.to(torch.device(destination), copy=True)
     for tensor in inputs[1:]:
-        total += tensor.to(place)
+        total += tensor.to(total)
     return total
 
 
@@ -74,11 +74,8 @@ def gather(
     tensors: Tensors, dim: int = 0, destination: Any = None, *, out: torch.Tensor | None = None
 ) -> torch.Tensor:
     """The parts that are on several devices as one tensor; destination -1 or "cpu" is the host."""
-    if out is not None:
-        place = out.device
-    elif destination is None:
-        place = tensors[0].device
-    else:
+    place: Any = tensors[0] if out is None else out
+    if out is None and destination is not None:
         place = torch.device("cpu") if destination == -1 else torch.device(destination)
     whole = torch.cat([tensor.to(place) for tensor in tensors], dim)
     return whole if out is None else out.copy_(whole)

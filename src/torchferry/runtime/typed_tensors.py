@@ -8,19 +8,23 @@ from typing import Any
 
 import torch
 
+from torchferry.runtime.host.typed import host_type
 from torchferry.runtime.names import TwoNames
 from torchferry.runtime.patches import Change, Patch
 from torchferry.runtime.settings import TypeChecks
 from torchferry.runtime.target import Target
 
+_CUDA = "torch.cuda."
+
 
 def changes(target: Target) -> Iterator[Change]:
     """Asking for and changing a tensor's type, and the default type."""
     means = f"torch.cuda.FloatTensor is {target.torch_module}.FloatTensor"
-    yield Patch("torch.Tensor.type", torch.Tensor, "type", _type_method(target), means)
-    yield Patch(
-        "torch.set_default_tensor_type", torch, "set_default_tensor_type", _default_type(target), means
-    )
+    of_reference = target.placement is not None
+    method = _type_of_reference() if of_reference else _type_method(target)
+    default = _default_of_reference() if of_reference else _default_type(target)
+    yield Patch("torch.Tensor.type", torch.Tensor, "type", method, means)
+    yield Patch("torch.set_default_tensor_type", torch, "set_default_tensor_type", default, means)
 
 
 def _type_method(target: Target) -> Any:
@@ -38,6 +42,35 @@ def _type_method(target: Target) -> Any:
         return TwoNames(name, f"torch.cuda.{name[len(prefix) :]}")
 
     return type
+
+
+def _type_of_reference() -> Any:
+    original = torch.Tensor.type
+
+    @functools.wraps(original)
+    def type(self: torch.Tensor, dtype: Any = None, *args: Any, **settings: Any) -> Any:  # noqa: A001
+        if dtype is None:
+            name = original(self)
+            is_plain = self.is_cuda and not name.startswith(_CUDA)
+            return name.replace("torch.", _CUDA, 1) if is_plain else name
+        kind, is_cuda = host_type(dtype)
+        result = original(self, kind, *args, **settings)
+        return result if is_cuda is None else result.cuda() if is_cuda else result.cpu()
+
+    return type
+
+
+def _default_of_reference() -> Any:
+    """The type, and where tensors are made that name no device."""
+    original = torch.set_default_tensor_type
+
+    @functools.wraps(original)
+    def set_default_tensor_type(t: Any, /) -> None:
+        kind, is_cuda = host_type(t)
+        original(kind)
+        torch.set_default_device("cuda" if is_cuda else None)
+
+    return set_default_tensor_type
 
 
 def _default_type(target: Target) -> Any:

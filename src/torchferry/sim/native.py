@@ -197,6 +197,16 @@ def add_sync_batch_norm() -> None:
     _native().add_sync_batch_norm()
 
 
+def watch_places(on: bool) -> None:
+    """Keep account of what would be in the memory of a CUDA device, from here on or no longer."""
+    _native().watch_places(on)
+
+
+def set_current_place(index: int) -> None:
+    """The device that "cuda" without a number means in this thread."""
+    _native().set_current_place(index)
+
+
 def set_operator_facts(facts: Sequence[OperatorRule]) -> None:
     """Hand over what the vendor's table and PyTorch's own list say of each operator."""
     _native().set_operator_facts(

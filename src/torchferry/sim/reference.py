@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from torchferry.sim import build, native
+from torchferry.sim.placement import NativePlacement
 
 
 def compute_as_cuda() -> None:
@@ -10,6 +11,11 @@ def compute_as_cuda() -> None:
     use_cuda_autocast_policies()
     add_sync_batch_norm()
     compute_half_in_single()
+
+
+def placement() -> NativePlacement:
+    """What keeps account of which tensors would be on a device."""
+    return NativePlacement(build.library_path())
 
 
 def use_cuda_autocast_policies() -> None:

@@ -1,7 +1,7 @@
 """Evaluates CUDA expressions one by one and writes what each answered, on a real GPU or under the layer.
 
 `python tests/runtime/ground_truth/probe.py OUT.json` records the answers of the machine's own GPU; with a vendor's
-name after it, those of the layer on the vendor's simulated device.
+name after it, those of the layer on the vendor's simulated device; with `cpu`, those of the original of a proof.
 """
 
 from __future__ import annotations
@@ -79,17 +79,28 @@ def roundtrip(tensor: Any, **settings: Any) -> Any:
     return torch.load(file, **settings)
 
 
+def begin(vendor: str) -> None:
+    """Let CUDA's names mean a vendor's simulated device, or the CPU as in the original of a proof."""
+    import torchferry.runtime
+    import torchferry.sim
+    from torchferry.runtime import REFERENCE, LayerSettings
+    from torchferry.sim import reference
+
+    if vendor == REFERENCE:
+        reference.compute_as_cuda()
+        torchferry.runtime.activate(LayerSettings(REFERENCE, reference_devices=1), reference.placement())
+    else:
+        torchferry.sim.activate(vendor, devices=1)
+        torchferry.runtime.activate(vendor)
+
+
 def main() -> None:
     """Record the answers of this machine, or of a vendor's simulated device."""
     import torch
 
     file, vendors = Path(sys.argv[1]), sys.argv[2:]
     for vendor in vendors:
-        import torchferry.runtime
-        import torchferry.sim
-
-        torchferry.sim.activate(vendor, devices=1)
-        torchferry.runtime.activate(vendor)
+        begin(vendor)
     rows = list(zip(expressions(), evaluate(), strict=True))
     found = {"torch": torch.__version__, "device": torch.cuda.get_device_name()}
     file.write_text(json.dumps({**found, "answers": rows}, indent=1) + "\n", "utf-8")

@@ -66,7 +66,9 @@ def _overview(proof: Proof) -> str:
         f"{both(sentences.verdict(result))}</li>"
         for result in proof.results
     )
-    return f'<div class="outcome {kind}">{both(holds)}</div><ul class="split verdicts">{entries}</ul>'
+    scopes = [scope for result in proof.results if (scope := sentences.scope(proof.request, result))]
+    below = both(scopes[0], 'p class="quiet"') if proof.holds and scopes else ""
+    return f'<div class="outcome {kind}">{both(holds)}</div><ul class="split verdicts">{entries}</ul>{below}'
 
 
 def _plots(proof: Proof) -> str:
@@ -116,7 +118,9 @@ def _values(chart: Chart) -> dict[str, Any]:
 
 def _result(proof: Proof, result: VendorResult) -> str:
     name = f"{sentences.shown(result.vendor)} ({sentences.shown(result.device_type)})"
-    said = "".join(both(sentence, "p") for sentence in sentences.explanations(result))
+    scope = sentences.scope(proof.request, result)
+    below = sentences.explanations(result) + ([scope] if scope else [])
+    said = "".join(both(sentence, "p") for sentence in below)
     operator = _operator(result.operator) if result.operator else ""
     operator += _judgement(proof, result)
     steps = "".join(_steps(each, result) for each in comparison.tables(proof, result))

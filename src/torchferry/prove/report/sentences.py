@@ -10,6 +10,7 @@ from torchferry.prove.model import (
     OperatorCall,
     OperatorDifference,
     OperatorJudgement,
+    ProofRequest,
     TensorFacts,
     VendorResult,
     Verdict,
@@ -30,6 +31,21 @@ def verdict(result: VendorResult) -> Text:
     return said
 
 
+def scope(request: ProofRequest, result: VendorResult) -> Text | None:
+    """What a verdict that holds rests on, and what it does not show; None for the others."""
+    if result.verdict not in (Verdict.EQUAL, Verdict.CLOSE):
+        return None
+    processes = len(result.run.processes) if result.run else 1
+    form = words.SCOPE_RANKS if processes > 1 else words.SCOPE_STEPS
+    arguments = request.original[2 if request.original[:1] == ("-m",) else 1 :]
+    return words.SCOPE.format(
+        steps=form.format(count=result.compared_steps, processes=processes),
+        seed=request.seed,
+        arguments=words.SCOPE_ARGUMENTS if arguments else words.SCOPE_NO_ARGUMENTS,
+        device=shown(result.device_type),
+    )
+
+
 def explanations(result: VendorResult) -> list[Text]:
     """The sentences below a verdict: where the runs parted, the largest difference, why nothing was compared."""
     said = [_visible(result.reason)] if result.reason else []
@@ -39,7 +55,7 @@ def explanations(result: VendorResult) -> list[Text]:
         said.append(_in_rank(result.largest, _sentence(words.LARGEST, result.largest)))
     if result.verdict is Verdict.CRASHED and result.run and result.run.exit_code:
         said.append(words.EXIT_CODE.format(code=result.run.exit_code))
-    return said
+    return said + [_visible(note) for note in result.notes]
 
 
 def parting(difference: Difference) -> Text:

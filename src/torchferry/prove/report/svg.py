@@ -14,6 +14,9 @@ from torchferry.report.markup import both, escaped
 WIDTH, HEIGHT = 860, 260
 LEFT, RIGHT, TOP, BOTTOM = 70, 26, 14, 30
 MAX_MARKS = 24
+TICKS = 4  # of the values, about
+_USUAL_DIGITS = 7
+_ALL_DIGITS = 16
 STYLES = 6  # classes s0 to s5
 _LIMIT = 1e300  # so that no difference of two values overflows
 _LOGARITHMIC_FROM = 1000.0
@@ -45,6 +48,16 @@ class Axis:
         step = _round_step((self.high - self.low) / about)
         first, last = math.ceil(self.low / step), math.floor(self.high / step)
         return [place * step for place in range(first, last + 1)]
+
+    def label(self, value: float) -> str:
+        """A tick in as many digits as tell it from its neighbours, and none that come from adding up steps."""
+        if self.logarithmic:
+            return number(value)
+        step = _round_step((self.high - self.low) / TICKS)
+        largest = max(abs(self.low), abs(self.high))
+        digits = max(1, math.ceil(math.log10(largest / step)) + 1) if largest > step else 1
+        value = _rounded(value, digits)
+        return number(value) if digits <= _USUAL_DIGITS else f"{value:.{min(digits, _ALL_DIGITS)}g}"
 
     def _measure(self, value: float) -> float:
         return math.log10(value) if self.logarithmic else value
@@ -105,9 +118,10 @@ def _frame(across: Axis, up: Axis | None) -> Iterator[str]:
             x = across.position(step)
             yield f'<text x="{x:.1f}" y="{HEIGHT - 10}" text-anchor="middle">{step:.0f}</text>'
             yield f'<line class="grid" x1="{x:.1f}" x2="{x:.1f}" y1="{TOP}" y2="{bottom}"/>'
-    for value in up.ticks(4) if up else ():
+    for value in up.ticks(TICKS) if up else ():
         y = up.position(value) if up else 0
-        yield f'<text x="{LEFT - 8}" y="{y + 4:.1f}" text-anchor="end">{number(_rounded(value))}</text>'
+        label = up.label(value) if up else ""
+        yield f'<text x="{LEFT - 8}" y="{y + 4:.1f}" text-anchor="end">{label}</text>'
         yield f'<line class="grid" x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{y:.1f}" y2="{y:.1f}"/>'
     yield f'<path class="axis" d="M{LEFT} {TOP}V{bottom}H{WIDTH - RIGHT}"/>'
 
@@ -187,6 +201,6 @@ def _round_step(rough: float) -> float:
     return next(power * factor for factor in (1, 2, 5, 10) if power * factor >= rough)
 
 
-def _rounded(value: float) -> float:
+def _rounded(value: float, digits: int) -> float:
     """Without the dust of adding up steps: 0.30000000000000004 is 0.3."""
-    return float(f"{value:.10g}")
+    return float(f"{value:.{max(digits, _USUAL_DIGITS)}g}")

@@ -82,7 +82,8 @@ class _Report:
         name = f"{sentences.shown(result.vendor)} ({sentences.shown(result.device_type)})"
         said = self._say(sentences.verdict(result))
         lines: list[RenderableType] = [Styled.assemble((name, "bold"), ": ", (said, STYLES[result.verdict]))]
-        below = sentences.explanations(result)
+        scope = sentences.scope(self._proof.request, result)
+        below = sentences.explanations(result) + ([scope] if scope else [])
         if result.operator:
             below += sentences.operator(result.operator)
         if result.judgement:

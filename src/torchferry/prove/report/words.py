@@ -80,8 +80,19 @@ PHASE = {
     "optimizer": Text("optimizer", "优化器"),
 }
 
-HOLDS = Text("The migration is proved", "迁移已验证")
-FAILS = Text("The migration is not proved", "迁移未通过验证")
+HOLDS = Text("Equal in everything that was compared", "所比较的内容全部相等")
+FAILS = Text("Not equal, or not compared", "不相等，或未能比较")
+SCOPE = Text(
+    "Compared: losses, gradients, parameters and small buffers of {steps}, seed {seed}, {arguments}, on a simulated "
+    "{device} that computes with the CPU's kernels. Not shown: how the vendor's own kernels round and which bugs they "
+    "have, speed, memory, later steps, other arguments.",
+    "比较范围：{steps}的损失、梯度、参数和小型缓冲区，随机种子 {seed}，{arguments}，在用 CPU 算子计算的模拟 {device} 设备上。"
+    "未涉及：厂商自身算子的舍入与缺陷、速度、显存、之后的步骤、其他参数。",
+)
+SCOPE_STEPS = Text("{count} steps", " {count} 步")
+SCOPE_RANKS = Text("{count} steps of {processes} processes together", "{processes} 个进程共 {count} 步")
+SCOPE_ARGUMENTS = Text("these arguments", "这些命令行参数")
+SCOPE_NO_ARGUMENTS = Text("no arguments", "无命令行参数")
 NOTHING = Text("Nothing was compared.", "没有进行任何比较。")
 COMPARED = Text("{count} steps compared", "比较了 {count} 步")
 PARTED_AT = Text(

@@ -13,7 +13,8 @@ from typing import Any
 import torch
 
 from torchferry.errors import RunError
-from torchferry.runtime.host import devices, graphs, memory, mixed_precision, seeds, streams
+from torchferry.runtime.host import devices, graphs, memory, mixed_precision, seeds, streams, typed
+from torchferry.runtime.host.placement import Placement
 
 _NAME = "torch.cuda on the CPU"
 
@@ -25,11 +26,11 @@ class HostModule(ModuleType):
         raise AttributeError(f"{self.__name__} has no '{name}': the CPU has no counterpart of it")
 
 
-def host_module(device_count: int) -> ModuleType:
+def host_module(device_count: int, placement: Placement | None = None) -> ModuleType:
     """A module with the names of torch.cuda that computes on the CPU, as if it had so many devices."""
     if device_count < 1:
         raise RunError(f"the CPU can stand for one CUDA device or more, not for {device_count}")
-    machine = devices.Devices(device_count)
+    machine = devices.Devices(device_count, placement)
     stream_names, stream_classes = streams.names(machine)
     seed_names, random_names = seeds.names(machine)
     held_names, memory_names = memory.names(machine)
@@ -41,7 +42,7 @@ def host_module(device_count: int) -> ModuleType:
             **seed_names,
             **held_names,
             **graphs.NAMES,
-            **_typed(),
+            **typed.names(placement is not None),
             "OutOfMemoryError": torch.cuda.OutOfMemoryError,
         },
     )
@@ -68,9 +69,3 @@ def _hang(root: ModuleType, path: str, names: Mapping[str, Any]) -> None:
     for part in above:
         parent = getattr(parent, part)
     setattr(parent, leaf, _module(f"{parent.__name__}.{leaf}", names))
-
-
-def _typed() -> dict[str, Any]:
-    """Typed tensors and storages: the CPU's under CUDA's names."""
-    kinds = (name for name in vars(torch.cuda) if name.endswith(("Tensor", "Storage")))
-    return {name: getattr(torch, name) for name in kinds if hasattr(torch, name)}

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import platform
-import re
 import threading
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,9 +11,9 @@ from typing import Any
 
 import torch
 
+from torchferry.runtime.host import device_numbers
+from torchferry.runtime.host.placement import Placement
 from torchferry.runtime.module_parts import device_context, gauges
-
-_NAMED = re.compile(r"(?:cuda|cpu)(?::(\d+))?")
 
 
 @dataclass(frozen=True)
@@ -49,8 +48,9 @@ class _Current(threading.local):
 class Devices:
     """The devices that a program sees; all of them are the CPU."""
 
-    def __init__(self, count: int) -> None:
+    def __init__(self, count: int, placement: Placement | None = None) -> None:
         self._count = count
+        self._placement = placement
         self._current = _Current()
         self._load = gauges.Load()
         self.sync_debug = gauges.SyncDebug()
@@ -74,6 +74,8 @@ class Devices:
             raise RuntimeError(f"invalid device ordinal: {index}; there are {self._count} devices")
         if index >= 0:
             self._current.index = index
+            if self._placement is not None:
+                self._placement.set_current(index)
 
     def exchange_device(self, index: int) -> int:
         """Make a device the current one and answer which one was; a negative index changes nothing."""
@@ -96,12 +98,11 @@ class Devices:
             return self._current.index
         if isinstance(device, int):
             return device
-        named = _NAMED.fullmatch(str(device))
-        if named and named[1]:
-            return int(named[1])
-        if named and str(device) == "cuda":
-            return self._current.index
-        if named and allow_cpu:
+        text = device_numbers.shown(device) if isinstance(device, torch.device) else str(device)
+        kind, _, number = text.partition(":")
+        if kind == "cuda":
+            return int(number) if number else self._current.index
+        if kind == "cpu" and allow_cpu:
             return -1
         raise ValueError(f"Expected a cuda device, but got: {device}")
 

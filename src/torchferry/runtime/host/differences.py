@@ -31,9 +31,9 @@ def changes(target: Target) -> Iterator[Change]:
         yield from _pinning()
         yield from _sync_batch_norm()
         yield _data_parallel()
-        yield Patch(
-            "torch.Tensor.get_device", torch.Tensor, "get_device", _get_device, "0: the CPU's number is -1"
-        )
+        if target.placement is None:
+            means = "0: the CPU's number is -1"
+            yield Patch("torch.Tensor.get_device", torch.Tensor, "get_device", _get_device, means)
         means = "does nothing: the CPU has no streams"
         yield Patch("torch.Tensor.record_stream", torch.Tensor, "record_stream", _record_stream, means)
 

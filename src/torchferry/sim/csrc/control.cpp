@@ -73,6 +73,8 @@ TORCH_LIBRARY(torchferry_sim, m) {
   m.def("use_cuda_autocast_policies() -> ()", &use_cuda_autocast_policies);
   m.def("compute_half_in_single() -> ()", &compute_half_in_single);
   m.def("add_sync_batch_norm() -> ()", &add_sync_batch_norm);
+  m.def("watch_places(bool on) -> ()", &watch_places);
+  m.def("set_current_place(int index) -> ()", &set_current_place);
   m.def("default_generator(int device) -> Generator?", [](int64_t device) -> at::Generator {
     return default_generator(checked(device));
   });

@@ -1,0 +1,39 @@
+"""How a CUDA device is written down on the CPU: `cpu:N` is cuda:N, and a number that none has is "cuda" without one.
+
+PyTorch takes any number for the CPU, computes on the CPU whatever the number is, and gives none to tensors. So a
+`torch.device` that a program made as one of CUDA's can be told from the CPU itself, which has no number.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+UNNUMBERED = 127  # the largest that fits
+UNNUMBERED_TEXT = f"cpu:{UNNUMBERED}"
+_type: Any = vars(torch.device)["type"].__get__
+_index: Any = vars(torch.device)["index"].__get__
+
+
+def raw_type(device: torch.device) -> str:
+    """The type as PyTorch has it."""
+    return str(_type(device))
+
+
+def is_cuda(device: torch.device) -> bool:
+    """Whether a program made it as a device of CUDA's."""
+    return raw_type(device) == "cpu" and _index(device) is not None
+
+
+def shown_index(device: torch.device) -> int | None:
+    """The number that a program sees."""
+    index: int | None = _index(device)
+    return None if index == UNNUMBERED and raw_type(device) == "cpu" else index
+
+
+def shown(device: torch.device) -> str:
+    """As a GPU's program writes it: cuda, cuda:1."""
+    kind = "cuda" if is_cuda(device) else raw_type(device)
+    index = shown_index(device)
+    return kind if index is None else f"{kind}:{index}"
