@@ -49,17 +49,19 @@ def _run_in_fork(
     stdin: Stream = None,
     seconds: float | None = None,
     patient: bool = False,
+    cwd: Path | None = None,
 ) -> Ending:
     """A script; what else there is to run has a process of its own."""
     script = Path(command[1])
     if script.suffix != ".py" or seconds is not None:
-        return run_supervised(command, environment, stdout, stderr, stdin, seconds, patient)
+        return run_supervised(command, environment, stdout, stderr, stdin, seconds, patient, cwd=cwd)
     sys.stdout.flush()
     sys.stderr.flush()
     child = os.fork()
     if child == 0:
         try:
             _forget_the_command(stdin, stdout, stderr)
+            os.chdir(cwd or ".")
             run_and_end(script.read_text("utf-8"), str(script), list(command[2:]), environment)
         finally:
             os._exit(1)

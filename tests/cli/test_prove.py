@@ -504,3 +504,137 @@ def test_nothing_is_left_in_the_temporary_folder(tmp_path: Path) -> None:
     ferry_prove("--to", "ascend", "train.py", cwd=tmp_path, TMPDIR=str(temporary))
     assert os.listdir(temporary) == []
     assert tempfile.gettempdir() != str(temporary)
+
+
+READS = (
+    HEAD
+    + """
+import json
+device = json.load(open("c.json"))["device"]
+model = nn.Linear(4, 2).to(device)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for step in range(3):
+    loss = model(torch.ones(3, 4, device=device)).square().sum()
+    optimizer.zero_grad(); loss.backward(); optimizer.step()
+open("written.txt", "w").write(device)
+"""
+)
+
+
+def _converted(folder: Path) -> None:
+    make(folder / "a", t=READS)
+    (folder / "a/c.json").write_text('{"device": "cuda:0"}')
+    subprocess.run(
+        command("ferry", "convert", "a", "--to", "ascend", "-o", "b", "-q"),
+        env=environment(),
+        cwd=folder,
+        check=False,
+    )
+    assert json.loads((folder / "b/c.json").read_text()) == {"device": "npu:0"}
+
+
+def test_each_side_reads_and_writes_in_its_own_project(tmp_path: Path) -> None:
+    _converted(tmp_path)
+    pair = ("--original", "a/t.py", "--converted", "b/t.py")
+    result = prove_forked("--to", "ascend", "--steps", "all", *pair, cwd=tmp_path)
+    assert result.returncode == 0, result.stdout + result.stderr
+    assert "equal bit for bit, 3 steps compared" in result.stdout
+    written = [(tmp_path / side / "written.txt").read_text() for side in ("a", "b")]
+    assert written == ["cuda:0", "npu:0"]
+
+
+def test_the_folder_of_both_runs_can_be_chosen(tmp_path: Path) -> None:
+    _converted(tmp_path)
+    pair = ("--original", "a/t.py", "--converted", "b/t.py")
+    result = prove_forked("--to", "ascend", "--cwd", "a", *pair, cwd=tmp_path)
+    assert result.returncode == 1 and "ascend (npu): failed" in result.stdout  # it reads cuda:0 there
+    missing = prove_forked("--to", "ascend", "--cwd", "nowhere", *pair, cwd=tmp_path)
+    assert (missing.returncode, missing.stderr.count("\n")) == (2, 1)
+
+
+def test_a_side_that_imports_the_others_modules_proves_nothing(tmp_path: Path) -> None:
+    main = HEAD + f"sys.path.insert(0, {str(tmp_path / 'a')!r})\nimport net\n"
+    net = TRAIN.removeprefix(HEAD)
+    make(tmp_path / "a", t=main, net=HEAD + net)
+    make(tmp_path / "b", t=main, net=HEAD + net)
+    pair = ("--original", "a/t.py", "--converted", "b/t.py")
+    result = prove_forked("--to", "ascend", "--steps", 2, *pair, cwd=tmp_path)
+    assert result.returncode == 1
+    said = " ".join(result.stdout.split())
+    assert "can't be compared" in said and "imported files of the other side" in said
+    assert "a/net.py" in said.replace(" ", "")
+
+
+BRANCHES = (
+    HEAD
+    + """
+device = torch.device("cuda")
+model = nn.Linear(6, 3).to(device)
+amp = next(model.parameters()).device.type != "cpu" and device.type not in ("cpu", "mps")
+scaler = torch.amp.GradScaler("cuda", enabled=amp)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for step in range(3):
+    with torch.autocast("cuda", enabled=amp):
+        loss = model(torch.randn(4, 6).to(device)).square().mean()
+    scaler.scale(loss).backward()
+    scaler.step(optimizer); scaler.update(); optimizer.zero_grad()
+"""
+)
+
+
+def test_both_sides_take_the_gpus_branch(tmp_path: Path) -> None:
+    make(tmp_path, train=BRANCHES)
+    result = prove_forked("--to", "ascend", "-o", "proof", "--", "train.py", cwd=tmp_path)
+    assert result.returncode == 0, result.stdout + result.stderr
+    assert "factor" not in result.stdout
+
+
+def test_a_scaler_on_one_side_alone_is_named_and_contradicts_nothing(tmp_path: Path) -> None:
+    program = BRANCHES.replace("enabled=amp)", "enabled=MIGRATED)", 1).replace(
+        "enabled=amp)", "enabled=False)"
+    )
+    make(tmp_path, train=program)
+    result = prove_forked("--to", "ascend", "-o", "proof", "--", "train.py", cwd=tmp_path)
+    said = " ".join(result.stdout.split())
+    assert result.returncode == 0, said
+    assert "equal bit for bit, 3 steps compared" in said
+    assert "GradScaler's factor differs from step 1 on: 1 in the original, 65536 in the migrated run" in said
+
+
+def test_a_verdict_names_its_scope(tmp_path: Path) -> None:
+    make(tmp_path, train=TRAIN)
+    result = prove_forked(
+        "--to", "ascend", "--steps", 2, "--seed", 7, "-o", "proof", "--", "train.py", cwd=tmp_path
+    )
+    said = " ".join(result.stdout.split())
+    assert "parameters and small buffers of 2 steps, seed 7, no arguments, on a simulated npu" in said
+    assert "Not shown: how the vendor's own kernels round" in said
+    assert "proved" not in (tmp_path / "proof/proof.html").read_text()
+
+
+BY_HAND = (
+    HEAD
+    + """
+model = nn.Linear(4, 2).cuda()
+for step in range(5):
+    loss = model(torch.ones(3, 4).cuda() * step).square().sum() * (1 + MIGRATED * WRONG * (step == 3))
+    model.zero_grad()
+    loss.backward()
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.add_(parameter.grad, alpha=-0.01)
+"""
+)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "code", "words"), [(0, 0, "equal bit for bit, 5"), (1, 1, "step 4: the loss")]
+)
+def test_parameters_that_are_updated_by_hand_are_compared(
+    tmp_path: Path, wrong: int, code: int, words: str
+) -> None:
+    make(tmp_path, train=BY_HAND.replace("WRONG", str(wrong)))
+    result = prove_forked("--to", "ascend", "-o", "proof", "--", "train.py", cwd=tmp_path)
+    said = " ".join(result.stdout.split())
+    assert result.returncode == code, said + result.stderr
+    assert words in said and "each call of backward counts as a step" in said

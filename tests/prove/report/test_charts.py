@@ -122,3 +122,15 @@ def test_one_step_and_none() -> None:
     assert len(charts(one_step())) == 2
     assert charts(SAMPLES["empty"]()) == []
     assert len(charts(not_finite())) == 2
+
+
+@pytest.mark.parametrize(
+    ("low", "high"), [(0.9999985, 0.9999995), (0.0, 1.0), (-3e-9, 2e-9), (123456.0, 123456.5), (1e6, 9e8)]
+)
+def test_ticks_are_told_apart_whatever_the_range(low: float, high: float) -> None:
+    up = svg.y_axis(chart((low, high)))
+    assert up is not None
+    labels = [up.label(tick) for tick in up.ticks(svg.TICKS)]
+    assert len(set(labels)) == len(labels) >= 2
+    assert all(len(label) <= 12 for label in labels)
+    assert [float(label) for label in labels] == pytest.approx(up.ticks(svg.TICKS), abs=(high - low) / 100)

@@ -15,6 +15,8 @@ from torchferry.runtime.host import device_numbers
 from torchferry.runtime.host.placement import Placement
 from torchferry.runtime.module_parts import device_context, gauges
 
+_UNNUMBERED = str(device_numbers.UNNUMBERED)
+
 
 @dataclass(frozen=True)
 class DeviceProperties:
@@ -98,10 +100,9 @@ class Devices:
             return self._current.index
         if isinstance(device, int):
             return device
-        text = device_numbers.shown(device) if isinstance(device, torch.device) else str(device)
-        kind, _, number = text.partition(":")
-        if kind == "cuda":
-            return int(number) if number else self._current.index
+        kind, _, number = str(device).partition(":")  # torch.compile takes this apart: only plain words
+        if kind == "cuda" or (kind == "cpu" and number):
+            return self._current.index if number in ("", _UNNUMBERED) else int(number)
         if kind == "cpu" and allow_cpu:
             return -1
         raise ValueError(f"Expected a cuda device, but got: {device}")
