@@ -9,8 +9,8 @@ The document is one object. Its names, and those of every record in it, stay; la
                  rtol, atol
     reference    the run of the original on the CPU: a *run*
     results      one for each vendor: vendor, device_type, verdict (equal, close, parted, incomparable, crashed,
-                 unrepeatable), run, compared_steps, reason, parting, largest, operator, judgement; the last five may be
-                 null
+                 unrepeatable), run, compared_steps, reason, parting, largest, operator, judgement (each may be null),
+                 notes (texts)
     torch, date  version of PyTorch; ISO 8601, UTC
 
     run          name, exit_code, seconds, stdout, stderr (names of logs), processes
