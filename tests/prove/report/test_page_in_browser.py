@@ -84,11 +84,11 @@ def test_switch_language(open_page: Open) -> None:
     page = open_page(sample())
     assert page.get_attribute("[data-language=en]", "aria-pressed") == "true"
     page.click("[data-language=zh-CN]")
-    assert page.inner_text(".outcome") == "迁移未通过验证"
+    assert page.inner_text(".outcome") == "不相等，或未能比较"
     assert page.inner_text("figure h2 >> nth=0") == "损失"
     page.click("[data-language=en]")
     assert page.inner_text(".outcome") == "Not equal, or not compared"
-    assert open_page(sample(), "zh").inner_text(".outcome") == "迁移未通过验证"
+    assert open_page(sample(), "zh").inner_text(".outcome") == "不相等，或未能比较"
 
 
 def test_each_language_is_whole(open_page: Open) -> None:

@@ -66,8 +66,8 @@ def _overview(proof: Proof) -> str:
         f"{both(sentences.verdict(result))}</li>"
         for result in proof.results
     )
-    scopes = [scope for result in proof.results if (scope := sentences.scope(proof.request, result))]
-    below = both(scopes[0], 'p class="quiet"') if proof.holds and scopes else ""
+    scope = sentences.scope(proof)
+    below = both(scope, 'p class="quiet"') if scope else ""
     return f'<div class="outcome {kind}">{both(holds)}</div><ul class="split verdicts">{entries}</ul>{below}'
 
 
@@ -118,9 +118,7 @@ def _values(chart: Chart) -> dict[str, Any]:
 
 def _result(proof: Proof, result: VendorResult) -> str:
     name = f"{sentences.shown(result.vendor)} ({sentences.shown(result.device_type)})"
-    scope = sentences.scope(proof.request, result)
-    below = sentences.explanations(result) + ([scope] if scope else [])
-    said = "".join(both(sentence, "p") for sentence in below)
+    said = "".join(both(sentence, "p") for sentence in sentences.explanations(result))
     operator = _operator(result.operator) if result.operator else ""
     operator += _judgement(proof, result)
     steps = "".join(_steps(each, result) for each in comparison.tables(proof, result))

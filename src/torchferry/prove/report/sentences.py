@@ -10,7 +10,7 @@ from torchferry.prove.model import (
     OperatorCall,
     OperatorDifference,
     OperatorJudgement,
-    ProofRequest,
+    Proof,
     TensorFacts,
     VendorResult,
     Verdict,
@@ -31,18 +31,20 @@ def verdict(result: VendorResult) -> Text:
     return said
 
 
-def scope(request: ProofRequest, result: VendorResult) -> Text | None:
-    """What a verdict that holds rests on, and what it does not show; None for the others."""
-    if result.verdict not in (Verdict.EQUAL, Verdict.CLOSE):
+def scope(proof: Proof) -> Text | None:
+    """What the verdicts that hold rest on, and what they do not show; None if none holds."""
+    equal = [each for each in proof.results if each.verdict in (Verdict.EQUAL, Verdict.CLOSE)]
+    if not equal:
         return None
-    processes = len(result.run.processes) if result.run else 1
+    counts = sorted({each.compared_steps for each in equal})
+    processes = len(proof.reference.processes)
     form = words.SCOPE_RANKS if processes > 1 else words.SCOPE_STEPS
-    arguments = request.original[2 if request.original[:1] == ("-m",) else 1 :]
+    arguments = proof.request.original[2 if proof.request.original[:1] == ("-m",) else 1 :]
     return words.SCOPE.format(
-        steps=form.format(count=result.compared_steps, processes=processes),
-        seed=request.seed,
+        steps=form.format(count="/".join(map(str, counts)), processes=processes),
+        seed=proof.request.seed,
         arguments=words.SCOPE_ARGUMENTS if arguments else words.SCOPE_NO_ARGUMENTS,
-        device=shown(result.device_type),
+        device=", ".join(shown(each.device_type) for each in equal),
     )
 
 

@@ -69,6 +69,9 @@ class _Report:
         parts: list[RenderableType] = [
             part for result in self._proof.results for part in self._verdict(result)
         ]
+        scope = sentences.scope(self._proof)
+        if scope:
+            parts += [Styled(self._say(scope), "dim")]
         for name, tail in self._logs.items():
             parts += ["", Styled(f"{sentences.shown(name)}:", "bold"), Styled(visible(tail))]
         for result in self._proof.results:
@@ -82,8 +85,7 @@ class _Report:
         name = f"{sentences.shown(result.vendor)} ({sentences.shown(result.device_type)})"
         said = self._say(sentences.verdict(result))
         lines: list[RenderableType] = [Styled.assemble((name, "bold"), ": ", (said, STYLES[result.verdict]))]
-        scope = sentences.scope(self._proof.request, result)
-        below = sentences.explanations(result) + ([scope] if scope else [])
+        below = sentences.explanations(result)
         if result.operator:
             below += sentences.operator(result.operator)
         if result.judgement:
