@@ -394,7 +394,10 @@ def test_a_program_with_habits(tmp_path: Path) -> None:
     ("program", "says"),
     [
         ("print(torch.ones(2).cuda())", "called backward nowhere and took no optimizer step"),
-        ("torch.ones(2, requires_grad=True).sum().backward()", "took no step with an optimizer"),
+        (
+            "w = torch.ones(2, requires_grad=True)\noptimizer = torch.optim.SGD([w])\nw.sum().backward()",
+            "took no step with an optimizer",
+        ),
         ("torch.optim.SGD(nn.Linear(2, 2).cuda().parameters()).step()", "stepped without a gradient"),
         (TRAIN.replace("cuda(", "to('cpu', ").replace('"cuda"', '"cpu"'), "trained on the CPU, never on npu"),
     ],
