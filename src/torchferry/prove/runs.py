@@ -189,7 +189,9 @@ class Runner:
             self._watch(name, folder, settings.steps),
         ):
             streams = stdout, stderr, _same_input()
-            ending = run_supervised(program.command(), environment, *streams, self._conditions.timeout, cwd=cwd)
+            ending = run_supervised(
+                program.command(), environment, *streams, self._conditions.timeout, cwd=cwd
+            )
             if ending.out_of_time:
                 stderr.write(f"ferry prove: ended after {self._conditions.timeout:g} seconds\n".encode())
         seconds = round(time.monotonic() - started, 3)
