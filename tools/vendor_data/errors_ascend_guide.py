@@ -33,9 +33,9 @@ ASCEND_GUIDE = (
         "unsupported_api",
         "torch.utils.dumper belongs to Ascend's own builds of PyTorch 1.5 and 1.8 (USE_DUMP); this PyTorch does not have it",
         "torch.utils.dumper 属于 Ascend 自行构建的 PyTorch 1.5 与 1.8（USE_DUMP），此 PyTorch 没有",
-        "record with `ferry record -- python train.py`, or use torchferry.accuracy.dumper in its place; `ferry compare` reads "
+        "record with `ferry record train.py`, or use torchferry.accuracy.dumper in its place; `ferry compare` reads "
         "both sides",
-        "使用 `ferry record -- python train.py` 录制，或改用 torchferry.accuracy.dumper；用 `ferry compare` 比对两侧",
+        "使用 `ferry record train.py` 录制，或改用 torchferry.accuracy.dumper；用 `ferry compare` 比对两侧",
         GUIDE,
     ),
     Rule(
