@@ -14,6 +14,8 @@ import tempfile
 import warnings
 from pathlib import Path
 
+from torchferry.vendors.registry import get_vendor
+
 ROOT = Path(__file__).resolve().parents[2]
 _PER_PROCESS = 500
 
@@ -66,24 +68,27 @@ def _run_processes(options: argparse.Namespace) -> int:
 
 
 def _run_programs(options: argparse.Namespace) -> int:
-    from tools.conformance.devices import unlimited_device
+    from torchferry import sim
 
-    device = unlimited_device(options.vendor)
+    sim.activate(options.vendor, devices=1)
     import torch
 
+    from torchferry.sim import native
     from torchferry.sim.reference import compute_as_cuda
 
     from .program import first_difference
 
+    native.set_gate(False)
     compute_as_cuda()
     torch.set_num_threads(1)
+    device = get_vendor(options.vendor).device_type
     different = 0
     for seed in range(options.seed, options.seed + options.programs):
         options.progress.write_text(f"{seed} {different}")
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             found = first_difference(
-                random.Random(seed), device.type, options.steps, print if options.show else None
+                random.Random(seed), device, options.steps, print if options.show else None
             )
         if found:
             different += 1

@@ -44,8 +44,9 @@ def random_step(choose: random.Random, tensors: list[Tensor]) -> Step:
     """A step that fits these tensors, more or less: errors are a part of what is compared."""
     if not tensors:
         return new_tensor(choose, tensors)
-    weights, makers = zip(*MAKERS, strict=True)
-    return choose.choices(makers, weights)[0](choose, tensors)
+    weights = [weight for weight, _ in MAKERS]
+    _, make = choose.choices(MAKERS, weights)[0]
+    return make(choose, tensors)
 
 
 def _pick(choose: random.Random, tensors: list[Tensor], floats: bool = False) -> int:
@@ -162,24 +163,27 @@ enter(4, 2, {
     "foreach add_ grad": lambda x, y: torch._foreach_add_([x], [y]), "foreach max": lambda x, y: torch._foreach_maximum([x], [y]), "clip": lambda x, y: (nn.utils.clip_grad_norm_([x, y], 0.5, foreach=True), None)[1],
     "unscale": torch.no_grad()(lambda x, y: torch._amp_foreach_non_finite_check_and_unscale_([x], torch.zeros(1, device=x.device), torch.ones(1, device=x.device))),
 })  # fmt: skip
-enter(5, 1, {name: _seeded(draw) for name, draw in {
+DRAWING: dict[str, Callable[[Tensor], Any]] = {
     "rand_like": torch.rand_like, "randn_like": torch.randn_like, "bernoulli_": lambda x: x.detach().bernoulli_(0.5), "normal_": lambda x: x.detach().normal_(), "uniform_": lambda x: x.detach().uniform_(),
     "dropout": lambda x: functional.dropout(x, 0.5), "dropout_": lambda x: functional.dropout(x, 0.3, inplace=True), "bernoulli": lambda x: torch.bernoulli(x.sigmoid()), "multinomial": lambda x: torch.multinomial(x.abs() + 0.1, 2),
     "randperm": lambda x: torch.randperm(5, device=x.device), "randint": lambda x: torch.randint(9, x.shape, device=x.device), "exponential_": lambda x: x.detach().exponential_(), "rrelu": lambda x: functional.rrelu(x, training=True),
     "gumbel": lambda x: functional.gumbel_softmax(x), "poisson": lambda x: torch.poisson(x.abs()), "feature dropout": lambda x: functional.dropout2d(x, 0.5), "alpha": lambda x: functional.alpha_dropout(x, 0.5),
     "generator": lambda x: torch.randn(3, device=x.device, generator=torch.Generator(x.device).manual_seed(2)), "random_": lambda x: x.detach().random_(9), "trunc": lambda x: nn.init.trunc_normal_(x.detach()),
-}.items()})  # fmt: skip
+}  # fmt: skip
+enter(5, 1, {name: _seeded(draw) for name, draw in DRAWING.items()})
 enter(6, 1, {
     "backward": lambda x: x.sum().backward(), "backward twice": lambda x: (x.sum().backward(retain_graph=True), x.sum().backward()), "grad": lambda x: torch.autograd.grad(x.sum(), x),
     "second": lambda x: torch.autograd.grad(torch.autograd.grad((x**3).sum(), x, create_graph=True)[0].sum(), x), "mean backward": lambda x: (x * x).mean().backward(),
     "checkpoint": lambda x: torch.utils.checkpoint.checkpoint(lambda y: (y * y).relu(), x, use_reentrant=False), "hook": lambda x: x.register_hook(lambda g: g * 2) and None, "retain": lambda x: x.retain_grad(),
     "inference": lambda x: torch.inference_mode()(lambda: (x * 2).add_(1))(), "set_grad none": lambda x: setattr(x, "grad", None), "leaf": lambda x: x.detach().clone().requires_grad_(),
 }, floats=True)  # fmt: skip
-enter(4, 1, {
-    "vmap": torch.func.vmap(lambda x: x.exp() + 1), "func grad": torch.func.grad(lambda x: (x * x).sum()), "jacrev": torch.func.jacrev(lambda x: x.sin()), "jvp": lambda x: torch.func.jvp(torch.tanh, (x,), (torch.ones_like(x),)),
-    "vjp": lambda x: torch.func.vjp(torch.exp, x)[0], "hessian": torch.func.hessian(lambda x: (x**3).sum()), "vmap in place": torch.func.vmap(lambda x: x.clone().add_(1)), "jacfwd": torch.func.jacfwd(lambda x: x * x.sum()),
-    "functionalize": torch.func.functionalize(lambda x: x.clone().mul_(2)), "vmap sum": torch.func.vmap(lambda x: x.sum() * x), "vmap rand": lambda x: _seeded(torch.func.vmap(lambda y: y * torch.rand_like(y), randomness="different"))(x),
-}, floats=True)  # fmt: skip
+transforms: Any = torch.func
+TRANSFORMED: dict[str, Any] = {
+    "vmap": transforms.vmap(lambda x: x.exp() + 1), "func grad": transforms.grad(lambda x: (x * x).sum()), "jacrev": transforms.jacrev(lambda x: x.sin()), "jvp": lambda x: transforms.jvp(torch.tanh, (x,), (torch.ones_like(x),)),
+    "vjp": lambda x: transforms.vjp(torch.exp, x)[0], "hessian": transforms.hessian(lambda x: (x**3).sum()), "vmap in place": transforms.vmap(lambda x: x.clone().add_(1)), "jacfwd": transforms.jacfwd(lambda x: x * x.sum()),
+    "functionalize": transforms.functionalize(lambda x: x.clone().mul_(2)), "vmap sum": transforms.vmap(lambda x: x.sum() * x), "vmap rand": lambda x: _seeded(transforms.vmap(lambda y: y * torch.rand_like(y), randomness="different"))(x),
+}  # fmt: skip
+enter(4, 1, TRANSFORMED, floats=True)
 
 
 def _layer(layer: nn.Module, x: Tensor) -> list[Tensor]:
@@ -218,7 +222,7 @@ def _trained(make: Callable[[list[Tensor]], torch.optim.Optimizer], x: Tensor) -
     optimizer = make([weight])
     for _ in range(2):
         optimizer.zero_grad()
-        (weight * weight).sum().backward()
+        (weight * weight).sum().backward()  # type: ignore[no-untyped-call]
         optimizer.step()
     return weight
 

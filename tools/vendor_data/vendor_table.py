@@ -42,7 +42,7 @@ def _limits(facts: Facts, name: str, fact_id: str) -> str:
     )
 
 
-def _unlisted(facts: Facts, fact_id: str, dtype: str) -> list[toml.Value]:
+def _unlisted(facts: Facts, fact_id: str, dtype: str) -> list[str]:
     """Operators for which every list of dtypes leaves one out, be it of the form that works in place."""
     names: dict[str, bool] = {}
     for name, lists in facts.table(f"ops/{fact_id}.json")["dtype_limits_by_base_name"].items():
