@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import importlib
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -109,12 +110,42 @@ def _add_extras(tree: Tree, extras: tuple[Extra, ...], vendor: Vendor) -> None:
             tree.place(extra.name, dump[extra.key])
         elif extra.kind == "dumper":
             _place_in_torch(extra.name)
+        elif extra.kind == "library":
+            _add_library(extra.name, extra.key)
 
 
 def _place_in_torch(name: str) -> None:
     """The recorder of operators under a name that the vendor's PyTorch has for it."""
     holder, _, leaf = name.rpartition(".")
     setattr(functools.reduce(getattr, filter(None, holder.split(".")), torch), leaf, Dumper)
+
+
+class _Library(ModuleType):
+    """A module that is another one as soon as something of it is used."""
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__") or not self._means:
+            raise AttributeError(f"module '{self.__name__}' has no attribute '{name}'")
+        return getattr(importlib.import_module(self._means), name)
+
+    _means = ""
+
+
+def _add_library(name: str, means: str) -> None:
+    """`from torch.NAME import ...`, with the packages on the way."""
+    path = "torch"
+    holder: Any = torch
+    for part in name.split("."):
+        path = f"{path}.{part}"
+        try:
+            module: Any = importlib.import_module(path)  # what torch has there itself stays
+        except ModuleNotFoundError:
+            module = _Library(path)
+            module.__path__ = []
+            sys.modules[path] = module
+            setattr(holder, part, module)
+        holder = module
+    holder._means = means
 
 
 def _register(vendor: Vendor, tree: Tree) -> None:

@@ -15,6 +15,7 @@ One entry a line, KIND NAME [VALUE...]; values are JSON. Kinds:
   capability_env VARIABLE  an environment variable that get_device_capability answers from
   own_scaler NAME          a gradient scaler that also takes dynamic=False and computes in float32 only
   dump NAME PART           a function that begins, configures or ends a dump of single operators
+  library NAME MODULE      a module below torch that has what another module has, which is imported when it is used
   dumper NAME              the recorder of operators, under a name below torch
   profile NAME FILE        a block that leaves a trace below the folder it is given
   profile_config NAME {}   what such a block collects: switches, and lists of values
@@ -66,6 +67,7 @@ _SHAPES = {
     "own_scaler": (False, False),
     "dump": (True, False),
     "dumper": (False, False),
+    "library": (True, False),
     "profile": (False, True),
     "profile_config": (False, True),
     "options": (False, True),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import time
@@ -84,11 +85,19 @@ def profile(file: str) -> type:
             self._watch.add_metadata_json("profileConfig", json.dumps(self._config))
             self._watch.stop()
             name = file.format(time=time.strftime("%Y%m%d%H%M%S"), process=os.getpid())
-            path = Path(self.result_path) / name
+            path = _unused(Path(self.result_path), Path(name))
             path.parent.mkdir(parents=True, exist_ok=True)
             self._watch.export_chrome_trace(str(path))
 
     return profile
+
+
+def _unused(folder: Path, file: Path) -> Path:
+    """A file in a folder of its own: blocks within one second get a number."""
+    own, *below = file.parts
+    numbers = itertools.chain([""], (f"_{number}" for number in itertools.count(1)))
+    free = next(number for number in numbers if not (folder / f"{own}{number}").exists())
+    return folder.joinpath(f"{own}{free}", *below)
 
 
 def options(known: Mapping[str, Any]) -> Callable[[Any], None]:

@@ -78,3 +78,25 @@ def check_options_of_the_compiler_are_checked(device: str) -> None:
         set_option({"ACL_NONSENSE": "1"})
     with raises(TypeError, "must be a dict"):
         set_option([("ACL_OP_DEBUG_LEVEL", 1)])
+
+
+def check_blocks_within_one_second_leave_a_folder_each(device: str) -> None:
+    if device == "cpu":
+        return  # there is no torch.npu
+    npu: Any = torch.npu  # type: ignore[attr-defined]
+    with tempfile.TemporaryDirectory() as folder:
+        for _ in range(3):
+            with npu.profile(folder):
+                torch.ones(2, device=device)
+        assert len(list(Path(folder).glob("PROF_*/timeline/trace.json"))) == 3
+
+
+def check_the_affinity_library_has_the_name_of_the_guide(device: str) -> None:
+    if device == "cpu":
+        return  # there is no torch.npu
+    from torch.contrib.npu.optimized_lib import ChannelShuffle, PreLoader  # type: ignore[import-not-found]
+
+    from torchferry.perf import affinity
+
+    assert (ChannelShuffle, PreLoader) == (affinity.ChannelShuffle, affinity.PreLoader)
+    assert torch.contrib.__file__  # torch's own package stays what it is
