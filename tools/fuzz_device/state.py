@@ -37,7 +37,10 @@ class Side:
 
 
 def _version(tensor: Tensor) -> int:
-    return 0 if tensor.is_inference() else tensor._version
+    try:
+        return tensor._version
+    except RuntimeError:  # made in inference mode, or a view of such a one
+        return 0
 
 
 @dataclass(frozen=True)
@@ -91,7 +94,7 @@ def _seen_of(tensor: Tensor, memory: dict[int, int]) -> dict[str, Any]:
     seen |= {
         "storage": memory.setdefault(storage._cdata, len(memory)),
         "storage bytes": storage.nbytes(),
-        "view": tensor._is_view(),
+        "view": tensor._is_view() and not (tensor._base is not None and tensor._base.is_inference()),
         "leaf": tensor.is_leaf,
         "values": _values(tensor),
     }
