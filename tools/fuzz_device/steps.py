@@ -105,7 +105,7 @@ enter(7, 1, {
     "exp": torch.exp, "relu": torch.relu, "sigmoid": torch.sigmoid, "abs": torch.abs, "neg": torch.neg, "sqrt": torch.sqrt,
     "tanh": torch.tanh, "round": torch.round, "gelu": functional.gelu, "silu": functional.silu, "softmax": lambda x: x.softmax(-1),
     "log_softmax": lambda x: functional.log_softmax(x, 0), "cumsum": lambda x: x.cumsum(0), "sort": lambda x: x.sort(), "clone": torch.clone,
-    "topk": lambda x: x.topk(2), "flip": lambda x: x.flip(0), "roll": lambda x: x.roll(1), "tril": torch.tril, "isnan": torch.isnan,
+    "topk": lambda x: x.topk(2), "flip": lambda x: x.flip(0), "roll": lambda x: x.clone().roll(1), "tril": torch.tril, "isnan": torch.isnan,
     "contiguous": lambda x: x.contiguous(), "channels last": lambda x: x.contiguous(memory_format=torch.channels_last), "sgn": torch.sgn,
     "logical_not": torch.logical_not, "bitwise_not": torch.bitwise_not, "clamp": lambda x: x.clamp(-1, 1), "pow": lambda x: x**2,
     "float": lambda x: x.float(), "half": lambda x: x.half(), "long": lambda x: x.long(), "bool": lambda x: x.bool(), "angle": torch.angle,
