@@ -138,10 +138,12 @@ def share_among_cards():
 
 def prove(out, vendors, *program):
     """Prove a program for some vendors; show the verdicts and the steps of the first vendor."""
-    output = ferry("prove", "--to", ",".join(vendors), "--steps", STEPS, "-o", out, *program, cwd=OUT)
+    options = ("--to", ",".join(vendors), "--steps", STEPS, "--cwd", ".", "-o", out)
+    output = ferry("prove", *options, *program, cwd=OUT)
     lines = output.splitlines()
     end = lines.index(vendors[1]) if len(vendors) > 1 else len(lines)
-    print("\n".join(lines[:end]).rstrip())
+    for line in "\n".join(lines[:end]).rstrip().splitlines():
+        print(textwrap.fill(line, WIDTH) if len(line) > WIDTH else line)
 
 
 def find_operator():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import time
+import warnings
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from types import SimpleNamespace
@@ -34,7 +35,11 @@ def gaps(target: Target) -> Gaps:
 
 def _capturing(target: Target) -> Answer:
     """A vendor may have the question in its module of graphs only."""
-    ask = getattr(getattr(target.module, "graphs", None), "is_current_stream_capturing", None)
+    with warnings.catch_warnings():
+        warnings.simplefilter(
+            "ignore"
+        )  # a simulated module warns of what is not known to exist: nobody uses it yet
+        ask = getattr(getattr(target.module, "graphs", None), "is_current_stream_capturing", None)
     return (lambda: False, "false") if ask is None else (ask, f"{target.torch_module}.graphs.{ask.__name__}")
 
 

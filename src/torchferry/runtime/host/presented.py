@@ -218,7 +218,8 @@ class _Where:
         shares = made is tensor or (
             made.device.type == tensor.device.type and _memory(made) == _memory(tensor) is not None
         )
-        made = made.clone() if shares else made
+        # the operator that moves between devices: recordings of both sides show the same calls
+        made = torch.ops.aten._to_copy.default(made) if shares else made
         self._placement.put(made, place)
         return made
 

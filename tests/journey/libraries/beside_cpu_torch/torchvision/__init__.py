@@ -18,7 +18,8 @@ _NMS = "(Tensor dets, Tensor scores, float iou_threshold) -> Tensor"
 
 _declared = torch.library.Library("torchvision", "FRAGMENT")  # kept: the declarations go away with it
 for _name in ("nms", "qnms"):
-    _declared.define(f"{_name}{_NMS}")
+    if not hasattr(torch.ops.torchvision, _name):  # on the simulated device they are declared already
+        _declared.define(f"{_name}{_NMS}")
 
 _installed = PathFinder.find_spec(
     __name__, [entry for entry in sys.path if Path(entry or ".").resolve() != _HERE]
