@@ -41,6 +41,20 @@ _ACL = HostLogFacts(
         "skipped_folders": "device-.*",
         "folder": "~/ascend/log",
         "settings": ["ASCEND_GLOBAL_LOG_LEVEL=1", "ASCEND_GLOBAL_EVENT_ENABLE=1", "ASCEND_HOST_LOG_FILE_NUM=1000"],
+        # the same forms, as a simulated device writes them
+        "written_when": ["ASCEND_SLOG_PRINT_TO_STDOUT=1", "ASCEND_GLOBAL_LOG_LEVEL=[01]"],
+        "operator_text": (
+            "[INFO] ASCENDCL({process},python):{time} [simulated]{thread} aclopCompileAndExecute: "
+            "aclopCompile::aclOp = OpType: {type}, {tensors}"
+        ),
+        "tensor_text": (
+            "{side}putDesc[{number}]: [TensorDesc] DataType = {dtype}, Format = {format}, StorageFormat = {format}, "
+            "Shape = [{shape}], StorageShape = [{shape}], shapeRange = [], memtype = 0, isConst = 0"
+        ),
+        "compile_text": (
+            "[INFO] ASCENDCL({process},python):{time} [simulated]{thread} CompileOp: To compile op: {type}, "
+            "compileFlag is 0"
+        ),
     },
     # acl_base.h, aclDataType and aclFormat
     dtypes={

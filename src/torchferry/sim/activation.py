@@ -21,6 +21,7 @@ from torchferry.sim import (
     build,
     device_module,
     dlpack,
+    host_log,
     native,
     operators,
     printing,
@@ -99,6 +100,7 @@ def activate_settings(settings: SimSettings) -> None:
     torch.compile = eager_without_inductor(vendor.device_type)
     backward.install()
     dlpack.install(vendor.device_type)
+    host_log.install(vendor, os.environ)
     _active.append(Active(vendor, settings))
 
 

@@ -47,6 +47,12 @@ class HostLog:
     skipped_folders: str = ""  # pattern of folders that hold logs of devices
     folder: str = ""  # where logs lie by default
     settings: tuple[str, ...] = ()  # VARIABLE=value that make the runtime log all this
+    written_when: tuple[
+        str, ...
+    ] = ()  # VARIABLE=pattern: a simulated device writes the log if all of them fit
+    operator_text: str = ""  # the line that it writes: process, thread, time, type, tensors
+    tensor_text: str = ""  # each of its tensors: side, number, dtype, format, shape
+    compile_text: str = ""  # the line where an operator is compiled
     dtypes: Mapping[str, str] = field(default_factory=dict)
     formats: Mapping[str, str] = field(default_factory=dict)
 
