@@ -47,8 +47,8 @@ class Long:
 
 def _project(folder: Path) -> None:
     many_files(folder / "project", folders=4)
-    for number in range(24):
-        lines = "import torch\n" + "x = torch.zeros(1).cuda()\n" * 3000
+    for number in range(8):  # together large enough for several processes
+        lines = "import torch\n" + "x = torch.zeros(1).cuda()\n" * 1500 + "# nothing to see here\n" * 20_000
         (folder / "project" / f"module{number}.py").write_text(lines)
 
 
