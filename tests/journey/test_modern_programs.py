@@ -95,11 +95,7 @@ def _free_port() -> str:
 
 def _proved(program: Program, vendor: str, folder: Path, *scripts: str, forked: bool = False) -> None:
     arguments = ("prove", "--to", vendor, "--steps", "all", *program.options, *scripts)
-    variables = {
-        "HF_HUB_OFFLINE": "1",
-        "PORT": _free_port(),
-        "PYTHONPATH": str(HERE / "libraries/beside_cpu_torch"),
-    }
+    variables = {"HF_HUB_OFFLINE": "1", "PORT": _free_port()}
     if forked:
         ended = ferry_forked(*arguments, folder=folder, **variables)
     else:
