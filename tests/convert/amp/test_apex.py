@@ -157,6 +157,13 @@ def test_a_model_that_is_moved_after_its_optimizer_is_made() -> None:
             "--data-parallel single",
             id="DataParallel that is moved at once",
         ),
+        pytest.param(
+            "def main():\n    model = torch.nn.DataParallel(model).npu()\n"
+            "    optimizer = torch.optim.SGD(model.parameters(), 1)\n    loss = model(x)\n    loss.backward()\n"
+            "    optimizer.step()\n",
+            "--data-parallel single",
+            id="the same in a program that was converted before",
+        ),
     ],
 )
 def test_unclear(source: str, reason: str) -> None:

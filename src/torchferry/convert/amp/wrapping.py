@@ -111,13 +111,12 @@ def _is_wrapping(statement: ast.stmt) -> bool:
 
 
 def _is_moved_wrap(statement: ast.stmt, models: list[str]) -> bool:
-    """model = torch.nn.DataParallel(model).cuda()"""
+    """model = torch.nn.DataParallel(model).cuda(); in a program that was converted before, the method is the target's."""
     if not isinstance(statement, ast.Assign) or text_of(statement.targets[0]) not in models:
         return False
     call = statement.value
     return (
         isinstance(call, ast.Call)
-        and method_of(call) in ("cuda", "to")
         and isinstance(call.func, ast.Attribute)
         and isinstance(call.func.value, ast.Call)
         and last_name(call.func.value.func) in _WRAPPERS
