@@ -137,7 +137,9 @@ def test_the_unchanged_program_gives_the_losses_of_the_original_on_the_cpu(
 
 def prove(folder: Path, *arguments: str) -> dict[str, str]:
     """Vendor -> verdict of a proof that must succeed."""
-    ferry(folder, "prove", "-o", "proof", *arguments)
+    ferry(
+        folder, "prove", "--cwd", ".", "-o", "proof", *arguments
+    )  # the checkpoints, too, go into this folder
     results = json.loads((folder / "proof" / "proof.json").read_text("utf-8"))["results"]
     return {result["vendor"]: result["verdict"] for result in results}
 
