@@ -31,15 +31,15 @@ def is_prebuilding() -> bool:
 def prebuild(package: Path) -> None:
     """Compile the device for the installed torch into a copy of the package."""
     sys.path.insert(0, str(SOURCE))
+    from torchferry.building import cache as build_cache
+    from torchferry.building.progress import ProgressLine
+    from torchferry.building.toolchain import find_torch
     from torchferry.errors import BuildError
-    from torchferry.sim import build_cache
     from torchferry.sim.build import PREBUILT, SOURCES, Build
-    from torchferry.sim.build_progress import ProgressLine
-    from torchferry.sim.toolchain import find_torch
 
     try:
         build = Build(find_torch(), SOURCES)
-        made = build.in_cache(build_cache.writable_folder(), ProgressLine()).parent
+        made = build.in_cache(build_cache.writable_folder("sim"), ProgressLine()).parent
     except BuildError as error:
         raise SystemExit(f"the device can't be compiled into the wheel: {error}") from error
     shutil.copytree(made, package / PREBUILT.relative_to(SOURCE / "torchferry") / build.key)

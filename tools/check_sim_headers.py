@@ -17,11 +17,17 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
+from torchferry.building.compiling import parallel_jobs
+from torchferry.building.toolchain import (
+    TorchInstallation,
+    compile_flags,
+    find_compiler,
+    path_flags,
+    torch_in,
+)
 from torchferry.errors import BuildError
 from torchferry.operators.native_functions import LIST_IN_TORCHGEN, read_native_functions
 from torchferry.sim.build import SOURCES
-from torchferry.sim.compiling import parallel_jobs
-from torchferry.sim.toolchain import TorchInstallation, compile_flags, find_compiler, path_flags, torch_in
 
 VERSIONS = ("2.4.1", "2.6.0", "2.9.1", "2.13.0", "newest")
 HEADERS = Path(__file__).resolve().parent.parent / ".cache" / "torch-headers"

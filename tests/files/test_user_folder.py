@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from torchferry.building import cache as build_cache
 from torchferry.files.user_folder import VARIABLE, is_private, is_trusted
-from torchferry.sim import build_cache
 
 
 @pytest.mark.parametrize(
@@ -47,7 +47,7 @@ def test_no_library_is_loaded_from_a_cache_that_everybody_can_write_to(
     library.parent.mkdir(parents=True)
     library.touch()
     assert (
-        build_cache.is_safe_to_load(library) and build_cache.writable_folder() == tmp_path / "cache" / "sim"
+        build_cache.is_safe_to_load(library) and build_cache.writable_folder("sim") == tmp_path / "cache" / "sim"
     )
     for place in (library, library.parent, tmp_path / "cache" / "sim", tmp_path / "cache"):
         before = place.stat().st_mode
@@ -55,5 +55,5 @@ def test_no_library_is_loaded_from_a_cache_that_everybody_can_write_to(
         assert not build_cache.is_safe_to_load(library)
         place.chmod(before & 0o7755)
     (tmp_path / "cache").chmod(0o777)
-    assert build_cache.writable_folder() == tmp_path / "instead"
+    assert build_cache.writable_folder("sim") == tmp_path / "instead"
     assert "others can write there, or it is another user's" in capsys.readouterr().err

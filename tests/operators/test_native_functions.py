@@ -8,6 +8,7 @@ import pytest
 import torch
 from torch import _C
 
+from torchferry.building.toolchain import find_torch
 from torchferry.errors import BuildError
 from torchferry.operators.native_functions import (
     LIST_IN_TORCHGEN,
@@ -17,7 +18,6 @@ from torchferry.operators.native_functions import (
     read_native_functions,
     write_operator_facts,
 )
-from torchferry.sim.toolchain import find_torch
 
 SMALL = """\
 # a comment

@@ -13,12 +13,19 @@ from pathlib import Path
 
 import pytest
 
+from torchferry.building import cache as build_cache
+from torchferry.building import compiling
+from torchferry.building.progress import BuildState, ProgressLine, Stage, silent
+from torchferry.building.toolchain import (
+    TorchInstallation,
+    compile_flags,
+    find_compiler,
+    find_torch,
+    torch_in,
+)
 from torchferry.errors import BuildError
 from torchferry.operators.native_functions import TABLE, load_operator_facts
-from torchferry.sim import build_cache, compiling
 from torchferry.sim.build import LIBRARY, Build, is_complete
-from torchferry.sim.build_progress import BuildState, ProgressLine, Stage, silent
-from torchferry.sim.toolchain import TorchInstallation, compile_flags, find_compiler, find_torch, torch_in
 
 PLAIN = "int answer{number}() {{ return {number}; }}\n"
 SLOW = "#!/bin/sh\necho $$ >> {pids}\nsleep 30\n"
@@ -135,8 +142,8 @@ def _python_build(
         "import sys\n"
         "from pathlib import Path\n"
         "from torchferry.sim.build import Build\n"
-        "from torchferry.sim.build_progress import ProgressLine\n"
-        "from torchferry.sim.toolchain import find_torch\n"
+        "from torchferry.building.progress import ProgressLine\n"
+        "from torchferry.building.toolchain import find_torch\n"
         "print(Build(find_torch(), Path(sys.argv[1])).in_cache(Path(sys.argv[2]), ProgressLine()))\n"
     )
     command = [sys.executable, "-c", code, str(sources), str(cache)]
@@ -296,23 +303,23 @@ def test_a_cache_that_can_not_be_written_gives_way_to_a_temporary_one(
     (tmp_path / "file").write_text("")
     monkeypatch.setenv(build_cache.VARIABLE, str(tmp_path / "file"))
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
-    place = build_cache.writable_folder()
+    place = build_cache.writable_folder("sim")
     assert place.parent == tmp_path
     assert stat.S_IMODE(place.stat().st_mode) == 0o700
     assert str(place) in capsys.readouterr().err
-    assert build_cache.writable_folder() == place
+    assert build_cache.writable_folder("sim") == place
     place.chmod(0o777)  # anybody could have put a library there
-    assert build_cache.writable_folder() != place
+    assert build_cache.writable_folder("sim") != place
 
 
 def test_the_cache_is_where_the_user_wants_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv(build_cache.VARIABLE, raising=False)
     monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
-    assert build_cache.folder() == Path.home() / ".cache/torchferry/sim"
+    assert build_cache.folder("sim") == Path.home() / ".cache/torchferry/sim"
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    assert build_cache.folder() == tmp_path / "torchferry/sim"
+    assert build_cache.folder("sim") == tmp_path / "torchferry/sim"
     monkeypatch.setenv(build_cache.VARIABLE, str(tmp_path / "mine"))
-    assert build_cache.folder() == tmp_path / "mine/sim"
+    assert build_cache.folder("sim") == tmp_path / "mine/sim"
 
 
 @pytest.mark.parametrize(("free", "places"), [(0.5, 1), (1.9, 1), (2.1, 2)])

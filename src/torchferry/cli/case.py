@@ -169,8 +169,8 @@ def _bench(args: argparse.Namespace, vendor: Vendor) -> Iterator[Bench]:
     from torchferry.ops.cases.bench import Bench
 
     if is_to_be_simulated(vendor) and not args.no_run:
+        from torchferry.building.progress import silent
         from torchferry.sim.build import library_path
-        from torchferry.sim.build_progress import silent
 
         library_path(silent if args.quiet else None)
     environment = {name: value for name, value in os.environ.items() if name not in ALL}

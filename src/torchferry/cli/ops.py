@@ -131,8 +131,8 @@ def _capture(args: argparse.Namespace, vendors: list[Vendor]) -> Capture:
 
 
 def _build(args: argparse.Namespace) -> None:
+    from torchferry.building.progress import silent
     from torchferry.sim.build import library_path
-    from torchferry.sim.build_progress import silent
 
     library_path(silent if args.quiet else None)
 

@@ -28,10 +28,10 @@ _PROOF = "proof.json"
 
 def run(args: argparse.Namespace) -> int:
     """Run the proof; 0 if it holds for every vendor, 1 if not."""
+    from torchferry.building.progress import silent
     from torchferry.prove.prover import prove
     from torchferry.prove.runs import Runner
     from torchferry.sim.build import library_path
-    from torchferry.sim.build_progress import silent
 
     vendors = _vendors(args)
     conditions = _conditions(args, vendors)

@@ -176,8 +176,8 @@ def _run_program(
 ) -> int:
     if sim is None:
         return _run_on_plugin(args, program, vendor, layer)
+    from torchferry.building.progress import silent
     from torchferry.launch.simulated import run_simulated
-    from torchferry.sim.build_progress import silent
 
     summary = run_simulated(program, vendor, sim, layer, silent if args.quiet else None)
     _show(args, summary)

@@ -56,7 +56,7 @@ def _stand_ins(vendor: Vendor) -> list[Path]:
 
 def torch_loads_plugins(environment: Mapping[str, str]) -> bool:
     """Whether `import torch` calls what other packages ask it to call."""
-    from torchferry.sim.toolchain import installed_release
+    from torchferry.building.toolchain import installed_release
 
     return environment.get(AUTOLOAD_SWITCH, "1") == "1" and installed_release() >= _FIRST_WITH_AUTOLOAD
 

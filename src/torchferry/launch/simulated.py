@@ -13,12 +13,12 @@ from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 
+from torchferry.building.progress import Progress
 from torchferry.launch.environment import child_environment
 from torchferry.launch.program import Program
 from torchferry.launch.supervise import run_supervised
 from torchferry.runtime.settings import LayerSettings
 from torchferry.sim.build import library_path
-from torchferry.sim.build_progress import Progress
 from torchferry.sim.environment import SimSettings
 from torchferry.sim.summary import RunOutcome, Summary, read_parts
 from torchferry.vendors.model import Vendor

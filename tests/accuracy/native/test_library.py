@@ -15,8 +15,8 @@ import pytest
 
 from torchferry.accuracy.native import library
 from torchferry.accuracy.native.sums import CSums
-from torchferry.sim import build_cache
-from torchferry.sim.toolchain import find_compiler
+from torchferry.building import cache as build_cache
+from torchferry.building.toolchain import find_compiler
 
 
 @pytest.fixture(autouse=True)

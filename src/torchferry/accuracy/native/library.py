@@ -13,10 +13,10 @@ import tempfile
 from contextlib import suppress
 from pathlib import Path
 
+from torchferry.building import cache as build_cache
+from torchferry.building.toolchain import Compiler, find_compiler
 from torchferry.errors import BuildError
 from torchferry.files.user_folder import private_temporary_folder
-from torchferry.sim import build_cache
-from torchferry.sim.toolchain import Compiler, find_compiler
 
 SOURCES = Path(__file__).parent / "csrc"
 # By the numbers that csrc/elements.h gives them; a complex number is two of its components.
@@ -63,7 +63,7 @@ def _path() -> Path | None:
         return None
     try:
         name = f"{platform.machine()}-{_digest()}.so"
-        found = build_cache.folder().parent / "native" / name
+        found = build_cache.folder("native") / name
         if found.is_file() and build_cache.is_safe_to_load(found):
             build_cache.mark_used(found)
             return found
@@ -92,7 +92,7 @@ def _cpu() -> str:
 
 def _writable_folder() -> Path:
     """The cache, or a folder of this user alone where the cache can't be written to."""
-    cache = build_cache.folder().parent / "native"
+    cache = build_cache.folder("native")
     try:
         cache.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=cache):

@@ -86,8 +86,8 @@ def build_for(place: Place, quiet: bool) -> str:
             f"PyTorch is not installed for {sys.executable}, with which the program runs; pip install torch, or call ferry "
             "from the program's own environment"
         )
+    from torchferry.building.progress import silent
     from torchferry.sim.build import library_path
-    from torchferry.sim.build_progress import silent
 
     progress = silent if quiet else None
     if place.simulated:

@@ -24,6 +24,7 @@ class Job:
     command: tuple[str, ...]
     aside: Path
     target: Path
+    shown: str  # what it makes or reads, for people
 
 
 class CompilerError(Exception):

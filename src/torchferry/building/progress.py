@@ -1,4 +1,4 @@
-"""How far the compilation of the simulated device is, and the line on stderr that says so."""
+"""How far a compilation is, and the line on stderr that says so."""
 
 from __future__ import annotations
 
@@ -28,6 +28,7 @@ class BuildState:
     done: int = 0
     total: int = 0
     seconds: float = 0.0
+    product: str = "the simulated device"
 
 
 Progress = Callable[[BuildState], None]
@@ -53,7 +54,7 @@ class ProgressLine:
 
     def _show(self, state: BuildState) -> None:
         text = (
-            f"torchferry: building the simulated device for torch {state.torch}, once: "
+            f"torchferry: building {state.product} for torch {state.torch}, once: "
             f"{state.done}/{state.total} files, {state.seconds:.0f} s"
         )
         if self._terminal:

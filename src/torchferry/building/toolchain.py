@@ -1,4 +1,4 @@
-"""What the simulated device is compiled with: the installed PyTorch, a C++ compiler, its flags. Imports no torch."""
+"""What our sources are compiled with: the installed PyTorch, a C++ compiler, its flags. Imports no torch."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import re
 import shlex
 import shutil
 import subprocess
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -20,7 +21,7 @@ _FIRST_WITH_CXX20 = (2, 12)
 _OLD_STRING_SYMBOL = b"_ZN3c105ErrorC1ENS_14SourceLocationESs"
 # Builds of one release for the CPU or for some CUDA differ in libraries that are not linked here.
 _INTERCHANGEABLE_BUILD = re.compile(r"\+(?:cpu|cu\d+)(?:\.cxx11\.abi)?$")
-_LIBRARIES = ("torch", "torch_cpu", "c10")
+TORCH_LIBRARIES = ("torch", "torch_cpu", "c10")
 
 
 @dataclass(frozen=True)
@@ -74,7 +75,9 @@ def torch_in(folder: Path, torchgen: Path) -> TorchInstallation:
     version = _version(folder)
     if _release(version) < OLDEST_TORCH:
         oldest = ".".join(map(str, OLDEST_TORCH))
-        raise BuildError(f"torch {version} is too old: the simulated device needs torch {oldest} or newer")
+        raise BuildError(
+            f"torch {version} is too old: torchferry's compiled parts need torch {oldest} or newer"
+        )
     return TorchInstallation(version, folder, torchgen, _has_cxx11_abi(folder / "lib" / "libc10.so"))
 
 
@@ -103,7 +106,9 @@ def _has_cxx11_abi(library: Path) -> bool:
     try:
         return _OLD_STRING_SYMBOL not in library.read_bytes()
     except FileNotFoundError:
-        raise BuildError(f"{library} is missing; the simulated device needs PyTorch for Linux") from None
+        raise BuildError(
+            f"{library} is missing; torchferry's compiled parts need PyTorch for Linux"
+        ) from None
 
 
 def find_compiler() -> Compiler:
@@ -117,22 +122,21 @@ def find_compiler() -> Compiler:
         if shutil.which(name):
             return Compiler((name,))
     raise BuildError(
-        "no C++ compiler found, and the simulated device must be compiled once; install g++ "
-        "(apt-get install g++, dnf install gcc-c++, conda install gxx), or a torchferry wheel that carries "
-        "the device compiled for your torch"
+        "no C++ compiler found, and the device must be compiled once; install g++ (apt-get install g++, "
+        "dnf install gcc-c++, conda install gxx), or for the simulated device a torchferry wheel that carries "
+        "it compiled for your torch"
     )
 
 
 def compile_flags(torch: TorchInstallation) -> tuple[str, ...]:
     """The flags that decide what a source becomes; they are part of the cache's key."""
     standard = "c++20" if torch.release >= _FIRST_WITH_CXX20 else "c++17"
-    return (
-        f"-std={standard}",
-        "-O2",
-        "-fPIC",
-        "-fvisibility=hidden",
-        f"-D_GLIBCXX_USE_CXX11_ABI={int(torch.cxx11_abi)}",
-    )
+    return (f"-std={standard}", *common_flags(torch), "-fvisibility=hidden")
+
+
+def common_flags(torch: TorchInstallation) -> tuple[str, ...]:
+    """Those of every library of ours, whichever standard it is written in and whatever it shows."""
+    return ("-O2", "-fPIC", f"-D_GLIBCXX_USE_CXX11_ABI={int(torch.cxx11_abi)}")
 
 
 def path_flags(torch: TorchInstallation, sources: Path) -> tuple[str, ...]:
@@ -148,10 +152,13 @@ def path_flags(torch: TorchInstallation, sources: Path) -> tuple[str, ...]:
     )
 
 
-def link_flags(torch: TorchInstallation, compiler: Compiler) -> tuple[str, ...]:
+def link_flags(
+    compiler: Compiler, torch: TorchInstallation | None = None, libraries: Sequence[str] = TORCH_LIBRARIES
+) -> tuple[str, ...]:
     """Without a search path at run time: PyTorch has its libraries loaded before ours comes."""
-    libraries = [f"-l{name}" for name in _LIBRARIES]
-    found = ("-shared", f"-L{torch.folder / 'lib'}", "-Wl,--no-as-needed", *libraries)
+    found = ["-shared", "-Wl,--no-as-needed"]
+    if torch is not None:
+        found += [f"-L{torch.folder / 'lib'}", *(f"-l{name}" for name in libraries)]
     if _has_shared_runtime(compiler):
         return (*found, "-Wl,--no-undefined")
     # A second C++ runtime inside our library would clash with PyTorch's; the one it has loaded serves us as well.

@@ -19,14 +19,14 @@ from torchferry.files.user_folder import VARIABLE, cache_folder, is_trusted, pri
 _UNUSED_SECONDS = 14 * 24 * 3600
 
 
-def folder() -> Path:
-    """The folder that holds one folder per build; it need not exist."""
-    return cache_folder() / "sim"
+def folder(product: str) -> Path:
+    """The folder that holds one folder per build of a product, such as `sim`; it need not exist."""
+    return cache_folder() / product
 
 
-def writable_folder() -> Path:
+def writable_folder(product: str) -> Path:
     """The same, made if need be; a temporary folder if it can't be written to."""
-    wanted = folder()
+    wanted = folder(product)
     try:
         wanted.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=wanted):

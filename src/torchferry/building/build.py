@@ -1,0 +1,224 @@
+"""Makes shared libraries of C++ sources: compiled once, in one cache, whole or not at all."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import shutil
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from torchferry.building import cache as build_cache
+from torchferry.building.compiling import CompilerError, Job, run_jobs
+from torchferry.building.progress import BuildState, Progress, Stage
+from torchferry.building.toolchain import Compiler, TorchInstallation, find_compiler, link_flags
+from torchferry.errors import BuildError
+
+_LOG_LINES = 15
+_OWN_INCLUDE = re.compile(r'^\s*#\s*include\s*"([^"]+)"', re.MULTILINE)
+_REASON = re.compile(r"error:|undefined reference|No space")
+
+
+@dataclass(frozen=True)
+class Library:
+    """One shared library: what it is made of, and how."""
+
+    name: str  # libname.so
+    sources: tuple[Path, ...] = ()
+    headers: tuple[Path, ...] = ()  # ours, whether a source includes them or not
+    folders: tuple[
+        Path, ...
+    ] = ()  # where headers of ours are searched, besides the folder of the file itself
+    flags: tuple[str, ...] = ()  # decide what a source becomes
+    path_flags: tuple[str, ...] = ()  # name places on this machine; what is there is said in `key_words`
+    key_words: tuple[str, ...] = ()  # what else decides what a source becomes
+    generate: Callable[[Path], Sequence[Path]] | None = None  # writes further sources into a folder
+    generated_from: tuple[Path, ...] = ()  # the files that decide what it writes
+    torch_libraries: tuple[str, ...] = ()  # of PyTorch's, by the names that a linker takes
+    links: tuple[str, ...] = ()  # libraries of the same build, made before it
+    soname: bool = False  # whether it bears its own name, so that others find it when it is loaded
+
+
+@dataclass(frozen=True)
+class Product:
+    """Libraries that are made and kept together."""
+
+    libraries: tuple[Library, ...]  # those that others link come first
+    title: str  # what it is in words, for the line that shows the progress
+    extra_files: tuple[Path, ...] = ()  # decide what `finish` makes
+    finish: Callable[[Path], None] = field(default=lambda folder: None)  # adds further files
+    finished: tuple[str, ...] = ()  # their names
+
+    def is_complete(self, folder: Path) -> bool:
+        """Whether a folder holds all of it."""
+        names = (*(library.name for library in self.libraries), *self.finished)
+        return all((folder / name).is_file() for name in names)
+
+
+class Build:
+    """A product made for one PyTorch."""
+
+    def __init__(self, torch: TorchInstallation, product: Product) -> None:
+        self._torch = torch
+        self._product = product
+        self.key = f"{torch.label}-{_product_digest(product)}"
+
+    def in_cache(self, cache: Path, progress: Progress) -> Path:
+        """The folder of the libraries in a cache; processes that ask at the same time wait for the first one's work."""
+        folder = cache / self.key
+        lock = cache / f"{self._torch.label}.lock"
+        with build_cache.locked(lock, lambda: progress(BuildState(Stage.WAITING))):
+            if not self._product.is_complete(folder):
+                self._make(cache, folder, progress)
+        build_cache.mark_used(folder)
+        return folder
+
+    def _make(self, cache: Path, folder: Path, progress: Progress) -> None:
+        """For the holder of the lock."""
+        work = cache / f"{self._torch.label}-work"
+        objects = cache / f"{self._torch.label}-objects"
+        objects.mkdir(exist_ok=True)
+        shutil.rmtree(work, ignore_errors=True)  # of a build that was killed
+        work.mkdir()
+        log = cache / f"{self._torch.label}-failed.log"
+        try:
+            self._make_result(objects, work, log, progress)
+            build_cache.put_in_place(work / "result", folder)
+        finally:
+            shutil.rmtree(work, ignore_errors=True)
+        build_cache.remove_unused(cache, objects, self._torch.label)
+
+    def _make_result(self, objects: Path, work: Path, log: Path, progress: Progress) -> None:
+        """Make `work/result` with all that belongs to it; objects that are there are not made again."""
+        compiler = find_compiler()
+        result = work / "result"
+        result.mkdir()
+        with _log_of_failure(self._product.title, log):
+            parts = self._compile(compiler, objects, work, progress)
+            for library in self._product.libraries:
+                self._link(compiler, library, parts[library.name], work, result)
+        self._product.finish(result)
+
+    def _compile(
+        self, compiler: Compiler, objects: Path, work: Path, progress: Progress
+    ) -> dict[str, list[Path]]:
+        """Library -> its objects."""
+        parts: dict[str, list[Path]] = {}
+        jobs: list[tuple[int, Job]] = []
+        for library in self._product.libraries:
+            parts[library.name] = []
+            command = (*compiler.command, *library.flags, *library.path_flags, "-c")
+            for source in (*library.sources, *_generated(library, work)):
+                target = objects / f"{source.stem}-{_object_digest(compiler, library, source)}.o"
+                parts[library.name].append(target)
+                if target.exists():
+                    build_cache.mark_used(target)
+                    continue
+                aside = work / target.name
+                job = Job(target.stem, (*command, str(source), "-o", str(aside)), aside, target, source.name)
+                jobs.append((source.stat().st_size, job))
+        # long files first: the last one to finish is then a short one
+        jobs.sort(key=lambda sized: (-sized[0], sized[1].name))
+        self._run([job for _, job in jobs], sum(map(len, parts.values())), work, progress)
+        return parts
+
+    def _run(self, jobs: list[Job], total: int, work: Path, progress: Progress) -> None:
+        started = time.monotonic()
+
+        def report(finished: int) -> None:
+            done = total - len(jobs) + finished
+            seconds = time.monotonic() - started
+            progress(
+                BuildState(Stage.COMPILING, self._torch.build, done, total, seconds, self._product.title)
+            )
+
+        try:
+            run_jobs(jobs, work, report)
+        finally:
+            progress(BuildState(Stage.ENDED))
+
+    def _link(
+        self, compiler: Compiler, library: Library, parts: list[Path], work: Path, result: Path
+    ) -> None:
+        aside = work / library.name
+        torch = self._torch if library.torch_libraries else None
+        command = (
+            *compiler.command,
+            *map(str, parts),
+            *link_flags(compiler, torch, library.torch_libraries),
+            *(str(result / name) for name in library.links),
+            *([f"-Wl,-soname,{library.name}"] if library.soname else []),
+            "-o",
+            str(aside),
+        )
+        job = Job(library.name, command, aside, result / library.name, library.name)
+        run_jobs([job], work, lambda finished: None)
+
+
+def _generated(library: Library, work: Path) -> Sequence[Path]:
+    if library.generate is None:
+        return ()
+    folder = work / "generated" / library.name
+    folder.mkdir(parents=True)
+    return library.generate(folder)
+
+
+@contextmanager
+def _log_of_failure(title: str, path: Path) -> Iterator[None]:
+    """Keep what a failing compiler printed, show its end, and raise one line."""
+    try:
+        yield
+    except CompilerError as failure:
+        path.write_text(failure.log, "utf-8")
+        lines = failure.log.splitlines()[1:]  # without the command
+        print("\n".join(lines[-_LOG_LINES:]), file=sys.stderr)
+        reason = next((line for line in lines if _REASON.search(line)), lines[-1])
+        raise BuildError(
+            f"{title} can't be built: {failure.job.command[0]} failed on {failure.job.shown}: "
+            f"{reason.strip()}; the whole log is in {path}"
+        ) from None
+    path.unlink(missing_ok=True)
+
+
+def _own_headers(source: Path, folders: Sequence[Path]) -> list[Path]:
+    """Our headers that a file includes, directly or not."""
+    found: dict[Path, None] = {}
+    files = [source]
+    while files:
+        file = files.pop()
+        for name in _OWN_INCLUDE.findall(file.read_text("utf-8")):
+            places = (place / name for place in (file.parent, *folders))
+            header = next((place.resolve() for place in places if place.is_file()), None)
+            if header is not None and header not in found:
+                found[header] = None
+                files.append(header)
+    return sorted(found)
+
+
+def _object_digest(compiler: Compiler, library: Library, source: Path) -> str:
+    headers = _own_headers(source, library.folders)
+    return digest([source, *headers], [*compiler.command, *library.flags, *library.key_words])
+
+
+def _product_digest(product: Product) -> str:
+    files: list[Path] = []
+    words: list[str] = []
+    for library in product.libraries:
+        files += [*sorted(library.sources), *library.headers, *library.generated_from]
+        words += [library.name, *library.flags, *library.key_words, *library.torch_libraries, *library.links]
+    return digest([*files, *product.extra_files], words)
+
+
+def digest(files: Sequence[Path], words: Sequence[str] = ()) -> str:
+    """A name for the content of some files and some words."""
+    total = hashlib.sha256()
+    for part in [
+        *(path.name.encode() + b"\0" + path.read_bytes() for path in files),
+        *map(str.encode, words),
+    ]:
+        total.update(hashlib.sha256(part).digest())
+    return total.hexdigest()[:16]
