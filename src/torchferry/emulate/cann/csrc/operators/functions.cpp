@@ -1,0 +1,96 @@
+#include "functions.h"
+
+#include "../runtime/stream.h"
+
+#include <ATen/core/LegacyTypeDispatch.h>
+#include <acl/acl.h>
+
+#include <memory>
+#include <mutex>
+#include <string>
+
+namespace cann {
+namespace {
+
+struct Executor {
+  Function* function;
+  Arguments arguments;
+  bool is_kept = false; // by the plugin, to be launched again
+};
+
+struct Functions {
+  std::mutex mutex;
+  std::vector<Function*> all;
+};
+
+Functions& functions() {
+  static auto* known = new Functions;
+  return *known;
+}
+
+void compute(Function& function, Arguments arguments) {
+  const at::AutoDispatchBelowADInplaceOrView below;
+  try {
+    function.compute(arguments);
+  } catch (const std::exception& error) {
+    const std::string reason = error.what();
+    throw Failure(
+        ACL_ERROR_RT_AICORE_EXCEPTION, std::string(function.name) + ": " + reason.substr(0, reason.find("\nException raised from")));
+  }
+}
+
+} // namespace
+
+Function::Function(const char* name, Compute compute) : name(name), compute(compute) {
+  const std::lock_guard lock(functions().mutex);
+  functions().all.push_back(this);
+}
+
+int plan(Function& function, Arguments arguments, uint64_t* workspace_bytes, void** executor) {
+  *workspace_bytes = 0;
+  *executor = new Executor{&function, std::move(arguments)};
+  ++function.calls;
+  return ACL_SUCCESS;
+}
+
+int launch(void* handle, void* stream) {
+  return guarded([&] {
+    auto* executor = static_cast<Executor*>(handle);
+    Function* function = executor->function;
+    auto arguments = std::make_shared<Arguments>(executor->is_kept ? executor->arguments : std::move(executor->arguments));
+    if (!executor->is_kept) {
+      delete executor;
+    }
+    enqueue(stream, [function, arguments] { compute(*function, *arguments); });
+  });
+}
+
+} // namespace cann
+
+extern "C" {
+
+int aclSetAclOpExecutorRepeatable(void* executor) {
+  static_cast<cann::Executor*>(executor)->is_kept = true;
+  return 0;
+}
+
+int aclDestroyAclOpExecutor(void* executor) {
+  delete static_cast<cann::Executor*>(executor);
+  return 0;
+}
+
+// Operator functions and how often they were called, as JSON.
+const char* torchferry_uses() {
+  thread_local std::string text;
+  const std::lock_guard lock(cann::functions().mutex);
+  text = "{";
+  for (const cann::Function* function : cann::functions().all) {
+    if (function->calls > 0) {
+      text += (text.size() > 1 ? ", \"" : "\"") + std::string(function->name) + "\": " + std::to_string(function->calls);
+    }
+  }
+  text += "}";
+  return text.c_str();
+}
+
+} // extern "C"

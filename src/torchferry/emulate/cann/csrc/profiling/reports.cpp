@@ -1,0 +1,32 @@
+// What the plugin reports to the toolkit's profiler.
+#include <cstddef>
+#include <cstdint>
+#include <chrono>
+
+extern "C" {
+
+uint64_t MsprofGetHashId(const char*, size_t) {
+  return 0;
+}
+
+int32_t MsprofRegisterCallback(uint32_t, void*) {
+  return 0;
+}
+
+int32_t MsprofReportAdditionalInfo(uint32_t, const void*, uint32_t) {
+  return 0;
+}
+
+int32_t MsprofReportApi(uint32_t, const void*) {
+  return 0;
+}
+
+int32_t MsprofReportCompactInfo(uint32_t, const void*, uint32_t) {
+  return 0;
+}
+
+uint64_t MsprofSysCycleTime() {
+  return static_cast<uint64_t>(std::chrono::steady_clock::now().time_since_epoch().count());
+}
+
+} // extern "C"
