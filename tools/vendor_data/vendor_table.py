@@ -24,6 +24,7 @@ def vendor_toml(facts: Facts, name: str, fact_id: str) -> str:
         + toml.table("env", {variable: _meaning(entry) for variable, entry in fact.get("env", {}).items()})
         + toml.table("env_map", env_map(fact, name))
         + toml.table("launch_env", {**hand.LAUNCH_ENV.get(name, {})})
+        + toml.table("emulation", {**hand.EMULATION.get(name, {})})
         + _limits(facts, name, fact_id)
         + toml.tables("sources", [*sources, *limit_facts.SOURCES.get(name, [])])
     )

@@ -77,7 +77,7 @@ def mark_used(path: Path) -> None:
 def put_in_place(made: Path, place: Path) -> None:
     """Let a finished folder appear at once; what was there, incomplete, makes way."""
     if place.exists():
-        _remove(place)
+        remove(place)
     made.rename(place)
     mark_used(place)
 
@@ -88,10 +88,10 @@ def remove_unused(cache: Path, objects: Path, label: str) -> None:
     for path in [*builds, *objects.iterdir()]:
         with suppress(OSError):
             if time.time() - path.stat().st_mtime > _UNUSED_SECONDS:
-                _remove(path)
+                remove(path)
 
 
-def _remove(path: Path) -> None:
+def remove(path: Path) -> None:
     """Let it vanish at once: another process must not find half of it."""
     away = path.with_name(f"{path.name}.removed")
     path.replace(away)

@@ -8,17 +8,19 @@ import os
 ASKING = (
     "TORCHFERRY_TO",
     "TORCHFERRY_SIM",
+    "TORCHFERRY_EMULATE",
     "TORCHFERRY_LAYER",
     "TORCHFERRY_PROVE",
     "TORCHFERRY_OPS",
     "TORCHFERRY_RECORD",
     "TORCHFERRY_PROFILE",
 )
+_OFF = "0"
 
 
 def autoload() -> None:
-    """Do nothing, at once, unless a variable of ours is set. Doing it again does nothing."""
-    if any(name in os.environ for name in ASKING):
+    """Do nothing, at once, unless a variable of ours is set, to anything but 0. Doing it again does nothing."""
+    if any(os.environ.get(name, _OFF) != _OFF for name in ASKING):
         _take_part()
 
 

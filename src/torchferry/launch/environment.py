@@ -8,14 +8,18 @@ from collections.abc import Iterator, Mapping
 from glob import escape, glob
 from pathlib import Path
 
+from torchferry.emulate.environment import EmulationSettings
 from torchferry.launch import variables
 from torchferry.launch.autoload import autoload
 from torchferry.runtime.settings import LayerSettings
 from torchferry.sim.environment import SimSettings
 from torchferry.vendors.model import Vendor
 
+Device = SimSettings | EmulationSettings  # one that is not there in truth
+
 STARTUP = Path(__file__).parent / "startup"
 AUTOLOAD_SWITCH = "TORCH_DEVICE_BACKEND_AUTOLOAD"
+_NEVER = "0"  # the user wants no emulation that was not asked for
 _FIRST_WITH_AUTOLOAD = (2, 5)
 _ENTRY_POINTS = "[torch.backends]"
 
@@ -23,27 +27,33 @@ _ENTRY_POINTS = "[torch.backends]"
 def child_environment(
     ours: Mapping[str, str],
     vendor: Vendor | None,
-    sim: SimSettings | None,
+    device: Device | None,
     layer: LayerSettings | None,
     extra: Mapping[str, str] | None = None,
 ) -> dict[str, str]:
-    """Our environment, changed so that the processes below simulate a device, lay CUDA's names over it, or both.
+    """Our environment, changed so that the processes below simulate or emulate a device, lay CUDA's names over it, or both.
 
-    `vendor` is None where there is no device (the reference on the CPU). With a vendor and without `sim` the
+    `vendor` is None where there is no device (the reference on the CPU). With a vendor and without `device` the
     vendor's real plugin is used. `extra` are further variables.
     """
     kept = {name: value for name, value in ours.items() if name not in variables.ALL}
     added = dict(extra or {})
-    if sim is not None:
-        added[variables.SIM] = sim.encode()
+    if isinstance(device, SimSettings):
+        added[variables.SIM] = device.encode()
+    elif device is not None:
+        added[variables.EMULATE] = device.encode()
+    elif ours.get(variables.EMULATE) == _NEVER:
+        kept[variables.EMULATE] = _NEVER
     if layer is not None:
         added[variables.LAYER] = layer.encode()
-    folders = _stand_ins(vendor) if vendor is not None and sim is not None else []
-    on_real_plugin = vendor is not None and sim is None
+    folders = _stand_ins(vendor) if vendor is not None and isinstance(device, SimSettings) else []
+    on_real_plugin = vendor is not None and device is None
     if added and not _torch_calls_us(ours, others_too=on_real_plugin):
         folders = [*folders, STARTUP]
         if not on_real_plugin:
             added[AUTOLOAD_SWITCH] = "0"
+    elif isinstance(device, EmulationSettings):
+        folders = [STARTUP]  # a program may import the plugin before torch
     path = [*map(str, folders), *filter(None, [ours.get("PYTHONPATH")])]
     return {**kept, **added, **({"PYTHONPATH": os.pathsep.join(path)} if path else {})}
 

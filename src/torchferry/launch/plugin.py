@@ -1,40 +1,118 @@
-"""Whether a vendor's real plugin is installed, and what that means for a run. Imports no torch."""
+"""Which device a program gets: the vendor's real one, its plugin on an emulated one, or a simulated one. No torch."""
 
 from __future__ import annotations
 
+import ctypes
 import importlib.util
+import os
+from dataclasses import dataclass
+from enum import Enum
 from pathlib import Path
 
+from torchferry.emulate.build import is_set_up
+from torchferry.launch import variables
 from torchferry.sim import shims
 from torchferry.text import Text
+from torchferry.vendors.machine import load_machine
 from torchferry.vendors.model import Vendor
 
 _NOT_INSTALLED = Text(
     "{plugin} is not installed: running on a simulated {device} device",
     "未安装 {plugin}：在模拟的 {device} 设备上运行",
 )
+_LACKS_TOOLKIT = Text(
+    "{plugin} is installed, but {library} of {toolkit} is not: running on a simulated {device} device",
+    "已安装 {plugin}，但缺少 {toolkit} 的 {library}：在模拟的 {device} 设备上运行",
+)
+_EMULATED = Text(
+    "no {device} device is here, and {plugin} is set up: running on it with an emulated {toolkit}; --sim simulates",
+    "此处没有 {device} 设备，而 {plugin} 已就绪：在仿真的 {toolkit} 上用它运行；--sim 则改用模拟设备",
+)
+_LIBRARY_FOLDERS = ("/lib64", "/usr/lib64", "/lib", "/usr/lib", "/usr/local/lib")
+
+
+class Means(Enum):
+    """How a device is there."""
+
+    REAL = "real"
+    EMULATED = "emulated"
+    SIMULATED = "simulated"
+
+
+@dataclass(frozen=True)
+class Choice:
+    """The device of a run that did not say which it wants, and what its user is told about it."""
+
+    means: Means
+    reason: Text | None = None
+
+
+def choose(vendor: Vendor) -> Choice:
+    """The real device if there is one, else the vendor's plugin if it can run here, else a simulated device."""
+    if not is_to_be_simulated(vendor):
+        return Choice(Means.REAL)
+    if os.environ.get(variables.EMULATE) != "0" and is_set_up(vendor):
+        toolkit = load_machine(Path(vendor.folder)).toolkit.name
+        told = {"device": vendor.device_type, "plugin": vendor.plugin, "toolkit": toolkit}
+        return Choice(Means.EMULATED, _EMULATED.format(**told))
+    return Choice(Means.SIMULATED, not_installed(vendor))
 
 
 def is_installed(vendor: Vendor) -> bool:
     """Whether this interpreter finds the vendor's plugin. The simulator's stand-in for it, which processes under
     `ferry run` find as well, does not count; a vendor without a plugin has none."""
+    return bool(_places(vendor))
+
+
+def _places(vendor: Vendor) -> list[Path]:
     if not vendor.plugin:
-        return False
+        return []
     try:
         spec = importlib.util.find_spec(vendor.plugin)
     except ValueError:  # a module that was made by hand, as the simulator makes some
-        return False
+        return []
     if spec is None:
+        return []
+    places = [
+        Path(place) for place in (*filter(None, [spec.origin]), *(spec.submodule_search_locations or ()))
+    ]
+    is_ours = any(place.is_relative_to(Path(shims.__file__).parent) for place in places)
+    return [] if is_ours else [place for place in places if place.is_dir()] or places
+
+
+def missing_library(vendor: Vendor) -> str:
+    """A library of the toolkit that the installed plugin needs and this machine lacks; "" if none is known to be."""
+    if not vendor.emulation.toolkit:
+        return ""
+    table = load_machine(Path(vendor.folder))
+    compiled = [pattern for pattern in table.plugin.libraries if "/" in pattern]
+    if not any((place / name).is_file() for place in _places(vendor) for name in compiled):
+        return ""  # not the plugin as the vendor delivers it: it knows itself what it needs
+    return next((name for name in table.libraries if not _can_be_loaded(name)), "")
+
+
+def _can_be_loaded(library: str) -> bool:
+    searched = [*filter(None, os.environ.get("LD_LIBRARY_PATH", "").split(":")), *_LIBRARY_FOLDERS]
+    if any(Path(folder, library).is_file() for folder in searched):
+        return True
+    try:
+        ctypes.CDLL(library)
+    except OSError:
         return False
-    places = [*filter(None, [spec.origin]), *(spec.submodule_search_locations or ())]
-    return not any(Path(place).is_relative_to(Path(shims.__file__).parent) for place in places)
+    return True
 
 
 def is_to_be_simulated(vendor: Vendor) -> bool:
-    """Whether a program has to make do with a simulated device; one that PyTorch has in tree can't be simulated."""
-    return bool(vendor.plugin) and not is_installed(vendor)
+    """Whether a program has to make do without the real device; one that PyTorch has in tree can't be simulated."""
+    return bool(vendor.plugin) and (not is_installed(vendor) or bool(missing_library(vendor)))
 
 
 def not_installed(vendor: Vendor) -> Text:
     """What a user is told who did not ask for a simulated device."""
-    return _NOT_INSTALLED.format(plugin=vendor.plugin, device=vendor.device_type)
+    if not is_installed(vendor):
+        return _NOT_INSTALLED.format(plugin=vendor.plugin, device=vendor.device_type)
+    toolkit = load_machine(Path(vendor.folder)).toolkit.name
+    library = missing_library(vendor)
+    return _LACKS_TOOLKIT.format(
+        plugin=vendor.plugin, library=library, toolkit=toolkit, device=vendor.device_type
+    )

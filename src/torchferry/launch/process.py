@@ -12,11 +12,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from torchferry.emulate.environment import EmulationSettings
+from torchferry.emulate.environment import settings_in as emulation_in
 from torchferry.errors import RunError
 from torchferry.launch import plugin, variables
-from torchferry.launch.environment import child_environment, torch_loads_plugins
+from torchferry.launch.devices import settings_of
+from torchferry.launch.environment import Device, child_environment, torch_loads_plugins
+from torchferry.launch.plugin import Means
 from torchferry.runtime.settings import REFERENCE, LayerSettings, layer_settings_in
-from torchferry.sim.environment import SimSettings, settings_for, settings_in
+from torchferry.sim.environment import SimSettings, settings_in
 from torchferry.text import user_language
 from torchferry.vendors.model import Vendor
 from torchferry.vendors.registry import get_vendor
@@ -45,6 +49,7 @@ class Role:
     ops: bool = False
     record: bool = False
     profile: bool = False
+    emulate: EmulationSettings | None = None
 
 
 _taken: list[Role] = []  # at most one: a process keeps its role
@@ -70,37 +75,58 @@ def role_in(environment: Mapping[str, str]) -> Role:
         raise RunError(
             f"{variables.SIM}=1 does not say which device; set {variables.TO}=VENDOR as well, or use ferry run --sim"
         )
+    if environment.get(variables.EMULATE) == _ON:
+        raise RunError(
+            f"{variables.EMULATE}=1 does not say which device; set {variables.TO}=VENDOR as well, or use ferry run "
+            "--emulate"
+        )
     sim = None if environment.get(variables.SIM, "") in _OFF else _sim_in(environment)
+    emulate = None if environment.get(variables.EMULATE, "") in _OFF else _emulation_in(environment)
+    if sim is not None and emulate is not None:
+        raise RunError(f"{variables.SIM} and {variables.EMULATE}: only one of them at a time; unset one")
     layer = _layer_in(environment)
-    asked = (variables.PROVE, variables.OPS, variables.RECORD, variables.PROFILE)
-    return Role(sim, layer, *(name in environment for name in asked))
+    prove, ops, record, profile = (
+        name in environment for name in (variables.PROVE, variables.OPS, variables.RECORD, variables.PROFILE)
+    )
+    return Role(sim, layer, prove, ops, record, profile, emulate)
 
 
 def _decide(environment: MutableMapping[str, str]) -> None:
     """From the name of a vendor to its real plugin, or to a typical server of simulated ones."""
     vendor = get_vendor(environment[variables.TO])
-    asked = environment.get(variables.SIM, "")
-    sim = None
-    if asked in _OFF:
-        if plugin.is_to_be_simulated(vendor):
-            sim = settings_for(vendor)
-            note = plugin.not_installed(vendor).in_language(user_language())
-            print(f"torchferry: {note}", file=sys.stderr, flush=True)
-    else:
-        sim = settings_for(vendor) if asked == _ON else _sim_in(environment)
-        _refuse_beside_plugin(vendor, environment)
+    device = _device_for(vendor, environment)
     asked_too = (variables.PROVE, variables.RECORD, variables.PROFILE)
     kept = {name: environment[name] for name in asked_too if name in environment}
-    decided = child_environment(environment, vendor, sim, LayerSettings(vendor.name), kept)
+    decided = child_environment(environment, vendor, device, LayerSettings(vendor.name), kept)
     environment.pop(variables.TO)
+    environment.pop(variables.EMULATE, None)
     environment.update(decided)
 
 
-def _refuse_beside_plugin(vendor: Vendor, environment: Mapping[str, str]) -> None:
+def _device_for(vendor: Vendor, environment: Mapping[str, str]) -> Device | None:
+    """What a user's variables ask for; where they leave it open, what there is."""
+    simulate, emulate = (environment.get(name, "") for name in (variables.SIM, variables.EMULATE))
+    if simulate not in _OFF or emulate not in _OFF:
+        if simulate not in _OFF and emulate not in _OFF:
+            raise RunError(f"{variables.SIM} and {variables.EMULATE}: only one of them at a time; unset one")
+        _refuse_beside_plugin(vendor, environment, "sim" if emulate in _OFF else "emulate")
+        if simulate in _OFF:
+            return settings_of(Means.EMULATED, vendor) if emulate == _ON else _emulation_in(environment)
+        return settings_of(Means.SIMULATED, vendor) if simulate == _ON else _sim_in(environment)
+    choice = plugin.choose(vendor)
+    if choice.means is not Means.REAL and not plugin.is_installed(vendor):
+        if choice.reason is not None:
+            note = choice.reason.in_language(user_language())
+            print(f"torchferry: {note}", file=sys.stderr, flush=True)
+        return settings_of(choice.means, vendor)
+    return None
+
+
+def _refuse_beside_plugin(vendor: Vendor, environment: Mapping[str, str], option: str) -> None:
     if plugin.is_installed(vendor) and torch_loads_plugins(environment):
         raise RunError(
-            f"PyTorch loads {vendor.plugin} by itself, and the simulated {vendor.device_type} can't be there beside "
-            f"it; use ferry run --sim --to {vendor.name}"
+            f"PyTorch loads {vendor.plugin} by itself, and a device that is not there in truth can't be "
+            f"beside it; use ferry run --{option} --to {vendor.name}"
         )
 
 
@@ -110,6 +136,15 @@ def _sim_in(environment: Mapping[str, str]) -> SimSettings | None:
     except (ValueError, TypeError):
         raise RunError(
             f"{variables.SIM} can't be read; it is 1, or what ferry run sets it to: unset it"
+        ) from None
+
+
+def _emulation_in(environment: Mapping[str, str]) -> EmulationSettings | None:
+    try:
+        return emulation_in(environment)
+    except (ValueError, TypeError):
+        raise RunError(
+            f"{variables.EMULATE} can't be read; it is 0, 1, or what ferry run sets it to: unset it"
         ) from None
 
 
@@ -125,10 +160,13 @@ def _layer_in(environment: Mapping[str, str]) -> LayerSettings | None:
 def _put_to_work(role: Role) -> None:
     if role.sim is not None:
         _simulate(role.sim)
+    if role.emulate is not None:
+        _emulate(role.emulate)
+    device = role.sim or role.emulate
     if role.layer is not None:
         _lay_over(role)
-    elif role.sim is not None:
-        _explain_crashes(role.sim.vendor, role.sim.vendor_paths)
+    elif device is not None:
+        _explain_crashes(device.vendor, device.vendor_paths)
     if role.prove:
         from torchferry.prove.recording import start_from_environment
 
@@ -173,6 +211,15 @@ def _nothing_collected() -> Iterator[None]:
 def _simulate(settings: SimSettings) -> None:
     from torchferry.sim.activation import activate_settings
     from torchferry.sim.summary_part import report_at_exit
+
+    activate_settings(settings)
+    if settings.summary_folder:
+        report_at_exit(Path(settings.summary_folder))
+
+
+def _emulate(settings: EmulationSettings) -> None:
+    from torchferry.emulate.activation import activate_settings
+    from torchferry.emulate.summary_part import report_at_exit
 
     activate_settings(settings)
     if settings.summary_folder:

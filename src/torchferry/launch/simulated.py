@@ -1,4 +1,4 @@
-"""Runs a program on the simulated device and gathers what its processes used of it. Imports no torch."""
+"""Runs a program on a simulated or emulated device and gathers what its processes used of it. Imports no torch."""
 
 from __future__ import annotations
 
@@ -14,12 +14,13 @@ from dataclasses import replace
 from pathlib import Path
 
 from torchferry.building.progress import Progress
-from torchferry.launch.environment import child_environment
+from torchferry.emulate.environment import EmulationSettings
+from torchferry.launch.devices import build_for
+from torchferry.launch.environment import Device, child_environment
+from torchferry.launch.plugin import Means
 from torchferry.launch.program import Program
 from torchferry.launch.supervise import run_supervised
 from torchferry.runtime.settings import LayerSettings
-from torchferry.sim.build import library_path
-from torchferry.sim.environment import SimSettings
 from torchferry.sim.summary import RunOutcome, Summary, read_parts
 from torchferry.vendors.model import Vendor
 
@@ -30,16 +31,18 @@ _FOLDER_LOCK = "lock"
 def run_simulated(
     program: Program,
     vendor: Vendor,
-    settings: SimSettings,
+    settings: Device,
     layer: LayerSettings | None,
     progress: Progress | None = None,
 ) -> Summary:
-    """Run a program to its end, on the simulated device in every Python process that it starts."""
-    library_path(progress)
+    """Run a program to its end, on that device in every Python process that it starts."""
+    build_for(settings, vendor, progress)
     with _summary_folder() as folder:
         settings = replace(settings, summary_folder=str(folder))
         environment = child_environment(os.environ, vendor, settings, layer)
         started = time.monotonic()
+        is_emulated = isinstance(settings, EmulationSettings)
+        is_native = isinstance(settings, EmulationSettings) and settings.native
         ending = run_supervised(program.command(), environment, patient=True)
         seconds = time.monotonic() - started
         outcome = RunOutcome(
@@ -48,7 +51,8 @@ def run_simulated(
             ending.exit_code,
             round(seconds, 3),
             ending.left_running,
-            converted=layer is None,
+            converted=layer is None and not is_native,
+            means=(Means.EMULATED if is_emulated else Means.SIMULATED).value,
         )
         parts, unreported = read_parts(folder)
         return Summary(outcome, parts, unreported)

@@ -47,13 +47,19 @@ def settings_for(
     shared_randomness: bool = False,
 ) -> SimSettings:
     """The machine to simulate; what is not said is that of a typical server of the vendor."""
+    devices, memory = machine_size(vendor, devices, memory)
+    return SimSettings(vendor.name, devices, memory, strict, vendor_paths, shared_randomness)
+
+
+def machine_size(vendor: Vendor, devices: int | None, memory: int | str | None) -> tuple[int, int]:
+    """The number of devices that are not there in truth, and the bytes of each."""
     if devices is None:
         devices = vendor.limits.device_count or _DEVICES
     if not 1 <= devices <= _MOST_DEVICES:
         raise RunError(f"there can be 1 to {_MOST_DEVICES} simulated devices, not {devices}")
     if memory is None:
         memory = vendor.limits.device_memory or _MEMORY
-    return SimSettings(vendor.name, devices, parse_memory(memory), strict, vendor_paths, shared_randomness)
+    return devices, parse_memory(memory)
 
 
 def settings_in(environment: Mapping[str, str]) -> SimSettings | None:

@@ -16,13 +16,19 @@ from torchferry.text import Language, Text
 BEGAN = ".began"
 REPORTED = ".json"
 MAX_OPERATORS = 20
+_EMULATED = "emulated"
 
 FALLS_BACK = "falls_back"
 RAISES = "raises"
+MISSING = "missing"  # the emulated toolkit has no such function
 
 _HEAD = Text(
     "simulated {device} ({vendor}): {processes}",
     "模拟 {device}（{vendor}）：{processes}",
+)
+_HEAD_EMULATED = Text(
+    "{vendor}'s own plugin on an emulated {device}: {processes}",
+    "仿真 {device} 上的 {vendor} 官方插件：{processes}",
 )
 _PROCESSES = Text("processes that used it: {count}", "使用设备的进程：{count} 个")
 _UNUSED = Text(
@@ -51,6 +57,11 @@ _FAILURES = Text("times that memory ran out: {count}", "内存不足：{count} �
 _FELL_BACK = Text("operators that ran on the CPU, and how often:", "回退到 CPU 运行的算子及次数：")
 _NONE_FELL_BACK = Text("operators that ran on the CPU: none", "回退到 CPU 运行的算子：无")
 _RAISED = Text("operators that the device does not have (they raised):", "设备没有、因而报错的算子：")
+_FUNCTIONS = Text(
+    "functions of operators that the plugin called: {count} different ones, {calls} calls",
+    "插件调用的算子函数：{count} 种，共 {calls} 次",
+)
+_MISSING = Text("functions of operators that are not there yet:", "尚不具备的算子函数：")
 _MORE = Text(
     "... and {count} more (--summary FILE.json has all)", "……另有 {count} 个（--summary FILE.json 中有全部）"
 )
@@ -101,6 +112,7 @@ class RunOutcome:
     seconds: float
     left_running: int
     converted: bool = False  # without the layer
+    means: str = "simulated"  # or emulated
 
 
 @dataclass(frozen=True)
@@ -193,7 +205,8 @@ def to_text(summary: Summary, language: Language) -> str:
 def _lines(summary: Summary) -> list[Text]:
     outcome = summary.outcome
     count = _PROCESSES.format(count=len(summary.parts))
-    lines = [_HEAD.format(device=outcome.device_type, vendor=outcome.vendor, processes=count)]
+    head = _HEAD_EMULATED if outcome.means == _EMULATED else _HEAD
+    lines = [head.format(device=outcome.device_type, vendor=outcome.vendor, processes=count)]
     if summary.unreported:
         lines.append(_UNREPORTED.format(count=summary.unreported))
     if outcome.left_running:
@@ -210,6 +223,8 @@ def _use_lines(summary: Summary) -> list[Text]:
     failures = sum(use.out_of_memory for use in summary.devices)
     if failures:
         lines.append(_FAILURES.format(count=failures))
+    if summary.outcome.means == _EMULATED:
+        return [*lines, *_function_lines(summary.operators)]
     fell_back = [operator for operator in summary.operators if operator.support == FALLS_BACK]
     lines += [_FELL_BACK, *_operator_lines(fell_back)] if fell_back else [_NONE_FELL_BACK]
     raised = [operator for operator in summary.operators if operator.support == RAISES]
@@ -218,6 +233,14 @@ def _use_lines(summary: Summary) -> list[Text]:
     if summary.dtypes:
         lines += [_DTYPES, *_count_lines(summary.dtypes.items())]
     return lines
+
+
+def _function_lines(functions: Sequence[OperatorCount]) -> list[Text]:
+    there = [function for function in functions if function.support != MISSING]
+    missing = [function for function in functions if function.support == MISSING]
+    calls = sum(function.calls for function in there)
+    lines = [_FUNCTIONS.format(count=len(there), calls=calls)]
+    return [*lines, _MISSING, *_operator_lines(missing)] if missing else lines
 
 
 def _device_line(device_type: str, use: DeviceUse) -> Text:

@@ -18,13 +18,14 @@ from torchferry.sim import native
 from torchferry.sim.summary import BEGAN, REPORTED, DeviceUse, OperatorCount, Part, write_part
 
 
-def report_at_exit(folder: Path) -> None:
+def report_at_exit(folder: Path, counters: Callable[[], Part | None] | None = None) -> None:
     """Note that this process began; when it ends by itself, leave what it used, or nothing if it used nothing.
 
-    A fork of it leaves a part of its own, with what it has used since the fork.
+    A fork of it leaves a part of its own, with what it has used since the fork. `counters` tell what was used of a
+    device that is not the simulated one.
     """
     with suppress(OSError):  # the launcher was killed, nobody will read it
-        report = _Report(folder)
+        report = _Report(folder, counters or collect)
         atexit.register(report.write)
         _before_hard_exit(report.write)
         os.register_at_fork(before=report.before_fork, after_in_child=report.after_fork)
@@ -46,8 +47,9 @@ def _before_hard_exit(function: Callable[[], None]) -> None:
 class _Report:
     """This process's part, written once."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, counters: Callable[[], Part | None]) -> None:
         self._folder = folder
+        self._counters = counters
         self._inherited: Part | None = None
         self._began: Path | None = self._file(BEGAN)
         self._began.touch()
@@ -55,7 +57,7 @@ class _Report:
 
     def before_fork(self) -> None:
         """What the parent has used is not the child's; the compiled half goes on counting from there."""
-        self._at_fork = collect()
+        self._at_fork = self._counters()
 
     def after_fork(self) -> None:
         """In the child."""
@@ -66,7 +68,7 @@ class _Report:
         if self._written:
             return
         self._written = True
-        part = since(self._inherited, collect())
+        part = since(self._inherited, self._counters())
         with suppress(OSError):
             if part is not None:
                 write_part(part, self._file(REPORTED))
@@ -117,8 +119,8 @@ def collect() -> Part | None:
         return None
     return Part(
         pid=os.getpid(),
-        rank=_number("RANK"),
-        restart=_number("TORCHELASTIC_RESTART_COUNT") or 0,
+        rank=number_in("RANK"),
+        restart=number_in("TORCHELASTIC_RESTART_COUNT") or 0,
         torch=str(torch.__version__),
         devices=devices,
         operators=operators,
@@ -126,6 +128,7 @@ def collect() -> Part | None:
     )
 
 
-def _number(variable: str) -> int | None:
+def number_in(variable: str) -> int | None:
+    """A variable that launchers set; None where there is none."""
     value = os.environ.get(variable, "")
     return int(value) if value.isdigit() else None

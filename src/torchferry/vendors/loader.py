@@ -9,6 +9,7 @@ from torchferry.errors import VendorError
 from torchferry.vendors.model import (
     Api,
     DtypeLimit,
+    Emulation,
     Limits,
     MissingOperator,
     Narrowing,
@@ -80,6 +81,7 @@ def load_vendor(folder: Path) -> Vendor:
         env=data.get("env", {}),
         env_map=data.get("env_map", {}),
         launch_env=data.get("launch_env", {}),
+        emulation=Emulation(**data.get("emulation", {})),
         apis=_apis(apis, data["torch_module"]),
         apis_complete=apis.get("complete", False),
         replacements=tuple(Replacement(**row) for row in replacements.get("replacements", ())),

@@ -150,6 +150,14 @@ class Limits:
         return self.raise_when_message if switched else self.missing_message
 
 
+@dataclass(frozen=True)
+class Emulation:
+    """How the vendor's own plugin can run without the vendor's hardware; all of it is "" if it can't."""
+
+    toolkit: str = ""  # which of the toolkits that TorchFerry can stand in for the plugin needs
+    card: str = ""  # what the device says that it is; "": as the typical server
+
+
 def any_holds(settings: tuple[str, ...], environment: Mapping[str, str]) -> bool:
     """Whether the environment has one of these VARIABLE=value."""
     return any(
@@ -203,6 +211,7 @@ class Vendor:
     limits: Limits = field(default_factory=Limits)
     # what its guide sets before several processes are started -> value
     launch_env: Mapping[str, str] = field(default_factory=dict)
+    emulation: Emulation = Emulation()
     company_zh: str = ""
     apex_initialize: str = ""  # an argument of amp.initialize that only its apex has, for speed
     jit_script_by_migration: bool = False  # `jit_script` holds only once one of `migrations` is imported

@@ -216,6 +216,14 @@ SCHEMA: Mapping[str, Mapping[str, Key]] = {
             Kind.TEXT_TABLE, '[env_map] with CUDA_VARIABLE = "VARIABLE" or ""', pattern=rf"({_NAME})?"
         ),
         "launch_env": Key(Kind.TEXT_TABLE, '[launch_env] with VARIABLE = "value"', pattern=r"[\w.:/,-]+"),
+        "emulation": Key(
+            Kind.TABLE,
+            '[emulation] with toolkit = "cann"',
+            rows={
+                "toolkit": _text('"cann"', r"[a-z]\w*", required=True),
+                "card": _text('"Acme100"', r"\w*"),
+            },
+        ),
         "limits": _LIMITS,
         "sources": _SOURCES,
     },

@@ -7,6 +7,8 @@ further down the path, which this one hides, is run as well.
 from __future__ import annotations
 
 import importlib.util
+import json
+import os
 import sys
 from collections.abc import Sequence
 from importlib.machinery import ModuleSpec, PathFinder
@@ -42,6 +44,30 @@ class _AfterTorch:
         loader.exec_module = run_and_autoload  # type: ignore[attr-defined]
 
 
+class _BeforePlugin:
+    """Has torch imported first where a program imports the plugin of an emulated device: it is found afterwards."""
+
+    def __init__(self, plugin: str) -> None:
+        self._plugin = plugin
+
+    def find_spec(
+        self, name: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        if name != self._plugin:
+            return None
+        sys.meta_path.remove(self)
+        import torch  # noqa: F401
+
+        return importlib.util.find_spec(name)
+
+
+def _emulated_plugin() -> str:
+    try:
+        return str(json.loads(os.environ.get("TORCHFERRY_EMULATE", ""))["module"])
+    except (ValueError, TypeError, KeyError):
+        return ""
+
+
 def _run_hidden_one() -> None:
     path = [entry for entry in sys.path if Path(entry or ".").resolve() != _HERE]
     spec = PathFinder.find_spec(__name__, path)
@@ -49,5 +75,7 @@ def _run_hidden_one() -> None:
         spec.loader.exec_module(importlib.util.module_from_spec(spec))
 
 
+if _emulated_plugin():
+    sys.meta_path.insert(0, _BeforePlugin(_emulated_plugin()))
 sys.meta_path.insert(0, _AfterTorch())
 _run_hidden_one()

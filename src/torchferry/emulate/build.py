@@ -1,0 +1,155 @@
+"""Gets the libraries that stand for a vendor's toolkit: from the cache, or compiled now against the plugin's headers.
+
+`python -m torchferry.emulate.build --to VENDOR` fetches the plugin and does it ahead of time.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+from torchferry.building import build as building
+from torchferry.building import cache as build_cache
+from torchferry.building.build import Library, Product
+from torchferry.building.progress import Progress, ProgressLine
+from torchferry.building.toolchain import TorchInstallation, common_flags, find_torch, path_flags
+from torchferry.emulate import plugins, toolkits
+from torchferry.emulate.toolkits import Part, Toolkit
+from torchferry.errors import BuildError, FerryError
+from torchferry.vendors.model import Vendor
+
+CACHE = "emulate"
+_STANDARD = "-std=c++20"
+_TORCH_LIBRARIES = ("torch_cpu", "c10")
+
+
+def library_folder(vendor: Vendor, plugin: Path, progress: Progress | None = None) -> Path:
+    """The folder of the libraries for the installed PyTorch and a plugin. Compiles them if it must."""
+    product, build = _build(vendor, plugin)
+    folder = _found(product, build)
+    if folder is not None:
+        build_cache.mark_used(folder)
+        return folder
+    return build.in_cache(build_cache.writable_folder(CACHE), progress or ProgressLine())
+
+
+def is_built(vendor: Vendor, plugin: Path) -> bool:
+    """Whether the libraries for the installed PyTorch and a plugin are there already."""
+    return _found(*_build(vendor, plugin)) is not None
+
+
+def is_set_up(vendor: Vendor) -> bool:
+    """Whether a program could run on the emulated device at once: there is a plugin, and all is built for it."""
+    if vendor.emulation.toolkit not in toolkits.names() or sys.platform != "linux":
+        return False
+    try:
+        plugin = plugins.found(vendor)
+        return plugin is not None and is_built(vendor, plugin.folder)
+    except FerryError:
+        return False
+
+
+def remove() -> bool:
+    """Take away all that was built; answers whether there was anything."""
+    folder = build_cache.folder(CACHE)
+    if not folder.is_dir() or folder.is_symlink():
+        return False
+    build_cache.remove(folder)
+    return True
+
+
+def _found(product: Product, build: building.Build) -> Path | None:
+    folder = build_cache.folder(CACHE) / build.key
+    is_safe = all(
+        build_cache.is_safe_to_load(folder / library.name)
+        for library in product.libraries
+        if (folder / library.name).exists()
+    )
+    return folder if product.is_complete(folder) and is_safe else None
+
+
+def _build(vendor: Vendor, plugin: Path) -> tuple[Product, building.Build]:
+    toolkit = toolkits.load(vendor.emulation.toolkit)
+    torch = find_torch()
+    headers = _Headers(toolkit, plugin, vendor.plugin)
+    libraries = tuple(_library(part, toolkit, headers, torch) for part in toolkit.parts)
+    product = Product(libraries, f"the emulated {toolkit.name}", finish=toolkit.make_home)
+    return product, building.Build(torch, product)
+
+
+class _Headers:
+    """The plugin's headers."""
+
+    def __init__(self, toolkit: Toolkit, plugin: Path, module: str) -> None:
+        self.folders = [plugin / name for name in toolkit.headers]
+        missing = [folder for folder in self.folders if not folder.is_dir()]
+        if missing:
+            raise BuildError(f"{missing[0]} is missing: {module} is damaged; set it up anew")
+        self.key = _content(plugin, module, self.folders)
+
+    def flags(self) -> tuple[str, ...]:
+        """Warnings in them are not ours, and no path of this machine goes into the result."""
+        searched = (word for folder in self.folders for word in ("-isystem", str(folder)))
+        return (*searched, f"-ffile-prefix-map={self.folders[0]}=plugin")
+
+
+def _content(plugin: Path, module: str, folders: list[Path]) -> str:
+    """A name for what the headers say: by the list of all its files that a wheel carries, else by their text."""
+    lists = sorted(plugin.glob(f"{module}-*.dist-info/RECORD"))
+    files = lists or sorted({path for folder in folders for path in folder.rglob("*.h")})
+    return building.digest(files)
+
+
+def _library(part: Part, toolkit: Toolkit, headers: _Headers, torch: TorchInstallation) -> Library:
+    folders = [toolkit.sources / name for name in part.folders]
+    own = tuple(folder for folder in sorted(toolkit.sources.iterdir()) if folder.is_dir())
+    is_generated = part.entries and toolkit.entry_writer() is not None
+    searched = tuple(f"-I{folder}" for folder in own)
+    of_torch = path_flags(torch, toolkit.sources) if part.torch else ()
+    return Library(
+        part.name,
+        sources=tuple(path for folder in folders for path in sorted(folder.glob("*.cpp"))),
+        headers=tuple(sorted(path for folder in own for path in folder.rglob("*.h"))) if folders else (),
+        folders=own,
+        flags=(_STANDARD, *common_flags(torch)),
+        path_flags=(
+            *searched,
+            *headers.flags(),
+            *of_torch,
+            f"-ffile-prefix-map={toolkit.sources}=torchferry",
+        ),
+        key_words=(headers.key,),
+        generate=toolkit.entry_writer() if is_generated else None,
+        generated_from=toolkit.entry_tables() if is_generated else (),
+        torch_libraries=_TORCH_LIBRARIES if part.torch else (),
+        links=part.links,
+        soname=True,
+    )
+
+
+def _main(arguments: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(prog="python -m torchferry.emulate.build", description=__doc__)
+    parser.add_argument("--to", default="ascend", metavar="VENDOR", help="default: %(default)s")
+    parser.add_argument(
+        "--if-possible", action="store_true", help="where the plugin can't be had, say so and end well"
+    )
+    args = parser.parse_args(arguments)
+    from torchferry.vendors.registry import get_vendor
+
+    try:
+        vendor = get_vendor(args.to)
+        plugin = plugins.found(vendor) or plugins.set_up(vendor, None, _say)
+        print(library_folder(vendor, plugin.folder))
+    except FerryError as error:
+        _say(str(error))
+        return 0 if args.if_possible else error.exit_code
+    return 0
+
+
+def _say(line: str) -> None:
+    print(f"torchferry: {line}", file=sys.stderr, flush=True)
+
+
+if __name__ == "__main__":
+    sys.exit(_main())

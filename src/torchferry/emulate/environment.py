@@ -1,0 +1,74 @@
+"""What to emulate, and how a process hands it on to the processes it starts: as one environment variable. No torch."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+
+from torchferry.emulate import plugins
+from torchferry.errors import RunError
+from torchferry.sim.environment import machine_size
+from torchferry.vendors.model import Vendor
+
+VARIABLE = "TORCHFERRY_EMULATE"
+
+
+@dataclass(frozen=True)
+class EmulationSettings:
+    """The emulated machine, and the vendor's plugin that runs on it."""
+
+    vendor: str
+    plugin: str  # the folder that holds it
+    module: str  # its name
+    devices: int
+    memory: int  # bytes of each device
+    card: str  # what each device says that it is
+    native: bool = (
+        False  # CUDA's names mean what the vendor's own migration makes of them, not what our layer does
+    )
+    vendor_paths: tuple[str, ...] = ()  # folders of user-made vendors
+    shared_randomness: bool = (
+        False  # the devices draw from the CPU's default generator, as a program on the CPU does
+    )
+    summary_folder: str = ""  # where processes leave their part of the summary; "" nowhere
+
+    def encode(self) -> str:
+        """The value of the environment variable."""
+        return json.dumps(asdict(self), separators=(",", ":"))
+
+
+def settings_for(
+    vendor: Vendor,
+    devices: int | None = None,
+    memory: int | str | None = None,
+    vendor_paths: tuple[str, ...] = (),
+    native: bool = False,
+    shared_randomness: bool = False,
+) -> EmulationSettings:
+    """The machine to emulate; what is not said is that of a typical server of the vendor."""
+    plugin = plugins.needed(vendor)
+    if native and not vendor.migrations:
+        raise RunError(f"{vendor.name}: has no migration of its own that is known; leave --native out")
+    devices, memory = machine_size(vendor, devices, memory)
+    card = vendor.emulation.card or vendor.limits.device_name
+    return EmulationSettings(
+        vendor.name,
+        str(plugin.folder),
+        vendor.plugin,
+        devices,
+        memory,
+        card,
+        native,
+        vendor_paths,
+        shared_randomness,
+    )
+
+
+def settings_in(environment: Mapping[str, str]) -> EmulationSettings | None:
+    """The settings of a process; None when nothing is to be emulated."""
+    value = environment.get(VARIABLE)
+    if not value:
+        return None
+    given = json.loads(value)
+    return EmulationSettings(**{**given, "vendor_paths": tuple(given.get("vendor_paths", ()))})

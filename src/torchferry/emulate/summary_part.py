@@ -1,0 +1,64 @@
+"""A process's own part of the summary of an emulated run, by the counters of the vendor's plugin."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from torchferry.emulate.activation import active
+from torchferry.sim import summary_part
+from torchferry.sim.summary import MISSING, DeviceUse, OperatorCount, Part
+
+_CALLED = "kernel"
+
+
+def report_at_exit(folder: Path) -> None:
+    """As for a simulated device, of which this is the other way of counting."""
+    summary_part.report_at_exit(folder, collect)
+
+
+def collect() -> Part | None:
+    """What this process has used so far; None if it never touched the device."""
+    now = active()
+    if now is None:
+        return None
+    devices = _devices(getattr(torch, now.vendor.device_type))
+    operators = tuple(
+        OperatorCount(use.name, use.calls, MISSING if use.is_missing else _CALLED)
+        for use in now.libraries.uses()
+    )
+    if not devices and not operators:
+        return None
+    return Part(
+        pid=os.getpid(),
+        rank=summary_part.number_in("RANK"),
+        restart=summary_part.number_in("TORCHELASTIC_RESTART_COUNT") or 0,
+        torch=str(torch.__version__),
+        devices=devices,
+        operators=operators,
+        dtypes=(),
+    )
+
+
+def _devices(module: Any) -> tuple[DeviceUse, ...]:
+    """A process that was forked from one with a device can't ask for it, nor has it used it."""
+    is_forked = getattr(module, "_is_in_bad_fork", lambda: False)()
+    if is_forked or not module.is_initialized():
+        return ()
+    uses = (_use(module, index) for index in range(module.device_count()))
+    return tuple(use for use in uses if use.allocations or use.out_of_memory)
+
+
+def _use(module: Any, index: int) -> DeviceUse:
+    stats = module.memory_stats(index)
+    return DeviceUse(
+        index=index,
+        peak_allocated=stats.get("allocated_bytes.all.peak", 0),
+        peak_reserved=stats.get("reserved_bytes.all.peak", 0),
+        limit=module.get_device_properties(index).total_memory,
+        allocations=stats.get("allocation.all.allocated", 0),
+        out_of_memory=stats.get("num_ooms", 0),
+    )
