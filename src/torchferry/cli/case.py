@@ -164,16 +164,23 @@ def _telling_what_stays(args: argparse.Namespace, file: Path) -> Iterator[None]:
 
 @contextmanager
 def _bench(args: argparse.Namespace, vendor: Vendor) -> Iterator[Bench]:
-    from torchferry.launch.plugin import is_to_be_simulated
+    from torchferry.building.progress import silent
+    from torchferry.launch.devices import build_for, settings_of
+    from torchferry.launch.environment import child_environment
+    from torchferry.launch.plugin import Means, is_to_be_simulated
     from torchferry.launch.variables import ALL
     from torchferry.ops.cases.bench import Bench
 
-    if is_to_be_simulated(vendor) and not args.no_run:
-        from torchferry.building.progress import silent
-        from torchferry.sim.build import library_path
-
-        library_path(silent if args.quiet else None)
-    environment = {name: value for name, value in os.environ.items() if name not in ALL}
+    is_simulated = is_to_be_simulated(vendor) and not args.emulate
+    means = Means.EMULATED if args.emulate else Means.SIMULATED if is_simulated else Means.REAL
+    paths = tuple(str(path.resolve()) for path in args.vendor_path)
+    device = None if args.no_run else settings_of(means, vendor, vendor_paths=paths)
+    if device is not None:
+        build_for(device, vendor, silent if args.quiet else None)
+    if args.emulate and device is not None:
+        environment = child_environment(os.environ, vendor, device, None)
+    else:
+        environment = {name: value for name, value in os.environ.items() if name not in ALL}
     with Bench(environment, args.timeout, vendor.limits.fallback_message) as bench:
         yield bench
 

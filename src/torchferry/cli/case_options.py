@@ -120,6 +120,11 @@ def _add_run(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--no-run", action="store_true", help="only write it; the CPU tries the call nevertheless"
     )
+    common_options.add_emulate(
+        group,
+        "run it on the vendor's own plugin, on an emulated device, wherever the real one is; `ferry emulate setup` sets "
+        "it up",
+    )
     group.add_argument("--check", action="store_true", help="exit with 1 if the case fails")
     group.add_argument(
         "--time",

@@ -27,9 +27,23 @@ def add_vendor_device(parser: argparse.ArgumentParser, group: argparse._Argument
         "else simulated",
     )
     add_vendor_path(parser)
-    group.add_argument(
-        "--sim", action="store_true", help="with --to: simulate, even if the vendor's plugin is installed"
+    add_means(
+        group,
+        "with --to: simulate, even if the vendor's plugin is installed",
+        "with --to: the vendor's own plugin, on an emulated device; `ferry emulate setup` sets it up",
     )
+
+
+def add_means(group: argparse._ArgumentGroup, simulate: str, emulate: str) -> None:
+    """A device that is not there in truth: ours, or the vendor's plugin without its hardware."""
+    either = group.add_mutually_exclusive_group()
+    either.add_argument("--sim", action="store_true", help=simulate)
+    add_emulate(either, emulate)
+
+
+def add_emulate(group: argparse._ActionsContainer, emulate: str) -> None:
+    """The vendor's plugin without its hardware, where the other ways are not a choice."""
+    group.add_argument("--emulate", action="store_true", help=emulate)
 
 
 def add_language(parser: argparse.ArgumentParser) -> None:

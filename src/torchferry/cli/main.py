@@ -27,6 +27,7 @@ STAGES = {
     "move it, and prove it": {
         "convert": ("convert", "write a converted copy of a project, with reports"),
         "run": ("run", "run a CUDA program, unchanged, on a vendor's device or a simulated one"),
+        "emulate": ("emulate", "set up a vendor's own plugin, to run without the vendor's hardware"),
         "prove": ("prove", "prove a migration: the original and the migrated program compute the same"),
     },
     "it crashes": {

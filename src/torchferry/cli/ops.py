@@ -14,6 +14,7 @@ from torchferry.text import user_language
 from torchferry.vendors.registry import get_vendor, vendor_names
 
 if TYPE_CHECKING:
+    from torchferry.launch.plugin import Means
     from torchferry.launch.program import Program
     from torchferry.ops.model import Capture
     from torchferry.ops.readiness import Readiness
@@ -96,8 +97,9 @@ def _check_sources(args: argparse.Namespace) -> None:
     wrong = [name for name, value in of_models.items() if value]
     if wrong and not args.model:
         raise RunError(f"{', '.join(wrong)}: only with --model; the options of a program come after it")
-    if args.sim and args.as_is:
-        raise RunError("--sim and --as-is: only one of them at a time; leave one out")
+    if (args.sim or args.emulate) and args.as_is:
+        option = "--sim" if args.sim else "--emulate"
+        raise RunError(f"{option} and --as-is: only one of them at a time; leave one out")
 
 
 def _check_outputs(outputs: list[Path]) -> None:
@@ -111,30 +113,42 @@ def _check_outputs(outputs: list[Path]) -> None:
 
 
 def _capture(args: argparse.Namespace, vendors: list[Vendor]) -> Capture:
+    from torchferry.emulate.plugins import refuse_without_emulation
+
     if args.trace:
         from torchferry.ops.trace import read_trace
 
         return read_trace(args.trace)
     if args.capture:
         return _read_capture(args.capture)
-    simulated = vendors[0] if args.sim else None
+    simulated = vendors[0] if args.sim or args.emulate else None
+    if args.emulate:
+        refuse_without_emulation(vendors[0])
     if simulated is not None and not simulated.plugin:
         raise RunError(
             f"{simulated.name}: PyTorch itself has the device `{simulated.device_type}`, so it can't be simulated; "
             "name another vendor first, or leave --sim out"
         )
     if simulated is not None:
-        _build(args)
+        _build(args, simulated)
     if args.model:
         return _capture_model(args, simulated)
     return _capture_program(args, simulated)
 
 
-def _build(args: argparse.Namespace) -> None:
+def _build(args: argparse.Namespace, vendor: Vendor) -> None:
     from torchferry.building.progress import silent
-    from torchferry.sim.build import library_path
+    from torchferry.launch.devices import build_for, settings_of
 
-    library_path(silent if args.quiet else None)
+    device = settings_of(_means(args), vendor, 1, vendor_paths=_vendor_paths(args))
+    if device is not None:
+        build_for(device, vendor, silent if args.quiet else None)
+
+
+def _means(args: argparse.Namespace) -> Means:
+    from torchferry.launch.plugin import Means
+
+    return Means.EMULATED if args.emulate else Means.SIMULATED
 
 
 def _read_capture(path: Path) -> Capture:
@@ -161,7 +175,7 @@ def _capture_model(args: argparse.Namespace, simulated: Vendor | None) -> Captur
         amp=args.amp or "",
         fake=args.fake,
     )
-    return capture_model(request, simulated, _vendor_paths(args), args.timeout)
+    return capture_model(request, simulated, _vendor_paths(args), args.timeout, _means(args))
 
 
 def _capture_program(args: argparse.Namespace, simulated: Vendor | None) -> Capture:
@@ -170,6 +184,7 @@ def _capture_program(args: argparse.Namespace, simulated: Vendor | None) -> Capt
     conditions = Conditions(
         steps=args.steps,
         simulated=simulated,
+        means=_means(args),
         as_is=args.as_is or "",
         through_layer=not args.converted,
         vendor_paths=_vendor_paths(args),

@@ -44,15 +44,15 @@ def _add_program(parser: argparse.ArgumentParser) -> None:
         help="end the program when each of its optimizers has made so many steps; `all`: let it run to its end "
         "(default: 1)",
     )
-    group.add_argument(
-        "--sim",
-        action="store_true",
-        help="run on the simulated device of the first vendor instead of the CPU",
+    common_options.add_means(
+        group,
+        "run on the simulated device of the first vendor instead of the CPU",
+        "run on the first vendor's own plugin, on an emulated device, instead of the CPU",
     )
     group.add_argument(
         "--converted",
         action="store_true",
-        help="with --sim: the program is converted already, CUDA's names keep their meaning",
+        help="with --sim or --emulate: the program is converted already, CUDA's names keep their meaning",
     )
     group.add_argument(
         "--as-is",

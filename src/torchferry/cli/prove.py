@@ -1,4 +1,5 @@
-"""Prove a migration: the original on the CPU and the migrated program on simulated devices compute the same."""
+"""Prove a migration: the original on the CPU and the migrated program on simulated devices, or on the vendor's own
+plugin, compute the same."""
 
 from __future__ import annotations
 
@@ -28,16 +29,14 @@ _PROOF = "proof.json"
 
 def run(args: argparse.Namespace) -> int:
     """Run the proof; 0 if it holds for every vendor, 1 if not."""
-    from torchferry.building.progress import silent
     from torchferry.prove.prover import prove
     from torchferry.prove.runs import Runner
-    from torchferry.sim.build import library_path
 
     vendors = _vendors(args)
     conditions = _conditions(args, vendors)
     if args.output:
         _check_output(args.output)
-    library_path(silent if args.quiet else None)
+    _build(args, vendors, conditions)
     with _folders(args.output) as (records, kept):
         runner = Runner(conditions, vendors, records, kept, _watch(args))
         proof = prove(_request(args, conditions, vendors), vendors, runner)
@@ -46,7 +45,21 @@ def run(args: argparse.Namespace) -> int:
     return 0 if proof.holds else 1
 
 
+def _build(args: argparse.Namespace, vendors: list[Vendor], conditions: Conditions) -> None:
+    """Once, before the runs; the original on the CPU needs the simulated device's library, too."""
+    from torchferry.building.progress import silent
+    from torchferry.launch.devices import build_for
+    from torchferry.sim.build import library_path
+
+    progress = silent if args.quiet else None
+    library_path(progress)
+    for vendor in vendors if args.emulate else ():
+        build_for(conditions.device_of(vendor), vendor, progress)
+
+
 def _vendors(args: argparse.Namespace) -> list[Vendor]:
+    from torchferry.emulate.plugins import refuse_without_emulation
+
     names = list(dict.fromkeys(filter(None, (name.strip() for name in args.to.split(",")))))
     vendors = [get_vendor(name, args.vendor_path) for name in names]
     if not vendors:
@@ -57,6 +70,8 @@ def _vendors(args: argparse.Namespace) -> list[Vendor]:
                 f"{vendor.name}: PyTorch itself has the device `{vendor.device_type}`, so it can't be simulated; "
                 "choose a vendor with a plugin of its own"
             )
+        if args.emulate:
+            refuse_without_emulation(vendor)
     return vendors
 
 
@@ -75,6 +90,7 @@ def _conditions(args: argparse.Namespace, vendors: list[Vendor]) -> Conditions:
         same_weights=args.same_weights,
         timeout=args.timeout,
         cwd=_folder(args.cwd),
+        emulated=args.emulate,
     )
 
 
@@ -127,6 +143,7 @@ def _request(args: argparse.Namespace, conditions: Conditions, vendors: list[Ven
         exact=args.exact,
         rtol=args.rtol,
         atol=args.atol,
+        emulated=args.emulate,
     )
 
 

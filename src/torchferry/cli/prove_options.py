@@ -71,8 +71,11 @@ def _add_conditions(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help="devices that the program sees (default: one, with --nproc one for each process)",
     )
-    group.add_argument(
-        "--memory", type=parse_memory, metavar="SIZE", help="memory of each simulated device, as 32GiB"
+    group.add_argument("--memory", type=parse_memory, metavar="SIZE", help="memory of each device, as 32GiB")
+    common_options.add_emulate(
+        group,
+        "run the migrated program on the vendor's own plugin, on an emulated device, instead of a simulated one; "
+        "`ferry emulate setup` sets it up",
     )
     group.add_argument(
         "--cwd",

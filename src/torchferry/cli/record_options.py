@@ -214,6 +214,7 @@ def place_of(args: argparse.Namespace) -> Place:
         vendor,
         args.sim,
         args.as_is,
+        args.emulate,
         through_layer=not args.converted,
         vendor_paths=tuple(str(path.resolve()) for path in args.vendor_path),
         devices=args.devices or args.nproc or 1,

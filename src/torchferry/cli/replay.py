@@ -65,16 +65,17 @@ def _target(args: argparse.Namespace) -> Target:
     if bool(args.to) == bool(args.device):
         raise RunError("on which device? Name one of --to VENDOR and --device TYPE")
     if args.device:
-        if args.sim:
-            raise RunError("--sim: which device is to be simulated? Name it with --to VENDOR")
+        if args.sim or args.emulate:
+            option, does = ("--sim", "simulated") if args.sim else ("--emulate", "emulated")
+            raise RunError(f"{option}: which device is to be {does}? Name it with --to VENDOR")
         return Target(args.device)
     vendor = get_vendor(args.to, args.vendor_path)
     paths = tuple(str(path.resolve()) for path in args.vendor_path)
-    place = place_of(vendor, args.sim, "", vendor_paths=paths)
+    place = place_of(vendor, args.sim, "", args.emulate, vendor_paths=paths, devices=1)
     if place.simulated and not args.sim:
         _say(args, plugin.not_installed(vendor))
     build_for(place, args.quiet)
-    return Target(vendor.device_type, vendor, place.simulated, paths)
+    return Target(vendor.device_type, vendor, place.simulated, paths, place.emulated)
 
 
 def _records(args: argparse.Namespace) -> list[tuple[Path, int, int]]:

@@ -12,7 +12,7 @@ DEFAULT_OUTPUT = "replay.h5"
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """All of them."""
-    parser.usage = "ferry replay RECORD (--to VENDOR [--sim] | --device TYPE) [-o FILE] [OPTIONS]"
+    parser.usage = "ferry replay RECORD (--to VENDOR [--sim | --emulate] | --device TYPE) [-o FILE] [OPTIONS]"
     parser.epilog = (
         "Every operator gets the inputs that it had in the record, so an error of one is not handed on to the next. "
         "Calls keep their numbers: `ferry compare FILE RECORD` holds the two against each other. Exit code 3: some "

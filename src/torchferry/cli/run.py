@@ -1,4 +1,5 @@
-"""Run a CUDA program, unchanged, on a vendor's device: on its real plugin if that is installed, else simulated."""
+"""Run a CUDA program, unchanged, on a vendor's device: the real one if it is here, else the vendor's own plugin on an
+emulated one if `ferry emulate setup` has set it up, else a simulated one."""
 
 from __future__ import annotations
 
@@ -16,9 +17,10 @@ from torchferry.text import Text, user_language
 from torchferry.vendors.registry import get_vendor
 
 if TYPE_CHECKING:
+    from torchferry.launch.environment import Device
+    from torchferry.launch.plugin import Choice
     from torchferry.launch.program import Program
     from torchferry.runtime.settings import LayerSettings
-    from torchferry.sim.environment import SimSettings
     from torchferry.sim.summary import Summary
     from torchferry.vendors.model import Vendor
 
@@ -29,27 +31,24 @@ _SIGNALS = 128  # as shells count: exit codes above it are signals
 
 def run(args: argparse.Namespace) -> int:
     """Run the program, or only say what would be changed for it; the answer is an exit code."""
-    from torchferry.launch import plugin
-
     vendor = _vendor(args)
-    simulated = args.sim or plugin.is_to_be_simulated(vendor)
-    if not simulated:
-        _refuse_options_of_the_simulator(args, vendor)
+    choice = _choice(args, vendor)
+    _refuse_options_of_others(args, vendor, choice)
     program = _program(args)
     if args.summary:
         _check_writable(args.summary)
     layer = _layer(args, vendor)
-    sim = _sim(args, vendor) if simulated else None
+    device = _device(args, vendor, choice)
     if args.explain:
-        code = _explain(args, vendor, sim, layer)
+        code = _explain(args, vendor, device, layer)
         if code or program is None:
             return code
     if program is None:
         raise RunError("what is to be run? ferry run --to VENDOR (SCRIPT | -m MODULE)")
-    if simulated and not args.sim:
-        _say(args, plugin.not_installed(vendor))
+    if choice.reason is not None:
+        _say(args, choice.reason)
     with _wishes_in_the_environment(args):
-        code = _run_program(args, program, vendor, sim, layer)
+        code = _run_program(args, program, vendor, device, layer)
     _explain_exit(args, code, vendor)
     return code
 
@@ -71,17 +70,38 @@ def _vendor(args: argparse.Namespace) -> Vendor:
     return vendor
 
 
-def _refuse_options_of_the_simulator(args: argparse.Namespace, vendor: Vendor) -> None:
+def _choice(args: argparse.Namespace, vendor: Vendor) -> Choice:
+    """The device that was asked for; else the one that there is, with the reason for it."""
+    from torchferry.launch.plugin import Choice, Means, choose
+
+    if args.sim:
+        return Choice(Means.SIMULATED)
+    if args.emulate:
+        return Choice(Means.EMULATED)
+    return choose(vendor, may_emulate=not args.strict)
+
+
+def _refuse_options_of_others(args: argparse.Namespace, vendor: Vendor, choice: Choice) -> None:
+    from torchferry.launch.plugin import Means
+
+    if args.native and choice.means is not Means.EMULATED:
+        raise RunError("--native: only for the emulated device; add --emulate, or leave it out")
+    if args.native and args.converted:
+        raise RunError("--native and --converted: only one of them at a time; leave one out")
+    if args.strict and choice.means is Means.EMULATED:
+        raise RunError(
+            "--strict: only for the simulated device; take --sim in place of --emulate, or leave it out"
+        )
     given = [
         f"--{name}"
         for name in ("devices", "memory", "strict", "summary")
         if getattr(args, name) not in (None, False)
     ]
-    if given:
+    if given and choice.means is Means.REAL:
         instead = (
             "choose another vendor, or leave it out" if not vendor.plugin else "add --sim, or leave it out"
         )
-        raise RunError(f"{', '.join(given)}: only for the simulated device; {instead}")
+        raise RunError(f"{', '.join(given)}: only for a simulated or emulated device; {instead}")
 
 
 def _program(args: argparse.Namespace) -> Program | None:
@@ -98,22 +118,33 @@ def _layer(args: argparse.Namespace, vendor: Vendor) -> LayerSettings | None:
     from torchferry.runtime.settings import LayerSettings, TypeChecks
 
     chosen = run_options.options_of_the_layer(args)
-    if not args.converted:
+    if not args.converted and not args.native:
         checks = TypeChecks(args.type_checks or TypeChecks.BOTH)
         return LayerSettings(
             vendor.name, _vendor_paths(args), checks, args.capability or "", args.cuda_version or ""
         )
     if chosen:
-        raise RunError(
-            f"{', '.join(chosen)}: not with --converted, where nothing is redirected; leave one out"
+        why = (
+            "--converted, where nothing is redirected"
+            if args.converted
+            else "--native, where the vendor redirects"
         )
+        raise RunError(f"{', '.join(chosen)}: not with {why}; leave one out")
     return None
 
 
-def _sim(args: argparse.Namespace, vendor: Vendor) -> SimSettings:
-    from torchferry.sim.environment import settings_for
+def _device(args: argparse.Namespace, vendor: Vendor, choice: Choice) -> Device | None:
+    from torchferry.launch.devices import settings_of
 
-    return settings_for(vendor, args.devices, args.memory, args.strict, _vendor_paths(args))
+    return settings_of(
+        choice.means,
+        vendor,
+        args.devices,
+        args.memory,
+        args.strict,
+        _vendor_paths(args),
+        native=args.native,
+    )
 
 
 def _vendor_paths(args: argparse.Namespace) -> tuple[str, ...]:
@@ -127,14 +158,14 @@ def _check_writable(path: Path) -> None:
 
 
 def _explain(
-    args: argparse.Namespace, vendor: Vendor, sim: SimSettings | None, layer: LayerSettings | None
+    args: argparse.Namespace, vendor: Vendor, device: Device | None, layer: LayerSettings | None
 ) -> int:
     """The table on stdout; on stderr if a program is to have stdout for itself."""
     from torchferry.launch.environment import child_environment
     from torchferry.launch.explain import explain
 
     stream = None if args.script is None else sys.stderr.fileno()
-    return explain(child_environment(os.environ, vendor, sim, layer), stream).exit_code
+    return explain(child_environment(os.environ, vendor, device, layer), stream).exit_code
 
 
 @contextmanager
@@ -171,15 +202,15 @@ def _run_program(
     args: argparse.Namespace,
     program: Program,
     vendor: Vendor,
-    sim: SimSettings | None,
+    device: Device | None,
     layer: LayerSettings | None,
 ) -> int:
-    if sim is None:
+    if device is None:
         return _run_on_plugin(args, program, vendor, layer)
     from torchferry.building.progress import silent
     from torchferry.launch.simulated import run_simulated
 
-    summary = run_simulated(program, vendor, sim, layer, silent if args.quiet else None)
+    summary = run_simulated(program, vendor, device, layer, silent if args.quiet else None)
     _show(args, summary)
     return summary.outcome.exit_code
 

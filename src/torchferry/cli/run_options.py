@@ -51,7 +51,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     common_options.add_language(parser)
     _add_layer_arguments(parser)
-    _add_simulator_arguments(parser)
+    _add_device_arguments(parser)
     add_torchrun_arguments(parser)
 
 
@@ -82,16 +82,23 @@ def _add_layer_arguments(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def _add_simulator_arguments(parser: argparse.ArgumentParser) -> None:
-    group = parser.add_argument_group("the simulated device")
+def _add_device_arguments(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("a simulated or emulated device")
+    common_options.add_means(
+        group,
+        "simulate, even if the vendor's plugin is installed",
+        "run the vendor's own plugin, on an emulated device; `ferry emulate setup` sets it up",
+    )
     group.add_argument(
-        "--sim", action="store_true", help="simulate, even if the vendor's plugin is installed"
+        "--native",
+        action="store_true",
+        help="with --emulate: CUDA's names mean what the vendor's own migration makes of them, not what TorchFerry does",
     )
     group.add_argument(
         "--devices",
         type=values.at_least_one,
         metavar="N",
-        help="simulated devices (default: as many as a typical server of the vendor has)",
+        help="devices (default: as many as a typical server of the vendor has)",
     )
     group.add_argument(
         "--memory",
@@ -102,7 +109,7 @@ def _add_simulator_arguments(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--strict",
         action="store_true",
-        help="an operator that the vendor lacks raises, never runs on the CPU",
+        help="with --sim: an operator that the vendor lacks raises, never runs on the CPU",
     )
     group.add_argument(
         "--summary", type=Path, metavar="FILE.json", help="write what the run used of the device here"

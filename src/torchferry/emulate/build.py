@@ -34,9 +34,9 @@ def library_folder(vendor: Vendor, plugin: Path, progress: Progress | None = Non
     return build.in_cache(build_cache.writable_folder(CACHE), progress or ProgressLine())
 
 
-def is_built(vendor: Vendor, plugin: Path) -> bool:
-    """Whether the libraries for the installed PyTorch and a plugin are there already."""
-    return _found(*_build(vendor, plugin)) is not None
+def built_folder(vendor: Vendor, plugin: Path) -> Path | None:
+    """The same folder, if the libraries are there already."""
+    return _found(*_build(vendor, plugin))
 
 
 def is_set_up(vendor: Vendor) -> bool:
@@ -45,18 +45,18 @@ def is_set_up(vendor: Vendor) -> bool:
         return False
     try:
         plugin = plugins.found(vendor)
-        return plugin is not None and is_built(vendor, plugin.folder)
+        return plugin is not None and built_folder(vendor, plugin.folder) is not None
     except FerryError:
         return False
 
 
-def remove() -> bool:
-    """Take away all that was built; answers whether there was anything."""
+def remove() -> list[Path]:
+    """Take away all that was built; answers what was there."""
     folder = build_cache.folder(CACHE)
     if not folder.is_dir() or folder.is_symlink():
-        return False
+        return []
     build_cache.remove(folder)
-    return True
+    return [folder]
 
 
 def _found(product: Product, build: building.Build) -> Path | None:

@@ -47,11 +47,11 @@ class Choice:
     reason: Text | None = None
 
 
-def choose(vendor: Vendor) -> Choice:
+def choose(vendor: Vendor, may_emulate: bool = True) -> Choice:
     """The real device if there is one, else the vendor's plugin if it can run here, else a simulated device."""
     if not is_to_be_simulated(vendor):
         return Choice(Means.REAL)
-    if os.environ.get(variables.EMULATE) != "0" and is_set_up(vendor):
+    if may_emulate and os.environ.get(variables.EMULATE) != "0" and is_set_up(vendor):
         toolkit = load_machine(Path(vendor.folder)).toolkit.name
         told = {"device": vendor.device_type, "plugin": vendor.plugin, "toolkit": toolkit}
         return Choice(Means.EMULATED, _EMULATED.format(**told))

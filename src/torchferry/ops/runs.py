@@ -11,7 +11,9 @@ from pathlib import Path
 from torchferry.errors import RunError
 from torchferry.files.aside import temporary_folder
 from torchferry.launch import variables
+from torchferry.launch.devices import settings_of
 from torchferry.launch.environment import child_environment
+from torchferry.launch.plugin import Means
 from torchferry.launch.program import Program
 from torchferry.launch.supervise import own_stderr, run_supervised, stop_if_told
 from torchferry.ops import capture_json
@@ -19,7 +21,6 @@ from torchferry.ops.capture.settings import SUFFIX, UNCOMPILED, CaptureSettings
 from torchferry.ops.merging import merged
 from torchferry.ops.model import Capture
 from torchferry.runtime.settings import REFERENCE, LayerSettings
-from torchferry.sim.environment import settings_for
 from torchferry.vendors.model import Vendor
 
 ENDED_ILL = "ended_ill"
@@ -31,7 +32,8 @@ class Conditions:
     """Where a program runs, and for how long."""
 
     steps: int | None = 1
-    simulated: Vendor | None = None  # None: on the CPU
+    simulated: Vendor | None = None  # whose device is simulated, or emulated; None: on the CPU
+    means: Means = Means.SIMULATED
     as_is: str = ""  # the type of the device that the program chooses by itself; "": it is sent to the CPU
     through_layer: bool = True  # the program is written for CUDA; False: it is converted
     vendor_paths: tuple[str, ...] = ()
@@ -74,17 +76,17 @@ def _nothing_called(program: Program, exit_code: int, out_of_time: bool) -> str:
 
 def _environment(program: Program, conditions: Conditions, folder: str) -> dict[str, str]:
     vendor = conditions.simulated
-    device = conditions.as_is if vendor is None else vendor.device_type
-    settings = CaptureSettings(folder, program.shown(), conditions.steps, device)
+    device_type = conditions.as_is if vendor is None else vendor.device_type
+    settings = CaptureSettings(folder, program.shown(), conditions.steps, device_type)
     extra = {variables.OPS: settings.encode(), **UNCOMPILED}
     if conditions.as_is:
         return child_environment(os.environ, None, None, None, extra)
     if vendor is None:
         layer = LayerSettings(REFERENCE, reference_devices=conditions.devices)
         return child_environment(os.environ, None, None, layer, extra)
-    sim = settings_for(vendor, conditions.devices, None, vendor_paths=conditions.vendor_paths)
+    device = settings_of(conditions.means, vendor, conditions.devices, vendor_paths=conditions.vendor_paths)
     through_layer = LayerSettings(vendor.name, conditions.vendor_paths) if conditions.through_layer else None
-    return child_environment(os.environ, vendor, sim, through_layer, extra)
+    return child_environment(os.environ, vendor, device, through_layer, extra)
 
 
 def _read(folder: Path) -> Sequence[Capture]:

@@ -243,6 +243,7 @@ class ProofRequest:
     exact: bool
     rtol: float | None  # None: by dtype
     atol: float | None
+    emulated: bool = False  # on the vendor's own plugin instead of a simulated device
 
 
 @dataclass(frozen=True)

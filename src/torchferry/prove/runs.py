@@ -1,4 +1,4 @@
-"""Runs the original on the CPU and the migrated program on simulated devices, as processes of their own. No torch."""
+"""Runs the original on the CPU and the migrated program on its devices, as processes of their own. No torch."""
 
 from __future__ import annotations
 
@@ -14,7 +14,9 @@ from pathlib import Path
 
 from torchferry.accuracy.record.settings import UNCOMPILED, RecordSettings
 from torchferry.launch import variables
-from torchferry.launch.environment import child_environment
+from torchferry.launch.devices import settings_of
+from torchferry.launch.environment import Device, child_environment
+from torchferry.launch.plugin import Means
 from torchferry.launch.program import Program
 from torchferry.launch.supervise import run_supervised, stop_if_told
 from torchferry.prove.folders import (
@@ -29,7 +31,6 @@ from torchferry.prove.recordings import Recording, find_recordings, summary
 from torchferry.prove.settings import ProofSettings, Weights
 from torchferry.runtime.settings import REFERENCE as ON_THE_CPU
 from torchferry.runtime.settings import LayerSettings
-from torchferry.sim.environment import settings_for
 from torchferry.vendors.model import Vendor
 
 Watch = Callable[
@@ -48,12 +49,26 @@ class Conditions:
     converted: Program | None  # {vendor} in its target is replaced; None: the original, through the layer
     vendor_paths: tuple[str, ...] = ()
     devices: int = 1
-    memory: str | int | None = None  # of each simulated device; None: of a typical one
+    memory: str | int | None = None  # of each device; None: of a typical one
     steps: int | None = 20
     seed: int = 0
     same_weights: bool = False
     timeout: float | None = None  # seconds that a run may take; None: as long as it takes
     cwd: Path | None = None  # where both sides run; None: each in its own project
+    emulated: bool = False  # the migrated side on the vendor's own plugin instead of a simulated device
+
+    def device_of(self, vendor: Vendor) -> Device:
+        """The machine of the migrated side; it draws the numbers that the CPU draws."""
+        device = settings_of(
+            Means.EMULATED if self.emulated else Means.SIMULATED,
+            vendor,
+            self.devices,
+            self.memory,
+            vendor_paths=self.vendor_paths,
+            shared_randomness=True,
+        )
+        assert device is not None
+        return device
 
 
 @dataclass(frozen=True)
@@ -113,7 +128,7 @@ class Runner:
         return self._execute(f"{REFERENCE}{_AGAIN}{number}", None, settings)
 
     def migrated(self, vendor: Vendor) -> Execution:
-        """The migrated program on a simulated device."""
+        """The migrated program on the device."""
         return self._execute(vendor.name, vendor, self._settings(Weights.LOAD))
 
     def migrated_again(self, vendor: Vendor, step: int, rank: int | None) -> Execution:
@@ -124,6 +139,7 @@ class Runner:
     def migrated_recorded(self, vendor: Vendor, recorded: RecordSettings) -> None:
         """The same once more, up to a step of which some operators' tensors are recorded."""
         settings = self._settings(Weights.LOAD)
+        recorded = replace(recorded, simulated=not self._conditions.emulated)
         extra = {variables.RECORD: recorded.encode(), **UNCOMPILED}
         self._execute(f"{vendor.name}{_RECORDED}", vendor, settings, extra)
 
@@ -214,15 +230,9 @@ class Runner:
         if vendor is None:
             layer = LayerSettings(ON_THE_CPU, reference_devices=conditions.devices)
             return child_environment(ours, None, None, layer, extra)
-        sim = settings_for(
-            vendor,
-            conditions.devices,
-            conditions.memory,
-            vendor_paths=conditions.vendor_paths,
-            shared_randomness=True,
-        )
+        device = conditions.device_of(vendor)
         through_layer = LayerSettings(vendor.name, conditions.vendor_paths)
-        return child_environment(ours, vendor, sim, None if conditions.converted else through_layer, extra)
+        return child_environment(ours, vendor, device, None if conditions.converted else through_layer, extra)
 
 
 def _same_input() -> int:

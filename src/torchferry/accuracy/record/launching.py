@@ -13,14 +13,17 @@ from typing import TYPE_CHECKING
 
 from torchferry.accuracy.record.outputs import Outcome, files_of, outcomes
 from torchferry.accuracy.record.settings import UNCOMPILED, RecordSettings, What
+from torchferry.emulate.plugins import refuse_without_emulation
 from torchferry.errors import BuildError, OutputError, RunError
 from torchferry.files.aside import temporary_folder
 from torchferry.launch import cuda, plugin, variables
-from torchferry.launch.environment import child_environment
+from torchferry.launch.devices import build_for as build_device
+from torchferry.launch.devices import settings_of
+from torchferry.launch.environment import Device, child_environment
+from torchferry.launch.plugin import Means
 from torchferry.launch.program import Program
 from torchferry.launch.supervise import Ending, run_supervised
 from torchferry.runtime.settings import REFERENCE, LayerSettings
-from torchferry.sim.environment import settings_for
 from torchferry.vendors.model import Vendor
 
 if TYPE_CHECKING:
@@ -41,6 +44,7 @@ class Place:
     through_layer: bool = True  # the program is written for CUDA; False: it is converted
     vendor_paths: tuple[str, ...] = ()
     devices: int | None = None  # None: as many as a typical server has
+    emulated: bool = False  # the vendor's plugin, without its hardware
 
     @property
     def device(self) -> str:
@@ -60,9 +64,11 @@ class Recorded:
     ]  # each, and whether it had to be completed after the end of its process
 
 
-def place_of(vendor: Vendor | None, sim: bool, as_is: str, **rest: object) -> Place:
+def place_of(vendor: Vendor | None, sim: bool, as_is: str, emulate: bool = False, **rest: object) -> Place:
     """Where it runs, if the options fit each other."""
     if vendor is None:
+        if emulate:
+            raise RunError("--emulate: which device is to be emulated? Name it with --to VENDOR")
         if sim:
             raise RunError("--sim: which device is to be simulated? Name it with --to VENDOR")
         return Place(as_is=as_is, **rest)  # type: ignore[arg-type]  # names of its fields
@@ -73,6 +79,9 @@ def place_of(vendor: Vendor | None, sim: bool, as_is: str, **rest: object) -> Pl
             f"{vendor.name}: PyTorch itself has the device `{vendor.device_type}`, so it can't be simulated; choose "
             "another vendor, or leave --sim out on a machine that has the device"
         )
+    if emulate:
+        refuse_without_emulation(vendor)
+        return Place(vendor, emulated=True, **rest)  # type: ignore[arg-type]
     return Place(vendor, sim or plugin.is_to_be_simulated(vendor), **rest)  # type: ignore[arg-type]
 
 
@@ -90,8 +99,9 @@ def build_for(place: Place, quiet: bool) -> str:
     from torchferry.sim.build import library_path
 
     progress = silent if quiet else None
-    if place.simulated:
-        library_path(progress)
+    device = device_of(place)
+    if device is not None and place.vendor is not None:
+        build_device(device, place.vendor, progress)
     elif _is_reference(place):
         try:
             library_path(progress)
@@ -209,11 +219,17 @@ def environment_at(place: Place, extra: Mapping[str, str]) -> dict[str, str]:
     if vendor is None:
         return child_environment(os.environ, None, None, None, extra)
     through_layer = LayerSettings(vendor.name, place.vendor_paths) if place.through_layer else None
-    if not place.simulated:
-        return child_environment(os.environ, vendor, None, through_layer, extra)
-    # The device draws the numbers that the CPU would draw: what is random can be compared.
-    sim = settings_for(vendor, place.devices, vendor_paths=place.vendor_paths, shared_randomness=True)
-    return child_environment(os.environ, vendor, sim, through_layer, extra)
+    return child_environment(os.environ, vendor, device_of(place), through_layer, extra)
+
+
+def device_of(place: Place) -> Device | None:
+    """The simulated or emulated machine; it draws the numbers that the CPU would draw: what is random can be
+    compared. None for a real one, and for the CPU."""
+    if place.vendor is None or not (place.simulated or place.emulated):
+        return None
+    means = Means.EMULATED if place.emulated else Means.SIMULATED
+    paths = place.vendor_paths
+    return settings_of(means, place.vendor, place.devices, vendor_paths=paths, shared_randomness=True)
 
 
 def _is_reference(place: Place) -> bool:

@@ -12,9 +12,10 @@ from torchferry.accuracy.record.selection import Selection
 from torchferry.accuracy.replay.request import Outcome, Request
 from torchferry.errors import InputError, RunError
 from torchferry.files.aside import remove_leftovers, temporary_folder
+from torchferry.launch.devices import settings_of
 from torchferry.launch.environment import child_environment
+from torchferry.launch.plugin import Means
 from torchferry.launch.supervise import run_supervised, stop_if_told
-from torchferry.sim.environment import settings_for
 from torchferry.vendors.model import Vendor
 
 _WORKER = "torchferry.accuracy.replay.worker"
@@ -28,6 +29,7 @@ class Target:
     vendor: Vendor | None = None
     simulated: bool = False
     vendor_paths: tuple[str, ...] = ()
+    emulated: bool = False
 
 
 def replay_record(
@@ -69,5 +71,6 @@ def _environment(target: Target) -> dict[str, str]:
     vendor = target.vendor
     if vendor is None:
         return child_environment(os.environ, None, None, None)
-    sim = settings_for(vendor, 1, None, vendor_paths=target.vendor_paths) if target.simulated else None
-    return child_environment(os.environ, vendor, sim, None)
+    means = Means.EMULATED if target.emulated else Means.SIMULATED if target.simulated else Means.REAL
+    device = settings_of(means, vendor, 1, vendor_paths=target.vendor_paths)
+    return child_environment(os.environ, vendor, device, None)

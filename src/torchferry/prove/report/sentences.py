@@ -40,7 +40,8 @@ def scope(proof: Proof) -> Text | None:
     processes = len(proof.reference.processes)
     form = words.SCOPE_RANKS if processes > 1 else words.SCOPE_STEPS
     arguments = proof.request.original[2 if proof.request.original[:1] == ("-m",) else 1 :]
-    return words.SCOPE.format(
+    scope = words.SCOPE_EMULATED if proof.request.emulated else words.SCOPE
+    return scope.format(
         steps=form.format(count="/".join(map(str, counts)), processes=processes),
         seed=proof.request.seed,
         arguments=words.SCOPE_ARGUMENTS if arguments else words.SCOPE_NO_ARGUMENTS,

@@ -89,6 +89,13 @@ SCOPE = Text(
     "比较范围：{steps}的损失、梯度、参数和小型缓冲区，随机种子 {seed}，{arguments}，在用 CPU 算子计算的模拟 {device} 设备上。"
     "未涉及：厂商自身算子的舍入与缺陷、速度、显存、之后的步骤、其他参数。",
 )
+SCOPE_EMULATED = Text(
+    "Compared: losses, gradients, parameters and small buffers of {steps}, seed {seed}, {arguments}, with the vendor's "
+    "own plugin on an emulated {device} whose kernels are the CPU's. Not shown: how the vendor's own kernels round and "
+    "which bugs they have, speed, memory, later steps, other arguments.",
+    "比较范围：{steps}的损失、梯度、参数和小型缓冲区，随机种子 {seed}，{arguments}，使用厂商官方插件，运行于以 CPU 算子计算的仿真 "
+    "{device}。未涉及：厂商自身算子的舍入与缺陷、速度、显存、之后的步骤、其他参数。",
+)
 SCOPE_STEPS = Text("{count} steps", " {count} 步")
 SCOPE_RANKS = Text("{count} steps of {processes} processes together", "{processes} 个进程共 {count} 步")
 SCOPE_ARGUMENTS = Text("these arguments", "这些命令行参数")
