@@ -25,7 +25,7 @@ def collect() -> Part | None:
     now = active()
     if now is None:
         return None
-    devices = _devices(getattr(torch, now.vendor.device_type))
+    devices = _devices(getattr(torch, now.vendor.device_type), now.settings.memory)
     operators = tuple(
         OperatorCount(use.name, use.calls, MISSING if use.is_missing else _CALLED)
         for use in now.libraries.uses()
@@ -43,22 +43,22 @@ def collect() -> Part | None:
     )
 
 
-def _devices(module: Any) -> tuple[DeviceUse, ...]:
+def _devices(module: Any, limit: int) -> tuple[DeviceUse, ...]:
     """A process that was forked from one with a device can't ask for it, nor has it used it."""
     is_forked = getattr(module, "_is_in_bad_fork", lambda: False)()
     if is_forked or not module.is_initialized():
         return ()
-    uses = (_use(module, index) for index in range(module.device_count()))
+    uses = (_use(module, index, limit) for index in range(module.device_count()))
     return tuple(use for use in uses if use.allocations or use.out_of_memory)
 
 
-def _use(module: Any, index: int) -> DeviceUse:
+def _use(module: Any, index: int, limit: int) -> DeviceUse:
     stats = module.memory_stats(index)
     return DeviceUse(
         index=index,
         peak_allocated=stats.get("allocated_bytes.all.peak", 0),
         peak_reserved=stats.get("reserved_bytes.all.peak", 0),
-        limit=module.get_device_properties(index).total_memory,
+        limit=limit,
         allocations=stats.get("allocation.all.allocated", 0),
         out_of_memory=stats.get("num_ooms", 0),
     )

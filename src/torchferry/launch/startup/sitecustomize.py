@@ -58,7 +58,29 @@ class _BeforePlugin:
         sys.meta_path.remove(self)
         import torch  # noqa: F401
 
-        return importlib.util.find_spec(name)
+        module = sys.modules.get(name)
+        spec = importlib.util.find_spec(name) if module is None else module.__spec__
+        if module is not None and spec is not None:
+            spec.loader = _Imported(spec, module)  # type: ignore[assignment]
+        return spec
+
+
+class _Imported:
+    """Hands out a module that was imported while it was looked for; Python would import it once more."""
+
+    def __init__(self, spec: ModuleSpec, module: ModuleType) -> None:
+        self._spec = spec
+        self._module = module
+        self._loader = spec.loader
+
+    def create_module(self, spec: ModuleSpec) -> ModuleType:
+        return self._module
+
+    def exec_module(self, module: ModuleType) -> None:
+        self._spec.loader = self._loader
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self._loader, name)
 
 
 def _emulated_plugin() -> str:
