@@ -113,8 +113,9 @@ ASCEND_GUIDE = (
         "install",
         "libraries of CANN or of the driver are not on the library path",
         "CANN 或驱动的库不在库路径中",
-        "source set_env.sh of the toolkit (or put the hccl folder on LD_LIBRARY_PATH); mount the driver into the container",
-        "执行工具包的 set_env.sh（或将 hccl 目录加入 LD_LIBRARY_PATH）；容器中需挂载驱动",
+        "source set_env.sh of the toolkit (or put the hccl folder on LD_LIBRARY_PATH); mount the driver into the container; "
+        "without an NPU: `ferry run --to ascend --emulate`",
+        "执行工具包的 set_env.sh（或将 hccl 目录加入 LD_LIBRARY_PATH）；容器中需挂载驱动；没有 NPU 时：`ferry run --to ascend --emulate`",
         facts=(r"libhccl\.so|libascendcl\.so|libascend_hal\.so: cannot open shared object",),
     ),
     Rule(

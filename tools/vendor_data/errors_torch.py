@@ -48,8 +48,10 @@ TORCH = (
         "install",
         "PyTorch loads installed plugins by itself, and {name} could not be loaded: its libraries are missing, or it is for another torch",
         "PyTorch 会自动加载已安装的插件，而 {name} 加载失败：缺少依赖库，或针对其他 torch 版本",
-        "look at the error above it; source the vendor's environment script; TORCH_DEVICE_BACKEND_AUTOLOAD=0 switches the loading off",
-        "查看其上方的错误；执行厂商的环境脚本；TORCH_DEVICE_BACKEND_AUTOLOAD=0 可关闭自动加载",
+        "look at the error above it; source the vendor's environment script; TORCH_DEVICE_BACKEND_AUTOLOAD=0 switches the "
+        "loading off; on a machine without the device take the plugin out of the environment: `ferry emulate` can run it beside it",
+        "查看其上方的错误；执行厂商的环境脚本；TORCH_DEVICE_BACKEND_AUTOLOAD=0 可关闭自动加载；没有设备的机器请从环境中移除该插件："
+        "`ferry emulate` 可在环境之外运行它",
         PYTORCH,
         2,
     ),

@@ -32,6 +32,8 @@ def run(args: argparse.Namespace) -> int:
         raise ReportError(
             "--try computes on the devices, at which `host` does not look; leave one of them out"
         )
+    if args.emulate and (args.part == "host" or not args.to):
+        raise ReportError("--emulate: of which vendor? It goes with --to VENDOR, and without `host`")
     if args.fix and args.format != "text":
         raise ReportError("--fix prints commands, --format a report; leave one of them out")
     machine = this_machine(args.nproc)
@@ -58,7 +60,7 @@ def _host(args: argparse.Namespace, machine: Machine) -> int:
 
 def _whole(args: argparse.Namespace, machine: Machine) -> int:
     from torchferry.doctor.device import report
-    from torchferry.doctor.device.examine import examine_device, vendors_with_traces
+    from torchferry.doctor.device.examine import vendors_with_traces
     from torchferry.doctor.host.examine import examine
     from torchferry.doctor.report import to_script
     from torchferry.vendors.registry import get_vendor
@@ -66,7 +68,7 @@ def _whole(args: argparse.Namespace, machine: Machine) -> int:
     found = [] if args.to else vendors_with_traces(machine, args.vendor_path)
     vendor = get_vendor(args.to, args.vendor_path) if args.to else found[0] if len(found) == 1 else None
     station = _station(machine, vendor, with_trial=args.trial) if vendor else None
-    readiness = examine_device(station) if station else None
+    readiness = _readiness(args, station) if station else None
     examination = examine(machine, vendor, is_guess=not args.to)
     if args.format == "md":
         hostname = station.hostname if station else ""
@@ -90,6 +92,15 @@ def _whole(args: argparse.Namespace, machine: Machine) -> int:
         )
         _show(args, page, language)
     return int(args.check and not (readiness and is_known and readiness.is_ready))
+
+
+def _readiness(args: argparse.Namespace, station: Station) -> Readiness:
+    from torchferry.doctor.device.emulated import examine_emulated
+    from torchferry.doctor.device.examine import examine_device
+
+    if args.emulate:
+        return examine_emulated(station.vendor, station, args.vendor_path, args.trial)
+    return examine_device(station)
 
 
 def _for_strangers(

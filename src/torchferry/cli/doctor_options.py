@@ -48,6 +48,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="also start a process that imports the plugin and computes on each device",
     )
+    common_options.add_emulate(
+        parser,
+        "with --to: look at what programs need to run the vendor's own plugin on an emulated device",
+    )
     parser.add_argument(
         "--all", action="store_true", help="explain also what is fine, or can't be seen from here"
     )

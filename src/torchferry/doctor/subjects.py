@@ -19,6 +19,7 @@ _CHINESE = {
     "home": "主目录",
     "temporary files": "临时目录",
     "trial": "试运行",
+    "emulated device": "仿真设备",
     "C++ compiler": "C++ 编译器",
     "CPU governor": "CPU 调速器",
     "BIOS Power Policy": "BIOS 电源策略",

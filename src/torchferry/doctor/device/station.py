@@ -20,7 +20,7 @@ from torchferry.vendors.model import Vendor
 
 TRIAL_SECONDS = 180  # the first import of a large plugin, and a context on each of sixteen devices
 _NAME_SECONDS = 5
-_TRIAL = """
+TRIAL = """
 import sys, torch
 plugin, device = sys.argv[1:3]
 if plugin:
@@ -58,6 +58,7 @@ class Station:
     program: Callable[[str], str | None]  # where a command lies
     interpreter: Path | None = None  # Python's own program
     trial: Callable[[], Output | None] | None = None  # computes on the devices; None: nobody asked for it
+    emulation: Callable[[], str | None] | None = None  # the plugin's version if it can run without a device
 
     def path(self, name: str) -> Path:
         """A path of the machine, below its root; a relative one begins where the user works."""
@@ -181,7 +182,7 @@ def this_station(
     """The one that we run on."""
     import socket
 
-    program = [sys.executable, "-c", _TRIAL, vendor.plugin, vendor.device_type]
+    program = [sys.executable, "-c", TRIAL, vendor.plugin, vendor.device_type]
     return Station(
         machine=machine,
         vendor=vendor,
@@ -197,7 +198,14 @@ def this_station(
         program=lambda name: find_program(name, machine.environment),
         interpreter=Path(sys.executable) if sys.executable else None,
         trial=(lambda: run_command(program, machine.environment, TRIAL_SECONDS)) if with_trial else None,
+        emulation=lambda: _version_set_up(vendor),
     )
+
+
+def _version_set_up(vendor: Vendor) -> str | None:
+    from torchferry.doctor.device.emulated import version_set_up
+
+    return version_set_up(vendor)
 
 
 def _folder() -> Path:
