@@ -2,6 +2,7 @@
 
     python -m tools.conformance --vendor ascend -o result.json
     python -m tools.conformance --vendor ascend --ops 'nn.functional.*' --dtypes float32,float16
+    python -m tools.conformance --vendor ascend --emulate -o result.json
     python -m tools.conformance --self-check        # the CPU compared with itself: what the suite itself gets wrong
 
 Exit codes: 0 done, 1 a dtype is under its bar (--fail-under), 2 bad usage or no device.
@@ -45,7 +46,7 @@ def main(argv: list[str] | None = None) -> int:
     ]
     if not jobs:
         parser.error(f"no operator matches {options.ops}")
-    settings = Settings(options.vendor or "", options.samples, options.timeout)
+    settings = Settings(options.vendor or "", options.emulate, options.samples, options.timeout)
     try:
         run = _run(jobs, settings, options.jobs)
     except StartError as error:
@@ -89,9 +90,10 @@ def _bars(text: str, parser: argparse.ArgumentParser) -> dict[str, float]:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="python -m tools.conformance",
-        description="compares the simulated device with the CPU on PyTorch's own samples",
+        description="compares the simulated or emulated device with the CPU on PyTorch's own samples",
     )
     parser.add_argument("--vendor", choices=vendor_names(), help="whose device; its limits are lifted")
+    parser.add_argument("--emulate", action="store_true", help="compare the vendor's own plugin, emulated")
     parser.add_argument("--self-check", action="store_true", help="compare the CPU with itself")
     parser.add_argument("--ops", default="*", metavar="PATTERN", help="e.g. 'fft.*,conv*' (default: all)")
     parser.add_argument("--dtypes", default=",".join(DTYPES), metavar="A,B", help="default: %(default)s")

@@ -1,10 +1,12 @@
-"""The simulated device without its vendor's limits: every operator and dtype runs."""
+"""The devices that are compared with the CPU: the simulated one without its limits, and the vendor's plugin, emulated."""
 
 from __future__ import annotations
 
+import os
+
 import torch
 
-from torchferry import sim
+from torchferry import emulate, sim
 from torchferry.sim import native
 from torchferry.vendors.registry import get_vendor
 
@@ -17,4 +19,11 @@ def unlimited_device(vendor_name: str) -> torch.device:
     sim.activate(vendor_name, devices=1)
     native.set_gate(False)
     native.compute_half_in_single()
+    return torch.device(get_vendor(vendor_name).device_type, 0)
+
+
+def emulated_device(vendor_name: str) -> torch.device:
+    """Activate a vendor's own plugin in this process; each error is raised by the call that it belongs to."""
+    os.environ["ASCEND_LAUNCH_BLOCKING"] = "1"
+    emulate.activate(vendor_name, devices=1)
     return torch.device(get_vendor(vendor_name).device_type, 0)

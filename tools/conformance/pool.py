@@ -35,6 +35,7 @@ class Settings:
     """What every worker is told."""
 
     vendor: str = ""  # empty: the CPU stands in for the device
+    emulate: bool = False  # the vendor's own plugin, on its emulated toolkit
     samples: int = 20
     timeout: float = 180.0  # seconds for one job; the slowest needs 25 on a machine of its own
     start_timeout: float = 600.0  # the library may have to be built first
@@ -59,6 +60,7 @@ class _Worker:
     def __post_init__(self) -> None:
         command = [sys.executable, "-m", self.settings.module, f"--samples={self.settings.samples}"]
         command += [f"--vendor={self.settings.vendor}"] if self.settings.vendor else []
+        command += ["--emulate"] if self.settings.emulate else []
         self.process = subprocess.Popen(
             command,
             cwd=ROOT,

@@ -13,7 +13,7 @@ from typing import Any, TextIO
 
 import torch
 
-from .devices import unlimited_device
+from .devices import emulated_device, unlimited_device
 from .examine import examine
 
 
@@ -21,11 +21,12 @@ def main() -> int:
     """Answer until the input ends."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--vendor", default="", help="without it the CPU is compared with itself")
+    parser.add_argument("--emulate", action="store_true", help="the vendor's own plugin, emulated")
     parser.add_argument("--samples", type=int, default=20)
     options = parser.parse_args()
     answers = _own_output()
     torch.set_num_threads(1)
-    device = unlimited_device(options.vendor) if options.vendor else torch.device("cpu")
+    device = _device(options)
     _answer(answers, {"ready": True})
     for line in sys.stdin:
         job = json.loads(line)
@@ -38,6 +39,12 @@ def main() -> int:
         )
         _answer(answers, {"result": result.as_json()})
     return 0
+
+
+def _device(options: argparse.Namespace) -> torch.device:
+    if not options.vendor:
+        return torch.device("cpu")
+    return emulated_device(options.vendor) if options.emulate else unlimited_device(options.vendor)
 
 
 def _own_output() -> TextIO:
