@@ -148,8 +148,8 @@ bool Communicator::is_forgotten() const {
   return at != 0 && Clock::now().time_since_epoch() > Clock::duration(at) + kPatienceAfterwards;
 }
 
-std::atomic<bool>& Communicator::use_of(uint32_t from, uint32_t to) {
-  return from == rank_ ? uses_[to] : uses_[ranks() + from];
+std::atomic<bool>& Communicator::use_of(bool sends, uint32_t peer) {
+  return uses_[sends ? peer : ranks() + peer];
 }
 
 Watch::Watch(Communicator& communicator, Kind kind, uint64_t count, HcclDataType type)

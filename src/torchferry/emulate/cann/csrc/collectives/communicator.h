@@ -138,7 +138,7 @@ class Communicator {
     return turn_;
   }
   // One end of a channel is used by one stream at a time.
-  std::atomic<bool>& use_of(uint32_t from, uint32_t to);
+  std::atomic<bool>& use_of(bool sends, uint32_t peer);
 
  private:
   std::byte* at(size_t offset) const;

@@ -34,10 +34,7 @@ class Way {
     return transfer_.peer;
   }
   bool is_behind(const Way& other) const {
-    return other.from_ == from_ && other.to_ == to_;
-  }
-  const Transfer& transfer() const {
-    return transfer_;
+    return other.transfer_.kind == transfer_.kind && other.transfer_.peer == transfer_.peer;
   }
 
   // Whether anything has moved.
@@ -56,16 +53,20 @@ class Way {
   // Another stream may be in the middle of a message.
   bool take() {
     bool is_free = false;
-    has_channel_ = has_channel_ || communicator_.use_of(from_, to_).compare_exchange_strong(is_free, true);
+    has_channel_ = has_channel_ || use().compare_exchange_strong(is_free, true);
     return has_channel_;
   }
 
   void release() {
     if (has_channel_) {
       has_channel_ = false;
-      communicator_.use_of(from_, to_) = false;
+      use() = false;
       communicator_.ring(communicator_.rank()); // of another stream that waits for it
     }
+  }
+
+  std::atomic<bool>& use() {
+    return communicator_.use_of(transfer_.kind == Kind::send, transfer_.peer);
   }
 
   std::byte* place() const {

@@ -1,0 +1,1 @@
+"""Tests of collectives between processes on the emulated CANN."""
