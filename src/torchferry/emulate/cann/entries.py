@@ -6,7 +6,7 @@ Python's syntax:
     def aclnnAdds(self, other, alpha, out):
         out[:] = add.Scalar(self, other, alpha)
 
-A call is one of an operator of ATen's with its overload, of a function of `csrc/operators/builtins.h`, or of another
+A call is one of an operator of ATen's with its overload, of a function of `csrc/operators/builtins*.h`, or of another
 `def` of the tables that is no operator function (a helper: it may `return`). `out[:] = x` writes into the memory of the
 tensor `out`, or of a list of tensors; a plain `=` names a value. `if`, `for ... in`, with `zip`, comparisons, `and`,
 `or`, `not`, arithmetic on numbers, `x[0]`, `None`, lists of numbers and tensors are there; nothing else is. An argument
@@ -96,7 +96,8 @@ def read_interfaces(text: str) -> dict[str, Interface]:
 def write_entries(folder: Path) -> list[Path]:
     """The sources, in a folder: one for each table, and one for the functions that are written in C++."""
     interfaces = read_interfaces(INTERFACES.read_text("utf-8"))
-    builtins = frozenset(_BUILTIN.findall((SOURCES / "builtins.h").read_text("utf-8")))
+    headers = (header.read_text("utf-8") for header in SOURCES.glob("builtins*.h"))
+    builtins = frozenset(name for header in headers for name in _BUILTIN.findall(header))
     trees = {table: _parsed(table) for table in sorted(TABLES.glob("*.ops"))}
     helpers = frozenset(
         definition.name
@@ -123,7 +124,9 @@ def implemented() -> frozenset[str]:
 
 def _names_in_cpp() -> list[str]:
     return [
-        name for source in sorted(SOURCES.glob("*.cpp")) for name in _IN_CPP.findall(source.read_text("utf-8"))
+        name
+        for source in sorted(SOURCES.glob("*.cpp"))
+        for name in _IN_CPP.findall(source.read_text("utf-8"))
     ]
 
 
@@ -228,7 +231,8 @@ class _TableWriter:
             raise self._wrong(definition, f"interfaces.tsv lacks {definition.name}; annotate its arguments")
         if len(known) != len(given):
             raise self._wrong(
-                definition, f"{definition.name} has {len(known)} arguments: {', '.join(one.name for one in known)}"
+                definition,
+                f"{definition.name} has {len(known)} arguments: {', '.join(one.name for one in known)}",
             )
         return known
 
@@ -312,7 +316,11 @@ class _TableWriter:
 
     def _loop(self, node: ast.For, depth: int) -> Iterator[str]:
         indent = "  " * depth
-        if isinstance(node.iter, ast.Call) and isinstance(node.iter.func, ast.Name) and node.iter.func.id == "zip":
+        if (
+            isinstance(node.iter, ast.Call)
+            and isinstance(node.iter.func, ast.Name)
+            and node.iter.func.id == "zip"
+        ):
             lists, targets = node.iter.args, getattr(node.target, "elts", [])
         else:
             lists, targets = [node.iter], [node.target]
@@ -392,7 +400,9 @@ class _TableWriter:
             return f"helper_{name}({{{', '.join(positional)}}})"
         if not overload and name in self._builtins:
             return f"builtins::{name}({', '.join(positional)})"
-        variable = self._body.operators.setdefault((name, overload), f"{name}_{overload}" if overload else f"{name}_")
+        variable = self._body.operators.setdefault(
+            (name, overload), f"{name}_{overload}" if overload else f"{name}_"
+        )
         named = ", ".join(f'{{"{one.arg}", {self._expression(one.value)}}}' for one in node.keywords)
         return f"{variable}({{{', '.join(positional)}}}{f', {{{named}}}' if named else ''})"
 

@@ -1,6 +1,7 @@
 // Functions for the operators' tables that no operator of ATen's is. Each takes and gives values.
 #pragma once
 
+#include "builtins_fused.h"
 #include "values.h"
 
 namespace cann::builtins {
