@@ -24,6 +24,9 @@ os.environ["PYTHONPATH"] = os.pathsep.join(
     filter(None, [str(Path(__file__).with_name("startup")), os.environ.get("PYTHONPATH")])
 )
 
+# Where the vendor's plugin is set up, programs that do not say which device they want would get the emulated one.
+os.environ["TORCHFERRY_EMULATE"] = "0"
+
 # A job in the background of a script, or of nohup, begins with these ignored, and so would the processes that tests
 # start and interrupt. A handler of Python's does not outlive the start of another program: they have the defaults.
 for _number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):

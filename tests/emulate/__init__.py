@@ -1,0 +1,1 @@
+"""Tests of vendors' own plugins on emulated toolkits."""
