@@ -8,12 +8,12 @@ STAMP  := $(VENV)/.ready
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup device demo test test-all check check-headers format bench docs tables browser clean
+.PHONY: help setup device plugin emulation demo test test-all check check-headers format bench docs tables browser clean
 
 help:            ## this list
 	@grep -E '^[a-z-]+: .*##' $(MAKEFILE_LIST) | sed -E 's/: .*## /\t/' | expand -t 14
 
-setup: $(STAMP) browser  ## a .venv with everything
+setup: $(STAMP) browser plugin  ## a .venv with everything
 
 $(STAMP): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
@@ -31,10 +31,16 @@ demo: $(STAMP)   ## convert a real training program, run it unchanged on a simul
 device: $(STAMP)
 	@$(BIN)/python -m torchferry.sim.build > /dev/null
 
-test: setup device  ## the tests
+plugin: $(STAMP)
+	@$(BIN)/python -m torchferry.emulate.build --plugin-only --if-possible > /dev/null
+
+emulation: $(STAMP) ## the vendor's own plugin and what it needs to run without a device, where the plugin can be had
+	@$(BIN)/python -m torchferry.emulate.build --if-possible > /dev/null
+
+test: setup device emulation  ## the tests
 	$(BIN)/pytest -n 2 --dist worksteal -m "not long" tests
 
-test-all: setup device  ## the tests, and the long ones: real projects, every operator, all models
+test-all: setup device emulation  ## the tests, and the long ones: real projects, every operator, all models
 	$(BIN)/pytest -n 2 --dist worksteal tests
 
 check: $(STAMP)  ## formatting, lint, types

@@ -55,7 +55,7 @@ def product(sources: Path) -> Product:
             headers,
             (low,),
             flags,
-            (f"-I{low}",),
+            ("-iquote", str(low)),
             generate=write_seven,
             links=("liblow.so",),
             soname=True,

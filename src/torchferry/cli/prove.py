@@ -52,9 +52,10 @@ def _build(args: argparse.Namespace, vendors: list[Vendor], conditions: Conditio
     from torchferry.sim.build import library_path
 
     progress = silent if args.quiet else None
+    devices = [(conditions.device_of(vendor), vendor) for vendor in vendors if args.emulate]
     library_path(progress)
-    for vendor in vendors if args.emulate else ():
-        build_for(conditions.device_of(vendor), vendor, progress)
+    for device, vendor in devices:
+        build_for(device, vendor, progress)
 
 
 def _vendors(args: argparse.Namespace) -> list[Vendor]:

@@ -105,7 +105,8 @@ def _library(part: Part, toolkit: Toolkit, headers: _Headers, torch: TorchInstal
     folders = [toolkit.sources / name for name in part.folders]
     own = tuple(folder for folder in sorted(toolkit.sources.iterdir()) if folder.is_dir())
     is_generated = part.entries and toolkit.entry_writer() is not None
-    searched = tuple(f"-I{folder}" for folder in own)
+    # for includes in quotes alone: a file of ours may have a name that the system has, too
+    searched = tuple(word for folder in own for word in ("-iquote", str(folder)))
     of_torch = path_flags(torch, toolkit.sources) if part.torch else ()
     return Library(
         part.name,
@@ -131,8 +132,11 @@ def _library(part: Part, toolkit: Toolkit, headers: _Headers, torch: TorchInstal
 def _main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m torchferry.emulate.build", description=__doc__)
     parser.add_argument("--to", default="ascend", metavar="VENDOR", help="default: %(default)s")
+    parser.add_argument("--plugin-only", action="store_true", help="fetch the plugin, and build nothing")
     parser.add_argument(
-        "--if-possible", action="store_true", help="where the plugin can't be had, say so and end well"
+        "--if-possible",
+        action="store_true",
+        help="where the plugin can't be had, say so and end well; what can't be built is an error nevertheless",
     )
     args = parser.parse_args(arguments)
     from torchferry.vendors.registry import get_vendor
@@ -140,7 +144,10 @@ def _main(arguments: list[str] | None = None) -> int:
     try:
         vendor = get_vendor(args.to)
         plugin = plugins.found(vendor) or plugins.set_up(vendor, None, _say)
-        print(library_folder(vendor, plugin.folder))
+        print(plugin.folder if args.plugin_only else library_folder(vendor, plugin.folder))
+    except BuildError as error:
+        _say(str(error))
+        return error.exit_code
     except FerryError as error:
         _say(str(error))
         return 0 if args.if_possible else error.exit_code
