@@ -1,7 +1,7 @@
 // A rank's place in a communicator: the memory that its ranks share, and waiting for each other in it.
 #pragma once
 
-#include "limits.h"
+#include "data_types.h"
 #include "meeting.h"
 #include "shared_memory.h"
 

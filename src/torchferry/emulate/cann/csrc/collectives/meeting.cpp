@@ -192,6 +192,26 @@ Refusal lost(uint32_t rank) {
   return no_meeting(HCCL_E_REMOTE, "The process of rank " + std::to_string(rank) + " has exited while the communicator was created");
 }
 
+void tell(const Socket& guest, const Refusal& refusal) {
+  Answer answer{};
+  answer.result = refusal.result;
+  std::strncpy(answer.text, refusal.what(), sizeof(answer.text) - 1);
+  send_all(guest.file(), &answer, sizeof(answer));
+}
+
+// Why this one cannot be let in; "" if it can.
+std::string objection(const Hello& hello, const Invitation& invitation, const Guests& guests) {
+  const std::string name = "Rank " + std::to_string(hello.rank);
+  if (hello.ranks != invitation.ranks) {
+    return name + " names " + std::to_string(hello.ranks) + " ranks, rank " + std::to_string(invitation.rank) + " names " +
+        std::to_string(invitation.ranks);
+  }
+  if (hello.rank >= invitation.ranks) {
+    return name + " is none of " + std::to_string(invitation.ranks);
+  }
+  return hello.rank == invitation.rank || guests.contains(hello.rank) ? name + " has come twice" : "";
+}
+
 // One that has come; nothing, if it is none of ours.
 std::optional<std::pair<uint32_t, Socket>> let_in(const Door& door, const Invitation& invitation, const Guests& guests, Clock::time_point end) {
   Socket guest(accept4(door.socket(), nullptr, nullptr, SOCK_CLOEXEC));
@@ -199,14 +219,11 @@ std::optional<std::pair<uint32_t, Socket>> let_in(const Door& door, const Invita
   if (guest.file() < 0 || !is_same_user(guest.file()) || receive_all(guest.file(), &hello, sizeof(hello), end) != Received::all) {
     return std::nullopt;
   }
-  if (hello.ranks != invitation.ranks) {
-    throw no_meeting(
-        HCCL_E_PARA,
-        "Rank " + std::to_string(hello.rank) + " names " + std::to_string(hello.ranks) + " ranks, rank " + std::to_string(invitation.rank) +
-            " names " + std::to_string(invitation.ranks));
-  }
-  if (hello.rank >= invitation.ranks || hello.rank == invitation.rank || guests.contains(hello.rank)) {
-    throw no_meeting(HCCL_E_PARA, "Rank " + std::to_string(hello.rank) + " has come twice, or is none of this communicator");
+  const std::string reason = objection(hello, invitation, guests);
+  if (!reason.empty()) {
+    const Refusal refusal = no_meeting(HCCL_E_PARA, reason);
+    tell(guest, refusal);
+    throw Refusal(refusal);
   }
   return std::pair(hello.rank, std::move(guest));
 }
@@ -253,11 +270,8 @@ void expect_signed(const Guests& guests, Clock::time_point end) {
 }
 
 void tell(const Guests& guests, const Refusal& refusal) {
-  Answer answer{};
-  answer.result = refusal.result;
-  std::strncpy(answer.text, refusal.what(), sizeof(answer.text) - 1);
   for (const auto& [rank, guest] : guests) {
-    send_all(guest.file(), &answer, sizeof(answer));
+    tell(guest, refusal);
   }
 }
 

@@ -1,4 +1,4 @@
-#include "limits.h"
+#include "data_types.h"
 
 #include "errors.h"
 
