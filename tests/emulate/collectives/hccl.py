@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import ctypes
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -31,7 +32,8 @@ TYPES = {
     "float8-e4m3": 15,
 }
 OPS = {"sum": 0, "prod": 1, "max": 2, "min": 3}
-PARA, PTR, NOT_SUPPORT, TIMEOUT, REMOTE, SUSPENDING = 1, 2, 5, 9, 21, 22
+PARA, PTR, NOT_SUPPORT, TIMEOUT, TCP_CONNECT, REMOTE, SUSPENDING = 1, 2, 5, 9, 11, 21, 22
+STREAM_TIMEOUT, STREAM_EXCEPTION = 507048, 507049  # of the runtime, when it waits for a stream
 ROOT_INFO_BYTES = 4108
 _MEMORY = 1 << 32
 
@@ -43,6 +45,18 @@ class HcclError(Exception):
         super().__init__(f"{code}: {text}")
         self.code = code
         self.text = text
+
+
+@contextmanager
+def raises(code: int, *texts: str) -> Iterator[None]:
+    """What is in it fails with this code, and all of these in its text."""
+    try:
+        yield
+    except HcclError as error:
+        assert error.code == code, error
+        assert all(text in error.text for text in texts), error
+    else:
+        raise AssertionError(f"nothing has failed, but should with {code}")
 
 
 class _Item(ctypes.Structure):

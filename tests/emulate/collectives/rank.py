@@ -21,9 +21,14 @@ def join(libraries: Libraries, folder: Path, rank: int, ranks: int) -> Communica
     if rank == 0:
         (folder / "root-info-new").write_bytes(libraries.root_info())
         (folder / "root-info-new").rename(place)
-    while not place.exists():
+    return libraries.communicator(wait_for(place), ranks, rank)
+
+
+def wait_for(file: Path) -> bytes:
+    """What another rank has written, as soon as it has."""
+    while not file.exists():
         time.sleep(0.005)
-    return libraries.communicator(place.read_bytes(), ranks, rank)
+    return file.read_bytes()
 
 
 def main(libraries_folder: Path, folder: Path, rank: int, ranks: int, module: str, names: list[str]) -> None:
