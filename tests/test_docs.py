@@ -22,6 +22,7 @@ from tools import make_rule_docs, make_vendor_table
 
 from torchferry.accuracy.file.statistics_writer import StatisticsWriter
 from torchferry.accuracy.file.tables import ROW
+from tests.emulate.running import why_not
 from torchferry.accuracy.file.writer import RecordWriter
 from torchferry.accuracy.model import Call, Header, Kept, TensorRecord, TensorRef
 from torchferry.convert.rule import all_rules
@@ -75,7 +76,7 @@ def blocks(page: str) -> list[Block]:
 
 def shell_blocks(page: str) -> list[Block]:
     """Blocks with commands; a script that is shown as a file is none."""
-    return [block for block in blocks(page) if "console" in block.info or "runnable" in block.info]
+    return [block for block in blocks(page) if {"console", "runnable", "emulated"} & set(block.info)]
 
 
 def commands(page: str) -> list[str]:
@@ -92,11 +93,11 @@ class Step(NamedTuple):
     exit_code: int
 
 
-def _runnable_steps(page: str) -> list[Step]:
+def _runnable_steps(page: str, mark: str = "runnable") -> list[Step]:
     return [
         Step(command, expected, block.exit_code)
         for block in shell_blocks(page)
-        if "runnable" in block.info
+        if mark in block.info
         for command, expected in block.steps()
     ]
 
@@ -132,6 +133,14 @@ def test_commands_run_and_print_what_the_page_shows(page: str, tmp_path: Path) -
 )
 def test_pages_that_run_programs(page: str, tmp_path: Path) -> None:
     _check_steps(_runnable_steps(page), page, tmp_path)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("page", [page for page in ALL_PAGES if _runnable_steps(page, "emulated")])
+def test_what_runs_on_a_vendors_plugin(page: str, tmp_path: Path) -> None:
+    if why_not():
+        pytest.skip(why_not())
+    _check_steps(_runnable_steps(page, "emulated"), page, tmp_path)
 
 
 def _check_steps(steps: list[Step], page: str, folder: Path) -> None:
@@ -183,11 +192,11 @@ def _first_missing(expected: list[str], output: str) -> str | None:
 def test_every_shell_block_is_run_or_says_why_not(page: str) -> None:
     for block in shell_blocks(page):
         if block.info[0] == "console":
-            assert {"runnable", "setup"} & set(block.info), (
-                f"mark this block runnable or setup:\n{block.body}"
+            assert {"runnable", "setup", "emulated"} & set(block.info), (
+                f"mark this block runnable, setup or emulated:\n{block.body}"
             )
         if "setup" in block.info:
-            allowed = ("make ", "pip ", "ferry --version")
+            allowed = ("make ", "pip ", "ferry --version", "ferry emulate setup")
             assert all(command.startswith(allowed) for command, _ in block.steps())
 
 
@@ -290,7 +299,7 @@ def _options_of(command: str) -> frozenset[str]:
         "ferry convert", "ferry scan", "ferry run", "ferry prove", "ferry ops", "ferry case", "ferry report",
         "ferry record", "ferry record convert", "ferry record info", "ferry record kernels", "ferry replay",
         "ferry compare", "ferry overflow", "ferry watch", "ferry profile", "ferry analyze", "ferry oplog", "ferry doctor", "ferry zoo", "ferry explain",
-        "ferry export", "ferry checkpoint info", "ferry checkpoint fix", "ms_fmk_transplt", "torch_gpu2mlu",
+        "ferry export", "ferry emulate", "ferry checkpoint info", "ferry checkpoint fix", "ms_fmk_transplt", "torch_gpu2mlu",
     ],
 )  # fmt: skip
 def test_every_option_is_explained(command: str, language: str) -> None:
@@ -317,6 +326,7 @@ def test_every_option_is_explained(command: str, language: str) -> None:
         "ferry zoo": ["zoo"],
         "ferry explain": ["explain"],
         "ferry export": ["export"],
+        "ferry emulate": ["emulated"],
         "ferry checkpoint info": ["checkpoint"],
         "ferry checkpoint fix": ["checkpoint"],
     }

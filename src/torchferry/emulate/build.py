@@ -105,14 +105,15 @@ def _library(part: Part, toolkit: Toolkit, headers: _Headers, torch: TorchInstal
     folders = [toolkit.sources / name for name in part.folders]
     own = tuple(folder for folder in sorted(toolkit.sources.iterdir()) if folder.is_dir())
     is_generated = part.entries and toolkit.entry_writer() is not None
-    # for includes in quotes alone: a file of ours may have a name that the system has, too
-    searched = tuple(word for folder in own for word in ("-iquote", str(folder)))
+    # what is generated lies elsewhere, and includes as its neighbours would
+    neighbours = tuple(folders) if is_generated else ()
+    searched = tuple(word for folder in neighbours for word in ("-iquote", str(folder)))
     of_torch = path_flags(torch, toolkit.sources) if part.torch else ()
     return Library(
         part.name,
         sources=tuple(path for folder in folders for path in sorted(folder.glob("*.cpp"))),
         headers=tuple(sorted(path for folder in own for path in folder.rglob("*.h"))) if folders else (),
-        folders=own,
+        folders=neighbours,
         flags=(_STANDARD, *common_flags(torch)),
         path_flags=(
             *searched,
