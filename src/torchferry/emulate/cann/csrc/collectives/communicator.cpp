@@ -2,6 +2,7 @@
 
 #include "errors.h"
 
+#include "../profiling/recording.h"
 #include "../runtime/error.h"
 
 #include <acl/acl.h>
@@ -178,6 +179,7 @@ void Watch::meet() {
   const auto is_awaited = [&](uint32_t rank) {
     return board.meetings == over && static_cast<int32_t>(communicator_.seat(rank).meetings - mine) < 0;
   };
+  const cann::Waiting waiting;
   while (board.meetings == over) {
     sleep_on(board.meetings, over, kLook);
     if (board.meetings == over) {
@@ -188,6 +190,7 @@ void Watch::meet() {
 
 void Watch::sleep_until_bell(uint32_t bell, const std::function<bool(uint32_t)>& is_awaited) {
   std::atomic<uint32_t>& own = communicator_.seat(communicator_.rank()).bell;
+  const cann::Waiting waiting;
   sleep_on(own, bell, kLook);
   if (own == bell) {
     look(is_awaited);

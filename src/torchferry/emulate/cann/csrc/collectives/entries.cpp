@@ -3,8 +3,7 @@
 
 #include "collectives.h"
 #include "errors.h"
-
-#include "../runtime/stream.h"
+#include "submission.h"
 
 #include <numeric>
 
@@ -22,10 +21,6 @@ void expect_rank(const Communicator& communicator, uint32_t rank, Kind kind, con
     throw bad_argument(
         HCCL_E_PARA, name_of(kind), std::to_string(rank), parameter, "a rank of the communicator, less than " + std::to_string(communicator.ranks()));
   }
-}
-
-void submit(const Handle& communicator, aclrtStream stream, Operation operation) {
-  cann::enqueue(stream, [communicator, operation = std::move(operation)] { run(*communicator, operation); });
 }
 
 void check_kind(const Operation& operation) {
@@ -131,7 +126,7 @@ HcclResult transfer(HcclComm comm, aclrtStream stream, const Transfer& transfer)
       defer_transfer(communicator, stream, transfer);
       return;
     }
-    cann::enqueue(stream, [communicator, transfer] { run(*communicator, {transfer}); });
+    submit(communicator, stream, std::vector{transfer});
   });
 }
 
@@ -331,7 +326,7 @@ HcclResult HcclBatchSendRecv(HcclSendRecvItem* items, uint32_t count, HcclComm c
     }
     expect_usable(*communicator);
     if (!transfers.empty()) {
-      cann::enqueue(stream, [communicator, transfers] { run(*communicator, transfers); });
+      submit(communicator, stream, transfers);
     }
   });
 }

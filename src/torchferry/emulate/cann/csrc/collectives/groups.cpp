@@ -1,8 +1,7 @@
 // HcclGroupStart and HcclGroupEnd: what a thread asks for in between is done at the end, side by side.
 #include "entries.h"
 #include "errors.h"
-
-#include "../runtime/stream.h"
+#include "submission.h"
 
 #include <exception>
 #include <mutex>
@@ -66,7 +65,7 @@ void end_group() {
   const auto batches = std::exchange(own.batches, {});
   create_all(creations);
   for (const Batch& batch : batches) {
-    cann::enqueue(batch.stream, [communicator = batch.communicator, transfers = batch.transfers] { run(*communicator, transfers); });
+    submit(batch.communicator, batch.stream, batch.transfers);
   }
 }
 

@@ -1,6 +1,8 @@
 // Events: marks in streams, waited for by streams and threads.
 #include "stream.h"
 
+#include "../profiling/recording.h"
+
 #include <chrono>
 
 namespace cann {
@@ -62,7 +64,7 @@ void record(aclrtEvent event, Stream& stream) {
     }
     mark = ++marks->recorded;
   }
-  stream.push([marks, mark] { reach(*marks, mark); });
+  stream.push(told_to_profiler(stream, [] { return Task{"EVENT_RECORD", "", ""}; }, [marks, mark] { reach(*marks, mark); }));
 }
 
 // A stream that waits for a mark in a graph is captured with it.
@@ -78,7 +80,8 @@ void make_wait(Stream& stream, aclrtEvent event) {
     graph->streams.push_back(&stream);
   }
   if (!stream.graph) {
-    stream.push([marks, mark = recorded(*marks)] { wait_for(*marks, mark); });
+    const auto describe = [] { return Task{"EVENT_WAIT", "", ""}; };
+    stream.push(told_to_profiler(stream, describe, [marks, mark = recorded(*marks)] { wait_for(*marks, mark); }));
   }
 }
 
@@ -118,6 +121,7 @@ aclError aclrtDestroyEvent(aclrtEvent event) {
 }
 
 aclError aclrtRecordEvent(aclrtEvent event, aclrtStream stream) {
+  const cann::Call call("aclrtRecordEvent");
   return guarded([&] { cann::record(event, stream_of(stream)); });
 }
 
@@ -126,10 +130,12 @@ aclError aclrtResetEvent(aclrtEvent, aclrtStream) {
 }
 
 aclError aclrtStreamWaitEvent(aclrtStream stream, aclrtEvent event) {
+  const cann::Call call("aclrtStreamWaitEvent");
   return guarded([&] { cann::make_wait(stream_of(stream), event); });
 }
 
 aclError aclrtSynchronizeEvent(aclrtEvent event) {
+  const cann::Call call("aclrtSynchronizeEvent");
   return guarded([&] { cann::wait_for(marks_of(event), cann::recorded(marks_of(event))); });
 }
 

@@ -1,6 +1,8 @@
 // Graphs: work that is captured instead of run, and run again as often as one likes.
 #include "stream.h"
 
+#include "../profiling/recording.h"
+
 #include <atomic>
 
 namespace {
@@ -64,11 +66,14 @@ aclError aclmdlRICaptureThreadExchangeMode(aclmdlRICaptureMode*) {
 
 aclError aclmdlRIExecuteAsync(aclmdlRI graph, aclrtStream stream) {
   return guarded([&] {
-    stream_of(stream).push([held = graph_of(graph)] {
+    const cann::Call call("aclmdlRIExecuteAsync");
+    cann::Stream& own = stream_of(stream);
+    const auto describe = [] { return cann::Task{"MODEL_EXECUTE", "", ""}; };
+    own.push(cann::told_to_profiler(own, describe, [held = graph_of(graph)] {
       for (const cann::Work& work : held->works) {
         work();
       }
-    });
+    }));
   });
 }
 

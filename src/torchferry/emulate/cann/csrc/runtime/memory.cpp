@@ -3,6 +3,8 @@
 #include "devices.h"
 #include "stream.h"
 
+#include "../profiling/recording.h"
+
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -174,13 +176,18 @@ void check_copy(const void* target, size_t room, const void* source, size_t byte
   }
 }
 
+std::string direction(const void* target, const void* source) {
+  return std::string(device_of(source) < 0 ? "host" : "device") + " to " + (device_of(target) < 0 ? "host" : "device");
+}
+
 // As a driver does: what is pageable is copied by the caller, not later, when it may be gone.
 void copy_later(void* target, const void* source, size_t bytes, Stream& stream) {
+  const auto describe = [&] { return Task{"MEMCPY", direction(target, source), std::to_string(bytes)}; };
   if (is_pageable(source) && !stream.graph) {
     std::vector<char> kept(static_cast<const char*>(source), static_cast<const char*>(source) + bytes);
-    stream.push([target, kept = std::move(kept)] { memcpy(target, kept.data(), kept.size()); });
+    stream.push(told_to_profiler(stream, describe, [target, kept = std::move(kept)] { memcpy(target, kept.data(), kept.size()); }));
   } else {
-    stream.push([=] { memmove(target, source, bytes); });
+    stream.push(told_to_profiler(stream, describe, [=] { memmove(target, source, bytes); }));
   }
   if (is_pageable(target) && !stream.graph) {
     stream.wait();
@@ -195,7 +202,12 @@ using cann::guarded;
 extern "C" {
 
 aclError aclrtMalloc(void** address, size_t bytes, aclrtMemMallocPolicy) {
-  const int code = guarded([&] { *address = cann::memory_of(cann::current_device()).allocate(bytes); });
+  const cann::Call call("aclrtMalloc");
+  const int code = guarded([&] {
+    cann::DeviceMemory& memory = cann::memory_of(cann::current_device());
+    *address = memory.allocate(bytes);
+    cann::record_memory(cann::current_device(), memory.used());
+  });
   if (code == ACL_ERROR_RT_MEMORY_ALLOCATION) {
     cann::set_error("EL0004", std::string("Failed to allocate memory. ") + aclGetRecentErrMsg());
   }
@@ -207,12 +219,14 @@ aclError aclrtMallocAlign32(void** address, size_t bytes, aclrtMemMallocPolicy p
 }
 
 aclError aclrtFree(void* address) {
+  const cann::Call call("aclrtFree");
   return guarded([&] {
     const int device = cann::device_of(address);
     if (device < 0) {
       throw cann::Failure(ACL_ERROR_RT_PARAM_INVALID, "the address to free is not in a device's memory");
     }
     cann::memory_of(device).free(address);
+    cann::record_memory(device, cann::memory_of(device).used());
   });
 }
 
@@ -264,6 +278,7 @@ aclError aclrtPointerGetAttributes(const void* address, aclrtPtrAttributes* attr
 }
 
 aclError aclrtMemcpy(void* target, size_t room, const void* source, size_t bytes, aclrtMemcpyKind) {
+  const cann::Call call("aclrtMemcpy");
   return guarded([&] {
     cann::check_copy(target, room, source, bytes);
     memmove(target, source, bytes);
@@ -271,6 +286,7 @@ aclError aclrtMemcpy(void* target, size_t room, const void* source, size_t bytes
 }
 
 aclError aclrtMemcpyAsync(void* target, size_t room, const void* source, size_t bytes, aclrtMemcpyKind, aclrtStream stream) {
+  const cann::Call call("aclrtMemcpyAsync");
   return guarded([&] {
     cann::check_copy(target, room, source, bytes);
     cann::copy_later(target, source, bytes, cann::stream_of(stream));
@@ -290,9 +306,12 @@ aclError aclrtMemset(void* address, size_t room, int32_t value, size_t bytes) {
 }
 
 aclError aclrtMemsetAsync(void* address, size_t room, int32_t value, size_t bytes, aclrtStream stream) {
+  const cann::Call call("aclrtMemsetAsync");
   return guarded([&] {
     cann::check_copy(address, room, address, bytes);
-    cann::enqueue(stream, [=] { memset(address, value, bytes); });
+    cann::Stream& own = cann::stream_of(stream);
+    const auto describe = [&] { return cann::Task{"MEMSET", "", std::to_string(bytes)}; };
+    own.push(cann::told_to_profiler(own, describe, [=] { memset(address, value, bytes); }));
   });
 }
 

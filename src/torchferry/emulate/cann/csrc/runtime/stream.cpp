@@ -1,5 +1,7 @@
 #include "stream.h"
 
+#include "../profiling/recording.h"
+
 #include <algorithm>
 #include <atomic>
 #include <chrono>
@@ -229,20 +231,24 @@ aclError aclrtStreamAbort(aclrtStream stream) {
 }
 
 aclError aclrtSynchronizeStream(aclrtStream stream) {
+  const cann::Call call("aclrtSynchronizeStream");
   return guarded([&] { stream_of(stream).wait(); });
 }
 
 aclError aclrtSynchronizeStreamWithTimeout(aclrtStream stream, int32_t milliseconds) {
+  const cann::Call call("aclrtSynchronizeStreamWithTimeout");
   return guarded([&] {
     expect(stream_of(stream).wait(milliseconds), ACL_ERROR_RT_STREAM_SYNC_TIMEOUT, "stream synchronize timeout");
   });
 }
 
 aclError aclrtSynchronizeDevice() {
+  const cann::Call call("aclrtSynchronizeDevice");
   return guarded([] { cann::wait_for_device(cann::current_device(), -1); });
 }
 
 aclError aclrtSynchronizeDeviceWithTimeout(int32_t milliseconds) {
+  const cann::Call call("aclrtSynchronizeDeviceWithTimeout");
   return guarded([&] {
     expect(
         cann::wait_for_device(cann::current_device(), milliseconds),
