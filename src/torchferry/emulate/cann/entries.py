@@ -12,7 +12,8 @@ tensor `out`, or of a list of tensors; a plain `=` names a value. `if`, `for ...
 `or`, `not`, arithmetic on numbers, `x[0]`, `None`, lists of numbers and tensors are there; nothing else is. An argument
 with an annotation (`query: tensor`) gives the C interface of a function that `interfaces.tsv` lacks.
 
-A function that is written in C++ says so there: `OPERATOR(aclnnName)`.
+A function that is written in C++ says so there: `OPERATOR(aclnnName)`. `def old_Name(inputs, outputs, attribute, ...)`
+is an operator that the plugin calls the old way, by its name: with lists of tensors, and attributes by their names.
 """
 
 from __future__ import annotations
@@ -56,6 +57,7 @@ _OPERATIONS = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.Floo
 _COMPARISONS = {ast.Lt: "<", ast.Gt: ">", ast.LtE: "l", ast.GtE: "g", ast.Eq: "=", ast.NotEq: "!"}
 _HEAD = """// Made by entries.py: change the tables instead.
 #include "builtins.h"
+#include "named_operators.h"
 #include "script.h"
 
 namespace builtins = cann::builtins;
@@ -159,12 +161,23 @@ def _entry(name: str, interface: Interface, compute: str) -> str:
     parameters = [f"{_C_TYPES[one.kind]} a{i}" for i, one in enumerate(interface)]
     values = ", ".join(_as_value(one.kind, f"a{i}") for i, one in enumerate(interface))
     head = ", ".join([*parameters, "uint64_t* workspace_bytes", "void** executor"])
+    draws = "true" if any(one.name.startswith("seed") for one in interface) else "false"
     return (
-        f'\nstatic Function function_{name}("{name}", {compute});\n'
+        f'\nstatic Function function_{name}("{name}", {compute}, {draws});\n'
         f'extern "C" int {name}GetWorkspaceSize({head}) {{\n'
         f"  return plan(function_{name}, {{{values}}}, workspace_bytes, executor);\n}}\n"
         f'extern "C" int {name}(void*, uint64_t, void* executor, void* stream) {{\n'
         f"  return launch(executor, stream);\n}}\n"
+    )
+
+
+def _named_operator(definition: ast.FunctionDef) -> str:
+    if not definition.name.startswith("old_"):
+        return ""
+    name = definition.name.removeprefix("old_")
+    attributes = ", ".join(f'"{one.arg}"' for one in definition.args.args[2:])
+    return (
+        f'\nstatic cann::NamedOperator known_{name}("{name}", helper_{definition.name}, {{{attributes}}});\n'
     )
 
 
@@ -243,7 +256,8 @@ class _TableWriter:
         return f"{head}{text}}}\n{_entry(definition.name, interface, f'compute_{definition.name}')}"
 
     def _helper(self, definition: ast.FunctionDef) -> str:
-        return f"\nIValue helper_{definition.name}(Arguments a) {{\n{self._written(definition)}  return IValue();\n}}\n"
+        text = f"\nIValue helper_{definition.name}(Arguments a) {{\n{self._written(definition)}  return IValue();\n}}\n"
+        return text + _named_operator(definition)
 
     def _written(self, definition: ast.FunctionDef) -> str:
         self._body = _Body(tuple(one.arg for one in definition.args.args))

@@ -1,6 +1,5 @@
 #include "builtins.h"
 
-#include <ATen/CPUGeneratorImpl.h>
 #include <ATen/Functions.h>
 #include <c10/util/Exception.h>
 
@@ -14,14 +13,6 @@ namespace {
 using at::Tensor;
 
 constexpr int64_t kBits = 8;
-
-// Neighbours in the sequence of a seed must not be neighbours in what is drawn.
-uint64_t mixed(uint64_t seed, uint64_t offset) {
-  uint64_t bits = seed + 0x9e3779b97f4a7c15ULL * (offset + 1);
-  bits = (bits ^ (bits >> 30)) * 0xbf58476d1ce4e5b9ULL;
-  bits = (bits ^ (bits >> 27)) * 0x94d049bb133111ebULL;
-  return bits ^ (bits >> 31);
-}
 
 // What each bit of a byte counts.
 Tensor weights() {
@@ -78,10 +69,6 @@ IValue concatenated(const IValue& lists) {
 
 IValue number(const IValue& tensor) {
   return tensor.toTensor().item();
-}
-
-IValue generator(const IValue& seed, const IValue& offset) {
-  return at::detail::createCPUGenerator(mixed(static_cast<uint64_t>(seed.toInt()), static_cast<uint64_t>(offset.toInt())));
 }
 
 IValue packed_bits(const IValue& mask) {

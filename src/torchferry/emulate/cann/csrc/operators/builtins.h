@@ -2,6 +2,7 @@
 #pragma once
 
 #include "builtins_fused.h"
+#include "builtins_moving.h"
 #include "values.h"
 
 namespace cann::builtins {

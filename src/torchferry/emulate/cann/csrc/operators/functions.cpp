@@ -1,5 +1,9 @@
 #include "functions.h"
 
+#include "described.h"
+#include "random.h"
+
+#include "../profiling/recording.h"
 #include "../runtime/stream.h"
 
 #include <ATen/core/LegacyTypeDispatch.h>
@@ -41,7 +45,7 @@ void compute(Function& function, Arguments arguments) {
 
 } // namespace
 
-Function::Function(const char* name, Compute compute) : name(name), compute(compute) {
+Function::Function(const char* name, Compute compute, bool draws) : name(name), compute(compute), draws(draws) {
   const std::lock_guard lock(functions().mutex);
   functions().all.push_back(this);
 }
@@ -61,7 +65,13 @@ int launch(void* handle, void* stream) {
     if (!executor->is_kept) {
       delete executor;
     }
-    enqueue(stream, [function, arguments] { compute(*function, *arguments); });
+    const Call call(function->name);
+    Stream& own = stream_of(stream);
+    const auto describe = [&] { return Task{"KERNEL", function->name, described(*arguments)}; };
+    own.push(told_to_profiler(own, describe, [function, arguments] { compute(*function, *arguments); }));
+    if (function->draws && shares_randomness()) {
+      own.wait(); // the program draws from the same numbers next
+    }
   });
 }
 

@@ -14,9 +14,10 @@ using Compute = void (*)(Arguments& arguments);
 struct Function {
   const char* name;
   Compute compute;
+  bool draws; // random numbers
   std::atomic<uint64_t> calls{0};
 
-  Function(const char* name, Compute compute);
+  Function(const char* name, Compute compute, bool draws);
 };
 
 // The first phase: `executor` is what the second is called with.

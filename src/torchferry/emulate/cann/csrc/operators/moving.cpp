@@ -1,0 +1,85 @@
+// Elements by their places.
+#include "builtins_moving.h"
+#include "native.h"
+
+#include <ATen/ops/_index_put_impl.h>
+#include <ATen/ops/index.h>
+#include <ATen/ops/tensor.h>
+#include <c10/util/Exception.h>
+
+#include <algorithm>
+#include <limits>
+
+namespace {
+
+using at::Tensor;
+using Indices = c10::List<std::optional<Tensor>>;
+
+// The plugin says "all of this dimension" by an empty tensor. An index that is truly empty leaves nothing to move.
+Indices indices_of(const c10::IValue& list) {
+  Indices indices;
+  for (const Tensor& index : list.toTensorVector()) {
+    const bool is_given = index.defined() && index.numel() > 0;
+    indices.push_back(is_given ? std::make_optional(index) : std::nullopt);
+  }
+  return indices;
+}
+
+bool has_any(const Indices& indices) {
+  return std::any_of(indices.begin(), indices.end(), [](const std::optional<Tensor>& index) { return index.has_value(); });
+}
+
+} // namespace
+
+namespace cann::builtins {
+
+IValue fill_front(const IValue& target, const IValue& result) {
+  if (!target.isTensor() || !result.isTensor()) {
+    return {};
+  }
+  const Tensor& room = target.toTensor();
+  const Tensor& given = result.toTensor();
+  if (!room.defined() || room.numel() < given.numel()) {
+    return {}; // not wanted
+  }
+  room.unsafeGetTensorImpl()->set_sizes_contiguous(given.sizes());
+  room.copy_(given);
+  return {};
+}
+
+IValue whole_numbers(const IValue& list) {
+  return at::tensor(list.toIntVector(), at::kLong);
+}
+
+IValue numbers(const IValue& values) {
+  if (!values.isTensor()) {
+    return values;
+  }
+  const Tensor flat = values.toTensor().reshape({-1});
+  c10::impl::GenericList list(c10::NumberType::get());
+  for (int64_t i = 0; i < flat.numel(); ++i) {
+    list.push_back(IValue(flat[i].item()));
+  }
+  return list;
+}
+
+IValue infinity() {
+  return std::numeric_limits<double>::infinity();
+}
+
+} // namespace cann::builtins
+
+OPERATOR(aclnnIndex) {
+  const Tensor out = a[2].toTensor();
+  if (out.numel() > 0) {
+    out.copy_(at::index(a[0].toTensor(), indices_of(a[1])));
+  }
+}
+
+OPERATOR(aclnnIndexPutImpl) {
+  const Indices indices = indices_of(a[1]);
+  if (has_any(indices)) {
+    Tensor self = a[0].toTensor();
+    at::_index_put_impl_(self, indices, a[2].toTensor(), /*accumulate=*/a[3].toBool(), /*unsafe=*/a[4].toBool());
+  }
+}
