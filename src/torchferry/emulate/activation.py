@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,6 +14,7 @@ from torchferry.emulate import build, plugins, toolkits
 from torchferry.emulate.environment import VARIABLE, EmulationSettings
 from torchferry.emulate.importing import environment_kept, import_plugin
 from torchferry.emulate.libraries import Libraries
+from torchferry.emulate.programs import put_on_path
 from torchferry.errors import RunError
 from torchferry.observe import torchvision_operators
 from torchferry.sim.here import simulated
@@ -59,8 +61,9 @@ def activate_settings(settings: EmulationSettings) -> None:
     libraries.configure(settings.devices, settings.memory, settings.card, settings.shared_randomness)
     _active.append(Active(vendor, settings, libraries))
     torchvision_operators.install()
-    homes = {variable: str(place) for variable, place in toolkit.home_folders(folder).items()}
-    _import(vendor, Path(settings.plugin), homes)
+    homes = toolkit.home_folders(folder)
+    _import(vendor, Path(settings.plugin), {variable: str(place) for variable, place in homes.items()})
+    put_on_path(toolkit.programs, homes, toolkit.folder, os.environ)
     if settings.native:
         with environment_kept():
             importlib.import_module(vendor.migrations[0])

@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from torchferry.emulate.programs import Program, make_programs
+
 TABLE = "libraries.toml"
 _FOLDER = Path(__file__).parent
 
@@ -36,16 +38,18 @@ class Toolkit:
     share_randomness: str
     parts: tuple[Part, ...]
     home: Mapping[str, tuple[str, ...]]  # variable that names a folder of the toolkit -> folders in that
+    programs: tuple[Program, ...] = ()
 
     def home_folders(self, place: Path) -> dict[str, Path]:
         """Variable -> the folder that it names, below this place."""
         return {variable: place / "home" / variable.lower() for variable in self.home}
 
     def make_home(self, place: Path) -> None:
-        """Make these folders."""
+        """Make these folders, and the programs in them."""
         for variable, folder in self.home_folders(place).items():
             for name in ("", *self.home[variable]):
                 (folder / name).mkdir(parents=True, exist_ok=True)
+        make_programs(self.programs, self.home_folders(place))
 
     @property
     def sources(self) -> Path:
@@ -85,6 +89,10 @@ def load(name: str) -> Toolkit:
         data["share_randomness"],
         tuple(map(_part, data["libraries"])),
         {variable: tuple(folders) for variable, folders in data.get("home", {}).items()},
+        tuple(
+            Program(row["home"], row["place"], tuple(row["beside"]), row["module"])
+            for row in data.get("programs", ())
+        ),
     )
 
 

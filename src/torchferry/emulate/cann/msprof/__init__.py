@@ -1,0 +1,1 @@
+"""The program `msprof` of the emulated CANN: makes tables and a timeline of what its libraries have recorded."""

@@ -1,0 +1,250 @@
+"""The timeline: calls on the host, tasks of the device's streams, the arrows between them, and how they overlap."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from torchferry.emulate.cann.msprof.collectives import Collective, collective_of
+from torchferry.emulate.cann.msprof.records import COMMUNICATION, COPY, KERNEL, Call, Profile, Task
+from torchferry.emulate.cann.msprof.tables import NO_MODEL, microseconds, task_type
+
+Event = dict[str, Any]
+Span = tuple[int, int]
+
+_NO_SUBTASK = 4294967295
+_LINES = ("Computing", "Communication", "Communication(Not Overlapped)", "Free")
+_API_OF_KIND = {
+    COPY: "aclrtMemcpyAsync", "MEMSET": "aclrtMemsetAsync", "EVENT_RECORD": "aclrtRecordEvent",
+    "EVENT_WAIT": "aclrtStreamWaitEvent", "MODEL_EXECUTE": "aclmdlRIExecuteAsync",
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Process:
+    """A row of rows."""
+
+    name: str
+    order: int
+    device: int = -1  # -1: the host
+
+    def number(self, process: int) -> int:
+        """Of its own, unlike all others of this profile and of those of other processes."""
+        return (process << 10) | (self.order << 5) | max(self.device, 0)
+
+    def heads(self, process: int, threads: Iterable[tuple[int, str]]) -> Iterator[Event]:
+        """The events that name it and its rows."""
+        number = self.number(process)
+        label = "CPU" if self.device < 0 else f"NPU {self.device}"
+        yield _head("process_name", number, 0, {"name": self.name})
+        yield _head("process_labels", number, 0, {"labels": label})
+        yield _head("process_sort_index", number, 0, {"sort_index": self.order})
+        for thread, name in threads:
+            yield _head("thread_name", number, thread, {"name": name})
+            yield _head("thread_sort_index", number, thread, {"sort_index": thread})
+
+
+def _host() -> Process:
+    return Process("CANN", 2)
+
+
+def _hardware(device: int) -> Process:
+    return Process("Ascend Hardware", 8, device)
+
+
+def _groups(device: int) -> Process:
+    return Process("Communication", 10, device)
+
+
+def _overlap(device: int) -> Process:
+    return Process("Overlap Analysis", 11, device)
+
+
+def write(profile: Profile, path: Path) -> None:
+    """As one list of events."""
+    with path.open("w", encoding="utf-8") as file:
+        json.dump(list(events(profile)), file)
+
+
+def events(profile: Profile) -> Iterator[Event]:
+    """All of them."""
+    yield from _host_events(profile)
+    for device in profile.devices:
+        tasks = [task for task in profile.tasks if task.device == device]
+        yield from _stream_events(
+            profile.process, device, [task for task in tasks if task.kind != COMMUNICATION]
+        )
+        yield from _collective_events(
+            profile.process, device, [task for task in tasks if task.kind == COMMUNICATION]
+        )
+        yield from _overlap_events(profile.process, device, tasks)
+
+
+def _host_events(profile: Profile) -> Iterator[Event]:
+    host = _host()
+    number = host.number(profile.process)
+    threads = {call.thread for call in profile.calls} | {task.thread for task in profile.tasks}
+    yield from host.heads(profile.process, ((thread, f"Thread {thread}") for thread in sorted(threads)))
+    for call in profile.calls:
+        yield _span(f"AscendCL@{call.name}", number, call.thread, (call.start, call.end), _call_facts(call))
+    for task in profile.tasks:
+        level, name, item = _launch(task)
+        facts = {
+            "Thread Id": task.thread,
+            "Mode": name,
+            "level": level,
+            "id": name,
+            "item_id": item,
+            "connection_id": task.connection,
+        }
+        title = f"{level.capitalize()}@{name}"
+        yield _span(title, number, task.thread, (task.called, task.call_ended), facts)
+        yield _arrow("s", task, number, task.thread, task.called)
+
+
+def _call_facts(call: Call) -> dict[str, Any]:
+    mode = "ACL_OP" if call.name.startswith("aclnn") else "ACL_RTS"
+    return {
+        "Thread Id": call.thread,
+        "Mode": mode,
+        "level": "acl",
+        "id": call.name,
+        "item_id": "0",
+        "connection_id": 0,
+    }
+
+
+def _launch(task: Task) -> tuple[str, str, str]:
+    """Level, name and object of what has put a task on its stream."""
+    if task.kind == KERNEL:
+        return "node", "launch", task.kernel.name
+    if task.kind == COMMUNICATION:
+        return "communication", task.function, collective_of(task).name
+    return "runtime", _API_OF_KIND.get(task.kind, task_type(task)).removeprefix("aclrt"), "0"
+
+
+def _stream_events(process: int, device: int, tasks: list[Task]) -> Iterator[Event]:
+    hardware = _hardware(device)
+    number = hardware.number(process)
+    streams = sorted({task.stream for task in tasks})
+    yield from hardware.heads(process, ((stream, f"Stream {stream}") for stream in streams))
+    for task in tasks:
+        name = (
+            task.kernel.name
+            if task.kind == KERNEL
+            else task.function
+            if task.kind == "MARKER"
+            else task_type(task)
+        )
+        yield _span(name, number, task.stream, (task.start, task.end), _task_facts(task))
+        yield _arrow("f", task, number, task.stream, task.start)
+
+
+def _task_facts(task: Task) -> dict[str, Any]:
+    facts: dict[str, Any] = {
+        "Model Id": NO_MODEL,
+        "Task Type": task.kernel.core if task.kind == KERNEL else task_type(task),
+        "Stream Id": task.stream,
+        "Physical Stream Id": task.stream,
+        "Task Id": task.number,
+        "Batch Id": 0,
+        "Subtask Id": _NO_SUBTASK,
+        "connection_id": task.connection,
+    }
+    if task.kind == COPY:
+        facts["size(B)"] = int(task.details)
+        facts["bandwidth(GB/s)"] = round(int(task.details) / max(task.duration, 1), 4)
+        facts["operation"] = task.function
+    return facts
+
+
+def _collective_events(process: int, device: int, tasks: list[Task]) -> Iterator[Event]:
+    if not tasks:
+        return
+    groups = _groups(device)
+    number = groups.number(process)
+    done = [(task, collective_of(task)) for task in tasks]
+    rows = {group: row for row, group in enumerate(dict.fromkeys(one.group for _, one in done))}
+    yield from groups.heads(process, ((row, f"Group {group} Communication") for group, row in rows.items()))
+    for task, one in done:
+        yield _span(one.name, number, rows[one.group], (task.start, task.end), _collective_facts(task, one))
+        yield _arrow("f", task, number, rows[one.group], task.start)
+
+
+def _collective_facts(task: Task, one: Collective) -> dict[str, Any]:
+    return {
+        "connection_id": task.connection,
+        "model id": NO_MODEL,
+        "data_type": one.dtype,
+        "alg_type": "MESH",
+        "count": one.count,
+        "relay": "no",
+        "retry": "no",
+    }
+
+
+def _overlap_events(process: int, device: int, tasks: list[Task]) -> Iterator[Event]:
+    computing = _union((task.start, task.end) for task in tasks if task.kind == KERNEL)
+    talking = _union((task.start, task.end) for task in tasks if task.kind == COMMUNICATION)
+    busy = _union((*computing, *talking))
+    whole = [(busy[0][0], busy[-1][1])] if busy else []
+    overlap = _overlap(device)
+    number = overlap.number(process)
+    yield from overlap.heads(process, enumerate(_LINES))
+    lines = (computing, talking, _without(talking, computing), _without(whole, busy))
+    for row, spans in enumerate(lines):
+        for span in spans:
+            yield _span(_LINES[row], number, row, span, {})
+
+
+def _union(spans: Iterable[Span]) -> list[Span]:
+    """Without overlaps, in order."""
+    found: list[Span] = []
+    for start, end in sorted(spans):
+        if found and start <= found[-1][1]:
+            found[-1] = (found[-1][0], max(end, found[-1][1]))
+        else:
+            found.append((start, end))
+    return found
+
+
+def _without(spans: list[Span], taken: list[Span]) -> list[Span]:
+    """What is left of some spans; both are unions."""
+    found: list[Span] = []
+    at = 0
+    for start, end in spans:
+        while at < len(taken) and taken[at][1] <= start:
+            at += 1
+        while at < len(taken) and taken[at][0] < end:
+            if taken[at][0] > start:
+                found.append((start, taken[at][0]))
+            start = taken[at][1]
+            if start >= end:
+                break  # it may reach into the next span
+            at += 1
+        if start < end:
+            found.append((start, end))
+    return found
+
+
+def _head(kind: str, number: int, thread: int, facts: dict[str, Any]) -> Event:
+    return {"name": kind, "pid": number, "tid": thread, "args": facts, "ph": "M"}
+
+
+def _span(name: str, number: int, thread: int, span: Span, facts: dict[str, Any]) -> Event:
+    start, end = span
+    return {
+        "name": name, "pid": number, "tid": thread, "ts": microseconds(start), "dur": (end - start) / 1000, "args": facts, "ph": "X",
+    }  # fmt: skip
+
+
+def _arrow(end: str, task: Task, number: int, thread: int, moment: int) -> Event:
+    identity = str((task.connection << 32) | task.device)
+    name = f"HostToDevice{identity}"
+    arrow = {
+        "name": name, "ph": end, "cat": "HostToDevice", "id": identity, "pid": number, "tid": thread, "ts": microseconds(moment),
+    }  # fmt: skip
+    return {**arrow, "bp": "e"} if end == "f" else arrow
