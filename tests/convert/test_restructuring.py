@@ -87,3 +87,38 @@ def test_a_pass_that_goes_wrong_changes_nothing(written: str, reason: str) -> No
     assert conversion.new_text is None and conversion.failure
     assert reason in conversion.failure
     assert all(item.kind is not Kind.CHANGE for item in conversion.findings)
+
+
+def _waiting_pass(for_what: bytes) -> Rule:
+    """Acts only where a text stands; says so where it does not."""
+
+    def restructure(context: FileContext) -> Iterator[Proposal]:
+        data, node = context.module.data, context.module.tree.body[0]
+        if b"late = " in data:
+            return
+        if for_what not in data:
+            yield context.propose(Kind.TODO, node, Text("can't", "不能"))
+            return
+        yield context.propose(
+            Kind.CHANGE,
+            node,
+            Text("done", "完成"),
+            Edit(len(data), len(data), "late = torch.cuda.memory_allocated()\n"),
+        )
+
+    summary = Text("a pass for this test", "测试用")
+    return Rule(id="TF798", name="waits", summary=summary, triggers=("step",), restructure=restructure)
+
+
+def test_a_pass_that_can_act_only_once_another_one_has() -> None:
+    """Its turn comes before the other's, so it would act in a second conversion, and what it said would be false."""
+    rules = [item for item in all_rules() if not item.option]
+    rules += [_waiting_pass(b"manual_seed_all"), _pass("torch.cuda.manual_seed_all(0)\n")]
+    job = FileJob(target("ascend"), RuleSet(rules))
+    conversion = convert_text(decode(BEFORE.encode()), "module.py", job)
+    assert conversion.new_text is not None
+    assert conversion.new_text.endswith(
+        "print(torch.npu.memory_allocated())\nlate = torch.npu.memory_allocated()\n"
+    )
+    assert [item.message.en for item in conversion.findings if item.rule == "TF798"] == ["done"]
+    assert convert_text(decode(conversion.new_text.encode()), "module.py", job).new_text is None

@@ -147,7 +147,7 @@ class _Stages:
     def __init__(self, decoded: DecodedText, path: str, job: FileJob) -> None:
         self.first = SourceText(decoded)
         self.job = job
-        self.was_restructured = False
+        self.acted: set[str] = set()  # the passes that have changed something
         self.rewriting = Rewriting(self.first.data)
         self.findings: list[Finding] = []
         self.is_edited = False
@@ -178,7 +178,7 @@ class _Stages:
     def check(self) -> None:
         """Hold the result against the module that the stages began with."""
         edits = self.since_repair.edits()
-        check_rewrite(self.repaired, self.context.module, edits, may_nest=self.was_restructured)
+        check_rewrite(self.repaired, self.context.module, edits, may_nest=bool(self.acted))
 
     def run(self) -> None:
         """Go through all stages once."""
@@ -186,10 +186,14 @@ class _Stages:
         if rules.users.rules:
             self._follow_user()
         for rule in rules.restructuring:
-            count = len(self.findings)
-            self.take(_restructured(self.context, rule))
-            self.was_restructured |= any(item.kind is Kind.CHANGE for item in self.findings[count:])
+            self._restructure(rule, _restructured(self.context, rule))
         self.take(self._what_rules_say())
+
+    def _restructure(self, rule: Rule, said: list[Said]) -> None:
+        count = len(self.findings)
+        self.take(said)
+        if any(item.kind is Kind.CHANGE for item in self.findings[count:]):
+            self.acted.add(rule.id)
 
     def _what_rules_say(self) -> list[Said]:
         rules = self.job.rules.built_in
@@ -197,13 +201,21 @@ class _Stages:
         return examine(self.context, rules, words)
 
     def repeat(self) -> None:
-        """Have the rules convert what they have written until they change nothing more; a pass must not start again."""
+        """Have the rules convert what they have written until they change nothing more; a pass must not act again.
+
+        One that could not act at first may be able to once another one has, as it would be in a second conversion.
+        """
         count = len(self.findings)
         for _ in range(_MOST_REPEATS):
             for rule in self.job.rules.restructuring:
-                again = [proposal for _, proposal in _restructured(self.context, rule) if proposal.edits]
-                if again:
+                late = _restructured(self.context, rule)
+                again = [proposal for _, proposal in late if proposal.edits]
+                if again and rule.id in self.acted:
                     raise self._again(again[0])
+                if again:
+                    self.findings = [item for item in self.findings if item.rule != rule.id]
+                    self._restructure(rule, late)
+                    count = len(self.findings)
             said = self._what_rules_say()
             if not any(proposal.edits for _, proposal in said):
                 return
@@ -286,7 +298,7 @@ class _Stages:
 
     def _is_about_own_code(self, proposal: Proposal) -> bool:
         """Whether a change is one of code that a pass has put in: no place of the user's program means CUDA there."""
-        if not (self.was_restructured and proposal.edits and self.rewriting.is_written(proposal.start)):
+        if not (self.acted and proposal.edits and self.rewriting.is_written(proposal.start)):
             return False
         return self.context.module.data[proposal.start : proposal.end] not in self.first.data
 

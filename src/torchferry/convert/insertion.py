@@ -33,8 +33,11 @@ def on_next_line(module: PythonModule, node: ast.stmt, text: str) -> Edit:
 
 def shares_its_line(module: PythonModule, node: ast.stmt) -> bool:
     """Whether other code stands before or behind a statement on its line."""
-    if indent_of(module, node).strip():
-        return True
+    return bool(indent_of(module, node).strip()) or is_followed(module, node)
+
+
+def is_followed(module: PythonModule, node: ast.stmt) -> bool:
+    """Whether a statement stands behind this one on its last line."""
     return module.data[module.end(node) :].lstrip(b" \t").startswith(b";")
 
 

@@ -126,3 +126,48 @@ def test_tabs_and_spaces_in_one_indentation() -> None:
     assert (
         "\n\t    with torch.cuda.amp.autocast():\n\t      loss = model(x)\n\t    scaler.scale(loss)" in text
     )
+
+
+def test_a_training_loop_within_another() -> None:
+    """Each loop's own step is covered once; what the outer loss needs of the inner loop runs under autocast, too."""
+    check(
+        """
+        import torch
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        for x, y in outer:
+            out = model(x)
+            for z in inner:
+                found = model(z)
+                more = found.mean()
+                found.sum().backward()
+                optimizer.step()
+            else:
+                more = more + model(y)
+            loss = criterion(out, y) + more
+            loss.backward()
+            optimizer.step()
+        """,
+        """
+        import torch
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        scaler = torch.cuda.amp.GradScaler()
+        for x, y in outer:
+            with torch.cuda.amp.autocast():
+                out = model(x)
+            for z in inner:
+                with torch.cuda.amp.autocast():
+                    found = model(z)
+                    more = found.mean()
+                scaler.scale(found.sum()).backward()
+                scaler.step(optimizer)
+                scaler.update()
+            else:
+                with torch.cuda.amp.autocast():
+                    more = more + model(y)
+            with torch.cuda.amp.autocast():
+                loss = criterion(out, y) + more
+            scaler.scale(loss).backward()
+            scaler.step(optimizer)
+            scaler.update()
+        """,
+    )

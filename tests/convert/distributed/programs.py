@@ -97,9 +97,9 @@ def told(source: str, kind: Kind = Kind.TODO) -> list[str]:
     return [finding.before for finding in conversion.findings if finding.kind is kind]
 
 
-def refusal(source: str, **settings: str) -> str:
+def refusal(source: str, folder: Path | None = None, model: str = "") -> str:
     """Why a program is left as it is."""
-    conversion = convert(source, Distributed(MAIN, **settings))
+    conversion = convert(source, Distributed(MAIN, model), folder)
     assert conversion.new_text is None
     (finding,) = [finding for finding in conversion.findings if finding.kind is Kind.TODO]
     assert finding.message.en.startswith("the program is not rewritten for several cards: ")

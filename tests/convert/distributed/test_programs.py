@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.convert.distributed.programs import MAIN, convert, convert_project, script
+from tests.convert.distributed.programs import MAIN, convert, convert_project, refusal, script
 from torchferry.convert.settings import Distributed
 from torchferry.finding import Kind
 
@@ -198,3 +198,18 @@ def test_what_is_said_of_a_file_that_is_not_looked_at_is_said_of_the_program(tmp
     (finding,) = conversion.findings
     assert finding.kind is Kind.INFO
     assert finding.line == 1
+
+
+def test_a_text_that_only_one_file_knows_of_changes_no_program_of_several(tmp_path: Path) -> None:
+    """What another pass has made of the script could be rewritten, but the file beside it is already done."""
+    (tmp_path / "data.py").write_text(
+        "from torch.utils.data import DataLoader\n\ndef build(data):\n    return DataLoader(data, 8)\n"
+    )
+    before = script(model="model = Net()", loader="loader = data.build(dataset)", device="import data")
+    (tmp_path / MAIN).write_text(before)
+    reason = refusal(before, tmp_path)
+    assert "is not moved to a device" in reason
+    after = before.replace("model = Net()", "model = Net().cuda()")
+    assert refusal(after, tmp_path) == reason
+    (tmp_path / MAIN).write_text(after)
+    assert convert(after, Distributed(MAIN), tmp_path).new_text is not None

@@ -106,8 +106,52 @@ def test_the_way_of_the_file_is_kept() -> None:
     assert text.count("\n") == text.count("\r\n")
 
 
-def test_several_statements_on_a_line() -> None:
-    assert "several statements stand on one line" in refusal(script(model="model = Net().cuda(); size = 3"))
+_WRAP = (
+    "model = DistributedDataParallel(model, device_ids=[local_rank] if torch.cuda.is_available() else None)"
+)
+
+
+@pytest.mark.parametrize(
+    ("parts", "lines"),
+    [
+        pytest.param(
+            {"model": "model = Net(); model.cuda()"}, ["model = Net(); model.cuda()", _WRAP], id="last"
+        ),
+        pytest.param(
+            {"model": "model = Net().cuda(); size = 3"},
+            [f"model = Net().cuda(); {_WRAP}; size = 3"],
+            id="first",
+        ),
+        pytest.param(
+            {"model": "if size: model = Net().cuda()"},
+            [f"if size: model = Net().cuda(); {_WRAP}"],
+            id="behind a condition",
+        ),
+        pytest.param(
+            {"loader": "size = 3; loader = DataLoader(dataset, size)"},
+            [
+                "# batch_size and num_workers are per process: a step takes batch_size samples on each card",
+                "size = 3; loader = DataLoader(dataset, size, sampler=DistributedSampler(dataset, shuffle=False))",
+            ],
+            id="comment",
+        ),
+        pytest.param(
+            {
+                "model": "if size:\n    size = 2\nelif big:\n    model = Net(9).cuda()\nelse:\n    model = Net().cuda()"
+            },
+            ["    model = Net().cuda()", _WRAP],
+            id="in branches of elif",
+        ),
+    ],
+)
+def test_several_statements_on_a_line(parts: dict[str, str], lines: list[str]) -> None:
+    text = convert(script(**parts), Distributed(MAIN)).new_text or ""
+    assert "\n".join(lines) in text
+
+
+def test_a_comment_that_would_need_a_line_within_one() -> None:
+    source = script(loader="loader = None\nif size: loader = DataLoader(dataset, size)")
+    assert "several statements stand on one line" in refusal(source)
 
 
 def test_a_second_run_changes_nothing() -> None:

@@ -78,6 +78,7 @@ class Regions:
         self.barriers: set[ast.stmt] = set()
         self.renamed: dict[ast.stmt, str] = {}
         self._hoisted_names: set[str] = set()
+        self._domains: dict[ast.AST, list[ast.stmt]] = {}  # each with the statements that add to gradients
         self._covered: set[ast.stmt] = set()  # what is under autocast
 
     def cover(self, training: Training) -> dict[ast.stmt, str]:
@@ -90,11 +91,11 @@ class Regions:
             *(step.statement for step in training.steps),
             *self._optimizers(),
         }
-        domains: dict[ast.AST, list[ast.stmt]] = {}
+        self._domains = {}
         for statement in sorted(training.gradients, key=lambda item: item.lineno):
-            domains.setdefault(self._domain(statement, training), []).append(statement)
-        for node, statements in domains.items():
-            self._cover_domain(node, statements, training)
+            self._domains.setdefault(self._domain(statement, training), []).append(statement)
+        for node in self._domains:
+            self._cover_domain(node, training)
         return self.renamed
 
     def _optimizers(self) -> Iterator[ast.stmt]:
@@ -129,15 +130,24 @@ class Regions:
         last = max(item.lineno for item in gradients)
         return leading_to(wanted, body, last, self.program.effects)
 
-    def _cover_domain(self, node: ast.AST, gradients: list[ast.stmt], training: Training) -> None:
+    def _cover_domain(self, node: ast.AST, training: Training) -> None:
         body: list[ast.stmt] = node.body  # type: ignore[attr-defined]
+        gradients = self._domains[node]
         self.leading = self._leading(body, gradients, training)
+        for around in self._domains_around(node):  # what leads to their losses may be computed in here
+            outer: list[ast.stmt] = around.body  # type: ignore[attr-defined]
+            self.leading |= self._leading(outer, self._domains[around], training)
         before = len(self.changes.items)
         self._cover_block(body)
         direct = [item for item in gradients if item in self.backwards]
         if direct and len(self.changes.items) == before:
             raise UnclearError(direct[0], _NO_FORWARD)
         self._check_forward()
+
+    def _domains_around(self, node: ast.AST) -> Iterator[ast.AST]:
+        if isinstance(node, LOOPS):
+            above = (*self.program.tree.upwards(node), self.program.module.tree)
+            yield from (around for around in above if around in self._domains)
 
     def _check_forward(self) -> None:
         """Losses alone under autocast gain nothing: then a method of an unknown object may be the forward pass."""
@@ -178,9 +188,11 @@ class Regions:
                 raise UnclearError(statement, _IN_HEAD)
             if not is_elif(self.module, statement):
                 self._flush(run)
+            own = statement.body if statement in self._domains else None  # type: ignore[attr-defined]
             if statement not in self.barriers:
                 for inner in blocks_of(statement):
-                    self._cover_block(inner)
+                    if inner is not own:
+                        self._cover_block(inner)
             return _Run()
         following = _Run()
         if refused and self._computes_beside(statement, refused):

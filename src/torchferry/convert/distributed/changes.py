@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from torchferry.convert.distributed.program import ProgramFile
-from torchferry.convert.insertion import first_line, indent_of, shares_its_line
+from torchferry.convert.insertion import first_line, indent_of, is_followed, shares_its_line
 from torchferry.convert.rule import Proposal
 from torchferry.finding import Kind
 from torchferry.source.edits import Edit, EditSet
@@ -66,25 +66,38 @@ class FileChanges:
     def before(
         self, statement: ast.stmt, lines: Iterable[str], message: Text, node: ast.AST | None = None
     ) -> None:
-        """Put lines above a statement, indented like it."""
-        self._own_line(statement)
-        position = self.module.line_starts[first_line(statement) - 1]
-        self._lines(position, indent_of(self.module, statement), lines, message, node or statement)
+        """Put lines above a statement, indented like it; where others share its line, in the line."""
+        self._check_not_elif(statement)
+        lines = list(lines)
+        first = self._first_on_line(statement)
+        if first is not None and (first is statement or _are_comments(lines)):
+            position = self.module.line_starts[first_line(first) - 1]
+            self._lines(position, indent_of(self.module, first), lines, message, node or statement)
+            return
+        note = _Noted(Kind.CHANGE, node or statement, message)
+        text = "".join(f"{line}; " for line in self._in_line(statement, lines))
+        self._insert(note, self.module.start(statement), text)
+        self._noted.append(note)
 
     def after(
         self, statement: ast.stmt, lines: Iterable[str], message: Text, node: ast.AST | None = None
     ) -> None:
-        """Put lines below a statement, indented like it."""
-        self._own_line(statement)
+        """Put lines below a statement, indented like it; where others follow on its line, in the line."""
+        self._check_not_elif(statement)
+        lines = list(lines)
         last = statement.end_lineno or statement.lineno
         starts = self.module.line_starts
-        indent = indent_of(self.module, statement)
-        if last < len(starts):
-            self._lines(starts[last], indent, lines, message, node or statement)
-            return
-        newline = self.module.newline
+        first = self._first_on_line(statement)
         note = _Noted(Kind.CHANGE, node or statement, message)
-        self._insert(note, len(self.module.data), "".join(f"{newline}{indent}{line}" for line in lines))
+        if first is None or is_followed(self.module, statement):
+            text = "".join(f"; {line}" for line in self._in_line(statement, lines))
+            self._insert(note, self.module.end(statement), text)
+        elif last < len(starts):
+            self._lines(starts[last], indent_of(self.module, first), lines, message, node or statement)
+            return
+        else:
+            head = self.module.newline + indent_of(self.module, first)
+            self._insert(note, len(self.module.data), "".join(head + line for line in lines))
         self._noted.append(note)
 
     def _lines(self, position: int, indent: str, lines: Iterable[str], message: Text, node: ast.AST) -> None:
@@ -100,10 +113,30 @@ class FileChanges:
             texts.append(text)
         note.insertions.append(position)
 
-    def _own_line(self, statement: ast.stmt) -> None:
-        is_else_if = self.module.data.startswith(b"elif", self.module.start(statement))
-        if shares_its_line(self.module, statement) or is_else_if:
+    def _check_not_elif(self, statement: ast.stmt) -> None:
+        if self.module.data.startswith(b"elif", self.module.start(statement)):
             raise UnclearError(self.file, statement, _SHARED_LINE)
+
+    def _first_on_line(self, statement: ast.stmt) -> ast.stmt | None:
+        """The statement of the same block with which the line begins; None behind the head of another one."""
+        block = self.file.blocks[id(statement)].statements
+        for other in block[block.index(statement) :: -1]:
+            if not indent_of(self.module, other).strip():
+                return other
+            if other.lineno != statement.lineno:
+                break
+        return None
+
+    def _in_line(self, statement: ast.stmt, lines: list[str]) -> list[str]:
+        """Lines as simple statements for the middle of a line, without comments."""
+        code = [line for line in lines if not line.lstrip().startswith("#")]
+        try:
+            parsed = ast.parse("\n".join(code)).body
+        except SyntaxError:
+            parsed = []
+        if not parsed or any(hasattr(item, "body") for item in parsed):
+            raise UnclearError(self.file, statement, _SHARED_LINE)
+        return code if len(code) == len(parsed) else [ast.unparse(item) for item in parsed]
 
     def guard(self, statement: ast.stmt, test: str, message: Text) -> None:
         """Make a statement run only where a test holds."""
@@ -258,6 +291,10 @@ _SHARED_LINE = Text(
 _MEETING = Text(
     "two changes of the rewrite for several cards meet at line {line}", "多卡改写的两处修改在第 {line} 行冲突"
 )
+
+
+def _are_comments(lines: list[str]) -> bool:
+    return all(line.startswith("#") for line in lines)
 
 
 def _lines_to_indent(module: PythonModule, statement: ast.stmt) -> list[int]:

@@ -54,7 +54,15 @@ def plan_for(context: FileContext, settings: Distributed) -> list[Proposal]:
         return []
     # The text is not that on the disk: an earlier pass has changed it, or this is the result, looked at again.
     changed = Program(settings.main, context.neighbours, {context.path: context.module})
-    return _proposals(changed, settings).get(context.path, [])
+    proposals = _proposals(changed, settings)
+    if _edited(proposals) - {context.path} - _edited(whole[1]):
+        return whole[1].get(context.path, [])  # the other files don't know of this text, and would not change
+    return proposals.get(context.path, [])
+
+
+def _edited(proposals: Proposals) -> set[str]:
+    """The files that are changed."""
+    return {path for path, said in proposals.items() if any(item.edits for item in said)}
 
 
 def _is_done(data: bytes, proposals: list[Proposal]) -> bool:

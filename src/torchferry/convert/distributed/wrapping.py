@@ -6,6 +6,7 @@ import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from torchferry.convert.blocks import is_elif
 from torchferry.convert.distributed.changes import Changes, UnclearError
 from torchferry.convert.distributed.cpu_choice import may_stay_on_cpu
 from torchferry.convert.distributed.forward import forward_calls
@@ -294,6 +295,8 @@ def _common(file: ProgramFile, statements: list[ast.stmt]) -> ast.stmt:
         if len(same_block) != 1:
             break
         depth += 1
+    while is_elif(file.module, chains[-1][depth]):
+        depth -= 1  # nothing can be put behind one of the branches
     return chains[-1][depth]
 
 
