@@ -66,7 +66,8 @@ Work record_task(const Stream& stream, Task task, Work work) {
   if (session == nullptr || !session->has_device(stream.device())) {
     return work;
   }
-  TaskRecord record{task.kind, std::move(task.name), std::move(task.details), session->next_connection(), stream.device(), stream.id(), thread_number(), now()};
+  TaskRecord record{task.kind, std::move(task.name), std::move(task.details), session->next_connection(), stream.device(), stream.id(), thread_number()};
+  record.called = now();
   record.call_ended = now();
   return [session, record = std::move(record), work = std::move(work)]() mutable {
     const Working working(*session, record);

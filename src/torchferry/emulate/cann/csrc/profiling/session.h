@@ -17,9 +17,9 @@ struct TaskRecord {
   int device;
   uint32_t stream;
   int thread; // that has put it on the stream
-  uint64_t called, call_ended;
-  uint64_t started, ended;
-  uint64_t waited; // of that time, for others
+  uint64_t called = 0, call_ended = 0;
+  uint64_t started = 0, ended = 0;
+  uint64_t waited = 0; // of that time, for others
 };
 
 struct CallRecord {
