@@ -125,15 +125,17 @@ class _Opening:
     def _of_profile(self, path: Path) -> list[Run]:
         facts = profile_facts(path)
         ranks = [each for each in facts.get("ranks") or [] if isinstance(each, dict)]
-        traced = [each for each in ranks if (path.parent / str(each.get("trace") or "")).is_file()]
+        traced = [(each, files) for each in ranks if (files := _traced(path.parent, each.get("trace")))]
         if not traced:
             raise InputError(f"{str(path.parent)!r}: none of its traces is there; profile again")
         lost = [
             _WITHOUT_TRACE.format(folder=path.parent.name, rank=each.get("rank"))
             for each in ranks
-            if each not in traced
+            if not any(each is known for known, _ in traced)
         ]
-        runs = [self._run(path.parent / each["trace"], facts, each) for each in traced]
+        runs = [self._run(files.of(Sort.TRACE)[0], facts, each) for each, files in traced]
+        for run, (_, files) in zip(runs, traced, strict=True):
+            self._add_tables(run, files)
         runs[0].notes.extend(lost)
         return runs
 
@@ -202,6 +204,14 @@ class _Opening:
         if len(runs) > 1:
             first.notes.append(_LOGS_WITH_FIRST)
         return runs
+
+
+def _traced(folder: Path, name: object) -> FileSet | None:
+    """What a process has left: a trace, or the folder of a vendor's own profiler with tables beside it."""
+    place = folder / str(name or ".json")
+    if place.is_file():
+        return FileSet(place.parent, {Sort.TRACE: [place]})
+    return next((files for files in sets_below(place) if files.of(Sort.TRACE)), None)
 
 
 def _holds_logs(folder: Path) -> bool:
