@@ -146,6 +146,16 @@ def test_a_rank_without_a_trace_is_named(tmp_path: Path) -> None:
         open_runs([profile_folder(tmp_path / "empty", 1, lost=1)])
 
 
+def test_what_ferry_profile_keeps_of_a_vendors_profiler_is_read_with_its_tables(tmp_path: Path) -> None:
+    folder = profile_folder(tmp_path / "prof", 2)
+    (folder / "trace.rank0.json").unlink()
+    vendors_folder(folder, rank=0, process=0)
+    (folder / "host_1_2026_ascend_pt").rename(folder / "trace.rank0.json")
+    first, second = open_runs([folder])
+    assert first.trace and first.kernels and first.memory and first.rank_facts["rank"] == 0
+    assert second.trace and second.kernels is None
+
+
 def test_a_vendors_folder_is_one_run_with_all_its_tables(tmp_path: Path) -> None:
     (run,) = open_runs([vendors_folder(tmp_path)])
     assert run.trace and run.kernels and run.memory and run.step_table and run.operators

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -112,6 +113,31 @@ def test_a_trace_that_was_not_written_is_no_success(
     profiled = launching.run_profiled(PROGRAM, SETTINGS, Place(as_is="cpu"), tmp_path / "prof")
     assert not profiled.is_written and not (tmp_path / "prof").exists()
     assert profiled.told[0].problem == launching.TRACE_LOST
+
+
+@pytest.mark.parametrize("has_trace", [False, True])
+def test_a_vendors_folder_without_a_trace_is_no_success(
+    has_trace: bool, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """As where the vendor's analysis has failed: its raw data are there."""
+    told = replace(whole(), trace="rank0.7_host_ascend_pt")
+
+    def run(_command: object, environment: dict[str, str], **_more: object) -> Ending:
+        folder = Path(json.loads(environment["TORCHFERRY_PROFILE"])["folder"])
+        output = folder / told.trace / "ASCEND_PROFILER_OUTPUT"
+        output.mkdir(parents=True)
+        (output / "analyse.done").touch()
+        if has_trace:
+            (output / "trace_view.json").write_text(
+                '[{"ph": "X", "name": "add", "pid": 1, "ts": 1, "dur": 1}]'
+            )
+        tell(folder, told)
+        return Ending(0, 0)
+
+    monkeypatch.setattr(launching, "run_supervised", run)
+    profiled = launching.run_profiled(PROGRAM, SETTINGS, Place(as_is="cpu"), tmp_path / "prof")
+    assert profiled.is_written == has_trace
+    assert profiled.told[0].problem == ("" if has_trace else launching.TRACE_LOST)
 
 
 def test_what_is_no_profile_is_not_replaced(tmp_path: Path) -> None:

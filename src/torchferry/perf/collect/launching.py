@@ -126,9 +126,16 @@ def _is_worth_keeping(settings: ProfileSettings, ending: Ending, told: tuple[Tol
 def _as_found(staged: Path, told: Told) -> Told:
     """What a process says it has written counts only if something is there: a full disk leaves an empty file."""
     path = staged / told.trace
-    if not told.trace or (any(path.rglob("*")) if path.is_dir() else path.is_file() and path.stat().st_size):
+    if not told.trace or (_holds_trace(path) if path.is_dir() else path.is_file() and path.stat().st_size):
         return told
     return replace(told, trace="", problem=TRACE_LOST)
+
+
+def _holds_trace(folder: Path) -> bool:
+    """A vendor's profiler makes its folder first, and its trace last: where its analysis failed there is none."""
+    from torchferry.perf.input_files import Sort, sets_below
+
+    return any(files.of(Sort.TRACE) for files in sets_below(folder))
 
 
 def _named_by_rank(staged: Path, told: tuple[Told, ...]) -> tuple[Told, ...]:
