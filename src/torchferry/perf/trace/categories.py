@@ -57,7 +57,10 @@ _COPY = re.compile(r"mem_?cpy|memory2|sdma", re.IGNORECASE)
 _MOVE = re.compile(
     r"DtoD|D2D|PtoP|P2P|Device ?(?:->|to) ?Device|DeviceToDevice|device_to_device", re.IGNORECASE
 )
-_FILL = re.compile(r"mem_?set$|memset\b|event_|notify", re.IGNORECASE)
+_FILL = re.compile(r"mem_?set(?:_async)?$|memset\b|event_|notify", re.IGNORECASE)
+_WAIT = re.compile(
+    r"(?:event|notify)_?wait", re.IGNORECASE
+)  # a stream does nothing until another one has come so far
 _DERIVED = re.compile(r"overlap analysis|communication group|^traces$|^spans$", re.IGNORECASE)
 _CALLS_LIBRARY = re.compile(r"cann|runtime|driver|acl", re.IGNORECASE)
 _DEVICE_LABEL = re.compile(r"^(?!cpu)\w+", re.IGNORECASE)
@@ -110,6 +113,8 @@ def device_kind(name: str) -> Kind:
         return Kind.COMMUNICATION
     if _COPY.search(name):
         return Kind.MOVE if moves_within_device(name) else Kind.COPY
+    if _WAIT.search(name):
+        return Kind.SKIPPED
     return Kind.FILL if _FILL.search(name) else Kind.COMPUTE
 
 
