@@ -1,8 +1,10 @@
 // Functions for the operators' tables that no operator of ATen's is. Each takes and gives values.
 #pragma once
 
+#include "builtins_boxes.h"
 #include "builtins_fused.h"
 #include "builtins_moving.h"
+#include "builtins_networks.h"
 #include "values.h"
 
 namespace cann::builtins {
