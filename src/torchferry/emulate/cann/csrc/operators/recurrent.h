@@ -1,0 +1,25 @@
+// Recurrent layers by ATen's own, and their gradients by autograd, so that results are those of the same program on the CPU.
+#pragma once
+
+#include "gradients.h"
+
+#include <ATen/core/Tensor.h>
+
+namespace cann::recurrent {
+
+using at::Tensor;
+
+struct Layers {
+  int64_t count = 1;
+  bool has_bias = true;
+  bool training = true;
+  bool both_ways = false;
+  bool batch_first = false;
+  Tensor batch_sizes; // of sequences of different lengths: how many go on at each step; undefined where all are equally long
+};
+
+// The output, and the last states. Inputs are the sequences, the first states and the parameters.
+Tensors lstm(const Layers& layers, const Tensors& inputs);
+Tensors gru(const Layers& layers, const Tensors& inputs);
+
+} // namespace cann::recurrent
