@@ -68,7 +68,9 @@ print(json.dumps([torch.npu.device_count(), now.vendor.name, now.settings.device
 
 def test_nothing_stays_behind_in_the_process() -> None:
     found = answer(ENVIRONMENT, devices=3)
-    assert (found["changed"], found["on the path"]) == ([], [])
+    # besides what the toolkit's own programs are found by
+    assert set(found["changed"]) <= {"PATH", "TORCHFERRY_PYTHON", "TORCHFERRY_TOOLKIT"}
+    assert found["on the path"] == []
     assert (found["device"], found["devices"]) == ("npu:0", 3)
 
 
