@@ -116,3 +116,38 @@ def test_a_variable_asks_for_the_migration(vendor: str, variable: str, value: st
         "import torch; print(torch.ones(1).cuda().device.type)"
     )
     assert run_python(source, **{variable: value}).stdout.strip() == get_vendor(vendor).device_type
+
+
+def test_old_methods_of_tensors_work_until_the_program_imports_the_plugin() -> None:
+    """The guide of the changed PyTorch calls them; today's plugin refuses them, as a program that imports it sees."""
+    source = """
+import warnings
+import torchferry.sim
+torchferry.sim.activate("ascend", devices=1)
+import torch
+x = torch.arange(4.0).to("npu")
+with warnings.catch_warnings(record=True) as caught:
+    warnings.simplefilter("always")
+    y = x.npu_format_cast(29)
+    z = y.data.npu_format_cast_(2)
+assert torch.equal(x.cpu(), y.cpu()) and y.data_ptr() != x.data_ptr()
+assert z.npu_format_cast_(29) is z
+messages = [str(item.message) for item in caught]
+assert len(messages) == 2 and "write torch_npu.npu_format_cast(tensor, ...)" in messages[0], messages
+assert [item.filename for item in caught] == ["<string>"] * 2
+import torch_npu
+assert torch_npu.get_npu_format(y) == 29
+print("done")
+"""
+    run = run_python(source)
+    assert run.stdout == "done\n", run.stderr
+    refused = run_python(
+        "import torchferry.sim; torchferry.sim.activate('ascend', devices=1)\n"
+        "import torch, torch_npu; torch.ones(1).npu_format_cast(29)"
+    )
+    assert "Use torch_npu.npu_format_cast instead" in refused.stderr
+    others = run_python(
+        "import torchferry.sim; torchferry.sim.activate('cambricon', devices=1)\n"
+        "import torch; print(hasattr(torch.Tensor, 'npu_format_cast'))"
+    )
+    assert others.stdout == "False\n", others.stderr

@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from torchferry.sim.shims.generic import register_plugin
-from torchferry.sim.shims.in_tree import accept_profiler_arguments
+from torchferry.sim.shims.in_tree import accept_profiler_arguments, add_old_methods
 from torchferry.vendors.model import Vendor
 
 _PLUGINS = Path(__file__).parent / "plugins"
@@ -57,6 +57,7 @@ def install(vendor: Vendor) -> list[Path]:
     if vendor.plugin and not any((folder / vendor.plugin).is_dir() for folder in folders):
         register_plugin(vendor)
     accept_profiler_arguments(vendor)
+    add_old_methods(vendor)
     for variable, (value, migration) in _ASKED_FOR.items():
         if os.environ.get(variable) == value and migration.partition(".")[0] == vendor.plugin:
             importlib.import_module(migration)

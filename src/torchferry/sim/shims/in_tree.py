@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import functools
+import importlib
 import itertools
 import json
+import warnings
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from torchferry.files.aside import write_whole
 from torchferry.vendors.model import Vendor
+from torchferry.vendors.old_names import OldName, load_old_names
 
 _INNERMOST = "_torchferry_innermost_only"
 
@@ -32,6 +36,40 @@ def accept_profiler_arguments(vendor: Vendor) -> None:
 
     target.__init__ = accept
     _simplify(target)
+
+
+def add_old_methods(vendor: Vendor) -> None:
+    """Tensor.npu_format_cast(29): such methods were PyTorch's own; where a program imports the plugin, they are what
+    today's plugin makes of them."""
+    from torch import Tensor
+
+    for old in load_old_names(vendor.folder):
+        if old.method and old.new and not hasattr(Tensor, old.method):
+            setattr(Tensor, old.method, _old_method(old))
+
+
+def _old_method(old: OldName) -> Callable[..., Any]:
+    def method(self: Any, *args: Any, **settings: Any) -> Any:
+        return _function(old)(self, *args, **settings)
+
+    method.__name__ = method.__qualname__ = old.method
+    return method
+
+
+@functools.cache
+def _function(old: OldName) -> Callable[..., Any]:
+    """The plugin's function for an old method of tensors. Importing the plugin for it leaves the methods as they are."""
+    from torch import Tensor
+
+    warnings.warn(f"Tensor.{old.method}: {old.why.en}; write {old.new}(tensor, ...)", stacklevel=3)
+    package, _, name = old.new.rpartition(".")
+    before = dict(vars(Tensor))
+    plugin = importlib.import_module(package)
+    for known, value in before.items():
+        if vars(Tensor)[known] is not value:
+            setattr(Tensor, known, value)
+    function: Callable[..., Any] = getattr(plugin, name)
+    return function
 
 
 def _simplify(profile: Any) -> None:
