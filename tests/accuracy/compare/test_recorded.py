@@ -136,3 +136,36 @@ def test_the_norm_of_the_gradients(tmp_path: Path) -> None:
         ** 0.5
     )
     assert curves[0].mine[0] == pytest.approx(norm, rel=1e-5)
+
+
+def _record_scaled(path: Path, shift: float, is_scaled: bool) -> Path:
+    """A training whose losses are multiplied by the factor of a GradScaler, or are not."""
+    torch.manual_seed(0)
+    model = Net()
+    stepping = torch.optim.SGD(model.parameters(), lr=1e-2)
+    scaler = torch.amp.GradScaler("cpu", init_scale=4096.0, enabled=is_scaled)
+    recorder = Recorder(path, GOLDEN)
+    recorder.start()
+    for _ in range(STEPS):
+        loss = functional.mse_loss(model(torch.randn(8, 2, 14)), torch.full((8, 4, 12), shift))
+        stepping.zero_grad()
+        scaler.scale(loss).backward()
+        scaler.step(stepping)
+        recorder.next_step()  # as a recorder does: at the optimizer's step, before the factor is updated
+        scaler.update()
+    recorder.stop()
+    return path
+
+
+def test_losses_are_those_before_the_factor_of_a_scaler(tmp_path: Path) -> None:
+    found = {}
+    for is_scaled in (False, True):
+        mine = _record_scaled(tmp_path / "mine.h5", 0.0, is_scaled)
+        (found[is_scaled],) = compare_files(mine, _record_scaled(tmp_path / "golden.h5", 1e-3, is_scaled))
+    plain, scaled = (
+        {(each.what, each.step): each.mean_abs for each in found[key].network} for key in (False, True)
+    )
+    assert plain == pytest.approx(scaled, rel=1e-3)
+    for one, other in zip(found[False].curves[:1], found[True].curves[:1], strict=True):
+        assert one.mine == pytest.approx(other.mine, rel=1e-5)
+        assert max(value or 0.0 for value in one.mine) < 10

@@ -115,7 +115,7 @@ def compare_records(mine: Record, golden: Record | None, work: Work | None = Non
             mine.header, golden.header if golden else None, notes.of_unmatched(pairs), keeper.left_out
         ),
         curves(seen),
-        network_differences(pairs),
+        network_differences(pairs, seen[0][0].scaling),
     )
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from torchferry.accuracy.compare import watched as watched_rows
 from torchferry.accuracy.compare.model import Curve, NetworkDifference, Pair
-from torchferry.accuracy.compare.names import is_plumbing
+from torchferry.accuracy.compare.names import base_name, is_plumbing
 from torchferry.accuracy.model import Call, TensorRecord
 
 if TYPE_CHECKING:
@@ -20,12 +20,55 @@ NORMAL = 1e-4  # of the vendors' guide: a mean absolute difference up to here is
 LOSS, GRADIENT_NORM, OUTPUT = "loss", "gradient norm", "output"
 _WATCHED = {watched_rows.LOSS: LOSS, watched_rows.GRADIENT_NORM: GRADIENT_NORM}
 FORWARD, BACKWARD, OPTIMIZER = "forward", "backward", "optimizer"
+_SCALED, _UNSCALED, _UPDATED = "mul", "_amp_foreach_non_finite_check_and_unscale_", "_amp_update_scale_"
+_OF_FACTORS = frozenset({"_to_copy", "reciprocal", "copy_", "clone"})
 _AROUND = 1 << 16  # bytes that the system brings into memory around each that is read
 _READ_AT_ONCE = 1 << 26
 
 
-def network_differences(pairs: Sequence[Pair]) -> tuple[NetworkDifference, ...]:
-    """Of each step: the last result inside the model, and the loss."""
+class Scaling:
+    """Knows the factors of a GradScaler: contents by which gradients are unscaled, and that are updated."""
+
+    def __init__(self) -> None:
+        self._sources: dict[int, int] = {}  # content -> what it is a copy or the reciprocal of
+        self._factors: set[int] = set()
+        self._products: dict[int, tuple[int, ...]] = {}  # number of a call -> the contents that it multiplies
+
+    def see(self, call: Call) -> None:
+        """Look at the next call of a record."""
+        name = base_name(call.operator)
+        if name in _OF_FACTORS and call.inputs and call.outputs:
+            if call.outputs[0].content and _is_scalar(call.outputs[0]):
+                self._sources[call.outputs[0].content] = call.inputs[0].content
+        elif name == _SCALED and call.phase == FORWARD and all(_is_scalar(each) for each in call.outputs):
+            self._products[call.number] = tuple(each.content for each in call.inputs)
+        elif name == _UPDATED:
+            self._factors.update(each.content for each in (*call.inputs[:1], *call.outputs[:1]))
+        elif name == _UNSCALED:
+            self._factors.update(
+                content for each in call.inputs[-1:] for content in self._origins(each.content)
+            )
+
+    def makes(self, call: Call) -> bool:
+        """Whether a call multiplies by a factor, or makes the next one; to be asked once all calls were seen."""
+        if base_name(call.operator) == _UPDATED:
+            return True
+        contents = self._products.get(call.number, ())
+        return any(not self._factors.isdisjoint(self._origins(content)) for content in contents)
+
+    def _origins(self, content: int) -> Iterator[int]:
+        seen: set[int] = set()
+        while content and content not in seen:
+            seen.add(content)
+            yield content
+            content = self._sources.get(content, 0)
+
+
+def network_differences(
+    pairs: Sequence[Pair], scaling: Scaling | None = None
+) -> tuple[NetworkDifference, ...]:
+    """Of each step: the last result inside the model, and the loss, before a GradScaler's factor."""
+    scaling = scaling or Scaling()
     model = main_model(pair.mine for pair in pairs if pair.mine is not None)
     found: dict[tuple[int, str], float] = {}
     ranks: dict[int, int] = {}
@@ -35,11 +78,11 @@ def network_differences(pairs: Sequence[Pair]) -> tuple[NetworkDifference, ...]:
         metrics = pair.outputs[0].metrics if pair.outputs else None
         if call is None or metrics is None or not _counts(call) or not _is_float(pair.outputs[0].mine):
             continue
-        if metrics.count == 1:
+        if metrics.count == 1 and not scaling.makes(call):
             if _loss_rank(call, model) >= ranks.get(call.step, 0):
                 ranks[call.step] = _loss_rank(call, model)
                 found[call.step, LOSS] = _mean_abs(metrics.mean_abs)
-        elif call.model == model != "":
+        elif metrics.count > 1 and call.model == model != "":
             found[call.step, OUTPUT] = _mean_abs(metrics.mean_abs)
     order = {OUTPUT: 0, LOSS: 1}
     keys = sorted(found, key=lambda key: (key[0], order[key[1]]))
@@ -69,7 +112,10 @@ class Gathering:
     """Picks loss and gradients out of the calls of a record while they pass by: to make them again takes long."""
 
     def __init__(self) -> None:
-        self._losses: dict[tuple[int, str], tuple[int, TensorRecord]] = {}  # step, model -> when, what
+        self.scaling = Scaling()
+        # step, model -> when, what; and what a product may be the scaled form of, with its call
+        self._losses: dict[tuple[int, str], tuple[int, TensorRecord]] = {}
+        self._unscaled: dict[tuple[int, str], tuple[Call, tuple[int, TensorRecord] | None]] = {}
         self._models: Counter[str] = Counter()
         self._made: dict[int, int] = {}  # content -> the step whose backward pass has made it
         self._step = 0  # of it
@@ -80,6 +126,7 @@ class Gathering:
     def passing(self, calls: Iterable[Call]) -> Iterator[Call]:
         """The calls, each looked at."""
         for at, call in enumerate(calls):
+            self.scaling.see(call)
             if call.operator in _WATCHED:
                 self._watched[_WATCHED[call.operator]].update((call.step, each) for each in call.outputs[:1])
             elif call.phase == FORWARD:
@@ -96,8 +143,15 @@ class Gathering:
         if call.model:
             self._models[call.model] += 1
         tensor = call.outputs[0] if call.outputs else None
-        if tensor is not None and _counts(call) and _is_float(tensor) and math.prod(tensor.shape) == 1:
-            self._losses[call.step, call.model] = (at, tensor)
+        if tensor is not None and _counts(call) and _is_float(tensor) and _is_scalar(tensor):
+            key = call.step, call.model
+            name = base_name(call.operator)
+            if name == _UPDATED:
+                return
+            self._unscaled.pop(key, None)
+            if name == _SCALED:  # whether it is by a factor, later calls tell
+                self._unscaled[key] = call, self._losses.get(key)
+            self._losses[key] = (at, tensor)
 
     def _see_optimizer(self, call: Call) -> None:
         """A gradient is what the backward pass has made and an optimizer reads; it counts once."""
@@ -115,7 +169,12 @@ class Gathering:
         found = self._watched[LOSS]
         if not found:
             main = self._models.most_common(1)[0][0] if self._models else None
-            ranked = sorted(self._losses.items(), key=lambda item: (item[0][1] != main, item[1][0]))
+            losses = dict(self._losses)
+            for key, (call, before) in self._unscaled.items():
+                if self.scaling.makes(call):
+                    losses.pop(key)
+                    losses.update({key: before} if before is not None else {})
+            ranked = sorted(losses.items(), key=lambda item: (item[0][1] != main, item[1][0]))
             found = {step: tensor for (step, _), (_, tensor) in ranked}
         values = {step: _scalar(tensor) for step, tensor in _read(record, found.items())}
         return {step: value for step, value in values.items() if value is not None}
@@ -143,6 +202,10 @@ def curves(sides: Sequence[tuple[Gathering, Record]]) -> tuple[Curve, ...]:
         if len(steps) > 1:
             found.append(Curve(name, steps, tuple(map(ours.get, steps)), tuple(map(theirs.get, steps))))
     return tuple(found)
+
+
+def _is_scalar(tensor: TensorRecord) -> bool:
+    return math.prod(tensor.shape) == 1
 
 
 def _is_float(tensor: TensorRecord) -> bool:
