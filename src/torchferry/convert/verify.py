@@ -90,12 +90,14 @@ class _Moves:
             self.shifts.append(self.shifts[-1] + len(edit.text.encode("utf-8")) - (edit.end - edit.start))
 
     def positions(self, old: int) -> tuple[int, ...]:
-        """Where a byte that no edit replaces may be: behind what is inserted right before it, or joined with it."""
+        """Where a byte that no edit replaces may be: behind what is inserted right before it, or joined with all of it,
+        or with its last line."""
         index = bisect_right(self.ends, old)
         moved = old + self.shifts[index]
         last = self.edits[index - 1] if index else None
         if last is not None and last.start == last.end == old:
-            return moved, moved - len(last.text.encode("utf-8"))
+            joined = last.text.replace("\r", "\n").rpartition("\n")[2].lstrip()
+            return tuple(moved - len(text.encode("utf-8")) for text in ("", last.text, joined))
         return (moved,)
 
     def replaces(self, old: int) -> bool:
