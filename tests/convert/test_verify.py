@@ -54,7 +54,7 @@ def before(old: str, new: str) -> Edit:
         pytest.param([before("class A", "    npu = 1\n")], id="the end of a block grows"),
         pytest.param([before("a = f", "z = ")], id="a statement begins earlier"),
         pytest.param([before("a = f", "import os\nz = ")], id="a new line, and a statement begins earlier"),
-        pytest.param([before("    b = y", "    import os\r\n    z =")], id="the same inside"),
+        pytest.param([before("b = y", "import os\r\n    z = ")], id="the same inside"),
         pytest.param([before("f(x)", "("), replace("(x)", "(x))")], id="brackets around"),
         pytest.param([], id="nothing"),
     ],
