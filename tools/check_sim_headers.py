@@ -18,13 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from torchferry.building.compiling import parallel_jobs
-from torchferry.building.toolchain import (
-    TorchInstallation,
-    compile_flags,
-    find_compiler,
-    path_flags,
-    torch_in,
-)
+from torchferry.building.toolchain import TorchInstallation, compile_flags, find_compiler, path_flags
 from torchferry.errors import BuildError
 from torchferry.operators.native_functions import LIST_IN_TORCHGEN, read_native_functions
 from torchferry.sim.build import SOURCES
@@ -32,9 +26,10 @@ from torchferry.sim.build import SOURCES
 VERSIONS = ("2.4.1", "2.6.0", "2.9.1", "2.13.0", "newest")
 HEADERS = Path(__file__).resolve().parent.parent / ".cache" / "torch-headers"
 
-_PLATFORMS = ("manylinux_2_28_x86_64", "manylinux2014_x86_64", "manylinux1_x86_64", "linux_x86_64")
-_WANTED = ("torch/include/", "torch/version.py", "torch/lib/libc10.so", f"torchgen/{LIST_IN_TORCHGEN}")
-_BYTES_NEEDED = 3 << 30  # a wheel with CUDA kernels, and what is taken out of it
+# The headers are the same everywhere, and a wheel without CUDA's kernels is a tenth of one with them.
+_PLATFORMS = ("macosx_11_0_arm64", "macosx_14_0_arm64")
+_WANTED = ("torch/include/", f"torchgen/{LIST_IN_TORCHGEN}")
+_BYTES_NEEDED = 1 << 30  # a wheel, and what is taken out of it
 
 
 @dataclass(frozen=True)
@@ -62,7 +57,7 @@ def main(arguments: list[str] | None = None) -> int:
 def check_version(version: str, sources: Path) -> list[Check]:
     """Every source against the headers of one release, and the reader against its operator list."""
     folder = headers_of(version)
-    torch = torch_in(folder / "torch", folder / "torchgen")
+    torch = TorchInstallation(folder.name, folder / "torch", folder / "torchgen", cxx11_abi=True)
     with ThreadPoolExecutor(parallel_jobs()) as pool:
         checks = list(pool.map(lambda source: _check_source(torch, source), sorted(sources.glob("*.cpp"))))
     return [*checks, _check_operator_list(torch)]
