@@ -6,6 +6,7 @@ import csv
 import json
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,13 @@ from torchferry.emulate.programs import PYTHON, TOOLKIT, Program, make_programs,
 
 DAY = 1_795_031_793_000_000_000  # nanoseconds since 1970, when the recorder's clock was 1,000,000
 START = DAY - 1_000_000
+
+
+@pytest.fixture(scope="module", autouse=True)
+def nobody_waits() -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("torchferry.emulate.cann.msprof.command._TIME_TO_BE_SEEN", 0)
+        yield
 
 
 def profile_folder(folder: Path, tasks: list[str], calls: list[str], data_types: int = 0x2) -> Path:
@@ -89,7 +97,7 @@ def timeline(folder: Path) -> list[dict[str, Any]]:
 
 
 @pytest.fixture(scope="module")
-def exported(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def exported(nobody_waits: None, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = profile_folder(tmp_path_factory.mktemp("profile") / "PROF_1", TASKS, CALLS)
     assert main(["--export=on", f"--output={folder}"]) == 0
     assert main(["--analyze=on", f"--output={folder}"]) == 0

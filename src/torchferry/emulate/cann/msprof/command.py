@@ -11,6 +11,9 @@ from torchferry.emulate.cann.msprof import communication, tables, timeline
 from torchferry.emulate.cann.msprof.records import NoProfileError, Profile, read_profile
 
 _ON_OFF = ("on", "off")
+# The plugin looks for a table every 100 ms while this runs. If it has not seen one by the end, and has nothing else to
+# wait for, it takes the export for failed: prof.export_chrome_trace would leave half a file.
+_TIME_TO_BE_SEEN = 0.5
 
 
 def main(arguments: list[str]) -> int:
@@ -21,6 +24,7 @@ def main(arguments: list[str]) -> int:
         profile = read_profile(folder)
         if args.export == "on":
             export(profile, folder / "mindstudio_profiler_output")
+            time.sleep(_TIME_TO_BE_SEEN)
         if args.analyze == "on":
             communication.write(profile, folder / "analyze")
     except (NoProfileError, OSError) as error:

@@ -2,6 +2,7 @@
 
 #include "session.h"
 
+#include <pthread.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -56,6 +57,9 @@ class Working {
 } // namespace
 
 void record_into(std::shared_ptr<Session> session) {
+  // A process that was forked has none of the streams, and a lock may be held in it for ever.
+  static const int once = pthread_atfork(nullptr, nullptr, [] { recording = false; });
+  static_cast<void>(once);
   const std::lock_guard lock(current().mutex);
   recording = session != nullptr;
   current().session = std::move(session);
