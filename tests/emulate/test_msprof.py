@@ -176,6 +176,24 @@ def test_overlap_is_told_apart(exported: Path) -> None:
     }
 
 
+def test_what_the_program_marks_has_rows_of_its_own(tmp_path: Path) -> None:
+    """It is no work, and must not be taken for it."""
+    marks = [task(8, "RANGE", "epoch", 1095, 1150, ""), task(9, "HOST_RANGE", "loading", 1090, 1090, "")]
+    folder = profile_folder(tmp_path / "PROF_1", [*TASKS, *marks], [])
+    assert main(["--export=on", f"--output={folder}"]) == 0
+    events = timeline(folder)
+    (process,) = (
+        event["pid"] for event in events if event["ph"] == "M" and event["args"].get("name") == "MSTX"
+    )
+    shown = [
+        (event["name"], event["tid"] < 0)
+        for event in events
+        if event["ph"] == "X" and event["pid"] == process
+    ]
+    assert shown == [("loading", False), ("epoch", False), ("epoch", True)]
+    assert len(rows(folder, "task_time")) == len(TASKS)
+
+
 def test_collectives_tell_waiting_from_moving(exported: Path) -> None:
     ((name, told),) = json.loads((exported / "analyze/communication.json").read_text()).items()
     assert name.endswith("_1_1@group|of 2")

@@ -13,6 +13,8 @@ from typing import Any
 from torchferry.emulate.cann.msprof.kernels import Kernel, Tensor, kernel_of, tensors_in
 
 KERNEL, COMMUNICATION, COPY = "KERNEL", "COMMUNICATION", "MEMCPY"
+MARKER, RANGE, HOST_RANGE = "MARKER", "RANGE", "HOST_RANGE"  # set by the program: in a stream, the last not
+MARKS = (MARKER, RANGE, HOST_RANGE)
 
 
 class NoProfileError(Exception):

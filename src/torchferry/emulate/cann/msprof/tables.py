@@ -11,7 +11,7 @@ from statistics import pvariance
 
 from torchferry.emulate.cann.msprof.collectives import collective_of
 from torchferry.emulate.cann.msprof.kernels import Tensor
-from torchferry.emulate.cann.msprof.records import COMMUNICATION, KERNEL, Profile, Task
+from torchferry.emulate.cann.msprof.records import COMMUNICATION, KERNEL, MARKS, Profile, Task
 
 NO_MODEL = 4294967295
 UNKNOWN = "N/A"
@@ -183,6 +183,8 @@ def task_time(profile: Profile) -> Table:
     ]  # fmt: skip
     rows: list[Sequence[object]] = []
     for task in profile.tasks:
+        if task.kind in MARKS:
+            continue
         name, kind = (
             (task.kernel.name, _TASK_KINDS[task.kernel.core])
             if task.kind == KERNEL
@@ -205,7 +207,7 @@ def npu_mem(profile: Profile) -> Table:
 
 def task_type(task: Task) -> str:
     """What the toolkit calls a task that is no kernel."""
-    return {"MEMCPY": "MEMCPY_ASYNC", "MEMSET": "MEMSET_ASYNC", "MARKER": "MSTX"}.get(task.kind, task.kind)
+    return {"MEMCPY": "MEMCPY_ASYNC", "MEMSET": "MEMSET_ASYNC"}.get(task.kind, task.kind)
 
 
 def microseconds(nanoseconds: int) -> str:

@@ -9,7 +9,16 @@ from pathlib import Path
 from typing import Any
 
 from torchferry.emulate.cann.msprof.collectives import Collective, collective_of
-from torchferry.emulate.cann.msprof.records import COMMUNICATION, COPY, KERNEL, Call, Profile, Task
+from torchferry.emulate.cann.msprof.records import (
+    COMMUNICATION,
+    COPY,
+    HOST_RANGE,
+    KERNEL,
+    MARKS,
+    Call,
+    Profile,
+    Task,
+)
 from torchferry.emulate.cann.msprof.tables import NO_MODEL, microseconds, task_type
 
 Event = dict[str, Any]
@@ -51,6 +60,10 @@ def _host() -> Process:
     return Process("CANN", 2)
 
 
+def _marks() -> Process:
+    return Process("MSTX", 1)
+
+
 def _hardware(device: int) -> Process:
     return Process("Ascend Hardware", 8, device)
 
@@ -72,8 +85,9 @@ def write(profile: Profile, path: Path) -> None:
 def events(profile: Profile) -> Iterator[Event]:
     """All of them."""
     yield from _host_events(profile)
+    yield from _mark_events(profile)
     for device in profile.devices:
-        tasks = [task for task in profile.tasks if task.device == device]
+        tasks = [task for task in profile.tasks if task.device == device and task.kind not in MARKS]
         yield from _stream_events(
             profile.process, device, [task for task in tasks if task.kind != COMMUNICATION]
         )
@@ -91,6 +105,8 @@ def _host_events(profile: Profile) -> Iterator[Event]:
     for call in profile.calls:
         yield _span(f"AscendCL@{call.name}", number, call.thread, (call.start, call.end), _call_facts(call))
     for task in profile.tasks:
+        if task.kind in MARKS:
+            continue
         level, name, item = _launch(task)
         facts = {
             "Thread Id": task.thread,
@@ -103,6 +119,32 @@ def _host_events(profile: Profile) -> Iterator[Event]:
         title = f"{level.capitalize()}@{name}"
         yield _span(title, number, task.thread, (task.called, task.call_ended), facts)
         yield _arrow("s", task, number, task.thread, task.called)
+
+
+def _mark_events(profile: Profile) -> Iterator[Event]:
+    """What the program has marked itself: a row for each thread that did, and for each stream. They are no work."""
+    marked = [task for task in profile.tasks if task.kind in MARKS]
+    if not marked:
+        return
+    marks = _marks()
+    number = marks.number(profile.process)
+    in_streams = [task for task in marked if task.kind != HOST_RANGE]
+    rows = {task.thread: f"Thread {task.thread}" for task in marked}
+    rows |= {_row_of_stream(task): f"NPU {task.device} Stream {task.stream}" for task in in_streams}
+    yield from marks.heads(profile.process, sorted(rows.items()))
+    for task in marked:
+        facts = {"connection_id": task.connection}
+        yield _span(task.function, number, task.thread, (task.called, task.call_ended), facts)
+    for task in in_streams:
+        facts = {"connection_id": task.connection}
+        yield _span(task.function, number, _row_of_stream(task), (task.start, task.end), facts)
+        yield _arrow("s", task, number, task.thread, task.called)
+        yield _arrow("f", task, number, _row_of_stream(task), task.start)
+
+
+def _row_of_stream(task: Task) -> int:
+    """Unlike the numbers of threads."""
+    return -1 - (task.device << 16 | task.stream)
 
 
 def _call_facts(call: Call) -> dict[str, Any]:

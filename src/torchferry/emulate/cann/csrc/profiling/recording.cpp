@@ -24,16 +24,6 @@ Current& current() {
   return *one;
 }
 
-std::shared_ptr<Session> current_session() {
-  const std::lock_guard lock(current().mutex);
-  return current().session;
-}
-
-int thread_number() {
-  thread_local const int number = static_cast<int>(syscall(SYS_gettid));
-  return number;
-}
-
 // Tells of the task when its work is over, also if that has thrown.
 class Working {
  public:
@@ -63,6 +53,16 @@ void record_into(std::shared_ptr<Session> session) {
   const std::lock_guard lock(current().mutex);
   recording = session != nullptr;
   current().session = std::move(session);
+}
+
+std::shared_ptr<Session> current_session() {
+  const std::lock_guard lock(current().mutex);
+  return current().session;
+}
+
+int thread_number() {
+  thread_local const int number = static_cast<int>(syscall(SYS_gettid));
+  return number;
 }
 
 Work record_task(const Stream& stream, Task task, Work work) {

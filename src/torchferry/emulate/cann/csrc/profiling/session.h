@@ -75,5 +75,9 @@ class Session {
 
 // From now on things are recorded there; nullptr: nothing is any more.
 void record_into(std::shared_ptr<Session> session);
+std::shared_ptr<Session> current_session();
+
+// The operating system's number of the calling thread.
+int thread_number();
 
 } // namespace cann
