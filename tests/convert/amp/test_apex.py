@@ -265,3 +265,16 @@ def test_what_only_the_vendors_apex_takes_is_told() -> None:
     """
     told = [item.message.en for item in converted(source, AmpForm.APEX).findings if item.kind.value == "info"]
     assert any("combine_grad=True" in message for message in told)
+
+
+def test_an_optimizer_that_is_made_in_the_loop_itself() -> None:
+    """amp.initialize takes a model once."""
+    source = """
+    import torch
+    for x, y in data:
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        criterion(model(x), y).backward()
+        optimizer.step()
+    """
+    ((kind, _, message),) = left(source, AmpForm.APEX)
+    assert kind == "todo" and "is not made once before all its steps" in message

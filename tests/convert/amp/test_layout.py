@@ -171,3 +171,42 @@ def test_a_training_loop_within_another() -> None:
             scaler.update()
         """,
     )
+
+
+def test_an_optimizer_that_is_made_in_the_loop_itself() -> None:
+    """The factor of a scaler is to outlive a step."""
+    check(
+        """
+        import torch
+        for x, y in data:
+            out = model(x)
+            if first:
+                optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+            loss = criterion(out, y)
+            loss.backward()
+            optimizer.step()
+        """,
+        """
+        import torch
+
+        scaler = torch.cuda.amp.GradScaler()
+        for x, y in data:
+            with torch.cuda.amp.autocast():
+                out = model(x)
+            if first:
+                optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+            with torch.cuda.amp.autocast():
+                loss = criterion(out, y)
+            scaler.scale(loss).backward()
+            scaler.step(optimizer)
+            scaler.update()
+        """,
+    )
+
+
+def test_an_optimizer_for_each_round_of_an_outer_loop() -> None:
+    text = amped(
+        "import torch\nfor fold in folds:\n    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)\n"
+        "    for x in fold:\n        loss = model(x)\n        loss.backward()\n        optimizer.step()\n"
+    )
+    assert "lr=0.1)\n    scaler = torch.cuda.amp.GradScaler()\n    for x in fold:" in text

@@ -11,7 +11,7 @@ from torchferry.convert.amp.checkpoints import Checkpoints, State
 from torchferry.convert.amp.clipping import clips_of
 from torchferry.convert.amp.command_line import scale_options
 from torchferry.convert.amp.overflow import overflowing
-from torchferry.convert.amp.placement import last_import, lifted, own_optimizers
+from torchferry.convert.amp.placement import comes_before, last_import, lifted, own_optimizers
 from torchferry.convert.amp.steps import Backward, Step, Training
 from torchferry.convert.amp.unclear import UnclearError
 from torchferry.convert.amp.wrapping import move_wraps
@@ -35,6 +35,10 @@ _SCALED = Text("the loss is scaled, and the gradients unscaled after backward", 
 _NO_OPTIMIZER = Text(
     "the optimizer `{name}` is not made in this module, where amp.initialize would have to be",
     "优化器 `{name}` 不在本模块创建，无法在此加入 amp.initialize",
+)
+_MADE_ANEW = Text(
+    "the optimizer `{name}` is not made once before all its steps, where amp.initialize would have to be",
+    "优化器 `{name}` 并非在其全部 step 之前一次性创建，无法在此加入 amp.initialize",
 )
 _NO_MODEL = Text("it is not clear which model the optimizer trains", "不清楚该优化器训练哪个模型")
 _SHARED_LINE = Text("backward shares a line with other statements", "backward 与其他语句同行")
@@ -82,6 +86,9 @@ def proposals(program: Program, trainings: list[Training]) -> Iterator[Proposal]
     changes.at(below, _IMPORTED).edits.append(changes.below(below, line))
     backwards = [(backward, training) for training in trainings for backward in training.backwards]
     initialized = _initialize(program, changes, made, amp, len(backwards))
+    steps = [step for training in trainings for step in training.steps]
+    if not comes_before(initialized, [step.statement for step in steps], program):
+        raise UnclearError(made[-1].statement, _MADE_ANEW.format(name=made[-1].name))
     for index, (backward, training) in enumerate(backwards):
         _scale(program, changes, amp, (backward, training), index if len(backwards) > 1 else None)
     for training in trainings:

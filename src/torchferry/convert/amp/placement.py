@@ -100,16 +100,23 @@ def scaler_place(trainings: list[Training], program: Program) -> Place | None:
         # An attribute, or a variable, that is made in one function only, and always before the steps.
         is_made_once = len({program.routine_of(item) for item in created}) == 1
         has_helpers = any(item.helpers for item in trainings) and isinstance(owner.node, FUNCTIONS)
-        if is_made_once and not has_helpers and _comes_before(below, steps, program):
+        if is_made_once and not has_helpers and comes_before(below, steps, program):
             return Place(below, owner.node, f"self.{name}" if owner.is_class else name)
     import_above = last_import(program, trainings)
     return Place(import_above, program.module.tree, name) if import_above is not None else None
 
 
-def _comes_before(below: ast.stmt, steps: list[ast.stmt], program: Program) -> bool:
-    """Whether a statement runs before these steps of its own function, if it runs at all."""
+def comes_before(below: ast.stmt, steps: list[ast.stmt], program: Program) -> bool:
+    """Whether a statement runs before these steps of its own function, if it runs at all, and not before each of them
+    anew."""
     block = program.tree.position(below).block
+    around_below = set(program.tree.upwards(below))
     for step in steps:
+        if (
+            next((node for node in program.tree.upwards(step) if isinstance(node, LOOPS)), None)
+            in around_below
+        ):
+            return False
         if program.routine_of(step) is not program.routine_of(below):
             continue
         around = [item for item in (step, *program.tree.upwards(step)) if item in block]
