@@ -32,14 +32,22 @@ Functions& functions() {
   return *known;
 }
 
+// The toolkit says this before it puts an operator on a stream; here it is known when the operator is computed.
+constexpr int kInvalidParameter = 161002;
+
 void compute(Function& function, Arguments arguments) {
   const at::AutoDispatchBelowADInplaceOrView below;
+  const std::string name = function.name;
   try {
     function.compute(arguments);
+  } catch (const Failure&) {
+    throw;
+  } catch (const c10::IndexError& error) { // data, which a kernel meets
+    throw Failure(ACL_ERROR_RT_AICORE_EXCEPTION, headed("EZ9999", name + ": " + error.what_without_backtrace()));
+  } catch (const c10::Error& error) {
+    throw Failure(kInvalidParameter, headed("EZ1001", name + ": " + error.what_without_backtrace()));
   } catch (const std::exception& error) {
-    const std::string reason = error.what();
-    throw Failure(
-        ACL_ERROR_RT_AICORE_EXCEPTION, std::string(function.name) + ": " + reason.substr(0, reason.find("\nException raised from")));
+    throw Failure(ACL_ERROR_RT_AICORE_EXCEPTION, headed("EZ9999", name + ": " + error.what()));
   }
 }
 

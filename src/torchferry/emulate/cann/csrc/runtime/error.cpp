@@ -33,8 +33,12 @@ void set_error(std::string message) {
   recent = std::move(message);
 }
 
+std::string headed(const char* error_code, const std::string& message) {
+  return "[PID: " + std::to_string(getpid()) + "] " + now() + " " + error_code + ": " + message;
+}
+
 void set_error(const char* error_code, const std::string& message) {
-  set_error("[PID: " + std::to_string(getpid()) + "] " + now() + " " + error_code + ": " + message);
+  set_error(headed(error_code, message));
 }
 
 int told(const Failure& failure) {

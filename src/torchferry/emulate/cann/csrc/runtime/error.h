@@ -16,7 +16,8 @@ struct Failure : std::runtime_error {
 // What aclGetRecentErrMsg answers next, on this thread.
 void set_error(std::string message);
 
-// The same with the head that the toolkit's messages have: an error code of its own ("EL0004"), process, time.
+// A message with the head that the toolkit's have: process, time, an error code of its own ("EL0004").
+std::string headed(const char* error_code, const std::string& message);
 void set_error(const char* error_code, const std::string& message);
 
 // Keeps the failure's text for aclGetRecentErrMsg; the answer is its code.

@@ -4,15 +4,30 @@
 #include "../profiling/recording.h"
 
 #include <atomic>
+#include <unordered_map>
 
 namespace {
 
-using Handle = std::shared_ptr<cann::Graph>;
-
 std::atomic<uint32_t> made{0};
 
-Handle& graph_of(aclmdlRI handle) {
-  return *static_cast<Handle*>(handle);
+// What the caller's handles, addresses of graphs, keep alive: from the beginning of a capture until it is destroyed.
+struct Graphs {
+  std::mutex mutex;
+  std::unordered_map<void*, std::shared_ptr<cann::Graph>> alive;
+};
+
+Graphs& graphs() {
+  static auto* all = new Graphs;
+  return *all;
+}
+
+std::shared_ptr<cann::Graph> graph_of(aclmdlRI handle) {
+  const std::lock_guard lock(graphs().mutex);
+  const auto found = graphs().alive.find(handle);
+  if (found == graphs().alive.end()) {
+    throw cann::Failure(ACL_ERROR_RT_INVALID_HANDLE, "there is no such graph");
+  }
+  return found->second;
 }
 
 void begin(cann::Stream& stream) {
@@ -22,17 +37,19 @@ void begin(cann::Stream& stream) {
   stream.graph = std::make_shared<cann::Graph>();
   stream.graph->id = made++;
   stream.graph->streams.push_back(&stream);
+  const std::lock_guard lock(graphs().mutex);
+  graphs().alive[stream.graph.get()] = stream.graph;
 }
 
-Handle end(cann::Stream& stream) {
+aclmdlRI end(cann::Stream& stream) {
   if (!stream.graph) {
     throw cann::Failure(ACL_ERROR_RT_STREAM_NOT_CAPTURED, "the stream is not being captured");
   }
-  Handle graph = stream.graph;
+  const std::shared_ptr<cann::Graph> graph = stream.graph;
   for (cann::Stream* captured : graph->streams) {
     captured->graph.reset();
   }
-  return graph;
+  return graph.get();
 }
 
 } // namespace
@@ -47,15 +64,15 @@ aclError aclmdlRICaptureBegin(aclrtStream stream, aclmdlRICaptureMode) {
 }
 
 aclError aclmdlRICaptureEnd(aclrtStream stream, aclmdlRI* graph) {
-  return guarded([&] { *graph = new Handle(end(stream_of(stream))); });
+  return guarded([&] { *graph = end(stream_of(stream)); });
 }
 
 aclError aclmdlRICaptureGetInfo(aclrtStream stream, aclmdlRICaptureStatus* status, aclmdlRI* graph) {
   return guarded([&] {
-    const bool captured = stream_of(stream).graph != nullptr;
+    const auto& captured = stream_of(stream).graph;
     *status = captured ? ACL_MODEL_RI_CAPTURE_STATUS_ACTIVE : ACL_MODEL_RI_CAPTURE_STATUS_NONE;
     if (graph != nullptr) {
-      *graph = captured ? &stream_of(stream).graph : nullptr;
+      *graph = captured.get();
     }
   });
 }
@@ -78,7 +95,8 @@ aclError aclmdlRIExecuteAsync(aclmdlRI graph, aclrtStream stream) {
 }
 
 aclError aclmdlRIDestroy(aclmdlRI graph) {
-  delete static_cast<Handle*>(graph);
+  const std::lock_guard lock(graphs().mutex);
+  graphs().alive.erase(graph);
   return ACL_SUCCESS;
 }
 

@@ -118,6 +118,9 @@ void Stream::run() {
 }
 
 bool Stream::wait(int milliseconds) {
+  if (graph) {
+    throw Failure(ACL_ERROR_RT_STREAM_CAPTURED, "the stream is being captured: nothing can wait for it");
+  }
   std::unique_lock lock(mutex_);
   const uint64_t last = pushed_;
   const auto is_over = [&] { return done_ >= last; };

@@ -1,0 +1,1 @@
+"""Holds the simulated device against the vendor's own plugin on its emulated toolkit: the same programs on both."""

@@ -1,0 +1,57 @@
+"""Writes what the two devices differ in into docs/en/emulated.md and docs/zh/emulated.md."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from torchferry.text import Language, Text
+
+from .comparison import ROOT, Verdict, known_reasons
+
+_BLOCK = re.compile(r"(<!-- judged: [^\n]*-->\n).*?(<!-- end -->)", re.DOTALL)
+_HEAD = Text(
+    "| Program | Differs in | Why it stays |\n|---|---|---|",
+    "| 程序 | 差异所在 | 保留的原因 |\n|---|---|---|",
+)
+_WHAT = {
+    "values": Text("result", "结果"),
+    "error": Text("error", "报错"),
+    "warnings": Text("warnings", "警告"),
+}
+_COUNT = Text(
+    "{programs} programs were run on both; {same} do the same on both, the others are these:",
+    "两种设备上都运行了 {programs} 个程序；{same} 个完全一致，其余如下：",
+)
+LANGUAGES: tuple[Language, ...] = ("en", "zh")
+
+
+def write_tables(verdict: Verdict) -> None:
+    """Both pages."""
+    for language in LANGUAGES:
+        page = page_of(language)
+        page.write_text(with_table(page.read_text("utf-8"), verdict, language), "utf-8")
+
+
+def page_of(language: Language) -> Path:
+    """The page in a language."""
+    return ROOT / "docs" / language / "emulated.md"
+
+
+def with_table(text: str, verdict: Verdict, language: Language) -> str:
+    """A page with its table made anew."""
+    differing = {difference.program for difference in verdict.differences}
+    count = _COUNT.format(programs=verdict.programs, same=verdict.programs - len(differing))
+    rows = [count.in_language(language), "", _HEAD.in_language(language), *_rows(verdict, language)]
+    table = "\n".join(rows).replace("\\", r"\\")
+    return _BLOCK.sub(rf"\g<1>{table}\n\g<2>", text)
+
+
+def _rows(verdict: Verdict, language: Language) -> list[str]:
+    reasons = known_reasons()
+    rows: dict[tuple[str, str], list[str]] = {}
+    for difference in verdict.differences:
+        reason = reasons.get((difference.program, difference.what))
+        why = "" if reason is None else reason.zh if language == "zh" else reason.en
+        rows.setdefault((difference.program, why), []).append(_WHAT[difference.what].in_language(language))
+    return [f"| {program} | {', '.join(what)} | {why} |" for (program, why), what in rows.items()]
