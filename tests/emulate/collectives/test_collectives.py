@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import os
 import signal
-import subprocess
-import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import pytest
 
-_PACKAGE = "tests.emulate.collectives"
-_SECONDS = 300  # far more than any takes on a busy machine
+from tests.emulate.collectives.processes import PACKAGE, expect, run
+
 KILLED = -signal.SIGKILL
 
 # What rank 1 of two does to rank 0, how it ends, and variables for both.
@@ -38,27 +35,6 @@ STARTS: dict[str, tuple[int, ...]] = {
 }
 
 
-def run(commands: Sequence[Sequence[str]], codes: Sequence[int], variables: Mapping[str, str]) -> None:
-    """All at once; each is to end with its code."""
-    running = [
-        subprocess.Popen(
-            [sys.executable, "-m", *command],
-            env={**os.environ, **variables},
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-        )
-        for command in commands
-    ]
-    try:
-        printed = [process.communicate(timeout=_SECONDS)[0] for process in running]
-    finally:
-        for process in running:
-            process.kill()
-            process.wait()
-    assert [process.returncode for process in running] == list(codes), "\n".join(printed)[-4000:]
-
-
 def run_checks(
     libraries: Path,
     folder: Path,
@@ -68,23 +44,9 @@ def run_checks(
     variables: Mapping[str, str] | None = None,
 ) -> None:
     """The same checks in all ranks of one communicator."""
-    ranks = len(codes)
-    run(
-        [
-            (
-                f"{_PACKAGE}.rank",
-                str(libraries),
-                str(folder),
-                str(rank),
-                str(ranks),
-                f"{_PACKAGE}.{module}",
-                *names,
-            )
-            for rank in range(ranks)
-        ],
-        codes,
-        variables or {},
-    )
+    arguments = [str(len(codes)), f"{PACKAGE}.{module}", *names]
+    commands = [("rank", str(libraries), str(folder), str(rank), *arguments) for rank in range(len(codes))]
+    expect(run(commands, variables), codes)
 
 
 def is_left(folder: Path) -> bool:
@@ -123,12 +85,8 @@ def test_a_rank_that_never_comes(libraries: Path, tmp_path: Path) -> None:
 def _run_starts(
     libraries: Path, folder: Path, name: str, codes: Sequence[int], variables: Mapping[str, str]
 ) -> None:
-    ranks = len(codes)
-    run(
-        [
-            (f"{_PACKAGE}.starts", str(libraries), str(folder), str(rank), str(ranks), name)
-            for rank in range(ranks)
-        ],
-        codes,
-        variables,
-    )
+    commands = [
+        ("starts", str(libraries), str(folder), str(rank), str(len(codes)), name)
+        for rank in range(len(codes))
+    ]
+    expect(run(commands, variables), codes)
