@@ -14,11 +14,6 @@ using at::Tensor;
 
 constexpr int64_t kBits = 8;
 
-// What each bit of a byte counts.
-Tensor weights() {
-  return at::bitwise_left_shift(at::ones({kBits}, at::kByte), at::arange(kBits, at::kByte));
-}
-
 } // namespace
 
 IValue sizes(const IValue& tensor) {
@@ -72,18 +67,28 @@ IValue number(const IValue& tensor) {
 }
 
 IValue packed_bits(const IValue& mask) {
-  const Tensor flat = mask.toTensor().reshape({-1}).to(at::kByte);
-  const int64_t bytes = (flat.numel() + kBits - 1) / kBits;
-  const Tensor padded = at::constant_pad_nd(flat, {0, bytes * kBits - flat.numel()}).view({bytes, kBits});
-  return at::mul(padded, weights()).sum(1, false, at::kByte);
+  const Tensor flat = mask.toTensor().reshape({-1}).to(at::kBool);
+  const int64_t count = flat.numel();
+  Tensor bytes = at::zeros({(count + kBits - 1) / kBits}, at::kByte);
+  const bool* kept = flat.const_data_ptr<bool>();
+  auto* packed = bytes.mutable_data_ptr<uint8_t>();
+  for (int64_t i = 0; i < count; ++i) {
+    packed[i / kBits] |= static_cast<uint8_t>(static_cast<unsigned>(kept[i]) << (i % kBits));
+  }
+  return bytes;
 }
 
 IValue unpacked_bits(const IValue& bytes, const IValue& sizes) {
-  const auto shape = sizes.toIntVector();
-  const int64_t count = c10::multiply_integers(shape);
-  const Tensor used = bytes.toTensor().reshape({-1}).narrow(0, 0, (count + kBits - 1) / kBits);
-  const Tensor bits = at::bitwise_and(used.unsqueeze(1), weights());
-  return bits.ne(0).reshape({-1}).narrow(0, 0, count).view(shape);
+  const Tensor flat = bytes.toTensor().reshape({-1});
+  const Tensor bits = at::empty(sizes.toIntVector(), at::kBool);
+  const int64_t count = bits.numel();
+  TORCH_CHECK(flat.numel() * kBits >= count, "there are ", flat.numel(), " bytes of bits for ", count, " elements");
+  const auto* packed = static_cast<const uint8_t*>(flat.const_data_ptr());
+  bool* kept = bits.mutable_data_ptr<bool>();
+  for (int64_t i = 0; i < count; ++i) {
+    kept[i] = ((packed[i / kBits] >> (i % kBits)) & 1U) != 0;
+  }
+  return bits;
 }
 
 IValue refuse(const IValue& reason) {
