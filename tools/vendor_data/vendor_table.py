@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from vendor_data import hand, limit_facts, toml
+from vendor_data import card_facts, hand, limit_facts, toml
 from vendor_data.facts import Facts, Json, first_name, known, source_rows
 from vendor_data.op_table import newest_version
 
@@ -26,6 +26,7 @@ def vendor_toml(facts: Facts, name: str, fact_id: str) -> str:
         + toml.table("launch_env", {**hand.LAUNCH_ENV.get(name, {})})
         + toml.table("emulation", {**hand.EMULATION.get(name, {})})
         + _limits(facts, name, fact_id)
+        + toml.tables("cards", card_facts.CARDS.get(name, []))
         + toml.tables("sources", [*sources, *limit_facts.SOURCES.get(name, [])])
     )
 

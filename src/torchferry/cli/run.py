@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from torchferry.cli import run_options
 from torchferry.errors import InputError, OutputError, RunError
 from torchferry.text import Text, user_language
+from torchferry.vendors.cards import with_card
 from torchferry.vendors.registry import get_vendor
 
 if TYPE_CHECKING:
@@ -67,7 +68,7 @@ def _vendor(args: argparse.Namespace) -> Vendor:
             f"{vendor.name}: PyTorch itself has the device `{vendor.device_type}`, so it can't be simulated; choose a "
             "vendor with a plugin of its own, or leave --sim out on a machine that has the device"
         )
-    return vendor
+    return with_card(vendor, args.card)
 
 
 def _choice(args: argparse.Namespace, vendor: Vendor) -> Choice:
@@ -78,7 +79,7 @@ def _choice(args: argparse.Namespace, vendor: Vendor) -> Choice:
         return Choice(Means.SIMULATED)
     if args.emulate:
         return Choice(Means.EMULATED)
-    return choose(vendor, may_emulate=not args.strict)
+    return choose(vendor, may_emulate=not (args.strict or args.card))
 
 
 def _refuse_options_of_others(args: argparse.Namespace, vendor: Vendor, choice: Choice) -> None:
@@ -92,9 +93,13 @@ def _refuse_options_of_others(args: argparse.Namespace, vendor: Vendor, choice: 
         raise RunError(
             "--strict: only for the simulated device; take --sim in place of --emulate, or leave it out"
         )
+    if args.card and choice.means is Means.EMULATED:
+        raise RunError(
+            "--card: only for the simulated device; take --sim in place of --emulate, or leave it out"
+        )
     given = [
         f"--{name}"
-        for name in ("devices", "memory", "strict", "summary")
+        for name in ("devices", "memory", "card", "strict", "summary")
         if getattr(args, name) not in (None, False)
     ]
     if given and choice.means is Means.REAL:

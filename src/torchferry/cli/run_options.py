@@ -107,6 +107,11 @@ def _add_device_arguments(parser: argparse.ArgumentParser) -> None:
         help="memory of each: 32GiB, 512MiB, a number of bytes (default: that of a typical one)",
     )
     group.add_argument(
+        "--card",
+        metavar="NAME",
+        help="with --sim: another of the vendor's cards, as `ferry vendors NAME` lists them",
+    )
+    group.add_argument(
         "--strict",
         action="store_true",
         help="with --sim: an operator that the vendor lacks raises, never runs on the CPU",

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from torchferry.text import Language, Text, user_language
-from torchferry.vendors.model import DtypeLimit, Limits, Saturation, Sparse, Support, Vendor
+from torchferry.vendors.model import Card, DtypeLimit, Limits, Saturation, Sparse, Support, Vendor
 from torchferry.vendors.ops import Ops, load_ops
 from torchferry.vendors.registry import get_vendor, vendor_names
 
@@ -97,6 +97,9 @@ LIMIT_FIELDS = {
 }
 SECTIONS = {
     "limits": Text("Limits of a simulated device", "模拟设备的限制"),
+    "cards": Text(
+        "Other cards, for `ferry run --sim --card NAME`", "其他型号，用于 `ferry run --sim --card 名称`"
+    ),
     "limits_sparse": Text("Operators on sparse tensors", "稀疏张量上的算子"),
     "limits_saturation": Text("Overflow gives the largest number", "溢出时取最大值（饱和）"),
     "limits_dtypes": Text("Narrowed data types", "被收窄的数据类型"),
@@ -270,6 +273,14 @@ def _rows(limit: Sparse | Saturation, language: Language) -> list[tuple[str, str
     return [(name, _shown(limit, name, language)) for name in names]
 
 
+def _card(card: Card) -> str:
+    """What is known of it, in the words of vendor.toml."""
+    parts = [card.memory, f"x {card.count}" if card.count else ""]
+    parts += [f"without {', '.join(card.without)}" if card.without else ""]
+    parts += [f"ranks {', '.join(card.ranks)}" if card.ranks else "", f"({card.source})"]
+    return "; ".join(filter(None, parts))
+
+
 def _dtype_limit(limit: DtypeLimit) -> str:
     parts = [
         " ".join(filter(None, (limit.narrowing.value, limit.becomes))),
@@ -290,6 +301,7 @@ def _sections(vendor: Vendor, ops: Ops, language: Language) -> Iterator[tuple[st
         for field, label in LIMIT_FIELDS.items()
     ]
     yield "limits", [(label, text) for label, text in shown if text != unknown]
+    yield "cards", [(card.name, _card(card)) for card in vendor.cards]
     yield "limits_sparse", _rows(vendor.limits.sparse, language)
     yield "limits_saturation", _rows(vendor.limits.saturation, language)
     yield "limits_dtypes", [(dtype, _dtype_limit(limit)) for dtype, limit in vendor.limits.dtypes.items()]

@@ -14,21 +14,23 @@ def activate(
     strict: bool = False,
     vendor_paths: tuple[str, ...] = (),
     shared_randomness: bool = False,
+    card: str | None = None,
 ) -> None:
     """Simulate a vendor's device in this process: `activate("ascend")`, then use torch.npu and "npu:0".
 
     `memory` is that of each device, in bytes or as "32GiB"; what is left out is that of a typical server. With
     `strict` an operator that the vendor lacks raises, whatever the vendor's adapter does. With `shared_randomness`
     the devices draw from the CPU's default generator: the program then draws the numbers that it would draw on the
-    CPU alone. A process can simulate one vendor only.
+    CPU alone. `card` is one of those that `ferry vendors` lists for the vendor. A process can simulate one vendor only.
     """
     import torch  # noqa: F401  first: in a program that `ferry run` has started, this activates already
 
     from torchferry.sim.activation import activate_settings
     from torchferry.sim.environment import settings_for
+    from torchferry.vendors.cards import with_card
     from torchferry.vendors.registry import get_vendor
 
-    known = get_vendor(vendor, tuple(map(Path, vendor_paths)))
+    known = with_card(get_vendor(vendor, tuple(map(Path, vendor_paths))), card)
     activate_settings(settings_for(known, devices, memory, strict, vendor_paths, shared_randomness))
 
 

@@ -31,6 +31,7 @@ from torchferry.sim import (
     shims,
 )
 from torchferry.sim.environment import VARIABLE, SimSettings
+from torchferry.vendors.cards import with_card
 from torchferry.vendors.model import Limits, MissingOperator, Narrowing, Vendor
 from torchferry.vendors.ops import load_ops
 from torchferry.vendors.registry import get_vendor
@@ -73,12 +74,16 @@ def active() -> Active | None:
 
 def activate_settings(settings: SimSettings) -> None:
     """Simulate as these settings say. Doing it again with the same vendor does nothing."""
-    vendor = get_vendor(settings.vendor, tuple(map(Path, settings.vendor_paths)))
+    vendor = with_card(get_vendor(settings.vendor, tuple(map(Path, settings.vendor_paths))), settings.card)
     now = active()
     if now is not None:
         if now.vendor.name != vendor.name:
             raise RunError(
                 f"this process simulates {now.vendor.name}; start another one to simulate {vendor.name}"
+            )
+        if settings.card and now.vendor.limits.device_name != vendor.limits.device_name:
+            raise RunError(
+                f"this process simulates {now.vendor.limits.device_name}; start another one for {settings.card}"
             )
         return
     _refuse_in_tree(vendor)

@@ -31,6 +31,7 @@ class SimSettings:
     shared_randomness: bool = (
         False  # the devices draw from the CPU's default generator, as a program on the CPU does
     )
+    card: str = ""  # of the vendor's; "" that of a typical server
     summary_folder: str = ""  # where processes leave their part of the summary; "" nowhere
 
     def encode(self) -> str:
@@ -46,9 +47,10 @@ def settings_for(
     vendor_paths: tuple[str, ...] = (),
     shared_randomness: bool = False,
 ) -> SimSettings:
-    """The machine to simulate; what is not said is that of a typical server of the vendor."""
+    """The machine to simulate; what is not said is that of a typical server of the vendor, or of its chosen card."""
     devices, memory = machine_size(vendor, devices, memory)
-    return SimSettings(vendor.name, devices, memory, strict, vendor_paths, shared_randomness)
+    card = vendor.card.name if vendor.card else ""
+    return SimSettings(vendor.name, devices, memory, strict, vendor_paths, shared_randomness, card)
 
 
 def machine_size(vendor: Vendor, devices: int | None, memory: int | str | None) -> tuple[int, int]:

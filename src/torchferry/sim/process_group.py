@@ -23,7 +23,7 @@ def register(vendor: Vendor) -> None:
     for dtype in vendor.limits.refused_reductions:
         message = vendor.limits.refused_reduction_message or "reductions of {dtype} are not supported"
         torch.ops.torchferry_sim.refuse_reduction(getattr(torch, dtype), message)
-    creator = _Creator(vendor.device_type, vendor.dist_backend)
+    creator = _Creator(vendor)
     dist.Backend.register_backend(
         vendor.dist_backend, creator, extended_api=True, devices=[vendor.device_type]
     )
@@ -35,13 +35,15 @@ def register(vendor: Vendor) -> None:
 class _Creator:
     """Makes the backends of one device type, as `torch.distributed` asks for them."""
 
-    def __init__(self, device_type: str, backend: str) -> None:
-        self._device_type = device_type
-        self._backend = backend
+    def __init__(self, vendor: Vendor) -> None:
+        self._vendor = vendor
+        self._device_type = vendor.device_type
+        self._backend = vendor.dist_backend
         self._numbers = itertools.count()
 
     def __call__(self, options: Any, vendor_options: object) -> Any:
         """A backend for one group; the vendor's options tune hardware that is not there."""
+        _check_number_of_ranks(self._vendor, options.group_size)
         store = _store_of_this_attempt(options.store)
         gloo = dist.ProcessGroupGloo(store, options.group_rank, options.group_size, timeout=options.timeout)
         gloo._set_sequence_number_for_group()
@@ -51,6 +53,18 @@ class _Creator:
         group._register_backend(torch.device("cpu"), dist.ProcessGroup.BackendType.GLOO, gloo)
         _add_device_backend(f"torchferry-{options.group_id}-{next(self._numbers)}", group, self._backend)
         return group._get_backend(torch.device(self._device_type))
+
+
+def _check_number_of_ranks(vendor: Vendor, size: int) -> None:
+    """Some cards can be used together only in certain numbers; groups of a part of them are left to the library."""
+    card = vendor.card
+    number = os.environ.get("LOCAL_WORLD_SIZE") or str(size)
+    if card is None or not card.ranks or dist.is_initialized() or number in card.ranks:
+        return
+    raise RuntimeError(
+        f"{vendor.dist_backend.upper()} takes {', '.join(card.ranks)} devices of a server with {card.name}, not {number} "
+        f"(`ferry vendors {vendor.name}` names the source)"
+    )
 
 
 def _store_of_this_attempt(store: Any) -> Any:

@@ -8,6 +8,7 @@ from pathlib import Path
 from torchferry.errors import VendorError
 from torchferry.vendors.model import (
     Api,
+    Card,
     DtypeLimit,
     Emulation,
     Limits,
@@ -82,6 +83,7 @@ def load_vendor(folder: Path) -> Vendor:
         env_map=data.get("env_map", {}),
         launch_env=data.get("launch_env", {}),
         emulation=Emulation(**data.get("emulation", {})),
+        cards=tuple(Card(**_with_tuples(row)) for row in data.get("cards", ())),
         apis=_apis(apis, data["torch_module"]),
         apis_complete=apis.get("complete", False),
         replacements=tuple(Replacement(**row) for row in replacements.get("replacements", ())),

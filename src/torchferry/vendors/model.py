@@ -151,6 +151,20 @@ class Limits:
 
 
 @dataclass(frozen=True)
+class Card:
+    """Another card of the vendor than that of the typical server; what is left out is as there."""
+
+    name: str
+    source: str  # where this is known from
+    memory: str = ""  # "32GiB", of one device
+    count: int = 0  # devices of one server
+    without: tuple[str, ...] = ()  # dtypes that the adapter says it lacks
+    without_message: str = ""  # the error where one of these is used; "": it is not refused
+    amp_dtypes: tuple[str, ...] = ()  # those of autocast
+    ranks: tuple[str, ...] = ()  # how many processes of one server can be a group
+
+
+@dataclass(frozen=True)
 class Emulation:
     """How the vendor's own plugin can run without the vendor's hardware; all of it is "" if it can't."""
 
@@ -212,6 +226,8 @@ class Vendor:
     # what its guide sets before several processes are started -> value
     launch_env: Mapping[str, str] = field(default_factory=dict)
     emulation: Emulation = Emulation()
+    cards: tuple[Card, ...] = ()
+    card: Card | None = None  # the one of these that was chosen
     company_zh: str = ""
     apex_initialize: str = ""  # an argument of amp.initialize that only its apex has, for speed
     jit_script_by_migration: bool = False  # `jit_script` holds only once one of `migrations` is imported
@@ -225,6 +241,11 @@ class Vendor:
     def has_apex(self) -> bool:
         """Whether the vendor has an apex of its own."""
         return bool(self.apex) and not self.apex.startswith("none")
+
+    @property
+    def lacks(self) -> tuple[str, ...]:
+        """The dtypes that the chosen card lacks."""
+        return self.card.without if self.card else ()
 
     def api(self, name: str) -> Api:
         """What to write for a CUDA API; a name that no table knows is unknown."""

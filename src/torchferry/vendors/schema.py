@@ -119,6 +119,21 @@ _LIMITS = Key(
     },
 )
 
+_CARDS = Key(
+    Kind.ROWS,
+    '[[cards]] with name = "Acme 50", memory = "32GiB", source = "..."',
+    rows={
+        "name": _text('"Acme 50"', r".+", required=True),
+        "memory": _text('"32GiB"', r"(\d+[KMGT]iB)?"),
+        "count": Key(Kind.NUMBER, "8"),
+        "without": Key(Kind.TEXTS, '["bfloat16"]', pattern=r"\w+"),
+        "without_message": _wording("dtype"),
+        "amp_dtypes": Key(Kind.TEXTS, '["float16"]', pattern=r"\w+"),
+        "ranks": Key(Kind.TEXTS, '["1", "2", "4"]', pattern=r"[1-9]\d*"),
+        "source": _text('"where this is known from"', r".+", required=True),
+    },
+)
+
 _TUNING = Key(
     Kind.ROWS,
     '[[tuning]] with name = "...", what = "...", source = "..."',
@@ -224,6 +239,7 @@ SCHEMA: Mapping[str, Mapping[str, Key]] = {
                 "card": _text('"Acme100"', r"\w*"),
             },
         ),
+        "cards": _CARDS,
         "limits": _LIMITS,
         "sources": _SOURCES,
     },

@@ -156,8 +156,9 @@ def can_device_access_peer(device: DeviceLike, peer_device: DeviceLike) -> bool:
 
 
 def is_bf16_supported(including_emulation: bool = True) -> bool:
-    """Whether the vendor's autocast takes bfloat16."""
-    return "bfloat16" in identity().vendor.amp_dtypes
+    """Whether the vendor's autocast takes bfloat16, and the card has it."""
+    vendor = identity().vendor
+    return "bfloat16" in vendor.amp_dtypes and "bfloat16" not in vendor.lacks
 
 
 def is_tf32_supported() -> bool:
