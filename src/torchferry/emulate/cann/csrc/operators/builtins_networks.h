@@ -1,4 +1,4 @@
-// Functions for the tables of recurrent layers and deformable convolutions. Each takes and gives values.
+// Functions for the tables of recurrent layers and of convolutions. Each takes and gives values.
 #pragma once
 
 #include "values.h"
@@ -8,8 +8,13 @@ namespace cann::builtins {
 // One layer, forwards or ("REDIRECTIONAL") backwards, from the inputs of the operator: its outputs.
 IValue dynamic_rnn(const IValue& inputs, const IValue& direction);
 IValue dynamic_rnn_backward(const IValue& inputs, const IValue& direction);
+// The same of a cell, that is of one step.
+IValue lstm_cell_backward(const IValue& inputs);
 IValue dynamic_gru(const IValue& inputs);
 IValue dynamic_gru_backward(const IValue& inputs);
+
+// Places among dimensions, as a list; they are handed over as a tensor.
+IValue dimensions_in(const IValue& tensor);
 
 // What a deformable convolution takes from its input, both with the channels last; and the gradients of input and offsets.
 IValue deformed(

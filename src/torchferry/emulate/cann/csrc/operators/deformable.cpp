@@ -132,6 +132,11 @@ Tensor channels_last(const Tensor& channels_second) {
 
 } // namespace
 
+IValue dimensions_in(const IValue& tensor) {
+  const Tensor whole = tensor.toTensor().to(at::kLong).contiguous();
+  return std::vector<int64_t>(whole.const_data_ptr<int64_t>(), whole.const_data_ptr<int64_t>() + whole.numel());
+}
+
 IValue deformed(
     const IValue& input,
     const IValue& offsets,

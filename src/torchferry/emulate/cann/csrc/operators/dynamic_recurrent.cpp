@@ -3,6 +3,7 @@
 
 #include "builtins_networks.h"
 #include "gradients.h"
+#include "recurrent.h"
 
 namespace cann::builtins {
 namespace {
@@ -102,14 +103,10 @@ Tensors inner_values(const Lstm& of, const LstmInputs& in, const Tensors& found)
   for (int64_t i = 0; i < steps; ++i) {
     const int64_t step = of.reversed ? steps - 1 - i : i;
     const Tensor sums = at::linear(in.x[step], in.of_input, in.bias).add(at::linear(hidden, in.of_hidden));
-    const auto parts = sums.chunk(4, 1);
-    const Tensor enter = parts[0].sigmoid();
-    const Tensor forget = parts[1].sigmoid();
-    const Tensor change = parts[2].tanh();
-    const Tensor leave = parts[3].sigmoid();
-    cells = kept(of, step, forget.mul(cells).add(enter.mul(change)), cells);
+    const auto gates = recurrent::gates_of(sums);
+    cells = kept(of, step, gates.forget.mul(cells).add(gates.enter.mul(gates.change)), cells);
     hidden = kept(of, step, found[0][step], hidden);
-    const Tensor all[] = {hidden, cells, enter, change, forget, leave, cells.tanh()};
+    const Tensor all[] = {hidden, cells, gates.enter, gates.change, gates.forget, gates.leave, cells.tanh()};
     for (size_t k = 0; k < values.size(); ++k) {
       values[k][static_cast<size_t>(step)] = all[k];
     }
@@ -154,6 +151,24 @@ IValue dynamic_rnn_backward(const IValue& inputs, const IValue& direction) {
   const Tensors found = gradients(
       [&](const Tensors& leaves) { return lstm(of, leaves); }, in, {in_single(given[8]), of_state(given[9]), of_state(given[10])});
   return listed({found[1], found[2], found[0], found[3], found[4]});
+}
+
+IValue lstm_cell_backward(const IValue& inputs) {
+  const Tensors in = all_in_single(inputs.toTensorVector());
+  const int64_t batch = in[0].numel() / in[1].size(0);
+  const auto flat = [&](const Tensor& of_one_step) { return of_one_step.reshape({batch, -1}); };
+  const recurrent::Gates gates{flat(in[11]), flat(in[13]), flat(in[12]), flat(in[14])};
+  const Tensor x = flat(in[0]);
+  const Tensor hidden = flat(in[4]);
+  const Tensor of_hidden = flat(in[8]).add(flat(in[9]));
+  const auto found = recurrent::cell_gradients(gates, flat(in[5]), flat(in[7]), of_hidden, flat(in[10]));
+  return listed(
+      {x.t().matmul(found.sums),
+       hidden.t().matmul(found.sums),
+       found.sums.sum(0),
+       found.sums.matmul(in[1].t()),
+       found.sums.matmul(in[2].t()),
+       found.cells});
 }
 
 IValue dynamic_gru(const IValue& inputs) {

@@ -61,6 +61,26 @@ Tensors gru(const Layers& layers, const Tensors& inputs) {
   return {out, hidden};
 }
 
+Gates gates_of(const Tensor& sums) {
+  const auto parts = sums.chunk(4, 1);
+  return {parts[0].sigmoid(), parts[1].sigmoid(), parts[2].tanh(), parts[3].sigmoid()};
+}
+
+CellGradients cell_gradients(
+    const Gates& gates, const Tensor& cells_before, const Tensor& cells, const Tensor& of_hidden, const Tensor& of_cells) {
+  const auto of_sigmoid = [](const Tensor& gate) { return gate.mul(at::rsub(gate, 1)); };
+  const auto of_tanh = [](const Tensor& value) { return at::rsub(value.mul(value), 1); };
+  const Tensor shown = cells.tanh();
+  const Tensor all = of_cells.add(of_hidden.mul(gates.leave).mul(of_tanh(shown)));
+  const Tensor sums = at::cat(
+      {all.mul(gates.change).mul(of_sigmoid(gates.enter)),
+       all.mul(cells_before).mul(of_sigmoid(gates.forget)),
+       all.mul(gates.enter).mul(of_tanh(gates.change)),
+       of_hidden.mul(shown).mul(of_sigmoid(gates.leave))},
+      1);
+  return {sums, all.mul(gates.forget)};
+}
+
 } // namespace cann::recurrent
 
 namespace {
@@ -138,7 +158,7 @@ OPERATOR(aclnnLstmBackward) {
   write(a[21], found[0]);
   write(a[22], found[1]);
   write(a[23], found[2]);
-  cann::script::write(a[24], Tensors(found.begin() + 3, found.end()));
+  write(a[24], Tensors(found.begin() + 3, found.end()));
 }
 
 OPERATOR(aclnnGRU) {
@@ -159,7 +179,7 @@ OPERATOR(aclnnGRUBackward) {
       single(a[3], a[4]));
   write(a[15], found[0]);
   write(a[16], found[1]);
-  cann::script::write(a[17], Tensors(found.begin() + 2, found.end()));
+  write(a[17], Tensors(found.begin() + 2, found.end()));
 }
 
 OPERATOR(aclnnThnnFusedLstmCell) {
@@ -167,38 +187,24 @@ OPERATOR(aclnnThnnFusedLstmCell) {
   for (const IValue& bias : {a[3], a[4]}) {
     sums = bias.isNone() ? sums : sums.add(computed_in(bias.toTensor()));
   }
-  const auto parts = sums.chunk(4, 1);
-  const Tensor enter = parts[0].sigmoid();
-  const Tensor forget = parts[1].sigmoid();
-  const Tensor change = parts[2].tanh();
-  const Tensor leave = parts[3].sigmoid();
-  const Tensor cells = forget.mul(computed_in(a[2].toTensor())).add(enter.mul(change));
-  cann::script::write(a[5], leave.mul(cells.tanh()));
-  cann::script::write(a[6], cells);
-  cann::script::write(a[7], at::cat({enter, forget, change, leave}, 1));
+  const auto gates = cann::recurrent::gates_of(sums);
+  const Tensor cells = gates.forget.mul(computed_in(a[2].toTensor())).add(gates.enter.mul(gates.change));
+  write(a[5], gates.leave.mul(cells.tanh()));
+  write(a[6], cells);
+  write(a[7], at::cat({gates.enter, gates.forget, gates.change, gates.leave}, 1));
 }
 
 OPERATOR(aclnnThnnFusedLstmCellBackward) {
-  const auto gates = computed_in(a[4].toTensor()).chunk(4, 1);
-  const Tensor enter = gates[0];
-  const Tensor forget = gates[1];
-  const Tensor change = gates[2];
-  const Tensor leave = gates[3];
+  const auto kept = computed_in(a[4].toTensor()).chunk(4, 1);
   const Tensor before = computed_in(a[2].toTensor());
-  const Tensor squashed = computed_in(a[3].toTensor()).tanh();
-  const Tensor of_hidden = a[0].isNone() ? at::zeros_like(before) : computed_in(a[0].toTensor());
-  const Tensor of_cells = a[1].isNone() ? at::zeros_like(before) : computed_in(a[1].toTensor());
-  const auto slope = [](const Tensor& gate) { return gate.mul(at::rsub(gate, 1)); };
-  const Tensor all = of_cells.add(of_hidden.mul(leave).mul(at::rsub(squashed.mul(squashed), 1)));
-  const Tensor by_gates = at::cat(
-      {all.mul(change).mul(slope(enter)),
-       all.mul(before).mul(slope(forget)),
-       all.mul(enter).mul(at::rsub(change.mul(change), 1)),
-       of_hidden.mul(squashed).mul(slope(leave))},
-      1);
-  cann::script::write(a[6], by_gates);
-  cann::script::write(a[7], all.mul(forget));
+  const auto grad = [&](const IValue& given) {
+    return given.isNone() ? at::zeros_like(before) : computed_in(given.toTensor());
+  };
+  const auto found = cann::recurrent::cell_gradients(
+      {kept[0], kept[1], kept[2], kept[3]}, before, computed_in(a[3].toTensor()), grad(a[0]), grad(a[1]));
+  write(a[6], found.sums);
+  write(a[7], found.cells);
   if (a[5].toBool()) {
-    cann::script::write(a[8], by_gates.sum(0));
+    write(a[8], found.sums.sum(0));
   }
 }

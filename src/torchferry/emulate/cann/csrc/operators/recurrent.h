@@ -22,4 +22,22 @@ struct Layers {
 Tensors lstm(const Layers& layers, const Tensors& inputs);
 Tensors gru(const Layers& layers, const Tensors& inputs);
 
+// The gates of one step of an LSTM, in the order of its weights.
+struct Gates {
+  Tensor enter;
+  Tensor forget;
+  Tensor change;
+  Tensor leave;
+};
+
+Gates gates_of(const Tensor& sums);
+
+struct CellGradients {
+  Tensor sums; // of the gates, before their functions
+  Tensor cells; // before the step
+};
+
+CellGradients cell_gradients(
+    const Gates& gates, const Tensor& cells_before, const Tensor& cells, const Tensor& of_hidden, const Tensor& of_cells);
+
 } // namespace cann::recurrent
