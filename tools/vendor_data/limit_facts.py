@@ -31,7 +31,7 @@ LIMITS: dict[str, dict[str, toml.Value]] = {
         "out_of_memory_message": (
             "NPU out of memory. Tried to allocate {wanted} (NPU {device}; {total} total capacity; "
             "{allocated} already allocated; {allocated} current active; {free} free; "
-            "{reserved} reserved in total by PyTorch)"
+            "{reserved} reserved in total by PyTorch).If reserved memory is >> allocated memory try setting max_split_size_mb to avoid fragmentation."
         ),
         # ProcessGroupHCCL.cpp: checkSupportedDataTypeOfAllReduce; bool and uint8 are cast to int32 before it
         "refused_reductions": ["float64"],
