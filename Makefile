@@ -25,7 +25,7 @@ $(STAMP): pyproject.toml constraints.txt
 browser: $(STAMP)
 	@sh tools/install_browser.sh
 
-demo: $(STAMP)   ## convert a real training program, run it unchanged on a simulated device, prove both
+demo: emulation  ## convert a real training program, run it unchanged on a simulated device, prove both
 	$(BIN)/python examples/demo.py
 
 device: $(STAMP)

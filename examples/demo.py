@@ -1,8 +1,8 @@
 """What `make demo` shows, stage by stage: whether this machine is ready; the operators of one training program looked up
 for four vendors; the program carried to three of them and to portable code, then run unchanged on a simulated device,
-proved equal to the original both ways; a crash explained, a wrong kernel and a bottleneck found; another program, for one
-card, made one for two; the checkpoint that the simulated device has left made an ONNX model; a delivery for a model zoo;
-and a scan.
+proved equal to the original both ways, and on a vendor's own plugin; a crash explained, a wrong kernel and a bottleneck
+found; another program, for one card, made one for two; the checkpoint that the simulated device has left made an ONNX
+model; a delivery for a model zoo; and a scan.
 
 Run it again as often as you like: ferry replaces its own earlier output in demo-out/.
 """
@@ -115,6 +115,15 @@ def prove_converted():
     prove("proof-converted", PROVED[:1], *converted, *TRAINING)
 
 
+def prove_on_the_plugin():
+    """Huawei's own torch_npu computes, on an emulated CANN; `make demo` sets it up where the plugin can be had."""
+    setup = subprocess.run([command(), "emulate", "info", "--to", "ascend"], capture_output=True)
+    if setup.returncode != 0:
+        print("  The plugin is not set up here:  ferry emulate setup --to ascend")
+        return
+    prove("proof-plugin", PROVED[:1], "--emulate", "--", ORIGINAL, *TRAINING)
+
+
 def explain_crash():
     """The logs of two processes that ended one another: what came first, and what to do."""
     show_beginning(ferry("explain", "-q", "examples/crash"), 5)
@@ -223,16 +232,12 @@ def changed_lines(diff):
 
 def ferry(*arguments, capture=True, cwd=ROOT, expected=0):
     """Run the real command, as a user would. What it says on stderr is shown as it comes."""
-    beside = Path(sys.executable).with_name("ferry")
-    command = str(beside) if beside.exists() else shutil.which("ferry")
-    if command is None:
-        sys.exit("demo: the command `ferry` is not installed; run `make demo`")
     print_line("$ ferry " + " ".join(arguments))
     sys.stdout.flush()
     # PyTorch's warnings about the programs are not what this is about.
     environment = {**os.environ, "COLUMNS": str(WIDTH), "PYTHONWARNINGS": "ignore"}
     result = subprocess.run(
-        [command, *arguments],
+        [command(), *arguments],
         cwd=cwd,
         env=environment,
         stdout=subprocess.PIPE if capture else None,
@@ -242,6 +247,15 @@ def ferry(*arguments, capture=True, cwd=ROOT, expected=0):
     if result.returncode != expected:
         sys.exit(f"demo: ferry ended with {result.returncode}")
     return result.stdout or ""
+
+
+def command():
+    """Where `ferry` is."""
+    beside = Path(sys.executable).with_name("ferry")
+    found = str(beside) if beside.exists() else shutil.which("ferry")
+    if found is None:
+        sys.exit("demo: the command `ferry` is not installed; run `make demo`")
+    return found
 
 
 def print_line(line):
@@ -269,6 +283,7 @@ STAGES = {
     "Or change nothing: the original on a simulated npu (compiled at first use)": train,
     "Proved: unchanged, three simulated vendors compute what the CPU computes": prove_unchanged,
     "Proved: the converted program as well": prove_converted,
+    "Proved: on Huawei's own plugin, above an emulated CANN": prove_on_the_plugin,
     "It crashes: what do the logs of its processes mean?": explain_crash,
     "The loss differs on the device: which operator is wrong?": find_operator,
     "It is slow: why?": find_bottleneck,

@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.emulate.running import why_not
 from tests.forking import run_forked
 from torchferry.cli.main import main
 
@@ -272,6 +273,10 @@ def test_the_demo_fits_a_terminal_proves_and_names_what_to_open(tmp_path: Path) 
         content = json.loads((tmp_path / "demo-out" / proof / "proof.json").read_text("utf-8"))
         assert [result["verdict"] for result in content["results"]] == ["equal"] * vendors
     assert (tmp_path / "demo-out" / "proof" / "proof.html").is_file()
+    if why_not():
+        assert "The plugin is not set up here" in output
+    else:
+        assert "ascend (npu): equal bit for bit" in output.partition("Huawei's own plugin")[2]
     assert "aten::gelu computes wrong results: wrong from some element to the end" in output
     assert (tmp_path / "demo-out" / "compare.html").is_file()
     assert "Bottleneck: the program waits for data." in output
