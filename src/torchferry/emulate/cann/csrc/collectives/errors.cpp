@@ -2,18 +2,11 @@
 
 #include "../runtime/error.h"
 
-#include <acl/acl.h>
+#include <iterator>
 
 namespace collectives {
-namespace {
 
-// The text under the head that the toolkit's messages have (process, time, code).
-std::string headed(const char* code, const std::string& text) {
-  cann::set_error(code, text);
-  return aclGetRecentErrMsg();
-}
-
-} // namespace
+using cann::headed;
 
 // Names and wording of the codes: CANN's documentation of error codes, hcomm/docs/en/error_codes.
 
