@@ -265,3 +265,27 @@ def test_progress_is_told(tmp_path: Path) -> None:
     seen: list[tuple[int, int]] = []
     examine_project(tmp_path, Plan(target("ascend")), progress=lambda done, total: seen.append((done, total)))
     assert seen == [(number, 5) for number in range(1, 6)]
+
+
+_TOLD = {
+    "settings.yaml": "device: cuda\n",
+    "trainer.py": "import torch\ndef train(cfg, model):\n    model.to(cfg.device)\n",
+    "main.py": "from trainer import train\nif __name__ == '__main__':\n    train(read('settings.yaml'), None)\n",
+}
+
+
+def _unloaded(folder: Path, to: str = "ascend", **more: str) -> list[str]:
+    outcome = examined(
+        project(folder, {**_TOLD, **{name.replace("_py", ".py"): text for name, text in more.items()}}), to
+    )
+    return [item.path for item in outcome.report("convert").findings if item.rule == "TF908"]
+
+
+def test_a_program_that_is_told_its_device_and_loads_no_plugin(tmp_path: Path) -> None:
+    assert _unloaded(tmp_path / "a") == ["settings.yaml"]
+    assert _unloaded(tmp_path / "b", run_py=_CUDA) == []  # gets the import
+    assert _unloaded(tmp_path / "c", run_py="import torch, torch_npu\n") == []
+    assert _unloaded(tmp_path / "d", "intel") == []  # of PyTorch's own
+    assert _unloaded(tmp_path / "e", "ascend+cuda") == []
+    outcome = examined(project(tmp_path / "f", {"settings.yaml": "device: cuda\n"}))
+    assert not outcome.remarks  # no program

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+import re
+from collections.abc import Iterable, Mapping
 
 from torchferry.convert.rule import Rule, register
 from torchferry.convert.target import Target
@@ -75,6 +76,23 @@ LINK = register(
         triggers=(),
     )
 )
+UNLOADED = register(
+    Rule(
+        id="TF908",
+        name="plugin-not-loaded",
+        summary=Text(
+            "settings name the target's device, and no module of the project loads its plugin",
+            "配置中使用了目标设备名，但项目中没有模块加载其插件",
+        ),
+        triggers=(),
+    )
+)
+_UNLOADED = Text(
+    "the program is told the device `{device}`, and no module of the project loads {plugin}: PyTorch 2.5 and later load "
+    "it themselves where it says so; else write `{line}` behind `import torch` in the script that is started",
+    "程序由配置得到设备 `{device}`，而项目中没有模块加载 {plugin}：PyTorch 2.5 及以上在插件声明后会自动加载；"
+    "否则请在启动脚本的 `import torch` 之后加入 `{line}`",
+)
 _LEFT_OUT = Text("not looked at, and not copied: {reason}", "未检查，也未复制：{reason}")
 _ABSOLUTE = Text(
     "an absolute link to {target}: it is kept as it is, so that a copy uses what the original uses{more}",
@@ -110,6 +128,21 @@ def link_findings(links: Mapping[str, str], target: Target) -> list[Finding]:
 def _leaves(path: str, to: str) -> bool:
     place = os.path.normpath(os.path.join(os.path.dirname(path), to))
     return place.split(os.sep, 1)[0] == os.pardir
+
+
+def unloaded_findings(found: Iterable[Finding], contents: Iterable[bytes], target: Target) -> list[Finding]:
+    """One at the first setting that names the device now, if nothing in the project loads what knows that name."""
+    plugin, device = target.prelude_module, target.device.word
+    if not plugin or target.prelude_name:
+        return []
+    is_device = re.compile(rf"""["']?{re.escape(device)}(:\d+)?["']?""")
+    changed = [item for item in found if item.kind is Kind.CHANGE and is_device.fullmatch(item.after)]
+    if not changed or any(plugin.encode() in content for content in contents):
+        return []
+    first = min(changed, key=lambda item: (item.path, item.line))
+    message = _UNLOADED.format(device=device, plugin=plugin, line=target.prelude)
+    place = (first.path, first.line, first.col, first.before, first.after)
+    return [Finding(UNLOADED.id, Kind.RISK, *place, message, target.name)]
 
 
 def unparsed_findings(path: str, reason: str, line: int, text: str, target: Target) -> list[Finding]:

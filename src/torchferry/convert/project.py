@@ -202,6 +202,12 @@ def examine_project(
         plan = replace(plan, target=lightning.placed(plan.target, folder, paths, candidates.data))
         outcome.outcomes += _convert_all(candidates, plan, folder, progress)
     outcome.outcomes.sort(key=lambda item: item.path)
+    if candidates.modules and not candidates.has_plugin:
+        outcome.remarks += problems.unloaded_findings(
+            (finding for item in outcome.outcomes for finding in item.findings),
+            (item.new_data or b"" for item in outcome.outcomes),
+            plan.target,
+        )
     keep_cuda.add_helper(outcome, plan.target)
     lightning.add_helper(outcome, plan.target)
     launch_scripts.add_launch_script(outcome, plan.settings.distributed)
@@ -246,6 +252,7 @@ class _Candidates:
     paths: list[str] = field(default_factory=list)
     data: list[bytes] = field(default_factory=list)
     modules: list[str] | None = None  # the paths of all Python files of a project
+    has_plugin: bool = False  # whether one of them names the target's plugin
 
     def add(self, path: str, data: bytes) -> None:
         self.paths.append(path)
@@ -295,6 +302,8 @@ def _read_one(
         outcome.outcomes.append(_unreadable(path, error.strerror or str(error), target))
         return
     if is_python(os.path.basename(path), data[:200]):
+        plugin = target.prelude_module.encode()
+        candidates.has_plugin = candidates.has_plugin or bool(plugin and plugin in data)
         if worth(data) and not keep_cuda.is_helper(data) and not lightning.is_helper(data):
             candidates.add(path, data)
     elif converter_of(_shown(path), data) is not None:
