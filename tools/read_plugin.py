@@ -70,10 +70,10 @@ def _registered(key: str) -> tuple[str, ...]:
 
 def differences(vendor: Vendor, plugin: Plugin) -> list[str]:
     """Where the vendor's tables and the plugin do not agree, in words."""
-    return [*_operators_that_differ(vendor, plugin), *_names_that_differ(vendor)]
+    return [*operators_that_differ(vendor, plugin), *_names_that_differ(vendor)]
 
 
-def _operators_that_differ(vendor: Vendor, plugin: Plugin) -> Iterator[str]:
+def operators_that_differ(vendor: Vendor, plugin: Plugin) -> Iterator[str]:
     """The table lists what the public registration has; the plugin registers helpers of its own beside it."""
     release = ".".join(plugin.torch.split(".")[:2])
     ops = load_ops(Path(vendor.folder))

@@ -7,13 +7,9 @@ import subprocess
 import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
 from typing import Any
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
 
 ROOT = Path(__file__).resolve().parents[2]
 REASONS = Path(__file__).with_name("reasons.toml")
@@ -57,7 +53,9 @@ def _runs(place: str, vendor: str, pattern: str) -> Runs:
     command = [sys.executable, "-m", "tools.judge.running", place, vendor, pattern]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     if done.returncode:
-        raise RuntimeError(f"the programs on the {place} device ended with {done.returncode}:\n{done.stderr[-2000:]}")
+        raise RuntimeError(
+            f"the programs on the {place} device ended with {done.returncode}:\n{done.stderr[-2000:]}"
+        )
     found: Runs = json.loads(done.stdout)
     return found
 
@@ -67,7 +65,9 @@ def _differences(simulated: Runs, emulated: Runs) -> Iterator[Difference]:
         other = emulated[program]
         if one["error"] or other["error"]:
             if one["error"] != other["error"]:
-                yield Difference(program, "error", one["error"] or _result(one), other["error"] or _result(other))
+                yield Difference(
+                    program, "error", one["error"] or _result(one), other["error"] or _result(other)
+                )
         elif one["values"] != other["values"]:
             yield Difference(program, "values", *_where_they_part(one["values"], other["values"]))
         if one["warnings"] != other["warnings"]:
@@ -91,7 +91,8 @@ def _listed(words: list[str]) -> str:
 
 def known_reasons() -> dict[tuple[str, str], Reason]:
     """Program and what differs -> why it stays."""
-    table = tomllib.loads(REASONS.read_text("utf-8"))
+    toml = import_module("tomllib" if sys.version_info >= (3, 11) else "tomli")
+    table = toml.loads(REASONS.read_text("utf-8"))
     return {
         (row["program"], what): Reason(row["en"], row["zh"])
         for row in table.get("stays", [])
@@ -99,11 +100,19 @@ def known_reasons() -> dict[tuple[str, str], Reason]:
     }
 
 
-def unexplained(verdict: Verdict, reasons: Mapping[tuple[str, str], Reason], is_whole: bool = True) -> list[str]:
+def unexplained(
+    verdict: Verdict, reasons: Mapping[tuple[str, str], Reason], is_whole: bool = True
+) -> list[str]:
     """What needs a look: differences without a reason, and reasons without a difference."""
     found = {(difference.program, difference.what) for difference in verdict.differences}
-    new = [f"{program}: {what} differ, and reasons.toml does not say why" for program, what in sorted(found - set(reasons))]
+    new = [
+        f"{program}: {what} differ, and reasons.toml does not say why"
+        for program, what in sorted(found - set(reasons))
+    ]
     if not is_whole:
         return new
     gone = sorted(set(reasons) - found)
-    return [*new, *(f"{program}: {what} do not differ any more; take the reason out" for program, what in gone)]
+    return [
+        *new,
+        *(f"{program}: {what} do not differ any more; take the reason out" for program, what in gone),
+    ]
