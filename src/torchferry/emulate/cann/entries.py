@@ -177,7 +177,8 @@ def _named_operator(definition: ast.FunctionDef) -> str:
     name = definition.name.removeprefix("old_")
     attributes = ", ".join(f'"{one.arg}"' for one in definition.args.args[2:])
     return (
-        f'\nstatic cann::NamedOperator known_{name}("{name}", helper_{definition.name}, {{{attributes}}});\n'
+        f"\nstatic void named_{name}(Arguments& a) {{\n  helper_{definition.name}(a);\n}}\n"
+        f'static cann::NamedOperator known_{name}("{name}", named_{name}, {{{attributes}}});\n'
     )
 
 

@@ -92,7 +92,8 @@ IValue unpacked_bits(const IValue& bytes, const IValue& sizes) {
 }
 
 IValue refuse(const IValue& reason) {
-  throw Failure(207000, reason.toStringRef()); // ACL_ERROR_RT_FEATURE_NOT_SUPPORT
+  // Not as a feature that the runtime lacks: of those the plugin warns, and goes on.
+  TORCH_CHECK_NOT_IMPLEMENTED(false, reason.toStringRef());
 }
 
 } // namespace cann::builtins

@@ -1,15 +1,11 @@
 #include "named_operators.h"
 
-#include "../runtime/old_operators.h"
 #include "../runtime/error.h"
-#include "../runtime/stream.h"
+#include "../runtime/old_operators.h"
 
-#include <ATen/core/LegacyTypeDispatch.h>
 #include <ATen/ops/from_blob.h>
-#include <c10/core/impl/LocalDispatchKeySet.h>
 
 #include <map>
-#include <memory>
 #include <string>
 
 namespace cann {
@@ -69,26 +65,19 @@ Arguments arguments_of(const NamedOperator& of, const OldCall& call) {
   return arguments;
 }
 
-void compute(const NamedOperator& of, const Arguments& arguments) {
-  const at::AutoDispatchBelowADInplaceOrView below;
-  try {
-    of.compute(arguments);
-  } catch (const std::exception& error) {
-    const std::string reason = error.what();
-    throw Failure(
-        ACL_ERROR_RT_AICORE_EXCEPTION, std::string(of.function.name) + ": " + reason.substr(0, reason.find("\nException raised from")));
-  }
-}
-
 bool run(const OldCall& call, aclrtStream stream) {
   const auto found = known().find(call.name);
   if (found == known().end()) {
     return false;
   }
   NamedOperator* of = found->second;
-  ++of->function.calls;
-  auto arguments = std::make_shared<Arguments>(arguments_of(*of, call));
-  enqueue(stream, [of, arguments] { compute(*of, *arguments); });
+  uint64_t workspace_bytes = 0;
+  void* executor = nullptr;
+  plan(of->function, arguments_of(*of, call), &workspace_bytes, &executor);
+  const int code = launch(executor, stream);
+  if (code != ACL_SUCCESS) {
+    throw Failure(code, aclGetRecentErrMsg());
+  }
   return true;
 }
 
@@ -97,7 +86,7 @@ const bool is_set = (set_old_operators(run), true);
 } // namespace
 
 NamedOperator::NamedOperator(const char* name, Compute compute, std::vector<const char*> attributes)
-    : function(name, nullptr, false), compute(compute), attributes(std::move(attributes)) {
+    : function(name, compute, false), attributes(std::move(attributes)) {
   known()[name] = this;
 }
 

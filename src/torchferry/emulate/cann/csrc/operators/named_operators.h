@@ -9,12 +9,9 @@ namespace cann {
 
 // What the tables say of one: its arguments are the list of inputs, the list of outputs, and these attributes.
 struct NamedOperator {
-  using Compute = IValue (*)(Arguments arguments);
-
   NamedOperator(const char* name, Compute compute, std::vector<const char*> attributes);
 
-  Function function; // counts the calls
-  Compute compute;
+  Function function;
   std::vector<const char*> attributes;
 };
 
