@@ -36,4 +36,18 @@ IValue flash_attention_backward(
     const IValue& kept_results,
     const IValue& results);
 
+// Attention without a backward pass, with lengths that are counted and caches of blocks: others [bias, mask, blocks, sink],
+// numbers [tokens before, tokens after, heads, heads of the keys, sparse mode]; writes [out, logarithm of the sums].
+IValue inference_attention(
+    const IValue& query,
+    const IValue& keys,
+    const IValue& values,
+    const IValue& others,
+    const IValue& query_lengths,
+    const IValue& key_lengths,
+    const IValue& scale,
+    const IValue& numbers,
+    const IValue& layout,
+    const IValue& results);
+
 } // namespace cann::builtins

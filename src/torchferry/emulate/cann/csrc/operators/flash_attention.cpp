@@ -392,6 +392,88 @@ IValue flash_attention(
   return {};
 }
 
+namespace {
+
+// The keys or values of one of the batch as (1, heads, length, features), out of a cache of blocks where there is one.
+Tensor cached(const std::vector<Tensor>& all, const Layout& layout, const Tensor& blocks, int64_t index, int64_t heads, int64_t length) {
+  if (!blocks.defined()) {
+    const bool is_split = all.size() > 1;
+    const Tensor one = layout.one(all[is_split ? static_cast<size_t>(index) : 0], is_split ? 0 : index, heads);
+    return one.narrow(1, 0, length < 0 ? one.size(1) : length).unsqueeze(0);
+  }
+  const Tensor& cache = all[0];
+  const int64_t block = cache.dim() == 4 ? cache.size(2) : cache.size(1);
+  const Tensor used = blocks[index].narrow(0, 0, (length + block - 1) / block).to(at::kLong);
+  const Tensor found = cache.index_select(0, used);
+  const Tensor rows = found.dim() == 4 ? found.transpose(1, 2).flatten(0, 1) : found.flatten(0, 1).unflatten(-1, {heads, -1});
+  return rows.narrow(0, 0, length).transpose(0, 1).unsqueeze(0);
+}
+
+// Of one of the batch; a mask of (batch, keys) is one for queries of a single token.
+Tensor mask_of(const Tensor& mask, int64_t index, int64_t batches, int64_t length, bool is_small) {
+  if (!mask.defined() || is_small) {
+    return mask;
+  }
+  if (mask.dim() == 2) {
+    return length == 1 && batches > 1 && mask.size(0) == batches ? mask[index].view({1, 1, 1, -1}) : mask;
+  }
+  const Tensor one = mask[mask.size(0) == 1 ? 0 : index];
+  return one.dim() == 2 ? one.view({1, 1, one.size(0), one.size(1)}) : one.unsqueeze(0);
+}
+
+} // namespace
+
+IValue inference_attention(
+    const IValue& query,
+    const IValue& keys,
+    const IValue& values,
+    const IValue& others,
+    const IValue& query_lengths,
+    const IValue& key_lengths,
+    const IValue& scale,
+    const IValue& numbers,
+    const IValue& layout,
+    const IValue& results) {
+  const auto given = others.toTensorVector(); // [bias, mask, blocks, sink]
+  const auto counts = numbers.toIntVector(); // [before, after, heads, heads of keys, mode]
+  const auto made = results.toTensorVector(); // [out, logarithm of the sums]
+  const std::string name = layout.toStringRef();
+  const bool moves_heads = name == "BNSD_BSND";
+  const Layout order(moves_heads ? "BNSD" : name);
+  const Layout out_order(moves_heads ? "BSND" : name);
+  TORCH_CHECK(!order.is_packed(), "the layout TND, without flash attention's own function");
+  const auto query_counts = ints(query_lengths);
+  const auto key_counts = ints(key_lengths);
+  const auto count_at = [](const std::vector<int64_t>& all, int64_t i) {
+    return all.empty() ? int64_t{-1} : all[all.size() == 1 ? 0 : static_cast<size_t>(i)];
+  };
+  const Tensor all = query.toTensor();
+  const int64_t batches = order.batches(all);
+  const int64_t heads = counts[2];
+  const int64_t key_heads = counts[3] == 0 ? heads : counts[3];
+  clear(made);
+  for (int64_t i = 0; i < batches; ++i) {
+    const Tensor whole = order.one(all, i, heads);
+    const int64_t length = count_at(query_counts, i) < 0 ? whole.size(1) : count_at(query_counts, i);
+    const Tensor one = whole.narrow(1, 0, length).unsqueeze(0);
+    const Tensor key = cached(keys.toTensorVector(), order, given[2], i, key_heads, count_at(key_counts, i));
+    const Tensor value = cached(values.toTensorVector(), order, given[2], i, key_heads, count_at(key_counts, i));
+    const int64_t mode = length == 1 && counts[4] > 1 ? 0 : counts[4]; // a single query sees all that is there
+    const bool is_small = mode > kWhole && mode != kPrefix;
+    Tensor mask = length == 1 && counts[4] > 1 ? Tensor() : mask_of(given[1], i, batches, length, is_small);
+    const Tensor bias = given[0].defined() ? given[0][given[0].size(0) == 1 ? 0 : i].unsqueeze(0) : Tensor();
+    const c10::List<Tensor> tensors({one, Tensor(), key, Tensor(), value, bias, Tensor(), mask, given[3]});
+    const std::vector<int64_t> settings{counts[0], counts[1], heads, mode, kAddedLast};
+    const Call call(tensors, {}, {}, {}, {}, {}, scale, 1.0, settings, std::string("BNSD"), {});
+    const auto outcome = attention::forward(sequence_of(call, 0));
+    out_order.one(made[0], i, heads).narrow(1, 0, length).copy_(outcome.out);
+    if (made[1].defined() && made[1].numel() > 0) {
+      made[1][i].narrow(1, 0, length).copy_(outcome.largest + outcome.sum.log());
+    }
+  }
+  return {};
+}
+
 IValue flash_attention_backward(
     const IValue& tensors,
     const IValue& prefix,
