@@ -22,6 +22,7 @@ from torchferry.accuracy.replay.indices import (
     point_to_equal_values,
 )
 from torchferry.accuracy.replay.large import Task, judge_large, parts_by_element
+from torchferry.accuracy.replay.leaning import leaning
 from torchferry.accuracy.replay.margins import Margins, digits_of, margins_of, views
 from torchferry.accuracy.replay.misreadings import misreadings
 from torchferry.accuracy.replay.operators import base_name, is_random, is_view, leaves_uninitialised
@@ -200,6 +201,12 @@ class Judge:
         own = compared.errors.relative
         ratio = errors.worst
         if ratio <= 1.0:
+            leans = self._leans(work, number)
+            if leans is not None:
+                why = _SAID.format(output=record.name, what=leans)
+                return Judgement(
+                    Verdict.SUSPICIOUS, Sort.MISREAD, record.name, own, golden_error, basis=FLOAT64, why=why
+                )
             return Judgement(work.normal, Sort.NONE, record.name, own, golden_error, basis=FLOAT64)
         limit = own / ratio if ratio else None
         if self._is_reduced(work, number, compared, self._mine):
@@ -209,6 +216,13 @@ class Judge:
         sort, what = sort_of(compared, self._context(work, number))
         why = _SAID.format(output=record.name, what=what)
         return Judgement(verdict, sort, record.name, own, golden_error, limit, FLOAT64, why)
+
+    def _leans(self, work: _Work, number: int) -> Text | None:
+        """What the elements of a result with few digits show only together; not of parts of one."""
+        digits = digits_of(work.call.outputs[number].dtype)
+        if digits is None or digits.digits == digits.compute or is_large(work.call):
+            return None
+        return leaning(work.reference, number, self._mine.tensor(work.call.outputs[number]))
 
     def _golden_errors(self, work: _Work, number: int) -> Errors | None:
         """Of golden's result, from its own inputs. One that was computed with fewer digits excuses nothing."""
