@@ -42,6 +42,9 @@ IValue fitted_list(const IValue& given, const c10::TypePtr& element) {
     case c10::TypeKind::SymIntType:
       return given.isInt() ? IValue(std::vector<int64_t>{given.toInt()}) : given;
     case c10::TypeKind::TensorType:
+      if (given.isList() && given.toListRef().empty()) {
+        return c10::List<Tensor>();
+      }
       return given.isTensor() ? IValue(c10::List<Tensor>({given.toTensor()})) : given;
     case c10::TypeKind::FloatType:
       return given.isIntList() ? IValue(std::vector<double>(given.toIntVector().begin(), given.toIntVector().end())) : given;
