@@ -1,4 +1,4 @@
-// Functions for the tables of recurrent layers and of convolutions. Each takes and gives values.
+// Functions for the tables of recurrent layers, convolutions and embeddings. Each takes and gives values.
 #pragma once
 
 #include "values.h"
@@ -12,6 +12,9 @@ IValue dynamic_rnn_backward(const IValue& inputs, const IValue& direction);
 IValue lstm_cell_backward(const IValue& inputs);
 IValue dynamic_gru(const IValue& inputs);
 IValue dynamic_gru_backward(const IValue& inputs);
+
+// Numbers of classes as rows that have one value at the class, another elsewhere; the rows go along a dimension.
+IValue marked_classes(const IValue& classes, const IValue& count, const IValue& on, const IValue& off, const IValue& axis);
 
 // Places among dimensions, as a list; they are handed over as a tensor.
 IValue dimensions_in(const IValue& tensor);

@@ -24,7 +24,8 @@ Tensors all_in_single(const Tensors& given) {
 
 // Steps in use of sequences of different lengths, from a mask of (steps, batch, features).
 struct Lengths {
-  explicit Lengths(const Tensor& mask) : used(mask.select(2, 0).ne(0)), batch_sizes(used.sum(1)), rows(used.reshape({-1}).nonzero().squeeze(1)) {}
+  explicit Lengths(const Tensor& mask)
+      : used(mask.select(2, 0).ne(0)), batch_sizes(used.sum(1)), rows(used.reshape({-1}).nonzero().squeeze(1)) {}
 
   // For each row the one at the same distance from the other end of its sequence.
   Tensor reversed() const {

@@ -1,18 +1,21 @@
+#include "builtins_networks.h"
 #include "optional.h"
 
 #include <ATen/ops/where.h>
 
-OPERATOR(aclnnOneHot) {
-  static const cann::Aten one_hot("aten::one_hot", "");
-  const at::Tensor classes = a[0].toTensor();
-  const int64_t count = a[1].toInt();
+namespace cann::builtins {
+
+IValue marked_classes(const IValue& classes, const IValue& count, const IValue& on, const IValue& off, const IValue& axis) {
+  static const Aten one_hot("aten::one_hot", "");
+  const at::Tensor given = classes.toTensor().to(at::kLong);
   // A class that is not there has a row without its mark.
-  const at::Tensor inside = classes.ge(0).logical_and(classes.lt(count));
-  const at::Tensor marks = one_hot({classes.clamp(0, count - 1).to(at::kLong), count}).toTensor().to(at::kBool);
-  const at::Tensor chosen = at::where(marks.logical_and(inside.unsqueeze(-1)), a[2].toTensor(), a[3].toTensor());
-  const int64_t axis = a[4].toInt();
-  cann::script::write(a[5], chosen.movedim(-1, axis < 0 ? axis : std::min(axis, classes.dim())));
+  const at::Tensor inside = given.ge(0).logical_and(given.lt(count.toInt()));
+  const at::Tensor marks = one_hot({given.clamp(0, count.toInt() - 1), count}).toTensor().to(at::kBool);
+  const at::Tensor chosen = at::where(marks.logical_and(inside.unsqueeze(-1)), on.toTensor(), off.toTensor());
+  return chosen.movedim(-1, axis.toInt() < 0 ? -1 : std::min(axis.toInt(), given.dim()));
 }
+
+} // namespace cann::builtins
 
 OPERATOR(aclnnEmbeddingBag) {
   static const cann::Aten bag("aten::_embedding_bag", "");

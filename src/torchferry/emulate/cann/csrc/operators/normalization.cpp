@@ -59,6 +59,26 @@ Tensor inverse_deviation(const Tensor& variance, double eps) {
   return variance.add(eps).rsqrt();
 }
 
+// The group norm of an input: result, mean and reciprocal of the deviation.
+IValue group_norm(const IValue& input, const IValue& weight, const IValue& bias, int64_t groups, double eps) {
+  static const Aten forward("aten::native_group_norm", "");
+  const Tensor& x = input.toTensor();
+  const int64_t batch = x.size(0);
+  const int64_t channels = x.size(1);
+  const int64_t rest = batch * channels == 0 ? 0 : x.numel() / (batch * channels);
+  return forward({input, weight, bias, batch, channels, rest, groups, eps});
+}
+
+// x times the sigmoid of x times the scale.
+Tensor swish(const Tensor& x, double scale) {
+  return x.mul(x.mul(scale).sigmoid());
+}
+
+Tensor swish_slope(const Tensor& x, double scale) {
+  const Tensor gate = x.mul(scale).sigmoid();
+  return gate.add(x.mul(scale).mul(gate).mul(at::rsub(gate, 1)));
+}
+
 } // namespace
 
 OPERATOR(aclnnBatchNorm) {
@@ -189,30 +209,6 @@ OPERATOR(aclnnGroupNormBackward) {
   const IValue rstd = in_dtype_of(a[3], a[4], a[1]);
   write_all(backward({a[0], a[1], mean, rstd, a[4], a[5], a[6], a[7], a[8], a[9]}), {a[10], a[11], a[12]});
 }
-
-namespace {
-
-// The group norm of an input: result, mean and reciprocal of the deviation.
-IValue group_norm(const IValue& input, const IValue& weight, const IValue& bias, int64_t groups, double eps) {
-  static const Aten forward("aten::native_group_norm", "");
-  const Tensor& x = input.toTensor();
-  const int64_t batch = x.size(0);
-  const int64_t channels = x.size(1);
-  const int64_t rest = batch * channels == 0 ? 0 : x.numel() / (batch * channels);
-  return forward({input, weight, bias, batch, channels, rest, groups, eps});
-}
-
-// x times the sigmoid of x times the scale.
-Tensor swish(const Tensor& x, double scale) {
-  return x.mul(x.mul(scale).sigmoid());
-}
-
-Tensor swish_slope(const Tensor& x, double scale) {
-  const Tensor gate = x.mul(scale).sigmoid();
-  return gate.add(x.mul(scale).mul(gate).mul(at::rsub(gate, 1)));
-}
-
-} // namespace
 
 OPERATOR(aclnnGroupNormSilu) {
   static const Aten silu("aten::silu", "");
