@@ -172,6 +172,27 @@ def test_a_wrong_tail_of_what_was_just_copied_hints_at_the_copy() -> None:
     assert other.judgement.why == tail.why
 
 
+def test_a_copy_that_was_late_is_to_blame_and_not_who_read_it() -> None:
+    host, there = (TensorRecord("input/self", "float32", (4,), (1,), device) for device in ("cpu", "npu:0"))
+    copied = replace(there, content=7)
+    why = Text("output/output_0: as if input/self had been 0 from 2 of its first dimension on", "同上")
+    late = Judgement(Verdict.FAULT, Sort.LATE, why=why)
+    pairs = [
+        Pair(moved(1, "aten::_to_copy", host, copied), None, EXTRA),
+        Pair(moved(2, "aten::exp", copied, replace(there, content=8)), None, NOTHING, judgement=late),
+        Pair(moved(3, "aten::exp", replace(there, content=5), there), None, NOTHING, judgement=late),
+    ]
+    header = Header(Kept.TENSORS, "train.py", "npu", "2.7.0")
+    programs = Programs(header, header)
+    _, one, other = programs.look(pairs)
+    assert one.judgement.verdict is Verdict.INHERITED and one.judgement.why is not None
+    assert "its input came late: call 1, train.py:9" in one.judgement.why.en
+    assert other.judgement == late  # nothing was copied for it
+    ((position, blamed),) = programs.later.items()
+    assert (position, blamed.verdict, blamed.sort) == (0, Verdict.FAULT, Sort.LATE)
+    assert blamed.why is not None and "aten::exp (call 2) has read input/self" in blamed.why.en
+
+
 def call(**arguments: Any) -> Call:
     return Call(1, "aten::_softmax", 1, "forward", arguments=tuple(arguments.items()))
 

@@ -318,3 +318,28 @@ def test_random_numbers_that_end_before_their_range(
         call = call_of(recorded, "uniform_")
         claimed = recorded.tensor(call.outputs[0]) * factor
         assert judge_claim(recorded, call, claimed).verdict is verdict
+
+
+def _linear(x: torch.Tensor) -> torch.Tensor:
+    return torch.addmm(a(40), x, a(64, 40))
+
+
+@pytest.mark.parametrize(("first", "is_late"), [(13, True), (0, True), (40, False)])
+def test_an_input_that_was_not_there_yet(first: int, is_late: bool, tmp_path: Path) -> None:
+    with record(tmp_path / "a.h5", lambda: _linear(a(40, 64))) as recorded:
+        x = a(40, 64)
+        x[first:] = 0
+        judged = judge_claim(recorded, call_of(recorded, "addmm"), _linear(x))
+    if not is_late:
+        assert judged.verdict is Verdict.NORMAL
+        return
+    assert (judged.verdict, judged.sort) == (Verdict.FAULT, Sort.LATE)
+    assert judged.why is not None
+    assert f"as if input/mat1 had been 0 from {first} of its first dimension on" in judged.why.en
+
+
+def test_rows_that_may_as_well_not_have_been_written(tmp_path: Path) -> None:
+    with record(tmp_path / "a.h5", lambda: a(40, 64) @ a(64, 40)) as recorded:
+        result = a(40, 64) @ a(64, 40)
+        result[13:] = 0
+        assert judge_claim(recorded, call_of(recorded, "mm"), result).sort is Sort.TAIL

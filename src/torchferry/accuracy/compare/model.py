@@ -87,6 +87,7 @@ class Sort(str, Enum):
     SHIFTED = "shifted"  # right values, at the wrong place
     ACCUMULATE = "accumulate"  # what was there before was not added, or added twice
     MISREAD = "misread"  # as if an argument had another value
+    LATE = "late"  # as if a part of an input had not been there yet
     PRECISION = "precision"  # rounded, or added up, with too few digits
     POINTS = "points"  # single elements
     RANDOM = "random"  # random numbers are not distributed as they should be

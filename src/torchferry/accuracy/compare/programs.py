@@ -47,6 +47,7 @@ _ONLY_MAYBE = Text(
 _READING = ("_local_scalar_dense", "item", "is_nonzero", "equal", "nonzero", "_to_copy", "copy_")
 _COPIES = ("_to_copy", "copy_", "_copy_from")
 _OF_LATE_COPIES = (
+    Sort.LATE,
     Sort.TAIL,
     Sort.TILE,
     Sort.ZERO,
@@ -57,6 +58,14 @@ _COPIED = Text(
     "not finished, or its source was written to, when the kernel read it",
     "{name} 此前从主机复制而来（第 {number} 个调用，{place}）：如果 `ferry case` 认为此调用正确，则说明内核读取时复制尚未完成，"
     "或源数据已被改写",
+)
+_LATE = Text(
+    "{operator} (call {number}) has read {name} as if its end had been 0: the copy was not finished, or its source was "
+    "written to, when that kernel ran",
+    "{operator}（第 {number} 个调用）读取 {name} 时其末尾如同为 0：内核运行时复制尚未完成，或源数据已被改写",
+)
+_EXPLAINED = Text(
+    "its input came late: call {number}, {place}", "其输入未及时就绪：第 {number} 个调用，{place}"
 )
 _SIDES = {_MINE: Text("mine", "待测一方"), _GOLDEN: Text("golden", "标杆一方")}
 _NOT_JUDGED = Text(
@@ -92,7 +101,9 @@ class Programs:
         self._largest = 0.0  # distance so far
         self._read = 0.0  # the largest distance of what the programs have read from tensors
         self._has_fault = False
-        self._copied: dict[int, Call] = {}  # contents of mine that came from the host, and how
+        self._copied: dict[
+            int, tuple[int, Call]
+        ] = {}  # contents of mine that came from the host, where and how
         self._pieces: set[Place] = set()  # where the sides do the same by different operators
         self.later: dict[int, Judgement] = {}
 
@@ -104,7 +115,7 @@ class Programs:
     def _looked_at(self, at: int, pair: Pair) -> Pair:
         if any(call is not None and is_watched(call) for call in (pair.mine, pair.golden)):
             return pair  # a row of statistics: nothing was called there
-        pair = self._with_copies(pair)
+        pair = self._with_copies(at, pair)
         if pair.mine is None or pair.golden is None:
             self._keep_lonely(at, pair)
             return pair
@@ -114,17 +125,32 @@ class Programs:
         self._has_fault = self._has_fault or judgement.verdict is Verdict.FAULT
         return pair if judgement is pair.judgement else replace(pair, judgement=judgement)
 
-    def _with_copies(self, pair: Pair) -> Pair:
-        """With the hint that an input may not have been there yet, where a copy from the host went before."""
+    def _with_copies(self, at: int, pair: Pair) -> Pair:
+        """With the hint that an input may not have been there yet, where a copy from the host went before.
+
+        Where the result is that of an input whose end was not there, the copy is to blame, and nothing else.
+        """
         call = pair.mine
         if call is None:
             return pair
         if base_name(call.operator) in _COPIES and _comes_from_host(call):
-            self._copied.update((each.content, call) for each in call.outputs if each.content)
+            self._copied.update((each.content, (at, call)) for each in call.outputs if each.content)
         copies = [(each, self._copied[each.content]) for each in call.inputs if each.content in self._copied]
         if pair.judgement.verdict not in BAD or pair.judgement.sort not in _OF_LATE_COPIES or not copies:
             return pair
-        tensor, copy = copies[0]
+        tensor, (position, copy) = copies[0]
+        if pair.judgement.sort is Sort.LATE:
+            named = [
+                each for each in copies if pair.judgement.why and f"{each[0].name} " in pair.judgement.why.en
+            ]
+            if not named:
+                return pair
+            tensor, (position, copy) = named[0]
+            why = _LATE.format(operator=call.operator, number=call.number, name=tensor.name)
+            self.later[position] = Judgement(Verdict.FAULT, Sort.LATE, why=why)
+            self._has_fault = True
+            why = _joined(pair.judgement.why, _EXPLAINED.format(number=copy.number, place=copy.place or "?"))
+            return replace(pair, judgement=replace(pair.judgement, verdict=Verdict.INHERITED, why=why))
         hint = _COPIED.format(name=tensor.name, number=copy.number, place=copy.place or "?")
         return replace(pair, judgement=replace(pair.judgement, why=_joined(pair.judgement.why, hint)))
 

@@ -24,7 +24,7 @@ from torchferry.accuracy.replay.indices import (
 from torchferry.accuracy.replay.large import Task, judge_large, parts_by_element
 from torchferry.accuracy.replay.leaning import leaning
 from torchferry.accuracy.replay.margins import Margins, digits_of, margins_of, views
-from torchferry.accuracy.replay.misreadings import misreadings
+from torchferry.accuracy.replay.misreadings import misreadings, unread_inputs
 from torchferry.accuracy.replay.operators import base_name, is_random, is_view, leaves_uninitialised
 from torchferry.accuracy.replay.pieces import is_large
 from torchferry.accuracy.replay.reduced import is_alike, is_small_enough, is_split
@@ -296,7 +296,10 @@ class Judge:
         def misread() -> Iterator[tuple[Text, torch.Tensor]]:
             return misreadings(work.reference, number)
 
-        return Context(record.shape, before, addends, earlier, misread)
+        def unread(wrong: torch.Tensor) -> Iterator[tuple[Text, torch.Tensor]]:
+            return unread_inputs(work.reference, number, wrong)
+
+        return Context(record.shape, before, addends, earlier, misread, unread)
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,5 @@
-"""What a call would have given if its kernel had taken an argument for another value: explanations of wrong results."""
+"""What a call would have given if its kernel had taken an argument for another value, or had read an input before it
+was there: explanations of wrong results."""
 
 from __future__ import annotations
 
@@ -32,6 +33,10 @@ _CORRECTION = "correction"
 _BATCH_NORMS = ("aten::native_batch_norm", "aten::_native_batch_norm_legit", "aten::cudnn_batch_norm")
 
 _AS_IF = Text("it is as if {name} were {value}, not {given}", "结果如同 {name} 为 {value}，而不是 {given}")
+_NOT_THERE = Text(
+    "it is as if {name} had been 0 from {first} of its first dimension on: not there yet when the kernel read it",
+    "结果如同 {name} 自第一维的 {first} 起为 0：内核读取时尚未就绪",
+)
 _FROM_N = Text("it is as if the variance were divided by n, not by n - 1", "结果如同方差除以 n，而不是 n - 1")
 
 
@@ -49,6 +54,38 @@ def misreadings(reference: Reference, output: int) -> Iterator[tuple[Text, torch
         if found is not None and right is not None and found.shape == right.shape:
             yield _AS_IF.format(name=name, value=_shown(other), given=_shown(value)), found
     yield from _from_all(reference, output)
+
+
+def unread_inputs(
+    reference: Reference, output: int, wrong: torch.Tensor
+) -> Iterator[tuple[Text, torch.Tensor]]:
+    """The same for inputs whose last rows were not there, where the last rows of a result are wrong.
+
+    A result that would be 0 there explains nothing: it may as well not have been written.
+    """
+    shape = reference.call.outputs[output].shape
+    if not shape or wrong.numel() != math.prod(shape) or not bool(wrong.any()):
+        return
+    rows = wrong.reshape(shape[0], -1).any(1)
+    first = int(rows.nonzero()[0])
+    if not bool(rows[first:].all()):
+        return
+    for at, (record, tensor) in enumerate(zip(reference.call.inputs, reference.inputs, strict=True)):
+        if not tensor.is_floating_point() or tensor.shape[:1] != shape[:1] or not bool(tensor[first:].any()):
+            continue
+        inputs = list(reference.inputs)
+        inputs[at] = tensor.clone()
+        inputs[at][first:] = 0
+        try:
+            found = attempt(lambda inputs=inputs: reference.execute(inputs))[output]  # type: ignore[misc]
+        except CannotExecuteError:
+            continue
+        if (
+            found is not None
+            and tuple(found.shape) == shape
+            and float((found[first:] != 0).double().mean()) > 0.5
+        ):
+            yield _NOT_THERE.format(name=record.name, first=first), found
 
 
 def _others(operator: str, given: dict[str, Value]) -> Iterator[tuple[str, Any, Value]]:

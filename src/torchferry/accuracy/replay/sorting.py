@@ -64,6 +64,9 @@ class Context:
     misread: Callable[[], Iterator[tuple[Text, torch.Tensor]]] = lambda: iter(
         ()
     )  # what other arguments would have given
+    unread: Callable[[torch.Tensor], Iterator[tuple[Text, torch.Tensor]]] = lambda _wrong: iter(
+        ()
+    )  # what inputs that were not there yet would have given
 
 
 def sort_of(compared: Compared, context: Context) -> Sorted:
@@ -117,6 +120,9 @@ def _wholes(compared: Compared, context: Context) -> Iterator[Sorted]:
     for text, result in context.misread():
         if _fits(compared, flat(result)):
             yield Sort.MISREAD, text
+    for text, result in context.unread(compared.wrong):
+        if _fits(compared, flat(result)):
+            yield Sort.LATE, text
     factor = _factor(compared)
     if _fits(compared, right * factor) and _is_better(compared, right * factor):
         yield Sort.SCALE, _SCALE.format(factor=factor)

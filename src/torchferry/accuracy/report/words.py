@@ -56,6 +56,7 @@ SORT = {
     Sort.TRANSPOSED: Text("transposed", "结果被转置"),
     Sort.SHIFTED: Text("right values at the wrong place", "数值正确但位置错误"),
     Sort.ACCUMULATE: Text("what was there before was not added, or added twice", "累加缺失或重复"),
+    Sort.LATE: Text("as if a part of an input had not been there yet", "如同输入的一部分尚未就绪"),
     Sort.MISREAD: Text("as if an argument had another value", "如同某个参数取了别的值"),
     Sort.PRECISION: Text("too few digits", "有效位数过少"),
     Sort.POINTS: Text("single elements are wrong", "个别元素出错"),
