@@ -222,7 +222,7 @@ class Judge:
         digits = digits_of(work.call.outputs[number].dtype)
         if digits is None or digits.digits == digits.compute or is_large(work.call):
             return None
-        return leaning(work.reference, number, self._mine.tensor(work.call.outputs[number]))
+        return leaning(work.reference, number, lambda: self._mine.tensor(work.call.outputs[number]))
 
     def _golden_errors(self, work: _Work, number: int) -> Errors | None:
         """Of golden's result, from its own inputs. One that was computed with fewer digits excuses nothing."""

@@ -36,7 +36,7 @@ class Leaning:
     deviation: float
 
 
-def leaning(reference: Reference, output: int, result: torch.Tensor) -> Text | None:
+def leaning(reference: Reference, output: int, result: Callable[[], torch.Tensor]) -> Text | None:
     """What a result with few digits leans to, if that is more than a number rounded to its dtype would explain."""
     number = _number(reference)
     right = reference.right[output]
@@ -48,7 +48,7 @@ def leaning(reference: Reference, output: int, result: torch.Tensor) -> Text | N
     direction = _direction(reference, output, name, given)
     if direction is None:
         return None
-    found = _leaning(result, right, direction)
+    found = _leaning(result(), right, direction)
     if found is None or abs(found.share) <= max(least, _SURE * found.deviation):
         return None
     host = reference.of_host()[output]
