@@ -16,6 +16,7 @@ struct Marks {
   uint64_t recorded = 0; // how often it was asked for
   uint64_t reached = 0; // the last one that its stream has come to
   Clock::time_point time;
+  std::shared_ptr<const Failure> failure; // of the stream, when it came there: those who wait have it as well
   std::shared_ptr<Graph> graph; // that the last record was captured into
 };
 
@@ -31,8 +32,9 @@ Marks& marks_of(aclrtEvent event) {
   return *static_cast<Event*>(event)->marks;
 }
 
-void reach(Marks& marks, uint64_t mark) {
+void reach(Marks& marks, uint64_t mark, const Failure* failure) {
   const std::lock_guard lock(marks.mutex);
+  marks.failure = failure == nullptr ? nullptr : std::make_shared<const Failure>(*failure);
   marks.reached = std::max(marks.reached, mark);
   marks.time = Clock::now();
   marks.changed.notify_all();
@@ -41,6 +43,9 @@ void reach(Marks& marks, uint64_t mark) {
 void wait_for(Marks& marks, uint64_t mark) {
   std::unique_lock lock(marks.mutex);
   marks.changed.wait(lock, [&] { return marks.reached >= mark; });
+  if (marks.failure != nullptr) {
+    throw Failure(*marks.failure);
+  }
 }
 
 uint64_t recorded(Marks& marks) {
@@ -64,7 +69,13 @@ void record(aclrtEvent event, Stream& stream) {
     }
     mark = ++marks->recorded;
   }
-  stream.push(told_to_profiler(stream, [] { return Task{"EVENT_RECORD", "", ""}; }, [marks, mark] { reach(*marks, mark); }));
+  const Work told = told_to_profiler(stream, [] { return Task{"EVENT_RECORD", "", ""}; }, [] {});
+  stream.push_mark([marks, mark, told](const Failure* failure) {
+    if (failure == nullptr) {
+      told();
+    }
+    reach(*marks, mark, failure);
+  });
 }
 
 // A stream that waits for a mark in a graph is captured with it.

@@ -66,11 +66,19 @@ void Stream::push(Work work) {
     graph->works.push_back(std::move(work));
     return;
   }
+  push_mark([work = std::move(work)](const Failure* failure) {
+    if (failure == nullptr) { // what comes after one would compute with garbage
+      work();
+    }
+  });
+}
+
+void Stream::push_mark(Mark mark) {
   const std::lock_guard lock(mutex_);
   if (!started_) {
     start();
   }
-  queue_.push_back(std::move(work));
+  queue_.push_back(std::move(mark));
   ++pushed_;
   has_work_.notify_one();
 }
@@ -93,15 +101,13 @@ void Stream::run() {
     if (queue_.empty()) {
       return;
     }
-    Work work = std::move(queue_.front());
+    Mark work = std::move(queue_.front());
     queue_.pop_front();
-    const bool skipped = failure_ != nullptr; // what comes after a failure would compute with garbage
+    const std::unique_ptr<Failure> before = failure_ ? std::make_unique<Failure>(*failure_) : nullptr;
     lock.unlock();
     std::unique_ptr<Failure> failure;
     try {
-      if (!skipped) {
-        work();
-      }
+      work(before.get());
     } catch (const Failure& thrown) {
       failure = std::make_unique<Failure>(thrown);
     } catch (const std::exception& thrown) {
@@ -143,9 +149,15 @@ bool Stream::is_idle() {
 }
 
 void Stream::abort() {
-  std::deque<Work> dropped;
-  const std::lock_guard lock(mutex_);
+  const Failure aborted(ACL_ERROR_RT_STREAM_ABORT, "the stream was aborted");
+  std::unique_lock lock(mutex_);
+  std::deque<Mark> dropped;
   dropped.swap(queue_);
+  lock.unlock();
+  for (const Mark& mark : dropped) {
+    mark(&aborted); // whoever waits for it goes on
+  }
+  lock.lock();
   done_ += dropped.size();
   is_done_.notify_all();
 }

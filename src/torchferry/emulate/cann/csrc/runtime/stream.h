@@ -15,6 +15,7 @@
 namespace cann {
 
 using Work = std::function<void()>;
+using Mark = std::function<void(const Failure*)>; // the failure of the stream; nullptr: none
 struct Graph;
 
 class Stream {
@@ -23,6 +24,8 @@ class Stream {
 
   // Behind all that was pushed before; while the stream is captured, into the graph instead.
   void push(Work work);
+  // The same for a mark that others wait for: it is reached behind a failure, too, and told of it. Otherwise they would wait for ever.
+  void push_mark(Mark mark);
   // Until what was pushed up to now is done, or the time (milliseconds; negative: none) is over: false. Throws what the work has thrown.
   bool wait(int milliseconds = -1);
   bool is_idle();
@@ -48,7 +51,7 @@ class Stream {
   std::mutex mutex_;
   std::condition_variable has_work_;
   std::condition_variable is_done_;
-  std::deque<Work> queue_;
+  std::deque<Mark> queue_;
   uint64_t pushed_ = 0;
   uint64_t done_ = 0;
   bool started_ = false;
