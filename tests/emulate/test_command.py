@@ -32,7 +32,10 @@ def nothing_set_up(tmp_path: Path) -> dict[str, str]:
         ),
         (("run", "--to", "ascend", "--emulate", "--strict", "train.py"), ("--strict", "--sim")),
         (("prove", "--to", "ascend", "--emulate", "train.py"), ("ferry emulate setup",)),
-        (("prove", "--to", "moorethreads", "--emulate", "train.py"), ("moorethreads: there is no emulation",)),
+        (
+            ("prove", "--to", "moorethreads", "--emulate", "train.py"),
+            ("moorethreads: there is no emulation",),
+        ),
         (("record", "--emulate", "-o", "r.h5", "train.py"), ("--emulate", "--to VENDOR")),
         (("record", "--to", "ascend", "--emulate", "-o", "r.h5", "train.py"), ("ferry emulate setup",)),
         (

@@ -65,7 +65,7 @@ def test_pytorch_loads_nothing_by_itself_where_the_plugin_is_installed(
 def test_what_is_not_said_is_a_typical_server(kept: Path) -> None:
     settings = settings_for(ASCEND)
     assert (settings.plugin, settings.module, settings.devices) == (str(kept), "torch_npu", 8)
-    assert (settings.memory, settings.card) == (64 << 30, "Ascend910B1")
+    assert (settings.memory, settings.card) == (64 << 30, "Ascend910B2")
     assert settings_for(ASCEND, 2, "1GiB", native=True).native
     for devices, memory in ((0, None), (65, None), (1, "much")):
         with pytest.raises(RunError):

@@ -25,5 +25,5 @@ def unlimited_device(vendor_name: str) -> torch.device:
 def emulated_device(vendor_name: str) -> torch.device:
     """Activate a vendor's own plugin in this process; each error is raised by the call that it belongs to."""
     os.environ["ASCEND_LAUNCH_BLOCKING"] = "1"
-    emulate.activate(vendor_name, devices=1)
+    emulate.activate(vendor_name, devices=1, shared_randomness=True)
     return torch.device(get_vendor(vendor_name).device_type, 0)

@@ -13,7 +13,7 @@ from .comparison import compare
 from .observations import Observation, Raised, Seen, observe
 from .operators import cpu_promises, operator, samples, skip_reason
 from .places import Place
-from .records import Difference, Kind, Outcome, Result
+from .records import HARMLESS, Difference, Kind, Outcome, Result
 from .upcasting import Upcasting, in_float32, is_half, lacks_kernel
 
 CPU = Place(torch.device("cpu"))
@@ -52,7 +52,9 @@ class Examination:
         self.dtype = dtype
         self.place = Place(device)
         self.is_promised = is_promised
-        self.samples = self.checks = self.raised = self.upcast = self.returned = 0
+        self.samples = self.checks = self.raised = self.compared = self.wrong = self.upcast = (
+            self.returned
+        ) = 0
         self.differences: dict[tuple[str, Kind], Difference] = {}
 
     def run(self, samples: Iterable[Sample], announce: Callable[[str], None] = lambda text: None) -> None:
@@ -70,6 +72,9 @@ class Examination:
         self.checks += 1
         found = compare(expected, actual)
         self.raised += isinstance(expected, Raised) and not found
+        if not check.name.startswith("out="):
+            self.compared += 1
+            self.wrong += any(kind not in HARMLESS for kind, _, _ in found)
         self.returned += isinstance(expected, Seen)
         for kind, where, words in found:
             difference = Difference(kind, check.name, self.samples, where, words)
@@ -108,6 +113,8 @@ class Examination:
             self.samples,
             self.checks,
             self.raised,
+            self.compared,
+            self.wrong,
             self.upcast,
             round(seconds, 2),
             reason,

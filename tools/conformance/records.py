@@ -34,6 +34,10 @@ class Kind(str, Enum):
     ROUNDING = "rounding"  # values within the usual tolerances
 
 
+# In how a result lies in memory, or by rounding.
+HARMLESS = (Kind.STRIDE, Kind.VIEW, Kind.ROUNDING)
+
+
 @dataclass(frozen=True)
 class Difference:
     """One thing that differs: where it was seen and what it is, in words."""
@@ -58,6 +62,8 @@ class Result:
     samples: int = 0
     checks: int = 0  # comparisons made
     raised: int = 0  # of these, both sides raised the same type of error
+    compared: int = 0  # of these, those without out=
+    wrong: int = 0  # of those, the results themselves differ, not only how they lie in memory
     upcast: int = 0  # of these, the CPU has no kernel for the dtype: compared with float32, rounded
     seconds: float = 0.0
     reason: str = ""  # skipped: a key of reasons.REASONS; crash: how the process ended and at what
@@ -116,3 +122,9 @@ def pass_rate(results: list[Result]) -> float:
     tested = [result for result in results if result.outcome is not Outcome.SKIPPED]
     passed = [result for result in tested if result.outcome in (Outcome.PASS, Outcome.CLOSE)]
     return 100 * len(passed) / len(tested) if tested else 100.0
+
+
+def equal_rate(results: list[Result]) -> float:
+    """Percent of the comparisons without out= in which the results are the CPU's, however they lie in memory."""
+    compared = sum(result.compared for result in results)
+    return 100 * (1 - sum(result.wrong for result in results) / compared) if compared else 100.0

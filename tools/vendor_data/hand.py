@@ -74,7 +74,7 @@ LAUNCH_ENV = {
 
 # The toolkits that src/torchferry/emulate can stand in for, and the card that the emulated device says that it is: one
 # for which the plugin calls operator functions, and not the old way by graphs.
-EMULATION = {"ascend": {"toolkit": "cann", "card": "Ascend910B1"}}
+EMULATION = {"ascend": {"toolkit": "cann", "card": "Ascend910B2"}}
 
 # vendors.json, env: variables whose meaning is that of a CUDA one but whose name is not derived from it.
 # ascend "CANN root, set by set_env.sh"; cambricon "toolkit root", "MLU architectures for extensions".

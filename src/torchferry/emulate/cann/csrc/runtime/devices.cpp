@@ -20,7 +20,7 @@ constexpr const char* kVersion = "9.1.0"; // the plugin takes what is newest whe
 struct Machine {
   int devices = 8;
   uint64_t memory = uint64_t{64} << 30;
-  std::string chip = "Ascend910B1";
+  std::string chip = "Ascend910B2";
 };
 
 Machine& machine() {
@@ -64,6 +64,10 @@ std::array<char, kMostDevices> contexts;
 
 int device_count() {
   return machine().devices;
+}
+
+uint64_t memory_limit() {
+  return machine().memory;
 }
 
 int current_device() {

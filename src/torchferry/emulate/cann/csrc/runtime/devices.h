@@ -6,6 +6,7 @@
 namespace cann {
 
 int device_count();
+uint64_t memory_limit(); // of each device
 int current_device();
 // Whether anything has been allocated on a device by this process.
 bool is_in_use(int device);

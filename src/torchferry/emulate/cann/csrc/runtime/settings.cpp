@@ -1,4 +1,5 @@
 // Settings of the toolkit that the plugin sets and asks for.
+#include "devices.h"
 #include "stream.h"
 
 #include <acl/acl_op_compiler.h>
@@ -22,7 +23,7 @@ Settings& settings() {
   return *all;
 }
 
-constexpr uint32_t kCubeCores = 24; // of an Ascend910B1
+constexpr uint32_t kCubeCores = 24; // of an Ascend910B2
 constexpr uint32_t kVectorCores = 48;
 
 std::string compiler_option(int option) {
@@ -121,8 +122,21 @@ aclError aclrtSetOpExecuteTimeOutV2(uint64_t timeout, uint64_t* actual) {
 }
 
 aclError aclrtGetDeviceInfo(uint32_t, aclrtDevAttr attribute, int64_t* value) {
-  *value = attribute == ACL_DEV_ATTR_VECTOR_CORE_NUM ? kVectorCores : kCubeCores;
-  return ACL_SUCCESS;
+  switch (attribute) {
+    case ACL_DEV_ATTR_AICORE_CORE_NUM:
+    case ACL_DEV_ATTR_CUBE_CORE_NUM:
+      *value = kCubeCores;
+      return ACL_SUCCESS;
+    case ACL_DEV_ATTR_VECTOR_CORE_NUM:
+      *value = kVectorCores;
+      return ACL_SUCCESS;
+    case ACL_DEV_ATTR_TOTAL_GLOBAL_MEM_SIZE:
+      *value = static_cast<int64_t>(cann::memory_limit());
+      return ACL_SUCCESS;
+    default:
+      cann::set_error("aclrtGetDeviceInfo: the emulated device does not know its attribute " + std::to_string(attribute));
+      return ACL_ERROR_RT_FEATURE_NOT_SUPPORT;
+  }
 }
 
 aclError aclrtGetDeviceResLimit(int32_t, aclrtDevResLimitType kind, uint32_t* value) {
