@@ -47,7 +47,8 @@ def test_no_library_is_loaded_from_a_cache_that_everybody_can_write_to(
     library.parent.mkdir(parents=True)
     library.touch()
     assert (
-        build_cache.is_safe_to_load(library) and build_cache.writable_folder("sim") == tmp_path / "cache" / "sim"
+        build_cache.is_safe_to_load(library)
+        and build_cache.writable_folder("sim") == tmp_path / "cache" / "sim"
     )
     for place in (library, library.parent, tmp_path / "cache" / "sim", tmp_path / "cache"):
         before = place.stat().st_mode

@@ -46,7 +46,13 @@ def _run(words: list[str], cwd: Path | None, settings: dict[str, str]) -> subpro
     return subprocess.run(
         words,
         cwd=cwd,
-        env={**inherited, variables.EMULATE: "0", "OMP_NUM_THREADS": "1", "PYTHONUNBUFFERED": "1", **settings},
+        env={
+            **inherited,
+            variables.EMULATE: "0",
+            "OMP_NUM_THREADS": "1",
+            "PYTHONUNBUFFERED": "1",
+            **settings,
+        },
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
