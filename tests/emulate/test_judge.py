@@ -1,11 +1,18 @@
-"""The simulated device is judged by the vendor's own plugin: what differs has a reason, and stands in the docs."""
+"""The simulated device is judged by the vendor's own plugin, the layer by its migration: what differs has a reason."""
 
 from __future__ import annotations
 
-from functools import cache
-
 import pytest
-from tools.judge.comparison import Difference, Reason, Verdict, compare, known_reasons, unexplained
+from tools.judge.comparison import (
+    CUDA_NAMES,
+    DEVICES,
+    Difference,
+    Reason,
+    Verdict,
+    compare,
+    known_reasons,
+    unexplained,
+)
 from tools.judge.programs import programs
 from tools.judge.tables import LANGUAGES, page_of, with_table
 
@@ -14,9 +21,7 @@ DIFFERENT = Verdict(2, (Difference("a", "values", "1", "2"), Difference("b", "er
 REASONS = {("a", "values"): Reason("because", "因为")}
 
 
-@cache
-def _verdict() -> Verdict:
-    return compare("ascend")
+BOTH = pytest.mark.parametrize("places", [DEVICES, CUDA_NAMES], ids=["devices", "names of CUDA"])
 
 
 def test_a_difference_without_a_reason_and_a_reason_without_a_difference_are_told() -> None:
@@ -26,18 +31,17 @@ def test_a_difference_without_a_reason_and_a_reason_without_a_difference_are_tol
     assert unexplained(ALIKE, REASONS, is_whole=False) == []
 
 
-def test_reasons_are_of_programs_that_there_are() -> None:
-    assert {program for program, _ in known_reasons()} <= set(programs())
+@BOTH
+def test_reasons_are_of_programs_that_there_are(places: tuple[str, str]) -> None:
+    assert {program for program, _ in known_reasons(places)} <= set(programs())
 
 
+@BOTH
 @pytest.mark.usefixtures("emulation")
-def test_every_difference_of_the_simulated_device_has_a_reason() -> None:
-    assert unexplained(_verdict(), known_reasons()) == []
-    assert _verdict().programs > 100
-
-
-@pytest.mark.usefixtures("emulation")
-@pytest.mark.parametrize("language", LANGUAGES)
-def test_the_docs_have_the_differences(language: str) -> None:
-    page = page_of(language).read_text("utf-8")
-    assert with_table(page, _verdict(), language) == page
+def test_every_difference_has_a_reason_and_stands_in_the_docs(places: tuple[str, str]) -> None:
+    verdict = compare("ascend", places=places)
+    assert verdict.programs > 95
+    assert unexplained(verdict, known_reasons(places)) == []
+    for language in LANGUAGES:
+        page = page_of(language).read_text("utf-8")
+        assert with_table(page, verdict, language, places) == page

@@ -14,6 +14,9 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[2]
 REASONS = Path(__file__).with_name("reasons.toml")
 
+DEVICES = ("simulated", "emulated")
+CUDA_NAMES = ("layer", "native")
+
 Runs = Mapping[str, Mapping[str, Any]]  # program -> what was seen
 
 
@@ -23,8 +26,8 @@ class Difference:
 
     program: str
     what: str  # values, error, warnings
-    simulated: str
-    plugin: str
+    ours: str
+    theirs: str
 
 
 @dataclass(frozen=True)
@@ -43,10 +46,10 @@ class Reason:
     zh: str
 
 
-def compare(vendor: str, pattern: str = "*") -> Verdict:
-    """Run the programs on both devices."""
-    simulated, emulated = (_runs(place, vendor, pattern) for place in ("simulated", "emulated"))
-    return Verdict(len(simulated), tuple(_differences(simulated, emulated)))
+def compare(vendor: str, pattern: str = "*", places: tuple[str, str] = DEVICES) -> Verdict:
+    """Run the programs in two places."""
+    ours, theirs = (_runs(place, vendor, pattern) for place in places)
+    return Verdict(len(ours), tuple(_differences(ours, theirs)))
 
 
 def _runs(place: str, vendor: str, pattern: str) -> Runs:
@@ -60,9 +63,9 @@ def _runs(place: str, vendor: str, pattern: str) -> Runs:
     return found
 
 
-def _differences(simulated: Runs, emulated: Runs) -> Iterator[Difference]:
-    for program, one in simulated.items():
-        other = emulated[program]
+def _differences(ours: Runs, theirs: Runs) -> Iterator[Difference]:
+    for program, one in ours.items():
+        other = theirs[program]
         if one["error"] or other["error"]:
             if one["error"] != other["error"]:
                 yield Difference(
@@ -89,13 +92,13 @@ def _listed(words: list[str]) -> str:
     return " | ".join(words) or "nothing"
 
 
-def known_reasons() -> dict[tuple[str, str], Reason]:
+def known_reasons(places: tuple[str, str] = DEVICES) -> dict[tuple[str, str], Reason]:
     """Program and what differs -> why it stays."""
     toml = import_module("tomllib" if sys.version_info >= (3, 11) else "tomli")
     table = toml.loads(REASONS.read_text("utf-8"))
     return {
         (row["program"], what): Reason(row["en"], row["zh"])
-        for row in table.get("stays", [])
+        for row in table[places[0]]
         for what in row["what"]
     }
 

@@ -1,6 +1,8 @@
-"""Runs the programs on one device, in a process of its own, and says what was seen as JSON on stdout.
+"""Runs the programs in one place, in a process of its own, and says what was seen as JSON on stdout.
 
-python -m tools.judge.running (simulated | emulated) VENDOR [PATTERN]
+python -m tools.judge.running (simulated | emulated | layer | native) VENDOR [PATTERN]
+
+`layer` and `native` are the emulated device under CUDA's names: by TorchFerry's layer, and by the vendor's own migration.
 """
 
 from __future__ import annotations
@@ -16,13 +18,17 @@ from dataclasses import dataclass, field
 from fnmatch import fnmatch
 from typing import Any
 
+from torchferry.vendors.model import Vendor
 from torchferry.vendors.registry import get_vendor
 
 from .programs import programs
 
 DEVICES = 2
 MEMORY = "2GiB"
+AS_CUDA = ("layer", "native")
 _DIGITS = 6
+# What has no place in a CUDA program, or waits for others.
+_NOT_FOR_CUDA = ("plugin:*", "data: DataParallel*", "errors: nccl*")
 _LONGEST_WORDS = 300
 # What is of one run or of one machine, not of the device: addresses, times, processes, places in sources, stacks.
 _OF_THE_RUN = (
@@ -51,13 +57,17 @@ def main() -> int:
     _activate(place, vendor_name)
     import torch
 
-    plugin = __import__(vendor.plugin)
-    module = getattr(torch, vendor.device_type)
-    torch.ones(1, device=vendor.device_type)  # whatever is said once at the start is said now
-    names = {"torch": torch, "module": module, "plugin": plugin, "device": f"{vendor.device_type}:0"}
+    device = "cuda" if place in AS_CUDA else vendor.device_type
+    torch.ones(1, device=device)  # whatever is said once at the start is said now
+    names = {
+        "torch": torch,
+        "module": getattr(torch, device),
+        "plugin": __import__(vendor.plugin),
+        "device": f"{device}:0",
+    }
     found = {
         name: vars(_run(source, dict(names)))
-        for name, source in programs().items()
+        for name, source in _sources(place, vendor).items()
         if not rest or fnmatch(name, rest[0])
     }
     json.dump(found, answers)
@@ -65,16 +75,42 @@ def main() -> int:
     return 0
 
 
-def _activate(place: str, vendor: str) -> None:
-    if place == "emulated":
-        os.environ["ASCEND_LAUNCH_BLOCKING"] = "1"  # an error is of the call that it belongs to
-        from torchferry import emulate
+def _sources(place: str, vendor: Vendor) -> dict[str, str]:
+    """The programs; as CUDA programs where CUDA's names are to be tried."""
+    if place not in AS_CUDA:
+        return programs()
+    own, graph = vendor.device_type, f"{vendor.device_type.upper()}Graph"
+    words = {
+        f"{own}:": "cuda:",
+        f'"{own}"': '"cuda"',
+        f".{own}(": ".cuda(",
+        graph: "CUDAGraph",
+        f"is_{own}": "is_cuda",
+    }
+    found = {}
+    for name, source in programs().items():
+        if not any(fnmatch(name, pattern) for pattern in _NOT_FOR_CUDA):
+            for word, cuda in words.items():
+                source = source.replace(word, cuda)
+            found[name] = source
+    return found
 
-        emulate.activate(vendor, devices=DEVICES, memory=MEMORY)
-    else:
+
+def _activate(place: str, vendor: str) -> None:
+    if place == "simulated":
         from torchferry import sim
 
         sim.activate(vendor, devices=DEVICES, memory=MEMORY)
+        return
+    os.environ["ASCEND_LAUNCH_BLOCKING"] = "1"  # an error is of the call that it belongs to
+    from torchferry import emulate
+
+    emulate.activate(vendor, devices=DEVICES, memory=MEMORY, native=place == "native")
+    if place == "layer":
+        from torchferry.runtime import activate
+        from torchferry.runtime.settings import LayerSettings
+
+        activate(LayerSettings(vendor))
 
 
 def _run(source: str, names: dict[str, Any]) -> Seen:

@@ -9,7 +9,10 @@ from torchferry.text import Language, Text
 
 from .comparison import ROOT, Verdict, known_reasons
 
-_BLOCK = re.compile(r"(<!-- judged: [^\n]*-->\n).*?(<!-- end -->)", re.DOTALL)
+_BLOCKS = {
+    place: re.compile(rf"(<!-- {place} judged: [^\n]*-->\n).*?(<!-- end -->)", re.DOTALL)
+    for place in ("simulated", "layer")
+}
 _HEAD = Text(
     "| Program | Differs in | Why it stays |\n|---|---|---|",
     "| 程序 | 差异所在 | 保留的原因 |\n|---|---|---|",
@@ -26,11 +29,11 @@ _COUNT = Text(
 LANGUAGES: tuple[Language, ...] = ("en", "zh")
 
 
-def write_tables(verdict: Verdict) -> None:
+def write_tables(verdict: Verdict, places: tuple[str, str]) -> None:
     """Both pages."""
     for language in LANGUAGES:
         page = page_of(language)
-        page.write_text(with_table(page.read_text("utf-8"), verdict, language), "utf-8")
+        page.write_text(with_table(page.read_text("utf-8"), verdict, language, places), "utf-8")
 
 
 def page_of(language: Language) -> Path:
@@ -38,17 +41,17 @@ def page_of(language: Language) -> Path:
     return ROOT / "docs" / language / "emulated.md"
 
 
-def with_table(text: str, verdict: Verdict, language: Language) -> str:
+def with_table(text: str, verdict: Verdict, language: Language, places: tuple[str, str]) -> str:
     """A page with its table made anew."""
     differing = {difference.program for difference in verdict.differences}
     count = _COUNT.format(programs=verdict.programs, same=verdict.programs - len(differing))
-    rows = [count.in_language(language), "", _HEAD.in_language(language), *_rows(verdict, language)]
+    rows = [count.in_language(language), "", _HEAD.in_language(language), *_rows(verdict, language, places)]
     table = "\n".join(rows).replace("\\", r"\\")
-    return _BLOCK.sub(rf"\g<1>{table}\n\g<2>", text)
+    return _BLOCKS[places[0]].sub(rf"\g<1>{table}\n\g<2>", text)
 
 
-def _rows(verdict: Verdict, language: Language) -> list[str]:
-    reasons = known_reasons()
+def _rows(verdict: Verdict, language: Language, places: tuple[str, str]) -> list[str]:
+    reasons = known_reasons(places)
     rows: dict[tuple[str, str], list[str]] = {}
     for difference in verdict.differences:
         reason = reasons.get((difference.program, difference.what))
