@@ -117,6 +117,7 @@ MESSAGES = {
     "ascend.fork": "RuntimeError: Cannot re-initialize NPU in forked subprocess.",
     "ascend.graph-engine": "RuntimeError: Run:OpParamMaker.h:280 NPU error,NPU error code is:500002",
     "ascend.hccl-arguments": "[ERROR] HCCL(1,python): EI0005: The arguments for collective communication are inconsistent between ranks",
+    "ascend.function-missing": "RuntimeError: aclnnStridedSlice and aclnnStridedSliceGetWorkspaceSize not in libopapi.so, or libopapi.so not found.",
     "ascend.hccl-connect": "[ERROR] HCCL(1,python): wait socket establish timeout, role[0] rank[3]",
     "ascend.hccl-environment": "[ERROR] EI0001: environment variable [HCCL_IF_IP] is invalid",
     "ascend.hccl-link": "RuntimeError: FORCE STOP, reason=[link error]",

@@ -47,6 +47,17 @@ ASCEND_MORE = (
         ),
     ),
     Rule(
+        "function-missing",
+        r"(?P<api>aclnn\w+?) (?:and|or) aclnn\w+GetWorkspaceSize not (?:in libopapi|found)",
+        "cann",
+        "the operator library has no function {api}: CANN is older than the plugin wants, or the emulated CANN does not have it yet",
+        "算子库中没有函数 {api}：CANN 的版本早于插件的要求，或仿真 CANN 尚不具备",
+        "install the CANN (toolkit and kernels) of the plugin's version table; on the emulated device call another operator",
+        "安装插件版本配套表中的 CANN（toolkit 与 kernels）；在仿真设备上改用其他算子",
+        rank=2,
+        source="text of op-plugin 2.13, op_plugin/utils/op_api_common.h",
+    ),
+    Rule(
         "op-binary",
         r"Cannot find bin of op (?P<op>\w+)|Cannot find binary for op",
         "cann",
