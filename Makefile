@@ -55,9 +55,10 @@ format: $(STAMP) ## format the code
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-bench: $(STAMP)  ## speed, as ratios measured in one run
+bench: emulation ## speed, as ratios measured in one run
 	$(BIN)/python benchmarks/run.py
 	$(BIN)/python benchmarks/simulated.py
+	$(BIN)/python benchmarks/simulated.py --emulated
 	$(BIN)/python benchmarks/layer.py
 	$(BIN)/python benchmarks/operators.py
 	$(BIN)/python benchmarks/accuracy_file.py
