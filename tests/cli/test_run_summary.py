@@ -126,6 +126,7 @@ def test_json_holds_everything() -> None:
         "torchferry",
         "vendor",
         "device_type",
+        "means",
         "exit_code",
         "seconds",
         "left_running",

@@ -13,7 +13,7 @@ from torchferry.prove.report import proof_json, to_json
 from .samples import SAMPLES, not_finite, sample
 
 PROOF = "format torchferry holds request reference results torch date"
-REQUEST = "original converted vendors steps seed processes same_weights exact rtol atol"
+REQUEST = "original converted vendors steps seed processes same_weights exact rtol atol emulated"
 RUN = "name exit_code seconds stdout stderr processes"
 PROCESS = "identity optimizers steps"
 IDENTITY = "rank role pid started restart torch"
