@@ -6,7 +6,7 @@ The document is one object. Its names, and those of every record in it, stay; la
     torchferry   version that wrote it
     holds        whether every vendor's run is equal to the original, or close where that is enough
     request      what was to be proved: original, converted, vendors, steps, seed, processes, same_weights, exact,
-                 rtol, atol
+                 rtol, atol, emulated (the vendor's own plugin ran it)
     reference    the run of the original on the CPU: a *run*
     results      one for each vendor: vendor, device_type, verdict (equal, close, parted, incomparable, crashed,
                  unrepeatable), run, compared_steps, reason, parting, largest, operator, judgement (each may be null),
