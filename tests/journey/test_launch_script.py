@@ -41,7 +41,8 @@ def launched(folder: Path, vendor: str, tool: str, is_converted: bool) -> list[s
     ended = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
     assert ended.returncode == 0, ended.stdout + ended.stderr
     assert re.search(rf"tool: \S*/{re.escape(tool)} ?$", ended.stdout, re.MULTILINE)
-    return sorted(re.findall(r"step +\d+ +loss \S+", ended.stdout))
+    # Two processes write to one stream: a line of one may begin before that of the other has ended.
+    return sorted(re.findall(r"step +\d+ +loss \d+\.\d{6}", ended.stdout))
 
 
 def _free_port() -> int:
