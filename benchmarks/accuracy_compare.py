@@ -15,8 +15,8 @@ from pathlib import Path
 
 import numpy as np
 
+from torchferry.accuracy.compare.comparing import thread_count
 from torchferry.accuracy.compare.figures import Figures
-from torchferry.accuracy.compare.threads import thread_count
 from torchferry.accuracy.file.reader import Record, open_record
 from torchferry.accuracy.file.writer import RecordWriter
 from torchferry.accuracy.model import Call, Header, Kept, TensorRecord, TensorRef

@@ -16,8 +16,7 @@ import h5py
 import numpy as np
 
 from torchferry.accuracy.file.reader import open_record
-from torchferry.accuracy.file.statistics_writer import StatisticsWriter
-from torchferry.accuracy.file.writer import RecordWriter
+from torchferry.accuracy.file.writer import RecordWriter, StatisticsWriter
 from torchferry.accuracy.model import Call, Header, Kept, TensorRecord, TensorRef
 
 HEADER = Header(Kept.TENSORS, "benchmark", "cpu", "")

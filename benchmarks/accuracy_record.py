@@ -22,7 +22,7 @@ from torchferry.accuracy.file.writer import memory_at
 from torchferry.accuracy.model import Header, Kept
 from torchferry.accuracy.record import recorder as recording
 from torchferry.accuracy.record.recorder import Recorder
-from torchferry.accuracy.record.selection import Selection
+from torchferry.accuracy.record.settings import Selection
 from torchferry.observe.modes import ObservingMode
 
 Step = Callable[[], object]

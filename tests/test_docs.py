@@ -21,9 +21,8 @@ import pytest
 from tools import make_rule_docs, make_vendor_table
 
 from tests.emulate.running import why_not
-from torchferry.accuracy.file.statistics_writer import StatisticsWriter
 from torchferry.accuracy.file.tables import ROW
-from torchferry.accuracy.file.writer import RecordWriter
+from torchferry.accuracy.file.writer import RecordWriter, StatisticsWriter
 from torchferry.accuracy.model import Call, Header, Kept, TensorRecord, TensorRef
 from torchferry.convert.rule import all_rules
 from torchferry.text import Language

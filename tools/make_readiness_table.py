@@ -19,11 +19,10 @@ from typing import Any
 
 from torchferry.operators.equivalents import TAKEN_WHOLE
 from torchferry.ops import capture_json
-from torchferry.ops.judge import judge
+from torchferry.ops.judge import device_uses, judge
 from torchferry.ops.model import Capture
 from torchferry.ops.readiness import Judgement, Readiness, Support
 from torchferry.ops.report.sentences import ready_percent
-from torchferry.ops.whole import device_uses
 from torchferry.text import Language, Text
 from torchferry.vendors.registry import get_vendor, vendor_names
 

@@ -10,10 +10,10 @@ import torch
 
 from tests.checkpoint import samples
 from torchferry.checkpoint.fixing import repair
+from torchferry.checkpoint.folders import read
 from torchferry.checkpoint.loading import load_tree
+from torchferry.checkpoint.model import Cast, Repair
 from torchferry.checkpoint.names import tensors_of
-from torchferry.checkpoint.reading import read
-from torchferry.checkpoint.repair import Cast, Repair
 from torchferry.checkpoint.writing import write_safetensors
 from torchferry.errors import InputError, OutputError
 

@@ -15,10 +15,9 @@ from torch.distributed.checkpoint.filesystem import _StorageInfo
 
 from tests.checkpoint import samples
 from torchferry.checkpoint.fixing import repair
-from torchferry.checkpoint.model import Format
+from torchferry.checkpoint.folders import read
+from torchferry.checkpoint.model import Format, Repair
 from torchferry.checkpoint.names import state_dicts, tensors_of
-from torchferry.checkpoint.reading import read
-from torchferry.checkpoint.repair import Repair
 from torchferry.cli.main import main
 from torchferry.errors import InputError
 

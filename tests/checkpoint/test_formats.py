@@ -13,10 +13,9 @@ import pytest
 import torch
 
 from torchferry.checkpoint.fixing import repair
+from torchferry.checkpoint.folders import read
 from torchferry.checkpoint.loading import load_tree
-from torchferry.checkpoint.model import Format
-from torchferry.checkpoint.reading import read
-from torchferry.checkpoint.repair import Repair
+from torchferry.checkpoint.model import Format, Repair
 from torchferry.errors import InputError
 
 

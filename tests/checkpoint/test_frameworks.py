@@ -16,10 +16,9 @@ from tests.checkpoint import samples
 from tests.forking import run_forked
 from torchferry.checkpoint.classes import Meaning, named
 from torchferry.checkpoint.fixing import repair
-from torchferry.checkpoint.model import Global
+from torchferry.checkpoint.folders import read
+from torchferry.checkpoint.model import Global, Repair
 from torchferry.checkpoint.names import state_dicts, tensors_of
-from torchferry.checkpoint.reading import read
-from torchferry.checkpoint.repair import Repair
 from torchferry.cli.main import main
 from torchferry.errors import InputError
 

@@ -14,7 +14,7 @@ import pytest
 from tests.checkpoint import samples
 from torchferry.checkpoint import unpickling
 from torchferry.checkpoint.classes import Meaning, named
-from torchferry.checkpoint.reading import read
+from torchferry.checkpoint.folders import read
 from torchferry.cli.main import main
 from torchferry.errors import InputError
 

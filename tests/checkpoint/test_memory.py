@@ -13,7 +13,7 @@ import pytest
 import torch
 
 from torchferry.checkpoint import loading
-from torchferry.checkpoint.reading import read
+from torchferry.checkpoint.folders import read
 from torchferry.cli.main import main
 from torchferry.errors import InputError
 

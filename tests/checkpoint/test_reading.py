@@ -17,10 +17,10 @@ import torch
 from tests.checkpoint import samples
 from torchferry.checkpoint import names
 from torchferry.checkpoint.classes import Meaning, named
+from torchferry.checkpoint.folders import read
 from torchferry.checkpoint.loading import Loaded, load_tree
 from torchferry.checkpoint.model import Format
 from torchferry.checkpoint.names import state_dicts, tensors_of
-from torchferry.checkpoint.reading import read
 from torchferry.errors import InputError
 
 

@@ -19,10 +19,10 @@ import torch
 from tests.checkpoint import samples
 from torchferry.checkpoint.classes import Meaning, named
 from torchferry.checkpoint.fixing import repair
+from torchferry.checkpoint.folders import read
 from torchferry.checkpoint.loading import Loaded, load_tree
+from torchferry.checkpoint.model import Repair
 from torchferry.checkpoint.names import state_dicts, tensors_of
-from torchferry.checkpoint.reading import read
-from torchferry.checkpoint.repair import Repair
 from torchferry.errors import InputError
 
 

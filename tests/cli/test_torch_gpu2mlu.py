@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from torchferry.cli.dropin_mlu_report import escape
+from torchferry.cli.torch_gpu2mlu import escape
 
 from .commands import (
     TRAIN,

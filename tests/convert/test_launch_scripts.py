@@ -12,7 +12,7 @@ import pytest
 from tests.convert.distributed.programs import script
 from tests.convert.rewriting import VENDORS, target, vendor
 from torchferry.cli.main import main
-from torchferry.convert.launch_scripts import script_name
+from torchferry.convert.added import script_name
 
 ROOT = Path(__file__).parents[2]
 

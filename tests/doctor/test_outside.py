@@ -16,8 +16,7 @@ from tests.doctor.stations import ASCEND_VARIABLES, NPU_SMI, ascend_files, put, 
 from torchferry.doctor.device.commands import Output, find_program, run_command
 from torchferry.doctor.device.examine import examine_device
 from torchferry.doctor.model import Command, Reach, Result, Status
-from torchferry.doctor.privacy import without_names
-from torchferry.doctor.report import to_script
+from torchferry.doctor.report import to_script, without_names
 from torchferry.text import Text
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.vendors.conftest import MINIMAL
-from torchferry.doctor.host.variables import check_variables
+from torchferry.doctor.host.examine import check_variables
 from torchferry.doctor.model import Result, Status
 from torchferry.errors import VendorError
 from torchferry.vendors.host import load_host

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from torchferry.cli.main import main
-from torchferry.explain.crash import explain_exception, explain_exit
+from torchferry.explain.explaining import explain_exception, explain_exit
 from torchferry.launch import crash, variables
 from torchferry.vendors.registry import get_vendor
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tests.explain.explaining import explained, ids
-from torchferry.explain.report.page import page_of
+from torchferry.explain.report import page_of
 
 NCCL = """\
 [rank1]: Traceback (most recent call last):

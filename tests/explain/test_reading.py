@@ -13,11 +13,9 @@ import pytest
 
 from tests.explain.explaining import all_rules, cause, explained, ids
 from torchferry.explain.explaining import explain_logs
-from torchferry.explain.keeping import Findings
 from torchferry.explain.model import Explanation, Log
-from torchferry.explain.repetitions import MOST_FORMS, MOST_TRACEBACKS, Repetitions
-from torchferry.explain.report.page import page_of
-from torchferry.explain.report.words import clock
+from torchferry.explain.repetitions import MOST_FORMS, MOST_TRACEBACKS, Findings, Repetitions
+from torchferry.explain.report import clock, page_of
 from torchferry.explain.scanning import WHOLE, Scanner
 from torchferry.logs import blocks as log_blocks
 from torchferry.vendors.error_patterns import Effect

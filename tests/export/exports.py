@@ -5,9 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from torchferry.export.exporting import export_here
-from torchferry.export.model import Exported
-from torchferry.export.place import work_folder
-from torchferry.export.request import ExportRequest, checked_request
+from torchferry.export.launching import work_folder
+from torchferry.export.model import Exported, ExportRequest, checked_request
 
 
 def exported_here(request: ExportRequest) -> Exported:

@@ -10,8 +10,8 @@ import torch
 from tests.export.architectures import ARCHITECTURES, Architecture, calibrated
 from tests.export.exports import exported_here
 from torchferry.checkpoint.writing import write_torch
-from torchferry.export.request import ExportRequest
-from torchferry.ops.models.factory import make_model
+from torchferry.export.model import ExportRequest
+from torchferry.ops.models.making import make_model
 from torchferry.ops.models.request import ModelRequest
 
 _QUICK = ("ResNet18", "SqueezeNet1_1", "LPRNet")

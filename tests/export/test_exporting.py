@@ -14,8 +14,7 @@ from tests.export.exports import exported_here
 from tests.export.networks import Normed
 from torchferry.errors import InputError, OutputError, RunError
 from torchferry.export import exporters
-from torchferry.export.model import Exported, decode
-from torchferry.export.request import ExportRequest
+from torchferry.export.model import Exported, ExportRequest, decode
 from torchferry.export.weights import MismatchError
 from torchferry.ops.models.request import ModelRequest
 

@@ -12,9 +12,8 @@ import torch
 from tests.export.exports import exported_here
 from torchferry.export import exporting
 from torchferry.export.exporters import Asked
-from torchferry.export.model import Check, Exported, Verdict
+from torchferry.export.model import Check, Exported, ExportRequest, Verdict
 from torchferry.export.report import page_of
-from torchferry.export.request import ExportRequest
 from torchferry.ops.models.request import ModelRequest
 from torchferry.report.page import to_text
 from torchferry.text import Language

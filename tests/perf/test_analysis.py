@@ -10,10 +10,9 @@ import pytest
 
 from tests.perf.building import BACKWARD, TraceBuilder
 from tests.perf.real_traces import KERNEL_TABLE, SLOW_LOADER, real_run, real_trace
-from torchferry.perf.analysis import analyze
+from torchferry.perf.analysis import MOST_POINTS, analyze, memory_curve
 from torchferry.perf.detect import registry
 from torchferry.perf.detect.model import NO_TRACE, Detector
-from torchferry.perf.memory_curves import MOST_POINTS, memory_curve
 from torchferry.perf.model import Diagnosis, Evidence, KernelRow, Part, Severity
 from torchferry.perf.opening import open_runs
 from torchferry.perf.run import Run

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.perf.building import TraceBuilder
-from torchferry.ops.trace import device_names
+from torchferry.ops.trace import events
 from torchferry.perf import opening
 from torchferry.perf.analysis import analyze
 from torchferry.perf.model import Analysis, Diagnosis, Part
@@ -155,10 +155,10 @@ def test_a_trace_of_the_cpu_or_of_cuda_reads_no_vendors_data(
     def refuse(_name: str) -> Vendor:
         raise AssertionError("a vendor's data are read")
 
-    for cached in (device_names.flow_device, device_names.launching_device, device_names._device_types):
+    for cached in (events.flow_device, events.launching_device, events._device_types):
         cached.cache_clear()
     monkeypatch.setattr(opening, "get_vendor", refuse)
-    monkeypatch.setattr(device_names, "get_vendor", refuse)
+    monkeypatch.setattr(events, "get_vendor", refuse)
     path = device_trace("Memset (Device)", "gpu_memset").write(tmp_path / "trace.json")
     (run,) = open_runs([path])
     assert run.device == "cuda" and run.vendor is None

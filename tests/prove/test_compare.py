@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from torchferry.prove.compare import Comparison, compare
+from torchferry.prove.compare import EXACT, Comparison, Tolerance, compare
 from torchferry.prove.model import (
     LossRecord,
     NamedFacts,
@@ -18,9 +18,7 @@ from torchferry.prove.model import (
     Verdict,
     What,
 )
-from torchferry.prove.recordings import find_recordings, summary
-from torchferry.prove.records import identity_line, step_line
-from torchferry.prove.tolerance import EXACT, Tolerance
+from torchferry.prove.recordings import find_recordings, identity_line, step_line, summary
 
 Steps = list[StepRecord]
 

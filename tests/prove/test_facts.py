@@ -9,9 +9,9 @@ import torch
 import torch.utils._python_dispatch
 
 from torchferry.observe.modes import unobserved
+from torchferry.prove.compare import distance
 from torchferry.prove.facts import tensor_facts
 from torchferry.prove.model import TensorFacts
-from torchferry.prove.tolerance import distance
 
 
 def facts(tensor: torch.Tensor) -> TensorFacts:

@@ -8,7 +8,7 @@ from types import ModuleType
 
 import pytest
 
-from torchferry.prove.folders import imported_from, moved_arguments, moved_search_path, projects
+from torchferry.prove.settings import imported_from, moved_arguments, moved_search_path, projects
 
 
 @pytest.mark.parametrize(

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from torchferry.prove.crashes import last_words
 from torchferry.prove.model import REFERENCE, Proof, ProofRequest, Run, VendorResult, Verdict
 from torchferry.prove.progress import StepCounter, shown
+from torchferry.prove.recordings import last_words
 from torchferry.prove.settings import VARIABLE, ProofSettings, Weights, proof_settings_in
 
 OWN = 'Traceback (most recent call last):\n  File "train.py", line 3, in <module>\nIndexError: out of range\n'

@@ -11,8 +11,7 @@ import pytest
 from tests.zoo.projects import PLACE, deliver, fill_in
 from torchferry.vendors.zoo import find_zoo
 from torchferry.zoo.delivery import Delivery
-from torchferry.zoo.examine import review
-from torchferry.zoo.model import Status
+from torchferry.zoo.model import Status, review
 
 Break = Callable[[Path], object]
 

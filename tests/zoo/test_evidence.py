@@ -11,7 +11,7 @@ from torchferry.errors import InputError
 from torchferry.zoo.evidence.compare import compare
 from torchferry.zoo.evidence.model import Curve, Evidence, Step
 from torchferry.zoo.evidence.reading import read_evidence
-from torchferry.zoo.licences import licence_name
+from torchferry.zoo.recognition import licence_name
 
 
 @pytest.mark.parametrize(

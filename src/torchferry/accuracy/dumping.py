@@ -88,7 +88,7 @@ class Dumper:
         import torch
 
         from torchferry.accuracy.model import Header, Kept
-        from torchferry.accuracy.record.part import device_in_use, shares_randomness, simulated_vendor
+        from torchferry.accuracy.record.process import device_in_use, shares_randomness, simulated_vendor
         from torchferry.accuracy.record.program import rank_and_world
         from torchferry.accuracy.record.recorder import Recorder
         from torchferry.accuracy.record.replaying import ReplayingMode

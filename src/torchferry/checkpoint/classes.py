@@ -2,12 +2,176 @@
 
 from __future__ import annotations
 
+import argparse
+import datetime
+import pathlib
 import re
-from collections.abc import Iterable
+import struct
+import types
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Mapping
 from enum import Enum
+from typing import Any
 
-from torchferry.checkpoint import arrays, values
-from torchferry.checkpoint.model import ITEM_SIZES, Global
+from torchferry.checkpoint.model import ITEM_SIZES, Global, Known, Opaque, Storage, Tensor
+
+# Values of the standard library and of NumPy that a checkpoint may hold: made here, by what the
+# pickle says of them.
+#
+# None of these constructors runs anything that the file could choose.
+
+_FACTORIES: Mapping[str, Callable[[], Any]] = {
+    "builtins.list": list, "builtins.dict": dict, "builtins.set": set, "builtins.int": int, "builtins.float": float,
+    "builtins.str": str,
+}  # fmt: skip
+_PATHS = ("PurePosixPath", "PureWindowsPath", "PosixPath")
+
+
+class NotAValueError(Exception):
+    """The pickle describes none of these, or not as they describe themselves."""
+
+
+def value(node: Opaque, made: Callable[[object], Any]) -> Any:
+    """The value that an object describes; `made` makes what is in it. Raises NotAValueError."""
+    maker = _MAKERS.get(node.class_name)
+    if maker is None:
+        raise NotAValueError
+    try:
+        return maker(node, made)
+    except (TypeError, ValueError, KeyError, IndexError, OverflowError):
+        raise NotAValueError from None
+
+
+def _namespace(kind: Callable[[], Any]) -> Callable[[Opaque, Callable[[object], Any]], Any]:
+    def make(node: Opaque, made: Callable[[object], Any]) -> Any:
+        result = kind()
+        state = node.state if isinstance(node.state, dict) else {}
+        vars(result).update({str(name): made(part) for name, part in state.items()})
+        return result
+
+    return make
+
+
+def _default_dictionary(node: Opaque, made: Callable[[object], Any]) -> Any:
+    (factory,) = node.arguments or (None,)
+    makes = _FACTORIES[factory.dotted] if isinstance(factory, Global) else None
+    if makes is None and factory is not None:
+        raise NotAValueError
+    return defaultdict(makes, {made(key): made(part) for key, part in node.entries.items()})
+
+
+def _counter(node: Opaque, made: Callable[[object], Any]) -> Any:
+    return Counter(made(node.arguments[0]) if node.arguments else {})
+
+
+def _plainly(kind: Callable[..., Any]) -> Callable[[Opaque, Callable[[object], Any]], Any]:
+    """A class that takes nothing but numbers, texts and bytes."""
+
+    def make(node: Opaque, made: Callable[[object], Any]) -> Any:
+        if not all(isinstance(each, (int, str, bytes)) for each in node.arguments):
+            raise NotAValueError
+        return kind(*node.arguments)
+
+    return make
+
+
+_MAKERS: Mapping[str, Callable[[Opaque, Callable[[object], Any]], Any]] = {
+    "argparse.Namespace": _namespace(argparse.Namespace),
+    "types.SimpleNamespace": _namespace(types.SimpleNamespace),
+    "collections.defaultdict": _default_dictionary,
+    "collections.Counter": _counter,
+    "datetime.datetime": _plainly(datetime.datetime),
+    "datetime.date": _plainly(datetime.date),
+    "datetime.timedelta": _plainly(datetime.timedelta),
+    **{f"pathlib.{name}": _plainly(getattr(pathlib, name)) for name in _PATHS},
+    **{f"pathlib._local.{name}": _plainly(getattr(pathlib, name)) for name in _PATHS},
+}
+NAMES = frozenset(_MAKERS)
+
+
+# What NumPy writes into a pickle and into its own files: arrays and numbers, described without NumPy.
+
+_DTYPES: Mapping[str, str] = {
+    "f8": "float64", "f4": "float32", "f2": "float16", "i8": "int64", "i4": "int32", "i2": "int16", "i1": "int8",
+    "u8": "uint64", "u4": "uint32", "u2": "uint16", "u1": "uint8", "b1": "bool", "c8": "complex64", "c16": "complex128",
+}  # fmt: skip
+_NUMBERS = {
+    "float64": "d", "float32": "f", "float16": "e", "int64": "q", "int32": "i", "int16": "h", "int8": "b",
+    "uint64": "Q", "uint32": "I", "uint16": "H", "uint8": "B", "bool": "?",
+}  # fmt: skip
+# NumPy 2 has moved them.
+RECONSTRUCT = ("numpy.core.multiarray._reconstruct", "numpy._core.multiarray._reconstruct")
+SCALAR = ("numpy.core.multiarray.scalar", "numpy._core.multiarray.scalar")
+FROM_BUFFER = ("numpy.core.numeric._frombuffer", "numpy._core.numeric._frombuffer")
+ARRAY_NAMES = frozenset({*RECONSTRUCT, *SCALAR, *FROM_BUFFER, "numpy.dtype", "numpy.ndarray"})
+
+
+def dtype_named(text: str) -> str:
+    """The dtype of a name as `<f4`; "" for one that tensors have not, and for big-endian numbers."""
+    order, code = (text[0], text[1:]) if text[:1] in ("<", ">", "|", "=") else ("<", text)
+    return "" if order == ">" else _DTYPES.get(code, "")
+
+
+def _dtype(node: object) -> str:
+    if not isinstance(node, Opaque) or node.class_name != "numpy.dtype" or not node.arguments:
+        return ""
+    order = node.state[1] if isinstance(node.state, tuple) and len(node.state) > 1 else "<"
+    return "" if order == ">" else dtype_named(str(node.arguments[0]))
+
+
+def number(arguments: tuple[Any, ...]) -> Known | None:
+    """What `scalar` makes."""
+    if len(arguments) != 2 or not isinstance(arguments[1], bytes):
+        return None
+    dtype = _dtype(arguments[0])
+    letter = _NUMBERS.get(dtype)
+    if letter is None or len(arguments[1]) != ITEM_SIZES[dtype]:
+        return None
+    return Known(f"numpy.{dtype}", struct.unpack(f"<{letter}", arguments[1]))
+
+
+def rebuilt(state: Any, key: str) -> tuple[Tensor, bytes] | None:
+    """The array that `_reconstruct` and its state make."""
+    if not isinstance(state, tuple) or len(state) != 5:
+        return None
+    _, shape, dtype, is_fortran, data = state
+    return described(shape, _dtype(dtype), bool(is_fortran), data, key)
+
+
+def from_buffer(arguments: tuple[Any, ...], key: str) -> tuple[Tensor, bytes] | None:
+    """The array that `_frombuffer` makes."""
+    if len(arguments) != 4:
+        return None
+    data, dtype, shape, order = arguments
+    return described(shape, _dtype(dtype), order == "F", data, key)
+
+
+def described(
+    shape: Any, dtype: str, is_fortran: bool, data: object, key: str
+) -> tuple[Tensor, bytes] | None:
+    """An array over these bytes; None where it is not one that a tensor could be."""
+    if isinstance(data, str):  # Python 2 knew no difference
+        data = data.encode("utf-8", "surrogateescape")
+    if not dtype or not isinstance(data, (bytes, bytearray)):
+        return None
+    tensor = array(tuple(map(int, shape)), dtype, is_fortran, key)
+    return (tensor, bytes(data)) if tensor.nbytes == len(data) else None
+
+
+def array(shape: tuple[int, ...], dtype: str, is_fortran: bool, key: str) -> Tensor:
+    """An array, row after row or column after column."""
+    strides = contiguous_strides(shape[::-1])[::-1] if is_fortran else contiguous_strides(shape)
+    return Tensor(Storage(key, dtype, "cpu", 0), dtype, shape, strides, 0, "cpu", is_array=True)
+
+
+def contiguous_strides(shape: tuple[int, ...]) -> tuple[int, ...]:
+    """Row after row."""
+    strides: list[int] = []
+    step = 1
+    for size in reversed(shape):
+        strides.append(step)
+        step *= max(size, 1)
+    return tuple(reversed(strides))
 
 
 class Meaning(Enum):
@@ -56,7 +220,7 @@ def meaning(name: Global) -> Meaning:
     """What one name means."""
     if name.dotted in _PLAIN or _PLAIN_PATTERN.fullmatch(name.dotted):
         return Meaning.PLAIN
-    if name.dotted in values.NAMES or name.dotted in arrays.NAMES:
+    if name.dotted in NAMES or name.dotted in ARRAY_NAMES:
         return Meaning.VALUE
     top = name.module.split(".", 1)[0]
     through = _REACHED.intersection(name.name.split("."))  # torch's os is the os of everybody

@@ -17,8 +17,9 @@ from typing import Any
 
 import torch
 
-from torchferry.checkpoint.distributed import read_piece
+from torchferry.checkpoint.classes import NotAValueError, value
 from torchferry.checkpoint.files import damaged
+from torchferry.checkpoint.folders import read_piece
 from torchferry.checkpoint.model import (
     ITEM_SIZES,
     SPARSE,
@@ -33,7 +34,6 @@ from torchferry.checkpoint.model import (
     Tensor,
 )
 from torchferry.checkpoint.names import key_name, parts
-from torchferry.checkpoint.values import NotAValueError, value
 from torchferry.errors import InputError
 
 _ALIGNMENT = 16

@@ -14,7 +14,7 @@ from dataclasses import replace
 from io import RawIOBase
 from typing import IO, Any, ClassVar
 
-from torchferry.checkpoint import arrays
+from torchferry.checkpoint import classes
 from torchferry.checkpoint.model import (
     DTENSOR,
     LOCAL_PART,
@@ -134,8 +134,8 @@ class Reader(pickle._Unpickler):
         if not isinstance(function, Global):
             raise pickle.UnpicklingError("it calls something that is no name")
         self._charge(arguments)
-        if function.dotted in arrays.FROM_BUFFER:
-            found = arrays.from_buffer(tuple(arguments), self._next_array())
+        if function.dotted in classes.FROM_BUFFER:
+            found = classes.from_buffer(tuple(arguments), self._next_array())
             if found is not None:
                 return self._kept(*found)
         if function == _GETATTR:
@@ -180,9 +180,9 @@ class Reader(pickle._Unpickler):
         built = self.stack[-1]
         if isinstance(built, Opaque):
             built.state = state
-            if built.class_name in arrays.RECONSTRUCT:
+            if built.class_name in classes.RECONSTRUCT:
                 self._charge(state if isinstance(state, tuple) else ())
-                found = arrays.rebuilt(state, self._next_array())
+                found = classes.rebuilt(state, self._next_array())
                 if found is not None:
                     self._replace_last(built, self._kept(*found))
         elif isinstance(built, Ordered) and isinstance(state, dict):
@@ -240,8 +240,8 @@ def made(function: Global, arguments: tuple[Any, ...]) -> object:
         return maker(*arguments)
     if function.dotted in _KNOWN:
         return Known(function.dotted, arguments)
-    if function.dotted in arrays.SCALAR:
-        return arrays.number(arguments) or Opaque(function.dotted, arguments)
+    if function.dotted in classes.SCALAR:
+        return classes.number(arguments) or Opaque(function.dotted, arguments)
     # The plugins of devices have functions of their own beside those of PyTorch, with the same first arguments.
     if function.module.startswith("torch") and function.name.startswith("_rebuild_") and arguments:
         rebuilt = _rebuilt(function, arguments)

@@ -13,10 +13,9 @@ from typing import IO, Any
 
 import torch
 
-from torchferry.checkpoint.files import read_file
+from torchferry.checkpoint.files import SAFETENSORS_NAMES, read_file
 from torchferry.checkpoint.loading import Loaded
 from torchferry.checkpoint.names import tensors_of
-from torchferry.checkpoint.tensor_files import SAFETENSORS_NAMES
 from torchferry.errors import InputError, OutputError
 from torchferry.files.aside import file_aside
 

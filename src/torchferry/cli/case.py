@@ -13,7 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from torchferry.cli import case_options
+from torchferry.cli import options
 from torchferry.errors import InputError, OutputError, RunError
 from torchferry.text import Text, user_language
 from torchferry.vendors.registry import get_vendor, vendor_names
@@ -25,7 +25,156 @@ if TYPE_CHECKING:
     from torchferry.ops.cases.writing import Frame
     from torchferry.vendors.model import Vendor
 
-add_arguments = case_options.add_arguments
+# The options of `ferry case`.
+
+_SECONDS = 120.0
+_seed = options.whole_number(0, (1 << 63) - 1)  # of a torch.Generator
+
+_NOTATION = """how --input is written:
+  SHAPE[:DTYPE][:DISTRIBUTION][:LAYOUT]   a tensor, as in 10x20:int64 or 8x3x32x32:float16:normal:channels_last
+    SHAPE         10x20; 10x or 10:float32 for one dimension; scalar for none
+    DTYPE         any of torch's: float32 (default), bfloat16, bool, complex64, int8 ...
+    DISTRIBUTION  normal, uniform(0,1), ints(0,10), ones, zeros, full(2.5), arange, nan, inf; +nan, +inf, +-inf
+                  puts such values among others: normal+nan. Default: what suits the operator and the dtype
+    LAYOUT        transposed, channels_last, channels_last_3d, expanded, sliced, strides(1,20), offset(3)
+  2.5, [2,2], True, None, float16, 'sum'   a Python value; a single number is a number, not a shape
+  list(2x3, 2x3)                           a list of tensors
+  NAME=...                                 an argument by name, as in dim=1
+"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """All of them."""
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    parser.usage = (
+        'ferry case OPERATOR --to VENDOR [--input "10x20:int64" ...] [OPTIONS]\n'
+        "       ferry case OPERATOR --to VENDOR --from FILE [--call N] [OPTIONS]\n"
+        "       ferry case [OPERATOR] --from FILE --list"
+    )
+    parser.epilog = _NOTATION
+    parser.add_argument(
+        "operator",
+        nargs="?",
+        default="",
+        metavar="OPERATOR",
+        help="aten::max.dim, max, torch.max, torch.nn.functional.gelu, Tensor.scatter_, torch.nn.Conv2d, or a module "
+        "or function of your own: package.module:Class or file.py:Class",
+    )
+    parser.add_argument("--to", metavar="VENDOR", help="a name that `ferry vendors` lists")
+    options.add_vendor_path(parser)
+    _add_inputs(parser)
+    _add_output(parser)
+    _add_run(parser)
+
+
+def _add_inputs(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("what it is called with")
+    group.add_argument(
+        "--input",
+        action="append",
+        default=[],
+        metavar="INPUT",
+        help="one argument (see below); repeat in order",
+    )
+    group.add_argument(
+        "--init",
+        default="",
+        metavar="ARGUMENTS",
+        help="of a module: in_channels=16,out_channels=32,kernel_size=3",
+    )
+    group.add_argument(
+        "--from",
+        dest="source",
+        type=Path,
+        metavar="FILE",
+        help="take the arguments from a record of operators (HDF5: with their contents) or from a capture of "
+        "`ferry ops` (JSON: contents are made up); --input NAME=... changes one",
+    )
+    group.add_argument(
+        "--call",
+        type=options.at_least_one,
+        metavar="N",
+        help="which call of FILE: its number in a record, as `ferry compare` names it, or its place among those of a "
+        "capture; --list shows them (default: the first)",
+    )
+    group.add_argument(
+        "--site",
+        default="",
+        metavar="TEXT",
+        help="of a capture: only calls whose line or module has this in it",
+    )
+    group.add_argument("--list", action="store_true", help="list the calls of FILE, and do nothing else")
+    group.add_argument("--seed", type=_seed, default=0, metavar="N", help="of random contents (default: 0)")
+    group.add_argument(
+        "--import",
+        dest="modules",
+        action="append",
+        default=[],
+        metavar="MODULE",
+        help="a module that the case imports once the device is there, as one that registers an operator",
+    )
+
+
+def _add_output(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("what is written")
+    group.add_argument(
+        "-o",
+        "--output",
+        metavar="FILE",
+        help="the test's file (default: test_OPERATOR.py); - prints it",
+    )
+    group.add_argument("--force", action="store_true", help="replace FILE if it exists")
+    group.add_argument(
+        "--style",
+        choices=("pytest", "unittest"),
+        default="pytest",
+        help="functions for pytest (default), or a TestCase with cpu_op_exec and <device>_op_exec that `python FILE` "
+        "runs",
+    )
+    group.add_argument("--forward-only", action="store_true", help="do not test gradients")
+    options.add_language(parser)
+
+
+def _add_run(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("running it")
+    group.add_argument(
+        "--no-run", action="store_true", help="only write it; the CPU tries the call nevertheless"
+    )
+    options.add_emulate(
+        group,
+        "run it on the vendor's own plugin, on an emulated device, wherever the real one is; `ferry emulate setup` sets "
+        "it up",
+    )
+    group.add_argument("--check", action="store_true", help="exit with 1 if the case fails")
+    group.add_argument(
+        "--time",
+        action="store_true",
+        help="measure one call, forward only, on the device, the CPU and a GPU of this machine, in turns",
+    )
+    group.add_argument(
+        "--save-times", type=Path, metavar="FILE", help="with --time: write what was measured to a JSON file"
+    )
+    group.add_argument(
+        "--times-of",
+        type=Path,
+        metavar="FILE",
+        help="with --time: compare with such a file of another machine, as one with a GPU",
+    )
+    group.add_argument(
+        "--shrink",
+        action="store_true",
+        help="if it fails, write the case with the smallest arguments that fail in the same way",
+    )
+    group.add_argument(
+        "--timeout",
+        type=options.seconds,
+        default=_SECONDS,
+        metavar="SECONDS",
+        help=f"a run that takes longer has failed (default: {_SECONDS:g})",
+    )
+    group.add_argument("-q", "--quiet", action="store_true", help="no progress on stderr")
+
+
 _STDOUT = "-"
 
 
@@ -63,8 +212,8 @@ def _time(args: argparse.Namespace, bench: Bench, file: Path) -> None:
     import json
 
     from torchferry.files.aside import write_whole
-    from torchferry.ops.cases.files import read_times
-    from torchferry.ops.cases.telling import told_elsewhere, told_times
+    from torchferry.ops.cases.describing import told_elsewhere, told_times
+    from torchferry.ops.cases.writing import read_times
 
     elsewhere = read_times(args.times_of) if args.times_of is not None else {}
     times = bench.time(file)
@@ -188,8 +337,8 @@ def _bench(args: argparse.Namespace, vendor: Vendor) -> Iterator[Bench]:
 def _facts(case: Case, frame: Frame, bench: Bench, scratch: Path) -> Facts:
     """What the CPU does with the call; one that it refuses is no case."""
     from torchferry.ops.cases.describing import described_call
-    from torchferry.ops.cases.files import write_case
     from torchferry.ops.cases.model import Facts
+    from torchferry.ops.cases.writing import write_case
 
     facts = bench.probe(write_case(case, Facts(), frame, scratch / "test_probe.py"))
     if facts.error:
@@ -199,9 +348,8 @@ def _facts(case: Case, frame: Frame, bench: Bench, scratch: Path) -> Facts:
 
 def _write(args: argparse.Namespace, case: Case, facts: Facts, frame: Frame, scratch: Path) -> Path:
     from torchferry.cli.ending import reader_may_leave
-    from torchferry.ops.cases.files import write_case
-    from torchferry.ops.cases.telling import WROTE, WROTE_WITH_DATA
-    from torchferry.ops.cases.writing import data_name, kept_tensors, render
+    from torchferry.ops.cases.describing import WROTE, WROTE_WITH_DATA
+    from torchferry.ops.cases.writing import data_name, kept_tensors, render, write_case
 
     if args.output == _STDOUT:
         if not args.shrink:
@@ -224,11 +372,16 @@ def _shrink(
     scratch: Path,
     vendor: Vendor,
 ) -> None:
-    from torchferry.ops.cases.describing import described_call
-    from torchferry.ops.cases.files import write_case
+    from torchferry.ops.cases.describing import (
+        NOT_FINISHED,
+        NOT_STEADY,
+        NOTHING_TO_SHRINK,
+        SHRUNK,
+        described_call,
+    )
     from torchferry.ops.cases.model import Kind
     from torchferry.ops.cases.shrinking import shrink
-    from torchferry.ops.cases.telling import NOT_FINISHED, NOT_STEADY, NOTHING_TO_SHRINK, SHRUNK
+    from torchferry.ops.cases.writing import write_case
 
     if not outcome.kind.is_failure:
         _say(args, NOTHING_TO_SHRINK)
@@ -276,7 +429,7 @@ def _progress(args: argparse.Namespace) -> Iterator[Progress | None]:
 
 
 def _told(outcome: Outcome, vendor: Vendor) -> Text:
-    from torchferry.ops.cases.telling import told
+    from torchferry.ops.cases.describing import told
 
     return told(outcome, vendor.name)
 

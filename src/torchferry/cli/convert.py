@@ -11,12 +11,10 @@ import sys
 from pathlib import Path
 
 from torchferry.cli import git, next_step, options
-from torchferry.cli.common_options import add_language
-from torchferry.cli.distributed_options import distributed_settings
 from torchferry.cli.ending import reader_may_leave
-from torchferry.convert.discover import FINDINGS, PYTHON_SUFFIXES, check_input
-from torchferry.convert.filesystem import read_file
-from torchferry.convert.launch_scripts import add_launch_script
+from torchferry.cli.options import add_language, distributed_settings
+from torchferry.convert.added import add_launch_script
+from torchferry.convert.discover import FINDINGS, PYTHON_SUFFIXES, check_input, read_file
 from torchferry.convert.project import ProjectOutcome, examine_project
 from torchferry.convert.write import (
     Replace,

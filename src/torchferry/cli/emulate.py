@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from torchferry.cli import common_options
+from torchferry.cli import options
 from torchferry.errors import RunError
 from torchferry.text import Text, user_language
 from torchferry.vendors.registry import get_vendor, vendor_names
@@ -63,9 +63,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="FILE",
         help="with setup: take this wheel of the plugin instead of fetching one, as on a machine without a network",
     )
-    common_options.add_vendor_path(parser)
+    options.add_vendor_path(parser)
     parser.add_argument("-q", "--quiet", action="store_true", help="no progress and no remarks on stderr")
-    common_options.add_language(parser)
+    options.add_language(parser)
 
 
 def run(args: argparse.Namespace) -> int:

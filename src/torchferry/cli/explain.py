@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
-from torchferry.cli import explain_options
+from torchferry.cli import options
 from torchferry.cli.progress import Bar
 from torchferry.errors import InputError
 from torchferry.text import user_language
@@ -18,7 +18,43 @@ if TYPE_CHECKING:
     from torchferry.explain.rules import RuleBook
     from torchferry.report.page import Page
 
-add_arguments = explain_options.add_arguments
+# The options of `ferry explain`.
+
+FORMATS = ("text", "json", "md")
+
+_EPILOG = """LOG is a file, also packed (.gz, .bz2, .xz), a folder that is searched for logs (of all ranks of a run, of a vendor's runtime), - for
+what comes through a pipe (as without LOG), or a message in quotation marks.
+
+exit codes: 0 fine; 1 with --check: an error was found; 2 no such log or code, bad usage; 3 some logs could not be read, or not whole"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """All of them."""
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    parser.usage = "ferry explain [LOG... | MESSAGE | --code CODE | --list] [OPTIONS]"
+    parser.epilog = _EPILOG
+    parser.add_argument("logs", nargs="*", metavar="LOG", help="logs of one run (default: standard input)")
+    parser.add_argument(
+        "--code", metavar="CODE", help="say what an error code means, such as 107002 or EI0006"
+    )
+    parser.add_argument("--list", action="store_true", help="list all rules")
+    parser.add_argument(
+        "--to",
+        metavar="VENDOR",
+        help="use this vendor's rules, and those for CUDA and PyTorch (default: those of all vendors)",
+    )
+    parser.add_argument(
+        "--tee",
+        action="store_true",
+        help="pass standard input on to standard output as it comes; the report goes to standard error",
+    )
+    parser.add_argument("--format", choices=FORMATS, default="text", help="what is printed (default: text)")
+    parser.add_argument("--all", action="store_true", help="list every finding, not only the first 15")
+    parser.add_argument("--check", action="store_true", help="exit with 1 if an error was found")
+    parser.add_argument("-q", "--quiet", action="store_true", help="no progress on stderr")
+    options.add_vendor_path(parser)
+    options.add_language(parser)
+
 
 _SOME_UNREAD = 3
 _PIPE = "-"
@@ -79,8 +115,7 @@ def _is_message(text: str) -> bool:
 
 def _explain_code(args: argparse.Namespace, book: RuleBook) -> int:
     from torchferry.explain.explaining import explain_code
-    from torchferry.explain.report.data import codes_to_json
-    from torchferry.explain.report.page import page_of_code
+    from torchferry.explain.report import codes_to_json, page_of_code
 
     findings = explain_code(args.code, book)
     if not findings:
@@ -90,8 +125,7 @@ def _explain_code(args: argparse.Namespace, book: RuleBook) -> int:
 
 
 def _list_rules(args: argparse.Namespace, book: RuleBook) -> int:
-    from torchferry.explain.report.data import rules_to_json
-    from torchferry.explain.report.page import page_of_rules
+    from torchferry.explain.report import page_of_rules, rules_to_json
 
     page = page_of_rules(book.patterns, args.lang or user_language())
     _print(args, page, lambda: rules_to_json(book.patterns))
@@ -99,8 +133,7 @@ def _list_rules(args: argparse.Namespace, book: RuleBook) -> int:
 
 
 def _report(args: argparse.Namespace, explanation: Explanation) -> None:
-    from torchferry.explain.report.data import to_json
-    from torchferry.explain.report.page import OTHERS, page_of
+    from torchferry.explain.report import OTHERS, page_of, to_json
 
     page = page_of(explanation, args.lang or user_language(), None if args.all else OTHERS)
     _print(args, page, lambda: to_json(explanation), sys.stderr if args.tee else None)

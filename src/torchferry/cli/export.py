@@ -4,23 +4,146 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
 import sys
 from pathlib import Path
 
-from torchferry.cli import export_options
+from torchferry.cli import options
 from torchferry.errors import InputError, OutputError
 from torchferry.text import user_language
 
-add_arguments = export_options.add_arguments
+# The options of `ferry export`.
+
+_EPILOG = """exit codes: 0 fine; 1 written, but onnxruntime does not compute what PyTorch does; 2 bad usage or bad input, nothing
+was written"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """All of them."""
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    parser.usage = "ferry export [CHECKPOINT] --model FACTORY --input SHAPE [...] -o FILE.onnx [OPTIONS]"
+    parser.epilog = _EPILOG
+    parser.add_argument(
+        "checkpoint",
+        nargs="?",
+        default="",
+        metavar="CHECKPOINT",
+        help=".pth, .pt, .pth.tar, .safetensors ... (default: the weights that the factory gives the model)",
+    )
+    parser.add_argument(
+        "-o", "--output", type=Path, required=True, metavar="FILE.onnx", help="the ONNX model to write"
+    )
+    _add_model(parser)
+    _add_weights(parser)
+    _add_onnx(parser)
+    _add_vendor(parser)
+    parser.add_argument("--json", action="store_true", help="print everything as JSON")
+    options.add_language(parser)
+
+
+def _add_model(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("the model")
+    shapes = "1x3x224x224, ids=1x128:int64:ints(0,30000), batch.mask=1x128:bool"
+    options.add_model(group, shapes, required=True)
+
+
+def _add_weights(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("the weights")
+    group.add_argument(
+        "--only",
+        default="",
+        metavar="PART",
+        help="the part of the checkpoint to take, as state_dict or ema.model",
+    )
+    group.add_argument(
+        "--lenient",
+        action="store_true",
+        help="go on where names or shapes don't fit: what is missing stays as the factory made it",
+    )
+    group.add_argument(
+        "--allow-pickle",
+        action="store_true",
+        help="let code run that the file names, where it can't be loaded otherwise: only for files that you trust",
+    )
+
+
+def _add_onnx(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("the ONNX model")
+    group.add_argument(
+        "--opset", type=int, metavar="N", help="(default: what the vendor's converter takes, else 13)"
+    )
+    group.add_argument(
+        "--input-names", type=_names, default=(), metavar="NAMES", help="of the inputs, with commas"
+    )
+    group.add_argument(
+        "--output-names", type=_names, default=(), metavar="NAMES", help="of the outputs, with commas"
+    )
+    group.add_argument(
+        "--dynamic",
+        action="append",
+        default=[],
+        metavar="AXIS",
+        help="a size that stays free: `batch`, the first of every input, or INPUT:AXIS=NAME, as ids:1=length; repeatable",
+    )
+    group.add_argument(
+        "--batches",
+        type=_numbers,
+        default=(1, 4),
+        metavar="SIZES",
+        help="to try where the first size is free, with commas (default: 1,4)",
+    )
+    group.add_argument(
+        "--simplify", action="store_true", help="fold constants and take out nodes without effect"
+    )
+    group.add_argument(
+        "--tolerance",
+        type=float,
+        default=1e-4,
+        metavar="X",
+        help="the largest difference to PyTorch, and as a part of the largest value; what is beyond is judged against double "
+        "precision (default: 1e-4)",
+    )
+    group.add_argument("--force", action="store_true", help="replace a file that is there already")
+
+
+def _add_vendor(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("the vendor")
+    group.add_argument(
+        "--to", metavar="VENDOR", help="a name that `ferry vendors` lists: for its opset and its converter"
+    )
+    options.add_vendor_path(parser)
+    group.add_argument(
+        "--chip", default="", metavar="NAME", help="for the vendor's converter, as Ascend310P3"
+    )
+    group.add_argument(
+        "--run", action="store_true", help="call the vendor's converter, if it is on this machine"
+    )
+
+
+def _names(text: str) -> tuple[str, ...]:
+    """Without what separates names and sizes in the commands of vendors' tools."""
+    names = tuple(name.strip() for name in text.split(","))
+    if len(set(names)) != len(names) or not all(re.fullmatch(r"[\w./-]+", name) for name in names):
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is not a list of different names (letters, digits and . / - _)"
+        )
+    return names
+
+
+def _numbers(text: str) -> tuple[int, ...]:
+    words = text.split(",")
+    if not all(word.isascii() and word.isdecimal() and int(word) > 0 for word in words):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a list of numbers above 0")
+    return tuple(map(int, words))
 
 
 def run(args: argparse.Namespace) -> int:
     """Export, report; the answer is an exit code."""
     from torchferry.cli.ending import reader_may_leave
     from torchferry.export.launching import export
+    from torchferry.export.model import DEFAULT_OPSET, ExportRequest
     from torchferry.export.offline import check_tool, command_for, results_of, run_tool
     from torchferry.export.report import page_of, to_json
-    from torchferry.export.request import DEFAULT_OPSET, ExportRequest
     from torchferry.ops.models.request import ModelRequest
     from torchferry.report.page import print_page
     from torchferry.report.safe import printable

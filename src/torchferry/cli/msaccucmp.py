@@ -54,12 +54,12 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _compare(args: argparse.Namespace) -> int:
-    from torchferry.cli import compare, compare_options
+    from torchferry.cli import compare
 
     _check_folder(args.output)
     file = args.output / f"result_{datetime.now():%Y%m%d%H%M%S}.msaccucmp.csv"
     parser = argparse.ArgumentParser()
-    compare_options.add_arguments(parser)
+    compare.add_arguments(parser)
     words = ["-m", str(args.my_dump_path), "-g", str(args.golden_dump_path), "-o", str(file), "-q"]
     code = compare.run(parser.parse_args(words))
     file.replace(file.with_name(file.name.replace(".msaccucmp", "")))

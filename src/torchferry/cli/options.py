@@ -3,27 +3,168 @@
 from __future__ import annotations
 
 import argparse
+import math
 import os
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
-from torchferry.cli import distributed_options
-from torchferry.cli.common_options import add_vendor_path
 from torchferry.convert.custom.model import CustomRules
 from torchferry.convert.discover import PYTHON_SUFFIXES
 from torchferry.convert.project import Plan, Progress, ProjectOutcome
 from torchferry.convert.rule import all_rules
-from torchferry.convert.settings import AmpForm, Settings
+from torchferry.convert.settings import AmpForm, Distributed, Settings
 from torchferry.convert.target import Target
 from torchferry.convert.write import Written
-from torchferry.errors import FerryError
+from torchferry.errors import FerryError, InputError
 from torchferry.outcome import Report
 from torchferry.report.options import Options
 from torchferry.report.render import render
 from torchferry.report.safe import one_line
 from torchferry.text import Language, Text, user_language
+
+# The options that make a program for one card one for many.
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """--distributed, and what it needs to know."""
+    group = parser.add_argument_group("one process per card")
+    group.add_argument(
+        "--distributed",
+        action="store_true",
+        help="rewrite the training program that --main starts for all cards, with DistributedDataParallel; a launch "
+        "script is added",
+    )
+    group.add_argument(
+        "--main", type=Path, metavar="FILE", help="the script that starts the training, in the project"
+    )
+    group.add_argument(
+        "--model",
+        default="",
+        metavar="NAME",
+        help="the variable that holds the model; several with commas (default: found)",
+    )
+    group.add_argument(
+        "--batch",
+        choices=["keep", "split"],
+        help="the script's batch size is that of each card (keep, the default), or of all together (split)",
+    )
+    group.add_argument(
+        "--sync-batchnorm",
+        action="store_true",
+        help="BatchNorm over the batches of all cards (SyncBatchNorm)",
+    )
+
+
+def distributed_settings(args: argparse.Namespace) -> Distributed | None:
+    """What the options say; None if the rewrite is not asked for."""
+    if not args.distributed:
+        given = [
+            name
+            for name, value in (
+                ("--main", args.main),
+                ("--model", args.model),
+                ("--batch", args.batch),
+                ("--sync-batchnorm", args.sync_batchnorm),
+            )
+            if value
+        ]
+        if given:
+            raise FerryError(f"{given[0]} goes with --distributed; say that as well, or leave it out")
+        return None
+    if args.main is None:
+        raise FerryError("--distributed: which script starts the training? Name it with --main FILE")
+    main = _main_script(args.path, args.main)
+    return Distributed(main, args.model, args.batch == "split", args.sync_batchnorm)
+
+
+def _main_script(root: Path, main: Path) -> str:
+    """The script relative to the project; it may be given so, or as seen from here."""
+    folder = (root.parent if root.is_file() else root).resolve()
+    for place in (folder / main, main):
+        found = place.resolve()
+        if found.is_file() and found.is_relative_to(folder):
+            if found.suffix not in (".py", ".pyw"):
+                raise InputError(
+                    f"--main {main}: is no Python file; name the script that starts the training"
+                )
+            return found.relative_to(folder).as_posix()
+    if main.is_file():
+        raise InputError(f"--main {main}: is not in {root}; name a script of the project")
+    raise InputError(f"--main {main}: no such file in {root}; name the script that starts the training")
+
+
+# Options of commands that read source and of those that only start programs: nothing is imported for
+# them.
+
+
+def add_vendor_path(parser: argparse.ArgumentParser) -> None:
+    """Where a user's own vendors are."""
+    parser.add_argument(
+        "--vendor-path",
+        action="append",
+        type=Path,
+        default=[],
+        metavar="DIR",
+        help="a folder with your own vendor data",
+    )
+
+
+def add_vendor_device(parser: argparse.ArgumentParser, group: argparse._ArgumentGroup) -> None:
+    """A vendor's device, the real one or simulated."""
+    group.add_argument(
+        "--to",
+        metavar="VENDOR",
+        help="on this vendor's device, a name that `ferry vendors` lists: on its real plugin if that is installed, "
+        "else simulated",
+    )
+    add_vendor_path(parser)
+    add_means(
+        group,
+        "with --to: simulate, even if the vendor's plugin is installed",
+        "with --to: the vendor's own plugin, on an emulated device; `ferry emulate setup` sets it up",
+    )
+
+
+def add_means(group: argparse._ArgumentGroup, simulate: str, emulate: str) -> None:
+    """A device that is not there in truth: ours, or the vendor's plugin without its hardware."""
+    either = group.add_mutually_exclusive_group()
+    either.add_argument("--sim", action="store_true", help=simulate)
+    add_emulate(either, emulate)
+
+
+def add_emulate(group: argparse._ActionsContainer, emulate: str) -> None:
+    """The vendor's plugin without its hardware, where the other ways are not a choice."""
+    group.add_argument("--emulate", action="store_true", help=emulate)
+
+
+def add_language(parser: argparse.ArgumentParser) -> None:
+    """The language of what is printed."""
+    parser.add_argument(
+        "--lang", choices=("en", "zh"), help="language of reports (default: TORCHFERRY_LANG, then the locale)"
+    )
+
+
+def add_model(group: argparse._ArgumentGroup, shapes: str, required: bool = False) -> None:
+    """A model without a program, and what it is called with."""
+    group.add_argument(
+        "--model",
+        required=required,
+        metavar="FACTORY",
+        help="package.module:name or file.py:name, of a class, a function or a module that is built already",
+    )
+    group.add_argument(
+        "--init", default="", metavar="ARGUMENTS", help="for the factory, as `num_classes=10, depth=3`"
+    )
+    group.add_argument(
+        "--input",
+        action="append",
+        default=[],
+        metavar="SHAPE",
+        help=f"an argument of the model, as {shapes}; repeatable",
+    )
+
 
 OPT_INS = {
     "channels_last": "put models and images in channels_last (NHWC), for vendors whose convolutions want it",
@@ -55,7 +196,7 @@ def add_target_arguments(parser: argparse.ArgumentParser) -> None:
     add_vendor_path(parser)
     _add_selection(parser.add_argument_group("what to look at"))
     _add_opt_ins(parser.add_argument_group("changes that are made only when you ask for them"))
-    distributed_options.add_arguments(parser)
+    add_arguments(parser)
 
 
 def _add_selection(group: argparse._ArgumentGroup) -> None:
@@ -155,7 +296,7 @@ def make_plan(args: argparse.Namespace) -> Plan:
         ignore=_rule_ids(args.ignore),
         exclude=tuple(args.exclude),
         custom=_custom_rules(args.rules, args.vendor_path),
-        settings=Settings(distributed_options.distributed_settings(args), _amp_form(args.amp, target)),
+        settings=Settings(distributed_settings(args), _amp_form(args.amp, target)),
         jobs=args.jobs,
     )
 
@@ -256,3 +397,46 @@ def progress_bar(label: str, quiet: bool) -> Iterator[Progress | None]:
     with Bar(console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task(label, total=None)
         yield lambda done, total: bar.update(task, completed=done, total=total)
+
+
+# What the words after options mean: whole numbers, steps, seeds, times.
+
+LARGEST_SEED = (1 << 32) - 1  # what PYTHONHASHSEED and numpy take
+
+
+def whole_number(least: int, most: int | None = None) -> Callable[[str], int]:
+    """What reads a number in this range, as the `type` of an option."""
+    limits = f"from {least} on" if most is None else f"from {least} to {most}"
+
+    def read(text: str) -> int:
+        value = int(text) if text.isascii() and text.isdecimal() else least - 1
+        if value < least or (most is not None and value > most):
+            raise argparse.ArgumentTypeError(f"{text!r} is not a number {limits}")
+        return value
+
+    return read
+
+
+at_least_one = whole_number(1)
+seed = whole_number(0, LARGEST_SEED)
+
+
+def steps(text: str) -> int | None:
+    """A number of steps; None for `all`."""
+    return None if text == "all" else at_least_one(text)
+
+
+def seconds(text: str) -> float:
+    """A time that is more than none."""
+    value = number(text)
+    if not 0 < value < math.inf:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a time; write it in seconds, as 600")
+    return value
+
+
+def number(text: str) -> float:
+    """NaN where it is none."""
+    try:
+        return float(text)
+    except ValueError:
+        return math.nan

@@ -7,7 +7,7 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from torchferry.cli import common_options, run_options, values
+from torchferry.cli import options, run_options
 from torchferry.errors import InputError, RunError
 from torchferry.vendors.registry import get_vendor
 
@@ -87,7 +87,7 @@ def _add_which(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("what is recorded")
     group.add_argument(
         "--steps",
-        type=values.steps,
+        type=options.steps,
         default=1,
         metavar="N",
         help="so many; a step ends when each optimizer has stepped, or one of them would step again; the program is "
@@ -96,7 +96,7 @@ def _add_which(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--from",
         dest="first_step",
-        type=values.at_least_one,
+        type=options.at_least_one,
         default=1,
         metavar="STEP",
         help="the first step that is recorded (default: 1)",
@@ -147,7 +147,7 @@ def add_place_arguments(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group(
         "where the program runs (default: on this machine as it is; without a GPU, the CPU stands for CUDA)"
     )
-    common_options.add_vendor_device(parser, group)
+    options.add_vendor_device(parser, group)
     group.add_argument(
         "--converted",
         action="store_true",
@@ -163,25 +163,25 @@ def add_place_arguments(parser: argparse.ArgumentParser) -> None:
     )
     group.add_argument(
         "--devices",
-        type=values.at_least_one,
+        type=options.at_least_one,
         metavar="N",
         help="devices that the program sees where they are simulated or the CPU stands for them (default: one, with "
         "--nproc one for each process)",
     )
     group.add_argument(
         "--seed",
-        type=values.seed,
+        type=options.seed,
         metavar="N",
         help="of every generator, set at `import torch` (default: none is set)",
     )
     group.add_argument(
         "--timeout",
-        type=values.seconds,
+        type=options.seconds,
         metavar="SECONDS",
         help="end a program that takes longer, and keep what was recorded (default: as long as it takes)",
     )
     parser.add_argument("-q", "--quiet", action="store_true", help="no remarks and no progress on stderr")
-    common_options.add_language(parser)
+    options.add_language(parser)
     run_options.add_torchrun_arguments(parser)
 
 

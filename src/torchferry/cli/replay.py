@@ -9,16 +9,50 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from torchferry.cli import replay_options
+from torchferry.cli import options, record_options
 from torchferry.errors import InputError, RunError
 from torchferry.text import Text, user_language
 from torchferry.vendors.registry import get_vendor
 
 if TYPE_CHECKING:
-    from torchferry.accuracy.replay.launching import Target
-    from torchferry.accuracy.replay.request import Outcome
+    from torchferry.accuracy.replay.launching import Outcome, Target
 
-add_arguments = replay_options.add_arguments
+# The options of `ferry replay`.
+
+DEFAULT_OUTPUT = "replay.h5"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """All of them."""
+    parser.usage = "ferry replay RECORD (--to VENDOR [--sim | --emulate] | --device TYPE) [-o FILE] [OPTIONS]"
+    parser.epilog = (
+        "Every operator gets the inputs that it had in the record, so an error of one is not handed on to the next. "
+        "Calls keep their numbers: `ferry compare FILE RECORD` holds the two against each other. Exit code 3: some "
+        "operators failed on the device."
+    )
+    parser.add_argument(
+        "record",
+        type=Path,
+        metavar="RECORD",
+        help="what `ferry record` has written; gpu.h5 also stands for gpu.rank0.h5, gpu.rank1.h5 ...",
+    )
+    parser.add_argument(
+        "-o",
+        "--output",
+        type=Path,
+        default=Path(DEFAULT_OUTPUT),
+        metavar="FILE",
+        help=f"the new record; one of an earlier run is replaced (default: {DEFAULT_OUTPUT})",
+    )
+    where = parser.add_argument_group("where the operators are called")
+    options.add_vendor_device(parser, where)
+    where.add_argument(
+        "--device", metavar="TYPE", help="on a device that PyTorch has by itself: cpu, cuda, cuda:1, xpu"
+    )
+    record_options.add_selection(parser.add_argument_group("which of them"))
+    parser.add_argument("-q", "--quiet", action="store_true", help="no remarks and no progress on stderr")
+    options.add_language(parser)
+
 
 _SOME_FAILED = 3
 _SHOWN = 20  # calls that failed
@@ -113,7 +147,7 @@ def _need(package: str) -> None:
 
 
 def _replayed(args: argparse.Namespace, record: Path, output: Path, target: Target) -> Outcome:
-    from torchferry.accuracy.record.selection import Selection
+    from torchferry.accuracy.record.settings import Selection
     from torchferry.accuracy.replay.launching import replay_record
 
     selection = Selection(tuple(args.modules), tuple(args.operators), tuple(args.phases))
@@ -125,7 +159,7 @@ def _replayed(args: argparse.Namespace, record: Path, output: Path, target: Targ
 
 
 def _tell(args: argparse.Namespace, output: Path, outcome: Outcome) -> None:
-    from torchferry.accuracy.record.telling import size
+    from torchferry.accuracy.record.outputs import size
     from torchferry.report.safe import one_line
 
     failed = [each for each in outcome.left if each.is_failure]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 
-from torchferry.cli.common_options import add_language
+from torchferry.cli.options import add_language
 from torchferry.convert.rule import Rule, all_rules
 from torchferry.errors import FerryError
 from torchferry.text import user_language

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from torchferry.cli import common_options, values
+from torchferry.cli import options
 from torchferry.sim.environment import parse_memory
 
 # torchrun's options that are handed on as they are -> whether they say where the processes meet
@@ -42,14 +42,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="VENDOR",
         help="a name that `ferry vendors` lists (default: the variable TORCHFERRY_TO)",
     )
-    common_options.add_vendor_path(parser)
+    options.add_vendor_path(parser)
     parser.add_argument(
         "-q", "--quiet", action="store_true", help="no summary, no progress and no remarks on stderr"
     )
     parser.add_argument(
         "--no-diagnosis", action="store_true", help="do not say what a crash means, after its traceback"
     )
-    common_options.add_language(parser)
+    options.add_language(parser)
     _add_layer_arguments(parser)
     _add_device_arguments(parser)
     add_torchrun_arguments(parser)
@@ -84,7 +84,7 @@ def _add_layer_arguments(parser: argparse.ArgumentParser) -> None:
 
 def _add_device_arguments(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("a simulated or emulated device")
-    common_options.add_means(
+    options.add_means(
         group,
         "simulate, even if the vendor's plugin is installed",
         "run the vendor's own plugin, on an emulated device; `ferry emulate setup` sets it up",
@@ -96,7 +96,7 @@ def _add_device_arguments(parser: argparse.ArgumentParser) -> None:
     )
     group.add_argument(
         "--devices",
-        type=values.at_least_one,
+        type=options.at_least_one,
         metavar="N",
         help="devices (default: as many as a typical server of the vendor has)",
     )
@@ -125,7 +125,7 @@ def add_torchrun_arguments(parser: argparse.ArgumentParser) -> None:
     """Those that `torchrun_options` hands on."""
     group = parser.add_argument_group("several processes, through torchrun")
     group.add_argument(
-        *_spellings("nproc", "nproc-per-node"), type=values.at_least_one, metavar="N", help="processes"
+        *_spellings("nproc", "nproc-per-node"), type=options.at_least_one, metavar="N", help="processes"
     )
     for name in _TORCHRUN:
         group.add_argument(*_spellings(name), dest=f"torchrun {name}", metavar="X", help="handed to torchrun")

@@ -7,8 +7,8 @@ import sys
 from pathlib import Path
 
 from torchferry.cli import next_step, options
-from torchferry.cli.common_options import add_language
 from torchferry.cli.ending import reader_may_leave
+from torchferry.cli.options import add_language
 from torchferry.convert.discover import check_input
 from torchferry.convert.project import examine_project
 from torchferry.convert.target import Target

@@ -4,10 +4,18 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 from torchferry.cli import main as ferry
+from torchferry.finding import Finding, Kind
+from torchferry.outcome import FileRecord, FileStatus, Report
+from torchferry.report import words
+from torchferry.report.safe import one_line
+from torchferry.report.summary import in_order
+from torchferry.text import Language, Text
 
 _DESCRIPTION = "Convert CUDA PyTorch scripts to Cambricon MLU, as torch_gpu2mlu.py does."
 _EPILOG = """\
@@ -46,7 +54,7 @@ def _run(given: list[str]) -> int:
 
 
 def _convert(given: Path) -> int:
-    from torchferry.cli import dropin, dropin_mlu_report
+    from torchferry.cli import dropin
     from torchferry.convert.discover import check_input
     from torchferry.convert.write import Replace
     from torchferry.text import user_language
@@ -58,7 +66,7 @@ def _convert(given: Path) -> int:
         root,
         out,
         dropin.make_plan("cambricon"),
-        lambda report: {"report.md": dropin_mlu_report.render(report, user_language())},
+        lambda report: {"report.md": render(report, user_language())},
         Replace.OURS,
     )
     dropin.say(
@@ -81,3 +89,78 @@ def _output(source: Path) -> Path:
 
 if __name__ == "__main__":  # python -m torchferry.cli.torch_gpu2mlu
     sys.exit(main())
+
+
+# report.md in the table format of Cambricon's torch_gpu2mlu, and after it what was not changed.
+
+# Escaped so that a cell shows the code as it is: what ends a cell, begins markup, or emphasises.
+_SPECIAL = re.compile(r"[\\`|<*\[~]|(?<![^\W_])_|_(?![^\W_])")
+_LEFT_KINDS = (Kind.UNSUPPORTED, Kind.TODO, Kind.UNKNOWN)
+_LEFT = Text("Not Changed", "未修改")
+_LEFT_ABOUT = Text(
+    "These places need you; each says what and why.", "以下位置需要您处理；每一条都说明了做什么和为什么。"
+)
+_NOTHING_LEFT = Text("Nothing else needs your attention.", "没有其他需要您处理的内容。")
+_DESCRIPTION_COLUMN = Text("Description", "说明")
+_NUMBER = Text("No.", "序号")
+
+
+def render(report: Report, language: Language) -> bytes:
+    """The whole report.md."""
+    lines = [*_changes(report), "", *_left(report, language)]
+    return ("\n".join(lines) + "\n").encode("utf-8")
+
+
+def _changes(report: Report) -> Iterator[str]:
+    # The words of the vendor's tool, which are English in its Chinese guide too.
+    yield "# Cambricon PyTorch Model Migration Report"
+    yield "## Cambricon PyTorch Changes"
+    yield "| No. |  File  |  Description  |"
+    yield "| --- | --- | --- |"
+    number = 0
+    for record in report.files:
+        for line, description in _changed_lines(record):
+            number += 1
+            yield f"| {number} | {escape(record.path)}:{line} | {description} |"
+
+
+def _changed_lines(record: FileRecord) -> Iterator[tuple[int, str]]:
+    """(line of the original, what became of it); an added line has the number of the one it follows."""
+    for hunk in record.hunks:
+        line = hunk.old_start - 1
+        for tag, old, new in hunk.lines:
+            line += tag != "+"
+            before, after = escape(old.strip()), escape(new.strip())
+            if tag == "~":
+                yield line, f'change "{before}" to "{after}"'
+            elif tag == "+" and after:
+                yield max(line, 1), f'add "{after}"'
+            elif tag == "-" and before:
+                yield line, f'delete "{before}"'
+
+
+def _left(report: Report, language: Language) -> Iterator[str]:
+    findings = [finding for finding in in_order(report.findings) if finding.kind in _LEFT_KINDS]
+    yield f"## {_LEFT.in_language(language)}"
+    if not findings:
+        yield from ("", _NOTHING_LEFT.in_language(language))
+        return
+    yield from ("", _LEFT_ABOUT.in_language(language), "")
+    headings = (_NUMBER, words.FILE, words.KIND_COLUMN, _DESCRIPTION_COLUMN)
+    yield f"| {' | '.join(heading.in_language(language) for heading in headings)} |"
+    yield "| --- | --- | --- | --- |"
+    failed = {record.path for record in report.files if record.status is FileStatus.FAILED}
+    for number, finding in enumerate(findings, start=1):
+        place = f"{escape(finding.path)}:{finding.line}"
+        kind = words.STATUS[FileStatus.FAILED] if finding.path in failed else words.KIND[finding.kind]
+        yield f"| {number} | {place} | {kind.in_language(language)} | {_reason(finding, language)} |"
+
+
+def _reason(finding: Finding, language: Language) -> str:
+    message = escape(finding.message.in_language(language))
+    return f'"{escape(finding.before.strip())}": {message}' if finding.before.strip() else message
+
+
+def escape(text: str) -> str:
+    """Text for a table cell, on one line."""
+    return _SPECIAL.sub(r"\\\g<0>", one_line(text))

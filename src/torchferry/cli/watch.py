@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from torchferry.cli import record_options, watch_options
+from torchferry.cli import options, record_options
 from torchferry.errors import RunError
 from torchferry.text import Text, user_language
 
@@ -16,7 +16,42 @@ if TYPE_CHECKING:
     from torchferry.accuracy.record.settings import RecordSettings
     from torchferry.launch.program import Program
 
-add_arguments = watch_options.add_arguments
+# The options of `ferry watch`.
+
+DEFAULT_OUTPUT = "watch.h5"
+_EVERY = 100
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """All of them."""
+    parser.usage = "ferry watch [OPTIONS] [--] (SCRIPT | -m MODULE) [ARGUMENTS of the program]"
+    parser.epilog = (
+        "Keeps statistics of the loss, of gradients, parameters and their updates, of the statistics of batch norms, "
+        "of what modules answer and the gradients of that, learning rates, the scale of a GradScaler and the time of "
+        "the step. `ferry compare a.h5 b.h5` then says at which step and module two runs part. The program runs to "
+        "its own end, and the command ends with its exit code. torch.compile is switched off, so that every module "
+        "shows."
+    )
+    record_options.add_program_arguments(parser)
+    parser.add_argument(
+        "--every",
+        type=options.at_least_one,
+        default=_EVERY,
+        metavar="N",
+        help=f"watch the first step of the optimizer and each N-th (default: {_EVERY})",
+    )
+    parser.add_argument(
+        "-o",
+        "--output",
+        type=Path,
+        default=Path(DEFAULT_OUTPUT),
+        metavar="FILE",
+        help="the record; it can be read at any time, also while the program runs or after it was killed. With "
+        "several processes FILE.rank0.h5 ... A record of an earlier run of that name is replaced (default: "
+        f"{DEFAULT_OUTPUT})",
+    )
+    record_options.add_place_arguments(parser)
+
 
 _COMMAND = "ferry watch"
 
@@ -24,7 +59,7 @@ _COMMAND = "ferry watch"
 def run(args: argparse.Namespace) -> int:
     """Watch a program; the answer is the program's own exit code."""
     from torchferry.accuracy.record.launching import build_for, run_recorded
-    from torchferry.accuracy.record.telling import noted
+    from torchferry.accuracy.record.outputs import noted
     from torchferry.launch.supervise import Told
 
     program, place = record_options.program_of(args, _COMMAND), record_options.place_of(args)
@@ -62,7 +97,7 @@ def _settings(args: argparse.Namespace) -> RecordSettings:
 
 
 def _report(args: argparse.Namespace, recorded: Recorded) -> None:
-    from torchferry.accuracy.record.telling import sentences
+    from torchferry.accuracy.record.outputs import sentences
 
     for outcome, was_repaired in recorded.files:
         for sentence in sentences(outcome, was_repaired):

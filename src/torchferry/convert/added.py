@@ -2,12 +2,28 @@
 
 from __future__ import annotations
 
+import ast
 import os
 import posixpath
-from collections.abc import Iterable
-from dataclasses import dataclass
+import re
+import shlex
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from importlib import resources
+from pathlib import Path
+from typing import TYPE_CHECKING
 
+from torchferry.convert.file import WELL_KNOWN
+from torchferry.convert.neighbours import Neighbours
+from torchferry.convert.settings import Distributed
+from torchferry.convert.target import Helper, Target
+from torchferry.convert.targets.helper_place import place_helper
+from torchferry.finding import Kind
 from torchferry.outcome import FileRecord, FileStatus, Hunk
+
+if TYPE_CHECKING:
+    from torchferry.convert.distributed.program import Program
+    from torchferry.convert.project import ProjectOutcome
 
 
 @dataclass(frozen=True)
@@ -50,3 +66,216 @@ class TakenNames:
 
 def _key(path: str) -> str:
     return path.replace(os.sep, "/").casefold()
+
+
+# The script that starts a training program on all cards, written beside the converted project.
+
+RULE_ID = "TF710"
+
+# Characters of a file's name that would end a comment, or hide what stands in it.
+_HIDDEN = re.compile("[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]")
+
+_TORCHRUN = """\
+exec "$PYTHON" -m torch.distributed.run \\
+    --nnodes "$NNODES" --node_rank "$NODE_RANK" --nproc_per_node "$NPROC" \\
+    --master_addr "$MASTER_ADDR" --master_port "$MASTER_PORT" \\
+    "$here"/{script} "$@"
+"""
+_ITSELF = """\
+exec "$PYTHON" "$here"/{script}{options} "$@"
+"""
+_CHOICE = """\
+{cards}="${{{cards}:-${{{visible}:-}}}}"
+if [[ -z "${cards}" && -n "${{NPROC:-}}" ]]; then
+    {cards}="$(seq -s, 0 $((NPROC - 1)))"
+fi
+if [[ -n "${cards}" ]]; then
+    export {visible}="${cards}"
+    IFS=, read -r -a list <<<"${cards}"
+    NPROC="${{NPROC:-${{#list[@]}}}}"
+fi
+"""
+_CARDS = "#   {cards}  the cards of this node to use, as in 0,1,2,3 (default: {visible}, else all)\n"
+# Options by which scripts that start their processes themselves are told of the other nodes.
+_NODE_OPTIONS = {
+    "--multiprocessing-distributed": "",
+    "--world-size": ' "$NNODES"',
+    "--rank": ' "$NODE_RANK"',
+    "--dist-url": ' "tcp://$MASTER_ADDR:$MASTER_PORT"',
+}
+
+
+def script_name(target: Target) -> str:
+    """What the launch script of a target is called."""
+    return "run_distributed.sh" if target.is_portable else f"run_distributed_{target.vendor.device_type}.sh"
+
+
+def add_launch_script(outcome: ProjectOutcome, settings: Distributed | None, written_to: str = "") -> None:
+    """Add the launch script, if the program runs on several cards now, or did before.
+
+    `written_to`: the name that the script gets, if it is written to a file of its own.
+    """
+    if settings is None:
+        return
+    from torchferry.convert.distributed.existing import find_sign
+    from torchferry.convert.distributed.program import Program
+
+    outcome.added.pop(script_name(outcome.target), None)
+    program = Program(settings.main, Neighbours(outcome.folder, WELL_KNOWN))
+    is_rewritten = any(
+        finding.rule == RULE_ID and finding.kind is Kind.CHANGE
+        for item in outcome.outcomes
+        for finding in item.findings
+    )
+    if is_rewritten or find_sign(program) is not None:
+        text = launch_script(program, written_to or settings.main, outcome.target)
+        outcome.add(script_name(outcome.target), AddedFile(text.encode("utf-8"), executable=True))
+
+
+def launch_script(program: Program, main: str, target: Target) -> str:
+    """The text of the launch script."""
+    from torchferry.convert.distributed.existing import Start, start_of
+
+    starts_itself = start_of(program) is Start.ITSELF
+    visible = target.vendor.visible_devices_env
+    cards = f"{target.vendor.device_type.upper()}S"
+    words = {
+        "@HOW@": "the program starts one process per card itself."
+        if starts_itself
+        else "one process per card, started by torchrun.",
+        "@NAME@": script_name(target),
+        "@SCRIPT@": _HIDDEN.sub("?", posixpath.basename(main)),
+        "@ABOUT_CARDS@\n": _CARDS.format(cards=cards, visible=visible) if visible else "",
+        "@EXPORTS@": _exports(target, cards, visible),
+        "@COUNT@": _count(target, main),
+        "@REMEDY@": f"{cards} or NPROC" if visible else "NPROC",
+        "@START@": _start(program, main, starts_itself),
+    }
+    text = resources.files(__package__).joinpath("assets/run_distributed.sh.txt").read_text("utf-8")
+    pattern = re.compile(
+        "|".join(map(re.escape, words))
+    )  # in one pass: what is put in may look like one of them
+    return pattern.sub(lambda found: words[found[0]], text).rstrip() + "\n"
+
+
+def _exports(target: Target, cards: str, visible: str) -> str:
+    """The variables of the vendor, as its guide sets them, and the choice of cards."""
+    lines = [
+        f'export {name}="${{{name}:-{value}}}"' for name, value in sorted(target.vendor.launch_env.items())
+    ]
+    if visible:
+        lines += ["", *(line.format(cards=cards, visible=visible) for line in _CHOICE.splitlines())]
+    return "\n".join(lines)
+
+
+def _count(target: Target, main: str) -> str:
+    """A line of Python, as a word of the shell, that prints how many cards there are; then what it is handed."""
+    if target.helper is not None:
+        folder = posixpath.dirname(main)
+        places = '"$here"' + (f' "$here"/{shlex.quote(folder)}' if folder else "")
+        name = target.helper.name
+        code = f"import sys; sys.path[:0] = sys.argv[1:]; import {name}; print(max(1, {name}.device_count()))"
+        return f"'{code}' {places}"
+    if target.is_portable:
+        return "'import torch; print(max(1, torch.accelerator.device_count()))'"
+    imports = ", ".join(name for name in ("torch", target.vendor.plugin) if name)
+    return f"'import {imports}; print({target.vendor.torch_module}.device_count())'"
+
+
+def _start(program: Program, main: str, starts_itself: bool) -> str:
+    script = shlex.quote(main)
+    if not starts_itself:
+        return _TORCHRUN.format(script=script)
+    return _ITSELF.format(script=script, options="".join(_node_options(program)))
+
+
+def _node_options(program: Program) -> list[str]:
+    """The options with which the classic scripts are told what the launch script knows."""
+    texts = {
+        node.value
+        for file in program.files.values()
+        for call in file.calls
+        for node in call.args
+        if isinstance(node, ast.Constant) and isinstance(node.value, str)
+    }
+    if "--multiprocessing-distributed" not in texts:
+        return []
+    return [f" {option}{value}" for option, value in _NODE_OPTIONS.items() if option in texts]
+
+
+# The module that a conversion adds for PyTorch Lightning, which knows no device but CUDA, MPS, TPUs
+# and the CPU.
+
+NAME = "ferry_lightning"
+_SIGN = b'"""Lets PyTorch Lightning train on '
+_PORTABLE = (
+    'torch.accelerator.current_accelerator().type if torch.accelerator.is_available() else "cpu"  '
+    "# whatever is there"
+)
+_EITHER = '"{device}" if hasattr(torch, "{device}") and torch.{device}.is_available() else "cuda"'
+_OPTIONAL = """
+try:
+    import {plugin}  # noqa: F401 - this adds torch.{device}
+except ImportError:
+    pass
+"""
+
+
+def placed(target: Target, folder: Path, paths: Sequence[str], sources: Sequence[bytes]) -> Target:
+    """The target for one project: it knows how each file imports the module, if any file speaks of Lightning."""
+    if not any(b"lightning" in data for data in sources):
+        return target
+    placement = place_helper(folder, paths)
+    imports = {path: f"from {package} import {NAME}" for path, package in placement.packages.items()}
+    helper = Helper(NAME, target.vendor, helper_source(target), imports, placement.folders)
+    return replace(target, lightning=helper)
+
+
+def import_line(target: Target, path: str) -> str:
+    """The statement by which a file imports the module."""
+    return target.lightning.line(path) if target.lightning else f"import {NAME}"
+
+
+def add_helper(outcome: ProjectOutcome, target: Target) -> None:
+    """Add the module beside the converted files that import it, unless an earlier conversion has."""
+    helper = target.lightning
+    if helper is None:
+        return
+    known = {entry.path.replace(os.sep, "/") for entry in outcome.entries}
+    for item in outcome.outcomes:
+        if item.new_data is not None and NAME.encode() in item.new_data:
+            path = item.path.replace(os.sep, "/")
+            place = posixpath.join(helper.places.get(path, posixpath.dirname(path)), f"{NAME}.py")
+            if place not in known:
+                outcome.added[place] = AddedFile(helper.data, may_exist=True)
+
+
+def is_helper(data: bytes) -> bool:
+    """Whether a file is such a module, of this conversion or an earlier one."""
+    return data.startswith(_SIGN)
+
+
+def helper_source(target: Target) -> bytes:
+    """The module for a target."""
+    template = (
+        resources.files("torchferry.convert").joinpath("assets/ferry_lightning.py.txt").read_text("utf-8")
+    )
+    vendor = target.helper.vendor if target.helper else target.vendor
+    device, plugin = vendor.device_type, vendor.plugin
+    if target.helper:
+        where, expression = f"{vendor.company} and CUDA", _EITHER.format(device=device)
+        line = _OPTIONAL.format(plugin=plugin, device=device) if plugin else ""
+    elif target.is_portable:
+        where, expression, line, device = "the accelerator that PyTorch finds", _PORTABLE, "", "..."
+    else:
+        where, expression = vendor.company, f'"{device}"'
+        line = f"import {plugin}  # noqa: F401 - this adds torch.{device}\n" if plugin else ""
+    words = {
+        "@WHERE@": where,
+        "@PLUGIN@\n": f"{line}\n" if line else "\n",
+        "@DEVICE@": expression,
+        "@NAME@": device,
+    }
+    for word, text in words.items():
+        template = template.replace(word, text)
+    return template.encode("utf-8")

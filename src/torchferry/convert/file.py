@@ -9,7 +9,7 @@ from copy import copy
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from torchferry.convert import problems, renamed_imports, renaming
+from torchferry.convert import problems, renaming
 from torchferry.convert.hunks import make_hunks
 from torchferry.convert.neighbours import Neighbours
 from torchferry.convert.python_config import fit_for_config
@@ -401,8 +401,8 @@ def _visitors(context: FileContext, rules: RuleSet, said: list[Said]) -> dict[ty
 _RENAMING: dict[type[ast.AST], Any] = {
     ast.Attribute: renaming.check_attribute,
     ast.Name: renaming.check_name,
-    ast.Import: renamed_imports.check_import,
-    ast.ImportFrom: renamed_imports.check_import_from,
+    ast.Import: renaming.check_import,
+    ast.ImportFrom: renaming.check_import_from,
 }
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path, PurePosixPath
 
-from torchferry.convert.filesystem import read_file
+from torchferry.convert.discover import read_file
 from torchferry.source.decode import UndecodableError, decode
 from torchferry.source.module import ParseError, PythonModule
 from torchferry.source.scopes import Binding, BindingKind

@@ -13,13 +13,11 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 
-from torchferry.convert import launch_scripts, lightning, problems
+from torchferry.convert import added, problems
 from torchferry.convert.added import AddedFile, TakenNames
 from torchferry.convert.custom.model import CustomRules
-from torchferry.convert.deep import with_deep_stack
-from torchferry.convert.discover import PYTHON_SUFFIXES, Entry, discover, is_python
+from torchferry.convert.discover import PYTHON_SUFFIXES, Entry, discover, is_python, read_file
 from torchferry.convert.file import WELL_KNOWN, Conversion, FileJob, convert_text
-from torchferry.convert.filesystem import read_file
 from torchferry.convert.neighbours import Neighbours
 from torchferry.convert.rule import Rule, all_rules, prepared
 from torchferry.convert.ruleset import RuleSet
@@ -27,7 +25,7 @@ from torchferry.convert.settings import Settings
 from torchferry.convert.target import Target
 from torchferry.convert.targets import keep_cuda
 from torchferry.convert.texts.kinds import Converter, converter_of, might_be_text
-from torchferry.convert.workers import WorkerEndedError, map_in_processes
+from torchferry.convert.workers import WorkerEndedError, map_in_processes, with_deep_stack
 from torchferry.errors import FerryError
 from torchferry.finding import Finding, Kind
 from torchferry.outcome import FileRecord, FileStatus, Report
@@ -199,7 +197,7 @@ def examine_project(
     plan = replace(plan, target=keep_cuda.placed(plan.target, folder, paths))
     with _without_garbage_collection():
         candidates = _read(folder, outcome, plan)
-        plan = replace(plan, target=lightning.placed(plan.target, folder, paths, candidates.data))
+        plan = replace(plan, target=added.placed(plan.target, folder, paths, candidates.data))
         outcome.outcomes += _convert_all(candidates, plan, folder, progress)
     outcome.outcomes.sort(key=lambda item: item.path)
     if candidates.modules and not candidates.has_plugin:
@@ -209,8 +207,8 @@ def examine_project(
             plan.target,
         )
     keep_cuda.add_helper(outcome, plan.target)
-    lightning.add_helper(outcome, plan.target)
-    launch_scripts.add_launch_script(outcome, plan.settings.distributed)
+    added.add_helper(outcome, plan.target)
+    added.add_launch_script(outcome, plan.settings.distributed)
     return outcome
 
 
@@ -304,7 +302,7 @@ def _read_one(
     if is_python(os.path.basename(path), data[:200]):
         plugin = target.prelude_module.encode()
         candidates.has_plugin = candidates.has_plugin or bool(plugin and plugin in data)
-        if worth(data) and not keep_cuda.is_helper(data) and not lightning.is_helper(data):
+        if worth(data) and not keep_cuda.is_helper(data) and not added.is_helper(data):
             candidates.add(path, data)
     elif converter_of(_shown(path), data) is not None:
         candidates.add(path, data)

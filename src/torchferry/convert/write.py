@@ -11,8 +11,15 @@ from dataclasses import dataclass, field
 from enum import Enum
 from pathlib import Path
 
-from torchferry.convert.discover import FINDINGS, is_converted_copy
-from torchferry.convert.filesystem import copy_file, keep_owner, read_file, write_like, write_new
+from torchferry.convert.discover import (
+    FINDINGS,
+    copy_file,
+    is_converted_copy,
+    keep_owner,
+    read_file,
+    write_like,
+    write_new,
+)
 from torchferry.convert.project import ProjectOutcome
 from torchferry.errors import OutputError
 from torchferry.files import written

@@ -2,15 +2,57 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
 
-from torchferry.doctor.host.examine import Examination
-from torchferry.doctor.host.variables import OPTION, VARIABLE
+from torchferry.doctor.host.examine import OPTION, VARIABLE, Examination
 from torchferry.doctor.model import Command, Reach, Result, Status
-from torchferry.doctor.subjects import called
 from torchferry.report.page import Cell, Column, Page, Table
 from torchferry.report.safe import one_line, printable
 from torchferry.text import Language, Text
+
+# How subjects that are no names are called in Chinese; variables, files and packages are called what
+# they are.
+
+_CHINESE = {
+    "devices": "设备",
+    "control files": "控制文件",
+    "firmware": "固件",
+    "libraries": "库",
+    "two toolkits": "两个工具包",
+    "Python packages": "Python 软件包",
+    "processes": "进程",
+    "host name": "主机名",
+    "port": "端口",
+    "ports": "通信端口",
+    "work folder": "工作目录",
+    "home": "主目录",
+    "temporary files": "临时目录",
+    "trial": "试运行",
+    "emulated device": "仿真设备",
+    "C++ compiler": "C++ 编译器",
+    "CPU governor": "CPU 调速器",
+    "BIOS Power Policy": "BIOS 电源策略",
+    "CPU instructions": "CPU 指令集",
+    "processors": "处理器",
+    "loader workers": "数据加载进程",
+    "memory": "内存",
+    "transparent huge pages": "透明大页",
+    "debug flags": "调试变量",
+}
+_ENDINGS = {" operators": " 算子包", " driver": " 驱动"}
+
+
+def called(subject: str, language: Language) -> str:
+    """The subject for readers of a language; programs are told the English one."""
+    if language != "zh":
+        return subject
+    for ending, chinese in _ENDINGS.items():
+        if subject.endswith(ending):
+            return subject.removesuffix(ending) + chinese
+    return _CHINESE.get(subject, subject)
+
 
 TITLE = Text("What this host costs", "主机检查")
 _COSTS = Text("{count} things cost speed: {names}", "{count} 项降低速度：{names}")
@@ -204,3 +246,41 @@ def to_script(results: Iterable[Result], language: Language) -> str:
             if line not in lines:
                 lines += [f"# {said}", line]
     return "\n".join(lines or [f"# {_NO_COMMANDS.in_language(language)}"]) + "\n"
+
+
+# What a page that is made for strangers does not say: the host's name, addresses, and whose home it
+# is.
+
+# Elsewhere four numbers with dots between are a version.
+_WITH_ADDRESSES = ("network", VARIABLE)
+_ADDRESS = re.compile(
+    r"\b(?!127\.|0\.0\.0\.0)(?:\d{1,3}\.){3}\d{1,3}\b|(?<![\w:])(?=[0-9a-fA-F]*:[0-9a-fA-F]*:)[0-9a-fA-F:]{4,}"
+)
+
+
+def without_names(
+    results: Iterable[Result], environment: Mapping[str, str], hostname: str = ""
+) -> tuple[Result, ...]:
+    """The same results, to be shown to strangers."""
+    home = environment.get("HOME", "").rstrip("/")
+
+    def hidden(text: str, *, addresses: bool) -> str:
+        if len(home) > 1:
+            text = re.sub(rf"{re.escape(home)}(?![\w.-])", "~", text)
+        if addresses and hostname:
+            text = re.sub(rf"(?<![\w.-]){re.escape(hostname)}(?![\w-])", "HOST", text)
+        return _ADDRESS.sub("ADDRESS", text) if addresses else text
+
+    return tuple(_hidden(result, hidden) for result in results)
+
+
+def _hidden(result: Result, hidden: Callable[..., str]) -> Result:
+    addresses = result.id in _WITH_ADDRESSES
+
+    def both(text: Text) -> Text:
+        return Text(*(hidden(each, addresses=addresses) for each in text))
+
+    commands = [
+        command._replace(line=hidden(command.line, addresses=addresses)) for command in result.commands
+    ]
+    return replace(result, found=both(result.found), why=both(result.why), commands=tuple(commands))

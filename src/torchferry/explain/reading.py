@@ -2,19 +2,56 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from torchferry.explain.keeping import Findings
-from torchferry.explain.launcher import LauncherSummary
 from torchferry.explain.lines import Line, clean, first_date, has_tasks, in_year_of, moment
-from torchferry.explain.model import Finding, Log
-from torchferry.explain.repetitions import Repetitions
-from torchferry.explain.rules import Match, RuleBook, Shape, is_better
+from torchferry.explain.model import Finding, Launched, Log
+from torchferry.explain.repetitions import Findings, Repetitions
+from torchferry.explain.rules import Match, RuleBook, Shape, Strength, is_better, is_spoken_of
 from torchferry.explain.scanning import RawLine, Scanner, form_of
 from torchferry.explain.tracebacks import HEAD, Process, Traceback, Tracebacks
-from torchferry.explain.unknown import Strength, is_spoken_of
 from torchferry.vendors.error_patterns import Effect
+
+# What torchrun says at its end about the rank that failed first.
+
+_HEAD = "Root Cause (first observed failure)"
+_LINES = 10  # that follow it
+_FIELD = re.compile(r"^\s*(time|rank|exitcode)\s*:\s*(-?[\w:.+-]+)")
+
+
+class LauncherSummary:
+    """Reads the summary line by line."""
+
+    def __init__(self) -> None:
+        self._left = 0
+        self._fields: dict[str, str] = {}
+
+    @property
+    def wants_more(self) -> bool:
+        return self._left > 0
+
+    def feed(self, text: str) -> None:
+        """Look at the next line."""
+        if _HEAD in text and not self._fields:
+            self._left = _LINES
+        elif self._left:
+            self._left -= 1
+            match = _FIELD.match(text)
+            if match:
+                self._fields.setdefault(match[1], match[2])
+
+    def result(self) -> Launched | None:
+        """None if there is no such summary."""
+        rank = self._fields.get("rank", "")
+        if not rank.isdecimal():
+            return None
+        code = self._fields.get("exitcode", "")
+        return Launched(
+            int(rank), int(code) if re.fullmatch(r"-?\d+", code) else None, self._fields.get("time", "")
+        )
+
 
 _MESSAGE = 12  # lines that may belong to an exception's message
 _TRACEBACK = 64  # lines to wait for the next one of a traceback

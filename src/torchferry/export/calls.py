@@ -10,10 +10,10 @@ from typing import Any
 import torch
 
 from torchferry.errors import InputError, RunError
-from torchferry.export.request import DynamicAxis
+from torchferry.export.model import DynamicAxis
 from torchferry.ops.cases.model import TensorInput
-from torchferry.ops.models.inputs import Inputs, InputValue, parse_inputs
-from torchferry.ops.models.tensors import built, drawn
+from torchferry.ops.models.request import Inputs, InputValue, parse_inputs
+from torchferry.ops.models.step import built, drawn
 
 Shape = tuple[int, ...]
 Axes = dict[str, dict[int, str]]  # input or output -> axis -> symbol

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 from torchferry.errors import FerryError
-from torchferry.export.request import decode
+from torchferry.export.model import decode_request
 from torchferry.files.aside import write_whole
 
 RESULT, ERROR = "result.json", "error.txt"  # one of them is left in the folder
@@ -22,7 +22,9 @@ def main(request: str, folder: str) -> int:
         from torchferry.observe import torchvision_operators
 
         torchvision_operators.install()
-        write_whole(Path(folder) / RESULT, export_here(decode(request), Path(folder)).encode().encode())
+        write_whole(
+            Path(folder) / RESULT, export_here(decode_request(request), Path(folder)).encode().encode()
+        )
     except FerryError as error:
         write_whole(Path(folder) / ERROR, "\n".join(error.lines).encode("utf-8", "backslashreplace"))
         return error.exit_code

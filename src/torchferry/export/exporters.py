@@ -10,6 +10,7 @@ operators but ONNX's.
 from __future__ import annotations
 
 import contextlib
+import importlib
 import inspect
 import io
 import logging
@@ -26,12 +27,150 @@ from typing import Any, TextIO
 import onnx
 import torch
 
+import torchferry
 from torchferry.errors import RunError
 from torchferry.export.calls import Axes, Called, Signature
 from torchferry.export.formulas import formulas
-from torchferry.export.lowering import lowered
-from torchferry.export.obstacles import obstacle
-from torchferry.export.place import DATA
+from torchferry.export.launching import DATA
+
+# Finds in a user's model the operator that an exporter has stopped at: the layer, and the line of its
+# file.
+
+_OPERATOR = re.compile(r"operator '?(?:aten::)?(\w+)|'?aten::(\w+)")
+_SINCE = re.compile(r"added in version (\d+)")
+_LINE = re.compile(r"^\s*(\S.*?\.py)\((\d+)\):", re.MULTILINE)
+_NOT_THE_USERS = tuple(
+    os.path.join(os.path.dirname(package.__file__ or ""), "") for package in (torch, torchferry)
+)
+
+
+def obstacle(said: Sequence[str], called: torch.nn.Module, tensors: tuple[torch.Tensor, ...]) -> str:
+    """The operator that the exporters name, with its place; "": none of them names one."""
+    found = next(filter(None, map(_OPERATOR.search, said)), None)
+    if found is None:
+        return ""
+    name = found[1] or found[2]
+    since = next(filter(None, map(_SINCE.search, said)), None)
+    newer = f", which ONNX has from opset {since[1]} on" if since else ""
+    return f"aten::{name}{_place(name, called, tensors)}{newer}"
+
+
+def _place(name: str, called: torch.nn.Module, tensors: tuple[torch.Tensor, ...]) -> str:
+    try:
+        trace: Any = torch.jit.trace
+        graph = trace(called, tensors, check_trace=False).inlined_graph
+    except Exception:  # whatever a user's model raises while it is traced
+        return ""
+    node = next((node for node in graph.nodes() if node.kind() == f"aten::{name}"), None)
+    if node is None:
+        return ""
+    layer = node.scopeName().split("/")[-1].removeprefix("__module.").removeprefix("model").strip(".")
+    lines = [
+        f"{file.removeprefix(os.getcwd() + os.sep)}:{line}"
+        for file, line in _LINE.findall(node.sourceRange())
+        if not file.startswith(_NOT_THE_USERS)
+    ]
+    return (f" in {layer}" if layer else "") + (f" ({lines[0]})" if lines else "")
+
+
+# A model in fewer operators: PyTorch's own decompositions for those that the exporter over
+# TorchScript can't write.
+
+_REGISTRIES = (  # where PyTorch keeps what its exporter over TorchScript can write, newest first
+    "torch.onnx._internal.torchscript_exporter.registration",
+    "torch.onnx._internal.registration",
+)
+_ASSERTIONS = ("_guards_fn", "_assert", "sym_constrain")
+
+
+def lowered(
+    called: torch.nn.Module, tensors: tuple[torch.Tensor, ...], dynamic_shapes: Any, opset: int
+) -> torch.nn.Module:
+    """The same function by torch.export, with every operator taken apart that the opset lacks."""
+    program = torch.export.export(called, tensors, dynamic_shapes=dynamic_shapes, strict=False)
+    graph_module: Any = program.run_decompositions(_decompositions(opset)).module()
+    plain = _plain_operators()
+    for node in list(graph_module.graph.nodes):
+        if not node.users and any(word in str(node.target) for word in _ASSERTIONS):
+            graph_module.graph.erase_node(node)
+        elif node.target in plain:
+            node.target = plain[node.target]
+        elif _takes_free_sizes(node):
+            node.target = _as_in_programs(node.target)
+    graph_module.recompile()
+    return _Fixed(graph_module)
+
+
+class _Fixed(torch.nn.Module):
+    """What torch.export makes refuses to change between training and inference, which exporters ask for."""
+
+    def __init__(self, graph_module: torch.nn.Module) -> None:
+        super().__init__()
+        self.inner = graph_module
+
+    def train(self, mode: bool = True) -> _Fixed:
+        self.training = mode
+        return self
+
+    def forward(self, *tensors: torch.Tensor) -> Any:
+        return self.inner(*tensors)
+
+
+def _size(tensor: torch.Tensor, axis: int) -> Any:
+    """A size that a trace keeps as one; torch.export's own operator gives it a number."""
+    return tensor.shape[axis]
+
+
+def _takes_free_sizes(node: Any) -> bool:
+    return isinstance(node.target, torch._ops.OpOverload) and any(
+        isinstance(each.meta.get("val"), torch.SymInt) for each in node.all_input_nodes
+    )
+
+
+def _as_in_programs(operator: Any) -> Any:
+    """The function as programs call it: unlike the operator it takes sizes that a trace keeps."""
+    name = operator.overloadpacket.__name__
+    return getattr(torch, name, None) or getattr(torch.Tensor, name, operator)
+
+
+def _plain_operators() -> dict[Any, Callable[..., Any]]:
+    """What decompositions end in, as functions that the exporter over TorchScript can write."""
+    prims = torch.ops.prims
+    return {
+        torch.ops.aten.sym_size.int: _size,
+        prims.convert_element_type.default: lambda tensor, dtype: tensor.to(dtype),
+        prims.expm1.default: lambda tensor: torch.exp(tensor) - 1,
+        prims.trunc.default: lambda tensor: torch.sign(tensor) * torch.floor(torch.abs(tensor)),
+        prims.hypot.default: lambda left, right: torch.sqrt(left * left + right * right),
+        prims.prod.default: _product,
+    }
+
+
+def _product(tensor: torch.Tensor, axes: Sequence[int], *, output_dtype: Any = None) -> torch.Tensor:
+    for axis in sorted(axes, reverse=True):
+        tensor = tensor.prod(axis)
+    return tensor
+
+
+def _decompositions(opset: int) -> dict[Any, Any]:
+    """Of the operators that the opset lacks."""
+    whole = {**torch.export.default_decompositions(), **torch._decomp.decomposition_table}
+    registry = _registry()
+    return {
+        operator: how
+        for operator, how in whole.items()
+        if not registry.is_registered_op(getattr(operator, "_schema", operator).name, opset)
+    }
+
+
+def _registry() -> Any:
+    for name in _REGISTRIES:
+        try:
+            return importlib.import_module(name).registry
+        except (ImportError, AttributeError):
+            continue
+    raise RuntimeError("this PyTorch does not say which operators it can write")
+
 
 # Bytes of weights; one protocol buffer has at most 2 GiB, and beyond the weights there is the graph.
 LARGEST = 2**31 - 2**26

@@ -9,13 +9,13 @@ from typing import Any
 
 import torch
 
+from torchferry.checkpoint.folders import read
 from torchferry.checkpoint.keys import Fit, Renaming, differences, fit, renamed_to_fit
 from torchferry.checkpoint.loading import Loaded, NotPlainError, load_tree, refusal
 from torchferry.checkpoint.model import Contents
 from torchferry.checkpoint.names import StateDict, at, state_dict_at, state_dicts
-from torchferry.checkpoint.reading import read
 from torchferry.errors import FerryError, InputError
-from torchferry.export.request import ExportRequest
+from torchferry.export.model import ExportRequest
 from torchferry.text import Text
 
 _TOOK = Text("weights: {name} of {path}, {count} tensors", "权重：{path} 的 {name}，{count} 个张量")

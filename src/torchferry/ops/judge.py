@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from torchferry.errors import InputError
@@ -16,19 +16,225 @@ from torchferry.operators.support import (
     Basis,
     Standing,
     VendorTable,
+    matches,
+    moves_data,
     reported_as,
     served_by,
     standing,
 )
-from torchferry.ops import reasons
 from torchferry.ops.advice import Adviser
-from torchferry.ops.dtype_limits import dtype_limit
-from torchferry.ops.model import Capture, Signature, Use, tensors_in
+from torchferry.ops.model import Capture, Signature, Site, Use, tensors_in
 from torchferry.ops.readiness import Judgement, Readiness, Support
-from torchferry.ops.whole import device_uses
 from torchferry.text import Text
-from torchferry.vendors.model import MissingOperator, Vendor
+from torchferry.vendors.model import Limits, MissingOperator, Narrowing, Vendor
 from torchferry.vendors.ops import Ops, load_ops
+
+# The sentences that say why an operator was judged as it was.
+
+LISTED = Text("The vendor's table lists a kernel for it.", "厂商的算子表中列有它的内核。")
+SAME_KERNEL = Text(
+    "The kernel of {entry}, which the vendor's table lists, computes it.",
+    "由厂商算子表中列出的 {entry} 的内核计算。",
+)
+EQUIVALENT = Text(
+    "On a device {entry} stands for it, which the vendor's table lists.",
+    "在设备上由 {entry} 代替，厂商的算子表中列有后者。",
+)
+ALWAYS_THERE = Text("Every adapter has it.", "每个适配插件都有它。")
+COMPOSITE = Text(
+    "PyTorch makes it of other operators, which are judged themselves.",
+    "PyTorch 用其他算子组成它，那些算子各自判断。",
+)
+NO_TENSOR = Text("It works on no tensor.", "它不涉及张量。")
+LIMIT = Text("There is a kernel, with a limit: {limit}.", "有内核，但有限制：{limit}。")
+DTYPE_REFUSED = Text("The device refuses tensors of {dtype}.", "设备拒绝 {dtype} 张量。")
+DTYPE_NARROWER = Text(
+    "The device computes {dtype} as {becomes}.",
+    "设备以 {becomes} 计算 {dtype}。",
+)
+DTYPE_CAST = Text(
+    "On the device a cast to {dtype} gives {becomes}.",
+    "在设备上转换为 {dtype} 得到的是 {becomes}。",
+)
+DTYPE_OF_OPERATOR = Text(
+    "The kernel takes {allowed} only, here it gets {dtype}.",
+    "该内核只接受 {allowed}，此处得到 {dtype}。",
+)
+FALLS_BACK = Text(
+    "The vendor's table for {version} lists no kernel: the adapter computes it on the CPU.",
+    "厂商 {version} 的算子表中没有它的内核：适配插件在 CPU 上计算它。",
+)
+RAISES = Text(
+    "The vendor's table for {version} lists no kernel: the adapter raises an error.",
+    "厂商 {version} 的算子表中没有它的内核：适配插件会报错。",
+)
+ABSENT = Text(
+    "The vendor's table for {version} lists no kernel, and it is not known what the adapter does then.",
+    "厂商 {version} 的算子表中没有它的内核，适配插件此时的行为未知。",
+)
+SPECIAL_FALLS_BACK = Text(
+    "The vendor's table for {version} lists it for {kinds} tensors only: the adapter computes others on the CPU.",
+    "厂商 {version} 的算子表中它只用于 {kinds} 张量：其他张量由适配插件在 CPU 上计算。",
+)
+SPECIAL_RAISES = Text(
+    "The vendor's table for {version} lists it for {kinds} tensors only: for others the adapter raises an error.",
+    "厂商 {version} 的算子表中它只用于 {kinds} 张量：对其他张量适配插件会报错。",
+)
+NOT_COMPLETE = Text(
+    "No complete list of this vendor's kernels is public, and nothing was reported of this one.",
+    "该厂商没有公开完整的内核列表，也没有关于这个算子的报告。",
+)
+NOT_IN_PYTORCH = Text(
+    "It is not in PyTorch's operator list, so the vendor's table says nothing of it.",
+    "它不在 PyTorch 的算子列表中，厂商的算子表没有涉及它。",
+)
+OTHER_LIBRARY = Text(
+    "It belongs to {library}; the vendor's table lists PyTorch's own operators.",
+    "它属于 {library}；厂商的算子表列出的是 PyTorch 自己的算子。",
+)
+COLLECTIVE = Text(
+    "A collective: the vendor's process group, {backend}, does it.",
+    "集合通信：由厂商的进程组 {backend} 执行。",
+)
+SPARSE = Text(
+    "A tensor that is not dense: the vendor's table speaks of dense ones.",
+    "张量不是稠密的：厂商的算子表只针对稠密张量。",
+)
+
+
+# What a device does not do with a dtype: of the device as a whole, and of one kernel.
+
+_CASTS = ("_to_copy", "to")
+_VIEWS_AND_COPIES = (
+    "alias*", "as_strided*", "clone", "contiguous", "detach*", "diagonal*", "empty_like*", "expand*", "full_like*",
+    "lift*", "new_*", "ones_like*", "permute*", "reshape*", "_reshape_alias", "select.*", "slice.*", "split*",
+    "squeeze*", "t", "transpose*", "unbind*", "unfold", "_unsafe_view", "unsqueeze*", "view*", "zeros_like*",
+)  # fmt: skip
+
+
+def dtype_limit(
+    use: Use, limits: Limits, allowed: tuple[str, ...], environment: Mapping[str, str]
+) -> Text | None:
+    """Why the dtypes of a call are a problem; None if they are none. `allowed` are those of the kernel, empty: any."""
+    inputs = [spec.dtype for spec in use.signature.inputs]
+    if allowed and inputs and inputs[0] not in allowed:
+        return DTYPE_OF_OPERATOR.format(allowed=", ".join(allowed), dtype=inputs[0])
+    for dtype in use.signature.dtypes:
+        limit = limits.dtypes.get(dtype)
+        if limit is None or not limit.applies(environment):
+            continue
+        if limit.narrowing is Narrowing.REFUSED:
+            return DTYPE_REFUSED.format(dtype=dtype)
+        if limit.narrowing is Narrowing.COMPUTED_AS and not _only_moves(use):
+            return DTYPE_NARROWER.format(dtype=dtype, becomes=limit.becomes)
+        if limit.narrowing is Narrowing.CAST_AS and _casts_to(use, dtype):
+            return DTYPE_CAST.format(dtype=dtype, becomes=limit.becomes)
+    return None
+
+
+def _name(use: Use) -> str:
+    return use.operator.partition("::")[2]
+
+
+def _only_moves(use: Use) -> bool:
+    """Whether the call computes nothing with the values: they stay as they are."""
+    name = _name(use)
+    if name.partition(".")[0] in _CASTS:
+        return True
+    made = not use.signature.inputs  # by a factory: empty, zeros
+    return made or moves_data(name) or matches(name, _VIEWS_AND_COPIES)
+
+
+def _casts_to(use: Use, dtype: str) -> bool:
+    is_cast = _name(use).partition(".")[0] in _CASTS
+    before = [spec.dtype for spec in use.signature.inputs]
+    return is_cast and dtype in [spec.dtype for spec in use.signature.outputs] and dtype not in before
+
+
+# Which calls of a program arrive at a device: those inside of an operator that the device takes whole
+# do not.
+
+_Called = tuple[Site, str]  # where, as if from the program itself, and the operator
+
+
+def device_uses(capture: Capture, is_whole: Callable[[str], bool]) -> list[Use]:
+    """The uses that the device must serve. Of a composite operator: itself if it is taken whole, else its parts."""
+    on_device = [use for use in capture.uses if capture.runs_on_device(use)]
+    wholes = Wholes(on_device, is_whole)
+    served, inner = [], []
+    for use in on_device:
+        if wholes.hide(use.site):
+            inner.append(use)
+        elif not use.expanded or is_whole(use.operator):
+            served.append(use)
+    return _with_time_of_parts(served, inner, wholes)
+
+
+def _with_time_of_parts(served: list[Use], inner: list[Use], wholes: Wholes) -> list[Use]:
+    """An operator that is taken whole takes the time of what it was made of, each of its uses by its calls."""
+    seconds: Counter[_Called] = Counter()
+    for use in inner:
+        around = wholes.outermost(use.site)
+        if around is not None:
+            seconds[around] += use.seconds  # type: ignore[assignment]  # a counter counts fractions as well
+    calls: Counter[_Called] = Counter()
+    for use in served:
+        calls[_called(use)] += use.calls
+    return [_longer(use, seconds[_called(use)] / calls[_called(use)]) for use in served]
+
+
+def _longer(use: Use, seconds_a_call: float) -> Use:
+    extra = seconds_a_call * use.calls
+    return replace(use, seconds=use.seconds + extra) if use.expanded and extra else use
+
+
+class Wholes:
+    """The operators that a device takes whole, and what is inside of them."""
+
+    def __init__(self, uses: Iterable[Use], is_whole: Callable[[str], bool]) -> None:
+        self._is_whole = is_whole
+        self._expanded: dict[_Called, list[Use]] = {}
+        self._hidden: dict[Site, bool] = {}
+        for use in uses:
+            if use.expanded:
+                self._expanded.setdefault(_called(use), []).append(use)
+
+    def hide(self, site: Site) -> bool:
+        """Whether calls from here are made inside of a whole operator, however deep."""
+        if not site.inside:
+            return False
+        if site not in self._hidden:
+            self._hidden[site] = False  # an operator that calls itself from its own site ends here
+            self._hidden[site] = self._is_whole(site.inside) or self._parents_are_hidden(site)
+        return self._hidden[site]
+
+    def outermost(self, site: Site) -> _Called | None:
+        """The whole operator around a hidden call that is not hidden itself: where it is called, and its name."""
+        seen = set()
+        while site not in seen:
+            seen.add(site)
+            key = (_outside(site), site.inside)
+            visible = next((use for use in self._expanded.get(key, []) if not self.hide(use.site)), None)
+            if visible is not None:
+                return key
+            outer = next(iter(self._expanded.get(key, [])), None)
+            if outer is None:
+                return None
+            site = outer.site
+        return None
+
+    def _parents_are_hidden(self, site: Site) -> bool:
+        parents = self._expanded.get((_outside(site), site.inside), [])
+        return bool(parents) and all(self.hide(parent.site) for parent in parents)
+
+
+def _called(use: Use) -> _Called:
+    return _outside(use.site), use.operator
+
+
+def _outside(site: Site) -> Site:
+    return replace(site, inside="")
+
 
 _ATEN = "aten"
 _TAKEN_APART = "CompositeImplicitAutograd"
@@ -147,7 +353,7 @@ class _Judging:
             return self._absent(name)
         if stands.basis is Basis.UNKNOWN and name not in self._table.ops.limits:
             known = name in self._facts
-            return _Answer(Support.UNKNOWN, reasons.NOT_COMPLETE if known else reasons.NOT_IN_PYTORCH)
+            return _Answer(Support.UNKNOWN, NOT_COMPLETE if known else NOT_IN_PYTORCH)
         entry = stands.entry or name
         limit = self._limit(use, entry)
         return _Answer(Support.LIMITED, limit) if limit else _served(stands, name)
@@ -155,34 +361,34 @@ class _Judging:
     def _limit(self, use: Use, entry: str) -> Text | None:
         words = self._table.ops.limits.get(entry)
         if words:
-            return reasons.LIMIT.format(limit=words)
+            return LIMIT.format(limit=words)
         return dtype_limit(use, self._vendor.limits, self._table.ops.dtypes.get(entry, ()), os.environ)
 
     def _absent(self, name: str) -> _Answer:
         kinds = self._table.ops.special.get(name)
         version = self._table.version
         if self._missing is MissingOperator.UNKNOWN:
-            return _Answer(Support.MISSING, reasons.ABSENT.format(version=version))
+            return _Answer(Support.MISSING, ABSENT.format(version=version))
         falls_back = self._missing is MissingOperator.FALLS_BACK
-        sentence = reasons.FALLS_BACK if falls_back else reasons.RAISES
+        sentence = FALLS_BACK if falls_back else RAISES
         if kinds:
-            sentence = reasons.SPECIAL_FALLS_BACK if falls_back else reasons.SPECIAL_RAISES
+            sentence = SPECIAL_FALLS_BACK if falls_back else SPECIAL_RAISES
         text = sentence.format(version=version, kinds=", ".join(kinds or ()))
         return _Answer(Support.FALLBACK if falls_back else Support.MISSING, text)
 
     def _of_library(self, use: Use, namespace: str) -> _Answer:
         if self._table.lists(use.operator):
-            return _Answer(Support.KERNEL, reasons.LISTED)
+            return _Answer(Support.KERNEL, LISTED)
         if not (use.signature.inputs or use.signature.outputs):
-            return _Answer(Support.KERNEL, reasons.NO_TENSOR)
+            return _Answer(Support.KERNEL, NO_TENSOR)
         if namespace in _COLLECTIVES and self._vendor.dist_backend:
-            return _Answer(Support.KERNEL, reasons.COLLECTIVE.format(backend=self._vendor.dist_backend))
-        return _Answer(Support.UNKNOWN, reasons.OTHER_LIBRARY.format(library=namespace))
+            return _Answer(Support.KERNEL, COLLECTIVE.format(backend=self._vendor.dist_backend))
+        return _Answer(Support.UNKNOWN, OTHER_LIBRARY.format(library=namespace))
 
     def _of_sparse(self, name: str) -> _Answer:
         if "sparse" in self._table.ops.special.get(name, ()):
-            return _Answer(Support.KERNEL, reasons.LISTED)
-        return _Answer(Support.UNKNOWN, reasons.SPARSE)
+            return _Answer(Support.KERNEL, LISTED)
+        return _Answer(Support.UNKNOWN, SPARSE)
 
     def _standing(self, operator: str) -> Standing:
         if operator not in self._stands:
@@ -230,11 +436,11 @@ class _Judging:
 
 def _served(stands: Standing, name: str) -> _Answer:
     if stands.basis is Basis.COMPOSITE:
-        return _Answer(Support.COMPOSITE, reasons.COMPOSITE)
+        return _Answer(Support.COMPOSITE, COMPOSITE)
     if stands.basis is Basis.SAME_KERNEL:
-        return _Answer(Support.STRUCTURED, reasons.SAME_KERNEL.format(entry=f"aten::{stands.entry}"))
+        return _Answer(Support.STRUCTURED, SAME_KERNEL.format(entry=f"aten::{stands.entry}"))
     if stands.basis is Basis.EQUIVALENT:
-        return _Answer(Support.KERNEL, reasons.EQUIVALENT.format(entry=f"aten::{stands.entry}"))
+        return _Answer(Support.KERNEL, EQUIVALENT.format(entry=f"aten::{stands.entry}"))
     if stands.basis is Basis.ALWAYS_THERE:
-        return _Answer(Support.KERNEL, reasons.ALWAYS_THERE)
-    return _Answer(Support.KERNEL, reasons.LISTED)
+        return _Answer(Support.KERNEL, ALWAYS_THERE)
+    return _Answer(Support.KERNEL, LISTED)

@@ -8,8 +8,7 @@ import numpy as np
 
 from torchferry.perf.detect.groups import compute_time
 from torchferry.perf.model import KernelRow, OperatorRow
-from torchferry.perf.roofline.devices import peaks_of
-from torchferry.perf.roofline.judging import reached
+from torchferry.perf.roofline.judging import peaks_of, reached
 from torchferry.perf.roofline.work import work_of
 from torchferry.perf.signatures import dtypes_text, shapes_text
 from torchferry.perf.trace.columns import Interned, Ints, Kind

@@ -27,7 +27,7 @@ from torchferry.observe.operators import (
 )
 from torchferry.observe.tensors import OVERWRITTEN, UNINITIALISED, consists_of_others
 from torchferry.observe.where import Whereabouts
-from torchferry.prove.operators_tensors import Fact, fact_of
+from torchferry.prove.facts import Fact, fact_of
 
 FORMAT = 1
 _NOBODY = -1  # no process has this number

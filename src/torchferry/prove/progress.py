@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TextIO
 
-from torchferry.prove.records import SUFFIX
+from torchferry.prove.recordings import SUFFIX
 
 _SECONDS_BETWEEN_LOOKS = 0.25
 _CHUNK = 1 << 20

@@ -7,7 +7,7 @@ from dataclasses import replace
 from datetime import datetime, timezone
 from importlib.metadata import version
 
-from torchferry.prove.compare import compare
+from torchferry.prove.compare import EXACT, Tolerance, compare
 from torchferry.prove.judging import judged
 from torchferry.prove.model import (
     BY_HAND,
@@ -23,7 +23,6 @@ from torchferry.prove.model import (
 )
 from torchferry.prove.recordings import processes_that_called_backward
 from torchferry.prove.runs import Execution, Runner
-from torchferry.prove.tolerance import EXACT, Tolerance
 from torchferry.text import Text
 from torchferry.vendors.model import Vendor
 
@@ -233,7 +232,7 @@ def _named(difference: Difference) -> Text:
 
 def _first_operator(reference: Execution, migrated: Execution, rank: int | None) -> OperatorDifference | None:
     """The first operator that differs, from what the processes of this rank have recorded."""
-    from torchferry.prove.operators_align import first_difference
+    from torchferry.prove.operators_comparison import first_difference
 
     files = [
         [recording.operators for recording in run.recordings() if recording.identity.rank == rank]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit
 import functools
+import itertools
 import os
 import threading
 from collections.abc import Callable, Mapping, Sequence
@@ -11,12 +12,17 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from torch.optim.optimizer import register_optimizer_step_post_hook, register_optimizer_step_pre_hook
 
+from torchferry.observe.entrance import Entrance
+from torchferry.observe.modes import unobserved
 from torchferry.observe.seeds import seed_all
 from torchferry.observe.steps import is_outermost_step
-from torchferry.prove.folders import IMPORTS_SUFFIX, imported_from
-from torchferry.prove.recorder import Recorder
-from torchferry.prove.settings import ProofSettings, Weights, proof_settings_in
+from torchferry.observe.where import watch_optimizers
+from torchferry.prove.operators_comparison import SUFFIX
+from torchferry.prove.operators_record import OperatorRecorder
+from torchferry.prove.recorder import Namer, Recorder, current_rank
+from torchferry.prove.settings import IMPORTS_SUFFIX, ProofSettings, Weights, imported_from, proof_settings_in
 
 _recorders: list[Recorder] = []  # at most one; another one after a fork
 
@@ -38,17 +44,13 @@ def start(settings: ProofSettings) -> None:
     if settings.other_project:
         atexit.register(_name_imports, settings)
     if settings.operators_step:
-        from torchferry.prove import operators
-
-        operators.start(settings)  # before the hook that ends the process after a step
+        start_operators(settings)  # before the hook that ends the process after a step
     _record_backward()
     _notice_optimizers()
     _record_steps()
     _record_skipped_steps()
     _record_scales()
     if settings.weights is not Weights.OWN:
-        from torchferry.prove.weights import share_weights
-
         share_weights(settings)
 
 
@@ -163,3 +165,94 @@ def _record_scales() -> None:
 
 def _grad_scaler() -> Any:
     return getattr(torch.amp, "GradScaler", None) or torch.cuda.amp.GradScaler
+
+
+# Gives the migrated run the weights of the reference: for programs that draw them on the device.
+
+_Tensors = dict[str, torch.Tensor]
+
+
+def share_weights(settings: ProofSettings) -> None:
+    """From now on, save or load what an optimizer is given: its parameters, and all else that their modules hold.
+
+    The moment is the end of `Optimizer.add_param_group`, which every optimizer's constructor calls: the model is made
+    by then and has not computed anything yet. The n-th group of a process gets what the n-th group of the process
+    with the same rank had.
+    """
+    original: Any = torch.optim.Optimizer.add_param_group
+    numbers = itertools.count()
+
+    @functools.wraps(original)
+    def add_param_group(self: torch.optim.Optimizer, param_group: dict[str, Any]) -> None:
+        original(self, param_group)
+        file = Path(settings.weights_folder) / f"rank{current_rank() or 0}-group{next(numbers)}.pt"
+        with unobserved():
+            here = _named_tensors(self.param_groups[-1]["params"])
+            if settings.weights is Weights.SAVE:
+                torch.save({name: each.detach().cpu() for name, each in here.items()}, file)
+            elif file.exists():
+                _fill(here, torch.load(file, map_location="cpu", weights_only=True))
+
+    torch.optim.Optimizer.add_param_group = add_param_group  # type: ignore[method-assign]
+
+
+def _named_tensors(parameters: list[torch.Tensor]) -> _Tensors:
+    naming = Namer().name(parameters)
+    own = {f"parameter {place}": parameter for place, parameter in enumerate(parameters)}
+    others = {f"parameter {name}": each for name, each in naming.parameters()}
+    return {**own, **others, **{f"buffer {name}": each for name, each in naming.buffers()}}
+
+
+def _fill(here: _Tensors, saved: _Tensors) -> None:
+    """Where the names and shapes are the same; what does not fit is left, and the comparison will say so."""
+    for name, tensor in here.items():
+        source = saved.get(name)
+        if source is not None and source.shape == tensor.shape:
+            tensor.detach().copy_(source)
+
+
+# Turns the operator recorder on for one optimizer step of this process.
+
+
+def start_operators(settings: ProofSettings) -> None:
+    """Record the operators between the step before and the end of the step that the settings name."""
+    watch_optimizers()
+    _Watch(settings).begin()
+
+
+class _Watch:
+    """Counts steps, as the steps' own recorder does."""
+
+    def __init__(self, settings: ProofSettings) -> None:
+        self._settings = settings
+        self._steps = 0
+        self._recorder: OperatorRecorder | None = None
+        self._entrance = Entrance(self._record)
+
+    def begin(self) -> None:
+        register_optimizer_step_pre_hook(self._before_step)
+        register_optimizer_step_post_hook(self._after_step)
+        if self._settings.operators_step == 1:
+            # Not at once: the building of the model, and of the libraries that it needs, is not part of the step.
+            self._entrance.open()
+
+    def _before_step(self, _optimizer: torch.optim.Optimizer, _args: Any, _kwargs: Any) -> None:
+        if is_outermost_step():
+            self._steps += 1
+            if self._steps == self._settings.operators_step:
+                self._record()
+
+    def _after_step(self, _optimizer: torch.optim.Optimizer, _args: Any, _kwargs: Any) -> None:
+        if not is_outermost_step():
+            return
+        if self._steps == self._settings.operators_step and self._recorder is not None:
+            self._recorder.stop()
+        elif self._steps == self._settings.operators_step - 1:
+            self._record()
+
+    def _record(self) -> None:
+        self._entrance.close()
+        wanted = self._settings.operators_rank
+        if self._recorder is None and (wanted is None or wanted == current_rank()):
+            self._recorder = OperatorRecorder(Path(self._settings.folder) / f"{os.getpid()}{SUFFIX}")
+            self._recorder.start()

@@ -3,14 +3,97 @@
 from __future__ import annotations
 
 import hashlib
+import itertools
+import json
 import math
+import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
-from torchferry.prove.model import MAIN, ProcessIdentity, ProcessSummary, StepRecord, StepSummary
-from torchferry.prove.operators_trace import SUFFIX as OPERATORS_SUFFIX
-from torchferry.prove.records import SUFFIX, read_identity, read_steps
+from torchferry.prove.model import (
+    MAIN,
+    LossRecord,
+    NamedFacts,
+    ProcessIdentity,
+    ProcessSummary,
+    StepRecord,
+    StepSummary,
+    TensorFacts,
+)
+from torchferry.prove.operators_comparison import SUFFIX as OPERATORS_SUFFIX
+
+# The file that a process records into: one line of JSON for itself, one for each step.
+
+SUFFIX = ".steps"
+
+
+def identity_line(identity: ProcessIdentity) -> str:
+    """The first line of a file."""
+    return json.dumps(asdict(identity)) + "\n"
+
+
+def step_line(step: StepRecord) -> str:
+    """One line; numbers are written so that reading them gives the same bits."""
+    content = {
+        "ordinal": step.ordinal,
+        "optimizer": step.optimizer,
+        "optimizer_type": step.optimizer_type,
+        "losses": [[loss.value, _written(loss.facts), loss.place, loss.scale] for loss in step.losses],
+        "skipped": step.skipped,
+        "gradients": [[each.name, _written(each.facts)] for each in step.gradients],
+        "parameters": [[each.name, _written(each.facts)] for each in step.parameters],
+        "buffers": [[each.name, _written(each.facts)] for each in step.buffers],
+        "devices": step.devices,
+    }
+    return json.dumps(content, separators=(",", ":")) + "\n"
+
+
+def _written(facts: TensorFacts | None) -> list[Any] | None:
+    if facts is None:
+        return None
+    return [facts.shape, facts.dtype, facts.checksum, facts.norm, facts.projections]
+
+
+def read_identity(path: Path) -> ProcessIdentity | None:
+    """Whose file it is; None if the process was killed before it could say so."""
+    for line in _whole_lines(path):
+        return ProcessIdentity(**json.loads(line))
+    return None
+
+
+def read_steps(path: Path) -> Iterator[StepRecord]:
+    """The steps of a process, one after the other; a line that was cut off by the process's death is left out."""
+    lines = _whole_lines(path)
+    next(lines, None)
+    for line in lines:
+        yield _step(json.loads(line))
+
+
+def _whole_lines(path: Path) -> Iterator[str]:
+    with path.open(encoding="utf-8") as file:
+        for line in file:
+            if line.endswith("\n"):
+                yield line
+
+
+def _step(content: dict[str, Any]) -> StepRecord:
+    losses = tuple(
+        LossRecord(value, _facts(facts), place, scale) for value, facts, place, scale in content["losses"]
+    )
+    named = {
+        group: tuple(NamedFacts(name, facts and _facts(facts)) for name, facts in content[group])
+        for group in ("gradients", "parameters", "buffers")
+    }
+    devices = tuple(content["devices"])
+    return StepRecord(**{**content, "losses": losses, **named, "devices": devices})
+
+
+def _facts(written: list[Any]) -> TensorFacts:
+    shape, dtype, checksum, norm, projections = written
+    return TensorFacts(tuple(shape), dtype, checksum, norm, tuple(projections))
+
 
 _CHECKSUM_DIGITS = 16
 
@@ -82,3 +165,25 @@ def _summary(step: StepRecord) -> StepSummary:
         checksum=hashlib.sha256(checksums.encode()).hexdigest()[:_CHECKSUM_DIGITS],
         skipped=step.skipped,
     )
+
+
+# What a run that failed has to say for itself: the last traceback of its error output.
+
+_TRACEBACK = re.compile(r"^.*Traceback \(most recent call last\):", re.MULTILINE)
+# torchrun reports the failure of its processes with a traceback of its own, which says nothing about theirs.
+_OF_TORCHRUN = ("torch.distributed.elastic.multiprocessing.errors.ChildFailedError", "distributed/run.py")
+_LAST_BYTES = 1 << 20
+_LAST_LINES = 20
+
+
+def last_words(log: Path) -> str:
+    """From the last traceback on; without any, the last lines."""
+    with log.open("rb") as file:
+        file.seek(max(0, log.stat().st_size - _LAST_BYTES))
+        text = file.read().decode("utf-8", "replace")
+    begins = [match.start() for match in _TRACEBACK.finditer(text)]
+    tracebacks = [text[begin:end] for begin, end in itertools.pairwise([*begins, len(text)])]
+    own = [each for each in tracebacks if not any(words in each for words in _OF_TORCHRUN)]
+    if own:
+        return own[-1].rstrip("\n")
+    return "\n".join(text.rstrip("\n").split("\n")[-_LAST_LINES:])

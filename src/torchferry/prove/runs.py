@@ -19,16 +19,17 @@ from torchferry.launch.environment import Device, child_environment
 from torchferry.launch.plugin import Means
 from torchferry.launch.program import Program
 from torchferry.launch.supervise import run_supervised, stop_if_told
-from torchferry.prove.folders import (
+from torchferry.prove.model import REFERENCE, ProcessSummary, Run
+from torchferry.prove.recordings import Recording, find_recordings, summary
+from torchferry.prove.settings import (
     IMPORTS_SUFFIX,
     Projects,
+    ProofSettings,
+    Weights,
     moved_arguments,
     moved_search_path,
     projects,
 )
-from torchferry.prove.model import REFERENCE, ProcessSummary, Run
-from torchferry.prove.recordings import Recording, find_recordings, summary
-from torchferry.prove.settings import ProofSettings, Weights
 from torchferry.runtime.settings import REFERENCE as ON_THE_CPU
 from torchferry.runtime.settings import LayerSettings
 from torchferry.vendors.model import Vendor

@@ -5,8 +5,7 @@ from __future__ import annotations
 from torchferry.report.page import Cell, Column, Page, Table
 from torchferry.report.safe import printable
 from torchferry.text import Language, Text
-from torchferry.zoo.examine import Review
-from torchferry.zoo.model import Item, Status
+from torchferry.zoo.model import Item, Review, Status
 
 FORMAT = "torchferry-zoo-review"
 _TITLE = Text("Review for {zoo}", "{zoo} 交付检查")

@@ -10,8 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from importlib import metadata
 from pathlib import Path
 
-from torchferry.convert.discover import Entry
-from torchferry.convert.filesystem import read_file
+from torchferry.convert.discover import Entry, read_file
 
 TORCH = ("torch", "torchvision", "torchaudio")
 # Installing them pulls in CUDA, or needs it.

@@ -7,7 +7,7 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from torchferry.accuracy.compare.alignment import Alignment
+from torchferry.accuracy.compare.matching import Alignment
 
 WORDS = st.lists(st.sampled_from("abcd"), max_size=24)
 

@@ -191,7 +191,7 @@ def test_what_is_kept_does_not_grow_with_the_records(
     tmp_path: Path, golden: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Beyond a limit, figures are kept of calls that are not as they should be, and the report says so."""
-    monkeypatch.setattr("torchferry.accuracy.compare.keeping.DIFFERENCES", 2)
+    monkeypatch.setattr("torchferry.accuracy.compare.rows.DIFFERENCES", 2)
     comparison = compared(tmp_path, golden, wrong={"aten::exp": zero_tail})
     assert [bool(pair.outputs) for pair in comparison.pairs] == [True, False, False, True, False]
     assert "only the verdict is reported" in comparison.notes[0].en

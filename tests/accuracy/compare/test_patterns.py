@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from torchferry.accuracy.compare.model import Sort
-from torchferry.accuracy.compare.patterns import Pattern, channels, find_pattern, stripes, tail, tiles
+from torchferry.accuracy.replay.places import Pattern, channels, find_pattern, stripes, tail, tiles
 
 
 def right(*shape: int) -> np.ndarray:

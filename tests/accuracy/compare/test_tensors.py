@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tests.accuracy.compare.calls import tensor
-from torchferry.accuracy.compare.tensors import match_tensors
+from torchferry.accuracy.compare.matching import match_tensors
 
 
 def names(

@@ -12,7 +12,7 @@ from torchferry.accuracy.compare.comparing import compare_records
 from torchferry.accuracy.compare.model import Comparison, Judgement, Pair, Verdict
 from torchferry.accuracy.file.reader import Record, open_record
 from torchferry.accuracy.model import Call
-from torchferry.accuracy.replay.alone import replay
+from torchferry.accuracy.replay.worker import replay
 from torchferry.accuracy.report.sentences import BAD
 from torchferry.ops.model import Special
 

@@ -9,9 +9,8 @@ from pathlib import Path
 import torch
 
 from torchferry.accuracy.file.contents import is_dense
-from torchferry.accuracy.file.statistics_writer import StatisticsWriter
 from torchferry.accuracy.file.tables import ROW
-from torchferry.accuracy.file.writer import RecordWriter
+from torchferry.accuracy.file.writer import RecordWriter, StatisticsWriter
 from torchferry.accuracy.model import Call, Header, Kept, TensorRecord, TensorRef
 
 HEADER = Header(Kept.TENSORS, "python train.py", "cuda", "2.13.0")

@@ -10,8 +10,7 @@ import torch
 
 from tests.accuracy.file.making import HEADER, put, write_calls
 from torchferry.accuracy.file.convert import Form, convert
-from torchferry.accuracy.file.statistics_writer import StatisticsWriter
-from torchferry.accuracy.file.writer import RecordWriter
+from torchferry.accuracy.file.writer import RecordWriter, StatisticsWriter
 from torchferry.accuracy.model import Call, Header, Kept
 from torchferry.errors import InputError, OutputError
 

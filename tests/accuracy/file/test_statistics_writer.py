@@ -13,9 +13,9 @@ import pytest
 
 from torchferry.accuracy.file import chunks
 from torchferry.accuracy.file.reader import open_record
-from torchferry.accuracy.file.repair import repair
-from torchferry.accuracy.file.statistics_writer import StatisticsWriter
+from torchferry.accuracy.file.scanning import repair
 from torchferry.accuracy.file.tables import ROW
+from torchferry.accuracy.file.writer import StatisticsWriter
 from torchferry.accuracy.model import Header, Kept, Statistics, TensorRecord, TensorRef
 
 HEADER = Header(Kept.STATISTICS, "python train.py", "cuda", "2.13.0")

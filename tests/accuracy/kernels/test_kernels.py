@@ -12,8 +12,13 @@ import pytest
 
 from tests.ops.trace.making import Events, op, write
 from torchferry.accuracy.file.writer import RecordWriter
-from torchferry.accuracy.kernels.mapping import KernelUse, kernel_uses, kernels_of_calls
-from torchferry.accuracy.kernels.text import kernel_report, recorded_report
+from torchferry.accuracy.kernels import (
+    KernelUse,
+    kernel_report,
+    kernel_uses,
+    kernels_of_calls,
+    recorded_report,
+)
 from torchferry.accuracy.model import Call, Header, Kept, TensorRecord
 from torchferry.cli.main import main
 from torchferry.errors import InputError

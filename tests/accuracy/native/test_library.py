@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from torchferry.accuracy.native import library
-from torchferry.accuracy.native.sums import CSums
+from torchferry.accuracy.native.standin import CSums
 from torchferry.building import cache as build_cache
 from torchferry.building.toolchain import find_compiler
 

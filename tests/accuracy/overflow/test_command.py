@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from torchferry.accuracy.model import Statistics
+from torchferry.accuracy.overflow.launching import Checked
 from torchferry.accuracy.overflow.model import (
     End,
     Event,
@@ -24,7 +25,6 @@ from torchferry.accuracy.overflow.model import (
     load,
 )
 from torchferry.accuracy.overflow.report import to_json, to_text
-from torchferry.accuracy.overflow.runs import Checked
 from torchferry.cli.main import main
 from torchferry.launch.supervise import Ending
 

@@ -11,12 +11,11 @@ import torch
 
 from torchferry.accuracy.file.reader import open_record
 from torchferry.accuracy.model import Header, Kept
-from torchferry.accuracy.overflow import device
-from torchferry.accuracy.overflow.calls import CheckedCall
+from torchferry.accuracy.overflow import figures
 from torchferry.accuracy.overflow.check import CheckOptions, OverflowCheck
-from torchferry.accuracy.overflow.mode import CheckingMode
+from torchferry.accuracy.overflow.figures import CheckedCall
 from torchferry.accuracy.overflow.model import Event, Kind
-from torchferry.accuracy.overflow.saving import save_call
+from torchferry.accuracy.overflow.process import CheckingMode, save_call
 
 
 @contextmanager
@@ -35,7 +34,7 @@ def checked(file: Path, found: list[Event]) -> Iterator[OverflowCheck]:
 
 
 def test_nothing_is_judged_before_the_batch_is_full(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(device, "MOST_CALLS", 5)
+    monkeypatch.setattr(figures, "MOST_CALLS", 5)
     found: list[Event] = []
     with checked(tmp_path / "one.h5", found):
         x = torch.full((4,), -2.0)

@@ -6,8 +6,8 @@ import os
 from pathlib import Path
 
 from tests.forking import run_forked
+from torchferry.accuracy.overflow.launching import Checked
 from torchferry.accuracy.overflow.model import SUFFIX, Findings, load
-from torchferry.accuracy.overflow.runs import Checked
 from torchferry.accuracy.record.settings import VARIABLE, RecordSettings, What
 from torchferry.launch.supervise import Ending
 

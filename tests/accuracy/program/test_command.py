@@ -15,9 +15,8 @@ import pytest
 from tests.cli.commands import command, environment, run
 from torchferry.accuracy.file.reader import open_record
 from torchferry.accuracy.record.launching import Place, options_again
-from torchferry.accuracy.record.outputs import Outcome
+from torchferry.accuracy.record.outputs import Outcome, sentences
 from torchferry.accuracy.record.settings import RecordSettings, What
-from torchferry.accuracy.record.telling import sentences
 from torchferry.cli.main import main
 from torchferry.launch.program import Program
 

@@ -8,7 +8,7 @@ import pytest
 
 from torchferry.accuracy.file.reader import open_record
 from torchferry.accuracy.record.launching import completed
-from torchferry.accuracy.record.telling import sentences
+from torchferry.accuracy.record.outputs import sentences
 
 from .recording import TRAINING, recorded
 

@@ -10,7 +10,7 @@ import torch
 from torchferry.accuracy.file.reader import Record, open_record
 from torchferry.accuracy.model import Call, Header, Kept
 from torchferry.accuracy.record.recorder import Recorder
-from torchferry.accuracy.record.selection import Selection
+from torchferry.accuracy.record.settings import Selection
 
 
 def make_recorder(path: Path, kept: Kept = Kept.TENSORS, selection: Selection | None = None) -> Recorder:

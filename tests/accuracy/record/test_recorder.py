@@ -12,7 +12,7 @@ from torch.nn import functional
 from tests.accuracy.record.recording import call_of, make_recorder, names, recorded
 from torchferry.accuracy.file.reader import open_record
 from torchferry.accuracy.model import Call, Kept, Special, TensorRef
-from torchferry.accuracy.record.selection import Selection
+from torchferry.accuracy.record.settings import Selection
 
 
 def step_of(model: nn.Module, optimizer: torch.optim.Optimizer, inputs: torch.Tensor) -> float:

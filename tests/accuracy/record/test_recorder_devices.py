@@ -16,8 +16,7 @@ from torchferry.accuracy.native.statistics import ROW, decode, statistics_of
 from torchferry.accuracy.record import device_statistics
 from torchferry.accuracy.record import recorder as recording
 from torchferry.accuracy.record.device_statistics import DeviceStatistics
-from torchferry.accuracy.record.outside import Outsides
-from torchferry.accuracy.record.reading import flat
+from torchferry.accuracy.record.layout import Outsides, flat
 
 ODD = torch.tensor([1.5, -3.0, 0.0, float("nan"), float("inf"), -float("inf"), 2.0])
 

@@ -16,8 +16,8 @@ from torch.utils._pytree import tree_leaves
 from torchferry.accuracy.compare.model import Judgement
 from torchferry.accuracy.file.reader import Record
 from torchferry.accuracy.model import Call
+from torchferry.accuracy.replay.arguments import is_random, is_view, leaves_uninitialised
 from torchferry.accuracy.replay.judging import Judge
-from torchferry.accuracy.replay.operators import is_random, is_view, leaves_uninitialised
 
 from .recorded import Claimed, record, seeded
 

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from torchferry.convert.custom.json_lines import json_lines
+from torchferry.convert.custom.json_format import json_lines
 from torchferry.convert.custom.problems import KeyPath
-from torchferry.convert.custom.toml_lines import toml_lines
+from torchferry.convert.custom.toml_format import toml_lines
 from torchferry.vendors.schema import toml_module
 
 ROOT = Path(__file__).resolve().parents[3]

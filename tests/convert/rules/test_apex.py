@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.convert.rewriting import VENDORS, findings, rewritten, run, said, vendor
-from torchferry.convert.replacements import replacement_of
+from torchferry.convert.target import replacement_of
 
 
 @pytest.mark.parametrize(

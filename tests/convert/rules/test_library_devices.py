@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.convert.rewriting import VENDORS, expression, findings, rewritten, said_of, target, vendor
-from torchferry.convert import lightning
+from torchferry.convert import added
 from torchferry.convert.project import Plan, examine_project
 from torchferry.vendors.libraries import load_libraries
 
@@ -61,10 +61,10 @@ def test_every_door_to_lightning(source: str) -> None:
 
 @pytest.mark.parametrize("name", [*VENDORS, "portable", "ascend+cuda"])
 def test_the_added_module_is_python_and_names_the_device(name: str) -> None:
-    text = lightning.helper_source(target(name)).decode()
+    text = added.helper_source(target(name)).decode()
     ast.parse(text)
     assert not re.search("@[A-Z]+@", text)
-    assert lightning.is_helper(text.encode())
+    assert added.is_helper(text.encode())
     if name in VENDORS:
         assert f'DEVICE_TYPE = "{vendor(name).device_type}"' in text
 

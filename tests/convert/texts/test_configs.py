@@ -16,8 +16,7 @@ from hypothesis import strategies as st
 
 from tests.convert.rewriting import VENDORS, vendor
 from tests.convert.texts.texting import messages, rewritten, run, said
-from torchferry.convert.texts.config_reader import UnreadableConfigError, read_json, read_toml
-from torchferry.convert.texts.yaml_reader import read_yaml
+from torchferry.convert.texts.config_reader import UnreadableConfigError, read_json, read_toml, read_yaml
 
 toml = importlib.import_module("tomllib" if sys.version_info >= (3, 11) else "tomli")
 

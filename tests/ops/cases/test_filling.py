@@ -6,8 +6,8 @@ import pytest
 
 from torchferry.errors import InputError
 from torchferry.ops.cases.building import Request, build
+from torchferry.ops.cases.contents import check_fits
 from torchferry.ops.cases.describing import described
-from torchferry.ops.cases.memory import check_fits
 
 
 @pytest.mark.parametrize(

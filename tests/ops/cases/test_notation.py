@@ -7,7 +7,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from torchferry.errors import InputError
-from torchferry.ops.cases import dtypes
+from torchferry.ops.cases import notation
 from torchferry.ops.cases.describing import described
 from torchferry.ops.cases.model import Contents, Draw, TensorInput
 from torchferry.ops.cases.notation import parse_init, parse_input, parse_inputs, parse_value
@@ -125,11 +125,11 @@ _SHAPES = st.lists(st.integers(0, 9), max_size=4).map(tuple)
 
 @given(
     _SHAPES,
-    st.sampled_from(dtypes.ALL),
+    st.sampled_from(notation.ALL),
     st.sampled_from(["normal", "ints(-3,4)", "full(2.5)", "full(2.5)+inf", "arange"]),
 )
 def test_what_is_shown_can_be_written(shape: tuple[int, ...], dtype: str, draw: str) -> None:
-    assume("+" not in draw or dtypes.is_floating(dtype))
+    assume("+" not in draw or notation.is_floating(dtype))
     text = f"{'x'.join(map(str, shape)) or 'scalar'}:{dtype}:{draw}"
     assert parse_value(described(parse_value(text))) == parse_value(text)
 

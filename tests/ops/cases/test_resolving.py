@@ -12,8 +12,7 @@ from torchferry.errors import InputError
 from torchferry.ops.cases.describing import described
 from torchferry.ops.cases.model import CalleeKind
 from torchferry.ops.cases.notation import parse_input
-from torchferry.ops.cases.overloads import arranged
-from torchferry.ops.cases.resolving import resolve
+from torchferry.ops.cases.resolving import arranged, resolve
 
 
 def _resolved(name: str, *inputs: str) -> tuple[str, str]:

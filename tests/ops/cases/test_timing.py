@@ -12,10 +12,10 @@ import torch
 from torchferry.cli.main import main
 from torchferry.errors import InputError
 from torchferry.ops.cases import comparing
-from torchferry.ops.cases.files import read_times
+from torchferry.ops.cases.describing import told_elsewhere, told_times
 from torchferry.ops.cases.model import Times
-from torchferry.ops.cases.telling import told_elsewhere, told_times
-from torchferry.ops.cases.timing import measured
+from torchferry.ops.cases.worker import measured
+from torchferry.ops.cases.writing import read_times
 
 
 def test_every_device_is_measured_as_often() -> None:

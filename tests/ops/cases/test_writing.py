@@ -13,10 +13,9 @@ import torch
 from tests.ops.cases.operators.calls import CALLS, INIT
 from torchferry.errors import OutputError
 from torchferry.ops.cases.building import Request, build
-from torchferry.ops.cases.files import write_case
 from torchferry.ops.cases.model import Callee, CalleeKind, Case, Contents, Draw, Facts, TensorInput
 from torchferry.ops.cases.worker import _load
-from torchferry.ops.cases.writing import Frame, Platform, render, short_name
+from torchferry.ops.cases.writing import Frame, Platform, render, short_name, write_case
 
 PLATFORM = Platform("acme", "torch_acme", "acme")
 FRAME = Frame(PLATFORM, (PLATFORM,))

@@ -7,10 +7,9 @@ from dataclasses import replace
 from pathlib import Path
 
 from torchferry.ops.cases.building import Request, build
-from torchferry.ops.cases.files import write_case
 from torchferry.ops.cases.model import Case, Facts, Outcome
 from torchferry.ops.cases.worker import probe, run_case
-from torchferry.ops.cases.writing import Frame, Platform
+from torchferry.ops.cases.writing import Frame, Platform, write_case
 from torchferry.vendors.model import Vendor
 
 

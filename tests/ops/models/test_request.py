@@ -6,8 +6,14 @@ import pytest
 
 from torchferry.errors import InputError
 from torchferry.ops.cases.model import Draw, TensorInput
-from torchferry.ops.models.inputs import parse_inputs
-from torchferry.ops.models.request import ModelRequest, checked, decode, parse_init, split_factory
+from torchferry.ops.models.request import (
+    ModelRequest,
+    checked,
+    decode,
+    parse_init,
+    parse_inputs,
+    split_factory,
+)
 
 
 def test_inputs_without_names_stand_in_their_order() -> None:

@@ -23,10 +23,10 @@ from tests.ops.samples import (
 )
 from torchferry.errors import OutputError, ReportError
 from torchferry.ops.readiness import Readiness
-from torchferry.ops.report.csv import COLUMNS
 from torchferry.ops.report.modules import module_tree
 from torchferry.ops.report.render import FORMATS, format_of, render, write_report
 from torchferry.ops.report.sources import read_lines, source_files
+from torchferry.ops.report.spreadsheets import COLUMNS
 from torchferry.ops.report.tables import Overview
 
 

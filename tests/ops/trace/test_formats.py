@@ -12,7 +12,7 @@ import pytest
 from tests.ops.trace.making import Events, calls, op, the, write
 from torchferry.errors import InputError
 from torchferry.ops.model import Phase, TensorSpec
-from torchferry.ops.notes import NOTES
+from torchferry.ops.readiness import NOTES
 from torchferry.ops.trace import read_trace
 
 LINEAR = [

@@ -203,7 +203,7 @@ def test_lines_of_the_user(frame: str, place: str, tmp_path: Path) -> None:
 def test_a_running_program_is_captured_at_the_same_level() -> None:
     import torch
 
-    from torchferry.ops.capture.plans import formula_of
+    from torchferry.ops.capture.mode import formula_of
 
     names = [name.removeprefix("aten::") for name in CHOOSE_BY_DEVICE]
     assert names and all(formula_of(getattr(torch.ops.aten, name).default) is None for name in names)

@@ -16,8 +16,8 @@ from typing import Any
 from tests.forking import run_forked
 from torchferry.accuracy.record.launching import Place
 from torchferry.perf.collect.launching import environment_for
+from torchferry.perf.collect.outcome import Told, all_told
 from torchferry.perf.collect.settings import ProfileSettings
-from torchferry.perf.collect.told import Told, all_told
 from torchferry.vendors.registry import get_vendor
 
 HOST = Place(as_is="cpu")

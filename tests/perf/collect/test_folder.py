@@ -15,9 +15,8 @@ from torchferry.errors import OutputError
 from torchferry.launch.program import Program
 from torchferry.launch.supervise import Ending
 from torchferry.perf.collect import launching
+from torchferry.perf.collect.outcome import Told, sentences, tell
 from torchferry.perf.collect.settings import ProfileSettings
-from torchferry.perf.collect.telling import sentences
-from torchferry.perf.collect.told import Told, tell
 
 PROGRAM = Program("train.py", False, ("--lr", "1"), None)
 SETTINGS = ProfileSettings("", 10, 12)

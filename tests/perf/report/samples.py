@@ -16,7 +16,7 @@ from torchferry.perf.model import (
     Span,
     StepTime,
 )
-from torchferry.perf.report.content import Report
+from torchferry.perf.report.sentences import Report
 from torchferry.text import Text
 
 EVIL = "<img src=x onerror=window.hacked=1>|`[red]\x1b[31m\u202e</script><script>window.hacked=1</script>"

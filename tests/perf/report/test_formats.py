@@ -11,10 +11,10 @@ import pytest
 from tests.perf.report.samples import EVIL, analysis, bottleneck, compared, healthy, hostile, large, ranks
 from torchferry.perf.model import Part
 from torchferry.perf.report import sentences
-from torchferry.perf.report.content import Report
 from torchferry.perf.report.html import to_html
 from torchferry.perf.report.json import to_json
 from torchferry.perf.report.markdown import to_markdown
+from torchferry.perf.report.sentences import Report
 from torchferry.perf.report.text import to_text
 
 

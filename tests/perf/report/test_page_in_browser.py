@@ -12,8 +12,8 @@ import pytest
 from tests.browsing import NEEDS_BROWSER, Open, quiet_pages
 from tests.perf.report.samples import bottleneck, compared, healthy, hostile, large, ranks
 from torchferry.perf.model import Evidence
-from torchferry.perf.report.content import Report
 from torchferry.perf.report.html import to_html
+from torchferry.perf.report.sentences import Report
 
 pytestmark = NEEDS_BROWSER
 

@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 from torchferry.errors import InputError
-from torchferry.perf.tables.operators import read_operators
-from torchferry.perf.tables.steps import read_steps
+from torchferry.perf.tables.operators import read_operators, read_steps
 
 PRINTED = """\
 epoch 1

@@ -8,8 +8,7 @@ import pytest
 
 from tests.forking import run_module_forked
 from torchferry.prove.model import Cause, OperatorDifference
-from torchferry.prove.operators_align import first_difference
-from torchferry.prove.operators_trace import read_trace
+from torchferry.prove.operators_comparison import first_difference, read_trace
 
 from .names import CPU
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.forking import run_forked
-from torchferry.prove.operators_trace import SUFFIX, Call, read_trace
+from torchferry.prove.operators_comparison import SUFFIX, Call, read_trace
 from torchferry.prove.settings import ProofSettings
 
 PROGRAM = """

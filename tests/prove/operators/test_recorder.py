@@ -19,8 +19,8 @@ torch = pytest.importorskip("torch")
 from torch import nn  # noqa: E402
 from torch.utils._python_dispatch import TorchDispatchMode  # noqa: E402
 
+from torchferry.prove.operators_comparison import read_trace  # noqa: E402
 from torchferry.prove.operators_record import OperatorRecorder  # noqa: E402
-from torchferry.prove.operators_trace import read_trace  # noqa: E402
 
 from .programs import TRAININGS  # noqa: E402
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -13,20 +14,27 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from torchferry.accuracy.compare import notes
-from torchferry.accuracy.compare.keeping import Keeper
-from torchferry.accuracy.compare.matching import Match, Matches, Sites, match_sites
+from torchferry.accuracy.compare.matching import Match, Matches, Sites, TensorPair, match_sites, match_tensors
 from torchferry.accuracy.compare.model import Comparison, Difference, Judgement, Pair, Verdict
 from torchferry.accuracy.compare.network import Gathering, curves, network_differences, with_statistics
 from torchferry.accuracy.compare.programs import Programs
-from torchferry.accuracy.compare.rows import PairRows
+from torchferry.accuracy.compare.rows import Keeper, PairRows
 from torchferry.accuracy.compare.statistics import judge_statistics
-from torchferry.accuracy.compare.tensors import TensorPair, match_tensors
-from torchferry.accuracy.compare.threads import thread_count
 from torchferry.accuracy.model import Call, Kept
 from torchferry.errors import InputError
 
 if TYPE_CHECKING:
     from torchferry.accuracy.file.reader import Record
+
+# How many threads a comparison takes.
+
+
+def thread_count() -> int:
+    """The processors that this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0)) or 1
+    return os.cpu_count() or 1
+
 
 Progress = Callable[[int, int], None]  # calls done, calls in all
 _LARGE = 1 << 18  # elements of a call that are worth a thread
@@ -158,7 +166,7 @@ def _judge(mine: Record, golden: Record | None) -> Judging:
     from importlib.util import find_spec
 
     if find_spec("torch") is None:
-        from torchferry.accuracy.compare.static import FigureJudge
+        from torchferry.accuracy.compare.statistics import FigureJudge
 
         return FigureJudge()
     from torchferry.accuracy.replay.judging import Judge

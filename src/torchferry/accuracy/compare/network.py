@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from torchferry.accuracy.compare import watched as watched_rows
+from torchferry.accuracy.compare import statistics as watched_rows
 from torchferry.accuracy.compare.model import Curve, NetworkDifference, Pair
 from torchferry.accuracy.compare.names import base_name, is_plumbing
 from torchferry.accuracy.model import Call, TensorRecord

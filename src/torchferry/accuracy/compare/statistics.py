@@ -9,17 +9,168 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import groupby
 
-from torchferry.accuracy.compare.distances import distance_of
-from torchferry.accuracy.compare.limits import AMPLIFICATION, is_reduced, rounding
-from torchferry.accuracy.compare.matching import EXTRA
-from torchferry.accuracy.compare.model import Difference, Judgement, Pair, Sort, Verdict
-from torchferry.accuracy.compare.names import is_plumbing, is_random
+from torchferry.accuracy.compare.matching import EXTRA, is_scratch
+from torchferry.accuracy.compare.model import Difference, Judgement, Metrics, Pair, Sort, Verdict
+from torchferry.accuracy.compare.names import family, is_plumbing, is_random
 from torchferry.accuracy.compare.rows import Outline
-from torchferry.accuracy.compare.tensors import is_scratch
-from torchferry.accuracy.compare.watched import FAINT, is_watched, watched_limit, with_reasons
-from torchferry.accuracy.model import Call
+from torchferry.accuracy.model import Call, Statistics, TensorRecord
 from torchferry.text import Text
+
+# How large a difference rounding explains, where nothing is known but dtypes: for judgements without
+# PyTorch.
+
+EPSILONS = {
+    "float64": 2.0**-52, "float32": 2.0**-23, "bfloat16": 2.0**-7, "float16": 2.0**-10, "float8_e4m3fn": 2.0**-3,
+    "float8_e4m3fnuz": 2.0**-3, "float8_e5m2": 2.0**-2, "float8_e5m2fnuz": 2.0**-2, "complex64": 2.0**-23,
+    "complex128": 2.0**-52, "complex32": 2.0**-10,
+}  # fmt: skip
+# A sum of n elements is rounded n times, and the errors add up as sqrt(n) does: the factor is for some ten thousand, of
+# dtypes that devices add up in themselves. Those of fewer digits are added up in single precision.
+_FACTOR = {"float64": 256.0, "float32": 256.0, "complex64": 256.0, "complex128": 256.0}
+_FACTOR_OF_SHORT = 4.0
+_REDUCED = 4 * 2.0**-10  # what products of mantissas of 10 bits, as in TF32, explain
+_REDUCED_FAMILIES = ("matrix product", "convolution", "attention", "recurrent layer")
+AMPLIFICATION = 16.0  # a difference of the inputs may grow by this much in one operator
+
+
+def rounding(tensors: Iterable[TensorRecord]) -> float:
+    """What is normal, in the dtype with the fewest digits that takes part."""
+    return max((_of_one(tensor.dtype) for tensor in tensors), default=0.0)
+
+
+def single_precision() -> float:
+    """What is normal of sums of single precision, whatever dtype they were added up in."""
+    return _of_one("float32")
+
+
+def is_reduced(operator: str, distance: float) -> bool:
+    """Whether an operator that multiplies matrices differs as it does when it takes fewer digits for them."""
+    return distance <= _REDUCED and family(operator).removesuffix(" backward") in _REDUCED_FAMILIES
+
+
+def _of_one(dtype: str) -> float:
+    return EPSILONS.get(dtype, 0.0) * _FACTOR.get(dtype, _FACTOR_OF_SHORT)
+
+
+# How far two tensors are apart, as far as statistics tell.
+
+
+def distance(mine: Statistics, golden: Statistics) -> float:
+    """Relative to golden's size; inf: not comparable."""
+    if mine.checksum == golden.checksum and mine.count == golden.count:
+        return 0.0
+    counts = (mine.count, mine.nans, mine.infinities)
+    if counts != (golden.count, golden.nans, golden.infinities):
+        return math.inf
+    return max(
+        _relative(mine.mean, golden.mean, golden.rms),
+        _relative(mine.rms, golden.rms, golden.rms),
+        _relative(mine.minimum, golden.minimum, golden.largest),  # with the next, a wrong sign shows
+        _relative(mine.maximum, golden.maximum, golden.largest),
+    )
+
+
+def distance_of(difference: Difference) -> float | None:
+    """The same of a pair of tensors; None if one has no statistics."""
+    mine, golden = difference.mine.statistics, difference.golden.statistics
+    return None if mine is None or golden is None else distance(mine, golden)
+
+
+def _relative(mine: float, golden: float, size: float) -> float:
+    if mine == golden:
+        return 0.0
+    return abs(mine - golden) / size if size else math.inf
+
+
+# Rows of `ferry watch` whose differences say nothing: rounding that was made large, and what follows
+# from it.
+#
+# The gradient of a bias before a batch norm is zero but for rounding, so that no two devices agree on
+# it, and an optimizer that divides by its size makes full steps of it; the batch norm then takes the
+# difference out again. Such rows must not hide where two runs really part.
+
+GRADIENT, LOSS, GRADIENT_NORM, BUFFER = "gradient", "loss", "gradient_norm", "buffer"
+_FOLLOWING = ("update", "parameter")
+_FAINT = 1e-3  # of the largest gradient of the step
+_WRONG_BUFFER = 0.05  # a difference that is no matter of a bias before a batch norm
+
+FAINT = Text(
+    "its gradient is so small beside the others that it is rounding alone",
+    "其梯度与其他梯度相比极小，只是舍入误差",
+)
+HARMLESS = Text(
+    "it has no effect: loss and gradients of this step are as they should be",
+    "没有影响：这一步的损失和梯度均正常",
+)
+
+
+def is_watched(call: Call) -> bool:
+    """Whether a call is a row of `ferry watch`; operators have a library's name before theirs."""
+    return "::" not in call.operator
+
+
+def watched_limit(tensor: TensorRecord) -> float:
+    """What is normal; totals of a step are kept in double precision, but are no better than what was added up."""
+    return max(rounding([tensor]), single_precision())
+
+
+def with_reasons(pairs: Iterable[Pair]) -> Iterator[tuple[Pair, Text | None]]:
+    """The pairs, each with why it is to be left alone, if it is. A step of a watched run is looked at whole."""
+    for (is_row, _), group in groupby(pairs, key=_step):
+        if not is_row:
+            yield from ((pair, None) for pair in group)
+            continue
+        step = list(group)
+        faint, is_fine = _faint_parameters(step), _is_fine(step)
+        for pair in step:
+            yield pair, FAINT if _is_faint(pair, faint) else HARMLESS if is_fine and _is_small(pair) else None
+
+
+def _step(pair: Pair) -> tuple[bool, int]:
+    call = pair.mine or pair.golden
+    assert call is not None
+    return is_watched(call), call.step if is_watched(call) else 0
+
+
+def _faint_parameters(pairs: Sequence[Pair]) -> set[tuple[str, str, str]]:
+    sizes: dict[tuple[str, str, str], float] = {}
+    for pair in pairs:
+        if pair.golden is not None and pair.golden.operator == GRADIENT:
+            for tensor in pair.golden.outputs:
+                if tensor.statistics is not None:
+                    sizes[pair.golden.model, pair.golden.module, tensor.name] = tensor.statistics.rms
+    largest = max(sizes.values(), default=0.0)
+    return {name for name, size in sizes.items() if size < _FAINT * largest}
+
+
+def _is_faint(pair: Pair, faint: set[tuple[str, str, str]]) -> bool:
+    call = pair.golden
+    if call is None or call.operator not in (GRADIENT, *_FOLLOWING) or not call.outputs:
+        return False
+    return all((call.model, call.module, tensor.name) in faint for tensor in call.outputs)
+
+
+def _is_fine(pairs: Sequence[Pair]) -> bool:
+    """Whether loss and norm of the gradients are both known, and differ as rounding does."""
+    known = {}
+    for pair in pairs:
+        call = pair.mine
+        if call is not None and call.operator in (LOSS, GRADIENT_NORM) and pair.outputs:
+            known[call.operator] = _farthest(pair) <= watched_limit(pair.outputs[0].mine)
+    return len(known) == 2 and all(known.values())
+
+
+def _is_small(pair: Pair) -> bool:
+    """Statistics of a batch norm do not count in the loss: they must be about right by themselves."""
+    call = pair.mine
+    return call is not None and _farthest(pair) < (_WRONG_BUFFER if call.operator == BUFFER else math.inf)
+
+
+def _farthest(pair: Pair) -> float:
+    return max((each for each in map(distance_of, pair.outputs) if each is not None), default=0.0)
+
 
 BASIS = "statistics"
 _BAD = (Verdict.FAULT, Verdict.SUSPICIOUS)
@@ -154,3 +305,98 @@ def _limit(call: Call, inputs: Sequence[Difference], output: Difference) -> floa
     if (call.random is not None or is_random(call.operator)) and count:
         limit = max(limit, _DRAWN / math.sqrt(count))
     return limit
+
+
+# Judgements from the figures alone, where PyTorch is not there to compute what is right.
+#
+# Golden is taken for right. Where the inputs of two calls differ already, nothing finer can be said
+# than that a difference has not grown much.
+
+GOLDEN_BASIS = "golden"
+_POINTS = 64.0  # a single element may be this much farther off than all are on average
+_CLEAR = 64.0  # times the limit: no rounding
+
+_RANDOM = Text(
+    "it draws random numbers, which no two devices draw alike", "该算子产生随机数，不同设备的随机数不会相同"
+)
+_NOTHING = Text("none of its results can be compared", "其结果都无法比较")
+_NOT_FINITE_ELEMENTS = Text(
+    "{count} elements are NaN or Inf on one side only, and its inputs do not differ so",
+    "有 {count} 个元素只在一方是 NaN 或 Inf，而其输入没有这种差异",
+)
+_FARTHER_THAN_INPUTS = Text(
+    "its results are off by {out:.1e}, its inputs by {given:.1e}; {limit:.1e} would be normal",
+    "其结果相差 {out:.1e}，输入相差 {given:.1e}；正常范围为 {limit:.1e}",
+)
+
+
+def judge_by_figures(mine: Call, inputs: Sequence[Difference], outputs: Sequence[Difference]) -> Judgement:
+    """What the figures of a pair of calls say."""
+    known = [each for each in outputs if each.metrics is not None and not is_scratch(each.mine)]
+    if not known and (is_plumbing(mine.operator) or not mine.outputs):
+        return Judgement(Verdict.NORMAL, basis=GOLDEN_BASIS)
+    if not known:
+        return Judgement(Verdict.UNKNOWN, basis=GOLDEN_BASIS, why=_NOTHING)
+    if all(each.metrics and each.metrics.is_equal for each in known):
+        return Judgement(Verdict.EQUAL, basis=GOLDEN_BASIS)
+    if mine.random is not None or is_random(mine.operator):
+        return Judgement(Verdict.UNKNOWN, basis=GOLDEN_BASIS, why=_RANDOM)
+    given = max((distance_of_figures(each) for each in inputs if not is_scratch(each.mine)), default=0.0)
+    worst = max(known, key=distance_of_figures)
+    limit = rounding([*(each.mine for each in inputs), worst.mine])
+    verdict, sort, why = _verdict_of_figures(mine.operator, worst, given, limit)
+    out = distance_of_figures(worst)
+    return Judgement(verdict, sort, worst.mine.name, out, None, limit, GOLDEN_BASIS, why)
+
+
+def _verdict_of_figures(
+    operator: str, worst: Difference, given: float, limit: float
+) -> tuple[Verdict, Sort, Text | None]:
+    metrics = worst.metrics
+    assert metrics is not None
+    out = distance_of_figures(worst)
+    if out <= limit:
+        return Verdict.NORMAL, Sort.NONE, None
+    if out <= AMPLIFICATION * given:
+        return Verdict.INHERITED, Sort.NONE, None
+    if metrics.wrong_nonfinite:
+        sort = Sort.NAN if metrics.nans else Sort.INFINITE
+        return Verdict.FAULT, sort, _NOT_FINITE_ELEMENTS.format(count=metrics.wrong_nonfinite)
+    if is_reduced(operator, out):
+        return Verdict.REDUCED, Sort.PRECISION, None
+    is_clear = given <= limit and out > _CLEAR * limit
+    return (
+        Verdict.FAULT if is_clear else Verdict.SUSPICIOUS,
+        Sort.ZERO if metrics.zeros == metrics.count else Sort.VALUES,
+        _FARTHER_THAN_INPUTS.format(out=out, given=given, limit=limit),
+    )
+
+
+def distance_of_figures(difference: Difference) -> float:
+    """Relative to golden's size; inf where a NaN or Inf stands on one side only."""
+    metrics = difference.metrics
+    if metrics is None or metrics.is_equal:
+        return 0.0
+    if metrics.wrong_nonfinite:
+        return math.inf
+    return max(_or_infinite(metrics.relative_euclidean), _point(metrics))
+
+
+def _point(metrics: Metrics) -> float:
+    """The largest single difference, against the size of golden's elements."""
+    size = metrics.rms_error / metrics.relative_euclidean if metrics.relative_euclidean else 0.0
+    return metrics.max_abs / size / _POINTS if size else 0.0
+
+
+def _or_infinite(value: float) -> float:
+    return math.inf if math.isnan(value) else value
+
+
+class FigureJudge:
+    """Judges calls by the figures of their tensors."""
+
+    def judge(
+        self, mine: Call, golden: Call | None, inputs: Sequence[Difference], outputs: Sequence[Difference]
+    ) -> Judgement:
+        """Golden is taken for right; without it nothing can be said."""
+        return judge_by_figures(mine, inputs, outputs)

@@ -17,8 +17,7 @@ from collections.abc import Callable, Sequence
 from enum import IntEnum
 from pathlib import Path
 
-from torchferry.accuracy.file.datatypes import UNDEFINED
-from torchferry.accuracy.file.trees import INTERNAL_K, LEAF_K
+from torchferry.accuracy.file.hdf5 import INTERNAL_K, LEAF_K, UNDEFINED
 from torchferry.errors import InputError, OutputError
 from torchferry.files.aside import file_aside
 

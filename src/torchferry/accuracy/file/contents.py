@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from torchferry.accuracy.file.datatypes import stored_dims
+from torchferry.accuracy.file.hdf5 import stored_dims
 from torchferry.accuracy.model import SIZES, TensorRecord
 from torchferry.errors import InputError
 

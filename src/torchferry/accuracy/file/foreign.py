@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import math
+import re
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from torchferry.accuracy.file.call_json import decoded_call
-from torchferry.accuracy.file.foreign_values import elements_of, value_of
+from torchferry.accuracy.file.call_objects import BOOL, DTYPE, MEMORY_FORMAT, MEMORY_FORMATS, TENSOR
+from torchferry.accuracy.file.contents import numpy_dtype, span
+from torchferry.accuracy.file.hdf5 import DTYPE_OF_ONNX
 from torchferry.accuracy.file.reader import LazyCalls, Record
 from torchferry.accuracy.model import (
     INPUT,
@@ -23,6 +29,137 @@ from torchferry.accuracy.model import (
     Value,
 )
 from torchferry.errors import InputError
+from torchferry.ops.cases.model import contiguous
+from torchferry.ops.cases.notation import SMALL_FLOATS, dtype_name
+from torchferry.ops.model import Special
+
+# What a dataset of a record by the vendors' `torch.utils.dumper` means, through h5py.
+#
+# Each argument is a dataset with an attribute `Type`: 0 is a tensor, the others are scalars, lists of
+# integers, dtypes and memory formats. A tensor's `DataType` counts as ONNX does; half precision lies
+# in the file as single precision. `Stride` tells how the tensor lay in its memory: if it was dense,
+# the dataset holds its elements in the order of the memory, otherwise in the order of the indices. A
+# list of tensors is a group: input/tensors/tensors_0, tensors_1 ...
+
+_OPTIONS = 18
+_DEVICES = {0: "cpu", 1: "cuda", 10: "privateuseone"}
+Keep = Callable[[Any, TensorRecord], TensorRef]
+
+
+def value_of(item: Any, name: str, place: str, keep: Keep) -> Value:
+    """The value of an argument; tensors are handed to `keep`, with the dataset they are in."""
+    if item is None:
+        raise InputError(f"{place}: `{name.rpartition('/')[2]}` is a link to nothing")
+    if hasattr(item, "items"):
+        base = name.rpartition("/")[2]
+        members = sorted(item.items(), key=lambda pair: _position(pair[0], base))
+        return tuple(value_of(member, f"{name}/{key}", place, keep) for key, member in members)
+    short = name.rpartition("/")[2]
+    (kind,) = _numbers(item, "Type", short, place, 1) or (TENSOR,)
+    if kind != TENSOR:
+        return _plain_value(item, kind, place)
+    return None if item.shape is None else keep(item, tensor_of(item, name, place))
+
+
+def _position(key: str, base: str) -> int:
+    return int(re.sub(r"\D", "", key.removeprefix(base).rpartition("_")[2]) or 0)
+
+
+def _plain_value(item: Any, kind: int, place: str) -> Value:
+    if item.shape is None:  # an empty dataset
+        return None
+    value = item[()]
+    if kind == DTYPE:
+        return Special("dtype", _dtype(int(value), place))
+    if kind == MEMORY_FORMAT:
+        return Special("memory_format", MEMORY_FORMATS[int(value) % len(MEMORY_FORMATS)])
+    if kind == _OPTIONS:
+        return Special("dtype", _tensor_dtype(item, "", place))
+    if isinstance(value, bytes):
+        return value.decode("utf-8", "replace")
+    plain = value.tolist() if hasattr(value, "tolist") else value
+    if isinstance(plain, list):
+        return _tuples(plain)
+    is_truth = kind == BOOL or str(item.dtype) in ("bool", "int8")
+    found: Value = bool(plain) if is_truth else plain
+    return found
+
+
+def _tuples(plain: list[Any]) -> tuple[Value, ...]:
+    return tuple(_tuples(each) if isinstance(each, list) else each for each in plain)
+
+
+def tensor_of(item: Any, name: str, place: str) -> TensorRecord:
+    """What a dataset says of the tensor in it."""
+    short = name.rpartition("/")[2]
+    dtype = _tensor_dtype(item, short, place)
+    shape = tuple(int(size) for size in item.shape)
+    stride = _numbers(item, "Stride", short, place) if "Stride" in item.attrs else contiguous(shape)
+    if len(stride) != len(shape) or min(stride, default=0) < 0:
+        raise InputError(f"{place}: the strides {stride} of `{short}` do not fit its shape {shape}")
+    (device,) = _numbers(item, "DeviceType", short, place, 1) or (-1,)
+    tensor = TensorRecord(name, dtype, shape, stride, _DEVICES.get(device, ""))
+    return replace(tensor, is_dense=span(tensor) == math.prod(shape))
+
+
+def elements_of(item: Any, tensor: TensorRecord) -> np.ndarray[Any, Any]:
+    """The elements of a dataset as a record in chunks would hold them: flat, what a stride of 0 repeats once."""
+    array = item[()]
+    if len(array.shape) == len(tensor.stride):
+        array = array[tuple(slice(0, 1) if step == 0 else slice(None) for step in tensor.stride)]
+    flat = np.ascontiguousarray(array.reshape(-1)).astype(array.dtype.newbyteorder("="))
+    wanted = numpy_dtype(tensor.dtype)
+    has_bits = flat.dtype.kind in "iuV" and flat.dtype.itemsize == wanted.itemsize
+    if tensor.dtype in ("bfloat16", "complex32", *SMALL_FLOATS):
+        return flat.view(wanted) if has_bits else _rounded(flat, tensor.dtype).view(wanted)
+    if tensor.dtype == "uint8" and flat.dtype.itemsize == 1:  # the dumper writes it as signed
+        return flat.view("uint8")
+    return flat.astype(wanted)
+
+
+def _rounded(values: np.ndarray[Any, Any], dtype: str) -> np.ndarray[Any, Any]:
+    """The bits of values in a dtype that numpy does not have."""
+    import torch
+
+    made = torch.from_numpy(values.copy()).to(getattr(torch, dtype))
+    sizes = {1: torch.uint8, 2: torch.int16, 4: torch.int32}
+    found: np.ndarray[Any, Any] = made.view(sizes[made.element_size()]).numpy()
+    return found
+
+
+def _tensor_dtype(item: Any, name: str, place: str) -> str:
+    """What the attribute says, by number or by name; without it that of the dataset."""
+    said = item.attrs.get("DataType")
+    own = item.dtype.newbyteorder("=").name
+    word = own if said is None else said.decode("utf-8", "replace") if isinstance(said, bytes) else str(said)
+    if said is not None and not dtype_name(word):
+        return _dtype(_numbers(item, "DataType", name, place, 1)[0], place)
+    if not dtype_name(word) or not (dtype_name(own) or item.dtype.kind in "biufc"):
+        raise InputError(f"{place}: `{name}` holds {own}, which no tensor can hold")
+    return dtype_name(word)
+
+
+def _numbers(item: Any, attribute: str, name: str, place: str, count: int | None = None) -> tuple[int, ...]:
+    """The whole numbers of an attribute: a number, several, or a text with them; none if it is not there."""
+    value = item.attrs.get(attribute, ())
+    value = value.tolist() if hasattr(value, "tolist") else value
+    if isinstance(value, (bytes, str)):
+        text = value.decode("utf-8", "replace") if isinstance(value, bytes) else value
+        value = text.strip("()[] ").replace(",", " ").split()
+    try:
+        found = tuple(int(each) for each in (value if isinstance(value, (list, tuple)) else (value,)))
+    except (TypeError, ValueError):
+        found = None
+    if found is None or (count is not None and len(found) != count and attribute in item.attrs):
+        raise InputError(f"{place}: the attribute {attribute} of `{name}` is {value!r}, which is no number")
+    return found
+
+
+def _dtype(number: int, place: str) -> str:
+    if number not in DTYPE_OF_ONNX:
+        known = ", ".join(map(str, DTYPE_OF_ONNX))
+        raise InputError(f"{place}: DataType {number} is not known; known are {known}")
+    return DTYPE_OF_ONNX[number]
 
 
 class ForeignRecord(Record):

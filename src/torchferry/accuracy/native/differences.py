@@ -17,7 +17,7 @@ import numpy as np
 from torchferry.accuracy.compare.model import Metrics
 from torchferry.accuracy.native import standin
 from torchferry.accuracy.native.library import COMPONENTS, NUMBERS, library
-from torchferry.accuracy.native.sums import CSums, Sums
+from torchferry.accuracy.native.standin import CSums, Sums
 
 Array = np.ndarray[Any, Any]
 

@@ -8,9 +8,9 @@ import shlex
 from collections.abc import Iterator, Sequence
 
 from torchferry.accuracy.overflow import words
+from torchferry.accuracy.overflow.launching import Checked
 from torchferry.accuracy.overflow.model import Event, Figures, Findings, Seen, Standing, plain
-from torchferry.accuracy.overflow.runs import Checked
-from torchferry.ops.notes import NOTES
+from torchferry.ops.readiness import NOTES
 from torchferry.report.safe import one_line
 from torchferry.text import Language, Text
 

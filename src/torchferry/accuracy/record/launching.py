@@ -171,7 +171,7 @@ def options_again(program: Program, settings: RecordSettings, place: Place) -> s
 def completed(outcome: Outcome) -> tuple[Outcome, bool]:
     """What a process has left, and whether it was killed before it could end its file."""
     from torchferry.accuracy.file.reader import open_record
-    from torchferry.accuracy.file.repair import repair
+    from torchferry.accuracy.file.scanning import repair
 
     path = Path(outcome.path)
     if not path.is_file():

@@ -3,26 +3,227 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
-from collections.abc import Iterator
+import sys
+import weakref
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import torch
 
-from torchferry.accuracy.file.statistics_writer import StatisticsWriter
-from torchferry.accuracy.file.writer import RecordWriter
+from torchferry.accuracy.file.writer import RecordWriter, StatisticsWriter
 from torchferry.accuracy.model import Header, Kept
-from torchferry.accuracy.record.graphs import GraphReplays
-from torchferry.accuracy.record.looking import Looker
-from torchferry.accuracy.record.mode import COMPILED, RecordingMode
-from torchferry.accuracy.record.outside import Outsides
-from torchferry.accuracy.record.selection import Selection
+from torchferry.accuracy.record.calls import Looker, Plan, Seen, plan_of
+from torchferry.accuracy.record.layout import Outsides
+from torchferry.accuracy.record.settings import Selection
 from torchferry.accuracy.record.sinks import StatisticsSink, TensorSink
 from torchferry.accuracy.record.tensors import Contents
-from torchferry.observe.modes import has_compiled
-from torchferry.observe.where import Whereabouts
+from torchferry.observe.modes import ObservingMode, has_compiled
+from torchferry.observe.tensors import has_own_operators
+from torchferry.observe.where import Site, Whereabouts
 from torchferry.sim.here import simulated
+
+# The mode that records: every operator of this thread and of autograd's, whatever the program does
+# with it.
+
+_FAKE = "FakeTensor"  # it computes by shapes alone, and does not call what we could see instead
+_DYNAMO = "torch._dynamo.utils"
+COMPILED = "compiled"
+_without_functions: Any = torch._C.DisableTorchFunction
+_function_modes: Callable[[], int] = getattr(torch._C, "_len_torch_function_stack", lambda: 1)
+
+
+class RecordingMode(ObservingMode):  # type: ignore[no-untyped-call]
+    """Hands calls to a sink, from begin() to end()."""
+
+    def __init__(
+        self,
+        sink: StatisticsSink | TensorSink,
+        contents: Contents,
+        looker: Looker,
+        where: Whereabouts,
+        selection: Selection,
+    ) -> None:
+        super().__init__()
+        self.step = 1
+        self.calls = 0
+        self.notes: dict[str, None] = {}
+        self.failed = ""  # why recording has ended early
+        self._sink = sink
+        self._contents = contents
+        self._looker = looker
+        self._where = where
+        self._selection = selection
+        self._plans: dict[int, Plan] = {}
+        self._is_selective = bool(selection.operators) or selection.has_sites
+        self._wanted_operators: dict[Plan, bool] = {}
+        self._wanted_sites: dict[Site, bool] = {}
+        self._lock = sink.lock  # which can be taken again: a signal's handler may call operators
+        self._is_at_work = True
+        _modes.add(self)
+
+    def end(self) -> None:
+        """Write nothing more: a mode can't be taken off the stacks of other threads."""
+        self._is_at_work = False
+
+    def note(self, text: str) -> None:
+        """Say so in the record."""
+        self.notes[text] = None
+
+    def observe(self, func: Any, types: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Look at the arguments, make the call, look at the results."""
+        plan = self._plans.get(id(func)) or self._plan(func)
+        if plan is None or not self._is_at_work or plan.is_skipped:
+            return func(*args, **kwargs)
+        if types and any(has_own_operators(kind) and kind.__name__ != _FAKE for kind in types):
+            return NotImplemented  # the type's own operators come next, and call those that we can see
+        try:
+            with self._lock:
+                seen = self._before(plan, args, kwargs)
+        except BaseException as error:
+            self._fail(error)
+            return func(*args, **kwargs)
+        try:
+            result = plan.call(*args, **kwargs)
+        except BaseException:
+            self._after_failure(plan, args, kwargs)
+            raise
+        if seen is not None or plan.has_effects:
+            try:
+                with self._lock:
+                    self._after(plan, seen, args, kwargs, result)
+            except BaseException as error:
+                self._fail(error)
+        return result
+
+    def _plan(self, func: Any) -> Plan | None:
+        plan = plan_of(func)
+        if plan is None:
+            self.note(f"not looked into: {func}")
+            self._contents.forget_all()  # whatever it calls is not seen
+        else:
+            self._plans[id(func)] = plan
+        return plan
+
+    def _before(self, plan: Plan, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Seen | None:
+        """None: the call is not wanted."""
+        site = self._where.site(2)
+        if self._is_selective and not self._is_wanted(plan, site):
+            return None
+        if _DYNAMO in sys.modules and sys.modules[_DYNAMO].counters:
+            self._see_compiled()
+        if not _function_modes():
+            seen = self._looker.before(plan, site, args, kwargs)
+        else:
+            with _without_functions():
+                seen = self._looker.before(plan, site, args, kwargs)
+        if plan.is_random:
+            self._sink.before(seen)
+        return seen
+
+    def _see_compiled(self) -> None:
+        if not self._contents.is_anything_shifting and has_compiled():
+            self.note(COMPILED)
+            self._contents.forget_all()
+            self._contents.is_anything_shifting = True
+
+    def _after(
+        self, plan: Plan, seen: Seen | None, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any
+    ) -> None:
+        if _function_modes():
+            with _without_functions():
+                self._take(plan, seen, args, kwargs, result)
+        else:
+            self._take(plan, seen, args, kwargs, result)
+
+    def _take(
+        self, plan: Plan, seen: Seen | None, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any
+    ) -> None:
+        if seen is None:
+            self._looker.effects_of(plan, args, kwargs)
+            return
+        self._looker.after(seen, result)
+        self._sink.write(seen, self.step)
+        self.calls += 1
+
+    def _after_failure(self, plan: Plan, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        """A call that fails may have written already."""
+        if plan.has_effects:
+            with self._lock:
+                self._after(plan, None, args, kwargs, None)
+
+    def _is_wanted(self, plan: Plan, site: Site) -> bool:
+        selection = self._selection
+        wanted = self._wanted_operators.get(plan)
+        if wanted is None:
+            wanted = self._wanted_operators[plan] = selection.has_operator(plan.operator)
+        if not wanted or not selection.has_sites:
+            return wanted
+        wanted = self._wanted_sites.get(site)
+        if wanted is None:
+            wanted = self._wanted_sites[site] = selection.has_site(site.phase, site.model, site.module)
+        return wanted
+
+    def _fail(self, error: BaseException) -> None:
+        """The program must not fail for it: recording ends, and the record says why."""
+        self.end()
+        self.failed = f"{type(error).__name__}: {error}".rstrip(": ")
+        self.note(f"ended early: {self.failed}")
+        if not isinstance(error, Exception):
+            raise error
+
+
+_modes: weakref.WeakSet[RecordingMode] = weakref.WeakSet()
+
+
+def _forked() -> None:
+    """A process that was forked records nothing: workers of a DataLoader, helpers of the program's."""
+    for mode in list(_modes):
+        mode.end()
+
+
+os.register_at_fork(after_in_child=_forked)
+
+
+# Tells when a captured graph of a device is run again: it writes to memory without a call that could
+# be seen.
+
+_REPLAY = "replay"
+
+
+class GraphReplays:
+    """Watches the class of graphs that PyTorch has for CUDA."""
+
+    def __init__(self, replayed: Callable[[], None]) -> None:
+        self._replayed = replayed
+        self._kind: Any = getattr(torch.cuda, "CUDAGraph", None)
+        self._original: Callable[..., Any] | None = None
+
+    def watch(self) -> None:
+        """From now on."""
+        if self._kind is None or self._original is not None:
+            return
+        original = self._original = self._kind.__dict__.get(_REPLAY)
+        if original is None:
+            return
+        replayed = self._replayed
+
+        @functools.wraps(original)
+        def replay(graph: Any, *args: Any, **kwargs: Any) -> Any:
+            answer = original(graph, *args, **kwargs)
+            replayed()
+            return answer
+
+        setattr(self._kind, _REPLAY, replay)
+
+    def unwatch(self) -> None:
+        """Leave nothing behind."""
+        if self._original is not None:
+            setattr(self._kind, _REPLAY, self._original)
+            self._original = None
 
 
 class Recorder:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import threading
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -11,16 +12,59 @@ import torch
 
 from torchferry.accuracy.file.call_json import encoded_statistics
 from torchferry.accuracy.file.call_objects import CallForm
-from torchferry.accuracy.file.statistics_writer import StatisticsWriter, encoded_tensors
-from torchferry.accuracy.file.writer import RecordWriter
-from torchferry.accuracy.model import Call, Kept, TensorRecord
+from torchferry.accuracy.file.writer import RecordWriter, StatisticsWriter, encoded_tensors
+from torchferry.accuracy.model import Call, Kept, RandomState, TensorRecord
 from torchferry.accuracy.native.statistics import ROW, SHORT, decode, kernels
+from torchferry.accuracy.record.calls import Plan, Seen, Templates, arguments_of, results_of
 from torchferry.accuracy.record.device_statistics import DeviceStatistics
-from torchferry.accuracy.record.outside import Outside
-from torchferry.accuracy.record.random import Generators
-from torchferry.accuracy.record.reading import Reader, address_of
-from torchferry.accuracy.record.seen import Seen, Templates, arguments_of, results_of
+from torchferry.accuracy.record.layout import Outside, Reader, address_of
 from torchferry.accuracy.record.tensors import Content, Contents, Storage
+from torchferry.observe.modes import unobserved
+
+# The states of generators that random operators draw from.
+
+
+class Generators:
+    """Keeps each state once for as long as it does not change. `append` takes bytes and answers where they lie."""
+
+    def __init__(self, append: Callable[[bytes], int]) -> None:
+        self._append = append
+        self._last: dict[int, tuple[bytes, RandomState]] = {}  # by the generator
+
+    def state(
+        self, plan: Plan, args: tuple[Any, ...], kwargs: dict[str, Any], tensors: list[torch.Tensor]
+    ) -> RandomState | None:
+        """What the call is about to draw from; None if that can't be told."""
+        with unobserved():
+            try:
+                generator = plan.argument("generator", args, kwargs) or _default(plan, args, kwargs, tensors)
+                state = generator.get_state()
+                data = ctypes.string_at(state.data_ptr(), state.numel())
+            except (
+                RuntimeError,
+                AttributeError,
+                IndexError,
+            ):  # no such generator, or a graph is being captured
+                return None
+            last = self._last.get(id(generator))
+            if last is None or last[0] != data:
+                where = RandomState(str(generator.device), self._append(data), len(data))
+                last = self._last[id(generator)] = (data, where)
+            return last[1]
+
+
+def _default(plan: Plan, args: tuple[Any, ...], kwargs: dict[str, Any], tensors: list[torch.Tensor]) -> Any:
+    """The default generator of the device that the call computes on."""
+    given = plan.argument("device", args, kwargs)
+    device = (
+        torch.device(given) if given is not None else tensors[0].device if tensors else torch.device("cpu")
+    )
+    if device.type == "cpu":
+        return torch.default_generator
+    module = getattr(torch, device.type)
+    generators = module.default_generators
+    return generators[module.current_device() if device.index is None else device.index]
+
 
 _MOST_SIGNATURES = 100_000  # programs whose numbers change all the time have one for each call
 _MOST_FORMS = 20_000  # each takes a few kilobytes

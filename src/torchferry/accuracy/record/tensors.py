@@ -14,7 +14,7 @@ from typing import Any
 import torch
 
 from torchferry.accuracy.model import Statistics
-from torchferry.accuracy.record.outside import Outside
+from torchferry.accuracy.record.layout import Outside
 
 _FEWEST_PURGED = 2048
 _UntypedStorage: Any = torch.UntypedStorage

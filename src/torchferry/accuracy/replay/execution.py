@@ -12,11 +12,12 @@ from torchferry.accuracy.replay.arguments import (
     CannotExecuteError,
     Given,
     Setting,
+    base_name,
     invoke,
     make_arguments,
+    written_arguments,
 )
 from torchferry.accuracy.replay.formulas import formula_of
-from torchferry.accuracy.replay.operators import base_name, written_arguments
 
 Outputs = list[torch.Tensor | None]  # one for each output of the record; None: the call has given none
 _OF_NUMBERS = (torch.float64, torch.int64, torch.bool)

@@ -11,28 +11,75 @@ import torch
 from torchferry.accuracy.compare.model import Difference, Judgement, Sort, Verdict
 from torchferry.accuracy.model import Call, TensorRecord
 from torchferry.accuracy.replay import decompositions, random_numbers
-from torchferry.accuracy.replay.arguments import CannotExecuteError, Setting, make_arguments
+from torchferry.accuracy.replay.arguments import (
+    CannotExecuteError,
+    Setting,
+    base_name,
+    is_random,
+    is_view,
+    leaves_uninitialised,
+    make_arguments,
+)
 from torchferry.accuracy.replay.errors import Compared, Errors
-from torchferry.accuracy.replay.execution import Source, has_gaps, read_inputs
+from torchferry.accuracy.replay.execution import (
+    Source,
+    blank_inputs,
+    execute,
+    has_gaps,
+    lies_in_inputs,
+    read_inputs,
+)
 from torchferry.accuracy.replay.formulas import formula_of
-from torchferry.accuracy.replay.indices import (
+from torchferry.accuracy.replay.kernel_faults import (
+    is_alike,
+    is_small_enough,
+    is_split,
+    leaning,
+    misreadings,
+    unread_inputs,
+)
+from torchferry.accuracy.replay.large import Task, judge_large, parts_by_element
+from torchferry.accuracy.replay.margins import Margins, digits_of, margins_of, views
+from torchferry.accuracy.replay.pieces import is_large
+from torchferry.accuracy.replay.references import (
+    Reference,
     are_positions,
+    attempt,
     differ_where_casts_are_undefined,
     is_order_free,
     point_to_equal_values,
 )
-from torchferry.accuracy.replay.large import Task, judge_large, parts_by_element
-from torchferry.accuracy.replay.leaning import leaning
-from torchferry.accuracy.replay.margins import Margins, digits_of, margins_of, views
-from torchferry.accuracy.replay.misreadings import misreadings, unread_inputs
-from torchferry.accuracy.replay.operators import base_name, is_random, is_view, leaves_uninitialised
-from torchferry.accuracy.replay.pieces import is_large
-from torchferry.accuracy.replay.reduced import is_alike, is_small_enough, is_split
-from torchferry.accuracy.replay.references import Reference
-from torchferry.accuracy.replay.shapes import is_mere_view, judge_shapes, of_another_shape
 from torchferry.accuracy.replay.sorting import Context, sort_of
 from torchferry.observe.modes import unobserved
 from torchferry.text import Text
+
+# Calls of which only the shape can be wrong: views.
+
+_UNSAFE_VIEW = "_unsafe_view"  # PyTorch does not call it a view, so that autograd need not follow it
+_SHAPE = Text("{output}: its shape is {mine}, not {right}", "{output}：形状为 {mine}，应为 {right}")
+
+
+def is_mere_view(call: Call) -> bool:
+    """Nothing was computed: the result is bytes of the inputs, or nobody has read it."""
+    if base_name(call.operator) == _UNSAFE_VIEW:
+        return lies_in_inputs(call)
+    return is_view(call.operator) and (has_gaps(call) or lies_in_inputs(call))
+
+
+def judge_shapes(call: Call, normal: Verdict) -> Judgement:
+    """A view has no contents of its own: its shape is all that can be wrong."""
+    blank = blank_inputs(call)
+    for record, right in zip(call.outputs, attempt(lambda: execute(call, blank, "cpu")), strict=True):
+        if right is not None and tuple(right.shape) != record.shape:
+            return of_another_shape(record, right)
+    return Judgement(normal)
+
+
+def of_another_shape(record: TensorRecord, right: torch.Tensor) -> Judgement:
+    """The judgement of an output whose shape is wrong."""
+    why = _SHAPE.format(output=record.name, mine=list(record.shape), right=list(right.shape))
+    return Judgement(Verdict.FAULT, Sort.SHAPE, record.name, basis="float64", why=why)
+
 
 FLOAT64, GOLDEN, DISTRIBUTION = "float64", "golden", "distribution"
 _FLIPPED = 2e-3  # mean distance from golden, in units of the last place, that a few other roundings make

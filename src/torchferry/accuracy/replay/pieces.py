@@ -10,7 +10,7 @@ from dataclasses import replace
 import torch
 
 from torchferry.accuracy.model import Call, TensorRecord, TensorRef, Value
-from torchferry.accuracy.replay.division import Axis, Division
+from torchferry.accuracy.replay.divisions import Axis, Division
 from torchferry.accuracy.replay.execution import Source
 
 LARGE = 1 << 20  # elements of all tensors of a call; smaller ones are judged as a whole

@@ -9,9 +9,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 import torch
 
 from torchferry.accuracy.model import Call
-from torchferry.accuracy.replay.arguments import is_floating
+from torchferry.accuracy.replay.arguments import base_name, is_floating
 from torchferry.accuracy.replay.margins import Margins
-from torchferry.accuracy.replay.operators import base_name
 
 UNIT = 2.0**-24  # half a unit in the last place of single precision, relative
 _SAMPLES = 3

@@ -2,20 +2,434 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from heapq import nsmallest
+from typing import Any, TypeVar
 
-from torchferry.accuracy.compare.model import Comparison
+from torchferry.accuracy.compare.model import Comparison, Curve, Difference, Pair, Verdict
 from torchferry.accuracy.model import Header
 from torchferry.accuracy.report import sentences, words
-from torchferry.accuracy.report.html_calls import calls_section
-from torchferry.accuracy.report.html_curves import curves_section
-from torchferry.accuracy.report.html_parts import TONES, badge
-from torchferry.accuracy.report.html_tree import steps_section, tree_section
 from torchferry.report.frame import Page, framed
-from torchferry.report.html import asset
-from torchferry.report.markup import both, escaped, row
+from torchferry.report.html import asset, embed
+from torchferry.report.markup import both, escaped, row, table
 from torchferry.report.safe import one_line
 from torchferry.text import Language, Text
+
+# Pieces of the page that several of its sections use: badges, small paragraphs, the colours of
+# verdicts.
+
+TONES = {
+    Verdict.EQUAL: "change",
+    Verdict.NORMAL: "change",
+    Verdict.INHERITED: "info",
+    Verdict.REDUCED: "risk",
+    Verdict.UNKNOWN: "unknown",
+    Verdict.UNEXPLAINED: "unknown",
+    Verdict.SUSPICIOUS: "todo",
+    Verdict.FAULT: "unsupported",
+    Verdict.PROGRAM: "unsupported",
+}  # the colours of the other reports
+SIGNS = {
+    Verdict.EQUAL: "=",
+    Verdict.NORMAL: "✓",
+    Verdict.INHERITED: "↓",
+    Verdict.REDUCED: "≈",
+    Verdict.UNKNOWN: "?",
+    Verdict.UNEXPLAINED: "¿",
+    Verdict.SUSPICIOUS: "!",
+    Verdict.FAULT: "✕",
+    Verdict.PROGRAM: "≠",
+}
+
+
+def badge(verdict: Verdict) -> str:
+    """The verdict in words, with a sign that does not need the colour."""
+    return (
+        f'<span class="badge {TONES[verdict]}"><i aria-hidden="true">{SIGNS[verdict]}</i>'
+        f"{both(words.VERDICT[verdict])}</span>"
+    )
+
+
+def quiet(text: Text) -> str:
+    """A paragraph that stays in the background."""
+    return both(text, 'p class="quiet"')
+
+
+# The page's table of calls: the data from which the script fills pages of it, and the worst of them
+# for readers without.
+
+_STATIC_ROWS = 50
+_DETAILED = 30_000  # tensors whose figures are in the page; the CSV has all
+_HEADS = (
+    (words.NUMBER, "number"), (words.OPERATOR, "text"), (words.VERDICT_COLUMN, "verdict"), (words.OWN_ERROR, "number"),
+    (words.GOLDEN_ERROR, "number"), (words.LIMIT, "number"), (words.STEP, "number"), (words.PHASE_COLUMN, "text"),
+    (words.MODULE, "text"), (words.PLACE, "text"), (words.PICTURE_COLUMN, "text"),
+)  # fmt: skip
+_FIGURES = ("cosine", "max_abs", "max_rel", "relative_euclidean", "within_thousandth", "mean_ulp", "bias")
+_FIGURE_WORDS = (
+    words.COSINE, words.MAX_ABS, words.MAX_REL, Text("Rel. Euclidean", "相对欧氏距离"), Text("Within 1e-3", "千分之一内"),
+    Text("Mean ULP", "平均 ULP"), Text("Bias", "偏差"),
+)  # fmt: skip
+Value = TypeVar("Value")
+
+
+def calls_section(comparisons: Sequence[Comparison]) -> str:
+    """The section."""
+    count = sum(len(comparison.pairs) for comparison in comparisons)
+    heads = "".join(f'<th scope="col" data-sort="{kind}">{both(text)}</th>' for text, kind in _HEADS)
+    rank = {verdict: at for at, verdict in enumerate(sentences.WORST_FIRST)}
+    pairs = (pair for comparison in comparisons for pair in comparison.pairs)
+    worst = nsmallest(_STATIC_ROWS, pairs, key=lambda pair: rank[pair.judgement.verdict])
+    body = "".join(map(_static, worst))
+    pager = (
+        f'<p class="pager" hidden><button type="button" class="plain" id="previous">{both(words.PREVIOUS)}</button> '
+        f'<span id="page" class="quiet"></span> '
+        f'<button type="button" class="plain" id="following">{both(words.FOLLOWING)}</button></p>'
+    )
+    return (
+        f'<section id="calls"><h2>{both(words.CALLS)}<span class="count">{count:,}</span></h2>{_filters(comparisons)}'
+        f'<noscript>{quiet(words.NO_SCRIPT)}</noscript><div class="scroll"><table class="rules calls"><thead><tr>{heads}'
+        f"</tr></thead><tbody>{body}</tbody></table></div>{pager}"
+        f'<script type="application/json" id="data">{embed(_data(comparisons))}</script></section>'
+    )
+
+
+def _filters(comparisons: Sequence[Comparison]) -> str:
+    """For the script; hidden without it."""
+    found = {verdict for each in comparisons for verdict in sentences.verdict_counts(each)}
+    count = sum(len(comparison.pairs) for comparison in comparisons)
+    chips = "".join(
+        f'<button type="button" class="chip {TONES[verdict]}" data-verdict="{verdict.value}" aria-pressed="false">'
+        f"{both(words.VERDICT[verdict])}</button>"
+        for verdict in sentences.WORST_FIRST
+        if verdict in found
+    )
+    counted = words.SHOWN.format(shown="%", count=count)
+    return (
+        f'<form class="filters" role="search" hidden><label class="quiet" for="query">{both(words.SEARCH)}</label>'
+        f'<input type="search" id="query" autocomplete="off" spellcheck="false"><div class="chips">{chips}</div>'
+        f'<button type="button" class="chip info" id="chosen" hidden></button>'
+        f'<button type="button" class="plain" id="clear">{both(words.CLEAR)}</button>'
+        f'<span class="quiet" id="shown" role="status">{both(counted)}</span></form>'
+    )
+
+
+def _static(pair: Pair) -> str:
+    call, judgement = sentences.call_of(pair), pair.judgement
+    phase = words.PHASE.get(call.phase, Text(one_line(call.phase), one_line(call.phase)))
+    sort = words.SORT[judgement.sort]
+    cells = [
+        str(call.number),
+        f"<code>{escaped(one_line(call.operator))}</code>",
+        badge(judgement.verdict) + (f"<br>{both(sort)}" if sort.en else "")
+        if sentences.is_judged(pair)
+        else "",
+        *(
+            escaped(sentences.number(each)) if each is not None else ""
+            for each in (judgement.own_error, judgement.golden_error, judgement.limit)
+        ),
+        str(call.step),
+        both(phase),
+        f"<code>{escaped(sentences.module_of(call))}</code>",
+        f"<code>{escaped(one_line(call.place))}</code>",
+        f'<code class="picture">{escaped(sentences.picture(pair))}</code>',
+    ]
+    return "<tr>" + "".join(f"<td>{cell}</td>" for cell in cells) + "</tr>"
+
+
+class _Table:
+    """Values that are named by their position."""
+
+    def __init__(self) -> None:
+        self.values: dict[Any, int] = {}
+
+    def __call__(self, value: Any) -> int:
+        return self.values.setdefault(value, len(self.values))
+
+
+def _data(comparisons: Sequence[Comparison]) -> dict[str, Any]:
+    """All calls, packed: texts are stored once and named by their position."""
+    texts, pairs_of_texts = _Table(), _Table()
+    budget = iter(range(_DETAILED))
+    rows = [
+        _row(pair, comparison.mine.rank if len(comparisons) > 1 else None, texts, pairs_of_texts, budget)
+        for comparison in comparisons
+        for pair in comparison.pairs
+    ]
+    return {
+        "verdicts": [
+            [verdict.value, *words.VERDICT[verdict], TONES[verdict]] for verdict in sentences.WORST_FIRST
+        ],
+        "phases": {name: list(text) for name, text in words.PHASE.items()},
+        "how": {name: list(text) for name, text in words.HOW.items()},
+        "figures": [list(text) for text in _FIGURE_WORDS],
+        "words": {
+            "why": list(words.WHY),
+            "match": list(words.HOW_COLUMN),
+            "tensor": list(words.TENSOR),
+            "picture": list(words.PICTURE_COLUMN),
+        },
+        "texts": list(texts.values),
+        "pairs": [list(text) for text in pairs_of_texts.values],
+        "rows": rows,
+    }
+
+
+def _row(pair: Pair, rank: int | None, texts: _Table, pairs: _Table, budget: Iterator[int]) -> list[Any]:
+    call, judgement = sentences.call_of(pair), pair.judgement
+    golden = (
+        pair.golden.operator if pair.mine and pair.golden and pair.golden.operator != call.operator else ""
+    )
+    names = [f"rank {rank}"] if rank is not None else []
+    names += [each for each in (call.model, *sentences.path_in_model(call).split(".")) if each]
+    errors = [_figure(each) for each in (judgement.own_error, judgement.golden_error, judgement.limit)]
+    return [
+        call.number,
+        texts(one_line(call.operator)),
+        sentences.WORST_FIRST.index(judgement.verdict) if sentences.is_judged(pair) else -1,
+        pairs(words.SORT[judgement.sort]),
+        errors,
+        call.step,
+        texts(one_line(call.phase)),
+        texts(one_line("/".join(names))),
+        texts(sentences.module_of(call)),
+        texts(one_line(call.place)),
+        texts(sentences.picture(pair)),
+        pairs(Text(*map(one_line, judgement.why or ("", "")))),
+        texts(pair.how),
+        texts(one_line(golden)),
+        [
+            _tensor(each, texts)
+            for each in (*pair.inputs, *pair.outputs)
+            if judgement.verdict in _SHOWN_ALWAYS or next(budget, None) is not None
+        ],
+    ]
+
+
+_SHOWN_ALWAYS = (Verdict.PROGRAM, Verdict.FAULT, Verdict.SUSPICIOUS, Verdict.UNEXPLAINED)
+
+
+def _tensor(difference: Difference, texts: _Table) -> list[Any]:
+    metrics = difference.metrics
+    figures = [_figure(getattr(metrics, name)) for name in _FIGURES] if metrics else None
+    name = f"{one_line(difference.mine.name)} {sentences.described(difference.mine)}"
+    return [texts(name), figures, texts(one_line(difference.picture)), texts(one_line(difference.reason))]
+
+
+def _figure(value: float | None) -> float | str | None:
+    if value is None or math.isnan(value):
+        return None
+    return value if math.isfinite(value) else str(value)
+
+
+# The page's curves: loss and gradient norm of both sides over the steps, drawn as SVG.
+
+_WIDTH, _HEIGHT, _LEFT, _BOTTOM, _TOP = 560, 220, 64, 24, 8
+_MAX_ROWS = 500  # of the table of values
+Points = Sequence["float | None"]
+
+
+def curves_section(comparisons: Sequence[Comparison]) -> str:
+    """The section; nothing if no record has several steps."""
+    drawn = [
+        _curve_figure(curve, sentences.label(comparison, comparisons))
+        for comparison in comparisons
+        for curve in comparison.curves
+    ]
+    if not drawn:
+        return ""
+    return f'<section id="curves"><h2>{both(words.CURVES)}</h2><div class="figures">{"".join(drawn)}</div></section>'
+
+
+def _curve_figure(curve: Curve, label: Text | None) -> str:
+    name = words.CURVE.get(curve.name, Text(curve.name, curve.name))
+    title = Text(f"{label.en}: {name.en}", f"{label.zh}：{name.zh}") if label else name
+    legend = f'<span class="key mine">{both(words.MINE)}</span> <span class="key golden">{both(words.GOLDEN)}</span>'
+    rows = [
+        row([str(step), sentences.number(mine), sentences.number(golden)])
+        for step, mine, golden in zip(curve.steps, curve.mine, curve.golden, strict=True)
+    ]
+    values = table([words.STEP, words.MINE, words.GOLDEN], rows[:_MAX_ROWS], "rules values")
+    return (
+        f"<figure><figcaption>{both(title, 'b')} {legend}</figcaption>{_drawn(curve)}"
+        f"<details><summary>{both(words.VALUE)}</summary>{values}</details></figure>"
+    )
+
+
+def _drawn(curve: Curve) -> str:
+    """Two lines in one frame; steps without a finite value leave a gap."""
+    known = [each for each in (*curve.mine, *curve.golden) if each is not None and math.isfinite(each)]
+    low, high = (min(known), max(known)) if known else (0.0, 1.0)
+    if low == high:
+        low, high = low - 1.0, high + 1.0
+    first, last = curve.steps[0], curve.steps[-1]
+
+    def place(step: int, value: float) -> str:
+        x = _LEFT + (_WIDTH - _LEFT - 8) * (step - first) / (last - first)
+        y = _TOP + (_HEIGHT - _TOP - _BOTTOM) * (high - value) / (high - low)
+        return f"{x:.1f},{y:.1f}"
+
+    lines = "".join(
+        f'<polyline class="{kind}" points="{" ".join(place(*point) for point in part)}"/>'
+        for kind, values in (("golden", curve.golden), ("mine", curve.mine))
+        for part in _parts(curve.steps, values)
+    )
+    base = _HEIGHT - _BOTTOM
+    labels = (
+        f'<text x="{_LEFT - 6}" y="{_TOP + 10}" class="end">{escaped(sentences.number(high))}</text>'
+        f'<text x="{_LEFT - 6}" y="{base}" class="end">{escaped(sentences.number(low))}</text>'
+        f'<text x="{_LEFT}" y="{_HEIGHT - 6}">{first}</text>'
+        f'<text x="{_WIDTH - 8}" y="{_HEIGHT - 6}" class="end">{last}</text>'
+    )
+    return (
+        f'<svg class="curve" viewBox="0 0 {_WIDTH} {_HEIGHT}" role="img" aria-label="{escaped(curve.name)}">'
+        f'<path class="axis" d="M{_LEFT} {_TOP}V{base}H{_WIDTH - 8}"/>{labels}{lines}</svg>'
+    )
+
+
+def _parts(steps: Sequence[int], values: Points) -> list[list[tuple[int, float]]]:
+    """Runs of finite values; one alone is a short stroke."""
+    parts: list[list[tuple[int, float]]] = [[]]
+    for step, value in zip(steps, values, strict=True):
+        if value is None or not math.isfinite(value):
+            parts.append([])
+        else:
+            parts[-1].append((step, value))
+    return [part * 2 if len(part) == 1 else part for part in parts if part]
+
+
+# The page's tree of modules, each in the colour of the worst call below it; and the matrix of steps
+# and phases.
+
+_OPEN_DEPTH = 2  # modules without a problem are open down to here; those with one are open
+_MAX_STEPS = 200
+_PHASES = ("forward", "backward", "optimizer")
+_RANK = {verdict: at for at, verdict in enumerate(sentences.WORST_FIRST)}
+
+
+@dataclass
+class Node:
+    """A module: the calls in it and below, by their verdicts."""
+
+    name: str
+    path: str  # as the table's filter takes it
+    counts: Counter[Verdict] = field(default_factory=Counter)
+    children: dict[str, Node] = field(default_factory=dict)
+
+    @property
+    def worst(self) -> Verdict:
+        return min(self.counts, key=_RANK.__getitem__)
+
+
+def module_tree(comparisons: Sequence[Comparison]) -> Node:
+    """All calls, by rank if there are several, model, and path."""
+    root = Node("", "")
+    several = len(comparisons) > 1
+    for comparison in comparisons:
+        for pair in comparison.pairs:
+            if pair.mine is None:
+                continue
+            names = [f"rank {comparison.mine.rank}"] if several else []
+            names += [pair.mine.model] if pair.mine.model else []
+            path = sentences.path_in_model(pair.mine)
+            names += path.split(".") if path else []
+            _add(root, names, pair.judgement.verdict)
+    return root
+
+
+def _add(root: Node, names: Sequence[str], verdict: Verdict) -> None:
+    node = root
+    node.counts[verdict] += 1
+    for name in names:
+        path = f"{node.path}/{name}" if node.path else name
+        node = node.children.setdefault(name, Node(name, path))
+        node.counts[verdict] += 1
+
+
+def tree_section(comparisons: Sequence[Comparison]) -> str:
+    """The section."""
+    root = module_tree(comparisons)
+    if not root.counts:
+        return ""
+    buttons = (
+        f'<button type="button" class="plain" data-open="true">{both(words.EXPAND)}</button> '
+        f'<button type="button" class="plain" data-open="false">{both(words.COLLAPSE)}</button>'
+    )
+    return (
+        f'<section id="modules"><h2>{both(words.MODULES)}</h2>{quiet(words.TREE_HELP)}'
+        f'<p class="tools" hidden>{buttons}</p><div class="scroll"><div class="tree">{_node(root, 0)}</div></div></section>'
+    )
+
+
+def _node(node: Node, depth: int) -> str:
+    is_bad = node.worst in sentences.BAD
+    name = f"<b>{escaped(one_line(node.name))}</b>" if node.path else f"<b>{both(words.WHOLE_PROGRAM)}</b>"
+    link = f'<button type="button" class="plain module" data-module="{escaped(one_line(node.path))}">{name}</button>'
+    line = (
+        f'<span class="what">{link}</span>{badge(node.worst)}'
+        f'<span class="counts">{"".join(map(_count, _ordered(node.counts)))}</span>'
+    )
+    tone = f"line {TONES[node.worst]}{' bad' if is_bad else ''}"
+    if not node.children:
+        return f'<div class="{tone} leaf">{line}</div>'
+    is_open = is_bad or depth < _OPEN_DEPTH
+    below = "".join(_node(child, depth + 1) for child in node.children.values())
+    return (
+        f'<details{" open" if is_open else ""}><summary class="{tone}">{line}</summary>'
+        f'<div class="below">{below}</div></details>'
+    )
+
+
+def _ordered(counts: Counter[Verdict]) -> list[tuple[Verdict, int]]:
+    return sorted(counts.items(), key=lambda item: _RANK[item[0]])
+
+
+def _count(item: tuple[Verdict, int]) -> str:
+    verdict, count = item
+    said = f'<span class="hush">{both(words.VERDICT[verdict])}</span>'
+    return f'<span class="tally {TONES[verdict]}"><i aria-hidden="true">{SIGNS[verdict]}</i> {count:,}{said}</span>'
+
+
+def steps_section(comparisons: Sequence[Comparison]) -> str:
+    """Steps against phases: the worst verdict and the number of calls of each."""
+    cells: dict[tuple[int, str], Counter[Verdict]] = {}
+    for comparison in comparisons:
+        for pair in comparison.pairs:
+            if pair.mine is not None:
+                key = (pair.mine.step, pair.mine.phase)
+                cells.setdefault(key, Counter())[pair.judgement.verdict] += 1
+    steps = sorted({step for step, _ in cells})
+    phases = [phase for phase in _PHASES if any(phase == each for _, each in cells)]
+    phases += sorted({phase for _, phase in cells} - set(phases))
+    if not cells:
+        return ""
+    names = [
+        words.STEP,
+        *(words.PHASE.get(phase, Text(one_line(phase), one_line(phase))) for phase in phases),
+    ]
+    head = "".join(f"<th scope='col'>{both(name)}</th>" for name in names)
+    rows = "".join(_step(step, phases, cells) for step in steps[:_MAX_STEPS])
+    more = len(steps) - _MAX_STEPS
+    left = quiet(words.AND_MORE.format(count=more)) if more > 0 else ""
+    return (
+        f'<section id="steps"><h2>{both(words.STEPS_AND_PHASES)}</h2><div class="scroll"><table class="rules steps">'
+        f"<thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table></div>{left}</section>"
+    )
+
+
+def _step(step: int, phases: Sequence[str], cells: dict[tuple[int, str], Counter[Verdict]]) -> str:
+    shown = []
+    for phase in phases:
+        counts = cells.get((step, phase))
+        if not counts:
+            shown.append("<td></td>")
+            continue
+        worst = min(counts, key=_RANK.__getitem__)
+        shown.append(f'<td>{badge(worst)} <span class="quiet">{sum(counts.values()):,}</span></td>')
+    return f'<tr><th scope="row">{step}</th>{"".join(shown)}</tr>'
 
 
 def to_html(comparisons: Sequence[Comparison], language: Language = "en") -> str:

@@ -12,8 +12,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from torchferry.accuracy.compare.matching import TensorPair, match_tensors
 from torchferry.accuracy.compare.model import Comparison, Pair
-from torchferry.accuracy.compare.tensors import TensorPair, match_tensors
 from torchferry.accuracy.model import Call, TensorRecord
 from torchferry.accuracy.report.csv import csv_lines
 

@@ -7,11 +7,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from enum import IntEnum
 
-from torchferry.convert.insertion import first_line, indent_of, on_next_line, shares_its_line
+from torchferry.convert.blocks import first_line, indent_of, on_next_line, shares_its_line
+from torchferry.convert.program import Program
 from torchferry.convert.rule import Proposal
 from torchferry.finding import Kind
 from torchferry.source.edits import Edit
 from torchferry.source.module import PythonModule
+from torchferry.source.scopes import BindingKind
 from torchferry.text import Text
 
 
@@ -90,3 +92,57 @@ class Changes:
 
 def _rank(entry: tuple[Rank, Edit]) -> Rank:
     return entry[0]
+
+
+# How a module writes torch, and the imports that it needs in addition.
+
+_ADDED = Text("the import that mixed precision needs", "混合精度所需的导入")
+
+
+def torch_name(program: Program, changes: Changes) -> str:
+    """The name of torch in every function of a module; adds an import where it has none."""
+    for name, bindings in program.module.scopes.root.bindings.items():
+        if any(binding.kind is BindingKind.IMPORT and binding.qualified == "torch" for binding in bindings):
+            return name
+    add_import(program, changes, "import torch")
+    return "torch"
+
+
+def add_import(program: Program, changes: Changes, line: str) -> None:
+    """Add an import before the first one that is not from the future."""
+    first = first_import(program)
+    if first is not None:
+        changes.at(first, _ADDED).edits.append(changes.above(first, line))
+
+
+def first_import(program: Program) -> ast.stmt | None:
+    """The first import of the module's own level; what loads the plugin alone is there only once it is converted."""
+    found = [
+        item
+        for item in program.module.tree.body
+        if isinstance(item, ast.Import) or (isinstance(item, ast.ImportFrom) and item.module != "__future__")
+    ]
+    return next(iter(found), None) if any(not loads_plugin(program, item) for item in found) else None
+
+
+def loads_plugin(program: Program, statement: ast.stmt) -> bool:
+    """Whether a statement is the one that a conversion adds: `import torch_npu`, or `import torch; DEVICE_TYPE = ...`."""
+    if not isinstance(statement, (ast.Import, ast.ImportFrom)):
+        return False
+    target, module = program.context.target, program.module
+    if not target.prelude_module and target.prelude:
+        return module.data.startswith(f"; {target.prelude}".encode(), module.end(statement))
+    return [alias.name for alias in statement.names] == [target.prelude_module]
+
+
+# Why a training step is left to the user.
+
+
+class UnclearError(Exception):
+    """A training step that the pass does not understand well enough; then nothing of the module is changed."""
+
+    def __init__(self, node: ast.AST, reason: Text, is_certain: bool = False) -> None:
+        super().__init__(reason.en)
+        self.node = node
+        self.reason = reason
+        self.is_certain = is_certain  # it trains, whatever else the function shows

@@ -7,8 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from torchferry.convert.amp.changes import Changes, Rank
-from torchferry.convert.blocks import heads_of, indent_unit
-from torchferry.convert.insertion import shares_its_line
+from torchferry.convert.blocks import heads_of, indent_unit, shares_its_line
 from torchferry.convert.program import Program, last_name, method_of
 from torchferry.source.edits import Edit
 from torchferry.text import Text

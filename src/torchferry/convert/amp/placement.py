@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from torchferry.convert.amp.imports import loads_plugin
+from torchferry.convert.amp.changes import loads_plugin
 from torchferry.convert.amp.steps import Step, Training
 from torchferry.convert.blocks import DEFINITIONS, FUNCTIONS, LOOPS, is_main_guard, statements_below
 from torchferry.convert.program import Program, Routine, last_name, text_of

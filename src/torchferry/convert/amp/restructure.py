@@ -5,10 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from torchferry.convert.amp import apex_form, elsewhere, refused_elsewhere, torch_form
-from torchferry.convert.amp.existing import existing_precision
-from torchferry.convert.amp.steps import TrainingFinder
-from torchferry.convert.amp.unclear import UnclearError
+from torchferry.convert.amp import apex_form, other_modules, torch_form
+from torchferry.convert.amp.changes import UnclearError
+from torchferry.convert.amp.steps import TrainingFinder, existing_precision
 from torchferry.convert.program import Program
 from torchferry.convert.rule import Proposal
 from torchferry.convert.settings import AmpForm
@@ -58,7 +57,7 @@ def restructure(context: FileContext) -> Iterator[Proposal]:
             proposals = list(_FORMS[context.settings.amp or AmpForm.TORCH](program, trainings))
         problems = finder.problems
         if not trainings and not problems and context.settings.amp is not AmpForm.APEX:
-            proposals = [*elsewhere.proposals(program), *refused_elsewhere.proposals(program)]
+            proposals = [*other_modules.checkpoint_proposals(program), *other_modules.loss_proposals(program)]
     except UnclearError as problem:
         trainings, problems = [], [problem]
     if _is_test(context):

@@ -5,15 +5,13 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from torchferry.convert.amp.changes import Changes
+from torchferry.convert.amp.changes import Changes, UnclearError, first_import, torch_name
 from torchferry.convert.amp.checkpoints import Checkpoints, State
-from torchferry.convert.amp.imports import first_import, torch_name
-from torchferry.convert.amp.overflow import overflowing
 from torchferry.convert.amp.placement import Place, own_optimizers, reaches, scaler_place
 from torchferry.convert.amp.regions import Regions
 from torchferry.convert.amp.scaling import Scaling
 from torchferry.convert.amp.steps import Training
-from torchferry.convert.amp.unclear import UnclearError
+from torchferry.convert.amp.unsafe import overflowing
 from torchferry.convert.program import Program, calls_in, last_name
 from torchferry.convert.rule import Proposal
 from torchferry.finding import Kind

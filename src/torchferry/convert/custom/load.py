@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection
 from pathlib import Path
 
-from torchferry.convert.custom.circles import check_circles
 from torchferry.convert.custom.json_format import read_json
+from torchferry.convert.custom.matching import check_circles
 from torchferry.convert.custom.model import CustomRules, UserRule
 from torchferry.convert.custom.toml_format import read_toml
 from torchferry.errors import RuleFileError

@@ -6,8 +6,8 @@ import ast
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+from torchferry.convert.blocks import first_line, indent_of, is_followed, shares_its_line
 from torchferry.convert.distributed.program import ProgramFile
-from torchferry.convert.insertion import first_line, indent_of, is_followed, shares_its_line
 from torchferry.convert.rule import Proposal
 from torchferry.finding import Kind
 from torchferry.source.edits import Edit, EditSet

@@ -5,8 +5,8 @@ from __future__ import annotations
 import ast
 
 from torchferry.convert.distributed.changes import Changes, FileChanges, UnclearError
-from torchferry.convert.distributed.flow import Flow
 from torchferry.convert.distributed.models import Holder
+from torchferry.convert.distributed.origins import Flow
 from torchferry.convert.distributed.program import ASSIGNMENTS, Program, ProgramFile, assigned_to
 from torchferry.convert.distributed.wrapping import DDP
 from torchferry.finding import Kind

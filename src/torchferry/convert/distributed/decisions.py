@@ -6,7 +6,7 @@ import ast
 from collections.abc import Callable, Iterator
 
 from torchferry.convert.distributed.changes import Changes
-from torchferry.convert.distributed.flow import Site
+from torchferry.convert.distributed.origins import Site
 from torchferry.convert.distributed.program import ASSIGNMENTS, FUNCTIONS, ProgramFile, assigned_to, own_nodes
 from torchferry.convert.distributed.training import Training
 from torchferry.convert.distributed.uses import Loaders

@@ -6,7 +6,7 @@ import ast
 import re
 
 from torchferry.convert.distributed.changes import Changes, UnclearError
-from torchferry.convert.distributed.flow import Flow, Origin
+from torchferry.convert.distributed.origins import Flow, Origin
 from torchferry.convert.distributed.program import ProgramFile
 from torchferry.finding import Kind
 from torchferry.source.edits import Edit

@@ -7,8 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from torchferry.convert.distributed.changes import UnclearError
-from torchferry.convert.distributed.flow import Origin
-from torchferry.convert.distributed.functions import argument_for, returned
+from torchferry.convert.distributed.origins import Origin, argument_for, returned
 from torchferry.convert.distributed.program import (
     ASSIGNMENTS,
     FUNCTIONS,

@@ -5,22 +5,20 @@ from __future__ import annotations
 import ast
 from functools import lru_cache
 
-from torchferry.convert.distributed.already import find_sign
-from torchferry.convert.distributed.bare import Unwrapping
 from torchferry.convert.distributed.changes import Changes, UnclearError
 from torchferry.convert.distributed.data_parallel import accept_old_checkpoints, remove_data_parallel
 from torchferry.convert.distributed.decisions import point_out_decisions
 from torchferry.convert.distributed.devices import take_own_card
 from torchferry.convert.distributed.entry import find_entry, set_up
-from torchferry.convert.distributed.epochs import tell_epochs
-from torchferry.convert.distributed.loaders import share_loaders
+from torchferry.convert.distributed.existing import TRIGGERS, find_sign
+from torchferry.convert.distributed.loaders import share_loaders, tell_epochs
 from torchferry.convert.distributed.models import find_models
+from torchferry.convert.distributed.module_access import Unwrapping
 from torchferry.convert.distributed.program import Program, ProgramFile
 from torchferry.convert.distributed.rank_zero import RankZero
 from torchferry.convert.distributed.remarks import remark
 from torchferry.convert.distributed.training import Training
 from torchferry.convert.distributed.uses import find_loaders
-from torchferry.convert.distributed.words import TRIGGERS
 from torchferry.convert.distributed.wrapping import point_out_others, wrap_models
 from torchferry.convert.neighbours import Neighbours
 from torchferry.convert.rule import Proposal

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 
 from torchferry.convert.arguments import add_argument
 from torchferry.convert.distributed.changes import Changes, FileChanges
-from torchferry.convert.distributed.flow import Site
 from torchferry.convert.distributed.models import Holder
+from torchferry.convert.distributed.origins import Site
 from torchferry.convert.distributed.program import ASSIGNMENTS, FUNCTIONS, Function, ProgramFile, own_nodes
 from torchferry.convert.distributed.training import Training
 from torchferry.finding import Kind

@@ -7,8 +7,7 @@ from collections.abc import Iterator
 from functools import cached_property
 from typing import NamedTuple
 
-from torchferry.convert.distributed.flow import Flow, Origin, Site
-from torchferry.convert.distributed.functions import parameter_for
+from torchferry.convert.distributed.origins import Flow, Origin, Site, parameter_for
 from torchferry.convert.distributed.program import FUNCTIONS, Program, ProgramFile, own_nodes
 from torchferry.convert.loaders import DATA_LOADERS
 from torchferry.source.names import called_name

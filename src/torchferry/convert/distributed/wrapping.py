@@ -3,21 +3,177 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 from torchferry.convert.blocks import is_elif
 from torchferry.convert.distributed.changes import Changes, UnclearError
-from torchferry.convert.distributed.cpu_choice import may_stay_on_cpu
-from torchferry.convert.distributed.forward import forward_calls
-from torchferry.convert.distributed.models import MOVES, Holder, find_models, is_optimizer
-from torchferry.convert.distributed.program import FUNCTIONS, ProgramFile, own_nodes, targets
-from torchferry.convert.distributed.training import Training
-from torchferry.convert.distributed.unused import has_unused_layers
+from torchferry.convert.distributed.models import MOVES, Holder, find_models, is_module_class, is_optimizer
+from torchferry.convert.distributed.program import FUNCTIONS, Callee, Program, ProgramFile, own_nodes, targets
+from torchferry.convert.distributed.training import Training, is_without_gradients
 from torchferry.convert.settings import Distributed
 from torchferry.finding import Kind
+from torchferry.source.names import called_name
 from torchferry.source.scopes import Scope
 from torchferry.text import Text
+
+# Programs that can be told to stay on the CPU although there is a card.
+
+_SWITCH = re.compile(r"(?i)cuda|cpu|gpu|device")
+_ASKED = re.compile(r"(?i)cuda|gpu")
+
+
+def may_stay_on_cpu(program: Program) -> bool:
+    """Whether an option, a setting or a test of the program chooses between the card and the CPU."""
+    return any(_has_option(file) or _has_test(file) or _has_device(file) for file in program.files.values())
+
+
+def _has_option(file: ProgramFile) -> bool:
+    """--no-cuda, --device; not --gpu with a number."""
+    return any(
+        called_name(call) in ("add_argument", "option")
+        and any(isinstance(item, ast.Constant) and _SWITCH.search(str(item.value)) for item in call.args)
+        and not any(
+            keyword.arg == "type" and file.module.segment(keyword.value) == "int" for keyword in call.keywords
+        )
+        for call in file.calls
+    )
+
+
+def _has_test(file: ProgramFile) -> bool:
+    """`if args.cuda:`, `if use_gpu:`."""
+    tests = [statement.test for statement in file.statements if isinstance(statement, ast.If)]
+    return any(
+        isinstance(test, (ast.Name, ast.Attribute, ast.Subscript))
+        and _ASKED.search(file.module.segment(test))
+        for test in tests
+    )
+
+
+def _has_device(file: ProgramFile) -> bool:
+    """`torch.device(config["device"])`."""
+    return any(
+        file.qualified(call.func) == "torch.device"
+        and bool(call.args)
+        and isinstance(call.args[0], (ast.Name, ast.Attribute, ast.Subscript))
+        for call in file.calls
+    )
+
+
+# The forward passes that gradients are computed of.
+
+
+def forward_calls(training: Training, holder: Holder) -> Iterator[ast.Call]:
+    """MODEL(...) in the rounds of a loop in which backward is run."""
+    made = {id(origin.node) for origin in holder.made}
+    rounds = _rounds_with_backward(training)
+    for file in training.program.files.values():
+        for call in file.calls:
+            if isinstance(call.func, (ast.Name, ast.Attribute)) and _is_in(training, file, call, rounds):
+                found = training.flow.origins(file, call.func)
+                if any(id(origin.node) in made for origin in found):
+                    yield call
+
+
+def _rounds_with_backward(training: Training) -> tuple[set[int], set[int]]:
+    """The ids of loops and functions: those that run backward themselves, and those that call such ones as well."""
+    own: set[int] = set()
+    for file in training.program.files.values():
+        for call in file.calls:
+            if isinstance(call.func, ast.Attribute) and call.func.attr == "backward":
+                own.add(id(_round(training, file, call)))
+    reached, waiting = set(own), list(own)
+    while waiting:
+        for site in training.flow.sites.get(waiting.pop(), ()):
+            around = id(_round(training, site.file, site.call))
+            if around not in reached:
+                reached.add(around)
+                waiting.append(around)
+    return own, reached
+
+
+def _round(training: Training, file: ProgramFile, node: ast.AST) -> ast.AST:
+    """The nearest loop around a node, else its function, else the module."""
+    standing = file.standing(node)
+    if standing is None:
+        return file.module.tree
+    loop = next(training.loops_around(file, standing.statement), None)
+    return loop or training.function_around(file, standing.statement) or file.module.tree
+
+
+def _is_in(training: Training, file: ProgramFile, call: ast.Call, rounds: tuple[set[int], set[int]]) -> bool:
+    standing = file.standing(call)
+    if standing is None or is_without_gradients(file, standing.statement):
+        return False
+    own, reached = rounds
+    if id(_round(training, file, call)) in reached:
+        return True
+    # A function that computes the loss for the loop that runs backward.
+    return any(
+        id(_round(training, site.file, site.call)) in own
+        for site in training.callers(file, standing.statement)
+    )
+
+
+# Layers that a model holds but never uses: DistributedDataParallel would wait for their gradients.
+
+_DEPTH = 4
+_LAYERS = frozenset(
+    {"Linear", "Bilinear", "Embedding", "Parameter", "LSTM", "GRU", "RNN", "LayerNorm", "GroupNorm"}
+    | {"Conv1d", "Conv2d", "Conv3d", "ConvTranspose1d", "ConvTranspose2d", "ConvTranspose3d"}
+    | {"BatchNorm1d", "BatchNorm2d", "BatchNorm3d", "MultiheadAttention", "TransformerEncoderLayer"}
+)
+# Ways to come to a layer without its name.
+_NAMELESS = frozenset({"children", "modules", "_modules", "named_children", "getattr", "__dict__"})
+
+
+def has_unused_layers(training: Training, holder: Holder) -> bool:
+    """Whether a layer is given to `self` in a class of the model, and asked for nowhere in the program."""
+    classes: dict[int, Callee] = {}
+    for origin in holder.made:
+        made = training.flow.class_of(origin.file, origin.node)
+        if made is not None:
+            _gather(training, made, classes, _DEPTH)
+    layers = {name for made in classes.values() for name in _layers(training, made)}
+    asked_for = _asked_for(training) if layers else set()
+    return bool(layers - asked_for) and not asked_for & _NAMELESS
+
+
+def _gather(training: Training, made: Callee, classes: dict[int, Callee], depth: int) -> None:
+    """A class and those that it makes layers of."""
+    if id(made.node) in classes or not depth or not is_module_class(training, made):
+        return
+    classes[id(made.node)] = made
+    for call in (node for node in ast.walk(made.node) if isinstance(node, ast.Call)):
+        inner = training.flow.class_of(made.file, call)
+        if inner is not None:
+            _gather(training, inner, classes, depth - 1)
+
+
+def _layers(training: Training, made: Callee) -> Iterator[str]:
+    """The attributes that hold layers with parameters."""
+    for node in ast.walk(made.node):
+        value = getattr(node, "value", None)
+        if not isinstance(value, ast.Call) or not targets(node):
+            continue
+        inner = training.flow.class_of(made.file, value)
+        is_layer = made.file.qualified(value.func).removeprefix("torch.nn.") in _LAYERS
+        if is_layer or (inner is not None and is_module_class(training, inner)):
+            yield from (target.attr for target in targets(node) if isinstance(target, ast.Attribute))
+
+
+def _asked_for(training: Training) -> set[str]:
+    """The names of all attributes that the program reads."""
+    found: set[str] = set()
+    for file in training.program.files.values():
+        for node in ast.walk(file.module.tree):
+            if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Load):
+                found.add(node.attr)
+            elif isinstance(node, ast.Name):
+                found.add(node.id)
+    return found
+
 
 DDP = "torch.nn.parallel.DistributedDataParallel"
 # Methods that leave the model as it is: calling one of them before the wrap or after it is the same.

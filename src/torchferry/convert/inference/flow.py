@@ -14,9 +14,8 @@ from typing import Any
 
 from torchferry.convert.inference.callees import passed_to, slots_of
 from torchferry.convert.inference.evidence import CONTAINERS, Evidence, Verdict, Vocabulary
-from torchferry.convert.inference.reads import distant_reads_of, reads_of
-from torchferry.convert.inference.role import Role
-from torchferry.convert.inference.roles import RoleFinder
+from torchferry.convert.inference.reads import distant_reads_of, distant_sources_of, reads_of, sources_of
+from torchferry.convert.inference.roles import Role, RoleFinder
 from torchferry.convert.inference.slots import (
     FUNCTIONS,
     AnySite,
@@ -28,7 +27,6 @@ from torchferry.convert.inference.slots import (
     keys_of,
     text_of,
 )
-from torchferry.convert.inference.sources import distant_sources_of, sources_of
 from torchferry.convert.site import FileContext, Site
 from torchferry.source.names import called_name
 from torchferry.source.scopes import all_arguments

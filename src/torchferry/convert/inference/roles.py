@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
-from dataclasses import replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any
 
@@ -21,21 +21,10 @@ from torchferry.convert.inference.evidence import (
     Verdict,
     is_backend_of_device,
 )
-from torchferry.convert.inference.parametrised import Given, handed_to
-from torchferry.convert.inference.role import (
-    ALREADY_THERE,
-    DICT_KEY,
-    IN_MESSAGE,
-    IS_ATTRIBUTE,
-    IS_KEY,
-    IS_PATH,
-    IS_PROSE,
-    NO_CLUE,
-    Role,
-)
 from torchferry.convert.inference.slots import (
     FUNCTIONS,
     GETTERS,
+    AnySite,
     Member,
     Result,
     Slot,
@@ -48,6 +37,116 @@ from torchferry.convert.inference.slots import (
 from torchferry.convert.site import Site
 from torchferry.source.names import called_name, last_name
 from torchferry.source.walk import Place
+from torchferry.text import Text
+
+# A verdict about a string, with the reason that the report shows, and where its value goes from
+# there.
+
+IN_MESSAGE = Text("part of a message", "是提示信息的一部分")
+IS_KEY = Text("a key: renaming it would break what was stored under it", "是键名：改名会使已保存的内容失效")
+IS_ATTRIBUTE = Text("the name of an attribute", "是属性名")
+IS_PATH = Text("part of a file name", "是文件名的一部分")
+ALREADY_THERE = Text("the target is listed beside it already", "目标设备已列在旁边")
+IS_PROSE = Text("text on its own", "是独立的文本")
+NO_CLUE = Text("nothing around it says what it is for", "上下文无法说明其用途")
+DICT_KEY = Text(
+    "a dictionary key: rename it only if it is looked up by {noun}", "是字典键：仅当按{noun}查找时才应改名"
+)
+_LEFT = Text("left as it is: {reason}", "保持不变：{reason}")
+
+
+@dataclass(frozen=True)
+class Role:
+    """A verdict and why; the slots are for those who want to follow the value where its place does not tell."""
+
+    verdict: Verdict
+    reason: Text = Text("", "")
+    slots: tuple[Slot, ...] = ()  # what the value is put into
+    peers: tuple[Slot, ...] = ()  # what it is compared with
+
+    @property
+    def is_prose(self) -> bool:
+        """Whether the string is for people to read: nothing to say about it."""
+        return self.reason in (IN_MESSAGE, IS_PROSE)
+
+
+def left_because(role: Role) -> Text:
+    """The remark about a string that stays."""
+    return _LEFT.format(reason=role.reason)
+
+
+# Values that a decorator hands to the parameters of a test: pytest's parametrize,
+# parameterized.expand, fixtures.
+
+_BY_NAME = frozenset({"parametrize", "mark_parametrize", "parameterized_class"})
+_BY_POSITION = frozenset({"expand", "parameterized"})
+
+
+@dataclass(frozen=True)
+class Given:
+    """The parameter that a value becomes; "" if that can't be told, and where it is kept."""
+
+    name: str
+    slots: tuple[Slot, ...] = ()
+
+
+def handed_to(site: AnySite, call: ast.Call, value: ast.AST, indexes: Sequence[int]) -> Given | None:
+    """What becomes of (an element of) an argument of such a decorator; None if the call is none.
+
+    `indexes` say which element of a row, and which row of the list, the value is.
+    """
+    keyword = next((item.arg for item in call.keywords if value in (item, item.value)), "")
+    name = called_name(call)
+    column = indexes[-2] if len(indexes) > 1 else None
+    if name in _BY_NAME and (keyword == "argvalues" or value in call.args[1:2]):
+        names = _names(call)
+        chosen = names[0] if len(names) == 1 else _element(names, column)
+        return _given(site, chosen)
+    if name in _BY_POSITION and value in call.args[:1] and _is_parameterized(call.func):
+        return _given(site, _element(_parameters(site.place.statement), column or 0))
+    statement = site.place.statement
+    if name == "fixture" and keyword == "params" and isinstance(statement, FUNCTIONS):
+        path = site.context.path
+        return Given(statement.name, (Member(path, None, "param"), Result(path, statement)))
+    return None
+
+
+def _names(call: ast.Call) -> list[str]:
+    """The parameters that a decorator names: "a", "a, b", ("a", "b")."""
+    node = next((item.value for item in call.keywords if item.arg == "argnames"), None)
+    node = node or (call.args[0] if call.args else None)
+    if isinstance(node, (ast.Tuple, ast.List)):
+        return [text_of(item) for item in node.elts]
+    return [part.strip() for part in text_of(node).split(",")] if node is not None else []
+
+
+def _element(names: Sequence[str], index: int | None) -> str:
+    return names[index] if index is not None and index < len(names) else ""
+
+
+def _is_parameterized(function: ast.expr) -> bool:
+    """parameterized(...), parameterized.expand(...)"""
+    return "parameterized" in (last_name(function), last_name(getattr(function, "value", None)))
+
+
+def _parameters(statement: ast.stmt) -> list[str]:
+    """The parameters of a function but its object."""
+    if not isinstance(statement, FUNCTIONS):
+        return []
+    names = [item.arg for item in (*statement.args.posonlyargs, *statement.args.args)]
+    return names[1:] if names[:1] in (["self"], ["cls"]) else names
+
+
+def _given(site: AnySite, name: str) -> Given:
+    statement, path = site.place.statement, site.context.path
+    if not name:
+        return Given("")
+    if isinstance(statement, ast.ClassDef):
+        methods = [item for item in statement.body if isinstance(item, FUNCTIONS)]
+        slots: list[Slot] = [Variable(path, item, name) for item in methods if name in _parameters(item)]
+        return Given(name, (*slots, Member(path, statement, name)))
+    return Given(name, (Variable(path, statement, name),) if isinstance(statement, FUNCTIONS) else ())
+
 
 _MESSAGES = re.compile(
     r"^(print|warn|warning|info|debug|error|critical|exception|log|log_once|echo|write|fail|skip|xfail|secho|"

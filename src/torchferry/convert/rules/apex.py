@@ -8,9 +8,9 @@ from collections.abc import Iterator
 from torchferry.convert.arguments import add_argument
 from torchferry.convert.inference.slots import mentions
 from torchferry.convert.renaming import find_rename
-from torchferry.convert.replacements import replacement_of, with_advice
 from torchferry.convert.rule import Proposal, Rename, Rule, register
 from torchferry.convert.site import FileContext, Site
+from torchferry.convert.target import replacement_of, with_advice
 from torchferry.finding import Kind
 from torchferry.text import Text
 

@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from torchferry.convert.inference.evidence import Verdict, Vocabulary
 from torchferry.convert.inference.flow import role_of
-from torchferry.convert.inference.role import left_because
+from torchferry.convert.inference.roles import left_because
 from torchferry.convert.literal_edits import respell, rewrite_inside
 from torchferry.convert.rule import Proposal, Rule, register
 from torchferry.convert.site import Site

@@ -8,8 +8,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from functools import cached_property
 
-from torchferry.convert.blocks import heads_of
-from torchferry.convert.insertion import add_imports
+from torchferry.convert.blocks import add_imports, heads_of
 from torchferry.convert.moves import moves_models_or_images
 from torchferry.convert.program import Program, Routine, calls_in, last_name, method_of, text_of
 from torchferry.convert.rule import Proposal, Rule, register

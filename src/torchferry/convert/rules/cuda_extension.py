@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from torchferry.convert.replacements import with_advice
 from torchferry.convert.rule import Rename, Rule, register
 from torchferry.convert.site import FileContext
+from torchferry.convert.target import with_advice
 from torchferry.finding import Kind
 from torchferry.text import Text
 

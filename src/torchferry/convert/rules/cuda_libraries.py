@@ -6,9 +6,9 @@ import ast
 import re
 from collections.abc import Iterator
 
-from torchferry.convert.replacements import with_advice
 from torchferry.convert.rule import Proposal, Rename, Rule, register
 from torchferry.convert.site import FileContext, Site
+from torchferry.convert.target import with_advice
 from torchferry.finding import Kind
 from torchferry.source.names import called_name
 from torchferry.text import Text

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from torchferry.convert.insertion import add_imports, indent_of, on_next_line, shares_its_line
+from torchferry.convert.blocks import add_imports, indent_of, on_next_line, shares_its_line
 from torchferry.convert.program import Program, calls_in
 from torchferry.convert.rule import Proposal, Rule, register
 from torchferry.convert.site import FileContext

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from torchferry.convert.distributed.words import TRIGGERS
+from torchferry.convert.distributed.existing import TRIGGERS
 from torchferry.convert.rule import Proposal, Rule, register
 from torchferry.convert.site import FileContext
 from torchferry.text import Text

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from functools import cache
 from typing import Any
 
-from torchferry.convert import lightning
+from torchferry.convert import added
 from torchferry.convert.arguments import add_argument
-from torchferry.convert.insertion import add_imports, lines_below
+from torchferry.convert.blocks import add_imports, lines_below
 from torchferry.convert.rule import Proposal, Rule, register
 from torchferry.convert.site import Site
 from torchferry.finding import Kind
@@ -110,10 +110,10 @@ def _look(site: Site[ast.Call], library: Library) -> Iterator[Proposal]:
 
 
 def _taught(site: Site[Any], library: Library) -> Proposal:
-    line = lightning.import_line(site.target, site.context.path)
+    line = added.import_line(site.target, site.context.path)
     device = site.target.device.word or "DEVICE_TYPE"
     message = _TAUGHT.format(library=library.name, what=library.what, device=device)
-    if lightning.NAME.encode() in site.module.data:
+    if added.NAME.encode() in site.module.data:
         return site.remark(Kind.INFO, message)
     return site.change(message, *_below_import(site, library, line), needs_prelude=False)
 

@@ -8,7 +8,7 @@ from torchferry.text import Text
 
 
 def _prepare(target: Target) -> Rule:
-    from torchferry.convert.similar.engine import with_table  # few runs ask for it, and it is large
+    from torchferry.convert.similar.engine import with_table
 
     return with_table(RULE, target)
 

@@ -14,9 +14,9 @@ from torchferry.convert.similar.signature import (
     bind,
     equals,
     is_whole,
+    names_in,
     parameters_of,
 )
-from torchferry.convert.similar.template import names_in
 from torchferry.text import Text
 from torchferry.vendors.similar import Similar
 

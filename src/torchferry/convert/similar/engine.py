@@ -9,11 +9,13 @@ from dataclasses import replace
 
 from torchferry.convert.rule import Proposal, Rename, Rule
 from torchferry.convert.similar.choice import Choice, choose
-from torchferry.convert.similar.gradients import drops_gradients
-from torchferry.convert.similar.imports import has_only_known_uses, import_changes, is_importable_beside
-from torchferry.convert.similar.names import Spelling
-from torchferry.convert.similar.signature import UnboundError
-from torchferry.convert.similar.template import readable, respelled
+from torchferry.convert.similar.imports import (
+    Spelling,
+    has_only_known_uses,
+    import_changes,
+    is_importable_beside,
+)
+from torchferry.convert.similar.signature import UnboundError, readable, respelled
 from torchferry.convert.similar.writing import write
 from torchferry.convert.site import FileContext, Site
 from torchferry.convert.target import Target
@@ -22,6 +24,22 @@ from torchferry.source.names import called_name
 from torchferry.source.scopes import BindingKind
 from torchferry.text import Text
 from torchferry.vendors.similar import Similar, load_similar
+
+# Whether a program sets gradients to None, which optimizers that join all gradients into one tensor
+# don't survive.
+
+_DROPS = re.compile(
+    rb"set_to_none\s*=\s*True"
+    rb"|\.grad\s*=\s*None\b"
+    # model.zero_grad(), which sets them to None since torch 2.0; that of an optimizer is its own
+    rb"|(?i:\b(?!\w*(?:opt|solver))[a-z]\w+)\.zero_grad\(\s*\)"
+)
+
+
+def drops_gradients(context: FileContext) -> bool:
+    """Whether this module, or any of the project, does so."""
+    return _DROPS.search(context.module.data) is not None or context.neighbours.any_match(_DROPS)
+
 
 _REPLACED = Text("{name}: {why}; its equivalent takes its place", "{name}：{why}；替换为等价写法")
 _RENAMED = Text("{name}: {why}; {use} takes its place", "{name}：{why}；由 {use} 代替")

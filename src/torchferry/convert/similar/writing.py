@@ -10,8 +10,7 @@ import re
 
 from torchferry.convert.renaming import find_rename
 from torchferry.convert.similar.choice import Choice
-from torchferry.convert.similar.signature import UnboundError
-from torchferry.convert.similar.template import Piece, Slot, filled
+from torchferry.convert.similar.signature import Piece, Slot, UnboundError, filled
 from torchferry.convert.site import Site
 from torchferry.source.edits import Edit
 from torchferry.text import Text

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from torchferry.convert.added import AddedFile
-from torchferry.convert.filesystem import read_file
+from torchferry.convert.discover import read_file
 from torchferry.convert.target import CLASS_METHODS, Helper, Spelling, Target
 from torchferry.convert.targets.helper_place import place_helper
 from torchferry.vendors.model import Api, Replacement, Support, Vendor

@@ -11,7 +11,6 @@ from functools import cache
 from typing import cast
 
 from torchferry.convert.file import Conversion, FileJob
-from torchferry.convert.texts import text_rules as text_rules  # registers them
 from torchferry.convert.texts.native_ops import NATIVE_SUFFIXES, convert_native, is_native_of_interest
 from torchferry.source.decode import DecodedText
 

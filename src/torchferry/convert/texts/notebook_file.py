@@ -11,7 +11,7 @@ from functools import cached_property
 from itertools import accumulate, chain, pairwise
 from typing import Any
 
-from torchferry.convert.line_rows import Row, matched_rows
+from torchferry.convert.hunks import Row, matched_rows
 from torchferry.source.json_strings import JsonString, Replacement, differences, escaped
 from torchferry.source.module import ParseError
 

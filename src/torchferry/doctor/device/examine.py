@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from torchferry.doctor.checking import run_checks
 from torchferry.doctor.device import checks
 from torchferry.doctor.device.station import Station
-from torchferry.doctor.finding import run_checks
 from torchferry.doctor.host.machine import Machine
 from torchferry.doctor.model import Result, Status
 from torchferry.vendors.machine import load_machine

@@ -20,9 +20,9 @@ from torch.overrides import TorchFunctionMode
 from torch.utils._device import _device_constructors
 
 from torchferry.observe.modes import active_mode
+from torchferry.ops.capture.folding import tensors_among
 from torchferry.ops.capture.mode import CapturingMode
 from torchferry.ops.capture.undecided import Owner, Undecided, is_the_hosts, owner_of, set_owner
-from torchferry.ops.capture.values import tensors_among
 
 _PYTORCH = f"{Path(torch.__file__).parent}{os.sep}"
 _MOVES = frozenset({torch.Tensor.to, torch.Tensor.cuda})

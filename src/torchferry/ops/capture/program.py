@@ -2,29 +2,144 @@
 
 from __future__ import annotations
 
+import atexit
+import functools
 import os
+import signal
+import threading
 import time
 import weakref
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
-from typing import Any
+from types import FrameType
+from typing import Any, Protocol
 
 import torch
 
 from torchferry.files.aside import write_whole
 from torchferry.observe.early_end import EarlyEnd
 from torchferry.observe.loading import around_loading
+from torchferry.observe.modes import ObservingMode
 from torchferry.observe.patching import Patches
 from torchferry.observe.steps import hook_steps, is_outermost_step, remember_optimizers
 from torchferry.ops import capture_json
 from torchferry.ops.capture.choices import DeviceChoices
-from torchferry.ops.capture.ending import before_every_end
 from torchferry.ops.capture.mode import CapturingMode, is_data_worker
-from torchferry.ops.capture.reach import keep_out_of_tracing, reach_threads
 from torchferry.ops.capture.settings import SUFFIX, CaptureSettings, capture_settings_in
-from torchferry.ops.capture.warming import warm_up
 from torchferry.ops.model import Capture, Use
+
+# The ways in which a user's process may end, none of which may lose what was captured.
+
+
+def before_every_end(patches: Patches, function: Callable[[], None]) -> None:
+    """Call this at the end of the program, before `os._exit`, and when the process is told to end (SIGTERM, which a
+    program that takes too long gets), until the patches are taken back."""
+    atexit.register(function)
+    patches.add(lambda: atexit.unregister(function))
+    _before_hard_exit(patches, function)
+    _before_termination(patches, function)
+
+
+def _before_hard_exit(patches: Patches, function: Callable[[], None]) -> None:
+    original: Callable[[int], Any] = os._exit
+
+    def _exit(status: int) -> Any:
+        try:
+            function()
+        finally:
+            original(status)
+
+    patches.replace(os, "_exit", _exit)
+
+
+def _before_termination(patches: Patches, function: Callable[[], None]) -> None:
+    """Only where nobody else handles the signal; a program that sets a handler of its own ends in its own way."""
+    if threading.current_thread() is not threading.main_thread():
+        return
+    if signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL:
+        return
+
+    def told(number: int, _frame: FrameType | None) -> None:
+        function()
+        leave()
+        os.kill(os.getpid(), number)
+
+    def leave() -> None:
+        in_main_thread = threading.current_thread() is threading.main_thread()  # no other may set handlers
+        if in_main_thread and signal.getsignal(signal.SIGTERM) is told:
+            signal.signal(signal.SIGTERM, signal.SIG_DFL)
+
+    signal.signal(signal.SIGTERM, told)
+    patches.add(leave)
+    os.register_at_fork(after_in_child=leave)  # a child that hangs in a kernel must still be easy to end
+
+
+# Where a capture reaches besides the thread that it began in, and what it has to keep out of.
+
+
+class Sight(Protocol):
+    """What sees operators, and can look away."""
+
+    def out_of_sight(self) -> AbstractContextManager[Any]:
+        """What is called in it is not seen."""
+
+
+def reach_threads(
+    patches: Patches, mode: ObservingMode, is_wanted: Callable[[threading.Thread], bool]
+) -> None:
+    """Modes are a thread's own: put this one on in threads that the program starts, if they are wanted then."""
+    original = threading.Thread.start
+
+    @functools.wraps(original)
+    def start(self: threading.Thread) -> None:
+        run = self.run
+
+        def watched() -> None:
+            mode.__enter__()  # type: ignore[no-untyped-call]
+            try:
+                run()
+            finally:
+                mode.take_off()  # unless the last step has done so
+
+        if is_wanted(self):
+            self.run = watched  # type: ignore[method-assign]
+        original(self)
+
+    patches.replace(threading.Thread, "start", start)
+
+
+def keep_out_of_tracing(patches: Patches, sight: Sight) -> None:
+    """torch.jit.trace records wrong graphs while any mode is on. What it has made is seen when it runs."""
+    for name in ("trace", "trace_module"):
+        patches.replace(torch.jit, name, _out_of_sight(sight, getattr(torch.jit, name)))
+
+
+def _out_of_sight(sight: Sight, function: Any) -> Any:
+    @functools.wraps(function)
+    def unseen(*args: Any, **kwargs: Any) -> Any:
+        with sight.out_of_sight():
+            return function(*args, **kwargs)
+
+    return unseen
+
+
+# Makes the CPU's libraries ready, so that their start does not count as the time of the first
+# operators.
+
+
+def warm_up() -> None:
+    """Start threads, and what convolutions and products of matrices need; draws no random numbers.
+
+    Autograd's own threads are not started: a program that forks afterwards could not train in its children.
+    """
+    picture, kernel = torch.ones(1, 8, 16, 16), torch.ones(8, 8, 3, 3)
+    result = torch.conv2d(picture, kernel, padding=1)
+    sizes = ([1, 1], [1, 1], [1, 1], False, [0, 0], 1, [True, True, False])
+    torch.ops.aten.convolution_backward(result, picture, kernel, None, *sizes)
+    rows = result.flatten(2)
+    torch.bmm(rows, rows.transpose(1, 2)).sum()
+
 
 _CPU = "cpu"
 _META = "meta"

@@ -11,8 +11,7 @@ from typing import Any
 
 import torch
 
-from torchferry.ops.capture.folding import PastCall
-from torchferry.ops.capture.values import tensors_among
+from torchferry.ops.capture.folding import PastCall, tensors_among
 
 _OWNER = "_torchferry_owner"
 _MOST_CALLS = 200  # a tensor that so much is computed with, by itself, is no grid or mask

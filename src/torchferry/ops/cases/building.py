@@ -9,14 +9,60 @@ from typing import Any
 import torch
 
 from torchferry.errors import InputError
-from torchferry.ops.cases import captured, record
+from torchferry.ops.capture_json import load
+from torchferry.ops.cases import record
+from torchferry.ops.cases.contents import check_fits, filled
 from torchferry.ops.cases.describing import described
-from torchferry.ops.cases.filling import filled
-from torchferry.ops.cases.memory import check_fits
-from torchferry.ops.cases.model import Callee, CalleeKind, Case, CaseValue
+from torchferry.ops.cases.model import (
+    Callee,
+    CalleeKind,
+    Case,
+    CaseValue,
+    Contents,
+    Draw,
+    TensorInput,
+    contiguous,
+)
 from torchferry.ops.cases.notation import parse_init, parse_inputs
-from torchferry.ops.cases.overloads import arranged
-from torchferry.ops.cases.resolving import resolve
+from torchferry.ops.cases.resolving import arranged, resolve
+from torchferry.ops.model import TensorSpec, Use, Value
+
+# Turns a call that a capture has seen into the arguments of a case; contents are made up.
+
+
+def uses(path: Path, operator: str = "", site: str = "") -> list[Use]:
+    """The calls of an operator in a capture, of all if none is named; `site` is part of a line or a module's path."""
+    try:
+        text = path.read_text("utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"{path}: can't be read: {error}") from None
+    wanted = operator.removeprefix("torch.ops.").replace("aten.", "aten::", 1) if operator else ""
+    wanted = wanted if not wanted or "::" in wanted else f"aten::{wanted}"
+    return [
+        use
+        for use in load(text, str(path)).uses
+        if (not wanted or wanted in (use.operator, use.operator.partition(".")[0]))
+        and (not site or site in use.site.place or site in use.site.module)
+    ]
+
+
+def arguments(use: Use) -> dict[str, CaseValue]:
+    """What the operator was given, by name."""
+    return {argument.name: _value(argument.value) for argument in use.signature.arguments}
+
+
+def _value(value: Value) -> CaseValue:
+    if isinstance(value, TensorSpec):
+        return _tensor(value)
+    return tuple(map(_value, value)) if isinstance(value, tuple) else value
+
+
+def _tensor(spec: TensorSpec) -> TensorInput:
+    if spec.layout != "strided":
+        raise InputError(f"a tensor of layout {spec.layout} can't be made for a case; choose another call")
+    stride = None if spec.stride == contiguous(spec.shape) or not spec.elements else spec.stride
+    return TensorInput(spec.dtype, spec.shape, Contents(Draw.DEFAULT), stride)
+
 
 _HDF5 = b"\x89HDF\r\n\x1a\n"
 
@@ -62,9 +108,9 @@ def listed(source: Path, operator: str, site: str) -> list[str]:
             for call in record.calls(source, operator)
         ]
     lines = [
-        f"{use.operator}({_described(captured.arguments(use))}) x{use.calls} "
+        f"{use.operator}({_described(arguments(use))}) x{use.calls} "
         f"{use.site.phase.value} {use.site.module} {use.site.place}".rstrip()
-        for use in captured.uses(source, operator, site)
+        for use in uses(source, operator, site)
     ]
     return [f"{number:>4}  {line}" for number, line in enumerate(lines, 1)]
 
@@ -96,10 +142,10 @@ def _recorded(request: Request) -> tuple[str, dict[str, CaseValue], dict[str, to
 
 def _captured(request: Request) -> tuple[str, dict[str, CaseValue], dict[str, torch.Tensor]]:
     assert request.source is not None
-    uses = captured.uses(request.source, request.operator, request.site)
-    known = sorted({use.operator for use in captured.uses(request.source)})
-    use = _chosen(dict(enumerate(uses, 1)), request, known)
-    return use.operator, captured.arguments(use), {}
+    wanted = uses(request.source, request.operator, request.site)
+    known = sorted({use.operator for use in uses(request.source)})
+    use = _chosen(dict(enumerate(wanted, 1)), request, known)
+    return use.operator, arguments(use), {}
 
 
 def _chosen(calls: dict[int, Any], request: Request, known: list[str]) -> Any:

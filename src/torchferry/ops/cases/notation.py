@@ -6,13 +6,118 @@ import ast
 import difflib
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 from torchferry.errors import InputError
-from torchferry.ops.cases import dtypes
-from torchferry.ops.cases.layouts import LAYOUTS, laid_out
-from torchferry.ops.cases.model import CaseValue, Contents, Draw, TensorInput, tensors_in
+from torchferry.ops.cases.model import CaseValue, Contents, Draw, TensorInput, contiguous, tensors_in
 from torchferry.ops.model import Special
+
+# PyTorch's dtypes by name: which sort each is, and its other names.
+
+_ALIASES = {
+    "float": "float32", "double": "float64", "half": "float16", "fp32": "float32", "fp64": "float64",
+    "fp16": "float16", "bf16": "bfloat16", "long": "int64", "int": "int32", "short": "int16",
+    "cfloat": "complex64", "cdouble": "complex128", "chalf": "complex32",
+}  # fmt: skip
+FLOATS = ("float32", "float64", "float16", "bfloat16")
+SMALL_FLOATS = ("float8_e4m3fn", "float8_e5m2", "float8_e4m3fnuz", "float8_e5m2fnuz")
+COMPLEX = ("complex64", "complex128", "complex32")
+SIGNED = ("int64", "int32", "int16", "int8")
+UNSIGNED = ("uint8", "uint16", "uint32", "uint64")
+ALL = (*FLOATS, *SMALL_FLOATS, *COMPLEX, *SIGNED, *UNSIGNED, "bool")
+
+
+def dtype_name(text: str) -> str:
+    """The name of a dtype as PyTorch prints it, without `torch.`; "" if there is none."""
+    short = text.removeprefix("torch.")
+    name = _ALIASES.get(short, short)
+    return name if name in ALL else ""
+
+
+def is_floating(name: str) -> bool:
+    """Whether it holds fractions; complex ones do."""
+    return name in FLOATS or name in SMALL_FLOATS or name in COMPLEX
+
+
+# How a tensor may lie in its memory, by the names that users give.
+
+Stride = tuple[int, ...]
+
+
+def _transposed(shape: Stride) -> Stride:
+    """The last two dimensions swapped in memory."""
+    swapped = contiguous((*shape[:-2], shape[-1], shape[-2]))
+    return (*swapped[:-2], swapped[-1], swapped[-2])
+
+
+def _channels_last(shape: Stride) -> Stride:
+    """The second dimension is the innermost one."""
+    moved = contiguous((shape[0], *shape[2:], shape[1]))
+    return (moved[0], moved[-1], *moved[1:-1])
+
+
+def _expanded(shape: Stride) -> Stride:
+    """The first dimension repeats one row."""
+    return (0, *contiguous(shape[1:]))
+
+
+def _sliced(shape: Stride) -> Stride:
+    """Every second element of the last dimension of something twice as wide."""
+    return tuple(2 * step for step in contiguous(shape))
+
+
+# name -> (how, the smallest and the largest number of dimensions)
+_BY_NAME: dict[str, tuple[Callable[[Stride], Stride], int, int]] = {
+    "contiguous": (contiguous, 0, 64),
+    "transposed": (_transposed, 2, 64),
+    "channels_last": (_channels_last, 4, 4),
+    "channels_last_3d": (_channels_last, 5, 5),
+    "expanded": (_expanded, 1, 64),
+    "sliced": (_sliced, 1, 64),
+}
+LAYOUTS = (*_BY_NAME, "strides", "offset")
+
+
+def laid_out(tensor: TensorInput, layout: str, text: str) -> TensorInput:
+    """The tensor in a layout: transposed, strides(1,20), offset(3); `text` is for errors."""
+    name, _, inner = layout.partition("(")
+    numbers = _layout_numbers(inner, text)
+    if name == "offset":
+        if len(numbers) != 1:
+            raise InputError(f"--input {text}: offset takes one number, as in offset(3)")
+        return replace(tensor, offset=numbers[0])
+    if name == "strides":
+        if len(numbers) != len(tensor.shape):
+            raise InputError(
+                f"--input {text}: strides needs a number for each of {len(tensor.shape)} dimensions"
+            )
+        return replace(tensor, stride=tuple(numbers))
+    how, fewest, most = _BY_NAME[name]
+    if not fewest <= len(tensor.shape) <= most:
+        raise InputError(f"--input {text}: a tensor of {len(tensor.shape)} dimensions can't be {name}")
+    return replace(tensor, stride=None if name == "contiguous" else how(tensor.shape))
+
+
+def same_order(stride: Stride, shape: Stride) -> Stride:
+    """Strides for another size that keep the order of the dimensions in memory, and repeat where these do."""
+    inner_first = sorted(
+        range(len(shape)), key=lambda dim: (stride[dim], -dim) if stride[dim] else (math.inf, -dim)
+    )
+    steps, step = [0] * len(shape), 1
+    for dim in inner_first:
+        if stride[dim]:
+            steps[dim] = step
+            step *= max(shape[dim], 1)
+    return tuple(steps)
+
+
+def _layout_numbers(inner: str, text: str) -> list[int]:
+    words = [word.strip() for word in inner.rstrip(")").split(",") if word.strip()]
+    if not all(re.fullmatch(r"\d+", word) for word in words):
+        raise InputError(f"--input {text}: ({inner} are no numbers of elements; write strides(1,20)")
+    return [int(word) for word in words]
+
 
 _NAME = re.compile(r"([A-Za-z_]\w*)=(?!=)(.*)", re.DOTALL)
 _SHAPE = re.compile(r"\d+(?:x\d+)+|\d+x|scalar")
@@ -111,19 +216,19 @@ def _tensor(text: str, parts: list[str]) -> TensorInput:
     dtype, contents, layouts = "", None, []
     for part in parts[1:]:
         draw = _DRAW.fullmatch(part)
-        if not dtype and dtypes.dtype_name(part):
-            dtype = dtypes.dtype_name(part)
+        if not dtype and dtype_name(part):
+            dtype = dtype_name(part)
         elif contents is None and draw and draw[1] in _DRAWS:
             contents = _contents(text, draw)
         elif part.partition("(")[0] in LAYOUTS:
             layouts.append(part)
-        elif dtypes.dtype_name(part) or (draw and draw[1] in _DRAWS):
-            sort = "dtype" if dtypes.dtype_name(part) else "distribution"
+        elif dtype_name(part) or (draw and draw[1] in _DRAWS):
+            sort = "dtype" if dtype_name(part) else "distribution"
             raise InputError(f"--input {text}: `{part}` is a second {sort}; a tensor has one")
         else:
             raise InputError(f"--input {text}: what is `{part}`?{_near(part)} {_HOW}")
     tensor = TensorInput(dtype or "float32", shape, contents or Contents(Draw.DEFAULT))
-    if not dtypes.is_floating(tensor.dtype) and not _is_whole(tensor.contents):
+    if not is_floating(tensor.dtype) and not _is_whole(tensor.contents):
         raise InputError(f"--input {text}: {tensor.dtype} has no infinities and nothing that is no number")
     for layout in layouts:
         tensor = laid_out(tensor, layout, text)
@@ -172,8 +277,8 @@ def _plain(text: str) -> CaseValue:
         return float(text)
     if text.startswith("torch.") and text.removeprefix("torch.") in _MEMORY_FORMATS:
         return Special("memory_format", text.removeprefix("torch."))
-    if dtypes.dtype_name(text):
-        return Special("dtype", dtypes.dtype_name(text))
+    if dtype_name(text):
+        return Special("dtype", dtype_name(text))
     if text == "device":
         return Special("device", "")
     if re.fullmatch(r"[A-Za-z_]\w*", text):
@@ -190,5 +295,5 @@ def _frozen(value: object) -> CaseValue:
 
 
 def _near(word: str) -> str:
-    near = difflib.get_close_matches(word.partition("(")[0], [*dtypes.ALL, *_DRAWS, *LAYOUTS], 1)
+    near = difflib.get_close_matches(word.partition("(")[0], [*ALL, *_DRAWS, *LAYOUTS], 1)
     return f" did you mean `{near[0]}`?" if near else ""

@@ -12,7 +12,7 @@ from torchferry.accuracy.file.foreign import ForeignRecord
 from torchferry.accuracy.file.reader import Record, open_record
 from torchferry.accuracy.model import TensorRecord, TensorRef, Value
 from torchferry.errors import InputError
-from torchferry.ops.cases.memory import check_fits, overlaps
+from torchferry.ops.cases.contents import check_fits, overlaps
 from torchferry.ops.cases.model import CaseValue, Contents, Draw, TensorInput, contiguous
 
 

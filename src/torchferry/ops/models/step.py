@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, is_dataclass, replace
+from textwrap import dedent
 from typing import Any
 
 import torch
@@ -16,15 +17,84 @@ from torchferry.errors import InputError, RunError
 from torchferry.launch import variables
 from torchferry.ops.capture.choices import as_on_device
 from torchferry.ops.capture.mode import CapturingMode
-from torchferry.ops.capture.warming import warm_up
-from torchferry.ops.model import Capture, Use
-from torchferry.ops.models import losses
-from torchferry.ops.models.factory import find, how_to_call_model, make_model
-from torchferry.ops.models.failures import told_as
-from torchferry.ops.models.fakes import FakeCapturingMode, MostlyFakeMode, taken_for_real
-from torchferry.ops.models.inputs import parse_inputs
-from torchferry.ops.models.request import ModelRequest
-from torchferry.ops.models.tensors import built
+from torchferry.ops.capture.program import warm_up
+from torchferry.ops.cases import notation
+from torchferry.ops.cases.model import Contents, Draw, TensorInput
+from torchferry.ops.cases.writing import lines_for
+from torchferry.ops.model import Capture, Special, Use
+from torchferry.ops.models.making import (
+    FakeCapturingMode,
+    MostlyFakeMode,
+    find,
+    how_to_call_model,
+    make_model,
+    taken_for_real,
+    told_as,
+)
+from torchferry.ops.models.request import InputValue, ModelRequest, parse_inputs
+
+# Where a backward pass begins: at a loss that the model or the user computes, or at all that the
+# model answers.
+
+_LOSS = "loss"
+
+
+def own_loss(output: Any) -> torch.Tensor | None:
+    """The loss that a model has computed itself, as those of transformers do."""
+    found = output.get(_LOSS) if isinstance(output, Mapping) else getattr(output, _LOSS, None)
+    return found if isinstance(found, torch.Tensor) and found.numel() == 1 and found.requires_grad else None
+
+
+def differentiable(output: Any) -> list[torch.Tensor]:
+    """The tensors of an output that autograd can go back from, each once."""
+    found = {id(tensor): tensor for tensor in _tensors(output) if tensor.requires_grad}
+    return list(found.values())
+
+
+def _tensors(output: Any) -> Iterator[torch.Tensor]:
+    if isinstance(output, torch.Tensor):
+        yield output
+    elif isinstance(output, Mapping):
+        for value in output.values():
+            yield from _tensors(value)
+    elif isinstance(output, (list, tuple)):
+        for value in output:
+            yield from _tensors(value)
+    elif is_dataclass(output) and not isinstance(output, type):
+        for field in fields(output):
+            yield from _tensors(getattr(output, field.name))
+
+
+# Draws a model's inputs.
+
+_FRACTIONS = Contents(Draw.NORMAL)
+# Of integers nothing is known: 0 and 1 are in range for every embedding, class or mask.
+_INTEGERS = Contents(Draw.INTS, 0, 2)
+
+
+def built(value: InputValue, device: torch.device) -> Any:
+    """An argument as the model gets it."""
+    if isinstance(value, TensorInput):
+        return drawn(value).to(device)
+    if isinstance(value, (list, tuple)):
+        return [built(each, device) for each in value]
+    if isinstance(value, dict):
+        return {name: built(each, device) for name, each in value.items()}
+    if isinstance(value, Special):
+        return device if value.kind == "device" else getattr(torch, value.text)
+    return value
+
+
+def drawn(tensor: TensorInput) -> torch.Tensor:
+    """A tensor of the shape, dtype, contents and strides that are asked for, made as in the file of a case."""
+    if tensor.contents.draw is Draw.DEFAULT:
+        contents = _FRACTIONS if notation.is_floating(tensor.dtype) else _INTEGERS
+        tensor = replace(tensor, contents=contents)
+    names: dict[str, Any] = {"torch": torch, "random": torch.default_generator}
+    exec(dedent("\n".join(lines_for("tensor", tensor, {}))), names)
+    made: torch.Tensor = names["tensor"]
+    return made
+
 
 _LEARNING_RATE = 1e-3
 # A loss scaled by 65536, as usual, often overflows in the first step, and the optimizer is not called.
@@ -147,7 +217,7 @@ class _Step:
 
     def _loss(self, output: Any) -> torch.Tensor | None:
         if self._on.loss is None:
-            return losses.own_loss(output)
+            return own_loss(output)
         with told_as(f"--loss {self._request.loss}", fake=self._request.fake), self._autocast():
             loss = self._on.loss(output, *self._on.args)
         if not isinstance(loss, torch.Tensor) or loss.numel() != 1 or not loss.requires_grad:
@@ -162,7 +232,7 @@ class _Step:
         if loss is not None:
             (loss if scaler is None else scaler.scale(loss)).backward()
             return
-        outputs = losses.differentiable(output)
+        outputs = differentiable(output)
         if not outputs:
             raise RunError(
                 "--backward: nothing in the model's output depends on its parameters; name a loss with --loss"

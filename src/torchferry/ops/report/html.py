@@ -2,21 +2,281 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from torchferry.ops.readiness import Readiness, Support
+from torchferry.ops.model import TensorSpec, Use
+from torchferry.ops.readiness import Advice, Readiness, Support
 from torchferry.ops.report import sentences, words
-from torchferry.ops.report.html_modules import modules_section
-from torchferry.ops.report.html_operators import operators_section
-from torchferry.ops.report.html_parts import SIGNS, TONES, Anchors, badge, quiet
+from torchferry.ops.report.modules import Called, ModuleNode, Tally, module_tree
 from torchferry.ops.report.sources import SourceFile, SourceLine, source_files
-from torchferry.ops.report.tables import Overview, label, worst
+from torchferry.ops.report.tables import BEST_FIRST, OperatorRow, Overview, label, worst
 from torchferry.report.frame import Page, framed
 from torchferry.report.html import asset
-from torchferry.report.markup import both, escaped, row
-from torchferry.report.safe import one_line
-from torchferry.text import Language
+from torchferry.report.markup import both, escaped, row, table
+from torchferry.report.safe import one_line, web_address
+from torchferry.text import Language, Text
+
+# Pieces of the page that several of its sections use: badges of support, cells of the heat map, links
+# to lines.
+
+TONES = {
+    Support.KERNEL: "change",
+    Support.STRUCTURED: "change",
+    Support.COMPOSITE: "change",
+    Support.LIMITED: "risk",
+    Support.UNKNOWN: "unknown",
+    Support.FALLBACK: "todo",
+    Support.MISSING: "unsupported",
+}  # the colours of the other reports
+SIGNS = {Support.LIMITED: "!", Support.UNKNOWN: "?", Support.FALLBACK: "↩", Support.MISSING: "✕"}
+_HEAT = ((0.99, "h4"), (0.95, "h3"), (0.8, "h2"), (0.5, "h1"), (0.0, "h0"))
+
+Anchors = Mapping[str, str]  # a line of code, or an operator -> the id of what shows it
+
+
+def badge(support: Support | None) -> str:
+    """The support in words, with a sign that does not need the colour."""
+    if support is None:
+        return f'<span class="quiet">{words.ABSENT}</span>'
+    sign = SIGNS.get(support, "✓")
+    return f'<span class="badge {TONES[support]}"><i aria-hidden="true">{sign}</i>{both(words.SUPPORT[support])}</span>'
+
+
+def heat(tally: Tally) -> str:
+    """The share that a device computes, coloured; with the sign of the worst that lies below."""
+    if tally.support is None:
+        return '<span class="cell"></span>'
+    share = sentences.percent(tally.share, tally.is_all)
+    if tally.is_all:
+        return f'<span class="cell full">{share}</span>'
+    level = next(name for least, name in _HEAT if tally.share >= least)
+    tone = "dark" if tally.support is Support.UNKNOWN else level
+    if tally.support is Support.UNKNOWN and not tally.ready_calls:
+        share = ""
+    said = f'<span class="hush">{both(words.SUPPORT[tally.support])}</span>'
+    return f'<span class="cell {tone}">{share} <i aria-hidden="true">{SIGNS[tally.support]}</i>{said}</span>'
+
+
+def place_link(use: Use, anchors: Anchors) -> str:
+    """The line of code, as a link to where the page shows it."""
+    place = f"<code>{escaped(sentences.place(use))}</code>"
+    target = anchors.get(use.site.place)
+    return f'<a href="#{target}">{place}</a>' if target else place
+
+
+def operator_link(operator: str, anchors: Anchors) -> str:
+    """An operator's name, as a link to its row."""
+    return f'<a href="#{anchors[operator]}"><code>{escaped(one_line(operator))}</code></a>'
+
+
+def quiet(text: Text) -> str:
+    """A paragraph that stays in the background."""
+    return both(text, 'p class="quiet"')
+
+
+# The page's heat map: the tree of modules, a column for each device; opening a module shows what it
+# calls.
+
+OPEN_DEPTH = 2  # modules with a problem are open down to here
+
+
+def modules_section(overview: Overview, anchors: Anchors) -> str:
+    """The section; `anchors` are those of the operators."""
+    root = module_tree(overview)
+    heads = "".join(f'<span class="cell">{escaped(one_line(name))}</span>' for name in overview.labels)
+    weight = words.TIME if overview.is_timed else words.SHARE
+    helping = words.HEAT_HELP if overview.is_timed else words.HEAT_HELP_CALLS
+    buttons = (
+        f'<button type="button" class="plain" data-open="true">{both(words.EXPAND)}</button> '
+        f'<button type="button" class="plain" data-open="false">{both(words.COLLAPSE)}</button>'
+    )
+    return (
+        f'<section id="modules"><h2>{both(words.MODULES)}</h2>{quiet(helping)}'
+        f'<p class="tools" hidden>{buttons}</p><div class="scroll"><div class="tree">'
+        f'<div class="line head"><span class="what">{both(words.MODULE)}</span>'
+        f'<span class="part">{both(weight)}</span>{heads}</div>{_module(root, overview, anchors, 0)}</div></div></section>'
+    )
+
+
+def _module(node: ModuleNode, overview: Overview, anchors: Anchors, depth: int) -> str:
+    is_open = depth == 0 or (node.has_problem and depth <= OPEN_DEPTH)
+    name = f"<b>{escaped(one_line(node.name))}</b>" if node.path else f"<b>{both(words.WHOLE_PROGRAM)}</b>"
+    kind = f' <span class="quiet">{escaped(one_line(node.type))}</span>' if node.type else ""
+    children = "".join(_module(child, overview, anchors, depth + 1) for child in node.children.values())
+    own = sorted(node.operators.values(), key=lambda called: -sum(map(overview.weight, called.uses)))
+    operators = "".join(_operator_of_module(called, overview, anchors) for called in own)
+    title = f' title="{escaped(_trouble(node))}"' if node.has_problem else ""
+    return (
+        f'<details{" open" if is_open else ""}><summary class="line"{title}><span class="what">{name}{kind}</span>'
+        f"{_part(node.weight, overview)}{''.join(map(heat, node.tallies))}</summary>"
+        f'<div class="below">{children}{operators}</div></details>'
+    )
+
+
+def _operator_of_module(called: Called, overview: Overview, anchors: Anchors) -> str:
+    cells = "".join(f'<span class="cell">{badge(tally.support)}</span>' for tally in called.tallies)
+    weight = sum(map(overview.weight, called.uses))
+    return (
+        f'<div class="line call"><span class="what">{operator_link(called.operator, anchors)}</span>'
+        f"{_part(weight, overview)}{cells}</div>"
+    )
+
+
+def _part(weight: float, overview: Overview) -> str:
+    return f'<span class="part">{sentences.part(overview.part(weight))}</span>'
+
+
+def _trouble(node: ModuleNode) -> str:
+    """What hovering shows: the operators that are a problem for any device, of the module and all below."""
+    found = dict.fromkeys(_troubled(node))
+    names = [one_line(name) for name in found]
+    return ", ".join(names[: sentences.MAX_ITEMS]) + (", …" if len(names) > sentences.MAX_ITEMS else "")
+
+
+def _troubled(node: ModuleNode) -> list[str]:
+    own = [
+        called.operator
+        for called in node.operators.values()
+        if any(tally.support is not None and tally.support.is_problem for tally in called.tallies)
+    ]
+    below = (name for child in node.children.values() if child.has_problem for name in _troubled(child))
+    return [*own, *below]
+
+
+# The page's table of operators: support on each device; opening one shows reasons, advice and calls.
+
+MAX_USES = 25  # of one operator
+
+
+def operators_section(overview: Overview, operators: Anchors, lines: Anchors) -> str:
+    """The section; the anchors are those of operators, and of lines of code."""
+    heads = [(words.OPERATOR, "text"), (words.CALLS, "number"), (_weight_word(overview), "number")]
+    heads += [(Text(*[one_line(name)] * 2), "support") for name in overview.labels]
+    heads += [(words.DTYPES, "text"), (words.PHASE_COLUMN, "text")]
+    head = "".join(f'<th scope="col" data-sort="{kind}">{both(text)}</th>' for text, kind in heads)
+    bodies = "".join(
+        _operator(each, overview, operators[each.operator], lines, len(heads)) for each in overview.operators
+    )
+    is_absent = any(None in each.supports for each in overview.operators)
+    absent = quiet(words.ABSENT_MEANS) if is_absent else ""
+    count = f'<span class="count">{len(overview.operators)}</span>'
+    return (
+        f'<section id="operators"><h2>{both(words.OPERATORS)}{count}</h2>{_filters(overview)}'
+        f'<div class="scroll"><table class="rules operators"><thead><tr>{head}</tr></thead>{bodies}</table></div>{absent}</section>'
+    )
+
+
+def _weight_word(overview: Overview) -> Text:
+    return words.TIME if overview.is_timed else words.SHARE
+
+
+def _filters(overview: Overview) -> str:
+    """For the script; hidden without it."""
+    found = {support for each in overview.operators for support in each.supports if support}
+    chips = "".join(
+        f'<button type="button" class="chip {TONES[support]}" data-support="{support.value}" aria-pressed="false">'
+        f"{both(words.SUPPORT[support])}</button>"
+        for support in reversed(BEST_FIRST)
+        if support in found
+    )
+    devices = "".join(
+        f'<button type="button" class="chip info" data-device="{at}" aria-pressed="false">{escaped(one_line(name))}</button>'
+        for at, name in enumerate(overview.labels)
+    )
+    any_device = f'<button type="button" class="chip info" data-device="-1" aria-pressed="true">{both(words.ANY_DEVICE)}</button>'
+    counted = words.SHOWN.format(shown="%", count=len(overview.operators))
+    return (
+        f'<form class="filters" role="search" hidden><label class="quiet" for="query">{both(words.SEARCH)}</label>'
+        f'<input type="search" id="query" autocomplete="off" spellcheck="false">'
+        f'<span class="hush" id="by-device">{both(words.VENDOR)}</span>'
+        f'<div class="chips" role="group" aria-labelledby="by-device">{any_device}{devices}</div>'
+        f'<span class="hush" id="by-support">{both(words.SUPPORT_COLUMN)}</span>'
+        f'<div class="chips" role="group" aria-labelledby="by-support">{chips}</div>'
+        f'<button type="button" class="plain" id="clear">{both(words.CLEAR)}</button>'
+        f'<span class="quiet" id="shown" role="status">{both(counted)}</span></form>'
+    )
+
+
+def _operator(each: OperatorRow, overview: Overview, anchor: str, lines: Anchors, columns: int) -> str:
+    supports = each.supports
+    phases = dict.fromkeys(use.site.phase for use in each.uses)
+    cells = [
+        f'<th scope="row"><code>{escaped(one_line(each.operator))}</code></th>',
+        f'<td class="number" data-value="{each.calls}">{each.calls:,}</td>',
+        f'<td class="number" data-value="{each.share:.9f}">{sentences.part(each.share)}</td>',
+        *(f'<td data-value="{_rank(support)}">{badge(support)}</td>' for support in supports),
+        f"<td>{escaped(sentences.dtypes(each.uses))}</td>",
+        f"<td>{', '.join(both(words.PHASE[phase]) for phase in phases)}</td>",
+    ]
+    known = " ".join(support.value if support else "none" for support in supports)
+    details = f"<summary>{both(words.DETAILS)}</summary>{_judgements(each, overview)}{_uses(each, lines)}"
+    return (
+        f'<tbody id="{anchor}" data-supports="{known}"><tr>{"".join(cells)}</tr>'
+        f'<tr class="more-of"><td colspan="{columns}"><details>{details}</details></td></tr></tbody>'
+    )
+
+
+def _rank(support: Support | None) -> int:
+    return BEST_FIRST.index(support) if support else -1
+
+
+def _judgements(each: OperatorRow, overview: Overview) -> str:
+    """For each device the reasons, each once, and the advice."""
+    items = []
+    for name, judgements in zip(overview.labels, each.judgements, strict=True):
+        reasons = dict.fromkeys((judgement.support, judgement.reason) for judgement in judgements)
+        advice = dict.fromkeys(one for judgement in judgements for one in judgement.advice)
+        moved = sentences.moved(sum(judgement.moved_bytes for judgement in judgements), overview.capture)
+        said = "".join(f"<p>{badge(support)} {both(reason)}</p>" for support, reason in reasons)
+        if moved:
+            said += quiet(moved)
+        said += "".join(map(_advice, advice))
+        items.append(f"<dt>{escaped(one_line(name))}</dt><dd>{said}</dd>")
+    return f'<dl class="judgements">{"".join(items)}</dl>'
+
+
+def _advice(advice: Advice) -> str:
+    code = f"<pre>{escaped(advice.code)}</pre>" if advice.code else ""
+    address = web_address(advice.source)
+    shown = escaped(one_line(advice.source))
+    source = f'<a class="source" href="{escaped(address)}" rel="noreferrer">{shown}</a>' if address else shown
+    return f"<p><strong>{both(words.REMEDY[advice.remedy])}</strong>: {both(advice.text)} {source}</p>{code}"
+
+
+def _uses(each: OperatorRow, lines: Anchors) -> str:
+    heads = [words.INPUTS, words.ARGUMENTS, words.OUTPUTS, words.CALLS, words.TIME]
+    heads += [words.PHASE_COLUMN, words.MODULE, words.PLACE]
+    rows = [_use(use, lines) for use in each.uses[:MAX_USES]]
+    more = len(each.uses) - MAX_USES
+    below = quiet(words.LEFT_OUT.format(count=more)) if more > 0 else ""
+    return table(heads, rows, "rules uses") + below
+
+
+def _use(use: Use, lines: Anchors) -> str:
+    inputs = "<br>".join(map(_tensor, use.signature.inputs))
+    if use.varied:
+        inputs += f'<br><span class="quiet">{both(words.VARIED)}</span>'
+    node = f"<br><code>{escaped(one_line(use.site.node))}</code>" if use.site.node else ""
+    return row(
+        [
+            inputs,
+            f"<code>{escaped(sentences.arguments(use.signature))}</code>",
+            "<br>".join(map(_tensor, use.signature.outputs)),
+            f"{use.calls:,}",
+            sentences.duration(use.seconds) if use.seconds else "",
+            both(words.PHASE[use.site.phase]) + node,
+            f"<code>{escaped(sentences.module(use))}</code>",
+            place_link(use, lines),
+        ]
+    )
+
+
+def _tensor(spec: TensorSpec) -> str:
+    """The strides are shown where they are not those of a new tensor."""
+    plain = spec.stride is None or sentences.is_contiguous(spec)
+    stride = "" if plain else f' <span class="quiet">{escaped(sentences.stride(spec))}</span>'
+    return f"<code>{escaped(sentences.tensor(spec))}</code>{stride}"
 
 
 def to_html(readinesses: Sequence[Readiness], language: Language = "en", folder: Path | None = None) -> str:

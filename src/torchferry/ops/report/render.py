@@ -44,7 +44,7 @@ def render(
 
         return to_json(readinesses).encode("ascii")
     if format_name == "xlsx":
-        from torchferry.ops.report.xlsx import to_xlsx
+        from torchferry.ops.report.spreadsheets import to_xlsx
 
         return to_xlsx(readinesses, language)
     if format_name == "html":
@@ -56,7 +56,7 @@ def render(
 
         return to_markdown(readinesses, language).encode("utf-8")
     if format_name == "csv":
-        from torchferry.ops.report.csv import to_csv
+        from torchferry.ops.report.spreadsheets import to_csv
 
         return to_csv(readinesses, language)
     raise ReportError(f"unknown report format '{format_name}'; choose one of {', '.join(FORMATS.values())}")

@@ -6,8 +6,7 @@ import math
 from collections.abc import Iterable, Sequence
 
 from torchferry.ops.model import Capture, Signature, Special, TensorSpec, Use, Value
-from torchferry.ops.notes import NOTES
-from torchferry.ops.readiness import Judgement, Readiness, Support
+from torchferry.ops.readiness import NOTES, Judgement, Readiness, Support
 from torchferry.ops.report import words
 from torchferry.ops.report.tables import label
 from torchferry.report.safe import one_line, shortened

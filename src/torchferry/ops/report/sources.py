@@ -9,7 +9,7 @@ from pathlib import Path
 
 from torchferry.ops.model import Use
 from torchferry.ops.readiness import Support
-from torchferry.ops.report.rows import split_place
+from torchferry.ops.report.spreadsheets import split_place
 from torchferry.ops.report.tables import Overview, use_key, worst
 
 AROUND = 2

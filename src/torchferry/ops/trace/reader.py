@@ -2,22 +2,116 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple, NoReturn
 
 from torchferry.errors import InputError
-from torchferry.ops.model import TRACE, Capture, ModuleInfo, Signature, Site
-from torchferry.ops.trace.calls import Call, Timeline, host_timeline
-from torchferry.ops.trace.device_work import add_device_work, device_of
-from torchferry.ops.trace.events import Event, EventReader, Kind
+from torchferry.ops.model import TRACE, Capture, ModuleInfo, Phase, Signature, Site
+from torchferry.ops.trace.calls import Call, Surroundings, Timeline, counted, host_timeline
+from torchferry.ops.trace.events import CUDA, Event, EventReader, Kind, flow_device, launching_device
 from torchferry.ops.trace.folding import Folding
-from torchferry.ops.trace.json_events import JsonEvents
-from torchferry.ops.trace.levels import counted
-from torchferry.ops.trace.opening import Text, no_trace
+from torchferry.ops.trace.opening import JsonEvents, Text, no_trace
 from torchferry.ops.trace.signatures import Signatures
-from torchferry.ops.trace.sites import Sites
 from torchferry.ops.trace.table import read_table
+
+# Where in the program each call of a trace belongs: its phase, its module, the line of the user's
+# code.
+
+
+class Sites:
+    """Answers for the calls of one trace."""
+
+    def __init__(self, timeline: Timeline) -> None:
+        self._timeline = timeline
+        self._setup_ends = _first_forward(timeline)
+        self._known: dict[Site, Site] = {}
+
+    def of(self, call: Call, inside: str) -> Site:
+        """The site of a call that `inside` made."""
+        around = call.surroundings
+        phase = around.phase or self._phase_by_time(around, call.event.start)
+        if phase is Phase.BACKWARD:
+            made = self._made(around.sequence, call.event.start)
+            site = Site(phase, made.module, made.place, around.node, inside)
+        else:
+            site = Site(phase, around.module, around.place, "", inside)
+        return self._known.setdefault(site, site)
+
+    def _made(self, sequence: int, before: int) -> Surroundings:
+        """What the forward call lay in that made a step of the backward pass.
+
+        All calls since the last step was made have the same number: the one that made it is the last of them.
+        Each thread counts for itself, so it must also lie before the backward pass.
+        """
+        made = self._timeline.forward.get(sequence, ())
+        index = bisect_left(made, before, key=lambda entry: entry[0])
+        return made[index - 1][1] if index else Surroundings()
+
+    def _phase_by_time(self, around: Surroundings, time: int) -> Phase:
+        if around.module:
+            return Phase.FORWARD
+        if self._is_between_backward_and_step(time):
+            return Phase.OPTIMIZER
+        return Phase.SETUP if time < self._setup_ends else Phase.FORWARD
+
+    def _is_between_backward_and_step(self, time: int) -> bool:
+        """Clipping, scaling, averaging: what is done to gradients before the optimizer's step."""
+        timeline = self._timeline
+        index = bisect_right(timeline.step_starts, time)
+        if index == len(timeline.step_starts):
+            return False
+        step = timeline.step_starts[index]
+        last_backward = _last(timeline.backward_ends, time)
+        earlier = max(_last(timeline.module_starts, time), timeline.step_starts[index - 1] if index else -1)
+        nothing_between = _last(timeline.backward_ends, step) == last_backward
+        return last_backward > earlier and nothing_between
+
+
+def _last(times: list[int], until: int) -> int:
+    """The last of the times that is not after this one; -1 if there is none."""
+    index = bisect_right(times, until)
+    return times[index - 1] if index else -1
+
+
+def _first_forward(timeline: Timeline) -> int:
+    """When setting up was over. Only a trace with modules tells; what autograd keeps belongs to the forward pass."""
+    if not timeline.module_starts:
+        return 0
+    starts = [timeline.module_starts[0], *timeline.turn_starts[:1], *timeline.backward_ends[:1]]
+    return min(starts)
+
+
+# The work of a device, given to the operators that asked for it.
+
+
+def add_device_work(timeline: Timeline, work: Iterable[Event]) -> None:
+    """To each operator its own. Work whose operator is not known is left out."""
+    flows: dict[tuple[tuple[str, str], int], Event] = {}
+    others: list[Event] = []
+    for event in work:
+        if event.kind is Kind.FLOW_END:
+            flows[event.thread, event.start] = event
+        else:
+            others.append(event)
+    for event in others:
+        flow = flows.get((event.thread, event.start))
+        if flow is not None:
+            owner = timeline.launches.get((flow.category, flow.link))
+        elif event.kind is Kind.DEVICE:
+            owner = timeline.launches.get(("", event.link)) or timeline.by_external.get(event.external)
+        else:
+            continue
+        if owner is not None:
+            owner.work.append(event)
+
+
+def device_of(launches: Iterable[str], flows: Iterable[str], has_kernels: bool) -> str:
+    """The type of the device that computed, by the categories of launches and flows."""
+    named = [*map(flow_device, flows), *map(launching_device, launches)]
+    return next((device for device in named if device), CUDA if has_kernels else "cpu")
+
 
 _HOST_KINDS = (Kind.HOST, Kind.PYTHON, Kind.LAUNCH, Kind.FLOW_START)
 

@@ -9,8 +9,8 @@ from pathlib import Path
 from torchferry.operators.equivalents import CALLED_ELSEWHERE
 from torchferry.operators.schemas import schemas
 from torchferry.ops.model import TRACE, Capture, Phase, Site
+from torchferry.ops.trace.calls import Level, level_of
 from torchferry.ops.trace.folding import Folding
-from torchferry.ops.trace.levels import Level, level_of
 from torchferry.ops.trace.names import is_optimizer_step, is_profiler_step, note_of, operator_of
 from torchferry.ops.trace.opening import Text, no_trace
 from torchferry.ops.trace.signatures import Signatures, shapes_of

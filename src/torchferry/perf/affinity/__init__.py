@@ -1,7 +1,6 @@
 """Forms of common code that accelerators run faster, each equal to the plain form. Runs on any device of PyTorch."""
 
-from torchferry.perf.affinity.boxes import pairwise_iou
-from torchferry.perf.affinity.detection import fast_rcnn_inference_single_image
+from torchferry.perf.affinity.detection import fast_rcnn_inference_single_image, pairwise_iou
 from torchferry.perf.affinity.formats import cast_weights
 from torchferry.perf.affinity.labels import CrossEntropyLoss, cross_entropy
 from torchferry.perf.affinity.optimizers import fused, fused_form, fused_optimizer

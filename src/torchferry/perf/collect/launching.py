@@ -17,8 +17,8 @@ from torchferry.files.aside import PREFIX, folder_aside, remove_leftovers
 from torchferry.launch import variables
 from torchferry.launch.program import Program
 from torchferry.launch.supervise import Ending, run_supervised
+from torchferry.perf.collect.outcome import Told, all_told
 from torchferry.perf.collect.settings import ProfileSettings
-from torchferry.perf.collect.told import Told, all_told
 
 FORMAT = "torchferry-profile"
 VERSION = 1

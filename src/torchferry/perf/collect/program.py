@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import gc
 import os
 import platform
 import statistics
@@ -10,28 +11,153 @@ import sys
 import time
 from collections import deque
 from collections.abc import Callable, Collection, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import torch
+from torch.autograd.profiler import record_function
 
-from torchferry.accuracy.record.part import device_in_use
+from torchferry.accuracy.record.process import device_in_use
 from torchferry.accuracy.record.program import rank_and_world
 from torchferry.observe.early_end import EarlyEnd
 from torchferry.observe.entrance import Entrance
+from torchferry.observe.modes import has_compiled
 from torchferry.observe.patching import Patches
 from torchferry.observe.seeds import seed_all
-from torchferry.ops.capture.ending import before_every_end
-from torchferry.perf.collect import machine
-from torchferry.perf.collect.others import OtherProfilers
-from torchferry.perf.collect.seen import Seen
+from torchferry.ops.capture.program import before_every_end
+from torchferry.perf.collect.outcome import Told, tell
 from torchferry.perf.collect.settings import ProfileSettings, profile_settings_in
 from torchferry.perf.collect.steps import IterationCounter
-from torchferry.perf.collect.told import Told, tell
-from torchferry.perf.collect.tracing import Tracer, make_tracer
+from torchferry.perf.collect.tracing import OtherProfilers, Tracer, make_tracer
 from torchferry.sim.here import fallback_calls
 from torchferry.vendors.registry import get_vendor
+
+# The device of a process while it is profiled: its name, its memory, the operators that it lacks.
+
+_CPU = "cpu"
+
+
+def device_name(device: str) -> str:
+    """As the vendor calls it; "" where it is not known."""
+    with suppress(Exception):  # a plugin may lack the function, or have it for another device
+        return str(_module(device).get_device_name())
+    return ""
+
+
+def memory(device: str) -> dict[str, int]:
+    """Bytes, by the fields of Told; those that are not known are left out."""
+    module, found = _module(device), {}
+    with suppress(Exception):
+        found["memory_limit"] = int(module.mem_get_info()[1])
+    with suppress(Exception):
+        found["memory_peak"] = int(module.max_memory_allocated())
+        found["memory_reserved"] = int(module.max_memory_reserved())
+    return found
+
+
+def _module(device: str) -> Any:
+    return None if device == _CPU else getattr(torch, device, None)
+
+
+# What a trace does not say and an analysis wants to know: collected garbage, autocast, the size of
+# batches.
+
+_MOST_LOOKED_AT = 100  # items of a batch
+
+
+class Seen:
+    """Watches from `begin` to `end`."""
+
+    def __init__(self, device: str) -> None:
+        self._device = device
+        self._collection: Any = None  # the mark of the one that is going on
+        self._uses_autocast = False
+        self._batch: int | None = None
+        self._undo: list[Callable[[], None]] = []
+
+    @property
+    def autocast(self) -> bool | None:
+        """Whether autocast was on; None where compiled code may have switched it on inside."""
+        if self._uses_autocast:
+            return True
+        return None if has_compiled() else False
+
+    @property
+    def batch(self) -> int | None:
+        """How many samples a DataLoader has given at a time."""
+        return self._batch
+
+    def begin(self) -> None:
+        """From now on."""
+        self._uses_autocast = _is_autocast_on(self._device)
+        gc.callbacks.append(self._collects)
+        self._undo.append(lambda: gc.callbacks.remove(self._collects))
+        self._replace(torch.amp.autocast_mode.autocast, "__enter__", self._entering_autocast)
+        self._replace(torch.utils.data.dataloader._BaseDataLoaderIter, "__next__", self._taking_batch)
+
+    def end(self) -> None:
+        """Until now; everything is as it was."""
+        while self._undo:
+            self._undo.pop()()
+        self._collection = None
+
+    def _replace(self, owner: Any, name: str, wrapped: Callable[[Any], Any]) -> None:
+        original = getattr(owner, name)
+        setattr(owner, name, wrapped(original))
+        self._undo.append(lambda: setattr(owner, name, original))
+
+    def _collects(self, phase: str, info: dict[str, int]) -> None:
+        if phase == "start":
+            self._collection = record_function(f"torchferry::gc generation {info['generation']}")
+            self._collection.__enter__()
+        elif self._collection is not None:
+            mark, self._collection = self._collection, None
+            mark.__exit__(None, None, None)
+
+    def _entering_autocast(self, original: Any) -> Any:
+        def enter(autocast: Any) -> Any:
+            self._uses_autocast = self._uses_autocast or bool(getattr(autocast, "_enabled", False))
+            return original(autocast)
+
+        return enter
+
+    def _taking_batch(self, original: Any) -> Any:
+        def following(iterator: Any) -> Any:
+            batch = original(iterator)
+            if self._batch is None:
+                self._batch = _samples(batch)
+            return batch
+
+        return following
+
+
+def _is_autocast_on(device: str) -> bool:
+    try:
+        return bool(torch.is_autocast_enabled(device))
+    except TypeError:  # before 2.4 it took no type
+        return bool(torch.is_autocast_enabled() or torch.is_autocast_cpu_enabled())
+    except RuntimeError:  # a device that has none
+        return False
+
+
+def _samples(batch: Any) -> int | None:
+    """The length of the first tensor in it."""
+    waiting = [batch]
+    for _ in range(_MOST_LOOKED_AT):
+        if not waiting:
+            break
+        item = waiting.pop(0)
+        if isinstance(item, torch.Tensor):
+            if item.dim() > 0:
+                return int(item.shape[0])
+        elif isinstance(item, dict):
+            waiting.extend(item.values())
+        elif isinstance(item, (list, tuple)):
+            waiting.extend(item)
+    return None
+
 
 _MOST_UNPROFILED, _FEWEST_UNPROFILED = 16, 3  # steps whose time is compared with that of profiled ones
 _OTHER = "the program profiles itself ({place}), and PyTorch has room for one profiler at a time"
@@ -186,13 +312,13 @@ class ProfiledProgram:
                 seconds=round(self._ended - self._began, 6),
                 unprofiled_step=round(_median(self._unprofiled), 6),
                 device=device,
-                device_name=machine.device_name(device),
+                device_name=device_name(device),
                 torch=torch.__version__,
                 python=platform.python_version(),
                 autocast=self._seen.autocast,
                 batch=self._seen.batch,
                 fallbacks=_since(self._fallbacks, fallback_calls()),
-                **machine.memory(device),  # type: ignore[arg-type]  # names of its fields
+                **memory(device),  # type: ignore[arg-type]  # names of its fields
             )
         )
 

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 import torch
 
-from torchferry.accuracy.record.steps import StepCounter
+from torchferry.accuracy.record.program import StepCounter
 from torchferry.observe.patching import Patches
 
 _Step = TypeVar("_Step", bound=Callable[..., Any])

@@ -6,11 +6,11 @@ from collections import defaultdict
 from collections.abc import Iterable
 
 from torchferry.errors import InputError
+from torchferry.perf.analysis import facts_of_tables
 from torchferry.perf.compare.entries import MOST_KERNELS, Entry, Key, Work, has_shapes, work_of
 from torchferry.perf.compare.matching import Matched, match_entries
 from torchferry.perf.compare.model import Comparison, Cost, Match, OperatorPair, Side
 from torchferry.perf.model import Part
-from torchferry.perf.of_tables import facts_of_tables
 from torchferry.perf.run import Run
 from torchferry.text import Text
 

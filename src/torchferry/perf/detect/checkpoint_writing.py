@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from torchferry.perf.detect.containment import per_step
 from torchferry.perf.detect.evidence import Key, added_up
 from torchferry.perf.detect.model import Detector, needs_trace
 from torchferry.perf.detect.python_work import SAVING, frames_like
-from torchferry.perf.detect.within import per_step
 from torchferry.perf.model import Diagnosis
 from torchferry.perf.run import Run
 from torchferry.perf.trace.columns import Columns, Kind

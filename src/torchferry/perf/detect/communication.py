@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from torchferry.perf.detect.containment import frames_with, is_on_host, operators_in_window, per_step
 from torchferry.perf.detect.evidence import by_name
 from torchferry.perf.detect.model import Detector, needs_trace
-from torchferry.perf.detect.within import frames_with, is_on_host, operators_in_window, per_step
 from torchferry.perf.model import Diagnosis, Part
 from torchferry.perf.run import Run, communication_calls
 from torchferry.text import Text

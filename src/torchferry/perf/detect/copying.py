@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from torchferry.perf.detect.within import operators_in_window
+from torchferry.perf.detect.containment import operators_in_window
 from torchferry.perf.roofline.work import tensor
 from torchferry.perf.trace.columns import Flags, Ints
 

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from torchferry.perf.detect.containment import frames_with, lies_in
 from torchferry.perf.detect.model import Detector, needs_trace
-from torchferry.perf.detect.within import frames_with, lies_in
 from torchferry.perf.model import Diagnosis, Evidence, Part
-from torchferry.perf.run import Run, loader_rows, loader_waits
-from torchferry.perf.slowdown import share_without_profiler
+from torchferry.perf.run import Run, loader_rows, loader_waits, share_without_profiler
 from torchferry.perf.trace.columns import Columns
 from torchferry.text import Text
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from torchferry.perf.detect.containment import operators_in_window
 from torchferry.perf.detect.copying import Copied, callers, copied
 from torchferry.perf.detect.evidence import by_name_and_place
 from torchferry.perf.detect.groups import end_of_calls
@@ -20,7 +21,6 @@ from torchferry.perf.detect.kernels import (
 )
 from torchferry.perf.detect.model import Detector
 from torchferry.perf.detect.non_contiguous import contiguous_copies
-from torchferry.perf.detect.within import operators_in_window
 from torchferry.perf.model import Diagnosis
 from torchferry.perf.run import Run
 from torchferry.perf.trace.columns import Flags, Ints

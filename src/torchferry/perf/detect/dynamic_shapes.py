@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from torchferry.perf.detect.containment import operators_in_window
 from torchferry.perf.detect.evidence import MOST
 from torchferry.perf.detect.groups import work_time
 from torchferry.perf.detect.model import NO_SHAPES, Detector
-from torchferry.perf.detect.within import operators_in_window
 from torchferry.perf.model import Diagnosis, Evidence
 from torchferry.perf.run import Run
 from torchferry.perf.signatures import shapes_text

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from torchferry.perf.detect.containment import is_on_host, operators_in_window, outermost_operators, per_step
 from torchferry.perf.detect.evidence import by_name_and_place
 from torchferry.perf.detect.model import Detector, needs_trace
-from torchferry.perf.detect.within import is_on_host, operators_in_window, outermost_operators, per_step
 from torchferry.perf.model import Diagnosis
 from torchferry.perf.run import Run
 from torchferry.text import Text

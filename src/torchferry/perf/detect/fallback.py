@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from torchferry.perf.detect.containment import operators_in_window
 from torchferry.perf.detect.evidence import MOST, Key, added_up
 from torchferry.perf.detect.groups import described, end_of_calls
 from torchferry.perf.detect.model import Detector
-from torchferry.perf.detect.within import operators_in_window
 from torchferry.perf.model import Diagnosis, Evidence
 from torchferry.perf.run import Run
 from torchferry.perf.trace.columns import Flags, Ints, Kind

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from torchferry.perf.detect.containment import marks, per_step
 from torchferry.perf.detect.evidence import Key, added_up, by_name
 from torchferry.perf.detect.model import Detector, needs_trace
 from torchferry.perf.detect.python_work import COLLECTING, frames_like
-from torchferry.perf.detect.within import marks, per_step
 from torchferry.perf.model import Diagnosis
 from torchferry.perf.run import Run
 from torchferry.text import Text

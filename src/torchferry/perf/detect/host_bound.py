@@ -10,14 +10,13 @@ import numpy as np
 
 from torchferry.ops.trace.names import is_profiler_step, place_of
 from torchferry.perf.detect.checkpoint_writing import saves
+from torchferry.perf.detect.containment import marks, operators_in_window, outermost_operators, per_step
 from torchferry.perf.detect.evidence import Key, added_up
 from torchferry.perf.detect.model import Detector, needs_trace
 from torchferry.perf.detect.python_work import COLLECTING, PREPARING, SLEEPING, moments_like
 from torchferry.perf.detect.waits import waits_for_device
-from torchferry.perf.detect.within import marks, operators_in_window, outermost_operators, per_step
 from torchferry.perf.model import Diagnosis, Evidence, Part
-from torchferry.perf.run import Run
-from torchferry.perf.slowdown import share_without_profiler
+from torchferry.perf.run import Run, share_without_profiler
 from torchferry.perf.trace.columns import Ints, Kind
 from torchferry.perf.trace.intervals import Intervals
 from torchferry.text import Text

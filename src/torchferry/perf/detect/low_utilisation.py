@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from torchferry.perf.detect.containment import operators_in_window
 from torchferry.perf.detect.evidence import by_name
 from torchferry.perf.detect.memory_limit import memory_of
 from torchferry.perf.detect.model import Detector, needs_device
-from torchferry.perf.detect.within import operators_in_window
 from torchferry.perf.model import Diagnosis, Part
 from torchferry.perf.run import Run
 from torchferry.perf.trace.columns import Kind

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from torchferry.ops.trace.names import operator_of
+from torchferry.perf.detect.containment import is_on_host, operators_in_window
 from torchferry.perf.detect.evidence import MOST
 from torchferry.perf.detect.groups import as_evidence, groups_of, work_time
 from torchferry.perf.detect.model import NO_SHAPES, Detector
-from torchferry.perf.detect.within import is_on_host, operators_in_window
 from torchferry.perf.model import Diagnosis, Evidence
 from torchferry.perf.run import Run
 from torchferry.perf.trace.columns import Ints

@@ -6,15 +6,13 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
+from torchferry.perf.detect.containment import operators_in_window
 from torchferry.perf.detect.evidence import MOST
 from torchferry.perf.detect.groups import as_evidence, compute_time, groups_of
 from torchferry.perf.detect.kernels import kernel_evidence, table_time
 from torchferry.perf.detect.model import NO_DEVICE, NO_SHAPES, Detector
-from torchferry.perf.detect.within import operators_in_window
 from torchferry.perf.model import Diagnosis, Evidence
-from torchferry.perf.roofline.devices import Peaks, peaks_of
-from torchferry.perf.roofline.judging import Measured, best_of_alike, reached
-from torchferry.perf.roofline.kernel_work import kernel_work
+from torchferry.perf.roofline.judging import Measured, Peaks, best_of_alike, kernel_work, peaks_of, reached
 from torchferry.perf.roofline.work import work_of
 from torchferry.perf.run import Run
 from torchferry.text import Text

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from torchferry.perf.detect.containment import per_step
 from torchferry.perf.detect.evidence import by_name, by_name_and_place
 from torchferry.perf.detect.model import Detector, needs_device
 from torchferry.perf.detect.waits import upload_rows
-from torchferry.perf.detect.within import per_step
 from torchferry.perf.model import Diagnosis
 from torchferry.perf.run import Run
 from torchferry.perf.trace.columns import Ints

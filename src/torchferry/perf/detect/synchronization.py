@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from torchferry.perf.detect.containment import is_on_host, per_step
 from torchferry.perf.detect.evidence import Key, added_up
 from torchferry.perf.detect.model import Detector, needs_trace
 from torchferry.perf.detect.waits import Waits, waits_for_device
-from torchferry.perf.detect.within import is_on_host, per_step
 from torchferry.perf.model import Diagnosis, Evidence, Severity
 from torchferry.perf.run import Run
 from torchferry.perf.trace.intervals import Intervals

@@ -6,11 +6,11 @@ import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from torchferry.perf.detect.containment import is_on_host, per_step
 from torchferry.perf.detect.evidence import Key, added_up
 from torchferry.perf.detect.model import NO_FRAMES, Detector, needs_trace
 from torchferry.perf.detect.python_work import frames_like
 from torchferry.perf.detect.waits import PRINTING
-from torchferry.perf.detect.within import is_on_host, per_step
 from torchferry.perf.model import Diagnosis
 from torchferry.perf.run import Run
 from torchferry.perf.trace.columns import Columns

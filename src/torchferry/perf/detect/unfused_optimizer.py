@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from torchferry.perf.detect.containment import is_on_host, lies_in, marks, per_step
 from torchferry.perf.detect.evidence import Key, added_up
 from torchferry.perf.detect.model import Detector, needs_trace
-from torchferry.perf.detect.within import is_on_host, lies_in, marks, per_step
 from torchferry.perf.model import Diagnosis, Part
 from torchferry.perf.run import Run
 from torchferry.perf.trace.columns import Columns, Ints

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from torchferry.perf.detect.within import (
+from torchferry.perf.detect.containment import (
     frames_with,
     lies_in,
     marks,

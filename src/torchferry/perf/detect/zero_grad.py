@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from torchferry.perf.detect.containment import marks, per_step
 from torchferry.perf.detect.evidence import Key, added_up
 from torchferry.perf.detect.model import Detector, needs_trace
-from torchferry.perf.detect.within import marks, per_step
 from torchferry.perf.model import Diagnosis, Part
 from torchferry.perf.run import Run
 from torchferry.text import Text

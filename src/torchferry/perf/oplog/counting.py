@@ -7,8 +7,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from torchferry.perf.oplog.model import Compile, Operator, Process, Signature
-from torchferry.perf.oplog.parsing import Forms, Header, decoded, number_of, seconds_of
-from torchferry.perf.oplog.scanning import Hit
+from torchferry.perf.oplog.parsing import Forms, Header, Hit, decoded, number_of, seconds_of
 
 MAX_SIGNATURES = 200_000  # about a kilobyte each
 

@@ -10,8 +10,7 @@ from torchferry.logs.blocks import Progress
 from torchferry.logs.files import log_files
 from torchferry.perf.oplog.counting import Counted, Counter, Marks
 from torchferry.perf.oplog.model import Basis, OpLog
-from torchferry.perf.oplog.parsing import Forms
-from torchferry.perf.oplog.scanning import hits
+from torchferry.perf.oplog.parsing import Forms, hits
 from torchferry.perf.oplog.warmup import WarmUp, recompiles
 from torchferry.text import Text
 from torchferry.vendors.host import HostLog, load_host

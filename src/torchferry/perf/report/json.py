@@ -11,7 +11,7 @@ from torchferry import __version__
 from torchferry.perf.compare.model import Comparison, Match, OperatorPair, Side
 from torchferry.perf.model import Analysis, Diagnosis, Evidence, MemoryPoint, Part, in_words
 from torchferry.perf.report import sentences
-from torchferry.perf.report.content import Report
+from torchferry.perf.report.sentences import Report
 from torchferry.report.safe import printable
 from torchferry.text import Text
 

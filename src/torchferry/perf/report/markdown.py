@@ -7,8 +7,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from torchferry.perf.compare.model import Comparison, OperatorPair
 from torchferry.perf.model import Analysis, Diagnosis, Part, in_words
 from torchferry.perf.report import sentences, words
-from torchferry.perf.report.content import Report
-from torchferry.perf.report.text_comparison import cost, names, shapes
+from torchferry.perf.report.sentences import Report
+from torchferry.perf.report.text import cost, names, shapes
 from torchferry.report.markdown import code, escape
 from torchferry.report.safe import shortened
 from torchferry.text import Language, Text

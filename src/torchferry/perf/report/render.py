@@ -8,7 +8,7 @@ from typing import TextIO
 
 from torchferry.errors import OutputError, ReportError
 from torchferry.files.aside import write_whole
-from torchferry.perf.report.content import Report
+from torchferry.perf.report.sentences import Report
 from torchferry.text import Language
 
 SUFFIXES = {".txt": "text", ".json": "json", ".md": "md", ".html": "html"}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from torchferry.perf.compare.model import Comparison, Measure
 from torchferry.perf.model import MEDIUM_SHARE, Analysis, Diagnosis, Part, Severity
@@ -290,3 +291,17 @@ def place(text: str) -> str:
 def _three(value: float) -> str:
     digits = 2 if abs(value) < 9.995 else 1 if abs(value) < 99.95 else 0
     return f"{value:,.{digits}f}"
+
+
+# What a report of performance is made of.
+
+TOP = 15  # rows of a table, unless asked otherwise
+
+
+@dataclass(frozen=True)
+class Report:
+    """The processes of one run, and how each compares with the baseline if there is one."""
+
+    analyses: tuple[Analysis, ...]
+    comparisons: tuple[Comparison, ...] = ()
+    top: int = TOP

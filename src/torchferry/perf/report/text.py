@@ -2,18 +2,169 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, NamedTuple
 
-from torchferry.perf.model import Analysis, Diagnosis, Part, Severity
+from torchferry.perf.compare.model import Comparison, Cost, Match, OperatorPair
+from torchferry.perf.model import Analysis, Diagnosis, Part, Severity, in_words
 from torchferry.perf.report import sentences, words
-from torchferry.perf.report.content import Report
-from torchferry.perf.report.text_comparison import comparison_lines
-from torchferry.perf.report.text_parts import Lines, listing, plain
-from torchferry.text import Language
+from torchferry.perf.report.sentences import Report
+from torchferry.report.safe import one_line, shortened
+from torchferry.text import Language, Text
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
+    from rich.table import Table
+    from rich.text import Text as Styled
+
+# Pieces of the text format: tables of limited length, text that rich shows as it is.
+
+_LONGEST_CELL = 100  # names of kernels of C++ templates run to thousands of characters
+
+
+class Lines(NamedTuple):
+    """The language, and how many rows a table may have."""
+
+    language: Language
+    top: int
+
+    def say(self, text: Text) -> str:
+        """On one line."""
+        return one_line(text.in_language(self.language))
+
+    def shown(self, what: str | Text) -> str:
+        """A name as it is, words in the reader's language."""
+        return in_words(what, self.language)
+
+    def width(self, text: Text) -> int:
+        """In columns of the terminal."""
+        from rich.cells import cell_len
+
+        return cell_len(self.say(text))
+
+    def padded(self, text: Text, width: int) -> str:
+        """With blanks up to this width."""
+        return self.say(text) + " " * (width - self.width(text))
+
+    def table(self, heads: Iterable[Text], numbers: Iterable[Text] = (), more: Iterable[Text] = ()) -> Table:
+        """Columns of text, of numbers, and of text."""
+        from rich import box
+        from rich.table import Table
+
+        table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+        for head in heads:
+            table.add_column(plain(self.say(head)), overflow="fold")
+        for head in numbers:
+            table.add_column(plain(self.say(head)), justify="right", no_wrap=True)
+        for head in more:
+            table.add_column(plain(self.say(head)), overflow="fold")
+        return table
+
+    def titled(self, title: Text, table: Table) -> list[RenderableType]:
+        """With a heading."""
+        return ["", plain(self.say(title), "bold"), table]
+
+
+def listing(
+    lines: Lines, heads: Sequence[Text], rows: Sequence[Sequence[str]], *, numbers: int
+) -> list[RenderableType]:
+    """A table whose last columns hold numbers; columns that are empty are left out, rows beyond the limit counted."""
+    shown = rows[: lines.top]
+    kept = [at for at in range(len(heads)) if any(row[at] for row in shown)]
+    first = len(heads) - numbers
+    table = lines.table([heads[at] for at in kept if at < first], [heads[at] for at in kept if at >= first])
+    for row in shown:
+        table.add_row(*(plain(shortened(row[at], _LONGEST_CELL)) for at in kept))
+    left = len(rows) - len(shown)
+    more: list[RenderableType] = (
+        [plain(lines.say(words.AND_MORE.format(count=left)), "dim")] if left > 0 else []
+    )
+    return [table, *more] if shown else more
+
+
+def plain(text: str, style: str = "") -> Styled:
+    """Text that rich shows as it is: brackets in names are no markup."""
+    from rich.text import Text as Styled
+
+    return Styled(one_line(text), style)
+
+
+# Two runs side by side, for the terminal.
+
+
+def comparison_lines(comparison: Comparison, lines: Lines) -> list[RenderableType]:
+    """The verdict, the parts side by side, and the operators."""
+    found: list[RenderableType] = ["", plain(lines.say(words.COMPARISON), "bold")]
+    found += [plain(f"  {lines.say(text)}") for text in sentences.comparison(comparison)]
+    found += _compared_parts(comparison, lines)
+    found += _pairs(words.PAIRS, comparison.pairs, lines)
+    found += _pairs(words.ONLY_COMPARED, comparison.only_compared, lines)
+    found += _pairs(words.ONLY_BASELINE, comparison.only_baseline, lines)
+    return found + [plain(f"{lines.say(words.NOTE)}: {lines.say(note)}", "dim") for note in comparison.notes]
+
+
+def _compared_parts(comparison: Comparison, lines: Lines) -> list[RenderableType]:
+    rows = [
+        (
+            lines.say(sentences.part_names(comparison)[part]),
+            sentences.duration(other),
+            sentences.duration(mine),
+            sentences.signed(mine - other),
+        )
+        for part, other, mine in sentences.part_rows(comparison)
+    ]
+    heads = (words.PER_STEP, words.BASELINE, words.COMPARED, words.MORE)
+    return ["", *listing(lines, heads, rows, numbers=3)] if rows else []
+
+
+def _pairs(title: Text, pairs: Sequence[OperatorPair], lines: Lines) -> list[RenderableType]:
+    if not pairs:
+        return []
+    rows = [_row(pair, lines) for pair in pairs]
+    heads = (
+        words.OPERATOR,
+        words.SHAPES,
+        words.HOW,
+        words.PLACE,
+        words.BASELINE,
+        words.COMPARED,
+        words.MORE,
+        words.RATIO,
+    )
+    return ["", plain(f"{lines.say(title)} ({len(pairs)})", "bold"), *listing(lines, heads, rows, numbers=4)]
+
+
+def _row(pair: OperatorPair, lines: Lines) -> tuple[str, ...]:
+    in_both = pair.baseline is not None and pair.compared is not None
+    return (
+        names(pair),
+        shapes(pair),
+        lines.say(words.MATCH[pair.match]) if in_both and pair.match is not Match.EXACT else "",
+        sentences.place(pair.place),
+        cost(pair.baseline),
+        cost(pair.compared),
+        sentences.signed(pair.more) if in_both else "",
+        f"{pair.ratio:.2f}" if pair.ratio is not None else "",
+    )
+
+
+def names(pair: OperatorPair) -> str:
+    """In both runs, where they differ."""
+    other = pair.baseline_operator
+    return f"{pair.operator} = {other}" if other and other != pair.operator else pair.operator
+
+
+def shapes(pair: OperatorPair) -> str:
+    """Shapes and types, and the baseline's where they differ."""
+    mine = " ".join(filter(None, [pair.shapes, pair.dtypes]))
+    other = " ".join(filter(None, [pair.baseline_shapes, pair.baseline_dtypes]))
+    return f"{mine} = {other}" if other and other != mine else mine
+
+
+def cost(found: Cost | None) -> str:
+    """Time and calls."""
+    return f"{sentences.duration(found.seconds)} ×{found.calls:g}" if found is not None else ""
+
 
 PLAIN_WIDTH = 120
 LEAST_WIDTH = 60  # tables in less than that show nothing: long lines are better

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from functools import cache
 
-from torchferry.ops.trace.device_names import is_launch
+from torchferry.ops.trace.events import is_launch
 from torchferry.perf.trace.columns import Kind
 
 _BY_CATEGORY = {

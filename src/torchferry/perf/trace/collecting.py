@@ -3,16 +3,60 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from torchferry.ops.trace.device_names import flow_device
+from torchferry.ops.trace.events import flow_device
 from torchferry.perf.trace.categories import is_known_category, kind_of_category
-from torchferry.perf.trace.columns import Columns, Interned, Ints, Kind
-from torchferry.perf.trace.flows import Flows
-from torchferry.perf.trace.structs import ABSENT, NO_ARGS, Args, Event
+from torchferry.perf.trace.columns import Columns, Flags, Interned, Ints, Kind
+from torchferry.perf.trace.decoding import ABSENT, NO_ARGS, Args, Event
 from torchferry.perf.trace.times import INVALID, nanoseconds
+
+# Arrows of a trace that lead from an operator to its work on the device.
+
+
+class Flows(NamedTuple):
+    """The ends of arrows: those with the same link belong together."""
+
+    link: Ints
+    thread: Ints
+    time: Ints
+    is_start: Flags
+
+    @classmethod
+    def joined(cls, parts: list[Flows], origin: int) -> Flows:
+        """All of several, with times since an origin."""
+        if not parts:
+            nothing = np.empty(0, np.int64)
+            return cls(nothing, nothing, nothing, np.empty(0, bool))
+        link, thread, time, is_start = (np.concatenate(column) for column in zip(*parts, strict=True))
+        valid = time != INVALID
+        return cls(link[valid], thread[valid], time[valid] - origin, is_start[valid])
+
+    def origins(self, thread: Ints, time: Ints) -> tuple[Flags, Ints, Ints]:
+        """For arrows that end at some threads and moments: which were found; the threads and moments they come from."""
+        ends = ~self.is_start
+        links_at = dict(
+            zip(
+                zip(self.thread[ends].tolist(), self.time[ends].tolist(), strict=True),
+                self.link[ends].tolist(),
+                strict=True,
+            )
+        )
+        starts = dict(
+            zip(self.link[self.is_start].tolist(), np.flatnonzero(self.is_start).tolist(), strict=True)
+        )
+        rows = np.array(
+            [
+                starts.get(links_at.get(place, -1), -1)
+                for place in zip(thread.tolist(), time.tolist(), strict=True)
+            ],
+            np.int64,
+        )
+        found = rows >= 0
+        return found, self.thread[rows[found]], self.time[rows[found]]
+
 
 MEMORY_EVENT = "[memory]"
 _NOTHING = b""

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from torchferry.errors import InputError
-from torchferry.ops.trace.device_names import CUDA, flow_device, launching_device, other_launching_device
+from torchferry.ops.trace.events import CUDA, flow_device, launching_device, other_launching_device
 from torchferry.perf.trace.categories import (
     device_kind,
     is_annotation,
@@ -19,14 +19,25 @@ from torchferry.perf.trace.categories import (
     moves_within_device,
 )
 from torchferry.perf.trace.chunks import Chunks
-from torchferry.perf.trace.collecting import Collector
+from torchferry.perf.trace.collecting import Collector, Flows
 from torchferry.perf.trace.columns import DEVICE_KINDS, HOST_KINDS, Columns, Ints, Kind
 from torchferry.perf.trace.decoding import Decoder
-from torchferry.perf.trace.flows import Flows
-from torchferry.perf.trace.matching import matched
 from torchferry.perf.trace.model import Memory, Steps, Thread, Trace
 from torchferry.perf.trace.nesting import Nested, nest
 from torchferry.text import Text
+
+# Finds rows by numbers that both sides have.
+
+
+def matched(wanted: Ints, known: Ints) -> Ints:
+    """For each number the last row that has it; -1: none."""
+    if not len(known):
+        return np.full(len(wanted), -1, np.int64)
+    order = np.argsort(known, kind="stable")
+    place = np.searchsorted(known, wanted, side="right", sorter=order) - 1
+    rows = order[np.maximum(place, 0)]
+    return np.where((wanted > 0) & (place >= 0) & (known[rows] == wanted), rows, -1)
+
 
 _STEP = re.compile(r"ProfilerStep\s*#(\d{1,18})(?!\d)")
 _OPTIMIZER = "Optimizer.step#"

@@ -11,8 +11,14 @@ from torchferry.prove.model import OperatorCall, OperatorDifference, Proof, Run,
 from torchferry.prove.report import comparison, sentences, svg, words
 from torchferry.prove.report.charts import Chart, charts, run_name
 from torchferry.prove.report.comparison import Gap, Row
-from torchferry.prove.report.following import next_commands
-from torchferry.prove.report.text import losses_text, norms_text, optimizer_name, parameters_text, step_text
+from torchferry.prove.report.text import (
+    losses_text,
+    next_commands,
+    norms_text,
+    optimizer_name,
+    parameters_text,
+    step_text,
+)
 from torchferry.report.frame import Page, framed
 from torchferry.report.html import asset, embed
 from torchferry.report.markup import both, escaped, row, table

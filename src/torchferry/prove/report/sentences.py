@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from pathlib import Path
 
 from torchferry.prove.model import (
     Cause,
@@ -16,7 +17,9 @@ from torchferry.prove.model import (
     Verdict,
     What,
 )
+from torchferry.prove.recordings import last_words
 from torchferry.prove.report import words
+from torchferry.prove.report.comparison import all_runs
 from torchferry.report.safe import one_line, shortened
 from torchferry.text import Text
 
@@ -179,3 +182,17 @@ def _visible(text: Text) -> Text:
 
 def _joined(one: Text, other: Text) -> Text:
     return Text(f"{one.en}, {other.en}", f"{one.zh}，{other.zh}")
+
+
+# The last words of runs that failed, for the reports.
+
+
+def log_tails(proof: Proof, folder: Path) -> dict[str, str]:
+    """By name of the run, what each failed run wrote last: to stderr, or if nothing, to stdout."""
+    tails = {}
+    for run in all_runs(proof):
+        files = (folder / name for name in (run.stderr, run.stdout) if name)
+        said = next((words for file in files if file.is_file() and (words := last_words(file))), "")
+        if run.exit_code and said:
+            tails[run.name] = said
+    return tails

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import shlex
 from typing import TYPE_CHECKING
 
-from torchferry.prove.model import Proof, StepSummary, VendorResult, Verdict
+from torchferry.prove.model import Proof, ProofRequest, StepSummary, VendorResult, Verdict
 from torchferry.prove.report import comparison, sentences, words
 from torchferry.prove.report.comparison import Gap, Row
-from torchferry.prove.report.following import next_commands
-from torchferry.report.safe import visible
+from torchferry.report.safe import one_line, visible
 from torchferry.text import Language, Text
 
 if TYPE_CHECKING:
@@ -16,6 +16,32 @@ if TYPE_CHECKING:
 
     from rich.console import RenderableType
     from rich.table import Table
+
+# What to type after a proof that does not hold.
+
+_REFERENCE = "reference.h5"
+
+
+def next_commands(request: ProofRequest, result: VendorResult) -> list[str]:
+    """Record the place where the bits first differ in both runs, and compare; none where no operator was judged."""
+    if result.judgement is None or result.operator is None or result.operator.migrated is None:
+        return []
+    module = result.operator.migrated.module
+    place = ["--seed", str(request.seed), "--from", str(result.judgement.step), "--steps", "1"]
+    place += ["--module", module] if module else []
+    place += ["--nproc", str(request.processes)] if request.processes else []
+    device = ["--to", result.vendor, "--sim", *(["--converted"] if request.converted else [])]
+    migrated = list(request.original)
+    if request.converted:
+        migrated[migrated[0] == "-m"] = request.converted.replace("{vendor}", result.vendor)
+    record = f"{result.vendor}.h5"
+    commands = [
+        ["record", *place, "-o", _REFERENCE, *request.original],
+        ["record", *device, *place, "-o", record, *migrated],
+        ["compare", record, _REFERENCE],
+    ]
+    return [one_line(shlex.join(["ferry", *words])) for words in commands]
+
 
 PLAIN_WIDTH = 100
 ENDS = 6  # rows of a table's beginning and end

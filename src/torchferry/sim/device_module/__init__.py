@@ -14,7 +14,7 @@ import torch
 from torch.utils.backend_registration import generate_methods_for_privateuse1_backend
 from torch.utils.checkpoint import DefaultDeviceType
 
-from torchferry.accuracy.dump.functions import DumpFunctions
+from torchferry.accuracy.dump.mode import DumpFunctions
 from torchferry.accuracy.dumping import Dumper
 from torchferry.sim.device_module import (
     devices,

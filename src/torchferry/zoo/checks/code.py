@@ -7,8 +7,7 @@ import re
 from collections.abc import Iterator
 
 from torchferry.text import Text
-from torchferry.zoo.code_features import Strength, Use, one_process, uses
-from torchferry.zoo.conditions import options_off_by_default
+from torchferry.zoo.code_features import Strength, Use, one_process, options_off_by_default, uses
 from torchferry.zoo.delivery import READMES, Delivery
 from torchferry.zoo.model import Item, Status
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from torchferry.text import Text
 from torchferry.zoo.delivery import Delivery
 from torchferry.zoo.model import Item, Status
-from torchferry.zoo.unwanted import Sort, leads_out, sort_of
+from torchferry.zoo.recognition import Sort, leads_out, sort_of
 
 ID = "files"
 _SHOWN = 5

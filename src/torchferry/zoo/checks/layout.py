@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from torchferry.text import Text
-from torchferry.zoo.delivery import Delivery
+from torchferry.zoo.delivery import Delivery, closest
 from torchferry.zoo.model import Item, Status
-from torchferry.zoo.place import closest
 
 ID = "layout"
 _WRONG = Text("{path}", "{path}")

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 from torchferry.text import Text
 from torchferry.zoo.delivery import Delivery
-from torchferry.zoo.licences import licence_files, licence_name
 from torchferry.zoo.model import Item, Status
+from torchferry.zoo.recognition import licence_files, licence_name
 
 ID = "licence"
 _ABSENT = Text("no LICENSE file", "没有 LICENSE 文件")

@@ -11,7 +11,7 @@ from torchferry.zoo.delivery import READMES, Delivery
 from torchferry.zoo.evidence.compare import Row, compare
 from torchferry.zoo.evidence.model import Evidence
 from torchferry.zoo.model import Item, Status
-from torchferry.zoo.readme_figures import DIFFERENCE, OFFSET, ORIGINAL, PORT, Figure, agrees, figures
+from torchferry.zoo.readme import DIFFERENCE, OFFSET, ORIGINAL, PORT, Figure, agrees, figures
 
 ID = "results"
 _AGAINST = Text("says {name} {shown}; the logs say {logs}", "写的 {name} 是 {shown}；日志中是 {logs}")

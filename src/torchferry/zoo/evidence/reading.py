@@ -2,16 +2,287 @@
 
 from __future__ import annotations
 
+import ast
 import codecs
 import csv
 import json
+import math
+import re
+import statistics
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from torchferry.errors import InputError
-from torchferry.zoo.evidence import tables
-from torchferry.zoo.evidence.logs import read_log
-from torchferry.zoo.evidence.model import Evidence
-from torchferry.zoo.evidence.own_files import KNOWN, is_proof, of_record
+from torchferry.zoo.evidence.model import FORMAT, Curve, Evidence, Step, numbered
+
+# The names of figures: spellings of the same one, and what is no result of a run.
+
+METRIC = (
+    r"acc(?:uracy)?(?:[@_]?[15])?|top-?_?[15]|prec@[15]|map(?:@?[\d.:]+)?|miou|iou|f1|bleu|auc|wer|cer|perplexity|ppl|"
+    r"rmse|psnr|ssim|dice|fid"
+)
+_SPEED_NAMES = r"(?:images?|imgs?|samples?|tokens?|sentences?|frames?|steps?|iters?)/s(?:ec)?"
+_OF_TRAINING = re.compile(r"^train(?:ing)?[._/ ](?=.)")
+# The settings of a run, its counters and its clocks.
+_NO_RESULT = re.compile(
+    r"(?:.*[._/ ])?(?:lr|learning_rate|momentum|weight_decay|batch_size|bs|world_size|rank|local_rank|seed|epochs?|"
+    r"steps?|global_step|iters?|iterations?|index|version|format|eta|progress|memory|grad_norm|loss_scale|"
+    r"time|\w*_time|timestamp|datetime|elapsed\w*|seconds|date)"
+)
+
+
+def canonical(text: str) -> str:
+    """acc@1, Top-1 and Prec@1 are the same figure; so are loss and train.loss."""
+    name = _OF_TRAINING.sub("", text.strip().lower())
+    if name == "ips":
+        return "images/s"
+    if re.fullmatch(_SPEED_NAMES, name):
+        unit = name.partition("/")[0].rstrip("s").replace("image", "img").replace("img", "image")
+        return f"{unit}s/s"
+    if re.fullmatch(METRIC, name):
+        name = name.replace("accuracy", "acc").replace("-", "").replace("@", "").replace("_", "")
+        name = name.replace("prec", "acc").replace("top", "acc")
+    return name
+
+
+def is_result(name: str) -> bool:
+    """Whether a column says how well or how fast a run went."""
+    return bool(name) and not _NO_RESULT.fullmatch(name.strip().lower())
+
+
+def is_loss(name: str) -> bool:
+    """Whether it is a curve that goes down."""
+    return "loss" in name
+
+
+# Reads a training program's printed log: the loss of each step, figures of accuracy, throughput.
+
+_NUMBER = r"(?P<value>[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?|[-+]?(?:nan|inf)\b)"
+_LOSS = re.compile(rf"(?i)(?<![\w/])(?P<train>train(?:ing)?[_./ ])?loss\b['\"]?\W{{0,3}}?{_NUMBER}")
+_OTHER_LOSS = re.compile(r"(?i)\b(?:val|valid|validation|test|eval|evaluation|average)\b[^|,;]*$")
+_METRIC = re.compile(rf"(?i)(?<![\w/])(?P<name>{METRIC})\b\W{{0,3}}?{_NUMBER}")
+_SPEED = re.compile(
+    r"(?i)(?P<value>\d+(?:\.\d+)?)\s*(?P<unit>images?|imgs?|samples?|tokens?|sentences?|frames?)\s*/\s*s(?:ec)?\b"
+)
+_RANK = re.compile(r"(?i)\brank\W{0,4}(\d+)")
+_EPOCH = re.compile(r"(?i)\bepoch\W{0,4}(\d+)(?:\W{1,4}(\d+)\s*/)?")
+_STEP = re.compile(r"(?i)\b(?:iter|iteration|step)\W{0,4}(\d+)")
+_SIMULATED = re.compile(r"\bon a simulated \w+ device\b")
+# Several processes print into one line, each record with the mark of the logger.
+_RECORD = re.compile(r"[\r\n]|(?=\b(?:TCAPPDLL|DLL) \d{4}-)")
+_LONGEST_LINE = 2000  # progress bars and dumps are no lines of a log
+
+
+def read_log(lines: Iterable[str], source: str) -> Evidence:
+    """The last value of a metric and the median of the speed count; a record has one loss, and rank 0 speaks for all."""
+    losses: dict[bool, tuple[list[float], list[Step | None]]] = {True: ([], []), False: ([], [])}
+    metrics: dict[str, float] = {}
+    speeds: dict[str, list[float]] = {}
+    simulated = False
+    for record in _records(lines):
+        simulated = simulated or _SIMULATED.search(record) is not None
+        rank = _RANK.search(record)
+        if rank and int(rank[1]):
+            continue
+        loss = _loss(record)
+        if loss:
+            values, steps = losses[bool(loss["train"])]
+            values.append(float(loss["value"]))
+            steps.append(_step(record))
+        for found in _METRIC.finditer(record):
+            metrics[canonical(found["name"])] = float(found["value"])
+        for found in _SPEED.finditer(record):
+            speeds.setdefault(canonical(f"{found['unit']}/s"), []).append(float(found["value"]))
+    metrics.update({unit: statistics.median(values) for unit, values in speeds.items()})
+    # a loss that says that it is the training's is that of each step; another beside it is some mean of it
+    values, steps = losses[True] if losses[True][0] else losses[False]
+    curves = {"loss": numbered(values, steps)} if values else {}
+    return Evidence(curves, metrics, source, simulated or None)
+
+
+def _records(lines: Iterable[str]) -> Iterator[str]:
+    for line in lines:
+        for record in _RECORD.split(line):
+            if record:
+                yield record[:_LONGEST_LINE]
+
+
+def _loss(record: str) -> re.Match[str] | None:
+    """The first loss that is the training's."""
+    for found in _LOSS.finditer(record):
+        if not _OTHER_LOSS.search(record, 0, found.start()):
+            return found
+    return None
+
+
+def _step(record: str) -> Step | None:
+    epoch, step = _EPOCH.search(record), _STEP.search(record)
+    if step:
+        return int(epoch[1]) if epoch else 0, int(step[1])
+    return (int(epoch[1]), int(epoch[2] or 0)) if epoch else None
+
+
+# Reads tables of a run's figures: CSV, a JSON object on each line, lists in JSON.
+
+_STEP_NAMES = ("step", "steps", "global_step", "iter", "iteration")
+_MARK = re.compile(r"[A-Z]{3,10} (?=\{)")  # of loggers, before the object
+
+
+def number(value: object) -> float | None:
+    """A number, also one that is written as text."""
+    if isinstance(value, bool) or not isinstance(value, (int, float, str)):
+        return None
+    try:
+        return float(value)
+    except ValueError:
+        return None
+
+
+def of_csv(text: str, source: str) -> Evidence:
+    """A table with a head."""
+    return of_rows(list(csv.DictReader(text.splitlines())), source)
+
+
+def of_lines(text: str, path: Path) -> Evidence:
+    """A JSON object on each line, as loggers write them."""
+    rows = []
+    for count, line in enumerate(text.splitlines(), 1):
+        if line.strip():
+            try:
+                row = json.loads(_MARK.sub("", line, count=1))
+            except ValueError:
+                raise InputError(f"{path}: line {count} is no JSON; give a whole file") from None
+            if isinstance(row, dict):
+                rows.append(row)
+    return of_rows(rows, path.name)
+
+
+def of_rows(rows: Sequence[Mapping[str, Any]], source: str) -> Evidence:
+    """Columns: losses are curves, of everything else the last value counts, of speeds the median."""
+    columns: dict[str, tuple[list[float], list[Step | None]]] = {}
+    for row in map(_flat, rows):
+        rank = number(row.get("rank"))
+        if rank:
+            continue
+        step = _step_of_row(row)
+        for name, value in row.items():
+            known = number(value)
+            if known is not None and is_result(name):
+                values, steps = columns.setdefault(canonical(name), ([], []))
+                values.append(known)
+                steps.append(step)
+    return _sorted_out({name: numbered(values, steps) for name, (values, steps) in columns.items()}, source)
+
+
+def of_plain(content: Mapping[str, Any], source: str) -> Evidence:
+    """{"loss": [...], "acc1": 76.1}, with or without a table of metrics."""
+    columns: dict[str, Curve] = {}
+    parts = [content, *(content[key] for key in ("curves", "metrics") if isinstance(content.get(key), dict))]
+    for name, value in ((name, value) for part in parts for name, value in part.items()):
+        values = [number(each) for each in value] if isinstance(value, list) else [number(value)]
+        known = tuple(each for each in values if each is not None)
+        if known and is_result(name):
+            columns[canonical(name)] = Curve(known)
+    return _sorted_out(columns, source)
+
+
+def _flat(row: Mapping[str, Any]) -> dict[str, Any]:
+    """A row with what lies one level deeper; cells beyond the head of a table have no name."""
+    flat = {name.strip().lower(): value for name, value in row.items() if isinstance(name, str)}
+    data = flat.get("data")
+    if isinstance(data, str) and data.startswith("{"):
+        try:
+            data = ast.literal_eval(data)
+        except (ValueError, SyntaxError, MemoryError, RecursionError):
+            data = None
+    if isinstance(data, dict):
+        flat = {**{name: value for name, value in flat.items() if name == "step"}, **data}
+    return flat
+
+
+def _step_of_row(row: Mapping[str, Any]) -> Step | None:
+    given = next((row[name] for name in _STEP_NAMES if name in row), None)
+    if isinstance(given, list):
+        known = [int(each) for each in map(number, given) if each is not None]
+        return (known[0], known[1]) if len(known) > 1 else None
+    step, epoch = number(given), number(row.get("epoch"))
+    if step is None and epoch is None:
+        return None
+    return int(epoch or 0), int(step or 0)
+
+
+def _sorted_out(columns: Mapping[str, Curve], source: str) -> Evidence:
+    curves = {name: curve for name, curve in columns.items() if is_loss(name)}
+    rest = {name: curve.values for name, curve in columns.items() if name not in curves}
+    metrics = {
+        name: statistics.median(values) if name.endswith("/s") else values[-1]
+        for name, values in rest.items()
+    }
+    return Evidence(curves, metrics, source)
+
+
+# Reads evidence from the files of TorchFerry's own commands.
+
+
+def of_record(path: Path) -> Evidence:
+    """Of `ferry watch`: the loss of each step that was watched."""
+    from torchferry.accuracy.file.reader import open_record
+
+    with open_record(path) as record:
+        losses = [
+            call.outputs[0].statistics.mean
+            for call in record.calls
+            if call.operator == "loss" and call.outputs and call.outputs[0].statistics is not None
+        ]
+        simulated = record.header.simulated
+    return Evidence(_loss_curve(losses), {}, path.name, simulated)
+
+
+def is_proof(content: Mapping[str, Any]) -> bool:
+    """Whether it is one of `ferry prove`."""
+    return "holds" in content and "reference" in content and "results" in content
+
+
+def _of_evidence(content: Mapping[str, Any], source: str, _: bool) -> Evidence:
+    steps = content.get("steps", {})
+    curves = {
+        name: Curve(tuple(map(float, values)), tuple((int(a), int(b)) for a, b in steps.get(name, ())))
+        for name, values in content.get("curves", {}).items()
+    }
+    metrics = {name: float(value) for name, value in content.get("metrics", {}).items()}
+    return Evidence(curves, metrics, content.get("source") or source, content.get("simulated"))
+
+
+def _of_proof(content: Mapping[str, Any], source: str, of_original: bool) -> Evidence:
+    """Of `ferry prove`: the original on the CPU, or the first vendor's run, on a simulated device."""
+    results = content.get("results") or [{}]
+    run = content["reference"] if of_original else results[0].get("run", {})
+    processes = run.get("processes") or [{}]
+    steps = processes[0].get("steps", ())
+    losses = [value for step in steps for loss in step["losses"] if (value := number(loss)) is not None]
+    return Evidence(_loss_curve(losses), {}, source, None if of_original else True)
+
+
+def _of_analysis(content: Mapping[str, Any], source: str, _: bool) -> Evidence:
+    """Of `ferry analyze`: how many steps a second."""
+    run = (content.get("runs") or [{}])[0]
+    count, seconds = len(run.get("steps", ())), number(run.get("seconds")) or math.nan
+    metrics = {"steps/s": count / seconds} if count and seconds > 0 else {}
+    return Evidence({}, metrics, source, run.get("simulated"))
+
+
+def _loss_curve(losses: list[float]) -> dict[str, Curve]:
+    return {"loss": Curve(tuple(losses))} if losses else {}
+
+
+_Reader = Callable[[Mapping[str, Any], str, bool], Evidence]
+KNOWN: tuple[tuple[Callable[[Mapping[str, Any]], bool], _Reader], ...] = (
+    (lambda content: content.get("format") == FORMAT, _of_evidence),
+    (lambda content: content.get("format") == "torchferry-analysis", _of_analysis),
+    (is_proof, _of_proof),
+)
+
 
 _RECORDS = (".h5", ".hdf5")
 TEXTS = (".log", ".txt", ".csv", ".json", ".jsonl", "")
@@ -66,7 +337,7 @@ def _read(path: Path, of_original: bool) -> Evidence:
         return of_record(path)
     text = _text(path.read_bytes())
     if suffix == ".csv":
-        return tables.of_csv(text, path.name)
+        return of_csv(text, path.name)
     if suffix in (".json", ".jsonl"):
         return _of_json(text, path, of_original)
     return read_log(text.splitlines(), path.name)
@@ -83,12 +354,12 @@ def _of_json(text: str, path: Path, of_original: bool) -> Evidence:
     try:
         content = json.loads(text)
     except ValueError:
-        return tables.of_lines(text, path)
+        return of_lines(text, path)
     if isinstance(content, list):
-        return tables.of_rows([row for row in content if isinstance(row, dict)], path.name)
+        return of_rows([row for row in content if isinstance(row, dict)], path.name)
     if not isinstance(content, dict):
         return Evidence(source=path.name)
     for fits, read in KNOWN:
         if fits(content):
             return read(content, path.name, of_original)
-    return tables.of_plain(content, path.name)
+    return of_plain(content, path.name)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from torchferry.doctor.device.search import LibrarySearch
+from torchferry.doctor.device.elf import LibrarySearch
 from torchferry.doctor.device.station import Station
 from torchferry.doctor.model import Command, Reach, Result, Status
 from torchferry.text import Text

@@ -6,8 +6,7 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
-from torchferry.doctor.device.elf import read_shared_object
-from torchferry.doctor.device.search import LibrarySearch, Needs
+from torchferry.doctor.device.elf import LibrarySearch, Needs, read_shared_object
 from torchferry.doctor.device.station import Station
 from torchferry.doctor.model import Command, Reach, Result, Status, library_path
 from torchferry.text import Text

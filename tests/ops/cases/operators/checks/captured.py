@@ -12,8 +12,7 @@ from tests.ops.cases.trying import facts_of, frame_for, outcome_of
 from tests.sim.checking import Target
 from torchferry.ops import capture_json
 from torchferry.ops.capture.mode import CapturingMode
-from torchferry.ops.cases.building import Request, build, listed
-from torchferry.ops.cases.captured import uses
+from torchferry.ops.cases.building import Request, build, listed, uses
 from torchferry.ops.cases.model import Kind
 from torchferry.ops.model import Capture
 

@@ -1,1 +1,0 @@
-"""Which kernels of a device an operator launched, from a profiler's trace."""

@@ -1,0 +1,390 @@
+"""The check of a user's program, as a process of it does its part; other parts are in accuracy/record/program.py."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable
+from contextlib import AbstractContextManager, suppress
+from dataclasses import replace
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+import torch
+
+from torchferry.accuracy.file.writer import RecordWriter
+from torchferry.accuracy.model import Call, Header, Kept, TensorRecord, TensorRef, Value
+from torchferry.accuracy.overflow import words
+from torchferry.accuracy.overflow.check import CheckOptions, OverflowCheck
+from torchferry.accuracy.overflow.figures import CheckedCall, is_checked
+from torchferry.accuracy.overflow.model import SUFFIX, End, Event, Findings, Standing, dump
+from torchferry.accuracy.overflow.report import where
+from torchferry.accuracy.record.calls import Numbering, Plan, plan_of
+from torchferry.accuracy.record.layout import Outsides, Reader
+from torchferry.accuracy.record.outputs import Output
+from torchferry.accuracy.record.process import device_in_use, simulated_vendor
+from torchferry.accuracy.record.program import rank_and_world
+from torchferry.accuracy.record.settings import RecordSettings
+from torchferry.files.aside import write_whole
+from torchferry.observe.early_end import EarlyEnd
+from torchferry.observe.modes import LocatingMode, has_compiled, unobserved
+from torchferry.observe.scalers import unwatch_scalers, watch_scalers
+from torchferry.observe.tensors import OVERWRITTEN, has_own_operators
+from torchferry.text import user_language
+
+# The mode that checks: every operator of this thread and of autograd's is looked at before and after
+# it is called.
+
+_FAKE = "FakeTensor"  # it computes with shapes alone
+
+
+class CheckingMode(LocatingMode):  # type: ignore[no-untyped-call]
+    """Hands every call to a check."""
+
+    def __init__(self, check: OverflowCheck, step: int = 1) -> None:
+        super().__init__()
+        self.step = step
+        self.notes: set[str] = set()
+        self._check = check
+        self._plans: dict[Any, Plan | None] = {}
+        self._unchecked: set[int] = set()  # operators, by their numbers; `_plans` keeps them
+        self._process = os.getpid()
+        self._is_capturing: Callable[[], bool] = (
+            torch.cuda.is_current_stream_capturing if torch.cuda.is_available() else _never
+        )
+
+    @property
+    def is_at_work(self) -> bool:
+        """Whether calls of this process are checked."""
+        return self._process == os.getpid()
+
+    def switch_off(self) -> None:
+        """Until now."""
+        super().switch_off()
+        self._process = -1  # threads that still have the mode on their stack
+        if has_compiled():
+            self.notes.add("compiled")
+
+    def observe(self, func: Any, types: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Make the call, and check it."""
+        if not self.is_at_work or id(func) in self._unchecked:
+            return func(*args, **kwargs)
+        if types and any(map(_calls_others, types)):
+            return NotImplemented  # what its class calls instead is seen
+        if func not in self._plans:
+            self._plans[func] = plan_of(func)
+        plan = self._plans[func]
+        if plan is None:
+            self.notes.add("higher_order")
+            return func(*args, **kwargs)
+        if not is_checked(plan):
+            self._unchecked.add(id(func))
+            return func(*args, **kwargs)
+        if types and any(kind.__name__ == _FAKE for kind in types):
+            return func(*args, **kwargs)
+        return self._checked(plan, args, kwargs)
+
+    def _checked(self, plan: Plan, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        call = self._begun(plan, args, kwargs)
+        result = plan.func(*args, **kwargs)
+        if call is not None:
+            try:
+                self._check.after(call, result)
+            except Exception as error:  # what we can't check must not end the program
+                self.notes.add(f"{plan.operator}: not checked: {type(error).__name__}: {error}")
+        return result
+
+    def _begun(self, plan: Plan, args: tuple[Any, ...], kwargs: dict[str, Any]) -> CheckedCall | None:
+        """None: it can't be checked. While a graph of a device is captured, nothing is computed."""
+        if self._is_capturing():
+            self.notes.add("graphs")
+            return None
+        try:
+            call = CheckedCall(plan, args, kwargs)
+            call.step = self.step
+            call.site = self.where.site()
+            self._check.before(call)
+        except Exception as error:
+            self.notes.add(f"{plan.operator}: not checked: {type(error).__name__}: {error}")
+            return None
+        return call
+
+
+def _never() -> bool:
+    return False
+
+
+def _calls_others(kind: Any) -> bool:
+    """Whether tensors of this class make other calls of each call, as nested and distributed ones do."""
+    return kind.__name__ != _FAKE and has_own_operators(kind)
+
+
+# Writes one call with the contents of its tensors, as a record that `ferry case`, `ferry replay` and
+# h5py read.
+
+_RoleOf = Callable[[torch.Tensor], str]
+
+
+def save_call(
+    path: Path, header: Header, call: CheckedCall, role_of: _RoleOf, on_host: frozenset[str]
+) -> None:
+    """Inputs as they were before the call, outputs as they are. `on_host`: devices whose memory the host can read."""
+    writer = RecordWriter(path, header)
+    try:
+        with unobserved():
+            tensors = _Tensors(writer, role_of, on_host)
+            readable = {name for name, _ in call.read_inputs()}
+            inputs = [tensors.record(name, tensor, name in readable) for name, tensor in call.inputs]
+            outputs = [tensors.record(name, tensor, True) for name, tensor in call.outputs]
+        numbering = Numbering()
+        site = call.site
+        writer.write(
+            Call(
+                number=1,
+                operator=call.plan.operator,
+                step=call.step,
+                phase=site.phase,
+                model=site.model,
+                module=site.module,
+                place=site.place,
+                node=site.node,
+                arguments=tuple((name, numbering.value(value)) for name, value in call.arguments),
+                inputs=tuple(inputs),
+                outputs=tuple(outputs),
+                results=_results(call),
+            )
+        )
+    finally:
+        writer.close()
+
+
+class _Tensors:
+    def __init__(self, writer: RecordWriter, role_of: _RoleOf, on_host: frozenset[str]) -> None:
+        self._writer = writer
+        self._role_of = role_of
+        self._outsides = Outsides(on_host)
+        self._reader = Reader()
+        self._contents = 0
+
+    def record(self, name: str, tensor: torch.Tensor, is_as_it_was: bool) -> TensorRecord:
+        outside = self._outsides.of_any(tensor)
+        unread = outside.unread or ("" if is_as_it_was else OVERWRITTEN)
+        offset = None
+        if not unread:
+            offset = self._writer.append_memory(self._reader.address(tensor, outside), outside.nbytes)
+        self._contents += 1
+        return TensorRecord(
+            name,
+            outside.dtype,
+            outside.shape,
+            outside.stride,
+            outside.device,
+            self._role_of(tensor),
+            0 if unread else self._contents,
+            offset,
+            outside.is_dense,
+            unread,
+        )
+
+
+def _results(call: CheckedCall) -> Value:
+    """The call's answer is among its outputs; what else it wrote to comes after."""
+    refs = tuple(TensorRef(place) for place in range(call.answered))
+    return refs[0] if len(refs) == 1 else refs
+
+
+_CPU = "cpu"
+_FOUND_CODE = 1  # the launchers of other processes end those, too: they would wait for this one for ever
+
+
+def make_part(settings: RecordSettings) -> OverflowPart:
+    """What checks this process."""
+    return OverflowPart(settings)
+
+
+class OverflowPart:
+    """One process. Options: last, half, strict, steps (that an optimizer made, skipped ones not counted), save."""
+
+    def __init__(self, settings: RecordSettings) -> None:
+        options = settings.options
+        self._settings = settings
+        self._rank, self._world = rank_and_world()
+        self._wanted: int | None = options.get("steps")
+        self._steps = 0
+        self._on_host = frozenset({_CPU, settings.device} if settings.simulated else {_CPU})
+        check = CheckOptions(
+            options.get("last", 20), options.get("half", False), options.get("strict", False), self._on_host
+        )
+        self._check = OverflowCheck(check, self._save, self._found)
+        self._mode = CheckingMode(self._check)
+        self._path: Path | None = None  # of the record, once there is one
+        self._end = End.UNFINISHED
+        self._early_end: EarlyEnd | None = None
+
+    def start(self, step: int) -> None:
+        """The first step begins."""
+        self._mode.step = step
+        watch_scalers(self._check.scaled)
+        self._write()
+        self._mode.switch_on()
+
+    def next_step(self, step: int) -> None:
+        """Another one."""
+        if self._early_end is not None:  # the program has caught what was to end it
+            self._early_end.ask()
+        self._mode.step = step
+        is_skipped = self._check.settle()
+        self._steps += not is_skipped
+        if self._wanted is not None and self._steps >= self._wanted:
+            self._finish(End.STEPS)
+            self._ask_for_end(EarlyEnd())
+        self._write()
+
+    def stop(self) -> None:
+        """The process ends."""
+        self._finish(End.PROGRAM)
+
+    def abandon(self) -> None:
+        """In a forked process."""
+        self._mode.take_off()
+        self._mode.where.unwatch()
+        self._settings = replace(self._settings, folder="", output="")
+        self._path = None
+
+    def out_of_sight(self) -> AbstractContextManager[Any]:
+        """What is called in it is not checked."""
+        return self._mode.out_of_sight()
+
+    def findings(self) -> Findings:
+        """What was found so far."""
+        return Findings(
+            self._settings.program,
+            self._settings.device or device_in_use(),
+            torch.__version__,
+            self._rank,
+            self._world,
+            self._steps,
+            self._check.operators,
+            self._end,
+            bool(self._settings.options.get("half")),
+            tuple(self._check.events),
+            self._check.skipped_steps,
+            self._check.largest,
+            self._check.underflow,
+            tuple(sorted(self._mode.notes)),
+        )
+
+    def _finish(self, end: End) -> None:
+        if self._end is not End.UNFINISHED:
+            return
+        self._end = end
+        with suppress(SystemExit):  # it ends anyway
+            self._check.leave()
+        self._mode.switch_off()
+        unwatch_scalers(self._check.scaled)
+        if self._path is not None and self.findings().first is None:
+            self._path.unlink(missing_ok=True)
+        self._write()
+
+    def _found(self, event: Event) -> None:
+        if self._settings.keep_going or self._end is not End.UNFINISHED:
+            self._write()
+            return
+        self._end = End.FOUND
+        self._mode.switch_off()
+        unwatch_scalers(self._check.scaled)
+        self._write()
+        self._ask_for_end(EarlyEnd(_FOUND_CODE))
+
+    def _ask_for_end(self, end: EarlyEnd) -> None:
+        self._early_end = end
+        end.ask()
+
+    def _save(self, call: CheckedCall) -> str:
+        if not self._settings.output:
+            return ""
+        if self._path is None:
+            self._path = Output(self._settings, self._rank, self._world).path
+        header = Header(
+            Kept.TENSORS,
+            self._settings.program,
+            self._settings.device or device_in_use(),
+            torch.__version__,
+            self._rank,
+            self._world,
+            self._settings.vendor,
+            self._settings.simulated,
+        )
+        try:
+            save_call(self._path, header, call, self._mode.where.role_of, self._on_host)
+        except OSError as error:
+            print(f"torchferry: {self._path}: {error.strerror}; the inputs are not saved", file=sys.stderr)
+            return ""
+        return str(self._path)
+
+    def _write(self) -> None:
+        """Whole or not at all."""
+        if not self._settings.folder:
+            return
+        path = Path(self._settings.folder) / f"{self._rank}-{os.getpid()}{SUFFIX}"
+        write_whole(path, dump(self.findings()).encode())
+
+
+# The check of a block of code, for programs that ask for it themselves.
+
+
+class CheckedBlock:
+    """Prints the first operator that overflows, and saves its inputs; the program goes on."""
+
+    def __init__(self, path: Path | None = None) -> None:
+        self._path = path
+        self._device, self._vendor = device_in_use(), simulated_vendor()
+        self._on_host = frozenset({_CPU, self._device} if self._vendor else {_CPU})
+        self._check = OverflowCheck(CheckOptions(host_devices=self._on_host), self._save, self._tell)
+        self._mode = CheckingMode(self._check)
+
+    @property
+    def events(self) -> tuple[Event, ...]:
+        """All overflows so far."""
+        return tuple(event for event in self._check.events if event.standing is Standing.FOUND)
+
+    def __enter__(self) -> CheckedBlock:
+        watch_scalers(self._check.scaled)
+        self._mode.switch_on()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._mode.switch_off()
+        unwatch_scalers(self._check.scaled)
+        self._check.leave()
+        if self._path is not None and not self.events:
+            self._path.unlink(missing_ok=True)  # a scaler has handled it
+
+    def _tell(self, event: Event) -> None:
+        if len(self.events) == 1:
+            said = words.FOUND[event.kind] if not event.why else words.GIVEN
+            language = user_language()
+            line = said.format(operator=event.call.operator).in_language(language)
+            print(
+                f"torchferry: {line} ({where(event.call).in_language(language)})", file=sys.stderr, flush=True
+            )
+
+    def _save(self, call: CheckedCall) -> str:
+        if self._path is None:
+            return ""
+        program, (rank, world) = " ".join(sys.argv), rank_and_world()
+        header = Header(
+            Kept.TENSORS,
+            program,
+            self._device,
+            torch.__version__,
+            rank,
+            world,
+            self._vendor,
+            bool(self._vendor),
+        )
+        save_call(self._path, header, call, self._mode.where.role_of, self._on_host)
+        return str(self._path)

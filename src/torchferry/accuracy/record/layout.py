@@ -1,0 +1,221 @@
+"""A tensor's outside: dtype, shape, strides, device, and what follows from them for reading it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable
+from typing import Any
+
+import torch
+
+from torchferry.accuracy.model import SIZES
+from torchferry.accuracy.native.library import COMPONENTS, NUMBERS
+from torchferry.observe.modes import unobserved
+from torchferry.observe.tensors import sizes_of, why_unreadable
+
+
+class Outside:
+    """The same object for all tensors that look the same."""
+
+    __slots__ = (
+        "code",
+        "device",
+        "dtype",
+        "elements",
+        "extent",
+        "has_marks",
+        "is_dense",
+        "is_plain",
+        "nbytes",
+        "numbers",
+        "on_host",
+        "region",
+        "repeats",
+        "shape",
+        "stride",
+        "unread",
+    )
+
+    def __init__(self, dtype: str, shape: tuple[int, ...], stride: tuple[int, ...], device: str) -> None:
+        self.dtype = dtype
+        self.shape = shape
+        self.stride = stride
+        self.device = device
+        self.unread = ""
+        self.on_host = False
+        self.is_plain = False  # its bytes can be read where they are
+        size = SIZES.get(dtype, 0)
+        dimensions = [(n, step) for n, step in zip(shape, stride, strict=True) if n != 1 and (step or not n)]
+        self.repeats = any(step == 0 and n > 1 for n, step in zip(shape, stride, strict=True))
+        self.elements = math.prod(n for n, _ in dimensions)
+        self.nbytes = self.elements * size
+        self.code = NUMBERS.get(dtype, 0)  # what the native library calls the dtype
+        self.numbers = self.elements * (2 if dtype in COMPONENTS else 1)
+        self.is_dense = _is_dense(dimensions)
+        self.has_marks = dtype.startswith("complex") or not self.is_dense  # may be conjugate or negative
+        # from its first byte to its last; where it is dense, no byte in between is not its own
+        last = sum((n - 1) * step for n, step in dimensions) if self.elements else -1
+        self.extent = (last + 1) * size
+        # what tells tensors apart that begin at the same address
+        self.region: Hashable = (dtype, self.nbytes) if self.is_dense else (dtype, shape, stride)
+
+
+class Outsides:
+    """Those of all tensors that were seen. `on_host`: the types of devices whose memory is the host's."""
+
+    def __init__(self, on_host: frozenset[str]) -> None:
+        self._on_host = on_host
+        self._known: dict[Hashable, Outside] = {}
+        self._regions: dict[Hashable, int] = {}
+
+    def of(self, tensor: torch.Tensor) -> Outside:
+        """Of one that is of PyTorch's own type."""
+        try:
+            key = (tensor.dtype, tensor.shape, tensor.stride(), tensor.device)
+            known = self._known.get(key)
+        except (RuntimeError, NotImplementedError, TypeError):  # sparse, nested, with symbols for sizes
+            return self._of_odd(tensor, why_unreadable(tensor) or _layout(tensor))
+        if known is None:
+            known = self._look(tensor, key)
+        return self._marked(tensor, known) if known.has_marks and is_marked(tensor) else known
+
+    def of_any(self, tensor: torch.Tensor) -> Outside:
+        """Of one that may be of any type."""
+        unread = why_unreadable(tensor)
+        return self._of_odd(tensor, unread) if unread else self.of(tensor)
+
+    def _look(self, tensor: torch.Tensor, key: tuple[Any, ...]) -> Outside:
+        if tensor.layout != torch.strided:
+            return self._of_odd(tensor, _layout(tensor))
+        dtype = str(tensor.dtype).removeprefix("torch.")
+        found = Outside(dtype, tuple(tensor.shape), tuple(tensor.stride()), str(tensor.device))
+        found.on_host = tensor.device.type in self._on_host
+        if dtype not in SIZES:
+            found.unread = dtype
+        elif tensor.device.type == "meta":
+            found.unread = "meta"
+        found.is_plain = found.on_host and found.is_dense and not found.has_marks
+        found.region = self._regions.setdefault(found.region, len(self._regions))  # quicker to compare
+        self._known[key] = found
+        return found
+
+    def _marked(self, tensor: torch.Tensor, plain: Outside) -> Outside:
+        """Of one that holds other values than the same memory without marks: it is read in the order of its indices."""
+        key = (plain, tensor.is_conj(), tensor.is_neg())
+        known = self._known.get(key)
+        if known is None:
+            known = self._known[key] = Outside(plain.dtype, plain.shape, plain.stride, plain.device)
+            known.on_host, known.unread, known.is_dense = plain.on_host, plain.unread, False
+            known.region = self._regions.setdefault(key, len(self._regions))
+        return known
+
+    def _of_odd(self, tensor: torch.Tensor, unread: str) -> Outside:
+        shape = sizes_of(tensor)
+        dtype, device = str(tensor.dtype).removeprefix("torch."), str(tensor.device)
+        key = (dtype, shape, device, unread)
+        known = self._known.get(key)
+        if known is None:
+            stride = tuple(math.prod(shape[place + 1 :]) for place in range(len(shape)))
+            known = self._known[key] = Outside(dtype, shape, stride, device)
+            known.unread = unread
+        return known
+
+
+def is_marked(tensor: torch.Tensor) -> bool:
+    """Whether its memory holds the conjugates or negatives of its elements."""
+    return tensor.is_conj() or tensor.is_neg()
+
+
+def _layout(tensor: torch.Tensor) -> str:
+    """Why it has no memory of its own: sparse_coo; nested, where it is called strided."""
+    layout = str(tensor.layout).removeprefix("torch.").lstrip("_")
+    return "nested" if layout == "strided" else layout
+
+
+def _is_dense(dimensions: list[tuple[int, int]]) -> bool:
+    """Whether the elements fill a piece of memory, in any order of the dimensions."""
+    expected = 1
+    for length, step in sorted(dimensions, key=lambda each: each[1]):
+        if length == 0:
+            return True
+        if step != expected:
+            return False
+        expected *= length
+    return True
+
+
+# The bytes of a tensor in memory of the host, without a trace in the program: no graph, no version,
+# no hook.
+
+
+class Reader:
+    """Gives addresses. What it has to copy is held until the next one is asked for."""
+
+    def __init__(self) -> None:
+        self._held: torch.Tensor | None = None
+        self._staging: torch.Tensor | None = None  # memory that devices copy to quickly
+
+    def address(self, tensor: torch.Tensor, outside: Outside) -> int:
+        """Where `outside.nbytes` bytes lie: in the order of memory if it is dense, of its indices otherwise."""
+        if outside.on_host and not (outside.has_marks and is_marked(tensor)):
+            if outside.is_dense:
+                return address_of(tensor) if outside.nbytes else 0
+            with unobserved():
+                self._held = pieces(tensor, outside).contiguous()
+            return self._held.data_ptr()
+        with unobserved():
+            self._held = self._copied(flat(tensor, outside), outside)
+        return self._held.data_ptr()
+
+    def _copied(self, source: torch.Tensor, outside: Outside) -> torch.Tensor:
+        if outside.on_host:
+            return source
+        staging = self._staging
+        if staging is None or staging.numel() < outside.nbytes:
+            staging = self._staging = staging_for(source.device, outside.nbytes)
+        target = staging[: outside.nbytes].view(source.dtype)
+        target.copy_(source)
+        return target
+
+
+def address_of(tensor: torch.Tensor) -> int:
+    """Raises RuntimeError where there is no memory: zeros that autograd only notes down have none."""
+    address = tensor.data_ptr()
+    if not address:
+        raise RuntimeError("no memory")
+    return address
+
+
+def pieces(tensor: torch.Tensor, outside: Outside) -> torch.Tensor:
+    """The tensor with repeated elements once."""
+    if not outside.repeats:
+        return tensor
+    shape = [1 if step == 0 else n for n, step in zip(outside.shape, outside.stride, strict=True)]
+    return tensor.as_strided(shape, outside.stride)
+
+
+def flat(tensor: torch.Tensor, outside: Outside) -> torch.Tensor:
+    """In one dimension, in the order in which it is kept. Call it inside `unobserved()`."""
+    if outside.has_marks and is_marked(tensor):
+        # a copy keeps the order of memory where the tensor is dense
+        copy: torch.Tensor = torch.empty_like(pieces(tensor, outside), memory_format=torch.preserve_format)
+        tensor = copy.copy_(pieces(tensor, outside))
+    if outside.is_dense:
+        return tensor.as_strided((outside.elements,), (1,))
+    return pieces(tensor, outside).contiguous().view(-1)
+
+
+def staging_for(device: torch.device, nbytes: int) -> torch.Tensor:
+    """Memory of the host that the device copies to quickly."""
+    options: dict[str, Any] = {"dtype": torch.uint8, "device": "cpu"}
+    try:
+        return torch.empty(nbytes, pin_memory=device.type == "cuda", **options)
+    except RuntimeError:  # no more of it can be had
+        return torch.empty(nbytes, **options)
+
+
+def synchronize(kind: str) -> None:
+    """Wait for the devices of a type."""
+    wait = getattr(getattr(torch, kind, None), "synchronize", None)
+    if wait is not None:
+        wait()

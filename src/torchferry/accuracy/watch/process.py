@@ -1,0 +1,117 @@
+"""Watches a user's program, as a process of it does its part; other parts are in accuracy/record/program.py."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from torchferry.accuracy.model import Header, Kept
+from torchferry.accuracy.record.outputs import Output, file_of
+from torchferry.accuracy.record.process import device_in_use, simulated_vendor
+from torchferry.accuracy.record.program import StepCounter, rank_and_world
+from torchferry.accuracy.record.settings import RecordSettings
+from torchferry.accuracy.watch.watcher import Watcher
+from torchferry.errors import RunError
+from torchferry.observe.modes import has_compiled
+from torchferry.observe.patching import Patches
+
+_CPU = "cpu"
+
+
+def make_part(settings: RecordSettings) -> WatchPart:
+    """What watches this process."""
+    return WatchPart(settings)
+
+
+class WatchPart:
+    """One process and its file. Options: every."""
+
+    def __init__(self, settings: RecordSettings) -> None:
+        rank, world = rank_and_world()
+        every = int(settings.options.get("every", 100))
+        self._output = Output(settings, rank, world)
+        self._began = time.monotonic()
+        self._steps = 0
+        header = Header(
+            Kept.STATISTICS,
+            settings.program,
+            settings.device or device_in_use(),
+            torch.__version__,
+            rank,
+            world,
+            settings.vendor,
+            settings.simulated,
+            selected=f"watched at step 1 and each {every}th" if every > 1 else "",
+            options=settings.again,
+        )
+        on_host = frozenset({_CPU, settings.device} if settings.simulated else {_CPU})
+        self._watcher = Watcher(self._output.path, header, every, on_host)
+
+    def start(self, step: int) -> None:
+        """The first step begins."""
+        self._watcher.begin(step)
+
+    def next_step(self, step: int) -> None:
+        """Another one."""
+        self._steps = step - 1
+        watched = self._watcher.watched
+        self._watcher.next_step(step)
+        if self._watcher.watched != watched:
+            self._tell()
+
+    def stop(self) -> None:
+        """The process ends."""
+        self._watcher.stop(("compiled",) if has_compiled() else ())
+        self._tell(is_over=True)
+
+    def abandon(self) -> None:
+        """In a forked process."""
+        self._watcher.leave()
+
+    def out_of_sight(self) -> AbstractContextManager[Any]:
+        """Modules that load data are no models."""
+        return self._watcher.out_of_sight()
+
+    def _tell(self, is_over: bool = False) -> None:
+        rows = self._watcher.rows
+        self._output.tell(
+            is_over=is_over,
+            steps=self._steps,
+            calls=rows.calls,
+            nbytes=rows.nbytes,
+            raw_nbytes=rows.nbytes,
+            seconds=time.monotonic() - self._began,
+            problem=rows.failed or self._watcher.failed,
+            notes=("compiled",) if is_over and has_compiled() else (),
+        )
+
+
+# Watches a block of code, for programs that ask for it themselves.
+
+
+@contextmanager
+def watched_block(path: Path, every: int) -> Iterator[Watcher]:
+    """The steps of optimizers inside of it are counted from 1."""
+    if every < 1:
+        raise RunError(f"watching: every={every}; it is a number of steps, from 1")
+    rank, world = rank_and_world()
+    device, vendor = device_in_use(), simulated_vendor()
+    header = Header(
+        Kept.STATISTICS, " ".join(sys.argv), device, torch.__version__, rank, world, vendor, bool(vendor)
+    )
+    on_host = frozenset({_CPU, device} if vendor else {_CPU})
+    watcher = Watcher(file_of(path, rank, world), header, every, on_host)
+    patches = Patches()
+    try:
+        StepCounter(lambda step: watcher.next_step(step + 1)).watch(patches)
+        watcher.begin(1)
+        yield watcher
+    finally:
+        patches.take_back()
+        watcher.stop()

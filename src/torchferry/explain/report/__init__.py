@@ -1,1 +1,0 @@
-"""What an explanation says, as text, Markdown and JSON."""

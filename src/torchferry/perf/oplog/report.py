@@ -1,0 +1,293 @@
+"""What host logs tell, for programs: JSON, CSV, and the summary that the vendor's guide asks for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from torchferry.perf.oplog.model import Basis, Compile, Operator, OpLog, Signature, Tensor
+from torchferry.report.page import Cell, Column, Page, Table
+from torchferry.report.safe import looks_like_formula, printable, xml_text
+from torchferry.text import Text
+
+# The verdicts and tables about host logs, for people.
+
+OPERATORS = 30
+SIGNATURES = 5  # of an operator that is compiled again and again
+_TENSORS = 4
+
+TITLE = Text("Operators in the host log", "主机日志中的算子")
+_NO_RECOMPILES = Text("no operator was compiled after the warm-up", "预热之后没有算子被编译")
+_UNKNOWN = Text(
+    "whether operators were compiled after the warm-up can't be told", "无法判断预热之后是否有算子被编译"
+)
+_RECOMPILES = Text(
+    "{count} compiles after the warm-up{time}: {operators}", "预热之后有 {count} 次编译{time}：{operators}"
+)
+_TOOK = Text(", {seconds} s", "，共 {seconds} 秒")
+_BASIS = Text("counted: {basis}", "统计口径：{basis}")
+_TOTALS = Text(
+    "{calls} calls of {operators} operators with {signatures} signatures (processes: {processes}); {compiles} "
+    "compiles{time}; {misses} look-ups without a compiled operator",
+    "{processes} 个进程中 {operators} 种算子共调用 {calls} 次，签名 {signatures} 种；编译 {compiles} 次{time}；"
+    "{misses} 次查找没有匹配到已编译的算子",
+)
+_CONVERSIONS = Text(
+    "{share} of the calls change a type, a format or a layout: {operators}",
+    "{share} 的调用在转换类型、格式或布局：{operators}",
+)
+_REMEDY = Text(
+    "shapes or attributes change from step to step: keep them the same (drop_last=True, padding, buckets of lengths), or "
+    "let operators that fit any shape be used; `ferry doctor host --to {vendor}` lists the options of compiling",
+    "形状或属性随 step 变化：请保持不变（drop_last=True、填充、按长度分桶），或使用适用于任意形状的算子；"
+    "`ferry doctor host --to {vendor}` 列出编译选项",
+)
+_UNREAD = Text("{file} can't be read: {reason}", "{file} 无法读取：{reason}")
+
+_BY_OPERATOR = Text("By operator", "按算子")
+_AGAIN = Text("Compiled after the warm-up", "预热之后被编译的算子")
+_CONVERTED = Text("Conversions", "转换")
+_OPERATOR = Column(Text("operator", "算子"))
+_CALLS = Column(Text("calls", "调用"), is_number=True)
+_SHAPES = Column(Text("shapes", "形状数"), is_number=True)
+_SIGNATURES = Column(Text("signatures", "签名数"), is_number=True)
+_COMPILES = Column(Text("compiles", "编译"), is_number=True)
+_LATE = Column(Text("after warm-up", "预热后"), is_number=True)
+_SECONDS = Column(Text("seconds", "秒"), is_number=True)
+_MISSES = Column(Text("not found", "未匹配"), is_number=True)
+_WITH = Column(Text("inputs", "输入"))
+_CHANGE = Column(Text("from and to", "转换"))
+
+
+def page_of(log: OpLog, limit: int | None = OPERATORS) -> Page:
+    """What to print; `limit` is the most operators of a table, None for all."""
+    return Page(TITLE, tuple(_verdicts(log)), tuple(_tables(log, limit)), tuple(_notes(log)))
+
+
+def _verdicts(log: OpLog) -> Iterator[tuple[Text, str]]:
+    if log.basis is Basis.UNKNOWN:
+        yield _UNKNOWN, "yellow"
+    elif log.recompiles:
+        counts = sorted(log.operators, key=lambda row: -row.recompiles)
+        names = ", ".join(f"{row.type} {row.recompiles}" for row in counts[:5] if row.recompiles)
+        text = _RECOMPILES.format(
+            count=len(log.recompiles), time=_took(log.recompile_seconds or None), operators=names
+        )
+        yield text, "red"
+    else:
+        yield _NO_RECOMPILES, "green"
+    yield _BASIS.format(basis=log.basis_text), "dim"
+    yield (
+        _TOTALS.format(
+            calls=f"{log.calls:,}",
+            operators=len(log.operators),
+            signatures=f"{sum(len(row.signatures) for row in log.operators):,}",
+            processes=len(log.processes),
+            compiles=f"{log.compiles:,}",
+            time=_took(log.compile_seconds),
+            misses=f"{log.misses:,}",
+        ),
+        "",
+    )
+    changing = [row for row in log.conversions if row.calls]
+    if changing:
+        share = sum(row.calls for row in changing) / log.calls
+        names = ", ".join(f"{row.type} {row.calls:,}" for row in sorted(changing, key=lambda row: -row.calls))
+        yield _CONVERSIONS.format(share=f"{share:.1%}", operators=names), ""
+
+
+def _took(seconds: float | None) -> Text:
+    return Text("", "") if seconds is None else _TOOK.format(seconds=_seconds(seconds))
+
+
+def _seconds(seconds: float) -> str:
+    return f"{seconds:,.3f}" if seconds < 10 else f"{seconds:,.1f}"
+
+
+def _tables(log: OpLog, limit: int | None) -> Iterator[Table]:
+    again = sorted((row for row in log.operators if row.recompiles), key=lambda row: -row.recompiles)
+    late = {(entry.operator, entry.signature.text) for entry in log.recompiles if entry.signature is not None}
+    rows = tuple(
+        (
+            Cell(operator.type, is_code=True),
+            Cell(_inputs(signature), is_code=True),
+            Cell(f"{signature.calls:,}"),
+            Cell(f"{signature.compiles:,}"),
+        )
+        for operator in again[:limit]
+        for signature in [each for each in operator.signatures if (operator.type, each.text) in late][
+            :SIGNATURES
+        ]
+    )
+    yield Table(_AGAIN, (_OPERATOR, _WITH, _CALLS, _COMPILES), rows)
+    shown = log.operators[:limit]
+    yield Table(
+        _BY_OPERATOR,
+        (_OPERATOR, _CALLS, _SHAPES, _SIGNATURES, _COMPILES, _LATE, _SECONDS, _MISSES),
+        tuple(_operator_row(row) for row in shown),
+        len(log.operators) - len(shown),
+    )
+    yield Table(_CONVERTED, (_OPERATOR, _CHANGE, _CALLS), tuple(_conversion_rows(log)))
+
+
+def _operator_row(row: Operator) -> tuple[Cell, ...]:
+    return (
+        Cell(row.type, is_code=True),
+        Cell(f"{row.calls:,}"),
+        Cell(f"{row.shapes:,}"),
+        Cell(f"{len(row.signatures):,}"),
+        Cell(f"{row.compiles:,}"),
+        Cell(f"{row.recompiles:,}", "red" if row.recompiles else ""),
+        Cell(_seconds(row.compile_seconds) if row.compile_seconds else ""),
+        Cell(f"{row.misses:,}"),
+    )
+
+
+def _conversion_rows(log: OpLog) -> Iterator[tuple[Cell, ...]]:
+    changes: dict[tuple[str, str], int] = {}
+    for operator in log.conversions:
+        for signature in operator.signatures:
+            key = (operator.type, _change(signature))
+            changes[key] = changes.get(key, 0) + signature.calls
+    greatest = sorted(changes.items(), key=lambda item: -item[1])
+    for (kind, change), calls in greatest[:10]:
+        yield Cell(kind, is_code=True), Cell(change, is_code=True), Cell(f"{calls:,}")
+
+
+def _change(signature: Signature) -> str:
+    if not signature.inputs or not signature.outputs:
+        return ""
+    before, after = signature.inputs[0], signature.outputs[0]
+    return f"{before.dtype} {before.storage} → {after.dtype} {after.storage}"
+
+
+def _inputs(signature: Signature) -> str:
+    shown = [tensor_text(tensor) for tensor in signature.inputs[:_TENSORS]]
+    return "; ".join([*shown, *(["…"] if len(signature.inputs) > _TENSORS else [])])
+
+
+def tensor_text(tensor: Tensor) -> str:
+    """float16[8, 3, 224, 224] NCHW, with the format in memory where it is another."""
+    form = tensor.format if tensor.format == tensor.storage else f"{tensor.format}/{tensor.storage}"
+    return f"{tensor.dtype}{list(tensor.shape)} {form}"
+
+
+def _notes(log: OpLog) -> Iterator[Text]:
+    if log.recompiles:
+        yield _REMEDY.format(vendor=log.vendor)
+    yield from log.notes
+    for file, reason in log.unread.items():
+        yield _UNREAD.format(file=file, reason=reason)
+
+
+COLUMNS = ("operator", "calls", "compiles", "inputs", "outputs", "attributes", "cut")
+
+
+def to_json(log: OpLog) -> str:
+    """Everything; what the log does not say is null."""
+    import json
+
+    return json.dumps(_log(log), indent=2, ensure_ascii=True) + "\n"
+
+
+def _log(log: OpLog) -> dict[str, object]:
+    return {
+        "format": "torchferry-oplog",
+        "version": 1,
+        "vendor": log.vendor,
+        "sources": [printable(source) for source in log.sources],
+        "bytes": log.bytes_read,
+        "calls": log.calls,
+        "compiles": log.compiles,
+        "compile_seconds": log.compile_seconds,
+        "misses": log.misses,
+        "basis": log.basis.value,
+        "basis_text": _text(log.basis_text),
+        "recompiles": [_compile(entry) for entry in log.recompiles],
+        "processes": [entry._asdict() for entry in log.processes],
+        "operators": [_operator(entry) for entry in log.operators],
+        "unread": {printable(file): reason for file, reason in log.unread.items()},
+        "notes": [_text(note) for note in log.notes],
+    }
+
+
+def _text(text: Text) -> dict[str, str]:
+    return {"en": printable(text.en), "zh": printable(text.zh)}
+
+
+def _compile(entry: Compile) -> dict[str, object]:
+    inputs = None if entry.signature is None else [_tensor(tensor) for tensor in entry.signature.inputs]
+    return {**entry._asdict(), "operator": printable(entry.operator), "signature": inputs}
+
+
+def _operator(row: Operator) -> dict[str, object]:
+    return {
+        "type": printable(row.type),
+        "calls": row.calls,
+        "shapes": row.shapes,
+        "compiles": row.compiles,
+        "compile_seconds": row.compile_seconds,
+        "recompiles": row.recompiles,
+        "misses": row.misses,
+        "is_conversion": row.is_conversion,
+        "uncounted": row.uncounted,
+        "signatures": [_signature(signature) for signature in row.signatures],
+    }
+
+
+def _signature(signature: Signature) -> dict[str, object]:
+    return {
+        "inputs": [_tensor(tensor) for tensor in signature.inputs],
+        "outputs": [_tensor(tensor) for tensor in signature.outputs],
+        "attributes": printable(signature.attributes),
+        "calls": signature.calls,
+        "compiles": signature.compiles,
+        "cut": signature.cut,
+    }
+
+
+def _tensor(tensor: Tensor) -> dict[str, object]:
+    return {**tensor._asdict(), "shape": list(tensor.shape)}
+
+
+def to_csv(log: OpLog) -> bytes:
+    """One row for each signature, in UTF-8 with the mark by which Excel knows it."""
+    import csv
+    import io
+
+    output = io.StringIO()
+    writer = csv.writer(output)
+    writer.writerow(COLUMNS)
+    for operator in log.operators:
+        for signature in operator.signatures:
+            writer.writerow(list(_cells(operator, signature)))
+    return output.getvalue().encode("utf-8-sig")
+
+
+def _cells(operator: Operator, signature: Signature) -> Iterator[str | int]:
+    yield _safe(operator.type)
+    yield signature.calls
+    yield signature.compiles
+    yield _safe("; ".join(map(tensor_text, signature.inputs)))
+    yield _safe("; ".join(map(tensor_text, signature.outputs)))
+    yield _safe(signature.attributes)
+    yield int(signature.cut)
+
+
+def _safe(text: str) -> str:
+    shown = xml_text(text)
+    return "'" + shown if looks_like_formula(shown) else shown
+
+
+def to_summary(log: OpLog) -> bytes:
+    """The lines of the guide's summary of OP_INFO: type and signature, each once.
+
+    As in that file, the last character of a signature is missing: the guide's script cuts off two, one of which is the
+    end of the line.
+    """
+    lines = (
+        f"{operator.type} {signature.text[:-1]}\n"
+        for operator in log.operators
+        for signature in operator.signatures
+        if signature.summarized
+    )
+    return "".join(dict.fromkeys(lines)).encode("utf-8", "surrogateescape")
