@@ -1,6 +1,6 @@
 """Makes the C++ of the operator functions from their tables, when the emulated toolkit is built.
 
-`interfaces.tsv` has the C interface of each function; `operators/*.ops` say what the functions compute, in a small part of
+`interfaces.tsv` has the C interface of each function, `limits.tsv` what it refuses; `operators/*.ops` say what the functions compute, in a small part of
 Python's syntax:
 
     def aclnnAdds(self, other, alpha, out):
@@ -24,6 +24,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from torchferry.emulate.cann.limits import LIMITS, Limit, read_limits
 from torchferry.errors import BuildError
 
 FOLDER = Path(__file__).parent
@@ -56,6 +57,7 @@ _BUILTIN = re.compile(r"^IValue (\w+)\(", re.MULTILINE)
 _OPERATIONS = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.FloorDiv: "f"}
 _COMPARISONS = {ast.Lt: "<", ast.Gt: ">", ast.LtE: "l", ast.GtE: "g", ast.Eq: "=", ast.NotEq: "!"}
 _HEAD = """// Made by entries.py: change the tables instead.
+#include "argument_limits.h"
 #include "builtins.h"
 #include "named_operators.h"
 #include "script.h"
@@ -67,7 +69,9 @@ using cann::Aten;
 using cann::Function;
 using cann::IValue;
 using cann::launch;
+using cann::Limit;
 using cann::plan;
+using cann::refuses;
 using cann::value;
 using cann::value_of_dtype;
 
@@ -83,6 +87,7 @@ class Argument:
 
 
 Interface = tuple[Argument, ...]
+Limits = tuple[Limit, ...]
 
 
 def read_interfaces(text: str) -> dict[str, Interface]:
@@ -98,6 +103,7 @@ def read_interfaces(text: str) -> dict[str, Interface]:
 def write_entries(folder: Path) -> list[Path]:
     """The sources, in a folder: one for each table, and one for the functions that are written in C++."""
     interfaces = read_interfaces(INTERFACES.read_text("utf-8"))
+    limits = read_limits(LIMITS.read_text("utf-8"))
     headers = (header.read_text("utf-8") for header in SOURCES.glob("builtins*.h"))
     builtins = frozenset(name for header in headers for name in _BUILTIN.findall(header))
     trees = {table: _parsed(table) for table in sorted(TABLES.glob("*.ops"))}
@@ -110,10 +116,10 @@ def write_entries(folder: Path) -> list[Path]:
     written = []
     for table, tree in trees.items():
         target = folder / f"entries_{table.stem}.cpp"
-        target.write_text(_TableWriter(table, interfaces, builtins, helpers).source(tree), "utf-8")
+        target.write_text(_TableWriter(table, interfaces, limits, builtins, helpers).source(tree), "utf-8")
         written.append(target)
     native = folder / "entries_native.cpp"
-    native.write_text(_native_entries(interfaces), "utf-8")
+    native.write_text(_native_entries(interfaces, limits), "utf-8")
     return [*written, native]
 
 
@@ -122,6 +128,12 @@ def implemented() -> frozenset[str]:
     tables = (_parsed(table) for table in TABLES.glob("*.ops"))
     in_tables = {one.name for tree in tables for one in _definitions(tree) if _is_function(one)}
     return frozenset(in_tables | set(_names_in_cpp()))
+
+
+def implemented_interfaces() -> dict[str, Interface]:
+    """The arguments of these, except for those that the tables themselves declare."""
+    known = read_interfaces(INTERFACES.read_text("utf-8"))
+    return {name: known[name] for name in sorted(implemented()) if name in known}
 
 
 def _names_in_cpp() -> list[str]:
@@ -147,28 +159,50 @@ def _is_function(definition: ast.FunctionDef) -> bool:
     return definition.name.startswith("acl")
 
 
-def _native_entries(interfaces: Mapping[str, Interface]) -> str:
+def _native_entries(interfaces: Mapping[str, Interface], limits: Mapping[str, Limits]) -> str:
     names = _names_in_cpp()
     lacking = [name for name in names if name not in interfaces]
     if lacking:
         raise BuildError(f"interfaces.tsv lacks {', '.join(lacking)}")
     declared = [f"void compute_{name}(Arguments& a);\n" for name in names]
-    entries = [_entry(name, interfaces[name], f"compute_{name}") for name in names]
+    entries = [_entry(name, interfaces[name], limits.get(name, ()), f"compute_{name}") for name in names]
     return "".join([_HEAD, *declared, *entries])
 
 
-def _entry(name: str, interface: Interface, compute: str) -> str:
+def _entry(name: str, interface: Interface, limits: Limits, compute: str) -> str:
     parameters = [f"{_C_TYPES[one.kind]} a{i}" for i, one in enumerate(interface)]
     values = ", ".join(_as_value(one.kind, f"a{i}") for i, one in enumerate(interface))
     head = ", ".join([*parameters, "uint64_t* workspace_bytes", "void** executor"])
     draws = "true" if any(one.name.startswith("seed") for one in interface) else "false"
     return (
         f'\nstatic Function function_{name}("{name}", {compute}, {draws});\n'
+        f"{_limit_table(name, limits)}"
         f'extern "C" int {name}GetWorkspaceSize({head}) {{\n'
+        f"{_refusal(name, interface, limits)}"
         f"  return plan(function_{name}, {{{values}}}, workspace_bytes, executor);\n}}\n"
         f'extern "C" int {name}(void*, uint64_t, void* executor, void* stream) {{\n'
         f"  return launch(executor, stream);\n}}\n"
     )
+
+
+def _limit_table(name: str, limits: Limits) -> str:
+    if not limits:
+        return ""
+    rows = "".join(f"    {_limit_row(limit)},\n" for limit in limits)
+    return f"static constexpr Limit limits_{name}[] = {{\n{rows}}};\n"
+
+
+def _limit_row(limit: Limit) -> str:
+    bits = " | ".join(f"cann::dtypes::{dtype}" for dtype in limit.dtypes) or "cann::dtypes::ANY"
+    least, most = limit.dims or (0, "cann::kAnyDims")
+    return f'{{"{limit.argument}", {bits}, {least}, {most}}}'
+
+
+def _refusal(name: str, interface: Interface, limits: Limits) -> str:
+    """An argument that is refused is told at the call, as the toolkit tells it: before anything is put on a stream."""
+    places = {argument.name: i for i, argument in enumerate(interface)}
+    checks = [f"refuses(limits_{name}[{i}], a{places[limit.argument]})" for i, limit in enumerate(limits)]
+    return f"  if ({' || '.join(checks)}) {{\n    return cann::kInvalidParameter;\n  }}\n" if checks else ""
 
 
 def _named_operator(definition: ast.FunctionDef) -> str:
@@ -211,11 +245,13 @@ class _TableWriter:
         self,
         table: Path,
         interfaces: Mapping[str, Interface],
+        limits: Mapping[str, Limits],
         builtins: frozenset[str],
         helpers: frozenset[str],
     ) -> None:
         self._table = table
         self._interfaces = interfaces
+        self._limits = limits
         self._builtins = builtins
         self._helpers = helpers
         self._body = _Body(())
@@ -254,7 +290,8 @@ class _TableWriter:
         interface = self._interface(definition)
         text = self._written(definition)
         head = f"\nstatic void compute_{definition.name}(Arguments& a) {{\n"
-        return f"{head}{text}}}\n{_entry(definition.name, interface, f'compute_{definition.name}')}"
+        limits = self._limits.get(definition.name, ())
+        return f"{head}{text}}}\n{_entry(definition.name, interface, limits, f'compute_{definition.name}')}"
 
     def _helper(self, definition: ast.FunctionDef) -> str:
         text = f"\nIValue helper_{definition.name}(Arguments a) {{\n{self._written(definition)}  return IValue();\n}}\n"
