@@ -30,9 +30,10 @@ std::string about_dims(const Limit& limit, int64_t dims) {
 
 } // namespace
 
-void refuse(const Limit& limit, const aclTensor& tensor) {
+int refuse(const Limit& limit, const aclTensor& tensor) {
   const bool is_of_dtype = allows(limit, tensor.dtype);
-  set_error(kParameterError, is_of_dtype ? about_dims(limit, tensor.tensor.dim()) : about_dtype(limit, tensor.dtype));
+  const std::string text = is_of_dtype ? about_dims(limit, tensor.tensor.dim()) : about_dtype(limit, tensor.dtype);
+  return told(Failure(kInvalidParameter, headed(kParameterError, text)));
 }
 
 } // namespace cann

@@ -56,8 +56,8 @@ inline bool allows(const Limit& limit, int dtype) {
   return dtype >= 0 && dtype < 64 && (limit.dtypes >> dtype & 1) != 0;
 }
 
-// Says what is wrong with a tensor that a limit does not allow, for aclGetRecentErrMsg.
-void refuse(const Limit& limit, const aclTensor& tensor);
+// Keeps what is wrong with a tensor that a limit does not allow, as the thread's last error; the answer is its code.
+int refuse(const Limit& limit, const aclTensor& tensor);
 
 // Whether a function has to turn back; an argument that is left out is fine.
 inline bool refuses(const Limit& limit, const aclTensor* tensor) {
@@ -68,8 +68,7 @@ inline bool refuses(const Limit& limit, const aclTensor* tensor) {
   if (allows(limit, tensor->dtype) && dims >= limit.least_dims && dims <= limit.most_dims) {
     return false;
   }
-  refuse(limit, *tensor);
-  return true;
+  return refuse(limit, *tensor) != 0;
 }
 
 inline bool refuses(const Limit& limit, const aclTensorList* list) {
