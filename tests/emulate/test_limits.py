@@ -32,6 +32,23 @@ PRINTED = {
         "self",
     ): "UINT8,INT8,INT16,INT32,INT64,BOOL,FLOAT16,FLOAT,BFLOAT16",
 }
+# Cases of limits.py that are refused: function, argument, and what is wrong with it.
+REFUSED = {
+    "mm float64": ("aclnnMatmul", "self", "DT_DOUBLE"),
+    "mm int64": ("aclnnMatmul", "self", "DT_INT64"),
+    "layer_norm float64": ("aclnnLayerNorm", "input", "DT_DOUBLE"),
+    "conv2d float64": ("aclnnConvolution", "input", "DT_DOUBLE"),
+    "cat uint16": ("aclnnCat", "tensors", "DT_UINT16"),
+    "add 9 dimensions": ("aclnnAdd", "self", "larger than 8 dimensions"),
+    "repeat_interleave float64": ("aclnnRepeatInterleaveInt", "self", "DT_DOUBLE"),
+    "roll complex64": ("aclnnRoll", "x", "DT_COMPLEX64"),
+}
+_MESSAGE = re.compile(
+    r"^RuntimeError: .*call (?P<function>\w+) failed, error code is 161002\n.*AclNN_Parameter_Error\(EZ1001\): "
+    r"(?:Tensor (?P<argument>\w+) not implemented for (?P<dtype>\w+), should be in dtype support list \[[\w,]+\]"
+    r"|The (?P<ranked>\w+) tensor cannot be (?P<rank>.+))\.$",
+    re.DOTALL,
+)
 ONE_REFUSED = """\
 import torch
 x = torch.ones(2, 2, dtype=torch.float64, device="npu")
@@ -62,7 +79,9 @@ def test_every_limit_can_be_kept_and_means_something() -> None:
 
 
 def test_the_table_says_where_it_is_from() -> None:
-    sources = re.findall(r"^# source: (\S+) \| [0-9a-f]{40} \d{4}-\d\d-\d\d$", LIMITS.read_text("utf-8"), re.M)
+    sources = re.findall(
+        r"^# source: (\S+) \| [0-9a-f]{40} \d{4}-\d\d-\d\d$", LIMITS.read_text("utf-8"), re.M
+    )
     assert sources == ["ops-cv", "ops-math", "ops-nn", "ops-transformer"]
 
 
@@ -75,30 +94,31 @@ def test_the_table_has_what_machines_have_printed(function: str, argument: str) 
 @pytest.mark.parametrize("page", DOCS, ids=lambda page: page.parent.name)
 def test_the_docs_name_how_many_functions_are_limited(page: Path) -> None:
     interfaces, limits = implemented_interfaces(), table()
-    tensors = sum(
-        one.kind in ("tensor", "tensors") for function in limits for one in interfaces[function]
-    )
+    tensors = sum(one.kind in ("tensor", "tensors") for function in limits for one in interfaces[function])
     limited = sum(map(len, limits.values()))
     (line,) = (line for line in page.read_text("utf-8").splitlines() if "limits.tsv" in line)
     numbers = {int(number.replace(",", "")) for number in re.findall(r"\d[\d,]*", line)}
     assert {len(limits), len(implemented()), limited, tensors} <= numbers
 
 
+def _essence(words: str) -> tuple[str, str, str]:
+    found = _MESSAGE.match(words)
+    assert found, words
+    return found["function"], found["argument"] or found["ranked"], found["dtype"] or found["rank"]
+
+
 @pytest.mark.usefixtures("emulation")
 def test_what_cann_takes_computes_and_what_it_refuses_is_refused() -> None:
-    raised = answer(PROGRAM.read_text("utf-8"))
-    refused = {name: words for name, words in raised.items() if words}
-    assert {name: REFUSED[name] for name in refused} == {
-        name: _essence(words) for name, words in refused.items()
-    }
-    assert set(refused) == set(REFUSED)
+    raised: dict[str, str] = answer(PROGRAM.read_text("utf-8"))
+    assert {name: _essence(words) for name, words in raised.items() if words} == REFUSED
+    assert len(raised) > len(REFUSED)
 
 
 @pytest.mark.usefixtures("emulation")
 def test_it_is_refused_at_its_line_and_explained() -> None:
     done = run_python(ONE_REFUSED)
     assert done.returncode != 0
-    assert "y = x @ x" in done.stderr or "line 3" in done.stderr
+    assert "line 3, in <module>" in done.stderr
     found = explained(done.stderr).cause
     assert found is not None and found.id == "ascend.aclnn-parameter"
-    assert "DT_DOUBLE" in str(found)
+    assert "DT_DOUBLE" in found.text
