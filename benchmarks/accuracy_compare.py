@@ -295,8 +295,8 @@ def write_rounded(path: Path, golden: Record, moved: bool) -> None:
     """The same calls with results that were computed in double precision; from inputs that differ a little, if so."""
     import torch
 
-    from torchferry.accuracy.replay.arguments import doubled_inputs
-    from torchferry.accuracy.replay.execution import execute_doubled, read_inputs
+    from torchferry.accuracy.judge.arguments import doubled_inputs
+    from torchferry.accuracy.judge.execution import execute_doubled, read_inputs
 
     writer = RecordWriter(path, golden.header)
 

@@ -51,6 +51,46 @@ class Statistics:
 
 
 @dataclass(frozen=True, slots=True)
+class Metrics:
+    """How far one tensor is from another, element by element; nan where a figure would mean nothing.
+
+    Relative figures leave out elements whose golden value is 0; those that differ there are counted in
+    `wrong_zeros`, so that a wrong result can't look right. Elements that are not finite in one of the two are left
+    out of all figures and counted in `wrong_nonfinite` unless both have the same.
+    """
+
+    count: int
+    equal: int  # elements with equal values (0 and -0 are, nan and nan are)
+    max_abs: float
+    max_rel: float
+    mean_abs: float
+    mean_rel: float
+    rms_rel: float
+    rms_error: float  # root of the mean of the squared differences
+    relative_euclidean: float  # norm of the difference over the norm of golden
+    cosine: float
+    bias: float  # mean of mine - golden
+    within_thousandth: float  # share of elements whose relative error is below 1e-3
+    within_five_thousandths: float
+    max_ulp: float  # in units of the last place of golden's dtype
+    mean_ulp: float
+    wrong_zeros: int  # golden is 0, mine is not
+    wrong_nonfinite: int  # nan or infinity in one, something else in the other
+    nans: int  # of mine
+    infinities: int  # of mine
+    zeros: int  # of mine
+    golden_zeros: int
+    worst: (
+        int  # position of the element with the largest difference, in the order of the file; -1: none differs
+    )
+
+    @property
+    def is_equal(self) -> bool:
+        """Whether every element is the same."""
+        return self.equal == self.count
+
+
+@dataclass(frozen=True, slots=True)
 class TensorRecord:
     """A tensor that went into a call or came out of it."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 import torch
@@ -44,6 +45,15 @@ _UNDECLARED = {
     "batch_norm_update_stats": _STATISTICS,
     "rrelu_with_noise": ("noise",),
 }
+
+
+@cache
+def find_overload(operator: str) -> Any | None:
+    """What is called for aten::add.Tensor; None if this PyTorch has no such operator."""
+    library, _, name = operator.partition("::")
+    base, _, overload = name.partition(".")
+    packet = getattr(getattr(torch.ops, library), base, None)
+    return getattr(packet, overload or "default", None) if packet is not None else None
 
 
 def base_name(func: Any) -> str:

@@ -56,7 +56,7 @@ def _round(run: Run, step: int, rank: int | None) -> int:
 
 def _judged(path: Path, name: str, step: int) -> OperatorJudgement | None:
     from torchferry.accuracy.compare.comparing import compare_files
-    from torchferry.accuracy.compare.model import Verdict
+    from torchferry.accuracy.judge.model import Verdict
 
     try:
         comparisons = compare_files(path, None)

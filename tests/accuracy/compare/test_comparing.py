@@ -14,9 +14,10 @@ import torch
 from tests.accuracy.compare.records import GOLDEN, MINE, Writing, write_network, zero_tail
 from torchferry.accuracy.compare import network
 from torchferry.accuracy.compare.comparing import Work, compare_files
-from torchferry.accuracy.compare.model import Comparison, Sort, Verdict
+from torchferry.accuracy.compare.model import Comparison
 from torchferry.accuracy.compare.notes import of_comparison
 from torchferry.accuracy.file.reader import open_record
+from torchferry.accuracy.judge.model import Sort, Verdict
 from torchferry.accuracy.model import Header, Kept
 from torchferry.errors import InputError
 

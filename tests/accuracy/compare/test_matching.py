@@ -6,7 +6,7 @@ import pytest
 
 from tests.accuracy.compare.calls import call, matched, program
 from torchferry.accuracy.compare.matching import Matching, Sites, have_same_numbers, match_sites
-from torchferry.accuracy.compare.names import family, is_plumbing, likeness
+from torchferry.operators.names import family, is_plumbing, likeness
 
 
 def test_the_same_program() -> None:

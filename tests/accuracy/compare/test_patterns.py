@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from torchferry.accuracy.compare.model import Sort
-from torchferry.accuracy.replay.places import Pattern, channels, find_pattern, stripes, tail, tiles
+from torchferry.accuracy.judge.model import Sort
+from torchferry.accuracy.judge.places import Pattern, channels, find_pattern, stripes, tail, tiles
 
 
 def right(*shape: int) -> np.ndarray:

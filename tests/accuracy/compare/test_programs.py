@@ -11,11 +11,12 @@ import pytest
 import torch
 from torch.nn import functional
 
-from tests.accuracy.replay.recorded import record
+from tests.accuracy.judge.recorded import record
 from torchferry.accuracy.compare.comparing import compare_records
 from torchferry.accuracy.compare.matching import EXTRA, NOTHING
-from torchferry.accuracy.compare.model import Comparison, Judgement, Pair, Sort, Verdict
+from torchferry.accuracy.compare.model import Comparison, Pair
 from torchferry.accuracy.compare.programs import Programs, different_arguments
+from torchferry.accuracy.judge.model import Judgement, Sort, Verdict
 from torchferry.accuracy.model import Call, Header, Kept, TensorRecord, TensorRef
 from torchferry.accuracy.report import sentences
 from torchferry.cli.compare import exit_code

@@ -7,9 +7,10 @@ from dataclasses import replace
 
 import pytest
 
-from torchferry.accuracy.compare.model import Difference, Judgement, Metrics, Pair, Sort, Verdict
+from torchferry.accuracy.compare.model import Pair
 from torchferry.accuracy.compare.rows import Outline, PairRows, packed
-from torchferry.accuracy.model import Call, Statistics, TensorRecord
+from torchferry.accuracy.judge.model import Difference, Judgement, Sort, Verdict
+from torchferry.accuracy.model import Call, Metrics, Statistics, TensorRecord
 from torchferry.text import Text
 
 METRICS = Metrics(

@@ -11,7 +11,8 @@ from pathlib import Path
 
 import torch
 
-from torchferry.accuracy.compare.model import Comparison, Verdict
+from torchferry.accuracy.compare.model import Comparison
+from torchferry.accuracy.judge.model import Verdict
 from torchferry.accuracy.report import sentences
 
 from .arguments import ARGUMENTS

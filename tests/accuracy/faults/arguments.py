@@ -11,8 +11,9 @@ from torch import nn
 from torch.nn import functional
 
 from torchferry.accuracy.compare.comparing import compare_records
-from torchferry.accuracy.compare.model import Comparison, Verdict
+from torchferry.accuracy.compare.model import Comparison
 from torchferry.accuracy.file.reader import open_record
+from torchferry.accuracy.judge.model import Verdict
 from torchferry.accuracy.report import sentences
 
 from .trainings import Training, record

@@ -12,9 +12,8 @@ from hypothesis import strategies as st
 
 from tests.accuracy.native import reference
 from tests.accuracy.native.reference import COMPLEX, FLOATS, INTEGERS
-from torchferry.accuracy.compare.model import Metrics
 from torchferry.accuracy.file.contents import numpy_dtype
-from torchferry.accuracy.model import SIZES
+from torchferry.accuracy.model import SIZES, Metrics
 from torchferry.accuracy.native.differences import PIECE, compare_arrays, marks_of, picture
 
 pytestmark = pytest.mark.usefixtures("implementation")

@@ -9,7 +9,7 @@ import torch
 
 from tests.accuracy.record.recording import call_of, inputs_of, recorded
 from torchferry.accuracy.compare.comparing import compare_files
-from torchferry.accuracy.compare.model import Verdict
+from torchferry.accuracy.judge.model import Verdict
 from torchferry.accuracy.model import Kept
 
 

@@ -5,19 +5,10 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
-from torchferry.accuracy.compare.model import (
-    Comparison,
-    Curve,
-    Difference,
-    Judgement,
-    Metrics,
-    NetworkDifference,
-    Pair,
-    Sort,
-    Verdict,
-)
+from torchferry.accuracy.compare.model import Comparison, Curve, NetworkDifference, Pair
 from torchferry.accuracy.compare.rows import packed
-from torchferry.accuracy.model import Call, Header, Kept, Statistics, TensorRecord
+from torchferry.accuracy.judge.model import Difference, Judgement, Sort, Verdict
+from torchferry.accuracy.model import Call, Header, Kept, Metrics, Statistics, TensorRecord
 from torchferry.text import Text
 
 MINE = Header(Kept.TENSORS, "train.py --lr 0.1", "npu", "2.13.0", vendor="ascend", simulated=True)

@@ -14,8 +14,8 @@ import pytest
 
 from tests.accuracy.report.samples import EVIL, SAMPLES, alone, equal, faulty, fine, large, ranks, statistical
 from torchferry.accuracy.compare.matching import EQUIVALENT, EXTRA, GROUP, MOVED, NOTHING, SAME, SIMILAR
-from torchferry.accuracy.compare.model import Sort, Verdict
 from torchferry.accuracy.compare.rows import packed
+from torchferry.accuracy.judge.model import Sort, Verdict
 from torchferry.accuracy.report import sentences, words
 from torchferry.accuracy.report.render import print_text
 from torchferry.accuracy.report.text import to_text

@@ -15,11 +15,12 @@ from typing import TYPE_CHECKING, Protocol
 
 from torchferry.accuracy.compare import notes
 from torchferry.accuracy.compare.matching import Match, Matches, Sites, TensorPair, match_sites, match_tensors
-from torchferry.accuracy.compare.model import Comparison, Difference, Judgement, Pair, Verdict
+from torchferry.accuracy.compare.model import Comparison, Pair
 from torchferry.accuracy.compare.network import Gathering, curves, network_differences, with_statistics
 from torchferry.accuracy.compare.programs import Programs
 from torchferry.accuracy.compare.rows import Keeper, PairRows
 from torchferry.accuracy.compare.statistics import judge_statistics
+from torchferry.accuracy.judge.model import Difference, Judgement, Verdict
 from torchferry.accuracy.model import Call, Kept
 from torchferry.errors import InputError
 
@@ -169,7 +170,7 @@ def _judge(mine: Record, golden: Record | None) -> Judging:
         from torchferry.accuracy.compare.statistics import FigureJudge
 
         return FigureJudge()
-    from torchferry.accuracy.replay.judging import Judge
+    from torchferry.accuracy.judge.judging import Judge
 
     return Judge(mine, golden)
 

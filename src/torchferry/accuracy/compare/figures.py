@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from torchferry.accuracy.compare.model import Difference, Metrics
 from torchferry.accuracy.file.contents import shaped
-from torchferry.accuracy.model import TensorRecord
+from torchferry.accuracy.judge.model import Difference
+from torchferry.accuracy.model import Metrics, TensorRecord
 from torchferry.accuracy.native.differences import NONE_WRONG, Measuring, metrics_of, pieces
 
 if TYPE_CHECKING:

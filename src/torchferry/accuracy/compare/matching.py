@@ -9,8 +9,8 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, overload
 
-from torchferry.accuracy.compare.names import family, is_plumbing, likeness
 from torchferry.accuracy.model import Call, TensorRecord
+from torchferry.operators.names import family, is_plumbing, likeness
 
 # Alignment of two sequences in nearly linear time: what is alike stays in order, what is extra on one
 # side is skipped.

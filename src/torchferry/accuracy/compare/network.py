@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 from torchferry.accuracy.compare import statistics as watched_rows
 from torchferry.accuracy.compare.model import Curve, NetworkDifference, Pair
-from torchferry.accuracy.compare.names import base_name, is_plumbing
 from torchferry.accuracy.model import Call, TensorRecord
+from torchferry.operators.names import base_name, is_plumbing
 
 if TYPE_CHECKING:
     from torchferry.accuracy.file.reader import Record

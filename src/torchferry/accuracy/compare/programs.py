@@ -15,8 +15,7 @@ from functools import cache
 from importlib.util import find_spec
 
 from torchferry.accuracy.compare.matching import EXTRA, GROUP, NOTHING, Place, is_scratch
-from torchferry.accuracy.compare.model import Difference, Judgement, Pair, Sort, Verdict
-from torchferry.accuracy.compare.names import base_name, is_plumbing, is_random
+from torchferry.accuracy.compare.model import Pair
 from torchferry.accuracy.compare.statistics import (
     AMPLIFICATION,
     distance_of,
@@ -24,7 +23,9 @@ from torchferry.accuracy.compare.statistics import (
     is_watched,
     rounding,
 )
+from torchferry.accuracy.judge.model import Difference, Judgement, Sort, Verdict
 from torchferry.accuracy.model import Call, Header, TensorRecord, TensorRef, Value
+from torchferry.operators.names import base_name, is_plumbing, is_random
 from torchferry.ops.model import Special
 from torchferry.text import Text
 
@@ -153,7 +154,7 @@ def _default(operator: str, name: str) -> tuple[bool, Value]:
     """Whether PyTorch is here and knows a default, and the default."""
     if find_spec("torch") is None:
         return False, None
-    from torchferry.accuracy.replay.arguments import find_overload
+    from torchferry.observe.operators import find_overload
 
     overload = find_overload(operator)
     for argument in overload._schema.arguments if overload is not None else ():

@@ -7,8 +7,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple, overload
 
-from torchferry.accuracy.compare.model import Difference, Judgement, Metrics, Pair, Verdict
-from torchferry.accuracy.model import Call, Statistics, TensorRecord
+from torchferry.accuracy.compare.model import Pair
+from torchferry.accuracy.judge.model import Difference, Judgement, Verdict
+from torchferry.accuracy.model import Call, Metrics, Statistics, TensorRecord
 
 _NONE = -1
 _PAIR = struct.Struct("<4iB3dq2I")  # calls, how, what is said, which errors are known, errors, differences

@@ -12,10 +12,11 @@ from dataclasses import dataclass, replace
 from itertools import groupby
 
 from torchferry.accuracy.compare.matching import EXTRA, is_scratch
-from torchferry.accuracy.compare.model import Difference, Judgement, Metrics, Pair, Sort, Verdict
-from torchferry.accuracy.compare.names import family, is_plumbing, is_random
+from torchferry.accuracy.compare.model import Pair
 from torchferry.accuracy.compare.rows import Outline
-from torchferry.accuracy.model import Call, Statistics, TensorRecord
+from torchferry.accuracy.judge.model import Difference, Judgement, Sort, Verdict
+from torchferry.accuracy.model import Call, Metrics, Statistics, TensorRecord
+from torchferry.operators.names import family, is_plumbing, is_random
 from torchferry.text import Text
 
 # How large a difference rounding explains, where nothing is known but dtypes: for judgements without

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from torchferry.accuracy.compare.model import Metrics
+from torchferry.accuracy.model import Metrics
 from torchferry.accuracy.native import standin
 from torchferry.accuracy.native.library import COMPONENTS, NUMBERS, library
 from torchferry.accuracy.native.standin import CSums, Sums

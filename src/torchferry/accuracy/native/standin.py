@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from torchferry.accuracy.compare.model import Metrics
+from torchferry.accuracy.model import Metrics
 from torchferry.accuracy.native.library import COMPONENTS, DTYPES, NUMBERS
 
 # Sums over pairs of elements, as both implementations gather them, and the figures that follow from

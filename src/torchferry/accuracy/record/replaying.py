@@ -14,15 +14,14 @@ from typing import Any
 
 import torch
 
-from torchferry.accuracy.compare.names import is_plumbing
 from torchferry.accuracy.file.reader import Record
 from torchferry.accuracy.model import INPUT, OUTPUT, Call, TensorRecord, TensorRef, Value, group_name
-from torchferry.accuracy.replay.arguments import find_overload
 from torchferry.observe.modes import LocatingMode, unobserved
 from torchferry.observe.operators import (
     COMMUNICATION,
     SKIPPED_NAMESPACES,
     base_name,
+    find_overload,
     is_described,
     is_random,
     is_view,
@@ -31,6 +30,7 @@ from torchferry.observe.operators import (
 )
 from torchferry.observe.tensors import has_own_operators, sizes_of
 from torchferry.observe.where import Site
+from torchferry.operators.names import is_plumbing
 
 # Finds, while a program runs, the recorded call that does the same job as the one that it is about to
 # make.

@@ -16,11 +16,11 @@ import torch
 
 from torchferry.accuracy.file.reader import Record, open_record
 from torchferry.accuracy.file.writer import RecordWriter
+from torchferry.accuracy.judge.arguments import CannotExecuteError, is_view, leaves_uninitialised
+from torchferry.accuracy.judge.execution import Outputs, blank_inputs, execute, has_gaps, read_inputs
 from torchferry.accuracy.model import Call, Header, Kept, TensorRecord
 from torchferry.accuracy.record.layout import Outsides, Reader
 from torchferry.accuracy.record.settings import Selection
-from torchferry.accuracy.replay.arguments import CannotExecuteError, is_view, leaves_uninitialised
-from torchferry.accuracy.replay.execution import Outputs, blank_inputs, execute, has_gaps, read_inputs
 from torchferry.accuracy.replay.launching import LAST_LENGTH, Left, Outcome, Request
 from torchferry.errors import FerryError, OutputError, RunError
 from torchferry.files.aside import folder_aside

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import fields
 
-from torchferry.accuracy.compare.model import Comparison, Difference, Metrics, Pair
-from torchferry.accuracy.model import Call, Statistics, TensorRecord
+from torchferry.accuracy.compare.model import Comparison, Pair
+from torchferry.accuracy.judge.model import Difference
+from torchferry.accuracy.model import Call, Metrics, Statistics, TensorRecord
 from torchferry.accuracy.report import sentences
 from torchferry.report.safe import looks_like_formula, one_line, xml_text
 

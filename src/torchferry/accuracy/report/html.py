@@ -9,7 +9,8 @@ from dataclasses import dataclass, field
 from heapq import nsmallest
 from typing import Any, TypeVar
 
-from torchferry.accuracy.compare.model import Comparison, Curve, Difference, Pair, Verdict
+from torchferry.accuracy.compare.model import Comparison, Curve, Pair
+from torchferry.accuracy.judge.model import Difference, Verdict
 from torchferry.accuracy.model import Header
 from torchferry.accuracy.report import sentences, words
 from torchferry.report.frame import Page, framed

@@ -11,9 +11,10 @@ from dataclasses import asdict, fields
 from typing import Any
 
 from torchferry import __version__
-from torchferry.accuracy.compare.model import Comparison, Difference, Judgement, Metrics, Pair
+from torchferry.accuracy.compare.model import Comparison, Pair
 from torchferry.accuracy.compare.notes import unmatched_counts
-from torchferry.accuracy.model import Call, Header, Statistics, TensorRecord
+from torchferry.accuracy.judge.model import Difference, Judgement
+from torchferry.accuracy.model import Call, Header, Metrics, Statistics, TensorRecord
 from torchferry.accuracy.report import sentences
 from torchferry.report.safe import printable
 from torchferry.text import Text

@@ -8,9 +8,10 @@ import shlex
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from torchferry.accuracy.compare.model import Comparison, Difference, Judgement, Pair, Sort, Verdict
+from torchferry.accuracy.compare.model import Comparison, Pair
 from torchferry.accuracy.compare.network import NORMAL
 from torchferry.accuracy.compare.statistics import growth
+from torchferry.accuracy.judge.model import Difference, Judgement, Sort, Verdict
 from torchferry.accuracy.model import Call, Header, Kept, TensorRecord
 from torchferry.accuracy.report import words
 from torchferry.report.safe import one_line

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from torchferry.accuracy.compare.model import Comparison, Pair, Verdict
+from torchferry.accuracy.compare.model import Comparison, Pair
+from torchferry.accuracy.judge.model import Verdict
 from torchferry.accuracy.report import sentences, words
 from torchferry.report.safe import one_line
 from torchferry.text import Language, Text

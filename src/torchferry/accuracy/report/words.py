@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from torchferry.accuracy.compare.matching import EQUIVALENT, EXTRA, GROUP, MOVED, NOTHING, SAME, SIMILAR
-from torchferry.accuracy.compare.model import Sort, Verdict
+from torchferry.accuracy.judge.model import Sort, Verdict
 from torchferry.text import Text
 
 VERDICT = {

@@ -6,7 +6,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import fields
 from itertools import islice
 
-from torchferry.accuracy.compare.model import Comparison, Difference, Metrics, Pair
+from torchferry.accuracy.compare.model import Comparison, Pair
+from torchferry.accuracy.judge.model import Difference
+from torchferry.accuracy.model import Metrics
 from torchferry.accuracy.report import sentences, words
 from torchferry.report.lists import without_times
 from torchferry.report.options import Options

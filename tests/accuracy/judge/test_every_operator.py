@@ -9,9 +9,9 @@ import pytest
 import torch
 from tools.conformance.operators import operator_names
 
-from torchferry.accuracy.compare.model import Verdict
-from torchferry.accuracy.replay import pieces
-from torchferry.accuracy.replay.judging import Judge
+from torchferry.accuracy.judge import pieces
+from torchferry.accuracy.judge.judging import Judge
+from torchferry.accuracy.judge.model import Verdict
 
 from .samples import calls_that_differ, judge_mistakes, record_samples
 

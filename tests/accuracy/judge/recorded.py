@@ -10,11 +10,11 @@ from typing import Any
 
 import torch
 
-from torchferry.accuracy.compare.model import Judgement
 from torchferry.accuracy.file.reader import Record, open_record
+from torchferry.accuracy.judge.judging import Judge
+from torchferry.accuracy.judge.model import Judgement
 from torchferry.accuracy.model import Call, Header, Kept, TensorRecord
 from torchferry.accuracy.record.recorder import Recorder
-from torchferry.accuracy.replay.judging import Judge
 
 
 def record(path: Path, program: Callable[[], Any]) -> Record:

@@ -11,11 +11,11 @@ import torch
 from torch import nn
 from torch.nn import functional
 
-from torchferry.accuracy.compare.model import Verdict
+from torchferry.accuracy.judge.execution import execute
+from torchferry.accuracy.judge.formulas import formula_of
+from torchferry.accuracy.judge.judging import Judge
+from torchferry.accuracy.judge.model import Verdict
 from torchferry.accuracy.model import Call, TensorRecord, TensorRef
-from torchferry.accuracy.replay.execution import execute
-from torchferry.accuracy.replay.formulas import formula_of
-from torchferry.accuracy.replay.judging import Judge
 
 from .recorded import record, seeded
 

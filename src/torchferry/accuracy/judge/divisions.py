@@ -7,10 +7,11 @@ from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from functools import cache
 
+from torchferry.accuracy.judge.arguments import is_random
+from torchferry.accuracy.judge.formulas import formula_of
+from torchferry.accuracy.judge.margins import margins_of
 from torchferry.accuracy.model import Call, TensorRecord, Value
-from torchferry.accuracy.replay.arguments import base_name, is_random
-from torchferry.accuracy.replay.formulas import formula_of
-from torchferry.accuracy.replay.margins import margins_of
+from torchferry.operators.names import without_overload
 
 # A way to divide a call: along which dimensions, and where its tensors have them.
 
@@ -353,8 +354,8 @@ _BY_IMAGE = (
 
 def divisions_of(call: Call) -> list[Division]:
     """Ways that together tell of as many outputs as possible; none: the call is one whole."""
-    rule = _rule(base_name(call.operator).partition("::")[2])
-    if rule is None or (is_random(call.operator) and formula_of(base_name(call.operator)) is None):
+    rule = _rule(without_overload(call.operator).partition("::")[2])
+    if rule is None or (is_random(call.operator) and formula_of(without_overload(call.operator)) is None):
         return []
     found = [
         replace(each, axes=tuple(axis for axis in each.axes if axis.size > 1 and _fits(axis, call)))
@@ -429,7 +430,7 @@ def _along_one(named: Named) -> list[Division]:
 
 
 def _default_dimension(named: Named) -> int:
-    return 0 if base_name(named.call.operator) == "aten::cat" else -1
+    return 0 if without_overload(named.call.operator) == "aten::cat" else -1
 
 
 def _whole_rank(named: Named, rank: int, dimensions: Iterable[int]) -> Iterable[Axis]:
@@ -466,7 +467,7 @@ def _over(named: Named, dimensions: Sequence[int], is_kept: bool) -> list[Divisi
 def _by_image(named: Named) -> list[Division]:
     """Images and their channels. Sizes that are given as a list begin with both."""
     rank = len(named.outputs[0].shape)
-    name = base_name(named.call.operator).partition("::")[2]
+    name = without_overload(named.call.operator).partition("::")[2]
     sides = next((int(letter) for letter in name if letter in "123"), 3 if "shuffle" in name else None)
     if sides is None or any(len(each.shape) != rank for each in (*named.inputs, *named.outputs)):
         return []

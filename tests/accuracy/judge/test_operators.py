@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from torchferry.accuracy.replay.margins import margins_of
+from torchferry.accuracy.judge.margins import margins_of
 
 CLASSES = {
     "aten::relu": "exact", "aten::_to_copy": "exact", "aten::max_pool2d_with_indices": "exact",

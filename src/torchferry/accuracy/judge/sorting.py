@@ -8,9 +8,9 @@ from dataclasses import dataclass, field, replace
 
 import torch
 
-from torchferry.accuracy.compare.model import Sort
-from torchferry.accuracy.replay.errors import Compared, flat
-from torchferry.accuracy.replay.places import describe_places
+from torchferry.accuracy.judge.errors import Compared, flat
+from torchferry.accuracy.judge.model import Sort
+from torchferry.accuracy.judge.places import describe_places
 from torchferry.text import Text
 
 _EXPLAINED = 0.99  # of the elements that an explanation must fit

@@ -13,19 +13,20 @@ from dataclasses import dataclass, replace
 
 import torch
 
-from torchferry.accuracy.compare.model import Judgement, Sort, Verdict
+from torchferry.accuracy.judge import pieces
+from torchferry.accuracy.judge.arguments import CannotExecuteError
+from torchferry.accuracy.judge.divisions import Division, by_element, divisions_of
+from torchferry.accuracy.judge.errors import Compared, Terms, compare
+from torchferry.accuracy.judge.execution import Source, execute, read_inputs
+from torchferry.accuracy.judge.margins import digits_of, margins_of, views
+from torchferry.accuracy.judge.model import Judgement, Sort, Verdict
+from torchferry.accuracy.judge.pieces import Grid, Item, Part, Ranges, items_of
+from torchferry.accuracy.judge.places import describe_region
+from torchferry.accuracy.judge.references import Reference, attempt
+from torchferry.accuracy.judge.sensitivity import UNIT
+from torchferry.accuracy.judge.sorting import Context, sort_of
 from torchferry.accuracy.model import Call, TensorRecord
-from torchferry.accuracy.replay import pieces
-from torchferry.accuracy.replay.arguments import CannotExecuteError, base_name
-from torchferry.accuracy.replay.divisions import Division, by_element, divisions_of
-from torchferry.accuracy.replay.errors import Compared, Terms, compare
-from torchferry.accuracy.replay.execution import Source, execute, read_inputs
-from torchferry.accuracy.replay.margins import digits_of, margins_of, views
-from torchferry.accuracy.replay.pieces import Grid, Item, Part, Ranges, items_of
-from torchferry.accuracy.replay.places import describe_region
-from torchferry.accuracy.replay.references import Reference, attempt
-from torchferry.accuracy.replay.sensitivity import UNIT
-from torchferry.accuracy.replay.sorting import Context, sort_of
+from torchferry.operators.names import without_overload
 from torchferry.text import Text
 
 # Judges results that depend on all elements of tensors which are too large to be computed with as a
@@ -81,7 +82,7 @@ _TOGETHER = {"aten::count_nonzero": torch.sum}  # how the results of blocks beco
 def judge_total(mine: Call, source: Source, golden: torch.Tensor | None, normal: Verdict) -> Judgement | None:
     """Of a call that makes one number of a large tensor; None: it is no such call. `golden` is what golden has made of
     the same inputs."""
-    name = base_name(mine.operator)
+    name = without_overload(mine.operator)
     inputs = [each for each in mine.inputs if each.shape]
     is_one = len(mine.outputs) == 1 and math.prod(mine.outputs[0].shape) == 1
     is_kept = all(each.offset is not None for each in (*inputs, *mine.outputs))
@@ -142,7 +143,7 @@ def _blocks(shape: tuple[int, ...]) -> Iterator[tuple[slice, ...]]:
 
 
 def _judge_sum(mine: Call, source: Source, golden: torch.Tensor | None, normal: Verdict) -> Judgement:
-    name, record = base_name(mine.operator), mine.outputs[0]
+    name, record = without_overload(mine.operator), mine.outputs[0]
     inputs = [each for each in mine.inputs if each.shape]
     total, moved = _added_up(name, inputs, source)
     count = math.prod(inputs[0].shape)
@@ -198,7 +199,7 @@ def _of_host(call: Call, source: Source) -> torch.Tensor | None:
 
 
 def _judge_exact(mine: Call, source: Source, normal: Verdict) -> Judgement:
-    name, record = base_name(mine.operator), mine.outputs[0]
+    name, record = without_overload(mine.operator), mine.outputs[0]
     given = next(each for each in mine.inputs if each.shape)
     of_blocks = []
     for where in _blocks(given.shape):

@@ -8,20 +8,17 @@ from itertools import starmap
 
 import torch
 
-from torchferry.accuracy.compare.model import Difference, Judgement, Sort, Verdict
-from torchferry.accuracy.model import Call, TensorRecord
-from torchferry.accuracy.replay import decompositions, random_numbers
-from torchferry.accuracy.replay.arguments import (
+from torchferry.accuracy.judge import decompositions, random_numbers
+from torchferry.accuracy.judge.arguments import (
     CannotExecuteError,
     Setting,
-    base_name,
     is_random,
     is_view,
     leaves_uninitialised,
     make_arguments,
 )
-from torchferry.accuracy.replay.errors import Compared, Errors
-from torchferry.accuracy.replay.execution import (
+from torchferry.accuracy.judge.errors import Compared, Errors
+from torchferry.accuracy.judge.execution import (
     Source,
     blank_inputs,
     execute,
@@ -29,8 +26,8 @@ from torchferry.accuracy.replay.execution import (
     lies_in_inputs,
     read_inputs,
 )
-from torchferry.accuracy.replay.formulas import formula_of
-from torchferry.accuracy.replay.kernel_faults import (
+from torchferry.accuracy.judge.formulas import formula_of
+from torchferry.accuracy.judge.kernel_faults import (
     is_alike,
     is_small_enough,
     is_split,
@@ -38,10 +35,11 @@ from torchferry.accuracy.replay.kernel_faults import (
     misreadings,
     unread_inputs,
 )
-from torchferry.accuracy.replay.large import Task, judge_large, parts_by_element
-from torchferry.accuracy.replay.margins import Margins, digits_of, margins_of, views
-from torchferry.accuracy.replay.pieces import is_large
-from torchferry.accuracy.replay.references import (
+from torchferry.accuracy.judge.large import Task, judge_large, parts_by_element
+from torchferry.accuracy.judge.margins import Margins, digits_of, margins_of, views
+from torchferry.accuracy.judge.model import Difference, Judgement, Sort, Verdict
+from torchferry.accuracy.judge.pieces import is_large
+from torchferry.accuracy.judge.references import (
     Reference,
     are_positions,
     attempt,
@@ -49,8 +47,10 @@ from torchferry.accuracy.replay.references import (
     is_order_free,
     point_to_equal_values,
 )
-from torchferry.accuracy.replay.sorting import Context, sort_of
+from torchferry.accuracy.judge.sorting import Context, sort_of
+from torchferry.accuracy.model import Call, TensorRecord
 from torchferry.observe.modes import unobserved
+from torchferry.operators.names import without_overload
 from torchferry.text import Text
 
 # Calls of which only the shape can be wrong: views.
@@ -61,7 +61,7 @@ _SHAPE = Text("{output}: its shape is {mine}, not {right}", "{output}：形状�
 
 def is_mere_view(call: Call) -> bool:
     """Nothing was computed: the result is bytes of the inputs, or nobody has read it."""
-    if base_name(call.operator) == _UNSAFE_VIEW:
+    if without_overload(call.operator) == _UNSAFE_VIEW:
         return lies_in_inputs(call)
     return is_view(call.operator) and (has_gaps(call) or lies_in_inputs(call))
 
@@ -125,7 +125,7 @@ class Judge:
         if is_same_job and _differ_as_roundings_do(mine, outputs):
             return Judgement(Verdict.NORMAL, basis=GOLDEN)
         normal = Verdict.NORMAL if golden is None or _are_equal(inputs, mine.inputs) else Verdict.INHERITED
-        if is_random(mine.operator) and random_numbers.is_known(base_name(mine.operator)):
+        if is_random(mine.operator) and random_numbers.is_known(without_overload(mine.operator)):
             return self._judge_random(mine, normal)
         if is_large(mine) and not is_mere_view(mine):
             return self._judge_large(mine, golden if is_same else None, normal, is_same_job)
@@ -153,7 +153,7 @@ class Judge:
         except CannotExecuteError as reason:
             return Judgement(Verdict.UNKNOWN, why=_UNKNOWN.format(reason=reason))
         work = _Work(reference, normal, golden, is_same_job)
-        free = decompositions.free_outputs(base_name(mine.operator))
+        free = decompositions.free_outputs(without_overload(mine.operator))
         judged = [
             self._judge_output(work, number) for number in _different_contents(mine) if number not in free
         ]
@@ -166,7 +166,7 @@ class Judge:
 
     def _judge_random(self, mine: Call, normal: Verdict) -> Judgement:
         try:
-            if is_large(mine) and base_name(mine.operator) not in random_numbers.OF_THE_WHOLE:
+            if is_large(mine) and without_overload(mine.operator) not in random_numbers.OF_THE_WHOLE:
                 parts = ((part.call, part) for part in parts_by_element(mine, self._mine))
                 wrong = next(filter(None, starmap(_problem_of_random, parts)), None)
                 strange = None
@@ -209,7 +209,7 @@ class Judge:
         records = work.call.outputs
         if any(each.offset is None and each.elements for each in records):
             return None
-        operator, arguments = base_name(work.call.operator), work.reference.arguments()
+        operator, arguments = without_overload(work.call.operator), work.reference.arguments()
         wrong = decompositions.problem(operator, arguments, [self._mine.tensor(each) for each in records])
         name = records[number].name
         if wrong is None:
@@ -223,7 +223,7 @@ class Judge:
 
     def _result(self, work: _Work, number: int) -> torch.Tensor:
         reference, records = work.reference, work.call.outputs
-        if not is_order_free(base_name(work.call.operator), reference.arguments()):
+        if not is_order_free(without_overload(work.call.operator), reference.arguments()):
             return self._mine.tensor(records[number])
         found = [self._mine.tensor(each) if each.offset is not None else None for each in records]
         result = reference.in_order(found)[number]
@@ -369,7 +369,7 @@ class _Work:
 
 def _refuse_unknown_distributions(call: Call) -> None:
     """Formulas refuse by themselves what they can't compute without random numbers."""
-    if is_random(call.operator) and formula_of(base_name(call.operator)) is None:
+    if is_random(call.operator) and formula_of(without_overload(call.operator)) is None:
         raise CannotExecuteError("it draws random numbers of a distribution that is not known here")
 
 
@@ -378,7 +378,7 @@ def _problem_of_random(
 ) -> Text | None:
     results = [source.tensor(record) if record.offset is not None else None for record in call.outputs]
     arguments = make_arguments(call, read_inputs(source, call), Setting())
-    return problem(base_name(call.operator), arguments, results)
+    return problem(without_overload(call.operator), arguments, results)
 
 
 def _shapes(call: Call) -> list[tuple[str, tuple[int, ...]]]:
@@ -430,7 +430,7 @@ def _differ_as_roundings_do(call: Call, outputs: Sequence[Difference]) -> bool:
 def _different_contents(call: Call) -> list[int]:
     """The outputs, without those that are another one once more, or memory of which only parts are written."""
     seen: dict[tuple[int, tuple[int, ...], tuple[int, ...]], int] = {}
-    skipped = _WORKSPACES.get(base_name(call.operator), ())
+    skipped = _WORKSPACES.get(without_overload(call.operator), ())
     for number, record in enumerate(call.outputs):
         if number in skipped:
             continue
@@ -448,7 +448,7 @@ def _is_right_from_flushed_inputs(work: _Work, number: int, result: torch.Tensor
 
 
 def _is_another_choice(work: _Work, number: int, result: torch.Tensor, right: torch.Tensor) -> bool:
-    operator, arguments = base_name(work.call.operator), work.reference.arguments()
+    operator, arguments = without_overload(work.call.operator), work.reference.arguments()
     if result.is_floating_point() or torch.equal(result, right):
         return False
     if are_positions(operator, number):

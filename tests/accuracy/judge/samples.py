@@ -13,11 +13,11 @@ from tools.conformance.operators import cpu_promises, operator, samples
 from torch.testing import make_tensor
 from torch.utils._pytree import tree_leaves
 
-from torchferry.accuracy.compare.model import Judgement
 from torchferry.accuracy.file.reader import Record
+from torchferry.accuracy.judge.arguments import is_random, is_view, leaves_uninitialised
+from torchferry.accuracy.judge.judging import Judge
+from torchferry.accuracy.judge.model import Judgement
 from torchferry.accuracy.model import Call
-from torchferry.accuracy.replay.arguments import is_random, is_view, leaves_uninitialised
-from torchferry.accuracy.replay.judging import Judge
 
 from .recorded import Claimed, record, seeded
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 import torch
 
-from torchferry.accuracy.replay.margins import Digits, Margins, digits_of, views
-from torchferry.accuracy.replay.sensitivity import UNIT
+from torchferry.accuracy.judge.margins import Digits, Margins, digits_of, views
+from torchferry.accuracy.judge.sensitivity import UNIT
 
 SMALLEST = {"float16": 2.0**-24, "float8_e4m3fn": 2.0**-9, "float8_e5m2": 2.0**-16}
 _SMALLEST_NORMAL = 2.0**-126

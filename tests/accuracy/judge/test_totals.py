@@ -11,9 +11,9 @@ import pytest
 import torch
 from torch.nn import functional
 
-from torchferry.accuracy.compare.model import Judgement, Verdict
-from torchferry.accuracy.replay import pieces
-from torchferry.accuracy.replay.judging import Judge
+from torchferry.accuracy.judge import pieces
+from torchferry.accuracy.judge.judging import Judge
+from torchferry.accuracy.judge.model import Judgement, Verdict
 
 from .recorded import call_of, judge_claim, record, seeded
 

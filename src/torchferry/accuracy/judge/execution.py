@@ -7,17 +7,17 @@ from typing import Any, Protocol
 
 import torch
 
-from torchferry.accuracy.model import Call, TensorRecord, TensorRef, Value
-from torchferry.accuracy.replay.arguments import (
+from torchferry.accuracy.judge.arguments import (
     CannotExecuteError,
     Given,
     Setting,
-    base_name,
     invoke,
     make_arguments,
     written_arguments,
 )
-from torchferry.accuracy.replay.formulas import formula_of
+from torchferry.accuracy.judge.formulas import formula_of
+from torchferry.accuracy.model import Call, TensorRecord, TensorRef, Value
+from torchferry.operators.names import without_overload
 
 Outputs = list[torch.Tensor | None]  # one for each output of the record; None: the call has given none
 _OF_NUMBERS = (torch.float64, torch.int64, torch.bool)
@@ -129,7 +129,7 @@ def execute(
 
 def _invoke_here(call: Call, arguments: dict[str, Any], is_at_home: bool) -> Any:
     """What only the library of another device has, cuDNN's batch norm for instance, is computed by what all have."""
-    formula = None if is_at_home else formula_of(base_name(call.operator))
+    formula = None if is_at_home else formula_of(without_overload(call.operator))
     try:
         return invoke(call, arguments)
     except NotImplementedError:  # what else a device says is its own failure
@@ -160,7 +160,7 @@ def execute_doubled(call: Call, inputs: Given, factors: Mapping[str, float] | No
     """In double precision, on the CPU; `inputs` are in double precision already, and are not changed. Numbers among
     the arguments are multiplied by `factors`."""
     refuse_what_cannot_run(call)
-    if call.operator in _OF_THE_DTYPE or base_name(call.operator) in _OF_THE_DTYPE:
+    if call.operator in _OF_THE_DTYPE or without_overload(call.operator) in _OF_THE_DTYPE:
         pairs = zip(inputs, call.inputs, strict=True)
         return execute(call, [tensor.to(getattr(torch, record.dtype)) for tensor, record in pairs], "cpu")
     written = written_arguments(call.operator)
@@ -171,7 +171,7 @@ def execute_doubled(call: Call, inputs: Given, factors: Mapping[str, float] | No
     arguments = make_arguments(call, own, Setting(doubled=True))
     for name, factor in (factors or {}).items():
         arguments[name] *= factor
-    formula = formula_of(base_name(call.operator))
+    formula = formula_of(without_overload(call.operator))
     returned = formula(arguments) if formula is not None else invoke(call, arguments)
     return collect(call, returned, arguments)
 

@@ -10,12 +10,12 @@ import pytest
 import torch
 from torch.nn import functional
 
+from torchferry.accuracy.judge import pieces
+from torchferry.accuracy.judge.arguments import doubled_inputs
+from torchferry.accuracy.judge.divisions import divisions_of
+from torchferry.accuracy.judge.execution import Source, execute_doubled, read_inputs
+from torchferry.accuracy.judge.pieces import Grid, Item, Part, items_of
 from torchferry.accuracy.model import Call
-from torchferry.accuracy.replay import pieces
-from torchferry.accuracy.replay.arguments import doubled_inputs
-from torchferry.accuracy.replay.divisions import divisions_of
-from torchferry.accuracy.replay.execution import Source, execute_doubled, read_inputs
-from torchferry.accuracy.replay.pieces import Grid, Item, Part, items_of
 
 from .recorded import call_of, record, seeded
 

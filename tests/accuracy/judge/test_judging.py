@@ -10,8 +10,8 @@ import pytest
 import torch
 from torch.nn import functional
 
-from torchferry.accuracy.compare.model import Sort, Verdict
-from torchferry.accuracy.replay.judging import Judge
+from torchferry.accuracy.judge.judging import Judge
+from torchferry.accuracy.judge.model import Sort, Verdict
 
 from .recorded import call_of, judge_claim, record, seeded
 

@@ -9,13 +9,15 @@ from typing import Any
 
 import torch
 
+from torchferry.accuracy.judge.arguments import CannotExecuteError, is_floating
+from torchferry.accuracy.judge.errors import Compared, flat
+from torchferry.accuracy.judge.execution import execute_doubled
+from torchferry.accuracy.judge.margins import digits_of, reduced
+from torchferry.accuracy.judge.references import Reference, attempt
+from torchferry.accuracy.judge.sensitivity import Execute
 from torchferry.accuracy.model import Value
-from torchferry.accuracy.replay.arguments import CannotExecuteError, base_name, find_overload, is_floating
-from torchferry.accuracy.replay.errors import Compared, flat
-from torchferry.accuracy.replay.execution import execute_doubled
-from torchferry.accuracy.replay.margins import digits_of, reduced
-from torchferry.accuracy.replay.references import Reference, attempt
-from torchferry.accuracy.replay.sensitivity import Execute
+from torchferry.observe.operators import find_overload
+from torchferry.operators.names import without_overload
 from torchferry.text import Text
 
 _FEW = 64  # errors: 1 / sqrt(64) is the scatter of a correlation by chance
@@ -127,7 +129,9 @@ def leaning(reference: Reference, output: int, result: Callable[[], torch.Tensor
 
 def _number(reference: Reference) -> tuple[str, float] | None:
     """The number that is asked about: by what attention multiplies its products."""
-    of = _NUMBERS.get(next((part for part in _NUMBERS if part in base_name(reference.call.operator)), ""))
+    of = _NUMBERS.get(
+        next((part for part in _NUMBERS if part in without_overload(reference.call.operator)), "")
+    )
     return of(reference) if of is not None else None
 
 
@@ -269,7 +273,10 @@ def _others(operator: str, given: dict[str, Value]) -> Iterator[tuple[str, Any, 
 def _from_all(reference: Reference, output: int) -> Iterator[tuple[Text, torch.Tensor]]:
     """A batch norm's running variance, which PyTorch takes from n - 1."""
     call, right = reference.call, reference.right[output]
-    if base_name(call.operator) not in _BATCH_NORMS or call.outputs[output].name != "output/running_var":
+    if (
+        without_overload(call.operator) not in _BATCH_NORMS
+        or call.outputs[output].name != "output/running_var"
+    ):
         return
     inputs = {record.name: tensor for record, tensor in zip(call.inputs, reference.inputs, strict=True)}
     source, old = inputs.get("input/input"), inputs.get("input/running_var")

@@ -9,9 +9,9 @@ from dataclasses import replace
 
 import torch
 
+from torchferry.accuracy.judge.divisions import Axis, Division
+from torchferry.accuracy.judge.execution import Source
 from torchferry.accuracy.model import Call, TensorRecord, TensorRef, Value
-from torchferry.accuracy.replay.divisions import Axis, Division
-from torchferry.accuracy.replay.execution import Source
 
 LARGE = 1 << 20  # elements of all tensors of a call; smaller ones are judged as a whole
 BLOCK = 1 << 21  # of a part that is computed in its own precision

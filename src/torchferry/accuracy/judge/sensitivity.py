@@ -8,9 +8,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 import torch
 
+from torchferry.accuracy.judge.arguments import is_floating
+from torchferry.accuracy.judge.margins import Margins
 from torchferry.accuracy.model import Call
-from torchferry.accuracy.replay.arguments import base_name, is_floating
-from torchferry.accuracy.replay.margins import Margins
+from torchferry.operators.names import without_overload
 
 UNIT = 2.0**-24  # half a unit in the last place of single precision, relative
 _SAMPLES = 3
@@ -92,7 +93,7 @@ def added_up(call: Call, output: int, margins: Margins) -> float:
     """How many terms one element of a result is the sum of, at most."""
     if margins.pointwise:
         return 1.0
-    base = base_name(call.operator).partition("::")[2]
+    base = without_overload(call.operator).partition("::")[2]
     sizes = [math.prod(record.shape) for record in call.inputs]
     if "convolution_backward" in base:
         return _of_convolution_backward(call, output)

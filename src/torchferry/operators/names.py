@@ -1,4 +1,4 @@
-"""Which operators do the same job under other names, and which only carry data around. No torch."""
+"""What operators' names say: which do the same job, which only carry data around, which draw random numbers."""
 
 from __future__ import annotations
 
@@ -64,6 +64,11 @@ def base_name(operator: str) -> str:
     if library and library != "aten":
         name = name.removeprefix(f"{library}_")
     return name
+
+
+def without_overload(operator: str) -> str:
+    """aten::add for aten::add.Tensor."""
+    return operator.partition(".")[0]
 
 
 @cache

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from torchferry.accuracy.compare.model import Sort
+from torchferry.accuracy.judge.model import Sort
 from torchferry.text import Text
 
 # Where wrong elements lie: at the end, in some channels, in tiles, at every n-th place.

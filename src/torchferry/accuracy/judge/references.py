@@ -9,19 +9,19 @@ from typing import Any
 
 import torch
 
-from torchferry.accuracy.model import Call, TensorRef, Value
-from torchferry.accuracy.replay.arguments import (
+from torchferry.accuracy.judge.arguments import (
     CannotExecuteError,
     Setting,
-    base_name,
     doubled_inputs,
     is_floating,
     make_arguments,
 )
-from torchferry.accuracy.replay.errors import SMALLEST, Compared, Terms, compare, smallest_normal
-from torchferry.accuracy.replay.execution import Outputs, Source, execute, execute_doubled, read_inputs
-from torchferry.accuracy.replay.margins import digits_of, margins_of
-from torchferry.accuracy.replay.sensitivity import added_up, sensitivity
+from torchferry.accuracy.judge.errors import SMALLEST, Compared, Terms, compare, smallest_normal
+from torchferry.accuracy.judge.execution import Outputs, Source, execute, execute_doubled, read_inputs
+from torchferry.accuracy.judge.margins import digits_of, margins_of
+from torchferry.accuracy.judge.sensitivity import added_up, sensitivity
+from torchferry.accuracy.model import Call, TensorRef, Value
+from torchferry.operators.names import without_overload
 
 # Where several answers are right: positions of equal values, results without order, casts that are
 # not defined.
@@ -177,7 +177,7 @@ class Reference:
 
     def in_order(self, results: Outputs) -> Outputs:
         """Results that may come in any order, in one; others as they are."""
-        operator, arguments = base_name(self.call.operator), self.arguments()
+        operator, arguments = without_overload(self.call.operator), self.arguments()
         return in_order(operator, arguments, results) if is_order_free(operator, arguments) else results
 
     def arguments(self) -> dict[str, Any]:
@@ -214,7 +214,7 @@ class Reference:
         bias, right = names.get("input/bias"), self.right[output]
         if bias is not None and right is not None and output == 0 and right.dim() > 2:
             return bias.reshape(-1, *[1] * (right.dim() - 2))
-        added = names.get("input/self") if "add" in base_name(self.call.operator) else None
+        added = names.get("input/self") if "add" in without_overload(self.call.operator) else None
         return added * self.arguments().get("beta", 1) if added is not None else None
 
     def _magnitude(self, output: int) -> torch.Tensor | None:

@@ -10,7 +10,7 @@ from typing import Any
 
 import torch
 
-from torchferry.accuracy.replay.margins import digits_of
+from torchferry.accuracy.judge.margins import digits_of
 from torchferry.text import Text
 
 _CONSTANT = 32.0  # of the backward error, times the size of the matrix: LAPACK's algorithms stay below 10

@@ -11,12 +11,12 @@ import pytest
 import torch
 from torch.nn import functional
 
-from torchferry.accuracy.compare.model import Difference, Judgement, Sort, Verdict
 from torchferry.accuracy.file.reader import Record
+from torchferry.accuracy.judge import large, pieces
+from torchferry.accuracy.judge.judging import Judge
+from torchferry.accuracy.judge.model import Difference, Judgement, Sort, Verdict
 from torchferry.accuracy.model import Call
 from torchferry.accuracy.native.differences import compare_arrays
-from torchferry.accuracy.replay import large, pieces
-from torchferry.accuracy.replay.judging import Judge
 
 from .recorded import Claimed, call_of, judge_claim, record, seeded
 

@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch.nn import functional
 
-from torchferry.accuracy.compare.model import Judgement, Sort, Verdict
+from torchferry.accuracy.judge.model import Judgement, Sort, Verdict
 
 from .recorded import call_of, judge_claim, record, seeded
 

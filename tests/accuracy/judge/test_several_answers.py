@@ -12,9 +12,9 @@ import pytest
 import torch
 from torch.nn import functional
 
-from torchferry.accuracy.compare.model import Judgement, Sort, Verdict
 from torchferry.accuracy.file.reader import Record
-from torchferry.accuracy.replay.judging import Judge
+from torchferry.accuracy.judge.judging import Judge
+from torchferry.accuracy.judge.model import Judgement, Sort, Verdict
 
 from .recorded import call_of, judge_claim, record, seeded
 from .samples import Claims

@@ -11,23 +11,11 @@ import torch
 
 from torchferry.accuracy.model import Call, TensorRef, Value
 from torchferry.observe import operators as observed
+from torchferry.observe.operators import find_overload
+from torchferry.operators.names import without_overload
 from torchferry.ops.model import Special
 
-# Finds the operator of a recorded call, and what its schema says of it.
-
-
-@cache
-def find_overload(operator: str) -> Any | None:
-    """What is called for aten::add.Tensor; None if this PyTorch has no such operator."""
-    library, _, name = operator.partition("::")
-    base, _, overload = name.partition(".")
-    packet = getattr(getattr(torch.ops, library), base, None)
-    return getattr(packet, overload or "default", None) if packet is not None else None
-
-
-def base_name(operator: str) -> str:
-    """aten::add for aten::add.Tensor."""
-    return operator.partition(".")[0]
+# What the schema of a recorded call's operator says.
 
 
 @cache
@@ -53,7 +41,7 @@ def is_view(operator: str) -> bool:
 
 def leaves_uninitialised(operator: str) -> bool:
     """Whether its results hold whatever was in memory."""
-    return observed.leaves_uninitialised(base_name(operator).partition("::")[2])
+    return observed.leaves_uninitialised(without_overload(operator).partition("::")[2])
 
 
 @cache
