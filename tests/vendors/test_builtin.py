@@ -13,7 +13,15 @@ from torchferry.vendors.loader import load_vendor
 from torchferry.vendors.model import Support, Vendor
 from torchferry.vendors.ops import load_ops
 from torchferry.vendors.registry import get_vendor, vendor_names
-from torchferry.vendors.schema import LIBRARIES_FILE, OFFLINE_FILE, OLD_NAMES_FILE, SCHEMA, ZOO_FILE
+from torchferry.vendors.schema import (
+    ERRORS_FILE,
+    LIBRARIES_FILE,
+    OFFLINE_FILE,
+    OLD_NAMES_FILE,
+    SCHEMA,
+    ZOO_FILE,
+    read_table,
+)
 
 NAMES = vendor_names()
 pytestmark = pytest.mark.parametrize("vendor", [get_vendor(name) for name in NAMES], ids=NAMES)
@@ -122,6 +130,11 @@ def test_error_patterns_compile(vendor: Vendor) -> None:
         assert all([*pattern.cause, *pattern.remedy, pattern.source]), pattern.id
         assert pattern.cause.en != pattern.cause.zh, pattern.id
     assert len({pattern.id for pattern in patterns}) == len(patterns)
+
+
+def test_codes_are_explained_in_both_languages(vendor: Vendor) -> None:
+    data = read_table(Path(vendor.folder) / ERRORS_FILE)
+    assert data.get("codes", {}).keys() == data.get("codes_zh", {}).keys()
 
 
 def test_loads_quickly(vendor: Vendor) -> None:
