@@ -11,6 +11,7 @@ from functools import cache
 from typing import cast
 
 from torchferry.convert.file import Conversion, FileJob
+from torchferry.convert.texts import words as words  # registers the rules of texts, which every run asks for
 from torchferry.convert.texts.native_ops import NATIVE_SUFFIXES, convert_native, is_native_of_interest
 from torchferry.source.decode import DecodedText
 
