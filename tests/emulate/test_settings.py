@@ -17,7 +17,7 @@ from torchferry.errors import FerryError, RunError
 from torchferry.files.user_folder import VARIABLE as CACHE_VARIABLE
 from torchferry.launch import plugin, variables
 from torchferry.launch.environment import AUTOLOAD_SWITCH, STARTUP, child_environment
-from torchferry.launch.plugin import Means
+from torchferry.launch.place import DeviceKind
 from torchferry.launch.process import Role, role_in, take_part
 from torchferry.runtime.settings import LayerSettings
 from torchferry.vendors.registry import get_vendor
@@ -103,7 +103,7 @@ def test_nothing_is_imported_where_it_is_switched_off() -> None:
 def test_the_choice(tmp_path: Path, kept: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv(variables.EMULATE, raising=False)
     chosen = plugin.choose(ASCEND)
-    assert chosen.means is Means.SIMULATED and chosen.reason is not None  # nothing is built
+    assert chosen.kind is DeviceKind.SIMULATED and chosen.reason is not None  # nothing is built
     assert "torch_npu is not installed" in chosen.reason.en
     folder = build._build(ASCEND, kept)[1].key
     built = Path(os.environ[CACHE_VARIABLE]) / build.CACHE / folder
@@ -111,12 +111,12 @@ def test_the_choice(tmp_path: Path, kept: Path, monkeypatch: pytest.MonkeyPatch)
     for part in toolkits.load("cann").parts:
         (built / part.name).touch()
     chosen = plugin.choose(ASCEND)
-    assert chosen.means is Means.EMULATED and chosen.reason is not None
+    assert chosen.kind is DeviceKind.EMULATED and chosen.reason is not None
     assert "emulated CANN" in chosen.reason.en
-    assert plugin.choose(ASCEND, may_emulate=False).means is Means.SIMULATED
+    assert plugin.choose(ASCEND, may_emulate=False).kind is DeviceKind.SIMULATED
     monkeypatch.setenv(variables.EMULATE, "0")
-    assert plugin.choose(ASCEND).means is Means.SIMULATED
-    assert plugin.choose(get_vendor("intel")).means is Means.REAL
+    assert plugin.choose(ASCEND).kind is DeviceKind.SIMULATED
+    assert plugin.choose(get_vendor("intel")).kind is DeviceKind.REAL
 
 
 def test_a_plugin_without_its_toolkit_is_no_device(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -124,17 +124,17 @@ def test_a_plugin_without_its_toolkit_is_no_device(tmp_path: Path, monkeypatch: 
     (site / "torch_npu" / "lib").mkdir(parents=True)
     (site / "torch_npu" / "__init__.py").touch()
     monkeypatch.syspath_prepend(str(site))
-    assert plugin.choose(ASCEND).means is Means.REAL  # it knows itself what it needs
+    assert plugin.choose(ASCEND).kind is DeviceKind.REAL  # it knows itself what it needs
     (site / "torch_npu" / "lib" / "libtorch_npu.so").touch()
     chosen = plugin.choose(ASCEND)
-    assert chosen.means is Means.SIMULATED and chosen.reason is not None
+    assert chosen.kind is DeviceKind.SIMULATED and chosen.reason is not None
     assert "libhccl.so of CANN is not" in chosen.reason.en
     toolkit = tmp_path / "toolkit"
     toolkit.mkdir()
     for name in ("hccl", "ascendcl", "acl_op_compiler", "ge_runner", "graph"):
         (toolkit / f"lib{name}.so").touch()
     monkeypatch.setenv("LD_LIBRARY_PATH", f"/nowhere:{toolkit}")
-    assert plugin.choose(ASCEND).means is Means.REAL
+    assert plugin.choose(ASCEND).kind is DeviceKind.REAL
 
 
 def test_a_toolkit_that_nobody_knows_is_refused(tmp_path: Path) -> None:

@@ -314,20 +314,19 @@ def _telling_what_stays(args: argparse.Namespace, file: Path) -> Iterator[None]:
 @contextmanager
 def _bench(args: argparse.Namespace, vendor: Vendor) -> Iterator[Bench]:
     from torchferry.building.progress import silent
-    from torchferry.launch.devices import build_for, settings_of
-    from torchferry.launch.environment import child_environment
-    from torchferry.launch.plugin import Means, is_to_be_simulated
+    from torchferry.launch.environment import environment_at
+    from torchferry.launch.place import DeviceKind, Place, build_for
+    from torchferry.launch.plugin import is_to_be_simulated
     from torchferry.launch.variables import ALL
     from torchferry.ops.cases.bench import Bench
 
-    is_simulated = is_to_be_simulated(vendor) and not args.emulate
-    means = Means.EMULATED if args.emulate else Means.SIMULATED if is_simulated else Means.REAL
+    kind = DeviceKind.SIMULATED if is_to_be_simulated(vendor) else DeviceKind.REAL
     paths = tuple(str(path.resolve()) for path in args.vendor_path)
-    device = None if args.no_run else settings_of(means, vendor, vendor_paths=paths)
-    if device is not None:
-        build_for(device, vendor, silent if args.quiet else None)
-    if args.emulate and device is not None:
-        environment = child_environment(os.environ, vendor, device, None)
+    place = Place(DeviceKind.EMULATED if args.emulate else kind, vendor, paths, converted=True)
+    if not args.no_run:
+        build_for(place, silent if args.quiet else None)
+    if args.emulate and not args.no_run:
+        environment = environment_at(place)
     else:
         environment = {name: value for name, value in os.environ.items() if name not in ALL}
     with Bench(environment, args.timeout, vendor.limits.fallback_message) as bench:

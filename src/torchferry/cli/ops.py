@@ -14,7 +14,7 @@ from torchferry.text import user_language
 from torchferry.vendors.registry import get_vendor, vendor_names
 
 if TYPE_CHECKING:
-    from torchferry.launch.plugin import Means
+    from torchferry.launch.place import Place
     from torchferry.launch.program import Program
     from torchferry.ops.model import Capture
     from torchferry.ops.readiness import Readiness
@@ -246,42 +246,47 @@ def _check_outputs(outputs: list[Path]) -> None:
 
 
 def _capture(args: argparse.Namespace, vendors: list[Vendor]) -> Capture:
-    from torchferry.emulate.plugins import refuse_without_emulation
-
     if args.trace:
         from torchferry.ops.trace import read_trace
 
         return read_trace(args.trace)
     if args.capture:
         return _read_capture(args.capture)
-    simulated = vendors[0] if args.sim or args.emulate else None
+    place = _place(args, vendors[0])
+    if place.vendor is not None:
+        _build(args, place)
+    if args.model:
+        return _capture_model(args, place if place.vendor is not None else None)
+    from torchferry.ops.runs import capture_program
+
+    return capture_program(_program(args), place, args.steps, args.timeout, args.quiet)
+
+
+def _place(args: argparse.Namespace, vendor: Vendor) -> Place:
+    from torchferry.emulate.plugins import refuse_without_emulation
+    from torchferry.launch.place import DeviceKind, Place
+
+    devices = args.nproc or 1
+    if args.as_is:
+        return Place(DeviceKind.AS_IS, as_is=args.as_is)
+    if not args.sim and not args.emulate:
+        return Place(DeviceKind.REFERENCE, devices=devices)
     if args.emulate:
-        refuse_without_emulation(vendors[0])
-    if simulated is not None and not simulated.plugin:
+        refuse_without_emulation(vendor)
+    if not vendor.plugin:
         raise RunError(
-            f"{simulated.name}: PyTorch itself has the device `{simulated.device_type}`, so it can't be simulated; "
+            f"{vendor.name}: PyTorch itself has the device `{vendor.device_type}`, so it can't be simulated; "
             "name another vendor first, or leave --sim out"
         )
-    if simulated is not None:
-        _build(args, simulated)
-    if args.model:
-        return _capture_model(args, simulated)
-    return _capture_program(args, simulated)
+    kind = DeviceKind.EMULATED if args.emulate else DeviceKind.SIMULATED
+    return Place(kind, vendor, _vendor_paths(args), devices, converted=args.converted)
 
 
-def _build(args: argparse.Namespace, vendor: Vendor) -> None:
+def _build(args: argparse.Namespace, place: Place) -> None:
     from torchferry.building.progress import silent
-    from torchferry.launch.devices import build_for, settings_of
+    from torchferry.launch.place import build_for
 
-    device = settings_of(_means(args), vendor, 1, vendor_paths=_vendor_paths(args))
-    if device is not None:
-        build_for(device, vendor, silent if args.quiet else None)
-
-
-def _means(args: argparse.Namespace) -> Means:
-    from torchferry.launch.plugin import Means
-
-    return Means.EMULATED if args.emulate else Means.SIMULATED
+    build_for(place, silent if args.quiet else None)
 
 
 def _read_capture(path: Path) -> Capture:
@@ -294,7 +299,7 @@ def _read_capture(path: Path) -> Capture:
     return load(text, str(path))
 
 
-def _capture_model(args: argparse.Namespace, simulated: Vendor | None) -> Capture:
+def _capture_model(args: argparse.Namespace, place: Place | None) -> Capture:
     from torchferry.ops.models.launching import capture_model
     from torchferry.ops.models.request import ModelRequest
 
@@ -308,24 +313,7 @@ def _capture_model(args: argparse.Namespace, simulated: Vendor | None) -> Captur
         amp=args.amp or "",
         fake=args.fake,
     )
-    return capture_model(request, simulated, _vendor_paths(args), args.timeout, _means(args))
-
-
-def _capture_program(args: argparse.Namespace, simulated: Vendor | None) -> Capture:
-    from torchferry.ops.runs import Conditions, capture_program
-
-    conditions = Conditions(
-        steps=args.steps,
-        simulated=simulated,
-        means=_means(args),
-        as_is=args.as_is or "",
-        through_layer=not args.converted,
-        vendor_paths=_vendor_paths(args),
-        devices=args.nproc or 1,
-        timeout=args.timeout,
-        quiet=args.quiet,
-    )
-    return capture_program(_program(args), conditions)
+    return capture_model(request, place, args.timeout)
 
 
 def _vendor_paths(args: argparse.Namespace) -> tuple[str, ...]:

@@ -109,7 +109,7 @@ def run(args: argparse.Namespace) -> int:
     program, place = record_options.program_of(args, _COMMAND), record_options.place_of(args)
     output = Path(os.path.abspath(args.output))
     check_output(output)
-    if place.vendor is not None and place.simulated and not args.sim:
+    if place.vendor is not None and place.is_simulated and not args.sim:
         _say(args, plugin.not_installed(place.vendor))
     build_for(place, args.quiet)
     settings = _settings(args)

@@ -23,7 +23,7 @@ from torchferry.vendors.registry import get_vendor
 if TYPE_CHECKING:
     from torchferry.launch.program import Program
     from torchferry.prove.model import Proof, ProofRequest
-    from torchferry.prove.runs import Conditions, Watch
+    from torchferry.prove.runs import ProofPlan, Watch
     from torchferry.vendors.model import Vendor
 
 # The options of `ferry prove`.
@@ -139,29 +139,26 @@ def run(args: argparse.Namespace) -> int:
     from torchferry.prove.runs import Runner
 
     vendors = _vendors(args)
-    conditions = _conditions(args, vendors)
+    plan = _plan(args, vendors)
     if args.output:
         _check_output(args.output)
-    _build(args, vendors, conditions)
+    _build(args, plan)
     with _folders(args.output) as (records, kept):
-        runner = Runner(conditions, vendors, records, kept, _watch(args))
-        proof = prove(_request(args, conditions, vendors), vendors, runner)
+        runner = Runner(plan, records, kept, _watch(args))
+        proof = prove(_request(args, plan, vendors), vendors, runner)
         _show_crashes(proof, kept)
         _show(args, proof, kept)
     return 0 if proof.holds else 1
 
 
-def _build(args: argparse.Namespace, vendors: list[Vendor], conditions: Conditions) -> None:
+def _build(args: argparse.Namespace, plan: ProofPlan) -> None:
     """Once, before the runs; the original on the CPU needs the simulated device's library, too."""
     from torchferry.building.progress import silent
-    from torchferry.launch.devices import build_for
-    from torchferry.sim.build import library_path
+    from torchferry.launch.place import build_for
 
     progress = silent if args.quiet else None
-    devices = [(conditions.device_of(vendor), vendor) for vendor in vendors if args.emulate]
-    library_path(progress)
-    for device, vendor in devices:
-        build_for(device, vendor, progress)
+    for place in (plan.place_of(None), *plan.places):
+        build_for(place, progress)
 
 
 def _vendors(args: argparse.Namespace) -> list[Vendor]:
@@ -182,22 +179,28 @@ def _vendors(args: argparse.Namespace) -> list[Vendor]:
     return vendors
 
 
-def _conditions(args: argparse.Namespace, vendors: list[Vendor]) -> Conditions:
-    from torchferry.prove.runs import Conditions
+def _plan(args: argparse.Namespace, vendors: list[Vendor]) -> ProofPlan:
+    from torchferry.launch.place import DeviceKind, Place
+    from torchferry.prove.runs import ProofPlan
 
     original, converted = _programs(args, vendors)
-    return Conditions(
+    kind = DeviceKind.EMULATED if args.emulate else DeviceKind.SIMULATED
+    paths = tuple(str(path.resolve()) for path in args.vendor_path)
+    devices, is_converted = args.devices or args.nproc or 1, converted is not None
+    places = [
+        Place(kind, vendor, paths, devices, args.memory, converted=is_converted, shared_randomness=True)
+        for vendor in vendors
+    ]
+    return ProofPlan(
         original=original,
         converted=converted,
-        vendor_paths=tuple(str(path.resolve()) for path in args.vendor_path),
-        devices=args.devices or args.nproc or 1,
-        memory=args.memory,
+        places=tuple(places),
+        devices=devices,
         steps=args.steps,
         seed=args.seed,
         same_weights=args.same_weights,
         timeout=args.timeout,
         cwd=_folder(args.cwd),
-        emulated=args.emulate,
     )
 
 
@@ -234,10 +237,10 @@ def _check_scripts(original: Program, converted: Program | None, vendors: list[V
             raise InputError(f"{script}: no such script; -m runs a module by name")
 
 
-def _request(args: argparse.Namespace, conditions: Conditions, vendors: list[Vendor]) -> ProofRequest:
+def _request(args: argparse.Namespace, plan: ProofPlan, vendors: list[Vendor]) -> ProofRequest:
     from torchferry.prove.model import ProofRequest
 
-    original = conditions.original
+    original = plan.original
     module = ("-m",) if original.is_module else ()
     return ProofRequest(
         original=(*module, original.target, *original.arguments),

@@ -17,9 +17,10 @@ from torchferry.text import Text, user_language
 
 if TYPE_CHECKING:
     from torchferry.accuracy.file.reader import Record
-    from torchferry.accuracy.record.launching import Place, Recorded
+    from torchferry.accuracy.record.launching import Recorded
     from torchferry.accuracy.record.outputs import Outcome
     from torchferry.accuracy.record.settings import RecordSettings
+    from torchferry.launch.place import Place
     from torchferry.launch.program import Program
 
 add_arguments = record_options.add_arguments
@@ -94,7 +95,7 @@ def _golden(replay: Path, output: Path) -> Path:
 def _tell_place(args: argparse.Namespace, place: Place) -> None:
     from torchferry.launch import plugin
 
-    if place.vendor is not None and place.simulated and not args.sim:
+    if place.vendor is not None and place.is_simulated and not args.sim:
         _say(args, plugin.not_installed(place.vendor))
 
 

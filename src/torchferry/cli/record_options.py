@@ -12,7 +12,7 @@ from torchferry.errors import InputError, RunError
 from torchferry.vendors.registry import get_vendor
 
 if TYPE_CHECKING:
-    from torchferry.accuracy.record.launching import Place
+    from torchferry.launch.place import Place
     from torchferry.launch.program import Program
 
 DEFAULT_OUTPUT = "record.h5"
@@ -205,17 +205,15 @@ def program_of(args: argparse.Namespace, command: str) -> Program:
 
 def place_of(args: argparse.Namespace) -> Place:
     """Where it runs."""
-    from torchferry.accuracy.record import launching
+    from torchferry.launch import plugin
 
     vendor = get_vendor(args.to, args.vendor_path) if args.to else None
-    if args.converted and vendor is None:
-        raise RunError("--converted: for which device? Name it with --to VENDOR")
-    return launching.place_of(
+    return plugin.place_of(
         vendor,
         args.sim,
-        args.as_is,
         args.emulate,
-        through_layer=not args.converted,
+        args.as_is,
+        args.converted,
         vendor_paths=tuple(str(path.resolve()) for path in args.vendor_path),
         devices=args.devices or args.nproc or 1,
     )

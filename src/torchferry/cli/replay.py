@@ -15,7 +15,8 @@ from torchferry.text import Text, user_language
 from torchferry.vendors.registry import get_vendor
 
 if TYPE_CHECKING:
-    from torchferry.accuracy.replay.launching import Outcome, Target
+    from torchferry.accuracy.replay.launching import Outcome
+    from torchferry.launch.place import Place
 
 # The options of `ferry replay`.
 
@@ -78,12 +79,12 @@ def run(args: argparse.Namespace) -> int:
     """Replay all ranks; the answer is an exit code."""
     from torchferry.accuracy.record.outputs import file_of
 
-    target = _target(args)
+    place = _place(args)
     records = _records(args)
     code = 0
     for path, rank, world in records:
         output = file_of(args.output.absolute(), rank, world)
-        outcome = _replayed(args, path, output, target)
+        outcome = _replayed(args, path, output, place)
         _tell(args, output, outcome)
         code = _SOME_FAILED if any(each.is_failure for each in outcome.left) else code
     command = shlex.join(["ferry", "compare", str(args.output), str(args.record)])
@@ -91,10 +92,10 @@ def run(args: argparse.Namespace) -> int:
     return code
 
 
-def _target(args: argparse.Namespace) -> Target:
-    from torchferry.accuracy.record.launching import build_for, place_of
-    from torchferry.accuracy.replay.launching import Target
+def _place(args: argparse.Namespace) -> Place:
+    from torchferry.accuracy.record.launching import build_for
     from torchferry.launch import plugin
+    from torchferry.launch.place import DeviceKind, Place
 
     if bool(args.to) == bool(args.device):
         raise RunError("on which device? Name one of --to VENDOR and --device TYPE")
@@ -102,14 +103,14 @@ def _target(args: argparse.Namespace) -> Target:
         if args.sim or args.emulate:
             option, does = ("--sim", "simulated") if args.sim else ("--emulate", "emulated")
             raise RunError(f"{option}: which device is to be {does}? Name it with --to VENDOR")
-        return Target(args.device)
+        return Place(DeviceKind.AS_IS, as_is=args.device)
     vendor = get_vendor(args.to, args.vendor_path)
     paths = tuple(str(path.resolve()) for path in args.vendor_path)
-    place = place_of(vendor, args.sim, "", args.emulate, vendor_paths=paths, devices=1)
-    if place.simulated and not args.sim:
+    place = plugin.place_of(vendor, args.sim, args.emulate, converted=True, vendor_paths=paths, devices=1)
+    if place.is_simulated and not args.sim:
         _say(args, plugin.not_installed(vendor))
     build_for(place, args.quiet)
-    return Target(vendor.device_type, vendor, place.simulated, paths, place.emulated)
+    return place
 
 
 def _records(args: argparse.Namespace) -> list[tuple[Path, int, int]]:
@@ -146,13 +147,13 @@ def _need(package: str) -> None:
         raise RunError(f"operators are PyTorch's, which is not installed here; pip install {package}")
 
 
-def _replayed(args: argparse.Namespace, record: Path, output: Path, target: Target) -> Outcome:
+def _replayed(args: argparse.Namespace, record: Path, output: Path, place: Place) -> Outcome:
     from torchferry.accuracy.record.settings import Selection
     from torchferry.accuracy.replay.launching import replay_record
 
     selection = Selection(tuple(args.modules), tuple(args.operators), tuple(args.phases))
     shows_progress = not args.quiet and sys.stderr.isatty()
-    outcome = replay_record(record, output, target, selection, shows_progress)
+    outcome = replay_record(record, output, place, selection, shows_progress)
     if not outcome.calls and not outcome.left:
         raise InputError(f"{record}: has no call that --module, --op and --phase select")
     return outcome

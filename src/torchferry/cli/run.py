@@ -18,7 +18,7 @@ from torchferry.vendors.cards import with_card
 from torchferry.vendors.registry import get_vendor
 
 if TYPE_CHECKING:
-    from torchferry.launch.environment import Device
+    from torchferry.launch.place import Place
     from torchferry.launch.plugin import Choice
     from torchferry.launch.program import Program
     from torchferry.runtime.settings import LayerSettings
@@ -38,10 +38,9 @@ def run(args: argparse.Namespace) -> int:
     program = _program(args)
     if args.summary:
         _check_writable(args.summary)
-    layer = _layer(args, vendor)
-    device = _device(args, vendor, choice)
+    place = _place(args, vendor, choice)
     if args.explain:
-        code = _explain(args, vendor, device, layer)
+        code = _explain(args, place)
         if code or program is None:
             return code
     if program is None:
@@ -49,7 +48,7 @@ def run(args: argparse.Namespace) -> int:
     if choice.reason is not None:
         _say(args, choice.reason)
     with _wishes_in_the_environment(args):
-        code = _run_program(args, program, vendor, device, layer)
+        code = _run_program(args, program, place)
     _explain_exit(args, code, vendor)
     return code
 
@@ -73,27 +72,28 @@ def _vendor(args: argparse.Namespace) -> Vendor:
 
 def _choice(args: argparse.Namespace, vendor: Vendor) -> Choice:
     """The device that was asked for; else the one that there is, with the reason for it."""
-    from torchferry.launch.plugin import Choice, Means, choose
+    from torchferry.launch.place import DeviceKind
+    from torchferry.launch.plugin import Choice, choose
 
     if args.sim:
-        return Choice(Means.SIMULATED)
+        return Choice(DeviceKind.SIMULATED)
     if args.emulate:
-        return Choice(Means.EMULATED)
+        return Choice(DeviceKind.EMULATED)
     return choose(vendor, may_emulate=not (args.strict or args.card))
 
 
 def _refuse_options_of_others(args: argparse.Namespace, vendor: Vendor, choice: Choice) -> None:
-    from torchferry.launch.plugin import Means
+    from torchferry.launch.place import DeviceKind
 
-    if args.native and choice.means is not Means.EMULATED:
+    if args.native and choice.kind is not DeviceKind.EMULATED:
         raise RunError("--native: only for the emulated device; add --emulate, or leave it out")
     if args.native and args.converted:
         raise RunError("--native and --converted: only one of them at a time; leave one out")
-    if args.strict and choice.means is Means.EMULATED:
+    if args.strict and choice.kind is DeviceKind.EMULATED:
         raise RunError(
             "--strict: only for the simulated device; take --sim in place of --emulate, or leave it out"
         )
-    if args.card and choice.means is Means.EMULATED:
+    if args.card and choice.kind is DeviceKind.EMULATED:
         raise RunError(
             "--card: only for the simulated device; take --sim in place of --emulate, or leave it out"
         )
@@ -102,7 +102,7 @@ def _refuse_options_of_others(args: argparse.Namespace, vendor: Vendor, choice: 
         for name in ("devices", "memory", "card", "strict", "summary")
         if getattr(args, name) not in (None, False)
     ]
-    if given and choice.means is Means.REAL:
+    if given and choice.kind is DeviceKind.REAL:
         instead = (
             "choose another vendor, or leave it out" if not vendor.plugin else "add --sim, or leave it out"
         )
@@ -138,18 +138,22 @@ def _layer(args: argparse.Namespace, vendor: Vendor) -> LayerSettings | None:
     return None
 
 
-def _device(args: argparse.Namespace, vendor: Vendor, choice: Choice) -> Device | None:
-    from torchferry.launch.devices import settings_of
+def _place(args: argparse.Namespace, vendor: Vendor, choice: Choice) -> Place:
+    from torchferry.launch.place import Place
 
-    return settings_of(
-        choice.means,
+    place = Place(
+        choice.kind,
         vendor,
+        _vendor_paths(args),
         args.devices,
         args.memory,
-        args.strict,
-        _vendor_paths(args),
+        converted=args.converted,
+        redirection=_layer(args, vendor),
         native=args.native,
+        strict=args.strict,
     )
+    place.machine()  # if there can be none, that is all to be said
+    return place
 
 
 def _vendor_paths(args: argparse.Namespace) -> tuple[str, ...]:
@@ -162,15 +166,13 @@ def _check_writable(path: Path) -> None:
         raise OutputError(f"{path}: a summary can't be written there; name a file in a folder that exists")
 
 
-def _explain(
-    args: argparse.Namespace, vendor: Vendor, device: Device | None, layer: LayerSettings | None
-) -> int:
+def _explain(args: argparse.Namespace, place: Place) -> int:
     """The table on stdout; on stderr if a program is to have stdout for itself."""
-    from torchferry.launch.environment import child_environment
+    from torchferry.launch.environment import environment_at
     from torchferry.launch.explain import explain
 
     stream = None if args.script is None else sys.stderr.fileno()
-    return explain(child_environment(os.environ, vendor, device, layer), stream).exit_code
+    return explain(environment_at(place), stream).exit_code
 
 
 @contextmanager
@@ -203,32 +205,25 @@ def _explain_exit(args: argparse.Namespace, code: int, vendor: Vendor) -> None:
         _say(args, said)
 
 
-def _run_program(
-    args: argparse.Namespace,
-    program: Program,
-    vendor: Vendor,
-    device: Device | None,
-    layer: LayerSettings | None,
-) -> int:
-    if device is None:
-        return _run_on_plugin(args, program, vendor, layer)
+def _run_program(args: argparse.Namespace, program: Program, place: Place) -> int:
+    from torchferry.launch.place import DeviceKind
+
+    if place.kind is DeviceKind.REAL:
+        return _run_on_plugin(args, program, place)
     from torchferry.building.progress import silent
     from torchferry.launch.simulated import run_simulated
 
-    summary = run_simulated(program, vendor, device, layer, silent if args.quiet else None)
+    summary = run_simulated(program, place, silent if args.quiet else None)
     _show(args, summary)
     return summary.outcome.exit_code
 
 
-def _run_on_plugin(
-    args: argparse.Namespace, program: Program, vendor: Vendor, layer: LayerSettings | None
-) -> int:
-    from torchferry.launch.environment import child_environment
+def _run_on_plugin(args: argparse.Namespace, program: Program, place: Place) -> int:
+    from torchferry.launch.environment import environment_at
     from torchferry.launch.supervise import run_supervised
     from torchferry.sim.summary import LEFT_RUNNING
 
-    environment = child_environment(os.environ, vendor, None, layer)
-    ending = run_supervised(program.command(), environment, patient=True)
+    ending = run_supervised(program.command(), environment_at(place), patient=True)
     if ending.left_running:
         _say(args, LEFT_RUNNING.format(count=ending.left_running))
     return ending.exit_code

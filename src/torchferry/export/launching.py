@@ -13,9 +13,9 @@ from torchferry.errors import FerryError, OutputError, RunError
 from torchferry.export import child
 from torchferry.export.model import Exported, ExportRequest, checked_request, decode
 from torchferry.files.aside import folder_aside, remove_leftovers
-from torchferry.launch.environment import child_environment
+from torchferry.launch.environment import environment_at
+from torchferry.launch.place import DeviceKind, Place
 from torchferry.launch.supervise import own_stderr, run_supervised, stop_if_told
-from torchferry.runtime.settings import REFERENCE, LayerSettings
 from torchferry.sim.build import is_built
 
 # Where an export is made, and how it comes to its place: whole or not at all.
@@ -83,8 +83,7 @@ def export(request: ExportRequest) -> Exported:
     _need_packages()
     request = checked_request(request)
     # CUDA's names mean the CPU, for models that move their parts themselves
-    on_cpu = LayerSettings(REFERENCE) if is_built() else None
-    environment = child_environment(os.environ, None, None, on_cpu)
+    environment = environment_at(Place(DeviceKind.REFERENCE if is_built() else DeviceKind.AS_IS))
     with work_folder(Path(request.output)) as folder:
         command = [sys.executable, "-m", child.__name__, request.encode(), str(folder.resolve())]
         ending = run_supervised(command, environment, stdout=own_stderr(), is_ours=True)

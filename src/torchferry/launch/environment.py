@@ -11,17 +11,24 @@ from pathlib import Path
 from torchferry.emulate.environment import EmulationSettings
 from torchferry.launch import variables
 from torchferry.launch.autoload import autoload
+from torchferry.launch.place import Device, Place
 from torchferry.runtime.settings import LayerSettings
 from torchferry.sim.environment import SimSettings
 from torchferry.vendors.model import Vendor
-
-Device = SimSettings | EmulationSettings  # one that is not there in truth
 
 STARTUP = Path(__file__).parent / "startup"
 AUTOLOAD_SWITCH = "TORCH_DEVICE_BACKEND_AUTOLOAD"
 _NEVER = "0"  # the user wants no emulation that was not asked for
 _FIRST_WITH_AUTOLOAD = (2, 5)
 _ENTRY_POINTS = "[torch.backends]"
+
+
+def environment_at(
+    place: Place, extra: Mapping[str, str] | None = None, ours: Mapping[str, str] | None = None
+) -> dict[str, str]:
+    """Our environment, changed so that the processes below run at that place; with further variables."""
+    known = os.environ if ours is None else ours
+    return child_environment(known, place.vendor, place.machine(), place.layer, extra)
 
 
 def child_environment(

@@ -6,11 +6,13 @@ import ctypes
 import importlib.util
 import os
 from dataclasses import dataclass
-from enum import Enum
 from pathlib import Path
 
 from torchferry.emulate.build import is_set_up
-from torchferry.launch import variables
+from torchferry.emulate.plugins import refuse_without_emulation
+from torchferry.errors import RunError
+from torchferry.launch import cuda, variables
+from torchferry.launch.place import DeviceKind, Place
 from torchferry.sim import shims
 from torchferry.text import Text
 from torchferry.vendors.machine import load_machine
@@ -31,31 +33,55 @@ _EMULATED = Text(
 _LIBRARY_FOLDERS = ("/lib64", "/usr/lib64", "/lib", "/usr/lib", "/usr/local/lib")
 
 
-class Means(Enum):
-    """How a device is there."""
-
-    REAL = "real"
-    EMULATED = "emulated"
-    SIMULATED = "simulated"
-
-
 @dataclass(frozen=True)
 class Choice:
     """The device of a run that did not say which it wants, and what its user is told about it."""
 
-    means: Means
+    kind: DeviceKind
     reason: Text | None = None
 
 
 def choose(vendor: Vendor, may_emulate: bool = True) -> Choice:
     """The real device if there is one, else the vendor's plugin if it can run here, else a simulated device."""
     if not is_to_be_simulated(vendor):
-        return Choice(Means.REAL)
+        return Choice(DeviceKind.REAL)
     if may_emulate and os.environ.get(variables.EMULATE) != "0" and is_set_up(vendor):
         toolkit = load_machine(Path(vendor.folder)).toolkit.name
         told = {"device": vendor.device_type, "plugin": vendor.plugin, "toolkit": toolkit}
-        return Choice(Means.EMULATED, _EMULATED.format(**told))
-    return Choice(Means.SIMULATED, not_installed(vendor))
+        return Choice(DeviceKind.EMULATED, _EMULATED.format(**told))
+    return Choice(DeviceKind.SIMULATED, not_installed(vendor))
+
+
+def place_of(
+    vendor: Vendor | None,
+    sim: bool = False,
+    emulate: bool = False,
+    as_is: str = "",
+    converted: bool = False,
+    vendor_paths: tuple[str, ...] = (),
+    devices: int | None = None,
+) -> Place:
+    """Where a program runs whose results are looked at, if the options fit each other."""
+    if vendor is None:
+        option, does = ("--emulate", "emulated") if emulate else ("--sim", "simulated")
+        if sim or emulate:
+            raise RunError(f"{option}: which device is to be {does}? Name it with --to VENDOR")
+        if converted:
+            raise RunError("--converted: for which device? Name it with --to VENDOR")
+        kind = DeviceKind.AS_IS if as_is or cuda.has_gpu() else DeviceKind.REFERENCE
+        return Place(kind, vendor_paths=vendor_paths, devices=devices, as_is=as_is)
+    if as_is:
+        raise RunError("--to and --as-is: only one of them at a time; leave one out")
+    if sim and not vendor.plugin:
+        raise RunError(
+            f"{vendor.name}: PyTorch itself has the device `{vendor.device_type}`, so it can't be simulated; choose "
+            "another vendor, or leave --sim out on a machine that has the device"
+        )
+    kind = DeviceKind.SIMULATED if sim or is_to_be_simulated(vendor) else DeviceKind.REAL
+    if emulate:
+        refuse_without_emulation(vendor)
+        kind = DeviceKind.EMULATED
+    return Place(kind, vendor, vendor_paths, devices, converted=converted, shared_randomness=True)
 
 
 def is_installed(vendor: Vendor) -> bool:

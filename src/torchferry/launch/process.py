@@ -16,9 +16,8 @@ from torchferry.emulate.environment import EmulationSettings
 from torchferry.emulate.environment import settings_in as emulation_in
 from torchferry.errors import RunError
 from torchferry.launch import plugin, variables
-from torchferry.launch.devices import settings_of
-from torchferry.launch.environment import Device, child_environment, torch_loads_plugins
-from torchferry.launch.plugin import Means
+from torchferry.launch.environment import child_environment, torch_loads_plugins
+from torchferry.launch.place import Device, DeviceKind, Place
 from torchferry.runtime.settings import REFERENCE, LayerSettings, layer_settings_in
 from torchferry.sim.environment import SimSettings, settings_in
 from torchferry.text import user_language
@@ -111,14 +110,16 @@ def _device_for(vendor: Vendor, environment: Mapping[str, str]) -> Device | None
             raise RunError(f"{variables.SIM} and {variables.EMULATE}: only one of them at a time; unset one")
         _refuse_beside_plugin(vendor, environment, "sim" if emulate in _OFF else "emulate")
         if simulate in _OFF:
-            return settings_of(Means.EMULATED, vendor) if emulate == _ON else _emulation_in(environment)
-        return settings_of(Means.SIMULATED, vendor) if simulate == _ON else _sim_in(environment)
+            return (
+                Place(DeviceKind.EMULATED, vendor).machine() if emulate == _ON else _emulation_in(environment)
+            )
+        return Place(DeviceKind.SIMULATED, vendor).machine() if simulate == _ON else _sim_in(environment)
     choice = plugin.choose(vendor)
-    if choice.means is not Means.REAL and not plugin.is_installed(vendor):
+    if choice.kind is not DeviceKind.REAL and not plugin.is_installed(vendor):
         if choice.reason is not None:
             note = choice.reason.in_language(user_language())
             print(f"torchferry: {note}", file=sys.stderr, flush=True)
-        return settings_of(choice.means, vendor)
+        return Place(choice.kind, vendor).machine()
     return None
 
 

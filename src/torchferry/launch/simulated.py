@@ -14,35 +14,25 @@ from dataclasses import replace
 from pathlib import Path
 
 from torchferry.building.progress import Progress
-from torchferry.emulate.environment import EmulationSettings
-from torchferry.launch.devices import build_for
-from torchferry.launch.environment import Device, child_environment
-from torchferry.launch.plugin import Means
+from torchferry.launch.environment import child_environment
+from torchferry.launch.place import Place, build_for
 from torchferry.launch.program import Program
 from torchferry.launch.supervise import run_supervised
-from torchferry.runtime.settings import LayerSettings
 from torchferry.sim.summary import RunOutcome, Summary, read_parts
-from torchferry.vendors.model import Vendor
 
 _FOLDER_PREFIX = "torchferry-run-"
 _FOLDER_LOCK = "lock"
 
 
-def run_simulated(
-    program: Program,
-    vendor: Vendor,
-    settings: Device,
-    layer: LayerSettings | None,
-    progress: Progress | None = None,
-) -> Summary:
+def run_simulated(program: Program, place: Place, progress: Progress | None = None) -> Summary:
     """Run a program to its end, on that device in every Python process that it starts."""
-    build_for(settings, vendor, progress)
+    vendor, machine = place.vendor, place.machine()
+    assert vendor is not None and machine is not None
+    build_for(place, progress)
     with _summary_folder() as folder:
-        settings = replace(settings, summary_folder=str(folder))
-        environment = child_environment(os.environ, vendor, settings, layer)
+        settings = replace(machine, summary_folder=str(folder))
+        environment = child_environment(os.environ, vendor, settings, place.layer)
         started = time.monotonic()
-        is_emulated = isinstance(settings, EmulationSettings)
-        is_native = isinstance(settings, EmulationSettings) and settings.native
         ending = run_supervised(program.command(), environment, patient=True)
         seconds = time.monotonic() - started
         outcome = RunOutcome(
@@ -51,8 +41,8 @@ def run_simulated(
             ending.exit_code,
             round(seconds, 3),
             ending.left_running,
-            converted=layer is None and not is_native,
-            means=(Means.EMULATED if is_emulated else Means.SIMULATED).value,
+            converted=place.converted,
+            means=place.kind.value,
         )
         parts, unreported = read_parts(folder)
         return Summary(outcome, parts, unreported)

@@ -2,25 +2,21 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 from torchferry.errors import RunError
 from torchferry.files.aside import temporary_folder
 from torchferry.launch import variables
-from torchferry.launch.devices import settings_of
-from torchferry.launch.environment import child_environment
-from torchferry.launch.plugin import Means
+from torchferry.launch.environment import environment_at
+from torchferry.launch.place import DeviceKind, Place
 from torchferry.launch.program import Program
 from torchferry.launch.supervise import own_stderr, run_supervised, stop_if_told
 from torchferry.ops import capture_json
 from torchferry.ops.capture.settings import SUFFIX, UNCOMPILED, CaptureSettings
 from torchferry.ops.model import Capture, Signature, Site, Use
-from torchferry.runtime.settings import REFERENCE, LayerSettings
-from torchferry.vendors.model import Vendor
 
 # One capture from those of several processes.
 
@@ -64,27 +60,21 @@ ENDED_ILL = "ended_ill"
 NO_STEP = "no_step"
 
 
-@dataclass(frozen=True)
-class Conditions:
-    """Where a program runs, and for how long."""
-
-    steps: int | None = 1
-    simulated: Vendor | None = None  # whose device is simulated, or emulated; None: on the CPU
-    means: Means = Means.SIMULATED
-    as_is: str = ""  # the type of the device that the program chooses by itself; "": it is sent to the CPU
-    through_layer: bool = True  # the program is written for CUDA; False: it is converted
-    vendor_paths: tuple[str, ...] = ()
-    devices: int = 1
-    timeout: float | None = None
-    quiet: bool = False  # what it prints to stdout is not shown
-
-
-def capture_program(program: Program, conditions: Conditions) -> Capture:
-    """Run it for so many steps; what it prints goes to stderr."""
+def capture_program(
+    program: Program,
+    place: Place,
+    steps: int | None = 1,
+    timeout: float | None = None,
+    quiet: bool = False,
+) -> Capture:
+    """Run it for so many steps; what it prints goes to stderr, or nowhere if that is to be quiet."""
+    # a capture chooses by itself as a device would where the CPU stands for one
+    device = "" if place.kind is DeviceKind.REFERENCE else place.device_type
     with temporary_folder() as folder:
-        environment = _environment(program, conditions, folder)
-        stdout = subprocess.DEVNULL if conditions.quiet else own_stderr()
-        ending = run_supervised(program.command(), environment, stdout=stdout, seconds=conditions.timeout)
+        settings = CaptureSettings(folder, program.shown(), steps, device)
+        environment = environment_at(place, {variables.OPS: settings.encode(), **UNCOMPILED})
+        stdout = subprocess.DEVNULL if quiet else own_stderr()
+        ending = run_supervised(program.command(), environment, stdout=stdout, seconds=timeout)
         stop_if_told(ending)
         captures = _read(Path(folder))
     if not captures:
@@ -93,14 +83,10 @@ def capture_program(program: Program, conditions: Conditions) -> Capture:
     notes = [*capture.notes]
     if not capture.steps:
         notes.append(NO_STEP)
-    if ending.exit_code and not _is_complete(capture, conditions):
+    # what the early end of a process does to the program is not its fault
+    if ending.exit_code and (steps is None or capture.steps < steps):
         notes.append(ENDED_ILL)
     return replace(capture, notes=tuple(notes))
-
-
-def _is_complete(capture: Capture, conditions: Conditions) -> bool:
-    """What the early end of a process does to the program is not its fault."""
-    return conditions.steps is not None and capture.steps >= conditions.steps
 
 
 def _nothing_called(program: Program, exit_code: int, out_of_time: bool) -> str:
@@ -109,21 +95,6 @@ def _nothing_called(program: Program, exit_code: int, out_of_time: bool) -> str:
     if exit_code:
         return f"{program.target}: ended with exit code {exit_code} before it called an operator; its output is above"
     return f"{program.target}: ended without calling an operator of PyTorch; is it the program that trains?"
-
-
-def _environment(program: Program, conditions: Conditions, folder: str) -> dict[str, str]:
-    vendor = conditions.simulated
-    device_type = conditions.as_is if vendor is None else vendor.device_type
-    settings = CaptureSettings(folder, program.shown(), conditions.steps, device_type)
-    extra = {variables.OPS: settings.encode(), **UNCOMPILED}
-    if conditions.as_is:
-        return child_environment(os.environ, None, None, None, extra)
-    if vendor is None:
-        layer = LayerSettings(REFERENCE, reference_devices=conditions.devices)
-        return child_environment(os.environ, None, None, layer, extra)
-    device = settings_of(conditions.means, vendor, conditions.devices, vendor_paths=conditions.vendor_paths)
-    through_layer = LayerSettings(vendor.name, conditions.vendor_paths) if conditions.through_layer else None
-    return child_environment(os.environ, vendor, device, through_layer, extra)
 
 
 def _read(folder: Path) -> Sequence[Capture]:

@@ -7,16 +7,15 @@ import stat
 import subprocess
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from torchferry.accuracy.record.settings import UNCOMPILED, RecordSettings
 from torchferry.launch import variables
-from torchferry.launch.devices import settings_of
-from torchferry.launch.environment import Device, child_environment
-from torchferry.launch.plugin import Means
+from torchferry.launch.environment import environment_at
+from torchferry.launch.place import DeviceKind, Place
 from torchferry.launch.program import Program
 from torchferry.launch.supervise import run_supervised, stop_if_told
 from torchferry.prove.model import REFERENCE, ProcessSummary, Run
@@ -30,8 +29,6 @@ from torchferry.prove.settings import (
     moved_search_path,
     projects,
 )
-from torchferry.runtime.settings import REFERENCE as ON_THE_CPU
-from torchferry.runtime.settings import LayerSettings
 from torchferry.vendors.model import Vendor
 
 Watch = Callable[
@@ -43,33 +40,24 @@ _RECORDED = "-recorded"
 
 
 @dataclass(frozen=True)
-class Conditions:
-    """What is the same for all runs."""
+class ProofPlan:
+    """What runs, and where: the original on the CPU, the migrated program at each place."""
 
     original: Program
     converted: Program | None  # {vendor} in its target is replaced; None: the original, through the layer
-    vendor_paths: tuple[str, ...] = ()
-    devices: int = 1
-    memory: str | int | None = None  # of each device; None: of a typical one
+    places: tuple[Place, ...]  # one for each vendor
+    devices: int = 1  # that the CPU stands for
     steps: int | None = 20
     seed: int = 0
     same_weights: bool = False
     timeout: float | None = None  # seconds that a run may take; None: as long as it takes
     cwd: Path | None = None  # where both sides run; None: each in its own project
-    emulated: bool = False  # the migrated side on the vendor's own plugin instead of a simulated device
 
-    def device_of(self, vendor: Vendor) -> Device:
-        """The machine of the migrated side; it draws the numbers that the CPU draws."""
-        device = settings_of(
-            Means.EMULATED if self.emulated else Means.SIMULATED,
-            vendor,
-            self.devices,
-            self.memory,
-            vendor_paths=self.vendor_paths,
-            shared_randomness=True,
-        )
-        assert device is not None
-        return device
+    def place_of(self, vendor: Vendor | None) -> Place:
+        """Of a vendor's run; the CPU for the original's."""
+        if vendor is None:
+            return Place(DeviceKind.REFERENCE, devices=self.devices)
+        return next(place for place in self.places if place.vendor_name == vendor.name)
 
 
 @dataclass(frozen=True)
@@ -109,11 +97,8 @@ class Execution:
 class Runner:
     """Executes runs one after the other; their records and logs go into two folders."""
 
-    def __init__(
-        self, conditions: Conditions, vendors: Sequence[Vendor], records: Path, kept: Path, watch: Watch
-    ) -> None:
-        self._conditions = conditions
-        self._vendors = vendors
+    def __init__(self, plan: ProofPlan, records: Path, kept: Path, watch: Watch) -> None:
+        self._plan = plan
         self._records = records
         self.kept = kept
         self._watch = watch
@@ -140,34 +125,35 @@ class Runner:
     def migrated_recorded(self, vendor: Vendor, recorded: RecordSettings) -> None:
         """The same once more, up to a step of which some operators' tensors are recorded."""
         settings = self._settings(Weights.LOAD)
-        recorded = replace(recorded, simulated=not self._conditions.emulated)
+        recorded = replace(recorded, simulated=self._plan.place_of(vendor).is_simulated)
         extra = {variables.RECORD: recorded.encode(), **UNCOMPILED}
         self._execute(f"{vendor.name}{_RECORDED}", vendor, settings, extra)
 
     def program_of(self, vendor: Vendor | None) -> Program:
         """The converted program where there is one for this vendor, else the original."""
-        if vendor is None or self._conditions.converted is None:
-            return self._conditions.original
+        if vendor is None or self._plan.converted is None:
+            return self._plan.original
         return self._converted_for(vendor)
 
     def _converted_for(self, vendor: Vendor) -> Program:
-        program = self._conditions.converted
+        program = self._plan.converted
         assert program is not None
         return replace(program, target=program.target.replace("{vendor}", vendor.name))
 
     def _projects(self, vendor: Vendor | None) -> Projects | None:
         """Where the original ends and the converted program begins; None where there is one project, or modules."""
-        conditions = self._conditions
-        if conditions.converted is None or conditions.original.is_module:
+        plan = self._plan
+        if plan.converted is None or plan.original.is_module:
             return None
-        converted = self._converted_for(vendor or self._vendors[0])
-        return projects(conditions.original.target, converted.target, Path.cwd())
+        vendor = vendor or plan.places[0].vendor
+        assert vendor is not None
+        return projects(plan.original.target, self._converted_for(vendor).target, Path.cwd())
 
     def _moved(self, vendor: Vendor | None) -> tuple[Program, Path]:
         """A side's program as it is called in the folder where it runs."""
         program, here = self.program_of(vendor), Path.cwd()
         found = self._projects(vendor)
-        folder = self._conditions.cwd or (found.folder(here, vendor is not None) if found else here)
+        folder = self._plan.cwd or (found.folder(here, vendor is not None) if found else here)
         if folder == here or program.is_module:
             return program, folder
         target = os.path.relpath(here / program.target, folder)
@@ -176,11 +162,11 @@ class Runner:
         ), folder
 
     def _settings(self, weights: Weights) -> ProofSettings:
-        conditions = self._conditions
+        plan = self._plan
         folder = self._records / "weights"
         folder.mkdir(parents=True, exist_ok=True)
-        shared = weights if conditions.same_weights else Weights.OWN
-        return ProofSettings("", conditions.steps, conditions.seed, shared, str(folder))
+        shared = weights if plan.same_weights else Weights.OWN
+        return ProofSettings("", plan.steps, plan.seed, shared, str(folder))
 
     def _execute(
         self,
@@ -206,11 +192,9 @@ class Runner:
             self._watch(name, folder, settings.steps),
         ):
             streams = stdout, stderr, _same_input()
-            ending = run_supervised(
-                program.command(), environment, *streams, self._conditions.timeout, cwd=cwd
-            )
+            ending = run_supervised(program.command(), environment, *streams, self._plan.timeout, cwd=cwd)
             if ending.out_of_time:
-                stderr.write(f"ferry prove: ended after {self._conditions.timeout:g} seconds\n".encode())
+                stderr.write(f"ferry prove: ended after {self._plan.timeout:g} seconds\n".encode())
         seconds = round(time.monotonic() - started, 3)
         stop_if_told(ending)
         processes = tuple(summary(recording) for recording in find_recordings(folder))
@@ -221,19 +205,13 @@ class Runner:
     ) -> dict[str, str]:
         """The user's own, with one seed for the order of sets; threads and all else are the same in every run. Which
         devices of this machine a user has chosen does not count: those of a run are as many as it is to see."""
-        conditions = self._conditions
         hiding = {"CUDA_VISIBLE_DEVICES", vendor.visible_devices_env if vendor else ""}
         ours = {name: value for name, value in os.environ.items() if name not in hiding}
         found = self._projects(vendor)
         if found:
             ours |= moved_search_path(ours, found, Path.cwd(), vendor is not None)
         extra = {variables.PROVE: settings.encode(), "PYTHONHASHSEED": str(settings.seed), **further}
-        if vendor is None:
-            layer = LayerSettings(ON_THE_CPU, reference_devices=conditions.devices)
-            return child_environment(ours, None, None, layer, extra)
-        device = conditions.device_of(vendor)
-        through_layer = LayerSettings(vendor.name, conditions.vendor_paths)
-        return child_environment(ours, vendor, device, None if conditions.converted else through_layer, extra)
+        return environment_at(self._plan.place_of(vendor), extra, ours)
 
 
 def _same_input() -> int:

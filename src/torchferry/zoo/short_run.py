@@ -7,12 +7,15 @@ import shutil
 import sys
 import tempfile
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from torchferry.errors import FerryError
 from torchferry.text import Text
-from torchferry.vendors.model import Vendor
 from torchferry.zoo.delivery import Delivery
 from torchferry.zoo.model import Item, Status
+
+if TYPE_CHECKING:
+    from torchferry.launch.place import Place
 
 ID = "run"
 SECONDS = 900
@@ -28,6 +31,7 @@ _CANT = Text("could not be run: {problem}", "无法运行：{problem}")
 
 def run_short_training(delivery: Delivery, vendor_paths: tuple[str, ...]) -> Item:
     """Run the test script, its output aside; the item says how it ended."""
+    from torchferry.launch.place import DeviceKind, Place
     from torchferry.launch.plugin import is_to_be_simulated
     from torchferry.launch.supervise import run_supervised, stop_if_told
 
@@ -35,12 +39,13 @@ def run_short_training(delivery: Delivery, vendor_paths: tuple[str, ...]) -> Ite
     script = delivery.root / name
     if not script.is_file():
         return Item(ID, name, Status.MISSING, _CANT.format(problem=f"no {name}"))
-    simulated = is_to_be_simulated(delivery.vendor)
+    kind = DeviceKind.SIMULATED if is_to_be_simulated(delivery.vendor) else DeviceKind.REAL
+    place = Place(kind, delivery.vendor, vendor_paths, converted=True)
     try:
-        environment = _environment(delivery.vendor, simulated, vendor_paths)
+        environment = _environment(place)
     except FerryError as error:
         return Item(ID, name, Status.DOUBT, _CANT.format(problem=str(error)))
-    where = _SIMULATED if simulated else _REAL
+    where = _SIMULATED if place.is_simulated else _REAL
     # a training writes checkpoints and caches: they do not belong into a delivery
     with tempfile.TemporaryDirectory() as folder, tempfile.TemporaryFile() as output:
         copy = Path(folder) / "delivery"
@@ -59,16 +64,12 @@ def run_short_training(delivery: Delivery, vendor_paths: tuple[str, ...]) -> Ite
     return Item(ID, name, Status.FINE, _RAN.format(where=where))
 
 
-def _environment(vendor: Vendor, simulated: bool, vendor_paths: tuple[str, ...]) -> dict[str, str]:
-    from torchferry.launch.environment import child_environment
+def _environment(place: Place) -> dict[str, str]:
+    from torchferry.launch.environment import environment_at
+    from torchferry.launch.place import build_for
 
     folder = str(Path(sys.executable).parent)
     ours = {**os.environ, "PYTHON": sys.executable}
     ours["PATH"] = os.pathsep.join([folder, *filter(None, [ours.get("PATH")])])
-    if not simulated:
-        return child_environment(ours, vendor, None, None)
-    from torchferry.sim.build import library_path
-    from torchferry.sim.environment import settings_for
-
-    library_path(None)
-    return child_environment(ours, vendor, settings_for(vendor, None, None, False, vendor_paths), None)
+    build_for(place)
+    return environment_at(place, ours=ours)

@@ -11,14 +11,15 @@ from typing import Any
 from tests.forking import run_forked
 from torchferry.accuracy.compare.matching import Sites, match_sites
 from torchferry.accuracy.file.reader import Record, open_record
-from torchferry.accuracy.record.launching import Place, environment_for
+from torchferry.accuracy.record.launching import environment_for
 from torchferry.accuracy.record.outputs import Outcome, files_of, outcomes
 from torchferry.accuracy.record.settings import RecordSettings, What
+from torchferry.launch.place import DeviceKind, Place
 from torchferry.vendors.registry import get_vendor
 
-HOST = Place(as_is="cpu")
-REFERENCE = Place()  # the CPU in the place of CUDA
-SIMULATED = Place(get_vendor("ascend"), simulated=True, devices=2)
+HOST = Place(DeviceKind.AS_IS, as_is="cpu")
+REFERENCE = Place(DeviceKind.REFERENCE)  # the CPU in the place of CUDA
+SIMULATED = Place(DeviceKind.SIMULATED, get_vendor("ascend"), devices=2, shared_randomness=True)
 
 TRAINING = """\
 import os, signal, sys, threading, time
@@ -80,8 +81,8 @@ def recorded(code: str, folder: Path, place: Place = HOST, **settings: Any) -> R
     told = folder / "told"
     told.mkdir(exist_ok=True)
     output = folder / "out.h5"
-    asked = RecordSettings(What.RECORD, str(output), str(told), "train.py", device=place.device)
-    asked = replace(asked, simulated=place.simulated, **settings)
+    asked = RecordSettings(What.RECORD, str(output), str(told), "train.py", device=place.device_type)
+    asked = replace(asked, simulated=place.is_simulated, **settings)
     environment = {**environment_for(asked, place), "PYTHONPATH": os.environ.get("PYTHONPATH", "")}
     ended = run_forked(code, environment, folder)
     return Run(ended, outcomes(told), files_of(output))

@@ -14,10 +14,11 @@ import pytest
 
 from tests.cli.commands import command, environment, run
 from torchferry.accuracy.file.reader import open_record
-from torchferry.accuracy.record.launching import Place, options_again
+from torchferry.accuracy.record.launching import options_again
 from torchferry.accuracy.record.outputs import Outcome, sentences
 from torchferry.accuracy.record.settings import RecordSettings, What
 from torchferry.cli.main import main
+from torchferry.launch.place import DeviceKind, Place
 from torchferry.launch.program import Program
 
 from .recording import TRAINING, recorded
@@ -269,8 +270,12 @@ def test_a_record_knows_how_its_run_was_made() -> None:
     program = Program("my train.py", False, ("--lr", "a b"), ("--standalone", "--nproc-per-node", "2"))
     settings = RecordSettings(What.RECORD, "a.h5", seed=3)
     assert program.shown() == "'my train.py' --lr 'a b'"
-    assert options_again(program, settings, Place(devices=2)) == "--seed 3 --nproc-per-node 2"
+    assert (
+        options_again(program, settings, Place(DeviceKind.REFERENCE, devices=2))
+        == "--seed 3 --nproc-per-node 2"
+    )
     alone = replace(program, torchrun=None)
     assert (
-        options_again(alone, settings, Place(as_is="cuda", devices=2)) == "--seed 3 --as-is=cuda --devices 2"
+        options_again(alone, settings, Place(DeviceKind.AS_IS, as_is="cuda", devices=2))
+        == "--seed 3 --as-is=cuda --devices 2"
     )

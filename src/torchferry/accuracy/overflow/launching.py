@@ -6,10 +6,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from torchferry.accuracy.overflow.model import SUFFIX, End, Event, Findings, load
-from torchferry.accuracy.record.launching import Place, environment_for
+from torchferry.accuracy.record.launching import environment_for
 from torchferry.accuracy.record.settings import RecordSettings
 from torchferry.errors import RunError
 from torchferry.files.aside import temporary_folder
+from torchferry.launch.place import Place
 from torchferry.launch.program import Program
 from torchferry.launch.supervise import Ending, own_stderr, run_supervised
 
@@ -48,9 +49,9 @@ def run_checked(
             settings,
             folder=folder,
             program=program.shown(),
-            device=place.device,
-            vendor="" if place.vendor is None else place.vendor.name,
-            simulated=place.simulated,
+            device=place.device_type,
+            vendor=place.vendor_name,
+            simulated=place.is_simulated,
         )
         environment = environment_for(settings, place)
         ending = run_supervised(program.command(), environment, stdout=own_stderr(), seconds=timeout)

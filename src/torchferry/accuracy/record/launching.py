@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import shlex
 import sys
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from pathlib import Path
@@ -13,45 +12,20 @@ from typing import TYPE_CHECKING
 
 from torchferry.accuracy.record.outputs import Outcome, files_of, outcomes
 from torchferry.accuracy.record.settings import UNCOMPILED, RecordSettings, What
-from torchferry.emulate.plugins import refuse_without_emulation
 from torchferry.errors import BuildError, OutputError, RunError
 from torchferry.files.aside import temporary_folder
-from torchferry.launch import cuda, plugin, variables
-from torchferry.launch.devices import build_for as build_device
-from torchferry.launch.devices import settings_of
-from torchferry.launch.environment import Device, child_environment
-from torchferry.launch.plugin import Means
+from torchferry.launch import variables
+from torchferry.launch.environment import environment_at
+from torchferry.launch.place import DeviceKind, Place
+from torchferry.launch.place import build_for as build_device
 from torchferry.launch.program import Program
 from torchferry.launch.supervise import Ending, run_supervised
-from torchferry.runtime.settings import REFERENCE, LayerSettings
-from torchferry.vendors.model import Vendor
 
 if TYPE_CHECKING:
     from torchferry.accuracy.file.reader import Record
 
-_ON_CPU = "cpu"
 _MOST_COUNTED = 20_000  # calls
 _LOOKED_AT = 128  # bytes: HDF5's and ours
-
-
-@dataclass(frozen=True)
-class Place:
-    """Where a program runs."""
-
-    vendor: Vendor | None = None  # None: on this machine as it is, or on the CPU in the place of CUDA
-    simulated: bool = False
-    as_is: str = ""  # the type of the device that the program chooses by itself
-    through_layer: bool = True  # the program is written for CUDA; False: it is converted
-    vendor_paths: tuple[str, ...] = ()
-    devices: int | None = None  # None: as many as a typical server has
-    emulated: bool = False  # the vendor's plugin, without its hardware
-
-    @property
-    def device(self) -> str:
-        """The type of the device that computes; "": the program chooses."""
-        if self.as_is or self.vendor is None:
-            return self.as_is or ("" if cuda.has_gpu() else _ON_CPU)
-        return self.vendor.device_type
 
 
 @dataclass(frozen=True)
@@ -62,27 +36,6 @@ class Recorded:
     files: tuple[
         tuple[Outcome, bool], ...
     ]  # each, and whether it had to be completed after the end of its process
-
-
-def place_of(vendor: Vendor | None, sim: bool, as_is: str, emulate: bool = False, **rest: object) -> Place:
-    """Where it runs, if the options fit each other."""
-    if vendor is None:
-        if emulate:
-            raise RunError("--emulate: which device is to be emulated? Name it with --to VENDOR")
-        if sim:
-            raise RunError("--sim: which device is to be simulated? Name it with --to VENDOR")
-        return Place(as_is=as_is, **rest)  # type: ignore[arg-type]  # names of its fields
-    if as_is:
-        raise RunError("--to and --as-is: only one of them at a time; leave one out")
-    if sim and not vendor.plugin:
-        raise RunError(
-            f"{vendor.name}: PyTorch itself has the device `{vendor.device_type}`, so it can't be simulated; choose "
-            "another vendor, or leave --sim out on a machine that has the device"
-        )
-    if emulate:
-        refuse_without_emulation(vendor)
-        return Place(vendor, emulated=True, **rest)  # type: ignore[arg-type]
-    return Place(vendor, sim or plugin.is_to_be_simulated(vendor), **rest)  # type: ignore[arg-type]
 
 
 def build_for(place: Place, quiet: bool) -> str:
@@ -96,17 +49,13 @@ def build_for(place: Place, quiet: bool) -> str:
             "from the program's own environment"
         )
     from torchferry.building.progress import silent
-    from torchferry.sim.build import library_path
 
-    progress = silent if quiet else None
-    device = device_of(place)
-    if device is not None and place.vendor is not None:
-        build_device(device, place.vendor, progress)
-    elif _is_reference(place):
-        try:
-            library_path(progress)
-        except BuildError:
-            return "cpu_autocast"
+    try:
+        build_device(place, silent if quiet else None)
+    except BuildError:
+        if place.kind is not DeviceKind.REFERENCE:
+            raise
+        return "cpu_autocast"
     return ""
 
 
@@ -142,9 +91,9 @@ def run_recorded(
             folder=folder,
             program=program.shown(),
             again=options_again(program, settings, place),
-            device=place.device,
-            vendor="" if place.vendor is None else place.vendor.name,
-            simulated=place.simulated,
+            device=place.device_type,
+            vendor=place.vendor_name,
+            simulated=place.is_simulated,
         )
         is_training = (
             settings.keep_going or settings.what is What.WATCH
@@ -160,7 +109,7 @@ def options_again(program: Program, settings: RecordSettings, place: Place) -> s
     words = [
         *(["--seed", str(settings.seed)] if settings.seed is not None else []),
         *([f"--as-is={place.as_is}"] if place.as_is else []),
-        *([] if place.through_layer or place.vendor is None else ["--converted"]),
+        *(["--converted"] if place.converted else []),
         *(word for path in place.vendor_paths for word in ("--vendor-path", path)),
         *(["--devices", str(place.devices)] if is_alone and (place.devices or 1) > 1 else []),
         *(word for word in program.torchrun or () if word != "--standalone"),
@@ -206,32 +155,3 @@ def environment_for(settings: RecordSettings, place: Place) -> dict[str, str]:
     if settings.seed is not None:
         extra["PYTHONHASHSEED"] = str(settings.seed)
     return environment_at(place, extra)
-
-
-def environment_at(place: Place, extra: Mapping[str, str]) -> dict[str, str]:
-    """Ours, changed so that the processes below run there; with further variables."""
-    vendor = place.vendor
-    if _is_reference(place):
-        layer = LayerSettings(REFERENCE)
-        if place.devices is not None:
-            layer = replace(layer, reference_devices=place.devices)
-        return child_environment(os.environ, None, None, layer, extra)
-    if vendor is None:
-        return child_environment(os.environ, None, None, None, extra)
-    through_layer = LayerSettings(vendor.name, place.vendor_paths) if place.through_layer else None
-    return child_environment(os.environ, vendor, device_of(place), through_layer, extra)
-
-
-def device_of(place: Place) -> Device | None:
-    """The simulated or emulated machine; it draws the numbers that the CPU would draw: what is random can be
-    compared. None for a real one, and for the CPU."""
-    if place.vendor is None or not (place.simulated or place.emulated):
-        return None
-    means = Means.EMULATED if place.emulated else Means.SIMULATED
-    paths = place.vendor_paths
-    return settings_of(means, place.vendor, place.devices, vendor_paths=paths, shared_randomness=True)
-
-
-def _is_reference(place: Place) -> bool:
-    """The CPU stands for CUDA where there is none."""
-    return place.vendor is None and not place.as_is and not cuda.has_gpu()

@@ -5,19 +5,16 @@ torch.
 from __future__ import annotations
 
 import json
-import os
 import sys
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from torchferry.accuracy.record.settings import Selection
 from torchferry.errors import InputError, RunError
 from torchferry.files.aside import remove_leftovers, temporary_folder
-from torchferry.launch.devices import settings_of
-from torchferry.launch.environment import child_environment
-from torchferry.launch.plugin import Means
+from torchferry.launch.environment import environment_at
+from torchferry.launch.place import Place
 from torchferry.launch.supervise import run_supervised, stop_if_told
-from torchferry.vendors.model import Vendor
 
 # What the process that replays is asked for, and what it answers.
 
@@ -84,33 +81,23 @@ class Outcome:
 _WORKER = "torchferry.accuracy.replay.worker"
 
 
-@dataclass(frozen=True)
-class Target:
-    """Where the calls are made."""
-
-    device: str
-    vendor: Vendor | None = None
-    simulated: bool = False
-    vendor_paths: tuple[str, ...] = ()
-    emulated: bool = False
-
-
 def replay_record(
-    record: Path, output: Path, target: Target, selection: Selection, shows_progress: bool = False
+    record: Path, output: Path, place: Place, selection: Selection, shows_progress: bool = False
 ) -> Outcome:
     """Write a record with the results of a device; the file appears when it is complete."""
     with temporary_folder() as folder:
         asked, answer, last = (Path(folder) / name for name in ("request.json", "answer.json", "last"))
-        vendor = target.vendor
+        vendor = place.vendor
+        place = replace(place, shared_randomness=False)  # each call draws what its record says
         request = Request(
-            str(record), str(output), target.device, vendor.name if vendor else "", target.simulated, str(last),
-            vendor.plugin if vendor is not None and not target.simulated else "",
+            str(record), str(output), place.device_type, place.vendor_name, place.is_simulated, str(last),
+            vendor.plugin if vendor is not None and not place.is_simulated else "",
             selection.modules, selection.operators, selection.phases, shows_progress,
         )  # fmt: skip
         asked.write_text(request.encode(), "utf-8")
         try:
             ending = run_supervised(
-                [sys.executable, "-m", _WORKER, str(asked), str(answer)], _environment(target), is_ours=True
+                [sys.executable, "-m", _WORKER, str(asked), str(answer)], environment_at(place), is_ours=True
             )
         finally:
             remove_leftovers(output.parent)  # of a process that crashed or was ended
@@ -128,12 +115,3 @@ def replay_record(
         if outcome.problem:
             raise InputError(outcome.problem)
         return outcome
-
-
-def _environment(target: Target) -> dict[str, str]:
-    vendor = target.vendor
-    if vendor is None:
-        return child_environment(os.environ, None, None, None)
-    means = Means.EMULATED if target.emulated else Means.SIMULATED if target.simulated else Means.REAL
-    device = settings_of(means, vendor, 1, vendor_paths=target.vendor_paths)
-    return child_environment(os.environ, vendor, device, None)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
@@ -15,10 +14,10 @@ from torchferry.doctor.device.examine import Readiness
 from torchferry.doctor.device.station import TRIAL, TRIAL_SECONDS, Station
 from torchferry.doctor.model import Command, Reach, Result, Status
 from torchferry.emulate import build, plugins
-from torchferry.emulate.environment import settings_for
 from torchferry.emulate.plugins import Plugin
 from torchferry.errors import BuildError
-from torchferry.launch.environment import child_environment
+from torchferry.launch.environment import environment_at
+from torchferry.launch.place import DeviceKind, Place
 from torchferry.text import Text
 from torchferry.vendors.model import Vendor
 
@@ -77,8 +76,7 @@ def _results(
 
 def _trial(vendor: Vendor, plugin: Plugin, vendor_paths: Sequence[Path]) -> Callable[[], Output | None]:
     paths = tuple(str(path.resolve()) for path in vendor_paths)
-    environment = child_environment(
-        os.environ, vendor, settings_for(vendor, _DEVICES, vendor_paths=paths), None
-    )
+    place = Place(DeviceKind.EMULATED, vendor, paths, _DEVICES, converted=True)
+    environment = environment_at(place)
     program = [sys.executable, "-c", TRIAL, vendor.plugin, vendor.device_type]
     return lambda: run_command(program, environment, TRIAL_SECONDS)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import signal
 import sys
 from dataclasses import replace
@@ -10,48 +9,31 @@ from pathlib import Path
 
 from torchferry.errors import RunError
 from torchferry.files.aside import temporary_folder
-from torchferry.launch.devices import settings_of
-from torchferry.launch.environment import child_environment
-from torchferry.launch.plugin import Means
+from torchferry.launch.environment import environment_at
+from torchferry.launch.place import DeviceKind, Place
 from torchferry.launch.supervise import Ending, own_stderr, run_supervised, stop_if_told
 from torchferry.ops import capture_json
 from torchferry.ops.capture.settings import UNCOMPILED
 from torchferry.ops.model import Capture
 from torchferry.ops.models import child
 from torchferry.ops.models.request import ModelRequest, checked
-from torchferry.runtime.settings import REFERENCE, LayerSettings
 from torchferry.sim.build import is_built
-from torchferry.vendors.model import Vendor
 
 
-def capture_model(
-    request: ModelRequest,
-    simulated: Vendor | None = None,
-    vendor_paths: tuple[str, ...] = (),
-    timeout: float | None = None,
-    means: Means = Means.SIMULATED,
-) -> Capture:
-    """Make the model and capture one step of it, on the CPU or a simulated device; what it prints goes to stderr."""
-    if simulated is not None:
-        request = replace(request, device=simulated.device_type)
-        checked(request)
+def capture_model(request: ModelRequest, place: Place | None = None, timeout: float | None = None) -> Capture:
+    """Make the model and capture one step of it, on a device or else on the CPU; what it prints goes to stderr."""
+    if place is None:
+        # CUDA's names mean the CPU and autocast casts as CUDA's, if the library that does it is there
+        place = Place(DeviceKind.REFERENCE if is_built() else DeviceKind.AS_IS)
+    else:
+        request = replace(request, device=place.device_type)
     request = checked(request)
-    environment = _environment(simulated, vendor_paths, means)
     with temporary_folder() as folder:
         command = [sys.executable, "-m", child.__name__, request.encode(), folder]
+        environment = environment_at(place, UNCOMPILED)
         ending = run_supervised(command, environment, stdout=own_stderr(), seconds=timeout, is_ours=True)
         stop_if_told(ending)
         return _result(request, Path(folder), ending)
-
-
-def _environment(vendor: Vendor | None, vendor_paths: tuple[str, ...], means: Means) -> dict[str, str]:
-    """On the CPU, CUDA's names mean the CPU and autocast casts as CUDA's, if the library that does it is there."""
-    if vendor is not None:
-        device = settings_of(means, vendor, 1, vendor_paths=vendor_paths)
-        layer = LayerSettings(vendor.name, vendor_paths)
-        return child_environment(os.environ, vendor, device, layer, UNCOMPILED)
-    on_cpu = LayerSettings(REFERENCE) if is_built() else None
-    return child_environment(os.environ, None, None, on_cpu, UNCOMPILED)
 
 
 def _result(request: ModelRequest, folder: Path, ending: Ending) -> Capture:

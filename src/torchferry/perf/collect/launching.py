@@ -10,11 +10,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from torchferry.accuracy.record.launching import Place, environment_at
 from torchferry.errors import OutputError
 from torchferry.files import written
 from torchferry.files.aside import PREFIX, folder_aside, remove_leftovers
 from torchferry.launch import variables
+from torchferry.launch.environment import environment_at
+from torchferry.launch.place import Place
 from torchferry.launch.program import Program
 from torchferry.launch.supervise import Ending, run_supervised
 from torchferry.perf.collect.outcome import Told, all_told
@@ -84,10 +85,10 @@ def run_profiled(
         settings = replace(
             settings,
             folder=str(staged),
-            device=place.device,
-            vendor="" if vendor is None else vendor.name,
+            device=place.device_type,
+            vendor=place.vendor_name,
             vendor_paths=place.vendor_paths,
-            simulated=place.simulated,
+            simulated=place.is_simulated,
         )
         environment = environment_for(settings, place)
         is_training = settings.keep_running  # for its own sake, not for the profile's
