@@ -266,7 +266,7 @@ def test_the_demo_fits_a_terminal_proves_and_names_what_to_open(tmp_path: Path) 
     assert result.returncode == 0, result.stderr
     output = result.stdout
     assert max(map(_width, output.splitlines())) <= 80
-    assert re.search(r"^  ascend .*100 %", output, re.MULTILINE)
+    assert re.search(r"^  ascend .*100%", output, re.MULTILINE)
     assert (tmp_path / "demo-out" / "operators.html").is_file()
     assert re.findall(r"step \d: loss \d\.\d+", output)
     for proof, vendors in (("proof", 3), ("proof-converted", 1)):

@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-import pytest
-
 from torchferry.sim.summary import (
     BEGAN,
     REPORTED,
@@ -16,7 +14,6 @@ from torchferry.sim.summary import (
     RunOutcome,
     Summary,
     read_parts,
-    readable,
     to_json,
     to_text,
     write_part,
@@ -140,11 +137,3 @@ def test_json_holds_everything() -> None:
     assert content["operators"] == [{"name": "aten::a", "calls": 2, "support": "kernel"}]
     assert content["processes"][0]["rank"] == 3
     assert content["processes"][0]["dtypes"] == {"float64": 7}
-
-
-@pytest.mark.parametrize(
-    ("size", "text"),
-    [(0, "0 B"), (1023, "1023 B"), (1536, "1.5 KiB"), (32 * GIB, "32.0 GiB"), (5 << 40, "5.0 TiB")],
-)
-def test_sizes_are_readable(size: int, text: str) -> None:
-    assert readable(size) == text

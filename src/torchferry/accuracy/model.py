@@ -8,12 +8,11 @@ from enum import Enum
 from functools import lru_cache
 
 from torchferry.ops.model import Special
+from torchferry.units import ITEM_SIZES
 
-SIZES = {
-    "bool": 1, "uint8": 1, "int8": 1, "float8_e4m3fn": 1, "float8_e5m2": 1, "float8_e4m3fnuz": 1,
-    "float8_e5m2fnuz": 1, "int16": 2, "uint16": 2, "float16": 2, "bfloat16": 2, "int32": 4, "uint32": 4, "float32": 4,
-    "int64": 8, "uint64": 8, "float64": 8, "complex32": 4, "complex64": 8, "complex128": 16,
-}  # fmt: skip
+# HDF5 and the statistics have no form for these.
+_NOT_RECORDED = {"float8_e8m0fnu", "qint8", "quint8", "qint32"}
+SIZES = {dtype: size for dtype, size in ITEM_SIZES.items() if dtype not in _NOT_RECORDED}
 INPUT, OUTPUT = "input", "output"
 
 

@@ -13,7 +13,8 @@ from collections.abc import Callable, Iterable, Mapping
 from enum import Enum
 from typing import Any
 
-from torchferry.checkpoint.model import ITEM_SIZES, Global, Known, Opaque, Storage, Tensor
+from torchferry.checkpoint.model import Global, Known, Opaque, Storage, Tensor
+from torchferry.units import ITEM_SIZES
 
 # Values of the standard library and of NumPy that a checkpoint may hold: made here, by what the
 # pickle says of them.

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from torchferry.checkpoint.classes import array, contiguous_strides, dtype_named
-from torchferry.checkpoint.model import ITEM_SIZES, Contents, Format, Ordered, Place, Storage, Tensor
+from torchferry.checkpoint.model import Contents, Format, Ordered, Place, Storage, Tensor
 from torchferry.checkpoint.torch_files import (
     is_old_tar,
     member_place,
@@ -23,6 +23,7 @@ from torchferry.checkpoint.torch_files import (
     read_zip,
 )
 from torchferry.errors import InputError
+from torchferry.units import ITEM_SIZES
 
 # Files that hold tensors and nothing else: safetensors, and NumPy's .npy and .npz.
 

@@ -21,7 +21,6 @@ from torchferry.checkpoint.classes import NotAValueError, value
 from torchferry.checkpoint.files import damaged
 from torchferry.checkpoint.folders import read_piece
 from torchferry.checkpoint.model import (
-    ITEM_SIZES,
     SPARSE,
     Contents,
     Format,
@@ -35,6 +34,7 @@ from torchferry.checkpoint.model import (
 )
 from torchferry.checkpoint.names import key_name, parts
 from torchferry.errors import InputError
+from torchferry.units import ITEM_SIZES
 
 _ALIGNMENT = 16
 # A small file must not become a large one in memory: what is compressed, what repeats itself.

@@ -7,13 +7,7 @@ from dataclasses import dataclass, field, replace
 from enum import Enum
 from pathlib import Path
 
-# Bytes of an element; a name that is not here is a dtype that this release does not know.
-ITEM_SIZES: Mapping[str, int] = {
-    "float64": 8, "float32": 4, "float16": 2, "bfloat16": 2, "complex32": 4, "complex64": 8, "complex128": 16,
-    "int64": 8, "int32": 4, "int16": 2, "int8": 1, "uint64": 8, "uint32": 4, "uint16": 2, "uint8": 1, "bool": 1,
-    "float8_e4m3fn": 1, "float8_e5m2": 1, "float8_e4m3fnuz": 1, "float8_e5m2fnuz": 1, "float8_e8m0fnu": 1,
-    "qint8": 1, "quint8": 1, "qint32": 4,
-}  # fmt: skip
+from torchferry.units import ITEM_SIZES
 
 SPARSE = "torch._utils._rebuild_sparse_tensor"  # what a sparse tensor is called in a pickle
 

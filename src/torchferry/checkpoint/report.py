@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from torchferry import units
 from torchferry.checkpoint.classes import Meaning, named
 from torchferry.checkpoint.keys import wrappers_of
 from torchferry.checkpoint.model import LOCAL_PART, Contents, Format, Repaired, Tensor
@@ -72,7 +73,7 @@ def page_of(contents: Contents, language: Language, *, everything: bool) -> Page
     head = _HEAD.format(
         path=contents.path,
         form=_FORMATS[contents.format],
-        size=amount(contents.size),
+        size=units.size(contents.size),
         count=len(tensors),
         numbers=f"{sum(tensor.elements for tensor in tensors.values()):,}",
     )
@@ -166,7 +167,7 @@ def _parts_table(tree: object, language: Language) -> Table:
 
 def _part_row(key: str, part: object, language: Language) -> tuple[Cell, ...]:
     tensors = tensors_of(part)
-    size = amount(unique_bytes(tensors.values())) if tensors else ""
+    size = units.size(unique_bytes(tensors.values())) if tensors else ""
     return (
         Cell(key, is_code=True),
         Cell(str(len(tensors) or "")),
@@ -189,7 +190,7 @@ def _tensor_table(tensors: Mapping[str, Tensor], everything: bool) -> Table:
             Cell("x".join(map(str, tensor.shape)) or "-"),
             Cell(tensor.dtype or "?"),
             Cell(tensor.device),
-            Cell(amount(tensor.nbytes)),
+            Cell(units.size(tensor.nbytes)),
         )
         for name, tensor in tensors.items()
     ]
@@ -216,16 +217,6 @@ def _counted(values: Iterable[str]) -> str:
 def _listed(names: Sequence[str]) -> str:
     shown = ", ".join(shortened(name, _LONGEST_NAME) for name in names[:6])
     return shown + (f", +{len(names) - 6}" if len(names) > 6 else "")
-
-
-def amount(size: int) -> str:
-    """Bytes in a unit that can be read."""
-    value = float(size)
-    for unit in ("B", "KB", "MB", "GB"):
-        if value < 1000:
-            return f"{value:.3g} {unit}"
-        value /= 1000
-    return f"{value:.3g} TB"
 
 
 def to_json(contents: Contents) -> str:
@@ -288,7 +279,7 @@ _RAN = Text(
 
 def repaired_page(done: Repaired) -> Page:
     """What was done to a file."""
-    said = [(_WROTE.format(path=done.output, count=done.tensors, size=amount(done.size)), "bold")]
+    said = [(_WROTE.format(path=done.output, count=done.tensors, size=units.size(done.size)), "bold")]
     said += [
         (
             (_RENAMED if old and new else _ADDED if new else _STRIPPED).format(old=old, new=new, count=count),

@@ -10,9 +10,10 @@ import zipfile
 from pathlib import Path
 from typing import IO, Any
 
-from torchferry.checkpoint.model import ITEM_SIZES, Contents, Format, Global, Place, Storage, Tensor
+from torchferry.checkpoint.model import Contents, Format, Global, Place, Storage, Tensor
 from torchferry.checkpoint.unpickling import STORAGE_DTYPES, Bounded, Reader
 from torchferry.errors import InputError
+from torchferry.units import ITEM_SIZES
 
 _LEGACY_MAGIC = 0x1950A86A20F9469CFC6C
 # Of a member of a zip archive: the lengths of its name and its extra field.

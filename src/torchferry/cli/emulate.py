@@ -110,7 +110,7 @@ def _tell(args: argparse.Namespace, vendor: Vendor) -> int:
     from torchferry.building.toolchain import find_torch
     from torchferry.emulate import build, plugins
     from torchferry.emulate.environment import settings_for
-    from torchferry.sim.summary import readable
+    from torchferry.units import size
 
     plugin = plugins.found(vendor)
     if plugin is None:
@@ -127,7 +127,7 @@ def _tell(args: argparse.Namespace, vendor: Vendor) -> int:
     settings = settings_for(vendor)
     _print(
         args,
-        _DEVICE.format(devices=settings.devices, card=settings.card, memory=readable(settings.memory)),
+        _DEVICE.format(devices=settings.devices, card=settings.card, memory=size(settings.memory)),
     )
     return 0
 

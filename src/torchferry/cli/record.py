@@ -212,8 +212,8 @@ def _info(args: argparse.Namespace) -> int:
 
 
 def _described(record: Record) -> Iterator[str]:
-    from torchferry.accuracy.record.outputs import size
     from torchferry.report.safe import one_line
+    from torchferry.units import size
 
     header = record.header
     steps, phases, operators, raw = Counter[int](), Counter[str](), Counter[str](), 0

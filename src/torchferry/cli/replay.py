@@ -160,8 +160,8 @@ def _replayed(args: argparse.Namespace, record: Path, output: Path, place: Place
 
 
 def _tell(args: argparse.Namespace, output: Path, outcome: Outcome) -> None:
-    from torchferry.accuracy.record.outputs import size
     from torchferry.report.safe import one_line
+    from torchferry.units import size
 
     failed = [each for each in outcome.left if each.is_failure]
     rest = [each for each in outcome.left if not each.is_failure]

@@ -9,7 +9,7 @@ from dataclasses import replace
 from torchferry.doctor.host.examine import OPTION, VARIABLE, Examination
 from torchferry.doctor.model import Command, Reach, Result, Status
 from torchferry.report.page import Cell, Column, Page, Table
-from torchferry.report.safe import one_line, printable
+from torchferry.report.safe import in_both_languages, one_line
 from torchferry.text import Language, Text
 
 # How subjects that are no names are called in Chinese; variables, files and packages are called what
@@ -217,15 +217,11 @@ def result_content(result: Result) -> dict[str, object]:
         "id": result.id,
         "subject": result.subject,
         "status": result.status.value,
-        "found": _both(result.found),
-        "why": _both(result.why),
+        "found": in_both_languages(result.found),
+        "why": in_both_languages(result.why),
         "commands": [{"line": command.line, "reach": command.reach.value} for command in result.commands],
         "source": result.source or None,
     }
-
-
-def _both(text: Text) -> dict[str, str]:
-    return {"en": printable(text.en), "zh": printable(text.zh)}
 
 
 def _runnable(command: Command) -> str:

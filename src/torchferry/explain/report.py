@@ -9,7 +9,7 @@ from datetime import datetime
 
 from torchferry.explain.model import Explanation, Finding, Frame, Log
 from torchferry.report.page import Cell, Column, Page, Table
-from torchferry.report.safe import printable
+from torchferry.report.safe import in_both_languages, printable
 from torchferry.text import Language, Text
 from torchferry.vendors.error_patterns import Effect, ErrorPattern
 
@@ -117,8 +117,8 @@ def rules_to_json(patterns: Sequence[ErrorPattern]) -> str:
             "effect": pattern.effect.value,
             "regex": pattern.regex,
             "codes": list(pattern.codes),
-            "cause": _both(pattern.cause),
-            "remedy": _both(pattern.remedy),
+            "cause": in_both_languages(pattern.cause),
+            "remedy": in_both_languages(pattern.remedy),
             "source": pattern.source,
         }
         for pattern in sorted(patterns, key=lambda pattern: pattern.id)
@@ -139,9 +139,9 @@ def _finding(finding: Finding) -> dict[str, object]:
         "certain": finding.is_certain,
         "spoken_of": finding.is_spoken_of,
         "survived": finding.is_survived,
-        "cause": None if pattern is None else _both(cause_of(finding)),
-        "remedy": None if pattern is None else _both(remedy_of(finding)),
-        "meaning": None if finding.meaning is None else _both(finding.meaning),
+        "cause": None if pattern is None else in_both_languages(cause_of(finding)),
+        "remedy": None if pattern is None else in_both_languages(remedy_of(finding)),
+        "meaning": None if finding.meaning is None else in_both_languages(finding.meaning),
         "source": None if pattern is None else pattern.source,
         "log": finding.source,
         "line": finding.line or None,
@@ -175,10 +175,6 @@ def _log(log: Log) -> dict[str, object]:
         if launched is None
         else {"rank": launched.rank, "exit_code": launched.exit_code, "time": launched.time},
     }
-
-
-def _both(text: Text) -> dict[str, str]:
-    return {"en": printable(text.en), "zh": printable(text.zh)}
 
 
 # An explanation as a page: the cause and its remedy first, then what else was found.

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from torchferry.checkpoint.report import amount
+from torchferry import units
 from torchferry.export.model import Check, Exported, Verdict
 from torchferry.export.offline import CHIP, lacks_chip
 from torchferry.report.page import Cell, Column, Page, Table
@@ -110,7 +110,7 @@ def page_of(
             _WROTE.format(
                 path=exported.output,
                 opset=exported.opset,
-                size=amount(exported.bytes),
+                size=units.size(exported.bytes),
                 nodes=nodes,
                 way=exported.way,
             ),

@@ -7,12 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from enum import Enum
 
-_BYTES = {
-    "bool": 1, "uint8": 1, "int8": 1, "float8_e4m3fn": 1, "float8_e5m2": 1, "int16": 2, "uint16": 2, "float16": 2,
-    "bfloat16": 2, "int32": 4, "uint32": 4, "float32": 4, "complex32": 4, "int64": 8, "uint64": 8, "float64": 8,
-    "complex64": 8, "complex128": 16, "quint8": 1, "qint8": 1, "qint32": 4,
-}  # fmt: skip
-
+from torchferry.units import ITEM_SIZES
 
 TRACE = "trace"  # the origin of a capture that was read from a profiler's file
 
@@ -50,7 +45,7 @@ class TensorSpec:
     @property
     def bytes(self) -> int:
         """What a copy of it takes."""
-        return self.elements * _BYTES.get(self.dtype, 4)
+        return self.elements * ITEM_SIZES.get(self.dtype, 4)
 
 
 @dataclass(frozen=True)

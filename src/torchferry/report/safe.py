@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from typing import TextIO
 
+from torchferry.text import Text
+
 _SURROGATE = re.compile("[\ud800-\udfff]")
 # Control characters, line separators and the bidirectional controls that make code read other than it runs.
 _HIDDEN = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
@@ -16,6 +18,11 @@ _SHORT = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
 def printable(text: str) -> str:
     """The text with every lone surrogate written out, so that it can be encoded; a raw byte becomes \\xff."""
     return _SURROGATE.sub(_escape, text)
+
+
+def in_both_languages(text: Text) -> dict[str, str]:
+    """A text as every JSON of ours has it."""
+    return {"en": printable(text.en), "zh": printable(text.zh)}
 
 
 def one_line(text: str) -> str:

@@ -12,6 +12,7 @@ from typing import Any
 from torchferry import __version__
 from torchferry.files.aside import write_whole
 from torchferry.text import Language, Text
+from torchferry.units import size
 
 BEGAN = ".began"
 REPORTED = ".json"
@@ -245,9 +246,9 @@ def _function_lines(functions: Sequence[OperatorCount]) -> list[Text]:
 
 def _device_line(device_type: str, use: DeviceUse) -> Text:
     sizes = {
-        "allocated": readable(use.peak_allocated),
-        "reserved": readable(use.peak_reserved),
-        "limit": readable(use.limit),
+        "allocated": size(use.peak_allocated),
+        "reserved": size(use.peak_reserved),
+        "limit": size(use.limit),
     }
     return _DEVICE.format(device=device_type, index=use.index, **sizes)
 
@@ -264,13 +265,3 @@ def _count_lines(counts: Iterable[tuple[str, int]]) -> list[Text]:
 
 def _indented(text: Text) -> Text:
     return Text(f"  {text.en}", f"  {text.zh}")
-
-
-def readable(size: int) -> str:
-    """A number of bytes as people write it: 1.5 GiB."""
-    amount = float(size)
-    for unit in ("B", "KiB", "MiB", "GiB"):
-        if amount < 1024:
-            return f"{size} B" if unit == "B" else f"{amount:.1f} {unit}"
-        amount /= 1024
-    return f"{amount:.1f} TiB"

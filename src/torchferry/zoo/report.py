@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from torchferry.report.page import Cell, Column, Page, Table
-from torchferry.report.safe import printable
+from torchferry.report.safe import in_both_languages, printable
 from torchferry.text import Language, Text
 from torchferry.zoo.model import Item, Review, Status
 
@@ -116,7 +116,7 @@ def _item(item: Item) -> dict[str, object]:
         "id": item.id,
         "subject": printable(item.subject),
         "status": item.status.value,
-        "found": {"en": printable(item.found.en), "zh": printable(item.found.zh)},
-        "why": {"en": printable(item.why.en), "zh": printable(item.why.zh)},
+        "found": in_both_languages(item.found),
+        "why": in_both_languages(item.why),
         "place": printable(item.place) or None,
     }

@@ -214,14 +214,6 @@ def test_every_word_exists_in_both_languages() -> None:
     assert set(words.HOW) == {SAME, EQUIVALENT, SIMILAR, MOVED, GROUP, EXTRA, NOTHING}
 
 
-@pytest.mark.parametrize(
-    ("value", "shown"),
-    [(0.0, "0"), (0.25, "0.25"), (1.23e-7, "1.2e-07"), (float("inf"), "inf"), (float("nan"), "–"), (None, "–"), (12345.0, "1.2e+04")],
-)  # fmt: skip
-def test_numbers(value: float | None, shown: str) -> None:
-    assert sentences.number(value) == shown
-
-
 def test_reports_do_not_import_torch() -> None:
     names = ", ".join(
         f"torchferry.accuracy.report.{name}"

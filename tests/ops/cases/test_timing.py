@@ -42,7 +42,7 @@ def test_ratios_are_of_the_same_round_with_their_spread() -> None:
     times = Times({"cpu": [1e-3, 1e-3, 5e-3, 1e-3], "npu": [2e-3, 2e-3, 10e-3, 2e-3]})
     said = [text.en for text in told_times(times)]
     assert said == [
-        "time of one call: cpu 1 ms, npu 2 ms",
+        "time of one call: cpu 1.00 ms, npu 2.00 ms",
         "npu takes 2 times as long as cpu (2 to 2 in the middle half of 4 rounds)",
     ]
     (line,) = told_elsewhere(times, {"cpu": [1e-3], "cuda": [1e-5, 1e-5]}, "gpu.json")

@@ -42,7 +42,7 @@ def test_json() -> None:
     content = document(sample())
     ascend, cambricon, _, intel = content["devices"]
     assert (ascend["vendor"], ascend["version"], ascend["complete"]) == ("ascend", "2.13", True)
-    assert ascend["verdict"]["en"].startswith("ascend 2.13: 82.0 %")
+    assert ascend["verdict"]["en"].startswith("ascend 2.13: 82.0%")
     assert ascend["ready_share"] == pytest.approx(0.82)
     assert ascend["operators"]["fallback"] == ["aten::max_pool2d_with_indices_backward"]
     assert (cambricon["operators"]["missing"], intel["complete"]) == (["aten::to_sparse"], False)
@@ -85,7 +85,7 @@ def test_workbook() -> None:
     assert "x.unfold(2, 3, 2)" in rows[1][4] and rows[1][5:7] == ("ascend 2.13", "CPU fallback")
     assert rows[3][8] == 4  # both modules that run this line
     facts = list(book["Summary"].iter_rows(min_row=2, values_only=True))
-    assert facts[0][1].startswith("ascend 2.13: 82.0 %") and ("PyTorch", "2.13.0") in facts
+    assert facts[0][1].startswith("ascend 2.13: 82.0%") and ("PyTorch", "2.13.0") in facts
     operators = {row[0]: row for row in book["Operators"].iter_rows(min_row=2, values_only=True)}
     assert operators["aten::to_sparse"][5:] == ("kernel", "missing", "kernel", "unknown")
     calls = list(book["Calls"].iter_rows(values_only=True))
@@ -122,9 +122,9 @@ def test_csv() -> None:
 
 def test_markdown() -> None:
     text = render("md", sample()).decode()
-    assert text.startswith("# Operator readiness: train.py --epochs 1\n\n- ascend 2.13: 82.0 %")
-    assert "| `aten::to_sparse` | missing | 1 | 10.0 % | `float64[10,10]` | train.py:9 |" in text
-    assert "| `aten::add.Tensor` | 4 | 20.0 % | kernel | limited | kernel | unknown |" in text
+    assert text.startswith("# Operator readiness: train.py --epochs 1\n\n- ascend 2.13: 82.0%")
+    assert "| `aten::to_sparse` | missing | 1 | 10.0% | `float64[10,10]` | train.py:9 |" in text
+    assert "| `aten::add.Tensor` | 4 | 20.0% | kernel | limited | kernel | unknown |" in text
     assert "<script>" not in render("md", hostile()).decode().replace("`", "").split("## ")[0]
 
 

@@ -37,11 +37,11 @@ def shown_operators(page: Any) -> list[str]:
 def test_what_a_reader_does(open_page: Open, tmp_path: Path) -> None:
     (tmp_path / "train.py").write_text("\n" * 8 + "sparse = weights.to_sparse()  # <b>\n", "utf-8")
     page = open_page(sample(), tmp_path, viewport={"width": 1280, "height": 900})
-    assert page.locator(".device .big").all_inner_texts() == ["82.0 %", "70.0 %", "98.0 %", "?"]
+    assert page.locator(".device .big").all_inner_texts() == ["82.0%", "70.0%", "98.0%", "?"]
 
     pool = page.locator(".tree summary", has_text="MaxPool2d")
     assert [" ".join(text.split()) for text in pool.locator(".cell").all_inner_texts()][:2] == [
-        "35.7 % ↩ CPU fallback", "100 %",
+        "35.7% ↩ CPU fallback", "100%",
     ]  # fmt: skip
     assert pool.get_attribute("title") == "aten::max_pool2d_with_indices_backward"
     conv = page.locator(".tree summary", has_text="Conv2d")

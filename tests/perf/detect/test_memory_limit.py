@@ -31,7 +31,7 @@ def test_room_enough_though_the_allocator_holds_all(tmp_path: Path) -> None:
 
 def test_nearly_full(tmp_path: Path) -> None:
     diagnosis = the(DETECTOR, training(peak=15).run(tmp_path))
-    assert "15.00 GiB of 16.00 GiB, 94%" in diagnosis.summary.en
+    assert "15.0 GiB of 16.0 GiB, 94%" in diagnosis.summary.en
     (evidence,) = diagnosis.evidence
     assert (evidence.what, evidence.place) == ("aten::conv2d", "model.py:5(forward)")
     assert evidence.example == pytest.approx(455e-6)
@@ -40,7 +40,7 @@ def test_nearly_full(tmp_path: Path) -> None:
 def test_the_facts_of_our_own_profiles(tmp_path: Path) -> None:
     facts = {"memory_limit": 32 * GIB, "memory_peak": 31 * GIB}
     assert (
-        "31.00 GiB of 32.00 GiB" in the(DETECTOR, training(peak=1).run(tmp_path, rank_facts=facts)).summary.en
+        "31.0 GiB of 32.0 GiB" in the(DETECTOR, training(peak=1).run(tmp_path, rank_facts=facts)).summary.en
     )
 
 

@@ -10,7 +10,6 @@ import pytest
 
 from tests.perf.report.samples import EVIL, analysis, bottleneck, compared, healthy, hostile, large, ranks
 from torchferry.perf.model import Part
-from torchferry.perf.report import sentences
 from torchferry.perf.report.html import to_html
 from torchferry.perf.report.json import to_json
 from torchferry.perf.report.markdown import to_markdown
@@ -159,16 +158,6 @@ def test_hostile_names_stay_text() -> None:
 
 def test_a_large_report_stays_short() -> None:
     assert len(lines(large())) < 120
-
-
-def test_figures() -> None:
-    shown = {
-        0.0: "0", 1.5: "1.50 s", 0.0123: "12.3 ms", 0.000456: "456 µs", 7.8e-9: "7.80 ns", 0.9999: "1.00 s",
-        1234.5: "1,234 s",
-    }  # fmt: skip
-    assert {seconds: sentences.duration(seconds) for seconds in shown} == shown
-    assert sentences.signed(-0.5) == "−500 ms" and sentences.signed(0.5) == "+500 ms"
-    assert [sentences.size(each) for each in (5, 2048, 3 << 30)] == ["5.00 B", "2.00 KiB", "3.00 GiB"]
 
 
 def test_where_the_host_computes_no_table_speaks_of_a_device() -> None:

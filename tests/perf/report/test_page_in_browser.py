@@ -70,7 +70,7 @@ def test_what_a_reader_does(open_page: Open) -> None:
     assert names(page) == ["aten::mm", "aten::add", "aten::relu"]
     page.fill("#operator-table-query", "MODEL.py:7")
     assert names(page) == ["aten::add"] and "1 of 3 shown" in page.inner_text("#operator-table .shown")
-    assert "MatMulV2" in page.inner_text("#kernel-table") and "1.00 GiB" in page.inner_text("#memory")
+    assert "MatMulV2" in page.inner_text("#kernel-table") and "1.0 GiB" in page.inner_text("#memory")
     assert page.locator("#steps g").count() == 2
     assert "non_contiguous, copies: needs strides" in page.inner_text("#about")
 

@@ -13,7 +13,7 @@ import torch
 
 from torchferry.errors import RunError
 from torchferry.runtime.host import host_module
-from torchferry.runtime.module_parts.memory_report import size_text
+from torchferry.units import size
 
 
 @pytest.fixture
@@ -109,7 +109,7 @@ def test_nothing_is_counted_on_a_device(cuda: Any) -> None:
         getattr(cuda, f"reset_{reset}")(1)
     assert cuda.memory_stats()["allocated_bytes.all.peak"] == 0
     assert cuda.memory_stats_as_nested_dict()["num_ooms"] == 0
-    assert size_text(cuda.mem_get_info()[1]) in cuda.memory_summary(abbreviated=True)
+    assert size(cuda.mem_get_info()[1]) in cuda.memory_summary(abbreviated=True)
     assert cuda.memory_snapshot() == []
     cuda.memory._record_memory_history(max_entries=10)
     cuda.set_per_process_memory_fraction(0.5)

@@ -16,6 +16,7 @@ from torchferry.files.aside import write_whole
 from torchferry.ops.readiness import NOTES
 from torchferry.report.safe import one_line
 from torchferry.text import Text
+from torchferry.units import size
 
 _SUFFIX = ".outcome.json"
 _LOCK = "lock"
@@ -148,17 +149,6 @@ _NOTES = {
         "记录器出错并已停止，程序继续运行：{what}",
     ),
 }
-_UNITS = ("B", "KiB", "MiB", "GiB", "TiB")
-
-
-def size(nbytes: int) -> str:
-    """57.3 MiB."""
-    value, unit = float(nbytes), 0
-    while value >= 1024 and unit < len(_UNITS) - 1:
-        value, unit = value / 1024, unit + 1
-    return f"{nbytes} B" if unit == 0 else f"{value:.1f} {_UNITS[unit]}"
-
-
 _FEWER = Text(
     "{file}: the program ended after {steps} of {wanted} steps",
     "{file}：程序在 {wanted} 步中的 {steps} 步之后结束",

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from heapq import nsmallest
 from typing import Any, TypeVar
 
+from torchferry import units
 from torchferry.accuracy.compare.model import Comparison, Curve, Pair
 from torchferry.accuracy.judge.model import Difference, Verdict
 from torchferry.accuracy.model import Header
@@ -129,7 +130,7 @@ def _static(pair: Pair) -> str:
         if sentences.is_judged(pair)
         else "",
         *(
-            escaped(sentences.number(each)) if each is not None else ""
+            escaped(units.short_number(each)) if each is not None else ""
             for each in (judgement.own_error, judgement.golden_error, judgement.limit)
         ),
         str(call.step),
@@ -250,7 +251,7 @@ def _curve_figure(curve: Curve, label: Text | None) -> str:
     title = Text(f"{label.en}: {name.en}", f"{label.zh}：{name.zh}") if label else name
     legend = f'<span class="key mine">{both(words.MINE)}</span> <span class="key golden">{both(words.GOLDEN)}</span>'
     rows = [
-        row([str(step), sentences.number(mine), sentences.number(golden)])
+        row([str(step), units.short_number(mine), units.short_number(golden)])
         for step, mine, golden in zip(curve.steps, curve.mine, curve.golden, strict=True)
     ]
     values = table([words.STEP, words.MINE, words.GOLDEN], rows[:_MAX_ROWS], "rules values")
@@ -280,8 +281,8 @@ def _drawn(curve: Curve) -> str:
     )
     base = _HEIGHT - _BOTTOM
     labels = (
-        f'<text x="{_LEFT - 6}" y="{_TOP + 10}" class="end">{escaped(sentences.number(high))}</text>'
-        f'<text x="{_LEFT - 6}" y="{base}" class="end">{escaped(sentences.number(low))}</text>'
+        f'<text x="{_LEFT - 6}" y="{_TOP + 10}" class="end">{escaped(units.short_number(high))}</text>'
+        f'<text x="{_LEFT - 6}" y="{base}" class="end">{escaped(units.short_number(low))}</text>'
         f'<text x="{_LEFT}" y="{_HEIGHT - 6}">{first}</text>'
         f'<text x="{_WIDTH - 8}" y="{_HEIGHT - 6}" class="end">{last}</text>'
     )

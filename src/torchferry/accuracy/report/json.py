@@ -16,8 +16,7 @@ from torchferry.accuracy.compare.notes import unmatched_counts
 from torchferry.accuracy.judge.model import Difference, Judgement
 from torchferry.accuracy.model import Call, Header, Metrics, Statistics, TensorRecord
 from torchferry.accuracy.report import sentences
-from torchferry.report.safe import printable
-from torchferry.text import Text
+from torchferry.report.safe import in_both_languages, printable
 
 FORMAT, VERSION = "torchferry-comparison", 1
 
@@ -49,13 +48,13 @@ def _facts(comparison: Comparison) -> dict[str, Any]:
         else None,
         "verdict": comparison.pairs[culprit].judgement.verdict.value if culprit is not None else "fine",
         "culprit": culprit,
-        "said": _text(sentences.headline(comparison)),
+        "said": in_both_languages(sentences.headline(comparison)),
         "next": [line for _, commands in sentences.next_commands(comparison) for line in commands],
         "counts": {verdict.value: count for verdict, count in sentences.verdict_counts(comparison).items()},
         "unmatched": {"mine": unmatched[0], "golden": unmatched[1]},
         "seconds": comparison.seconds,
         "bytes": comparison.nbytes,
-        "notes": list(map(_text, comparison.notes)),
+        "notes": list(map(in_both_languages, comparison.notes)),
         "network": [asdict(each) for each in comparison.network],
         "curves": [asdict(each) for each in comparison.curves],
     }
@@ -92,7 +91,7 @@ def _judgement(judgement: Judgement) -> dict[str, Any]:
         "golden_error": judgement.golden_error,
         "limit": judgement.limit,
         "basis": judgement.basis,
-        "why": _text(judgement.why) if judgement.why else None,
+        "why": in_both_languages(judgement.why) if judgement.why else None,
     }
 
 
@@ -126,10 +125,6 @@ def metrics_of(metrics: Metrics | None) -> dict[str, Any] | None:
 def _plain(record: Metrics | Statistics) -> dict[str, Any]:
     """Faster than asdict, which copies deeply: a record may have a million tensors."""
     return {each.name: getattr(record, each.name) for each in fields(record)}
-
-
-def _text(text: Text) -> dict[str, str]:
-    return {"en": text.en, "zh": text.zh}
 
 
 def _clean(value: Any) -> Any:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import math
 import re
 import shlex
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
+from torchferry import units
 from torchferry.accuracy.compare.model import Comparison, Pair
 from torchferry.accuracy.compare.network import NORMAL
 from torchferry.accuracy.compare.statistics import growth
@@ -150,11 +150,11 @@ def errors(judgement: Judgement) -> Text:
         return _plain("")
     basis = words.BASIS.get(judgement.basis)
     said = _plain("") if basis is None else Text(f" ({basis.en})", f"（{basis.zh}）")
-    parts = [words.ERRORS.format(own=number(judgement.own_error), basis=said)]
+    parts = [words.ERRORS.format(own=units.short_number(judgement.own_error), basis=said)]
     if judgement.golden_error is not None:
-        parts.append(words.GOLDENS.format(golden=number(judgement.golden_error)))
+        parts.append(words.GOLDENS.format(golden=units.short_number(judgement.golden_error)))
     if judgement.limit is not None:
-        parts.append(words.LIMIT_IS.format(limit=number(judgement.limit)))
+        parts.append(words.LIMIT_IS.format(limit=units.short_number(judgement.limit)))
     return Text("; ".join(part.en for part in parts), "；".join(part.zh for part in parts))
 
 
@@ -202,15 +202,6 @@ def call_of(pair: Pair) -> Call:
     return call
 
 
-def number(value: float | None) -> str:
-    """Two digits that matter."""
-    if value is None or math.isnan(value):
-        return "–"
-    if math.isinf(value):
-        return "inf" if value > 0 else "-inf"
-    return "0" if value == 0 else f"{value:.2g}" if 1e-3 <= abs(value) < 1e4 else f"{value:.1e}"
-
-
 def verdict_counts(comparison: Comparison) -> Counter[Verdict]:
     """How many calls of mine have which verdict, and of golden alone where the programs differ."""
     return Counter(
@@ -232,7 +223,9 @@ def network(comparison: Comparison) -> list[Text]:
     found = comparison.network[-2:]
     return [
         (words.NETWORK_NORMAL if each.mean_abs <= NORMAL else words.NETWORK_LARGE).format(
-            step=each.step, what=words.CURVE.get(each.what, _plain(each.what)), mean=number(each.mean_abs)
+            step=each.step,
+            what=words.CURVE.get(each.what, _plain(each.what)),
+            mean=units.short_number(each.mean_abs),
         )
         for each in found
     ]
@@ -245,7 +238,10 @@ def grown(comparison: Comparison) -> Text | None:
         return None
     first, last = steps[0], steps[-1]
     return words.GROWTH.format(
-        first=number(first.distance), start=first.step, last=number(last.distance), end=last.step
+        first=units.short_number(first.distance),
+        start=first.step,
+        last=units.short_number(last.distance),
+        end=last.step,
     )
 
 

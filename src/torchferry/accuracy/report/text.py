@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from torchferry import units
 from torchferry.accuracy.compare.model import Comparison, Pair
 from torchferry.accuracy.judge.model import Verdict
 from torchferry.accuracy.report import sentences, words
@@ -152,7 +153,7 @@ class _Part:
             _plain(str(call.number)),
             named,
             verdict if sentences.is_judged(pair) else _plain(""),
-            *(_plain(sentences.number(each) if each is not None else "") for each in figures),
+            *(_plain(units.short_number(each) if each is not None else "") for each in figures),
             _plain("\n".join(filter(None, place))),
             _plain(self._say(words.HOW[pair.how]) if self._comparison.golden else ""),
         ]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import select
-import signal
 import subprocess
 import sys
 import tempfile
@@ -16,6 +15,7 @@ from typing import IO, Any
 
 from torchferry.ops.cases.model import Facts, Kind, Outcome, Times
 from torchferry.ops.cases.writing import VARIABLE
+from torchferry.units import signal_name
 
 PATIENCE = 10.0  # seconds for one of many trials, where waiting is what takes the time
 _START_SECONDS = 120.0  # importing torch on a busy machine, and building nothing
@@ -116,7 +116,7 @@ class Bench:
 
     def _crashed(self, process: subprocess.Popen[str]) -> Outcome:
         code = process.wait()
-        message = f"ended by {_signal_name(-code)}" if code < 0 else f"ended with exit code {code}"
+        message = f"ended by {signal_name(-code)}" if code < 0 else f"ended with exit code {code}"
         words = self._last_words()
         self._end()
         return Outcome(Kind.CRASHES, message=f"{message}: {words}" if words else message)
@@ -138,10 +138,3 @@ class Bench:
             if stream is not None:
                 stream.close()
         self._process = self._answers = self._words = None
-
-
-def _signal_name(number: int) -> str:
-    try:
-        return signal.Signals(number).name
-    except ValueError:
-        return f"signal {number}"

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+from torchferry import units
 from torchferry.errors import InputError
 from torchferry.ops.cases import notation
 from torchferry.ops.cases.describing import described
@@ -100,8 +101,8 @@ def check_fits(tensors: Sequence[TensorInput], memory: int | None = None) -> Non
     if memory and needed > memory:
         size, largest = max(sizes)
         raise InputError(
-            f"{largest}: takes {size / 1e9:.3g} GB; with the copies that are compared the case needs at least "
-            f"{needed / 1e9:.3g} GB, and this machine has {memory / 1e9:.3g} GB; write smaller sizes"
+            f"{largest}: takes {units.size(size)}; with the copies that are compared the case needs at least "
+            f"{units.size(needed)}, and this machine has {units.size(memory)}; write smaller sizes"
         )
 
 

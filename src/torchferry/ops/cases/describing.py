@@ -9,6 +9,7 @@ from torchferry.ops.cases.model import Case, CaseValue, Contents, Draw, Kind, Ou
 from torchferry.ops.model import Special
 from torchferry.report.safe import one_line
 from torchferry.text import Text
+from torchferry.units import duration
 
 
 def described_call(case: Case) -> str:
@@ -138,14 +139,6 @@ def _spread(ratios: list[float]) -> dict[str, str]:
     low, middle, high = quantiles(ratios, n=4, method="inclusive") if len(ratios) > 1 else ratios * 3
     found = {"ratio": middle, "low": low, "high": high}
     return {name: f"{value:.2g}" if value < 100 else f"{value:,.0f}" for name, value in found.items()}
-
-
-def duration(seconds: float) -> str:
-    """In the unit that fits."""
-    for unit, size in (("s", 1.0), ("ms", 1e-3)):
-        if seconds >= size:
-            return f"{seconds / size:.3g} {unit}"
-    return f"{seconds / 1e-6:.3g} µs"
 
 
 def told(outcome: Outcome, vendor: str) -> Text:

@@ -18,6 +18,7 @@ from torchferry.ops.model import Capture
 from torchferry.ops.models import child
 from torchferry.ops.models.request import ModelRequest, checked
 from torchferry.sim.build import is_built
+from torchferry.units import signal_name
 
 
 def capture_model(request: ModelRequest, place: Place | None = None, timeout: float | None = None) -> Capture:
@@ -51,12 +52,5 @@ def _how_it_ended(ending: Ending) -> str:
     if ending.exit_code == 128 + signal.SIGKILL:
         return "its process was killed, most likely for want of memory; a smaller --input, or --fake"
     if ending.exit_code > 128:
-        return f"its process crashed with {_signal_name(ending.exit_code - 128)}"
+        return f"its process crashed with {signal_name(ending.exit_code - 128)}"
     return f"its process ended with exit code {ending.exit_code}; what it printed is above"
-
-
-def _signal_name(number: int) -> str:
-    try:
-        return signal.Signals(number).name
-    except ValueError:
-        return f"signal {number}"

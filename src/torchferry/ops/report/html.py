@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from torchferry import units
 from torchferry.ops.model import TensorSpec, Use
 from torchferry.ops.readiness import Advice, Readiness, Support
 from torchferry.ops.report import sentences, words
@@ -47,7 +48,7 @@ def heat(tally: Tally) -> str:
     """The share that a device computes, coloured; with the sign of the worst that lies below."""
     if tally.support is None:
         return '<span class="cell"></span>'
-    share = sentences.percent(tally.share, tally.is_all)
+    share = units.percent_of_all(tally.share, tally.is_all)
     if tally.is_all:
         return f'<span class="cell full">{share}</span>'
     level = next(name for least, name in _HEAT if tally.share >= least)
@@ -124,7 +125,7 @@ def _operator_of_module(called: Called, overview: Overview, anchors: Anchors) ->
 
 
 def _part(weight: float, overview: Overview) -> str:
-    return f'<span class="part">{sentences.part(overview.part(weight))}</span>'
+    return f'<span class="part">{units.percent(overview.part(weight))}</span>'
 
 
 def _trouble(node: ModuleNode) -> str:
@@ -204,7 +205,7 @@ def _operator(each: OperatorRow, overview: Overview, anchor: str, lines: Anchors
     cells = [
         f'<th scope="row"><code>{escaped(one_line(each.operator))}</code></th>',
         f'<td class="number" data-value="{each.calls}">{each.calls:,}</td>',
-        f'<td class="number" data-value="{each.share:.9f}">{sentences.part(each.share)}</td>',
+        f'<td class="number" data-value="{each.share:.9f}">{units.percent(each.share)}</td>',
         *(f'<td data-value="{_rank(support)}">{badge(support)}</td>' for support in supports),
         f"<td>{escaped(sentences.dtypes(each.uses))}</td>",
         f"<td>{', '.join(both(words.PHASE[phase]) for phase in phases)}</td>",
@@ -264,7 +265,7 @@ def _use(use: Use, lines: Anchors) -> str:
             f"<code>{escaped(sentences.arguments(use.signature))}</code>",
             "<br>".join(map(_tensor, use.signature.outputs)),
             f"{use.calls:,}",
-            sentences.duration(use.seconds) if use.seconds else "",
+            units.duration(use.seconds) if use.seconds else "",
             both(words.PHASE[use.site.phase]) + node,
             f"<code>{escaped(sentences.module(use))}</code>",
             place_link(use, lines),
@@ -340,7 +341,7 @@ def _file(file: SourceFile, anchors: Anchors) -> str:
     note = "" if file.is_readable else quiet(words.UNREADABLE)
     return (
         f'<details class="group file" open><summary><h3><code>{escaped(one_line(file.name))}</code></h3>'
-        f'<span class="quiet">{sentences.part(file.share)}</span></summary>{note}'
+        f'<span class="quiet">{units.percent(file.share)}</span></summary>{note}'
         f'<div class="scroll"><table class="code"><tbody>{"".join(rows)}</tbody></table></div></details>'
     )
 
@@ -357,7 +358,7 @@ def _line(line: SourceLine, anchor: str) -> str:
     tone = TONES[support] if support else ""
     return (
         f'<tr class="calls {tone}" id="{anchor}" title="{escaped(operators)}"><td>{line.number}</td>'
-        f'<td class="number">{sentences.part(line.share)}</td><td class="signs">{signs}'
+        f'<td class="number">{units.percent(line.share)}</td><td class="signs">{signs}'
         f'<span class="hush">{badge(support)}</span></td><td><code>{escaped(line.text)}</code></td></tr>'
     )
 

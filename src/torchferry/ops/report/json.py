@@ -37,6 +37,7 @@ from torchferry.ops.model import TensorSpec, Use
 from torchferry.ops.readiness import Advice, Judgement, Readiness, Support
 from torchferry.ops.report import sentences, words
 from torchferry.ops.report.tables import BEST_FIRST, Overview, use_key
+from torchferry.report.safe import in_both_languages
 from torchferry.text import Text
 
 _Entry = TypeVar("_Entry")
@@ -72,7 +73,7 @@ def _document(overview: Overview) -> dict[str, Any]:
         "torchferry": __version__,
         "weight": "time" if overview.is_timed else "calls",
         "devices": [_device(readiness) for readiness in overview.readinesses],
-        "supports": {support.value: _text(words.MEANING[support]) for support in BEST_FIRST},
+        "supports": {support.value: in_both_languages(words.MEANING[support]) for support in BEST_FIRST},
         "operators": [
             {
                 "operator": row.operator,
@@ -91,9 +92,14 @@ def _document(overview: Overview) -> dict[str, Any]:
             }
             for use in overview.uses
         ],
-        "reasons": [_text(reason) for reason in reasons.entries],
+        "reasons": [in_both_languages(reason) for reason in reasons.entries],
         "advice": [
-            {"remedy": each.remedy.value, "text": _text(each.text), "code": each.code, "source": each.source}
+            {
+                "remedy": each.remedy.value,
+                "text": in_both_languages(each.text),
+                "code": each.code,
+                "source": each.source,
+            }
             for each in advice.entries
         ],
         "capture": to_document(overview.capture),
@@ -107,7 +113,7 @@ def _device(readiness: Readiness) -> dict[str, Any]:
         "device_type": readiness.device_type,
         "version": readiness.version,
         "complete": readiness.complete,
-        "verdict": _text(sentences.verdict(readiness)),
+        "verdict": in_both_languages(sentences.verdict(readiness)),
         "ready_share": readiness.ready_share,
         "is_ready": sentences.is_all(readiness.judgements),
         "moved_bytes": sum(each.moved_bytes for each in fallbacks),
@@ -150,7 +156,3 @@ def _tensor(spec: TensorSpec) -> dict[str, Any]:
         "layout": spec.layout,
         "device": spec.device,
     }
-
-
-def _text(text: Text) -> dict[str, str]:
-    return {"en": text.en, "zh": text.zh}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
+from torchferry import units
 from torchferry.ops.readiness import Readiness
 from torchferry.ops.report import sentences, words
 from torchferry.ops.report.tables import Overview, Problem, label
@@ -57,7 +58,7 @@ class _Lines:
             code(problem.operator),
             self._say(words.SUPPORT[problem.support]),
             str(problem.calls),
-            sentences.part(problem.share),
+            units.percent(problem.share),
             code(sentences.tensors(problem.uses[0].signature.inputs)),
             escape(self._say(places)),
             " ".join(escape(self._say(reason)) for reason in problem.reasons),
@@ -73,7 +74,7 @@ class _Lines:
         yield "|---|---:|---:|" + "---|" * len(self._overview.labels)
         for row in self._overview.operators:
             supports = [self._say(words.SUPPORT[each]) if each else words.ABSENT for each in row.supports]
-            yield _row([code(row.operator), str(row.calls), sentences.part(row.share), *supports])
+            yield _row([code(row.operator), str(row.calls), units.percent(row.share), *supports])
 
 
 def _row(cells: Iterable[str]) -> str:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Sequence
 
+from torchferry import units
 from torchferry.ops.model import Capture, Signature, Special, TensorSpec, Use, Value
 from torchferry.ops.readiness import NOTES, Judgement, Readiness, Support
 from torchferry.ops.report import words
@@ -15,8 +15,6 @@ from torchferry.text import Text
 MAX_NAMES = 5
 MAX_TEXT = 60
 MAX_ITEMS = 8
-_MOST = 2.0**90  # a capture made by others may say anything
-_UNITS = ("bytes", "KiB", "MiB", "GiB", "TiB")
 
 
 def verdict(readiness: Readiness) -> Text:
@@ -78,47 +76,17 @@ def moved(count: int, capture: Capture) -> Text | None:
     if not count:
         return None
     form = words.PER_STEP if capture.steps else words.PER_RUN
-    return form.format(size=size(count / max(capture.steps, 1)))
+    return form.format(size=units.size(count / max(capture.steps, 1)))
 
 
 def ready_percent(readiness: Readiness) -> str:
     """The share that the device computes; 100 % is said only where that is all."""
-    return percent(readiness.ready_share, is_all(readiness.judgements))
+    return units.percent_of_all(readiness.ready_share, is_all(readiness.judgements))
 
 
 def is_all(judgements: Iterable[Judgement]) -> bool:
     """Whether the device computes all of it."""
     return all(judgement.support.is_ready for judgement in judgements)
-
-
-def percent(share: float, whole: bool = False) -> str:
-    """A share with one decimal, rounded down: what is not whole does not look so, what is not nothing neither."""
-    if whole:
-        return "100 %"
-    tenths = math.floor(share * 1000 + 1e-9)
-    if tenths >= 1000:
-        return "> 99.9 %"
-    return f"{tenths / 10:.1f} %" if tenths or not share > 0 else "< 0.1 %"
-
-
-def part(share: float) -> str:
-    """The part that one operator has of the whole, rounded."""
-    return "< 0.1 %" if 0 < share < 0.0005 else f"{share * 100:.1f} %"
-
-
-def size(count: float) -> str:
-    """A number of bytes: 41.2 MiB."""
-    unit, count = 0, min(count, _MOST)
-    while count >= 1024 and unit < len(_UNITS) - 1:
-        count /= 1024
-        unit += 1
-    return f"{count:.1f} {_UNITS[unit]}" if unit else f"{count:.0f} {_UNITS[0]}"
-
-
-def duration(seconds: float) -> str:
-    """1.25 s, 13.2 ms, 7.1 µs."""
-    factor, unit = (1, "s") if seconds >= 1 else (1e3, "ms") if seconds >= 1e-3 else (1e6, "µs")
-    return f"{seconds * factor:.3g} {unit}" if seconds < 1000 else f"{seconds:.0f} s"
 
 
 def tensor(spec: TensorSpec) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from torchferry import units
 from torchferry.ops.readiness import Readiness, Support
 from torchferry.ops.report import sentences, words
 from torchferry.ops.report.tables import BEST_FIRST, OperatorRow, Overview, Problem, label
@@ -109,7 +110,7 @@ class _Report:
             cells = [
                 _plain(one_line(row.operator)),
                 _plain(str(row.calls)),
-                _plain(sentences.part(row.share)),
+                _plain(units.percent(row.share)),
             ]
             table.add_row(*cells, *map(self._support, row.supports))
         return [*self._heading(title, len(rows)), table, *self._more(len(rows))]
@@ -145,7 +146,7 @@ class _Report:
             Styled.assemble((one_line(problem.operator), "bold"), (f"\n{shapes}" if shapes else "", "dim")),
             self._support(problem.support),
             _plain(str(problem.calls)),
-            _plain(sentences.part(problem.share)),
+            _plain(units.percent(problem.share)),
             _plain("\n".join(filter(None, where))),
         ]
 
@@ -192,7 +193,7 @@ class _Report:
             for readiness, group in zip(overview.readinesses, groups, strict=True):
                 judgements = group.get(support, [])
                 count = len({judgement.use.operator for judgement in judgements})
-                share = sentences.part(overview.share_on(readiness, judgements))
+                share = units.percent(overview.share_on(readiness, judgements))
                 cells.append(_plain(f"{count}  {share:>7}" if judgements else ""))
             table.add_row(self._support(support), *cells, _plain(self._say(words.MEANING[support])))
         return [*self._heading(words.BY_SUPPORT, len(overview.operators)), table]

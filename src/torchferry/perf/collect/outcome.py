@@ -8,11 +8,11 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
-from torchferry.accuracy.record.outputs import size
 from torchferry.files.aside import write_whole
 from torchferry.perf.collect.settings import ProfileSettings
 from torchferry.report.safe import one_line
 from torchferry.text import Text
+from torchferry.units import size
 
 _SUFFIX = ".told"
 

@@ -13,6 +13,7 @@ from torchferry.perf.detect.model import Detector
 from torchferry.perf.model import Diagnosis, Evidence
 from torchferry.perf.run import Run
 from torchferry.text import Text
+from torchferry.units import size
 
 if TYPE_CHECKING:
     from torchferry.perf.trace.model import Memory, Trace
@@ -24,9 +25,9 @@ _PEAK = Text("the peak", "峰值")
 
 _TITLE = Text("The device's memory is nearly full", "设备显存接近上限")
 _SUMMARY = Text(
-    "Tensors take up to {peak:.2f} GiB of {limit:.2f} GiB, {used:.0%}: a somewhat larger batch ends in an error, and "
+    "Tensors take up to {peak} of {limit}, {used:.0%}: a somewhat larger batch ends in an error, and "
     "before that the allocator frees and asks anew.",
-    "张量最多占用 {limit:.2f} GiB 中的 {peak:.2f} GiB（{used:.0%}）：批量稍大即会报错，在此之前分配器会反复释放与申请。",
+    "张量最多占用 {limit} 中的 {peak}（{used:.0%}）：批量稍大即会报错，在此之前分配器会反复释放与申请。",
 )
 _REMEDIES = (
     Text(
@@ -74,22 +75,20 @@ def detect(run: Run) -> Iterator[Diagnosis]:
     used = memory.peak / memory.limit
     if used < LEAST_USED:
         return
-    summary = _SUMMARY.format(peak=memory.peak / _GIB, limit=memory.limit / _GIB, used=used)
+    summary = _SUMMARY.format(peak=size(memory.peak), limit=size(memory.limit), used=used)
     yield Diagnosis(ID, _TITLE, summary, 0.0, _REMEDIES, _evidence(run))
 
 
 def _evidence(run: Run) -> tuple[Evidence, ...]:
     if run.memory is not None and (held := run.memory.at_peak()):
-        return tuple(
-            Evidence(use.operator, f"{use.total / _GIB:.3f} GiB", count=use.calls) for use in held[:MOST]
-        )
+        return tuple(Evidence(use.operator, size(use.total), count=use.calls) for use in held[:MOST])
     trace = run.trace
     fullest = _fullest(trace) if trace is not None else None
     if trace is None or fullest is None:
         return ()
     at = int(fullest.allocated.argmax())
     moment = int(fullest.start[at])
-    detail = f"{int(fullest.allocated[at]) / _GIB:.3f} GiB"
+    detail = size(int(fullest.allocated[at]))
     row = _operator_at(trace, moment)
     if row < 0:
         return (Evidence(_PEAK, detail, example=moment / 1e9),)

@@ -15,6 +15,7 @@ from torchferry.perf.model import Diagnosis
 from torchferry.perf.run import Run
 from torchferry.perf.trace.columns import Ints
 from torchferry.text import Text
+from torchferry.units import size
 
 if TYPE_CHECKING:
     from torchferry.perf.trace.model import Trace
@@ -26,8 +27,8 @@ LEAST_SHARE = 0.01  # of the steps, of the host's time in them
 
 _TITLE = Text("Many small copies to the device", "大量向设备的小拷贝")
 _SUMMARY = Text(
-    "{count:.0f} copies per step bring {size:.1f} KiB each to the device; the calls take {share:.1%} of the time.",
-    "每步有 {count:.0f} 次拷贝，平均每次 {size:.1f} KiB；这些调用占时间的 {share:.1%}。",
+    "{count:.0f} copies per step bring {size} each to the device; the calls take {share:.1%} of the time.",
+    "每步有 {count:.0f} 次拷贝，平均每次 {size}；这些调用占时间的 {share:.1%}。",
 )
 _REMEDIES = (
     Text(
@@ -58,11 +59,11 @@ def detect(run: Run) -> Iterator[Diagnosis]:
     share = trace.share(trace.moments(trace.host.take(calls)).total)
     if share < LEAST_SHARE:
         return
-    size = float(trace.device.nbytes[copies].mean()) / 1024
+    mean = float(trace.device.nbytes[copies].mean())
     yield Diagnosis(
         ID,
         _TITLE,
-        _SUMMARY.format(count=count, size=size, share=share),
+        _SUMMARY.format(count=count, size=size(mean), share=share),
         share,
         _REMEDIES,
         by_name_and_place(trace, calls) or by_name(trace, trace.device.take(copies)),

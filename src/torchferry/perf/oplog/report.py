@@ -6,8 +6,9 @@ from collections.abc import Iterator
 
 from torchferry.perf.oplog.model import Basis, Compile, Operator, OpLog, Signature, Tensor
 from torchferry.report.page import Cell, Column, Page, Table
-from torchferry.report.safe import looks_like_formula, printable, xml_text
+from torchferry.report.safe import in_both_languages, looks_like_formula, printable, xml_text
 from torchferry.text import Text
+from torchferry.units import duration
 
 # The verdicts and tables about host logs, for people.
 
@@ -23,7 +24,7 @@ _UNKNOWN = Text(
 _RECOMPILES = Text(
     "{count} compiles after the warm-up{time}: {operators}", "预热之后有 {count} 次编译{time}：{operators}"
 )
-_TOOK = Text(", {seconds} s", "，共 {seconds} 秒")
+_TOOK = Text(", {time}", "，共 {time}")
 _BASIS = Text("counted: {basis}", "统计口径：{basis}")
 _TOTALS = Text(
     "{calls} calls of {operators} operators with {signatures} signatures (processes: {processes}); {compiles} "
@@ -52,7 +53,7 @@ _SHAPES = Column(Text("shapes", "形状数"), is_number=True)
 _SIGNATURES = Column(Text("signatures", "签名数"), is_number=True)
 _COMPILES = Column(Text("compiles", "编译"), is_number=True)
 _LATE = Column(Text("after warm-up", "预热后"), is_number=True)
-_SECONDS = Column(Text("seconds", "秒"), is_number=True)
+_TIME = Column(Text("compile time", "编译用时"), is_number=True)
 _MISSES = Column(Text("not found", "未匹配"), is_number=True)
 _WITH = Column(Text("inputs", "输入"))
 _CHANGE = Column(Text("from and to", "转换"))
@@ -96,11 +97,7 @@ def _verdicts(log: OpLog) -> Iterator[tuple[Text, str]]:
 
 
 def _took(seconds: float | None) -> Text:
-    return Text("", "") if seconds is None else _TOOK.format(seconds=_seconds(seconds))
-
-
-def _seconds(seconds: float) -> str:
-    return f"{seconds:,.3f}" if seconds < 10 else f"{seconds:,.1f}"
+    return Text("", "") if seconds is None else _TOOK.format(time=duration(seconds))
 
 
 def _tables(log: OpLog, limit: int | None) -> Iterator[Table]:
@@ -122,7 +119,7 @@ def _tables(log: OpLog, limit: int | None) -> Iterator[Table]:
     shown = log.operators[:limit]
     yield Table(
         _BY_OPERATOR,
-        (_OPERATOR, _CALLS, _SHAPES, _SIGNATURES, _COMPILES, _LATE, _SECONDS, _MISSES),
+        (_OPERATOR, _CALLS, _SHAPES, _SIGNATURES, _COMPILES, _LATE, _TIME, _MISSES),
         tuple(_operator_row(row) for row in shown),
         len(log.operators) - len(shown),
     )
@@ -137,7 +134,7 @@ def _operator_row(row: Operator) -> tuple[Cell, ...]:
         Cell(f"{len(row.signatures):,}"),
         Cell(f"{row.compiles:,}"),
         Cell(f"{row.recompiles:,}", "red" if row.recompiles else ""),
-        Cell(_seconds(row.compile_seconds) if row.compile_seconds else ""),
+        Cell(duration(row.compile_seconds) if row.compile_seconds else ""),
         Cell(f"{row.misses:,}"),
     )
 
@@ -201,17 +198,13 @@ def _log(log: OpLog) -> dict[str, object]:
         "compile_seconds": log.compile_seconds,
         "misses": log.misses,
         "basis": log.basis.value,
-        "basis_text": _text(log.basis_text),
+        "basis_text": in_both_languages(log.basis_text),
         "recompiles": [_compile(entry) for entry in log.recompiles],
         "processes": [entry._asdict() for entry in log.processes],
         "operators": [_operator(entry) for entry in log.operators],
         "unread": {printable(file): reason for file, reason in log.unread.items()},
-        "notes": [_text(note) for note in log.notes],
+        "notes": [in_both_languages(note) for note in log.notes],
     }
-
-
-def _text(text: Text) -> dict[str, str]:
-    return {"en": printable(text.en), "zh": printable(text.zh)}
 
 
 def _compile(entry: Compile) -> dict[str, object]:

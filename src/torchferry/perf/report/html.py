@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import compress
 from pathlib import PurePath
 
+from torchferry import units
 from torchferry.perf.compare.model import Comparison, OperatorPair
 from torchferry.perf.model import Analysis, Diagnosis, Evidence, Part, Severity, in_words
 from torchferry.perf.report import sentences, words
@@ -59,7 +60,7 @@ def _shares(analysis: Analysis) -> str:
     title = words.WHERE_TIME_GOES if analysis.steps else words.WHERE_ALL_TIME_GOES
     entries = "".join(
         f'<div class="entry {PART_TONES[part]}"><dt>{both(name)}</dt>'
-        f"<dd>{sentences.share(share)} <span class='quiet'>{escaped(sentences.duration(seconds))}</span></dd></div>"
+        f"<dd>{units.percent(share)} <span class='quiet'>{escaped(units.duration(seconds))}</span></dd></div>"
         for part, name, seconds, share in rows
     )
     return f'{both(title, "h3")}{_bar(rows)}<dl class="legend">{entries}</dl>'
@@ -86,9 +87,9 @@ def ranks_section(analyses: Sequence[Analysis]) -> str:
             [
                 escaped(sentences.rank_name(each, position)),
                 both(each.diagnoses[0].title) if each.diagnoses else "",
-                escaped(sentences.duration(sentences.step_seconds(each))),
-                escaped(sentences.duration(sentences.own_seconds(each))),
-                *(sentences.share(each.share(part)) for part in present),
+                escaped(units.duration(sentences.step_seconds(each))),
+                escaped(units.duration(sentences.own_seconds(each))),
+                *(units.percent(each.share(part)) for part in present),
             ],
             kind="slowest" if position == sentences.slowest(analyses) else "",
         )
@@ -107,14 +108,14 @@ def steps_section(analysis: Analysis) -> str:
     longest = max(step.seconds for step in steps) or 1.0
     wide = _WIDTH / len(steps)
     columns = "".join(
-        f"<g><title>{escaped(f'{step.number}: {sentences.duration(step.seconds)}')}</title>"
+        f"<g><title>{escaped(f'{step.number}: {units.duration(step.seconds)}')}</title>"
         f"{_column(step.parts, number * wide, wide * 0.9, longest)}</g>"
         for number, step in enumerate(steps)
     )
     more = len(analysis.steps) - len(steps)
     left = quiet(words.AND_MORE.format(count=more)) if more else ""
     axis = (
-        f'<p class="quiet axis"><span>{steps[0].number}</span><span>{escaped(sentences.duration(longest))}</span>'
+        f'<p class="quiet axis"><span>{steps[0].number}</span><span>{escaped(units.duration(longest))}</span>'
         f"<span>{steps[-1].number}</span></p>"
     )
     return (
@@ -197,8 +198,8 @@ def _cells(each: Evidence, has_timeline: bool) -> list[str]:
         both(each.detail) if isinstance(each.detail, Text) else escaped(one_line(each.detail)),
         _place(each.place),
         f"{each.count:,}" if each.count else "",
-        escaped(sentences.duration(each.seconds)) if each.seconds else "",
-        sentences.share(each.share) if each.share else "",
+        escaped(units.duration(each.seconds)) if each.seconds else "",
+        units.percent(each.share) if each.share else "",
     ]
 
 
@@ -229,9 +230,9 @@ def _parts(comparison: Comparison) -> str:
         row(
             [
                 both(sentences.part_names(comparison)[part]),
-                escaped(sentences.duration(other)),
-                escaped(sentences.duration(mine)),
-                escaped(sentences.signed(mine - other)),
+                escaped(units.duration(other)),
+                escaped(units.duration(mine)),
+                escaped(units.signed_duration(mine - other)),
             ]
         )
         for part, other, mine in sentences.part_rows(comparison)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from torchferry import units
 from torchferry.perf.model import Analysis, MemoryPoint
-from torchferry.perf.report import sentences, words
+from torchferry.perf.report import words
 from torchferry.report.markup import both, escaped
 from torchferry.report.safe import one_line
 
@@ -26,13 +27,11 @@ def memory_section(analysis: Analysis) -> str:
 def _figure(device: str, points: Sequence[MemoryPoint], limit: int) -> str:
     peak = max(point.allocated for point in points)
     reserved = max(point.reserved for point in points)
-    keys = f'<span class="key allocated">{both(words.ALLOCATED)}: {escaped(sentences.size(peak))}</span>'
+    keys = f'<span class="key allocated">{both(words.ALLOCATED)}: {escaped(units.size(peak))}</span>'
     if reserved:
-        keys += (
-            f' <span class="key reserved">{both(words.RESERVED)}: {escaped(sentences.size(reserved))}</span>'
-        )
+        keys += f' <span class="key reserved">{both(words.RESERVED)}: {escaped(units.size(reserved))}</span>'
     if limit:
-        keys += f' <span class="key limit">{both(words.LIMIT)}: {escaped(sentences.size(limit))}</span>'
+        keys += f' <span class="key limit">{both(words.LIMIT)}: {escaped(units.size(limit))}</span>'
     return f"<figure><figcaption><b>{escaped(one_line(device))}</b> {keys}</figcaption>{_drawn(device, points, limit)}</figure>"
 
 
@@ -62,10 +61,10 @@ def _drawn(device: str, points: Sequence[MemoryPoint], limit: int) -> str:
     if shows_limit:
         curves += f'<path class="limit" d="M{_LEFT} {up(limit):.1f}H{_WIDTH - 8}"/>'
     labels = (
-        f'<text x="{_LEFT - 6}" y="{_TOP + 10}" class="end">{escaped(sentences.size(high))}</text>'
+        f'<text x="{_LEFT - 6}" y="{_TOP + 10}" class="end">{escaped(units.size(high))}</text>'
         f'<text x="{_LEFT - 6}" y="{base}" class="end">0</text>'
-        f'<text x="{_LEFT}" y="{_HEIGHT - 6}">{escaped(sentences.duration(first))}</text>'
-        f'<text x="{_WIDTH - 8}" y="{_HEIGHT - 6}" class="end">{escaped(sentences.duration(last))}</text>'
+        f'<text x="{_LEFT}" y="{_HEIGHT - 6}">{escaped(units.duration(first))}</text>'
+        f'<text x="{_WIDTH - 8}" y="{_HEIGHT - 6}" class="end">{escaped(units.duration(last))}</text>'
     )
     return (
         f'<svg class="curve" viewBox="0 0 {_WIDTH} {_HEIGHT}" role="img" aria-label="{escaped(one_line(device))}">'

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+from torchferry import units
 from torchferry.perf.model import Analysis
 from torchferry.perf.report import sentences, words
 from torchferry.perf.report.html_parts import quiet
@@ -83,11 +84,11 @@ def _static(kind: str, cell: Cell) -> str:
 
 def _figure(kind: str, value: float) -> str:
     if kind == "time":
-        return sentences.duration(value)
+        return units.duration(value)
     if kind == "more":
-        return sentences.signed(value)
+        return units.signed_duration(value)
     if kind == "share":
-        return sentences.share(value)
+        return units.percent(value)
     return f"{value:.2f}" if kind == "ratio" else f"{value:,g}"
 
 

@@ -12,8 +12,7 @@ from torchferry.perf.compare.model import Comparison, Match, OperatorPair, Side
 from torchferry.perf.model import Analysis, Diagnosis, Evidence, MemoryPoint, Part, in_words
 from torchferry.perf.report import sentences
 from torchferry.perf.report.sentences import Report
-from torchferry.report.safe import printable
-from torchferry.text import Text
+from torchferry.report.safe import in_both_languages, printable
 
 FORMAT, VERSION = "torchferry-analysis", 1
 
@@ -28,7 +27,7 @@ def to_json(report: Report) -> str:
         "version": VERSION,
         "tool": f"TorchFerry {__version__}",
         "slowest": sentences.slowest(report.analyses),
-        "said": _text(sentences.ranks(report.analyses)) if several else None,
+        "said": in_both_languages(sentences.ranks(report.analyses)) if several else None,
         "runs": list(map(_run, report.analyses)),
         "comparisons": list(map(_comparison, report.comparisons)),
     }
@@ -46,7 +45,7 @@ def _run(analysis: Analysis) -> dict[str, Any]:
         "host_only": analysis.is_host_only,
         "torch": analysis.torch,
         "verdict": analysis.diagnoses[0].id if analysis.diagnoses else None,
-        "said": _text(sentences.joined(sentences.verdict(analysis))),
+        "said": in_both_languages(sentences.joined(sentences.verdict(analysis))),
         "seconds": analysis.seconds,
         "parts": _parts(analysis.parts),
         "steps": [{**step._asdict(), "parts": _parts(step.parts)} for step in analysis.steps],
@@ -56,8 +55,8 @@ def _run(analysis: Analysis) -> dict[str, Any]:
         "memory": {device: _curve(points) for device, points in analysis.memory.items()},
         "memory_limit": analysis.memory_limit or None,
         "checked": analysis.checked,
-        "unchecked": {name: _text(why) for name, why in sentences.unchecked(analysis)},
-        "notes": list(map(_text, analysis.notes)),
+        "unchecked": {name: in_both_languages(why) for name, why in sentences.unchecked(analysis)},
+        "notes": list(map(in_both_languages, analysis.notes)),
     }
 
 
@@ -69,12 +68,12 @@ def _diagnosis(diagnosis: Diagnosis) -> dict[str, Any]:
     return {
         "id": diagnosis.id,
         "severity": diagnosis.severity.value,
-        "title": _text(diagnosis.title),
-        "summary": _text(diagnosis.summary),
+        "title": in_both_languages(diagnosis.title),
+        "summary": in_both_languages(diagnosis.summary),
         "share": diagnosis.share,
         "gain": diagnosis.gain,
-        "gain_basis": _text(diagnosis.gain_basis) if diagnosis.gain_basis else None,
-        "remedies": list(map(_text, diagnosis.remedies)),
+        "gain_basis": in_both_languages(diagnosis.gain_basis) if diagnosis.gain_basis else None,
+        "remedies": list(map(in_both_languages, diagnosis.remedies)),
         "evidence": list(map(_evidence, diagnosis.evidence)),
     }
 
@@ -100,7 +99,7 @@ def _curve(points: Sequence[MemoryPoint]) -> dict[str, list[Any]]:
 def _comparison(comparison: Comparison) -> dict[str, Any]:
     shares = comparison.matched_shares
     return {
-        "said": _text(sentences.joined(sentences.comparison(comparison))),
+        "said": in_both_languages(sentences.joined(sentences.comparison(comparison))),
         "ratio": comparison.ratio,
         "work_ratio": comparison.work_ratio,
         "matched": {"baseline": shares[0], "compared": shares[1]},
@@ -113,7 +112,7 @@ def _comparison(comparison: Comparison) -> dict[str, Any]:
         "pairs": list(map(_pair, comparison.pairs)),
         "only_baseline": list(map(_pair, comparison.only_baseline)),
         "only_compared": list(map(_pair, comparison.only_compared)),
-        "notes": list(map(_text, comparison.notes)),
+        "notes": list(map(in_both_languages, comparison.notes)),
     }
 
 
@@ -122,7 +121,7 @@ def _side(side: Side) -> dict[str, Any]:
         **side._asdict(),
         "measure": side.measure.value,
         "parts": _parts(side.parts),
-        "notes": list(map(_text, side.notes)),
+        "notes": list(map(in_both_languages, side.notes)),
     }
 
 
@@ -144,10 +143,6 @@ def _pair(pair: OperatorPair) -> dict[str, Any]:
         "more": pair.more,
         "ratio": pair.ratio,
     }
-
-
-def _text(text: Text) -> dict[str, str]:
-    return {"en": text.en, "zh": text.zh}
 
 
 def _clean(value: Any) -> Any:

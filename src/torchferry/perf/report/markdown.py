@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
+from torchferry import units
 from torchferry.perf.compare.model import Comparison, OperatorPair
 from torchferry.perf.model import Analysis, Diagnosis, Part, in_words
 from torchferry.perf.report import sentences, words
@@ -70,9 +71,9 @@ class _Lines:
             [
                 sentences.rank_name(each, position),
                 self._say(each.diagnoses[0].title) if each.diagnoses else "",
-                sentences.duration(sentences.step_seconds(each)),
-                sentences.duration(sentences.own_seconds(each)),
-                *(sentences.share(each.share(part)) for part in present),
+                units.duration(sentences.step_seconds(each)),
+                units.duration(sentences.own_seconds(each)),
+                *(units.percent(each.share(part)) for part in present),
             ]
             for position, each in enumerate(analyses)
         ]
@@ -89,7 +90,7 @@ class _Lines:
 
     def _parts(self, analysis: Analysis) -> Iterator[str]:
         rows = [
-            [self._say(name), sentences.share(share), sentences.duration(seconds)]
+            [self._say(name), units.percent(share), units.duration(seconds)]
             for _, name, seconds, share in sentences.parts(analysis)
         ]
         if rows:
@@ -107,8 +108,8 @@ class _Lines:
                 escape(in_words(each.detail, self._language)),
                 code(sentences.place(each.place)),
                 f"{each.count:,}" if each.count else "",
-                sentences.duration(each.seconds) if each.seconds else "",
-                sentences.share(each.share) if each.share else "",
+                units.duration(each.seconds) if each.seconds else "",
+                units.percent(each.share) if each.share else "",
             ]
             for each in diagnosis.evidence
         ]
@@ -129,8 +130,8 @@ class _Lines:
                 escape(each.dtypes),
                 code(sentences.place(each.place)),
                 f"{each.calls:,}",
-                sentences.duration(each.host_seconds),
-                *([] if analysis.is_host_only else [sentences.duration(each.device_seconds)]),
+                units.duration(each.host_seconds),
+                *([] if analysis.is_host_only else [units.duration(each.device_seconds)]),
             ]
             for each in analysis.operators
         ]
@@ -147,7 +148,7 @@ class _Lines:
                 self._say(words.SPAN_KIND[each.kind]),
                 code(each.operator) if each.operator else "",
                 f"{each.calls:,}",
-                sentences.duration(each.seconds),
+                units.duration(each.seconds),
             ]
             for each in analysis.kernels
         ]
@@ -162,9 +163,9 @@ class _Lines:
         rows = [
             [
                 self._say(sentences.part_names(comparison)[part]),
-                sentences.duration(other),
-                sentences.duration(mine),
-                sentences.signed(mine - other),
+                units.duration(other),
+                units.duration(mine),
+                units.signed_duration(mine - other),
             ]
             for part, other, mine in sentences.part_rows(comparison)
         ]
@@ -189,7 +190,7 @@ class _Lines:
             self._say(words.MATCH[pair.match]) if in_both else "",
             cost(pair.baseline),
             cost(pair.compared),
-            sentences.signed(pair.more) if in_both else "",
+            units.signed_duration(pair.more) if in_both else "",
             f"{pair.ratio:.2f}" if pair.ratio is not None else "",
         ]
 

@@ -6,6 +6,7 @@ import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from torchferry import units
 from torchferry.perf.compare.model import Comparison, Measure
 from torchferry.perf.model import MEDIUM_SHARE, Analysis, Diagnosis, Part, Severity
 from torchferry.perf.report import words
@@ -130,11 +131,13 @@ def steps(analysis: Analysis) -> Text | None:
     """How many, and how long."""
     times = [step.seconds for step in analysis.steps]
     if not times:
-        return _WHOLE.format(each=duration(analysis.seconds)) if analysis.seconds else None
-    mean = duration(statistics.fmean(times))
+        return _WHOLE.format(each=units.duration(analysis.seconds)) if analysis.seconds else None
+    mean = units.duration(statistics.fmean(times))
     if len(times) == 1:
         return _ONE_STEP.format(each=mean)
-    return _STEPS.format(count=len(times), each=mean, least=duration(min(times)), most=duration(max(times)))
+    return _STEPS.format(
+        count=len(times), each=mean, least=units.duration(min(times)), most=units.duration(max(times))
+    )
 
 
 def device(analysis: Analysis) -> Text:
@@ -198,8 +201,10 @@ def ranks(analyses: Sequence[Analysis]) -> Text:
     at = slowest(analyses)
     if median and times[at] > SLOWER * median:
         name = rank_name(analyses[at], at)
-        return _SLOW_RANK.format(rank=name, own=duration(times[at]), median=duration(median))
-    return _EVEN_RANKS.format(count=len(times), least=duration(min(times)), most=duration(max(times)))
+        return _SLOW_RANK.format(rank=name, own=units.duration(times[at]), median=units.duration(median))
+    return _EVEN_RANKS.format(
+        count=len(times), least=units.duration(min(times)), most=units.duration(max(times))
+    )
 
 
 def comparison(found: Comparison) -> list[Text]:
@@ -209,13 +214,17 @@ def comparison(found: Comparison) -> list[Text]:
     if found.ratio is not None and mine.has_steps and other.has_steps:
         said.append(
             _SLOWER.format(
-                mine=duration(mine.step_seconds), other=duration(other.step_seconds), ratio=found.ratio
+                mine=units.duration(mine.step_seconds),
+                other=units.duration(other.step_seconds),
+                ratio=found.ratio,
             )
         )
     if found.work_ratio is not None:
         said.append(
             _WORK.format(
-                mine=duration(mine.work_seconds), other=duration(other.work_seconds), ratio=found.work_ratio
+                mine=units.duration(mine.work_seconds),
+                other=units.duration(other.work_seconds),
+                ratio=found.work_ratio,
             )
         )
     said += _grown(found)
@@ -223,7 +232,11 @@ def comparison(found: Comparison) -> list[Text]:
     said.append(_MATCHED.format(mine=matched_mine, other=matched_other))
     if found.pairs and found.pairs[0].more > 0:
         pair = found.pairs[0]
-        said.append(_COSTLIEST.format(operator=pair.operator, shapes=pair.shapes, more=signed(pair.more)))
+        said.append(
+            _COSTLIEST.format(
+                operator=pair.operator, shapes=pair.shapes, more=units.signed_duration(pair.more)
+            )
+        )
     return said
 
 
@@ -251,46 +264,13 @@ def _grown(found: Comparison) -> list[Text]:
     if not more:
         return []
     part = max(more, key=more.__getitem__)
-    return [_GREW.format(part=part_names(found)[part], more=signed(more[part]))]
-
-
-def duration(seconds: float) -> str:
-    """12.3 ms: three digits, and a unit that fits."""
-    for unit, size in (("s", 1.0), ("ms", 1e-3), ("µs", 1e-6)):
-        if abs(seconds) >= size * 0.9995:
-            return f"{_three(seconds / size)} {unit}"
-    return f"{_three(seconds / 1e-9)} ns" if seconds else "0"
-
-
-def signed(seconds: float) -> str:
-    """+1.2 ms."""
-    return f"{'+' if seconds > 0 else '−' if seconds < 0 else ''}{duration(abs(seconds))}"
-
-
-def share(value: float) -> str:
-    """12.3 %."""
-    return f"{value:.1%}"
-
-
-def size(count: int) -> str:
-    """1.5 GiB."""
-    value = float(count)
-    for unit in ("B", "KiB", "MiB"):
-        if value < 1024:
-            return f"{_three(value)} {unit}"
-        value /= 1024
-    return f"{_three(value)} GiB"
+    return [_GREW.format(part=part_names(found)[part], more=units.signed_duration(more[part]))]
 
 
 def place(text: str) -> str:
     """A line of the program: of a long path the end, which tells files apart."""
     folders = text.replace("\\", "/").split("/")
     return text if len(folders) <= _FOLDERS else "…/" + "/".join(folders[-_FOLDERS:])
-
-
-def _three(value: float) -> str:
-    digits = 2 if abs(value) < 9.995 else 1 if abs(value) < 99.95 else 0
-    return f"{value:,.{digits}f}"
 
 
 # What a report of performance is made of.

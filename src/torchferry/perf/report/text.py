@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
+from torchferry import units
 from torchferry.perf.compare.model import Comparison, Cost, Match, OperatorPair
 from torchferry.perf.model import Analysis, Diagnosis, Part, Severity, in_words
 from torchferry.perf.report import sentences, words
@@ -107,9 +108,9 @@ def _compared_parts(comparison: Comparison, lines: Lines) -> list[RenderableType
     rows = [
         (
             lines.say(sentences.part_names(comparison)[part]),
-            sentences.duration(other),
-            sentences.duration(mine),
-            sentences.signed(mine - other),
+            units.duration(other),
+            units.duration(mine),
+            units.signed_duration(mine - other),
         )
         for part, other, mine in sentences.part_rows(comparison)
     ]
@@ -143,7 +144,7 @@ def _row(pair: OperatorPair, lines: Lines) -> tuple[str, ...]:
         sentences.place(pair.place),
         cost(pair.baseline),
         cost(pair.compared),
-        sentences.signed(pair.more) if in_both else "",
+        units.signed_duration(pair.more) if in_both else "",
         f"{pair.ratio:.2f}" if pair.ratio is not None else "",
     )
 
@@ -163,7 +164,7 @@ def shapes(pair: OperatorPair) -> str:
 
 def cost(found: Cost | None) -> str:
     """Time and calls."""
-    return f"{sentences.duration(found.seconds)} ×{found.calls:g}" if found is not None else ""
+    return f"{units.duration(found.seconds)} ×{found.calls:g}" if found is not None else ""
 
 
 PLAIN_WIDTH = 120
@@ -242,9 +243,9 @@ def _ranks(analyses: Sequence[Analysis], lines: Lines) -> list[RenderableType]:
         main = lines.say(each.diagnoses[0].title) if each.diagnoses else ""
         table.add_row(
             sentences.rank_name(each, position),
-            sentences.duration(sentences.step_seconds(each)),
-            sentences.duration(sentences.own_seconds(each)),
-            *(sentences.share(each.share(part)) for part in present),
+            units.duration(sentences.step_seconds(each)),
+            units.duration(sentences.own_seconds(each)),
+            *(units.percent(each.share(part)) for part in present),
             plain(main),
         )
     return lines.titled(words.RANKS, table)
@@ -269,7 +270,7 @@ def _parts(analysis: Analysis, lines: Lines) -> list[RenderableType]:
         line = plain(f"  {lines.padded(name, column)}  ")
         full = round(_BAR * share)
         line.append("█" * full or "▏", _PART_STYLES[part])
-        line.append(f"{' ' * (_BAR - max(full, 1))} {share:>6.1%}  {sentences.duration(seconds):>8}")
+        line.append(f"{' ' * (_BAR - max(full, 1))} {share:>6.1%}  {units.duration(seconds):>8}")
         found.append(line)
     return found
 
@@ -293,8 +294,8 @@ def _evidence(diagnosis: Diagnosis, lines: Lines) -> list[RenderableType]:
             lines.shown(each.detail),
             sentences.place(each.place),
             f"{each.count:,}" if each.count else "",
-            sentences.duration(each.seconds) if each.seconds else "",
-            sentences.share(each.share) if each.share else "",
+            units.duration(each.seconds) if each.seconds else "",
+            units.percent(each.share) if each.share else "",
         )
         for each in diagnosis.evidence
     ]
@@ -315,9 +316,9 @@ def _operators(analysis: Analysis, lines: Lines) -> list[RenderableType]:
             each.dtypes,
             sentences.place(each.place),
             f"{each.calls:,}",
-            sentences.duration(each.host_seconds) if each.host_seconds else "",
-            *([sentences.duration(each.device_seconds)] if has_device else []),
-            sentences.share(each.device_seconds / analysis.seconds) if analysis.seconds else "",
+            units.duration(each.host_seconds) if each.host_seconds else "",
+            *([units.duration(each.device_seconds)] if has_device else []),
+            units.percent(each.device_seconds / analysis.seconds) if analysis.seconds else "",
         )
         for each in analysis.operators
     ]
@@ -334,7 +335,7 @@ def _kernels(analysis: Analysis, lines: Lines) -> list[RenderableType]:
             lines.say(words.SPAN_KIND[each.kind]),
             each.operator,
             f"{each.calls:,}",
-            sentences.duration(each.seconds),
+            units.duration(each.seconds),
         )
         for each in analysis.kernels
     ]

@@ -10,7 +10,8 @@ from math import prod
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from torchferry.perf.roofline.work import ITEM_SIZES, Work
+from torchferry.perf.roofline.work import Work
+from torchferry.units import ITEM_SIZES
 from torchferry.vendors.schema import toml_module
 
 if TYPE_CHECKING:

@@ -10,12 +10,7 @@ from typing import Any, NamedTuple
 
 from torchferry.ops.trace.signatures import DTYPES
 from torchferry.perf.trace.model import Signature
-
-ITEM_SIZES = {
-    "float64": 8, "int64": 8, "uint64": 8, "complex64": 8, "complex128": 16, "float32": 4, "int32": 4, "uint32": 4,
-    "float16": 2, "bfloat16": 2, "int16": 2, "uint16": 2, "int8": 1, "uint8": 1, "bool": 1, "float8_e4m3fn": 1,
-    "float8_e5m2": 1,
-}  # fmt: skip
+from torchferry.units import ITEM_SIZES
 
 
 class Work(NamedTuple):

@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from torchferry import __version__
+from torchferry import __version__, units
 from torchferry.prove.model import OperatorCall, OperatorDifference, Proof, Run, VendorResult, Verdict
 from torchferry.prove.report import comparison, sentences, svg, words
 from torchferry.prove.report.charts import Chart, charts, run_name
@@ -115,7 +115,7 @@ def _values(chart: Chart) -> dict[str, Any]:
             [
                 round(across.position(step), 1),
                 svg.step_label(step),
-                ["" if curve[at] is None else sentences.number(curve[at] or 0.0) for curve in chart.values],
+                ["" if curve[at] is None else units.number(curve[at] or 0.0) for curve in chart.values],
             ]
             for at, step in enumerate(chart.steps)
         ],
@@ -185,7 +185,7 @@ def _step(each: Row | Gap, steps: comparison.Table, columns: int) -> str:
     if steps.several_optimizers:
         cells.append(escaped(optimizer_name(each, steps)))
     cells += [losses_text(each.reference), losses_text(each.migrated)]
-    cells.append("" if each.difference is None else sentences.number(each.difference))
+    cells.append("" if each.difference is None else units.number(each.difference))
     cells += [norms_text(each), both(parameters_text(each))]
     return row(cells, kind="" if comparison.is_equal(each) else "differs")
 

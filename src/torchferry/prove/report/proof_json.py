@@ -39,7 +39,7 @@ from typing import Any
 
 from torchferry import __version__
 from torchferry.prove.model import Proof
-from torchferry.report.safe import printable
+from torchferry.report.safe import in_both_languages, printable
 from torchferry.text import Text
 
 FORMAT = 1
@@ -53,7 +53,7 @@ def to_json(proof: Proof) -> str:
 
 def _plain(value: Any) -> Any:
     if isinstance(value, Text):
-        return {"en": printable(value.en), "zh": printable(value.zh)}
+        return in_both_languages(value)
     if isinstance(value, Enum):
         return value.value
     if is_dataclass(value):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from pathlib import Path
 
+from torchferry import units
 from torchferry.prove.model import (
     Cause,
     Difference,
@@ -94,7 +95,9 @@ def judgement(made: OperatorJudgement) -> list[Text]:
     """Whether the operator is wrong."""
     said = [words.JUDGED_NORMAL if made.why is None else words.JUDGED_WRONG.format(why=made.why)]
     if made.own_error is not None and made.limit is not None:
-        said.append(words.JUDGED_ERRORS.format(own=number(made.own_error), limit=number(made.limit)))
+        said.append(
+            words.JUDGED_ERRORS.format(own=units.number(made.own_error), limit=units.number(made.limit))
+        )
     return said
 
 
@@ -113,7 +116,7 @@ def _apart(difference: OperatorDifference) -> list[Text]:
         return [words.OTHER_KIND.format(which=which, position=difference.output, **kinds)]
     if difference.output < 0 or math.isnan(difference.distance):
         return []
-    numbers = {"distance": number(difference.distance), "relative": number(difference.relative)}
+    numbers = {"distance": units.number(difference.distance), "relative": units.number(difference.relative)}
     return [words.APART.format(which=which, position=difference.output, **numbers)]
 
 
@@ -130,16 +133,7 @@ def call(made: OperatorCall | None) -> Text:
 
 def tensor(facts: TensorFacts) -> str:
     """float32[4, 3], and the norm."""
-    return f"{_kind(facts)} ‖{number(facts.norm)}‖"
-
-
-def number(value: float) -> str:
-    """A number as people read it; seven digits tell single-precision values apart."""
-    if math.isnan(value):
-        return "nan"
-    if math.isinf(value):
-        return "inf" if value > 0 else "-inf"
-    return f"{value:.7g}"
+    return f"{_kind(facts)} ‖{units.number(facts.norm)}‖"
 
 
 def shown(text: str) -> str:
@@ -151,9 +145,9 @@ def _sentence(form: Text, difference: Difference) -> Text:
     return form.format(
         step=difference.step,
         what=_what(difference),
-        distance=number(difference.distance),
-        relative=number(difference.relative),
-        tolerance=number(difference.tolerance),
+        distance=units.number(difference.distance),
+        relative=units.number(difference.relative),
+        tolerance=units.number(difference.tolerance),
     )
 
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 from torchferry.prove.report import words
 from torchferry.prove.report.charts import Chart
-from torchferry.prove.report.sentences import number
 from torchferry.report.markup import both, escaped
+from torchferry.units import number
 
 WIDTH, HEIGHT = 860, 260
 LEFT, RIGHT, TOP, BOTTOM = 70, 26, 14, 30

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 from typing import TYPE_CHECKING
 
+from torchferry import units
 from torchferry.prove.model import Proof, ProofRequest, StepSummary, VendorResult, Verdict
 from torchferry.prove.report import comparison, sentences, words
 from torchferry.prove.report.comparison import Gap, Row
@@ -151,7 +152,7 @@ class _Report:
             said = self._say(words.LEFT_OUT.format(count=row.count))
             return [_plain("…"), _plain(said), *[_plain("…")] * (count - 2)]
         optimizer = [_plain(optimizer_name(row, steps))] if steps.several_optimizers else []
-        difference = "" if row.difference is None else sentences.number(row.difference)
+        difference = "" if row.difference is None else units.number(row.difference)
         return [
             _plain(self._say(step_text(row))),
             *optimizer,
@@ -172,13 +173,13 @@ def step_text(row: Row) -> Text:
 
 def losses_text(step: StepSummary | None) -> str:
     """The losses of a step; of many, how many more there are."""
-    values = [sentences.number(loss) for loss in comparison.losses(step)]
+    values = [units.number(loss) for loss in comparison.losses(step)]
     return ", ".join(values[:3]) + (f" +{len(values) - 3}" if len(values) > 3 else "")
 
 
 def norms_text(row: Row) -> str:
     """One number where both runs have the same, else both."""
-    norms = [sentences.number(step.gradient_norm) for step in (row.reference, row.migrated) if step]
+    norms = [units.number(step.gradient_norm) for step in (row.reference, row.migrated) if step]
     return norms[0] if len(set(norms)) == 1 else " / ".join(norms)
 
 

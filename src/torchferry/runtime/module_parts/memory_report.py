@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-_KIB = 1024
+from torchferry.units import size
 
 
 @dataclass(frozen=True)
@@ -68,22 +68,12 @@ def flat_statistics(use: MemoryUse) -> OrderedDict[str, Any]:
     return OrderedDict(sorted(flat.items()))
 
 
-def size_text(size: int) -> str:
-    """Bytes for people: 1.50 GiB."""
-    value = float(size)
-    for unit in ("B", "KiB", "MiB"):
-        if value < _KIB:
-            return f"{value:.0f} {unit}" if unit == "B" else f"{value:.2f} {unit}"
-        value /= _KIB
-    return f"{value:.2f} GiB"
-
-
 def summary(title: str, use: MemoryUse, abbreviated: bool) -> str:
     """A table of what is held now and was held at most; abbreviated without the counts."""
     rows = [
-        ("Allocated memory", size_text(use.allocated), size_text(use.peak_allocated)),
-        ("Reserved memory", size_text(use.reserved), size_text(use.peak_reserved)),
-        ("Limit", size_text(use.limit), ""),
+        ("Allocated memory", size(use.allocated), size(use.peak_allocated)),
+        ("Reserved memory", size(use.reserved), size(use.peak_reserved)),
+        ("Limit", size(use.limit), ""),
         ("Out of memory errors", str(use.out_of_memory), ""),
     ]
     if not abbreviated:

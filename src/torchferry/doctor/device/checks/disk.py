@@ -7,10 +7,11 @@ from collections.abc import Iterator
 from torchferry.doctor.device.station import Station
 from torchferry.doctor.model import Result, Status
 from torchferry.text import Text
+from torchferry.units import size
 
 ID = "disk"
 _LITTLE = 2 << 30
-_FOUND = Text("{free:.1f} GiB free of {total:.1f}", "共 {total:.1f} GiB，剩余 {free:.1f} GiB")
+_FOUND = Text("{free} free of {total}", "共 {total}，剩余 {free}")
 _CLOSED = Text("{place}: nothing can be written there", "{place}：无法写入")
 _CLOSED_WHY = Text(
     "vendors' runtimes write compiled operators, locks and logs there, and fail or are slow where they can't: make it "
@@ -37,5 +38,5 @@ def check(station: Station) -> Iterator[Result]:
         space = station.machine.space(place)
         if space is None or not space.total:
             continue
-        found = _FOUND.format(free=space.free / (1 << 30), total=space.total / (1 << 30))
+        found = _FOUND.format(free=size(space.free), total=size(space.total))
         yield Result(ID, name, Status.DOUBT if space.free < _LITTLE else Status.FINE, found, _WHY)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import signal
 from collections.abc import Iterator
 
 from torchferry.doctor.device.commands import Output
@@ -10,6 +9,7 @@ from torchferry.doctor.device.station import TRIAL_SECONDS, Station
 from torchferry.doctor.model import Result, Status
 from torchferry.report.safe import shortened
 from torchferry.text import Text
+from torchferry.units import signal_name
 
 ID = "trial"
 _SUBJECT = "trial"
@@ -58,5 +58,4 @@ def _fault(output: Output) -> Text:
     line = shortened(lines[-1], _LONGEST) if lines else f"exit code {output.code}"
     if output.code is None or output.code >= 0:
         return _FAILED.format(line=line)
-    known = {each.value: each.name for each in signal.Signals}
-    return _CRASHED.format(name=known.get(-output.code, str(-output.code)), line=line if lines else "-")
+    return _CRASHED.format(name=signal_name(-output.code), line=line if lines else "-")

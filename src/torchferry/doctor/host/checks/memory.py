@@ -8,14 +8,15 @@ from collections.abc import Iterator
 from torchferry.doctor.host.machine import Machine
 from torchferry.doctor.model import Command, Reach, Result, Status
 from torchferry.text import Text
+from torchferry.units import size
 
 ID = "memory"
 _LITTLE = 0.05  # of all memory
 _SWAPPED = 0.02  # of all memory: below that only what nobody uses lies in the swap
 _UNSEEN = Text("no /proc/meminfo", "没有 /proc/meminfo")
 _FOUND = Text(
-    "{available} GiB of {total} GiB available, {swapped} GiB in swap",
-    "可用 {available} GiB / 共 {total} GiB，swap 使用 {swapped} GiB",
+    "{available} of {total} available, {swapped} in swap",
+    "可用 {available} / 共 {total}，swap 使用 {swapped}",
 )
 _LOOK = Text("look with `free -h`, on the host as well", "请用 `free -h` 查看，包括宿主机")
 _FINE = Text("enough memory, and no swapping to speak of", "内存充足，几乎没有使用 swap")
@@ -41,9 +42,7 @@ def check(machine: Machine) -> Iterator[Result]:
     if limit is not None and limit < total:
         total, available = limit, min(available, left)
     swapped = sizes.get("SwapTotal", 0) - sizes.get("SwapFree", 0)
-    found = _FOUND.format(
-        available=_gibibytes(available), total=_gibibytes(total), swapped=_gibibytes(swapped)
-    )
+    found = _FOUND.format(available=size(available), total=size(total), swapped=size(swapped))
     if available < _LITTLE * total:
         yield Result(ID, "memory", Status.COSTS, found, _LOW)
     elif swapped > _SWAPPED * total:
@@ -60,7 +59,3 @@ def _of_container(machine: Machine) -> tuple[int | None, int]:
         return None, 0
     cached = re.search(r"^file (\d+)$", machine.read("sys/fs/cgroup/memory.stat") or "", re.MULTILINE)
     return int(limit), int(limit) - int(used) + (int(cached[1]) if cached else 0)
-
-
-def _gibibytes(count: int) -> str:
-    return f"{count / (1 << 30):.1f}"

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from torchferry.doctor.host.machine import Machine
 from torchferry.doctor.model import Command, Reach, Result, Status
 from torchferry.text import Text
+from torchferry.units import size
 
 ID = "shared-memory"
 _ENOUGH = 1 << 30  # Docker's default of 64 MiB holds a handful of batches
@@ -26,13 +27,9 @@ def check(machine: Machine) -> Iterator[Result]:
     if space is None or not space.total:
         yield Result(ID, "/dev/shm", Status.UNSEEN, _UNSEEN, _WHY)
         return
-    found = _FOUND.format(total=_size(space.total), free=_size(space.free))
+    found = _FOUND.format(total=size(space.total), free=size(space.free))
     if space.free >= _ENOUGH:
         yield Result(ID, "/dev/shm", Status.FINE, found, _FINE)
     else:
         command = Command("mount -o remount,size=16G /dev/shm", Reach.ROOT)
         yield Result(ID, "/dev/shm", Status.COSTS, found, _WHY, (command,))
-
-
-def _size(count: int) -> str:
-    return f"{count / (1 << 30):.2f} GiB" if count >= 1 << 30 else f"{count / (1 << 20):.1f} MiB"

@@ -21,7 +21,7 @@ function signed(seconds) {
 }
 
 function share(value) {
-  return `${(value * 100).toFixed(1)}%`;
+  return value > 0 && value < 0.0005 ? "< 0.1%" : `${(value * 100).toFixed(1)}%`;
 }
 
 const shownAs = {
