@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from torchferry.convert.neighbours import Neighbours
+from torchferry.convert.program.neighbours import Neighbours
 
 
 def neighbours(folder: Path, files: dict[str, str], with_paths: bool = True) -> Neighbours:

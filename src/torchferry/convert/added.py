@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from torchferry.convert.file import WELL_KNOWN
-from torchferry.convert.neighbours import Neighbours
+from torchferry.convert.program.neighbours import Neighbours
 from torchferry.convert.settings import Distributed
 from torchferry.convert.target import Helper, Target
 from torchferry.convert.targets.helper_place import place_helper
@@ -22,7 +22,7 @@ from torchferry.finding import Kind
 from torchferry.outcome import FileRecord, FileStatus, Hunk
 
 if TYPE_CHECKING:
-    from torchferry.convert.distributed.program import Program
+    from torchferry.convert.program.training_program import TrainingProgram
     from torchferry.convert.project import ProjectOutcome
 
 
@@ -118,10 +118,10 @@ def add_launch_script(outcome: ProjectOutcome, settings: Distributed | None, wri
     if settings is None:
         return
     from torchferry.convert.distributed.existing import find_sign
-    from torchferry.convert.distributed.program import Program
+    from torchferry.convert.program.training_program import TrainingProgram
 
     outcome.added.pop(script_name(outcome.target), None)
-    program = Program(settings.main, Neighbours(outcome.folder, WELL_KNOWN))
+    program = TrainingProgram(settings.main, Neighbours(outcome.folder, WELL_KNOWN))
     is_rewritten = any(
         finding.rule == RULE_ID and finding.kind is Kind.CHANGE
         for item in outcome.outcomes
@@ -132,7 +132,7 @@ def add_launch_script(outcome: ProjectOutcome, settings: Distributed | None, wri
         outcome.add(script_name(outcome.target), AddedFile(text.encode("utf-8"), executable=True))
 
 
-def launch_script(program: Program, main: str, target: Target) -> str:
+def launch_script(program: TrainingProgram, main: str, target: Target) -> str:
     """The text of the launch script."""
     from torchferry.convert.distributed.existing import Start, start_of
 
@@ -182,14 +182,14 @@ def _count(target: Target, main: str) -> str:
     return f"'import {imports}; print({target.vendor.torch_module}.device_count())'"
 
 
-def _start(program: Program, main: str, starts_itself: bool) -> str:
+def _start(program: TrainingProgram, main: str, starts_itself: bool) -> str:
     script = shlex.quote(main)
     if not starts_itself:
         return _TORCHRUN.format(script=script)
     return _ITSELF.format(script=script, options="".join(_node_options(program)))
 
 
-def _node_options(program: Program) -> list[str]:
+def _node_options(program: TrainingProgram) -> list[str]:
     """The options with which the classic scripts are told what the launch script knows."""
     texts = {
         node.value

@@ -11,7 +11,7 @@ from typing import Any
 
 from torchferry.convert import problems, renaming
 from torchferry.convert.hunks import make_hunks
-from torchferry.convert.neighbours import Neighbours
+from torchferry.convert.program.neighbours import Neighbours
 from torchferry.convert.python_config import fit_for_config
 from torchferry.convert.rule import Proposal, Rule
 from torchferry.convert.ruleset import RuleSet

@@ -10,7 +10,7 @@ import ast
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from torchferry.convert.blocks import add_imports
+from torchferry.convert.program.blocks import add_imports
 from torchferry.convert.rule import Proposal, Rename, Rule
 from torchferry.convert.site import FileContext, Site
 from torchferry.finding import Kind

@@ -6,7 +6,7 @@ import ast
 from dataclasses import dataclass, field, replace
 from typing import Any, Generic, TypeVar
 
-from torchferry.convert.neighbours import Neighbours
+from torchferry.convert.program.neighbours import Neighbours
 from torchferry.convert.rule import Proposal, Rename, Rule
 from torchferry.convert.settings import Settings
 from torchferry.convert.target import Target

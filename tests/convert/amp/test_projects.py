@@ -1,4 +1,4 @@
-"""Training steps whose losses, masks and gradients are in other modules of the project."""
+"""TrainingSteps steps whose losses, masks and gradients are in other modules of the project."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 
 from tests.convert.amp.amping import converted
 from torchferry.convert.file import Conversion
-from torchferry.convert.neighbours import Neighbours
+from torchferry.convert.program.neighbours import Neighbours
 from torchferry.finding import Kind
 
 _ENGINE = """

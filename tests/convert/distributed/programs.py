@@ -8,7 +8,7 @@ from pathlib import Path
 
 from tests.convert.rewriting import target
 from torchferry.convert.file import Conversion, FileJob, convert_text
-from torchferry.convert.neighbours import Neighbours
+from torchferry.convert.program.neighbours import Neighbours
 from torchferry.convert.rules.distributed import RULE
 from torchferry.convert.ruleset import RuleSet
 from torchferry.convert.settings import Distributed, Settings

@@ -12,7 +12,7 @@ from tests.convert.fuzzing import corpus, grammar, training
 from tests.convert.rewriting import VENDORS, target
 from torchferry.cli.options import OPT_INS
 from torchferry.convert.file import WELL_KNOWN, FileJob
-from torchferry.convert.neighbours import Neighbours
+from torchferry.convert.program.neighbours import Neighbours
 from torchferry.convert.project import Plan
 from torchferry.convert.ruleset import RuleSet
 from torchferry.convert.settings import AmpForm, Distributed, Settings

@@ -12,7 +12,7 @@ from itertools import pairwise
 from pathlib import Path
 from random import Random
 
-from torchferry.convert.blocks import first_line
+from torchferry.convert.program.blocks import first_line
 
 PACKAGES = ("torch", "transformers", "accelerate", "lightning", "torchvision", "timm")
 _MOST_LINES = 120

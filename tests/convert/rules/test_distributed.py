@@ -10,7 +10,7 @@ import pytest
 from tests.convert.distributed.programs import MAIN, script
 from tests.convert.rewriting import VENDORS, run, target
 from torchferry.convert.file import FileJob, convert_text
-from torchferry.convert.neighbours import Neighbours
+from torchferry.convert.program.neighbours import Neighbours
 from torchferry.convert.rule import all_rules
 from torchferry.convert.ruleset import RuleSet
 from torchferry.convert.settings import Distributed, Settings

@@ -6,13 +6,13 @@ import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from torchferry.convert.amp.changes import Changes, Rank, UnclearError
-from torchferry.convert.amp.checkpoints import Checkpoints, State
+from torchferry.convert.amp.changes import Changes, Rank, UnclearStepError
+from torchferry.convert.amp.checkpoints import Checkpoints, CheckpointState
 from torchferry.convert.amp.placement import comes_before, last_import, lifted, own_optimizers
 from torchferry.convert.amp.scaling import clips_of
-from torchferry.convert.amp.steps import Backward, Step, Training
+from torchferry.convert.amp.steps import Backward, Step, TrainingSteps
 from torchferry.convert.amp.unsafe import overflowing
-from torchferry.convert.blocks import (
+from torchferry.convert.program.blocks import (
     FUNCTIONS,
     has_own_lines,
     indent_of,
@@ -20,7 +20,7 @@ from torchferry.convert.blocks import (
     on_next_line,
     statements_below,
 )
-from torchferry.convert.program import Program, Routine, calls_in, last_name, method_of, text_of
+from torchferry.convert.program.module import ProgramModule, Routine, calls_in, last_name, method_of, text_of
 from torchferry.convert.rule import Proposal
 from torchferry.finding import Kind
 from torchferry.source.edits import Edit
@@ -43,7 +43,7 @@ class Values:
     loss_scale: str = '"dynamic"'
 
 
-def scale_options(program: Program, changes: Changes, routine: Routine) -> Values:
+def scale_options(program: ProgramModule, changes: Changes, routine: Routine) -> Values:
     """Add the options where a routine can read the parsed arguments; constants where it can't."""
     parsers = [
         statement
@@ -60,7 +60,7 @@ def scale_options(program: Program, changes: Changes, routine: Routine) -> Value
     return Values(f"{name}.opt_level", f"{name}.loss_scale")
 
 
-def _arguments_name(program: Program, routine: Routine) -> str:
+def _arguments_name(program: ProgramModule, routine: Routine) -> str:
     """What a routine calls the parsed arguments."""
     for statement in program.statements:
         if isinstance(statement, ast.Assign) and isinstance(statement.targets[0], ast.Name):
@@ -70,7 +70,7 @@ def _arguments_name(program: Program, routine: Routine) -> str:
     return ""
 
 
-def _is_parsed(value: ast.expr, program: Program, statement: ast.stmt) -> bool:
+def _is_parsed(value: ast.expr, program: ProgramModule, statement: ast.stmt) -> bool:
     if not isinstance(value, ast.Call):
         return False
     if method_of(value) == "parse_args":
@@ -81,7 +81,7 @@ def _is_parsed(value: ast.expr, program: Program, statement: ast.stmt) -> bool:
     )
 
 
-def _add_options(program: Program, changes: Changes, parser: ast.stmt, name: str) -> None:
+def _add_options(program: ProgramModule, changes: Changes, parser: ast.stmt, name: str) -> None:
     """Below the last option that is added beside the parser."""
     last = parser
     for statement in program.tree.position(parser).block:
@@ -97,7 +97,7 @@ def _add_options(program: Program, changes: Changes, parser: ast.stmt, name: str
             change.edits.append(changes.below(last, text.replace("'", _quote(program, last))))
 
 
-def _quote(program: Program, statement: ast.stmt) -> str:
+def _quote(program: ProgramModule, statement: ast.stmt) -> str:
     """The quotation mark that the options beside use."""
     text = program.module.segment(statement)
     return "'" if "'" in text or '"' not in text else '"'
@@ -121,26 +121,26 @@ _WRAPPERS = frozenset({"DistributedDataParallel", "DataParallel", "DDP"})
 _SAFE_TESTS = (ast.Name, ast.Attribute, ast.Constant, ast.Compare, ast.BoolOp, ast.UnaryOp, ast.cmpop)
 
 
-def move_wraps(program: Program, changes: Changes, below: ast.stmt, models: list[str]) -> None:
+def move_wraps(program: ProgramModule, changes: Changes, below: ast.stmt, models: list[str]) -> None:
     """model = DistributedDataParallel(model) goes below the line that prepares the model."""
     block = program.tree.position(below).block
     for statement in program.statements:
         if statement.lineno > below.lineno or program.routine_of(statement) is not program.routine_of(below):
             continue
         if _is_moved_wrap(statement, models):
-            raise UnclearError(statement, _DATA_PARALLEL)
+            raise UnclearStepError(statement, _DATA_PARALLEL)
         if not _is_wrap(statement, models):
             continue
         if not has_own_lines(program.module, statement, statement):
-            raise UnclearError(statement, _TANGLED)
+            raise UnclearStepError(statement, _TANGLED)
         if statement in block:
             _move(program, changes, statement, below, "")
         else:
             _move(program, changes, statement, below, _condition(program, statement, below))
 
 
-def _condition(program: Program, statement: ast.stmt, below: ast.stmt) -> str:
-    """When a wrapper in branches above is made; raises UnclearError if that can't be asked again further down."""
+def _condition(program: ProgramModule, statement: ast.stmt, below: ast.stmt) -> str:
+    """When a wrapper in branches above is made; raises UnclearStepError if that can't be asked again further down."""
     block = program.tree.position(below).block
     tests: list[str] = []
     asked: list[ast.AST] = [statement.value] if isinstance(statement, ast.Assign) else []
@@ -148,10 +148,10 @@ def _condition(program: Program, statement: ast.stmt, below: ast.stmt) -> str:
     while node not in block:
         position = program.tree.position(node)
         if not isinstance(position.parent, ast.If):
-            raise UnclearError(statement, _TANGLED)
+            raise UnclearStepError(statement, _TANGLED)
         test, is_negative = position.parent.test, node in position.parent.orelse
         if not all(map(_can_be_asked_again, ast.walk(test))):
-            raise UnclearError(statement, _TANGLED)
+            raise UnclearStepError(statement, _TANGLED)
         asked.append(test)
         tests.insert(0, _written(program, test, is_negative))
         node = position.parent
@@ -163,7 +163,7 @@ def _condition(program: Program, statement: ast.stmt, below: ast.stmt) -> str:
     }
     for other in statements_below(program.routine_of(below)):
         if statement.lineno < other.lineno <= below.lineno and names & _assigned(other):
-            raise UnclearError(statement, _TANGLED)
+            raise UnclearStepError(statement, _TANGLED)
     return " and ".join(tests)
 
 
@@ -174,7 +174,7 @@ def _can_be_asked_again(part: ast.AST) -> bool:
     return isinstance(part, (*_SAFE_TESTS, ast.expr_context, ast.boolop, ast.unaryop))
 
 
-def _written(program: Program, test: ast.expr, is_negative: bool) -> str:
+def _written(program: ProgramModule, test: ast.expr, is_negative: bool) -> str:
     """A test, or its opposite, as a part of a longer one."""
     if is_negative and isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
         test, is_negative = test.operand, False
@@ -225,7 +225,9 @@ def _is_wrap(statement: ast.stmt, models: list[str]) -> bool:
     )
 
 
-def _move(program: Program, changes: Changes, statement: ast.stmt, below: ast.stmt, condition: str) -> None:
+def _move(
+    program: ProgramModule, changes: Changes, statement: ast.stmt, below: ast.stmt, condition: str
+) -> None:
     module = program.module
     first, last = statement.lineno, statement.end_lineno or statement.lineno
     start = module.line_starts[first - 1]
@@ -289,25 +291,25 @@ class _Made:
     models: tuple[str, ...]
 
 
-def proposals(program: Program, trainings: list[Training]) -> Iterator[Proposal]:
-    """Everything that these training steps need; raises UnclearError before anything is proposed."""
+def proposals(program: ProgramModule, trainings: list[TrainingSteps]) -> Iterator[Proposal]:
+    """Everything that these training steps need; raises UnclearStepError before anything is proposed."""
     for training in trainings:
         if training.helpers:
-            raise UnclearError(training.indirect[0], _APART)
+            raise UnclearStepError(training.indirect[0], _APART)
     changes = Changes(program.module)
     made = _made_optimizers(program, trainings)
     routine = program.routine_of(made[0].statement)
     amp = program.free_name("amp", "apex_amp")
     below = last_import(program, trainings)
     if below is None or any(program.routine_of(item.statement) is not routine for item in made):
-        raise UnclearError(made[-1].statement, _NO_OPTIMIZER.format(name=made[-1].name))
+        raise UnclearStepError(made[-1].statement, _NO_OPTIMIZER.format(name=made[-1].name))
     line = "from apex import amp" + (f" as {amp}" if amp != "amp" else "")
     changes.at(below, _IMPORTED).edits.append(changes.below(below, line))
     backwards = [(backward, training) for training in trainings for backward in training.backwards]
     initialized = _initialize(program, changes, made, amp, len(backwards))
     steps = [step for training in trainings for step in training.steps]
     if not comes_before(initialized, [step.statement for step in steps], program):
-        raise UnclearError(made[-1].statement, _MADE_ANEW.format(name=made[-1].name))
+        raise UnclearStepError(made[-1].statement, _MADE_ANEW.format(name=made[-1].name))
     for index, (backward, training) in enumerate(backwards):
         _scale(program, changes, amp, (backward, training), index if len(backwards) > 1 else None)
     for training in trainings:
@@ -328,7 +330,7 @@ def proposals(program: Program, trainings: list[Training]) -> Iterator[Proposal]
         yield program.context.propose(Kind.TODO, node, _BEFORE)
 
 
-def _made_optimizers(program: Program, trainings: list[Training]) -> list[_Made]:
+def _made_optimizers(program: ProgramModule, trainings: list[TrainingSteps]) -> list[_Made]:
     found: dict[str, _Made] = {}
     for training in trainings:
         for step in training.steps:
@@ -341,7 +343,7 @@ def _made_optimizers(program: Program, trainings: list[Training]) -> list[_Made]
                 and (models := _models(program, statement, value))
             ]
             if not made or step.many is not None:
-                raise UnclearError(step.call, _NO_OPTIMIZER.format(name=step.name))
+                raise UnclearStepError(step.call, _NO_OPTIMIZER.format(name=step.name))
             found.setdefault(name, made[-1])
     return sorted(found.values(), key=lambda item: item.statement.lineno)
 
@@ -358,7 +360,7 @@ def _is_same_sort(one: ast.expr, other: ast.expr) -> bool:
     return isinstance(one, ast.Attribute) == isinstance(other, ast.Attribute)
 
 
-def _models(program: Program, statement: ast.stmt, value: ast.expr) -> tuple[str, ...]:
+def _models(program: ProgramModule, statement: ast.stmt, value: ast.expr) -> tuple[str, ...]:
     """The variables whose parameters() an optimizer is made of, or that are handed to the function which makes it."""
     found = dict.fromkeys(_with_parameters(value))
     if not found:
@@ -377,10 +379,12 @@ def _with_parameters(value: ast.expr) -> Iterator[str]:
             if isinstance(owner, ast.Name) or is_attribute:
                 yield text_of(owner)
             else:
-                raise UnclearError(node, _NO_MODEL)
+                raise UnclearStepError(node, _NO_MODEL)
 
 
-def _initialize(program: Program, changes: Changes, made: list[_Made], amp: str, losses: int) -> ast.stmt:
+def _initialize(
+    program: ProgramModule, changes: Changes, made: list[_Made], amp: str, losses: int
+) -> ast.stmt:
     """model, optimizer = amp.initialize(model, optimizer, ...) below what makes the last optimizer."""
     models = list(dict.fromkeys(model for item in made for model in item.models))
     below = _after_moves(program, lifted([item.statement for item in made], [], program), models)
@@ -402,7 +406,7 @@ def _listed(names: list[str]) -> str:
     return names[0] if len(names) == 1 else f"[{', '.join(names)}]"
 
 
-def _after_moves(program: Program, made: ast.stmt, models: list[str]) -> ast.stmt:
+def _after_moves(program: ProgramModule, made: ast.stmt, models: list[str]) -> ast.stmt:
     """A model that is moved to the device only after its optimizer is made must be there before amp sees it."""
     block = program.tree.position(made).block
     last = made
@@ -414,13 +418,17 @@ def _after_moves(program: Program, made: ast.stmt, models: list[str]) -> ast.stm
 
 
 def _scale(
-    program: Program, changes: Changes, amp: str, where: tuple[Backward, Training], index: int | None
+    program: ProgramModule,
+    changes: Changes,
+    amp: str,
+    where: tuple[Backward, TrainingSteps],
+    index: int | None,
 ) -> None:
     """with amp.scale_loss(loss, optimizer) as scaled_loss: scaled_loss.backward()"""
     backward, training = where
     module, statement = program.module, backward.statement
     if not has_own_lines(module, statement, statement):
-        raise UnclearError(backward.call, _SHARED_LINE)
+        raise UnclearStepError(backward.call, _SHARED_LINE)
     step = _next_step(backward, training)
     optimizer = module.segment(step.many or step.optimizer)
     number = f", loss_id={index}" if index is not None else ""
@@ -432,13 +440,13 @@ def _scale(
     changes.at(backward.call, _SCALED).edits.append((Rank.INLINE, edit))
 
 
-def _next_step(backward: Backward, training: Training) -> Step:
+def _next_step(backward: Backward, training: TrainingSteps) -> Step:
     """The step that uses the gradients of a backward: the next one."""
     later = [step for step in training.steps if step.statement.lineno > backward.statement.lineno]
     return later[0] if later else training.steps[0]
 
 
-def _zero_by_optimizer(program: Program, changes: Changes, made: list[_Made]) -> None:
+def _zero_by_optimizer(program: ProgramModule, changes: Changes, made: list[_Made]) -> None:
     """model.zero_grad() misses the float32 gradients that apex keeps; optimizer.zero_grad() clears both."""
     for statement in program.statements:
         for call in calls_in(statement):
@@ -449,21 +457,21 @@ def _zero_by_optimizer(program: Program, changes: Changes, made: list[_Made]) ->
             if not owners:
                 continue
             if len(owners) > 1 or len(owners[0].models) > 1:
-                raise UnclearError(call, _ZEROED)
+                raise UnclearStepError(call, _ZEROED)
             start, end = program.module.start(call), program.module.end(call.func.value)  # type: ignore[attr-defined]
             change = changes.at(call, _BY_OPTIMIZER)
             change.edits.append((Rank.INLINE, Edit(start, end, owners[0].name)))
 
 
 def _checkpoints(
-    program: Program, changes: Changes, amp: str, trainings: list[Training], initialized: ast.stmt
+    program: ProgramModule, changes: Changes, amp: str, trainings: list[TrainingSteps], initialized: ast.stmt
 ) -> list[ast.AST]:
     routine = program.routine_of(initialized)
 
     def is_within_reach(statement: ast.stmt) -> bool:
         return program.routine_of(statement) is not routine or statement.lineno > initialized.lineno
 
-    state = State(amp, "amp", frozenset(own_optimizers(trainings)), is_within_reach)
+    state = CheckpointState(amp, "amp", frozenset(own_optimizers(trainings)), is_within_reach)
     checkpoints = Checkpoints(program, changes, state)
     checkpoints.apply()
     return checkpoints.missed

@@ -7,8 +7,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from torchferry.convert.amp.changes import Changes, Rank
-from torchferry.convert.blocks import heads_of, indent_unit, shares_its_line
-from torchferry.convert.program import Program, last_name, method_of
+from torchferry.convert.program.blocks import heads_of, indent_unit, shares_its_line
+from torchferry.convert.program.module import ProgramModule, last_name, method_of
 from torchferry.source.edits import Edit
 from torchferry.text import Text
 
@@ -17,7 +17,7 @@ _LOADED = Text("takes up the scale of a checkpoint that has one", "若检查点�
 
 
 @dataclass(frozen=True)
-class State:
+class CheckpointState:
     """What is saved: the object with the state, the key it gets, and which statements can use it."""
 
     holder: str
@@ -29,7 +29,7 @@ class State:
 class Checkpoints:
     """Adds the edits for what a module saves and loads."""
 
-    def __init__(self, program: Program, changes: Changes, state: State) -> None:
+    def __init__(self, program: ProgramModule, changes: Changes, state: CheckpointState) -> None:
         self.program = program
         self.module = program.module
         self.changes = changes

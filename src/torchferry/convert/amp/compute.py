@@ -7,8 +7,8 @@ import builtins
 import re
 from functools import cached_property
 
-from torchferry.convert.blocks import FUNCTIONS, heads_of, statements_below
-from torchferry.convert.program import Program, Routine, calls_in, last_name, method_of
+from torchferry.convert.program.blocks import FUNCTIONS, heads_of, statements_below
+from torchferry.convert.program.module import ProgramModule, Routine, calls_in, last_name, method_of
 from torchferry.source.scopes import BindingKind
 
 _NAMES = re.compile(r"(?i)loss|criteri|(^|_)(forward|model|net|network)($|_)")
@@ -115,7 +115,7 @@ _DEPTH = 4  # functions that call functions
 class Computing:
     """Answers for the calls of one module."""
 
-    def __init__(self, program: Program) -> None:
+    def __init__(self, program: ProgramModule) -> None:
         self.program = program
         self._functions: dict[ast.AST, bool] = {}
 

@@ -8,16 +8,16 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from torchferry.convert.amp import torch_form
-from torchferry.convert.amp.changes import Changes, UnclearError, first_import, torch_name
-from torchferry.convert.amp.checkpoints import Checkpoints, State
+from torchferry.convert.amp.changes import Changes, UnclearStepError, first_import, torch_name
+from torchferry.convert.amp.checkpoints import Checkpoints, CheckpointState
 from torchferry.convert.amp.placement import scaler_place
 from torchferry.convert.amp.regions import Regions
 from torchferry.convert.amp.steps import TrainingFinder, existing_precision
 from torchferry.convert.amp.torch_form import LOST
 from torchferry.convert.amp.unsafe import WORDS, overflowing
-from torchferry.convert.blocks import FUNCTIONS, heads_of
-from torchferry.convert.neighbours import Definition
-from torchferry.convert.program import Program, last_name, method_of
+from torchferry.convert.program.blocks import FUNCTIONS, heads_of
+from torchferry.convert.program.module import ProgramModule, last_name, method_of
+from torchferry.convert.program.neighbours import Definition
 from torchferry.convert.rule import Proposal
 from torchferry.finding import Kind
 from torchferry.source.scopes import Binding, BindingKind
@@ -30,7 +30,7 @@ _IMPORTED = Text(
 _OPTIMIZER = re.compile(r"(?i)optim|^opt(_?\w)?$")
 
 
-def checkpoint_proposals(program: Program) -> Iterator[Proposal]:
+def checkpoint_proposals(program: ProgramModule) -> Iterator[Proposal]:
     """Add the state of an imported training step's scaler to the checkpoints of a module without one of its own."""
     optimizers = frozenset(_saved_optimizers(program))
     if not optimizers:
@@ -43,7 +43,7 @@ def checkpoint_proposals(program: Program) -> Iterator[Proposal]:
             return
 
 
-def _saved_optimizers(program: Program) -> Iterator[str]:
+def _saved_optimizers(program: ProgramModule) -> Iterator[str]:
     if b"state_dict(" not in program.module.data:
         return
     for statement in program.statements:
@@ -55,37 +55,37 @@ def _saved_optimizers(program: Program) -> Iterator[str]:
                         yield name
 
 
-def _imports(program: Program) -> Iterator[Binding]:
+def _imports(program: ProgramModule) -> Iterator[Binding]:
     for bindings in program.module.scopes.root.bindings.values():
         for binding in bindings:
             if binding.kind is BindingKind.IMPORT:
                 yield binding
 
 
-def _scaler_of(program: Program, found: Definition) -> str:
+def _scaler_of(program: ProgramModule, found: Definition) -> str:
     """The module-level scaler that a function of another module gets, "" if it gets none."""
     if not isinstance(found.binding.node, FUNCTIONS):
         return ""
     context = replace(
         program.context, module=found.module, path=found.path, resolved={}, words={}, positions={}
     )
-    other = Program(context)
+    other = ProgramModule(context)
     try:
         trainings = TrainingFinder(other).find()
         if found.binding.node not in {item.routine for item in trainings} or existing_precision(found.module):
             return ""
         list(torch_form.proposals(other, trainings))
         place = scaler_place(trainings, other)
-    except UnclearError:
+    except UnclearStepError:
         return ""
     return place.name if place is not None and isinstance(place.owner, ast.Module) else ""
 
 
 def _with_scaler(
-    program: Program, imported: ast.ImportFrom, name: str, optimizers: frozenset[str]
+    program: ProgramModule, imported: ast.ImportFrom, name: str, optimizers: frozenset[str]
 ) -> Iterator[Proposal]:
     changes = Changes(program.module)
-    checkpoints = Checkpoints(program, changes, State(name, "scaler", optimizers, lambda _: True))
+    checkpoints = Checkpoints(program, changes, CheckpointState(name, "scaler", optimizers, lambda _: True))
     checkpoints.apply()
     if changes.items:
         line = f"from {'.' * imported.level}{imported.module or ''} import {name}"
@@ -107,7 +107,7 @@ _TRAINS = b".backward("
 _HAS_PRECISION = (b"autocast", b"GradScaler")
 
 
-def loss_proposals(program: Program) -> Iterator[Proposal]:
+def loss_proposals(program: ProgramModule) -> Iterator[Proposal]:
     """Compute such losses in float32, outside of the autocast that their callers get; report masks."""
     data = program.module.data
     if not any(word in data for word in (*_LOSSES, *WORDS)) or not _is_trained(program):
@@ -119,7 +119,7 @@ def loss_proposals(program: Program) -> Iterator[Proposal]:
         yield from _of_losses(program)
 
 
-def _of_losses(program: Program) -> Iterator[Proposal]:
+def _of_losses(program: ProgramModule) -> Iterator[Proposal]:
     changes = Changes(program.module)
     torch = torch_name(program, changes)
     regions = Regions(program, changes, f"{torch}.cuda.amp.autocast")
@@ -128,14 +128,14 @@ def _of_losses(program: Program) -> Iterator[Proposal]:
         yield program.context.propose(Kind.TODO, node, LOST)
     try:
         regions.cover_helpers([])
-    except UnclearError as problem:
+    except UnclearStepError as problem:
         yield program.context.propose(Kind.TODO, problem.node, _REFUSED.format(reason=problem.reason))
         return
     if len(changes.items) > added:
         yield from changes.proposals()
 
 
-def _is_trained(program: Program) -> bool:
+def _is_trained(program: ProgramModule) -> bool:
     """Whether a module of the project trains and gets mixed precision, and any imports something of this one."""
     neighbours, path = program.context.neighbours, program.context.path
     if not neighbours.any_text(_TRAINS, *_HAS_PRECISION):

@@ -7,14 +7,14 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from torchferry.convert.amp.changes import loads_plugin
-from torchferry.convert.amp.steps import Step, Training
-from torchferry.convert.blocks import DEFINITIONS, FUNCTIONS, LOOPS, is_main_guard, statements_below
-from torchferry.convert.program import Program, Routine, last_name, text_of
+from torchferry.convert.amp.steps import Step, TrainingSteps
+from torchferry.convert.program.blocks import DEFINITIONS, FUNCTIONS, LOOPS, is_main_guard, statements_below
+from torchferry.convert.program.module import ProgramModule, Routine, last_name, text_of
 from torchferry.source.scopes import BindingKind
 
 
 @dataclass(frozen=True)
-class Owner:
+class OptimizerOwner:
     """Who holds an optimizer: a function, a class (as attribute of `self`), or the module."""
 
     node: ast.AST
@@ -25,7 +25,7 @@ class Owner:
         return isinstance(self.node, ast.ClassDef)
 
 
-def owner_of(step: Step, routine: Routine, program: Program) -> Owner:
+def owner_of(step: Step, routine: Routine, program: ProgramModule) -> OptimizerOwner:
     """Who holds the optimizer of a step."""
     optimizer = step.many or step.optimizer
     while isinstance(optimizer, ast.Subscript):
@@ -34,10 +34,10 @@ def owner_of(step: Step, routine: Routine, program: Program) -> Owner:
         return _class_owner(optimizer.attr, routine, program)
     if isinstance(optimizer, ast.Name):
         return _variable_owner(optimizer, routine, program)
-    return Owner(program.module.tree, None)
+    return OptimizerOwner(program.module.tree, None)
 
 
-def _class_owner(attribute: str, routine: Routine, program: Program) -> Owner:
+def _class_owner(attribute: str, routine: Routine, program: ProgramModule) -> OptimizerOwner:
     owner = program.class_of(routine)
     made = [
         statement
@@ -45,9 +45,9 @@ def _class_owner(attribute: str, routine: Routine, program: Program) -> Owner:
         if isinstance(statement, (ast.Assign, ast.AnnAssign)) and f"self.{attribute}" in _targets(statement)
     ]
     if owner is None or not made:
-        return Owner(program.module.tree, None)
+        return OptimizerOwner(program.module.tree, None)
     first = program.routine_of(made[0])
-    return Owner(owner, [item for item in made if program.routine_of(item) is first][-1])
+    return OptimizerOwner(owner, [item for item in made if program.routine_of(item) is first][-1])
 
 
 def _targets(statement: ast.Assign | ast.AnnAssign) -> list[str]:
@@ -59,23 +59,23 @@ def _targets(statement: ast.Assign | ast.AnnAssign) -> list[str]:
     return found
 
 
-def _variable_owner(optimizer: ast.Name, routine: Routine, program: Program) -> Owner:
+def _variable_owner(optimizer: ast.Name, routine: Routine, program: ProgramModule) -> OptimizerOwner:
     scope = program.scopes[routine].owner_of(optimizer.id)
     if scope is None or scope.is_class:
-        return Owner(program.module.tree, None)
+        return OptimizerOwner(program.module.tree, None)
     bindings = scope.bindings[optimizer.id]
     if any(binding.kind in (BindingKind.PARAMETER, BindingKind.IMPORT) for binding in bindings):
-        return Owner(program.module.tree, None)
+        return OptimizerOwner(program.module.tree, None)
     made = [
         statement
         for statement in statements_below(scope.node)
         if isinstance(statement, (ast.Assign, ast.AnnAssign)) and optimizer.id in _targets(statement)
     ]
-    return Owner(scope.node, made[-1] if made else None)
+    return OptimizerOwner(scope.node, made[-1] if made else None)
 
 
 @dataclass(frozen=True)
-class Place:
+class ScalerPlace:
     """Where a new object is made: below a statement, and how it is called."""
 
     below: ast.stmt
@@ -87,7 +87,7 @@ class Place:
         return isinstance(self.owner, ast.ClassDef)
 
 
-def scaler_place(trainings: list[Training], program: Program) -> Place | None:
+def scaler_place(trainings: list[TrainingSteps], program: ProgramModule) -> ScalerPlace | None:
     """Below the optimizers where all steps of the module have those at hand, else below the imports."""
     owners = [owner_of(step, item.routine, program) for item in trainings for step in item.steps]
     name = program.free_name("scaler", "grad_scaler", "loss_scaler")
@@ -101,12 +101,12 @@ def scaler_place(trainings: list[Training], program: Program) -> Place | None:
         is_made_once = len({program.routine_of(item) for item in created}) == 1
         has_helpers = any(item.helpers for item in trainings) and isinstance(owner.node, FUNCTIONS)
         if is_made_once and not has_helpers and comes_before(below, steps, program):
-            return Place(below, owner.node, f"self.{name}" if owner.is_class else name)
+            return ScalerPlace(below, owner.node, f"self.{name}" if owner.is_class else name)
     import_above = last_import(program, trainings)
-    return Place(import_above, program.module.tree, name) if import_above is not None else None
+    return ScalerPlace(import_above, program.module.tree, name) if import_above is not None else None
 
 
-def comes_before(below: ast.stmt, steps: list[ast.stmt], program: Program) -> bool:
+def comes_before(below: ast.stmt, steps: list[ast.stmt], program: ProgramModule) -> bool:
     """Whether a statement runs before these steps of its own function, if it runs at all, and not before each of them
     anew."""
     block = program.tree.position(below).block
@@ -125,7 +125,7 @@ def comes_before(below: ast.stmt, steps: list[ast.stmt], program: Program) -> bo
     return True
 
 
-def lifted(created: list[ast.stmt], steps: list[ast.stmt], program: Program) -> ast.stmt:
+def lifted(created: list[ast.stmt], steps: list[ast.stmt], program: ProgramModule) -> ast.stmt:
     """The last of the statements that make optimizers, or the branches around it: what always runs before a step."""
     last = max(created, key=lambda item: item.lineno)
     around_steps = {node for step in steps for node in program.tree.upwards(step)}
@@ -136,7 +136,7 @@ def lifted(created: list[ast.stmt], steps: list[ast.stmt], program: Program) -> 
     return last
 
 
-def last_import(program: Program, trainings: list[Training]) -> ast.stmt | None:
+def last_import(program: ProgramModule, trainings: list[TrainingSteps]) -> ast.stmt | None:
     """The last import at the top of the module, before the first training step."""
     parts = [part for training in trainings for part in (training, *training.helpers)]
     limit = min(_top(part, program).lineno for part in parts)
@@ -151,13 +151,13 @@ def last_import(program: Program, trainings: list[Training]) -> ast.stmt | None:
     return found[-1] if any(not loads_plugin(program, item) for item in found) else None
 
 
-def _top(training: Training, program: Program) -> ast.stmt:
+def _top(training: TrainingSteps, program: ProgramModule) -> ast.stmt:
     """The statement of the module's own level that holds a training step."""
     inside = next(iter({*training.gradients, *(step.statement for step in training.steps)}))
     return program.tree.path(inside, program.module.tree)[0]
 
 
-def reaches(place: Place, routine: Routine, program: Program) -> bool:
+def reaches(place: ScalerPlace, routine: Routine, program: ProgramModule) -> bool:
     """Whether code of a routine can use what is made at a place."""
     if isinstance(place.owner, ast.Module):
         return True
@@ -169,6 +169,6 @@ def reaches(place: Place, routine: Routine, program: Program) -> bool:
     )
 
 
-def own_optimizers(trainings: list[Training]) -> set[str]:
+def own_optimizers(trainings: list[TrainingSteps]) -> set[str]:
     """The last names of the optimizers of these training steps."""
     return {last_name(step.many or step.optimizer) for item in trainings for step in item.steps} - {""}

@@ -6,11 +6,11 @@ import ast
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 
-from torchferry.convert.amp.changes import Changes, Rank, UnclearError
+from torchferry.convert.amp.changes import Changes, Rank, UnclearStepError
 from torchferry.convert.amp.compute import Computing
-from torchferry.convert.amp.steps import Backward, Training
+from torchferry.convert.amp.steps import Backward, TrainingSteps
 from torchferry.convert.amp.unsafe import UnsafeLosses, as_float, tensors_of
-from torchferry.convert.blocks import (
+from torchferry.convert.program.blocks import (
     DEFINITIONS,
     FUNCTIONS,
     LOOPS,
@@ -23,7 +23,7 @@ from torchferry.convert.blocks import (
     is_elif,
     statements_below,
 )
-from torchferry.convert.program import Program, Routine, calls_in, last_name, text_of
+from torchferry.convert.program.module import ProgramModule, Routine, calls_in, last_name, text_of
 from torchferry.source.edits import Edit, apply_edits
 from torchferry.text import Text
 
@@ -136,7 +136,7 @@ class _Run:
 class Regions:
     """Puts the computing statements of training steps under autocast."""
 
-    def __init__(self, program: Program, changes: Changes, autocast: str) -> None:
+    def __init__(self, program: ProgramModule, changes: Changes, autocast: str) -> None:
         self.program = program
         self.module = program.module
         self.changes = changes
@@ -152,7 +152,7 @@ class Regions:
         self._domains: dict[ast.AST, list[ast.stmt]] = {}  # each with the statements that add to gradients
         self._covered: set[ast.stmt] = set()  # what is under autocast
 
-    def cover(self, training: Training) -> dict[ast.stmt, str]:
+    def cover(self, training: TrainingSteps) -> dict[ast.stmt, str]:
         """Add the edits for one function of a training step; answers with the losses that now have a name."""
         self.routine = training.routine
         self.renamed = {}
@@ -176,7 +176,7 @@ class Regions:
                 if self.program.qualified(call.func, self.routine).startswith("torch.optim."):
                     yield statement
 
-    def _domain(self, statement: ast.stmt, training: Training) -> ast.AST:
+    def _domain(self, statement: ast.stmt, training: TrainingSteps) -> ast.AST:
         """The innermost loop that computes the loss; a loop that only goes through losses is not it."""
         for node in self.program.tree.upwards(statement):
             if node is self.routine:
@@ -185,13 +185,15 @@ class Regions:
                 return node
         return self.routine
 
-    def _computes_loss(self, loop: ast.stmt, statement: ast.stmt, training: Training) -> bool:
+    def _computes_loss(self, loop: ast.stmt, statement: ast.stmt, training: TrainingSteps) -> bool:
         found = self._leading(loop.body, [statement], training)  # type: ignore[attr-defined]
         if any(self.computing.in_heads(item, self.routine) for item in found):
             return True
         return any(self.computing.in_expression(head, self.routine) for head in heads_of(statement))
 
-    def _leading(self, body: list[ast.stmt], gradients: list[ast.stmt], training: Training) -> set[ast.stmt]:
+    def _leading(
+        self, body: list[ast.stmt], gradients: list[ast.stmt], training: TrainingSteps
+    ) -> set[ast.stmt]:
         """What leads to the losses of these statements, and to the attributes that the helpers read."""
         wanted = {name for item in gradients for head in heads_of(item) for name in used(head)}
         if not set(gradients).isdisjoint(training.indirect):
@@ -201,7 +203,7 @@ class Regions:
         last = max(item.lineno for item in gradients)
         return leading_to(wanted, body, last, self.program.effects)
 
-    def _cover_domain(self, node: ast.AST, training: Training) -> None:
+    def _cover_domain(self, node: ast.AST, training: TrainingSteps) -> None:
         body: list[ast.stmt] = node.body  # type: ignore[attr-defined]
         gradients = self._domains[node]
         self.leading = self._leading(body, gradients, training)
@@ -212,7 +214,7 @@ class Regions:
         self._cover_block(body)
         direct = [item for item in gradients if item in self.backwards]
         if direct and len(self.changes.items) == before:
-            raise UnclearError(direct[0], _NO_FORWARD)
+            raise UnclearStepError(direct[0], _NO_FORWARD)
         self._check_forward()
 
     def _domains_around(self, node: ast.AST) -> Iterator[ast.AST]:
@@ -230,7 +232,7 @@ class Regions:
         for statement in sorted(outside, key=lambda item: item.lineno):
             for call in calls_in(statement):
                 if self.computing.may_run_model(call, self.routine):
-                    raise UnclearError(call, _UNSEEN.format(call=text_of(call.func)))
+                    raise UnclearStepError(call, _UNSEEN.format(call=text_of(call.func)))
 
     def _cover_block(self, block: list[ast.stmt]) -> None:
         run = _Run()
@@ -256,7 +258,7 @@ class Regions:
         refused = self.unsafe.calls(statement, self.routine)
         if any(True for _ in statements_below(statement)):
             if refused or self._computes_in_head(statement):
-                raise UnclearError(statement, _IN_HEAD)
+                raise UnclearStepError(statement, _IN_HEAD)
             if not is_elif(self.module, statement):
                 self._flush(run)
             own = statement.body if statement in self._domains else None  # type: ignore[attr-defined]
@@ -313,7 +315,7 @@ class Regions:
     def _pull_out(self, statement: ast.stmt, refused: list[ast.Call], run: _Run) -> list[str]:
         """loss = mse(a, b) + bce(c, d): bce gets a line of its own, to be put before and outside of autocast."""
         if statement in self.backwards or not has_own_lines(self.module, statement, statement):
-            raise UnclearError(statement, _MIXED)
+            raise UnclearStepError(statement, _MIXED)
         lines: list[str] = []
         for call in refused:
             start, end = self.module.start(call), self.module.end(call)
@@ -321,7 +323,7 @@ class Regions:
             moved = [Edit(edit.start - start, edit.end - start, edit.text) for edit in edits]
             text = apply_edits(self.module.data[start:end], moved).decode("utf-8")
             if "\n" in text or "\r" in text:
-                raise UnclearError(call, _MIXED)
+                raise UnclearStepError(call, _MIXED)
             name = self._fresh("cross_entropy", "bce_loss")
             self.changes.at(call, _FLOAT).edits.append((Rank.INLINE, Edit(start, end, name)))
             lines.append(f"{name} = {text}")
@@ -369,7 +371,7 @@ class Regions:
         chosen = statements[computing[0] : last + 1]
         self._covered.update(inner for item in chosen for inner in (item, *statements_below(item)))
         if not has_own_lines(self.module, chosen[0], chosen[-1]):
-            raise UnclearError(chosen[0], _SHARED_LINE)
+            raise UnclearStepError(chosen[0], _SHARED_LINE)
         start = self.module.line_starts[chosen[0].lineno - 1]
         change = self.changes.between(start, self.module.end(chosen[-1]), _CAST)
         change.edits += [
@@ -386,13 +388,13 @@ class Regions:
         before = run.before
         assert before is not None
         if indent_of(self.module, before).strip():
-            raise UnclearError(before, _SHARED_LINE)
+            raise UnclearStepError(before, _SHARED_LINE)
         unit = indent_unit(self.module, before, self.program.tree)
         change = self.changes.at(before, _CAST)
         change.edits.append(self.changes.above(before, header))
         change.edits += [self.changes.above(before, unit + line) for line in run.hoisted]
 
-    def cover_helpers(self, trainings: list[Training]) -> None:
+    def cover_helpers(self, trainings: list[TrainingSteps]) -> None:
         """Functions that a training step calls are under its autocast: a refused loss in them leaves it."""
         trained = {part.routine for training in trainings for part in (training, *training.helpers)}
         for routine in self.program.routines:
@@ -405,9 +407,9 @@ class Regions:
 
     def _leave_autocast(self, statement: ast.stmt, refused: list[ast.Call], routine: Routine) -> None:
         if any(True for _ in statements_below(statement)):
-            raise UnclearError(statement, _IN_HEAD)
+            raise UnclearStepError(statement, _IN_HEAD)
         if not has_own_lines(self.module, statement, statement):
-            raise UnclearError(statement, _SHARED_LINE)
+            raise UnclearStepError(statement, _SHARED_LINE)
         self.routine = routine
         run = _Run()
         header = f"with {self.autocast}(enabled=False):"

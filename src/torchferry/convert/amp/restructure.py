@@ -6,9 +6,9 @@ import re
 from collections.abc import Iterator
 
 from torchferry.convert.amp import apex_form, other_modules, torch_form
-from torchferry.convert.amp.changes import UnclearError
+from torchferry.convert.amp.changes import UnclearStepError
 from torchferry.convert.amp.steps import TrainingFinder, existing_precision
-from torchferry.convert.program import Program
+from torchferry.convert.program.module import ProgramModule
 from torchferry.convert.rule import Proposal
 from torchferry.convert.settings import AmpForm
 from torchferry.convert.site import FileContext
@@ -47,10 +47,10 @@ _IGNORED = re.compile(r"#\s*ferry: ignore(?:\[[^\]]*TF72[^\]]*\]|(?![\w\[-]))")
 
 def restructure(context: FileContext) -> Iterator[Proposal]:
     """What the pass says about a module."""
-    program = Program(context)
+    program = ProgramModule(context)
     finder = TrainingFinder(program)
     proposals: list[Proposal] = []
-    problems: list[UnclearError] = []
+    problems: list[UnclearStepError] = []
     try:
         trainings = finder.find()
         if trainings and existing_precision(context.module) is None:
@@ -58,7 +58,7 @@ def restructure(context: FileContext) -> Iterator[Proposal]:
         problems = finder.problems
         if not trainings and not problems and context.settings.amp is not AmpForm.APEX:
             proposals = [*other_modules.checkpoint_proposals(program), *other_modules.loss_proposals(program)]
-    except UnclearError as problem:
+    except UnclearStepError as problem:
         trainings, problems = [], [problem]
     if _is_test(context):
         for node in (*(item.steps[0].call for item in trainings), *(item.node for item in problems)):

@@ -7,10 +7,10 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from torchferry.convert.amp.changes import Changes, Rank, UnclearError
-from torchferry.convert.amp.steps import Backward, Step, Training
-from torchferry.convert.blocks import LOOPS, heads_of, statements_below
-from torchferry.convert.program import Program, Routine, calls_in, last_name, method_of, text_of
+from torchferry.convert.amp.changes import Changes, Rank, UnclearStepError
+from torchferry.convert.amp.steps import Backward, Step, TrainingSteps
+from torchferry.convert.program.blocks import LOOPS, heads_of, statements_below
+from torchferry.convert.program.module import ProgramModule, Routine, calls_in, last_name, method_of, text_of
 from torchferry.source.edits import Edit
 from torchferry.text import Text
 
@@ -42,8 +42,8 @@ class Read:
     reading: tuple[ast.stmt, ...]
 
 
-def read_before_steps(program: Program, training: Training) -> list[Read]:
-    """Where gradients are looked at; raises UnclearError if that is anywhere else than right before a step."""
+def read_before_steps(program: ProgramModule, training: TrainingSteps) -> list[Read]:
+    """Where gradients are looked at; raises UnclearStepError if that is anywhere else than right before a step."""
     reading = [item for item in statements_below(training.routine) if _reads(item, program, training)]
     found: list[Read] = []
     done: set[ast.stmt] = set()
@@ -53,7 +53,7 @@ def read_before_steps(program: Program, training: Training) -> list[Read]:
             if not inner or done.issuperset(inner):
                 continue
             if step.many is not None:
-                raise UnclearError(step.call, _APART)
+                raise UnclearStepError(step.call, _APART)
             done.update(inner)
             if found and found[-1].step is step:
                 found[-1] = Read(found[-1].statement, step, (*found[-1].reading, *inner))
@@ -61,11 +61,11 @@ def read_before_steps(program: Program, training: Training) -> list[Read]:
                 found.append(Read(statement, step, tuple(inner)))
     for statement in reading:
         if statement not in done and _is_between(statement, program, training):
-            raise UnclearError(statement, _APART)
+            raise UnclearStepError(statement, _APART)
     return found
 
 
-def _since_backward(step: Step, program: Program, training: Training) -> list[ast.stmt]:
+def _since_backward(step: Step, program: ProgramModule, training: TrainingSteps) -> list[ast.stmt]:
     """The statements in the block of a step between it and the backward or step before."""
     block = program.tree.position(step.statement).block
     steps = {item.statement for item in training.steps}
@@ -78,7 +78,7 @@ def _since_backward(step: Step, program: Program, training: Training) -> list[as
     return found
 
 
-def _is_between(statement: ast.stmt, program: Program, training: Training) -> bool:
+def _is_between(statement: ast.stmt, program: ProgramModule, training: TrainingSteps) -> bool:
     """Whether a statement runs after a backward and before the next step."""
     for backward in training.gradients:
         loop = program.tree.holder(backward, *LOOPS)
@@ -89,12 +89,12 @@ def _is_between(statement: ast.stmt, program: Program, training: Training) -> bo
     return False
 
 
-def _follows(statement: ast.stmt, backward: ast.stmt, training: Training) -> bool:
+def _follows(statement: ast.stmt, backward: ast.stmt, training: TrainingSteps) -> bool:
     first, last = backward.lineno, statement.lineno
     return first <= last and not any(first < step.statement.lineno < last for step in training.steps)
 
 
-def _reads(statement: ast.stmt, program: Program, training: Training) -> bool:
+def _reads(statement: ast.stmt, program: ProgramModule, training: TrainingSteps) -> bool:
     if any(_CLIPS.search(method_of(call) or last_name(call.func)) for call in calls_in(statement)):
         return True
     for head in heads_of(statement):
@@ -103,7 +103,7 @@ def _reads(statement: ast.stmt, program: Program, training: Training) -> bool:
                 if _is_reset(statement) or program.qualified(node, training.routine):
                     continue
                 if not _PARAMETERS.match(last_name(node.value)):
-                    raise UnclearError(node, _INPUT_GRADIENT)
+                    raise UnclearStepError(node, _INPUT_GRADIENT)
                 return True
     return False
 
@@ -115,17 +115,17 @@ def _is_reset(statement: ast.stmt) -> bool:
     return ".zero_(" in text_of(statement)
 
 
-def clips_of(program: Program, training: Training) -> Iterator[tuple[ast.Call, Step]]:
-    """The calls that clip the gradients of `model.parameters()`; raises UnclearError if gradients are read otherwise."""
+def clips_of(program: ProgramModule, training: TrainingSteps) -> Iterator[tuple[ast.Call, Step]]:
+    """The calls that clip the gradients of `model.parameters()`; raises UnclearStepError if gradients are read otherwise."""
     for read in read_before_steps(program, training):
         for statement in read.reading:
             clips = [item for item in calls_in(statement) if _CLIPS.search(last_name(item.func))]
             if not clips:
-                raise UnclearError(statement, _NOT_CLIPPED)
+                raise UnclearStepError(statement, _NOT_CLIPPED)
             for call in clips:
                 first = call.args[0] if call.args else None
                 if not isinstance(first, ast.Call) or method_of(first) != "parameters":
-                    raise UnclearError(call, _NOT_CLIPPED)
+                    raise UnclearStepError(call, _NOT_CLIPPED)
                 yield call, read.step
 
 
@@ -141,10 +141,12 @@ _ORDER = Text(
 )
 
 
-class Scaling:
+class LossScaling:
     """Adds the edits for one training step."""
 
-    def __init__(self, program: Program, changes: Changes, training: Training, scaler: str) -> None:
+    def __init__(
+        self, program: ProgramModule, changes: Changes, training: TrainingSteps, scaler: str
+    ) -> None:
         self.program = program
         self.module = program.module
         self.tree = program.tree
@@ -207,7 +209,7 @@ class Scaling:
                         and statement.lineno < inner.lineno
                         and _same_loop(self.tree.holder(statement, *LOOPS), outer, self.training.routine)
                     ):
-                        raise UnclearError(statement, _ORDER)
+                        raise UnclearStepError(statement, _ORDER)
 
     def _updates(self, top: ast.AST, steps: list[Step]) -> Iterator[ast.stmt]:
         """The statements of one iteration below which the scaler is updated."""
@@ -224,7 +226,7 @@ class Scaling:
                 yield max(children, key=lambda item: item.lineno)
             return
         if len(children) > 1 and not all(self._holds_backward(child) for child in children):
-            raise UnclearError(steps[0].call, _ORDER)
+            raise UnclearStepError(steps[0].call, _ORDER)
         for child in children:
             inner = [(p[1:], s) for p, s in zip(paths, steps, strict=True) if p[0] is child]
             for block in {id(self.tree.position(p[0]).block): None for p, _ in inner}:
@@ -234,7 +236,7 @@ class Scaling:
     def _each_alone(self, steps: list[Step], paths: list[list[ast.stmt]]) -> Iterator[ast.stmt]:
         """One optimizer steps several times in an iteration: right if each step has a backward of its own before."""
         if any(len(path) > 1 for path in paths):
-            raise UnclearError(steps[0].call, _ORDER)
+            raise UnclearStepError(steps[0].call, _ORDER)
         block = self.tree.position(paths[0][0]).block
         pending = False
         for statement in block:
@@ -242,7 +244,7 @@ class Scaling:
                 pending = True
             if statement in (path[0] for path in paths):
                 if not pending:
-                    raise UnclearError(steps[0].call, _ORDER)
+                    raise UnclearStepError(steps[0].call, _ORDER)
                 pending = False
                 yield statement
 
@@ -255,7 +257,7 @@ def _same_loop(loop: ast.AST, outer: ast.AST, routine: Routine) -> bool:
     return loop is outer or (outer is routine and not isinstance(loop, LOOPS))
 
 
-def step_groups(training: Training, program: Program) -> dict[ast.AST, list[Step]]:
+def step_groups(training: TrainingSteps, program: ProgramModule) -> dict[ast.AST, list[Step]]:
     """The steps of each loop: those of one iteration."""
     groups: dict[ast.AST, list[Step]] = {}
     for step in training.steps:

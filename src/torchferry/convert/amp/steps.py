@@ -8,9 +8,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from torchferry.convert.amp.changes import UnclearError
-from torchferry.convert.blocks import FUNCTIONS, LOOPS, StatementTree, statements_below
-from torchferry.convert.program import Program, Routine, calls_in, last_name, method_of, text_of
+from torchferry.convert.amp.changes import UnclearStepError
+from torchferry.convert.program.blocks import FUNCTIONS, LOOPS, StatementTree, statements_below
+from torchferry.convert.program.module import ProgramModule, Routine, calls_in, last_name, method_of, text_of
 from torchferry.source.module import PythonModule
 from torchferry.text import Text
 
@@ -70,7 +70,7 @@ class Step:
 
 
 @dataclass
-class Training:
+class TrainingSteps:
     """A function (or the statements of the module) with a whole training step, or with a part of one."""
 
     routine: Routine
@@ -78,8 +78,8 @@ class Training:
     steps: list[Step] = field(default_factory=list)
     # Statements that call a function of the module in which backward is called, and those functions.
     indirect: list[ast.stmt] = field(default_factory=list)
-    helpers: list[Training] = field(default_factory=list)
-    problem: UnclearError | None = None
+    helpers: list[TrainingSteps] = field(default_factory=list)
+    problem: UnclearStepError | None = None
 
     @property
     def gradients(self) -> set[ast.stmt]:
@@ -88,13 +88,13 @@ class Training:
 
 
 class TrainingFinder:
-    """Finds the training steps of a module; raises UnclearError where one can't be told."""
+    """Finds the training steps of a module; raises UnclearStepError where one can't be told."""
 
-    def __init__(self, program: Program) -> None:
+    def __init__(self, program: ProgramModule) -> None:
         self.program = program
-        self.problems: list[UnclearError] = []  # functions that train, but not clearly
+        self.problems: list[UnclearStepError] = []  # functions that train, but not clearly
 
-    def find(self) -> list[Training]:
+    def find(self) -> list[TrainingSteps]:
         """The functions that step an optimizer after a backward of their own, or of a function that they call."""
         if not any(word in self.program.module.data for word in (b"backward", b"step(")):
             return []
@@ -113,11 +113,11 @@ class TrainingFinder:
             self._check_parts(list(parts.values()))
         return whole
 
-    def _check_followed(self, training: Training) -> None:
+    def _check_followed(self, training: TrainingSteps) -> None:
         """A scaled gradient that no step of the scaler follows would never be unscaled."""
         for statement in training.gradients:
             if all(self._is_elsewhere(statement, step.statement) for step in training.steps):
-                raise UnclearError(statement, _NO_STEP)
+                raise UnclearStepError(statement, _NO_STEP)
 
     def _is_elsewhere(self, statement: ast.stmt, step: ast.stmt) -> bool:
         """Whether two statements are in different branches, of which only one runs."""
@@ -128,7 +128,7 @@ class TrainingFinder:
                 return tree.position(child).block is not tree.position(around[node]).block
         return False
 
-    def _check_parts(self, parts: list[Training]) -> None:
+    def _check_parts(self, parts: list[TrainingSteps]) -> None:
         """No whole training step: is there one that this module does not show?"""
         backwards = [item for item in parts if item.backwards]
         if b".backward(" not in self.program.module.data:
@@ -137,9 +137,9 @@ class TrainingFinder:
             if item.problem is not None and (item.steps or item.problem.is_certain):
                 raise item.problem
         if backwards and any(item.steps for item in parts):
-            raise UnclearError(backwards[0].backwards[0].call, _APART)
+            raise UnclearStepError(backwards[0].backwards[0].call, _APART)
 
-    def _find_helpers(self, parts: dict[Routine, Training]) -> None:
+    def _find_helpers(self, parts: dict[Routine, TrainingSteps]) -> None:
         """Functions without a step that call backward, and functions that call those."""
         calls = [
             (statement, routine, self.program.definition(call.func, routine))
@@ -163,8 +163,8 @@ class TrainingFinder:
                 if not caller.steps:
                     known[caller.routine] = caller
 
-    def _training(self, routine: Routine) -> Training:
-        training = Training(routine)
+    def _training(self, routine: Routine) -> TrainingSteps:
+        training = TrainingSteps(routine)
         unknown: list[ast.Call] = []
         for statement in statements_below(routine):
             for call in calls_in(statement):
@@ -173,14 +173,14 @@ class TrainingFinder:
                 try:
                     if not self._take(call, statement, training):
                         unknown.append(call)
-                except UnclearError as problem:
+                except UnclearStepError as problem:
                     training.problem = training.problem or problem
         unknown = [call for call in unknown if not _is_no_optimizer(call)]
         if training.backwards and not training.steps and unknown:
-            training.problem = UnclearError(unknown[0], _UNKNOWN_STEP, is_certain=True)
+            training.problem = UnclearStepError(unknown[0], _UNKNOWN_STEP, is_certain=True)
         return training
 
-    def _take(self, call: ast.Call, statement: ast.stmt, training: Training) -> bool:
+    def _take(self, call: ast.Call, statement: ast.stmt, training: TrainingSteps) -> bool:
         """Add a backward or a step; answers whether it is clear which of them a call is."""
         if method_of(call) == "backward":
             training.backwards += self._backward(call, statement, training.routine)
@@ -195,17 +195,17 @@ class TrainingFinder:
         loss = call.func.value
         qualified = self.program.qualified(loss, routine)
         if qualified == "torch.autograd":
-            raise UnclearError(call, _AUTOGRAD.format(name="backward"))
+            raise UnclearStepError(call, _AUTOGRAD.format(name="backward"))
         if qualified or text_of(loss).startswith("super("):
             return  # a function of another module
         given = {keyword.arg: keyword.value for keyword in call.keywords}
         graph = given.get("create_graph")
         if graph is not None and not (isinstance(graph, ast.Constant) and graph.value is False):
-            raise UnclearError(call, _CREATES_GRAPH)
+            raise UnclearStepError(call, _CREATES_GRAPH)
         if (call.args and not _LOSSES.search(last_name(loss))) or None in given:
-            raise UnclearError(call, _GRADIENT)
+            raise UnclearStepError(call, _GRADIENT)
         if not isinstance(statement, ast.Expr) or statement.value is not call:
-            raise UnclearError(call, _VALUE)
+            raise UnclearStepError(call, _VALUE)
         yield Backward(statement, call, loss)
 
     def _check_autograd(self, routine: Routine) -> None:
@@ -213,12 +213,12 @@ class TrainingFinder:
         for statement in statements_below(routine):
             for call in calls_in(statement):
                 if _takes_gradients(call, routine, self.program, _DEPTH):
-                    raise UnclearError(call, _AUTOGRAD.format(name="grad"))
+                    raise UnclearStepError(call, _AUTOGRAD.format(name="grad"))
 
     def _step(self, call: ast.Call, statement: ast.stmt) -> Step:
         assert isinstance(call.func, ast.Attribute)
         if call.args or call.keywords:
-            raise UnclearError(call, _CLOSURE, is_certain=True)
+            raise UnclearStepError(call, _CLOSURE, is_certain=True)
         optimizer = call.func.value
         parent = self.program.tree.position(statement).parent
         if (
@@ -228,7 +228,7 @@ class TrainingFinder:
             and text_of(parent.target) == optimizer.id
         ):
             if any(method_of(item) == "backward" for inner in parent.body for item in calls_in(inner)):
-                raise UnclearError(call, _UNKNOWN_STEP)
+                raise UnclearStepError(call, _UNKNOWN_STEP)
             return Step(parent, call, optimizer, parent.iter)
         return Step(statement, call, optimizer)
 
@@ -277,10 +277,10 @@ class TrainingFinder:
             if isinstance(found, ast.ClassDef) and not any(
                 "optim" in text_of(base).lower() or text_of(base) in _TORCH_OPTIMIZERS for base in found.bases
             ):
-                raise UnclearError(step.call, _WRAPPED.format(name=found.name))
+                raise UnclearStepError(step.call, _WRAPPED.format(name=found.name))
 
 
-def _takes_gradients(call: ast.Call, routine: Routine, program: Program, depth: int) -> bool:
+def _takes_gradients(call: ast.Call, routine: Routine, program: ProgramModule, depth: int) -> bool:
     """torch.autograd.grad(...), or a function of the project that calls it."""
     if program.qualified(call.func, routine) == "torch.autograd.grad":
         return True
@@ -295,12 +295,12 @@ def _takes_gradients(call: ast.Call, routine: Routine, program: Program, depth: 
     )
 
 
-def _program_of(function: ast.expr, routine: Routine, program: Program) -> Program | None:
+def _program_of(function: ast.expr, routine: Routine, program: ProgramModule) -> ProgramModule | None:
     """The other module that defines a function, if it may take gradients."""
     context = program.context
     found = context.neighbours.find(context.path, program.qualified(function, routine))
     beside = context.beside(found.path) if found and b"autograd" in found.module.data else None
-    return Program(beside) if beside is not None else None
+    return ProgramModule(beside) if beside is not None else None
 
 
 _TORCH_OPTIMIZERS = frozenset({"SGD", "Adam", "AdamW", "RMSprop", "Adagrad", "Adadelta", "NAdam", "RAdam"})

@@ -5,14 +5,14 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from torchferry.convert.amp.changes import Changes, UnclearError, first_import, torch_name
-from torchferry.convert.amp.checkpoints import Checkpoints, State
-from torchferry.convert.amp.placement import Place, own_optimizers, reaches, scaler_place
+from torchferry.convert.amp.changes import Changes, UnclearStepError, first_import, torch_name
+from torchferry.convert.amp.checkpoints import Checkpoints, CheckpointState
+from torchferry.convert.amp.placement import ScalerPlace, own_optimizers, reaches, scaler_place
 from torchferry.convert.amp.regions import Regions
-from torchferry.convert.amp.scaling import Scaling
-from torchferry.convert.amp.steps import Training
+from torchferry.convert.amp.scaling import LossScaling
+from torchferry.convert.amp.steps import TrainingSteps
 from torchferry.convert.amp.unsafe import overflowing
-from torchferry.convert.program import Program, calls_in, last_name
+from torchferry.convert.program.module import ProgramModule, calls_in, last_name
 from torchferry.convert.rule import Proposal
 from torchferry.finding import Kind
 from torchferry.text import Text
@@ -42,21 +42,21 @@ _MISSED = Text(
 )
 
 
-def proposals(program: Program, trainings: list[Training]) -> Iterator[Proposal]:
-    """Everything that these training steps need; raises UnclearError before anything is proposed."""
+def proposals(program: ProgramModule, trainings: list[TrainingSteps]) -> Iterator[Proposal]:
+    """Everything that these training steps need; raises UnclearStepError before anything is proposed."""
     changes = Changes(program.module)
     place = scaler_place(trainings, program)
     if place is None or first_import(program) is None:
-        raise UnclearError(trainings[0].steps[0].call, _NO_PLACE)
+        raise UnclearStepError(trainings[0].steps[0].call, _NO_PLACE)
     torch = torch_name(program, changes)
     _make_scaler(changes, place, torch)
     regions = Regions(program, changes, f"{torch}.cuda.amp.autocast")
     for loss in regions.unsafe.lost():
-        raise UnclearError(loss, LOST)
+        raise UnclearStepError(loss, LOST)
     parts = {part.routine: part for training in trainings for part in (training, *training.helpers)}
     for part in parts.values():
         renamed = regions.cover(part)
-        Scaling(program, changes, part, place.name).apply(renamed)
+        LossScaling(program, changes, part, place.name).apply(renamed)
     regions.cover_helpers(trainings)
     checkpoints = _checkpoints(program, changes, place, trainings)
     yield from changes.proposals()
@@ -66,7 +66,7 @@ def proposals(program: Program, trainings: list[Training]) -> Iterator[Proposal]
     yield from _about_schedulers(program, trainings)
 
 
-def _make_scaler(changes: Changes, place: Place, torch: str) -> None:
+def _make_scaler(changes: Changes, place: ScalerPlace, torch: str) -> None:
     text = f"{place.name} = {torch}.cuda.amp.GradScaler()"
     change = changes.at(place.below, _MADE)
     rank, edit = changes.below(place.below, text)
@@ -75,17 +75,19 @@ def _make_scaler(changes: Changes, place: Place, torch: str) -> None:
     change.edits.append((rank, edit))
 
 
-def _checkpoints(program: Program, changes: Changes, place: Place, trainings: list[Training]) -> Checkpoints:
+def _checkpoints(
+    program: ProgramModule, changes: Changes, place: ScalerPlace, trainings: list[TrainingSteps]
+) -> Checkpoints:
     def is_within_reach(statement: ast.stmt) -> bool:
         return reaches(place, program.routine_of(statement), program)
 
-    state = State(place.name, "scaler", frozenset(own_optimizers(trainings)), is_within_reach)
+    state = CheckpointState(place.name, "scaler", frozenset(own_optimizers(trainings)), is_within_reach)
     checkpoints = Checkpoints(program, changes, state)
     checkpoints.apply()
     return checkpoints
 
 
-def _about_schedulers(program: Program, trainings: list[Training]) -> Iterator[Proposal]:
+def _about_schedulers(program: ProgramModule, trainings: list[TrainingSteps]) -> Iterator[Proposal]:
     steps = {step.call for training in trainings for step in training.steps}
     for statement in program.statements:
         for call in calls_in(statement):

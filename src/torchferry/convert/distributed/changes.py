@@ -6,8 +6,8 @@ import ast
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from torchferry.convert.blocks import first_line, indent_of, is_followed, shares_its_line
-from torchferry.convert.distributed.program import ProgramFile
+from torchferry.convert.program.blocks import first_line, indent_of, is_followed, shares_its_line
+from torchferry.convert.program.training_program import ProgramFile
 from torchferry.convert.rule import Proposal
 from torchferry.finding import Kind
 from torchferry.source.edits import Edit, EditSet
@@ -16,7 +16,7 @@ from torchferry.source.scopes import BindingKind
 from torchferry.text import Text
 
 
-class UnclearError(Exception):
+class UnclearProgramError(Exception):
     """The program can't be rewritten with certainty: where that shows, and what the user is told."""
 
     def __init__(self, file: ProgramFile, node: ast.AST, message: Text) -> None:
@@ -115,7 +115,7 @@ class FileChanges:
 
     def _check_not_elif(self, statement: ast.stmt) -> None:
         if self.module.data.startswith(b"elif", self.module.start(statement)):
-            raise UnclearError(self.file, statement, _SHARED_LINE)
+            raise UnclearProgramError(self.file, statement, _SHARED_LINE)
 
     def _first_on_line(self, statement: ast.stmt) -> ast.stmt | None:
         """The statement of the same block with which the line begins; None behind the head of another one."""
@@ -135,7 +135,7 @@ class FileChanges:
         except SyntaxError:
             parsed = []
         if not parsed or any(hasattr(item, "body") for item in parsed):
-            raise UnclearError(self.file, statement, _SHARED_LINE)
+            raise UnclearProgramError(self.file, statement, _SHARED_LINE)
         return code if len(code) == len(parsed) else [ast.unparse(item) for item in parsed]
 
     def guard(self, statement: ast.stmt, test: str, message: Text) -> None:
@@ -266,7 +266,7 @@ class FileChanges:
     def _below(self, statement: ast.stmt) -> int:
         last = statement.end_lineno or statement.lineno
         if last >= len(self.module.line_starts):
-            raise UnclearError(self.file, statement, _SHARED_LINE)
+            raise UnclearProgramError(self.file, statement, _SHARED_LINE)
         return self.module.line_starts[last]
 
     def _check(self, proposals: list[Proposal]) -> None:
@@ -277,7 +277,7 @@ class FileChanges:
                 node = next(
                     note.node for note in self._noted if self.module.start(note.node) == proposal.start
                 )
-                raise UnclearError(self.file, node, _MEETING.format(line=line))
+                raise UnclearProgramError(self.file, node, _MEETING.format(line=line))
             accepted.add(proposal.edits)
 
 

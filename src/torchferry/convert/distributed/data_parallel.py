@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import ast
 
-from torchferry.convert.distributed.changes import Changes, FileChanges, UnclearError
+from torchferry.convert.distributed.changes import Changes, FileChanges, UnclearProgramError
 from torchferry.convert.distributed.models import Holder
-from torchferry.convert.distributed.origins import Flow
-from torchferry.convert.distributed.program import ASSIGNMENTS, Program, ProgramFile, assigned_to
 from torchferry.convert.distributed.wrapping import DDP
+from torchferry.convert.program.origins import OriginFlow
+from torchferry.convert.program.training_program import ASSIGNMENTS, ProgramFile, TrainingProgram, assigned_to
 from torchferry.finding import Kind
 from torchferry.source.edits import Edit
 from torchferry.source.names import called_name
@@ -42,7 +42,7 @@ _UNCLEAR = Text(
 )
 
 
-def remove_data_parallel(program: Program, splits: bool, changes: Changes) -> bool:
+def remove_data_parallel(program: TrainingProgram, splits: bool, changes: Changes) -> bool:
     """Take DataParallel out of a program, if it has any; its models are wrapped anew by the pass."""
     is_found = False
     for file in program.files.values():
@@ -59,7 +59,7 @@ def remove_data_parallel(program: Program, splits: bool, changes: Changes) -> bo
     return is_found
 
 
-def accept_old_checkpoints(flow: Flow, holders: list[Holder], changes: Changes) -> None:
+def accept_old_checkpoints(flow: OriginFlow, holders: list[Holder], changes: Changes) -> None:
     """Names that begin with `module.`, as DataParallel saved them, lose that before a model is given them."""
     made = {id(origin.node) for holder in holders for origin in holder.made}
     for file in flow.program.files.values():
@@ -88,7 +88,7 @@ def _remove(file: ProgramFile, call: ast.Call, changes: FileChanges) -> None:
     model = next((item.value for item in call.keywords if item.arg == "module"), None)
     model = call.args[0] if call.args else model
     if standing is None or model is None:
-        raise UnclearError(file, call, _UNCLEAR)
+        raise UnclearProgramError(file, call, _UNCLEAR)
     statement = standing.statement
     text = file.module.segment(model)
     is_alone = isinstance(statement, ASSIGNMENTS) and statement.value is call

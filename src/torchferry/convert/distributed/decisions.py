@@ -6,10 +6,16 @@ import ast
 from collections.abc import Callable, Iterator
 
 from torchferry.convert.distributed.changes import Changes
-from torchferry.convert.distributed.origins import Site
-from torchferry.convert.distributed.program import ASSIGNMENTS, FUNCTIONS, ProgramFile, assigned_to, own_nodes
+from torchferry.convert.distributed.loader_uses import Loaders
 from torchferry.convert.distributed.training import Training
-from torchferry.convert.distributed.uses import Loaders
+from torchferry.convert.program.origins import CallSite
+from torchferry.convert.program.training_program import (
+    ASSIGNMENTS,
+    FUNCTIONS,
+    ProgramFile,
+    assigned_to,
+    own_nodes,
+)
 from torchferry.finding import Kind
 from torchferry.source.names import called_name
 from torchferry.text import Text
@@ -75,7 +81,7 @@ class _Local:
         callee = self.training.flow.callee(self.file, call)
         if callee is None or not isinstance(callee.node, FUNCTIONS) or callee.node.name == "__init__":
             return False
-        site = Site(self.file, call)
+        site = CallSite(self.file, call)
         is_given = any(self.training.argument_from(site, loader.node) is not None for loader in self.loaders)
         if is_given or self.training.takes_loader(site) or not self.training.trains(callee.file, callee.node):
             return is_given

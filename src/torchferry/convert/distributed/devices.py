@@ -5,9 +5,9 @@ from __future__ import annotations
 import ast
 import re
 
-from torchferry.convert.distributed.changes import Changes, UnclearError
-from torchferry.convert.distributed.origins import Flow, Origin
-from torchferry.convert.distributed.program import ProgramFile
+from torchferry.convert.distributed.changes import Changes, UnclearProgramError
+from torchferry.convert.program.origins import Origin, OriginFlow
+from torchferry.convert.program.training_program import ProgramFile
 from torchferry.finding import Kind
 from torchferry.source.edits import Edit
 from torchferry.text import Text
@@ -40,7 +40,7 @@ _UNSURE = Text(
 )
 
 
-def take_own_card(flow: Flow, changes: Changes) -> None:
+def take_own_card(flow: OriginFlow, changes: Changes) -> None:
     """Take the numbers of cards out of a program."""
     numbers: dict[int, Origin] = {}
     for file in flow.program.files.values():
@@ -48,13 +48,17 @@ def take_own_card(flow: Flow, changes: Changes) -> None:
             _Indexes(file, flow, changes, numbers).take_out()
     if len(numbers) > 1:
         file, node = numbers[max(numbers)]
-        raise UnclearError(file, node, _SEVERAL.format(indexes=", cuda:".join(map(str, sorted(numbers)))))
+        raise UnclearProgramError(
+            file, node, _SEVERAL.format(indexes=", cuda:".join(map(str, sorted(numbers))))
+        )
 
 
 class _Indexes:
     """The numbers of cards in one file."""
 
-    def __init__(self, file: ProgramFile, flow: Flow, changes: Changes, numbers: dict[int, Origin]) -> None:
+    def __init__(
+        self, file: ProgramFile, flow: OriginFlow, changes: Changes, numbers: dict[int, Origin]
+    ) -> None:
         self.file = file
         self.module = file.module
         self.flow = flow

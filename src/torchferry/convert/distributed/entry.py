@@ -5,11 +5,17 @@ from __future__ import annotations
 import ast
 from dataclasses import dataclass
 
-from torchferry.convert.distributed.changes import Changes, FileChanges, UnclearError, import_anchor
+from torchferry.convert.distributed.changes import Changes, FileChanges, UnclearProgramError, import_anchor
 from torchferry.convert.distributed.models import is_optimizer
-from torchferry.convert.distributed.program import ASSIGNMENTS, FUNCTIONS, Function, ProgramFile, own_nodes
 from torchferry.convert.distributed.training import Training
 from torchferry.convert.loaders import DATA_LOADERS
+from torchferry.convert.program.training_program import (
+    ASSIGNMENTS,
+    FUNCTIONS,
+    Function,
+    ProgramFile,
+    own_nodes,
+)
 from torchferry.source.names import called_name
 from torchferry.source.scopes import Scope
 from torchferry.text import Text
@@ -73,7 +79,7 @@ def find_entry(training: Training, main: ProgramFile) -> Entry:
             break
         entry = inner
     if not any(work.is_work(main, node) for node in entry.statements):
-        raise UnclearError(main, main.module.tree.body[0], _NO_WORK)
+        raise UnclearProgramError(main, main.module.tree.body[0], _NO_WORK)
     return entry
 
 

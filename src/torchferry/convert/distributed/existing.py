@@ -6,7 +6,7 @@ import ast
 from enum import Enum
 from typing import NamedTuple
 
-from torchferry.convert.distributed.program import Program, ProgramFile
+from torchferry.convert.program.training_program import ProgramFile, TrainingProgram
 from torchferry.source.names import called_name
 
 
@@ -34,13 +34,13 @@ _LIBRARIES = frozenset(
 _WORDS = tuple(name.rpartition(".")[2].encode() for name in sorted(_CALLS | _SPAWN | _LIBRARIES))
 
 
-def find_sign(program: Program) -> Sign | None:
+def find_sign(program: TrainingProgram) -> Sign | None:
     """The first thing in a program that makes it distributed; a start of processes counts most."""
     signs = [sign for file in program.files.values() for sign in _signs(file)]
     return min(signs, key=lambda sign: sign.name not in _SPAWN, default=None)
 
 
-def start_of(program: Program) -> Start:
+def start_of(program: TrainingProgram) -> Start:
     """How the program is started on several cards."""
     sign = find_sign(program)
     return Start.ITSELF if sign is not None and sign.name in _SPAWN else Start.TORCHRUN

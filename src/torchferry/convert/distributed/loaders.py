@@ -6,13 +6,13 @@ import ast
 import re
 
 from torchferry.convert.arguments import add_argument
-from torchferry.convert.blocks import shares_its_line
-from torchferry.convert.distributed.changes import Changes, FileChanges, UnclearError
-from torchferry.convert.distributed.origins import Origin, Site, yielding_loops
-from torchferry.convert.distributed.program import ASSIGNMENTS, ProgramFile, targets
+from torchferry.convert.distributed.changes import Changes, FileChanges, UnclearProgramError
+from torchferry.convert.distributed.loader_uses import Loaders, comprehension_of, key_of
 from torchferry.convert.distributed.training import Iteration, Training
-from torchferry.convert.distributed.uses import Loaders, comprehension_of, key_of
 from torchferry.convert.loaders import argument
+from torchferry.convert.program.blocks import shares_its_line
+from torchferry.convert.program.origins import CallSite, Origin, yielding_loops
+from torchferry.convert.program.training_program import ASSIGNMENTS, ProgramFile, targets
 from torchferry.convert.settings import Distributed
 from torchferry.finding import Kind
 from torchferry.source.edits import Edit
@@ -108,7 +108,7 @@ class _LoaderCall:
         sampler = self.changes.name_of(SAMPLER, "DistributedSampler")
         edits = self._batch_edits(settings)
         if test and (order is not None or self._subset() is not None):
-            raise UnclearError(self.file, self.call, _OWN_SAMPLER.format(what="sampler"))
+            raise UnclearProgramError(self.file, self.call, _OWN_SAMPLER.format(what="sampler"))
         if self._subset() is not None:
             self.changes.replace(self.call, _SHARED, *self._subset_edits(sampler), *edits)
         elif order is not None:
@@ -116,7 +116,7 @@ class _LoaderCall:
             text = f"{sampler}({self._text(made.args[0])}, shuffle={shuffle})"
             changes = [Edit(self.module.start(made), self.module.end(made), text)]
             if self.training.program.main is not None and self._is_elsewhere(made):
-                raise UnclearError(self.file, self.call, _OWN_SAMPLER.format(what="sampler"))
+                raise UnclearProgramError(self.file, self.call, _OWN_SAMPLER.format(what="sampler"))
             self.changes.replace(self.call, _SHARED, *changes, *edits)
         else:
             dataset = self._dataset_text()
@@ -130,15 +130,15 @@ class _LoaderCall:
 
     def _check(self) -> None:
         if any(isinstance(argument, ast.Starred) for argument in self.call.args):
-            raise UnclearError(self.file, self.call, _HIDDEN)
+            raise UnclearProgramError(self.file, self.call, _HIDDEN)
         batch_sampler = self.argument("batch_sampler")
         if batch_sampler is not None and not _is_none(batch_sampler):
-            raise UnclearError(self.file, self.call, _OWN_SAMPLER.format(what="batch_sampler"))
+            raise UnclearProgramError(self.file, self.call, _OWN_SAMPLER.format(what="batch_sampler"))
         dataset = self.argument("dataset")
         if dataset is None:
-            raise UnclearError(self.file, self.call, _HIDDEN)
+            raise UnclearProgramError(self.file, self.call, _HIDDEN)
         if self._is_iterable(dataset):
-            raise UnclearError(self.file, self.call, _ITERABLE)
+            raise UnclearProgramError(self.file, self.call, _ITERABLE)
 
     def _is_iterable(self, dataset: ast.expr) -> bool:
         for origin in self.training.flow.origins(self.file, dataset):
@@ -156,7 +156,7 @@ class _LoaderCall:
         made = self.training.flow.origins(self.file, sampler)
         if made and all(called_name(origin.node) == "DistributedSampler" for origin in made):
             return True
-        raise UnclearError(self.file, self.call, _OWN_SAMPLER.format(what="sampler"))
+        raise UnclearProgramError(self.file, self.call, _OWN_SAMPLER.format(what="sampler"))
 
     def _order_of_sampler(self) -> tuple[ast.Call, bool] | None:
         """The RandomSampler(dataset) or SequentialSampler(dataset) that is the loader's sampler, and its order."""
@@ -219,7 +219,7 @@ class _LoaderCall:
     def _hoisted(self, text: str) -> str:
         """The name of a variable that is given a value above the call's statement."""
         if comprehension_of(Origin(self.file, self.call)) is not None:
-            raise UnclearError(self.file, self.call, _INSIDE)
+            raise UnclearProgramError(self.file, self.call, _INSIDE)
         scope = self.file.scope_of_statement(self._statement())
         name = self.changes.free_name("train_dataset", {*scope.bindings, *self.module.scopes.root.bindings})
         self.changes.before(self._statement(), [f"{name} = {text}"], _SHARED, self.call)
@@ -230,7 +230,7 @@ class _LoaderCall:
         shuffle = self.argument("shuffle")
         hidden = [keyword.value for keyword in self.call.keywords if keyword.arg is None]
         if hidden and re.search(r"sampler['\"=]", self.module.decoded.text):
-            raise UnclearError(self.file, self.call, _HIDDEN)
+            raise UnclearProgramError(self.file, self.call, _HIDDEN)
         if hidden and shuffle is None:
             return self._edits_beside_hidden(sampler, dataset, hidden, test)
         order = self._text(shuffle) if shuffle is not None else "False"
@@ -261,7 +261,7 @@ class _LoaderCall:
         """`DataLoader(dataset, **options)`: what the options say of shuffle goes to the sampler."""
         options = hidden[0]
         if test or len(hidden) > 1 or not _is_plain(options):
-            raise UnclearError(self.file, self.call, _HIDDEN)
+            raise UnclearProgramError(self.file, self.call, _HIDDEN)
         name = self._text(options)
         order = f'{name}.get("shuffle", False)'
         text = f'{{**{name}, "shuffle": False}}, sampler={sampler}({dataset}, shuffle={order})'
@@ -272,7 +272,7 @@ class _LoaderCall:
             return []
         size = self.argument("batch_size")
         if size is None:
-            raise UnclearError(self.file, self.call, _HIDDEN)
+            raise UnclearProgramError(self.file, self.call, _HIDDEN)
         dist = self.changes.name_of("torch.distributed", "dist")
         text = self._text(size)
         if not isinstance(size, (ast.Name, ast.Attribute, ast.Constant, ast.Call, ast.Subscript)):
@@ -456,7 +456,7 @@ class _Telling:
             elif standing is not None and any(self.training.loops_around(site.file, standing.statement)):
                 self.changes.of(site.file).remark(Kind.TODO, site.call, _NO_COUNTER)
 
-    def _text_at(self, site: Site, file: ProgramFile, text: str) -> str:
+    def _text_at(self, site: CallSite, file: ProgramFile, text: str) -> str:
         """How the caller calls the loader."""
         argument = self.training.argument_from(site, self.loader.node)
         if isinstance(argument, (ast.Name, ast.Attribute, ast.Subscript)):

@@ -6,17 +6,17 @@ import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from torchferry.convert.distributed.changes import UnclearError
-from torchferry.convert.distributed.origins import Origin, argument_for, returned
-from torchferry.convert.distributed.program import (
+from torchferry.convert.distributed.changes import UnclearProgramError
+from torchferry.convert.distributed.training import Training
+from torchferry.convert.program.origins import Origin, argument_for, returned
+from torchferry.convert.program.training_program import (
     ASSIGNMENTS,
     FUNCTIONS,
-    Callee,
+    ProgramDefinition,
     ProgramFile,
     assigned_to,
     targets,
 )
-from torchferry.convert.distributed.training import Training
 from torchferry.source.names import called_name, last_name
 from torchferry.source.scopes import BindingKind, Scope
 from torchferry.text import Text
@@ -78,7 +78,7 @@ def find_models(training: Training, main: ProgramFile, wanted: str) -> list[Hold
                     holder = settled(training, holder)
                     found[holder.file.path, id(holder.scope), holder.text] = holder
     if not found:
-        raise UnclearError(main, main.module.tree.body[0], _NO_OPTIMIZER)
+        raise UnclearProgramError(main, main.module.tree.body[0], _NO_OPTIMIZER)
     return list(found.values())
 
 
@@ -99,7 +99,7 @@ def _named(training: Training, main: ProgramFile, name: str) -> Holder:
             for target in assigned_to(statement):
                 if file.module.segment(target) in (name, f"self.{name}"):
                     return finder.holder(file, target)
-    raise UnclearError(main, main.module.tree.body[0], _UNKNOWN.format(name=name))
+    raise UnclearProgramError(main, main.module.tree.body[0], _UNKNOWN.format(name=name))
 
 
 class _Finder:
@@ -146,7 +146,7 @@ class _Finder:
             chain.append(chain[-1].value)
         leftmost = chain[-1]
         if not isinstance(leftmost, ast.Name):
-            raise UnclearError(file, base, _CONTAINER)
+            raise UnclearProgramError(file, base, _CONTAINER)
         if leftmost.id == "self" and len(chain) == 1:
             yield from self._callers_of_own(file, leftmost)
         elif len(chain) > 1 and (leftmost.id == "self" or self._holds_no_module(file, leftmost)):
@@ -172,14 +172,14 @@ class _Finder:
         if isinstance(node, ast.Attribute):
             return self._of_attribute(file, node, depth)
         if not isinstance(node, ast.Name):
-            raise UnclearError(file, node, _CONTAINER)
+            raise UnclearProgramError(file, node, _CONTAINER)
         standing = file.standing(node)
         owner = standing.scope.owner_of(node.id) if standing else None
         bindings = owner.bindings[node.id] if owner else []
         if owner is None or any(
             item.kind is BindingKind.OTHER and not _is_unpacked(file, item.node) for item in bindings
         ):
-            raise UnclearError(file, node, _CONTAINER)
+            raise UnclearProgramError(file, node, _CONTAINER)
         is_parameter = any(item.kind is BindingKind.PARAMETER for item in bindings)
         if not is_parameter or self._is_moved(file, owner, node.id) or not depth:
             return Holder(file, node.id, owner, None, tuple(self.flow.origins(file, node)))
@@ -194,7 +194,7 @@ class _Finder:
                     holder = self.holder(site.file, value, depth - 1)
                     found[id(holder.scope), holder.text] = holder
         if len(found) != 1:
-            raise UnclearError(file, node, _SEVERAL_CALLERS if found else _CONTAINER)
+            raise UnclearProgramError(file, node, _SEVERAL_CALLERS if found else _CONTAINER)
         return next(iter(found.values()))
 
     def _of_attribute(self, file: ProgramFile, node: ast.Attribute, depth: int) -> Holder:
@@ -212,7 +212,7 @@ class _Finder:
                         and _is_self(target.value)
                     ):
                         return self._of_assigned(where, target, statement, depth)
-        raise UnclearError(file, node, _CONTAINER)
+        raise UnclearProgramError(file, node, _CONTAINER)
 
     def _of_assigned(
         self, file: ProgramFile, target: ast.Attribute, statement: ast.Assign | ast.AnnAssign, depth: int
@@ -321,7 +321,7 @@ def _is_moved_by_builder(training: Training, holder: Holder) -> bool:
     return False
 
 
-def is_module_class(training: Training, made: Callee, depth: int = 4) -> bool:
+def is_module_class(training: Training, made: ProgramDefinition, depth: int = 4) -> bool:
     """Whether a class of the program derives from torch.nn.Module, as far as that can be told."""
     if not isinstance(made.node, ast.ClassDef):
         return False

@@ -6,10 +6,16 @@ import ast
 from enum import Flag, auto
 
 from torchferry.convert.distributed.changes import Changes
-from torchferry.convert.distributed.origins import argument_for, returned
-from torchferry.convert.distributed.program import ASSIGNMENTS, FUNCTIONS, Function, ProgramFile, assigned_to
 from torchferry.convert.distributed.training import Training
 from torchferry.convert.distributed.wrapping import Wrap, given_anew
+from torchferry.convert.program.origins import argument_for, returned
+from torchferry.convert.program.training_program import (
+    ASSIGNMENTS,
+    FUNCTIONS,
+    Function,
+    ProgramFile,
+    assigned_to,
+)
 from torchferry.source.edits import Edit
 from torchferry.source.names import called_name
 from torchferry.source.scopes import BindingKind

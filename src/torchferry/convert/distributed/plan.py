@@ -5,22 +5,22 @@ from __future__ import annotations
 import ast
 from functools import lru_cache
 
-from torchferry.convert.distributed.changes import Changes, UnclearError
+from torchferry.convert.distributed.changes import Changes, UnclearProgramError
 from torchferry.convert.distributed.data_parallel import accept_old_checkpoints, remove_data_parallel
 from torchferry.convert.distributed.decisions import point_out_decisions
 from torchferry.convert.distributed.devices import take_own_card
 from torchferry.convert.distributed.entry import find_entry, set_up
 from torchferry.convert.distributed.existing import TRIGGERS, find_sign
+from torchferry.convert.distributed.loader_uses import find_loaders
 from torchferry.convert.distributed.loaders import share_loaders, tell_epochs
 from torchferry.convert.distributed.models import find_models
 from torchferry.convert.distributed.module_access import Unwrapping
-from torchferry.convert.distributed.program import Program, ProgramFile
 from torchferry.convert.distributed.rank_zero import RankZero
 from torchferry.convert.distributed.remarks import remark
 from torchferry.convert.distributed.training import Training
-from torchferry.convert.distributed.uses import find_loaders
 from torchferry.convert.distributed.wrapping import point_out_others, wrap_models
-from torchferry.convert.neighbours import Neighbours
+from torchferry.convert.program.neighbours import Neighbours
+from torchferry.convert.program.training_program import ProgramFile, TrainingProgram
 from torchferry.convert.rule import Proposal
 from torchferry.convert.settings import Distributed
 from torchferry.convert.site import FileContext
@@ -51,7 +51,7 @@ def plan_for(context: FileContext, settings: Distributed) -> list[Proposal]:
     if _is_done(context.module.data, whole[1].get(context.path, [])):
         return []
     # The text is not that on the disk: an earlier pass has changed it, or this is the result, looked at again.
-    changed = Program(settings.main, context.neighbours, {context.path: context.module})
+    changed = TrainingProgram(settings.main, context.neighbours, {context.path: context.module})
     proposals = _proposals(changed, settings)
     if _edited(proposals) - {context.path} - _edited(whole[1]):
         return whole[1].get(context.path, [])  # the other files don't know of this text, and would not change
@@ -71,12 +71,12 @@ def _is_done(data: bytes, proposals: list[Proposal]) -> bool:
 
 
 @lru_cache(maxsize=8)
-def _plan(neighbours: Neighbours, settings: Distributed) -> tuple[Program, Proposals]:
-    program = Program(settings.main, neighbours)
+def _plan(neighbours: Neighbours, settings: Distributed) -> tuple[TrainingProgram, Proposals]:
+    program = TrainingProgram(settings.main, neighbours)
     return program, _proposals(program, settings)
 
 
-def _proposals(program: Program, settings: Distributed) -> Proposals:
+def _proposals(program: TrainingProgram, settings: Distributed) -> Proposals:
     main = program.main
     if main is None or not main.module.tree.body:
         return {}
@@ -87,7 +87,7 @@ def _proposals(program: Program, settings: Distributed) -> Proposals:
         return _said(file, node, Kind.INFO, _DISTRIBUTED.format(name=sign.name))
     try:
         return _rewritten(program, main, settings)
-    except UnclearError as unclear:
+    except UnclearProgramError as unclear:
         return _said(unclear.file, unclear.node, Kind.TODO, _LEFT.format(reason=unclear.message))
 
 
@@ -99,7 +99,7 @@ def _said(file: ProgramFile, node: ast.AST, kind: Kind, message: Text) -> Propos
     return {file.path: [Proposal(kind, file.module.start(node), file.module.end(node), message)]}
 
 
-def _rewritten(program: Program, main: ProgramFile, settings: Distributed) -> Proposals:
+def _rewritten(program: TrainingProgram, main: ProgramFile, settings: Distributed) -> Proposals:
     training = Training(program)
     changes = Changes()
     loaders = find_loaders(training, main)
@@ -123,5 +123,5 @@ def _rewritten(program: Program, main: ProgramFile, settings: Distributed) -> Pr
     proposals = changes.proposals(_IMPORTS)
     for path, said in proposals.items():
         if any(item.edits for item in said) and not _is_looked_at(program.files[path]):
-            raise UnclearError(main, main.module.tree.body[0], _UNSEEN.format(path=path))
+            raise UnclearProgramError(main, main.module.tree.body[0], _UNSEEN.format(path=path))
     return proposals

@@ -8,9 +8,15 @@ from collections.abc import Iterator
 from torchferry.convert.arguments import add_argument
 from torchferry.convert.distributed.changes import Changes, FileChanges
 from torchferry.convert.distributed.models import Holder
-from torchferry.convert.distributed.origins import Site
-from torchferry.convert.distributed.program import ASSIGNMENTS, FUNCTIONS, Function, ProgramFile, own_nodes
 from torchferry.convert.distributed.training import Training
+from torchferry.convert.program.origins import CallSite
+from torchferry.convert.program.training_program import (
+    ASSIGNMENTS,
+    FUNCTIONS,
+    Function,
+    ProgramFile,
+    own_nodes,
+)
 from torchferry.finding import Kind
 from torchferry.source.edits import Edit
 from torchferry.source.names import called_name
@@ -116,7 +122,7 @@ class RankZero:
             if isinstance(inner, ast.Call)
         )
 
-    def _is_for_one(self, site: Site) -> bool:
+    def _is_for_one(self, site: CallSite) -> bool:
         """Whether a call is a statement of its own that one process can run without the others."""
         inner = [node for node in ast.walk(site.call) if isinstance(node, ast.Call)]
         return _statement_of(site) is not None and not any(
@@ -167,8 +173,8 @@ class RankZero:
     def _guard_statement(self, file: ProgramFile, call: ast.Call) -> None:
         if self._is_guarded(file, call):
             return
-        statement = _statement_of(Site(file, call))
-        if statement is not None and self._is_for_one(Site(file, call)):
+        statement = _statement_of(CallSite(file, call))
+        if statement is not None and self._is_for_one(CallSite(file, call)):
             self.changes.of(file).guard(statement, self.test(file), _SAVED_ONCE)
         else:
             self.changes.of(file).remark(Kind.TODO, call, _WHERE.format(test=self.test(file)))
@@ -195,11 +201,11 @@ class RankZero:
             for call in file.calls
         )
 
-    def _uses(self, file: ProgramFile, writer: ast.Call) -> Iterator[Site]:
+    def _uses(self, file: ProgramFile, writer: ast.Call) -> Iterator[CallSite]:
         for call in file.calls:
             if isinstance(call.func, ast.Attribute) and call is not writer:
                 if self.training.flow.comes_from(file, call.func.value, writer):
-                    yield Site(file, call)
+                    yield CallSite(file, call)
 
     def _is_path_mkdir(self, file: ProgramFile, call: ast.Call) -> bool:
         """mkdir of a pathlib.Path, and not of some other object."""
@@ -250,7 +256,7 @@ def _is_write(file: ProgramFile, call: ast.Call) -> bool:
     )
 
 
-def _statement_of(site: Site) -> ast.stmt | None:
+def _statement_of(site: CallSite) -> ast.stmt | None:
     """The statement that consists of nothing but a call."""
     standing = site.file.standing(site.call)
     statement = standing.statement if standing else None

@@ -6,8 +6,8 @@ import ast
 
 from torchferry.convert.arguments import add_argument
 from torchferry.convert.distributed.changes import Changes
-from torchferry.convert.distributed.program import FUNCTIONS, ProgramFile
 from torchferry.convert.distributed.training import Training
+from torchferry.convert.program.training_program import FUNCTIONS, ProgramFile
 from torchferry.finding import Kind
 from torchferry.source.names import called_name
 from torchferry.text import Text

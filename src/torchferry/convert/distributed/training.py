@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from functools import cached_property
 from typing import NamedTuple
 
-from torchferry.convert.distributed.origins import Flow, Origin, Site, parameter_for
-from torchferry.convert.distributed.program import FUNCTIONS, Program, ProgramFile, own_nodes
 from torchferry.convert.loaders import DATA_LOADERS
+from torchferry.convert.program.origins import CallSite, Origin, OriginFlow, parameter_for
+from torchferry.convert.program.training_program import FUNCTIONS, ProgramFile, TrainingProgram, own_nodes
 from torchferry.source.names import called_name
 
 _CALLS_DEEP = 4
@@ -30,9 +30,9 @@ class Iteration(NamedTuple):
 class Training:
     """What the loops of a program do."""
 
-    def __init__(self, program: Program) -> None:
+    def __init__(self, program: TrainingProgram) -> None:
         self.program = program
-        self.flow = Flow(program)
+        self.flow = OriginFlow(program)
         self._trains: dict[int, bool] = {}
 
     @cached_property
@@ -105,21 +105,21 @@ class Training:
             if isinstance(owner, (ast.For, ast.AsyncFor, ast.While)):
                 yield owner
 
-    def callers(self, file: ProgramFile, statement: ast.stmt) -> list[Site]:
+    def callers(self, file: ProgramFile, statement: ast.stmt) -> list[CallSite]:
         """The calls of the function in which a statement stands."""
         function = self.function_around(file, statement)
         return self.flow.sites.get(id(function), []) if function else []
 
-    def argument_from(self, site: Site, wanted: ast.expr) -> ast.expr | None:
+    def argument_from(self, site: CallSite, wanted: ast.expr) -> ast.expr | None:
         """The argument of a call that may hold the value that `wanted` makes."""
         arguments = [*site.call.args, *(keyword.value for keyword in site.call.keywords)]
         return next((item for item in arguments if self.flow.comes_from(site.file, item, wanted)), None)
 
-    def takes_loader(self, site: Site) -> bool:
+    def takes_loader(self, site: CallSite) -> bool:
         """Whether a call is handed some loader."""
         return any(self.argument_from(site, loader.node) is not None for loader in self.loaders)
 
-    def parameter_of(self, site: Site, argument: ast.expr) -> str:
+    def parameter_of(self, site: CallSite, argument: ast.expr) -> str:
         """The parameter of the called function that an argument becomes."""
         callee = self.flow.callee(site.file, site.call)
         if callee is None or not isinstance(callee.node, FUNCTIONS):

@@ -7,11 +7,18 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from torchferry.convert.blocks import is_elif
-from torchferry.convert.distributed.changes import Changes, UnclearError
+from torchferry.convert.distributed.changes import Changes, UnclearProgramError
 from torchferry.convert.distributed.models import MOVES, Holder, find_models, is_module_class, is_optimizer
-from torchferry.convert.distributed.program import FUNCTIONS, Callee, Program, ProgramFile, own_nodes, targets
 from torchferry.convert.distributed.training import Training, is_without_gradients
+from torchferry.convert.program.blocks import is_elif
+from torchferry.convert.program.training_program import (
+    FUNCTIONS,
+    ProgramDefinition,
+    ProgramFile,
+    TrainingProgram,
+    own_nodes,
+    targets,
+)
 from torchferry.convert.settings import Distributed
 from torchferry.finding import Kind
 from torchferry.source.names import called_name
@@ -24,7 +31,7 @@ _SWITCH = re.compile(r"(?i)cuda|cpu|gpu|device")
 _ASKED = re.compile(r"(?i)cuda|gpu")
 
 
-def may_stay_on_cpu(program: Program) -> bool:
+def may_stay_on_cpu(program: TrainingProgram) -> bool:
     """Whether an option, a setting or a test of the program chooses between the card and the CPU."""
     return any(_has_option(file) or _has_test(file) or _has_device(file) for file in program.files.values())
 
@@ -130,7 +137,7 @@ _NAMELESS = frozenset({"children", "modules", "_modules", "named_children", "get
 
 def has_unused_layers(training: Training, holder: Holder) -> bool:
     """Whether a layer is given to `self` in a class of the model, and asked for nowhere in the program."""
-    classes: dict[int, Callee] = {}
+    classes: dict[int, ProgramDefinition] = {}
     for origin in holder.made:
         made = training.flow.class_of(origin.file, origin.node)
         if made is not None:
@@ -140,7 +147,9 @@ def has_unused_layers(training: Training, holder: Holder) -> bool:
     return bool(layers - asked_for) and not asked_for & _NAMELESS
 
 
-def _gather(training: Training, made: Callee, classes: dict[int, Callee], depth: int) -> None:
+def _gather(
+    training: Training, made: ProgramDefinition, classes: dict[int, ProgramDefinition], depth: int
+) -> None:
     """A class and those that it makes layers of."""
     if id(made.node) in classes or not depth or not is_module_class(training, made):
         return
@@ -151,7 +160,7 @@ def _gather(training: Training, made: Callee, classes: dict[int, Callee], depth:
             _gather(training, inner, classes, depth - 1)
 
 
-def _layers(training: Training, made: Callee) -> Iterator[str]:
+def _layers(training: Training, made: ProgramDefinition) -> Iterator[str]:
     """The attributes that hold layers with parameters."""
     for node in ast.walk(made.node):
         value = getattr(node, "value", None)
@@ -234,7 +243,7 @@ def wrap_models(
     for wrap in wraps:
         calls = list(forward_calls(training, wrap.holder))
         if not calls:
-            raise UnclearError(wrap.holder.file, wrap.after, _NOT_CALLED.format(name=wrap.holder.text))
+            raise UnclearProgramError(wrap.holder.file, wrap.after, _NOT_CALLED.format(name=wrap.holder.text))
         lines = [*_lines_before(wrap, settings, len(calls) > 1, changes)]
         further = ["broadcast_buffers=False"] if len(calls) > 1 else []
         further += ["find_unused_parameters=True"] if has_unused_layers(training, wrap.holder) else []
@@ -269,14 +278,14 @@ def _check_later_models(wrap: Wrap) -> None:
                 and is_optimizer(holder.file, call)
                 and any(_mentions(holder, n) for n in ast.walk(call))
             ):
-                raise UnclearError(holder.file, fresh, _ANOTHER.format(name=holder.text))
+                raise UnclearProgramError(holder.file, fresh, _ANOTHER.format(name=holder.text))
 
 
 def point_out_others(training: Training, main: ProgramFile, holders: list[Holder], changes: Changes) -> None:
     """Name the models that are trained, but not among those that the user named."""
     try:
         trained = find_models(training, main, "")
-    except UnclearError:
+    except UnclearProgramError:
         return
     known = {(holder.file.path, id(holder.scope), holder.text) for holder in holders}
     for holder in trained:
@@ -329,7 +338,7 @@ def _find_place(training: Training, holder: Holder) -> Wrap:
             preparing.append(statement)
             is_moved = is_moved or _moves(training, holder, statement)
     if not preparing or not is_moved:
-        raise UnclearError(holder.file, _first(holder), _NOT_MOVED.format(name=holder.text))
+        raise UnclearProgramError(holder.file, _first(holder), _NOT_MOVED.format(name=holder.text))
     after = _common(holder.file, preparing)
     return Wrap(holder, after, holder.file.module.end(after))
 

@@ -6,7 +6,7 @@ import ast
 import re
 
 from torchferry.convert.inference.evidence import CONTAINERS, Evidence, Verdict, Vocabulary
-from torchferry.convert.inference.slots import Slot, key_of, target_slots, text_of
+from torchferry.convert.program.slots import Slot, key_of, target_slots, text_of
 from torchferry.convert.site import Site
 from torchferry.source.names import called_name
 

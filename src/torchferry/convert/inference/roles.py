@@ -13,7 +13,6 @@ from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any
 
-from torchferry.convert.inference.callees import argument_slots, passed_to, slots_of
 from torchferry.convert.inference.climb import Climb
 from torchferry.convert.inference.evidence import (
     CONTAINERS,
@@ -21,12 +20,13 @@ from torchferry.convert.inference.evidence import (
     Verdict,
     is_backend_of_device,
 )
-from torchferry.convert.inference.slots import (
+from torchferry.convert.program.callees import argument_slots, passed_to, slots_of
+from torchferry.convert.program.slots import (
     FUNCTIONS,
     GETTERS,
     AnySite,
     Member,
-    Result,
+    ReturnValue,
     Slot,
     Variable,
     keys_of,
@@ -107,7 +107,7 @@ def handed_to(site: AnySite, call: ast.Call, value: ast.AST, indexes: Sequence[i
     statement = site.place.statement
     if name == "fixture" and keyword == "params" and isinstance(statement, FUNCTIONS):
         path = site.context.path
-        return Given(statement.name, (Member(path, None, "param"), Result(path, statement)))
+        return Given(statement.name, (Member(path, None, "param"), ReturnValue(path, statement)))
     return None
 
 
@@ -465,7 +465,9 @@ class RoleFinder(Climb):
         returned = [item.value for item in ast.walk(node) if isinstance(item, ast.Return) and item.value]
         if any(self.evidence.mentions_sibling(value) for value in returned):
             return Role(Verdict.YES)
-        return self._into(Result(self.site.context.path, node, self.indexes[-1] if self.indexes else None))
+        return self._into(
+            ReturnValue(self.site.context.path, node, self.indexes[-1] if self.indexes else None)
+        )
 
     def _by_target(self, target: ast.expr, outer: int = 0) -> Role:
         """By what a value is assigned to; `outer`: the lists around it that a loop takes apart."""

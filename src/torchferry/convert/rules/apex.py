@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from torchferry.convert.arguments import add_argument
-from torchferry.convert.inference.slots import mentions
+from torchferry.convert.program.slots import mentions
 from torchferry.convert.renaming import find_rename
 from torchferry.convert.rule import Proposal, Rename, Rule, register
 from torchferry.convert.site import FileContext, Site

@@ -8,9 +8,9 @@ from collections.abc import Iterator
 from dataclasses import replace
 from functools import cached_property
 
-from torchferry.convert.blocks import add_imports, heads_of
 from torchferry.convert.moves import moves_models_or_images
-from torchferry.convert.program import Program, Routine, calls_in, last_name, method_of, text_of
+from torchferry.convert.program.blocks import add_imports, heads_of
+from torchferry.convert.program.module import ProgramModule, Routine, calls_in, last_name, method_of, text_of
 from torchferry.convert.rule import Proposal, Rule, register
 from torchferry.convert.site import FileContext
 from torchferry.finding import Kind
@@ -56,7 +56,7 @@ class _Layout:
 
     def __init__(self, context: FileContext) -> None:
         self.context = context
-        self.program = Program(context)
+        self.program = ProgramModule(context)
         self.module = context.module
 
     def proposals(self, torch: str) -> Iterator[Proposal]:

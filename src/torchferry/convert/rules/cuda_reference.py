@@ -6,10 +6,10 @@ import ast
 import re
 from collections.abc import Iterator
 
-from torchferry.convert.inference.callees import passed_to
-from torchferry.convert.inference.reads import reads_of
-from torchferry.convert.inference.slots import AnySite, Keys, Slot, is_self
 from torchferry.convert.literal_edits import respell
+from torchferry.convert.program.callees import passed_to
+from torchferry.convert.program.reads import reads_of
+from torchferry.convert.program.slots import AnySite, Keys, Slot, is_self
 from torchferry.convert.rule import Proposal, Rule, register
 from torchferry.convert.rules.cuda_method import reason_to_leave
 from torchferry.convert.rules.is_cuda import is_option

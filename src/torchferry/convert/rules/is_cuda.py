@@ -6,8 +6,8 @@ import ast
 import re
 from collections.abc import Iterator
 
-from torchferry.convert.inference.callees import Callee, all_bases, class_around, class_of
-from torchferry.convert.inference.slots import is_self, scope_of
+from torchferry.convert.program.callees import Callee, all_bases, class_around, class_of
+from torchferry.convert.program.slots import is_self, scope_of
 from torchferry.convert.rule import Proposal, Rule, register
 from torchferry.convert.site import Site
 from torchferry.finding import Kind

@@ -9,7 +9,7 @@ from typing import Any
 
 from torchferry.convert import added
 from torchferry.convert.arguments import add_argument
-from torchferry.convert.blocks import add_imports, lines_below
+from torchferry.convert.program.blocks import add_imports, lines_below
 from torchferry.convert.rule import Proposal, Rule, register
 from torchferry.convert.site import Site
 from torchferry.finding import Kind

@@ -6,10 +6,10 @@ import ast
 import re
 from collections.abc import Iterator
 
-from torchferry.convert.inference.callees import passed_to
-from torchferry.convert.inference.reads import reads_of
 from torchferry.convert.inference.roles import is_message
-from torchferry.convert.inference.slots import AnySite, Variable, around
+from torchferry.convert.program.callees import passed_to
+from torchferry.convert.program.reads import reads_of
+from torchferry.convert.program.slots import AnySite, Variable, around
 from torchferry.convert.rule import Proposal, Rule, register
 from torchferry.convert.site import Site
 from torchferry.finding import Kind

@@ -6,7 +6,13 @@ import ast
 import re
 from collections.abc import Iterator
 
-from torchferry.convert.blocks import first_line, indent_of, is_main_guard, on_next_line, shares_its_line
+from torchferry.convert.program.blocks import (
+    first_line,
+    indent_of,
+    is_main_guard,
+    on_next_line,
+    shares_its_line,
+)
 from torchferry.convert.python_config import is_python_config
 from torchferry.convert.renaming import renamed
 from torchferry.convert.rule import Proposal, Rule, register

@@ -6,7 +6,7 @@ import ast
 import re
 from collections.abc import Collection, Iterator
 
-from torchferry.convert.blocks import shares_its_line
+from torchferry.convert.program.blocks import shares_its_line
 from torchferry.convert.rule import Proposal
 from torchferry.convert.site import FileContext, Site
 from torchferry.finding import Kind

@@ -7,11 +7,11 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from torchferry.convert.distributed.changes import UnclearError
-from torchferry.convert.distributed.origins import Flow, Origin, Site, argument_for
-from torchferry.convert.distributed.program import FUNCTIONS, Function, ProgramFile, targets
+from torchferry.convert.distributed.changes import UnclearProgramError
 from torchferry.convert.distributed.training import Iteration, Training
 from torchferry.convert.loaders import argument
+from torchferry.convert.program.origins import CallSite, Origin, OriginFlow, argument_for
+from torchferry.convert.program.training_program import FUNCTIONS, Function, ProgramFile, targets
 from torchferry.source.names import called_name
 from torchferry.source.scopes import BindingKind
 from torchferry.text import Text
@@ -22,13 +22,13 @@ _UNKNOWN = object()
 _DEPTH = 6
 
 
-def truth(file: ProgramFile, node: ast.expr, function: Function, site: Site) -> bool | None:
+def truth(file: ProgramFile, node: ast.expr, function: Function, site: CallSite) -> bool | None:
     """Whether an expression of a function is true for a call of it; None if that can't be told."""
     value = _value(file, node, function, site, _DEPTH)
     return None if value is _UNKNOWN else bool(value)
 
 
-def is_reached(flow: Flow, made: Origin, site: Site) -> bool:
+def is_reached(flow: OriginFlow, made: Origin, site: CallSite) -> bool:
     """Whether a call of a function may come to an expression in it, by the tests on the way."""
     callee = flow.callee(site.file, site.call)
     standing = made.file.standing(made.node)
@@ -53,7 +53,7 @@ def is_reached(flow: Flow, made: Origin, site: Site) -> bool:
     return True
 
 
-def _value(file: ProgramFile, node: ast.expr, function: Function, site: Site, depth: int) -> object:
+def _value(file: ProgramFile, node: ast.expr, function: Function, site: CallSite, depth: int) -> object:
     """The value of an expression, or _UNKNOWN."""
     if isinstance(node, ast.Constant):
         return node.value
@@ -75,7 +75,7 @@ def _value(file: ProgramFile, node: ast.expr, function: Function, site: Site, de
 
 
 def _compared(
-    file: ProgramFile, left: object, node: ast.Compare, function: Function, site: Site, depth: int
+    file: ProgramFile, left: object, node: ast.Compare, function: Function, site: CallSite, depth: int
 ) -> object:
     operator, other = node.ops[0], node.comparators[0]
     if isinstance(operator, (ast.In, ast.NotIn)) and isinstance(other, (ast.List, ast.Tuple, ast.Set)):
@@ -93,7 +93,7 @@ def _compared(
     return (left == right) is isinstance(operator, (ast.Eq, ast.Is))
 
 
-def _of_name(file: ProgramFile, node: ast.Name, function: Function, site: Site, depth: int) -> object:
+def _of_name(file: ProgramFile, node: ast.Name, function: Function, site: CallSite, depth: int) -> object:
     """A parameter by what the call hands over, else its default; a variable by the one value it is given."""
     bindings = file.scopes[id(function)].bindings.get(node.id, [])
     if len(bindings) != 1:
@@ -171,7 +171,7 @@ def find_loaders(training: Training, main: ProgramFile) -> Loaders:
     finder = _Finder(training)
     trained = [loader for loader in training.loaders if finder.is_for_training(loader)]
     if not trained:
-        raise UnclearError(main, main.module.tree.body[0], _NONE)
+        raise UnclearProgramError(main, main.module.tree.body[0], _NONE)
     feeds = {id(loader.node) for loader in trained}
     tests = {id(loader.node): finder.test(loader) for loader in trained}
     others = [item for item in training.loaders if id(item.node) not in feeds]
@@ -200,7 +200,7 @@ class _Finder:
             return False
         if isinstance(comprehension_of(loader), ast.DictComp):
             return True
-        raise UnclearError(loader.file, loader.node, _ROLE)
+        raise UnclearProgramError(loader.file, loader.node, _ROLE)
 
     def _is_alone(self, loader: Origin, item: Iteration) -> bool:
         is_picked = isinstance(item.source, ast.Subscript) and not isinstance(item.source.slice, ast.Constant)
@@ -224,12 +224,12 @@ class _Finder:
             return True
         return any(is_reached(self.training.flow, loader, site) for site in self._sites_of(item, sites))
 
-    def _sites(self, loader: Origin) -> list[Site]:
+    def _sites(self, loader: Origin) -> list[CallSite]:
         """The calls of the function in which a loader is made."""
         standing = loader.file.standing(loader.node)
         return self.training.callers(loader.file, standing.statement) if standing else []
 
-    def _sites_of(self, item: Iteration, sites: list[Site]) -> list[Site]:
+    def _sites_of(self, item: Iteration, sites: list[CallSite]) -> list[CallSite]:
         if id(item.source) not in self._visited:
             self._visited[id(item.source)] = self.training.flow.visits(item.file, item.source)
         return [site for site in sites if id(site.call) in self._visited[id(item.source)]]
@@ -270,20 +270,20 @@ class _Finder:
         shuffle = argument(loader.node, "shuffle")
         function = self.training.flow.callee(sites[0].file, sites[0].call)
         if shuffle is None or function is None or not isinstance(function.node, FUNCTIONS):
-            raise UnclearError(loader.file, loader.node, _BOTH)
+            raise UnclearProgramError(loader.file, loader.node, _BOTH)
         self._check_truth(loader, shuffle, function.node, sites, trains)
         return loader.file.module.segment(shuffle)
 
-    def _is_gone_over(self, site: Site, iterations: list[Iteration]) -> bool:
+    def _is_gone_over(self, site: CallSite, iterations: list[Iteration]) -> bool:
         return any(not item.trains and self._sites_of(item, [site]) for item in iterations)
 
     def _check_truth(
-        self, loader: Origin, shuffle: ast.expr, function: Function, sites: list[Site], trains: set[int]
+        self, loader: Origin, shuffle: ast.expr, function: Function, sites: list[CallSite], trains: set[int]
     ) -> None:
         """shuffle must be True for the training, and False for everything else."""
         for site in sites:
             if truth(loader.file, shuffle, function, site) is not (id(site.call) in trains):
-                raise UnclearError(loader.file, loader.node, _BOTH)
+                raise UnclearProgramError(loader.file, loader.node, _BOTH)
 
 
 def comprehension_of(loader: Origin) -> ast.AST | None:
@@ -309,7 +309,7 @@ def key_of(training: Training, display: Origin, loader: Origin) -> str:
 
 def _test_of_key(loader: Origin, comprehension: ast.AST) -> str:
     if not isinstance(comprehension, ast.DictComp):
-        raise UnclearError(loader.file, loader.node, _MANY)
+        raise UnclearProgramError(loader.file, loader.node, _MANY)
     key = _key_for_training(loader, comprehension)
     return f"{loader.file.module.segment(comprehension.key)} == {key!r}"
 
@@ -329,5 +329,5 @@ def _key_for_training(loader: Origin, comprehension: ast.DictComp) -> str:
     trains = [key for key in keys if _FOR_TRAINING.search(key) and not _FOR_EVALUATION.search(key)]
     others = [key for key in keys if _FOR_EVALUATION.search(key) and not _FOR_TRAINING.search(key)]
     if not is_plain or len(trains) != 1 or len(others) != len(keys) - 1:
-        raise UnclearError(loader.file, loader.node, _MANY)
+        raise UnclearProgramError(loader.file, loader.node, _MANY)
     return trains[0]

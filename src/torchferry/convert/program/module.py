@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 from functools import cached_property
 
-from torchferry.convert.blocks import FUNCTIONS, StatementTree, heads_of, statements_below
+from torchferry.convert.program.blocks import FUNCTIONS, StatementTree, heads_of, statements_below
 from torchferry.convert.site import FileContext
 from torchferry.source.scopes import BindingKind, Scope
 
@@ -35,7 +35,7 @@ def method_of(call: ast.Call) -> str:
     return call.func.attr if isinstance(call.func, ast.Attribute) else ""
 
 
-class Program:
+class ProgramModule:
     """One module."""
 
     def __init__(self, context: FileContext) -> None:

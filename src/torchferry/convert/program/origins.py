@@ -8,13 +8,13 @@ from functools import cached_property
 from types import MappingProxyType
 from typing import NamedTuple
 
-from torchferry.convert.distributed.program import (
+from torchferry.convert.program.training_program import (
     ASSIGNMENTS,
     FUNCTIONS,
-    Callee,
     Function,
-    Program,
+    ProgramDefinition,
     ProgramFile,
+    TrainingProgram,
     assigned_to,
     method_of,
     own_nodes,
@@ -84,7 +84,7 @@ class Origin(NamedTuple):
     node: ast.expr
 
 
-class Site(NamedTuple):
+class CallSite(NamedTuple):
     """A call of a function of the program."""
 
     file: ProgramFile
@@ -100,13 +100,13 @@ class _Given(NamedTuple):
     owner: ast.ClassDef | None  # the class in which that happens
 
 
-class Flow:
+class OriginFlow:
     """Answers where the value of an expression was made."""
 
-    def __init__(self, program: Program) -> None:
+    def __init__(self, program: TrainingProgram) -> None:
         self.program = program
-        self._sites: dict[int, list[Site]] | None = None
-        self._methods: dict[int, Callee | None] = {}
+        self._sites: dict[int, list[CallSite]] | None = None
+        self._methods: dict[int, ProgramDefinition | None] = {}
         self._memo: dict[tuple[int, Key | None], dict[int, Origin]] = {}
 
     def origins(self, file: ProgramFile, node: ast.expr) -> list[Origin]:
@@ -127,7 +127,7 @@ class Flow:
             pass
         return {found for found, _, _ in seen}
 
-    def callee(self, file: ProgramFile, call: ast.Call) -> Callee | None:
+    def callee(self, file: ProgramFile, call: ast.Call) -> ProgramDefinition | None:
         """The function of the program that a call runs; of a class its __init__, if the program writes one."""
         found = self.program.definition(file, call.func)
         if found is None and isinstance(call.func, ast.Attribute):
@@ -136,15 +136,15 @@ class Flow:
             found = self._called_object(file, call.func)
         if found is not None and isinstance(found.node, ast.ClassDef):
             start = method_of(found.node, "__init__")
-            return Callee(found.file, start) if start else found
+            return ProgramDefinition(found.file, start) if start else found
         return found
 
-    def class_of(self, file: ProgramFile, call: ast.expr) -> Callee | None:
+    def class_of(self, file: ProgramFile, call: ast.expr) -> ProgramDefinition | None:
         """The class of the program that a call makes an instance of."""
         found = self.program.definition(file, call.func) if isinstance(call, ast.Call) else None
         return found if found and isinstance(found.node, ast.ClassDef) else None
 
-    def _method(self, file: ProgramFile, function: ast.Attribute) -> Callee | None:
+    def _method(self, file: ProgramFile, function: ast.Attribute) -> ProgramDefinition | None:
         """The method that `object.name` stands for."""
         if id(function) not in self._methods:
             self._methods[id(function)] = (
@@ -153,10 +153,10 @@ class Flow:
             self._methods[id(function)] = self._look_for_method(file, function)
         return self._methods[id(function)]
 
-    def _look_for_method(self, file: ProgramFile, function: ast.Attribute) -> Callee | None:
+    def _look_for_method(self, file: ProgramFile, function: ast.Attribute) -> ProgramDefinition | None:
         if isinstance(function.value, ast.Name) and function.value.id == "self":
             owner = self._class_around(file, function)
-            return self._find_method(Callee(file, owner), function.attr) if owner else None
+            return self._find_method(ProgramDefinition(file, owner), function.attr) if owner else None
         if called_name(function.value) == "super":
             return self._inherited(file, function)
         for origin in self._trace(file, function.value, None, 6, set()):
@@ -166,7 +166,9 @@ class Flow:
                 return found
         return None
 
-    def _called_object(self, file: ProgramFile, function: ast.Name | ast.Attribute) -> Callee | None:
+    def _called_object(
+        self, file: ProgramFile, function: ast.Name | ast.Attribute
+    ) -> ProgramDefinition | None:
         """The __call__ of the object that a variable holds."""
         if not self._has_called_objects:
             return None
@@ -182,7 +184,7 @@ class Flow:
     def _has_called_objects(self) -> bool:
         return any(b"def __call__" in file.module.data for file in self.program.files.values())
 
-    def _inherited(self, file: ProgramFile, function: ast.Attribute) -> Callee | None:
+    def _inherited(self, file: ProgramFile, function: ast.Attribute) -> ProgramDefinition | None:
         """The method that `super().name` stands for."""
         owner = self._class_around(file, function)
         for base in owner.bases if owner else ():
@@ -192,12 +194,12 @@ class Flow:
                 return found
         return None
 
-    def _find_method(self, owner: Callee, name: str, depth: int = 4) -> Callee | None:
+    def _find_method(self, owner: ProgramDefinition, name: str, depth: int = 4) -> ProgramDefinition | None:
         if not isinstance(owner.node, ast.ClassDef):
             return None
         found = method_of(owner.node, name)
         if found is not None:
-            return Callee(owner.file, found)
+            return ProgramDefinition(owner.file, found)
         for base in owner.node.bases if depth else ():
             above = self.program.definition(owner.file, base)
             inherited = self._find_method(above, name, depth - 1) if above else None
@@ -213,7 +215,7 @@ class Flow:
         return scope.node if scope and isinstance(scope.node, ast.ClassDef) else None
 
     @property
-    def sites(self) -> dict[int, list[Site]]:
+    def sites(self) -> dict[int, list[CallSite]]:
         """By the id of a function: its calls."""
         if self._sites is None:
             self._sites = {}  # what is known so far is enough for finding the rest
@@ -221,22 +223,22 @@ class Flow:
             self._methods.clear()  # more can be told now that all calls are known
         return self._sites
 
-    def _find_sites(self, sites: dict[int, list[Site]]) -> None:
-        with_objects: list[Site] = []
+    def _find_sites(self, sites: dict[int, list[CallSite]]) -> None:
+        with_objects: list[CallSite] = []
         for file in self.program.files.values():
             for call in file.calls:
                 found = self.program.definition(file, call.func)
                 if found is None and isinstance(call.func, (ast.Name, ast.Attribute)):
-                    with_objects.append(Site(file, call))
+                    with_objects.append(CallSite(file, call))
                 elif found is not None:
-                    _note(sites, self.callee(file, call), Site(file, call))
+                    _note(sites, self.callee(file, call), CallSite(file, call))
         for site in with_objects:  # these are found through the ones above
             callee = self.callee(site.file, site.call)
             _note(sites, callee, site)
             for override in self._overrides(site, callee):
                 _note(sites, override, site)
 
-    def _overrides(self, site: Site, callee: Callee | None) -> Iterator[Callee]:
+    def _overrides(self, site: CallSite, callee: ProgramDefinition | None) -> Iterator[ProgramDefinition]:
         """What `self.method()` may run besides: the methods of that name of derived classes."""
         function = site.call.func
         if not isinstance(function, ast.Attribute) or not isinstance(function.value, ast.Name):
@@ -245,18 +247,18 @@ class Flow:
         for derived in self._derived.get(id(owner), ()):
             found = method_of(derived.node, function.attr) if isinstance(derived.node, ast.ClassDef) else None
             if found is not None and (callee is None or found is not callee.node):
-                yield Callee(derived.file, found)
+                yield ProgramDefinition(derived.file, found)
 
     @cached_property
-    def _derived(self) -> dict[int, list[Callee]]:
+    def _derived(self) -> dict[int, list[ProgramDefinition]]:
         """By the id of a class: those that derive from it."""
-        found: dict[int, list[Callee]] = {}
+        found: dict[int, list[ProgramDefinition]] = {}
         for file in self.program.files.values():
             for node in ast.walk(file.module.tree):
                 for base in node.bases if isinstance(node, ast.ClassDef) else ():
                     above = self.program.definition(file, base)
                     if above is not None and isinstance(node, ast.ClassDef):
-                        found.setdefault(id(above.node), []).append(Callee(file, node))
+                        found.setdefault(id(above.node), []).append(ProgramDefinition(file, node))
         return found
 
     def _trace(
@@ -396,7 +398,7 @@ class Flow:
             yield file, node, key
 
 
-def _note(sites: dict[int, list[Site]], callee: Callee | None, site: Site) -> None:
+def _note(sites: dict[int, list[CallSite]], callee: ProgramDefinition | None, site: CallSite) -> None:
     if callee is not None:
         sites.setdefault(id(callee.node), []).append(site)
 

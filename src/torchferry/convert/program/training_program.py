@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from functools import cached_property
 from typing import NamedTuple
 
-from torchferry.convert.neighbours import Neighbours
+from torchferry.convert.program.neighbours import Neighbours
 from torchferry.source.module import PythonModule
 from torchferry.source.scopes import Binding, BindingKind, Scope
 
@@ -17,7 +17,7 @@ FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 _MOST_MODULES = 300
 
 
-class Standing(NamedTuple):
+class Surroundings(NamedTuple):
     """The surroundings of a node."""
 
     scope: Scope
@@ -40,13 +40,13 @@ class ProgramFile:
         self.module = module
 
     @cached_property
-    def _standings(self) -> dict[int, Standing]:
-        found: dict[int, Standing] = {}
+    def _standings(self) -> dict[int, Surroundings]:
+        found: dict[int, Surroundings] = {}
         for unit in self.module.scopes.units:
             waiting: list[tuple[ast.AST, ast.AST | None]] = [(unit.node, None)]
             while waiting:
                 node, parent = waiting.pop()
-                found[id(node)] = Standing(unit.scope, unit.statement, parent)
+                found[id(node)] = Surroundings(unit.scope, unit.statement, parent)
                 waiting.extend((child, node) for child in ast.iter_child_nodes(node))
         return found
 
@@ -86,7 +86,7 @@ class ProgramFile:
         """By the id of a function, a class or the module: its scope."""
         return {id(scope.node): scope for scope in self.module.scopes.scopes}
 
-    def standing(self, node: ast.AST) -> Standing | None:
+    def standing(self, node: ast.AST) -> Surroundings | None:
         return self._standings.get(id(node))
 
     def parent(self, node: ast.AST) -> ast.AST | None:
@@ -114,14 +114,14 @@ class ProgramFile:
         return self.module.scopes.root
 
 
-class Callee(NamedTuple):
+class ProgramDefinition(NamedTuple):
     """A function of the program, or the class that a call makes an instance of."""
 
     file: ProgramFile
     node: Function | ast.ClassDef
 
 
-class Program:
+class TrainingProgram:
     """The script and every module of the project that it imports, directly or not."""
 
     def __init__(
@@ -153,7 +153,7 @@ class Program:
             if found is not None:
                 yield found
 
-    def definition(self, file: ProgramFile, node: ast.expr) -> Callee | None:
+    def definition(self, file: ProgramFile, node: ast.expr) -> ProgramDefinition | None:
         """The function or class of the program that a name or attribute chain stands for."""
         standing = file.standing(node)
         if standing is None:
@@ -167,7 +167,7 @@ class Program:
             return None
         return self._project_definition(file, resolved.qualified)
 
-    def _project_definition(self, file: ProgramFile, qualified: str) -> Callee | None:
+    def _project_definition(self, file: ProgramFile, qualified: str) -> ProgramDefinition | None:
         found = self._neighbours.find(file.path, qualified)
         if found is None or found.path not in self.files:
             return None
@@ -180,13 +180,13 @@ class Program:
         for attribute in found.attributes:
             node = method_of(node, attribute) if isinstance(node, ast.ClassDef) else None
         if isinstance(node, (*FUNCTIONS, ast.ClassDef)):
-            return Callee(other, node)
+            return ProgramDefinition(other, node)
         return None
 
 
-def _callee(file: ProgramFile, binding: Binding) -> Callee | None:
+def _callee(file: ProgramFile, binding: Binding) -> ProgramDefinition | None:
     if isinstance(binding.node, (*FUNCTIONS, ast.ClassDef)):
-        return Callee(file, binding.node)
+        return ProgramDefinition(file, binding.node)
     return None
 
 

@@ -12,15 +12,15 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
-from torchferry.convert.inference.callees import passed_to, slots_of
 from torchferry.convert.inference.evidence import CONTAINERS, Evidence, Verdict, Vocabulary
-from torchferry.convert.inference.reads import distant_reads_of, distant_sources_of, reads_of, sources_of
 from torchferry.convert.inference.roles import Role, RoleFinder
-from torchferry.convert.inference.slots import (
+from torchferry.convert.program.callees import passed_to, slots_of
+from torchferry.convert.program.reads import distant_reads_of, distant_sources_of, reads_of, sources_of
+from torchferry.convert.program.slots import (
     FUNCTIONS,
     AnySite,
     Keys,
-    Result,
+    ReturnValue,
     Slot,
     Variable,
     around,
@@ -48,7 +48,7 @@ class Signs:
 Step = Callable[[Slot], Iterable[Signs]]
 
 
-class Flow:
+class UseFlow:
     """Answers for one sort of value, starting from one module."""
 
     def __init__(self, context: FileContext, vocabulary: Vocabulary) -> None:
@@ -110,7 +110,7 @@ class Flow:
         compared = self._comparison(site)
         if compared is not None:
             return compared
-        index = slot.index if isinstance(slot, Result) else None
+        index = slot.index if isinstance(slot, ReturnValue) else None
         finder = RoleFinder(_as_expression(site), self.vocabulary, () if index is None else (index,))
         role = finder.judge()
         return Signs(strong=role.verdict is Verdict.YES, slots=role.slots)
@@ -191,11 +191,11 @@ def role_of(site: Site[Any], vocabulary: Vocabulary) -> Role:
     answers = site.context.answers
     key = vocabulary.noun, role
     if key not in answers:
-        answers[key] = _is_told(Flow(site.context, vocabulary), role)
+        answers[key] = _is_told(UseFlow(site.context, vocabulary), role)
     return Role(Verdict.YES) if answers[key] else role
 
 
-def _is_told(flow: Flow, role: Role) -> bool:
+def _is_told(flow: UseFlow, role: Role) -> bool:
     if flow.is_used(role.slots):
         return True
     kept = tuple(slot for slot in role.slots if not _is_parameter(slot))

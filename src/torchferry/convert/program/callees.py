@@ -6,12 +6,13 @@ import ast
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from torchferry.convert.inference.slots import (
+from torchferry.convert.program.neighbours import Definition
+from torchferry.convert.program.slots import (
     FUNCTIONS,
     AnySite,
     FunctionNode,
     Member,
-    Result,
+    ReturnValue,
     Slot,
     Variable,
     around,
@@ -21,7 +22,6 @@ from torchferry.convert.inference.slots import (
     target_slots,
     text_of,
 )
-from torchferry.convert.neighbours import Definition
 from torchferry.convert.site import FileContext, Site, enclosing_class
 from torchferry.source.names import called_name, last_name
 from torchferry.source.scopes import BindingKind
@@ -305,7 +305,7 @@ def slots_of(site: AnySite, node: ast.expr) -> tuple[Slot, ...]:
         callee = callee_of(site, node.func)
         if callee is None or isinstance(callee.node, ast.ClassDef):
             return ()
-        return (Result(callee.view.path, callee.node),)
+        return (ReturnValue(callee.view.path, callee.node),)
     if isinstance(node, (ast.Name, ast.Attribute)):
         imported = _imported_slot(site, node)
         if imported is not None:

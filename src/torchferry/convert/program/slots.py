@@ -43,7 +43,7 @@ class Member:
 
 
 @dataclass(frozen=True)
-class Result:
+class ReturnValue:
     """What a function returns, or one element of the tuple that it returns."""
 
     path: str
@@ -62,7 +62,7 @@ class Keys:
         return self.of.path
 
 
-Slot = Variable | Member | Result | Keys
+Slot = Variable | Member | ReturnValue | Keys
 
 
 def mentions(view: FileContext, word: str) -> tuple[AnySite, ...]:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from torchferry.convert.inference.callees import Callee, all_bases, callee_of, related
-from torchferry.convert.inference.slots import (
+from torchferry.convert.program.callees import Callee, all_bases, callee_of, related
+from torchferry.convert.program.neighbours import Import
+from torchferry.convert.program.slots import (
     FUNCTIONS,
     AnySite,
     FunctionNode,
     Member,
-    Result,
+    ReturnValue,
     Variable,
     around,
     is_self,
@@ -19,14 +20,13 @@ from torchferry.convert.inference.slots import (
     mentions,
     scope_of,
 )
-from torchferry.convert.neighbours import Import
 from torchferry.convert.site import FileContext, Site, enclosing_class
 from torchferry.source.names import called_name, last_name
 from torchferry.source.scopes import BindingKind, Scope
 from torchferry.source.walk import Place
 
 
-def reads_of(view: FileContext, slot: Variable | Member | Result) -> Iterator[AnySite]:
+def reads_of(view: FileContext, slot: Variable | Member | ReturnValue) -> Iterator[AnySite]:
     """The expressions of the slot's own module that have its value."""
     if isinstance(slot, Variable):
         yield from _reads_of_variable(view, slot)
@@ -40,21 +40,21 @@ def reads_of(view: FileContext, slot: Variable | Member | Result) -> Iterator[An
         yield from calls_of(view, slot.function, slot.function.name)
 
 
-def distant_reads_of(view: FileContext, slot: Variable | Member | Result) -> Iterator[AnySite]:
+def distant_reads_of(view: FileContext, slot: Variable | Member | ReturnValue) -> Iterator[AnySite]:
     """The same in modules that import the slot's own, or that this one imports and may give the object to."""
-    name = slot.function.name if isinstance(slot, Result) else slot.name
+    name = slot.function.name if isinstance(slot, ReturnValue) else slot.name
     if isinstance(slot, Member):
         if not slot.is_common:
             yield from _distant_reads_of_member(view, slot)
         return
-    is_global = isinstance(slot, Result) or isinstance(slot.owner, ast.Module)
+    is_global = isinstance(slot, ReturnValue) or isinstance(slot.owner, ast.Module)
     if not is_global or name not in view.module.scopes.root.bindings:
         return
     for item in view.neighbours.importers(slot.path, name):
         other = view.beside(item.path)
         if other is None or item.name not in (name, ""):
             continue
-        if isinstance(slot, Result):
+        if isinstance(slot, ReturnValue):
             yield from calls_of(other, slot.function, item.alias if item.name else name)
         else:
             yield from _imported_reads(other, item, name)
@@ -174,7 +174,7 @@ def _within(scope: Scope, outer: Scope | None) -> bool:
 Source = Site[ast.expr]
 
 
-def sources_of(view: FileContext, slot: Variable | Member | Result) -> Iterator[Source]:
+def sources_of(view: FileContext, slot: Variable | Member | ReturnValue) -> Iterator[Source]:
     """The expressions of the slot's own module whose values it gets."""
     if isinstance(slot, Variable):
         yield from _of_variable(view, slot)
@@ -297,7 +297,7 @@ def _of_key(site: AnySite) -> Iterator[Source]:
             yield Site(site.context, statement.value, site.place)
 
 
-def _of_result(view: FileContext, slot: Result) -> Iterator[Source]:
+def _of_result(view: FileContext, slot: ReturnValue) -> Iterator[Source]:
     scope = scope_of(view, slot.function)
     view.module.focus(list(range(slot.function.lineno, (slot.function.end_lineno or 0) + 1)))
     for unit in view.module.scopes.units:
