@@ -6,6 +6,8 @@ import importlib
 import pkgutil
 import re
 import string
+import subprocess
+import sys
 from pathlib import Path
 from types import ModuleType
 
@@ -18,6 +20,7 @@ from torchferry.text import Text
 
 _RULES = Path(torchferry.convert.__file__).parent / "rules"
 _TESTS = Path(__file__).parent / "rules"
+_DOCS = Path(__file__).parents[2] / "docs"
 
 
 def _modules() -> list[ModuleType]:
@@ -100,3 +103,19 @@ def test_no_rule_names_a_vendor() -> None:
 
 def test_targets_are_frozen() -> None:
     assert Target.__dataclass_params__.frozen  # type: ignore[attr-defined]
+
+
+def test_a_run_knows_every_rule_that_the_page_lists() -> None:
+    """In a process that has imported no more than a run does: those of texts are registered outside of `rules`."""
+    listed = re.findall(
+        r"^## (TF\d{3})", (_DOCS / "en" / "rules.md").read_text(encoding="utf-8"), re.MULTILINE
+    )
+    code = (
+        "import torchferry.convert.project, torchferry.convert.rule as rule\n"
+        "print(*(item.id for item in rule.all_rules()))"
+    )
+    known = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    ).stdout.split()
+    assert listed
+    assert sorted(known) == sorted(listed)

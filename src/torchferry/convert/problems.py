@@ -6,86 +6,52 @@ import os
 import re
 from collections.abc import Iterable, Mapping
 
-from torchferry.convert.rule import Rule, register
+from torchferry.convert.rule import report_rule
 from torchferry.convert.target import Target
-from torchferry.convert.texts.glance import look_at_lines
+from torchferry.convert.texts.text_rules import look_at_lines
 from torchferry.finding import Finding, Kind
 from torchferry.text import Text
 
-UNPARSED = register(
-    Rule(
-        id="TF901",
-        name="unparsed",
-        summary=Text("a module that Python can't parse: copied as it is", "Python 无法解析的模块：原样复制"),
-        triggers=(),
-    )
+UNPARSED = report_rule(
+    "TF901",
+    "unparsed",
+    Text("a module that Python can't parse: copied as it is", "Python 无法解析的模块：原样复制"),
 )
-UNREADABLE = register(
-    Rule(
-        id="TF902",
-        name="unreadable",
-        summary=Text("a file that can't be read or decoded", "无法读取或解码的文件"),
-        triggers=(),
-    )
+UNREADABLE = report_rule(
+    "TF902", "unreadable", Text("a file that can't be read or decoded", "无法读取或解码的文件")
 )
-UNSAFE = register(
-    Rule(
-        id="TF903",
-        name="unsafe",
-        summary=Text(
-            "a rewrite that failed its own check: the file was left as it was", "改写未通过自检：文件保持原样"
-        ),
-        triggers=(),
-    )
+UNSAFE = report_rule(
+    "TF903",
+    "unsafe",
+    Text("a rewrite that failed its own check: the file was left as it was", "改写未通过自检：文件保持原样"),
 )
-ENCODING = register(
-    Rule(
-        id="TF904",
-        name="encoding",
-        summary=Text("a module in an encoding that it does not declare", "未声明编码的模块"),
-        triggers=(),
-    )
+ENCODING = report_rule(
+    "TF904", "encoding", Text("a module in an encoding that it does not declare", "未声明编码的模块")
 )
-LEFT_OUT = register(
-    Rule(
-        id="TF905",
-        name="option-left-out",
-        summary=Text(
-            "an opt-in option whose rewrite failed its own check: the file was converted without it",
-            "某个可选项的改写未通过自检：该文件在不应用该选项的情况下转换",
-        ),
-        triggers=(),
-    )
+LEFT_OUT = report_rule(
+    "TF905",
+    "option-left-out",
+    Text(
+        "an opt-in option whose rewrite failed its own check: the file was converted without it",
+        "某个可选项的改写未通过自检：该文件在不应用该选项的情况下转换",
+    ),
 )
-FOLDER_LEFT_OUT = register(
-    Rule(
-        id="TF906",
-        name="left-out",
-        summary=Text(
-            "a folder that was not looked at: an environment, or an earlier output",
-            "未检查的文件夹：Python 环境或之前的输出",
-        ),
-        triggers=(),
-    )
+FOLDER_LEFT_OUT = report_rule(
+    "TF906",
+    "left-out",
+    Text(
+        "a folder that was not looked at: an environment, or an earlier output",
+        "未检查的文件夹：Python 环境或之前的输出",
+    ),
 )
-LINK = register(
-    Rule(
-        id="TF907",
-        name="link-outside",
-        summary=Text("links that lead out of the project", "指向项目之外的链接"),
-        triggers=(),
-    )
-)
-UNLOADED = register(
-    Rule(
-        id="TF908",
-        name="plugin-not-loaded",
-        summary=Text(
-            "settings name the target's device, and no module of the project loads its plugin",
-            "配置中使用了目标设备名，但项目中没有模块加载其插件",
-        ),
-        triggers=(),
-    )
+LINK = report_rule("TF907", "link-outside", Text("links that lead out of the project", "指向项目之外的链接"))
+UNLOADED = report_rule(
+    "TF908",
+    "plugin-not-loaded",
+    Text(
+        "settings name the target's device, and no module of the project loads its plugin",
+        "配置中使用了目标设备名，但项目中没有模块加载其插件",
+    ),
 )
 _UNLOADED = Text(
     "the program is told the device `{device}`, and no module of the project loads {plugin}: PyTorch 2.5 and later load "

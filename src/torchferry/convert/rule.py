@@ -111,6 +111,11 @@ def register(rule: Rule) -> Rule:
     return rule
 
 
+def report_rule(rule_id: str, name: str, summary: Text) -> Rule:
+    """Make a rule known under which others report what they find: it looks at nothing itself."""
+    return register(Rule(id=rule_id, name=name, summary=summary, triggers=()))
+
+
 @cache
 def all_rules() -> tuple[Rule, ...]:
     """Every rule, by id."""

@@ -21,7 +21,8 @@ from torchferry.convert.texts.draft import Draft, Span, convert_with
 from torchferry.convert.texts.launchers import container_advice
 from torchferry.convert.texts.shell import look_at_commands
 from torchferry.convert.texts.shell_lexer import read_script
-from torchferry.convert.texts.words import CONFIG, Decision, company, decide, decide_variable
+from torchferry.convert.texts.text_rules import CONFIG
+from torchferry.convert.texts.words import Decision, company, decide, decide_variable
 from torchferry.finding import Kind
 from torchferry.source.decode import DecodedText
 from torchferry.source.edits import Edit

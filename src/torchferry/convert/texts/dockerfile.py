@@ -10,7 +10,8 @@ from torchferry.convert.rules.environment import VARIABLE
 from torchferry.convert.texts.draft import Draft, Span, convert_with
 from torchferry.convert.texts.shell import look_at_commands
 from torchferry.convert.texts.shell_lexer import Command, Script, Word, read_script
-from torchferry.convert.texts.words import DOCKERFILE, decide_variable
+from torchferry.convert.texts.text_rules import DOCKERFILE
+from torchferry.convert.texts.words import decide_variable
 from torchferry.finding import Kind
 from torchferry.source.decode import DecodedText
 from torchferry.source.edits import Edit

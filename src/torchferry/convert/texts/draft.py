@@ -13,7 +13,7 @@ from torchferry.convert.hunks import make_hunks
 from torchferry.convert.rule import Proposal, Rule
 from torchferry.convert.rules import paddle
 from torchferry.convert.target import Target
-from torchferry.convert.texts.glance import MOST_LINES, SPEAKS_OF_CUDA, TEXT_FILE, what_it_says
+from torchferry.convert.texts.text_rules import MOST_LINES, SPEAKS_OF_CUDA, TEXT_FILE, what_it_says
 from torchferry.finding import Finding, Kind
 from torchferry.source.decode import DecodedText
 from torchferry.source.edits import Edit, EditSet, apply_edits

@@ -7,23 +7,20 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from torchferry.convert.file import Conversion, FileJob
-from torchferry.convert.rule import Rule, register
+from torchferry.convert.rule import report_rule
 from torchferry.convert.target import Target
-from torchferry.convert.texts.glance import look_at_cuda_source
+from torchferry.convert.texts.text_rules import look_at_cuda_source
 from torchferry.finding import Finding, Kind
 from torchferry.source.decode import DecodedText
 from torchferry.text import Text
 
-NATIVE_OP = register(
-    Rule(
-        id="TF803",
-        name="native-operator",
-        summary=Text(
-            "operators that C++ or CUDA sources register: listed by name, to be ported",
-            "C++ 或 CUDA 源文件注册的算子：按名称列出，需要移植",
-        ),
-        triggers=(),
-    )
+NATIVE_OP = report_rule(
+    "TF803",
+    "native-operator",
+    Text(
+        "operators that C++ or CUDA sources register: listed by name, to be ported",
+        "C++ 或 CUDA 源文件注册的算子：按名称列出，需要移植",
+    ),
 )
 CUDA_SUFFIXES = (".cu", ".cuh", ".ptx")
 _CPP_SUFFIXES = (".cpp", ".cc", ".cxx", ".c++", ".h", ".hpp")

@@ -13,12 +13,11 @@ from typing import Any
 from torchferry.convert.discover import PYTHON_SUFFIXES
 from torchferry.convert.file import Conversion, FileJob, convert_text
 from torchferry.convert.hunks import Row
-from torchferry.convert.texts.glance import SPEAKS_OF_CUDA, look_at_cuda_source
 from torchferry.convert.texts.native_ops import CUDA_SUFFIXES
 from torchferry.convert.texts.notebook_cells import ConvertedCells, Remark, convert_cells, is_wanted
 from torchferry.convert.texts.notebook_file import Cell, Notebook, read_notebook
 from torchferry.convert.texts.shell import convert_shell
-from torchferry.convert.texts.words import NOTEBOOK
+from torchferry.convert.texts.text_rules import NOTEBOOK, SPEAKS_OF_CUDA, look_at_cuda_source
 from torchferry.convert.verify import VerificationError
 from torchferry.finding import Finding, Kind
 from torchferry.outcome import Hunk

@@ -11,9 +11,8 @@ from typing import NamedTuple
 
 from torchferry.convert.file import Conversion, FileJob, convert_text
 from torchferry.convert.ruleset import RuleSet
-from torchferry.convert.texts.glance import SPEAKS_OF_CUDA, what_it_says
 from torchferry.convert.texts.magics import CellReading, Foreign, ShownLine, read_cell
-from torchferry.convert.texts.words import NOTEBOOK
+from torchferry.convert.texts.text_rules import NOTEBOOK, SPEAKS_OF_CUDA, what_it_says
 from torchferry.convert.verify import VerificationError
 from torchferry.finding import Finding, Kind
 from torchferry.source.decode import DecodedText

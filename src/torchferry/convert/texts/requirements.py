@@ -15,7 +15,8 @@ from torchferry.convert.file import Conversion, FileJob
 from torchferry.convert.target import with_advice
 from torchferry.convert.texts.draft import Draft, Span, convert_with
 from torchferry.convert.texts.shell_lexer import Word
-from torchferry.convert.texts.words import REQUIREMENTS, company
+from torchferry.convert.texts.text_rules import REQUIREMENTS
+from torchferry.convert.texts.words import company
 from torchferry.finding import Kind
 from torchferry.source.decode import DecodedText
 from torchferry.text import Text

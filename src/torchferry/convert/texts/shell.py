@@ -21,7 +21,8 @@ from torchferry.convert.texts.shell_lexer import (
     read_script,
     words_behind,
 )
-from torchferry.convert.texts.words import SHELL, Decision, company, decide, decide_variable
+from torchferry.convert.texts.text_rules import SHELL
+from torchferry.convert.texts.words import Decision, company, decide, decide_variable
 from torchferry.finding import Kind
 from torchferry.source.decode import DecodedText
 from torchferry.source.edits import Edit

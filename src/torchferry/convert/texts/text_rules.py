@@ -1,33 +1,71 @@
-"""What a glance at a text shows: lines that speak of CUDA, and files of CUDA code."""
+"""The rules under which texts are reported, and what a glance at a line of one says.
+
+Every run imports this, and with it all these rules are known; what reads the texts is imported when there is one.
+"""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
 
-from torchferry.convert.rule import Rule, register
+from torchferry.convert.rule import Rule, report_rule
 from torchferry.convert.target import Target
 from torchferry.finding import Finding, Kind
 from torchferry.text import Text
 
-CUDA_SOURCE = register(
-    Rule(
-        id="TF801",
-        name="cuda-source",
-        summary=Text("CUDA source files: kernels to be written anew", "CUDA 源文件：需要重写的内核"),
-        triggers=(),
-    )
+CUDA_SOURCE = report_rule(
+    "TF801",
+    "cuda-source",
+    Text("CUDA source files: kernels to be written anew", "CUDA 源文件：需要重写的内核"),
 )
-TEXT_FILE = register(
-    Rule(
-        id="TF802",
-        name="text-file",
-        summary=Text(
-            "lines of scripts and configurations that speak of CUDA, and that no other rule understands",
-            "脚本和配置中提到 CUDA、但其他规则无法判断的行",
-        ),
-        triggers=(),
-    )
+TEXT_FILE = report_rule(
+    "TF802",
+    "text-file",
+    Text(
+        "lines of scripts and configurations that speak of CUDA, and that no other rule understands",
+        "脚本和配置中提到 CUDA、但其他规则无法判断的行",
+    ),
+)
+
+SHELL = report_rule(
+    "TF810",
+    "shell",
+    Text(
+        "shell scripts: variables, options of programs, launchers and tools become the target's",
+        "Shell 脚本：变量、程序选项、启动器和工具换成目标设备的",
+    ),
+)
+DOCKERFILE = report_rule(
+    "TF811",
+    "dockerfile",
+    Text(
+        "Dockerfiles: images with CUDA are reported, variables and commands become the target's",
+        "Dockerfile：报告含 CUDA 的镜像，变量和命令换成目标设备的",
+    ),
+)
+REQUIREMENTS = report_rule(
+    "TF812",
+    "requirements",
+    Text(
+        "required packages that are built for CUDA, with what the vendor has",
+        "为 CUDA 构建的依赖包，及厂商的对应方案",
+    ),
+)
+CONFIG = report_rule(
+    "TF813",
+    "config",
+    Text(
+        "YAML, JSON, TOML and INI: devices and backends become the target's, where a key says what they are",
+        "YAML、JSON、TOML、INI：键名表明是设备或通信后端的值换成目标设备的",
+    ),
+)
+NOTEBOOK = report_rule(
+    "TF814",
+    "notebook",
+    Text(
+        "notebooks: the code cells are converted as one module; what is not Python in them is said",
+        "notebook：代码单元作为一个模块整体转换；其中不是 Python 的部分会说明",
+    ),
 )
 
 _KERNEL = Text("CUDA kernels must be written anew for {company}{how}", "CUDA 内核需要为 {company} 重写{how}")
