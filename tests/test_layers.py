@@ -60,7 +60,7 @@ EXCEPTIONS = _exceptions(SECTION)
 @pytest.mark.parametrize(
     ("module", "code", "wrong"),
     [
-        ("perf/run.py", "from torchferry.ops.trace import names", set()),
+        ("perf/run.py", "from torchferry.traces import names", set()),
         ("ops/run.py", "from torchferry.perf import run", {"perf"}),
         ("ops/run.py", "def late():\n    import torchferry.perf.run", {"perf"}),
         ("prove/run.py", "from torchferry.perf import run", {"perf"}),  # a neighbour

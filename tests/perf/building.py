@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from torchferry.perf.run import Run
-from torchferry.perf.trace.model import Trace
-from torchferry.perf.trace.reader import read_trace
+from torchferry.traces.model import Trace
+from torchferry.traces.reader import read_trace
 
 MAIN, BACKWARD = 100, 200  # threads
 PROCESS = 100

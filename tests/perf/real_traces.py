@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from torchferry.perf.run import Run
-from torchferry.perf.trace.reader import read_trace
+from torchferry.traces.reader import read_trace
 
 TRACES = Path(__file__).parents[3] / "shared" / "data" / "traces"
 SLOW_LOADER = "resnet50_num_workers_0_worker0.1623143089861.json.gz"

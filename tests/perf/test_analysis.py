@@ -17,8 +17,8 @@ from torchferry.perf.model import Diagnosis, Evidence, KernelRow, Part, Severity
 from torchferry.perf.opening import open_runs
 from torchferry.perf.run import Run
 from torchferry.perf.timeline import HOST
-from torchferry.perf.trace.model import Memory
 from torchferry.text import Text
+from torchferry.traces.model import Memory
 
 FLOATS = {"dims": [[4, 8], [8, 2]], "types": ["float", "float"]}
 

@@ -14,8 +14,8 @@ import pytest
 from tests.perf.real_traces import VENDORS_TIMELINE, real_trace
 from torchferry.errors import InputError, OutputError
 from torchferry.perf.normalize import normalize
-from torchferry.perf.trace import chunks
-from torchferry.perf.trace.reader import read_trace
+from torchferry.traces import chunks
+from torchferry.traces.reader import read_trace
 
 START = 1704161511420306
 

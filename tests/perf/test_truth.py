@@ -7,14 +7,14 @@ from pathlib import Path
 import pytest
 
 from tests.perf.building import TraceBuilder
-from torchferry.ops.trace import events
 from torchferry.perf import opening
 from torchferry.perf.analysis import analyze
 from torchferry.perf.model import Analysis, Diagnosis, Part
 from torchferry.perf.opening import open_runs
 from torchferry.perf.report import sentences
-from torchferry.perf.trace.columns import Kind
 from torchferry.text import Text
+from torchferry.traces import categories
+from torchferry.traces.columns import Kind
 from torchferry.vendors.model import Vendor
 
 STATISTIC = (
@@ -155,10 +155,10 @@ def test_a_trace_of_the_cpu_or_of_cuda_reads_no_vendors_data(
     def refuse(_name: str) -> Vendor:
         raise AssertionError("a vendor's data are read")
 
-    for cached in (events.flow_device, events.launching_device, events._device_types):
+    for cached in (categories.flow_device, categories.launching_device, categories._device_types):
         cached.cache_clear()
     monkeypatch.setattr(opening, "get_vendor", refuse)
-    monkeypatch.setattr(events, "get_vendor", refuse)
+    monkeypatch.setattr(categories, "get_vendor", refuse)
     path = device_trace("Memset (Device)", "gpu_memset").write(tmp_path / "trace.json")
     (run,) = open_runs([path])
     assert run.device == "cuda" and run.vendor is None

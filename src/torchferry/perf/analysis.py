@@ -20,17 +20,17 @@ from torchferry.perf.model import (
 from torchferry.perf.rows import MOST_ROWS, kernel_rows, operator_rows
 from torchferry.perf.run import usual_step
 from torchferry.perf.timeline import timeline
-from torchferry.perf.trace.columns import Ints, Kind
-from torchferry.perf.trace.intervals import Intervals
-from torchferry.perf.trace.model import Memory
 from torchferry.text import Text
+from torchferry.traces.columns import Ints, Kind
+from torchferry.traces.intervals import Intervals
+from torchferry.traces.model import Memory
 
 if TYPE_CHECKING:
     from torchferry.perf.detect.model import Detector
     from torchferry.perf.run import Run
     from torchferry.perf.tables.kernels import KernelGroup, KernelTable
     from torchferry.perf.tables.operators import OperatorTable, StepTable
-    from torchferry.perf.trace.model import Trace
+    from torchferry.traces.model import Trace
 
 # What an analysis can tell from tables alone, without a trace.
 

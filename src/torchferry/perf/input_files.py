@@ -16,7 +16,7 @@ from torchferry.perf.tables.columns import CsvFile
 from torchferry.perf.tables.kernels import is_kernel_statistic, is_kernel_table
 from torchferry.perf.tables.memory import is_memory_record, is_operator_memory
 from torchferry.perf.tables.operators import is_operator_details, is_step_table
-from torchferry.perf.trace.chunks import GZIP, Unpacking
+from torchferry.traces.chunks import GZIP, Unpacking
 
 PROFILE_FILE = "run.json"
 PROFILE_FORMAT = "torchferry-profile"

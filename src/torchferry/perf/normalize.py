@@ -19,7 +19,7 @@ import msgspec
 
 from torchferry.errors import InputError, OutputError
 from torchferry.files.aside import whole_file
-from torchferry.perf.trace.chunks import Chunks, single_events
+from torchferry.traces.chunks import Chunks, single_events
 
 Fields = dict[str, msgspec.Raw]
 Progress = Callable[[int], None]

@@ -11,7 +11,6 @@ import numpy as np
 
 from torchferry.errors import InputError
 from torchferry.logs.files import log_files
-from torchferry.ops.trace.events import CUDA
 from torchferry.perf.input_files import (
     PROFILE_FILE,
     WHAT_TO_GIVE,
@@ -27,10 +26,11 @@ from torchferry.perf.run import Run
 from torchferry.perf.tables.kernels import read_kernels
 from torchferry.perf.tables.memory import read_memory
 from torchferry.perf.tables.operators import read_operators, read_steps
-from torchferry.perf.trace.model import Trace
-from torchferry.perf.trace.reader import read_trace
-from torchferry.perf.trace.times import INVALID
 from torchferry.text import Text
+from torchferry.traces.categories import CUDA
+from torchferry.traces.model import Trace
+from torchferry.traces.reader import read_trace
+from torchferry.traces.times import INVALID
 from torchferry.vendors.model import Vendor
 from torchferry.vendors.registry import get_vendor, vendor_names
 

@@ -11,10 +11,10 @@ from torchferry.perf.model import KernelRow, OperatorRow
 from torchferry.perf.roofline.judging import peaks_of, reached
 from torchferry.perf.roofline.work import work_of
 from torchferry.perf.signatures import dtypes_text, shapes_text
-from torchferry.perf.trace.columns import Interned, Ints, Kind
+from torchferry.traces.columns import Interned, Ints, Kind
 
 if TYPE_CHECKING:
-    from torchferry.perf.trace.model import Trace
+    from torchferry.traces.model import Trace
 
 MOST_ROWS = 2000  # of a table; a program with more has shapes that change from step to step
 

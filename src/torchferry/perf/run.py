@@ -9,16 +9,16 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from torchferry.perf.model import Part
-from torchferry.perf.trace.columns import Columns, Ints, Kind
-from torchferry.perf.trace.intervals import Intervals
 from torchferry.text import Text
+from torchferry.traces.columns import Columns, Ints, Kind
+from torchferry.traces.intervals import Intervals
 
 if TYPE_CHECKING:
     from torchferry.perf.oplog.model import OpLog
     from torchferry.perf.tables.kernels import KernelTable
     from torchferry.perf.tables.memory import MemoryTable
     from torchferry.perf.tables.operators import OperatorTable, StepTable
-    from torchferry.perf.trace.model import Trace
+    from torchferry.traces.model import Trace
     from torchferry.vendors.model import Vendor
 
 LOADER_MARK = "enumerate(DataLoader)"

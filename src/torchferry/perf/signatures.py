@@ -5,10 +5,10 @@ from __future__ import annotations
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
-from torchferry.ops.trace.signatures import DTYPES
+from torchferry.traces.names import DTYPES
 
 if TYPE_CHECKING:
-    from torchferry.perf.trace.model import Signature
+    from torchferry.traces.model import Signature
 
 _LONGEST_LIST = 3  # tensors of a list that are written out
 

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from torchferry.ops.trace.names import module_of, place_of
 from torchferry.perf.model import Span
 from torchferry.perf.signatures import shapes_text
-from torchferry.perf.trace.columns import Columns, Flags, Ints, Kind
+from torchferry.traces.columns import Columns, Flags, Ints, Kind
+from torchferry.traces.names import module_of, place_of
 
 if TYPE_CHECKING:
-    from torchferry.perf.trace.model import Trace
+    from torchferry.traces.model import Trace
 
 STEPS, HOST, DEVICE, PYTHON, RUNTIME = 1000, 2000, 1500, 600, 300  # bars, at most
 MOST_EXAMPLES = 60

@@ -12,7 +12,7 @@ from tests.forking import ROOT
 from torchferry.perf import run as collected
 from torchferry.perf.analysis import analyze
 from torchferry.perf.model import Diagnosis, Severity
-from torchferry.perf.trace.reader import read_trace
+from torchferry.traces.reader import read_trace
 
 from .profiling import SIMULATED, Run, profiled
 

@@ -12,7 +12,7 @@ from tests.perf.real_traces import FAST_LOADER, LANGUAGE_MODEL, real_run
 from torchferry.perf.detect.copying import Copied, copied
 from torchferry.perf.detect.non_contiguous import DETECTOR
 from torchferry.perf.model import Severity, in_words
-from torchferry.perf.trace.model import Signature
+from torchferry.traces.model import Signature
 
 ROWS, PLAIN, TRANSPOSED = [64, 32], [32, 1], [1, 64]
 IMAGE, CHANNELS_LAST = [2, 3, 4, 5], [60, 1, 15, 3]

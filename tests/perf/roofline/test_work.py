@@ -13,8 +13,8 @@ from torch.utils.flop_counter import FlopCounterMode
 from torchferry.perf.roofline.judging import all_peaks, kernel_work, peaks_of
 from torchferry.perf.roofline.work import work_of
 from torchferry.perf.tables.kernels import KernelSignature
-from torchferry.perf.trace.model import Signature
-from torchferry.perf.trace.reader import read_trace
+from torchferry.traces.model import Signature
+from torchferry.traces.reader import read_trace
 
 
 def convolutions() -> None:

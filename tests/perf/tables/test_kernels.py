@@ -12,7 +12,7 @@ import pytest
 from tests.perf.real_traces import real_trace
 from torchferry.errors import InputError
 from torchferry.perf.tables.kernels import KernelTable, read_kernels
-from torchferry.perf.trace.columns import Kind
+from torchferry.traces.columns import Kind
 
 OLD = (
     "Name,Type,Accelerator Core,Start Time,Duration(us),Wait Time(us),Block Dim,Input Shapes,Input Data Types"

@@ -14,19 +14,23 @@ from torchferry.operators.native_functions import OperatorFacts
 from torchferry.operators.schemas import Schema, schemas
 from torchferry.ops.model import Phase
 from torchferry.ops.trace.events import OLD_PROFILER, Event, Kind
-from torchferry.ops.trace.names import (
+from torchferry.ops.trace.signatures import Signatures
+from torchferry.traces.names import (
     backward_step_of,
     is_optimizer_step,
     is_profiler_step,
-    marked_phase,
     module_of,
     note_of,
     operator_of,
     place_in_stack,
     place_of,
 )
-from torchferry.ops.trace.signatures import Signatures
 
+_MARKS = (
+    ("Optimizer.step#", Phase.OPTIMIZER),
+    ("Optimizer.zero_grad#", Phase.OPTIMIZER),
+    ("enumerate(DataLoader)", Phase.DATA),
+)
 _FROM_OUTSIDE_IN = {Kind.PYTHON: 0, Kind.HOST: 1, Kind.LAUNCH: 2, Kind.FLOW_START: 3}
 
 
@@ -102,6 +106,11 @@ def _order(event: Event) -> tuple[int, int, int, int]:
     return (event.start, -event.duration, _FROM_OUTSIDE_IN[event.kind], number)
 
 
+def _marked_phase(name: str) -> Phase | None:
+    """What PyTorch's own annotations tell of the program's phase."""
+    return next((phase for start, phase in _MARKS if name.startswith(start)), None)
+
+
 class _Open(NamedTuple):
     """An event that is not over."""
 
@@ -175,7 +184,7 @@ class _Thread:
             self._timeline.backward_ends.append(event.end)
             sequence = event.sequence if event.sequence >= 0 else around.sequence
             return around._replace(phase=Phase.BACKWARD, node=step, sequence=sequence)
-        phase = marked_phase(event.name)
+        phase = _marked_phase(event.name)
         return around._replace(phase=phase) if phase else around
 
 

@@ -10,11 +10,12 @@ from typing import Any, NamedTuple, NoReturn
 from torchferry.errors import InputError
 from torchferry.ops.model import TRACE, Capture, ModuleInfo, Phase, Signature, Site
 from torchferry.ops.trace.calls import Call, Surroundings, Timeline, counted, host_timeline
-from torchferry.ops.trace.events import CUDA, Event, EventReader, Kind, flow_device, launching_device
+from torchferry.ops.trace.events import Event, EventReader, Kind
 from torchferry.ops.trace.folding import Folding
-from torchferry.ops.trace.opening import JsonEvents, Text, no_trace
 from torchferry.ops.trace.signatures import Signatures
 from torchferry.ops.trace.table import read_table
+from torchferry.traces.categories import CUDA, flow_device, launching_device
+from torchferry.traces.opening import JsonEvents, Text, no_trace
 
 # Where in the program each call of a trace belongs: its phase, its module, the line of the user's
 # code.

@@ -9,16 +9,8 @@ from typing import Any
 from torchferry.operators.schemas import Kind, Schema, choose_overload
 from torchferry.ops.model import Argument, Signature, Special, TensorSpec, Value
 from torchferry.ops.trace.events import Inputs
+from torchferry.traces.names import DTYPES
 
-DTYPES = {
-    "float": "float32", "double": "float64", "long int": "int64", "long": "int64", "long long": "int64",
-    "int": "int32", "short int": "int16", "short": "int16", "signed char": "int8", "unsigned char": "uint8",
-    "bool": "bool", "unsigned short": "uint16", "short unsigned int": "uint16", "unsigned int": "uint32",
-    "unsigned long": "uint64", "long unsigned int": "uint64", "c10::Half": "float16", "c10::BFloat16": "bfloat16",
-    "c10::complex<float>": "complex64", "c10::complex<double>": "complex128", "c10::complex<c10::Half>": "complex32",
-    "c10::Float8_e4m3fn": "float8_e4m3fn", "c10::Float8_e5m2": "float8_e5m2", "c10::quint8": "quint8",
-    "c10::qint8": "qint8", "c10::qint32": "qint32",
-}  # fmt: skip
 _OF_NUMBERS = ("float64", "int64", "bool", "complex128")
 _KINDS = {
     "Scalar": Kind.SCALAR, "Int": Kind.SCALAR, "Double": Kind.SCALAR, "Bool": Kind.SCALAR, "ScalarList": Kind.SCALARS,

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from torchferry.operators.equivalents import CALLED_ELSEWHERE
@@ -11,23 +9,14 @@ from torchferry.operators.schemas import schemas
 from torchferry.ops.model import TRACE, Capture, Phase, Site
 from torchferry.ops.trace.calls import Level, level_of
 from torchferry.ops.trace.folding import Folding
-from torchferry.ops.trace.names import is_optimizer_step, is_profiler_step, note_of, operator_of
-from torchferry.ops.trace.opening import Text, no_trace
 from torchferry.ops.trace.signatures import Signatures, shapes_of
+from torchferry.traces.names import is_optimizer_step, is_profiler_step, note_of, operator_of
+from torchferry.traces.opening import Text, no_trace
+from torchferry.traces.printed import NAME, Row, printed_nanoseconds, table_device, table_lines, table_rows
 
-_RULE = re.compile(r"\s*-{3,}(?:\s+-{3,})+\s*$")
-_NAME, _SHAPES = "Name", "Input Shapes"
-_CALLS = ("# of Calls", "Number of Calls")
-_HOST_TIME = ("Self CPU", "Self CPU total", "Self CPU time total")
-_DEVICE_TIME = re.compile(r"Self (?!CPU\b)(\w+)(?: total| time total)?$")
-_TIME = re.compile(r"([\d.]+)(us|ms|s)$")
-_UNITS = {"us": 1_000, "ms": 1_000_000, "s": 1_000_000_000}
+_SHAPES = "Input Shapes"
 _CUT = "..."
 _ATEN = "aten::"
-_MOST_LINE = 100_000  # characters; such a line is no table's
-
-
-Row = Mapping[str, str]
 
 
 def read_table(path: Path, text: Text) -> Capture:
@@ -72,7 +61,7 @@ class _TableReader:
         )
 
     def _add(self, row: Row, device: str) -> None:
-        name, calls = row[_NAME], int(row["calls"])
+        name, calls = row[NAME], int(row["calls"])
         self._host_time += printed_nanoseconds(row.get("host time", ""))
         if note := note_of(name):
             self._notes[note] = True
@@ -97,63 +86,3 @@ class _TableReader:
         if len(meant) != 1 and name.startswith(_ATEN):
             self._notes["short_names"] = True
         return f"{_ATEN}{meant[0]}" if len(meant) == 1 else ""
-
-
-def table_lines(text: Text) -> Iterator[str]:
-    """Of whole lines; what is too long for one is dropped."""
-    rest = ""
-    while piece := text.more():
-        *whole, rest = (rest + piece).split("\n")
-        yield from whole
-        if len(rest) > _MOST_LINE:
-            rest = ""
-    yield rest
-
-
-def table_rows(lines: Iterator[str]) -> Iterator[Row]:
-    """A rule, the heads, a rule, the rows, a rule: the rules tell the columns."""
-    columns: list[tuple[int, int]] = []
-    heads: list[str] = []
-    for line in (line.rstrip("\r") for line in lines):
-        if _RULE.match(line):
-            if heads:
-                columns, heads = [], []  # the last rule
-            else:
-                columns = [found.span() for found in re.finditer(r"-+", line)]
-        elif columns and not heads:
-            heads = [_head(cell) for cell in _cells(line, columns)]
-            if _NAME not in heads or "calls" not in heads:
-                columns, heads = [], []
-            else:
-                next(lines, "")  # the rule below the heads
-        elif heads:
-            row = dict(zip(heads, _cells(line, columns), strict=True))
-            if row[_NAME] and row["calls"].isdecimal():
-                yield row
-
-
-def _cells(line: str, columns: list[tuple[int, int]]) -> list[str]:
-    """By the gaps between them: old tables have heads that are wider than their columns. Else by the columns."""
-    cells = re.split(r"\s{2,}", line.strip())
-    return cells if len(cells) == len(columns) else [line[begin:end].strip() for begin, end in columns]
-
-
-def _head(text: str) -> str:
-    """The same word for a column in the tables of all years."""
-    if text in _CALLS:
-        return "calls"
-    if text in _HOST_TIME:
-        return "host time"
-    found = _DEVICE_TIME.match(text)
-    return found[1].lower() if found else text
-
-
-def table_device(row: Row) -> str:
-    """The device whose time the table has, if it worked at all."""
-    return next((head for head in row if head.islower() and head not in ("calls", "host time")), "")
-
-
-def printed_nanoseconds(text: str) -> int:
-    """1.500ms is 1500000; 0 for what is no time."""
-    found = _TIME.match(text)
-    return round(float(found[1]) * _UNITS[found[2]]) if found else 0

@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from torchferry.ops.trace.names import operator_of
 from torchferry.perf.compare.model import Measure
 from torchferry.perf.signatures import dtypes_text, shapes_text
-from torchferry.perf.trace.columns import Flags, Interned, Ints, Kind
+from torchferry.traces.columns import Flags, Interned, Ints, Kind
+from torchferry.traces.names import operator_of
 
 if TYPE_CHECKING:
     from torchferry.perf.run import Run
     from torchferry.perf.tables.kernels import KernelTable
     from torchferry.perf.tables.operators import OperatorTable
-    from torchferry.perf.trace.model import Trace
+    from torchferry.traces.model import Trace
 
 MOST_KERNELS = 3  # names of an entry
 

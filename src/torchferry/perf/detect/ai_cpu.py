@@ -18,11 +18,11 @@ from torchferry.perf.detect.kernels import (
 from torchferry.perf.detect.model import Detector
 from torchferry.perf.model import Diagnosis
 from torchferry.perf.run import Run
-from torchferry.perf.trace.columns import Flags
 from torchferry.text import Text
+from torchferry.traces.columns import Flags
 
 if TYPE_CHECKING:
-    from torchferry.perf.trace.model import Trace
+    from torchferry.traces.model import Trace
 
 ID = "ai_cpu"
 LEAST_SHARE = 0.005  # of the steps; a call takes some hundred times what it takes on the fast cores

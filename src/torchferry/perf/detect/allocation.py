@@ -12,11 +12,11 @@ from torchferry.perf.detect.evidence import by_name
 from torchferry.perf.detect.model import Detector, needs_device
 from torchferry.perf.model import Diagnosis
 from torchferry.perf.run import Run
-from torchferry.perf.trace.columns import Columns
 from torchferry.text import Text
+from torchferry.traces.columns import Columns
 
 if TYPE_CHECKING:
-    from torchferry.perf.trace.model import Trace
+    from torchferry.traces.model import Trace
 
 ID = "allocation"
 LEAST_SHARE = 0.01  # of the steps: an allocator that has settled makes no such calls at all

@@ -11,11 +11,11 @@ from torchferry.perf.detect.evidence import by_name_and_place
 from torchferry.perf.detect.model import Detector, needs_trace
 from torchferry.perf.model import Diagnosis
 from torchferry.perf.run import Run
-from torchferry.perf.trace.columns import Flags, Ints
 from torchferry.text import Text
+from torchferry.traces.columns import Flags, Ints
 
 if TYPE_CHECKING:
-    from torchferry.perf.trace.model import Trace
+    from torchferry.traces.model import Trace
 
 ID = "anomaly_detection"
 LEAST_CHECKED = 0.5  # of the functions that autograd evaluates; all but those without result are checked

@@ -13,11 +13,11 @@ from torchferry.perf.detect.model import Detector, needs_trace
 from torchferry.perf.detect.python_work import SAVING, frames_like
 from torchferry.perf.model import Diagnosis
 from torchferry.perf.run import Run
-from torchferry.perf.trace.columns import Columns, Kind
 from torchferry.text import Text
+from torchferry.traces.columns import Columns, Kind
 
 if TYPE_CHECKING:
-    from torchferry.perf.trace.model import Trace
+    from torchferry.traces.model import Trace
 
 ID = "checkpoint_writing"
 LEAST_SHARE = 0.03  # of the steps; one checkpoint in some hundred steps costs less

@@ -16,7 +16,7 @@ from torchferry.perf.run import Run, communication_calls
 from torchferry.text import Text
 
 if TYPE_CHECKING:
-    from torchferry.perf.trace.model import Trace
+    from torchferry.traces.model import Trace
 
 ID = "communication"
 LEAST_SHARE = 0.05  # of the steps, uncovered: the last bucket of gradients has nothing left to hide behind

@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from torchferry.ops.trace.names import operator_of
-from torchferry.perf.trace.columns import Columns, Flags, Ints, Kind
-from torchferry.perf.trace.intervals import Intervals
+from torchferry.traces.columns import Columns, Flags, Ints, Kind
+from torchferry.traces.intervals import Intervals
+from torchferry.traces.names import operator_of
 
 if TYPE_CHECKING:
-    from torchferry.perf.trace.model import Trace
+    from torchferry.traces.model import Trace
 
 
 def lies_in(thread: Ints, time: Ints, around: Columns) -> Flags:

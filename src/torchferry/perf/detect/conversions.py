@@ -11,12 +11,12 @@ import numpy as np
 
 from torchferry.perf.detect.ai_cpu import on_ai_cpu
 from torchferry.perf.detect.copying import Copied, copies
-from torchferry.perf.trace.columns import Ints
 from torchferry.text import Text
+from torchferry.traces.columns import Ints
 
 if TYPE_CHECKING:
     from torchferry.perf.tables.kernels import KernelTable
-    from torchferry.perf.trace.model import Trace
+    from torchferry.traces.model import Trace
 
 
 class Change(Enum):

@@ -9,10 +9,10 @@ import numpy as np
 
 from torchferry.perf.detect.containment import operators_in_window
 from torchferry.perf.roofline.work import tensor
-from torchferry.perf.trace.columns import Flags, Ints
+from torchferry.traces.columns import Flags, Ints
 
 if TYPE_CHECKING:
-    from torchferry.perf.trace.model import Signature, Trace
+    from torchferry.traces.model import Signature, Trace
 
 COPY = "aten::copy_"
 # They do nothing else than to copy when they do copy.

@@ -23,11 +23,11 @@ from torchferry.perf.detect.model import Detector
 from torchferry.perf.detect.non_contiguous import contiguous_copies
 from torchferry.perf.model import Diagnosis
 from torchferry.perf.run import Run
-from torchferry.perf.trace.columns import Flags, Ints
 from torchferry.text import Text
+from torchferry.traces.columns import Flags, Ints
 
 if TYPE_CHECKING:
-    from torchferry.perf.trace.model import Trace
+    from torchferry.traces.model import Trace
 
 ID = "device_copies"
 LEAST_SHARE = 0.03  # of the steps

@@ -16,14 +16,14 @@ from torchferry.perf.detect.model import NO_SHAPES, Detector
 from torchferry.perf.model import Diagnosis, Evidence
 from torchferry.perf.run import Run
 from torchferry.perf.signatures import shapes_text
-from torchferry.perf.trace.columns import Flags, Interned, Ints
 from torchferry.text import Text
+from torchferry.traces.columns import Flags, Interned, Ints
 from torchferry.vendors.host import load_host
 from torchferry.vendors.registry import get_vendor, vendor_names
 
 if TYPE_CHECKING:
     from torchferry.perf.tables.kernels import KernelTable
-    from torchferry.perf.trace.model import Trace
+    from torchferry.traces.model import Trace
 
 ID = "dynamic_shapes"
 LEAST_SHARE = 0.05  # of the steps, in operators with new shapes

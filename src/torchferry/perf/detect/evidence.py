@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from torchferry.perf.model import Evidence
-from torchferry.perf.trace.columns import Columns, Interned, Ints
 from torchferry.text import Text
+from torchferry.traces.columns import Columns, Interned, Ints
 
 if TYPE_CHECKING:
-    from torchferry.perf.trace.model import Trace
+    from torchferry.traces.model import Trace
 
 
 MOST = 6  # that a diagnosis shows

@@ -13,11 +13,11 @@ from torchferry.perf.detect.groups import described, end_of_calls
 from torchferry.perf.detect.model import Detector
 from torchferry.perf.model import Diagnosis, Evidence
 from torchferry.perf.run import Run
-from torchferry.perf.trace.columns import Flags, Ints, Kind
 from torchferry.text import Text
+from torchferry.traces.columns import Flags, Ints, Kind
 
 if TYPE_CHECKING:
-    from torchferry.perf.trace.model import Trace
+    from torchferry.traces.model import Trace
     from torchferry.vendors.model import Vendor
 
 ID = "fallback"

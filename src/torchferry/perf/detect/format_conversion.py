@@ -24,7 +24,7 @@ from torchferry.perf.run import Run
 from torchferry.text import Text
 
 if TYPE_CHECKING:
-    from torchferry.perf.trace.model import Trace
+    from torchferry.traces.model import Trace
 
 ID = "format_conversion"
 LEAST_SHARE = 0.05  # of the steps; mixed precision casts for one or two hundredths, and is worth it

@@ -21,13 +21,13 @@ from torchferry.perf.detect.kernels import (
 from torchferry.perf.detect.model import Detector
 from torchferry.perf.model import Diagnosis
 from torchferry.perf.run import Run
-from torchferry.perf.trace.columns import Flags, Ints, Kind
-from torchferry.perf.trace.times import INVALID
 from torchferry.text import Text
+from torchferry.traces.columns import Flags, Ints, Kind
+from torchferry.traces.times import INVALID
 
 if TYPE_CHECKING:
     from torchferry.perf.tables.kernels import KernelTable
-    from torchferry.perf.trace.model import Trace
+    from torchferry.traces.model import Trace
 
 ID = "format_pairs"
 LEAST_SHARE = 0.01  # of the steps; none of it does anything

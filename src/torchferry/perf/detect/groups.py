@@ -8,10 +8,10 @@ import numpy as np
 
 from torchferry.perf.model import Evidence
 from torchferry.perf.signatures import dtypes_text, shapes_text
-from torchferry.perf.trace.columns import Ints, Kind
+from torchferry.traces.columns import Ints, Kind
 
 if TYPE_CHECKING:
-    from torchferry.perf.trace.model import Trace
+    from torchferry.traces.model import Trace
 
 
 class Group(NamedTuple):

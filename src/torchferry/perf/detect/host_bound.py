@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from torchferry.ops.trace.names import is_profiler_step, place_of
 from torchferry.perf.detect.checkpoint_writing import saves
 from torchferry.perf.detect.containment import marks, operators_in_window, outermost_operators, per_step
 from torchferry.perf.detect.evidence import Key, added_up
@@ -17,12 +16,13 @@ from torchferry.perf.detect.python_work import COLLECTING, PREPARING, SLEEPING, 
 from torchferry.perf.detect.waits import waits_for_device
 from torchferry.perf.model import Diagnosis, Evidence, Part
 from torchferry.perf.run import Run, share_without_profiler
-from torchferry.perf.trace.columns import Ints, Kind
-from torchferry.perf.trace.intervals import Intervals
 from torchferry.text import Text
+from torchferry.traces.columns import Ints, Kind
+from torchferry.traces.intervals import Intervals
+from torchferry.traces.names import is_profiler_step, place_of
 
 if TYPE_CHECKING:
-    from torchferry.perf.trace.model import Trace
+    from torchferry.traces.model import Trace
 
 ID = "host_bound"
 LEAST_SHARE = (

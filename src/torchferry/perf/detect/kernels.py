@@ -11,12 +11,12 @@ from torchferry.perf.detect.evidence import MOST, Key, added_up
 from torchferry.perf.detect.groups import described
 from torchferry.perf.model import Evidence
 from torchferry.perf.run import Run
-from torchferry.perf.trace.columns import Columns, Flags, Ints
 from torchferry.text import Text
+from torchferry.traces.columns import Columns, Flags, Ints
 
 if TYPE_CHECKING:
     from torchferry.perf.tables.kernels import KernelGroup, KernelTable
-    from torchferry.perf.trace.model import Trace
+    from torchferry.traces.model import Trace
 
 NO_DEVICE_WORK = Text(
     "the device's work: a trace of a device, or a table of its kernels",

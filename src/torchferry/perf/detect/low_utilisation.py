@@ -14,11 +14,11 @@ from torchferry.perf.detect.memory_limit import memory_of
 from torchferry.perf.detect.model import Detector, needs_device
 from torchferry.perf.model import Diagnosis, Part
 from torchferry.perf.run import Run
-from torchferry.perf.trace.columns import Kind
 from torchferry.text import Text
+from torchferry.traces.columns import Kind
 
 if TYPE_CHECKING:
-    from torchferry.perf.trace.model import Trace
+    from torchferry.traces.model import Trace
 
 ID = "low_utilisation"
 SHORT = 10_000  # nanoseconds: about what a host needs to call an operator

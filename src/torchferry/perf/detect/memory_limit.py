@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from torchferry.ops.trace.names import operator_of
 from torchferry.perf.detect.evidence import MOST
 from torchferry.perf.detect.model import Detector
 from torchferry.perf.model import Diagnosis, Evidence
 from torchferry.perf.run import Run
 from torchferry.text import Text
+from torchferry.traces.names import operator_of
 from torchferry.units import size
 
 if TYPE_CHECKING:
-    from torchferry.perf.trace.model import Memory, Trace
+    from torchferry.traces.model import Memory, Trace
 
 ID = "memory_limit"
 LEAST_USED = 0.90  # of the device's memory, in tensors: a longer batch, or fragments, may be too much

@@ -21,11 +21,11 @@ from torchferry.perf.detect.model import NO_STRIDES, Detector, needs_trace
 from torchferry.perf.model import Diagnosis
 from torchferry.perf.roofline.work import tensor
 from torchferry.perf.run import Run
-from torchferry.perf.trace.columns import Ints
 from torchferry.text import Text
+from torchferry.traces.columns import Ints
 
 if TYPE_CHECKING:
-    from torchferry.perf.trace.model import Trace
+    from torchferry.traces.model import Trace
 
 ID = "non_contiguous"
 LEAST_SHARE = 0.03  # of the steps; a few transposed tensors are copied in most models

@@ -13,11 +13,11 @@ from torchferry.perf.detect.kernels import found_in_trace, names_that
 from torchferry.perf.detect.model import Detector, needs_trace
 from torchferry.perf.model import Diagnosis, Part
 from torchferry.perf.run import Run
-from torchferry.perf.trace.columns import Flags, Ints
 from torchferry.text import Text
+from torchferry.traces.columns import Flags, Ints
 
 if TYPE_CHECKING:
-    from torchferry.perf.trace.model import Trace
+    from torchferry.traces.model import Trace
 
 ID = "pageable_copies"
 LEAST_SHARE = 0.01  # of the steps; pinned copies of a prefetching loader hide behind computation

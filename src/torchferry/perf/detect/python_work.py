@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from torchferry.perf.trace.columns import Columns, Flags
-from torchferry.perf.trace.intervals import Intervals
+from torchferry.traces.columns import Columns, Flags
+from torchferry.traces.intervals import Intervals
 
 if TYPE_CHECKING:
-    from torchferry.perf.trace.model import Trace
+    from torchferry.traces.model import Trace
 
 SAVING = re.compile(
     r"torch/serialization\.py\(\d+\): save$|safetensors/\w+\.py\(\d+\): save\w*$|"

@@ -19,7 +19,7 @@ from torchferry.text import Text
 
 if TYPE_CHECKING:
     from torchferry.perf.tables.kernels import KernelTable
-    from torchferry.perf.trace.model import Trace
+    from torchferry.traces.model import Trace
 
 ID = "slow_operator"
 LEAST_SHARE = 0.02  # of the steps, of one operator with its shapes

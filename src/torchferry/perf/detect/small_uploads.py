@@ -13,12 +13,12 @@ from torchferry.perf.detect.model import Detector, needs_device
 from torchferry.perf.detect.waits import upload_rows
 from torchferry.perf.model import Diagnosis
 from torchferry.perf.run import Run
-from torchferry.perf.trace.columns import Ints
 from torchferry.text import Text
+from torchferry.traces.columns import Ints
 from torchferry.units import size
 
 if TYPE_CHECKING:
-    from torchferry.perf.trace.model import Trace
+    from torchferry.traces.model import Trace
 
 ID = "small_uploads"
 SMALL = 65_536  # bytes: the link takes longer to begin than to carry them

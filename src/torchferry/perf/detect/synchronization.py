@@ -15,11 +15,11 @@ from torchferry.perf.detect.model import Detector, needs_trace
 from torchferry.perf.detect.waits import Waits, waits_for_device
 from torchferry.perf.model import Diagnosis, Evidence, Severity
 from torchferry.perf.run import Run
-from torchferry.perf.trace.intervals import Intervals
 from torchferry.text import Text
+from torchferry.traces.intervals import Intervals
 
 if TYPE_CHECKING:
-    from torchferry.perf.trace.model import Trace
+    from torchferry.traces.model import Trace
 
 ID = "synchronization"
 LEAST_GAIN = (

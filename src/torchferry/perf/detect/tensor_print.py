@@ -13,11 +13,11 @@ from torchferry.perf.detect.python_work import frames_like
 from torchferry.perf.detect.waits import PRINTING
 from torchferry.perf.model import Diagnosis
 from torchferry.perf.run import Run
-from torchferry.perf.trace.columns import Columns
 from torchferry.text import Text
+from torchferry.traces.columns import Columns
 
 if TYPE_CHECKING:
-    from torchferry.perf.trace.model import Trace
+    from torchferry.traces.model import Trace
 
 ID = "tensor_print"
 LEAST_SHARE = 0.01  # of the steps

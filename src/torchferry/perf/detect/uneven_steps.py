@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from torchferry.ops.trace.names import is_profiler_step
 from torchferry.perf.detect.evidence import MOST
 from torchferry.perf.detect.model import Detector, needs_trace
 from torchferry.perf.model import Diagnosis, Evidence
 from torchferry.perf.run import Run
-from torchferry.perf.trace.columns import Columns, Flags, Ints
 from torchferry.text import Text
+from torchferry.traces.columns import Columns, Flags, Ints
+from torchferry.traces.names import is_profiler_step
 
 if TYPE_CHECKING:
-    from torchferry.perf.trace.model import Trace
+    from torchferry.traces.model import Trace
 
 Floats: TypeAlias = npt.NDArray[np.float64]
 ID = "uneven_steps"

@@ -14,11 +14,11 @@ from torchferry.perf.detect.evidence import Key, added_up
 from torchferry.perf.detect.model import Detector, needs_trace
 from torchferry.perf.model import Diagnosis, Part
 from torchferry.perf.run import Run
-from torchferry.perf.trace.columns import Columns, Ints
 from torchferry.text import Text
+from torchferry.traces.columns import Columns, Ints
 
 if TYPE_CHECKING:
-    from torchferry.perf.trace.model import Trace
+    from torchferry.traces.model import Trace
     from torchferry.vendors.model import Vendor
 
 ID = "unfused_optimizer"

@@ -16,11 +16,11 @@ from torchferry.perf.detect.containment import (
 )
 from torchferry.perf.model import Part
 from torchferry.perf.run import Run, loader_waits
-from torchferry.perf.trace.columns import DEVICE_KINDS, Columns, Flags, Ints, Kind
-from torchferry.perf.trace.intervals import Intervals
+from torchferry.traces.columns import DEVICE_KINDS, Columns, Flags, Ints, Kind
+from torchferry.traces.intervals import Intervals
 
 if TYPE_CHECKING:
-    from torchferry.perf.trace.model import Trace
+    from torchferry.traces.model import Trace
 
 PRINTING = "torch/_tensor_str.py"
 # Calls of devices' libraries that return when the device has done its work. Copies that are not asynchronous, too.

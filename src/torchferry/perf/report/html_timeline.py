@@ -7,11 +7,11 @@ from typing import Any
 from torchferry.perf.model import Analysis, Span
 from torchferry.perf.report import words
 from torchferry.perf.report.html_parts import quiet
-from torchferry.perf.trace.columns import Interned
 from torchferry.report.html import embed
 from torchferry.report.markup import both, escaped
 from torchferry.report.safe import one_line
 from torchferry.text import Text
+from torchferry.traces.columns import Interned
 
 _BUTTONS = (
     ("in", words.ZOOM_IN, "+"),

@@ -8,8 +8,8 @@ from collections.abc import Callable
 from math import prod
 from typing import Any, NamedTuple
 
-from torchferry.ops.trace.signatures import DTYPES
-from torchferry.perf.trace.model import Signature
+from torchferry.traces.model import Signature
+from torchferry.traces.names import DTYPES
 from torchferry.units import ITEM_SIZES
 
 

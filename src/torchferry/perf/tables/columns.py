@@ -14,8 +14,8 @@ from typing import IO
 import numpy as np
 
 from torchferry.errors import InputError
-from torchferry.perf.trace.columns import Ints
-from torchferry.perf.trace.times import INVALID, nanoseconds
+from torchferry.traces.columns import Ints
+from torchferry.traces.times import INVALID, nanoseconds
 
 ABSENT = -1
 _ROWS = 1 << 9  # that are held as text at a time: few, as Python walks over all that it holds again and again

@@ -11,11 +11,11 @@ import numpy as np
 
 from torchferry.errors import InputError
 from torchferry.perf.tables.columns import ABSENT, CsvFile, times, whole_numbers
-from torchferry.perf.trace.categories import device_kind
-from torchferry.perf.trace.columns import Flags, Interned, Ints, Kind
-from torchferry.perf.trace.intervals import Intervals
-from torchferry.perf.trace.times import INVALID
 from torchferry.text import Text
+from torchferry.traces.categories import device_kind
+from torchferry.traces.columns import Flags, Interned, Ints, Kind
+from torchferry.traces.intervals import Intervals
+from torchferry.traces.times import INVALID
 
 NAME = ("name", "op name")
 TYPE = ("type", "op type")

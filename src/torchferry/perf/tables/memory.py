@@ -10,10 +10,10 @@ import numpy as np
 
 from torchferry.errors import InputError
 from torchferry.perf.tables.columns import ABSENT, CsvFile, sizes, times
-from torchferry.perf.trace.columns import Flags, Interned, Ints
-from torchferry.perf.trace.model import Memory
-from torchferry.perf.trace.times import INVALID
 from torchferry.text import Text
+from torchferry.traces.columns import Flags, Interned, Ints
+from torchferry.traces.model import Memory
+from torchferry.traces.times import INVALID
 
 _NAME = ("name",)
 _SIZE = ("size",)

@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import NamedTuple
 
 from torchferry.errors import InputError
-from torchferry.ops.trace.opening import Text as Pieces
-from torchferry.ops.trace.table import printed_nanoseconds, table_device, table_lines, table_rows
 from torchferry.perf.model import OperatorRow
 from torchferry.perf.tables.columns import CsvFile, Heads, times, whole_numbers
 from torchferry.perf.tables.kernels import COUNT, TOTAL, TYPE, is_kernel_statistic
-from torchferry.perf.trace.columns import Ints
+from torchferry.traces.columns import Ints
+from torchferry.traces.opening import Text as Pieces
+from torchferry.traces.printed import printed_nanoseconds, table_device, table_lines, table_rows
 
 _NAME = ("name",)
 _SHAPES = ("input shapes",)

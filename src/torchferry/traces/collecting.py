@@ -7,11 +7,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from torchferry.ops.trace.events import flow_device
-from torchferry.perf.trace.categories import is_known_category, kind_of_category
-from torchferry.perf.trace.columns import Columns, Flags, Interned, Ints, Kind
-from torchferry.perf.trace.decoding import ABSENT, NO_ARGS, Args, Event
-from torchferry.perf.trace.times import INVALID, nanoseconds
+from torchferry.traces.categories import flow_device, is_known_category, kind_of_category
+from torchferry.traces.columns import Columns, Flags, Interned, Ints, Kind
+from torchferry.traces.decoding import ABSENT, NO_ARGS, Args, Event
+from torchferry.traces.times import INVALID, nanoseconds
 
 # Arrows of a trace that lead from an operator to its work on the device.
 

@@ -10,21 +10,24 @@ from typing import Any
 import numpy as np
 
 from torchferry.errors import InputError
-from torchferry.ops.trace.events import CUDA, flow_device, launching_device, other_launching_device
-from torchferry.perf.trace.categories import (
+from torchferry.text import Text
+from torchferry.traces.categories import (
+    CUDA,
     device_kind,
+    flow_device,
     is_annotation,
     is_of_simulator,
     kind_by_process,
+    launching_device,
     moves_within_device,
+    other_launching_device,
 )
-from torchferry.perf.trace.chunks import Chunks
-from torchferry.perf.trace.collecting import Collector, Flows
-from torchferry.perf.trace.columns import DEVICE_KINDS, HOST_KINDS, Columns, Ints, Kind
-from torchferry.perf.trace.decoding import Decoder
-from torchferry.perf.trace.model import Memory, Steps, Thread, Trace
-from torchferry.perf.trace.nesting import Nested, nest
-from torchferry.text import Text
+from torchferry.traces.chunks import Chunks
+from torchferry.traces.collecting import Collector, Flows
+from torchferry.traces.columns import DEVICE_KINDS, HOST_KINDS, Columns, Ints, Kind
+from torchferry.traces.decoding import Decoder
+from torchferry.traces.model import Memory, Steps, Thread, Trace
+from torchferry.traces.nesting import Nested, nest
 
 # Finds rows by numbers that both sides have.
 

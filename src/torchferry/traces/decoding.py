@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 
 import msgspec
 
-from torchferry.perf.trace.chunks import Chunks, single_events
+from torchferry.traces.chunks import Chunks, single_events
 
 # The events of a trace file as it spells them: only the fields that an analysis asks for are decoded.
 

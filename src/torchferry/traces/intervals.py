@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from torchferry.perf.trace.columns import Ints
+from torchferry.traces.columns import Ints
 
 _NONE = np.empty(0, np.int64)
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from torchferry.perf.trace.places import Sources
+from torchferry.traces.places import Sources
 
 ITEM = "<built-in method item of Tensor object at 0x7f0012345678>"
 PROGRAM = """\

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from torchferry.perf.trace.categories import device_kind
-from torchferry.perf.trace.columns import Kind
+from torchferry.traces.categories import device_kind
+from torchferry.traces.columns import Kind
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
 
-from torchferry.ops.trace.names import place_of
+from torchferry.traces.names import place_of
 
 _FRAME = re.compile(r"(.+)\((\d+)\): (.+)$", re.DOTALL)
 _BUILT_IN = re.compile(r"<built-in (?:method|function) (\w+)(?: of .*)?>$", re.DOTALL)

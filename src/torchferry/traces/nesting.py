@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from torchferry.perf.trace.columns import Columns, Ints
+from torchferry.traces.columns import Columns, Ints
 
 
 class Nested(NamedTuple):

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from torchferry.perf.trace.columns import Ints
+from torchferry.traces.columns import Ints
 
 INVALID = np.iinfo(np.int64).min
 _LONGEST = 2**62  # nanoseconds

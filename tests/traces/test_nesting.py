@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from tests.perf.building import BACKWARD, TraceBuilder
-from torchferry.perf.trace.model import Trace
+from torchferry.traces.model import Trace
 
 
 def _traced(folder: Path) -> Trace:

@@ -10,12 +10,12 @@ from typing import Any, NamedTuple
 import msgspec
 import numpy as np
 
-from torchferry.ops.trace.names import place_in_stack, place_of
-from torchferry.perf.trace.columns import Columns, Flags, Ints, Kind
-from torchferry.perf.trace.intervals import Intervals
-from torchferry.perf.trace.nesting import Nested, nest
-from torchferry.perf.trace.places import Sources
 from torchferry.text import Text
+from torchferry.traces.columns import Columns, Flags, Ints, Kind
+from torchferry.traces.intervals import Intervals
+from torchferry.traces.names import place_in_stack, place_of
+from torchferry.traces.nesting import Nested, nest
+from torchferry.traces.places import Sources
 
 
 class Signature(NamedTuple):

@@ -12,10 +12,10 @@ import pytest
 
 from tests.perf.real_traces import KERNEL_TABLE, VENDORS_TIMELINE, real_trace
 from torchferry.errors import InputError
-from torchferry.perf.trace import chunks
-from torchferry.perf.trace.columns import Kind
-from torchferry.perf.trace.model import Trace
-from torchferry.perf.trace.reader import read_trace
+from torchferry.traces import chunks
+from torchferry.traces.columns import Kind
+from torchferry.traces.model import Trace
+from torchferry.traces.reader import read_trace
 
 COUNT = 200
 

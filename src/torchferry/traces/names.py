@@ -6,21 +6,25 @@ import re
 import sys
 
 from torchferry.operators.schemas import schemas
-from torchferry.ops.model import Phase
 
 _OPERATOR = re.compile(r"(\w+)::([A-Za-z_][\w.]*)$")
 _NOT_OPERATORS = ("autograd", "torch", "c10", "at")
 _EVALUATED = "autograd::engine::evaluate_function: "
 _BACKWARD_STEP = re.compile(r"(?:torch::autograd::)?(\w*Backward\d*|AccumulateGrad|CopySlices|GraphRoot)$")
-_MARKS = (
-    ("Optimizer.step#", Phase.OPTIMIZER),
-    ("Optimizer.zero_grad#", Phase.OPTIMIZER),
-    ("enumerate(DataLoader)", Phase.DATA),
-)
 _STEP = "Optimizer.step#"
 _PROFILER_STEP = "ProfilerStep"
 _COMPILED = ("Torch-Compiled Region", "## Call CompiledFxGraph", "CompiledFunction", "triton_")
 _SCRIPTED = ("torch::jit::", "TorchScript", "<forward op>")
+# What C++ calls a dtype.
+DTYPES = {
+    "float": "float32", "double": "float64", "long int": "int64", "long": "int64", "long long": "int64",
+    "int": "int32", "short int": "int16", "short": "int16", "signed char": "int8", "unsigned char": "uint8",
+    "bool": "bool", "unsigned short": "uint16", "short unsigned int": "uint16", "unsigned int": "uint32",
+    "unsigned long": "uint64", "long unsigned int": "uint64", "c10::Half": "float16", "c10::BFloat16": "bfloat16",
+    "c10::complex<float>": "complex64", "c10::complex<double>": "complex128", "c10::complex<c10::Half>": "complex32",
+    "c10::Float8_e4m3fn": "float8_e4m3fn", "c10::Float8_e5m2": "float8_e5m2", "c10::quint8": "quint8",
+    "c10::qint8": "qint8", "c10::qint32": "qint32",
+}  # fmt: skip
 _MODULE = re.compile(r"nn\.Module: (\w+)$")
 _FRAME = re.compile(r"(.+)\((\d+)\): ")
 _LIBRARIES = ("torch/", "torchferry/", "<")
@@ -42,11 +46,6 @@ def backward_step_of(name: str) -> str:
     if found:
         return found[1]
     return name.removeprefix(_EVALUATED).split("::")[-1] if name.startswith(_EVALUATED) else ""
-
-
-def marked_phase(name: str) -> Phase | None:
-    """What PyTorch's own annotations tell of the program's phase."""
-    return next((phase for start, phase in _MARKS if name.startswith(start)), None)
 
 
 def is_optimizer_step(name: str) -> bool:

@@ -1,0 +1,1 @@
+"""Traces of profilers, read for captures, records and analyses. Imports no torch."""
