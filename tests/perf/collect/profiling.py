@@ -14,14 +14,14 @@ from pathlib import Path
 from typing import Any
 
 from tests.forking import run_forked
-from torchferry.accuracy.record.launching import Place
+from torchferry.launch.place import DeviceKind, Place
 from torchferry.perf.collect.launching import environment_for
 from torchferry.perf.collect.outcome import Told, all_told
 from torchferry.perf.collect.settings import ProfileSettings
 from torchferry.vendors.registry import get_vendor
 
-HOST = Place(as_is="cpu")
-SIMULATED = Place(get_vendor("ascend"), simulated=True, devices=1)
+HOST = Place(DeviceKind.AS_IS, as_is="cpu")
+SIMULATED = Place(DeviceKind.SIMULATED, get_vendor("ascend"), devices=1)
 
 TRAINING = """\
 import gc, os, sys, time
@@ -92,8 +92,8 @@ def profiled(
 ) -> Run:
     """Run code in this folder, and profile it as these settings say."""
     left = Path(tempfile.mkdtemp(dir=folder))
-    settings = ProfileSettings(str(left), *steps, device=place.device, simulated=place.simulated)
-    settings = replace(settings, vendor=place.vendor.name if place.vendor else "", **more)
+    settings = ProfileSettings(str(left), *steps, device=place.device_type, simulated=place.is_simulated)
+    settings = replace(settings, vendor=place.vendor_name, **more)
     environment = {**environment_for(settings, place), "PYTHONPATH": os.environ.get("PYTHONPATH", "")}
     ended = run_forked(code, environment, folder)
     return Run(ended, left, all_told(left))

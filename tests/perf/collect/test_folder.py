@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from torchferry.accuracy.record.launching import Place
 from torchferry.cli import profile
 from torchferry.cli.main import main
 from torchferry.errors import OutputError
+from torchferry.launch.place import DeviceKind, Place
 from torchferry.launch.program import Program
 from torchferry.launch.supervise import Ending
 from torchferry.perf.collect import launching
@@ -42,7 +42,7 @@ def left(
         return ending
 
     monkeypatch.setattr(launching, "run_supervised", run)
-    return launching.run_profiled(PROGRAM, SETTINGS, Place(as_is="cpu"), output)
+    return launching.run_profiled(PROGRAM, SETTINGS, Place(DeviceKind.AS_IS, as_is="cpu"), output)
 
 
 def test_each_rank_has_a_trace(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -109,7 +109,9 @@ def test_a_trace_that_was_not_written_is_no_success(
         return Ending(0, 0)
 
     monkeypatch.setattr(launching, "run_supervised", run)
-    profiled = launching.run_profiled(PROGRAM, SETTINGS, Place(as_is="cpu"), tmp_path / "prof")
+    profiled = launching.run_profiled(
+        PROGRAM, SETTINGS, Place(DeviceKind.AS_IS, as_is="cpu"), tmp_path / "prof"
+    )
     assert not profiled.is_written and not (tmp_path / "prof").exists()
     assert profiled.told[0].problem == launching.TRACE_LOST
 
@@ -134,7 +136,9 @@ def test_a_vendors_folder_without_a_trace_is_no_success(
         return Ending(0, 0)
 
     monkeypatch.setattr(launching, "run_supervised", run)
-    profiled = launching.run_profiled(PROGRAM, SETTINGS, Place(as_is="cpu"), tmp_path / "prof")
+    profiled = launching.run_profiled(
+        PROGRAM, SETTINGS, Place(DeviceKind.AS_IS, as_is="cpu"), tmp_path / "prof"
+    )
     assert profiled.is_written == has_trace
     assert profiled.told[0].problem == ("" if has_trace else launching.TRACE_LOST)
 
