@@ -19,7 +19,7 @@ from tests.operators.composition_cases import (
 )
 from torchferry.operators.compositions import Composition, compositions, compositions_for
 from torchferry.operators.known import operator_facts
-from torchferry.operators.support import Basis, VendorTable, served_by, standing
+from torchferry.operators.support import SupportBasis, VendorTable, served_by, standing
 from torchferry.vendors.ops import load_ops
 from torchferry.vendors.registry import get_vendor, vendor_names
 
@@ -85,7 +85,7 @@ def test_a_vendor_that_lacks_the_original_has_what_it_uses(composition: Composit
             continue
 
         def has(name: str, table: VendorTable = table) -> bool:
-            return standing(facts[name], siblings.get(name, ()), table).basis is not Basis.ABSENT
+            return standing(facts[name], siblings.get(name, ()), table).basis is not SupportBasis.ABSENT
 
         overloads = [name for name in facts if composition in compositions_for(name)]
         assert overloads

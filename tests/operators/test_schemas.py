@@ -6,9 +6,16 @@ import pytest
 import torch
 
 from torchferry.operators.known import SHIPPED_RELEASE, installed_list_file, installed_release
-from torchferry.operators.schemas import Kind, choose_overload, read_schemas, schemas
+from torchferry.operators.schemas import ArgumentKind, choose_overload, read_schemas, schemas
 
-T, A, S, L, G, N = Kind.TENSOR, Kind.TENSORS, Kind.SCALAR, Kind.SCALARS, Kind.LIST, Kind.NOTHING
+T, A, S, L, G, N = (
+    ArgumentKind.TENSOR,
+    ArgumentKind.TENSORS,
+    ArgumentKind.SCALAR,
+    ArgumentKind.SCALARS,
+    ArgumentKind.LIST,
+    ArgumentKind.NOTHING,
+)
 
 
 @pytest.mark.parametrize(
@@ -27,7 +34,7 @@ T, A, S, L, G, N = Kind.TENSOR, Kind.TENSORS, Kind.SCALAR, Kind.SCALARS, Kind.LI
         ("empty_like", None, "empty_like"),
     ],
 )
-def test_arguments_tell_the_overload(name: str, recorded: list[Kind] | None, overload: str) -> None:
+def test_arguments_tell_the_overload(name: str, recorded: list[ArgumentKind] | None, overload: str) -> None:
     chosen = choose_overload(name, recorded)
     assert chosen is not None
     assert chosen.name == overload
@@ -36,7 +43,7 @@ def test_arguments_tell_the_overload(name: str, recorded: list[Kind] | None, ove
 @pytest.mark.parametrize(
     ("name", "recorded"), [("add", None), ("add", [T]), ("no_such_operator", [T]), ("std", [T, N, N, S])]
 )
-def test_in_doubt_there_is_no_overload(name: str, recorded: list[Kind] | None) -> None:
+def test_in_doubt_there_is_no_overload(name: str, recorded: list[ArgumentKind] | None) -> None:
     assert choose_overload(name, recorded) is None
 
 

@@ -11,7 +11,14 @@ import pytest
 from torchferry.operators import known
 from torchferry.operators.equivalents import CALLED_BEFORE, CALLED_ELSEWHERE, EQUIVALENTS, PROVEN_BY
 from torchferry.operators.native_functions import load_operator_facts, read_native_functions
-from torchferry.operators.support import Basis, Standing, VendorTable, reported_as, served_by, standing
+from torchferry.operators.support import (
+    OperatorStanding,
+    SupportBasis,
+    VendorTable,
+    reported_as,
+    served_by,
+    standing,
+)
 from torchferry.vendors.ops import Ops
 
 
@@ -23,25 +30,31 @@ def table(*names: str, complete: bool = True) -> VendorTable:
 @pytest.mark.parametrize(
     ("name", "listed", "expected"),
     [
-        ("lgamma.out", ("lgamma.out",), Standing(Basis.LISTED, "lgamma.out")),
-        ("lgamma", ("lgamma.out",), Standing(Basis.SAME_KERNEL, "lgamma.out")),
-        ("lgamma.out", ("lgamma_",), Standing(Basis.SAME_KERNEL, "lgamma_")),
-        ("gelu_backward.grad_input", ("gelu_backward",), Standing(Basis.SAME_KERNEL, "gelu_backward")),
-        ("vdot", ("dot",), Standing(Basis.EQUIVALENT, "dot")),
-        ("empty.memory_format", (), Standing(Basis.ALWAYS_THERE)),
-        ("embedding", (), Standing(Basis.COMPOSITE)),
-        ("lgamma", ("digamma.out",), Standing(Basis.ABSENT)),
+        ("lgamma.out", ("lgamma.out",), OperatorStanding(SupportBasis.LISTED, "lgamma.out")),
+        ("lgamma", ("lgamma.out",), OperatorStanding(SupportBasis.SAME_KERNEL, "lgamma.out")),
+        ("lgamma.out", ("lgamma_",), OperatorStanding(SupportBasis.SAME_KERNEL, "lgamma_")),
+        (
+            "gelu_backward.grad_input",
+            ("gelu_backward",),
+            OperatorStanding(SupportBasis.SAME_KERNEL, "gelu_backward"),
+        ),
+        ("vdot", ("dot",), OperatorStanding(SupportBasis.EQUIVALENT, "dot")),
+        ("empty.memory_format", (), OperatorStanding(SupportBasis.ALWAYS_THERE)),
+        ("embedding", (), OperatorStanding(SupportBasis.COMPOSITE)),
+        ("lgamma", ("digamma.out",), OperatorStanding(SupportBasis.ABSENT)),
     ],
 )
-def test_a_complete_table(name: str, listed: tuple[str, ...], expected: Standing) -> None:
+def test_a_complete_table(name: str, listed: tuple[str, ...], expected: OperatorStanding) -> None:
     facts = known.operator_facts()
     assert standing(facts[name], served_by(facts).get(name, ()), table(*listed)) == expected
 
 
 def test_a_table_of_reports_calls_nothing_missing() -> None:
     fact = known.operator_facts()["lgamma"]
-    assert standing(fact, (), table(complete=False)) == Standing(Basis.UNKNOWN)
-    assert standing(fact, (), table("lgamma", complete=False)) == Standing(Basis.LISTED, "lgamma")
+    assert standing(fact, (), table(complete=False)) == OperatorStanding(SupportBasis.UNKNOWN)
+    assert standing(fact, (), table("lgamma", complete=False)) == OperatorStanding(
+        SupportBasis.LISTED, "lgamma"
+    )
 
 
 def test_a_missing_operator_is_reported_under_the_overload_that_does_the_work() -> None:

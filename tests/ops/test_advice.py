@@ -10,7 +10,7 @@ import torch
 
 from tests.ops.samples import make_use
 from torchferry.operators.known import operator_facts
-from torchferry.operators.support import Basis, VendorTable, served_by, standing
+from torchferry.operators.support import SupportBasis, VendorTable, served_by, standing
 from torchferry.ops.judge import judge
 from torchferry.ops.model import Capture, Phase, Site, Special, TensorSpec, Use
 from torchferry.ops.readiness import Advice, Remedy, Support
@@ -117,7 +117,7 @@ def test_every_operator_that_a_vendor_lacks_has_advice(name: str) -> None:
     absent = [
         operator
         for operator, fact in facts.items()
-        if standing(fact, siblings.get(operator, ()), table).basis is Basis.ABSENT
+        if standing(fact, siblings.get(operator, ()), table).basis is SupportBasis.ABSENT
     ]
     assert bool(absent) == table.complete
     uses = tuple(call(f"aten::{operator}") for operator in absent)

@@ -15,7 +15,7 @@ from torchferry.text import user_language
 
 if TYPE_CHECKING:
     from torchferry.accuracy.overflow.launching import Checked
-    from torchferry.accuracy.overflow.model import Event
+    from torchferry.accuracy.overflow.model import OverflowEvent
     from torchferry.accuracy.record.settings import RecordSettings
 
 # The options of `ferry overflow`.
@@ -152,7 +152,7 @@ def _case(args: argparse.Namespace, checked: Checked) -> str:
     return _written_case(args, event) if event.record else ""
 
 
-def _written_case(args: argparse.Namespace, event: Event) -> str:
+def _written_case(args: argparse.Namespace, event: OverflowEvent) -> str:
     from torchferry.accuracy.model import group_name
     from torchferry.cli.main import run_command
 

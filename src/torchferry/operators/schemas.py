@@ -15,7 +15,7 @@ _FUNC = re.compile(r"^- func: ([\w.]+)\((.*)\) -> (.*)$", re.MULTILINE)
 _READ_ONLY_ALIAS = re.compile(r"\([a-z*]+\)")  # Tensor(a): a view; Tensor(a!): written to
 
 
-class Kind(str, Enum):
+class ArgumentKind(str, Enum):
     """What an argument can be, as far as a profiler tells."""
 
     TENSOR = "T"
@@ -26,11 +26,11 @@ class Kind(str, Enum):
     OTHER = "O"  # text, devices, generators, names of dimensions
     NOTHING = "N"  # only recorded: None, or a value that was not recorded
 
-    def fits(self, wanted: Kind) -> bool:
+    def fits(self, wanted: ArgumentKind) -> bool:
         """Whether an argument that was recorded as this can be one of the wanted kind."""
-        if self is Kind.LIST:
-            return wanted in (Kind.TENSORS, Kind.SCALARS, Kind.OTHER)
-        return self is wanted or self is Kind.NOTHING
+        if self is ArgumentKind.LIST:
+            return wanted in (ArgumentKind.TENSORS, ArgumentKind.SCALARS, ArgumentKind.OTHER)
+        return self is wanted or self is ArgumentKind.NOTHING
 
 
 _SCALARS = ("Scalar", "int", "SymInt", "float", "bool", "ScalarType", "Layout", "MemoryFormat")
@@ -42,7 +42,7 @@ class Schema:
 
     name: str  # add.Tensor
     arguments: tuple[str, ...]
-    kinds: tuple[Kind, ...]
+    kinds: tuple[ArgumentKind, ...]
     is_view: bool  # its result shares the memory of an argument
 
     @property
@@ -80,13 +80,16 @@ def schemas() -> Mapping[str, tuple[Schema, ...]]:
     for line in SHIPPED_SCHEMAS.read_text("utf-8").splitlines():
         name, kinds, arguments, view = line.split("\t")
         schema = Schema(
-            name, tuple(arguments.split(",")) if arguments else (), tuple(map(Kind, kinds)), bool(view)
+            name,
+            tuple(arguments.split(",")) if arguments else (),
+            tuple(map(ArgumentKind, kinds)),
+            bool(view),
         )
         found.setdefault(name.partition(".")[0], []).append(schema)
     return {name: tuple(overloads) for name, overloads in found.items()}
 
 
-def choose_overload(name: str, recorded: Sequence[Kind] | None) -> Schema | None:
+def choose_overload(name: str, recorded: Sequence[ArgumentKind] | None) -> Schema | None:
     """The one overload of an operator (without `aten::`) that fits what was recorded; None if that is not clear.
 
     Without a record of the arguments it is clear only if there is one overload, out= forms aside.
@@ -97,7 +100,7 @@ def choose_overload(name: str, recorded: Sequence[Kind] | None) -> Schema | None
     return fitting[0] if len(fitting) == 1 else None
 
 
-def _fits(recorded: Sequence[Kind], schema: Schema) -> bool:
+def _fits(recorded: Sequence[ArgumentKind], schema: Schema) -> bool:
     if len(recorded) != len(schema.kinds):
         return False
     return all(kind.fits(wanted) for kind, wanted in zip(recorded, schema.kinds, strict=True))
@@ -118,11 +121,11 @@ def _divide(arguments: str) -> list[str]:
     return re.split(r", (?![^\[\]]*\])", arguments) if arguments else []
 
 
-def _kind(type_: str) -> Kind:
+def _kind(type_: str) -> ArgumentKind:
     plain = re.sub(r"\(.*?\)", "", type_).replace("?", "")
     base, _, is_list = plain.partition("[")
     if base == "Tensor":
-        return Kind.TENSORS if is_list else Kind.TENSOR
+        return ArgumentKind.TENSORS if is_list else ArgumentKind.TENSOR
     if base in _SCALARS:
-        return Kind.SCALARS if is_list else Kind.SCALAR
-    return Kind.OTHER
+        return ArgumentKind.SCALARS if is_list else ArgumentKind.SCALAR
+    return ArgumentKind.OTHER

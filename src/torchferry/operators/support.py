@@ -22,7 +22,7 @@ _MOVES_DATA = (
 _COMPOSITE = "Composite"
 
 
-class Basis(str, Enum):
+class SupportBasis(str, Enum):
     """Why an operator is there, or not."""
 
     LISTED = "listed"  # the table has this very name
@@ -36,14 +36,19 @@ class Basis(str, Enum):
     @property
     def has_kernel(self) -> bool:
         """Whether the device itself computes it, as one operator."""
-        return self in (Basis.LISTED, Basis.SAME_KERNEL, Basis.EQUIVALENT, Basis.ALWAYS_THERE)
+        return self in (
+            SupportBasis.LISTED,
+            SupportBasis.SAME_KERNEL,
+            SupportBasis.EQUIVALENT,
+            SupportBasis.ALWAYS_THERE,
+        )
 
 
 @dataclass(frozen=True)
-class Standing:
+class OperatorStanding:
     """What the table says of one operator."""
 
-    basis: Basis
+    basis: SupportBasis
     entry: str = ""  # the name that the table has
 
 
@@ -73,25 +78,25 @@ def served_by(facts: Mapping[str, OperatorFacts]) -> dict[str, tuple[str, ...]]:
     return {name: tuple(served) for name, served in found.items()}
 
 
-def standing(fact: OperatorFacts, siblings: tuple[str, ...], table: VendorTable) -> Standing:
+def standing(fact: OperatorFacts, siblings: tuple[str, ...], table: VendorTable) -> OperatorStanding:
     """What the table says of an operator; `siblings` are the overloads that this one computes."""
     if table.lists(fact.name):
-        return Standing(Basis.LISTED, fact.name)
+        return OperatorStanding(SupportBasis.LISTED, fact.name)
     if not table.complete:
-        return Standing(Basis.UNKNOWN)
+        return OperatorStanding(SupportBasis.UNKNOWN)
     if matches(fact.name, ALWAYS_THERE):
-        return Standing(Basis.ALWAYS_THERE)
+        return OperatorStanding(SupportBasis.ALWAYS_THERE)
     for names, basis in (
-        (_same_kernel(fact, siblings), Basis.SAME_KERNEL),
-        (equivalents(fact.name), Basis.EQUIVALENT),
+        (_same_kernel(fact, siblings), SupportBasis.SAME_KERNEL),
+        (equivalents(fact.name), SupportBasis.EQUIVALENT),
     ):
         for name in names:
             if table.lists(name):
-                return Standing(basis, name)
+                return OperatorStanding(basis, name)
     # a composite operator needs no kernel of its own: its parts are looked at when they come
     if is_composite(fact) and not fact.structured_delegate and not matches(fact.name, NEED_OWN_KERNEL):
-        return Standing(Basis.COMPOSITE)
-    return Standing(Basis.ABSENT)
+        return OperatorStanding(SupportBasis.COMPOSITE)
+    return OperatorStanding(SupportBasis.ABSENT)
 
 
 def _same_kernel(fact: OperatorFacts, siblings: tuple[str, ...]) -> Iterator[str]:

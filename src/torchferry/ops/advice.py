@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from torchferry.operators.compositions import Composition, compositions_for
 from torchferry.operators.native_functions import OperatorFacts
-from torchferry.operators.support import Basis, VendorTable, served_by, standing
+from torchferry.operators.support import SupportBasis, VendorTable, served_by, standing
 from torchferry.ops.model import Phase, Signature, TensorSpec, Use, Value
 from torchferry.ops.readiness import Advice, Remedy, Support
 from torchferry.text import Text
@@ -131,7 +131,7 @@ class Adviser:
         if fact is None:
             return table.lists(name)
         stands = standing(fact, self._siblings.get(name, ()), table)
-        return stands.basis not in (Basis.ABSENT, Basis.UNKNOWN)
+        return stands.basis not in (SupportBasis.ABSENT, SupportBasis.UNKNOWN)
 
 
 def _python_names(base: str) -> set[str]:

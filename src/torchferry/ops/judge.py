@@ -13,8 +13,8 @@ from torchferry.operators.equivalents import CALLED_BEFORE, CALLED_ELSEWHERE, PR
 from torchferry.operators.known import operator_facts
 from torchferry.operators.native_functions import OperatorFacts
 from torchferry.operators.support import (
-    Basis,
-    Standing,
+    OperatorStanding,
+    SupportBasis,
     VendorTable,
     matches,
     moves_data,
@@ -315,7 +315,7 @@ class _Judging:
         self._facts = facts
         self._siblings = served_by(facts)
         self._missing = vendor.limits.missing_operator_in(os.environ)
-        self._stands: dict[str, Standing] = {}
+        self._stands: dict[str, OperatorStanding] = {}
         self._by_base: dict[
             str, list[str]
         ] = {}  # operator -> its overloads, but for those that only write elsewhere
@@ -349,9 +349,9 @@ class _Judging:
         if any(spec.layout != "strided" for spec in use.signature.inputs):
             return self._of_sparse(name)
         stands = self._standing(use.operator)
-        if stands.basis is Basis.ABSENT:
+        if stands.basis is SupportBasis.ABSENT:
             return self._absent(name)
-        if stands.basis is Basis.UNKNOWN and name not in self._table.ops.limits:
+        if stands.basis is SupportBasis.UNKNOWN and name not in self._table.ops.limits:
             known = name in self._facts
             return _Answer(Support.UNKNOWN, NOT_COMPLETE if known else NOT_IN_PYTORCH)
         entry = stands.entry or name
@@ -390,32 +390,32 @@ class _Judging:
             return _Answer(Support.KERNEL, LISTED)
         return _Answer(Support.UNKNOWN, SPARSE)
 
-    def _standing(self, operator: str) -> Standing:
+    def _standing(self, operator: str) -> OperatorStanding:
         if operator not in self._stands:
             self._stands[operator] = self._look_up(operator.partition("::")[2])
         return self._stands[operator]
 
-    def _look_up(self, name: str) -> Standing:
+    def _look_up(self, name: str) -> OperatorStanding:
         arrives = _on_device(name)
         fact = self._facts.get(arrives)
         if fact is None:
             if self._table.lists(name):
-                return Standing(Basis.LISTED, name)
+                return OperatorStanding(SupportBasis.LISTED, name)
             return self._agreed(self._overloads().get(name, ()))
         stands = standing(fact, self._siblings.get(arrives, ()), self._table)
-        if stands.basis is Basis.UNKNOWN:
+        if stands.basis is SupportBasis.UNKNOWN:
             return self._proven(arrives)
-        if stands.basis is Basis.LISTED and arrives != name:
-            return Standing(Basis.EQUIVALENT, arrives)
+        if stands.basis is SupportBasis.LISTED and arrives != name:
+            return OperatorStanding(SupportBasis.EQUIVALENT, arrives)
         return stands
 
-    def _agreed(self, overloads: Sequence[str]) -> Standing:
+    def _agreed(self, overloads: Sequence[str]) -> OperatorStanding:
         """Of an operator whose overload is not known: what holds for all that are not made of others."""
         every = [self._look_up(name) for name in overloads]
-        stands = [each for each in every if each.basis is not Basis.COMPOSITE] or every
+        stands = [each for each in every if each.basis is not SupportBasis.COMPOSITE] or every
         if stands and len({each.basis.has_kernel for each in stands}) == 1:
             return stands[0]
-        return Standing(Basis.UNKNOWN)
+        return OperatorStanding(SupportBasis.UNKNOWN)
 
     def _overloads(self) -> Mapping[str, list[str]]:
         if not self._by_base:
@@ -425,22 +425,24 @@ class _Judging:
                     self._by_base.setdefault(base, []).append(name)
         return self._by_base
 
-    def _proven(self, name: str) -> Standing:
+    def _proven(self, name: str) -> OperatorStanding:
         """In a table of reports: the operator without its overload, or a function that could not work without it."""
         base = name.partition(".")[0]
         for entry in (name, base, *PROVEN_BY.get(base, ())):
             if self._table.lists(entry):
-                return Standing(Basis.LISTED if entry in (name, base) else Basis.EQUIVALENT, entry)
-        return Standing(Basis.UNKNOWN)
+                return OperatorStanding(
+                    SupportBasis.LISTED if entry in (name, base) else SupportBasis.EQUIVALENT, entry
+                )
+        return OperatorStanding(SupportBasis.UNKNOWN)
 
 
-def _served(stands: Standing, name: str) -> _Answer:
-    if stands.basis is Basis.COMPOSITE:
+def _served(stands: OperatorStanding, name: str) -> _Answer:
+    if stands.basis is SupportBasis.COMPOSITE:
         return _Answer(Support.COMPOSITE, COMPOSITE)
-    if stands.basis is Basis.SAME_KERNEL:
+    if stands.basis is SupportBasis.SAME_KERNEL:
         return _Answer(Support.STRUCTURED, SAME_KERNEL.format(entry=f"aten::{stands.entry}"))
-    if stands.basis is Basis.EQUIVALENT:
+    if stands.basis is SupportBasis.EQUIVALENT:
         return _Answer(Support.KERNEL, EQUIVALENT.format(entry=f"aten::{stands.entry}"))
-    if stands.basis is Basis.ALWAYS_THERE:
+    if stands.basis is SupportBasis.ALWAYS_THERE:
         return _Answer(Support.KERNEL, ALWAYS_THERE)
     return _Answer(Support.KERNEL, LISTED)

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 
 from torchferry.operators.native_functions import DeviceCheck, OperatorFacts
 from torchferry.operators.support import (
-    Basis,
-    Standing,
+    OperatorStanding,
+    SupportBasis,
     VendorTable,
     is_composite,
     matches,
@@ -51,7 +51,7 @@ def _is_routed(fact: OperatorFacts, siblings: tuple[str, ...], table: VendorTabl
     if matches(fact.name, _TAKEN_WHOLE):
         return True
     if matches(fact.name, _WHOLE_IF_THERE):
-        return standing(fact, siblings, table).basis is not Basis.COMPOSITE
+        return standing(fact, siblings, table).basis is not SupportBasis.COMPOSITE
     on_cpu = "CPU" in fact.kernels or bool(fact.structured_delegate)
     return on_cpu and is_composite(fact)
 
@@ -71,10 +71,10 @@ def rules(facts: Mapping[str, OperatorFacts], table: VendorTable, missing: Verdi
     ]
 
 
-def _verdict(stands: Standing, missing: Verdict) -> Verdict:
-    if stands.basis is Basis.UNKNOWN:
+def _verdict(stands: OperatorStanding, missing: Verdict) -> Verdict:
+    if stands.basis is SupportBasis.UNKNOWN:
         return Verdict.UNKNOWN
-    return missing if stands.basis is Basis.ABSENT else Verdict.KERNEL
+    return missing if stands.basis is SupportBasis.ABSENT else Verdict.KERNEL
 
 
 def _devices(fact: OperatorFacts) -> Devices:

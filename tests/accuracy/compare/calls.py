@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from torchferry.accuracy.compare.matching import Match, Matching, Sites
+from torchferry.accuracy.compare.matching import CallSequence, Match, Matching
 from torchferry.accuracy.model import Call, Statistics, TensorRecord
 
 SHAPE = (4, 8)
@@ -62,7 +62,7 @@ def _made(text: str) -> Call:
 
 def matched(mine: list[Call], golden: list[Call], *, by_number: bool = False) -> list[str]:
     """The matches as lines: `relu = relu`, `copy_ = (extra)`, `(extra) = copy_`."""
-    found = Matching(Sites(mine), Sites(golden), by_number=by_number).matches()
+    found = Matching(CallSequence(mine), CallSequence(golden), by_number=by_number).matches()
     return [_line(match, mine, golden) for match in found]
 
 

@@ -17,7 +17,7 @@ from torchferry.accuracy.compare.comparing import Work, compare_files
 from torchferry.accuracy.compare.model import Comparison
 from torchferry.accuracy.compare.notes import of_comparison
 from torchferry.accuracy.file.reader import open_record
-from torchferry.accuracy.judge.model import Sort, Verdict
+from torchferry.accuracy.judge.model import ErrorKind, Verdict
 from torchferry.accuracy.model import Header, Kept
 from torchferry.errors import InputError
 
@@ -75,7 +75,7 @@ def test_an_extra_copy_changes_nothing(tmp_path: Path, golden: Path) -> None:
 def test_without_golden_each_call_is_held_against_double_precision(tmp_path: Path) -> None:
     comparison = compared(tmp_path, None, wrong={"aten::exp": zero_tail})
     assert blamed(comparison) == "aten::exp layer2"
-    assert comparison.golden is None and comparison.pairs[3].judgement.sort is Sort.TAIL
+    assert comparison.golden is None and comparison.pairs[3].judgement.sort is ErrorKind.TAIL
     assert [pair.judgement.verdict for pair in comparison.pairs].count(Verdict.FAULT) == 1
 
 

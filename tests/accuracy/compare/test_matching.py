@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.accuracy.compare.calls import call, matched, program
-from torchferry.accuracy.compare.matching import Matching, Sites, have_same_numbers, match_sites
+from torchferry.accuracy.compare.matching import CallSequence, Matching, have_same_numbers, match_sites
 from torchferry.operators.names import family, is_plumbing, likeness
 
 
@@ -108,7 +108,7 @@ def test_24_equal_layers_without_names_do_not_slip() -> None:
 
 def _slipped(mine: list, golden: list, extra: int) -> list[str]:  # type: ignore[type-arg]
     wrong = []
-    for match in Matching(Sites(mine), Sites(golden)).matches():
+    for match in Matching(CallSequence(mine), CallSequence(golden)).matches():
         if match.mine is not None and match.golden is not None:
             shift = int(match.mine > match.golden)
             same = mine[match.mine].module == golden[match.golden].module
@@ -170,7 +170,7 @@ def test_a_replay_is_matched_by_numbers() -> None:
     """Also where it has only some of the calls, which look alike."""
     golden = program("relu", "relu", "relu", "sin")
     mine = [golden[1], golden[3]]
-    sites = Sites(mine), Sites(golden)
+    sites = CallSequence(mine), CallSequence(golden)
     assert have_same_numbers(*sites)
     found = match_sites(*sites, is_replay=True)
     assert [(match.mine, match.golden) for match in found] == [(None, 0), (0, 1), (None, 2), (1, 3)]
@@ -178,15 +178,15 @@ def test_a_replay_is_matched_by_numbers() -> None:
 
 def test_numbers_that_mean_other_calls_are_not_believed() -> None:
     mine, golden = program("sin", "mm", "relu"), program("mm", "relu")
-    assert not have_same_numbers(Sites(mine), Sites(golden))
-    found = match_sites(Sites(mine), Sites(golden), is_replay=True)
+    assert not have_same_numbers(CallSequence(mine), CallSequence(golden))
+    found = match_sites(CallSequence(mine), CallSequence(golden), is_replay=True)
     assert [(match.mine, match.golden) for match in found] == [(0, None), (1, 0), (2, 1)]
 
 
 def test_every_call_appears_exactly_once() -> None:
     mine = program("a: mm", "sin", "b: relu", "copy_", "mm", "c: exp", "exp")
     golden = program("a: mm", "b: relu", "cos", "mm", "exp", "c: exp", "view")
-    found = match_sites(Sites(mine), Sites(golden))
+    found = match_sites(CallSequence(mine), CallSequence(golden))
     assert sorted(match.mine for match in found if match.mine is not None) == list(range(len(mine)))
     assert sorted(match.golden for match in found if match.golden is not None) == list(range(len(golden)))
 
@@ -207,7 +207,7 @@ def test_50_000_calls_take_nearly_linear_work(layers: int, has_modules: bool) ->
             mine.append(call("op3", each.module))
         elif at % 50 == 40:
             mine[-1] = call("lib::lib_other", each.module)
-    matching = Matching(Sites(mine), Sites(golden))
+    matching = Matching(CallSequence(mine), CallSequence(golden))
     assert matching.comparisons < 60 * len(mine)
     found = matching.matches()
     assert sum(match.how == "same" for match in found) == len(golden) - layers
@@ -218,7 +218,7 @@ def test_50_000_calls_take_nearly_linear_work(layers: int, has_modules: bool) ->
 
 def test_two_programs_that_have_nothing_in_common() -> None:
     mine, golden = program(*["sin"] * 300), program(*["cos"] * 300)
-    matching = Matching(Sites(mine), Sites(golden))
+    matching = Matching(CallSequence(mine), CallSequence(golden))
     assert all(match.mine is None or match.golden is None for match in matching.matches())
 
 

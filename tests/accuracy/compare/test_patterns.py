@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from torchferry.accuracy.judge.model import Sort
+from torchferry.accuracy.judge.model import ErrorKind
 from torchferry.accuracy.judge.places import Pattern, channels, find_pattern, stripes, tail, tiles
 
 
@@ -37,14 +37,14 @@ def test_no_pattern(wrong: np.ndarray) -> None:
 def test_tail() -> None:
     wrong = right(10, 100)
     wrong.reshape(-1)[937:] = True
-    assert tail(wrong) == find_pattern(wrong) == Pattern(Sort.TAIL, start=937, length=63)
-    assert find_pattern(thinned(wrong)).sort is Sort.TAIL
+    assert tail(wrong) == find_pattern(wrong) == Pattern(ErrorKind.TAIL, start=937, length=63)
+    assert find_pattern(thinned(wrong)).sort is ErrorKind.TAIL
 
 
 def test_the_last_element_alone_is_a_tail() -> None:
     wrong = right(100)
     wrong[-1] = True
-    assert find_pattern(wrong) == Pattern(Sort.TAIL, start=99, length=1)
+    assert find_pattern(wrong) == Pattern(ErrorKind.TAIL, start=99, length=1)
 
 
 def test_a_middle_is_no_tail() -> None:
@@ -61,14 +61,14 @@ def test_channels(dimension: int, indices: tuple[int, ...]) -> None:
         assert (
             channels(each)
             == find_pattern(each)
-            == Pattern(Sort.CHANNEL, dimension=dimension, indices=indices)
+            == Pattern(ErrorKind.CHANNEL, dimension=dimension, indices=indices)
         )
 
 
 def test_the_ends_of_all_rows_are_channels() -> None:
     wrong = right(50, 37)
     wrong[:, 32:] = True
-    assert find_pattern(wrong) == Pattern(Sort.CHANNEL, dimension=1, indices=(32, 33, 34, 35, 36))
+    assert find_pattern(wrong) == Pattern(ErrorKind.CHANNEL, dimension=1, indices=(32, 33, 34, 35, 36))
 
 
 @pytest.mark.parametrize("side", [4, 16, 64])
@@ -78,7 +78,7 @@ def test_tiles_of_a_matrix(side: int) -> None:
     wrong[2, :side, 2 * side : 3 * side] = True
     for each in (wrong, thinned(wrong)):
         found = find_pattern(each)
-        assert found is not None and (found.sort, found.tile) == (Sort.TILE, (side, side))
+        assert found is not None and (found.sort, found.tile) == (ErrorKind.TILE, (side, side))
     assert tiles(wrong).start == (260 + side) * 300
 
 
@@ -86,13 +86,13 @@ def test_blocks_of_a_vector() -> None:
     wrong = right(10_000)
     for start in range(96, 10_000, 128):
         wrong[start : start + 32] = True
-    assert find_pattern(wrong) == Pattern(Sort.TILE, start=96, distance=128, length=32)
+    assert find_pattern(wrong) == Pattern(ErrorKind.TILE, start=96, distance=128, length=32)
 
 
 def test_stripes() -> None:
     wrong = right(10_000)
     wrong[5::16] = True
-    assert stripes(wrong) == find_pattern(wrong) == Pattern(Sort.STRIPE, start=5, distance=16, length=1)
+    assert stripes(wrong) == find_pattern(wrong) == Pattern(ErrorKind.STRIPE, start=5, distance=16, length=1)
     assert stripes(right(9)) is None
 
 
@@ -100,4 +100,4 @@ def test_every_second_element() -> None:
     wrong = right(33, 31)
     wrong.reshape(-1)[::2] = True
     found = find_pattern(wrong)
-    assert found is not None and (found.sort, found.distance) == (Sort.STRIPE, 2)
+    assert found is not None and (found.sort, found.distance) == (ErrorKind.STRIPE, 2)

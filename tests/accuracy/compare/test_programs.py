@@ -16,7 +16,7 @@ from torchferry.accuracy.compare.comparing import compare_records
 from torchferry.accuracy.compare.matching import EXTRA, NOTHING
 from torchferry.accuracy.compare.model import Comparison, Pair
 from torchferry.accuracy.compare.programs import Programs, different_arguments
-from torchferry.accuracy.judge.model import Judgement, Sort, Verdict
+from torchferry.accuracy.judge.model import ErrorKind, Judgement, Verdict
 from torchferry.accuracy.model import Call, Header, Kept, TensorRecord, TensorRef
 from torchferry.accuracy.report import sentences
 from torchferry.cli.compare import exit_code
@@ -138,7 +138,7 @@ def test_programs_come_before_operators(tmp_path: Path) -> None:
     comparison = compared(tmp_path, program(1e-3, "tanh"), program(1e-5, "none"))
     assert comparison.culprit is not None
     first = comparison.pairs[comparison.culprit].judgement
-    assert (first.verdict, first.sort) == (Verdict.PROGRAM, Sort.ARGUMENTS)
+    assert (first.verdict, first.sort) == (Verdict.PROGRAM, ErrorKind.ARGUMENTS)
     assert any(
         "approximate=tanh here" in text.en
         for name, text in sentences.details(comparison)
@@ -154,7 +154,7 @@ def test_a_wrong_tail_of_what_was_just_copied_hints_at_the_copy() -> None:
     """And only there: a sum of nonsense has another cause."""
     host, there = (TensorRecord("input/self", "float32", (4,), (1,), device) for device in ("cpu", "npu:0"))
     copied = replace(there, content=7)
-    tail = Judgement(Verdict.FAULT, Sort.TAIL, why=Text("the last 2 are wrong", "最后 2 个错误"))
+    tail = Judgement(Verdict.FAULT, ErrorKind.TAIL, why=Text("the last 2 are wrong", "最后 2 个错误"))
     pairs = [
         Pair(moved(1, "aten::_to_copy", host, copied), None, EXTRA),
         Pair(moved(2, "aten::relu", copied, replace(there, content=8)), None, NOTHING, judgement=tail),
@@ -162,7 +162,7 @@ def test_a_wrong_tail_of_what_was_just_copied_hints_at_the_copy() -> None:
             moved(3, "aten::relu", copied, replace(there, content=9)),
             None,
             NOTHING,
-            judgement=replace(tail, sort=Sort.SCALE),
+            judgement=replace(tail, sort=ErrorKind.SCALE),
         ),
     ]
     header = Header(Kept.TENSORS, "train.py", "npu", "2.7.0")
@@ -176,7 +176,7 @@ def test_a_copy_that_was_late_is_to_blame_and_not_who_read_it() -> None:
     host, there = (TensorRecord("input/self", "float32", (4,), (1,), device) for device in ("cpu", "npu:0"))
     copied = replace(there, content=7)
     why = Text("output/output_0: as if input/self had been 0 from 2 of its first dimension on", "同上")
-    late = Judgement(Verdict.FAULT, Sort.LATE, why=why)
+    late = Judgement(Verdict.FAULT, ErrorKind.LATE, why=why)
     pairs = [
         Pair(moved(1, "aten::_to_copy", host, copied), None, EXTRA),
         Pair(moved(2, "aten::exp", copied, replace(there, content=8)), None, NOTHING, judgement=late),
@@ -189,7 +189,7 @@ def test_a_copy_that_was_late_is_to_blame_and_not_who_read_it() -> None:
     assert "its input came late: call 1, train.py:9" in one.judgement.why.en
     assert other.judgement == late  # nothing was copied for it
     ((position, blamed),) = programs.later.items()
-    assert (position, blamed.verdict, blamed.sort) == (0, Verdict.FAULT, Sort.LATE)
+    assert (position, blamed.verdict, blamed.sort) == (0, Verdict.FAULT, ErrorKind.LATE)
     assert blamed.why is not None and "aten::exp (call 2) has read input/self" in blamed.why.en
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from torchferry.accuracy.compare.model import Pair
 from torchferry.accuracy.compare.rows import Outline, PairRows, packed
-from torchferry.accuracy.judge.model import Difference, Judgement, Sort, Verdict
+from torchferry.accuracy.judge.model import Difference, ErrorKind, Judgement, Verdict
 from torchferry.accuracy.model import Call, Metrics, Statistics, TensorRecord
 from torchferry.text import Text
 
@@ -31,7 +31,7 @@ PAIRS = [
         "equivalent",
         (Difference(TENSOR, TENSOR, EQUAL, "...."), Difference(TENSOR, SEEN, EQUAL, "....")),
         (Difference(SEEN, SEEN, METRICS, "..#."), Difference(TENSOR, TENSOR, None, reason="shape")),
-        Judgement(Verdict.FAULT, Sort.TAIL, "output/output_0", 0.5, None, 1e-7, "float64", WHY),
+        Judgement(Verdict.FAULT, ErrorKind.TAIL, "output/output_0", 0.5, None, 1e-7, "float64", WHY),
     ),
     Pair(None, CALL, "", judgement=Judgement(Verdict.UNKNOWN, why=WHY)),
     Pair(replace(CALL, outputs=(TENSOR, SEEN)), None, "", judgement=Judgement(Verdict.NORMAL, own_error=0.0)),
@@ -49,7 +49,7 @@ def test_they_come_back() -> None:
 
 def test_something_else_can_be_said_of_a_pair_later() -> None:
     rows = packed(PAIRS)
-    said = Judgement(Verdict.PROGRAM, Sort.ONE_SIDED, why=WHY)
+    said = Judgement(Verdict.PROGRAM, ErrorKind.ONE_SIDED, why=WHY)
     rows.rejudge(2, said)
     assert list(rows) == [*PAIRS[:2], replace(PAIRS[2], judgement=said), PAIRS[3]]
 

@@ -12,7 +12,7 @@ from torchferry.accuracy.compare.comparing import AS_THEY_COME, find_culprit
 from torchferry.accuracy.compare.model import Pair
 from torchferry.accuracy.compare.rows import packed
 from torchferry.accuracy.compare.statistics import distance, growth, judge_statistics
-from torchferry.accuracy.judge.model import Difference, Sort, Verdict
+from torchferry.accuracy.judge.model import Difference, ErrorKind, Verdict
 from torchferry.accuracy.model import Call, Statistics
 
 NORMAL = 1e-6  # what single precision explains
@@ -119,13 +119,13 @@ def test_nan_of_its_own_and_nan_that_came_in() -> None:
     came_in = replace(came_in, inputs=own.outputs)
     judged = list(judge_statistics([own, came_in]))
     assert [each.judgement.verdict for each in judged] == [Verdict.FAULT, Verdict.INHERITED]
-    assert judged[0].judgement.sort is Sort.NAN
+    assert judged[0].judgement.sort is ErrorKind.NAN
 
 
 def test_all_zero_is_a_fault() -> None:
     zero = Statistics(1000, 0, 0, 1000, 0.0, 0.0, 0.0, 0.0, 5)
     (judged,) = judge_statistics([pair("aten::gelu", 0.0, mine=zero)])
-    assert (judged.judgement.verdict, judged.judgement.sort) == (Verdict.FAULT, Sort.ZERO)
+    assert (judged.judgement.verdict, judged.judgement.sort) == (Verdict.FAULT, ErrorKind.ZERO)
 
 
 def test_random_numbers_are_not_drawn_alike() -> None:

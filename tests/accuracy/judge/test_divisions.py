@@ -13,7 +13,7 @@ from torch.nn import functional
 from torchferry.accuracy.judge import pieces
 from torchferry.accuracy.judge.arguments import doubled_inputs
 from torchferry.accuracy.judge.divisions import divisions_of
-from torchferry.accuracy.judge.execution import Source, execute_doubled, read_inputs
+from torchferry.accuracy.judge.execution import TensorSource, execute_doubled, read_inputs
 from torchferry.accuracy.judge.pieces import Grid, Item, Part, items_of
 from torchferry.accuracy.model import Call
 
@@ -139,7 +139,7 @@ PROGRAMS: dict[str, tuple[Callable[[], Any], str, set[int]]] = {
 }  # fmt: skip
 
 
-def assemble(call: Call, source: Source) -> tuple[dict[int, torch.Tensor], int]:
+def assemble(call: Call, source: TensorSource) -> tuple[dict[int, torch.Tensor], int]:
     """The outputs, in double precision, from parts; and how many parts there were."""
     found: dict[int, torch.Tensor] = {}
     count = 0

@@ -11,7 +11,7 @@ import torch
 from torch.nn import functional
 
 from torchferry.accuracy.judge.judging import Judge
-from torchferry.accuracy.judge.model import Sort, Verdict
+from torchferry.accuracy.judge.model import ErrorKind, Verdict
 
 from .recorded import call_of, judge_claim, record, seeded
 
@@ -63,26 +63,26 @@ def striped(result: torch.Tensor) -> torch.Tensor:
     return result
 
 
-MISTAKES: dict[Sort, Callable[[torch.Tensor], torch.Tensor]] = {
-    Sort.NAN: spoiled_at(17, float("nan")),
-    Sort.INFINITE: spoiled_at(17, float("inf")),
-    Sort.POINTS: spoiled_at(17, 5.0),
-    Sort.ZERO: torch.zeros_like,
-    Sort.TAIL: without_tail,
-    Sort.CHANNEL: one_channel,
-    Sort.STRIPE: striped,
-    Sort.SIGN: torch.neg,
-    Sort.SCALE: lambda result: result * 1.01,
-    Sort.BIAS: lambda result: result + 0.25,
-    Sort.TRANSPOSED: lambda result: result.t().contiguous(),
-    Sort.SHIFTED: lambda result: result.roll(1, 1),
-    Sort.VALUES: lambda result: result.flip(0),
+MISTAKES: dict[ErrorKind, Callable[[torch.Tensor], torch.Tensor]] = {
+    ErrorKind.NAN: spoiled_at(17, float("nan")),
+    ErrorKind.INFINITE: spoiled_at(17, float("inf")),
+    ErrorKind.POINTS: spoiled_at(17, 5.0),
+    ErrorKind.ZERO: torch.zeros_like,
+    ErrorKind.TAIL: without_tail,
+    ErrorKind.CHANNEL: one_channel,
+    ErrorKind.STRIPE: striped,
+    ErrorKind.SIGN: torch.neg,
+    ErrorKind.SCALE: lambda result: result * 1.01,
+    ErrorKind.BIAS: lambda result: result + 0.25,
+    ErrorKind.TRANSPOSED: lambda result: result.t().contiguous(),
+    ErrorKind.SHIFTED: lambda result: result.roll(1, 1),
+    ErrorKind.VALUES: lambda result: result.flip(0),
 }
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, bf16], ids=str)
 @pytest.mark.parametrize("sort", MISTAKES, ids=lambda sort: sort.value)
-def test_a_mistake_has_a_name(sort: Sort, dtype: torch.dtype, tmp_path: Path) -> None:
+def test_a_mistake_has_a_name(sort: ErrorKind, dtype: torch.dtype, tmp_path: Path) -> None:
     with record(tmp_path / "a.h5", lambda: a(40, 64, dtype=dtype) @ a(64, 40, dtype=dtype)) as recorded:
         call = call_of(recorded, "mm")
         result = MISTAKES[sort](recorded.tensor(call.outputs[0]).clone())
@@ -98,7 +98,7 @@ def test_a_bias_that_was_not_added(tmp_path: Path) -> None:
         call = call_of(recorded, "addmm")
         result = recorded.tensor(call.outputs[0])
         missing, twice = (judge_claim(recorded, call, each) for each in (result - bias, result + bias))
-    assert missing.sort is twice.sort is Sort.ACCUMULATE
+    assert missing.sort is twice.sort is ErrorKind.ACCUMULATE
     assert missing.why is not None and "input/self was not added" in missing.why.en
     assert twice.why is not None and "too often" in twice.why.en
 
@@ -110,7 +110,7 @@ def test_an_argument_that_was_not_written_to(tmp_path: Path) -> None:
         judgement = judge_claim(recorded, call_of(recorded, "mul_.Tensor"), before)
     assert (judgement.verdict, judgement.sort, judgement.output) == (
         Verdict.FAULT,
-        Sort.UNWRITTEN,
+        ErrorKind.UNWRITTEN,
         "output/self",
     )
 
@@ -123,7 +123,7 @@ def test_a_result_of_the_call_before(tmp_path: Path) -> None:
         from dataclasses import replace
 
         stale = replace(last, outputs=(replace(first.outputs[0], content=0),))
-        assert judge.judge(stale, None, (), ()).sort is Sort.STALE
+        assert judge.judge(stale, None, (), ()).sort is ErrorKind.STALE
 
 
 def test_running_statistics_are_judged(tmp_path: Path) -> None:
@@ -151,7 +151,7 @@ def test_rounding_towards_zero_in_bfloat16(tmp_path: Path) -> None:
         call = call_of(recorded, "mul.Tensor")
         wrong = judge_claim(recorded, call, truncated(one.double() * other.double()))
         right = judge_claim(recorded, call, (one.double() * other.double()).to(bf16))
-    assert (wrong.verdict, wrong.sort) == (Verdict.FAULT, Sort.PRECISION)
+    assert (wrong.verdict, wrong.sort) == (Verdict.FAULT, ErrorKind.PRECISION)
     assert right.verdict is Verdict.NORMAL
 
 
@@ -167,7 +167,7 @@ def test_fewer_digits_are_no_fault_in_products_alone(tmp_path: Path) -> None:
         scaled = judge_claim(recorded, product, (one @ other) * 1.0003)
     assert of_product.verdict is Verdict.REDUCED
     assert of_elements.verdict is Verdict.FAULT
-    assert (scaled.verdict, scaled.sort) == (Verdict.FAULT, Sort.SCALE)
+    assert (scaled.verdict, scaled.sort) == (Verdict.FAULT, ErrorKind.SCALE)
 
 
 def test_cancellation_is_no_fault(tmp_path: Path) -> None:
@@ -199,7 +199,7 @@ def test_dropout_is_held_against_its_mask(tmp_path: Path) -> None:
         call = call_of(recorded, "native_dropout")
         result = recorded.tensor(call.outputs[0])
         assert Judge(recorded, None).judge(call, None, (), ()).verdict is Verdict.NORMAL
-        assert judge_claim(recorded, call, result * 0.8).sort is Sort.RANDOM
+        assert judge_claim(recorded, call, result * 0.8).sort is ErrorKind.RANDOM
 
 
 def test_random_numbers_are_held_against_their_distribution(tmp_path: Path) -> None:
@@ -207,7 +207,7 @@ def test_random_numbers_are_held_against_their_distribution(tmp_path: Path) -> N
         call = call_of(recorded, "normal_")
         assert Judge(recorded, None).judge(call, None, (), ()).verdict is Verdict.NORMAL
         for wrong in (a(4000), torch.full((4000,), 2.0), 2.0 + a(4000)):
-            assert judge_claim(recorded, call, wrong).sort is Sort.RANDOM
+            assert judge_claim(recorded, call, wrong).sort is ErrorKind.RANDOM
 
 
 def test_complex_random_numbers_have_two_parts(tmp_path: Path) -> None:
@@ -220,7 +220,7 @@ def test_complex_random_numbers_have_two_parts(tmp_path: Path) -> None:
             call = call_of(recorded, operator)
             assert Judge(recorded, None).judge(call, None, (), ()).verdict is Verdict.NORMAL
             wrong = recorded.tensor(call.outputs[0]) * 1.5
-            assert judge_claim(recorded, call, wrong).sort is Sort.RANDOM
+            assert judge_claim(recorded, call, wrong).sort is ErrorKind.RANDOM
 
 
 def test_a_call_that_cannot_be_made_again_is_unknown(tmp_path: Path) -> None:
@@ -236,7 +236,7 @@ def test_a_call_that_cannot_be_made_again_is_unknown(tmp_path: Path) -> None:
 def test_a_shape_that_is_wrong(tmp_path: Path) -> None:
     with record(tmp_path / "a.h5", lambda: a(4, 6).sum(1)) as recorded:
         judgement = judge_claim(recorded, call_of(recorded, "sum.dim_IntList"), torch.zeros(6))
-    assert (judgement.verdict, judgement.sort) == (Verdict.FAULT, Sort.SHAPE)
+    assert (judgement.verdict, judgement.sort) == (Verdict.FAULT, ErrorKind.SHAPE)
 
 
 def test_calls_that_differ_in_which_argument_is_missing(tmp_path: Path) -> None:
@@ -296,7 +296,7 @@ def test_a_kernel_that_takes_an_argument_for_another_value(name: str, tmp_path: 
     program, operator, wrong, words = MISREAD[name]
     with record(tmp_path / "a.h5", program) as recorded:
         judged = judge_claim(recorded, call_of(recorded, operator), wrong())
-    assert (judged.verdict, judged.sort) == (Verdict.FAULT, Sort.MISREAD)
+    assert (judged.verdict, judged.sort) == (Verdict.FAULT, ErrorKind.MISREAD)
     assert judged.why is not None and words in judged.why.en
 
 
@@ -333,7 +333,7 @@ def test_an_input_that_was_not_there_yet(first: int, is_late: bool, tmp_path: Pa
     if not is_late:
         assert judged.verdict is Verdict.NORMAL
         return
-    assert (judged.verdict, judged.sort) == (Verdict.FAULT, Sort.LATE)
+    assert (judged.verdict, judged.sort) == (Verdict.FAULT, ErrorKind.LATE)
     assert judged.why is not None
     assert f"as if input/mat1 had been 0 from {first} of its first dimension on" in judged.why.en
 
@@ -342,4 +342,4 @@ def test_rows_that_may_as_well_not_have_been_written(tmp_path: Path) -> None:
     with record(tmp_path / "a.h5", lambda: a(40, 64) @ a(64, 40)) as recorded:
         result = a(40, 64) @ a(64, 40)
         result[13:] = 0
-        assert judge_claim(recorded, call_of(recorded, "mm"), result).sort is Sort.TAIL
+        assert judge_claim(recorded, call_of(recorded, "mm"), result).sort is ErrorKind.TAIL

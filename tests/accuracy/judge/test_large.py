@@ -14,7 +14,7 @@ from torch.nn import functional
 from torchferry.accuracy.file.reader import Record
 from torchferry.accuracy.judge import large, pieces
 from torchferry.accuracy.judge.judging import Judge
-from torchferry.accuracy.judge.model import Difference, Judgement, Sort, Verdict
+from torchferry.accuracy.judge.model import Difference, ErrorKind, Judgement, Verdict
 from torchferry.accuracy.model import Call
 from torchferry.accuracy.native.differences import compare_arrays
 
@@ -66,12 +66,12 @@ def one_channel(result: torch.Tensor) -> torch.Tensor:
     return result
 
 
-MISTAKES: dict[Sort, Callable[[torch.Tensor], torch.Tensor]] = {
-    Sort.POINTS: one_element,
-    Sort.TAIL: without_tail,
-    Sort.CHANNEL: one_channel,
-    Sort.SCALE: lambda result: result * 1.05,
-    Sort.ZERO: torch.zeros_like,
+MISTAKES: dict[ErrorKind, Callable[[torch.Tensor], torch.Tensor]] = {
+    ErrorKind.POINTS: one_element,
+    ErrorKind.TAIL: without_tail,
+    ErrorKind.CHANNEL: one_channel,
+    ErrorKind.SCALE: lambda result: result * 1.05,
+    ErrorKind.ZERO: torch.zeros_like,
 }
 
 
@@ -93,16 +93,16 @@ def test_what_the_cpu_gives_is_normal(name: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("sort", MISTAKES, ids=lambda sort: sort.value)
 @pytest.mark.parametrize("name", PROGRAMS)
-def test_a_mistake_in_a_large_tensor_is_found(name: str, sort: Sort, tmp_path: Path) -> None:
+def test_a_mistake_in_a_large_tensor_is_found(name: str, sort: ErrorKind, tmp_path: Path) -> None:
     program, operator = PROGRAMS[name]
     with seeded(), record(tmp_path / "a.h5", program) as recorded:
         call = call_of(recorded, operator)
-        if sort is Sort.CHANNEL and len(call.outputs[0].shape) == 1:
+        if sort is ErrorKind.CHANNEL and len(call.outputs[0].shape) == 1:
             pytest.skip("it has no channels")
         judgement = judge_claim(recorded, call, MISTAKES[sort](recorded.tensor(call.outputs[0])))
     assert (judgement.verdict, judgement.sort) == (Verdict.FAULT, sort)
     assert judgement.output == "output/output_0" and judgement.why is not None
-    if sort is Sort.TAIL:
+    if sort is ErrorKind.TAIL:
         assert f"the last 9 of {call.outputs[0].elements} elements are wrong" in judgement.why.en
 
 
@@ -141,7 +141,7 @@ def test_one_wrong_element_is_found_beside_golden(moved: float, tmp_path: Path) 
         right = against_golden(recorded, call, result, moved)
         wrong = against_golden(recorded, call, one_element(result), moved)
     assert right.verdict is (Verdict.INHERITED if moved else Verdict.NORMAL)
-    assert (wrong.verdict, wrong.sort) == (Verdict.FAULT, Sort.POINTS)
+    assert (wrong.verdict, wrong.sort) == (Verdict.FAULT, ErrorKind.POINTS)
 
 
 def test_where_all_would_be_read_too_often_a_sample_is_judged(
@@ -190,7 +190,7 @@ def test_a_wrong_item_of_a_list_is_found(tmp_path: Path) -> None:
         for item in range(3):
             result = without_tail(recorded.tensor(call.outputs[item]))
             judgement = judge_claim(recorded, call, result, item)
-            assert (judgement.verdict, judgement.sort) == (Verdict.FAULT, Sort.TAIL)
+            assert (judgement.verdict, judgement.sort) == (Verdict.FAULT, ErrorKind.TAIL)
 
 
 def test_one_wrong_element_of_a_dropout_is_found(tmp_path: Path) -> None:
@@ -202,7 +202,7 @@ def test_one_wrong_element_of_a_dropout_is_found(tmp_path: Path) -> None:
         call = call_of(recorded, "native_dropout")
         assert Judge(recorded, None).judge(call, None, (), ()).verdict is Verdict.NORMAL
         wrong = judge_claim(recorded, call, one_element(recorded.tensor(call.outputs[0])))
-    assert (wrong.verdict, wrong.sort) == (Verdict.FAULT, Sort.RANDOM)
+    assert (wrong.verdict, wrong.sort) == (Verdict.FAULT, ErrorKind.RANDOM)
 
 
 def test_small_tensors_are_judged_as_a_whole(tmp_path: Path) -> None:
@@ -230,4 +230,4 @@ def test_views_of_large_tensors_are_known(program: Callable[[], Any], operator: 
         )
         wrong = Judge(recorded, None).judge(bent, None, (), ())
     assert right.verdict is Verdict.NORMAL
-    assert (wrong.verdict, wrong.sort) == (Verdict.FAULT, Sort.SHAPE)
+    assert (wrong.verdict, wrong.sort) == (Verdict.FAULT, ErrorKind.SHAPE)

@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch.nn import functional
 
-from torchferry.accuracy.judge.model import Judgement, Sort, Verdict
+from torchferry.accuracy.judge.model import ErrorKind, Judgement, Verdict
 
 from .recorded import call_of, judge_claim, record, seeded
 
@@ -63,7 +63,7 @@ def test_normal(factor: float, options: dict[str, object], tmp_path: Path) -> No
 )
 def test_leaning(factor: float, options: dict[str, object], tmp_path: Path) -> None:
     found = judged(tmp_path, factor, **options)  # type: ignore[arg-type]
-    assert (found.verdict, found.sort) == (Verdict.SUSPICIOUS, Sort.MISREAD)
+    assert (found.verdict, found.sort) == (Verdict.SUSPICIOUS, ErrorKind.MISREAD)
     assert found.why is not None and "lean as if scale were" in found.why.en
     seen = float(found.why.en.rpartition("were ")[2].partition(",")[0])
     assert seen == pytest.approx(RIGHT * factor, rel=abs(factor - 1) / 2)

@@ -14,7 +14,7 @@ from torch.nn import functional
 
 from torchferry.accuracy.file.reader import Record
 from torchferry.accuracy.judge.judging import Judge
-from torchferry.accuracy.judge.model import Judgement, Sort, Verdict
+from torchferry.accuracy.judge.model import ErrorKind, Judgement, Verdict
 
 from .recorded import call_of, judge_claim, record, seeded
 from .samples import Claims
@@ -219,7 +219,7 @@ def test_distributions(operator: str, tmp_path: Path) -> None:
     program, wrong = DRAWN[operator]
     with seeded(), recorded_one(tmp_path, program) as recorded:
         assert verdict(recorded, operator).verdict is Verdict.NORMAL
-        assert judge_claim(recorded, call_of(recorded, operator), wrong).sort is Sort.RANDOM
+        assert judge_claim(recorded, call_of(recorded, operator), wrong).sort is ErrorKind.RANDOM
 
 
 def test_a_dropout_that_overflows(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.forking import run_forked
-from torchferry.accuracy.overflow.model import SUFFIX, Event, Findings, Standing, load
+from torchferry.accuracy.overflow.model import SUFFIX, OverflowEvent, OverflowFindings, Standing, load
 from torchferry.accuracy.record.settings import VARIABLE, RecordSettings, What
 
 HEAD = """\
@@ -41,18 +41,18 @@ def training(
 class Run:
     """What a check found, and how its program ended."""
 
-    findings: Findings
+    findings: OverflowFindings
     ended: subprocess.CompletedProcess[str]
     record: Path
 
     @property
-    def first(self) -> Event:
+    def first(self) -> OverflowEvent:
         """The overflow; there must be one."""
         event = self.findings.first
         assert event is not None, self.ended
         return event
 
-    def of(self, standing: Standing) -> list[Event]:
+    def of(self, standing: Standing) -> list[OverflowEvent]:
         """The events of this standing."""
         return [event for event in self.findings.events if event.standing is standing]
 

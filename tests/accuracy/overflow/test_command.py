@@ -12,14 +12,14 @@ import pytest
 from torchferry.accuracy.model import Statistics
 from torchferry.accuracy.overflow.launching import Checked
 from torchferry.accuracy.overflow.model import (
+    CallFigures,
     End,
-    Event,
-    Figures,
-    Findings,
-    Kind,
     Largest,
-    Seen,
+    OverflowEvent,
+    OverflowFindings,
+    OverflowKind,
     Standing,
+    TensorFigures,
     Underflow,
     dump,
     load,
@@ -40,22 +40,26 @@ for step in range(3):
 """
 
 
-def seen(operator: str = "aten::log", nans: int = 0, **fields: Any) -> Seen:
-    given = Figures("input/self", "float32", (2, 3), Statistics(6, 0, 0, 0, -1.5, 2.0, 0.1, 1.0, 7))
-    made = Figures("output/output_0", "float32", (2, 3), Statistics(6, nans, 0, 0, 0.0, 0.5, 0.1, 0.2, 8))
+def seen(operator: str = "aten::log", nans: int = 0, **fields: Any) -> CallFigures:
+    given = TensorFigures("input/self", "float32", (2, 3), Statistics(6, 0, 0, 0, -1.5, 2.0, 0.1, 1.0, 7))
+    made = TensorFigures(
+        "output/output_0", "float32", (2, 3), Statistics(6, nans, 0, 0, 0.0, 0.5, 0.1, 0.2, 8)
+    )
     place: dict[str, Any] = {"module": "head", "place": "train.py:9", **fields}
-    return Seen(5, operator, 2, "backward", "Net", inputs=(given,), outputs=(made,), **place)
+    return CallFigures(5, operator, 2, "backward", "Net", inputs=(given,), outputs=(made,), **place)
 
 
-FOUND = Event(Kind.NAN, seen(nans=2), before=(seen("aten::sub.Tensor"),), record="/x/overflow.h5", time=5.0)
+FOUND = OverflowEvent(
+    OverflowKind.NAN, seen(nans=2), before=(seen("aten::sub.Tensor"),), record="/x/overflow.h5", time=5.0
+)
 
 
-def checked(*findings: Findings, code: int = 0) -> Checked:
+def checked(*findings: OverflowFindings, code: int = 0) -> Checked:
     return Checked("train.py", Ending(code, 0), findings)
 
 
-def process(*events: Event, **fields: Any) -> Findings:
-    return Findings(
+def process(*events: OverflowEvent, **fields: Any) -> OverflowFindings:
+    return OverflowFindings(
         "train.py", "npu", "2.9", events=events, **{"steps": 1, "operators": 10, "end": End.FOUND, **fields}
     )
 
@@ -78,7 +82,7 @@ def test_no_overflow() -> None:
 
 
 def test_the_rank_that_made_it_comes_before_those_that_got_it() -> None:
-    given = Event(Kind.NAN, seen("aten::add"), why="given", time=1.0)
+    given = OverflowEvent(OverflowKind.NAN, seen("aten::add"), why="given", time=1.0)
     found = checked(process(given, rank=0, world=2), process(FOUND, rank=1, world=2))
     assert found.first is not None and found.first[0].rank == 1
     assert "rank 1 of 2 was first" in to_text(found, "en", "")
@@ -86,8 +90,8 @@ def test_the_rank_that_made_it_comes_before_those_that_got_it() -> None:
 
 def test_notes() -> None:
     events = (
-        Event(Kind.INFINITE, seen("aten::mm"), Standing.SKIPPED, scale=65536.0),
-        Event(Kind.INFINITE, seen("aten::log"), Standing.INTENDED, why="table"),
+        OverflowEvent(OverflowKind.INFINITE, seen("aten::mm"), Standing.SKIPPED, scale=65536.0),
+        OverflowEvent(OverflowKind.INFINITE, seen("aten::log"), Standing.INTENDED, why="table"),
     )
     findings = process(
         *events,
@@ -109,17 +113,21 @@ def test_notes() -> None:
 
 
 def test_hostile_names_stay_on_their_line() -> None:
-    event = Event(Kind.NAN, seen(module="a\nb\x1b[2J", nans=1))
+    event = OverflowEvent(OverflowKind.NAN, seen(module="a\nb\x1b[2J", nans=1))
     text = to_text(checked(process(event)), "en", "")
     assert "\x1b" not in text and "a\\nb" in text.splitlines()[0]
 
 
 def test_json_holds_everything_and_comes_back(tmp_path: Path) -> None:
-    endless = Figures(
+    endless = TensorFigures(
         "output/x", "float16", (), Statistics(1, 0, 1, 0, float("-inf"), float("inf"), 0.0, 1.0, 0)
     )
     findings = process(
-        Event(Kind.INFINITE, seen(), before=(Seen(1, "aten::mm", 1, "forward", outputs=(endless,)),))
+        OverflowEvent(
+            OverflowKind.INFINITE,
+            seen(),
+            before=(CallFigures(1, "aten::mm", 1, "forward", outputs=(endless,)),),
+        )
     )
     file = tmp_path / "one.json"
     file.write_text(dump(findings), "utf-8")

@@ -8,7 +8,7 @@ import pytest
 
 from tests.accuracy.overflow.checking import check, training
 from torchferry.accuracy.file.reader import open_record
-from torchferry.accuracy.overflow.model import End, Kind
+from torchferry.accuracy.overflow.model import End, OverflowKind
 
 ATTENTION = "q = model(torch.randn(2, 4, 4))\nscores = q @ q.transpose(1, 2)\n"
 
@@ -18,51 +18,51 @@ MADE = {
             "nn.init.ones_(model.weight)\ny = model(torch.full((3, 64), 3e4).half())\ny.float().mean().backward()",
             "nn.Linear(64, 4, bias=False).half()",
         ),
-        (Kind.INFINITE, "aten::mm", "forward"),
+        (OverflowKind.INFINITE, "aten::mm", "forward"),
     ),
     "logarithm of a negative number": (
         training("y = model(torch.ones(3, 4))\n(y - 9).log().sum().backward()"),
-        (Kind.NAN, "aten::log", "forward"),
+        (OverflowKind.NAN, "aten::log", "forward"),
     ),
     "zero by zero": (
         training("y = model(torch.ones(3, 4))\nz = y - y\n(z / z.norm()).sum().backward()"),
-        (Kind.NAN, "aten::div.Tensor", "forward"),
+        (OverflowKind.NAN, "aten::div.Tensor", "forward"),
     ),
     "backward pass alone": (
         training("y = model(torch.ones(3, 4))\n(y - y.detach()).sqrt().sum().backward()"),
-        (Kind.INFINITE, "aten::div.Tensor", "backward"),
+        (OverflowKind.INFINITE, "aten::div.Tensor", "backward"),
     ),
     "optimizer": (
         training(
             "(model(torch.ones(3, 4)) * 1e30).sum().backward()",
             optimizer="torch.optim.Adam(model.parameters(), foreach=False)",
         ),
-        (Kind.INFINITE, "aten::addcmul_", "optimizer"),
+        (OverflowKind.INFINITE, "aten::addcmul_", "optimizer"),
     ),
     "optimizer with lists of tensors": (
         training(
             "(model(torch.ones(3, 4)) * 1e30).sum().backward()",
             optimizer="torch.optim.Adam(model.parameters(), foreach=True)",
         ),
-        (Kind.INFINITE, "aten::_foreach_addcmul_.Scalar", "optimizer"),
+        (OverflowKind.INFINITE, "aten::_foreach_addcmul_.Scalar", "optimizer"),
     ),
     "a row that is masked as a whole": (
         training(
             f"{ATTENTION}mask = torch.ones(4, 4).bool()\n"
             "(scores.masked_fill(mask, float('-inf')).softmax(-1) @ q).sum().backward()"
         ),
-        (Kind.NAN, "aten::_softmax", "forward"),
+        (OverflowKind.NAN, "aten::_softmax", "forward"),
     ),
     "batch norm with a variance below 0": (
         training(
             "model[1].running_var.fill_(-1.0)\nmodel.eval()\nmodel(torch.ones(1, 4)).sum().backward()",
             "nn.Sequential(nn.Linear(4, 4), nn.BatchNorm1d(4))",
         ),
-        (Kind.NAN, "aten::native_batch_norm", "forward"),
+        (OverflowKind.NAN, "aten::native_batch_norm", "forward"),
     ),
     "number that is NaN": (
         training("weight = float('inf') * 0\nmodel(torch.ones(3, 4) * weight).sum().backward()", steps=2),
-        (Kind.NAN, "aten::addmm", "forward"),
+        (OverflowKind.NAN, "aten::addmm", "forward"),
     ),
 }
 
@@ -198,7 +198,7 @@ def test_values_beyond_half_precision(tmp_path: Path) -> None:
     for file in tmp_path.iterdir():
         file.unlink()
     first = check(program, tmp_path, half=True).first
-    assert (first.kind, first.call.operator) == (Kind.HALF, "aten::pow.Tensor_Scalar")
+    assert (first.kind, first.call.operator) == (OverflowKind.HALF, "aten::pow.Tensor_Scalar")
 
 
 def test_what_half_precision_would_lose(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from tests.forking import run_forked
 from torchferry.accuracy.overflow.launching import Checked
-from torchferry.accuracy.overflow.model import SUFFIX, Findings, load
+from torchferry.accuracy.overflow.model import SUFFIX, OverflowFindings, load
 from torchferry.accuracy.record.settings import VARIABLE, RecordSettings, What
 from torchferry.launch.supervise import Ending
 
@@ -36,7 +36,7 @@ processes.start_processes(train, (os.getcwd(),), nprocs=2, start_method="fork", 
 """
 
 
-def found(folder: Path) -> tuple[Findings, ...]:
+def found(folder: Path) -> tuple[OverflowFindings, ...]:
     settings = RecordSettings(
         What.OVERFLOW, str(folder / "overflow.h5"), str(folder), "train.py", steps=None, device="cpu",
         options={"steps": 4},

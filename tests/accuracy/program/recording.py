@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.forking import run_forked
-from torchferry.accuracy.compare.matching import Sites, match_sites
+from torchferry.accuracy.compare.matching import CallSequence, match_sites
 from torchferry.accuracy.file.reader import Record, open_record
 from torchferry.accuracy.record.launching import environment_for
 from torchferry.accuracy.record.outputs import Outcome, files_of, outcomes
@@ -91,7 +91,7 @@ def recorded(code: str, folder: Path, place: Place = HOST, **settings: Any) -> R
 def equal_outputs(mine: Record, golden: Record) -> tuple[int, list[str]]:
     """How many outputs were compared, and the operators whose outputs differ."""
     count, wrong = 0, []
-    for match in match_sites(Sites(mine.calls), Sites(golden.calls), is_replay=True):
+    for match in match_sites(CallSequence(mine.calls), CallSequence(golden.calls), is_replay=True):
         if match.mine is None or match.golden is None:
             continue
         ours, theirs = mine.calls[match.mine], golden.calls[match.golden]

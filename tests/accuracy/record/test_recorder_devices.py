@@ -16,7 +16,7 @@ from torchferry.accuracy.native.statistics import ROW, decode, statistics_of
 from torchferry.accuracy.record import device_statistics
 from torchferry.accuracy.record import recorder as recording
 from torchferry.accuracy.record.device_statistics import DeviceStatistics
-from torchferry.accuracy.record.layout import Outsides, flat
+from torchferry.accuracy.record.layout import Layouts, flat
 
 ODD = torch.tensor([1.5, -3.0, 0.0, float("nan"), float("inf"), -float("inf"), 2.0])
 
@@ -50,14 +50,14 @@ def test_a_device_finds_what_the_host_finds(
     monkeypatch: pytest.MonkeyPatch, tensor: torch.Tensor, staging: int
 ) -> None:
     monkeypatch.setattr(device_statistics, "_STAGING", staging)
-    outside = Outsides(frozenset()).of(tensor)
+    layout = Layouts(frozenset()).of(tensor)
     before, row, after = (ctypes.create_string_buffer(ROW.size) for _ in range(3))
     devices = DeviceStatistics()
     for each, address in ((tensor * 3, before), (tensor, row), (tensor * 2, after)):  # what lies around it
-        devices.put(each, Outsides(frozenset()).of(each), ctypes.addressof(address))
+        devices.put(each, Layouts(frozenset()).of(each), ctypes.addressof(address))
     devices.fetch()
-    kept = flat(tensor, outside)  # as a record has it
-    found, expected = decode(row), statistics_of(kept.data_ptr(), outside.dtype, outside.elements)
+    kept = flat(tensor, layout)  # as a record has it
+    found, expected = decode(row), statistics_of(kept.data_ptr(), layout.dtype, layout.elements)
     assert (found.count, found.nans, found.infinities, found.zeros) == (
         expected.count,
         expected.nans,
@@ -72,11 +72,11 @@ def test_a_device_finds_what_the_host_finds(
 
 def test_more_than_can_be_staged_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(device_statistics, "_STAGING", 256)
-    devices, outsides = DeviceStatistics(), Outsides(frozenset())
+    devices, layouts = DeviceStatistics(), Layouts(frozenset())
     rows = [ctypes.create_string_buffer(ROW.size) for _ in range(20)]
     for number, row in enumerate(rows):
         tensor = torch.full((30,), float(number))
-        devices.put(tensor, outsides.of(tensor), ctypes.addressof(row))
+        devices.put(tensor, layouts.of(tensor), ctypes.addressof(row))
     devices.fetch()
     assert [decode(row).mean for row in rows] == list(range(20))
 

@@ -207,7 +207,7 @@ def test_an_interrupt_in_the_middle(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     x = torch.ones(2)
     x.neg()
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
-        patch.setattr(recorder._looker, "after", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
+        patch.setattr(recorder._observer, "after", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
         x.abs()
     x.exp()
     recorder.stop()
@@ -219,7 +219,7 @@ def test_an_interrupt_in_the_middle(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 def test_a_mistake_of_ours_ends_the_recording_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     recorder = make_recorder(tmp_path / "record.h5")
     recorder.start()
-    monkeypatch.setattr(recorder._looker, "before", lambda *_: 1 / 0)
+    monkeypatch.setattr(recorder._observer, "before", lambda *_: 1 / 0)
     assert torch.ones(2).neg().tolist() == [-1, -1]
     recorder.stop()
     assert recorder.failed == "ZeroDivisionError: division by zero"

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from torchferry.accuracy.compare.model import Comparison, Curve, NetworkDifference, Pair
 from torchferry.accuracy.compare.rows import packed
-from torchferry.accuracy.judge.model import Difference, Judgement, Sort, Verdict
+from torchferry.accuracy.judge.model import Difference, ErrorKind, Judgement, Verdict
 from torchferry.accuracy.model import Call, Header, Kept, Metrics, Statistics, TensorRecord
 from torchferry.text import Text
 
@@ -54,7 +54,7 @@ def pair(
 def faulty() -> list[Comparison]:
     """A relu whose last elements are not written; a custom operator; an extra copy; a call that golden has alone."""
     fault = Judgement(
-        Verdict.FAULT, Sort.TAIL, "output/output_0", 0.25, 3e-8, 1.2e-7, "float64",
+        Verdict.FAULT, ErrorKind.TAIL, "output/output_0", 0.25, 3e-8, 1.2e-7, "float64",
         Text("the last 100 of 512 elements are wrong", "最后 100 个元素（共 512 个）错误"),
     )  # fmt: skip
     pairs = [
@@ -65,7 +65,7 @@ def faulty() -> list[Comparison]:
             4,
             "lib::fast_gelu",
             "layer2",
-            Judgement(Verdict.SUSPICIOUS, Sort.PRECISION, own_error=1e-5, limit=1e-7),
+            Judgement(Verdict.SUSPICIOUS, ErrorKind.PRECISION, own_error=1e-5, limit=1e-7),
             0.1,
         ),
         pair(5, "aten::native_layer_norm_backward", "layer2", Judgement(Verdict.EQUAL), phase="backward"),
@@ -106,7 +106,9 @@ def statistical() -> list[Comparison]:
             step,
             "aten::gelu",
             "layers.0",
-            Judgement(verdict, Sort.VALUES if parts else Sort.NONE, own_error=0.5 if parts else 1e-6),
+            Judgement(
+                verdict, ErrorKind.VALUES if parts else ErrorKind.NONE, own_error=0.5 if parts else 1e-6
+            ),
             step=step,
         )
         size = 1.5 if parts else 1.0 + 1e-6
@@ -126,7 +128,7 @@ def _statistics(size: float) -> Statistics:
 
 def hostile() -> list[Comparison]:
     """Names and texts that try to be markup, formulas and terminal codes."""
-    judgement = Judgement(Verdict.FAULT, Sort.VALUES, EVIL, 0.1, why=Text(EVIL, EVIL))
+    judgement = Judgement(Verdict.FAULT, ErrorKind.VALUES, EVIL, 0.1, why=Text(EVIL, EVIL))
     call = Call(1, f"=evil::{EVIL}", 1, EVIL, EVIL, EVIL, EVIL, EVIL)
     bad = Difference(tensor(EVIL), tensor(EVIL), metrics(0.1), EVIL)
     pairs = (Pair(call, call, "same", (), (bad,), judgement),)

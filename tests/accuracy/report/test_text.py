@@ -15,7 +15,7 @@ import pytest
 from tests.accuracy.report.samples import EVIL, SAMPLES, alone, equal, faulty, fine, large, ranks, statistical
 from torchferry.accuracy.compare.matching import EQUIVALENT, EXTRA, GROUP, MOVED, NOTHING, SAME, SIMILAR
 from torchferry.accuracy.compare.rows import packed
-from torchferry.accuracy.judge.model import Sort, Verdict
+from torchferry.accuracy.judge.model import ErrorKind, Verdict
 from torchferry.accuracy.report import sentences, words
 from torchferry.accuracy.report.render import print_text
 from torchferry.accuracy.report.text import to_text
@@ -210,7 +210,7 @@ def test_every_word_exists_in_both_languages() -> None:
         assert isinstance(text, Text) and bool(text.en) == bool(text.zh)
         assert sorted(re.findall(r"\{(\w+)", text.en)) == sorted(re.findall(r"\{(\w+)", text.zh)), text
     assert set(words.VERDICT) == set(words.MEANING) == set(sentences.WORST_FIRST) == set(Verdict)
-    assert set(words.SORT) == set(Sort)
+    assert set(words.SORT) == set(ErrorKind)
     assert set(words.HOW) == {SAME, EQUIVALENT, SIMILAR, MOVED, GROUP, EXTRA, NOTHING}
 
 

@@ -14,7 +14,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from torchferry.accuracy.compare import notes
-from torchferry.accuracy.compare.matching import Match, Matches, Sites, TensorPair, match_sites, match_tensors
+from torchferry.accuracy.compare.matching import (
+    CallSequence,
+    Match,
+    Matches,
+    TensorPair,
+    match_sites,
+    match_tensors,
+)
 from torchferry.accuracy.compare.model import Comparison, Pair
 from torchferry.accuracy.compare.network import Gathering, curves, network_differences, with_statistics
 from torchferry.accuracy.compare.programs import Programs
@@ -140,7 +147,7 @@ def find_culprit(pairs: PairRows, groups: Sequence[Sequence[Verdict]]) -> int | 
 
 def _matches(seen: Sequence[tuple[Gathering, Record]]) -> Sequence[Match]:
     """The calls that belong together. This is the one look at all calls before the work begins."""
-    sites = [Sites(gathering.passing(_walked(record))) for gathering, record in seen]
+    sites = [CallSequence(gathering.passing(_walked(record))) for gathering, record in seen]
     if len(sites) == 1:
         return Matches(Match(at, None) for at in range(len(sites[0])))
     (_, mine), (_, golden) = seen

@@ -188,7 +188,7 @@ class Match:
     how: str = NOTHING
 
 
-class Kind(NamedTuple):
+class CallSignature(NamedTuple):
     """What of a call decides which it belongs to, besides its step and number: the same in every step."""
 
     operator: str
@@ -199,14 +199,14 @@ class Kind(NamedTuple):
     result: tuple[int, ...]  # shape of the first output
 
 
-class Sites:
+class CallSequence:
     """All calls of a record, in order: so much smaller than the calls that those of a long run fit into memory."""
 
     def __init__(self, calls: Iterable[Call]) -> None:
         self.numbers, self.steps, self._kinds = array("q"), array("q"), array("l")
-        known: dict[Kind, int] = {}
+        known: dict[CallSignature, int] = {}
         for call in calls:
-            kind = Kind(
+            kind = CallSignature(
                 call.operator,
                 call.phase,
                 _unwrapped(call.module),
@@ -222,11 +222,11 @@ class Sites:
     def __len__(self) -> int:
         return len(self._kinds)
 
-    def kind(self, at: int) -> Kind:
+    def kind(self, at: int) -> CallSignature:
         """Of the call at this position."""
         return self._known[self._kinds[at]]
 
-    def keyed(self, key: Callable[[Kind], int | None]) -> Callable[[int], int | None]:
+    def keyed(self, key: Callable[[CallSignature], int | None]) -> Callable[[int], int | None]:
         """The key of the call at a position; found once for each kind."""
         keys, kinds = [key(kind) for kind in self._known], self._kinds
         return lambda at: keys[kinds[at]]
@@ -269,12 +269,12 @@ def _unwrapped(module: str) -> str:
     return module
 
 
-def match_sites(mine: Sites, golden: Sites, *, is_replay: bool = False) -> Matches:
+def match_sites(mine: CallSequence, golden: CallSequence, *, is_replay: bool = False) -> Matches:
     """The calls that belong together, in the order of mine."""
     return Matching(mine, golden, by_number=is_replay and have_same_numbers(mine, golden)).matches()
 
 
-def have_same_numbers(mine: Sites, golden: Sites) -> bool:
+def have_same_numbers(mine: CallSequence, golden: CallSequence) -> bool:
     """Whether equal numbers mean equal calls: one is a replay of the other, or of a part of it."""
     places = {number: at for at, number in enumerate(golden.numbers)}
     common = [(at, places[number]) for at, number in enumerate(mine.numbers) if number in places]
@@ -285,7 +285,7 @@ def have_same_numbers(mine: Sites, golden: Sites) -> bool:
 class Matching:
     """Two sequences of calls, held against each other; `comparisons` counts the work."""
 
-    def __init__(self, mine: Sites, golden: Sites, *, by_number: bool = False) -> None:
+    def __init__(self, mine: CallSequence, golden: CallSequence, *, by_number: bool = False) -> None:
         self._mine, self._golden = mine, golden
         self._steps = _common_steps(mine, golden)
         self._partners = array("q", [_NONE]) * len(mine)  # of mine; rising but for those that are _NONE
@@ -357,10 +357,10 @@ class Matching:
                 yield range(first, one), range(second, other)
             first, second = one + 1, other + 1
 
-    def _match_in_order(self, key: Callable[[Kind], Hashable | None]) -> None:
+    def _match_in_order(self, key: Callable[[CallSignature], Hashable | None]) -> None:
         numbers: dict[Hashable, int] = {}
 
-        def number(kind: Kind) -> int | None:
+        def number(kind: CallSignature) -> int | None:
             found = key(kind)
             return None if found is None else numbers.setdefault(found, len(numbers))
 
@@ -430,15 +430,15 @@ class Matching:
         )
         return {place for place in here & there if place[2] or place[1] == OPTIMIZER}
 
-    def _reason(self, sites: Sites, at: int, both: set[Place]) -> str:
+    def _reason(self, sites: CallSequence, at: int, both: set[Place]) -> str:
         if is_plumbing(sites.kind(at).operator):
             return EXTRA
         return GROUP if self._place(sites, at) in both else NOTHING
 
-    def _step(self, sites: Sites, at: int) -> int:
+    def _step(self, sites: CallSequence, at: int) -> int:
         return self._steps[sites.steps[at]]
 
-    def _place(self, sites: Sites, at: int) -> Place:
+    def _place(self, sites: CallSequence, at: int) -> Place:
         kind = sites.kind(at)
         return self._step(sites, at), kind.phase, kind.module
 
@@ -446,26 +446,26 @@ class Matching:
 # The keys by which the calls of a step are matched, from the strictest to the loosest; None: not by this one.
 
 
-def _exact(kind: Kind) -> Hashable:
+def _exact(kind: CallSignature) -> Hashable:
     return *_plain(kind), kind.line
 
 
-def _plain(kind: Kind) -> tuple[Hashable, ...]:
+def _plain(kind: CallSignature) -> tuple[Hashable, ...]:
     return kind.phase, kind.module, kind.operator, kind.shapes
 
 
-def _equivalent(kind: Kind) -> Hashable | None:
+def _equivalent(kind: CallSignature) -> Hashable | None:
     """An extra copy must not be taken for one that is made elsewhere."""
     if is_plumbing(kind.operator):
         return None
     return kind.phase, kind.module, family(kind.operator), kind.result
 
 
-def _by_family(kind: Kind) -> Hashable | None:
+def _by_family(kind: CallSignature) -> Hashable | None:
     return None if is_plumbing(kind.operator) else (kind.phase, kind.module, family(kind.operator))
 
 
-def _common_steps(mine: Sites, golden: Sites) -> dict[int, int]:
+def _common_steps(mine: CallSequence, golden: CallSequence) -> dict[int, int]:
     """The number by which a step is compared: its own, or where the records have none in common, its place."""
     ours, theirs = sorted(set(mine.steps)), sorted(set(golden.steps))
     if set(ours) & set(theirs) or not ours or not theirs:

@@ -23,7 +23,7 @@ from torchferry.accuracy.compare.statistics import (
     is_watched,
     rounding,
 )
-from torchferry.accuracy.judge.model import Difference, Judgement, Sort, Verdict
+from torchferry.accuracy.judge.model import Difference, ErrorKind, Judgement, Verdict
 from torchferry.accuracy.model import Call, Header, TensorRecord, TensorRef, Value
 from torchferry.operators.names import base_name, is_plumbing, is_random
 from torchferry.ops.model import Special
@@ -187,11 +187,11 @@ _ONLY_MAYBE = Text(
 _READING = ("_local_scalar_dense", "item", "is_nonzero", "equal", "nonzero", "_to_copy", "copy_")
 _COPIES = ("_to_copy", "copy_", "_copy_from")
 _OF_LATE_COPIES = (
-    Sort.LATE,
-    Sort.TAIL,
-    Sort.TILE,
-    Sort.ZERO,
-    Sort.STALE,
+    ErrorKind.LATE,
+    ErrorKind.TAIL,
+    ErrorKind.TILE,
+    ErrorKind.ZERO,
+    ErrorKind.STALE,
 )  # what results look like where inputs were not there yet
 _COPIED = Text(
     "{name} was copied from the host before (call {number}, {place}): if `ferry case` finds this call right, the copy was "
@@ -279,7 +279,7 @@ class Programs:
         if pair.judgement.verdict not in BAD or pair.judgement.sort not in _OF_LATE_COPIES or not copies:
             return pair
         tensor, (position, copy) = copies[0]
-        if pair.judgement.sort is Sort.LATE:
+        if pair.judgement.sort is ErrorKind.LATE:
             named = [
                 each for each in copies if pair.judgement.why and f"{each[0].name} " in pair.judgement.why.en
             ]
@@ -287,7 +287,7 @@ class Programs:
                 return pair
             tensor, (position, copy) = named[0]
             why = _LATE.format(operator=call.operator, number=call.number, name=tensor.name)
-            self.later[position] = Judgement(Verdict.FAULT, Sort.LATE, why=why)
+            self.later[position] = Judgement(Verdict.FAULT, ErrorKind.LATE, why=why)
             self._has_fault = True
             why = _joined(pair.judgement.why, _EXPLAINED.format(number=copy.number, place=copy.place or "?"))
             return replace(pair, judgement=replace(pair.judgement, verdict=Verdict.INHERITED, why=why))
@@ -439,7 +439,7 @@ def _with_arguments(judgement: Judgement, found: Sequence[ArgumentDifference], r
         return judgement  # computed from what differs, and by as little
     verdict, said = (Verdict.PROGRAM, _LISTED) if is_certain else (Verdict.UNEXPLAINED, _MAYBE)
     return replace(
-        judgement, verdict=verdict, sort=Sort.ARGUMENTS, limit=None, why=said.format(arguments=told)
+        judgement, verdict=verdict, sort=ErrorKind.ARGUMENTS, limit=None, why=said.format(arguments=told)
     )
 
 
@@ -454,7 +454,7 @@ def _of_equal_inputs(judgement: Judgement, pair: Pair, mine: Call) -> Judgement:
     if first is not None and first.mine.shape != first.golden.shape and judgement.verdict not in BAD:
         shapes = {"mine": list(first.mine.shape), "golden": list(first.golden.shape)}
         why = _SHAPE.format(output=first.mine.name, **shapes)
-        return Judgement(Verdict.SUSPICIOUS, Sort.SHAPE, first.mine.name, basis="golden", why=why)
+        return Judgement(Verdict.SUSPICIOUS, ErrorKind.SHAPE, first.mine.name, basis="golden", why=why)
     if judgement.verdict is not Verdict.UNKNOWN or mine.random is not None or is_random(mine.operator):
         return judgement
     known = [(apart, each) for each in pair.outputs if (apart := _distance(each)) is not None]
@@ -475,9 +475,9 @@ def _of_equal_inputs(judgement: Judgement, pair: Pair, mine: Call) -> Judgement:
 def _of_lonely(source: _Lonely, consumer: Call, *, is_sure: bool) -> Judgement:
     side = _SIDES[source.side]
     if not source.is_alone:
-        return Judgement(Verdict.UNEXPLAINED, Sort.ONE_SIDED, why=_ONLY_MAYBE.format(side=side))
+        return Judgement(Verdict.UNEXPLAINED, ErrorKind.ONE_SIDED, why=_ONLY_MAYBE.format(side=side))
     why = _ONLY.format(side=side, operator=consumer.operator, number=consumer.number)
-    return Judgement(Verdict.PROGRAM if is_sure else Verdict.UNEXPLAINED, Sort.ONE_SIDED, why=why)
+    return Judgement(Verdict.PROGRAM if is_sure else Verdict.UNEXPLAINED, ErrorKind.ONE_SIDED, why=why)
 
 
 def _joined(one: Text | None, other: Text) -> Text:

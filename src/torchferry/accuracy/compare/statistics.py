@@ -14,7 +14,7 @@ from itertools import groupby
 from torchferry.accuracy.compare.matching import EXTRA, is_scratch
 from torchferry.accuracy.compare.model import Pair
 from torchferry.accuracy.compare.rows import Outline
-from torchferry.accuracy.judge.model import Difference, Judgement, Sort, Verdict
+from torchferry.accuracy.judge.model import Difference, ErrorKind, Judgement, Verdict
 from torchferry.accuracy.model import Call, Metrics, Statistics, TensorRecord
 from torchferry.operators.names import family, is_plumbing, is_random
 from torchferry.text import Text
@@ -229,7 +229,7 @@ def _excused(judgement: Judgement, reason: Text) -> Judgement:
     if judgement.verdict in (Verdict.EQUAL, Verdict.NORMAL):
         return judgement
     error = None if reason is FAINT else judgement.own_error
-    return replace(judgement, verdict=Verdict.NORMAL, sort=Sort.NONE, own_error=error, why=reason)
+    return replace(judgement, verdict=Verdict.NORMAL, sort=ErrorKind.NONE, own_error=error, why=reason)
 
 
 def growth(pairs: Iterable[Outline]) -> tuple[Growth, ...]:
@@ -259,7 +259,7 @@ def _judged(
     limit = _limit(call, inputs, difference)
     verdict, sort, why = _verdict(call, difference, out, given, limit)
     if verdict is Verdict.FAULT and given == math.inf:
-        verdict, sort, why = Verdict.INHERITED, Sort.NONE, None
+        verdict, sort, why = Verdict.INHERITED, ErrorKind.NONE, None
     judgement = Judgement(verdict, sort, difference.mine.name, out, None, limit, basis=BASIS, why=why)
     return judgement, out
 
@@ -275,26 +275,26 @@ def _is_equal(difference: Difference) -> bool:
 
 def _verdict(
     call: Call, difference: Difference, out: float, given: float, limit: float
-) -> tuple[Verdict, Sort, Text | None]:
+) -> tuple[Verdict, ErrorKind, Text | None]:
     mine, golden = difference.mine.statistics, difference.golden.statistics
     assert mine is not None and golden is not None
     if mine.count != golden.count:
-        return Verdict.SUSPICIOUS, Sort.SHAPE, _COUNTS
+        return Verdict.SUSPICIOUS, ErrorKind.SHAPE, _COUNTS
     if mine.nans != golden.nans:
-        return Verdict.FAULT, Sort.NAN, _NOT_FINITE.format(what="NaN")
+        return Verdict.FAULT, ErrorKind.NAN, _NOT_FINITE.format(what="NaN")
     if mine.infinities != golden.infinities:
-        return Verdict.FAULT, Sort.INFINITE, _NOT_FINITE.format(what="Inf")
+        return Verdict.FAULT, ErrorKind.INFINITE, _NOT_FINITE.format(what="Inf")
     if out <= limit:
-        return Verdict.NORMAL, Sort.NONE, None
+        return Verdict.NORMAL, ErrorKind.NONE, None
     if (
         given > limit or out <= AMPLIFICATION * given
     ):  # behind the place where runs part, statistics tell no more
-        return Verdict.INHERITED, Sort.NONE, None
+        return Verdict.INHERITED, ErrorKind.NONE, None
     if mine.zeros == mine.count and golden.zeros < golden.count:
-        return Verdict.FAULT, Sort.ZERO, _ALL_ZERO
+        return Verdict.FAULT, ErrorKind.ZERO, _ALL_ZERO
     if is_reduced(call.operator, out):
-        return Verdict.REDUCED, Sort.PRECISION, None
-    return Verdict.SUSPICIOUS, Sort.VALUES, _OWN.format(out=out, inputs=given)
+        return Verdict.REDUCED, ErrorKind.PRECISION, None
+    return Verdict.SUSPICIOUS, ErrorKind.VALUES, _OWN.format(out=out, inputs=given)
 
 
 def _limit(call: Call, inputs: Sequence[Difference], output: Difference) -> float:
@@ -352,23 +352,23 @@ def judge_by_figures(mine: Call, inputs: Sequence[Difference], outputs: Sequence
 
 def _verdict_of_figures(
     operator: str, worst: Difference, given: float, limit: float
-) -> tuple[Verdict, Sort, Text | None]:
+) -> tuple[Verdict, ErrorKind, Text | None]:
     metrics = worst.metrics
     assert metrics is not None
     out = distance_of_figures(worst)
     if out <= limit:
-        return Verdict.NORMAL, Sort.NONE, None
+        return Verdict.NORMAL, ErrorKind.NONE, None
     if out <= AMPLIFICATION * given:
-        return Verdict.INHERITED, Sort.NONE, None
+        return Verdict.INHERITED, ErrorKind.NONE, None
     if metrics.wrong_nonfinite:
-        sort = Sort.NAN if metrics.nans else Sort.INFINITE
+        sort = ErrorKind.NAN if metrics.nans else ErrorKind.INFINITE
         return Verdict.FAULT, sort, _NOT_FINITE_ELEMENTS.format(count=metrics.wrong_nonfinite)
     if is_reduced(operator, out):
-        return Verdict.REDUCED, Sort.PRECISION, None
+        return Verdict.REDUCED, ErrorKind.PRECISION, None
     is_clear = given <= limit and out > _CLEAR * limit
     return (
         Verdict.FAULT if is_clear else Verdict.SUSPICIOUS,
-        Sort.ZERO if metrics.zeros == metrics.count else Sort.VALUES,
+        ErrorKind.ZERO if metrics.zeros == metrics.count else ErrorKind.VALUES,
         _FARTHER_THAN_INPUTS.format(out=out, given=given, limit=limit),
     )
 

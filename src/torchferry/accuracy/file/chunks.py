@@ -37,7 +37,7 @@ _WAITING = 1 << 20  # bytes that wait at most
 _ZEROS = [bytes(count) for count in range(ALIGNMENT + 1)]
 
 
-class Kind(IntEnum):
+class ChunkKind(IntEnum):
     """What a chunk holds."""
 
     HEADER = 1  # JSON: what the record is of
@@ -55,7 +55,7 @@ class Kind(IntEnum):
     @property
     def is_table(self) -> bool:
         """Whether it is of a record of statistics."""
-        return self >= Kind.ROWS
+        return self >= ChunkKind.ROWS
 
 
 def payload_after(end: int) -> int:
@@ -103,7 +103,7 @@ class ChunkFile:
         """Of the open file."""
         return self._descriptor
 
-    def add(self, kind: Kind, data: Buffer, nbytes: int) -> int:
+    def add(self, kind: ChunkKind, data: Buffer, nbytes: int) -> int:
         """Append a chunk; what is small is copied and waits for `flush`."""
         start = payload_after(self.end)
         head = _ZEROS[start - CHUNK_HEADER.size - self.end] + CHUNK_HEADER.pack(MAGIC, kind, nbytes)
@@ -117,11 +117,11 @@ class ChunkFile:
             self.flush()
         return start
 
-    def reserve(self, kind: Kind, nbytes: int, alignment: int) -> int:
+    def reserve(self, kind: ChunkKind, nbytes: int, alignment: int) -> int:
         """Append a chunk of zeros whose place on the disk is sure, at a multiple of `alignment`; 0 if it failed."""
         start = -(-(payload_after(self.end) + ALIGNMENT) // alignment) * alignment
         gap = start - CHUNK_HEADER.size - payload_after(self.end)
-        self.add(Kind.PADDING, b"", 0) if gap == 0 else self._skip(gap)
+        self.add(ChunkKind.PADDING, b"", 0) if gap == 0 else self._skip(gap)
         head = CHUNK_HEADER.pack(MAGIC, kind, nbytes)
         self._waiting.append(head)
         self.end += len(head)
@@ -142,7 +142,7 @@ class ChunkFile:
     def _skip(self, gap: int) -> None:
         """Append a chunk of padding so long that the next header follows at once."""
         start = payload_after(self.end)
-        head = _ZEROS[start - CHUNK_HEADER.size - self.end] + CHUNK_HEADER.pack(MAGIC, Kind.PADDING, gap)
+        head = _ZEROS[start - CHUNK_HEADER.size - self.end] + CHUNK_HEADER.pack(MAGIC, ChunkKind.PADDING, gap)
         self._waiting += (head, bytes(gap))
         self.end = start + gap
 

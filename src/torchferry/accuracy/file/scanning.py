@@ -22,7 +22,7 @@ from torchferry.accuracy.file.chunks import (
     START,
     TRAILER,
     VERSION,
-    Kind,
+    ChunkKind,
     open_for_repair,
     payload_after,
     superblock,
@@ -71,7 +71,7 @@ class Found:
 
     header: Header
     calls: Places = field(default_factory=Places)
-    tables: dict[Kind, list[tuple[int, int]]] = field(default_factory=dict)  # of statistics
+    tables: dict[ChunkKind, list[tuple[int, int]]] = field(default_factory=dict)  # of statistics
     groups: list[int] = field(default_factory=list)  # where each call's group is; only of files cut off
     end: int = START  # of the last whole chunk
 
@@ -119,7 +119,7 @@ def _indexed(memory: Any, index: int, length: int) -> Found:
     return found
 
 
-def chunks_in(memory: Any) -> Iterator[tuple[Kind, int, int]]:
+def chunks_in(memory: Any) -> Iterator[tuple[ChunkKind, int, int]]:
     """Kind, place and length of each whole chunk."""
     end, size = START, len(memory)
     while True:
@@ -127,9 +127,9 @@ def chunks_in(memory: Any) -> Iterator[tuple[Kind, int, int]]:
         if start > size:
             return
         magic, kind, length = CHUNK_HEADER.unpack_from(memory, start - CHUNK_HEADER.size)
-        if magic != MAGIC or start + length > size or kind not in Kind._value2member_map_:
+        if magic != MAGIC or start + length > size or kind not in ChunkKind._value2member_map_:
             return
-        yield Kind(kind), start, length
+        yield ChunkKind(kind), start, length
         end = start + length
 
 
@@ -137,12 +137,12 @@ def _hopped(memory: Any, name: str) -> Found:
     """A file without an index: its recorder is still at work, or did not live to write it."""
     found: Found | None = None
     for kind, start, length in chunks_in(memory):
-        if kind is Kind.HEADER:
+        if kind is ChunkKind.HEADER:
             header = decoded_header(bytes(memory[start : start + length]))
             found = Found(replace(header, complete=False, notes=(*header.notes, _CUT_OFF)))
         if found is None:
             break
-        if kind is Kind.CALL:
+        if kind is ChunkKind.CALL:
             size, group = CALL_START.unpack_from(memory, start)
             found.calls.append(start + CALL_START.size, size)
             found.groups.append(group)
@@ -192,7 +192,7 @@ def _completed(memory: memoryview, found: Found) -> tuple[list[bytes], int, tupl
     entries = [INDEX_ENTRY.pack(*place) for place in found.calls]
     index = index_payload(encoded_header(found.header).encode(), entries)
     pieces, end = [], found.end
-    for kind, payload in ((Kind.GROUPS, data), (Kind.INDEX, index)):
+    for kind, payload in ((ChunkKind.GROUPS, data), (ChunkKind.INDEX, index)):
         place = payload_after(end)
         pieces += [
             bytes(place - CHUNK_HEADER.size - end) + CHUNK_HEADER.pack(MAGIC, kind, len(payload)),

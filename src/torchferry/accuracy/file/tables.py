@@ -15,7 +15,7 @@ from functools import cache
 from typing import Any
 
 from torchferry.accuracy.file.call_json import decoded_tensor, decoded_value
-from torchferry.accuracy.file.chunks import Kind
+from torchferry.accuracy.file.chunks import ChunkKind
 from torchferry.accuracy.file.hdf5 import (
     DatasetTemplate,
     chunk_tree,
@@ -54,14 +54,16 @@ class _Signature:
 class Tables:
     """Makes calls out of the tables of a file."""
 
-    def __init__(self, memory: memoryview, tables: dict[Kind, list[tuple[int, int]]]) -> None:
+    def __init__(self, memory: memoryview, tables: dict[ChunkKind, list[tuple[int, int]]]) -> None:
         self._memory = memory
-        self._rows = [start for start, _ in tables.get(Kind.ROWS, ())]
-        self._calls = [start for start, _ in tables.get(Kind.CALLS, ())]
-        self._contents = [start for start, _ in tables.get(Kind.CONTENTS, ())]
-        self.lines = {kind: self._read_lines(tables.get(kind, ())) for kind in (Kind.SITES, Kind.SIGNATURES)}
-        self._sites = [json.loads(line) for line in self.lines[Kind.SITES]]
-        self._signatures = [_Signature(line) for line in self.lines[Kind.SIGNATURES]]
+        self._rows = [start for start, _ in tables.get(ChunkKind.ROWS, ())]
+        self._calls = [start for start, _ in tables.get(ChunkKind.CALLS, ())]
+        self._contents = [start for start, _ in tables.get(ChunkKind.CONTENTS, ())]
+        self.lines = {
+            kind: self._read_lines(tables.get(kind, ())) for kind in (ChunkKind.SITES, ChunkKind.SIGNATURES)
+        }
+        self._sites = [json.loads(line) for line in self.lines[ChunkKind.SITES]]
+        self._signatures = [_Signature(line) for line in self.lines[ChunkKind.SIGNATURES]]
         self.count = self._counted()
 
     def _read_lines(self, places: Sequence[tuple[int, int]]) -> list[bytes]:
@@ -69,15 +71,15 @@ class Tables:
         return text.splitlines(keepends=True)
 
     @property
-    def extents(self) -> dict[Kind, tuple[list[int], int]]:
+    def extents(self) -> dict[ChunkKind, tuple[list[int], int]]:
         """Where the blocks of each table lie, and how many rows of them the calls use."""
         first, count = self._call_row(self.count - 1)[:2] if self.count else (0, 0)
         contents = first + count
         rows = max((self._content(number) for number in range(contents)), default=0)
         return {
-            Kind.ROWS: (self._rows, rows),
-            Kind.CALLS: (self._calls, self.count),
-            Kind.CONTENTS: (self._contents, contents),
+            ChunkKind.ROWS: (self._rows, rows),
+            ChunkKind.CALLS: (self._calls, self.count),
+            ChunkKind.CONTENTS: (self._contents, contents),
         }
 
     def _counted(self) -> int:
@@ -145,14 +147,18 @@ class TableObjects:
     """Makes the objects; a text that is in the file already is linked."""
 
     def __init__(self) -> None:
-        self._texts: dict[Kind, tuple[int, int]] = {}  # lines that were written together, and where
+        self._texts: dict[ChunkKind, tuple[int, int]] = {}  # lines that were written together, and where
 
     def forget(self) -> None:
         """None of them is in the file."""
         self._texts.clear()
 
     def encoded(
-        self, base: int, header: Header, tables: Mapping[Kind, Table], lines: Mapping[Kind, Sequence[bytes]]
+        self,
+        base: int,
+        header: Header,
+        tables: Mapping[ChunkKind, Table],
+        lines: Mapping[ChunkKind, Sequence[bytes]],
     ) -> tuple[bytes, int]:
         """The objects for this place in the file, and where the root will be."""
         parts: list[bytes] = []
@@ -164,7 +170,7 @@ class TableObjects:
             parts += [tree.data, chunked_dataset(element, count, rows, size, tree.root)]
             members.append((name.encode(), place + len(tree.data)))
             place += len(parts[-2]) + len(parts[-1])
-        for name, kind in (("sites", Kind.SITES), ("signatures", Kind.SIGNATURES)):
+        for name, kind in (("sites", ChunkKind.SITES), ("signatures", ChunkKind.SIGNATURES)):
             data, address = self._text(kind, lines[kind], place)
             parts.append(data)
             members.append((name.encode(), address))
@@ -172,7 +178,7 @@ class TableObjects:
         data, address = root(members, header, place)
         return b"".join([*parts, data]), address
 
-    def _text(self, kind: Kind, lines: Sequence[bytes], place: int) -> tuple[bytes, int]:
+    def _text(self, kind: ChunkKind, lines: Sequence[bytes], place: int) -> tuple[bytes, int]:
         """All lines of a sort as one dataset, and where it is; nothing new if it is in the file already."""
         count, address = self._texts.get(kind, (-1, 0))
         if count == len(lines):
@@ -184,7 +190,7 @@ class TableObjects:
 
 
 @cache
-def _datasets() -> list[tuple[str, Kind, bytes, int, int]]:
+def _datasets() -> list[tuple[str, ChunkKind, bytes, int, int]]:
     """Name, chunks, element type, its size, and elements in a chunk."""
     whole, small, real = integer(8, signed=False), integer(4, signed=False), floating("float64")
     figures = [
@@ -195,7 +201,7 @@ def _datasets() -> list[tuple[str, Kind, bytes, int, int]]:
     numbers = [("first", 0, whole), ("contents", 8, small), ("step", 12, small), ("site", 16, small)]
     call = compound([*numbers, ("signature", 20, small)], CALL_ROW.size)
     return [
-        ("statistics", Kind.ROWS, row, ROW.size, ROWS_A_BLOCK),
-        ("calls", Kind.CALLS, call, CALL_ROW.size, CALLS_A_BLOCK),
-        ("contents", Kind.CONTENTS, small, CONTENT.size, CONTENTS_A_BLOCK),
+        ("statistics", ChunkKind.ROWS, row, ROW.size, ROWS_A_BLOCK),
+        ("calls", ChunkKind.CALLS, call, CALL_ROW.size, CALLS_A_BLOCK),
+        ("contents", ChunkKind.CONTENTS, small, CONTENT.size, CONTENTS_A_BLOCK),
     ]

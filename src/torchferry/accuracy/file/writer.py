@@ -12,7 +12,7 @@ from pathlib import Path
 
 from torchferry.accuracy.file.call_json import encoded_header, encoded_tensor, encoded_value, figures_of
 from torchferry.accuracy.file.call_objects import CallForm, CallObjects, kept_tensors
-from torchferry.accuracy.file.chunks import COPIED, Buffer, ChunkFile, Kind, payload_after
+from torchferry.accuracy.file.chunks import COPIED, Buffer, ChunkFile, ChunkKind, payload_after
 from torchferry.accuracy.file.hdf5 import Groups, with_notes
 from torchferry.accuracy.file.tables import (
     CALL_ROW,
@@ -57,7 +57,7 @@ class RecordWriter:
         self._checkpointed = 0  # calls that a checkpoint has seen
         self._due = 0.0
         text = encoded_header(header).encode()
-        self._file.add(Kind.HEADER, text, len(text))
+        self._file.add(ChunkKind.HEADER, text, len(text))
         self._save_groups()
 
     @property
@@ -87,7 +87,7 @@ class RecordWriter:
         with self._file.lock:
             if nbytes == 0:
                 return payload_after(self._file.end)
-            return self._file.add(Kind.DATA, data, nbytes)
+            return self._file.add(ChunkKind.DATA, data, nbytes)
 
     def write(self, call: Call) -> None:
         """Append a complete call, whose tensors were appended before."""
@@ -107,7 +107,7 @@ class RecordWriter:
             start = payload_after(self._file.end) + CALL_START.size
             objects, group = self._objects.of(form, offsets, start, text)
             payload = CALL_START.pack(len(text), group) + objects
-            self._file.add(Kind.CALL, payload, len(payload))
+            self._file.add(ChunkKind.CALL, payload, len(payload))
             if not self._file.flush():
                 return
             self._groups.add(form.group, number, group)
@@ -134,7 +134,7 @@ class RecordWriter:
     def _save_groups(self) -> None:
         started = time.monotonic()
         data, root = self._groups.encoded(payload_after(self._file.end))
-        self._file.add(Kind.GROUPS, data, len(data))
+        self._file.add(ChunkKind.GROUPS, data, len(data))
         if self._file.flush():
             self._file.point_to(root, self._file.end)
         ended = time.monotonic()
@@ -144,9 +144,9 @@ class RecordWriter:
     def _save_all(self, notes: Iterable[str], complete: bool) -> None:
         notes = tuple(notes)
         data, root = self._groups.encoded(payload_after(self._file.end), notes, complete)
-        self._file.add(Kind.GROUPS, data, len(data))
+        self._file.add(ChunkKind.GROUPS, data, len(data))
         index = index_payload(encoded_header(self._header, notes, complete).encode(), self._index)
-        place = self._file.add(Kind.INDEX, index, len(index))
+        place = self._file.add(ChunkKind.INDEX, index, len(index))
         if self._file.flush():
             self._file.point_to(root, self._file.end, place, len(index))
 
@@ -174,7 +174,7 @@ _put_call = CALL_ROW.pack_into
 class _Table:
     """Rows in blocks of the file that are mapped; all stay mapped, since another thread may still fill a row."""
 
-    def __init__(self, file: ChunkFile, kind: Kind, row_size: int, rows_a_block: int) -> None:
+    def __init__(self, file: ChunkFile, kind: ChunkKind, row_size: int, rows_a_block: int) -> None:
         self._file, self.kind = file, kind
         self.row_size, self.rows_a_block = row_size, rows_a_block
         self.places: list[int] = []  # of the blocks, in the file
@@ -241,16 +241,16 @@ class StatisticsWriter:
         self._file.rescue = self._rescue
         self.lock = self._file.lock
         self._is_open = True
-        self._rows = _Table(self._file, Kind.ROWS, ROW.size, ROWS_A_BLOCK)
-        self._calls = _Table(self._file, Kind.CALLS, CALL_ROW.size, CALLS_A_BLOCK)
-        self._contents = _Table(self._file, Kind.CONTENTS, CONTENT.size, CONTENTS_A_BLOCK)
+        self._rows = _Table(self._file, ChunkKind.ROWS, ROW.size, ROWS_A_BLOCK)
+        self._calls = _Table(self._file, ChunkKind.CALLS, CALL_ROW.size, CALLS_A_BLOCK)
+        self._contents = _Table(self._file, ChunkKind.CONTENTS, CONTENT.size, CONTENTS_A_BLOCK)
         self._sites: dict[tuple[str, ...], int] = {}
         self._signatures: dict[str, int] = {}
-        self._lines: dict[Kind, list[bytes]] = {Kind.SITES: [], Kind.SIGNATURES: []}
+        self._lines: dict[ChunkKind, list[bytes]] = {ChunkKind.SITES: [], ChunkKind.SIGNATURES: []}
         self._objects = TableObjects()
         self._due = 0.0
         start = encoded_header(header).encode()
-        self._file.add(Kind.HEADER, start, len(start))
+        self._file.add(ChunkKind.HEADER, start, len(start))
         self._save()
 
     @property
@@ -286,7 +286,7 @@ class StatisticsWriter:
         key = (operator, phase, model, module, place, node)
         number = self._sites.get(key)
         if number is None:
-            number = self._sites[key] = self._put_line(Kind.SITES, encoded_value(key))
+            number = self._sites[key] = self._put_line(ChunkKind.SITES, encoded_value(key))
         return number
 
     def signature(
@@ -306,10 +306,10 @@ class StatisticsWriter:
         )
         number = self._signatures.get(line)
         if number is None:
-            number = self._signatures[line] = self._put_line(Kind.SIGNATURES, line)
+            number = self._signatures[line] = self._put_line(ChunkKind.SIGNATURES, line)
         return number
 
-    def _put_line(self, kind: Kind, line: str) -> int:
+    def _put_line(self, kind: ChunkKind, line: str) -> int:
         data = line.encode() + b"\n"
         self._lines[kind].append(data)
         if self._file.is_mine:
@@ -362,7 +362,7 @@ class StatisticsWriter:
 
     def _save(self) -> None:
         data, place = self._encoded(self._header)
-        self._file.add(Kind.GROUPS, data, len(data))
+        self._file.add(ChunkKind.GROUPS, data, len(data))
         if self._file.flush():
             self._file.point_to(place, self._file.end)
         self._due = time.monotonic() + _SECONDS
@@ -370,9 +370,9 @@ class StatisticsWriter:
     def _save_all(self, notes: Iterable[str], complete: bool) -> None:
         header = with_notes(self._header, notes, complete)
         data, place = self._encoded(header)
-        self._file.add(Kind.GROUPS, data, len(data))
+        self._file.add(ChunkKind.GROUPS, data, len(data))
         index = index_payload(encoded_header(header, complete=complete).encode(), ())
-        start = self._file.add(Kind.INDEX, index, len(index))
+        start = self._file.add(ChunkKind.INDEX, index, len(index))
         if self._file.flush():
             self._file.point_to(place, self._file.end, start, len(index))
 

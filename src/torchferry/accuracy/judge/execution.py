@@ -36,7 +36,7 @@ _OF_THE_DTYPE = frozenset(
 _ACROSS_PROCESSES = ("c10d::", "_c10d_functional::", "c10d_functional::", "_dtensor::")
 
 
-class Source(Protocol):
+class TensorSource(Protocol):
     """Where the contents of recorded tensors come from."""
 
     def tensor(self, tensor: TensorRecord) -> torch.Tensor:
@@ -54,12 +54,12 @@ class Source(Protocol):
         ...
 
 
-def read_inputs(source: Source, call: Call) -> list[torch.Tensor]:
+def read_inputs(source: TensorSource, call: Call) -> list[torch.Tensor]:
     """All inputs of a call; raises `CannotExecuteError` where the record does not have one."""
     return [_read(source, call, record) for record in call.inputs]
 
 
-def _read(source: Source, call: Call, record: TensorRecord) -> torch.Tensor:
+def _read(source: TensorSource, call: Call, record: TensorRecord) -> torch.Tensor:
     if record.offset is not None:
         return source.tensor(record)
     is_empty = not record.elements and not record.unread

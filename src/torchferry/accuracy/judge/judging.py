@@ -19,7 +19,7 @@ from torchferry.accuracy.judge.arguments import (
 )
 from torchferry.accuracy.judge.errors import Compared, Errors
 from torchferry.accuracy.judge.execution import (
-    Source,
+    TensorSource,
     blank_inputs,
     execute,
     has_gaps,
@@ -37,7 +37,7 @@ from torchferry.accuracy.judge.kernel_faults import (
 )
 from torchferry.accuracy.judge.large import Task, judge_large, parts_by_element
 from torchferry.accuracy.judge.margins import Margins, digits_of, margins_of, views
-from torchferry.accuracy.judge.model import Difference, Judgement, Sort, Verdict
+from torchferry.accuracy.judge.model import Difference, ErrorKind, Judgement, Verdict
 from torchferry.accuracy.judge.pieces import is_large
 from torchferry.accuracy.judge.references import (
     Reference,
@@ -78,7 +78,7 @@ def judge_shapes(call: Call, normal: Verdict) -> Judgement:
 def of_another_shape(record: TensorRecord, right: torch.Tensor) -> Judgement:
     """The judgement of an output whose shape is wrong."""
     why = _SHAPE.format(output=record.name, mine=list(record.shape), right=list(right.shape))
-    return Judgement(Verdict.FAULT, Sort.SHAPE, record.name, basis="float64", why=why)
+    return Judgement(Verdict.FAULT, ErrorKind.SHAPE, record.name, basis="float64", why=why)
 
 
 FLOAT64, GOLDEN, DISTRIBUTION = "float64", "golden", "distribution"
@@ -99,7 +99,7 @@ _FEWER_DIGITS = Text(
 class Judge:
     """Of two records, or of one alone."""
 
-    def __init__(self, mine: Source, golden: Source | None) -> None:
+    def __init__(self, mine: TensorSource, golden: TensorSource | None) -> None:
         self._mine, self._golden = mine, golden
         self._earlier: dict[tuple[str, str, tuple[int, ...]], tuple[int, TensorRecord]] = {}
 
@@ -134,7 +134,9 @@ class Judge:
     def _judge_large(self, mine: Call, golden: Call | None, normal: Verdict, is_same_job: bool) -> Judgement:
         """In parts, each by itself; golden's too, where its tensors have the same shapes."""
 
-        def judge(source: Source, other: Source | None, call: Call, counterpart: Call | None) -> Judgement:
+        def judge(
+            source: TensorSource, other: TensorSource | None, call: Call, counterpart: Call | None
+        ) -> Judgement:
             inner = self if source is self._mine else Judge(source, other)
             return inner._judge_by_reference(call, counterpart, normal, is_same_job)
 
@@ -181,7 +183,7 @@ class Judge:
         name = mine.outputs[0].name
         verdict = Verdict.FAULT if wrong is not None else Verdict.SUSPICIOUS
         why = _SAID.format(output=name, what=said)
-        return Judgement(verdict, Sort.RANDOM, name, basis=DISTRIBUTION, why=why)
+        return Judgement(verdict, ErrorKind.RANDOM, name, basis=DISTRIBUTION, why=why)
 
     def _judge_output(self, work: _Work, number: int) -> Judgement | None:
         record = work.call.outputs[number]
@@ -219,7 +221,7 @@ class Judge:
             return Judgement(work.normal, output=name, basis=FLOAT64)
         verdict = Verdict.FAULT if wrong[0] > views().fault else Verdict.SUSPICIOUS
         why = _SAID.format(output=name, what=wrong[1])
-        return Judgement(verdict, Sort.VALUES, name, basis=FLOAT64, why=why)
+        return Judgement(verdict, ErrorKind.VALUES, name, basis=FLOAT64, why=why)
 
     def _result(self, work: _Work, number: int) -> torch.Tensor:
         reference, records = work.reference, work.call.outputs
@@ -252,13 +254,21 @@ class Judge:
             if leans is not None:
                 why = _SAID.format(output=record.name, what=leans)
                 return Judgement(
-                    Verdict.SUSPICIOUS, Sort.MISREAD, record.name, own, golden_error, basis=FLOAT64, why=why
+                    Verdict.SUSPICIOUS,
+                    ErrorKind.MISREAD,
+                    record.name,
+                    own,
+                    golden_error,
+                    basis=FLOAT64,
+                    why=why,
                 )
-            return Judgement(work.normal, Sort.NONE, record.name, own, golden_error, basis=FLOAT64)
+            return Judgement(work.normal, ErrorKind.NONE, record.name, own, golden_error, basis=FLOAT64)
         limit = own / ratio if ratio else None
         if self._is_reduced(work, number, compared, self._mine):
             why = _FEWER_DIGITS.format(output=record.name)
-            return Judgement(Verdict.REDUCED, Sort.NONE, record.name, own, golden_error, limit, FLOAT64, why)
+            return Judgement(
+                Verdict.REDUCED, ErrorKind.NONE, record.name, own, golden_error, limit, FLOAT64, why
+            )
         verdict = Verdict.FAULT if ratio > views().fault else Verdict.SUSPICIOUS
         sort, what = sort_of(compared, self._context(work, number))
         why = _SAID.format(output=record.name, what=what)
@@ -300,7 +310,7 @@ class Judge:
             return None
         return work.reference.compare(number, result, closely=True).errors
 
-    def _is_reduced(self, work: _Work, number: int, compared: Compared, source: Source) -> bool:
+    def _is_reduced(self, work: _Work, number: int, compared: Compared, source: TensorSource) -> bool:
         """Of a whole layer, which cuts what goes from one part to the next as well, one result must be like it."""
         digits = digits_of(work.call.outputs[number].dtype)
         moved = work.reference.moved[number]
@@ -374,7 +384,7 @@ def _refuse_unknown_distributions(call: Call) -> None:
 
 
 def _problem_of_random(
-    call: Call, source: Source, problem: random_numbers.Problem = random_numbers.problem
+    call: Call, source: TensorSource, problem: random_numbers.Problem = random_numbers.problem
 ) -> Text | None:
     results = [source.tensor(record) if record.offset is not None else None for record in call.outputs]
     arguments = make_arguments(call, read_inputs(source, call), Setting())

@@ -17,9 +17,9 @@ from torchferry.accuracy.judge import pieces
 from torchferry.accuracy.judge.arguments import CannotExecuteError
 from torchferry.accuracy.judge.divisions import Division, by_element, divisions_of
 from torchferry.accuracy.judge.errors import Compared, Terms, compare
-from torchferry.accuracy.judge.execution import Source, execute, read_inputs
+from torchferry.accuracy.judge.execution import TensorSource, execute, read_inputs
 from torchferry.accuracy.judge.margins import digits_of, margins_of, views
-from torchferry.accuracy.judge.model import Judgement, Sort, Verdict
+from torchferry.accuracy.judge.model import ErrorKind, Judgement, Verdict
 from torchferry.accuracy.judge.pieces import Grid, Item, Part, Ranges, items_of
 from torchferry.accuracy.judge.places import describe_region
 from torchferry.accuracy.judge.references import Reference, attempt
@@ -79,7 +79,9 @@ _EXACT: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
 _TOGETHER = {"aten::count_nonzero": torch.sum}  # how the results of blocks become one, where not by the same
 
 
-def judge_total(mine: Call, source: Source, golden: torch.Tensor | None, normal: Verdict) -> Judgement | None:
+def judge_total(
+    mine: Call, source: TensorSource, golden: torch.Tensor | None, normal: Verdict
+) -> Judgement | None:
     """Of a call that makes one number of a large tensor; None: it is no such call. `golden` is what golden has made of
     the same inputs."""
     name = without_overload(mine.operator)
@@ -95,7 +97,7 @@ def judge_total(mine: Call, source: Source, golden: torch.Tensor | None, normal:
     return None
 
 
-def judge_flag(mine: Call, source: Source, normal: Verdict) -> Judgement | None:
+def judge_flag(mine: Call, source: TensorSource, normal: Verdict) -> Judgement | None:
     """Of the one result of a gradient scaler that depends on all gradients; None: the call has none."""
     record = next((each for each in mine.outputs if each.name == "output/found_inf"), None)
     before = next((each for each in mine.inputs if each.name == "input/found_inf"), None)
@@ -114,7 +116,7 @@ def judge_flag(mine: Call, source: Source, normal: Verdict) -> Judgement | None:
     if found == right:
         return Judgement(normal, output=record.name, own_error=0.0, basis=FLOAT64)
     why = _SAID.format(output=record.name, what=_FLAG.format(mine=found, right=right))
-    return Judgement(Verdict.FAULT, Sort.VALUES, record.name, basis=FLOAT64, why=why)
+    return Judgement(Verdict.FAULT, ErrorKind.VALUES, record.name, basis=FLOAT64, why=why)
 
 
 def _is_plain(call: Call, name: str) -> bool:
@@ -142,7 +144,7 @@ def _blocks(shape: tuple[int, ...]) -> Iterator[tuple[slice, ...]]:
             yield (*(slice(at, at + 1) for at in outer), where, *rest)
 
 
-def _judge_sum(mine: Call, source: Source, golden: torch.Tensor | None, normal: Verdict) -> Judgement:
+def _judge_sum(mine: Call, source: TensorSource, golden: torch.Tensor | None, normal: Verdict) -> Judgement:
     name, record = without_overload(mine.operator), mine.outputs[0]
     inputs = [each for each in mine.inputs if each.shape]
     total, moved = _added_up(name, inputs, source)
@@ -177,7 +179,7 @@ def _judge_sum(mine: Call, source: Source, golden: torch.Tensor | None, normal: 
     return Judgement(verdict, sort, record.name, own, None, own / errors.worst, FLOAT64, why)
 
 
-def _added_up(name: str, inputs: Sequence[TensorRecord], source: Source) -> tuple[float, float]:
+def _added_up(name: str, inputs: Sequence[TensorRecord], source: TensorSource) -> tuple[float, float]:
     """The total of all blocks, and how far it moves."""
     totals, squares = [], []
     for where in _blocks(inputs[0].shape):
@@ -188,7 +190,7 @@ def _added_up(name: str, inputs: Sequence[TensorRecord], source: Source) -> tupl
     return math.fsum(totals), math.sqrt(math.fsum(squares))
 
 
-def _of_host(call: Call, source: Source) -> torch.Tensor | None:
+def _of_host(call: Call, source: TensorSource) -> torch.Tensor | None:
     """What the CPU's own kernel makes of it, unless that would fill the memory."""
     if sum(each.nbytes for each in call.inputs) > pieces.MOST_BYTES:
         return None
@@ -198,7 +200,7 @@ def _of_host(call: Call, source: Source) -> torch.Tensor | None:
         return None
 
 
-def _judge_exact(mine: Call, source: Source, normal: Verdict) -> Judgement:
+def _judge_exact(mine: Call, source: TensorSource, normal: Verdict) -> Judgement:
     name, record = without_overload(mine.operator), mine.outputs[0]
     given = next(each for each in mine.inputs if each.shape)
     of_blocks = []
@@ -211,7 +213,7 @@ def _judge_exact(mine: Call, source: Source, normal: Verdict) -> Judgement:
         return Judgement(normal, output=record.name, own_error=0.0, basis=FLOAT64)
     what = _NOT_THE.format(mine=float(found), right=float(right))
     why = _SAID.format(output=record.name, what=what)
-    return Judgement(Verdict.FAULT, Sort.VALUES, record.name, basis=FLOAT64, why=why)
+    return Judgement(Verdict.FAULT, ErrorKind.VALUES, record.name, basis=FLOAT64, why=why)
 
 
 _FARTHEST, _SPREAD = 4, 5  # parts that are judged: of each view on the distance, and evenly spread
@@ -219,12 +221,12 @@ _OFTEN = 32.0  # times that the same elements may be read, for all parts to be l
 _ORDER = list(Verdict)
 _BAD = (Verdict.SUSPICIOUS, Verdict.FAULT)
 _OF_PLACES = (
-    Sort.POINTS,
-    Sort.VALUES,
-    Sort.TAIL,
-    Sort.CHANNEL,
-    Sort.TILE,
-    Sort.STRIPE,
+    ErrorKind.POINTS,
+    ErrorKind.VALUES,
+    ErrorKind.TAIL,
+    ErrorKind.CHANNEL,
+    ErrorKind.TILE,
+    ErrorKind.STRIPE,
 )  # may be those of a part alone
 _FLOOR = 1e-3  # of the root mean square: what smaller elements are held against
 
@@ -245,7 +247,7 @@ _IN_PART = Text("in the part {part} of its result: {what}", "结果的 {part} �
 _WRONG = Text("{output}: {what}", "{output}：{what}")
 _VALUES = Text("{wrong} of {count} elements are wrong", "{count} 个元素中有 {wrong} 个错误")
 
-Judge = Callable[[Source, Source | None, Call, Call | None], Judgement]
+Judge = Callable[[TensorSource, TensorSource | None, Call, Call | None], Judgement]
 
 
 @dataclass(frozen=True)
@@ -253,9 +255,9 @@ class Task:
     """A call, and golden's where it has the same shapes."""
 
     mine: Call
-    source: Source
+    source: TensorSource
     golden: Call | None
-    golden_source: Source | None
+    golden_source: TensorSource | None
     is_same_job: bool  # golden's has the same inputs
     normal: Verdict  # what is said of it if nothing is wrong
 
@@ -313,7 +315,7 @@ def _result_of_golden(task: Task) -> torch.Tensor | None:
     return task.golden_source.tensor(first) if first.offset is not None else None
 
 
-def parts_by_element(call: Call, source: Source) -> Iterator[Part]:
+def parts_by_element(call: Call, source: TensorSource) -> Iterator[Part]:
     """All parts of a large call whose elements do not depend on each other, each with its call; raises
     `CannotExecuteError` where there are none."""
     division = by_element(call)
@@ -427,7 +429,7 @@ class _Divided:
         is_too_much = not suspects or len(suspects) * pieces.PIECE > _OFTEN * pieces.WHOLE
         shape = self._task.mine.outputs[number].shape
         if (
-            worst.sort in (Sort.NAN, Sort.INFINITE, Sort.SHAPE)
+            worst.sort in (ErrorKind.NAN, ErrorKind.INFINITE, ErrorKind.SHAPE)
             or is_too_much
             or math.prod(shape) > pieces.WHOLE
         ):
@@ -450,7 +452,7 @@ def _of_whole(worst: Judgement, wrong: torch.Tensor, are_zero: bool) -> Judgemen
     count, number = wrong.numel(), int(wrong.sum())
     is_few = 0 < number * 100 < count
     if found is None and (is_few or worst.sort in _OF_PLACES):
-        found = Sort.POINTS if is_few else Sort.VALUES, _VALUES.format(wrong=number, count=count)
+        found = ErrorKind.POINTS if is_few else ErrorKind.VALUES, _VALUES.format(wrong=number, count=count)
     if found is None:
         return worst
     return replace(worst, sort=found[0], why=_WRONG.format(output=worst.output, what=found[1]))

@@ -23,7 +23,7 @@ class Verdict(str, Enum):
     PROGRAM = "program"  # the programs differ here: other arguments, or only one side makes the call
 
 
-class Sort(str, Enum):
+class ErrorKind(str, Enum):
     """What kind of error a fault looks like."""
 
     NONE = ""
@@ -58,7 +58,7 @@ class Judgement:
     """What is said of one call, and why. Errors are relative to the size of the result that is right."""
 
     verdict: Verdict
-    sort: Sort = Sort.NONE
+    sort: ErrorKind = ErrorKind.NONE
     output: str = ""  # output/output_0: the worst
     own_error: float | None = None  # of mine, from its own inputs, against double precision
     golden_error: float | None = None  # of golden, from its own inputs, against double precision

@@ -10,7 +10,7 @@ from dataclasses import replace
 import torch
 
 from torchferry.accuracy.judge.divisions import Axis, Division
-from torchferry.accuracy.judge.execution import Source
+from torchferry.accuracy.judge.execution import TensorSource
 from torchferry.accuracy.model import Call, TensorRecord, TensorRef, Value
 
 LARGE = 1 << 20  # elements of all tensors of a call; smaller ones are judged as a whole
@@ -112,7 +112,7 @@ def _shape(
 class Part:
     """A part of a call: `call`, and where its contents come from."""
 
-    def __init__(self, whole: Call, source: Source, division: Division, ranges: Ranges) -> None:
+    def __init__(self, whole: Call, source: TensorSource, division: Division, ranges: Ranges) -> None:
         self._source, self._whole, self._division = source, whole, division
         self._slices: dict[str, tuple[TensorRecord, tuple[slice, ...]]] = {}
         self._rows: torch.Tensor | None = None  # of a table, that the part reads
@@ -187,7 +187,7 @@ def _resized(record: TensorRecord, shape: tuple[int, ...]) -> TensorRecord:
 class Item:
     """A call of an operator that takes lists, with one item of each: `call`, and where its contents come from."""
 
-    def __init__(self, whole: Call, source: Source, number: int, count: int) -> None:
+    def __init__(self, whole: Call, source: TensorSource, number: int, count: int) -> None:
         self._source = source
         self._records: dict[str, TensorRecord] = {}
         arguments = {name: _item(value, number, count) for name, value in whole.arguments}

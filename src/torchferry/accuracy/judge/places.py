@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from torchferry.accuracy.judge.model import Sort
+from torchferry.accuracy.judge.model import ErrorKind
 from torchferry.text import Text
 
 # Where wrong elements lie: at the end, in some channels, in tiles, at every n-th place.
@@ -32,7 +32,7 @@ _FEWEST = 3  # of what comes at regular distances
 class Pattern:
     """A pattern that wrong elements have."""
 
-    sort: Sort  # TAIL, CHANNEL, TILE, STRIPE
+    sort: ErrorKind  # TAIL, CHANNEL, TILE, STRIPE
     start: int = 0  # of a tail; of the first stripe or tile, in elements
     distance: int = 0  # from one stripe or tile to the next, in elements
     length: int = 0  # of a tail; of a stripe or tile in a row
@@ -59,7 +59,7 @@ def tail(wrong: Array) -> Pattern | None:
         return None
     last = flat[flat.size - math.ceil(length / 4) :]
     is_dense = min(_share(flat[start:]), _share(last)) >= _MOST
-    return Pattern(Sort.TAIL, start=start, length=length) if is_dense else None
+    return Pattern(ErrorKind.TAIL, start=start, length=length) if is_dense else None
 
 
 def channels(wrong: Array) -> Pattern | None:
@@ -79,7 +79,7 @@ def _channels_of(wrong: Array, dimension: int) -> Pattern | None:
         return None
     if counts[indices].min() < _MOST * (wrong.size // size):
         return None
-    return Pattern(Sort.CHANNEL, dimension=dimension, indices=tuple(indices.tolist()))
+    return Pattern(ErrorKind.CHANNEL, dimension=dimension, indices=tuple(indices.tolist()))
 
 
 def tiles(wrong: Array) -> Pattern | None:
@@ -88,7 +88,7 @@ def tiles(wrong: Array) -> Pattern | None:
     if found:
         return found
     blocks = _regular(wrong)
-    return Pattern(Sort.TILE, *blocks) if blocks and blocks[2] > 1 else None
+    return Pattern(ErrorKind.TILE, *blocks) if blocks and blocks[2] > 1 else None
 
 
 def _tiles_of_planes(planes: Array) -> Pattern | None:
@@ -106,7 +106,9 @@ def _tiles_of_planes(planes: Array) -> Pattern | None:
         )
         if place is not None:
             plane, row, column = place
-            return Pattern(Sort.TILE, start=(plane * height + row) * width + column, tile=(rows, columns))
+            return Pattern(
+                ErrorKind.TILE, start=(plane * height + row) * width + column, tile=(rows, columns)
+            )
     return None
 
 
@@ -134,7 +136,7 @@ def _wrong_tile(counts: Array, planes: Array, rows: int, columns: int) -> tuple[
 def stripes(wrong: Array) -> Pattern | None:
     """Every n-th element."""
     found = _regular(wrong)
-    return Pattern(Sort.STRIPE, *found) if found and found[2] == 1 else None
+    return Pattern(ErrorKind.STRIPE, *found) if found and found[2] == 1 else None
 
 
 def _regular(wrong: Array) -> tuple[int, int, int] | None:
@@ -190,12 +192,12 @@ _ARE_ZERO = Text(": they are zero", "：均为零")
 _NOTHING = Text("", "")
 
 
-def describe_places(wrong: torch.Tensor, mine: torch.Tensor) -> tuple[Sort, Text] | None:
+def describe_places(wrong: torch.Tensor, mine: torch.Tensor) -> tuple[ErrorKind, Text] | None:
     """The region that holds the wrong elements; None if they have none, or are nearly all."""
     return describe_region(wrong, are_zero=not bool(mine[wrong].any()))
 
 
-def describe_region(wrong: torch.Tensor, *, are_zero: bool) -> tuple[Sort, Text] | None:
+def describe_region(wrong: torch.Tensor, *, are_zero: bool) -> tuple[ErrorKind, Text] | None:
     """The same, of a result that is not there as a whole."""
     pattern = find_pattern(wrong.numpy())
     if pattern is None:
@@ -209,9 +211,9 @@ def describe_region(wrong: torch.Tensor, *, are_zero: bool) -> tuple[Sort, Text]
 
 
 def _text(pattern: Pattern) -> Text:
-    if pattern.sort is Sort.TILE:
+    if pattern.sort is ErrorKind.TILE:
         return _TILE if pattern.tile[0] else _BLOCK
-    return {Sort.TAIL: _TAIL, Sort.CHANNEL: _CHANNEL}.get(pattern.sort, _STRIPE)
+    return {ErrorKind.TAIL: _TAIL, ErrorKind.CHANNEL: _CHANNEL}.get(pattern.sort, _STRIPE)
 
 
 def _listed(indices: tuple[int, ...]) -> str:

@@ -17,7 +17,7 @@ from torchferry.accuracy.judge.arguments import (
     make_arguments,
 )
 from torchferry.accuracy.judge.errors import SMALLEST, Compared, Terms, compare, smallest_normal
-from torchferry.accuracy.judge.execution import Outputs, Source, execute, execute_doubled, read_inputs
+from torchferry.accuracy.judge.execution import Outputs, TensorSource, execute, execute_doubled, read_inputs
 from torchferry.accuracy.judge.margins import digits_of, margins_of
 from torchferry.accuracy.judge.sensitivity import added_up, sensitivity
 from torchferry.accuracy.model import Call, TensorRef, Value
@@ -125,7 +125,7 @@ _ADDED_WITH_FACTOR = ("add", "sub")  # products, as addmm, have another class
 class Reference:
     """Of one call; what is asked for is computed once. Raises `CannotExecuteError` where nothing can be."""
 
-    def __init__(self, call: Call, source: Source) -> None:
+    def __init__(self, call: Call, source: TensorSource) -> None:
         self.call = call
         self.margins = margins_of(call.operator, _variant(call))
         self.given = read_inputs(source, call)

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 import torch
 
 from torchferry.accuracy.judge.errors import Compared, flat
-from torchferry.accuracy.judge.model import Sort
+from torchferry.accuracy.judge.model import ErrorKind
 from torchferry.accuracy.judge.places import describe_places
 from torchferry.text import Text
 
@@ -17,7 +17,7 @@ _EXPLAINED = 0.99  # of the elements that an explanation must fit
 _SLACK = 4.0  # times the limit of an element: the explanation is computed from the right result, not as the kernel did
 _FEW = 0.5  # share of wrong elements below which their places say most
 _SMALL = 2.0**-5  # relative to the result: the most that too few digits explain
-Sorted = tuple[Sort, Text]
+Sorted = tuple[ErrorKind, Text]
 
 _NAN = Text(
     "{wrong} of {count} elements are NaN or infinite and should not be",
@@ -76,16 +76,16 @@ def sort_of(compared: Compared, context: Context) -> Sorted:
     if compared.errors.nonfinite:
         is_mine = bool((~compared.mine.isfinite() & compared.right.isfinite()).any())
         text = (_NAN if is_mine else _FINITE).format(wrong=compared.errors.nonfinite, count=count)
-        return Sort.NAN if bool(compared.mine.isnan().any()) or not is_mine else Sort.INFINITE, text
+        return ErrorKind.NAN if bool(compared.mine.isnan().any()) or not is_mine else ErrorKind.INFINITE, text
     if number == 0:
         return _of_means(compared)
     for explained in itertools.chain(_wholes(compared, context), _where(compared, wrong, context.shape)):
         return explained
     if number < _FEW * count and number * 100 < count:
-        return Sort.POINTS, _VALUES.format(wrong=number, count=count)
+        return ErrorKind.POINTS, _VALUES.format(wrong=number, count=count)
     if compared.errors.relative < _SMALL:
-        return Sort.PRECISION, _PRECISION.format(ratio=compared.errors.worst)
-    return Sort.VALUES, _VALUES.format(wrong=number, count=count)
+        return ErrorKind.PRECISION, _PRECISION.format(ratio=compared.errors.worst)
+    return ErrorKind.VALUES, _VALUES.format(wrong=number, count=count)
 
 
 def _of_means(compared: Compared) -> Sorted:
@@ -97,38 +97,38 @@ def _of_means(compared: Compared) -> Sorted:
         and abs(factor - 1.0) > 1e-5
         and _is_better(compared, compared.right * factor)
     ):
-        return Sort.SCALE, _SCALE.format(factor=factor)
+        return ErrorKind.SCALE, _SCALE.format(factor=factor)
     if errors.bias > errors.mean_square:
-        return Sort.PRECISION, _BIASED.format(ratio=errors.bias)
-    return Sort.PRECISION, _PRECISION.format(ratio=errors.worst)
+        return ErrorKind.PRECISION, _BIASED.format(ratio=errors.bias)
+    return ErrorKind.PRECISION, _PRECISION.format(ratio=errors.worst)
 
 
 def _wholes(compared: Compared, context: Context) -> Iterator[Sorted]:
     """Explanations for the whole tensor."""
     mine, right = compared.mine, compared.right
     if not bool(mine.any()):
-        yield Sort.ZERO, _ZERO
+        yield ErrorKind.ZERO, _ZERO
     if context.before is not None and torch.equal(mine, flat(context.before)):
-        yield Sort.UNWRITTEN, _UNWRITTEN
+        yield ErrorKind.UNWRITTEN, _UNWRITTEN
     earlier = context.earlier()
     if earlier is not None and _fits(compared, flat(earlier[1]), only_wrong=True):
-        yield Sort.STALE, _STALE.format(number=earlier[0])
+        yield ErrorKind.STALE, _STALE.format(number=earlier[0])
     if _fits(compared, -right):
-        yield Sort.SIGN, _SIGN
+        yield ErrorKind.SIGN, _SIGN
     yield from _accumulations(compared, context)
     yield from _places_exchanged(compared, context.shape)
     for text, result in context.misread():
         if _fits(compared, flat(result)):
-            yield Sort.MISREAD, text
+            yield ErrorKind.MISREAD, text
     for text, result in context.unread(compared.wrong):
         if _fits(compared, flat(result)):
-            yield Sort.LATE, text
+            yield ErrorKind.LATE, text
     factor = _factor(compared)
     if _fits(compared, right * factor) and _is_better(compared, right * factor):
-        yield Sort.SCALE, _SCALE.format(factor=factor)
+        yield ErrorKind.SCALE, _SCALE.format(factor=factor)
     offset = float((mine - right).median())
     if offset and _fits(compared, right + offset):
-        yield Sort.BIAS, _OFFSET.format(offset=offset)
+        yield ErrorKind.BIAS, _OFFSET.format(offset=offset)
 
 
 def _accumulations(compared: Compared, context: Context) -> Iterator[Sorted]:
@@ -142,9 +142,9 @@ def _accumulations(compared: Compared, context: Context) -> Iterator[Sorted]:
             continue
         named = name or "the former content"
         if _fits(compared, compared.right - addend):
-            yield Sort.ACCUMULATE, _NOT_ADDED.format(name=named)
+            yield ErrorKind.ACCUMULATE, _NOT_ADDED.format(name=named)
         if _fits(compared, compared.right + addend):
-            yield Sort.ACCUMULATE, _ADDED_TWICE.format(name=named)
+            yield ErrorKind.ACCUMULATE, _ADDED_TWICE.format(name=named)
 
 
 def _places_exchanged(compared: Compared, shape: tuple[int, ...]) -> Iterator[Sorted]:
@@ -156,11 +156,11 @@ def _places_exchanged(compared: Compared, shape: tuple[int, ...]) -> Iterator[So
         return _fits(replace(compared, limit=torch.maximum(compared.limit, limit)), right, share)
 
     if len(shape) >= 2 and min(shape[-2:]) > 1 and fits(lambda tensor: tensor.transpose(-1, -2)):
-        yield Sort.TRANSPOSED, _TRANSPOSED
+        yield ErrorKind.TRANSPOSED, _TRANSPOSED
     for dimension, length in enumerate(shape):
         for by in (1, -1) if length > 2 else ():
             if fits(lambda tensor, by=by, at=dimension: tensor.roll(by, at), 1.0 - 1.5 / length):  # type: ignore[misc]
-                yield Sort.SHIFTED, _SHIFTED.format(by=by, dimension=dimension)
+                yield ErrorKind.SHIFTED, _SHIFTED.format(by=by, dimension=dimension)
 
 
 def _where(compared: Compared, wrong: torch.Tensor, shape: tuple[int, ...]) -> Iterator[Sorted]:

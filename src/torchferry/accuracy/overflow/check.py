@@ -17,12 +17,12 @@ from torchferry.accuracy.overflow.figures import CheckedCall, KnownFigures, Pend
 from torchferry.accuracy.overflow.model import (
     HALF_LIMIT,
     HALF_ZERO,
-    Event,
-    Figures,
-    Kind,
+    CallFigures,
     Largest,
-    Seen,
+    OverflowEvent,
+    OverflowKind,
     Standing,
+    TensorFigures,
     Underflow,
 )
 from torchferry.observe.modes import unobserved
@@ -42,7 +42,9 @@ _ADDING = frozenset({"add", "sub"})
 _FILLING = ("full", "fill", "where", "pad", "scalar_tensor", "nan_to_num")
 
 
-def kind_of(call: CheckedCall, inputs: Iterable[Figures], outputs: Iterable[Figures]) -> Kind | None:
+def kind_of(
+    call: CheckedCall, inputs: Iterable[TensorFigures], outputs: Iterable[TensorFigures]
+) -> OverflowKind | None:
     """What it made of finite inputs; None: nothing, or it had it from its inputs.
 
     NaN from infinities is made here: a softmax of a row that is masked as a whole, infinity minus infinity.
@@ -54,14 +56,14 @@ def kind_of(call: CheckedCall, inputs: Iterable[Figures], outputs: Iterable[Figu
     if has_nan:
         return None
     if any(each.nans for each in found):
-        return Kind.NAN
+        return OverflowKind.NAN
     has_infinity = any(each.infinities for each in given) or any(map(math.isinf, numbers))
     if any(each.infinities for each in found) and not has_infinity:
-        return Kind.INFINITE
+        return OverflowKind.INFINITE
     return None
 
 
-def is_given_nan(call: CheckedCall, inputs: Iterable[Figures]) -> bool:
+def is_given_nan(call: CheckedCall, inputs: Iterable[TensorFigures]) -> bool:
     """Whether there is NaN in what it was given to compute with."""
     if any(map(math.isnan, call.numbers())):
         return not is_filling(call)
@@ -73,7 +75,9 @@ def is_filling(call: CheckedCall) -> bool:
     return any(word in base_name(call.plan.func) for word in _FILLING)
 
 
-def exceeds_half(call: CheckedCall, inputs: Iterable[Figures], outputs: Iterable[Figures]) -> bool:
+def exceeds_half(
+    call: CheckedCall, inputs: Iterable[TensorFigures], outputs: Iterable[TensorFigures]
+) -> bool:
     """Whether it made values that float16 can't hold of values that it can. Optimizers keep their own precision."""
     if call.site.phase == OPTIMIZER or not any(map(_is_beyond_half, outputs)):
         return False
@@ -82,7 +86,7 @@ def exceeds_half(call: CheckedCall, inputs: Iterable[Figures], outputs: Iterable
     )
 
 
-def _is_beyond_half(figures: Figures) -> bool:
+def _is_beyond_half(figures: TensorFigures) -> bool:
     statistics = figures.statistics
     return statistics is not None and largest(statistics) > HALF_LIMIT
 
@@ -139,7 +143,7 @@ class Underflows:
     def __init__(self) -> None:
         self._worst: dict[tuple[str, str, str], Underflow] = {}
 
-    def look(self, call: CheckedCall, seen: Seen) -> None:
+    def look(self, call: CheckedCall, seen: CallFigures) -> None:
         """At results of the host; optimizers keep their own precision. Call it inside `unobserved()`."""
         if call.site.phase == OPTIMIZER:
             return
@@ -186,21 +190,21 @@ class OverflowCheck:
         self,
         options: CheckOptions,
         save: Callable[[CheckedCall], str],
-        found: Callable[[Event], None],
+        found: Callable[[OverflowEvent], None],
     ) -> None:
         self._options = options
         self._save = save
         self._found = found
         self._known = KnownFigures(options.host_devices)
         self._pending = PendingCalls(self._judge)
-        self._ring: deque[Seen] = deque(maxlen=options.last)
+        self._ring: deque[CallFigures] = deque(maxlen=options.last)
         self._lock = threading.RLock()
         self._scaler: Any = None  # that has scaled a loss of this step
-        self._held: Event | None = None  # an overflow in scaled gradients: the scaler decides
+        self._held: OverflowEvent | None = None  # an overflow in scaled gradients: the scaler decides
         self._knows_nan = False  # one was made, or is meant to be there: NaN that comes in is no news
         self._underflows = Underflows()
         self._intended: set[tuple[str, str]] = set()
-        self.events: list[Event] = []
+        self.events: list[OverflowEvent] = []
         self.operators = self.skipped_steps = self._skipped_in_a_row = 0
         self.largest: Largest | None = None
 
@@ -277,7 +281,7 @@ class OverflowCheck:
                 self._look_closely(call, seen, is_odd)
         self._ring.append(seen)
 
-    def _look_closely(self, call: CheckedCall, seen: Seen, is_odd: bool) -> None:
+    def _look_closely(self, call: CheckedCall, seen: CallFigures, is_odd: bool) -> None:
         if self._options.half:
             self._underflows.look(call, seen)
         if is_odd or any(map(_is_large, seen.outputs)):
@@ -285,7 +289,7 @@ class OverflowCheck:
             if event is not None:
                 self._decide(call, event)
 
-    def _note_size(self, seen: Seen) -> None:
+    def _note_size(self, seen: CallFigures) -> None:
         """Who comes closest to the limit of float16."""
         for each in seen.outputs:
             if each.statistics is not None and (each.dtype == _HALF or self._options.half):
@@ -293,25 +297,25 @@ class OverflowCheck:
                 if size > (self.largest.value if self.largest else 0.0):
                     self.largest = Largest(size, seen)
 
-    def _event(self, call: CheckedCall) -> Event | None:
+    def _event(self, call: CheckedCall) -> OverflowEvent | None:
         """What it made, if it made something; now every input is looked at."""
         inputs = [self._known.exact(name, tensor) for name, tensor in call.read_inputs()]
         outputs = [self._known.exact(name, tensor) for name, tensor in call.outputs]
         kind = kind_of(call, inputs, outputs)
         if kind is None and self._options.half and exceeds_half(call, inputs, outputs):
-            kind = Kind.HALF
-        event = Event(
-            kind or Kind.NAN, call.seen(inputs, outputs), before=tuple(self._ring), time=time.time()
+            kind = OverflowKind.HALF
+        event = OverflowEvent(
+            kind or OverflowKind.NAN, call.seen(inputs, outputs), before=tuple(self._ring), time=time.time()
         )
         if kind is None:
             is_new = not self._knows_nan and is_given_nan(call, inputs)
             self._knows_nan = self._knows_nan or any(map(math.isnan, call.numbers()))
             return replace(event, why=GIVEN) if is_new else None
-        why = why_intended(call) if kind is Kind.INFINITE and not self._options.strict else ""
+        why = why_intended(call) if kind is OverflowKind.INFINITE and not self._options.strict else ""
         return replace(event, standing=Standing.INTENDED, why=why) if why else event
 
-    def _decide(self, call: CheckedCall, event: Event) -> None:
-        self._knows_nan = self._knows_nan or event.kind is Kind.NAN
+    def _decide(self, call: CheckedCall, event: OverflowEvent) -> None:
+        self._knows_nan = self._knows_nan or event.kind is OverflowKind.NAN
         if event.standing is Standing.INTENDED:
             place = (event.call.operator, event.call.place)
             if place not in self._intended:
@@ -322,10 +326,10 @@ class OverflowCheck:
         event = replace(event, unsaved=tuple(name for name in unsaved if not _is_lost(call, name)))
         if not self._may_be_of_scale(event):
             self._note(self._saved(call, event))
-        elif self._held is None and event.kind is not Kind.HALF:
+        elif self._held is None and event.kind is not OverflowKind.HALF:
             self._held = self._saved(call, replace(event, scale=scale_of(self._scaler)))
 
-    def _may_be_of_scale(self, event: Event) -> bool:
+    def _may_be_of_scale(self, event: OverflowEvent) -> bool:
         """Whether the scale of the loss may be the reason, as a GradScaler expects it. It is chosen for float16: what
         overflows in a wide dtype has another one."""
         if self._scaler is None or self._options.strict:
@@ -335,20 +339,20 @@ class OverflowCheck:
         tensors = (*event.call.inputs, *event.call.outputs)
         return event.call.phase == BACKWARD and any(each.dtype == _HALF for each in tensors)
 
-    def _saved(self, call: CheckedCall, event: Event) -> Event:
+    def _saved(self, call: CheckedCall, event: OverflowEvent) -> OverflowEvent:
         """With its data, unless an earlier one has been saved."""
         if any(each.standing is Standing.FOUND for each in self.events):
             return event
         return replace(event, record=self._save(call))
 
-    def _note(self, event: Event) -> None:
+    def _note(self, event: OverflowEvent) -> None:
         if len(self.events) < _MOST_EVENTS:
             self.events.append(event)
         if event.standing is Standing.FOUND:
             self._found(event)
 
 
-def _is_large(figures: Figures) -> bool:
+def _is_large(figures: TensorFigures) -> bool:
     return figures.statistics is not None and HALF_LIMIT < figures.statistics.largest < math.inf
 
 

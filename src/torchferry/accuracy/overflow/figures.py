@@ -12,10 +12,10 @@ import torch
 
 from torchferry.accuracy.model import INPUT, OUTPUT, Statistics
 from torchferry.accuracy.native.statistics import ROW, decode, statistics_into
-from torchferry.accuracy.overflow.model import Figures, Seen
-from torchferry.accuracy.record.calls import Plan
-from torchferry.accuracy.record.layout import Outside, Outsides, Reader
-from torchferry.accuracy.record.tensors import version_of
+from torchferry.accuracy.overflow.model import CallFigures, TensorFigures
+from torchferry.accuracy.record.calls import OperatorPlan
+from torchferry.accuracy.record.known_contents import version_of
+from torchferry.accuracy.record.layout import Layouts, MemoryReader, TensorLayout
 from torchferry.observe.modes import unobserved
 from torchferry.observe.tensors import why_unreadable
 from torchferry.observe.where import Site
@@ -48,7 +48,7 @@ class CheckedCall:
         "unsaved",
     )
 
-    def __init__(self, plan: Plan, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    def __init__(self, plan: OperatorPlan, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         self.plan = plan
         self.arguments = [*zip(plan.names, args, strict=False), *kwargs.items()]
         self.inputs: list[tuple[str, torch.Tensor]] = []  # where a tensor is overwritten, its copy
@@ -122,16 +122,16 @@ class CheckedCall:
         """What it keeps from being freed, at most."""
         return sum(tensor.nbytes for _, tensor in (*self.inputs, *self.outputs) if not why_unreadable(tensor))
 
-    def seen(self, inputs: Sequence[Figures], outputs: Sequence[Figures]) -> Seen:
+    def seen(self, inputs: Sequence[TensorFigures], outputs: Sequence[TensorFigures]) -> CallFigures:
         """The same without its tensors."""
         site = self.site
-        return Seen(
+        return CallFigures(
             self.number, self.plan.operator, self.step, site.phase, site.model, site.module, site.place, site.node,
             tuple(inputs), tuple(outputs),
         )  # fmt: skip
 
 
-def is_checked(plan: Plan) -> bool:
+def is_checked(plan: OperatorPlan) -> bool:
     """Whether the operator computes something, and its results are there when it returns."""
     return not (plan.is_skipped or plan.is_view or plan.uninitialised or plan.communicates)
 
@@ -173,54 +173,54 @@ class KnownFigures:
     """What is known of the tensors of a process. `on_host`: the types of devices whose memory the host can read."""
 
     def __init__(self, on_host: frozenset[str]) -> None:
-        self._outsides = Outsides(on_host)
-        self._reader = Reader()
+        self._layouts = Layouts(on_host)
+        self._reader = MemoryReader()
         self._row = ctypes.create_string_buffer(ROW.size)
         # by the numbers of tensors, with their versions; a number may be used again once its tensor is gone
         self._known: dict[int, tuple[weakref.ref[torch.Tensor], int, Statistics]] = {}
 
-    def of_input(self, name: str, tensor: torch.Tensor) -> Figures:
+    def of_input(self, name: str, tensor: torch.Tensor) -> TensorFigures:
         """What is known of it, or can be seen from here."""
-        outside = self.outside(tensor)
+        layout = self.layout(tensor)
         known = None
-        if is_number(tensor) and not outside.unread:
+        if is_number(tensor) and not layout.unread:
             known = self._recalled(tensor)
-            if known is None and outside.on_host:
-                known = self._look(tensor, outside)
+            if known is None and layout.on_host:
+                known = self._look(tensor, layout)
                 self._remember(tensor, known)
-        return Figures(name, outside.dtype, outside.shape, known)
+        return TensorFigures(name, layout.dtype, layout.shape, known)
 
-    def of_output(self, name: str, tensor: torch.Tensor, known: Statistics | None = None) -> Figures:
+    def of_output(self, name: str, tensor: torch.Tensor, known: Statistics | None = None) -> TensorFigures:
         """Of a result: autograd counts a write only after the call, so what was known of it counts no longer."""
-        outside = self.outside(tensor)
-        if known is None and outside.on_host and not outside.unread:
-            known = self._look(tensor, outside)
+        layout = self.layout(tensor)
+        if known is None and layout.on_host and not layout.unread:
+            known = self._look(tensor, layout)
         self._remember(tensor, known)
-        return Figures(name, outside.dtype, outside.shape, known)
+        return TensorFigures(name, layout.dtype, layout.shape, known)
 
-    def exact(self, name: str, tensor: torch.Tensor) -> Figures:
+    def exact(self, name: str, tensor: torch.Tensor) -> TensorFigures:
         """The same of a tensor of any device, looked at anew: it may have been written to behind autograd's back."""
-        outside = self.outside(tensor)
-        is_readable = is_number(tensor) and not outside.unread
-        return Figures(
-            name, outside.dtype, outside.shape, self._look(tensor, outside) if is_readable else None
+        layout = self.layout(tensor)
+        is_readable = is_number(tensor) and not layout.unread
+        return TensorFigures(
+            name, layout.dtype, layout.shape, self._look(tensor, layout) if is_readable else None
         )
 
-    def outside(self, tensor: torch.Tensor) -> Outside:
+    def layout(self, tensor: torch.Tensor) -> TensorLayout:
         """Its dtype, shape and device."""
-        return self._outsides.of(tensor) if type(tensor) in _PLAIN else self._outsides.of_any(tensor)
+        return self._layouts.of(tensor) if type(tensor) in _PLAIN else self._layouts.of_any(tensor)
 
     def is_on_host(self, tensor: torch.Tensor) -> bool:
         """Whether the processor can read its memory."""
-        return self.outside(tensor).on_host
+        return self.layout(tensor).on_host
 
-    def _look(self, tensor: torch.Tensor, outside: Outside) -> Statistics | None:
-        if not outside.elements:
+    def _look(self, tensor: torch.Tensor, layout: TensorLayout) -> Statistics | None:
+        if not layout.elements:
             return _NOTHING
         if not _has_memory(tensor):
             return None
-        address = self._reader.address(tensor, outside)
-        statistics_into(address, outside.dtype, outside.elements, ctypes.addressof(self._row))
+        address = self._reader.address(tensor, layout)
+        statistics_into(address, layout.dtype, layout.elements, ctypes.addressof(self._row))
         return decode(self._row)
 
     def _recalled(self, tensor: torch.Tensor) -> Statistics | None:

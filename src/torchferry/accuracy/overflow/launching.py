@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from torchferry.accuracy.overflow.model import SUFFIX, End, Event, Findings, load
+from torchferry.accuracy.overflow.model import SUFFIX, End, OverflowEvent, OverflowFindings, load
 from torchferry.accuracy.record.launching import environment_for
 from torchferry.accuracy.record.settings import RecordSettings
 from torchferry.errors import RunError
@@ -23,10 +23,10 @@ class Checked:
 
     program: str
     ending: Ending
-    processes: tuple[Findings, ...]  # in the order of ranks
+    processes: tuple[OverflowFindings, ...]  # in the order of ranks
 
     @property
-    def first(self) -> tuple[Findings, Event] | None:
+    def first(self) -> tuple[OverflowFindings, OverflowEvent] | None:
         """The process that was first to make something that is not finite, and what it made. Those that got it from
         others come after."""
         found = [(each, each.first) for each in self.processes]

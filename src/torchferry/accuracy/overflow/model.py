@@ -16,7 +16,7 @@ HALF_LIMIT = 65504.0  # the largest number of float16
 HALF_ZERO = 2.0**-25  # what is smaller than this becomes 0 in float16
 
 
-class Kind(str, Enum):
+class OverflowKind(str, Enum):
     """What an operator made of its inputs."""
 
     NAN = "nan"  # though there was none in its inputs
@@ -42,7 +42,7 @@ class End(str, Enum):
 
 
 @dataclass(frozen=True)
-class Figures:
+class TensorFigures:
     """What is known of a tensor of a call."""
 
     name: str  # input/self, output/output_0
@@ -57,7 +57,7 @@ class Figures:
 
 
 @dataclass(frozen=True)
-class Seen:
+class CallFigures:
     """One call of an operator, with figures of its tensors."""
 
     number: int  # in the order of execution, the first is 1
@@ -68,21 +68,21 @@ class Seen:
     module: str = ""
     place: str = ""
     node: str = ""
-    inputs: tuple[Figures, ...] = ()
-    outputs: tuple[Figures, ...] = ()
+    inputs: tuple[TensorFigures, ...] = ()
+    outputs: tuple[TensorFigures, ...] = ()
 
 
 @dataclass(frozen=True)
-class Event:
+class OverflowEvent:
     """A call that made what is not finite."""
 
-    kind: Kind
-    call: Seen
+    kind: OverflowKind
+    call: CallFigures
     standing: Standing = Standing.FOUND
     why: str = (
         ""  # lowest, table: why it is intended; given: it came in with an input, nobody saw who made it
     )
-    before: tuple[Seen, ...] = ()  # the last calls before it, the nearest last
+    before: tuple[CallFigures, ...] = ()  # the last calls before it, the nearest last
     scale: float | None = None  # of the loss, where a GradScaler scaled it
     record: str = ""  # the file with its inputs; "": they were not saved
     unsaved: tuple[str, ...] = ()  # inputs that had been overwritten when it was found
@@ -94,7 +94,7 @@ class Largest:
     """The value that came closest to the limit of float16."""
 
     value: float
-    call: Seen
+    call: CallFigures
 
 
 @dataclass(frozen=True)
@@ -102,11 +102,11 @@ class Underflow:
     """The results of an operator of which float16 would turn the most into zeros."""
 
     share: float  # of the elements that are not 0
-    call: Seen
+    call: CallFigures
 
 
 @dataclass(frozen=True)
-class Findings:
+class OverflowFindings:
     """What the check of one process found."""
 
     program: str
@@ -118,29 +118,29 @@ class Findings:
     operators: int = 0  # that were checked
     end: End = End.UNFINISHED
     checks_half: bool = False
-    events: tuple[Event, ...] = ()
+    events: tuple[OverflowEvent, ...] = ()
     skipped_steps: int = 0  # by a GradScaler
     largest: Largest | None = None
     underflow: tuple[Underflow, ...] = ()
     notes: tuple[str, ...] = field(default=())  # compiled, higher_order
 
     @property
-    def first(self) -> Event | None:
+    def first(self) -> OverflowEvent | None:
         """The overflow that is to be looked at; None: there is none."""
         return next((event for event in self.events if event.standing is Standing.FOUND), None)
 
 
-def dump(findings: Findings) -> str:
+def dump(findings: OverflowFindings) -> str:
     """As JSON; what is not finite as text, which every reader of JSON takes."""
     return json.dumps(plain(findings), ensure_ascii=False, allow_nan=False)
 
 
-def plain(found: Findings | Event) -> Any:
+def plain(found: OverflowFindings | OverflowEvent) -> Any:
     """As JSON can hold it."""
     return _plain(asdict(found))
 
 
-def load(path: Path) -> Findings:
+def load(path: Path) -> OverflowFindings:
     """What `dump` wrote."""
     return _findings(json.loads(path.read_text("utf-8")))
 
@@ -155,7 +155,7 @@ def _plain(value: Any) -> Any:
     return value
 
 
-def _findings(data: dict[str, Any]) -> Findings:
+def _findings(data: dict[str, Any]) -> OverflowFindings:
     changed = {
         "end": End(data["end"]),
         "events": tuple(map(_event, data["events"])),
@@ -164,29 +164,31 @@ def _findings(data: dict[str, Any]) -> Findings:
         "underflow": tuple(Underflow(each["share"], _seen(each["call"])) for each in data["underflow"]),
         "notes": tuple(data["notes"]),
     }
-    return Findings(**{**data, **changed})
+    return OverflowFindings(**{**data, **changed})
 
 
-def _event(data: dict[str, Any]) -> Event:
+def _event(data: dict[str, Any]) -> OverflowEvent:
     changed = {
-        "kind": Kind(data["kind"]),
+        "kind": OverflowKind(data["kind"]),
         "call": _seen(data["call"]),
         "standing": Standing(data["standing"]),
         "before": tuple(map(_seen, data["before"])),
         "unsaved": tuple(data["unsaved"]),
     }
-    return Event(**{**data, **changed})
+    return OverflowEvent(**{**data, **changed})
 
 
-def _seen(data: dict[str, Any]) -> Seen:
-    return Seen(**{**data, **{side: tuple(map(_figures, data[side])) for side in ("inputs", "outputs")}})
+def _seen(data: dict[str, Any]) -> CallFigures:
+    return CallFigures(
+        **{**data, **{side: tuple(map(_figures, data[side])) for side in ("inputs", "outputs")}}
+    )
 
 
-def _figures(data: dict[str, Any]) -> Figures:
+def _figures(data: dict[str, Any]) -> TensorFigures:
     given = data["statistics"]
     if given is None:
-        return Figures(data["name"], data["dtype"], tuple(data["shape"]))
+        return TensorFigures(data["name"], data["dtype"], tuple(data["shape"]))
     numbers: dict[str, Any] = {
         name: float(value) if isinstance(value, str) else value for name, value in given.items()
     }
-    return Figures(data["name"], data["dtype"], tuple(data["shape"]), Statistics(**numbers))
+    return TensorFigures(data["name"], data["dtype"], tuple(data["shape"]), Statistics(**numbers))

@@ -18,10 +18,10 @@ from torchferry.accuracy.model import Call, Header, Kept, TensorRecord, TensorRe
 from torchferry.accuracy.overflow import words
 from torchferry.accuracy.overflow.check import CheckOptions, OverflowCheck
 from torchferry.accuracy.overflow.figures import CheckedCall, is_checked
-from torchferry.accuracy.overflow.model import SUFFIX, End, Event, Findings, Standing, dump
+from torchferry.accuracy.overflow.model import SUFFIX, End, OverflowEvent, OverflowFindings, Standing, dump
 from torchferry.accuracy.overflow.report import where
-from torchferry.accuracy.record.calls import Numbering, Plan, plan_of
-from torchferry.accuracy.record.layout import Outsides, Reader
+from torchferry.accuracy.record.calls import Numbering, OperatorPlan, plan_of
+from torchferry.accuracy.record.layout import Layouts, MemoryReader
 from torchferry.accuracy.record.outputs import Output
 from torchferry.accuracy.record.process import device_in_use, simulated_vendor
 from torchferry.accuracy.record.program import rank_and_world
@@ -47,7 +47,7 @@ class CheckingMode(LocatingMode):  # type: ignore[no-untyped-call]
         self.step = step
         self.notes: set[str] = set()
         self._check = check
-        self._plans: dict[Any, Plan | None] = {}
+        self._plans: dict[Any, OperatorPlan | None] = {}
         self._unchecked: set[int] = set()  # operators, by their numbers; `_plans` keeps them
         self._process = os.getpid()
         self._is_capturing: Callable[[], bool] = (
@@ -85,7 +85,7 @@ class CheckingMode(LocatingMode):  # type: ignore[no-untyped-call]
             return func(*args, **kwargs)
         return self._checked(plan, args, kwargs)
 
-    def _checked(self, plan: Plan, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    def _checked(self, plan: OperatorPlan, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         call = self._begun(plan, args, kwargs)
         result = plan.func(*args, **kwargs)
         if call is not None:
@@ -95,7 +95,7 @@ class CheckingMode(LocatingMode):  # type: ignore[no-untyped-call]
                 self.notes.add(f"{plan.operator}: not checked: {type(error).__name__}: {error}")
         return result
 
-    def _begun(self, plan: Plan, args: tuple[Any, ...], kwargs: dict[str, Any]) -> CheckedCall | None:
+    def _begun(self, plan: OperatorPlan, args: tuple[Any, ...], kwargs: dict[str, Any]) -> CheckedCall | None:
         """None: it can't be checked. While a graph of a device is captured, nothing is computed."""
         if self._is_capturing():
             self.notes.add("graphs")
@@ -163,27 +163,27 @@ class _Tensors:
     def __init__(self, writer: RecordWriter, role_of: _RoleOf, on_host: frozenset[str]) -> None:
         self._writer = writer
         self._role_of = role_of
-        self._outsides = Outsides(on_host)
-        self._reader = Reader()
+        self._layouts = Layouts(on_host)
+        self._reader = MemoryReader()
         self._contents = 0
 
     def record(self, name: str, tensor: torch.Tensor, is_as_it_was: bool) -> TensorRecord:
-        outside = self._outsides.of_any(tensor)
-        unread = outside.unread or ("" if is_as_it_was else OVERWRITTEN)
+        layout = self._layouts.of_any(tensor)
+        unread = layout.unread or ("" if is_as_it_was else OVERWRITTEN)
         offset = None
         if not unread:
-            offset = self._writer.append_memory(self._reader.address(tensor, outside), outside.nbytes)
+            offset = self._writer.append_memory(self._reader.address(tensor, layout), layout.nbytes)
         self._contents += 1
         return TensorRecord(
             name,
-            outside.dtype,
-            outside.shape,
-            outside.stride,
-            outside.device,
+            layout.dtype,
+            layout.shape,
+            layout.stride,
+            layout.device,
             self._role_of(tensor),
             0 if unread else self._contents,
             offset,
-            outside.is_dense,
+            layout.is_dense,
             unread,
         )
 
@@ -256,9 +256,9 @@ class OverflowPart:
         """What is called in it is not checked."""
         return self._mode.out_of_sight()
 
-    def findings(self) -> Findings:
+    def findings(self) -> OverflowFindings:
         """What was found so far."""
-        return Findings(
+        return OverflowFindings(
             self._settings.program,
             self._settings.device or device_in_use(),
             torch.__version__,
@@ -287,7 +287,7 @@ class OverflowPart:
             self._path.unlink(missing_ok=True)
         self._write()
 
-    def _found(self, event: Event) -> None:
+    def _found(self, event: OverflowEvent) -> None:
         if self._settings.keep_going or self._end is not End.UNFINISHED:
             self._write()
             return
@@ -345,7 +345,7 @@ class CheckedBlock:
         self._mode = CheckingMode(self._check)
 
     @property
-    def events(self) -> tuple[Event, ...]:
+    def events(self) -> tuple[OverflowEvent, ...]:
         """All overflows so far."""
         return tuple(event for event in self._check.events if event.standing is Standing.FOUND)
 
@@ -363,7 +363,7 @@ class CheckedBlock:
         if self._path is not None and not self.events:
             self._path.unlink(missing_ok=True)  # a scaler has handled it
 
-    def _tell(self, event: Event) -> None:
+    def _tell(self, event: OverflowEvent) -> None:
         if len(self.events) == 1:
             said = words.FOUND[event.kind] if not event.why else words.GIVEN
             language = user_language()

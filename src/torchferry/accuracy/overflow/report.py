@@ -9,7 +9,14 @@ from collections.abc import Iterator, Sequence
 
 from torchferry.accuracy.overflow import words
 from torchferry.accuracy.overflow.launching import Checked
-from torchferry.accuracy.overflow.model import Event, Figures, Findings, Seen, Standing, plain
+from torchferry.accuracy.overflow.model import (
+    CallFigures,
+    OverflowEvent,
+    OverflowFindings,
+    Standing,
+    TensorFigures,
+    plain,
+)
 from torchferry.ops.readiness import NOTES
 from torchferry.report.safe import one_line
 from torchferry.text import Language, Text
@@ -46,7 +53,7 @@ def to_json(checked: Checked, vendor: str, case: str = "") -> str:
     return json.dumps(data, ensure_ascii=False, allow_nan=False, indent=2) + "\n"
 
 
-def case_command(event: Event, vendor: str) -> str:
+def case_command(event: OverflowEvent, vendor: str) -> str:
     """What makes a test of the operator alone."""
     record = os.path.relpath(event.record)
     return shlex.join(["ferry", "case", event.call.operator, "--to", vendor or _VENDOR, "--from", record])
@@ -73,7 +80,7 @@ def _verdict_of_none(checked: Checked) -> Iterator[Text]:
 
 
 def _found(
-    checked: Checked, findings: Findings, event: Event, vendor: str, case: str
+    checked: Checked, findings: OverflowFindings, event: OverflowEvent, vendor: str, case: str
 ) -> Iterator[Text | str]:
     said = words.GIVEN if event.why == _GIVEN else words.FOUND[event.kind]
     verdict, place = said.format(operator=event.call.operator), where(event.call)
@@ -101,7 +108,7 @@ def _found(
             yield words.OTHER_RANK.format(rank=other.rank, operator=call.operator, where=where(call))
 
 
-def _notes(findings: Findings) -> Iterator[Text]:
+def _notes(findings: OverflowFindings) -> Iterator[Text]:
     found = [event for event in findings.events if event.standing is Standing.FOUND]
     if len(found) > 1:
         call = found[1].call
@@ -128,7 +135,7 @@ def _notes(findings: Findings) -> Iterator[Text]:
         yield NOTES.get(note, Text(note, note))
 
 
-def where(call: Seen) -> Text:
+def where(call: CallFigures) -> Text:
     """step 3, backward pass, module layer1.0.conv1, train.py:31."""
     phase = words.PHASES.get(call.phase, Text(call.phase, call.phase))
     parts = [words.WHERE.format(step=call.step, phase=phase)]
@@ -141,23 +148,23 @@ def where(call: Seen) -> Text:
     return Text(", ".join(part.en for part in parts), "，".join(part.zh for part in parts))
 
 
-def _call(seen: Seen) -> str:
+def _call(seen: CallFigures) -> str:
     """One line: number, operator, place, figures of what went in and came out."""
     place = " ".join(filter(None, (seen.phase, seen.module, seen.place)))
     return f"#{seen.number} {seen.operator}  {place}  {_range_of(seen.inputs)} -> {_range_of(seen.outputs)}"
 
 
-def _range_of(tensors: Sequence[Figures]) -> str:
+def _range_of(tensors: Sequence[TensorFigures]) -> str:
     parts = [_range(each) for each in tensors if each.statistics is not None and each.statistics.count]
     return ", ".join(parts[:3]) + (", ..." if len(parts) > 3 else "") if parts else "()"
 
 
-def _tensor(figures: Figures) -> str:
+def _tensor(figures: TensorFigures) -> str:
     shape = "x".join(map(str, figures.shape)) or "scalar"
     return f"{figures.name}  {figures.dtype} {shape}  {_range(figures)}".rstrip()
 
 
-def _range(figures: Figures) -> str:
+def _range(figures: TensorFigures) -> str:
     """[-1.2, 3.4] rms 0.5, 3 NaN."""
     statistics = figures.statistics
     if statistics is None:

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from torchferry.accuracy.overflow.model import Kind
+from torchferry.accuracy.overflow.model import OverflowKind
 from torchferry.text import Text
 
 FOUND = {
-    Kind.NAN: Text("overflow: {operator} makes NaN", "溢出：{operator} 产生 NaN"),
-    Kind.INFINITE: Text(
+    OverflowKind.NAN: Text("overflow: {operator} makes NaN", "溢出：{operator} 产生 NaN"),
+    OverflowKind.INFINITE: Text(
         "overflow: {operator} makes infinities of finite inputs", "溢出：{operator} 由有限的输入产生无穷大"
     ),
-    Kind.HALF: Text(
+    OverflowKind.HALF: Text(
         "overflow: {operator} makes values that float16 can't hold",
         "溢出：{operator} 产生 float16 无法表示的值",
     ),

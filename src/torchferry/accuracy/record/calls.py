@@ -8,8 +8,8 @@ from typing import Any, Protocol
 import torch
 
 from torchferry.accuracy.model import INPUT, OUTPUT, RandomState, TensorRecord, TensorRef, Value
-from torchferry.accuracy.record.layout import Outside, Outsides, synchronize
-from torchferry.accuracy.record.tensors import UNKNOWN, Content, Contents
+from torchferry.accuracy.record.known_contents import UNKNOWN, Content, KnownContents
+from torchferry.accuracy.record.layout import Layouts, TensorLayout, synchronize
 from torchferry.observe.operators import (
     COMMUNICATION,
     SKIPPED_NAMESPACES,
@@ -32,8 +32,8 @@ from torchferry.ops.model import Special
 _WAITING = "wait_tensor"  # a collective ends here: what it was given holds no data yet, what it answers does
 
 
-class Plan:
-    """Of one operator. Arguments go by their position in the schema."""
+class OperatorPlan:
+    """What has to be done around each call of one operator. Arguments go by their position in the schema."""
 
     __slots__ = (
         "call",
@@ -98,9 +98,9 @@ class Plan:
         return args[position] if position < len(args) else kwargs.get(name)
 
 
-def plan_of(func: Any) -> Plan | None:
-    """None for what is no operator with a schema: higher-order ones."""
-    return Plan(func) if isinstance(func, torch._ops.OpOverload) else None
+def plan_of(func: Any) -> OperatorPlan | None:
+    """The plan of an operator; None for what is no operator with a schema: higher-order ones."""
+    return OperatorPlan(func) if isinstance(func, torch._ops.OpOverload) else None
 
 
 # Arguments and results of a call, as small keys that can be compared, and as a record has them.
@@ -114,7 +114,7 @@ def key_of_number(value: float) -> Any:
 
 
 def key_of_odd(value: Any) -> Any:
-    """Of what is no tensor, list, whole number or text."""
+    """The key of what is no tensor, list, whole number or text."""
     return value if type(value) in _AS_THEY_ARE else key_of(value)
 
 
@@ -149,15 +149,15 @@ def names_of(side: str, name: str, value: Any) -> Iterator[str]:
 # One call while it is being made: its tensors before and after, and the key that is equal for calls
 # that look alike.
 
-Mark = str | tuple[str, str]  # a role; or a role, and why the tensor was not read
+RoleAndReason = str | tuple[str, str]  # a role; or a role, and why the tensor was not read
 
 
-# a tensor of a call, the position of the argument that it belongs to, its outside and mark
-Look = tuple[torch.Tensor, int, Outside, Mark]
+# a tensor of a call, the position of the argument that it belongs to, its layout and role
+CallTensor = tuple[torch.Tensor, int, TensorLayout, RoleAndReason]
 
 
-class Seen:
-    """A call."""
+class OngoingCall:
+    """A call, from its arguments to what it has answered."""
 
     __slots__ = (
         "args",
@@ -173,82 +173,84 @@ class Seen:
         "values",
     )
 
-    def __init__(self, plan: Plan, site: Site, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    def __init__(self, plan: OperatorPlan, site: Site, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         self.plan = plan
         self.site = site
         self.args = args
         self.kwargs = kwargs
         self.result: Any = None
-        self.inputs: list[Look] = []
-        self.outputs: list[Look] = []  # results, then arguments that were written to and are not among them
+        self.inputs: list[CallTensor] = []
+        self.outputs: list[
+            CallTensor
+        ] = []  # results, then arguments that were written to and are not among them
         self.contents: list[Content] = []  # of the inputs, then of the outputs
         self.key: list[Any] = [plan]  # equal for calls whose tensors look alike
         self.values: list[Any] = []  # numbers and the like
         self.random: RandomState | None = None
 
 
-class Templates:
+class TensorTemplates:
     """The tensors of calls that look alike, without their contents."""
 
     __slots__ = ("encoded", "inputs", "outputs")
 
-    def __init__(self, seen: Seen) -> None:
-        names = [each for name, value in _given(seen) for each in names_of(INPUT, name, value)]
-        self.inputs = _templates(names, seen.inputs)
-        self.outputs = _templates(_output_names(seen, names), seen.outputs)
+    def __init__(self, call: OngoingCall) -> None:
+        names = [each for name, value in _given(call) for each in names_of(INPUT, name, value)]
+        self.inputs = _templates(names, call.inputs)
+        self.outputs = _templates(_output_names(call, names), call.outputs)
         self.encoded = ""  # both, once that is needed
 
 
-def arguments_of(seen: Seen) -> tuple[tuple[str, Value], ...]:
+def arguments_of(call: OngoingCall) -> tuple[tuple[str, Value], ...]:
     """By the names of the schema, in its order."""
     numbering = Numbering()
-    values = [(name, numbering.value(value)) for name, value in _given(seen)]
-    if len(seen.kwargs) > 1:
-        order = seen.plan.positions
+    values = [(name, numbering.value(value)) for name, value in _given(call)]
+    if len(call.kwargs) > 1:
+        order = call.plan.positions
         values.sort(key=lambda each: order[each[0]])
     return tuple(values)
 
 
-def results_of(seen: Seen) -> Value:
+def results_of(call: OngoingCall) -> Value:
     """What the call answered."""
-    return Numbering().value(seen.result)
+    return Numbering().value(call.result)
 
 
-def _given(seen: Seen) -> list[tuple[str, Any]]:
-    return [*zip(seen.plan.names, seen.args), *seen.kwargs.items()]  # noqa: B905  the rest have their defaults
+def _given(call: OngoingCall) -> list[tuple[str, Any]]:
+    return [*zip(call.plan.names, call.args), *call.kwargs.items()]  # noqa: B905  the rest have their defaults
 
 
-def _output_names(seen: Seen, input_names: list[str]) -> list[str]:
+def _output_names(call: OngoingCall, input_names: list[str]) -> list[str]:
     """An argument that was written to keeps its name, also where the call answers with it."""
-    written = seen.plan.written
+    written = call.plan.written
     names = {
         id(tensor): OUTPUT + name.removeprefix(INPUT)
-        for name, (tensor, position, *_) in zip(input_names, seen.inputs, strict=True)
+        for name, (tensor, position, *_) in zip(input_names, call.inputs, strict=True)
         if position in written
     }
-    results = seen.result if isinstance(seen.result, (list, tuple)) else [seen.result]
+    results = call.result if isinstance(call.result, (list, tuple)) else [call.result]
     plain = [
         name for place, value in enumerate(results) for name in names_of(OUTPUT, f"output_{place}", value)
     ]
-    plain += [""] * (len(seen.outputs) - len(plain))
-    return [names.get(id(look[0]), name) for look, name in zip(seen.outputs, plain, strict=True)]
+    plain += [""] * (len(call.outputs) - len(plain))
+    return [names.get(id(look[0]), name) for look, name in zip(call.outputs, plain, strict=True)]
 
 
-def _templates(names: list[str], looks: list[Look]) -> tuple[TensorRecord, ...]:
+def _templates(names: list[str], looks: list[CallTensor]) -> tuple[TensorRecord, ...]:
     """What is known of the tensors without their contents."""
     found = []
-    for name, (_, _, outside, mark) in zip(names, looks, strict=True):
+    for name, (_, _, layout, mark) in zip(names, looks, strict=True):
         role, unread = mark if isinstance(mark, tuple) else (mark, "")
         found.append(
             TensorRecord(
                 name,
-                outside.dtype,
-                outside.shape,
-                outside.stride,
-                outside.device,
+                layout.dtype,
+                layout.shape,
+                layout.stride,
+                layout.device,
                 role,
-                is_dense=outside.is_dense,
-                unread=outside.unread or unread,
+                is_dense=layout.is_dense,
+                unread=layout.unread or unread,
             )
         )
     return tuple(found)
@@ -263,195 +265,201 @@ _RESULTS = -1  # the position of what is no argument
 class Sink(Protocol):
     """What reads contents that are not known yet, and takes calls."""
 
-    def content(self, tensor: torch.Tensor, outside: Outside, is_output: bool) -> Content:
+    def content(self, tensor: torch.Tensor, layout: TensorLayout, is_output: bool) -> Content:
         """The content of a tensor, read if it is not known; RuntimeError if it can't be read."""
 
-    def write(self, seen: Seen, step: int) -> None:
+    def write(self, call: OngoingCall, step: int) -> None:
         """Take a complete call."""
 
 
-class Looker:
-    """At the calls of one process."""
+class CallObserver:
+    """Looks at the tensors of each call of one process, before it and after it."""
 
-    def __init__(self, contents: Contents, outsides: Outsides, sink: Sink, where: Whereabouts) -> None:
+    def __init__(self, contents: KnownContents, layouts: Layouts, sink: Sink, where: Whereabouts) -> None:
         self._contents = contents
-        self._outsides = outsides
+        self._layouts = layouts
         self._sink = sink
         self._where = where
         self._role_of = where.role_of
 
-    def before(self, plan: Plan, site: Site, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Seen:
+    def before(
+        self, plan: OperatorPlan, site: Site, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> OngoingCall:
         """The arguments, as the operator finds them."""
-        seen = Seen(plan, site, args, kwargs)
-        of = self._outsides.of
+        call = OngoingCall(plan, site, args, kwargs)
+        of = self._layouts.of
         for position, value in enumerate(args):
             kind = type(value)
             if kind is _Tensor or kind is _Parameter:
-                self._take_input(seen, position, value, of(value))
+                self._take_input(call, position, value, of(value))
             else:
-                self._take(seen, position, value)
+                self._take(call, position, value)
         for name, value in kwargs.items():
-            seen.key.append(name)
-            self._take(seen, plan.positions.get(name, _RESULTS), value)
-        return seen
+            call.key.append(name)
+            self._take(call, plan.positions.get(name, _RESULTS), value)
+        return call
 
-    def after(self, seen: Seen, result: Any) -> None:
+    def after(self, call: OngoingCall, result: Any) -> None:
         """The results, and the arguments that the operator has written to."""
-        plan = seen.plan
-        if plan.in_place is not None and self._take_in_place(seen, plan.in_place, result):
+        plan = call.plan
+        if plan.in_place is not None and self._take_in_place(call, plan.in_place, result):
             return
         if plan.has_effects:
-            self._apply_effects(plan, seen.inputs)
-        if plan.may_be_under_way and plan.argument("non_blocking", seen.args, seen.kwargs):
-            _wait_for_devices(seen.inputs)
-        seen.result = result
-        seen.key.append(Seen)  # between arguments and results
+            self._apply_effects(plan, call.inputs)
+        if plan.may_be_under_way and plan.argument("non_blocking", call.args, call.kwargs):
+            _wait_for_devices(call.inputs)
+        call.result = result
+        call.key.append(OngoingCall)  # between arguments and results
         if type(result) is _Tensor:
-            self._take_output(seen, result)
+            self._take_output(call, result)
         else:
-            self._take_results(seen, result)
+            self._take_results(call, result)
         if plan.written:
-            self._take_written(seen)
+            self._take_written(call)
 
-    def _take_in_place(self, seen: Seen, position: int, result: Any) -> bool:
+    def _take_in_place(self, call: OngoingCall, position: int, result: Any) -> bool:
         """The result of most calls that write is the argument that was written to, and looks as it did."""
-        args = seen.args
+        args = call.args
         if position >= len(args) or args[position] is not result:
             return False
-        look = next((look for look in seen.inputs if look[1] == position), None)
+        look = next((look for look in call.inputs if look[1] == position), None)
         if look is None or look[2].unread:
             return False
-        _, _, outside, mark = look
-        self._contents.forget(result, outside)
-        seen.result = result
-        seen.key.append(Seen)
+        _, _, layout, mark = look
+        self._contents.forget(result, layout)
+        call.result = result
+        call.key.append(OngoingCall)
         role = mark if isinstance(mark, str) else mark[0]
-        self._take_content(seen, result, outside, role)
+        self._take_content(call, result, layout, role)
         return True
 
-    def effects_of(self, plan: Plan, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    def effects_of(self, plan: OperatorPlan, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """Forget what a call that was not looked at has written to."""
-        looks: list[Look] = []
+        looks: list[CallTensor] = []
         given = [*enumerate(args), *((plan.positions.get(name, _RESULTS), kwargs[name]) for name in kwargs)]
         for position, value in given:
             for tensor in value if isinstance(value, (list, tuple)) else (value,):
                 if isinstance(tensor, _Tensor):
-                    looks.append((tensor, position, self._outsides.of_any(tensor), ""))
+                    looks.append((tensor, position, self._layouts.of_any(tensor), ""))
         self._apply_effects(plan, looks)
 
-    def _apply_effects(self, plan: Plan, looks: list[Look]) -> None:
+    def _apply_effects(self, plan: OperatorPlan, looks: list[CallTensor]) -> None:
         """What the call has written to is not known any more."""
         contents = self._contents
-        for tensor, position, outside, _ in looks:
-            if outside.unread:
+        for tensor, position, layout, _ in looks:
+            if layout.unread:
                 continue
             if plan.communicates or plan.waits:
-                contents.set_shifting(tensor, outside, plan.communicates)
+                contents.set_shifting(tensor, layout, plan.communicates)
             elif not plan.is_described or (plan.uninitialised and position in plan.written):
                 contents.forget_storage(tensor)
             elif position in plan.written:
-                contents.forget(tensor, outside)
+                contents.forget(tensor, layout)
 
-    def _take(self, seen: Seen, position: int, value: Any) -> None:
+    def _take(self, call: OngoingCall, position: int, value: Any) -> None:
         kind = type(value)
         if kind in _PLAIN:
-            seen.values += (kind, value)
+            call.values += (kind, value)
         elif kind is _Tensor or kind is _Parameter:
-            self._take_input(seen, position, value, self._outsides.of(value))
+            self._take_input(call, position, value, self._layouts.of(value))
         elif kind is list or kind is tuple:
-            self._take_list(seen, position, value)
+            self._take_list(call, position, value)
         elif kind is float:
-            seen.values.append(key_of_number(value))
+            call.values.append(key_of_number(value))
         elif isinstance(value, _Tensor):
-            self._take_input(seen, position, value, self._outsides.of_any(value))
+            self._take_input(call, position, value, self._layouts.of_any(value))
         else:
-            seen.values.append(key_of_odd(value))
+            call.values.append(key_of_odd(value))
 
-    def _take_list(self, seen: Seen, position: int, items: Any) -> None:
+    def _take_list(self, call: OngoingCall, position: int, items: Any) -> None:
         """Where its tensors are is part of their names."""
-        seen.key.append(len(items))
+        call.key.append(len(items))
         for index, item in enumerate(items):
             if isinstance(item, _Tensor):
-                seen.key.append(index)
-            self._take(seen, position, item)
+                call.key.append(index)
+            self._take(call, position, item)
 
-    def _take_input(self, seen: Seen, position: int, tensor: torch.Tensor, outside: Outside) -> None:
-        plan = seen.plan
+    def _take_input(
+        self, call: OngoingCall, position: int, tensor: torch.Tensor, layout: TensorLayout
+    ) -> None:
+        plan = call.plan
         role = self._role_of(tensor)
-        mark: Mark = role
+        mark: RoleAndReason = role
         content = UNKNOWN
-        if outside.unread:
+        if layout.unread:
             pass
         elif position in plan.lost:
             mark = (role, OVERWRITTEN)
         else:
             try:  # a view is not read: whoever computes with it does
                 if plan.is_view:
-                    content = self._contents.find(tensor, outside) or UNKNOWN
+                    content = self._contents.find(tensor, layout) or UNKNOWN
                 else:
-                    content = self._sink.content(tensor, outside, False)
+                    content = self._sink.content(tensor, layout, False)
             except RuntimeError as error:  # a tensor that we can't read must not end the program
-                outside, mark = self._why(tensor, role, error)
-        seen.inputs.append((tensor, position, outside, mark))
-        seen.contents.append(content)
-        seen.key += (position, outside, mark)
+                layout, mark = self._why(tensor, role, error)
+        call.inputs.append((tensor, position, layout, mark))
+        call.contents.append(content)
+        call.key += (position, layout, mark)
 
-    def _take_output(self, seen: Seen, tensor: torch.Tensor) -> None:
+    def _take_output(self, call: OngoingCall, tensor: torch.Tensor) -> None:
         kind = type(tensor)
         is_plain = kind is _Tensor or kind is _Parameter
-        outside = self._outsides.of(tensor) if is_plain else self._outsides.of_any(tensor)
-        self._take_content(seen, tensor, outside, self._role_of(tensor))
+        layout = self._layouts.of(tensor) if is_plain else self._layouts.of_any(tensor)
+        self._take_content(call, tensor, layout, self._role_of(tensor))
 
-    def _take_content(self, seen: Seen, tensor: torch.Tensor, outside: Outside, role: str) -> None:
-        """Of an output."""
-        plan = seen.plan
-        mark: Mark = role
+    def _take_content(self, call: OngoingCall, tensor: torch.Tensor, layout: TensorLayout, role: str) -> None:
+        """Find the content of an output."""
+        plan = call.plan
+        mark: RoleAndReason = role
         content = UNKNOWN
-        if outside.unread:
+        if layout.unread:
             pass
         elif plan.uninitialised or plan.communicates:
             mark = (role, UNINITIALISED if plan.uninitialised else UNDER_WAY)
         else:
             try:
                 if plan.is_view:
-                    content = self._contents.find(tensor, outside) or UNKNOWN
+                    content = self._contents.find(tensor, layout) or UNKNOWN
                 else:
-                    content = self._sink.content(tensor, outside, True)
+                    content = self._sink.content(tensor, layout, True)
                     if plan.written:
                         content.slack += 1
             except RuntimeError as error:
-                outside, mark = self._why(tensor, role, error)
-        seen.outputs.append((tensor, _RESULTS, outside, mark))
-        seen.contents.append(content)
-        seen.key += (outside, mark)
+                layout, mark = self._why(tensor, role, error)
+        call.outputs.append((tensor, _RESULTS, layout, mark))
+        call.contents.append(content)
+        call.key += (layout, mark)
 
-    def _why(self, tensor: torch.Tensor, role: str, error: RuntimeError) -> tuple[Outside, Mark]:
+    def _why(
+        self, tensor: torch.Tensor, role: str, error: RuntimeError
+    ) -> tuple[TensorLayout, RoleAndReason]:
         """For a tensor that could not be read."""
-        odd = self._outsides.of_any(tensor)
+        odd = self._layouts.of_any(tensor)
         return odd, role if odd.unread else (role, type(error).__name__)
 
-    def _take_results(self, seen: Seen, result: Any) -> None:
+    def _take_results(self, call: OngoingCall, result: Any) -> None:
         if isinstance(result, _Tensor):
-            self._take_output(seen, result)
+            self._take_output(call, result)
         elif isinstance(result, (list, tuple)):
-            seen.key.append(len(result))
+            call.key.append(len(result))
             for index, item in enumerate(result):
-                seen.key.append(index)
-                self._take_results(seen, item)
+                call.key.append(index)
+                self._take_results(call, item)
         elif type(result) is float:
-            seen.values.append(key_of_number(result))
+            call.values.append(key_of_number(result))
         else:
-            seen.values.append(key_of_odd(result))
+            call.values.append(key_of_odd(result))
 
-    def _take_written(self, seen: Seen) -> None:
+    def _take_written(self, call: OngoingCall) -> None:
         """Arguments that were written to, but are not among the results."""
-        returned = {id(look[0]) for look in seen.outputs}
-        for tensor, position, *_ in seen.inputs:
-            if position in seen.plan.written and id(tensor) not in returned:
-                self._take_output(seen, tensor)
+        returned = {id(look[0]) for look in call.outputs}
+        for tensor, position, *_ in call.inputs:
+            if position in call.plan.written and id(tensor) not in returned:
+                self._take_output(call, tensor)
 
 
-def _wait_for_devices(looks: list[Look]) -> None:
+def _wait_for_devices(looks: list[CallTensor]) -> None:
     """A copy to the host may be under way."""
     for kind in {look[2].device.partition(":")[0] for look in looks if not look[2].on_host}:
         synchronize(kind)

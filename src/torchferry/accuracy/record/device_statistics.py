@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import torch
 
 from torchferry.accuracy.native.statistics import ROW
-from torchferry.accuracy.record.layout import Outside, flat, pieces, synchronize
+from torchferry.accuracy.record.layout import TensorLayout, flat, pieces, synchronize
 from torchferry.observe.modes import unobserved
 
 # Figures of many pieces of memory at once, one to a row, by operators that every device has.
@@ -86,17 +86,17 @@ class DeviceStatistics:
     def __len__(self) -> int:
         return self._waiting
 
-    def put(self, tensor: torch.Tensor, outside: Outside, row: int) -> None:
+    def put(self, tensor: torch.Tensor, layout: TensorLayout, row: int) -> None:
         """Of this tensor, into the row when they are fetched."""
         self._waiting += 1
         with unobserved():
-            self._follow(tensor.device, outside.device)
-            row_size = _LARGE_ROW if outside.nbytes >= _LARGE_ROW else _SMALL_ROW
-            key = (outside.device, outside.dtype, row_size)
+            self._follow(tensor.device, layout.device)
+            row_size = _LARGE_ROW if layout.nbytes >= _LARGE_ROW else _SMALL_ROW
+            key = (layout.device, layout.dtype, row_size)
             staging = self._stagings.get(key)
             if staging is None:
                 staging = self._stagings[key] = _Staging(tensor.device, tensor.dtype, row_size)
-            staging.put(tensor, outside, row)
+            staging.put(tensor, layout, row)
 
     def _follow(self, device: torch.device, name: str) -> None:
         """What one stream has copied, another one may sum up only when it is there."""
@@ -146,29 +146,29 @@ class _Staging:
         self._figures: list[torch.Tensor] = []
         self._waiting: list[_Tensor] = []
 
-    def put(self, tensor: torch.Tensor, outside: Outside, address: int) -> None:
+    def put(self, tensor: torch.Tensor, layout: TensorLayout, address: int) -> None:
         """Copy a tensor; a large one may take several turns."""
-        rows = -(-outside.nbytes // self._row_size)
+        rows = -(-layout.nbytes // self._row_size)
         if rows > self._rows - self._used:
             self._sum_up()
         first = self._summed + self._used
-        self._waiting.append(_Tensor(address, outside.numbers, outside.nbytes, first, rows))
+        self._waiting.append(_Tensor(address, layout.numbers, layout.nbytes, first, rows))
         if rows <= self._rows:
-            self._copy_whole(tensor, outside)
-            self._add(0, outside.nbytes, rows)
+            self._copy_whole(tensor, layout)
+            self._add(0, layout.nbytes, rows)
             return
-        elements = flat(tensor, outside)
+        elements = flat(tensor, layout)
         at_once = self._rows * self._row_size
-        for start in range(0, outside.nbytes, at_once):
+        for start in range(0, layout.nbytes, at_once):
             self._sum_up()
-            nbytes = min(at_once, outside.nbytes - start)
+            nbytes = min(at_once, layout.nbytes - start)
             part = elements[start // self._size : (start + nbytes) // self._size]
             self._elements[: part.numel()].copy_(part)
             self._add(start, nbytes, -(-nbytes // self._row_size))
 
-    def _copy_whole(self, tensor: torch.Tensor, outside: Outside) -> None:
-        source = pieces(tensor, outside)
-        stride = source.stride() if outside.is_dense else _stride_in_order(source.shape)
+    def _copy_whole(self, tensor: torch.Tensor, layout: TensorLayout) -> None:
+        source = pieces(tensor, layout)
+        stride = source.stride() if layout.is_dense else _stride_in_order(source.shape)
         offset = self._used * self._row_size // self._size
         self._elements.as_strided(source.shape, stride, offset).copy_(source)
 

@@ -1,4 +1,4 @@
-"""A tensor's outside: dtype, shape, strides, device, and what follows from them for reading it."""
+"""A tensor's layout: dtype, shape, strides, device, and what follows from them for reading it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from torchferry.observe.modes import unobserved
 from torchferry.observe.tensors import sizes_of, why_unreadable
 
 
-class Outside:
+class TensorLayout:
     """The same object for all tensors that look the same."""
 
     __slots__ = (
@@ -60,15 +60,15 @@ class Outside:
         self.region: Hashable = (dtype, self.nbytes) if self.is_dense else (dtype, shape, stride)
 
 
-class Outsides:
-    """Those of all tensors that were seen. `on_host`: the types of devices whose memory is the host's."""
+class Layouts:
+    """The layouts of all tensors that were met. `on_host`: the types of devices whose memory is the host's."""
 
     def __init__(self, on_host: frozenset[str]) -> None:
         self._on_host = on_host
-        self._known: dict[Hashable, Outside] = {}
+        self._known: dict[Hashable, TensorLayout] = {}
         self._regions: dict[Hashable, int] = {}
 
-    def of(self, tensor: torch.Tensor) -> Outside:
+    def of(self, tensor: torch.Tensor) -> TensorLayout:
         """Of one that is of PyTorch's own type."""
         try:
             key = (tensor.dtype, tensor.shape, tensor.stride(), tensor.device)
@@ -79,16 +79,16 @@ class Outsides:
             known = self._look(tensor, key)
         return self._marked(tensor, known) if known.has_marks and is_marked(tensor) else known
 
-    def of_any(self, tensor: torch.Tensor) -> Outside:
+    def of_any(self, tensor: torch.Tensor) -> TensorLayout:
         """Of one that may be of any type."""
         unread = why_unreadable(tensor)
         return self._of_odd(tensor, unread) if unread else self.of(tensor)
 
-    def _look(self, tensor: torch.Tensor, key: tuple[Any, ...]) -> Outside:
+    def _look(self, tensor: torch.Tensor, key: tuple[Any, ...]) -> TensorLayout:
         if tensor.layout != torch.strided:
             return self._of_odd(tensor, _layout(tensor))
         dtype = str(tensor.dtype).removeprefix("torch.")
-        found = Outside(dtype, tuple(tensor.shape), tuple(tensor.stride()), str(tensor.device))
+        found = TensorLayout(dtype, tuple(tensor.shape), tuple(tensor.stride()), str(tensor.device))
         found.on_host = tensor.device.type in self._on_host
         if dtype not in SIZES:
             found.unread = dtype
@@ -99,24 +99,24 @@ class Outsides:
         self._known[key] = found
         return found
 
-    def _marked(self, tensor: torch.Tensor, plain: Outside) -> Outside:
+    def _marked(self, tensor: torch.Tensor, plain: TensorLayout) -> TensorLayout:
         """Of one that holds other values than the same memory without marks: it is read in the order of its indices."""
         key = (plain, tensor.is_conj(), tensor.is_neg())
         known = self._known.get(key)
         if known is None:
-            known = self._known[key] = Outside(plain.dtype, plain.shape, plain.stride, plain.device)
+            known = self._known[key] = TensorLayout(plain.dtype, plain.shape, plain.stride, plain.device)
             known.on_host, known.unread, known.is_dense = plain.on_host, plain.unread, False
             known.region = self._regions.setdefault(key, len(self._regions))
         return known
 
-    def _of_odd(self, tensor: torch.Tensor, unread: str) -> Outside:
+    def _of_odd(self, tensor: torch.Tensor, unread: str) -> TensorLayout:
         shape = sizes_of(tensor)
         dtype, device = str(tensor.dtype).removeprefix("torch."), str(tensor.device)
         key = (dtype, shape, device, unread)
         known = self._known.get(key)
         if known is None:
             stride = tuple(math.prod(shape[place + 1 :]) for place in range(len(shape)))
-            known = self._known[key] = Outside(dtype, shape, stride, device)
+            known = self._known[key] = TensorLayout(dtype, shape, stride, device)
             known.unread = unread
         return known
 
@@ -148,32 +148,32 @@ def _is_dense(dimensions: list[tuple[int, int]]) -> bool:
 # no hook.
 
 
-class Reader:
+class MemoryReader:
     """Gives addresses. What it has to copy is held until the next one is asked for."""
 
     def __init__(self) -> None:
         self._held: torch.Tensor | None = None
         self._staging: torch.Tensor | None = None  # memory that devices copy to quickly
 
-    def address(self, tensor: torch.Tensor, outside: Outside) -> int:
-        """Where `outside.nbytes` bytes lie: in the order of memory if it is dense, of its indices otherwise."""
-        if outside.on_host and not (outside.has_marks and is_marked(tensor)):
-            if outside.is_dense:
-                return address_of(tensor) if outside.nbytes else 0
+    def address(self, tensor: torch.Tensor, layout: TensorLayout) -> int:
+        """Where `layout.nbytes` bytes lie: in the order of memory if it is dense, of its indices otherwise."""
+        if layout.on_host and not (layout.has_marks and is_marked(tensor)):
+            if layout.is_dense:
+                return address_of(tensor) if layout.nbytes else 0
             with unobserved():
-                self._held = pieces(tensor, outside).contiguous()
+                self._held = pieces(tensor, layout).contiguous()
             return self._held.data_ptr()
         with unobserved():
-            self._held = self._copied(flat(tensor, outside), outside)
+            self._held = self._copied(flat(tensor, layout), layout)
         return self._held.data_ptr()
 
-    def _copied(self, source: torch.Tensor, outside: Outside) -> torch.Tensor:
-        if outside.on_host:
+    def _copied(self, source: torch.Tensor, layout: TensorLayout) -> torch.Tensor:
+        if layout.on_host:
             return source
         staging = self._staging
-        if staging is None or staging.numel() < outside.nbytes:
-            staging = self._staging = staging_for(source.device, outside.nbytes)
-        target = staging[: outside.nbytes].view(source.dtype)
+        if staging is None or staging.numel() < layout.nbytes:
+            staging = self._staging = staging_for(source.device, layout.nbytes)
+        target = staging[: layout.nbytes].view(source.dtype)
         target.copy_(source)
         return target
 
@@ -186,23 +186,23 @@ def address_of(tensor: torch.Tensor) -> int:
     return address
 
 
-def pieces(tensor: torch.Tensor, outside: Outside) -> torch.Tensor:
+def pieces(tensor: torch.Tensor, layout: TensorLayout) -> torch.Tensor:
     """The tensor with repeated elements once."""
-    if not outside.repeats:
+    if not layout.repeats:
         return tensor
-    shape = [1 if step == 0 else n for n, step in zip(outside.shape, outside.stride, strict=True)]
-    return tensor.as_strided(shape, outside.stride)
+    shape = [1 if step == 0 else n for n, step in zip(layout.shape, layout.stride, strict=True)]
+    return tensor.as_strided(shape, layout.stride)
 
 
-def flat(tensor: torch.Tensor, outside: Outside) -> torch.Tensor:
+def flat(tensor: torch.Tensor, layout: TensorLayout) -> torch.Tensor:
     """In one dimension, in the order in which it is kept. Call it inside `unobserved()`."""
-    if outside.has_marks and is_marked(tensor):
+    if layout.has_marks and is_marked(tensor):
         # a copy keeps the order of memory where the tensor is dense
-        copy: torch.Tensor = torch.empty_like(pieces(tensor, outside), memory_format=torch.preserve_format)
-        tensor = copy.copy_(pieces(tensor, outside))
-    if outside.is_dense:
-        return tensor.as_strided((outside.elements,), (1,))
-    return pieces(tensor, outside).contiguous().view(-1)
+        copy: torch.Tensor = torch.empty_like(pieces(tensor, layout), memory_format=torch.preserve_format)
+        tensor = copy.copy_(pieces(tensor, layout))
+    if layout.is_dense:
+        return tensor.as_strided((layout.elements,), (1,))
+    return pieces(tensor, layout).contiguous().view(-1)
 
 
 def staging_for(device: torch.device, nbytes: int) -> torch.Tensor:

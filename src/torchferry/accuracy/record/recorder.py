@@ -16,11 +16,11 @@ import torch
 
 from torchferry.accuracy.file.writer import RecordWriter, StatisticsWriter
 from torchferry.accuracy.model import Header, Kept
-from torchferry.accuracy.record.calls import Looker, Plan, Seen, plan_of
-from torchferry.accuracy.record.layout import Outsides
+from torchferry.accuracy.record.calls import CallObserver, OngoingCall, OperatorPlan, plan_of
+from torchferry.accuracy.record.known_contents import KnownContents
+from torchferry.accuracy.record.layout import Layouts
 from torchferry.accuracy.record.settings import Selection
 from torchferry.accuracy.record.sinks import StatisticsSink, TensorSink
-from torchferry.accuracy.record.tensors import Contents
 from torchferry.observe.modes import ObservingMode, has_compiled
 from torchferry.observe.tensors import has_own_operators
 from torchferry.observe.where import Site, Whereabouts
@@ -42,8 +42,8 @@ class RecordingMode(ObservingMode):  # type: ignore[no-untyped-call]
     def __init__(
         self,
         sink: StatisticsSink | TensorSink,
-        contents: Contents,
-        looker: Looker,
+        contents: KnownContents,
+        observer: CallObserver,
         where: Whereabouts,
         selection: Selection,
     ) -> None:
@@ -54,12 +54,12 @@ class RecordingMode(ObservingMode):  # type: ignore[no-untyped-call]
         self.failed = ""  # why recording has ended early
         self._sink = sink
         self._contents = contents
-        self._looker = looker
+        self._observer = observer
         self._where = where
         self._selection = selection
-        self._plans: dict[int, Plan] = {}
+        self._plans: dict[int, OperatorPlan] = {}
         self._is_selective = bool(selection.operators) or selection.has_sites
-        self._wanted_operators: dict[Plan, bool] = {}
+        self._wanted_operators: dict[OperatorPlan, bool] = {}
         self._wanted_sites: dict[Site, bool] = {}
         self._lock = sink.lock  # which can be taken again: a signal's handler may call operators
         self._is_at_work = True
@@ -82,7 +82,7 @@ class RecordingMode(ObservingMode):  # type: ignore[no-untyped-call]
             return NotImplemented  # the type's own operators come next, and call those that we can see
         try:
             with self._lock:
-                seen = self._before(plan, args, kwargs)
+                call = self._before(plan, args, kwargs)
         except BaseException as error:
             self._fail(error)
             return func(*args, **kwargs)
@@ -91,15 +91,15 @@ class RecordingMode(ObservingMode):  # type: ignore[no-untyped-call]
         except BaseException:
             self._after_failure(plan, args, kwargs)
             raise
-        if seen is not None or plan.has_effects:
+        if call is not None or plan.has_effects:
             try:
                 with self._lock:
-                    self._after(plan, seen, args, kwargs, result)
+                    self._after(plan, call, args, kwargs, result)
             except BaseException as error:
                 self._fail(error)
         return result
 
-    def _plan(self, func: Any) -> Plan | None:
+    def _plan(self, func: Any) -> OperatorPlan | None:
         plan = plan_of(func)
         if plan is None:
             self.note(f"not looked into: {func}")
@@ -108,7 +108,9 @@ class RecordingMode(ObservingMode):  # type: ignore[no-untyped-call]
             self._plans[id(func)] = plan
         return plan
 
-    def _before(self, plan: Plan, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Seen | None:
+    def _before(
+        self, plan: OperatorPlan, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> OngoingCall | None:
         """None: the call is not wanted."""
         site = self._where.site(2)
         if self._is_selective and not self._is_wanted(plan, site):
@@ -116,13 +118,13 @@ class RecordingMode(ObservingMode):  # type: ignore[no-untyped-call]
         if _DYNAMO in sys.modules and sys.modules[_DYNAMO].counters:
             self._see_compiled()
         if not _function_modes():
-            seen = self._looker.before(plan, site, args, kwargs)
+            call = self._observer.before(plan, site, args, kwargs)
         else:
             with _without_functions():
-                seen = self._looker.before(plan, site, args, kwargs)
+                call = self._observer.before(plan, site, args, kwargs)
         if plan.is_random:
-            self._sink.before(seen)
-        return seen
+            self._sink.before(call)
+        return call
 
     def _see_compiled(self) -> None:
         if not self._contents.is_anything_shifting and has_compiled():
@@ -131,31 +133,41 @@ class RecordingMode(ObservingMode):  # type: ignore[no-untyped-call]
             self._contents.is_anything_shifting = True
 
     def _after(
-        self, plan: Plan, seen: Seen | None, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any
+        self,
+        plan: OperatorPlan,
+        call: OngoingCall | None,
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        result: Any,
     ) -> None:
         if _function_modes():
             with _without_functions():
-                self._take(plan, seen, args, kwargs, result)
+                self._take(plan, call, args, kwargs, result)
         else:
-            self._take(plan, seen, args, kwargs, result)
+            self._take(plan, call, args, kwargs, result)
 
     def _take(
-        self, plan: Plan, seen: Seen | None, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any
+        self,
+        plan: OperatorPlan,
+        call: OngoingCall | None,
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        result: Any,
     ) -> None:
-        if seen is None:
-            self._looker.effects_of(plan, args, kwargs)
+        if call is None:
+            self._observer.effects_of(plan, args, kwargs)
             return
-        self._looker.after(seen, result)
-        self._sink.write(seen, self.step)
+        self._observer.after(call, result)
+        self._sink.write(call, self.step)
         self.calls += 1
 
-    def _after_failure(self, plan: Plan, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    def _after_failure(self, plan: OperatorPlan, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """A call that fails may have written already."""
         if plan.has_effects:
             with self._lock:
                 self._after(plan, None, args, kwargs, None)
 
-    def _is_wanted(self, plan: Plan, site: Site) -> bool:
+    def _is_wanted(self, plan: OperatorPlan, site: Site) -> bool:
         selection = self._selection
         wanted = self._wanted_operators.get(plan)
         if wanted is None:
@@ -235,7 +247,7 @@ class Recorder:
         self._selection = selection or Selection()
         self._step = first_step
         self._process = os.getpid()
-        self._contents = Contents()
+        self._contents = KnownContents()
         self._where = Whereabouts()
         self._writer: StatisticsWriter | RecordWriter
         self._sink: StatisticsSink | TensorSink
@@ -245,8 +257,8 @@ class Recorder:
         else:
             self._writer = RecordWriter(path, header)
             self._sink = TensorSink(self._contents, self._writer, header.kept)
-        self._looker = Looker(self._contents, Outsides(_host_devices()), self._sink, self._where)
-        self.mode = RecordingMode(self._sink, self._contents, self._looker, self._where, self._selection)
+        self._observer = CallObserver(self._contents, Layouts(_host_devices()), self._sink, self._where)
+        self.mode = RecordingMode(self._sink, self._contents, self._observer, self._where, self._selection)
         self._replays = GraphReplays(self._graph_replayed)
         self._is_on = False
         self._is_closed = False

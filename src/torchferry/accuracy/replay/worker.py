@@ -19,7 +19,7 @@ from torchferry.accuracy.file.writer import RecordWriter
 from torchferry.accuracy.judge.arguments import CannotExecuteError, is_view, leaves_uninitialised
 from torchferry.accuracy.judge.execution import Outputs, blank_inputs, execute, has_gaps, read_inputs
 from torchferry.accuracy.model import Call, Header, Kept, TensorRecord
-from torchferry.accuracy.record.layout import Outsides, Reader
+from torchferry.accuracy.record.layout import Layouts, MemoryReader
 from torchferry.accuracy.record.settings import Selection
 from torchferry.accuracy.replay.launching import LAST_LENGTH, Left, Outcome, Request
 from torchferry.errors import FerryError, OutputError, RunError
@@ -80,7 +80,7 @@ class _Replayer:
         self.left: list[Left] = []
         self._record, self._writer, self._device = record, writer, device
         self._home = record.header.device
-        self._outsides, self._reader = Outsides(frozenset({"cpu"})), Reader()
+        self._layouts, self._reader = Layouts(frozenset({"cpu"})), MemoryReader()
         self._written: dict[
             tuple[int, int], int
         ] = {}  # place and length in the old record -> place in the new one
@@ -136,17 +136,17 @@ class _Replayer:
         """Contents that are the same as in the old record are written once, for this call and those that read them."""
         if tensor is None:
             return replace(record, offset=None, content=0, unread=_MISSING)
-        outside = self._outsides.of(tensor)
+        layout = self._layouts.of(tensor)
         found = TensorRecord(
-            record.name, outside.dtype, outside.shape, outside.stride, self._device, record.role,
-            is_dense=outside.is_dense,
+            record.name, layout.dtype, layout.shape, layout.stride, self._device, record.role,
+            is_dense=layout.is_dense,
         )  # fmt: skip
-        if is_blank or outside.unread:
-            return replace(found, unread=outside.unread or record.unread)
-        address = self._reader.address(tensor, outside)
+        if is_blank or layout.unread:
+            return replace(found, unread=layout.unread or record.unread)
+        address = self._reader.address(tensor, layout)
         if record.offset is not None and self._is_the_same(record, found, address):
             return replace(self._input(replace(record, statistics=None)), device=self._device)
-        return replace(found, offset=self._writer.append_memory(address, outside.nbytes))
+        return replace(found, offset=self._writer.append_memory(address, layout.nbytes))
 
     def _is_the_same(self, record: TensorRecord, found: TensorRecord, address: int) -> bool:
         from torchferry.accuracy.file.writer import memory_at

@@ -11,7 +11,7 @@ from torchferry import units
 from torchferry.accuracy.compare.model import Comparison, Pair
 from torchferry.accuracy.compare.network import NORMAL
 from torchferry.accuracy.compare.statistics import growth
-from torchferry.accuracy.judge.model import Difference, Judgement, Sort, Verdict
+from torchferry.accuracy.judge.model import Difference, ErrorKind, Judgement, Verdict
 from torchferry.accuracy.model import Call, Header, Kept, TensorRecord
 from torchferry.accuracy.report import words
 from torchferry.report.safe import one_line
@@ -47,7 +47,7 @@ def headline(comparison: Comparison) -> Text:
     if comparison.mine.kept is not Kept.TENSORS:
         module = _plain(module_of(call)) if module_of(call) else words.OUTSIDE
         operator = words.WATCHED.get(call.operator, _plain(one_line(call.operator)))
-        sort = words.DIFFER if judgement.sort is Sort.VALUES else sort
+        sort = words.DIFFER if judgement.sort is ErrorKind.VALUES else sort
         return words.PARTS.format(step=call.step, module=module, operator=operator, sort=sort)
     if judgement.verdict is Verdict.FAULT:
         return words.FAULT_FOUND.format(operator=one_line(call.operator), sort=sort)
@@ -59,10 +59,10 @@ def _difference_of_programs(comparison: Comparison, pair: Pair) -> Text:
     judgement, operator = pair.judgement, one_line(call_of(pair).operator)
     why = _one_line(judgement.why or words.MEANING[judgement.verdict])
     known = judgement.verdict is Verdict.PROGRAM
-    if judgement.sort is Sort.ARGUMENTS:
+    if judgement.sort is ErrorKind.ARGUMENTS:
         said = words.ARGUMENTS_DIFFER if known else words.ARGUMENTS_UNEXPLAINED
         return said.format(operator=operator, arguments=why)
-    if judgement.sort is Sort.ONE_SIDED:
+    if judgement.sort is ErrorKind.ONE_SIDED:
         said = words.ONE_SIDED if known else words.ONE_SIDED_UNEXPLAINED
         return said.format(side=words.MINE if pair.mine else words.GOLDEN, operator=operator)
     count, total = _judged_count(comparison)
@@ -96,8 +96,8 @@ def details(comparison: Comparison) -> list[tuple[Text, Text]]:
         return []
     pair = comparison.pairs[comparison.culprit]
     judgement = pair.judgement
-    is_said = judgement.sort is Sort.ARGUMENTS or (
-        judgement.verdict is Verdict.UNEXPLAINED and judgement.sort is Sort.NONE
+    is_said = judgement.sort is ErrorKind.ARGUMENTS or (
+        judgement.verdict is Verdict.UNEXPLAINED and judgement.sort is ErrorKind.NONE
     )  # by the headline
     lines = [
         (words.WHERE, where_of(pair)),

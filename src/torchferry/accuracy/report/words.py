@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from torchferry.accuracy.compare.matching import EQUIVALENT, EXTRA, GROUP, MOVED, NOTHING, SAME, SIMILAR
-from torchferry.accuracy.judge.model import Sort, Verdict
+from torchferry.accuracy.judge.model import ErrorKind, Verdict
 from torchferry.text import Text
 
 VERDICT = {
@@ -38,33 +38,35 @@ MEANING = {
     ),
 }
 SORT = {
-    Sort.NONE: Text("", ""),
-    Sort.NAN: Text("NaN where there should be none", "出现不应有的 NaN"),
-    Sort.INFINITE: Text("Inf where there should be none", "出现不应有的 Inf"),
-    Sort.ZERO: Text("all zero", "结果全为零"),
-    Sort.TAIL: Text("wrong from some element to the end", "从某个元素起直到末尾都错"),
-    Sort.TILE: Text("wrong in blocks at regular distances", "按固定间隔成块出错"),
-    Sort.STRIPE: Text("every n-th element is wrong", "每隔若干元素出错"),
-    Sort.CHANNEL: Text("wrong in some channels only", "只有部分通道出错"),
-    Sort.STALE: Text("what was there before, or comes from another call", "是之前的旧数据或其他调用的结果"),
-    Sort.UNWRITTEN: Text(
+    ErrorKind.NONE: Text("", ""),
+    ErrorKind.NAN: Text("NaN where there should be none", "出现不应有的 NaN"),
+    ErrorKind.INFINITE: Text("Inf where there should be none", "出现不应有的 Inf"),
+    ErrorKind.ZERO: Text("all zero", "结果全为零"),
+    ErrorKind.TAIL: Text("wrong from some element to the end", "从某个元素起直到末尾都错"),
+    ErrorKind.TILE: Text("wrong in blocks at regular distances", "按固定间隔成块出错"),
+    ErrorKind.STRIPE: Text("every n-th element is wrong", "每隔若干元素出错"),
+    ErrorKind.CHANNEL: Text("wrong in some channels only", "只有部分通道出错"),
+    ErrorKind.STALE: Text(
+        "what was there before, or comes from another call", "是之前的旧数据或其他调用的结果"
+    ),
+    ErrorKind.UNWRITTEN: Text(
         "an argument that should have been written to was left as it was", "应写入的参数没有被写入"
     ),
-    Sort.SCALE: Text("a constant times what it should be", "与正确值差一个常数倍"),
-    Sort.BIAS: Text("a constant added to what it should be", "与正确值差一个常数"),
-    Sort.SIGN: Text("the sign is wrong", "符号相反"),
-    Sort.TRANSPOSED: Text("transposed", "结果被转置"),
-    Sort.SHIFTED: Text("right values at the wrong place", "数值正确但位置错误"),
-    Sort.ACCUMULATE: Text("what was there before was not added, or added twice", "累加缺失或重复"),
-    Sort.LATE: Text("as if a part of an input had not been there yet", "如同输入的一部分尚未就绪"),
-    Sort.MISREAD: Text("as if an argument had another value", "如同某个参数取了别的值"),
-    Sort.PRECISION: Text("too few digits", "有效位数过少"),
-    Sort.POINTS: Text("single elements are wrong", "个别元素出错"),
-    Sort.RANDOM: Text("random numbers are not distributed as they should be", "随机数分布不正确"),
-    Sort.SHAPE: Text("another shape or dtype", "形状或数据类型不同"),
-    Sort.ARGUMENTS: Text("called with other arguments", "调用参数不同"),
-    Sort.ONE_SIDED: Text("only one side calls it", "只有一方调用"),
-    Sort.VALUES: Text("wrong values", "数值错误"),
+    ErrorKind.SCALE: Text("a constant times what it should be", "与正确值差一个常数倍"),
+    ErrorKind.BIAS: Text("a constant added to what it should be", "与正确值差一个常数"),
+    ErrorKind.SIGN: Text("the sign is wrong", "符号相反"),
+    ErrorKind.TRANSPOSED: Text("transposed", "结果被转置"),
+    ErrorKind.SHIFTED: Text("right values at the wrong place", "数值正确但位置错误"),
+    ErrorKind.ACCUMULATE: Text("what was there before was not added, or added twice", "累加缺失或重复"),
+    ErrorKind.LATE: Text("as if a part of an input had not been there yet", "如同输入的一部分尚未就绪"),
+    ErrorKind.MISREAD: Text("as if an argument had another value", "如同某个参数取了别的值"),
+    ErrorKind.PRECISION: Text("too few digits", "有效位数过少"),
+    ErrorKind.POINTS: Text("single elements are wrong", "个别元素出错"),
+    ErrorKind.RANDOM: Text("random numbers are not distributed as they should be", "随机数分布不正确"),
+    ErrorKind.SHAPE: Text("another shape or dtype", "形状或数据类型不同"),
+    ErrorKind.ARGUMENTS: Text("called with other arguments", "调用参数不同"),
+    ErrorKind.ONE_SIDED: Text("only one side calls it", "只有一方调用"),
+    ErrorKind.VALUES: Text("wrong values", "数值错误"),
 }
 WATCHED = {
     "module": Text("its output", "其输出"),

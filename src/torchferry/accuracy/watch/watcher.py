@@ -25,8 +25,8 @@ from torchferry.accuracy.file.writer import StatisticsWriter
 from torchferry.accuracy.model import Header, Statistics, TensorRecord, TensorRef, Value
 from torchferry.accuracy.native.statistics import ROW, decode, statistics_into
 from torchferry.accuracy.record.device_statistics import DeviceStatistics
-from torchferry.accuracy.record.layout import Outsides, Reader
-from torchferry.accuracy.record.tensors import version_of
+from torchferry.accuracy.record.known_contents import version_of
+from torchferry.accuracy.record.layout import Layouts, MemoryReader
 from torchferry.observe.modes import unobserved
 from torchferry.observe.scalers import is_skipping, scale_of, unwatch_scalers, watch_scalers
 from torchferry.observe.steps import is_outermost_step
@@ -124,8 +124,8 @@ class StepRows:
 
     def __init__(self, path: Path, header: Header, on_host: frozenset[str]) -> None:
         self._writer = StatisticsWriter(path, header)
-        self._outsides = Outsides(on_host)
-        self._reader = Reader()
+        self._layouts = Layouts(on_host)
+        self._reader = MemoryReader()
         self._device = DeviceStatistics()
         self._calls: list[tuple[Where, tuple[tuple[str, Value], ...], list[TensorRecord], list[int]]] = []
         self._addresses: dict[int, int] = {}  # of the rows of this step, by the numbers of contents
@@ -148,18 +148,18 @@ class StepRows:
         """A call with these results."""
         records, contents = [], []
         for name, tensor in tensors:
-            outside = self._outsides.of_any(tensor)
-            contents.append(0 if outside.unread else self._content(tensor))
+            layout = self._layouts.of_any(tensor)
+            contents.append(0 if layout.unread else self._content(tensor))
             records.append(
                 TensorRecord(
                     f"output/{name}",
-                    outside.dtype,
-                    outside.shape,
-                    outside.stride,
-                    outside.device,
+                    layout.dtype,
+                    layout.shape,
+                    layout.stride,
+                    layout.device,
                     role,
-                    is_dense=outside.is_dense,
-                    unread=outside.unread,
+                    is_dense=layout.is_dense,
+                    unread=layout.unread,
                 )
             )
         self._calls.append((where, (), records, contents))
@@ -194,14 +194,14 @@ class StepRows:
             return known[2]
         if why_unreadable(tensor):
             return 0
-        outside = self._outsides.of_any(tensor)
+        layout = self._layouts.of_any(tensor)
         number, address = self._writer.row()
-        if not outside.elements:
+        if not layout.elements:
             ctypes.memmove(address, bytes(ROW.size), ROW.size)
-        elif outside.on_host:
-            statistics_into(self._reader.address(tensor, outside), outside.dtype, outside.elements, address)
+        elif layout.on_host:
+            statistics_into(self._reader.address(tensor, layout), layout.dtype, layout.elements, address)
         else:
-            self._device.put(tensor, outside, address)
+            self._device.put(tensor, layout, address)
         self._addresses[number] = address
         self._seen[id(tensor)] = (weakref.ref(tensor), version_of(tensor), number)
         return number

@@ -6,15 +6,15 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from torchferry.operators.schemas import Kind, Schema, choose_overload
+from torchferry.operators.schemas import ArgumentKind, Schema, choose_overload
 from torchferry.ops.model import Argument, Signature, Special, TensorSpec, Value
 from torchferry.ops.trace.events import Inputs
 from torchferry.traces.names import DTYPES
 
 _OF_NUMBERS = ("float64", "int64", "bool", "complex128")
 _KINDS = {
-    "Scalar": Kind.SCALAR, "Int": Kind.SCALAR, "Double": Kind.SCALAR, "Bool": Kind.SCALAR, "ScalarList": Kind.SCALARS,
-    "TensorList": Kind.TENSORS, "GenericList": Kind.LIST, "": Kind.NOTHING,
+    "Scalar": ArgumentKind.SCALAR, "Int": ArgumentKind.SCALAR, "Double": ArgumentKind.SCALAR, "Bool": ArgumentKind.SCALAR, "ScalarList": ArgumentKind.SCALARS,
+    "TensorList": ArgumentKind.TENSORS, "GenericList": ArgumentKind.LIST, "": ArgumentKind.NOTHING,
 }  # fmt: skip
 
 
@@ -70,17 +70,17 @@ def _number_if_wrapped(name: str, value: Value) -> Value:
     return Special("number", "") if is_wrapped else value
 
 
-def _kinds(inputs: Inputs) -> list[Kind] | None:
+def _kinds(inputs: Inputs) -> list[ArgumentKind] | None:
     if not isinstance(inputs.types, list) or not inputs.types:
         return None
     return [_kind(type_) for type_ in inputs.types]
 
 
-def _kind(type_: Any) -> Kind:
+def _kind(type_: Any) -> ArgumentKind:
     return (
-        _KINDS.get(type_, Kind.TENSOR if type_ in DTYPES else Kind.NOTHING)
+        _KINDS.get(type_, ArgumentKind.TENSOR if type_ in DTYPES else ArgumentKind.NOTHING)
         if isinstance(type_, str)
-        else Kind.LIST
+        else ArgumentKind.LIST
     )
 
 
@@ -108,9 +108,9 @@ def _shapes_alone(inputs: Inputs, device: str) -> list[Value]:
 
 def _value(type_: Any, dims: Any, strides: Any, concrete: Any, device: str) -> Value:
     kind = _kind(type_)
-    if kind is Kind.TENSOR:
+    if kind is ArgumentKind.TENSOR:
         return _tensor(DTYPES[type_], dims, strides, device)
-    if isinstance(type_, list) or (kind in (Kind.TENSORS, Kind.LIST) and dims):
+    if isinstance(type_, list) or (kind in (ArgumentKind.TENSORS, ArgumentKind.LIST) and dims):
         return _tensors(type_, dims, strides, device)
     if isinstance(concrete, str) and concrete:
         return _number(concrete)

@@ -14,7 +14,7 @@ from typing import Any
 import torch
 
 from torchferry.accuracy.model import Statistics
-from torchferry.accuracy.record.layout import Outside
+from torchferry.accuracy.record.layout import TensorLayout
 
 _FEWEST_PURGED = 2048
 _UntypedStorage: Any = torch.UntypedStorage
@@ -38,11 +38,11 @@ class Content:
         "version",
     )
 
-    def __init__(self, number: int, start: int, outside: Outside, version: int) -> None:
+    def __init__(self, number: int, start: int, layout: TensorLayout, version: int) -> None:
         self.number = number
         self.start = start
-        self.stop = start + outside.extent
-        self.is_dense = outside.is_dense
+        self.stop = start + layout.extent
+        self.is_dense = layout.is_dense
         self.version = version
         # Autograd counts a write after the call that we see, or not at all: so much more than `version` is the same.
         self.slack = 0
@@ -64,11 +64,11 @@ class Content:
         return True
 
 
-UNKNOWN = Content(0, 0, Outside("uint8", (0,), (1,), "cpu"), 0)  # of tensors that were not read
+UNKNOWN = Content(0, 0, TensorLayout("uint8", (0,), (1,), "cpu"), 0)  # of tensors that were not read
 
 
-class Storage:
-    """What is known of one."""
+class KnownStorage:
+    """What is known of one storage."""
 
     __slots__ = ("contents", "is_shifting", "largest", "weak")
 
@@ -78,14 +78,14 @@ class Storage:
         self.is_shifting = is_shifting
         self.largest: Content | None = None  # that has all its bytes in the file
 
-    def keep(self, tensor: torch.Tensor, outside: Outside, number: int) -> Content:
+    def keep(self, tensor: torch.Tensor, layout: TensorLayout, number: int) -> Content:
         """From now on the tensor's memory is known under this number."""
         start = tensor.data_ptr()
         try:
             version = tensor._version
         except RuntimeError:
             version = _NO_VERSION
-        content = self.contents[(start, outside.region)] = Content(number, start, outside, version)
+        content = self.contents[(start, layout.region)] = Content(number, start, layout, version)
         return content
 
     def keep_offset(self, content: Content, offset: int) -> None:
@@ -96,16 +96,16 @@ class Storage:
         if content.is_dense and is_larger:
             self.largest = content
 
-    def last(self, tensor: torch.Tensor, outside: Outside) -> Content | None:
+    def last(self, tensor: torch.Tensor, layout: TensorLayout) -> Content | None:
         """What was there when it was read last."""
-        return self.contents.get((tensor.data_ptr(), outside.region))
+        return self.contents.get((tensor.data_ptr(), layout.region))
 
-    def around(self, tensor: torch.Tensor, outside: Outside) -> Content | None:
+    def around(self, tensor: torch.Tensor, layout: TensorLayout) -> Content | None:
         """The content of a dense piece of memory in the file that a dense tensor is a part of."""
         around, start = self.largest, tensor.data_ptr()
-        if around is None or not outside.is_dense or self.is_shifting:
+        if around is None or not layout.is_dense or self.is_shifting:
             return None
-        if start < around.start or start + outside.nbytes > around.stop:
+        if start < around.start or start + layout.nbytes > around.stop:
             return None
         return around if 0 <= version_of(tensor) - around.version <= around.slack else None
 
@@ -126,56 +126,56 @@ class Storage:
         self.largest = None
 
 
-class Contents:
-    """All that is known."""
+class KnownContents:
+    """What is known of all storages."""
 
     def __init__(self) -> None:
-        self._storages: dict[int, Storage] = {}
+        self._storages: dict[int, KnownStorage] = {}
         self._purged_at = _FEWEST_PURGED
         self.is_anything_shifting = False  # code runs whose writes can't be seen
 
     def __len__(self) -> int:
         return len(self._storages)
 
-    def find(self, tensor: torch.Tensor, outside: Outside) -> Content | None:
+    def find(self, tensor: torch.Tensor, layout: TensorLayout) -> Content | None:
         """What the tensor's memory holds, if that is known; RuntimeError or NotImplementedError if it has none."""
         storage = self._storages.get(tensor.untyped_storage()._cdata)
         if storage is None or storage.is_shifting or self.is_anything_shifting:
             return None
-        content = storage.contents.get((tensor.data_ptr(), outside.region))
+        content = storage.contents.get((tensor.data_ptr(), layout.region))
         return content if content is not None and content.is_of(tensor) else None
 
-    def find_or_storage(self, tensor: torch.Tensor, outside: Outside) -> Content | Storage:
+    def find_or_storage(self, tensor: torch.Tensor, layout: TensorLayout) -> Content | KnownStorage:
         """The same; if it is not known, the storage, where something new is to be kept."""
         untyped = tensor.untyped_storage()
         storage = self._storages.get(untyped._cdata)
         if storage is not None and not storage.is_shifting and not self.is_anything_shifting:
-            content = storage.contents.get((tensor.data_ptr(), outside.region))
+            content = storage.contents.get((tensor.data_ptr(), layout.region))
             if content is not None and content.is_of(tensor):
                 return content
-        return self._to_keep(untyped, storage, outside)
+        return self._to_keep(untyped, storage, layout)
 
-    def storage(self, tensor: torch.Tensor, outside: Outside) -> Storage:
+    def storage(self, tensor: torch.Tensor, layout: TensorLayout) -> KnownStorage:
         """What is known of the tensor's storage, where something new is to be kept."""
         untyped = tensor.untyped_storage()
-        return self._to_keep(untyped, self._storages.get(untyped._cdata), outside)
+        return self._to_keep(untyped, self._storages.get(untyped._cdata), layout)
 
-    def _to_keep(self, storage: Any, known: Storage | None, outside: Outside) -> Storage:
+    def _to_keep(self, storage: Any, known: KnownStorage | None, layout: TensorLayout) -> KnownStorage:
         if known is None:
             if len(self._storages) >= self._purged_at:
                 self.purge()
-            is_shifting = self.is_anything_shifting or (outside.device == "cpu" and _is_shared(storage))
-            known = self._storages[storage._cdata] = Storage(storage, is_shifting)
+            is_shifting = self.is_anything_shifting or (layout.device == "cpu" and _is_shared(storage))
+            known = self._storages[storage._cdata] = KnownStorage(storage, is_shifting)
         elif not known.is_shifting:  # it may have become so
-            known.is_shifting = self.is_anything_shifting or (outside.device == "cpu" and _is_shared(storage))
+            known.is_shifting = self.is_anything_shifting or (layout.device == "cpu" and _is_shared(storage))
         return known
 
-    def forget(self, tensor: torch.Tensor, outside: Outside) -> None:
+    def forget(self, tensor: torch.Tensor, layout: TensorLayout) -> None:
         """A call has written to the tensor."""
         storage = self._storages.get(tensor.untyped_storage()._cdata)
         if storage is not None:
             start = tensor.data_ptr()
-            storage.forget(start, start + outside.extent)
+            storage.forget(start, start + layout.extent)
 
     def forget_storage(self, tensor: torch.Tensor) -> None:
         """A call may have written to all of the tensor's storage, or given it another."""
@@ -183,9 +183,9 @@ class Contents:
         if storage is not None:
             storage.forget_all()
 
-    def set_shifting(self, tensor: torch.Tensor, outside: Outside, is_shifting: bool) -> None:
+    def set_shifting(self, tensor: torch.Tensor, layout: TensorLayout, is_shifting: bool) -> None:
         """Something writes to it, or has ended to do so."""
-        storage = self.storage(tensor, outside)
+        storage = self.storage(tensor, layout)
         storage.forget_all()
         storage.is_shifting = is_shifting
 
