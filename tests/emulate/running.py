@@ -62,8 +62,8 @@ def run_python(
     )
 
 
-def answer(code: str, **options: Any) -> Any:
+def answer(code: str, *arguments: str, **options: Any) -> Any:
     """What a program prints as JSON in its last line; it must end well."""
-    done = run_python(code, **options)
+    done = run_python(code, *arguments, **options)
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout.splitlines()[-1])

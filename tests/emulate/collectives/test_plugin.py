@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.emulate.collectives.processes import PACKAGE, expect, run
+from tests.explain.explaining import cause
 
 MODULES = (
     f"{PACKAGE}.against_gloo",
@@ -64,3 +65,4 @@ def test_a_rank_that_dies(tmp_path: Path) -> None:
     assert first.code != 0 and "never seen: [" not in first.printed, first.printed[-4000:]
     for words in ("rank 0: [2.0, 2.0, 2.0, 2.0]", "EI0002", "Waiting peer rank: 1"):
         assert words in first.printed, first.printed[-4000:]
+    assert cause(first.printed) in ("ascend.hccl-timeout", "ascend.hccl-notify"), first.printed[-4000:]
