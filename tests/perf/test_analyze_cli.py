@@ -21,10 +21,10 @@ from tests.perf.real_traces import (
     real_trace,
 )
 from torchferry.cli.main import main
-from torchferry.cli.progress import Bar
 from torchferry.perf import ranks
 from torchferry.perf.detect import registry
 from torchferry.perf.detect.model import Detector
+from torchferry.report.progress import progress_bar
 
 
 def trace(
@@ -223,11 +223,12 @@ def test_without_the_libraries(
     assert "pip install msgspec" in capsys.readouterr().err
 
 
-def test_progress_on_a_terminal(slow: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    class Terminal(io.StringIO):
-        def isatty(self) -> bool:
-            return True
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
 
+
+def test_progress_on_a_terminal(slow: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     terminal = Terminal()
     monkeypatch.setattr(sys, "stderr", terminal)
     assert main(["analyze", str(slow), "--format", "json"]) == 0
@@ -239,11 +240,14 @@ def test_progress_on_a_terminal(slow: Path, monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_a_bar_shows_its_end() -> None:
-    stream = io.StringIO()
-    with Bar(stream, "MB", 1_000_000) as bar:
-        bar.show(1_000_000, 3_000_000, "a\x1b.json")
-        bar.show(3_000_000, 3_000_000)
+    stream = Terminal()
+    with progress_bar(unit="MB", size=1_000_000, stream=stream) as show:
+        assert show is not None
+        show(1_000_000, 3_000_000, "a\x1b.json")
+        show(3_000_000, 3_000_000)
     assert "1/3 MB a\\x1b.json" in stream.getvalue() and f"{'━' * 30} 3/3 MB" in stream.getvalue()
+    with progress_bar(stream=io.StringIO()) as show:
+        assert show is None
 
 
 def test_real_runs(capsys: pytest.CaptureFixture[str]) -> None:

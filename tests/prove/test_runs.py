@@ -50,8 +50,13 @@ def test_counting_steps_while_they_are_written(tmp_path: Path) -> None:
     assert counter.count() == 2
 
 
+class Terminal(StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
 def test_the_line_is_gone_afterwards(tmp_path: Path) -> None:
-    stream = StringIO()
+    stream = Terminal()
     with shown("ascend", tmp_path, 20, stream):
         pass
     assert stream.getvalue().endswith("\r\x1b[K")

@@ -368,8 +368,8 @@ def test_the_progress_line_in_a_log_file() -> None:
 
 def test_the_progress_line_on_a_terminal() -> None:
     text = _show(terminal=True)
-    assert text.count("\n") == 1
-    assert text.endswith("2/2 files, 40 s\x1b[K\n")
+    assert text.count("\n") == 0
+    assert text.endswith("2/2 files, 40 s\r\x1b[K")
 
 
 def test_a_broken_build_folder_is_made_anew(sources: Path, cache: Path) -> None:

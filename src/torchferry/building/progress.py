@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
 from typing import TextIO
+
+from torchferry.report.progress import StatusLine
 
 _SECONDS_BETWEEN_LINES = 30  # in a log file, where a line can't be written over
 
@@ -38,42 +39,21 @@ class ProgressLine:
     """Shows the state of one build: a line that changes on a terminal, a few lines elsewhere."""
 
     def __init__(self, stream: TextIO | None = None) -> None:
-        self._stream = sys.stderr if stream is None else stream
-        self._terminal = self._stream.isatty()
-        self._last_seconds: float | None = None
-        self._unfinished = False
+        self._stream = stream
+        self._line = StatusLine(stream, _SECONDS_BETWEEN_LINES)
 
     def __call__(self, state: BuildState) -> None:
         """Take notice of a new state."""
         if state.stage is Stage.WAITING:
-            print("torchferry: waiting for another process that is building", file=self._stream, flush=True)
+            StatusLine(self._stream, 0).show("torchferry: waiting for another process that is building")
         elif state.stage is Stage.COMPILING:
-            self._show(state)
-        elif self._unfinished:
-            self._end_line()
-
-    def _show(self, state: BuildState) -> None:
-        text = (
-            f"torchferry: building {state.product} for torch {state.torch}, once: "
-            f"{state.done}/{state.total} files, {state.seconds:.0f} s"
-        )
-        if self._terminal:
-            self._stream.write(f"\r{text}\x1b[K")
-            self._stream.flush()
-            self._unfinished = True
-        elif self._is_due(state):
-            print(text, file=self._stream, flush=True)
-            self._last_seconds = state.seconds
-
-    def _is_due(self, state: BuildState) -> bool:
-        if self._last_seconds is None or state.done == state.total:
-            return True
-        return state.seconds - self._last_seconds >= _SECONDS_BETWEEN_LINES
-
-    def _end_line(self) -> None:
-        self._stream.write("\n")
-        self._stream.flush()
-        self._unfinished = False
+            text = (
+                f"torchferry: building {state.product} for torch {state.torch}, once: "
+                f"{state.done}/{state.total} files, {state.seconds:.0f} s"
+            )
+            self._line.show(text, state.done == state.total, state.seconds)
+        else:
+            self._line.clear()
 
 
 def silent(state: BuildState) -> None:

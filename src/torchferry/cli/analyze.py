@@ -6,19 +6,18 @@ import argparse
 import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from torchferry.cli import options
 from torchferry.errors import InputError, OutputError
+from torchferry.report.progress import progress_bar
 from torchferry.text import user_language
 
 if TYPE_CHECKING:
     from torchferry.perf.compare.model import Comparison
     from torchferry.perf.model import Analysis
-    from torchferry.perf.opening import OnProgress
     from torchferry.perf.report.sentences import Report
     from torchferry.perf.run import Run
 
@@ -210,7 +209,7 @@ def _analyzed(args: argparse.Namespace, wanted: Callable[[str], bool]) -> Report
     from torchferry.perf.opening import open_runs
     from torchferry.perf.report.sentences import Report
 
-    with _progress(args.quiet) as progress:
+    with progress_bar(args.quiet, "MiB", 1 << 20) as progress:
         runs = _of_rank(open_runs(args.paths, progress), args.rank)
         baseline = open_runs([args.baseline], progress) if args.baseline else []
     analyses = [analyze(each, wanted) for each in runs]
@@ -260,18 +259,6 @@ def _compared(runs: Sequence[Run], baseline: Sequence[Run]) -> Iterator[Comparis
         other = baseline[0] if len(baseline) == 1 else others.get(_rank(each, at))
         if other is not None:
             yield compare(each, other)
-
-
-@contextmanager
-def _progress(quiet: bool) -> Iterator[OnProgress | None]:
-    """Bytes that were read, as a bar on a terminal."""
-    if quiet or not sys.stderr.isatty():
-        yield None
-        return
-    from torchferry.cli.progress import Bar
-
-    with Bar(sys.stderr, "MB", 1_000_000) as bar:
-        yield lambda file, done, size: bar.show(done, size, Path(file).name)
 
 
 def _print(args: argparse.Namespace, report: Report) -> None:

@@ -21,7 +21,6 @@ from torchferry.vendors.registry import get_vendor, vendor_names
 if TYPE_CHECKING:
     from torchferry.ops.cases.bench import Bench
     from torchferry.ops.cases.model import Case, Facts, Outcome
-    from torchferry.ops.cases.shrinking import Progress
     from torchferry.ops.cases.writing import Frame
     from torchferry.vendors.model import Vendor
 
@@ -381,12 +380,19 @@ def _shrink(
     from torchferry.ops.cases.model import Kind
     from torchferry.ops.cases.shrinking import shrink
     from torchferry.ops.cases.writing import write_case
+    from torchferry.report.progress import status_line
+    from torchferry.report.safe import shortened
 
     if not outcome.kind.is_failure:
         _say(args, NOTHING_TO_SHRINK)
         return
     trial_frame = replace(frame, forward_only=frame.forward_only or not outcome.check.endswith("backward"))
-    with _progress(args) as progress:
+    with status_line(args.quiet) as line:
+
+        def show(trials: int, each: Case) -> None:
+            if line is not None:
+                line.show(f"{trials:>5}  {shortened(described_call(each), 70)}")
+
         found = shrink(
             case,
             outcome,
@@ -394,37 +400,17 @@ def _shrink(
                 write_case(each, facts, trial_frame, scratch / "test_trial.py"),
                 is_patient=outcome.kind is not Kind.HANGS,
             ),
-            progress,
+            show,
         )
-    line = SHRUNK.format(trials=found.trials, call=described_call(found.case))
+    said = SHRUNK.format(trials=found.trials, call=described_call(found.case))
     if not found.complete:
         rest = NOT_FINISHED.format(trials=found.trials)
-        line = Text(line.en + rest.en, line.zh + rest.zh)
-    _say(args, line)
+        said = Text(said.en + rest.en, said.zh + rest.zh)
+    _say(args, said)
     _say(args, _told(found.outcome, vendor))
     if not found.steady:
         _say(args, NOT_STEADY)
     _write(argparse.Namespace(**{**vars(args), "shrink": False}), found.case, facts, frame, scratch)
-
-
-@contextmanager
-def _progress(args: argparse.Namespace) -> Iterator[Progress | None]:
-    from torchferry.ops.cases.describing import described_call
-    from torchferry.report.safe import shortened
-
-    if args.quiet or not sys.stderr.isatty():
-        yield None
-        return
-
-    def show(trials: int, case: Case) -> None:
-        print(
-            f"\r\x1b[K{trials:>5}  {shortened(described_call(case), 70)}", end="", file=sys.stderr, flush=True
-        )
-
-    try:
-        yield show
-    finally:
-        print("\r\x1b[K", end="", file=sys.stderr, flush=True)
 
 
 def _told(outcome: Outcome, vendor: Vendor) -> Text:

@@ -5,18 +5,16 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from torchferry.cli import options
 from torchferry.cli.ending import computing
 from torchferry.errors import InputError, OutputError, ReportError, RunError
+from torchferry.report.progress import progress_bar
 from torchferry.text import user_language
 
 if TYPE_CHECKING:
-    from torchferry.accuracy.compare.comparing import Progress
     from torchferry.accuracy.compare.model import Comparison
 
 # The options of `ferry compare`.
@@ -101,7 +99,7 @@ def run(args: argparse.Namespace) -> int:
     _check_outputs(args.output, args.format)
     from torchferry.accuracy.compare.comparing import Work, compare_files
 
-    with computing(), _progress(args.quiet) as progress:
+    with computing(), progress_bar(args.quiet) as progress:
         comparisons = compare_files(mine, golden, Work(args.jobs, progress))
     _report(args, comparisons)
     return exit_code(comparisons, check=args.check)
@@ -151,17 +149,6 @@ def _check_outputs(outputs: list[Path], format_name: str) -> None:
         format_of(path)
         if not path.parent.is_dir() or path.is_dir() or not os.access(path.parent, os.W_OK):
             raise OutputError(f"{path}: can't be written there; name a file in a folder that exists")
-
-
-@contextmanager
-def _progress(quiet: bool) -> Iterator[Progress | None]:
-    if quiet or not sys.stderr.isatty():
-        yield None
-        return
-    from torchferry.cli.progress import Bar
-
-    with Bar(sys.stderr) as bar:
-        yield bar.show
 
 
 def _report(args: argparse.Namespace, comparisons: list[Comparison]) -> None:

@@ -28,6 +28,7 @@ from torchferry.convert.write import (
 from torchferry.errors import FerryError
 from torchferry.report.diff import new_file_diff, unified_diff
 from torchferry.report.lists import make_lists
+from torchferry.report.progress import progress_bar
 from torchferry.report.render import print_report
 from torchferry.report.safe import one_line
 from torchferry.text import Text, user_language
@@ -92,7 +93,7 @@ def run(args: argparse.Namespace) -> int:
         if not args.force:
             git.check_clean(root)
     plan = options.make_plan(args)
-    with options.progress_bar(f"converting {root.resolve().name}", args.quiet) as progress:
+    with progress_bar(args.quiet, "files") as progress:
         outcome = examine_project(root, plan, skip=[out] if out else [], progress=progress)
     if out is not None and _is_single(args, root):
         add_launch_script(outcome, plan.settings.distributed, out.name)

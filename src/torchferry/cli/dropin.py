@@ -16,6 +16,7 @@ from torchferry.convert.settings import Settings
 from torchferry.convert.write import Replace, check_output, write_project
 from torchferry.errors import InputError
 from torchferry.outcome import Report
+from torchferry.report.progress import progress_bar
 from torchferry.report.summary import summarize
 from torchferry.text import user_language
 
@@ -42,7 +43,7 @@ def make_plan(
 def convert(root: Path, out: Path, plan: Plan, make_files: MakeFiles, replace: Replace) -> ProjectOutcome:
     """Convert a project, and write the files of the vendor's tool beside the reports of `ferry convert`."""
     place = check_output(root, out, replace)
-    with options.progress_bar(f"converting {root.resolve().name}", quiet=False) as progress:
+    with progress_bar(unit="files") as progress:
         outcome = examine_project(root, plan, skip=[place], progress=progress)
     if not any(not entry.is_folder for entry in outcome.entries):
         raise InputError(f"{root}: is empty; nothing was written")

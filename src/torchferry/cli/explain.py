@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
 from torchferry.cli import options
-from torchferry.cli.progress import Bar
 from torchferry.errors import InputError
+from torchferry.report.progress import progress_bar
 from torchferry.text import user_language
 
 if TYPE_CHECKING:
@@ -97,10 +97,8 @@ def _explanation(args: argparse.Namespace, book: RuleBook) -> Explanation:
     if len(args.logs) == 1 and _is_message(args.logs[0]):
         return explain_text(args.logs[0], book)
     paths = [Path(log) for log in args.logs]
-    if args.quiet or not sys.stderr.isatty():
-        return explain_logs(paths, book)
-    with Bar(sys.stderr, "MiB", 1 << 20) as bar:
-        return explain_logs(paths, book, bar.show)
+    with progress_bar(args.quiet, "MiB", 1 << 20) as progress:
+        return explain_logs(paths, book, progress)
 
 
 def _is_message(text: str) -> bool:

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from torchferry.cli import options
-from torchferry.cli.progress import Bar
 from torchferry.errors import OutputError
+from torchferry.report.progress import progress_bar
 from torchferry.text import user_language
 
 if TYPE_CHECKING:
@@ -93,11 +93,8 @@ def run(args: argparse.Namespace) -> int:
 
     vendor, forms = host_log_of(args.to, args.vendor_path)
     warm_up = WarmUp(args.after, args.warmup, args.shapes)
-    if args.quiet or not sys.stderr.isatty():
-        log = read_oplog(args.logs, vendor, forms, warm_up)
-    else:
-        with Bar(sys.stderr, "MiB", 1 << 20) as bar:
-            log = read_oplog(args.logs, vendor, forms, warm_up, bar.show)
+    with progress_bar(args.quiet, "MiB", 1 << 20) as progress:
+        log = read_oplog(args.logs, vendor, forms, warm_up, progress)
     _write_summary(args, log)
     _report(args, log)
     if log.unread:

@@ -6,13 +6,12 @@ import argparse
 import math
 import os
 import sys
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from torchferry.convert.custom.model import CustomRules
 from torchferry.convert.discover import PYTHON_SUFFIXES
-from torchferry.convert.project import Plan, Progress, ProjectOutcome
+from torchferry.convert.project import Plan, ProjectOutcome
 from torchferry.convert.rule import all_rules
 from torchferry.convert.settings import AmpForm, Distributed, Settings
 from torchferry.convert.target import Target
@@ -383,20 +382,6 @@ def note_unused_rules(outcome: ProjectOutcome, custom: CustomRules) -> None:
 def note(text: str) -> None:
     """A remark on stderr, on one line."""
     print(f"note: {one_line(text)}", file=sys.stderr)
-
-
-@contextmanager
-def progress_bar(label: str, quiet: bool) -> Iterator[Progress | None]:
-    """A bar on a terminal; nothing elsewhere."""
-    if quiet or not sys.stderr.isatty():
-        yield None
-        return
-    from rich.console import Console
-    from rich.progress import Progress as Bar
-
-    with Bar(console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task(label, total=None)
-        yield lambda done, total: bar.update(task, completed=done, total=total)
 
 
 # What the words after options mean: whole numbers, steps, seeds, times.

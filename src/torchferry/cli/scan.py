@@ -15,6 +15,7 @@ from torchferry.convert.target import Target
 from torchferry.errors import FerryError
 from torchferry.finding import Kind
 from torchferry.outcome import Report
+from torchferry.report.progress import progress_bar
 from torchferry.report.render import FORMATS, format_of, print_report, write_report
 from torchferry.report.safe import write_to
 
@@ -50,7 +51,7 @@ def run(args: argparse.Namespace) -> int:
         )
     root = check_input(args.path)
     plan = options.make_plan(args)
-    with options.progress_bar(f"scanning {root.resolve().name}", args.quiet) as progress:
+    with progress_bar(args.quiet, "files") as progress:
         outcome = examine_project(root, plan, progress=progress)
     report = outcome.report("scan")
     _show(args, report, plan.target)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from itertools import combinations
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -26,6 +26,7 @@ from torchferry.perf.run import Run
 from torchferry.perf.tables.kernels import read_kernels
 from torchferry.perf.tables.memory import read_memory
 from torchferry.perf.tables.operators import read_operators, read_steps
+from torchferry.report.progress import Show
 from torchferry.text import Text
 from torchferry.traces.categories import CUDA
 from torchferry.traces.model import Trace
@@ -145,8 +146,6 @@ def _table_spans(run: Run) -> list[tuple[str, int, int]]:
     return spans
 
 
-OnProgress = Callable[[str, int, int], None]  # the file that is read, how many bytes were, its size
-
 _WITHOUT_TRACE = Text(
     "{folder}: rank {rank} left no trace; it is not looked at.",
     "{folder}：进程 {rank} 没有留下跟踪文件，未予分析。",
@@ -159,7 +158,7 @@ _NO_VENDORS = ("", "cpu", CUDA)
 _ONE_TABLE = (Sort.KERNELS, Sort.MEMORY, Sort.MEMORY_RECORD, Sort.STEPS)
 
 
-def open_runs(paths: Sequence[Path], on_progress: OnProgress | None = None) -> list[Run]:
+def open_runs(paths: Sequence[Path], on_progress: Show | None = None) -> list[Run]:
     """InputError for what can't be read or is of several runs: nothing is ever mixed or left out without a word."""
     opening = _Opening(on_progress or (lambda *_: None))
     for path in paths:
@@ -170,7 +169,7 @@ def open_runs(paths: Sequence[Path], on_progress: OnProgress | None = None) -> l
 class _Opening:
     """What was named so far."""
 
-    def __init__(self, on_progress: OnProgress) -> None:
+    def __init__(self, on_progress: Show) -> None:
         self._on_progress = on_progress
         self._sets: list[FileSet] = []
         self._named = FileSet(Path())  # files that were named themselves
@@ -272,11 +271,11 @@ class _Opening:
         return runs
 
     def _begin(self, path: Path) -> None:
-        self._on_progress(str(path), 0, path.stat().st_size)
+        self._on_progress(0, path.stat().st_size, path.name)
 
     def _run(self, path: Path, profile: dict[str, Any], facts: dict[str, Any]) -> Run:
         size = path.stat().st_size
-        trace = read_trace(path, lambda done: self._on_progress(str(path), done, size))
+        trace = read_trace(path, lambda done: self._on_progress(done, size, path.name))
         trace.source_folders = _source_folders(profile)
         return Run((str(path),), trace, profile=profile, rank_facts=facts, notes=list(trace.notes))
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TextIO
 
 from torchferry.prove.recordings import SUFFIX
+from torchferry.report.progress import StatusLine
 
 _SECONDS_BETWEEN_LOOKS = 0.25
 _CHUNK = 1 << 20
@@ -38,13 +39,13 @@ class StepCounter:
 def shown(name: str, folder: Path, steps: int | None, stream: TextIO) -> Iterator[None]:
     """Show how far a run is while the block goes on; the line is gone afterwards."""
     done = threading.Event()
+    line = StatusLine(stream)
     counter = StepCounter(folder)
     of = "" if steps is None else f" of {steps}"
 
     def show() -> None:
         while not done.wait(_SECONDS_BETWEEN_LOOKS):
-            stream.write(f"\rferry prove: {name}: step {counter.count()}{of}\x1b[K")
-            stream.flush()
+            line.show(f"ferry prove: {name}: step {counter.count()}{of}")
 
     thread = _thread_without_signals(show)
     try:
@@ -52,8 +53,7 @@ def shown(name: str, folder: Path, steps: int | None, stream: TextIO) -> Iterato
     finally:
         done.set()
         thread.join()
-        stream.write("\r\x1b[K")
-        stream.flush()
+        line.clear()
 
 
 def _thread_without_signals(work: Callable[[], None]) -> threading.Thread:

@@ -6,7 +6,6 @@ import importlib
 import json
 import os
 import sys
-import time
 import warnings
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
@@ -24,6 +23,7 @@ from torchferry.accuracy.record.settings import Selection
 from torchferry.accuracy.replay.launching import LAST_LENGTH, Left, Outcome, Request
 from torchferry.errors import FerryError, OutputError, RunError
 from torchferry.files.aside import folder_aside
+from torchferry.report.progress import progress_bar
 from torchferry.sim.here import fallback_calls
 
 # Makes every call of a record once more, alone, on a device: from the recorded inputs, so that no
@@ -159,10 +159,6 @@ def _on_host(outputs: Outputs) -> Outputs:
     return [tensor.to("cpu") if tensor is not None else None for tensor in outputs]
 
 
-_TICK = 0.1  # seconds between two looks of the progress
-_WIDTH = 30
-
-
 def main() -> None:
     """Replay one record, and leave an answer."""
     request = Request.decode(Path(sys.argv[1]).read_text("utf-8"))
@@ -191,13 +187,14 @@ def _replayed(request: Request) -> Outcome:
             record.header.rank, record.header.world, request.vendor, request.simulated, request.record,
             selection.describe(),
         )  # fmt: skip
-        show = _progress(request.shows_progress)
+        with progress_bar(is_quiet=not request.shows_progress) as show:
 
-        def progress(done: int, count: int, operator: str) -> None:
-            os.pwrite(last.fileno(), operator.encode()[:LAST_LENGTH].ljust(LAST_LENGTH), 0)
-            show(done, count, operator)
+            def progress(done: int, count: int, operator: str) -> None:
+                os.pwrite(last.fileno(), operator.encode()[:LAST_LENGTH].ljust(LAST_LENGTH), 0)
+                if show is not None:
+                    show(done, count, operator)
 
-        found = replay(record, Path(request.output), request.device, header, is_wanted, progress)
+            found = replay(record, Path(request.output), request.device, header, is_wanted, progress)
     return Outcome(found.calls, found.nbytes, found.left, tuple(sorted(fallback_calls())))
 
 
@@ -207,24 +204,6 @@ def _check_device(name: str) -> None:
     except (RuntimeError, AssertionError, NotImplementedError) as error:
         said = str(error).strip().splitlines()
         raise RunError(f"{name}: no device that can be used here ({said[0] if said else error!r})") from None
-
-
-def _progress(is_shown: bool) -> Progress:
-    if not is_shown:
-        return lambda _done, _count, _operator: None
-    due = [0.0]
-
-    def show(done: int, count: int, operator: str) -> None:
-        now = time.monotonic()
-        if now < due[0]:
-            return
-        due[0] = now + _TICK
-        bar = "#" * (_WIDTH * done // max(1, count))
-        print(
-            f"\r\x1b[K[{bar:<{_WIDTH}}] {done}/{count}  {operator[:40]}", end="", file=sys.stderr, flush=True
-        )
-
-    return show
 
 
 if __name__ == "__main__":
