@@ -7,8 +7,7 @@ import textwrap
 from functools import cache
 
 from torchferry.convert.file import Conversion, FileJob, convert_text
-from torchferry.convert.rule import all_rules, prepared
-from torchferry.convert.ruleset import RuleSet
+from torchferry.convert.rule import RuleSet, all_rules, prepared
 from torchferry.convert.target import Target, vendor_target
 from torchferry.convert.targets.keep_cuda import keep_cuda_target
 from torchferry.convert.targets.portable import portable_target

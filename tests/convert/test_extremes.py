@@ -12,8 +12,7 @@ import pytest
 from tests.convert.rewriting import run, target
 from torchferry.convert.file import FileJob
 from torchferry.convert.project import convert_file
-from torchferry.convert.rule import Proposal, Rule, all_rules, prepared
-from torchferry.convert.ruleset import RuleSet
+from torchferry.convert.rule import Proposal, Rule, RuleSet, all_rules, prepared
 from torchferry.convert.site import Site
 from torchferry.outcome import FileStatus
 from torchferry.text import Text

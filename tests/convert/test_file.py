@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 from tests.convert.rewriting import VENDORS, run, said, target
 from torchferry.convert.file import FileJob, convert_text
 from torchferry.convert.project import convert_file
-from torchferry.convert.rule import Proposal, Rule, all_rules
-from torchferry.convert.ruleset import RuleSet
+from torchferry.convert.rule import Proposal, Rule, RuleSet, all_rules
 from torchferry.finding import Kind
 from torchferry.outcome import FileStatus
 from torchferry.source.decode import decode

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from torchferry.convert.targets.helper_place import place_helper
+from torchferry.convert.added import place_helper
 
 MAIN = "if __name__ == '__main__': pass\n"
 PROJECTS: dict[str, tuple[dict[str, str], dict[str, tuple[str, str]]]] = {

@@ -10,8 +10,7 @@ import pytest
 from tests.convert.rewriting import target
 from torchferry.convert.file import FileJob
 from torchferry.convert.project import FileOutcome, convert_file
-from torchferry.convert.rule import Proposal, Rule, all_rules, prepared
-from torchferry.convert.ruleset import RuleSet
+from torchferry.convert.rule import Proposal, Rule, RuleSet, all_rules, prepared
 from torchferry.convert.site import FileContext, Site
 from torchferry.finding import Kind
 from torchferry.outcome import FileStatus

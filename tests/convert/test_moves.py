@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from torchferry.convert.moves import moves_models_or_images
+from torchferry.convert.rules.channels_last import moves_models_or_images
 
 
 @pytest.mark.parametrize(

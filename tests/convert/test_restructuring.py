@@ -8,8 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from torchferry.convert.file import Conversion, FileJob, convert_text
-from torchferry.convert.rule import Proposal, Rule, all_rules
-from torchferry.convert.ruleset import RuleSet
+from torchferry.convert.rule import Proposal, Rule, RuleSet, all_rules
 from torchferry.convert.site import FileContext
 from torchferry.finding import Kind
 from torchferry.source.decode import decode

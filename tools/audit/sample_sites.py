@@ -35,8 +35,7 @@ from pathlib import Path, PurePosixPath
 from torchferry.cli.options import find_target
 from torchferry.convert.file import FileJob
 from torchferry.convert.project import Plan, ProjectOutcome, convert_file, examine_project
-from torchferry.convert.rule import all_rules
-from torchferry.convert.ruleset import RuleSet
+from torchferry.convert.rule import RuleSet, all_rules
 from torchferry.convert.settings import AmpForm, Settings
 from torchferry.vendors.registry import vendor_names
 

@@ -105,7 +105,7 @@ def _parser() -> argparse.ArgumentParser:
 
 def _convert(args: argparse.Namespace) -> int:
     from torchferry.cli import dropin, options
-    from torchferry.convert.custom.load import load_custom_rules
+    from torchferry.convert.custom.json_format import load_custom_rules
     from torchferry.convert.discover import check_input
     from torchferry.report import lists
     from torchferry.text import user_language

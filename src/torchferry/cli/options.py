@@ -319,7 +319,7 @@ def _custom_rules(files: list[Path], vendor_path: list[Path]) -> CustomRules:
     """The rules of the user's files, which may name any vendor."""
     if not files:
         return CustomRules()
-    from torchferry.convert.custom.load import load_custom_rules
+    from torchferry.convert.custom.json_format import load_custom_rules
     from torchferry.convert.targets import portable
     from torchferry.vendors.registry import vendor_names
 

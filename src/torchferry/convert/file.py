@@ -13,8 +13,7 @@ from torchferry.convert import problems, renaming
 from torchferry.convert.hunks import make_hunks
 from torchferry.convert.program.neighbours import Neighbours
 from torchferry.convert.python_config import fit_for_config
-from torchferry.convert.rule import Proposal, Rule
-from torchferry.convert.ruleset import RuleSet
+from torchferry.convert.rule import Proposal, Rule, RuleSet
 from torchferry.convert.settings import Settings
 from torchferry.convert.site import FileContext, RenameTable, Site
 from torchferry.convert.target import Target

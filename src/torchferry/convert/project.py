@@ -19,8 +19,7 @@ from torchferry.convert.custom.model import CustomRules
 from torchferry.convert.discover import PYTHON_SUFFIXES, Entry, discover, is_python, read_file
 from torchferry.convert.file import WELL_KNOWN, Conversion, FileJob, convert_text
 from torchferry.convert.program.neighbours import Neighbours
-from torchferry.convert.rule import Rule, all_rules, prepared
-from torchferry.convert.ruleset import RuleSet
+from torchferry.convert.rule import Rule, RuleSet, all_rules, prepared
 from torchferry.convert.settings import Settings
 from torchferry.convert.target import Target
 from torchferry.convert.targets import keep_cuda

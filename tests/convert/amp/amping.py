@@ -7,8 +7,8 @@ import textwrap
 from tests.convert.rewriting import target
 from torchferry.convert.file import Conversion, FileJob, convert_text
 from torchferry.convert.program.neighbours import Neighbours
+from torchferry.convert.rule import RuleSet
 from torchferry.convert.rules.mixed_precision import RULE
-from torchferry.convert.ruleset import RuleSet
 from torchferry.convert.settings import AmpForm, Settings
 from torchferry.finding import Kind
 from torchferry.source.decode import decode

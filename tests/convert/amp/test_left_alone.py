@@ -7,8 +7,8 @@ import pytest
 from tests.convert.amp.amping import left
 from tests.convert.rewriting import target
 from torchferry.convert.file import FileJob, convert_text
+from torchferry.convert.rule import RuleSet
 from torchferry.convert.rules.mixed_precision import RULE
-from torchferry.convert.ruleset import RuleSet
 from torchferry.source.decode import decode
 
 _STEP = """

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.convert.rewriting import target
-from torchferry.convert.custom.load import load_custom_rules
+from torchferry.convert.custom.json_format import load_custom_rules
 from torchferry.convert.custom.model import CustomRules
 from torchferry.convert.project import FileOutcome, Plan, examine_project
 from torchferry.finding import Finding, Kind

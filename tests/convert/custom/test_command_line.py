@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.commands import ferry, make, one_line, run
-from torchferry.convert.custom.load import load_custom_rules
+from torchferry.convert.custom.json_format import load_custom_rules
 from torchferry.vendors.registry import vendor_names
 
 ROOT = Path(__file__).resolve().parents[3]

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from torchferry.convert.custom.json_format import json_lines
-from torchferry.convert.custom.problems import KeyPath
+from torchferry.convert.custom.model import KeyPath
 from torchferry.convert.custom.toml_format import toml_lines
 from torchferry.vendors.schema import toml_module
 

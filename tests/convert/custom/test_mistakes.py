@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.convert.custom.rule_files import KNOWN, loaded, outcome
-from torchferry.convert.custom.load import load_custom_rules
+from torchferry.convert.custom.json_format import load_custom_rules
 from torchferry.errors import RuleFileError
 
 

@@ -143,7 +143,7 @@ def test_messages(tmp_path: Path) -> None:
 
 
 def test_several_files_in_their_order(tmp_path: Path) -> None:
-    from torchferry.convert.custom.load import load_custom_rules
+    from torchferry.convert.custom.json_format import load_custom_rules
 
     (tmp_path / "one.toml").write_text(rename("a.f", "a.g"))
     (tmp_path / "two.json").write_text(

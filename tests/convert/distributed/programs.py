@@ -9,8 +9,8 @@ from pathlib import Path
 from tests.convert.rewriting import target
 from torchferry.convert.file import Conversion, FileJob, convert_text
 from torchferry.convert.program.neighbours import Neighbours
+from torchferry.convert.rule import RuleSet
 from torchferry.convert.rules.distributed import RULE
-from torchferry.convert.ruleset import RuleSet
 from torchferry.convert.settings import Distributed, Settings
 from torchferry.finding import Kind
 from torchferry.source.decode import decode

@@ -14,7 +14,7 @@ from torchferry.cli.options import OPT_INS
 from torchferry.convert.file import WELL_KNOWN, FileJob
 from torchferry.convert.program.neighbours import Neighbours
 from torchferry.convert.project import Plan
-from torchferry.convert.ruleset import RuleSet
+from torchferry.convert.rule import RuleSet
 from torchferry.convert.settings import AmpForm, Distributed, Settings
 
 PATH = "module.py"

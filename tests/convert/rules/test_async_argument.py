@@ -7,8 +7,7 @@ import pytest
 from tests.convert.rewriting import expression, rewritten, target
 from torchferry.convert.file import FileJob
 from torchferry.convert.project import convert_file
-from torchferry.convert.rule import all_rules, prepared
-from torchferry.convert.ruleset import RuleSet
+from torchferry.convert.rule import RuleSet, all_rules, prepared
 from torchferry.outcome import FileStatus
 
 

@@ -11,8 +11,7 @@ from tests.convert.distributed.programs import MAIN, script
 from tests.convert.rewriting import VENDORS, run, target
 from torchferry.convert.file import FileJob, convert_text
 from torchferry.convert.program.neighbours import Neighbours
-from torchferry.convert.rule import all_rules
-from torchferry.convert.ruleset import RuleSet
+from torchferry.convert.rule import RuleSet, all_rules
 from torchferry.convert.settings import Distributed, Settings
 from torchferry.finding import Kind
 from torchferry.source.decode import decode

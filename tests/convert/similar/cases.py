@@ -10,7 +10,7 @@ from typing import Any
 
 import torch
 
-from torchferry.convert.similar.choice import choose
+from torchferry.convert.similar.signature import choose
 from torchferry.vendors.similar import Similar
 
 Make = Callable[[], Any]  # of an argument that is no tensor to differentiate by

@@ -8,8 +8,7 @@ from typing import Any
 
 from tests.convert.rewriting import target
 from torchferry.convert.file import Conversion, FileJob
-from torchferry.convert.rule import Rule, all_rules
-from torchferry.convert.ruleset import RuleSet
+from torchferry.convert.rule import Rule, RuleSet, all_rules
 from torchferry.convert.texts.kinds import converter_of
 from torchferry.source.decode import decode
 

@@ -11,9 +11,8 @@ import pytest
 from tests.convert.rewriting import target
 from torchferry.convert.project import Plan, ProjectOutcome, examine_project
 from torchferry.convert.texts.configs import convert_ini, convert_json, convert_toml, convert_yaml
-from torchferry.convert.texts.dockerfile import convert_dockerfile
+from torchferry.convert.texts.dockerfile import convert_dockerfile, convert_makefile
 from torchferry.convert.texts.kinds import converter_of, might_be_text
-from torchferry.convert.texts.makefile import convert_makefile
 from torchferry.convert.texts.notebook import convert_notebook
 from torchferry.convert.texts.requirements import convert_requirements
 from torchferry.convert.texts.shell import convert_shell

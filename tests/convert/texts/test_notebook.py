@@ -17,8 +17,7 @@ from tests.convert.rewriting import target
 from tests.convert.texts.notebooks import EXAMPLES, code, converted, markdown, notebook, run
 from torchferry.convert.file import FileJob
 from torchferry.convert.project import Plan, examine_project
-from torchferry.convert.rule import Proposal, Rule, all_rules
-from torchferry.convert.ruleset import RuleSet
+from torchferry.convert.rule import Proposal, Rule, RuleSet, all_rules
 from torchferry.convert.texts.notebook import convert_notebook
 from torchferry.finding import Kind
 from torchferry.outcome import FileStatus

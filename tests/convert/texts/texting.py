@@ -6,8 +6,7 @@ import textwrap
 
 from tests.convert.rewriting import target
 from torchferry.convert.file import Conversion, FileJob
-from torchferry.convert.rule import all_rules
-from torchferry.convert.ruleset import RuleSet
+from torchferry.convert.rule import RuleSet, all_rules
 from torchferry.convert.texts.kinds import converter_of
 from torchferry.source.decode import decode
 

@@ -7,10 +7,16 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from torchferry.convert.amp.changes import Changes, Rank, UnclearStepError
-from torchferry.convert.amp.checkpoints import Checkpoints, CheckpointState
-from torchferry.convert.amp.placement import comes_before, last_import, lifted, own_optimizers
-from torchferry.convert.amp.scaling import clips_of
+from torchferry.convert.amp.state import (
+    Checkpoints,
+    CheckpointState,
+    comes_before,
+    last_import,
+    lifted,
+    own_optimizers,
+)
 from torchferry.convert.amp.steps import Backward, Step, TrainingSteps
+from torchferry.convert.amp.torch_form import clips_of
 from torchferry.convert.amp.unsafe import overflowing
 from torchferry.convert.program.blocks import (
     FUNCTIONS,

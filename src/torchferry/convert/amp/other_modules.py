@@ -9,9 +9,8 @@ from dataclasses import replace
 
 from torchferry.convert.amp import torch_form
 from torchferry.convert.amp.changes import Changes, UnclearStepError, first_import, torch_name
-from torchferry.convert.amp.checkpoints import Checkpoints, CheckpointState
-from torchferry.convert.amp.placement import scaler_place
 from torchferry.convert.amp.regions import Regions
+from torchferry.convert.amp.state import Checkpoints, CheckpointState, scaler_place
 from torchferry.convert.amp.steps import TrainingFinder, existing_precision
 from torchferry.convert.amp.torch_form import LOST
 from torchferry.convert.amp.unsafe import WORDS, overflowing

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from torchferry.convert.arguments import add_argument
+from torchferry.convert.common_edits import add_argument
 from torchferry.convert.custom.imports import import_edits, needed_imports
 from torchferry.convert.custom.model import Slot, UserRule
 from torchferry.convert.custom.template import Resolve, Template, needs_parentheses

@@ -5,8 +5,7 @@ from __future__ import annotations
 import ast
 import builtins
 
-from torchferry.convert.custom.model import UserRule
-from torchferry.convert.custom.problems import module_of, parsed_import
+from torchferry.convert.custom.model import UserRule, module_of, parsed_import
 from torchferry.convert.program.blocks import add_imports
 from torchferry.convert.site import Site
 from torchferry.source.edits import Edit

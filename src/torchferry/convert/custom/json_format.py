@@ -1,17 +1,30 @@
-"""The rule file of ms_fmk_transplt: {"rules": {"ArgsModifyRule": [...], ...}}."""
+"""Reading rule files: the format by the suffix, all files of a run together; and that of ms_fmk_transplt.
+
+{"rules": {"ArgsModifyRule": [...], ...}}
+"""
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from torchferry.convert.custom.model import ArgumentChanges, Pattern, UserRule
-from torchferry.convert.custom.problems import KeyPath, Problems, is_dotted_name, parsed_argument
+from torchferry.convert.custom.engine import check_circles
+from torchferry.convert.custom.model import (
+    ArgumentChanges,
+    CustomRules,
+    KeyPath,
+    Pattern,
+    Problems,
+    UserRule,
+    is_dotted_name,
+    parsed_argument,
+)
 from torchferry.convert.custom.template import Template
+from torchferry.convert.custom.toml_format import read_toml
 from torchferry.errors import RuleFileError
 from torchferry.text import Text
 
@@ -174,3 +187,38 @@ def _module_rule(item: dict[str, Any], place: str) -> UserRule:
 def _name_rule(item: dict[str, Any], place: str) -> UserRule:
     old = item["old_name"]
     return UserRule(NAMES, place, Pattern(old, is_last="." not in old), rename=item["new_name"])
+
+
+# Reading rule files: the format by the suffix, all files of a run together.
+
+SUFFIXES = (".json", ".toml")
+
+
+def load_custom_rules(*files: Path, vendors: Collection[str] = (), other: str = "") -> CustomRules:
+    """Read rule files; mistakes are named with their lines and what is allowed there.
+
+    `vendors` are the names that a rule may be limited to; `other` is how a file with another suffix is read.
+    """
+    rules: list[UserRule] = []
+    for file in files:
+        suffix = file.suffix.lower() if file.suffix.lower() in SUFFIXES else other
+        if not suffix:
+            raise RuleFileError(f"{file}: a rule file ends in {' or '.join(SUFFIXES)}")
+        text = _text(file)
+        rules += read_json(file, text) if suffix == ".json" else read_toml(file, text, vendors)
+    custom = CustomRules(tuple(rules))
+    check_circles(custom)
+    return custom
+
+
+def _text(file: Path) -> str:
+    try:
+        return file.read_text("utf-8-sig")
+    except FileNotFoundError:
+        raise RuleFileError(f"{file}: no such rule file") from None
+    except IsADirectoryError:
+        raise RuleFileError(f"{file}: is a folder; name the rule file in it") from None
+    except OSError as error:
+        raise RuleFileError(f"{file}: can't be read ({error.strerror})") from None
+    except UnicodeDecodeError:
+        raise RuleFileError(f"{file}: is not UTF-8; save it as UTF-8") from None

@@ -7,10 +7,13 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from torchferry.convert.custom.model import ArgumentChanges, Pattern, Slot, UserRule
-from torchferry.convert.custom.problems import (
+from torchferry.convert.custom.model import (
+    ArgumentChanges,
     KeyPath,
+    Pattern,
     Problems,
+    Slot,
+    UserRule,
     is_dotted_name,
     parsed_import,
     positional_names,

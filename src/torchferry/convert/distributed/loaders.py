@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import re
 
-from torchferry.convert.arguments import add_argument
+from torchferry.convert.common_edits import add_argument
 from torchferry.convert.distributed.changes import Changes, FileChanges, UnclearProgramError
 from torchferry.convert.distributed.loader_uses import Loaders, comprehension_of, key_of
 from torchferry.convert.distributed.training import Iteration, Training

@@ -6,22 +6,23 @@ import ast
 from functools import lru_cache
 
 from torchferry.convert.distributed.changes import Changes, UnclearProgramError
-from torchferry.convert.distributed.data_parallel import accept_old_checkpoints, remove_data_parallel
-from torchferry.convert.distributed.decisions import point_out_decisions
-from torchferry.convert.distributed.devices import take_own_card
-from torchferry.convert.distributed.entry import find_entry, set_up
-from torchferry.convert.distributed.existing import TRIGGERS, find_sign
 from torchferry.convert.distributed.loader_uses import find_loaders
 from torchferry.convert.distributed.loaders import share_loaders, tell_epochs
 from torchferry.convert.distributed.models import find_models
-from torchferry.convert.distributed.module_access import Unwrapping
+from torchferry.convert.distributed.processes import find_entry, set_up, take_own_card
 from torchferry.convert.distributed.rank_zero import RankZero
-from torchferry.convert.distributed.remarks import remark
-from torchferry.convert.distributed.training import Training
+from torchferry.convert.distributed.remarks import point_out_decisions, remark
+from torchferry.convert.distributed.training import Training, find_sign
+from torchferry.convert.distributed.wrapped_models import (
+    Unwrapping,
+    accept_old_checkpoints,
+    remove_data_parallel,
+)
 from torchferry.convert.distributed.wrapping import point_out_others, wrap_models
 from torchferry.convert.program.neighbours import Neighbours
 from torchferry.convert.program.training_program import ProgramFile, TrainingProgram
 from torchferry.convert.rule import Proposal
+from torchferry.convert.rules.distributed import TRIGGERS
 from torchferry.convert.settings import Distributed
 from torchferry.convert.site import FileContext
 from torchferry.finding import Kind

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from torchferry.convert.arguments import add_argument
+from torchferry.convert.common_edits import add_argument
 from torchferry.convert.distributed.changes import Changes, FileChanges
 from torchferry.convert.distributed.models import Holder
 from torchferry.convert.distributed.training import Training

@@ -13,10 +13,10 @@ from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any
 
-from torchferry.convert.inference.climb import Climb
 from torchferry.convert.inference.evidence import (
     CONTAINERS,
     TESTS_OF_TEXT,
+    Climb,
     Verdict,
     is_backend_of_device,
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from torchferry.convert.literal_edits import rewrite_inside
+from torchferry.convert.common_edits import rewrite_inside
 from torchferry.convert.rule import Proposal, Rule, register
 from torchferry.convert.rules.is_cuda import OWN, is_option
 from torchferry.convert.rules.torch_cuda_api import api_of

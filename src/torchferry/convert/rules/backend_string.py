@@ -7,10 +7,10 @@ import re
 from collections.abc import Iterator
 from dataclasses import replace
 
+from torchferry.convert.common_edits import respell, rewrite_inside
 from torchferry.convert.inference.evidence import Verdict, Vocabulary
 from torchferry.convert.inference.roles import left_because
 from torchferry.convert.inference.uses import role_of
-from torchferry.convert.literal_edits import respell, rewrite_inside
 from torchferry.convert.rule import Proposal, Rule, register
 from torchferry.convert.site import Site
 from torchferry.convert.target import Spelling

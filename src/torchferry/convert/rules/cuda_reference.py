@@ -6,7 +6,7 @@ import ast
 import re
 from collections.abc import Iterator
 
-from torchferry.convert.literal_edits import respell
+from torchferry.convert.common_edits import respell
 from torchferry.convert.program.callees import passed_to
 from torchferry.convert.program.reads import reads_of
 from torchferry.convert.program.slots import AnySite, Keys, Slot, is_self

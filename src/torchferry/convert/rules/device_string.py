@@ -6,10 +6,10 @@ import ast
 import re
 from collections.abc import Iterator
 
+from torchferry.convert.common_edits import respell
 from torchferry.convert.inference.evidence import Verdict, Vocabulary
 from torchferry.convert.inference.roles import Role, left_because
 from torchferry.convert.inference.uses import role_of
-from torchferry.convert.literal_edits import respell
 from torchferry.convert.rule import Proposal, Rule, register
 from torchferry.convert.rules.cuda_reference import names_called_method
 from torchferry.convert.site import Site

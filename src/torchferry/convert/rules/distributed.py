@@ -4,10 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from torchferry.convert.distributed.existing import TRIGGERS
 from torchferry.convert.rule import Proposal, Rule, register
 from torchferry.convert.site import FileContext
 from torchferry.text import Text
+
+# A file that the rewrite touches holds one of these words.
+TRIGGERS = (
+    "cuda",
+    "DataLoader",
+    "DataParallel",
+    "backward(",
+    "state_dict",
+    "torch.save",
+    "SummaryWriter",
+    "__main__",
+    "tqdm",
+    "wandb",
+    "mkdir",
+    "makedirs",
+    "shutil",
+    "savefig",
+    "save_image",
+)
 
 
 def _restructure(context: FileContext) -> Iterator[Proposal]:

@@ -7,9 +7,9 @@ import re
 from collections.abc import Iterator
 from dataclasses import replace
 
+from torchferry.convert.common_edits import respell
 from torchferry.convert.inference.evidence import Verdict
 from torchferry.convert.inference.uses import role_of
-from torchferry.convert.literal_edits import respell
 from torchferry.convert.rule import Proposal, Rule, register
 from torchferry.convert.rules.device_string import DEVICES
 from torchferry.convert.site import Site

@@ -8,7 +8,7 @@ from functools import cache
 from typing import Any
 
 from torchferry.convert import added
-from torchferry.convert.arguments import add_argument
+from torchferry.convert.common_edits import add_argument
 from torchferry.convert.program.blocks import add_imports, lines_below
 from torchferry.convert.rule import Proposal, Rule, register
 from torchferry.convert.site import Site

@@ -6,8 +6,8 @@ import ast
 import re
 from collections.abc import Iterator
 
+from torchferry.convert.common_edits import rewrite_inside
 from torchferry.convert.inference.roles import is_message
-from torchferry.convert.literal_edits import rewrite_inside
 from torchferry.convert.rule import Proposal, Rule, register
 from torchferry.convert.rules.torch_cuda_api import api_of
 from torchferry.convert.site import Site

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from torchferry.convert.arguments import set_argument
+from torchferry.convert.common_edits import set_argument
 from torchferry.convert.loaders import DATA_LOADERS, makes_loader
 from torchferry.convert.rule import Proposal, Rule, register
 from torchferry.convert.site import Site

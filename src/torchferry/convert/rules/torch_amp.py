@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from torchferry.convert.arguments import add_argument
+from torchferry.convert.common_edits import add_argument
 from torchferry.convert.renaming import renamed
 from torchferry.convert.rule import Proposal, Rule, register
 from torchferry.convert.site import Site

@@ -8,15 +8,14 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from torchferry.convert.rule import Proposal, Rename, Rule
-from torchferry.convert.similar.choice import Choice, choose
-from torchferry.convert.similar.imports import (
+from torchferry.convert.similar.signature import Choice, UnboundError, choose, readable, respelled
+from torchferry.convert.similar.writing import (
     Spelling,
     has_only_known_uses,
     import_changes,
     is_importable_beside,
+    write,
 )
-from torchferry.convert.similar.signature import UnboundError, readable, respelled
-from torchferry.convert.similar.writing import write
 from torchferry.convert.site import FileContext, Site
 from torchferry.convert.target import Target
 from torchferry.finding import Kind

@@ -10,10 +10,9 @@ from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from torchferry.convert.added import AddedFile
+from torchferry.convert.added import AddedFile, place_helper
 from torchferry.convert.discover import read_file
 from torchferry.convert.target import CLASS_METHODS, Helper, Spelling, Target
-from torchferry.convert.targets.helper_place import place_helper
 from torchferry.vendors.model import Api, Replacement, Support, Vendor
 
 if TYPE_CHECKING:

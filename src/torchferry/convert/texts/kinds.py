@@ -11,7 +11,6 @@ from functools import cache
 from typing import cast
 
 from torchferry.convert.file import Conversion, FileJob
-from torchferry.convert.texts import words as words  # registers the rules of texts, which every run asks for
 from torchferry.convert.texts.native_ops import NATIVE_SUFFIXES, convert_native, is_native_of_interest
 from torchferry.source.decode import DecodedText
 
@@ -21,7 +20,7 @@ Converter = Callable[[DecodedText, str, FileJob], Conversion]
 _SHELL = "shell.convert_shell"
 _YAML = "configs.convert_yaml"
 _INI = "configs.convert_ini"
-_MAKE = "makefile.convert_makefile"
+_MAKE = "dockerfile.convert_makefile"
 _NOTEBOOK = "notebook.convert_notebook"
 _BY_SUFFIX = {
     ".sh": _SHELL,

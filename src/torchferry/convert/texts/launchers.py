@@ -54,7 +54,7 @@ _PYTHON_STRING = Text(
     "命令中的 Python 代码不会转换；请放入单独的文件",
 )
 
-_MODULE = "torch.distributed.launch"
+_RUN_AS_MODULE = "torch.distributed.launch"
 _VALUED = re.compile(
     r"nproc_per_node|nnodes|node_rank|master_addr|master_port|rdzv_\w+|max_restarts|monitor_interval|start_method"
     r"|log_dir|local_addr"
@@ -72,7 +72,7 @@ _TORCH_INSIDE = re.compile(r"torch\.cuda|['\"]cuda|\.cuda\(|torch\.version\.cuda
 
 def look_at_launch(draft: Draft, rule: Rule, command: Command, words: list[Word]) -> None:
     """python -m torch.distributed.launch [options] script"""
-    at = next((index for index, word in enumerate(words) if word.value == _MODULE), 0)
+    at = next((index for index, word in enumerate(words) if word.value == _RUN_AS_MODULE), 0)
     if at < 2 or words[at - 1].value != "-m":
         return
     own = _launch_options(words[at + 1 :])
