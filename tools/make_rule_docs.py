@@ -17,7 +17,7 @@ from torchferry.convert.settings import Distributed, Settings
 from torchferry.convert.target import Target, vendor_target
 from torchferry.convert.targets.portable import portable_target
 from torchferry.finding import Finding
-from torchferry.report.words import KIND
+from torchferry.report.findings.words import KIND
 from torchferry.text import Language, Text
 from torchferry.vendors.registry import get_vendor, vendor_names
 
@@ -111,7 +111,7 @@ def row(finding: Finding, language: Language) -> str:
     code = cell(finding.before, True)
     if finding.after:
         code = f"{code} → {cell(finding.after, True)}".strip()
-    kind = KIND[finding.kind].in_language(language)
+    kind = KIND[finding.kind].name.in_language(language)
     return f"{kind} | {code} | {cell(finding.message.in_language(language))}"
 
 

@@ -12,8 +12,8 @@ from torchferry.convert.rule import all_rules
 from torchferry.errors import OutputError, ReportError
 from torchferry.finding import Finding, Kind
 from torchferry.outcome import FileRecord, FileStatus, Report
-from torchferry.report.findings_json import dump
-from torchferry.report.render import FORMATS
+from torchferry.report.findings import REPORTS
+from torchferry.report.findings.json import dump
 from torchferry.text import Text
 
 
@@ -36,7 +36,7 @@ def run(*arguments: object) -> int:
 
 
 def test_the_command_knows_every_format() -> None:
-    assert set(command.FORMAT_NAMES) == set(FORMATS)
+    assert set(command.FORMAT_NAMES) == set(REPORTS.names)
 
 
 @pytest.mark.parametrize(

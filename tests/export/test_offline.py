@@ -12,6 +12,7 @@ from torchferry.errors import RunError
 from torchferry.export.model import Check, Exported, Port, Verdict
 from torchferry.export.offline import check_tool, command_for, results_of, run_tool
 from torchferry.export.report import page_of, to_json
+from torchferry.report.formats import Options
 from torchferry.report.page import to_text
 from torchferry.vendors.offline import Conversion, OfflineTable, load_offline
 from torchferry.vendors.registry import get_vendor
@@ -155,12 +156,14 @@ def test_operators_against_the_vendors(vendor: str, operators: tuple[str, ...], 
         "en",
         was_run=False,
     )
-    assert said in to_text(page, "en", width=200)
+    assert said in to_text(page, Options("en", width=200))
 
 
 def test_a_difference_is_the_verdict() -> None:
     what = exported(("x", ("1",)), is_good=False)
     page = page_of(what, None, OfflineTable(), [], "en", was_run=False)
-    assert "does not compute what PyTorch does: output differs by 0.5" in to_text(page, "en", width=200)
-    assert "结果不一致" in to_text(page, "zh", width=200)
+    assert "does not compute what PyTorch does: output differs by 0.5" in to_text(
+        page, Options("en", width=200)
+    )
+    assert "结果不一致" in to_text(page, Options("zh", width=200))
     assert '"is_good": false' in to_json(what, None, OfflineTable(), [])

@@ -15,6 +15,7 @@ from torchferry.export.exporters import Asked
 from torchferry.export.model import Check, Exported, ExportRequest, Verdict
 from torchferry.export.report import page_of
 from torchferry.ops.models.request import ModelRequest
+from torchferry.report.formats import Options
 from torchferry.report.page import to_text
 from torchferry.text import Language
 from torchferry.vendors.offline import OfflineTable
@@ -32,7 +33,9 @@ def check_of(exported: Exported) -> Check:
 
 
 def words(exported: Exported, language: Language) -> str:
-    return to_text(page_of(exported, None, OfflineTable(), [], language, was_run=False), language, width=400)
+    return to_text(
+        page_of(exported, None, OfflineTable(), [], language, was_run=False), Options(language, width=400)
+    )
 
 
 def test_a_difference_that_is_small_for_its_scale_is_rounding(tmp_path: Path) -> None:

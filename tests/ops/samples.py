@@ -168,7 +168,7 @@ def judged(
         support = judge(use)
         moved = sum(spec.bytes for spec in [*use.signature.inputs, *use.signature.outputs]) * use.calls
         advice = {Support.FALLBACK: (COMPOSITION, KEEP), Support.MISSING: (KEEP,)}.get(support, ())
-        reason = Text(f"the table says {support.value}", f"算子表：{words.SUPPORT[support].zh}")
+        reason = Text(f"the table says {support.value}", f"算子表：{words.SUPPORT[support].name.zh}")
         judgements.append(
             Judgement(use, support, reason, moved if support is Support.FALLBACK else 0, advice)
         )

@@ -27,6 +27,7 @@ from torchferry.ops.model import (
     Value,
 )
 from torchferry.ops.report.json import to_json
+from torchferry.report.formats import Options
 
 
 def with_values(*values: Value) -> Capture:
@@ -81,7 +82,7 @@ def test_names_stand_once() -> None:
 
 
 def test_a_report_is_a_capture_too() -> None:
-    assert load(to_json(sample()), "report.json") == training_step()
+    assert load(to_json(sample(), Options()), "report.json") == training_step()
 
 
 values: st.SearchStrategy[Value] = st.recursive(

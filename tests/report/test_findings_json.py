@@ -11,7 +11,7 @@ import pytest
 
 from torchferry.errors import ReportError
 from torchferry.outcome import Report
-from torchferry.report.findings_json import dump, load, read_findings
+from torchferry.report.findings.json import dump, load, read_findings
 
 from .samples import empty_report, hostile_report, large_report, one_finding, sample_report
 

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from torchferry.outcome import Report
-from torchferry.report import words
-from torchferry.report.html import render
-from torchferry.report.options import Options
+from torchferry.report.findings import words
+from torchferry.report.findings.html import render
+from torchferry.report.formats import Options
 
 from .samples import empty_report, hostile_report, one_finding, sample_report
 

@@ -9,16 +9,16 @@ import pytest
 
 from torchferry.finding import Kind
 from torchferry.outcome import FileStatus, Report
-from torchferry.report.options import Options
-from torchferry.report.render import render
-from torchferry.report.text import MAX_ITEMS, to_text
+from torchferry.report.findings import REPORTS
+from torchferry.report.findings.text import MAX_ITEMS
+from torchferry.report.formats import Options
 from torchferry.text import Text
 
 from .samples import empty_report, hostile_report, large_report, one_finding, sample_report
 
 
 def shown(report: Report, format_name: str, options: Options | None = None) -> str:
-    return render(report, format_name, options).decode("utf-8-sig")
+    return REPORTS.render(report, format_name, options).decode("utf-8-sig")
 
 
 def test_text_says_the_numbers_and_the_places() -> None:
@@ -49,17 +49,17 @@ def test_text_is_capped_unless_verbose() -> None:
         finding.kind in (Kind.TODO, Kind.UNSUPPORTED, Kind.UNKNOWN, Kind.RISK) for finding in report.findings
     )
     assert f"and {wanted - MAX_ITEMS} more; --verbose shows all" in shown(report, "text")
-    assert "more; --verbose" not in shown(report, "text", Options(verbose=True))
+    assert "more; --verbose" not in shown(report, "text", Options(everything=True))
 
 
 def test_text_has_colours_on_a_terminal_only(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("NO_COLOR", raising=False)
     monkeypatch.setenv("TERM", "xterm-256color")
-    assert "\x1b[" in to_text(sample_report(), Options(), width=80, terminal=True)
+    assert "\x1b[" in shown(sample_report(), "text", Options(width=80, terminal=True))
 
 
 def test_text_of_hostile_code_is_shown_not_obeyed() -> None:
-    text = to_text(hostile_report(), Options(), width=200, terminal=False)
+    text = shown(hostile_report(), "text", Options(width=200))
     assert "message [bold red]x[/bold red][/]" in text
     assert "a\\nb\\r\\nc\\td\\x1b[31m\\x00\\u2028\\u202e" in text
     assert not set(text) & set("\x1b\x00\r\u2028\u202e")
@@ -147,7 +147,7 @@ def test_csv_has_one_row_a_finding() -> None:
     assert rows[0]["message"] == report.findings[0].message.zh
     assert (rows[0]["path"], rows[0]["line"], rows[0]["kind"]) == ("train.py", "5", "change")
     assert csv_rows(empty_report()) == []
-    assert render(report, "csv").startswith(b"\xef\xbb\xbf")
+    assert REPORTS.render(report, "csv").startswith(b"\xef\xbb\xbf")
 
 
 @pytest.mark.parametrize("start", ["=", "+", "-", "@", "\t"])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 
+from torchferry.report.formats import Options
 from torchferry.report.page import Cell, Column, Page, Table, print_page, to_markdown, to_text
 from torchferry.text import Text
 
@@ -20,23 +21,23 @@ def page(*rows: tuple[Cell, ...], left_out: int = 0) -> Page:
 
 
 def test_an_empty_table_is_left_out() -> None:
-    assert to_text(page(), "en") == "a verdict\nnote: so it is\n"
-    assert to_markdown(page(), "zh") == "# 标题\n\n- 结论\n\n- 说明: 如此\n"
+    assert to_text(page(), Options("en")) == "a verdict\nnote: so it is\n"
+    assert to_markdown(page(), Options("zh")) == "# 标题\n\n- 结论\n\n- 说明: 如此\n"
 
 
 def test_brackets_are_no_markup_and_escapes_are_shown() -> None:
-    text = to_text(page((Cell("[red]x[/red]\x1b[31m\n\udcff"), Cell("1"))), "en")
+    text = to_text(page((Cell("[red]x[/red]\x1b[31m\n\udcff"), Cell("1"))), Options("en"))
     assert "[red]x[/red]\\x1b[31m" in text
     assert "\\xff" in text
 
 
 def test_rows_beyond_the_last_are_counted() -> None:
-    assert "... and 7 more" in to_text(page((Cell("x"), Cell("1")), left_out=7), "en")
-    assert "……另有 7 条" in to_markdown(page((Cell("x"), Cell("1")), left_out=7), "zh")
+    assert "... and 7 more" in to_text(page((Cell("x"), Cell("1")), left_out=7), Options("en"))
+    assert "……另有 7 条" in to_markdown(page((Cell("x"), Cell("1")), left_out=7), Options("zh"))
 
 
 def test_cells_of_markdown() -> None:
-    lines = to_markdown(page((Cell("a|b", is_code=True), Cell("1\n2"))), "en").splitlines()
+    lines = to_markdown(page((Cell("a|b", is_code=True), Cell("1\n2"))), Options("en")).splitlines()
     assert lines[-3] == "| `a\\|b` | 1<br>2 |"
     assert "|---|---:|" in lines
 

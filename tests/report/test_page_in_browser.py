@@ -11,7 +11,7 @@ import pytest
 
 from tests.browsing import NEEDS_BROWSER, Open, quiet_pages
 from torchferry.outcome import Report
-from torchferry.report.render import write_report
+from torchferry.report.findings import REPORTS
 
 from .samples import empty_report, hostile_report, large_report, sample_report
 
@@ -25,7 +25,7 @@ def open_page(browser: Any, tmp_path: Path) -> Iterator[Open]:
 
         def open_report(report: Report, fragment: str = "", **options: Any) -> Any:
             path = tmp_path / "report.html"
-            write_report(report, path, "html", "en")
+            REPORTS.write(report, path)
             return open_file(path, fragment, **options)
 
         yield open_report

@@ -9,8 +9,8 @@ import pytest
 
 from torchferry.finding import Kind
 from torchferry.outcome import Report
-from torchferry.report.options import Options
-from torchferry.report.sarif import render
+from torchferry.report.findings.sarif import render
+from torchferry.report.formats import Options
 from torchferry.text import Text
 
 from .samples import empty_report, hostile_report, one_finding, sample_report

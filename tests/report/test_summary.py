@@ -6,7 +6,7 @@ import pytest
 
 from torchferry.finding import Finding, Kind
 from torchferry.outcome import Report
-from torchferry.report.summary import summarize
+from torchferry.report.findings.summary import summarize
 from torchferry.text import Text
 
 from .samples import empty_report, sample_report

@@ -9,14 +9,14 @@ import openpyxl
 import pytest
 
 from torchferry.outcome import Report
-from torchferry.report.options import Options
-from torchferry.report.xlsx import render
+from torchferry.report.findings.sheets import to_xlsx
+from torchferry.report.formats import Options
 
 from .samples import empty_report, hostile_report, one_finding, sample_report
 
 
 def workbook(report: Report, options: Options | None = None) -> Any:
-    return openpyxl.load_workbook(io.BytesIO(render(report, options or Options())))
+    return openpyxl.load_workbook(io.BytesIO(to_xlsx(report, options or Options())))
 
 
 def test_sheets() -> None:

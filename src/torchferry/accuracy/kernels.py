@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from torchferry.accuracy.model import Call
-from torchferry.accuracy.report.csv import Cell, csv_lines
 from torchferry.ops.trace.reader import Launch, read_launches
+from torchferry.report.csv import Cell, csv_lines, flat
 from torchferry.report.safe import one_line
 from torchferry.text import Language, Text
 
@@ -158,7 +158,7 @@ def recorded_report(record: Path, trace: Path, operator: str, format_: str) -> s
             [*_call_fields(call).values(), launched.is_same_call, " | ".join(launched.kernels)]
             for call, launched in rows
         ]
-        return "".join(csv_lines([heads, *cells]))
+        return "".join(csv_lines(map(flat, [heads, *cells]), mark=False))
     lines = []
     for call, launched in rows:
         lines.append(one_line("  ".join(map(str, _call_fields(call).values())).rstrip()))
@@ -201,7 +201,7 @@ def _csv(uses: Sequence[KernelUse]) -> str:
         ]
         for use in uses
     ]
-    return "".join(csv_lines([heads, *rows]))
+    return "".join(csv_lines(map(flat, [heads, *rows]), mark=False))
 
 
 def _text(uses: Sequence[KernelUse], launches: Launches, language: Language) -> str:

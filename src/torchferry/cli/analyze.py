@@ -145,10 +145,10 @@ def _check_libraries() -> None:
 
 def _check_outputs(outputs: Sequence[Path]) -> None:
     """Say so before the work, not after it."""
-    from torchferry.perf.report.render import format_of
+    from torchferry.perf.report import REPORTS
 
     for path in outputs:
-        format_of(path)
+        REPORTS.format_of(path)
         if not path.parent.is_dir() or path.is_dir() or not os.access(path.parent, os.W_OK):
             raise OutputError(f"{path}: can't be written there; name a file in a folder that exists")
 
@@ -263,15 +263,11 @@ def _compared(runs: Sequence[Run], baseline: Sequence[Run]) -> Iterator[Comparis
 
 def _print(args: argparse.Namespace, report: Report) -> None:
     from torchferry.cli.ending import reader_may_leave
-    from torchferry.perf.report.render import print_text, rendered, write_report
+    from torchferry.perf.report import REPORTS
+    from torchferry.report.formats import Options
 
-    language = args.lang or user_language()
+    options = Options(args.lang or user_language())
     for path in args.output:
-        write_report(path, report, language)
+        REPORTS.write(report, path, options)
     with reader_may_leave():
-        if args.format == "text":
-            print_text(report, language, sys.stdout)
-        else:
-            sys.stdout.flush()
-            sys.stdout.buffer.write(rendered(args.format, report, language))
-            sys.stdout.buffer.flush()
+        REPORTS.show(report, args.format, options)

@@ -141,28 +141,23 @@ def _check_numpy() -> None:
 
 def _check_outputs(outputs: list[Path], format_name: str) -> None:
     """Say so before the work, not after it."""
-    from torchferry.accuracy.report.render import NOT_PRINTABLE, format_of
+    from torchferry.accuracy.report import REPORTS
 
-    if format_name in NOT_PRINTABLE and sys.stdout.isatty():
+    if format_name in REPORTS.only_files and sys.stdout.isatty():
         raise ReportError(f"{format_name} is not for a terminal; name a file: -o compare.{format_name}")
     for path in outputs:
-        format_of(path)
+        REPORTS.format_of(path)
         if not path.parent.is_dir() or path.is_dir() or not os.access(path.parent, os.W_OK):
             raise OutputError(f"{path}: can't be written there; name a file in a folder that exists")
 
 
 def _report(args: argparse.Namespace, comparisons: list[Comparison]) -> None:
-    from torchferry.accuracy.report.render import pieces, print_text, write_report
+    from torchferry.accuracy.report import REPORTS
     from torchferry.cli.ending import reader_may_leave
+    from torchferry.report.formats import Options
 
-    language = args.lang or user_language()
+    options = Options(args.lang or user_language(), args.all)
     for path in args.output:
-        write_report(path, comparisons, language, everything=args.all)
+        REPORTS.write(comparisons, path, options)
     with reader_may_leave():
-        if args.format == "text":
-            print_text(comparisons, language, sys.stdout, everything=args.all)
-        else:
-            sys.stdout.flush()
-            for piece in pieces(args.format, comparisons, language, everything=args.all):
-                sys.stdout.buffer.write(piece)
-            sys.stdout.buffer.flush()
+        REPORTS.show(comparisons, args.format, options)

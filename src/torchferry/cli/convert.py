@@ -27,14 +27,15 @@ from torchferry.convert.write import (
 )
 from torchferry.errors import FerryError
 from torchferry.report.diff import new_file_diff, unified_diff
-from torchferry.report.lists import make_lists
+from torchferry.report.findings import REPORTS
+from torchferry.report.findings.lists import make_lists
+from torchferry.report.formats import Options
 from torchferry.report.progress import progress_bar
-from torchferry.report.render import print_report
 from torchferry.report.safe import one_line
 from torchferry.text import Text, user_language
 
 # Reports that every converted copy carries: the canonical one, and the page to read.
-REPORTS = {FINDINGS: "json", "report.html": "html"}
+REPORT_FILES = {FINDINGS: "json", "report.html": "html"}
 _WRITTEN = Text("written to {output}", "已写入 {output}")
 _DETAILS = Text("; open {page} for the details", "；详情见 {page}")
 
@@ -136,7 +137,7 @@ def _write(args: argparse.Namespace, outcome: ProjectOutcome, out: Path | None) 
     if _is_single(args, outcome.root):
         return write_file(outcome, out, args.force)
     report = outcome.report("convert")
-    reports = options.rendered(report, args.lang, REPORTS)
+    reports = options.rendered(report, args.lang, REPORT_FILES)
     if args.lists:
         reports |= make_lists(report, args.lang or user_language())
     return write_project(outcome, out, reports, _replaceable(args))
@@ -159,7 +160,11 @@ def _show(args: argparse.Namespace, outcome: ProjectOutcome, diff: bytes) -> Non
             sys.stdout.buffer.write(diff)
         elif not args.quiet:
             report = outcome.report("convert")
-            print_report(report, "text", args.lang, verbose=args.verbose, rule_docs=options.rule_docs())
+            REPORTS.show(
+                report,
+                "text",
+                Options(args.lang or user_language(), args.verbose, rule_docs=options.rule_docs()),
+            )
     options.note_nothing(outcome)
     if args.output and not args.quiet:
         _tell(args, outcome)

@@ -214,10 +214,11 @@ def _is_everything(args: argparse.Namespace) -> bool:
 
 def _show(args: argparse.Namespace, page: Page, language: Language) -> None:
     from torchferry.cli.ending import reader_may_leave
+    from torchferry.report.formats import Options
     from torchferry.report.page import print_page, to_markdown
 
     if args.format == "md":
-        _write(to_markdown(page, language))
+        _write(to_markdown(page, Options(language)))
         return
     with reader_may_leave():
         print_page(page, language)

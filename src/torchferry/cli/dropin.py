@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from torchferry.cli import options
-from torchferry.cli.convert import REPORTS
+from torchferry.cli.convert import REPORT_FILES
 from torchferry.cli.ending import reader_may_leave
 from torchferry.convert.custom.model import CustomRules
 from torchferry.convert.project import Plan, ProjectOutcome, examine_project
@@ -16,8 +16,8 @@ from torchferry.convert.settings import Settings
 from torchferry.convert.write import Replace, check_output, write_project
 from torchferry.errors import InputError
 from torchferry.outcome import Report
+from torchferry.report.findings.summary import summarize
 from torchferry.report.progress import progress_bar
-from torchferry.report.summary import summarize
 from torchferry.text import user_language
 
 MakeFiles = Callable[[Report], dict[str, bytes]]
@@ -48,7 +48,7 @@ def convert(root: Path, out: Path, plan: Plan, make_files: MakeFiles, replace: R
     if not any(not entry.is_folder for entry in outcome.entries):
         raise InputError(f"{root}: is empty; nothing was written")
     report = outcome.report("convert")
-    files = {**options.rendered(report, user_language(), REPORTS), **make_files(report)}
+    files = {**options.rendered(report, user_language(), REPORT_FILES), **make_files(report)}
     options.note_written(write_project(outcome, place, files, replace))
     options.note_unused_rules(outcome, plan.custom)
     return outcome

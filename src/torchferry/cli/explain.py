@@ -141,6 +141,7 @@ def _print(
     args: argparse.Namespace, page: Page, as_json: Callable[[], str], stream: TextIO | None = None
 ) -> None:
     from torchferry.cli.ending import reader_may_leave
+    from torchferry.report.formats import Options
     from torchferry.report.page import print_page, to_markdown
 
     language = args.lang or user_language()
@@ -149,7 +150,7 @@ def _print(
         if args.format == "text":
             print_page(page, language, target)
             return
-        text = as_json() if args.format == "json" else to_markdown(page, language)
+        text = as_json() if args.format == "json" else to_markdown(page, Options(language))
         target.flush()
         target.buffer.write(text.encode("utf-8", "replace"))
         target.buffer.flush()

@@ -14,10 +14,10 @@ from torchferry import __version__
 from torchferry.cli import main as ferry
 from torchferry.finding import Kind
 from torchferry.outcome import FileStatus, Report
-from torchferry.report import words
-from torchferry.report.lists import make_lists
+from torchferry.report.findings import words
+from torchferry.report.findings.lists import make_lists
+from torchferry.report.findings.summary import WORST_FIRST, in_order, summarize
 from torchferry.report.safe import one_line
-from torchferry.report.summary import WORST_FIRST, in_order, summarize
 from torchferry.text import Language, Text
 
 if TYPE_CHECKING:
@@ -107,7 +107,7 @@ def _convert(args: argparse.Namespace) -> int:
     from torchferry.cli import dropin, options
     from torchferry.convert.custom.json_format import load_custom_rules
     from torchferry.convert.discover import check_input
-    from torchferry.report import lists
+    from torchferry.report.findings import lists
     from torchferry.text import user_language
 
     root = check_input(args.input)
@@ -257,7 +257,7 @@ def _log_lines(report: Report, source: str, options: list[str], language: Langua
             yield info(_FILE, path=record.path, status=status, counts=said)
     for finding in in_order(report.findings):
         if finding.kind in _LEVELS:
-            kind = words.KIND[finding.kind].in_language(language)
+            kind = words.KIND[finding.kind].name.in_language(language)
             message = finding.message.in_language(language)
             yield f"[{_LEVELS[finding.kind]}] {finding.path}:{finding.line}: {kind}: {finding.before}: {message}"
     summary = summarize(report)
@@ -273,5 +273,7 @@ def _log_lines(report: Report, source: str, options: list[str], language: Langua
 
 def _counts(counts: Counter[Kind], language: Language) -> str:
     return ", ".join(
-        f"{words.KIND[kind].in_language(language)} {counts[kind]}" for kind in WORST_FIRST if counts[kind]
+        f"{words.KIND[kind].name.in_language(language)} {counts[kind]}"
+        for kind in WORST_FIRST
+        if counts[kind]
     )

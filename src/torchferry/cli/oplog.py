@@ -118,6 +118,7 @@ def _write_summary(args: argparse.Namespace, log: OpLog) -> None:
 def _report(args: argparse.Namespace, log: OpLog) -> None:
     from torchferry.cli.ending import reader_may_leave
     from torchferry.perf.oplog.report import OPERATORS, page_of, to_csv, to_json
+    from torchferry.report.formats import Options
     from torchferry.report.page import print_page, to_markdown
 
     language = args.lang or user_language()
@@ -129,7 +130,7 @@ def _report(args: argparse.Namespace, log: OpLog) -> None:
         renderers: dict[str, Callable[[], bytes]] = {
             "json": lambda: to_json(log).encode("ascii"),
             "csv": lambda: to_csv(log),
-            "md": lambda: to_markdown(page, language).encode("utf-8", "replace"),
+            "md": lambda: to_markdown(page, Options(language)).encode("utf-8", "replace"),
         }
         sys.stdout.flush()
         sys.stdout.buffer.write(renderers[args.format]())

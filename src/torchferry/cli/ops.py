@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
-import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -237,10 +237,10 @@ def _check_sources(args: argparse.Namespace) -> None:
 
 def _check_outputs(outputs: list[Path]) -> None:
     """Say so before the run, not after it."""
-    from torchferry.ops.report.render import format_of
+    from torchferry.ops.report import REPORTS
 
     for path in outputs:
-        format_of(path)
+        REPORTS.format_of(path)
         if not path.parent.is_dir() or path.is_dir() or not os.access(path.parent, os.W_OK):
             raise OutputError(f"{path}: can't be written there; name a file in a folder that exists")
 
@@ -333,15 +333,13 @@ def _program(args: argparse.Namespace) -> Program:
 
 def _report(args: argparse.Namespace, readinesses: list[Readiness]) -> None:
     from torchferry.cli.ending import reader_may_leave
-    from torchferry.ops.report.render import print_text, render, write_report
+    from torchferry.ops.report import REPORTS
+    from torchferry.report.formats import Options
 
-    language = args.lang or user_language()
+    options = Options(args.lang or user_language(), folder=Path.cwd())
     for path in args.output:
-        write_report(path, readinesses, language, folder=Path.cwd())
+        REPORTS.write(readinesses, path, options)
+    if args.format == "text":
+        options = replace(options, everything=args.all, limit=None if args.all else _LIMIT)
     with reader_may_leave():
-        if args.format == "text":
-            limit = None if args.all else _LIMIT
-            print_text(readinesses, language, sys.stdout, limit=limit, everything=args.all)
-        else:
-            sys.stdout.buffer.write(render(args.format, readinesses, language, folder=Path.cwd()))
-            sys.stdout.flush()
+        REPORTS.show(readinesses, args.format, options)

@@ -18,8 +18,8 @@ from torchferry.convert.target import Target
 from torchferry.convert.write import Written
 from torchferry.errors import FerryError, InputError
 from torchferry.outcome import Report
-from torchferry.report.options import Options
-from torchferry.report.render import render
+from torchferry.report.findings import REPORTS
+from torchferry.report.formats import Options
 from torchferry.report.safe import one_line
 from torchferry.text import Language, Text, user_language
 
@@ -344,7 +344,7 @@ def rule_docs() -> dict[str, Text]:
 def rendered(report: Report, language: Language | None, forms: Mapping[str, str]) -> dict[str, bytes]:
     """Reports as the content of files: file name -> format in, file name -> bytes out."""
     choices = Options(language or user_language(), rule_docs=rule_docs())
-    return {name: render(report, form, choices) for name, form in forms.items()}
+    return {name: REPORTS.render(report, form, choices) for name, form in forms.items()}
 
 
 def note_written(done: Written) -> None:

@@ -315,10 +315,12 @@ def _show_crashes(proof: Proof, kept: Path) -> None:
 
 def _show(args: argparse.Namespace, proof: Proof, kept: Path) -> None:
     from torchferry.cli.ending import reader_may_leave
-    from torchferry.prove.report import log_tails, render_html, render_text, to_json
+    from torchferry.prove.report import REPORTS
+    from torchferry.prove.report.sentences import log_tails
+    from torchferry.report.formats import Options
 
     language = args.lang or user_language()
-    (kept / _PROOF).write_text(to_json(proof), "utf-8")
-    (kept / "proof.html").write_text(render_html(proof, language, log_tails(proof, kept)), "utf-8")
+    REPORTS.write(proof, kept / _PROOF)
+    REPORTS.write(proof, kept / "proof.html", Options(language, logs=log_tails(proof, kept)))
     with reader_may_leave():
-        print(render_text(proof, language))
+        REPORTS.show(proof, options=Options(language))

@@ -31,20 +31,22 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Read the findings and render them."""
     from torchferry.convert.rule import all_rules
-    from torchferry.report.findings_json import read_findings
-    from torchferry.report.render import find_format, format_of, print_report, write_report
+    from torchferry.report.findings import REPORTS
+    from torchferry.report.findings.json import read_findings
+    from torchferry.report.formats import Options
 
     language = args.lang or user_language()
-    chosen = find_format(args.format or format_of(args.output))
+    chosen = REPORTS.find(args.format or REPORTS.format_of(args.output))
     report = read_findings(args.findings)
     rule_docs = {rule.id: rule.summary for rule in all_rules()}
+    options = Options(language, args.verbose, rule_docs=rule_docs)
     output: Path | None = args.output
-    if output is None and not chosen.printable:
+    if output is None and chosen.name in REPORTS.only_files:
         output = args.findings.with_suffix(chosen.suffix)
     if output is None or str(output) == "-":
-        print_report(report, chosen.name, language, sys.stdout, verbose=args.verbose, rule_docs=rule_docs)
+        REPORTS.show(report, chosen.name, options)
         return 0
-    write_report(report, output, chosen.name, language, verbose=args.verbose, rule_docs=rule_docs)
+    REPORTS.write(report, output, options, chosen.name)
     said = Text("Report written to {path}", "报告已写入 {path}").format(path=output)
     print(said.in_language(language), file=sys.stderr)
     return 0

@@ -15,18 +15,20 @@ from torchferry.convert.target import Target
 from torchferry.errors import FerryError
 from torchferry.finding import Kind
 from torchferry.outcome import Report
+from torchferry.report.findings import REPORTS
+from torchferry.report.formats import Options
 from torchferry.report.progress import progress_bar
-from torchferry.report.render import FORMATS, format_of, print_report, write_report
 from torchferry.report.safe import write_to
+from torchferry.text import user_language
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The options of `ferry scan`."""
     options.add_target_arguments(parser)
-    printable = [name for name, form in FORMATS.items() if form.printable]
+    printable = [name for name in REPORTS.names if name not in REPORTS.only_files]
     parser.add_argument(
         "--format",
-        choices=list(FORMATS),
+        choices=REPORTS.names,
         help=f"printed: {', '.join(printable)}; others need -o (default: text, or what the suffix of -o says)",
     )
     parser.add_argument(
@@ -44,8 +46,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Look, report, answer with the exit code."""
-    args.format = args.format or format_of(args.output)
-    if not args.output and not FORMATS[args.format].printable:
+    args.format = args.format or REPORTS.format_of(args.output)
+    if not args.output and args.format in REPORTS.only_files:
         raise FerryError(
             f"--format {args.format} can't be printed; say where to write it: -o report.{args.format}"
         )
@@ -67,11 +69,11 @@ def _is_to_do(report: Report) -> bool:
 
 
 def _show(args: argparse.Namespace, report: Report, target: Target) -> None:
-    docs = options.rule_docs()
+    wanted = Options(args.lang or user_language(), args.verbose, rule_docs=options.rule_docs())
     if args.output:
-        write_report(report, args.output, args.format, args.lang, verbose=args.verbose, rule_docs=docs)
+        REPORTS.write(report, args.output, wanted, args.format)
     elif not args.quiet:
         with reader_may_leave():
-            print_report(report, args.format, args.lang, verbose=args.verbose, rule_docs=docs)
+            REPORTS.show(report, args.format, wanted)
             if args.format == "text" and _is_to_do(report):
                 write_to(sys.stdout, f"\n{next_step.after_scan(args.path, target, args.lang)}\n")

@@ -12,9 +12,9 @@ from pathlib import Path
 from torchferry.cli import main as ferry
 from torchferry.finding import Finding, Kind
 from torchferry.outcome import FileRecord, FileStatus, Report
-from torchferry.report import words
+from torchferry.report.findings import words
+from torchferry.report.findings.summary import in_order
 from torchferry.report.safe import one_line
-from torchferry.report.summary import in_order
 from torchferry.text import Language, Text
 
 _DESCRIPTION = "Convert CUDA PyTorch scripts to Cambricon MLU, as torch_gpu2mlu.py does."
@@ -152,7 +152,7 @@ def _left(report: Report, language: Language) -> Iterator[str]:
     failed = {record.path for record in report.files if record.status is FileStatus.FAILED}
     for number, finding in enumerate(findings, start=1):
         place = f"{escape(finding.path)}:{finding.line}"
-        kind = words.STATUS[FileStatus.FAILED] if finding.path in failed else words.KIND[finding.kind]
+        kind = words.STATUS[FileStatus.FAILED] if finding.path in failed else words.KIND[finding.kind].name
         yield f"| {number} | {place} | {kind.in_language(language)} | {_reason(finding, language)} |"
 
 

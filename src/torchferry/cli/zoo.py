@@ -212,6 +212,7 @@ def _check(args: argparse.Namespace) -> int:
 
 def _report(args: argparse.Namespace, found: Review) -> None:
     from torchferry.cli.ending import reader_may_leave
+    from torchferry.report.formats import Options
     from torchferry.report.page import print_page, to_markdown
     from torchferry.zoo.report import page_of, to_json
 
@@ -220,7 +221,11 @@ def _report(args: argparse.Namespace, found: Review) -> None:
         if args.format == "text":
             print_page(page_of(found, language), language)
             return
-        text = to_json(found) if args.format == "json" else to_markdown(page_of(found, language), language)
+        text = (
+            to_json(found)
+            if args.format == "json"
+            else to_markdown(page_of(found, language), Options(language))
+        )
         sys.stdout.flush()
         sys.stdout.buffer.write(text.encode("utf-8", "replace"))
         sys.stdout.buffer.flush()

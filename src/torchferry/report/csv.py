@@ -1,38 +1,36 @@
-"""CSV: one row a finding, for spreadsheets and scripts."""
+"""CSV for spreadsheets and scripts: UTF-8 with the mark by which Excel knows it, and no cell that is run as a formula."""
 
 from __future__ import annotations
 
-from torchferry.outcome import Report
-from torchferry.report.options import Options
-from torchferry.report.safe import looks_like_formula, xml_text
+from collections.abc import Iterable, Iterator, Sequence
 
-COLUMNS = ("rule", "kind", "path", "line", "col", "before", "after", "message", "vendor", "url")
+from torchferry.report.safe import looks_like_formula, one_line, xml_text
+
+Cell = str | int | float | None
+BYTE_ORDER_MARK = "\ufeff"
 
 
-def render(report: Report, options: Options) -> bytes:
-    """The findings as CSV in UTF-8, with the mark by which Excel knows it."""
+def csv_lines(rows: Iterable[Sequence[Cell]], *, mark: bool = True) -> Iterator[str]:
+    """A file, row by row; without the mark, a further part of one, or a file for programs alone."""
     import csv
     import io
 
-    output = io.StringIO()
-    writer = csv.writer(output)
-    writer.writerow(COLUMNS)
-    for finding in report.findings:
-        texts = (finding.before, finding.after, options.say(finding.message), finding.vendor, finding.url)
-        writer.writerow(
-            [
-                _cell(finding.rule),
-                finding.kind.value,
-                _cell(finding.path),
-                finding.line,
-                finding.col,
-                *map(_cell, texts),
-            ]
-        )
-    return output.getvalue().encode("utf-8-sig")
+    if mark:
+        yield BYTE_ORDER_MARK
+    for row in rows:
+        output = io.StringIO()
+        csv.writer(output).writerow([_cell(cell) for cell in row])
+        yield output.getvalue()
 
 
-def _cell(text: str) -> str:
-    """The text with an apostrophe before anything that a spreadsheet would run as a formula."""
-    shown = xml_text(text)
-    return "'" + shown if looks_like_formula(shown) else shown
+def flat(row: Iterable[Cell]) -> list[Cell]:
+    """The row with every text on one line."""
+    return [one_line(cell) if isinstance(cell, str) else cell for cell in row]
+
+
+def _cell(value: Cell) -> Cell:
+    """Text with an apostrophe before anything that a spreadsheet would run as a formula."""
+    if not isinstance(value, str):
+        return "" if value is None else value
+    text = xml_text(value)
+    return "'" + text if looks_like_formula(text) else text

@@ -1,35 +1,59 @@
-"""One self-contained HTML page: the report as JSON, and the style and script of assets/ that show it."""
+"""Pages: one self-contained file in both languages, made whole here; what comes from outside is escaped.
+
+A page holds every sentence twice, and its style sheet shows one of the two. Scripts and styles are files in assets/ folders;
+the page's content policy allows these and nothing else.
+"""
 
 from __future__ import annotations
 
-from typing import Any
+import html
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TypeVar
 
 from torchferry import __version__
-from torchferry.finding import Finding
-from torchferry.outcome import FileRecord, FileStatus, Hunk, Report
-from torchferry.report import words
-from torchferry.report.options import Options
-from torchferry.report.safe import visible, web_address
-from torchferry.report.summary import WORST_FIRST, RuleCount, Summary, in_order, summarize
+from torchferry.report.records import Grade
+from torchferry.report.safe import one_line, visible
 from torchferry.text import Language, Text
 
-STYLES = ("page.css", "diff.css")
-SCRIPTS = ("core.js", "filters.js", "diff.js", "views.js", "main.js")
+ARROW = ' <span class="arrow">→</span> '
+SCRIPTED = "elements.js"  # for pages whose rows are made by scripts
+_SKIP = Text("Skip to the content", "跳到正文")
+_LANGUAGE = Text("Language", "语言")
+_EXPAND, _COLLAPSE = Text("Expand all", "全部展开"), Text("Collapse all", "全部折叠")
+_CLEAR = Text("Clear", "清除")
+_PREVIOUS, _FOLLOWING = Text("Previous", "上一页"), Text("Next", "下一页")
+Choice = TypeVar("Choice")
+
+# The page.
 
 
-def render(report: Report, options: Options) -> bytes:
-    """The page; it holds both languages and opens in the one asked for."""
-    import html
-
-    style = "\n".join(map(asset, STYLES))
-    script = enclosed(*map(asset, SCRIPTS))
-    title = html.escape(visible(f"{report.project} → {report.vendor} · TorchFerry"))
+def whole_page(
+    title: str,
+    sections: Iterable[str],
+    *,
+    language: Language,
+    overview: str = "",
+    heading: str = "",
+    package: str = "torchferry.report",
+    styles: Sequence[str] = (),
+    scripts: Sequence[str] = (),
+) -> str:
+    """The page, which opens in this language. `styles` and `scripts` are assets of the package, added to those of all
+    pages; all parts but the title are HTML already."""
+    style = asset("page.css") + asset("languages.css") + "".join(asset(name, package) for name in styles)
+    added = (asset(name, "torchferry.report" if name == SCRIPTED else package) for name in scripts)
+    script = enclosed(asset("languages.js"), "\n".join(added))
     parts = {
-        "HEAD": head(title, style, script, options.language),
-        "DATA": embed(page_data(report, options)),
+        "HEAD": head(escaped(f"{title} · TorchFerry"), style, script, language),
+        "SKIP": both(_SKIP),
+        "LANGUAGE_LABEL": escaped(_LANGUAGE.in_language(language)),
+        "HEADING": heading or escaped(title),
+        "OVERVIEW": overview,
+        "MAIN": "\n".join(sections),
+        "FOOTER": escaped(f"TorchFerry {__version__}"),
         "SCRIPT": script,
     }
-    return fill(asset("page.html"), parts).encode("utf-8")
+    return fill(asset("frame.html"), parts)
 
 
 def head(title: str, style: str, script: str, language: Language) -> str:
@@ -55,122 +79,6 @@ def enclosed(*scripts: str) -> str:
     return '(function () {\n"use strict";\n' + "\n".join(scripts) + "})();\n"
 
 
-def embed(data: object) -> str:
-    """JSON that can stand inside a script element: nothing in it can end the element."""
-    import json
-
-    text = json.dumps(data, ensure_ascii=False, separators=(",", ":"))
-    return text.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")
-
-
-def page_data(report: Report, options: Options) -> dict[str, Any]:
-    """What the page shows, packed: sentences and paths are stored once and named by their position."""
-    summary = summarize(report)
-    files = _all_files(report)
-    messages = _positions([finding.message for finding in report.findings])
-    paths = _positions([record.path for record in files])
-    rules = _positions([rule.rule for rule in summary.by_rule])
-    return {
-        "tool": f"TorchFerry {__version__}",
-        "command": report.command,
-        "vendor": visible(report.vendor),
-        "project": visible(report.project),
-        "language": options.language,
-        "words": {**words.PAGE, **_column_words()},
-        "kinds": [
-            {"id": kind.value, "name": words.KIND[kind], "meaning": words.KIND_MEANING[kind]}
-            for kind in WORST_FIRST
-        ],
-        "statuses": {status.value: words.STATUS[status] for status in FileStatus},
-        "summary": _summary(summary),
-        "rules": [_rule(rule, options) for rule in summary.by_rule],
-        "messages": [[visible(message.en), visible(message.zh)] for message in messages],
-        "files": [_file(record) for record in files],
-        "findings": [
-            [
-                rules[finding.rule],
-                WORST_FIRST.index(finding.kind),
-                paths[finding.path],
-                finding.line,
-                finding.col,
-                visible(finding.before),
-                visible(finding.after),
-                messages[finding.message],
-                web_address(finding.url),
-            ]
-            for finding in in_order(report.findings)
-        ],
-    }
-
-
-def _positions(values: list[Any]) -> dict[Any, int]:
-    return {value: position for position, value in enumerate(dict.fromkeys(values))}
-
-
-def _column_words() -> dict[str, Text]:
-    return {
-        "rule": words.RULE,
-        "about": words.ABOUT,
-        "total": words.TOTAL,
-        "rules": words.RULES,
-        "file": words.FILE,
-        "kind": words.KIND_COLUMN,
-    }
-
-
-def _all_files(report: Report) -> list[FileRecord]:
-    """The files of the report, and one for every finding about a file that has no record."""
-    known = {record.path: record for record in report.files}
-    for finding in report.findings:
-        known.setdefault(finding.path, FileRecord(finding.path, FileStatus.UNCHANGED))
-    return [known[path] for path in sorted(known)]
-
-
-def _summary(summary: Summary) -> dict[str, Any]:
-    return {
-        "sites": summary.sites,
-        "automatic": summary.automatic,
-        "percent": summary.percent(),
-        "todo": summary.todo,
-        "unsupported": summary.unsupported,
-        "unknown": summary.unknown,
-        "by_kind": {kind.value: count for kind, count in summary.by_kind.items()},
-        "files_seen": summary.files_seen,
-        "files_changed": summary.files_changed,
-        "files_failed": summary.files_failed,
-    }
-
-
-def _rule(rule: RuleCount, options: Options) -> dict[str, Any]:
-    return {
-        "id": visible(rule.rule),
-        "about": options.rule_docs.get(rule.rule),
-        "example": _example(rule.example),
-        "counts": [rule.counts.get(kind, 0) for kind in WORST_FIRST],
-    }
-
-
-def _example(finding: Finding) -> list[str]:
-    return [visible(finding.before), visible(finding.after)]
-
-
-def _file(record: FileRecord) -> list[Any]:
-    return [
-        visible(record.path),
-        record.status.value,
-        visible(record.reason),
-        [[hunk.old_start, hunk.new_start, _rows(hunk)] for hunk in record.hunks],
-    ]
-
-
-def _rows(hunk: Hunk) -> list[list[str]]:
-    """The lines of a hunk; a line that stays is stored once."""
-    return [
-        [tag, visible(old)] if tag == " " and old == new else [tag, visible(old), visible(new)]
-        for tag, old, new in hunk.lines
-    ]
-
-
 def content_policy(style: str, script: str) -> str:
     """A content policy under which nothing is fetched and no script but ours runs."""
     return f"default-src 'none'; style-src '{_digest(style)}'; script-src '{_digest(script)}'; img-src data:"
@@ -188,3 +96,155 @@ def asset(name: str, package: str = "torchferry.report") -> str:
     from importlib.resources import files
 
     return (files(package) / "assets" / name).read_text(encoding="utf-8")
+
+
+# Data for scripts.
+
+
+def embed(data: object) -> str:
+    """JSON that can stand inside a script element: nothing in it can end the element."""
+    import json
+
+    text = json.dumps(data, ensure_ascii=False, separators=(",", ":"))
+    return text.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")
+
+
+def data_for_script(data: object, name: str = "") -> str:
+    """Data that a script of the page finds by this id."""
+    which = f' id="{name}"' if name else ""
+    return f'<script type="application/json"{which}>{embed(data)}</script>'
+
+
+# Text.
+
+
+def escaped(text: str) -> str:
+    """Text that is text, wherever it came from."""
+    return html.escape(visible(text))
+
+
+def both(text: Text, element: str = "span") -> str:
+    """The text in both languages; the style sheet shows the page's. `element` may have attributes."""
+    name = element.split()[0]
+    if text.en == text.zh:
+        return f"<{element}>{escaped(text.en)}</{name}>"
+    return (
+        f'<{element} lang="en">{escaped(text.en)}</{name}><{element} lang="zh-CN">{escaped(text.zh)}</{name}>'
+    )
+
+
+def prose(text: Text, element: str = "span") -> str:
+    """Sentences of which the pieces between backticks are code."""
+    if "`" not in text.en:
+        return both(text, element)
+    return "".join(
+        f'<{element} lang="{language}">{_with_code(said)}</{element.split()[0]}>'
+        for language, said in (("en", text.en), ("zh-CN", text.zh))
+    )
+
+
+def _with_code(text: str) -> str:
+    pieces = one_line(text).split("`")
+    if len(pieces) % 2 == 0:  # a backtick of someone else's
+        return escaped("`".join(pieces))
+    return "".join(
+        f"<code>{escaped(piece)}</code>" if at % 2 else escaped(piece) for at, piece in enumerate(pieces)
+    )
+
+
+def quiet(text: Text) -> str:
+    """A paragraph that stays in the background."""
+    return both(text, 'p class="quiet"')
+
+
+def code(text: str) -> str:
+    """Code on one line."""
+    return f"<code>{escaped(one_line(text))}</code>"
+
+
+# Verdicts.
+
+
+def badge(grade: Grade, shown: str = "") -> str:
+    """A verdict in words, with a sign that does not need the colour."""
+    sign = f'<i aria-hidden="true">{grade.sign}</i>' if grade.sign else ""
+    return f'<span class="badge {grade.kind}">{sign}{shown or both(grade.name)}</span>'
+
+
+def chips(grades: Iterable[tuple[str, Grade]], data: str) -> str:
+    """Buttons that a script makes filters of: each verdict by its value, as the attribute data-..."""
+    return "".join(
+        f'<button type="button" class="chip {grade.kind}" data-{data}="{value}" aria-pressed="false">{both(grade.name)}</button>'
+        for value, grade in grades
+    )
+
+
+# Sections and tables.
+
+
+def section(title: Text, content: str, name: str = "", *, count: int | None = None, kind: str = "") -> str:
+    """A part of the page under its heading, with the number of what it holds."""
+    number = "" if count is None else f'<span class="count">{count:,}</span>'
+    which = f' class="{kind}"' if kind else ""
+    which += f' id="{name}"' if name else ""
+    return f"<section{which}><h2>{both(title)}{number}</h2>{content}</section>"
+
+
+def row(cells: Iterable[str], cell: str = "td", kind: str = "") -> str:
+    """A row of a table; the cells are HTML already."""
+    start = f'<tr class="{kind}">' if kind else "<tr>"
+    return start + "".join(f"<{cell}>{content}</{cell}>" for content in cells) + "</tr>"
+
+
+def table(heads: Iterable[Text], rows: Iterable[str], kind: str = "rules") -> str:
+    """A table in the look of all reports."""
+    return scrolled(f"<thead>{row(map(both, heads), 'th')}</thead><tbody>{''.join(rows)}</tbody>", kind)
+
+
+def facts(rows: Iterable[Iterable[str]], kind: str = "rules facts") -> str:
+    """A table without a head: names and what they stand for, as HTML."""
+    return scrolled(f"<tbody>{''.join(map(row, rows))}</tbody>", kind)
+
+
+def scrolled(content: str, kind: str) -> str:
+    """A table that may be wider than the page."""
+    return f'<div class="scroll"><table class="{kind}">{content}</table></div>'
+
+
+def sortable_head(heads: Iterable[tuple[Text, str]]) -> str:
+    """The head of a table that a script sorts: by text, by number, or by what the script knows of."""
+    cells = "".join(f'<th scope="col" data-sort="{kind}">{both(text)}</th>' for text, kind in heads)
+    return f"<thead><tr>{cells}</tr></thead>"
+
+
+def tree_tools() -> str:
+    """Buttons that open and close a tree; for the script, hidden without it."""
+    return (
+        f'<p class="tools" hidden><button type="button" class="plain" data-open="true">{both(_EXPAND)}</button> '
+        f'<button type="button" class="plain" data-open="false">{both(_COLLAPSE)}</button></p>'
+    )
+
+
+def filters(search: Text, chosen: str, shown: Text) -> str:
+    """A search and what else limits a table; for the script, hidden without it."""
+    return (
+        f'<form class="filters" role="search" hidden><label class="quiet" for="query">{both(search)}</label>'
+        f'<input type="search" id="query" autocomplete="off" spellcheck="false">{chosen}'
+        f'<button type="button" class="plain" id="clear">{both(_CLEAR)}</button>'
+        f'<span class="quiet" id="shown" role="status">{both(shown)}</span></form>'
+    )
+
+
+def pager() -> str:
+    """The way through a table of many rows; for the script, hidden without it."""
+    return (
+        f'<p class="pager" hidden><button type="button" class="plain previous">{both(_PREVIOUS)}</button> '
+        '<span class="page quiet"></span> '
+        f'<button type="button" class="plain following">{both(_FOLLOWING)}</button></p>'
+    )
+
+
+def in_table_order(found: Iterable[Choice], grades: Mapping[Choice, Grade]) -> list[tuple[Choice, Grade]]:
+    """The verdicts that are there, each once, in the order of their table."""
+    present = set(found)
+    return [(value, grade) for value, grade in grades.items() if value in present]

@@ -1,137 +1,57 @@
-"""An Excel workbook with three sheets: summary, findings, files."""
+"""Excel workbooks: sheets with a heading that stays in sight; equal content gives equal bytes."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+import io
+import math
+from collections.abc import Iterable, Sequence
+from itertools import islice
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from torchferry.finding import Kind
-from torchferry.outcome import Report
-from torchferry.report import words
-from torchferry.report.options import Options
 from torchferry.report.safe import looks_like_formula, xml_text
-from torchferry.report.summary import WORST_FIRST, Summary, summarize
-from torchferry.text import Text
 
 if TYPE_CHECKING:
-    from openpyxl import Workbook
     from openpyxl.cell import Cell
 
 MAX_ROWS = 1_048_575  # what a sheet holds below its header
 MAX_TEXT = 32_767  # what a cell holds
-Row = list["str | int | float"]
-Columns = Sequence[tuple[Text, int]]  # heading and width
+Value = str | int | float | None
+Row = Sequence[Value]
 
 
-def render(report: Report, options: Options) -> bytes:
-    """The report as a workbook."""
-    import io
+class Sheet(NamedTuple):
+    """One sheet; rows beyond those that a sheet holds are left out."""
 
+    title: str
+    columns: Sequence[tuple[str, int]]  # heading and width
+    rows: Iterable[Row]
+
+
+def workbook(sheets: Iterable[Sheet]) -> bytes:
+    """A file, with headings, filters, and cells that are never formulas."""
     from openpyxl import Workbook
 
-    summary = summarize(report)
     book = Workbook(write_only=True)
-    _summary_sheet(book, report, summary, options)
-    _findings_sheet(book, report, options)
-    _files_sheet(book, report, summary, options)
+    for sheet in sheets:
+        _fill(book.create_sheet(sheet.title), sheet)
     output = io.BytesIO()
     book.save(output)
-    return output.getvalue()
+    return without_times(output.getvalue())
 
 
-def _summary_sheet(book: Workbook, report: Report, summary: Summary, options: Options) -> None:
-    facts: list[tuple[Text, str | int]] = [
-        (words.PROJECT, report.project),
-        (words.TARGET, report.vendor),
-        (words.COMMAND, report.command),
-        (words.SITES, summary.sites),
-        (words.AUTOMATIC, summary.automatic),
-        (words.AUTOMATIC_SHARE, summary.percent()),
-        (words.TO_DECIDE, summary.todo),
-        (words.UNSUPPORTED, summary.unsupported),
-        (words.UNKNOWN, summary.unknown),
-        (words.RISKS, summary.by_kind[Kind.RISK]),
-        (words.LEFT, summary.by_kind[Kind.INFO]),
-        (words.FILES_SEEN, summary.files_seen),
-        (
-            words.FILES_CHANGED if report.command == "convert" else words.FILES_TO_CHANGE,
-            summary.files_changed,
-        ),
-        (words.FILES_FAILED, summary.files_failed),
-    ]
-    left_out = len(report.findings) - MAX_ROWS
-    if left_out > 0:
-        facts.append((words.ROWS_LEFT_OUT.format(count=left_out), left_out))
-    columns = [(words.SUMMARY, 34), (words.TOTAL, 40)]
-    add_sheet(book, words.SUMMARY, columns, [[options.say(name), value] for name, value in facts], options)
-
-
-def _findings_sheet(book: Workbook, report: Report, options: Options) -> None:
-    columns = [
-        (words.RULE, 10),
-        (words.KIND_COLUMN, 14),
-        (words.FILE, 32),
-        (words.LINE, 8),
-        (words.COLUMN, 8),
-        (words.BEFORE, 40),
-        (words.AFTER, 40),
-        (words.MESSAGE, 60),
-        (words.VENDOR, 14),
-        (words.LINK, 30),
-    ]
-    rows: Iterator[Row] = (
-        [
-            finding.rule,
-            options.say(words.KIND[finding.kind]),
-            finding.path,
-            finding.line,
-            finding.col,
-            finding.before,
-            finding.after,
-            options.say(finding.message),
-            finding.vendor,
-            finding.url,
-        ]
-        for finding in report.findings[:MAX_ROWS]
-    )
-    add_sheet(book, words.FINDINGS, columns, rows, options)
-
-
-def _files_sheet(book: Workbook, report: Report, summary: Summary, options: Options) -> None:
-    columns = [
-        (words.FILE, 48),
-        (words.STATUS_COLUMN, 14),
-        *((words.KIND[kind], 14) for kind in WORST_FIRST),
-        (words.REASON, 60),
-    ]
-    counts = {file.path: file.counts for file in summary.by_file}
-    rows: Iterator[Row] = (
-        [
-            record.path,
-            options.say(words.STATUS[record.status]),
-            *(counts.get(record.path, {}).get(kind, 0) for kind in WORST_FIRST),
-            record.reason,
-        ]
-        for record in report.files[:MAX_ROWS]
-    )
-    add_sheet(book, words.FILES, columns, rows, options)
-
-
-def add_sheet(book: Workbook, title: Text, columns: Columns, rows: Iterable[Row], options: Options) -> None:
-    """Add a sheet with a heading that stays in sight, a filter, and cells that are never formulas."""
+def _fill(made: Any, sheet: Sheet) -> None:
     from openpyxl.utils import get_column_letter
 
-    sheet: Any = book.create_sheet(options.say(title))
-    for position, (_, width) in enumerate(columns, 1):
-        sheet.column_dimensions[get_column_letter(position)].width = width
-    sheet.freeze_panes = "A2"
-    styles = _Styles(sheet)
-    sheet.append([styles.heading(options.say(heading)) for heading, _ in columns])
+    for position, (_, width) in enumerate(sheet.columns, 1):
+        made.column_dimensions[get_column_letter(position)].width = width
+    made.freeze_panes = "A2"
+    styles = _Styles(made)
+    made.append([styles.heading(heading) for heading, _ in sheet.columns])
     count = 1
-    for row in rows:
-        sheet.append([styles.cell(value) for value in row])
+    for row in islice(sheet.rows, MAX_ROWS):
+        made.append([styles.cell(value) for value in row])
         count += 1
-    sheet.auto_filter.ref = f"A1:{get_column_letter(len(columns))}{count}"
+    made.auto_filter.ref = f"A1:{get_column_letter(len(sheet.columns))}{count}"
 
 
 class _Styles:
@@ -150,16 +70,38 @@ class _Styles:
         cell.font, cell.fill = self.bold, self.fill
         return cell
 
-    def cell(self, value: str | int | float) -> Cell:
+    def cell(self, value: Value) -> Cell:
         from openpyxl.cell.cell import WriteOnlyCell
 
-        if isinstance(value, (int, float)):
+        if isinstance(value, (int, float)) and math.isfinite(value):
             cell: Cell = WriteOnlyCell(self.sheet, value=value)
         else:
-            text = xml_text(value)[:MAX_TEXT]
+            text = "" if value is None else xml_text(str(value))[:MAX_TEXT]
             cell = WriteOnlyCell(self.sheet, value=text)
             # Text stays text, also when the reader edits the cell: '@torch.no_grad()' is no formula.
             cell.data_type = "s"
             cell.quotePrefix = looks_like_formula(text)
         cell.alignment = self.wrap
         return cell
+
+
+def without_times(workbook: bytes) -> bytes:
+    """The same workbook with the earliest time that a zip archive knows, so that equal content is equal bytes."""
+    import re
+    import shutil
+    import zipfile
+
+    output = io.BytesIO()
+    with zipfile.ZipFile(io.BytesIO(workbook)) as old, zipfile.ZipFile(output, "w") as new:
+        for name in old.namelist():
+            entry = zipfile.ZipInfo(name, (1980, 1, 1, 0, 0, 0))
+            entry.external_attr = 0o600 << 16
+            entry.compress_type = zipfile.ZIP_DEFLATED
+            if name == "docProps/core.xml":
+                data = re.sub(rb"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", b"1980-01-01T00:00:00Z", old.read(name))
+                new.writestr(entry, data)
+                continue
+            entry.file_size = old.getinfo(name).file_size
+            with old.open(name) as source, new.open(entry, "w") as target:  # a sheet may be large
+                shutil.copyfileobj(source, target)
+    return output.getvalue()

@@ -14,7 +14,7 @@ from torchferry.convert.discover import check_input, read_file
 from torchferry.convert.project import Plan, ProjectOutcome, examine_project
 from torchferry.convert.write import Replace, check_output, write_project
 from torchferry.errors import InputError, OutputError
-from torchferry.report.markup import escaped
+from torchferry.report.html import escaped
 from torchferry.vendors.model import Vendor
 from torchferry.vendors.zoo import ZooTable
 from torchferry.zoo import run_scripts

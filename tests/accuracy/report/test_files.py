@@ -12,14 +12,15 @@ import pytest
 
 from tests.accuracy.report.samples import EVIL, SAMPLES, faulty, hostile, large, statistical
 from torchferry.accuracy.compare.model import Comparison
-from torchferry.accuracy.report import csv as csv_report
-from torchferry.accuracy.report.render import format_of, pieces, write_report
+from torchferry.accuracy.report import REPORTS
+from torchferry.accuracy.report.sheets import COLUMNS
 from torchferry.errors import OutputError, ReportError
 from torchferry.files.aside import write_whole
+from torchferry.report.formats import Options
 
 
 def rendered(format_name: str, comparisons: list[Comparison], **options: Any) -> bytes:
-    return b"".join(pieces(format_name, comparisons, **options))
+    return REPORTS.render(comparisons, format_name, Options(**options))
 
 
 def read_csv(data: bytes) -> list[dict[str, str]]:
@@ -111,7 +112,7 @@ def test_the_same_comparison_gives_the_same_workbook() -> None:
 def test_reports_come_in_pieces() -> None:
     """One with many calls need not be in memory whole."""
     for format_name in ("json", "csv"):
-        assert max(len(piece) for piece in pieces(format_name, large(500))) < 10_000
+        assert max(len(piece) for piece in REPORTS.pieces(large(500), format_name)) < 10_000
 
 
 @pytest.mark.parametrize(
@@ -119,12 +120,12 @@ def test_reports_come_in_pieces() -> None:
     [("a.txt", "text"), ("a.json", "json"), ("a.CSV", "csv"), ("a.msaccucmp.csv", "msaccucmp"), ("a.xlsx", "xlsx"), ("a.html", "html")],
 )  # fmt: skip
 def test_a_files_name_says_which_report(name: str, format_name: str) -> None:
-    assert format_of(Path(name)) == format_name
+    assert REPORTS.format_of(Path(name)) == format_name
 
 
 def test_an_unknown_kind_of_report() -> None:
     with pytest.raises(ReportError, match=r"a\.doc: unknown kind of report; end the name in one of \.txt"):
-        format_of(Path("a.doc"))
+        REPORTS.format_of(Path("a.doc"))
 
 
 def test_a_report_appears_whole_or_not_at_all(tmp_path: Path) -> None:
@@ -136,10 +137,10 @@ def test_a_report_appears_whole_or_not_at_all(tmp_path: Path) -> None:
         write_whole(tmp_path / "a.json", cut_off())
     assert list(tmp_path.iterdir()) == []
     with pytest.raises(OutputError, match="can't be written"):
-        write_report(tmp_path / "nowhere" / "a.json", faulty(), "en")
+        REPORTS.write(faulty(), Path(__file__) / "a.json")
 
 
 def test_columns_are_stable() -> None:
-    assert csv_report.COLUMNS[:5] == ("rank", "how", "number", "operator", "step")
-    assert len(set(csv_report.COLUMNS)) == len(csv_report.COLUMNS)
+    assert COLUMNS[:5] == ("rank", "how", "number", "operator", "step")
+    assert len(set(COLUMNS)) == len(COLUMNS)
     assert EVIL not in rendered("csv", hostile()).decode()

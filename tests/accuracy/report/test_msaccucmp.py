@@ -15,9 +15,9 @@ import torch
 from tests.accuracy.compare.records import GOLDEN, MINE, Writing, write_network, zero_tail
 from torchferry.accuracy.compare.comparing import compare_files
 from torchferry.accuracy.file.reader import open_record
+from torchferry.accuracy.report import REPORTS
 from torchferry.accuracy.report.msaccucmp import ALGORITHMS, COLUMNS
 from torchferry.accuracy.report.msaccucmp_formulas import Blocks, figures_of
-from torchferry.accuracy.report.render import pieces
 
 
 def figures(mine: Any, golden: Any, dtype: str = "float32") -> dict[str, str]:
@@ -87,7 +87,7 @@ def test_half_precision() -> None:
 
 
 def rows(mine: Path, golden: Path) -> list[dict[str, str]]:
-    text = b"".join(pieces("msaccucmp", compare_files(mine, golden))).decode("utf-8")
+    text = REPORTS.render(compare_files(mine, golden), "msaccucmp").decode("utf-8")
     return list(csv.DictReader(io.StringIO(text)))
 
 

@@ -15,8 +15,8 @@ import pytest
 from tests.accuracy.compare.records import MINE, write_network, zero_tail
 from tests.accuracy.file.test_peer import peer  # noqa: F401 (a fixture)
 from torchferry.accuracy.compare.comparing import compare_files
+from torchferry.accuracy.report import REPORTS
 from torchferry.accuracy.report.msaccucmp import ALGORITHMS
-from torchferry.accuracy.report.render import pieces
 
 pytestmark = pytest.mark.long
 
@@ -43,7 +43,7 @@ def test_the_same_header_rows_and_figures(peer: Path, tmp_path: Path) -> None:  
     assert done.returncode == 0, done.stdout[-2000:]
     (table,) = answer.glob("*.csv")
     theirs = list(csv.DictReader(table.open()))
-    text = b"".join(pieces("msaccucmp", compare_files(mine, golden))).decode("utf-8")
+    text = REPORTS.render(compare_files(mine, golden), "msaccucmp").decode("utf-8")
     ours = list(csv.DictReader(io.StringIO(text)))
     assert list(ours[0]) == list(theirs[0])
     by_path = {row["NPUDumpPath"]: row for row in theirs}

@@ -12,6 +12,7 @@ from tests.accuracy.report.samples import alone, faulty, hostile, large, ranks, 
 from tests.browsing import NEEDS_BROWSER, Open, quiet_pages
 from torchferry.accuracy.compare.model import Comparison
 from torchferry.accuracy.report.html import to_html
+from torchferry.report.formats import Options
 
 pytestmark = NEEDS_BROWSER
 
@@ -23,7 +24,7 @@ def open_page(browser: Any, tmp_path: Path) -> Iterator[Open]:
 
         def open_report(comparisons: list[Comparison], **options: Any) -> Any:
             path = tmp_path / f"{len(list(tmp_path.iterdir()))}.html"
-            path.write_text(to_html(comparisons), encoding="utf-8")
+            path.write_text(to_html(comparisons, Options()), encoding="utf-8")
             return open_file(path, **options)
 
         yield open_report
@@ -83,11 +84,11 @@ def test_a_call_opens(open_page: Open) -> None:
 def test_ten_thousand_calls_are_shown_in_pages(open_page: Open) -> None:
     page = open_page(large())
     assert len(shown(page)) == 100
-    page.click("#following")
-    assert page.inner_text("#page") == "2 / 100" and len(shown(page)) == 100
+    page.click(".following")
+    assert page.inner_text(".pager .page") == "2 / 100" and len(shown(page)) == 100
     page.fill("#query", "layers.7.fc")
-    assert 0 < len(shown(page)) <= 50 and page.inner_text("#page") == "1 / 1"
-    assert page.is_disabled("#following")
+    assert 0 < len(shown(page)) <= 50 and page.inner_text(".pager .page") == "1 / 1"
+    assert page.is_disabled(".following")
     assert [text.split()[1] for text in page.locator(".steps tbody td").all_inner_texts()] == [
         "suspicious"
     ] * 3

@@ -6,20 +6,23 @@ import io
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from tests.accuracy.report.samples import EVIL, SAMPLES, alone, equal, faulty, fine, large, ranks, statistical
+from tests.report.texts import texts_of
 from torchferry.accuracy.compare.matching import EQUIVALENT, EXTRA, GROUP, MOVED, NOTHING, SAME, SIMILAR
 from torchferry.accuracy.compare.rows import packed
 from torchferry.accuracy.judge.model import ErrorKind, Verdict
-from torchferry.accuracy.report import sentences, words
-from torchferry.accuracy.report.render import print_text
-from torchferry.accuracy.report.text import to_text
+from torchferry.accuracy.report import REPORTS, sentences, words
+from torchferry.report.formats import Options
 from torchferry.text import Text
+
+
+def to_text(comparisons: Any, language: Any = "en", **options: Any) -> str:
+    return REPORTS.render(comparisons, "text", Options(language, **options)).decode()
 
 
 def lines(comparisons: Any, language: Any = "en", **options: Any) -> list[str]:
@@ -194,30 +197,23 @@ def test_colours_on_a_terminal_only(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TERM", "xterm-256color")
     monkeypatch.delenv("NO_COLOR", raising=False)
     terminal, pipe = Terminal(), io.StringIO()
-    print_text(faulty(), "en", terminal)
-    print_text(faulty(), "en", pipe)
+    REPORTS.show(faulty(), stream=terminal)
+    REPORTS.show(faulty(), stream=pipe)
     assert "\x1b[" in terminal.getvalue() and "\x1b[" not in pipe.getvalue()
 
 
-def all_texts() -> Iterator[Text]:
-    for name, value in vars(words).items():
-        if name.isupper() and not isinstance(value, str):
-            yield from value.values() if isinstance(value, dict) else [value]
-
-
 def test_every_word_exists_in_both_languages() -> None:
-    for text in all_texts():
+    for text in texts_of(words):
         assert isinstance(text, Text) and bool(text.en) == bool(text.zh)
         assert sorted(re.findall(r"\{(\w+)", text.en)) == sorted(re.findall(r"\{(\w+)", text.zh)), text
-    assert set(words.VERDICT) == set(words.MEANING) == set(sentences.WORST_FIRST) == set(Verdict)
+    assert set(words.VERDICT) == set(Verdict)
     assert set(words.SORT) == set(ErrorKind)
     assert set(words.HOW) == {SAME, EQUIVALENT, SIMILAR, MOVED, GROUP, EXTRA, NOTHING}
 
 
 def test_reports_do_not_import_torch() -> None:
     names = ", ".join(
-        f"torchferry.accuracy.report.{name}"
-        for name in ("text", "json", "csv", "xlsx", "html", "msaccucmp", "render")
+        f"torchferry.accuracy.report.{name}" for name in ("text", "json", "sheets", "html", "msaccucmp")
     )
     program = (
         f"import sys, torchferry.accuracy.compare.matching, torchferry.accuracy.compare.statistics, {names}; "

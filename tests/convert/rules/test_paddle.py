@@ -8,7 +8,7 @@ import pytest
 
 from tests.convert.rewriting import VENDORS, rewritten, said, said_of, target
 from torchferry.convert.project import Plan, examine_project
-from torchferry.report.render import render
+from torchferry.report.findings import REPORTS
 
 PROGRAM = """\
 import paddle
@@ -53,4 +53,4 @@ def test_launch_scripts(tmp_path: Path) -> None:
     report = examine_project(tmp_path, Plan(target("tecorigin"))).report("scan")
     found = [item.before for item in report.findings if item.rule == "TF605"]
     assert found == ["paddle.distributed.launch", "Global.device=gpu"]
-    assert b"Nothing needs your attention" not in render(report, "text")
+    assert b"Nothing needs your attention" not in REPORTS.render(report, "text")

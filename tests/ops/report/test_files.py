@@ -23,11 +23,16 @@ from tests.ops.samples import (
 )
 from torchferry.errors import OutputError, ReportError
 from torchferry.ops.readiness import Readiness
+from torchferry.ops.report import REPORTS
 from torchferry.ops.report.modules import module_tree
-from torchferry.ops.report.render import FORMATS, format_of, render, write_report
+from torchferry.ops.report.sheets import COLUMNS
 from torchferry.ops.report.sources import read_lines, source_files
-from torchferry.ops.report.spreadsheets import COLUMNS
 from torchferry.ops.report.tables import Overview
+from torchferry.report.formats import Options
+
+
+def render(format_name: str, readinesses: list[Readiness], language: Any = "en") -> bytes:
+    return REPORTS.render(readinesses, format_name, Options(language))
 
 
 def document(readinesses: list[Readiness]) -> Any:
@@ -130,7 +135,7 @@ def test_markdown() -> None:
 
 @pytest.mark.parametrize("name", [name for name in SAMPLES if name != "large"])
 @pytest.mark.parametrize("language", ["en", "zh"])
-@pytest.mark.parametrize("format_name", [name for name in FORMATS.values() if name not in ("xlsx", "text")])
+@pytest.mark.parametrize("format_name", [name for name in REPORTS.names if name not in ("xlsx", "text")])
 def test_every_format_takes_every_sample(name: str, language: Any, format_name: str) -> None:
     assert render(format_name, SAMPLES[name](), language)
 
@@ -140,17 +145,17 @@ def test_empty_workbook() -> None:
 
 
 def test_a_name_chooses_the_format(tmp_path: Path) -> None:
-    assert format_of(Path("a/Ready.HTML")) == "html"
+    assert REPORTS.format_of(Path("a/Ready.HTML")) == "html"
     with pytest.raises(
         ReportError, match=r"report\.pdf: unknown kind of report; end the name in one of \.txt"
     ):
-        format_of(Path("report.pdf"))
+        REPORTS.format_of(Path("report.pdf"))
     with pytest.raises(ReportError, match="unknown report format 'pdf'"):
         render("pdf", sample())
-    write_report(tmp_path / "deep" / "unsupported_op.xlsx", sample(), "en")
+    REPORTS.write(sample(), tmp_path / "deep" / "unsupported_op.xlsx")
     assert openpyxl.load_workbook(tmp_path / "deep" / "unsupported_op.xlsx").active.title == "unsupported_op"
     with pytest.raises(OutputError, match="can't be written"):
-        write_report(tmp_path / "deep" / "unsupported_op.xlsx" / "x.md", sample(), "en")
+        REPORTS.write(sample(), tmp_path / "deep" / "unsupported_op.xlsx" / "x.md")
 
 
 def test_the_tree_of_modules() -> None:

@@ -12,6 +12,7 @@ from tests.browsing import NEEDS_BROWSER, Open, quiet_pages
 from tests.ops.samples import empty, hostile, large, sample
 from torchferry.ops.readiness import Readiness
 from torchferry.ops.report.html import to_html
+from torchferry.report.formats import Options
 
 pytestmark = NEEDS_BROWSER
 
@@ -23,7 +24,7 @@ def open_page(browser: Any, tmp_path: Path) -> Iterator[Open]:
 
         def open_report(readinesses: list[Readiness], folder: Path | None = None, **options: Any) -> Any:
             path = tmp_path / f"{len(list(tmp_path.iterdir()))}.html"
-            path.write_text(to_html(readinesses, "en", folder), encoding="utf-8")
+            path.write_text(to_html(readinesses, Options(folder=folder)), encoding="utf-8")
             return open_file(path, **options)
 
         yield open_report

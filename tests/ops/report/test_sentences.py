@@ -5,16 +5,15 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
 
 from tests.ops.samples import by_name, empty, judged, large, one_device, sample, training_step, without_times
+from tests.report.texts import texts_of
 from torchferry.ops.model import Phase, TensorSpec
 from torchferry.ops.readiness import Remedy, Support
 from torchferry.ops.report import sentences, words
-from torchferry.text import Text
 
 
 def test_verdicts() -> None:
@@ -88,21 +87,13 @@ def test_arguments_leave_tensors_out() -> None:
     assert sentences.tensors(use.signature.inputs, 1) == "float32[8,3,224,224], … +1"
 
 
-def all_texts() -> Iterator[Text]:
-    named = [value for name, value in vars(words).items() if name.isupper()]
-    entries = [entry for value in named for entry in (value.values() if isinstance(value, dict) else [value])]
-    for entry in entries:
-        if not isinstance(entry, str):
-            yield from [entry] if isinstance(entry, Text) else entry
-
-
 def test_the_placeholders_are_the_same_in_both_languages() -> None:
-    for text in all_texts():
+    for text in texts_of(words):
         assert sorted(re.findall(r"\{(\w+)\}", text.en)) == sorted(re.findall(r"\{(\w+)\}", text.zh)), text
 
 
 def test_every_kind_has_words() -> None:
-    assert set(words.SUPPORT) == set(words.MEANING) == set(Support)
+    assert set(words.SUPPORT) == set(Support)
     assert (set(words.REMEDY), set(words.PHASE)) == (set(Remedy), set(Phase))
 
 
@@ -112,8 +103,7 @@ def test_reports_do_not_import_torch() -> None:
         "report.text",
         "report.json",
         "report.html",
-        "report.spreadsheets",
-        "report.render",
+        "report.sheets",
     )
     names = ", ".join(f"torchferry.ops.{name}" for name in modules)
     program = (

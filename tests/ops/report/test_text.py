@@ -9,8 +9,12 @@ from typing import Any
 import pytest
 
 from tests.ops.samples import SAMPLES, empty, hostile, large, one_device, sample, whole_or_parts
-from torchferry.ops.report.render import print_text
-from torchferry.ops.report.text import to_text
+from torchferry.ops.report import REPORTS
+from torchferry.report.formats import Options
+
+
+def to_text(readinesses: Any, language: Any = "en", **options: Any) -> str:
+    return REPORTS.render(readinesses, "text", Options(language, **options)).decode()
 
 
 def test_the_verdicts_come_first_one_line_each() -> None:
@@ -106,6 +110,6 @@ def test_colours_on_a_terminal_only(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TERM", "xterm-256color")
     monkeypatch.delenv("NO_COLOR", raising=False)
     terminal, pipe = Terminal(), io.StringIO()
-    print_text(sample(), "en", terminal, limit=5)
-    print_text(sample(), "en", pipe, limit=5)
+    REPORTS.show(sample(), "text", Options(limit=5), terminal)
+    REPORTS.show(sample(), "text", Options(limit=5), pipe)
     assert "\x1b[" in terminal.getvalue() and "\x1b[" not in pipe.getvalue()

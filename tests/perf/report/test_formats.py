@@ -10,11 +10,26 @@ import pytest
 
 from tests.perf.report.samples import EVIL, analysis, bottleneck, compared, healthy, hostile, large, ranks
 from torchferry.perf.model import Part
-from torchferry.perf.report.html import to_html
-from torchferry.perf.report.json import to_json
-from torchferry.perf.report.markdown import to_markdown
+from torchferry.perf.report import REPORTS
 from torchferry.perf.report.sentences import Report
-from torchferry.perf.report.text import to_text
+from torchferry.report.formats import Options
+from torchferry.text import Language
+
+
+def to_text(report: Report, language: Language = "en") -> str:
+    return REPORTS.render(report, "text", Options(language)).decode()
+
+
+def to_markdown(report: Report, language: Language) -> str:
+    return REPORTS.render(report, "md", Options(language)).decode()
+
+
+def to_html(report: Report) -> str:
+    return REPORTS.render(report, "html").decode()
+
+
+def to_json(report: Report) -> str:
+    return REPORTS.render(report, "json").decode()
 
 
 def lines(report: Report, language: str = "en") -> list[str]:

@@ -14,6 +14,7 @@ from tests.perf.report.samples import bottleneck, compared, healthy, hostile, la
 from torchferry.perf.model import Evidence
 from torchferry.perf.report.html import to_html
 from torchferry.perf.report.sentences import Report
+from torchferry.report.formats import Options
 
 pytestmark = NEEDS_BROWSER
 
@@ -25,7 +26,7 @@ def open_page(browser: Any, tmp_path: Path) -> Iterator[Open]:
 
         def open_report(report: Report, **options: Any) -> Any:
             path = tmp_path / f"{len(list(tmp_path.iterdir()))}.html"
-            path.write_text(to_html(report), encoding="utf-8")
+            path.write_text(to_html(report, Options()), encoding="utf-8")
             return open_file(path, **options)
 
         yield open_report

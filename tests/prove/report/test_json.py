@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from torchferry.prove.report import proof_json, to_json
+from torchferry.prove.report import json as proof_json
+from torchferry.report.formats import Options
 
 from .samples import SAMPLES, not_finite, sample
 
@@ -31,7 +32,7 @@ def names(record: dict[str, Any]) -> str:
 
 
 def test_the_names_stay() -> None:
-    content = json.loads(to_json(sample()))
+    content = json.loads(proof_json.to_json(sample(), Options()))
     parted = content["results"][1]
     process = content["reference"]["processes"][0]
     assert (names(content), names(content["request"])) == (PROOF, REQUEST)
@@ -58,7 +59,7 @@ def test_every_name_is_documented() -> None:
 
 
 def test_numbers_that_json_does_not_have() -> None:
-    steps = json.loads(to_json(not_finite()))["reference"]["processes"][0]["steps"]
+    steps = json.loads(proof_json.to_json(not_finite(), Options()))["reference"]["processes"][0]["steps"]
     assert [steps[at]["losses"][0] for at in (2, 3, 4)] == ["NaN", "Infinity", "-Infinity"]
 
 
@@ -67,6 +68,6 @@ def test_everything_is_valid(name: str) -> None:
     def refuse(constant: str) -> None:
         raise AssertionError(constant)
 
-    text = to_json(SAMPLES[name]())
+    text = proof_json.to_json(SAMPLES[name](), Options())
     text.encode()
     json.loads(text, parse_constant=refuse)

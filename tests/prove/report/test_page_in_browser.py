@@ -10,7 +10,8 @@ import pytest
 
 from tests.browsing import NEEDS_BROWSER, Open, quiet_pages
 from torchferry.prove.model import Proof
-from torchferry.prove.report import render_html
+from torchferry.prove.report import REPORTS
+from torchferry.report.formats import Options
 
 from .samples import HOSTILE, SAMPLES, distributed, empty, hostile, long, not_finite, sample
 
@@ -24,7 +25,7 @@ def open_page(browser: Any, tmp_path: Path) -> Iterator[Open]:
 
         def open_proof(proof: Proof, language: str = "en", logs: Any = None, **options: Any) -> Any:
             path = tmp_path / f"{len(list(tmp_path.iterdir()))}.html"
-            path.write_text(render_html(proof, language, logs), encoding="utf-8")  # type: ignore[arg-type]
+            REPORTS.write(proof, path, Options(language, logs=logs or {}))  # type: ignore[arg-type]
             return open_file(path, **options)
 
         yield open_proof

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from torchferry.prove.model import Cause, OperatorDifference, StepSummary
-from torchferry.prove.report import log_tails, render_text
-from torchferry.prove.report.comparison import Row, Table
+from torchferry.prove.report import REPORTS
+from torchferry.prove.report.comparison import StepPair, StepTable
+from torchferry.prove.report.sentences import log_tails
+from torchferry.report.formats import Options
 from torchferry.text import Text
 
 from .samples import (
@@ -25,6 +28,10 @@ from .samples import (
     proof,
     sample,
 )
+
+
+def render_text(proof: Any, language: Any = "en", **options: Any) -> str:
+    return REPORTS.render(proof, "text", Options(language, **options)).decode()
 
 
 def test_verdicts_come_first_one_for_each_vendor() -> None:
@@ -78,9 +85,9 @@ def test_the_first_step_that_differs_is_never_left_out() -> None:
     def step(at: int, checksum: str) -> StepSummary:
         return StepSummary(at, 0, (1.0,), 1.0, checksum, 0)
 
-    rows = tuple(Row(at, step(at, "a"), step(at, "b" if at == 50 else "a")) for at in range(1, 101))
-    shown = Table(Text("", ""), False, ("SGD",), rows).shortened(ends=2)
-    numbers = [each.number if isinstance(each, Row) else f"{each.count} left out" for each in shown]
+    rows = tuple(StepPair(at, step(at, "a"), step(at, "b" if at == 50 else "a")) for at in range(1, 101))
+    shown = StepTable(Text("", ""), False, ("SGD",), rows).shortened(ends=2)
+    numbers = [each.number if isinstance(each, StepPair) else f"{each.count} left out" for each in shown]
     assert numbers == [1, 2, "45 left out", 48, 49, 50, 51, 52, "46 left out", 99, 100]
 
 

@@ -5,21 +5,14 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
 
+from tests.report.texts import texts_of
 from torchferry.prove.model import Cause, Verdict, What
 from torchferry.prove.report import words
-from torchferry.text import Text
-
-
-def all_texts() -> Iterator[Text]:
-    yield from (value for value in vars(words).values() if isinstance(value, Text))
-    for table in (words.VERDICT, words.WHAT, words.CAUSE, words.PHASE):
-        yield from table.values()
 
 
 def test_the_placeholders_are_the_same_in_both_languages() -> None:
-    for text in all_texts():
+    for text in texts_of(words):
         assert sorted(set(re.findall(r"\{(\w+)\}", text.en))) == sorted(
             set(re.findall(r"\{(\w+)\}", text.zh))
         )

@@ -1,1 +1,17 @@
-"""What a comparison of records has found, as text, JSON, CSV, a workbook, a page; `render.py` is the door. No torch."""
+"""What a comparison of records has found: text, JSON, CSV, a workbook, a page, and the vendors' own CSV. No torch."""
+
+from collections.abc import Sequence
+
+from torchferry.accuracy.compare.model import Comparison
+from torchferry.report.formats import Reports
+
+REPORTS: Reports[Sequence[Comparison]] = Reports(
+    {
+        "text": f"{__name__}.text:to_text",
+        "json": f"{__name__}.json:to_json",
+        "csv": f"{__name__}.sheets:to_csv",
+        "msaccucmp": f"{__name__}.msaccucmp:to_msaccucmp",
+        "xlsx": f"{__name__}.sheets:to_xlsx",
+        "html": f"{__name__}.html:to_html",
+    }
+)

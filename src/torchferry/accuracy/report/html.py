@@ -14,51 +14,32 @@ from torchferry.accuracy.compare.model import Comparison, Curve, Pair
 from torchferry.accuracy.judge.model import Difference, Verdict
 from torchferry.accuracy.model import Header
 from torchferry.accuracy.report import sentences, words
-from torchferry.report.frame import Page, framed
-from torchferry.report.html import asset, embed
-from torchferry.report.markup import both, escaped, row, table
+from torchferry.report.formats import Options
+from torchferry.report.html import (
+    ARROW,
+    SCRIPTED,
+    badge,
+    both,
+    chips,
+    code,
+    data_for_script,
+    escaped,
+    facts,
+    filters,
+    in_table_order,
+    pager,
+    quiet,
+    row,
+    scrolled,
+    section,
+    sortable_head,
+    table,
+    tree_tools,
+    whole_page,
+)
 from torchferry.report.safe import one_line
-from torchferry.text import Language, Text
-
-# Pieces of the page that several of its sections use: badges, small paragraphs, the colours of
-# verdicts.
-
-TONES = {
-    Verdict.EQUAL: "change",
-    Verdict.NORMAL: "change",
-    Verdict.INHERITED: "info",
-    Verdict.REDUCED: "risk",
-    Verdict.UNKNOWN: "unknown",
-    Verdict.UNEXPLAINED: "unknown",
-    Verdict.SUSPICIOUS: "todo",
-    Verdict.FAULT: "unsupported",
-    Verdict.PROGRAM: "unsupported",
-}  # the colours of the other reports
-SIGNS = {
-    Verdict.EQUAL: "=",
-    Verdict.NORMAL: "✓",
-    Verdict.INHERITED: "↓",
-    Verdict.REDUCED: "≈",
-    Verdict.UNKNOWN: "?",
-    Verdict.UNEXPLAINED: "¿",
-    Verdict.SUSPICIOUS: "!",
-    Verdict.FAULT: "✕",
-    Verdict.PROGRAM: "≠",
-}
-
-
-def badge(verdict: Verdict) -> str:
-    """The verdict in words, with a sign that does not need the colour."""
-    return (
-        f'<span class="badge {TONES[verdict]}"><i aria-hidden="true">{SIGNS[verdict]}</i>'
-        f"{both(words.VERDICT[verdict])}</span>"
-    )
-
-
-def quiet(text: Text) -> str:
-    """A paragraph that stays in the background."""
-    return both(text, 'p class="quiet"')
-
+from torchferry.report.terminal import AND_MORE
+from torchferry.text import Text
 
 # The page's table of calls: the data from which the script fills pages of it, and the worst of them
 # for readers without.
@@ -81,65 +62,45 @@ Value = TypeVar("Value")
 def calls_section(comparisons: Sequence[Comparison]) -> str:
     """The section."""
     count = sum(len(comparison.pairs) for comparison in comparisons)
-    heads = "".join(f'<th scope="col" data-sort="{kind}">{both(text)}</th>' for text, kind in _HEADS)
-    rank = {verdict: at for at, verdict in enumerate(sentences.WORST_FIRST)}
     pairs = (pair for comparison in comparisons for pair in comparison.pairs)
-    worst = nsmallest(_STATIC_ROWS, pairs, key=lambda pair: rank[pair.judgement.verdict])
+    worst = nsmallest(_STATIC_ROWS, pairs, key=lambda pair: words.RANK_OF[pair.judgement.verdict])
     body = "".join(map(_static, worst))
-    pager = (
-        f'<p class="pager" hidden><button type="button" class="plain" id="previous">{both(words.PREVIOUS)}</button> '
-        f'<span id="page" class="quiet"></span> '
-        f'<button type="button" class="plain" id="following">{both(words.FOLLOWING)}</button></p>'
+    shown = scrolled(f"{sortable_head(_HEADS)}<tbody>{body}</tbody>", "rules calls")
+    content = (
+        f"{_filters(comparisons, count)}<noscript>{quiet(words.NO_SCRIPT)}</noscript>"
+        f"{shown}{pager()}{data_for_script(_data(comparisons), 'data')}"
     )
-    return (
-        f'<section id="calls"><h2>{both(words.CALLS)}<span class="count">{count:,}</span></h2>{_filters(comparisons)}'
-        f'<noscript>{quiet(words.NO_SCRIPT)}</noscript><div class="scroll"><table class="rules calls"><thead><tr>{heads}'
-        f"</tr></thead><tbody>{body}</tbody></table></div>{pager}"
-        f'<script type="application/json" id="data">{embed(_data(comparisons))}</script></section>'
-    )
+    return section(words.CALLS, content, "calls", count=count)
 
 
-def _filters(comparisons: Sequence[Comparison]) -> str:
-    """For the script; hidden without it."""
+def _filters(comparisons: Sequence[Comparison], count: int) -> str:
     found = {verdict for each in comparisons for verdict in sentences.verdict_counts(each)}
-    count = sum(len(comparison.pairs) for comparison in comparisons)
-    chips = "".join(
-        f'<button type="button" class="chip {TONES[verdict]}" data-verdict="{verdict.value}" aria-pressed="false">'
-        f"{both(words.VERDICT[verdict])}</button>"
-        for verdict in sentences.WORST_FIRST
-        if verdict in found
+    verdicts = [(verdict.value, grade) for verdict, grade in in_table_order(found, words.VERDICT)]
+    chosen = (
+        f'<div class="chips">{chips(verdicts, "verdict")}</div>'
+        '<button type="button" class="chip info" id="chosen" hidden></button>'
     )
-    counted = words.SHOWN.format(shown="%", count=count)
-    return (
-        f'<form class="filters" role="search" hidden><label class="quiet" for="query">{both(words.SEARCH)}</label>'
-        f'<input type="search" id="query" autocomplete="off" spellcheck="false"><div class="chips">{chips}</div>'
-        f'<button type="button" class="chip info" id="chosen" hidden></button>'
-        f'<button type="button" class="plain" id="clear">{both(words.CLEAR)}</button>'
-        f'<span class="quiet" id="shown" role="status">{both(counted)}</span></form>'
-    )
+    return filters(words.SEARCH, chosen, words.SHOWN.format(shown="%", count=count))
 
 
 def _static(pair: Pair) -> str:
     call, judgement = sentences.call_of(pair), pair.judgement
-    phase = words.PHASE.get(call.phase, Text(one_line(call.phase), one_line(call.phase)))
     sort = words.SORT[judgement.sort]
-    cells = [
-        str(call.number),
-        f"<code>{escaped(one_line(call.operator))}</code>",
-        badge(judgement.verdict) + (f"<br>{both(sort)}" if sort.en else "")
-        if sentences.is_judged(pair)
-        else "",
-        *(
-            escaped(units.short_number(each)) if each is not None else ""
-            for each in (judgement.own_error, judgement.golden_error, judgement.limit)
-        ),
-        str(call.step),
-        both(phase),
-        f"<code>{escaped(sentences.module_of(call))}</code>",
-        f"<code>{escaped(one_line(call.place))}</code>",
-        f'<code class="picture">{escaped(sentences.picture(pair))}</code>',
-    ]
-    return "<tr>" + "".join(f"<td>{cell}</td>" for cell in cells) + "</tr>"
+    verdict = badge(words.VERDICT[judgement.verdict]) + (f"<br>{both(sort)}" if sort.en else "")
+    figures = (judgement.own_error, judgement.golden_error, judgement.limit)
+    return row(
+        [
+            str(call.number),
+            code(call.operator),
+            verdict if sentences.is_judged(pair) else "",
+            *(escaped(units.short_number(each)) if each is not None else "" for each in figures),
+            str(call.step),
+            both(words.phase(call.phase)),
+            code(sentences.module_of(call)),
+            code(call.place),
+            f'<code class="picture">{escaped(sentences.picture(pair))}</code>',
+        ]
+    )
 
 
 class _Table:
@@ -163,7 +124,7 @@ def _data(comparisons: Sequence[Comparison]) -> dict[str, Any]:
     ]
     return {
         "verdicts": [
-            [verdict.value, *words.VERDICT[verdict], TONES[verdict]] for verdict in sentences.WORST_FIRST
+            [verdict.value, *grade.name, grade.kind, grade.sign] for verdict, grade in words.VERDICT.items()
         ],
         "phases": {name: list(text) for name, text in words.PHASE.items()},
         "how": {name: list(text) for name, text in words.HOW.items()},
@@ -191,7 +152,7 @@ def _row(pair: Pair, rank: int | None, texts: _Table, pairs: _Table, budget: Ite
     return [
         call.number,
         texts(one_line(call.operator)),
-        sentences.WORST_FIRST.index(judgement.verdict) if sentences.is_judged(pair) else -1,
+        words.RANK_OF[judgement.verdict] if sentences.is_judged(pair) else -1,
         pairs(words.SORT[judgement.sort]),
         errors,
         call.step,
@@ -243,7 +204,7 @@ def curves_section(comparisons: Sequence[Comparison]) -> str:
     ]
     if not drawn:
         return ""
-    return f'<section id="curves"><h2>{both(words.CURVES)}</h2><div class="figures">{"".join(drawn)}</div></section>'
+    return section(words.CURVES, f'<div class="figures">{"".join(drawn)}</div>', "curves")
 
 
 def _curve_figure(curve: Curve, label: Text | None) -> str:
@@ -309,7 +270,6 @@ def _parts(steps: Sequence[int], values: Points) -> list[list[tuple[int, float]]
 _OPEN_DEPTH = 2  # modules without a problem are open down to here; those with one are open
 _MAX_STEPS = 200
 _PHASES = ("forward", "backward", "optimizer")
-_RANK = {verdict: at for at, verdict in enumerate(sentences.WORST_FIRST)}
 
 
 @dataclass
@@ -323,7 +283,7 @@ class Node:
 
     @property
     def worst(self) -> Verdict:
-        return min(self.counts, key=_RANK.__getitem__)
+        return min(self.counts, key=words.RANK_OF.__getitem__)
 
 
 def module_tree(comparisons: Sequence[Comparison]) -> Node:
@@ -356,25 +316,18 @@ def tree_section(comparisons: Sequence[Comparison]) -> str:
     root = module_tree(comparisons)
     if not root.counts:
         return ""
-    buttons = (
-        f'<button type="button" class="plain" data-open="true">{both(words.EXPAND)}</button> '
-        f'<button type="button" class="plain" data-open="false">{both(words.COLLAPSE)}</button>'
-    )
-    return (
-        f'<section id="modules"><h2>{both(words.MODULES)}</h2>{quiet(words.TREE_HELP)}'
-        f'<p class="tools" hidden>{buttons}</p><div class="scroll"><div class="tree">{_node(root, 0)}</div></div></section>'
-    )
+    content = f'{quiet(words.TREE_HELP)}{tree_tools()}<div class="scroll"><div class="tree">{_node(root, 0)}</div></div>'
+    return section(words.MODULES, content, "modules")
 
 
 def _node(node: Node, depth: int) -> str:
     is_bad = node.worst in sentences.BAD
-    name = f"<b>{escaped(one_line(node.name))}</b>" if node.path else f"<b>{both(words.WHOLE_PROGRAM)}</b>"
+    grade = words.VERDICT[node.worst]
+    name = f"<b>{escaped(one_line(node.name))}</b>" if node.path else both(words.WHOLE_PROGRAM, "b")
     link = f'<button type="button" class="plain module" data-module="{escaped(one_line(node.path))}">{name}</button>'
-    line = (
-        f'<span class="what">{link}</span>{badge(node.worst)}'
-        f'<span class="counts">{"".join(map(_count, _ordered(node.counts)))}</span>'
-    )
-    tone = f"line {TONES[node.worst]}{' bad' if is_bad else ''}"
+    counts = "".join(map(_count, _ordered(node.counts)))
+    line = f'<span class="what">{link}</span>{badge(grade)}<span class="counts">{counts}</span>'
+    tone = f"line {grade.kind}{' bad' if is_bad else ''}"
     if not node.children:
         return f'<div class="{tone} leaf">{line}</div>'
     is_open = is_bad or depth < _OPEN_DEPTH
@@ -386,13 +339,13 @@ def _node(node: Node, depth: int) -> str:
 
 
 def _ordered(counts: Counter[Verdict]) -> list[tuple[Verdict, int]]:
-    return sorted(counts.items(), key=lambda item: _RANK[item[0]])
+    return sorted(counts.items(), key=lambda item: words.RANK_OF[item[0]])
 
 
 def _count(item: tuple[Verdict, int]) -> str:
-    verdict, count = item
-    said = f'<span class="hush">{both(words.VERDICT[verdict])}</span>'
-    return f'<span class="tally {TONES[verdict]}"><i aria-hidden="true">{SIGNS[verdict]}</i> {count:,}{said}</span>'
+    grade, count = words.VERDICT[item[0]], item[1]
+    sign = f'<i aria-hidden="true">{grade.sign}</i>'
+    return f'<span class="tally {grade.kind}">{sign} {count:,}<span class="hush">{both(grade.name)}</span></span>'
 
 
 def steps_section(comparisons: Sequence[Comparison]) -> str:
@@ -408,18 +361,12 @@ def steps_section(comparisons: Sequence[Comparison]) -> str:
     phases += sorted({phase for _, phase in cells} - set(phases))
     if not cells:
         return ""
-    names = [
-        words.STEP,
-        *(words.PHASE.get(phase, Text(one_line(phase), one_line(phase))) for phase in phases),
-    ]
-    head = "".join(f"<th scope='col'>{both(name)}</th>" for name in names)
+    heads = row(map(both, [words.STEP, *map(words.phase, phases)]), "th")
     rows = "".join(_step(step, phases, cells) for step in steps[:_MAX_STEPS])
     more = len(steps) - _MAX_STEPS
-    left = quiet(words.AND_MORE.format(count=more)) if more > 0 else ""
-    return (
-        f'<section id="steps"><h2>{both(words.STEPS_AND_PHASES)}</h2><div class="scroll"><table class="rules steps">'
-        f"<thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table></div>{left}</section>"
-    )
+    left = quiet(AND_MORE.format(count=more)) if more > 0 else ""
+    shown = scrolled(f"<thead>{heads}</thead><tbody>{rows}</tbody>", "rules steps")
+    return section(words.STEPS_AND_PHASES, shown + left, "steps")
 
 
 def _step(step: int, phases: Sequence[str], cells: dict[tuple[int, str], Counter[Verdict]]) -> str:
@@ -429,18 +376,18 @@ def _step(step: int, phases: Sequence[str], cells: dict[tuple[int, str], Counter
         if not counts:
             shown.append("<td></td>")
             continue
-        worst = min(counts, key=_RANK.__getitem__)
-        shown.append(f'<td>{badge(worst)} <span class="quiet">{sum(counts.values()):,}</span></td>')
+        worst = min(counts, key=words.RANK_OF.__getitem__)
+        shown.append(
+            f'<td>{badge(words.VERDICT[worst])} <span class="quiet">{sum(counts.values()):,}</span></td>'
+        )
     return f'<tr><th scope="row">{step}</th>{"".join(shown)}</tr>'
 
 
-def to_html(comparisons: Sequence[Comparison], language: Language = "en") -> str:
-    """The page; it holds both languages and opens in the one asked for."""
+def to_html(comparisons: Sequence[Comparison], options: Options) -> str:
+    """The page."""
     names = _names(comparisons)
-    page = Page(
+    return whole_page(
         " → ".join(names),
-        ' <span class="arrow">→</span> '.join(map(escaped, names)),
-        "".join(_card(each, comparisons) for each in comparisons),
         [
             curves_section(comparisons),
             tree_section(comparisons),
@@ -448,10 +395,13 @@ def to_html(comparisons: Sequence[Comparison], language: Language = "en") -> str
             calls_section(comparisons),
             "".join(map(_records, comparisons)),
         ],
-        asset("compare.css", "torchferry.accuracy.report"),
-        asset("elements.js") + asset("compare.js", "torchferry.accuracy.report"),
+        language=options.language,
+        heading=ARROW.join(map(escaped, names)),
+        overview="".join(_card(each, comparisons) for each in comparisons),
+        package=str(__package__),
+        styles=["compare.css"],
+        scripts=[SCRIPTED, "compare.js"],
     )
-    return framed(page, language)
 
 
 def _names(comparisons: Sequence[Comparison]) -> list[str]:
@@ -463,10 +413,10 @@ def _names(comparisons: Sequence[Comparison]) -> list[str]:
 def _card(comparison: Comparison, comparisons: Sequence[Comparison]) -> str:
     """One rank: the verdict in large, what is known of the culprit, what to do."""
     culprit = comparison.culprit
-    tone = TONES[comparison.pairs[culprit].judgement.verdict] if culprit is not None else "change"
+    worst = Verdict.EQUAL if culprit is None else comparison.pairs[culprit].judgement.verdict
     label = sentences.label(comparison, comparisons)
     rank = both(label, 'span class="quiet"') if label else ""
-    facts = "".join(
+    known = "".join(
         f"<div><dt>{both(name)}</dt><dd>{both(text, _element(name))}</dd></div>"
         for name, text in sentences.details(comparison)
     )
@@ -474,17 +424,15 @@ def _card(comparison: Comparison, comparisons: Sequence[Comparison]) -> str:
         f"<p>{both(what)}</p><pre>{escaped(chr(10).join(lines))}</pre>"
         for what, lines in sentences.next_commands(comparison)
     )
-    said = [*sentences.network(comparison), *filter(None, [sentences.grown(comparison)])]
-    more = "".join(both(text, 'p class="quiet"') for text in said)
-    verdicts = sentences.verdict_counts(comparison)
+    more = "".join(map(quiet, [*sentences.network(comparison), *filter(None, [sentences.grown(comparison)])]))
+    found = sentences.verdict_counts(comparison)
     counts = "".join(
-        f"<li>{badge(verdict)} {verdicts[verdict]:,}</li>"
-        for verdict in sentences.WORST_FIRST
-        if verdicts[verdict]
+        f"<li>{badge(grade)} {found[verdict]:,}</li>"
+        for verdict, grade in in_table_order(found, words.VERDICT)
     )
     return (
-        f'<div class="card {tone}">{rank}{both(sentences.headline(comparison), "h2")}<dl>{facts}</dl>{commands}{more}'
-        f'<ul class="verdicts">{counts}</ul></div>'
+        f'<div class="card {words.VERDICT[worst].kind}">{rank}{both(sentences.headline(comparison), "h2")}'
+        f'<dl>{known}</dl>{commands}{more}<ul class="verdicts">{counts}</ul></div>'
     )
 
 
@@ -498,15 +446,12 @@ def _records(comparison: Comparison) -> str:
     if comparison.golden is not None:
         sides.append((words.GOLDEN, comparison.golden, comparison.golden_path))
     rows = [
-        row([both(side), both(name), escaped(value)])
+        [both(side), both(name), escaped(value)]
         for side, header, path in sides
         for name, value in _facts(header, path)
     ]
-    rows += [row([both(words.NOTE), "", both(note)]) for note in comparison.notes]
-    return (
-        f'<section class="records"><h2>{both(words.RECORDS)}</h2>'
-        f'<div class="scroll"><table class="rules facts"><tbody>{"".join(rows)}</tbody></table></div></section>'
-    )
+    rows += [[both(words.NOTE), "", both(note)] for note in comparison.notes]
+    return section(words.RECORDS, facts(rows), kind="records")
 
 
 def _facts(header: Header, path: str) -> list[tuple[Text, str]]:

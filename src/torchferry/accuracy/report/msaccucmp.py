@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any
 from torchferry.accuracy.compare.matching import TensorPair, match_tensors
 from torchferry.accuracy.compare.model import Comparison, Pair
 from torchferry.accuracy.model import Call, TensorRecord
-from torchferry.accuracy.report.csv import csv_lines
+from torchferry.report.csv import csv_lines, flat
+from torchferry.report.formats import Options
 
 if TYPE_CHECKING:
     import numpy as np
@@ -36,12 +37,12 @@ NAN = "NaN"
 _OF_TRUTHS = ("CosineSimilarity", "RelativeEuclideanDistance")  # all that is said of tensors of truth values
 
 
-def to_msaccucmp(comparisons: Sequence[Comparison]) -> Iterator[str]:
+def to_msaccucmp(comparisons: Sequence[Comparison], options: Options) -> Iterator[str]:
     """The rows; the records are read once more, since these formulas need sums that no other report has."""
-    yield from csv_lines([COLUMNS])
+    yield from csv_lines([COLUMNS], mark=False)
     for comparison in comparisons:
         if comparison.golden is not None:
-            yield from csv_lines(_rows(comparison))
+            yield from csv_lines(map(flat, _rows(comparison)), mark=False)
 
 
 def _rows(comparison: Comparison) -> Iterator[list[str]]:

@@ -21,17 +21,6 @@ BAD = (Verdict.PROGRAM, Verdict.FAULT, Verdict.SUSPICIOUS, Verdict.UNEXPLAINED)
 _OF_BOTH = (Verdict.PROGRAM, Verdict.UNEXPLAINED)  # may be said of calls that golden makes alone
 _OTHERS = 5  # places where programs differ that are named besides the first
 _RANK = re.compile(r"\.rank\d+(?=\.[^./]*$)")  # in the name of a file that one process of several wrote
-WORST_FIRST = (
-    Verdict.PROGRAM,
-    Verdict.FAULT,
-    Verdict.SUSPICIOUS,
-    Verdict.UNEXPLAINED,
-    Verdict.UNKNOWN,
-    Verdict.REDUCED,
-    Verdict.INHERITED,
-    Verdict.NORMAL,
-    Verdict.EQUAL,
-)
 
 
 def headline(comparison: Comparison) -> Text:
@@ -43,7 +32,7 @@ def headline(comparison: Comparison) -> Text:
     call = call_of(pair)
     if judgement.verdict in _OF_BOTH:
         return _difference_of_programs(comparison, pair)
-    sort = words.SORT[judgement.sort] if judgement.sort.value else words.MEANING[judgement.verdict]
+    sort = words.SORT[judgement.sort] if judgement.sort.value else words.VERDICT[judgement.verdict].meaning
     if comparison.mine.kept is not Kept.TENSORS:
         module = _plain(module_of(call)) if module_of(call) else words.OUTSIDE
         operator = words.WATCHED.get(call.operator, _plain(one_line(call.operator)))
@@ -57,7 +46,7 @@ def headline(comparison: Comparison) -> Text:
 
 def _difference_of_programs(comparison: Comparison, pair: Pair) -> Text:
     judgement, operator = pair.judgement, one_line(call_of(pair).operator)
-    why = _one_line(judgement.why or words.MEANING[judgement.verdict])
+    why = _one_line(judgement.why or words.VERDICT[judgement.verdict].meaning)
     known = judgement.verdict is Verdict.PROGRAM
     if judgement.sort is ErrorKind.ARGUMENTS:
         said = words.ARGUMENTS_DIFFER if known else words.ARGUMENTS_UNEXPLAINED
@@ -123,7 +112,7 @@ def _other_differences(comparison: Comparison) -> Iterator[Text]:
         seen.add(key)
         if at != comparison.culprit:
             pair = comparison.pairs[at]
-            why = pair.judgement.why or words.MEANING[Verdict.PROGRAM]
+            why = pair.judgement.why or words.VERDICT[Verdict.PROGRAM].meaning
             yield words.ALSO_HERE.format(operator=one_line(each.operator), where=where_of(pair), why=why)
         if len(seen) > _OTHERS:
             return
@@ -344,9 +333,8 @@ def _one_line(text: Text) -> Text:
 
 def attention(comparison: Comparison) -> list[Pair]:
     """The pairs that are not as they should be: faults first, each in the order of the program."""
-    rank = {verdict: at for at, verdict in enumerate(WORST_FIRST)}
     outlines = enumerate(comparison.pairs.outlines())
-    bad = [(rank[pair.verdict], at) for at, pair in outlines if pair.verdict in BAD]
+    bad = [(words.RANK_OF[pair.verdict], at) for at, pair in outlines if pair.verdict in BAD]
     return [comparison.pairs[at] for _, at in sorted(bad)]
 
 

@@ -7,103 +7,66 @@ from typing import TYPE_CHECKING
 
 from torchferry import units
 from torchferry.accuracy.compare.model import Comparison, Pair
-from torchferry.accuracy.judge.model import Verdict
 from torchferry.accuracy.report import sentences, words
+from torchferry.report.formats import Options
 from torchferry.report.safe import one_line
-from torchferry.text import Language, Text
+from torchferry.report.terminal import Screen, Words, plain
+from torchferry.text import Text
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
-    from rich.table import Table
     from rich.text import Text as Styled
 
 PLAIN_WIDTH = 120
 LIMIT = 15  # rows of a table
-STYLES = {
-    Verdict.EQUAL: "green",
-    Verdict.NORMAL: "green",
-    Verdict.INHERITED: "cyan",
-    Verdict.REDUCED: "blue",
-    Verdict.UNKNOWN: "magenta",
-    Verdict.UNEXPLAINED: "magenta",
-    Verdict.SUSPICIOUS: "yellow",
-    Verdict.FAULT: "red",
-    Verdict.PROGRAM: "red",
-}
 
 
-def to_text(
-    comparisons: Sequence[Comparison],
-    language: Language = "en",
-    *,
-    width: int = PLAIN_WIDTH,
-    terminal: bool = False,
-    limit: int | None = LIMIT,
-    everything: bool = False,
-) -> str:
-    """The report for a terminal of this width, or without colours. `everything` lists all calls."""
-    import io
-
-    from rich.console import Console
-
-    output = io.StringIO()
-    console = Console(
-        file=output, width=width, force_terminal=terminal, highlight=False, legacy_windows=False, emoji=False
-    )
+def to_text(comparisons: Sequence[Comparison], options: Options) -> str:
+    """For a terminal, or without colours; each rank by itself."""
+    screen = Screen(options, PLAIN_WIDTH)
+    limit = options.limit
+    if limit is None and not options.everything:
+        limit = LIMIT
     for comparison in comparisons:
-        part = _Part(comparison, sentences.label(comparison, comparisons), language, limit, everything)
-        for line in part.verdict():
-            console.print(line, soft_wrap=not terminal)  # whole lines can be copied
-        for each in part.tables():
-            console.print(each, crop=terminal)
-    return "\n".join(line.rstrip() for line in output.getvalue().split("\n"))
+        part = _Rank(comparison, sentences.label(comparison, comparisons), Words(options, limit))
+        screen.line(*part.verdict())
+        screen.part(*part.tables(options.everything))
+    return screen.text()
 
 
-class _Part:
-    """One rank."""
+class _Rank:
+    """One process of the two runs."""
 
-    def __init__(
-        self,
-        comparison: Comparison,
-        label: Text | None,
-        language: Language,
-        limit: int | None,
-        everything: bool,
-    ) -> None:
+    def __init__(self, comparison: Comparison, label: Text | None, words: Words) -> None:
         self._comparison = comparison
         self._label = label
-        self._language = language
-        self._limit = limit
-        self._everything = everything
-
-    def _say(self, text: Text) -> str:
-        return one_line(text.in_language(self._language))
+        self._words = words
+        self._say = words.say
 
     def verdict(self) -> list[Styled]:
         """The verdict, what is known of the culprit, and what to do."""
         comparison = self._comparison
         label = f"{self._say(self._label)}: " if self._label else ""
-        lines = [_plain(label + self._say(sentences.headline(comparison)), f"bold {self._style()}")]
+        lines = [plain(label + self._say(sentences.headline(comparison)), f"bold {self._style()}")]
         named = sentences.details(comparison)
-        column = max((_width(self._say(name)) for name, _ in named), default=0) + 2
-        lines += [_plain(f"  {_padded(self._say(name), column)}{self._say(text)}") for name, text in named]
+        column = max((self._words.width(name) for name, _ in named), default=0) + 2
+        lines += [plain(f"  {self._words.padded(name, column)}{self._say(text)}") for name, text in named]
         for what, commands in sentences.next_commands(comparison):
-            lines += [_plain(f"  → {self._say(what)}:")]
-            lines += [_plain(f"      {command}", "bold") for command in commands]
-        lines += [_plain(self._say(text)) for text in sentences.network(comparison)]
+            lines += [plain(f"  → {self._say(what)}:")]
+            lines += [plain(f"      {command}", "bold") for command in commands]
+        lines += [self._words.plain(text) for text in sentences.network(comparison)]
         grown = sentences.grown(comparison)
-        lines += [_plain(self._say(grown))] if grown else []
-        lines += [_plain(f"{self._say(words.NOTE)}: {self._say(note)}", "dim") for note in comparison.notes]
-        return lines
+        lines += [self._words.plain(grown)] if grown else []
+        return lines + [self._words.note(words.NOTE, note) for note in comparison.notes]
 
     def _style(self) -> str:
         culprit = self._comparison.culprit
-        return "green" if culprit is None else STYLES[self._comparison.pairs[culprit].judgement.verdict]
+        return "green" if culprit is None else _style(self._comparison.pairs[culprit])
 
-    def tables(self) -> list[RenderableType]:
+    def tables(self, everything: bool) -> list[RenderableType]:
         """The calls that need attention, or all; those without a counterpart; how many have which verdict."""
         pairs = self._comparison.pairs
-        if self._everything:
+        if everything:
             parts = self._calls(words.ALL_CALLS, [pair for pair in pairs if pair.mine is not None])
             if self._comparison.golden:
                 lonely = [pair for pair in pairs if pair.mine is None or pair.golden is None]
@@ -124,81 +87,54 @@ class _Part:
     def _calls(self, title: Text, pairs: Sequence[Pair], counts: Sequence[int] = ()) -> list[RenderableType]:
         if not pairs:
             return []
-        table = self._table([words.NUMBER, words.OPERATOR, words.VERDICT_COLUMN])
-        for head in (words.OWN_ERROR, words.GOLDEN_ERROR, words.LIMIT):
-            table.add_column(_plain(self._say(head)), justify="right", no_wrap=True)
-        for head in (words.WHERE_COLUMN, words.HOW_COLUMN):
-            table.add_column(_plain(self._say(head)), overflow="fold")
-        shown = pairs[: self._limit]
-        for pair, count in zip(shown, counts[: self._limit] or [1] * len(shown), strict=True):
+        table = self._words.table(
+            [words.NUMBER, words.OPERATOR, words.VERDICT_COLUMN],
+            [words.OWN_ERROR, words.GOLDEN_ERROR, words.LIMIT],
+            [words.WHERE_COLUMN, words.HOW_COLUMN],
+        )
+        shown = pairs[: self._words.limit]
+        for pair, count in zip(shown, counts[: self._words.limit] or [1] * len(shown), strict=True):
             table.add_row(*self._row(pair, count))
-        left = len(pairs) - self._limit if self._limit is not None else 0
-        more = [_plain(self._say(words.AND_MORE.format(count=left)), "dim")] if left > 0 else []
         total = sum(counts) if counts else len(pairs)
-        return ["", _plain(f"{self._say(title)} ({total})", "bold"), table, *more]
+        return self._words.titled(title, table, total, rows=len(pairs))
 
     def _row(self, pair: Pair, count: int) -> list[RenderableType]:
         call, judgement = sentences.call_of(pair), pair.judgement
         sort = words.SORT[judgement.sort]
         figures = (judgement.own_error, judgement.golden_error, judgement.limit)
-        phase = words.PHASE.get(call.phase, Text(call.phase, call.phase))
-        place = [f"{call.step} {self._say(phase)}", sentences.module_of(call), one_line(call.place)]
-        verdict = _plain(self._say(words.VERDICT[judgement.verdict]), STYLES[judgement.verdict])
+        phase = self._say(words.phase(call.phase))
+        place = [f"{call.step} {phase}", sentences.module_of(call), one_line(call.place)]
+        verdict = self._words.plain(words.VERDICT[judgement.verdict].name, _style(pair))
         if sort.en:
             verdict.append(f"\n{self._say(sort)}", "dim")
-        named = _plain(_named(pair))
+        named = plain(_named(pair))
         if count > 1:
             named.append(f"\n× {count}", "bold")
         return [
-            _plain(str(call.number)),
+            plain(str(call.number)),
             named,
-            verdict if sentences.is_judged(pair) else _plain(""),
-            *(_plain(units.short_number(each) if each is not None else "") for each in figures),
-            _plain("\n".join(filter(None, place))),
-            _plain(self._say(words.HOW[pair.how]) if self._comparison.golden else ""),
+            verdict if sentences.is_judged(pair) else "",
+            *(plain(units.short_number(each) if each is not None else "") for each in figures),
+            plain("\n".join(filter(None, place))),
+            self._words.plain(words.HOW[pair.how]) if self._comparison.golden else "",
         ]
 
     def _counts(self) -> list[RenderableType]:
         counts = sentences.verdict_counts(self._comparison)
-        table = self._table([words.VERDICT_COLUMN])
-        table.add_column(_plain(self._say(words.COUNT)), justify="right", no_wrap=True)
-        table.add_column(_plain(self._say(words.MEANS)), overflow="fold", style="dim")
-        for verdict in sentences.WORST_FIRST:
+        table = self._words.table([words.VERDICT_COLUMN], [words.COUNT], [words.MEANS])
+        for verdict, grade in words.VERDICT.items():
             if counts[verdict]:
-                name = _plain(self._say(words.VERDICT[verdict]), STYLES[verdict])
-                table.add_row(name, f"{counts[verdict]:,}", self._say(words.MEANING[verdict]))
-        return ["", _plain(self._say(words.BY_VERDICT), "bold"), table]
+                name = self._words.plain(grade.name, grade.style)
+                table.add_row(name, f"{counts[verdict]:,}", self._words.plain(grade.meaning, "dim"))
+        return self._words.titled(words.BY_VERDICT, table)
 
-    def _table(self, heads: Sequence[Text]) -> Table:
-        from rich import box
-        from rich.table import Table
 
-        table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-        for head in heads:
-            table.add_column(_plain(self._say(head)), overflow="fold")
-        return table
+def _style(pair: Pair) -> str:
+    return words.VERDICT[pair.judgement.verdict].style
 
 
 def _named(pair: Pair) -> str:
     """The operator; golden's too, where it has another name."""
-    call = sentences.call_of(pair)
     if pair.mine and pair.golden and pair.mine.operator != pair.golden.operator:
         return f"{one_line(pair.mine.operator)}\n= {one_line(pair.golden.operator)}"
-    return one_line(call.operator)
-
-
-def _width(text: str) -> int:
-    from rich.cells import cell_len
-
-    return cell_len(text)
-
-
-def _padded(text: str, width: int) -> str:
-    return text + " " * (width - _width(text))
-
-
-def _plain(text: str, style: str = "") -> Styled:
-    """Text that rich shows as it is: brackets in names are no markup."""
-    from rich.text import Text as Styled
-
-    return Styled(text, style)
+    return one_line(sentences.call_of(pair).operator)

@@ -4,39 +4,63 @@ from __future__ import annotations
 
 from torchferry.accuracy.compare.matching import EQUIVALENT, EXTRA, GROUP, MOVED, NOTHING, SAME, SIMILAR
 from torchferry.accuracy.judge.model import ErrorKind, Verdict
+from torchferry.report.records import BAD, DOUBT, GOOD, QUIET, RISK, UNCLEAR, Grade
+from torchferry.report.safe import one_line
 from torchferry.text import Text
 
 VERDICT = {
-    Verdict.EQUAL: Text("equal", "完全相同"),
-    Verdict.NORMAL: Text("normal", "正常"),
-    Verdict.INHERITED: Text("inherited", "继承误差"),
-    Verdict.REDUCED: Text("reduced precision", "精度降低"),
-    Verdict.UNKNOWN: Text("unknown", "无法判断"),
-    Verdict.UNEXPLAINED: Text("unexplained", "原因不明"),
-    Verdict.SUSPICIOUS: Text("suspicious", "可疑"),
-    Verdict.FAULT: Text("fault", "错误"),
-    Verdict.PROGRAM: Text("programs differ", "程序不同"),
-}
-MEANING = {
-    Verdict.EQUAL: Text("every bit is the same", "逐位相同"),
-    Verdict.NORMAL: Text("differs as rounding does", "差异在舍入误差范围内"),
-    Verdict.INHERITED: Text(
-        "the inputs differ already; from these inputs, the results are right",
-        "输入已有差异；就这些输入而言结果正确",
+    Verdict.PROGRAM: Grade(
+        Text("programs differ", "程序不同"),
+        BAD,
+        "≠",
+        Text("it is called with other arguments, or by one side only", "调用参数不同，或只有一方调用"),
     ),
-    Verdict.REDUCED: Text(
-        "computed with fewer digits than the dtype has, as TF32 does", "以低于数据类型的精度计算（如 TF32）"
+    Verdict.FAULT: Grade(
+        Text("fault", "错误"),
+        BAD,
+        "✕",
+        Text("its own error is not of rounding", "自身误差不是舍入造成的"),
     ),
-    Verdict.UNKNOWN: Text("nothing can be said", "无法判断"),
-    Verdict.UNEXPLAINED: Text(
-        "it differs, and it is not known whether it is right", "结果不同，且无法确定是否正确"
+    Verdict.SUSPICIOUS: Grade(
+        Text("suspicious", "可疑"),
+        DOUBT,
+        "!",
+        Text("its own error is larger than it should be", "自身误差大于应有范围"),
     ),
-    Verdict.SUSPICIOUS: Text("its own error is larger than it should be", "自身误差大于应有范围"),
-    Verdict.FAULT: Text("its own error is not of rounding", "自身误差不是舍入造成的"),
-    Verdict.PROGRAM: Text(
-        "it is called with other arguments, or by one side only", "调用参数不同，或只有一方调用"
+    Verdict.UNEXPLAINED: Grade(
+        Text("unexplained", "原因不明"),
+        UNCLEAR,
+        "¿",
+        Text("it differs, and it is not known whether it is right", "结果不同，且无法确定是否正确"),
     ),
-}
+    Verdict.UNKNOWN: Grade(
+        Text("unknown", "无法判断"), UNCLEAR, "?", Text("nothing can be said", "无法判断")
+    ),
+    Verdict.REDUCED: Grade(
+        Text("reduced precision", "精度降低"),
+        RISK,
+        "≈",
+        Text(
+            "computed with fewer digits than the dtype has, as TF32 does",
+            "以低于数据类型的精度计算（如 TF32）",
+        ),
+    ),
+    Verdict.INHERITED: Grade(
+        Text("inherited", "继承误差"),
+        QUIET,
+        "↓",
+        Text(
+            "the inputs differ already; from these inputs, the results are right",
+            "输入已有差异；就这些输入而言结果正确",
+        ),
+        own_style="cyan",
+    ),
+    Verdict.NORMAL: Grade(
+        Text("normal", "正常"), GOOD, "✓", Text("differs as rounding does", "差异在舍入误差范围内")
+    ),
+    Verdict.EQUAL: Grade(Text("equal", "完全相同"), GOOD, "=", Text("every bit is the same", "逐位相同")),
+}  # the worst first
+RANK_OF = {verdict: at for at, verdict in enumerate(VERDICT)}
 SORT = {
     ErrorKind.NONE: Text("", ""),
     ErrorKind.NAN: Text("NaN where there should be none", "出现不应有的 NaN"),
@@ -95,6 +119,13 @@ PHASE = {
     "backward": Text("backward", "反向"),
     "optimizer": Text("optimizer", "优化器"),
 }
+
+
+def phase(name: str) -> Text:
+    """What a phase is called; of one that is not known, the name that the record has for it."""
+    return PHASE.get(name, Text(one_line(name), one_line(name)))
+
+
 BASIS = {
     "float64": Text("against double precision", "相对双精度"),
     "golden": Text("against golden", "相对标杆"),
@@ -201,7 +232,6 @@ BY_VERDICT = Text("Calls by verdict", "各判定的调用数")
 WORST = Text("What needs attention", "需要关注的调用")
 ALL_CALLS = Text("All calls", "所有调用")
 LONELY = Text("Calls without a counterpart", "没有对应项的调用")
-AND_MORE = Text("... and {count} more", "……还有 {count} 个")
 OPERATOR = Text("Operator", "算子")
 GOLDEN_OPERATOR = Text("Golden's operator", "标杆算子")
 VERDICT_COLUMN = Text("Verdict", "判定")
@@ -246,10 +276,7 @@ STEPS_AND_PHASES = Text("Steps and phases", "步与阶段")
 CURVES = Text("Loss and gradients", "损失与梯度")
 CALLS = Text("Operators", "算子调用")
 SEARCH = Text("Search operator, module, source", "搜索算子、模块、源码")
-CLEAR = Text("Clear", "清除")
 SHOWN = Text("{shown} of {count} shown", "显示 {shown} / {count}")
-PREVIOUS, FOLLOWING = Text("Previous", "上一页"), Text("Next", "下一页")
-EXPAND, COLLAPSE = Text("Expand all", "全部展开"), Text("Collapse all", "全部折叠")
 WHOLE_PROGRAM = Text("whole program", "整个程序")
 TREE_HELP = Text(
     "A module has the colour of the worst call in it or below. Its name lists its calls.",

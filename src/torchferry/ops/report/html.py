@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 
 from torchferry import units
 from torchferry.ops.model import TensorSpec, Use
@@ -11,37 +10,41 @@ from torchferry.ops.readiness import Advice, Readiness, Support
 from torchferry.ops.report import sentences, words
 from torchferry.ops.report.modules import Called, ModuleNode, Tally, module_tree
 from torchferry.ops.report.sources import SourceFile, SourceLine, source_files
-from torchferry.ops.report.tables import BEST_FIRST, OperatorRow, Overview, label, worst
-from torchferry.report.frame import Page, framed
-from torchferry.report.html import asset
-from torchferry.report.markup import both, escaped, row, table
+from torchferry.ops.report.tables import OperatorRow, Overview, label, worst
+from torchferry.report.formats import Options
+from torchferry.report.html import (
+    ARROW,
+    badge,
+    both,
+    chips,
+    code,
+    escaped,
+    facts,
+    filters,
+    in_table_order,
+    quiet,
+    row,
+    scrolled,
+    section,
+    sortable_head,
+    table,
+    tree_tools,
+    whole_page,
+)
 from torchferry.report.safe import one_line, web_address
-from torchferry.text import Language, Text
+from torchferry.text import Text
 
 # Pieces of the page that several of its sections use: badges of support, cells of the heat map, links
 # to lines.
 
-TONES = {
-    Support.KERNEL: "change",
-    Support.STRUCTURED: "change",
-    Support.COMPOSITE: "change",
-    Support.LIMITED: "risk",
-    Support.UNKNOWN: "unknown",
-    Support.FALLBACK: "todo",
-    Support.MISSING: "unsupported",
-}  # the colours of the other reports
-SIGNS = {Support.LIMITED: "!", Support.UNKNOWN: "?", Support.FALLBACK: "↩", Support.MISSING: "✕"}
 _HEAT = ((0.99, "h4"), (0.95, "h3"), (0.8, "h2"), (0.5, "h1"), (0.0, "h0"))
 
 Anchors = Mapping[str, str]  # a line of code, or an operator -> the id of what shows it
 
 
-def badge(support: Support | None) -> str:
-    """The support in words, with a sign that does not need the colour."""
-    if support is None:
-        return f'<span class="quiet">{words.ABSENT}</span>'
-    sign = SIGNS.get(support, "✓")
-    return f'<span class="badge {TONES[support]}"><i aria-hidden="true">{sign}</i>{both(words.SUPPORT[support])}</span>'
+def support_badge(support: Support | None) -> str:
+    """The support in words, or that the operator does not arrive at the device."""
+    return badge(words.SUPPORT[support]) if support else f'<span class="quiet">{words.ABSENT}</span>'
 
 
 def heat(tally: Tally) -> str:
@@ -53,27 +56,23 @@ def heat(tally: Tally) -> str:
         return f'<span class="cell full">{share}</span>'
     level = next(name for least, name in _HEAT if tally.share >= least)
     tone = "dark" if tally.support is Support.UNKNOWN else level
+    grade = words.SUPPORT[tally.support]
     if tally.support is Support.UNKNOWN and not tally.ready_calls:
         share = ""
-    said = f'<span class="hush">{both(words.SUPPORT[tally.support])}</span>'
-    return f'<span class="cell {tone}">{share} <i aria-hidden="true">{SIGNS[tally.support]}</i>{said}</span>'
+    said = f'<span class="hush">{both(grade.name)}</span>'
+    return f'<span class="cell {tone}">{share} <i aria-hidden="true">{grade.sign}</i>{said}</span>'
 
 
 def place_link(use: Use, anchors: Anchors) -> str:
     """The line of code, as a link to where the page shows it."""
-    place = f"<code>{escaped(sentences.place(use))}</code>"
+    place = code(sentences.place(use))
     target = anchors.get(use.site.place)
     return f'<a href="#{target}">{place}</a>' if target else place
 
 
 def operator_link(operator: str, anchors: Anchors) -> str:
     """An operator's name, as a link to its row."""
-    return f'<a href="#{anchors[operator]}"><code>{escaped(one_line(operator))}</code></a>'
-
-
-def quiet(text: Text) -> str:
-    """A paragraph that stays in the background."""
-    return both(text, 'p class="quiet"')
+    return f'<a href="#{anchors[operator]}">{code(operator)}</a>'
 
 
 # The page's heat map: the tree of modules, a column for each device; opening a module shows what it
@@ -88,21 +87,17 @@ def modules_section(overview: Overview, anchors: Anchors) -> str:
     heads = "".join(f'<span class="cell">{escaped(one_line(name))}</span>' for name in overview.labels)
     weight = words.TIME if overview.is_timed else words.SHARE
     helping = words.HEAT_HELP if overview.is_timed else words.HEAT_HELP_CALLS
-    buttons = (
-        f'<button type="button" class="plain" data-open="true">{both(words.EXPAND)}</button> '
-        f'<button type="button" class="plain" data-open="false">{both(words.COLLAPSE)}</button>'
-    )
-    return (
-        f'<section id="modules"><h2>{both(words.MODULES)}</h2>{quiet(helping)}'
-        f'<p class="tools" hidden>{buttons}</p><div class="scroll"><div class="tree">'
+    head = (
         f'<div class="line head"><span class="what">{both(words.MODULE)}</span>'
-        f'<span class="part">{both(weight)}</span>{heads}</div>{_module(root, overview, anchors, 0)}</div></div></section>'
+        f'<span class="part">{both(weight)}</span>{heads}</div>'
     )
+    tree = f'<div class="scroll"><div class="tree">{head}{_module(root, overview, anchors, 0)}</div></div>'
+    return section(words.MODULES, quiet(helping) + tree_tools() + tree, "modules")
 
 
 def _module(node: ModuleNode, overview: Overview, anchors: Anchors, depth: int) -> str:
     is_open = depth == 0 or (node.has_problem and depth <= OPEN_DEPTH)
-    name = f"<b>{escaped(one_line(node.name))}</b>" if node.path else f"<b>{both(words.WHOLE_PROGRAM)}</b>"
+    name = f"<b>{escaped(one_line(node.name))}</b>" if node.path else both(words.WHOLE_PROGRAM, "b")
     kind = f' <span class="quiet">{escaped(one_line(node.type))}</span>' if node.type else ""
     children = "".join(_module(child, overview, anchors, depth + 1) for child in node.children.values())
     own = sorted(node.operators.values(), key=lambda called: -sum(map(overview.weight, called.uses)))
@@ -116,7 +111,7 @@ def _module(node: ModuleNode, overview: Overview, anchors: Anchors, depth: int) 
 
 
 def _operator_of_module(called: Called, overview: Overview, anchors: Anchors) -> str:
-    cells = "".join(f'<span class="cell">{badge(tally.support)}</span>' for tally in called.tallies)
+    cells = "".join(f'<span class="cell">{support_badge(tally.support)}</span>' for tally in called.tallies)
     weight = sum(map(overview.weight, called.uses))
     return (
         f'<div class="line call"><span class="what">{operator_link(called.operator, anchors)}</span>'
@@ -155,17 +150,14 @@ def operators_section(overview: Overview, operators: Anchors, lines: Anchors) ->
     heads = [(words.OPERATOR, "text"), (words.CALLS, "number"), (_weight_word(overview), "number")]
     heads += [(Text(*[one_line(name)] * 2), "support") for name in overview.labels]
     heads += [(words.DTYPES, "text"), (words.PHASE_COLUMN, "text")]
-    head = "".join(f'<th scope="col" data-sort="{kind}">{both(text)}</th>' for text, kind in heads)
     bodies = "".join(
         _operator(each, overview, operators[each.operator], lines, len(heads)) for each in overview.operators
     )
     is_absent = any(None in each.supports for each in overview.operators)
     absent = quiet(words.ABSENT_MEANS) if is_absent else ""
-    count = f'<span class="count">{len(overview.operators)}</span>'
-    return (
-        f'<section id="operators"><h2>{both(words.OPERATORS)}{count}</h2>{_filters(overview)}'
-        f'<div class="scroll"><table class="rules operators"><thead><tr>{head}</tr></thead>{bodies}</table></div>{absent}</section>'
-    )
+    shown = scrolled(sortable_head(heads) + bodies, "rules operators")
+    count = len(overview.operators)
+    return section(words.OPERATORS, _filters(overview) + shown + absent, "operators", count=count)
 
 
 def _weight_word(overview: Overview) -> Text:
@@ -173,40 +165,32 @@ def _weight_word(overview: Overview) -> Text:
 
 
 def _filters(overview: Overview) -> str:
-    """For the script; hidden without it."""
     found = {support for each in overview.operators for support in each.supports if support}
-    chips = "".join(
-        f'<button type="button" class="chip {TONES[support]}" data-support="{support.value}" aria-pressed="false">'
-        f"{both(words.SUPPORT[support])}</button>"
-        for support in reversed(BEST_FIRST)
-        if support in found
-    )
+    supports = [(support.value, grade) for support, grade in in_table_order(found, words.SUPPORT)]
     devices = "".join(
         f'<button type="button" class="chip info" data-device="{at}" aria-pressed="false">{escaped(one_line(name))}</button>'
         for at, name in enumerate(overview.labels)
     )
     any_device = f'<button type="button" class="chip info" data-device="-1" aria-pressed="true">{both(words.ANY_DEVICE)}</button>'
-    counted = words.SHOWN.format(shown="%", count=len(overview.operators))
-    return (
-        f'<form class="filters" role="search" hidden><label class="quiet" for="query">{both(words.SEARCH)}</label>'
-        f'<input type="search" id="query" autocomplete="off" spellcheck="false">'
-        f'<span class="hush" id="by-device">{both(words.VENDOR)}</span>'
-        f'<div class="chips" role="group" aria-labelledby="by-device">{any_device}{devices}</div>'
-        f'<span class="hush" id="by-support">{both(words.SUPPORT_COLUMN)}</span>'
-        f'<div class="chips" role="group" aria-labelledby="by-support">{chips}</div>'
-        f'<button type="button" class="plain" id="clear">{both(words.CLEAR)}</button>'
-        f'<span class="quiet" id="shown" role="status">{both(counted)}</span></form>'
+    groups = "".join(
+        f'<span class="hush" id="by-{name}">{both(title)}</span>'
+        f'<div class="chips" role="group" aria-labelledby="by-{name}">{buttons}</div>'
+        for name, title, buttons in (
+            ("device", words.VENDOR, any_device + devices),
+            ("support", words.SUPPORT_COLUMN, chips(reversed(supports), "support")),
+        )
     )
+    return filters(words.SEARCH, groups, words.SHOWN.format(shown="%", count=len(overview.operators)))
 
 
 def _operator(each: OperatorRow, overview: Overview, anchor: str, lines: Anchors, columns: int) -> str:
     supports = each.supports
     phases = dict.fromkeys(use.site.phase for use in each.uses)
     cells = [
-        f'<th scope="row"><code>{escaped(one_line(each.operator))}</code></th>',
+        f'<th scope="row">{code(each.operator)}</th>',
         f'<td class="number" data-value="{each.calls}">{each.calls:,}</td>',
         f'<td class="number" data-value="{each.share:.9f}">{units.percent(each.share)}</td>',
-        *(f'<td data-value="{_rank(support)}">{badge(support)}</td>' for support in supports),
+        *(f'<td data-value="{_rank(support)}">{support_badge(support)}</td>' for support in supports),
         f"<td>{escaped(sentences.dtypes(each.uses))}</td>",
         f"<td>{', '.join(both(words.PHASE[phase]) for phase in phases)}</td>",
     ]
@@ -219,7 +203,7 @@ def _operator(each: OperatorRow, overview: Overview, anchor: str, lines: Anchors
 
 
 def _rank(support: Support | None) -> int:
-    return BEST_FIRST.index(support) if support else -1
+    return list(Support).index(support) if support else -1
 
 
 def _judgements(each: OperatorRow, overview: Overview) -> str:
@@ -229,7 +213,7 @@ def _judgements(each: OperatorRow, overview: Overview) -> str:
         reasons = dict.fromkeys((judgement.support, judgement.reason) for judgement in judgements)
         advice = dict.fromkeys(one for judgement in judgements for one in judgement.advice)
         moved = sentences.moved(sum(judgement.moved_bytes for judgement in judgements), overview.capture)
-        said = "".join(f"<p>{badge(support)} {both(reason)}</p>" for support, reason in reasons)
+        said = "".join(f"<p>{support_badge(support)} {both(reason)}</p>" for support, reason in reasons)
         if moved:
             said += quiet(moved)
         said += "".join(map(_advice, advice))
@@ -258,16 +242,16 @@ def _use(use: Use, lines: Anchors) -> str:
     inputs = "<br>".join(map(_tensor, use.signature.inputs))
     if use.varied:
         inputs += f'<br><span class="quiet">{both(words.VARIED)}</span>'
-    node = f"<br><code>{escaped(one_line(use.site.node))}</code>" if use.site.node else ""
+    node = f"<br>{code(use.site.node)}" if use.site.node else ""
     return row(
         [
             inputs,
-            f"<code>{escaped(sentences.arguments(use.signature))}</code>",
+            code(sentences.arguments(use.signature)),
             "<br>".join(map(_tensor, use.signature.outputs)),
             f"{use.calls:,}",
             units.duration(use.seconds) if use.seconds else "",
             both(words.PHASE[use.site.phase]) + node,
-            f"<code>{escaped(sentences.module(use))}</code>",
+            code(sentences.module(use)),
             place_link(use, lines),
         ]
     )
@@ -277,31 +261,32 @@ def _tensor(spec: TensorSpec) -> str:
     """The strides are shown where they are not those of a new tensor."""
     plain = spec.stride is None or sentences.is_contiguous(spec)
     stride = "" if plain else f' <span class="quiet">{escaped(sentences.stride(spec))}</span>'
-    return f"<code>{escaped(sentences.tensor(spec))}</code>{stride}"
+    return code(sentences.tensor(spec)) + stride
 
 
-def to_html(readinesses: Sequence[Readiness], language: Language = "en", folder: Path | None = None) -> str:
-    """The page; it holds both languages and opens in the one asked for. `folder`: where the program ran."""
+def to_html(readinesses: Sequence[Readiness], options: Options) -> str:
+    """The page, with lines of code from below the folder where the program ran."""
     overview = Overview(readinesses)
     operators = {each.operator: f"operator-{at}" for at, each in enumerate(overview.operators)}
-    files = source_files(overview, folder)
+    files = source_files(overview, options.folder)
     lines = _line_anchors(files)
     program = one_line(overview.capture.program)
     devices = ", ".join(one_line(each.vendor) for each in overview.readinesses)
-    page = Page(
+    return whole_page(
         f"{program} → {devices}",
-        f'{escaped(program)} <span class="arrow">→</span> {escaped(devices)}',
-        "".join(map(_card, overview.readinesses)),
         [
             modules_section(overview, operators) if overview.uses else "",
             operators_section(overview, operators, lines) if overview.uses else "",
             _sources(files, lines) if files else "",
             _run(overview),
         ],
-        asset("ops.css", "torchferry.ops.report"),
-        asset("ops.js", "torchferry.ops.report"),
+        language=options.language,
+        heading=escaped(program) + ARROW + escaped(devices),
+        overview="".join(map(_card, overview.readinesses)),
+        package=str(__package__),
+        styles=["ops.css"],
+        scripts=["ops.js"],
     )
-    return framed(page, language)
 
 
 def _card(readiness: Readiness) -> str:
@@ -309,7 +294,7 @@ def _card(readiness: Readiness) -> str:
     support = worst(judgement.support for judgement in readiness.judgements)
     is_known = any(judgement.support is not Support.UNKNOWN for judgement in readiness.judgements)
     share = sentences.ready_percent(readiness) if is_known else "?" if readiness.judgements else "–"
-    tone = TONES[support] if support else "info"
+    tone = words.SUPPORT[support].kind if support else "info"
     return (
         f'<div class="device {tone}"><h2>{escaped(one_line(label(readiness)))}</h2><div class="big">{escaped(share)}</div>'
         f"{both(sentences.said(readiness), 'p')}</div>"
@@ -327,7 +312,7 @@ def _line_anchors(files: Sequence[SourceFile]) -> Anchors:
 
 def _sources(files: Sequence[SourceFile], anchors: Anchors) -> str:
     shown = "".join(_file(file, anchors) for file in files)
-    return f'<section id="sources"><h2>{both(words.SOURCE)}</h2>{quiet(words.LINES_HELP)}{shown}</section>'
+    return section(words.SOURCE, quiet(words.LINES_HELP) + shown, "sources")
 
 
 def _file(file: SourceFile, anchors: Anchors) -> str:
@@ -340,9 +325,9 @@ def _file(file: SourceFile, anchors: Anchors) -> str:
         last = line.number
     note = "" if file.is_readable else quiet(words.UNREADABLE)
     return (
-        f'<details class="group file" open><summary><h3><code>{escaped(one_line(file.name))}</code></h3>'
+        f'<details class="group file" open><summary><h3>{code(file.name)}</h3>'
         f'<span class="quiet">{units.percent(file.share)}</span></summary>{note}'
-        f'<div class="scroll"><table class="code"><tbody>{"".join(rows)}</tbody></table></div></details>'
+        f"{scrolled('<tbody>' + ''.join(rows) + '</tbody>', 'code')}</details>"
     )
 
 
@@ -351,25 +336,20 @@ def _line(line: SourceLine, anchor: str) -> str:
         return f"<tr><td>{line.number}</td><td></td><td></td><td><code>{escaped(line.text)}</code></td></tr>"
     support = worst(filter(None, line.supports))
     signs = "".join(
-        f'<i class="{TONES[each]}">{SIGNS.get(each, "✓")}</i>' if each else "<i> </i>"
+        f'<i class="{words.SUPPORT[each].kind}">{words.SUPPORT[each].sign}</i>' if each else "<i> </i>"
         for each in line.supports
     )
     operators = ", ".join(map(one_line, line.operators[: sentences.MAX_ITEMS]))
-    tone = TONES[support] if support else ""
+    tone = words.SUPPORT[support].kind if support else ""
     return (
         f'<tr class="calls {tone}" id="{anchor}" title="{escaped(operators)}"><td>{line.number}</td>'
         f'<td class="number">{units.percent(line.share)}</td><td class="signs">{signs}'
-        f'<span class="hush">{badge(support)}</span></td><td><code>{escaped(line.text)}</code></td></tr>'
+        f'<span class="hush">{support_badge(support)}</span></td><td><code>{escaped(line.text)}</code></td></tr>'
     )
 
 
 def _run(overview: Overview) -> str:
     capture = overview.capture
-    rows = [
-        row([both(name), escaped(str(value))]) for name, value in sentences.facts(capture, len(overview.uses))
-    ]
-    rows += [row([both(words.NOTE), both(sentences.note(key))]) for key in capture.notes]
-    return (
-        f'<section id="run"><h2>{both(words.SUMMARY)}</h2>'
-        f'<div class="scroll"><table class="rules facts"><tbody>{"".join(rows)}</tbody></table></div></section>'
-    )
+    rows = [[both(name), escaped(str(value))] for name, value in sentences.facts(capture, len(overview.uses))]
+    rows += [[both(words.NOTE), both(sentences.note(key))] for key in capture.notes]
+    return section(words.SUMMARY, facts(rows), "run")

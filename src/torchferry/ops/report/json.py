@@ -33,17 +33,19 @@ from typing import Any, Generic, TypeVar
 
 from torchferry import __version__
 from torchferry.ops.capture_json import REPORT_FORMAT, VERSION, to_document
-from torchferry.ops.model import TensorSpec, Use
+from torchferry.ops.model import Use
 from torchferry.ops.readiness import Advice, Judgement, Readiness, Support
 from torchferry.ops.report import sentences, words
-from torchferry.ops.report.tables import BEST_FIRST, Overview, use_key
-from torchferry.report.safe import in_both_languages
+from torchferry.ops.report.tables import Overview, use_key
+from torchferry.report.formats import Options
+from torchferry.report.json import picked, plain
 from torchferry.text import Text
 
 _Entry = TypeVar("_Entry")
+_TENSOR = ("dtype", "shape", "stride", "layout", "device")
 
 
-class _Table(Generic[_Entry]):
+class _Numbered(Generic[_Entry]):
     """Entries that stand once, and are named by their position."""
 
     def __init__(self) -> None:
@@ -53,14 +55,14 @@ class _Table(Generic[_Entry]):
         return self.entries.setdefault(entry, len(self.entries))
 
 
-def to_json(readinesses: Sequence[Readiness]) -> str:
+def to_json(readinesses: Sequence[Readiness], options: Options) -> str:
     """The report; see the module's description for the names."""
     return json.dumps(_document(Overview(readinesses)), separators=(",", ":"), allow_nan=False) + "\n"
 
 
 def _document(overview: Overview) -> dict[str, Any]:
-    reasons: _Table[Text] = _Table()
-    advice: _Table[Advice] = _Table()
+    reasons: _Numbered[Text] = _Numbered()
+    advice: _Numbered[Advice] = _Numbered()
     judged = [
         {use_key(each.use): _judgement(each, reasons, advice) for each in one.judgements}
         for one in overview.readinesses
@@ -73,13 +75,10 @@ def _document(overview: Overview) -> dict[str, Any]:
         "torchferry": __version__,
         "weight": "time" if overview.is_timed else "calls",
         "devices": [_device(readiness) for readiness in overview.readinesses],
-        "supports": {support.value: in_both_languages(words.MEANING[support]) for support in BEST_FIRST},
+        "supports": {support.value: plain(grade.meaning) for support, grade in words.SUPPORT.items()},
         "operators": [
             {
-                "operator": row.operator,
-                "calls": row.calls,
-                "seconds": row.seconds,
-                "share": row.share,
+                **picked(row, "operator", "calls", "seconds", "share"),
                 "uses": [listed[use_key(use)] for use in row.uses],
             }
             for row in overview.operators
@@ -92,16 +91,8 @@ def _document(overview: Overview) -> dict[str, Any]:
             }
             for use in overview.uses
         ],
-        "reasons": [in_both_languages(reason) for reason in reasons.entries],
-        "advice": [
-            {
-                "remedy": each.remedy.value,
-                "text": in_both_languages(each.text),
-                "code": each.code,
-                "source": each.source,
-            }
-            for each in advice.entries
-        ],
+        "reasons": plain(list(reasons.entries)),
+        "advice": plain(list(advice.entries)),
         "capture": to_document(overview.capture),
     }
 
@@ -109,19 +100,16 @@ def _document(overview: Overview) -> dict[str, Any]:
 def _device(readiness: Readiness) -> dict[str, Any]:
     fallbacks = [each for each in readiness.judgements if each.support is Support.FALLBACK]
     return {
-        "vendor": readiness.vendor,
-        "device_type": readiness.device_type,
-        "version": readiness.version,
-        "complete": readiness.complete,
-        "verdict": in_both_languages(sentences.verdict(readiness)),
+        **picked(readiness, "vendor", "device_type", "version", "complete"),
+        "verdict": plain(sentences.verdict(readiness)),
         "ready_share": readiness.ready_share,
         "is_ready": sentences.is_all(readiness.judgements),
         "moved_bytes": sum(each.moved_bytes for each in fallbacks),
-        "operators": {support.value: readiness.operators(support) for support in BEST_FIRST},
+        "operators": {support.value: readiness.operators(support) for support in Support},
     }
 
 
-def _judgement(judgement: Judgement, reasons: _Table[Text], advice: _Table[Advice]) -> dict[str, Any]:
+def _judgement(judgement: Judgement, reasons: _Numbered[Text], advice: _Numbered[Advice]) -> dict[str, Any]:
     return {
         "support": judgement.support.value,
         "reason": reasons.position(judgement.reason),
@@ -131,28 +119,13 @@ def _judgement(judgement: Judgement, reasons: _Table[Text], advice: _Table[Advic
 
 
 def _use(use: Use, overview: Overview) -> dict[str, Any]:
-    site = use.site
     return {
         "operator": use.operator,
-        "inputs": [_tensor(spec) for spec in use.signature.inputs],
-        "outputs": [_tensor(spec) for spec in use.signature.outputs],
-        "phase": site.phase.value,
-        "module": site.module,
-        "place": site.place,
-        "node": site.node,
-        "inside": site.inside,
+        "inputs": [picked(spec, *_TENSOR) for spec in use.signature.inputs],
+        "outputs": [picked(spec, *_TENSOR) for spec in use.signature.outputs],
+        **picked(use.site, "phase", "module", "place", "node", "inside"),
         "calls": use.calls,
         "seconds": use.seconds,
         "share": overview.share([use]),
         "varied": use.varied,
-    }
-
-
-def _tensor(spec: TensorSpec) -> dict[str, Any]:
-    return {
-        "dtype": spec.dtype,
-        "shape": spec.shape,
-        "stride": spec.stride,
-        "layout": spec.layout,
-        "device": spec.device,
     }

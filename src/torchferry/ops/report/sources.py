@@ -9,8 +9,8 @@ from pathlib import Path
 
 from torchferry.ops.model import Use
 from torchferry.ops.readiness import Support
-from torchferry.ops.report.spreadsheets import split_place
 from torchferry.ops.report.tables import Overview, use_key, worst
+from torchferry.report.records import file_and_line
 
 AROUND = 2
 MAX_BYTES = 4_000_000
@@ -41,7 +41,7 @@ def source_files(overview: Overview, folder: Path | None) -> list[SourceFile]:
     """The files whose lines call operators, that with the most time first. `folder`: where the program ran."""
     places: dict[str, dict[int, list[Use]]] = {}
     for use in overview.uses:
-        name, line = split_place(use.site.place)
+        name, line = file_and_line(use.site.place)
         if line:
             places.setdefault(name, {}).setdefault(line, []).append(use)
     judged = [{use_key(each.use): each.support for each in one.judgements} for one in overview.readinesses]

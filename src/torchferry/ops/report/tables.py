@@ -10,10 +10,9 @@ from torchferry.ops.model import Capture, Use
 from torchferry.ops.readiness import Advice, Judgement, Readiness, Support
 from torchferry.text import Text
 
-BEST_FIRST = tuple(Support)
 _Item = TypeVar("_Item")
 _Key = TypeVar("_Key")
-_RANK = {support: rank for rank, support in enumerate(BEST_FIRST)}
+_RANK = {support: rank for rank, support in enumerate(Support)}
 
 
 @dataclass(frozen=True)
@@ -125,7 +124,7 @@ class Overview:
     def by_support(self, readiness: Readiness) -> dict[Support, list[Judgement]]:
         """A device's judgements, the best support first."""
         groups = _grouped(readiness.judgements, lambda each: each.support)
-        return {support: groups[support] for support in BEST_FIRST if support in groups}
+        return {support: groups[support] for support in Support if support in groups}
 
     def _operators(self) -> list[OperatorRow]:
         """The operators that any device has the worst trouble with first, then those with the most time."""

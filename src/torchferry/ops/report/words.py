@@ -4,32 +4,57 @@ from __future__ import annotations
 
 from torchferry.ops.model import Phase
 from torchferry.ops.readiness import Remedy, Support
+from torchferry.report.records import BAD, DOUBT, GOOD, RISK, UNCLEAR, Grade
 from torchferry.text import Text
 
 SUPPORT = {
-    Support.KERNEL: Text("kernel", "有内核"),
-    Support.STRUCTURED: Text("structured", "结构化"),
-    Support.COMPOSITE: Text("composite", "复合"),
-    Support.LIMITED: Text("limited", "受限"),
-    Support.UNKNOWN: Text("unknown", "未知"),
-    Support.FALLBACK: Text("CPU fallback", "回退 CPU"),
-    Support.MISSING: Text("missing", "缺失"),
-}
-MEANING = {
-    Support.KERNEL: Text("the device has a kernel for it", "设备有该算子的内核"),
-    Support.STRUCTURED: Text("the kernel of another overload computes it", "由另一重载的内核计算"),
-    Support.COMPOSITE: Text(
-        "PyTorch makes it of other operators, which are judged for themselves",
-        "由 PyTorch 拆成其他算子，各算子分别判断",
+    Support.KERNEL: Grade(
+        Text("kernel", "有内核"), GOOD, "✓", Text("the device has a kernel for it", "设备有该算子的内核")
     ),
-    Support.LIMITED: Text(
-        "there is a kernel, but not for this dtype, or with a limit",
-        "有内核，但不支持该数据类型，或有其他限制",
+    Support.STRUCTURED: Grade(
+        Text("structured", "结构化"),
+        GOOD,
+        "✓",
+        Text("the kernel of another overload computes it", "由另一重载的内核计算"),
     ),
-    Support.UNKNOWN: Text("the vendor's table does not speak of it", "厂商的算子表未提及"),
-    Support.FALLBACK: Text("no kernel: the adapter computes it on the CPU", "无内核：适配插件在 CPU 上计算"),
-    Support.MISSING: Text("no kernel: the adapter raises an error", "无内核：适配插件报错"),
-}
+    Support.COMPOSITE: Grade(
+        Text("composite", "复合"),
+        GOOD,
+        "✓",
+        Text(
+            "PyTorch makes it of other operators, which are judged for themselves",
+            "由 PyTorch 拆成其他算子，各算子分别判断",
+        ),
+    ),
+    Support.LIMITED: Grade(
+        Text("limited", "受限"),
+        RISK,
+        "!",
+        Text(
+            "there is a kernel, but not for this dtype, or with a limit",
+            "有内核，但不支持该数据类型，或有其他限制",
+        ),
+        own_style="yellow",
+    ),
+    Support.UNKNOWN: Grade(
+        Text("unknown", "未知"),
+        UNCLEAR,
+        "?",
+        Text("the vendor's table does not speak of it", "厂商的算子表未提及"),
+    ),
+    Support.FALLBACK: Grade(
+        Text("CPU fallback", "回退 CPU"),
+        DOUBT,
+        "↩",
+        Text("no kernel: the adapter computes it on the CPU", "无内核：适配插件在 CPU 上计算"),
+    ),
+    Support.MISSING: Grade(
+        Text("missing", "缺失"),
+        BAD,
+        "✕",
+        Text("no kernel: the adapter raises an error", "无内核：适配插件报错"),
+    ),
+}  # the best first
 REMEDY = {
     Remedy.COMPOSITION: Text("compute it with other operators", "用其他算子组合"),
     Remedy.VENDOR_OPERATOR: Text("use the vendor's operator", "使用厂商算子"),
@@ -165,9 +190,6 @@ SEVERAL = Text("{first} and {count} more", "{first} 及另外 {count} 处")
 
 SEARCH = Text("Search operators, modules, lines", "搜索算子、模块、代码行")
 ANY_DEVICE = Text("any device", "任一设备")
-CLEAR = Text("Clear", "清除")
-EXPAND = Text("Expand all", "全部展开")
-COLLAPSE = Text("Collapse all", "全部折叠")
 SHOWN = Text("{shown} of {count} operators", "{count} 个算子中的 {shown} 个")
 DETAILS = Text("calls, reasons, advice", "调用、原因、建议")
 LEFT_OUT = Text(

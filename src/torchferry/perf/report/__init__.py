@@ -1,1 +1,13 @@
-"""Analyses of performance as text, JSON, Markdown and a page; `render.py` is the door. Imports no torch."""
+"""Analyses of performance: text, JSON, Markdown, a page. Imports no torch."""
+
+from torchferry.perf.report.sentences import Report
+from torchferry.report.formats import Reports
+
+REPORTS: Reports[Report] = Reports(
+    {
+        "text": f"{__name__}.text:to_text",
+        "json": f"{__name__}.json:to_json",
+        "md": f"{__name__}.markdown:to_markdown",
+        "html": f"{__name__}.html:to_html",
+    },
+)

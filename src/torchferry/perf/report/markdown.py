@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 from torchferry import units
 from torchferry.perf.compare.model import Comparison, OperatorPair
@@ -10,29 +10,28 @@ from torchferry.perf.model import Analysis, Diagnosis, Part, in_words
 from torchferry.perf.report import sentences, words
 from torchferry.perf.report.sentences import Report
 from torchferry.perf.report.text import cost, names, shapes
-from torchferry.report.markdown import code, escape
+from torchferry.report.formats import Options
+from torchferry.report.markdown import code, escape, prose, table
 from torchferry.report.safe import shortened
-from torchferry.text import Language, Text
+from torchferry.report.terminal import AND_MORE
+from torchferry.text import Text
 
 _LONGEST_NAME = 100
 
 
-def to_markdown(report: Report, language: Language) -> str:
+def to_markdown(report: Report, options: Options) -> str:
     """The report as Markdown."""
-    return "\n".join(_Lines(report, language).all()) + "\n"
+    return "\n".join(_Lines(report, options).all()) + "\n"
 
 
 class _Lines:
-    def __init__(self, report: Report, language: Language) -> None:
+    def __init__(self, report: Report, options: Options) -> None:
         self._report = report
-        self._language = language
+        self._language = options.language
 
     def _say(self, text: Text) -> str:
         """Commands stay code; everything else is what it is."""
-        pieces = text.in_language(self._language).split("`")
-        if len(pieces) % 2 == 0:  # a backtick of someone else's
-            return escape("`".join(pieces))
-        return "".join(code(piece) if at % 2 else escape(piece) for at, piece in enumerate(pieces))
+        return prose(text.in_language(self._language))
 
     def all(self) -> Iterator[str]:
         """From top to bottom."""
@@ -58,12 +57,11 @@ class _Lines:
 
     def _table(self, heads: Sequence[Text], rows: Sequence[Sequence[str]], numbers: int) -> Iterator[str]:
         """The last columns are numbers."""
-        yield from ("", _row(map(self._say, heads)))
-        yield "|" + "---|" * (len(heads) - numbers) + "---:|" * numbers
         top = self._report.top
-        yield from map(_row, rows[:top])
+        right = range(len(heads) - numbers, len(heads))
+        yield from ("", *table(list(map(self._say, heads)), rows[:top], right))
         if len(rows) > top:
-            yield from ("", self._say(words.AND_MORE.format(count=len(rows) - top)))
+            yield from ("", self._say(AND_MORE.format(count=len(rows) - top)))
 
     def _ranks(self, analyses: Sequence[Analysis]) -> Iterator[str]:
         present = [part for part in Part if any(each.parts.get(part) for each in analyses)]
@@ -99,7 +97,7 @@ class _Lines:
             yield from self._table([words.WHAT, words.SHARE, words.TIME], rows, 2)
 
     def _diagnosis(self, number: int, diagnosis: Diagnosis) -> Iterator[str]:
-        severity = self._say(words.SEVERITY[diagnosis.severity])
+        severity = self._say(words.SEVERITY[diagnosis.severity].name)
         yield from ("", f"## {number}. {self._say(diagnosis.title)} ({severity}, {code(diagnosis.id)})")
         yield from ("", self._say(diagnosis.summary))
         rows = [
@@ -202,7 +200,3 @@ class _Lines:
         notes = [f"- {self._say(words.NOTE)}: {self._say(note)}" for note in analysis.notes]
         if missing or notes:
             yield from ("", *missing, *notes)
-
-
-def _row(cells: Iterable[str]) -> str:
-    return f"| {' | '.join(cells)} |"

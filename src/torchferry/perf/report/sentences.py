@@ -10,6 +10,7 @@ from torchferry import units
 from torchferry.perf.compare.model import Comparison, Measure
 from torchferry.perf.model import MEDIUM_SHARE, Analysis, Diagnosis, Part, Severity
 from torchferry.perf.report import words
+from torchferry.report.records import Grade
 from torchferry.text import Text
 
 _NAMES = ("Python",)
@@ -146,6 +147,14 @@ def device(analysis: Analysis) -> Text:
         return words.A_SIMULATED_DEVICE
     named = " ".join(filter(None, [analysis.device, analysis.device_name]))
     return words.SIMULATED.format(device=named) if analysis.simulated else Text(named, named)
+
+
+def grade(analysis: Analysis) -> Grade:
+    """How bad the greatest finding is; good if it is a small one."""
+    first = analysis.diagnoses[0] if analysis.diagnoses else None
+    if first is None or first.severity is Severity.LOW:
+        return words.NOTHING_STANDS_OUT
+    return words.SEVERITY[Severity.HIGH if first.is_bottleneck else Severity.MEDIUM]
 
 
 def parts(analysis: Analysis) -> list[tuple[Part, Text, float, float]]:

@@ -2,109 +2,56 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from torchferry import units
 from torchferry.perf.compare.model import Comparison, Cost, Match, OperatorPair
-from torchferry.perf.model import Analysis, Diagnosis, Part, Severity, in_words
+from torchferry.perf.model import Analysis, Diagnosis, Part
 from torchferry.perf.report import sentences, words
 from torchferry.perf.report.sentences import Report
-from torchferry.report.safe import one_line, shortened
-from torchferry.text import Language, Text
+from torchferry.report.formats import Options
+from torchferry.report.safe import shortened
+from torchferry.report.terminal import Screen, Words, plain
+from torchferry.text import Text
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
-    from rich.table import Table
-    from rich.text import Text as Styled
 
-# Pieces of the text format: tables of limited length, text that rich shows as it is.
+# Pieces of the text format.
 
 _LONGEST_CELL = 100  # names of kernels of C++ templates run to thousands of characters
 
 
-class Lines(NamedTuple):
-    """The language, and how many rows a table may have."""
-
-    language: Language
-    top: int
-
-    def say(self, text: Text) -> str:
-        """On one line."""
-        return one_line(text.in_language(self.language))
-
-    def shown(self, what: str | Text) -> str:
-        """A name as it is, words in the reader's language."""
-        return in_words(what, self.language)
-
-    def width(self, text: Text) -> int:
-        """In columns of the terminal."""
-        from rich.cells import cell_len
-
-        return cell_len(self.say(text))
-
-    def padded(self, text: Text, width: int) -> str:
-        """With blanks up to this width."""
-        return self.say(text) + " " * (width - self.width(text))
-
-    def table(self, heads: Iterable[Text], numbers: Iterable[Text] = (), more: Iterable[Text] = ()) -> Table:
-        """Columns of text, of numbers, and of text."""
-        from rich import box
-        from rich.table import Table
-
-        table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-        for head in heads:
-            table.add_column(plain(self.say(head)), overflow="fold")
-        for head in numbers:
-            table.add_column(plain(self.say(head)), justify="right", no_wrap=True)
-        for head in more:
-            table.add_column(plain(self.say(head)), overflow="fold")
-        return table
-
-    def titled(self, title: Text, table: Table) -> list[RenderableType]:
-        """With a heading."""
-        return ["", plain(self.say(title), "bold"), table]
-
-
 def listing(
-    lines: Lines, heads: Sequence[Text], rows: Sequence[Sequence[str]], *, numbers: int
+    words: Words, heads: Sequence[Text], rows: Sequence[Sequence[str]], *, numbers: int
 ) -> list[RenderableType]:
     """A table whose last columns hold numbers; columns that are empty are left out, rows beyond the limit counted."""
-    shown = rows[: lines.top]
+    shown = rows[: words.limit]
     kept = [at for at in range(len(heads)) if any(row[at] for row in shown)]
     first = len(heads) - numbers
-    table = lines.table([heads[at] for at in kept if at < first], [heads[at] for at in kept if at >= first])
+    table = words.table([heads[at] for at in kept if at < first], [heads[at] for at in kept if at >= first])
     for row in shown:
         table.add_row(*(plain(shortened(row[at], _LONGEST_CELL)) for at in kept))
-    left = len(rows) - len(shown)
-    more: list[RenderableType] = (
-        [plain(lines.say(words.AND_MORE.format(count=left)), "dim")] if left > 0 else []
-    )
-    return [table, *more] if shown else more
-
-
-def plain(text: str, style: str = "") -> Styled:
-    """Text that rich shows as it is: brackets in names are no markup."""
-    from rich.text import Text as Styled
-
-    return Styled(one_line(text), style)
+    return [table, *words.left_out(len(rows))] if shown else []
 
 
 # Two runs side by side, for the terminal.
 
 
-def comparison_lines(comparison: Comparison, lines: Lines) -> list[RenderableType]:
+def comparison_lines(comparison: Comparison, lines: Words) -> list[RenderableType]:
     """The verdict, the parts side by side, and the operators."""
-    found: list[RenderableType] = ["", plain(lines.say(words.COMPARISON), "bold")]
+    found: list[RenderableType] = ["", lines.plain(words.COMPARISON, "bold")]
     found += [plain(f"  {lines.say(text)}") for text in sentences.comparison(comparison)]
     found += _compared_parts(comparison, lines)
     found += _pairs(words.PAIRS, comparison.pairs, lines)
     found += _pairs(words.ONLY_COMPARED, comparison.only_compared, lines)
     found += _pairs(words.ONLY_BASELINE, comparison.only_baseline, lines)
-    return found + [plain(f"{lines.say(words.NOTE)}: {lines.say(note)}", "dim") for note in comparison.notes]
+    return found + [lines.note(words.NOTE, note) for note in comparison.notes]
 
 
-def _compared_parts(comparison: Comparison, lines: Lines) -> list[RenderableType]:
+def _compared_parts(comparison: Comparison, lines: Words) -> list[RenderableType]:
     rows = [
         (
             lines.say(sentences.part_names(comparison)[part]),
@@ -118,7 +65,7 @@ def _compared_parts(comparison: Comparison, lines: Lines) -> list[RenderableType
     return ["", *listing(lines, heads, rows, numbers=3)] if rows else []
 
 
-def _pairs(title: Text, pairs: Sequence[OperatorPair], lines: Lines) -> list[RenderableType]:
+def _pairs(title: Text, pairs: Sequence[OperatorPair], lines: Words) -> list[RenderableType]:
     if not pairs:
         return []
     rows = [_row(pair, lines) for pair in pairs]
@@ -135,7 +82,7 @@ def _pairs(title: Text, pairs: Sequence[OperatorPair], lines: Lines) -> list[Ren
     return ["", plain(f"{lines.say(title)} ({len(pairs)})", "bold"), *listing(lines, heads, rows, numbers=4)]
 
 
-def _row(pair: OperatorPair, lines: Lines) -> tuple[str, ...]:
+def _row(pair: OperatorPair, lines: Words) -> tuple[str, ...]:
     in_both = pair.baseline is not None and pair.compared is not None
     return (
         names(pair),
@@ -170,7 +117,6 @@ def cost(found: Cost | None) -> str:
 PLAIN_WIDTH = 120
 LEAST_WIDTH = 60  # tables in less than that show nothing: long lines are better
 _BAR = 40
-_STYLES = {Severity.HIGH: "bold red", Severity.MEDIUM: "bold yellow", Severity.LOW: "bold blue"}
 _PART_STYLES = {
     Part.COMPUTE: "green",
     Part.COMMUNICATION: "magenta",
@@ -182,31 +128,26 @@ _PART_STYLES = {
 }
 
 
-def to_text(
-    report: Report, language: Language = "en", *, width: int = PLAIN_WIDTH, terminal: bool = False
-) -> str:
-    """The report for a terminal of this width, or without colours."""
-    import io
-
-    from rich.console import Console
+def to_text(report: Report, options: Options) -> str:
+    """For a terminal, or without colours."""
     from rich.table import Table
 
-    output = io.StringIO()
-    console = Console(
-        file=output, width=width, force_terminal=terminal, highlight=False, legacy_windows=False, emoji=False
-    )
-    for each in _all(report, Lines(language, report.top)):
-        is_line = not isinstance(each, Table)
-        console.print(each, crop=terminal, soft_wrap=is_line and not terminal)  # whole lines can be copied
-    return "\n".join(line.rstrip() for line in output.getvalue().split("\n"))
+    wide = replace(options, width=max(options.width or PLAIN_WIDTH, LEAST_WIDTH))
+    screen = Screen(wide, PLAIN_WIDTH)
+    for each in _all(report, Words(options, report.top)):
+        if isinstance(each, Table):
+            screen.part(each)
+        else:
+            screen.line(each)
+    return screen.text()
 
 
-def _all(report: Report, lines: Lines) -> list[RenderableType]:
+def _all(report: Report, lines: Words) -> list[RenderableType]:
     analyses = report.analyses
     shown = sentences.slowest(analyses)
     parts: list[RenderableType] = []
     if len(analyses) > 1:
-        parts += [plain(lines.say(sentences.ranks(analyses)), "bold")]
+        parts += [lines.plain(sentences.ranks(analyses), "bold")]
     parts += _verdict(analyses[shown], lines, _prefix(analyses, shown))
     for each in report.comparisons:
         parts += comparison_lines(each, lines)
@@ -219,21 +160,17 @@ def _prefix(analyses: Sequence[Analysis], shown: int) -> str:
     return f"rank {sentences.rank_name(analyses[shown], shown)}: " if len(analyses) > 1 else ""
 
 
-def _verdict(analysis: Analysis, lines: Lines, prefix: str) -> list[RenderableType]:
-    first = analysis.diagnoses[0] if analysis.diagnoses else None
-    style = "bold green"
-    if first and first.severity is not Severity.LOW:
-        style = _STYLES[Severity.HIGH if first.is_bottleneck else Severity.MEDIUM]
+def _verdict(analysis: Analysis, lines: Words, prefix: str) -> list[RenderableType]:
     head, *rest = sentences.verdict(analysis)
-    found: list[RenderableType] = [plain(prefix + lines.say(head), style)]
-    found += [plain(lines.say(text)) for text in rest]
+    found: list[RenderableType] = [plain(prefix + lines.say(head), sentences.grade(analysis).style)]
+    found += [lines.plain(text) for text in rest]
     about = [sentences.steps(analysis), sentences.device(analysis)]
     facts = [lines.say(text) for text in about if text is not None and text.en]
     facts += [f"torch {analysis.torch}"] if analysis.torch else []
     return [*found, plain(" · ".join(facts), "dim")]
 
 
-def _ranks(analyses: Sequence[Analysis], lines: Lines) -> list[RenderableType]:
+def _ranks(analyses: Sequence[Analysis], lines: Words) -> list[RenderableType]:
     present = [part for part in Part if any(each.parts.get(part) for each in analyses)]
     names = words.PART_OF_HOST if all(each.is_host_only for each in analyses) else words.PART
     table = lines.table(
@@ -251,21 +188,21 @@ def _ranks(analyses: Sequence[Analysis], lines: Lines) -> list[RenderableType]:
     return lines.titled(words.RANKS, table)
 
 
-def _details(analysis: Analysis, lines: Lines) -> list[RenderableType]:
+def _details(analysis: Analysis, lines: Words) -> list[RenderableType]:
     found = _parts(analysis, lines)
     for number, diagnosis in enumerate(analysis.diagnoses, 1):
         found += _diagnosis(number, diagnosis, lines)
     return [*found, *_operators(analysis, lines), *_kernels(analysis, lines), *_end(analysis, lines)]
 
 
-def _parts(analysis: Analysis, lines: Lines) -> list[RenderableType]:
+def _parts(analysis: Analysis, lines: Words) -> list[RenderableType]:
     """A bar for each part."""
     rows = sentences.parts(analysis)
     if not rows:
         return []
     title = words.WHERE_TIME_GOES if analysis.steps else words.WHERE_ALL_TIME_GOES
     column = max(lines.width(name) for _, name, _, _ in rows)
-    found: list[RenderableType] = ["", plain(lines.say(title), "bold")]
+    found: list[RenderableType] = ["", lines.plain(title, "bold")]
     for part, name, seconds, share in rows:
         line = plain(f"  {lines.padded(name, column)}  ")
         full = round(_BAR * share)
@@ -275,10 +212,10 @@ def _parts(analysis: Analysis, lines: Lines) -> list[RenderableType]:
     return found
 
 
-def _diagnosis(number: int, diagnosis: Diagnosis, lines: Lines) -> list[RenderableType]:
-    severity = diagnosis.severity
-    head = plain(f"{number}. {lines.say(diagnosis.title)}", _STYLES[severity])
-    head.append(f"  [{lines.say(words.SEVERITY[severity])}, {diagnosis.id}]", "dim")
+def _diagnosis(number: int, diagnosis: Diagnosis, lines: Words) -> list[RenderableType]:
+    grade = words.SEVERITY[diagnosis.severity]
+    head = plain(f"{number}. {lines.say(diagnosis.title)}", grade.style)
+    head.append(f"  [{lines.say(grade.name)}, {diagnosis.id}]", "dim")
     found: list[RenderableType] = ["", head, plain(f"   {lines.say(diagnosis.summary)}")]
     if diagnosis.evidence:
         found += _evidence(diagnosis, lines)
@@ -287,11 +224,11 @@ def _diagnosis(number: int, diagnosis: Diagnosis, lines: Lines) -> list[Renderab
     return [*found, plain(f"   {lines.say(words.GAIN)}: {lines.say(gain)}", "dim")] if gain else found
 
 
-def _evidence(diagnosis: Diagnosis, lines: Lines) -> list[RenderableType]:
+def _evidence(diagnosis: Diagnosis, lines: Words) -> list[RenderableType]:
     rows = [
         (
-            lines.shown(each.what),
-            lines.shown(each.detail),
+            lines.say(each.what),
+            lines.say(each.detail),
             sentences.place(each.place),
             f"{each.count:,}" if each.count else "",
             units.duration(each.seconds) if each.seconds else "",
@@ -303,7 +240,7 @@ def _evidence(diagnosis: Diagnosis, lines: Lines) -> list[RenderableType]:
     return listing(lines, heads, rows, numbers=3)
 
 
-def _operators(analysis: Analysis, lines: Lines) -> list[RenderableType]:
+def _operators(analysis: Analysis, lines: Words) -> list[RenderableType]:
     if not analysis.operators:
         return []
     has_device = not analysis.is_host_only
@@ -323,10 +260,10 @@ def _operators(analysis: Analysis, lines: Lines) -> list[RenderableType]:
         for each in analysis.operators
     ]
     table = listing(lines, [*heads, words.SHARE], rows, numbers=len(heads) - 3)
-    return ["", plain(lines.say(words.OPERATORS), "bold"), *table]
+    return ["", lines.plain(words.OPERATORS, "bold"), *table]
 
 
-def _kernels(analysis: Analysis, lines: Lines) -> list[RenderableType]:
+def _kernels(analysis: Analysis, lines: Words) -> list[RenderableType]:
     if not analysis.kernels:
         return []
     rows = [
@@ -340,14 +277,14 @@ def _kernels(analysis: Analysis, lines: Lines) -> list[RenderableType]:
         for each in analysis.kernels
     ]
     heads = (words.KERNEL, words.KIND, words.LAUNCHED_BY, words.CALLS, words.TIME)
-    return ["", plain(lines.say(words.KERNELS), "bold"), *listing(lines, heads, rows, numbers=2)]
+    return ["", lines.plain(words.KERNELS, "bold"), *listing(lines, heads, rows, numbers=2)]
 
 
-def _end(analysis: Analysis, lines: Lines) -> list[RenderableType]:
+def _end(analysis: Analysis, lines: Words) -> list[RenderableType]:
     """What could not be looked at, and why."""
     missing = [
         plain(f"{lines.say(words.NOT_CHECKED)}: {name} ({lines.say(why)})", "dim")
         for name, why in sentences.unchecked_by_reason(analysis)
     ]
-    notes = [plain(f"{lines.say(words.NOTE)}: {lines.say(note)}", "dim") for note in analysis.notes]
+    notes = [lines.note(words.NOTE, note) for note in analysis.notes]
     return ["", *missing, *notes] if missing or notes else []

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from torchferry.perf.compare.model import Match
 from torchferry.perf.model import Part, Severity
+from torchferry.report.records import BAD, DOUBT, GOOD, RISK, Grade
 from torchferry.text import Text
 
 PART = {
@@ -21,10 +22,11 @@ PART_OF_HOST = {
     Part.OTHER: Text("outside of operators (Python)", "算子之外（Python）"),
 }  # where the operators are the work
 SEVERITY = {
-    Severity.HIGH: Text("high", "高"),
-    Severity.MEDIUM: Text("medium", "中"),
-    Severity.LOW: Text("low", "低"),
+    Severity.HIGH: Grade(Text("high", "高"), BAD, own_style="bold red"),
+    Severity.MEDIUM: Grade(Text("medium", "中"), DOUBT, own_style="bold yellow"),
+    Severity.LOW: Grade(Text("low", "低"), RISK, own_style="bold blue"),
 }
+NOTHING_STANDS_OUT = Grade(Text("", ""), GOOD, own_style="bold green")
 MATCH = {
     Match.EXACT: Text("same name, shapes and types", "名称、形状、类型都相同"),
     Match.NAME: Text("same name", "名称相同"),
@@ -97,7 +99,6 @@ A_SIMULATED_DEVICE = Text("a simulated device: times are this machine's", "模�
 SIMULATED = Text(
     "{device}, simulated: times are those of this machine's CPU", "{device}，模拟：时间为本机 CPU 的时间"
 )
-AND_MORE = Text("... and {count} more", "……还有 {count} 个")
 COMPARISON = Text("Comparison", "对比")
 BASELINE = Text("Baseline", "基线")
 COMPARED = Text("This run", "本次运行")
@@ -111,8 +112,6 @@ PER_STEP = Text("per step", "每步")
 
 SEARCH = Text("Search operators, shapes, lines", "搜索算子、形状、代码行")
 SHOWN = Text("% of {count} shown", "显示 {count} 个中的 % 个")
-PREVIOUS = Text("Previous", "上一页")
-FOLLOWING = Text("Next", "下一页")
 SHOW_IN_TIMELINE = Text("show in the timeline", "在时间线中查看")
 TIMELINE_HELP = Text(
     "Step {step} in full, and what surrounds each finding. Wheel or + and −: zoom; drag or ← and →: move; 0: all; a "

@@ -1,8 +1,12 @@
-"""A proof as text for the terminal, as JSON and as a page: `render_text`, `to_json`, `render_html`. Imports no torch."""
+"""A proof: text for the terminal, JSON, a page. Imports no torch."""
 
-from torchferry.prove.report.html import render_html
-from torchferry.prove.report.proof_json import to_json
-from torchferry.prove.report.sentences import log_tails
-from torchferry.prove.report.text import render_text
+from torchferry.prove.model import Proof
+from torchferry.report.formats import Reports
 
-__all__ = ["log_tails", "render_html", "render_text", "to_json"]
+REPORTS: Reports[Proof] = Reports(
+    {
+        "text": f"{__name__}.text:to_text",
+        "json": f"{__name__}.json:to_json",
+        "html": f"{__name__}.html:to_html",
+    },
+)

@@ -13,7 +13,7 @@ from torchferry.text import Text
 
 
 @dataclass(frozen=True)
-class Row:
+class StepPair:
     """One step in both runs."""
 
     number: int
@@ -53,22 +53,22 @@ class Gap:
 
 
 @dataclass(frozen=True)
-class Table:
+class StepTable:
     """The steps of one process in both runs."""
 
     title: Text
     several_optimizers: bool
     optimizers: tuple[str, ...]
-    rows: tuple[Row, ...]
+    rows: tuple[StepPair, ...]
 
-    def shortened(self, ends: int) -> list[Row | Gap]:
+    def shortened(self, ends: int) -> list[StepPair | Gap]:
         """So many rows from either end, and around the first one that differs."""
         count = len(self.rows)
         wanted = {*range(min(ends, count)), *range(max(0, count - ends), count)}
         first = next((at for at, row in enumerate(self.rows) if not is_equal(row)), None)
         if first is not None:
             wanted |= {at for at in range(first - 2, first + 3) if 0 <= at < count}
-        shown: list[Row | Gap] = []
+        shown: list[StepPair | Gap] = []
         last = -1
         for at in sorted(wanted):
             if at - last > 2:
@@ -80,12 +80,12 @@ class Table:
         return shown
 
 
-def is_equal(row: Row) -> bool:
+def is_equal(row: StepPair) -> bool:
     """Whether nothing that reports show of the step differs."""
     return row.parameters_equal is True and row.losses_equal
 
 
-def tables(proof: Proof, result: VendorResult) -> list[Table]:
+def tables(proof: Proof, result: VendorResult) -> list[StepTable]:
     """One for each process, in the order of the ranks."""
     pairs = list(zip_longest(proof.reference.processes, result.run.processes if result.run else ()))
     return [
@@ -116,13 +116,13 @@ def several_processes(runs: Sequence[Run]) -> bool:
 
 def _table(
     number: int, reference: ProcessSummary | None, migrated: ProcessSummary | None, count: int
-) -> Table:
+) -> StepTable:
     some = reference or migrated
     steps = zip_longest(reference.steps if reference else (), migrated.steps if migrated else ())
     title = process_title(some, number) if count > 1 else Text("", "")
     optimizers = some.optimizers if some else ()
-    rows = tuple(Row(_number(pair, at), *pair) for at, pair in enumerate(steps, 1))
-    return Table(title, len(optimizers) > 1, optimizers, rows)
+    rows = tuple(StepPair(_number(pair, at), *pair) for at, pair in enumerate(steps, 1))
+    return StepTable(title, len(optimizers) > 1, optimizers, rows)
 
 
 def _number(pair: tuple[StepSummary | None, StepSummary | None], at: int) -> int:

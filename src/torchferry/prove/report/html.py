@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from torchferry import __version__, units
-from torchferry.prove.model import OperatorCall, OperatorDifference, Proof, Run, VendorResult, Verdict
+from torchferry.prove.model import OperatorCall, OperatorDifference, Proof, Run, VendorResult
 from torchferry.prove.report import comparison, sentences, svg, words
 from torchferry.prove.report.charts import Chart, charts, run_name
-from torchferry.prove.report.comparison import Gap, Row
+from torchferry.prove.report.comparison import Gap, StepPair
 from torchferry.prove.report.text import (
     losses_text,
     next_commands,
@@ -19,47 +19,46 @@ from torchferry.prove.report.text import (
     parameters_text,
     step_text,
 )
-from torchferry.report.frame import Page, framed
-from torchferry.report.html import asset, embed
-from torchferry.report.markup import both, escaped, row, table
-from torchferry.text import Language, Text
+from torchferry.report.formats import Options
+from torchferry.report.html import (
+    ARROW,
+    both,
+    data_for_script,
+    escaped,
+    quiet,
+    row,
+    scrolled,
+    section,
+    table,
+    whole_page,
+)
+from torchferry.text import Text
 
 ENDS = 50  # rows of a table's beginning and end
-KINDS = {
-    Verdict.EQUAL: "change",
-    Verdict.CLOSE: "change",
-    Verdict.PARTED: "unsupported",
-    Verdict.INCOMPARABLE: "unknown",
-    Verdict.CRASHED: "unsupported",
-    Verdict.UNREPEATABLE: "todo",
-}  # the colours of the other reports
 
 
-def render_html(proof: Proof, language: Language = "en", logs: Mapping[str, str] | None = None) -> str:
-    """The page; it holds both languages and opens in the one asked for. `logs`: see `log_tails`."""
-    page = Page(
+def to_html(proof: Proof, options: Options) -> str:
+    """The page; the logs are those of runs that failed."""
+    vendors = ", ".join(proof.request.vendors)
+    return whole_page(
         _program(proof),
-        _heading(proof),
-        _overview(proof),
         [
             _plots(proof),
             "".join(_result(proof, result) for result in proof.results),
-            _logs(proof, logs or {}),
+            _logs(proof, options.logs),
             _settings(proof),
         ],
-        asset("proof.css", "torchferry.prove.report"),
-        asset("proof.js", "torchferry.prove.report"),
+        language=options.language,
+        heading=escaped(_program(proof)) + ARROW + escaped(vendors),
+        overview=_overview(proof),
+        package=str(__package__),
+        styles=["proof.css"],
+        scripts=["proof.js"],
     )
-    return framed(page, language)
 
 
 def _program(proof: Proof) -> str:
     return " ".join(proof.request.original)
-
-
-def _heading(proof: Proof) -> str:
-    vendors = ", ".join(proof.request.vendors)
-    return f'{escaped(_program(proof))} <span class="arrow">→</span> {escaped(vendors)}'
 
 
 def _overview(proof: Proof) -> str:
@@ -68,12 +67,12 @@ def _overview(proof: Proof) -> str:
     holds = words.HOLDS if proof.holds else words.FAILS
     kind = "change" if proof.holds else "unsupported"
     entries = "".join(
-        f'<li class="entry {KINDS[result.verdict]}"><strong>{escaped(sentences.shown(result.vendor))}</strong> '
+        f'<li class="entry {words.VERDICT[result.verdict].kind}"><strong>{escaped(sentences.shown(result.vendor))}</strong> '
         f"{both(sentences.verdict(result))}</li>"
         for result in proof.results
     )
     scope = sentences.scope(proof)
-    below = both(scope, 'p class="quiet"') if scope else ""
+    below = quiet(scope) if scope else ""
     return f'<div class="outcome {kind}">{both(holds)}</div><ul class="split verdicts">{entries}</ul>{below}'
 
 
@@ -96,11 +95,11 @@ def _figure(chart: Chart) -> str:
     signs = "".join(
         f"<li>{svg.legend_sign(place)}{both(name)}</li>" for place, name in enumerate(chart.names)
     )
-    said = "".join(both(note, 'p class="quiet"') for note in notes)
+    said = "".join(quiet(note) for note in notes)
     return (
         f'<figure><figcaption><h2>{both(chart.title)}</h2><ul class="signs">{signs}</ul></figcaption>'
         f'<div class="drawing">{svg.draw(chart)}<div class="values" hidden></div></div>{said}'
-        f'<script type="application/json">{embed(_values(chart))}</script></figure>'
+        f"{data_for_script(_values(chart))}</figure>"
     )
 
 
@@ -129,7 +128,7 @@ def _result(proof: Proof, result: VendorResult) -> str:
     operator += _judgement(proof, result)
     steps = "".join(_steps(each, result) for each in comparison.tables(proof, result))
     return (
-        f'<section class="result {KINDS[result.verdict]}"><h2>{escaped(name)}: {both(sentences.verdict(result))}</h2>'
+        f'<section class="result {words.VERDICT[result.verdict].kind}"><h2>{escaped(name)}: {both(sentences.verdict(result))}</h2>'
         f"{said}{operator}{steps}</section>"
     )
 
@@ -167,7 +166,7 @@ def _call(name: Text, call: OperatorCall) -> str:
     )
 
 
-def _steps(steps: comparison.Table, result: VendorResult) -> str:
+def _steps(steps: comparison.StepTable, result: VendorResult) -> str:
     heads = [words.STEP, *([words.OPTIMIZER] if steps.several_optimizers else [])]
     heads += [words.LOSS_REFERENCE, words.LOSS.format(vendor=sentences.shown(result.vendor))]
     heads += [words.DIFFERENCE, words.GRADIENT_NORM, words.PARAMETERS]
@@ -177,7 +176,7 @@ def _steps(steps: comparison.Table, result: VendorResult) -> str:
     return f'<details class="group steps"><summary><h3>{title}{count}</h3></summary>{table(heads, rows)}</details>'
 
 
-def _step(each: Row | Gap, steps: comparison.Table, columns: int) -> str:
+def _step(each: StepPair | Gap, steps: comparison.StepTable, columns: int) -> str:
     if isinstance(each, Gap):
         said = both(words.LEFT_OUT.format(count=each.count))
         return f'<tr class="gap"><td colspan="{columns}">… {said}</td></tr>'
@@ -195,13 +194,13 @@ def _logs(proof: Proof, logs: Mapping[str, str]) -> str:
         return ""
     runs = {run.name: run for run in comparison.all_runs(proof)}
     parts = [_log(runs.get(name), name, tail) for name, tail in logs.items()]
-    return f'<section class="logs"><h2>{both(words.LOGS)}</h2>{"".join(parts)}</section>'
+    return section(words.LOGS, "".join(parts), kind="logs")
 
 
 def _log(run: Run | None, name: str, tail: str) -> str:
     title = both(run_name(run)) if run else escaped(sentences.shown(name))
     files = words.LOG_FILES.format(stdout=run.stdout, stderr=run.stderr) if run else None
-    below = both(files, 'p class="quiet"') if files else ""
+    below = quiet(files) if files else ""
     return f"<h3>{title}</h3><pre>{escaped(tail)}</pre>{below}"
 
 
@@ -233,4 +232,4 @@ def _settings(proof: Proof) -> str:
         f"<tr><th>{both(name)}</th><td>{both(value) if isinstance(value, Text) else escaped(value)}</td></tr>"
         for name, value in rows
     )
-    return f'<section><h2>{both(words.SETTINGS)}</h2><div class="scroll"><table class="rules settings"><tbody>{body}</tbody></table></div></section>'
+    return section(words.SETTINGS, scrolled(f"<tbody>{body}</tbody>", "rules settings"))

@@ -29,7 +29,7 @@ MAX_NAME = 160
 
 def verdict(result: VendorResult) -> Text:
     """The verdict, and how much it rests on."""
-    said = words.VERDICT[result.verdict]
+    said = words.VERDICT[result.verdict].name
     if result.verdict in (Verdict.EQUAL, Verdict.CLOSE, Verdict.PARTED):
         said = _joined(said, words.COMPARED.format(count=result.compared_steps))
     return said

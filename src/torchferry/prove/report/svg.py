@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from torchferry.prove.report import words
 from torchferry.prove.report.charts import Chart
-from torchferry.report.markup import both, escaped
+from torchferry.report.html import both, escaped
 from torchferry.units import number
 
 WIDTH, HEIGHT = 860, 260

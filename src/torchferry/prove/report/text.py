@@ -6,15 +6,15 @@ import shlex
 from typing import TYPE_CHECKING
 
 from torchferry import units
-from torchferry.prove.model import Proof, ProofRequest, StepSummary, VendorResult, Verdict
+from torchferry.prove.model import Proof, ProofRequest, StepSummary, VendorResult
 from torchferry.prove.report import comparison, sentences, words
-from torchferry.prove.report.comparison import Gap, Row
+from torchferry.prove.report.comparison import Gap, StepPair
+from torchferry.report.formats import Options
 from torchferry.report.safe import one_line, visible
-from torchferry.text import Language, Text
+from torchferry.report.terminal import Screen, Words, assembled, empty_table, indented, plain, whole_line
+from torchferry.text import Text
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from rich.console import RenderableType
     from rich.table import Table
 
@@ -46,125 +46,92 @@ def next_commands(request: ProofRequest, result: VendorResult) -> list[str]:
 
 PLAIN_WIDTH = 100
 ENDS = 6  # rows of a table's beginning and end
-STYLES = {
-    Verdict.EQUAL: "green",
-    Verdict.CLOSE: "green",
-    Verdict.PARTED: "red",
-    Verdict.INCOMPARABLE: "magenta",
-    Verdict.CRASHED: "red",
-    Verdict.UNREPEATABLE: "yellow",
-}
 
 
-def render_text(
-    proof: Proof,
-    language: Language = "en",
-    *,
-    width: int = PLAIN_WIDTH,
-    terminal: bool = False,
-    logs: Mapping[str, str] | None = None,
-) -> str:
-    """The report for a terminal of this width; without colours if it is none. `logs`: see `log_tails`."""
-    import io
-
-    from rich.console import Console
-
-    output = io.StringIO()
-    console = Console(
-        file=output, width=width, force_terminal=terminal, highlight=False, legacy_windows=False, emoji=False
-    )
-    for part in _Report(proof, language, logs or {}).parts():
-        console.print(part, soft_wrap=getattr(part, "no_wrap", None) is True)
-    return "\n".join(line.rstrip() for line in output.getvalue().split("\n"))
+def to_text(proof: Proof, options: Options) -> str:
+    """For a terminal, or without colours; the logs are those of runs that failed."""
+    screen = Screen(options, PLAIN_WIDTH)
+    for part in _Report(proof, options).parts():
+        screen.part(part)
+    return screen.text()
 
 
 class _Report:
-    def __init__(self, proof: Proof, language: Language, logs: Mapping[str, str]) -> None:
+    def __init__(self, proof: Proof, options: Options) -> None:
         self._proof = proof
-        self._language = language
-        self._logs = logs
-
-    def _say(self, text: Text) -> str:
-        return text.in_language(self._language)
+        self._logs = options.logs
+        self._words = Words(options)
+        self._say = options.say
 
     def parts(self) -> list[RenderableType]:
         """What to print, from top to bottom."""
-        from rich.text import Text as Styled
-
         if not self._proof.results:
-            return [Styled(self._say(words.NOTHING))]
+            return [self._words.plain(words.NOTHING)]
         parts: list[RenderableType] = [
             part for result in self._proof.results for part in self._verdict(result)
         ]
         scope = sentences.scope(self._proof)
         if scope:
-            parts += [Styled(self._say(scope), "dim")]
+            parts += [self._words.plain(scope, "dim")]
         for name, tail in self._logs.items():
-            parts += ["", Styled(f"{sentences.shown(name)}:", "bold"), Styled(visible(tail))]
+            parts += ["", plain(f"{sentences.shown(name)}:", "bold"), plain(visible(tail))]
         for result in self._proof.results:
             parts += self._steps(result)
         return parts
 
     def _verdict(self, result: VendorResult) -> list[RenderableType]:
-        from rich.padding import Padding
-        from rich.text import Text as Styled
-
         name = f"{sentences.shown(result.vendor)} ({sentences.shown(result.device_type)})"
         said = self._say(sentences.verdict(result))
-        lines: list[RenderableType] = [Styled.assemble((name, "bold"), ": ", (said, STYLES[result.verdict]))]
+        lines: list[RenderableType] = [
+            assembled((name, "bold"), ": ", (said, words.VERDICT[result.verdict].style))
+        ]
         below = sentences.explanations(result)
         if result.operator:
             below += sentences.operator(result.operator)
         if result.judgement:
             below += sentences.judgement(result.judgement)
-        lines += [Padding(Styled(self._say(sentence)), (0, 0, 0, 2)) for sentence in below]
+        lines += [indented(self._words.plain(sentence), 2) for sentence in below]
         commands = next_commands(self._proof.request, result)
         if commands:
-            lines.append(Padding(Styled(self._say(words.NEXT)), (0, 0, 0, 2)))
-        # commands stay whole: broken ones can't be copied
-        return lines + [Styled(f"    {command}", no_wrap=True) for command in commands]
+            lines.append(indented(self._words.plain(words.NEXT), 2))
+        return lines + [whole_line(f"    {command}") for command in commands]
 
     def _steps(self, result: VendorResult) -> list[RenderableType]:
-        from rich.text import Text as Styled
-
         parts: list[RenderableType] = []
         for table in comparison.tables(self._proof, result):
             title = " · ".join(filter(None, (sentences.shown(result.vendor), self._say(table.title))))
-            parts += ["", Styled(title, "bold"), self._table(table, result)]
+            parts += ["", plain(title, "bold"), self._table(table, result)]
         return parts
 
-    def _table(self, steps: comparison.Table, result: VendorResult) -> Table:
-        from rich import box
-        from rich.table import Table
-
-        table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    def _table(self, steps: comparison.StepTable, result: VendorResult) -> Table:
+        table = empty_table()
         heads = [words.STEP, *([words.OPTIMIZER] if steps.several_optimizers else [])]
         heads += [words.LOSS_REFERENCE, words.LOSS.format(vendor=sentences.shown(result.vendor))]
         heads += [words.DIFFERENCE, words.GRADIENT_NORM, words.PARAMETERS]
         for head in heads:
-            table.add_column(_plain(self._say(head)), justify="right", overflow="fold")
+            table.add_column(self._words.plain(head), justify="right", overflow="fold")
         for row in steps.shortened(ENDS):
             table.add_row(*self._cells(row, steps, len(heads)))
         return table
 
-    def _cells(self, row: Row | Gap, steps: comparison.Table, count: int) -> list[RenderableType]:
+    def _cells(self, row: StepPair | Gap, steps: comparison.StepTable, count: int) -> list[RenderableType]:
         if isinstance(row, Gap):
             said = self._say(words.LEFT_OUT.format(count=row.count))
-            return [_plain("…"), _plain(said), *[_plain("…")] * (count - 2)]
-        optimizer = [_plain(optimizer_name(row, steps))] if steps.several_optimizers else []
+            return [plain("…"), plain(said), *[plain("…")] * (count - 2)]
+        optimizer = [plain(optimizer_name(row, steps))] if steps.several_optimizers else []
         difference = "" if row.difference is None else units.number(row.difference)
         return [
-            _plain(self._say(step_text(row))),
+            plain(self._say(step_text(row))),
             *optimizer,
-            _plain(losses_text(row.reference)),
-            _plain(losses_text(row.migrated)),
-            _plain(difference),
-            _plain(norms_text(row)),
-            _plain(self._say(parameters_text(row)), "" if row.parameters_equal else "red"),
+            plain(losses_text(row.reference)),
+            plain(losses_text(row.migrated)),
+            plain(difference),
+            plain(norms_text(row)),
+            plain(self._say(parameters_text(row)), "" if row.parameters_equal else "red"),
         ]
 
 
-def step_text(row: Row) -> Text:
+def step_text(row: StepPair) -> Text:
     """The number of the step, and how many steps a gradient scaler has left out before it."""
     skipped = max(step.skipped if step else 0 for step in (row.reference, row.migrated))
     number = str(row.number)
@@ -177,28 +144,22 @@ def losses_text(step: StepSummary | None) -> str:
     return ", ".join(values[:3]) + (f" +{len(values) - 3}" if len(values) > 3 else "")
 
 
-def norms_text(row: Row) -> str:
+def norms_text(row: StepPair) -> str:
     """One number where both runs have the same, else both."""
     norms = [units.number(step.gradient_norm) for step in (row.reference, row.migrated) if step]
     return norms[0] if len(set(norms)) == 1 else " / ".join(norms)
 
 
-def parameters_text(row: Row) -> Text:
+def parameters_text(row: StepPair) -> Text:
     """Whether all parameters are the same after the step."""
     if row.parameters_equal is None:
         return words.MISSING
     return words.EQUAL if row.parameters_equal else words.DIFFERENT
 
 
-def optimizer_name(row: Row, steps: comparison.Table) -> str:
+def optimizer_name(row: StepPair, steps: comparison.StepTable) -> str:
     """The optimizer's type, with its place among the others."""
     step = row.reference or row.migrated
     if step is None or step.optimizer >= len(steps.optimizers):
         return ""
     return f"{step.optimizer} {sentences.shown(steps.optimizers[step.optimizer])}"
-
-
-def _plain(text: str, style: str = "") -> RenderableType:
-    from rich.text import Text as Styled
-
-    return Styled(text, style)

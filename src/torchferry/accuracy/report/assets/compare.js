@@ -5,7 +5,6 @@ const data = JSON.parse(document.getElementById("data").textContent);
 const table = document.querySelector(".calls");
 const body = table.tBodies[0];
 const filter = { query: "", verdicts: new Set(), module: null };
-const signs = { equal: "=", normal: "✓", inherited: "↓", reduced: "≈", unknown: "?", unexplained: "¿", suspicious: "!", fault: "✕", program: "≠" };
 let order = data.rows.map((_, at) => at);
 let shown = order;
 let page = 0;
@@ -19,9 +18,9 @@ function figure(value) {
 }
 
 function badge(verdict) {
-  const [name, english, chinese, tone] = data.verdicts[verdict];
+  const [, english, chinese, tone, sign] = data.verdicts[verdict];
   const made = element("span", undefined, `badge ${tone}`);
-  made.append(element("i", signs[name]), both([english, chinese]));
+  made.append(element("i", sign), both([english, chinese]));
   return made;
 }
 
@@ -109,9 +108,9 @@ function show() {
   const pages = Math.max(1, Math.ceil(shown.length / PAGE));
   page = Math.min(Math.max(page, 0), pages - 1);
   body.replaceChildren(...shown.slice(page * PAGE, (page + 1) * PAGE).map((at) => drawn(data.rows[at])));
-  document.getElementById("page").textContent = `${page + 1} / ${pages}`;
-  document.getElementById("previous").disabled = page === 0;
-  document.getElementById("following").disabled = page === pages - 1;
+  document.querySelector(".page").textContent = `${page + 1} / ${pages}`;
+  document.querySelector(".previous").disabled = page === 0;
+  document.querySelector(".following").disabled = page === pages - 1;
 }
 
 function apply() {
@@ -189,8 +188,8 @@ form.addEventListener("click", (event) => {
   if (verdict && !filter.verdicts.delete(verdict)) filter.verdicts.add(verdict);
   apply();
 });
-document.getElementById("previous").addEventListener("click", () => { page -= 1; show(); });
-document.getElementById("following").addEventListener("click", () => { page += 1; show(); });
+document.querySelector(".previous").addEventListener("click", () => { page -= 1; show(); });
+document.querySelector(".following").addEventListener("click", () => { page += 1; show(); });
 for (const button of document.querySelectorAll("[data-module]")) {
   button.addEventListener("click", (event) => {
     event.preventDefault();

@@ -9,8 +9,8 @@ from torchferry import __version__
 from torchferry.errors import ReportError
 from torchferry.finding import Finding, Kind
 from torchferry.outcome import FileRecord, FileStatus, Hunk, Report
-from torchferry.report.options import Options
-from torchferry.report.summary import Summary, summarize
+from torchferry.report.findings.summary import Summary, summarize
+from torchferry.report.formats import Options
 from torchferry.text import Text, user_language
 
 FORMAT = "torchferry-findings"

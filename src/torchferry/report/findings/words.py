@@ -4,15 +4,41 @@ from __future__ import annotations
 
 from torchferry.finding import Kind
 from torchferry.outcome import FileStatus
+from torchferry.report.records import BAD, DOUBT, GOOD, QUIET, RISK, UNCLEAR, Grade
 from torchferry.text import Text
 
 KIND = {
-    Kind.CHANGE: Text("rewrite", "改写"),
-    Kind.TODO: Text("to decide", "待决定"),
-    Kind.UNSUPPORTED: Text("not supported", "不支持"),
-    Kind.UNKNOWN: Text("unknown", "未知"),
-    Kind.RISK: Text("risk", "风险"),
-    Kind.INFO: Text("left as is", "保持原样"),
+    Kind.CHANGE: Grade(Text("rewrite", "改写"), GOOD, meaning=Text("Done for you.", "已为您自动完成。")),
+    Kind.TODO: Grade(
+        Text("to decide", "待决定"),
+        DOUBT,
+        meaning=Text(
+            "You must decide; each entry says what and why.", "需要您决定；每一条都说明了做什么和为什么。"
+        ),
+    ),
+    Kind.UNSUPPORTED: Grade(
+        Text("not supported", "不支持"),
+        BAD,
+        meaning=Text("The target does not have this.", "目标平台没有此功能。"),
+    ),
+    Kind.UNKNOWN: Grade(
+        Text("unknown", "未知"),
+        UNCLEAR,
+        meaning=Text(
+            "Nothing public says whether the target has this; try it on the device.",
+            "公开资料未说明目标平台是否支持；请在设备上确认。",
+        ),
+    ),
+    Kind.RISK: Grade(
+        Text("risk", "风险"),
+        RISK,
+        meaning=Text("Works, but accuracy or speed may differ.", "可以运行，但精度或性能可能不同。"),
+    ),
+    Kind.INFO: Grade(
+        Text("left as is", "保持原样"),
+        QUIET,
+        meaning=Text("Left as it is, with the reason.", "保持原样，并说明原因。"),
+    ),
 }
 KIND_SHORT = {
     Kind.CHANGE: Text("rewr.", "改写"),
@@ -21,19 +47,6 @@ KIND_SHORT = {
     Kind.UNKNOWN: Text("unkn.", "未知"),
     Kind.RISK: Text("risk", "风险"),
     Kind.INFO: Text("info", "提示"),
-}
-KIND_MEANING = {
-    Kind.CHANGE: Text("Done for you.", "已为您自动完成。"),
-    Kind.TODO: Text(
-        "You must decide; each entry says what and why.", "需要您决定；每一条都说明了做什么和为什么。"
-    ),
-    Kind.UNSUPPORTED: Text("The target does not have this.", "目标平台没有此功能。"),
-    Kind.UNKNOWN: Text(
-        "Nothing public says whether the target has this; try it on the device.",
-        "公开资料未说明目标平台是否支持；请在设备上确认。",
-    ),
-    Kind.RISK: Text("Works, but accuracy or speed may differ.", "可以运行，但精度或性能可能不同。"),
-    Kind.INFO: Text("Left as it is, with the reason.", "保持原样，并说明原因。"),
 }
 STATUS = {
     FileStatus.CHANGED: Text("changed", "已修改"),

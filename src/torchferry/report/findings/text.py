@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING
 
 from torchferry.finding import Finding, Kind
 from torchferry.outcome import FileStatus, Report
-from torchferry.report import words
-from torchferry.report.options import Options
+from torchferry.report.findings import words
+from torchferry.report.findings.summary import ATTENTION, WORST_FIRST, RuleCount, Summary, in_order, summarize
+from torchferry.report.formats import Options
 from torchferry.report.safe import one_line, shortened
-from torchferry.report.summary import ATTENTION, WORST_FIRST, RuleCount, Summary, in_order, summarize
+from torchferry.report.terminal import Screen, plain
 
 if TYPE_CHECKING:
     from rich.console import Group, RenderableType
     from rich.panel import Panel
     from rich.table import Table
-    from rich.text import Text
 
 MAX_ITEMS = 40
 MAX_CODE = 200
@@ -25,33 +25,13 @@ MAX_REPEATED = 60  # characters of a message that is told again; a longer one is
 MAX_RULE = 16
 BAR_WIDTH = 24
 PLAIN_WIDTH = 80
-STYLES = {
-    Kind.CHANGE: "green",
-    Kind.TODO: "yellow",
-    Kind.UNSUPPORTED: "red",
-    Kind.UNKNOWN: "magenta",
-    Kind.RISK: "blue",
-    Kind.INFO: "dim",
-}
 
 
-def render(report: Report, options: Options) -> bytes:
-    """The terminal report without colours, 80 columns wide."""
-    return to_text(report, options, width=PLAIN_WIDTH, terminal=False).encode("utf-8")
-
-
-def to_text(report: Report, options: Options, *, width: int, terminal: bool) -> str:
-    """The report as it is written to a terminal of this width, or without colours."""
-    import io
-
-    from rich.console import Console
-
-    output = io.StringIO()
-    console = Console(
-        file=output, width=width, force_terminal=terminal, highlight=False, legacy_windows=False, emoji=False
-    )
-    console.print(build(report, options))
-    return "\n".join(line.rstrip() for line in output.getvalue().split("\n"))
+def render(report: Report, options: Options) -> str:
+    """For a terminal; elsewhere without colours, 80 columns wide."""
+    screen = Screen(options, PLAIN_WIDTH)
+    screen.part(build(report, options))
+    return screen.text()
 
 
 def build(report: Report, options: Options) -> Group:
@@ -81,7 +61,9 @@ def _panel(report: Report, summary: Summary, options: Options) -> Panel:
     grid.add_column(justify="right")
     grid.add_column()
     grid.add_row(say(words.SITES), Text(str(summary.sites), "bold"), "")
-    grid.add_row(say(words.AUTOMATIC), Text(str(summary.automatic), STYLES[Kind.CHANGE]), _bar(summary))
+    grid.add_row(
+        say(words.AUTOMATIC), Text(str(summary.automatic), words.KIND[Kind.CHANGE].style), _bar(summary)
+    )
     for label, kind in (
         (words.TO_DECIDE, Kind.TODO),
         (words.UNSUPPORTED, Kind.UNSUPPORTED),
@@ -90,7 +72,7 @@ def _panel(report: Report, summary: Summary, options: Options) -> Panel:
         (words.LEFT, Kind.INFO),
     ):
         count = summary.by_kind[kind]
-        grid.add_row(say(label), Text(str(count), STYLES[kind] if count else "dim"), "")
+        grid.add_row(say(label), Text(str(count), words.KIND[kind].style if count else "dim"), "")
     grid.add_row(say(words.FILES_SEEN), str(summary.files_seen), "")
     changed = words.FILES_CHANGED if report.command == "convert" else words.FILES_TO_CHANGE
     grid.add_row(say(changed), str(summary.files_changed), "")
@@ -110,7 +92,9 @@ def _bar(summary: Summary) -> RenderableType:
         return Text(summary.percent(), "dim")
     done = summary.automatic * BAR_WIDTH // summary.sites
     return Text.assemble(
-        ("█" * done, STYLES[Kind.CHANGE]), ("░" * (BAR_WIDTH - done), "dim"), f"  {summary.percent()}"
+        ("█" * done, words.KIND[Kind.CHANGE].style),
+        ("░" * (BAR_WIDTH - done), "dim"),
+        f"  {summary.percent()}",
     )
 
 
@@ -124,20 +108,20 @@ def _rules(summary: Summary, options: Options) -> Table:
     kinds = [kind for kind in WORST_FIRST if summary.by_kind[kind]]
     for kind in kinds:
         table.add_column(
-            options.say(words.KIND_SHORT[kind]), justify="right", no_wrap=True, style=STYLES[kind]
+            options.say(words.KIND_SHORT[kind]), justify="right", no_wrap=True, style=words.KIND[kind].style
         )
     for rule in summary.by_rule:
         counts = (str(rule.counts.get(kind, 0) or "") for kind in kinds)
-        table.add_row(_plain(shortened(rule.rule, MAX_RULE)), _about(rule, options), *map(_plain, counts))
+        table.add_row(plain(shortened(rule.rule, MAX_RULE)), _about(rule, options), *map(plain, counts))
     return table
 
 
 def _about(rule: RuleCount, options: Options) -> RenderableType:
     about = options.about_rule(rule.rule)
     if about:
-        return _plain(one_line(about))
+        return plain(one_line(about))
     code = [shortened(text, 60) for text in (rule.example.before, rule.example.after) if text]
-    return _plain(" → ".join(code) or shortened(options.say(rule.example.message), 60))
+    return plain(" → ".join(code) or shortened(options.say(rule.example.message), 60))
 
 
 def _failed(report: Report, options: Options) -> list[RenderableType]:
@@ -158,7 +142,7 @@ def _attention(report: Report, options: Options) -> list[RenderableType]:
     findings = in_order(finding for finding in report.findings if finding.kind in ATTENTION)
     if not findings:
         return ["", Text(options.say(words.NOTHING_TO_DO), "green")] if report.findings else []
-    shown = findings if options.verbose else findings[:MAX_ITEMS]
+    shown = findings if options.everything else findings[:MAX_ITEMS]
     parts: list[RenderableType] = [
         "",
         Text(f"{options.say(words.NEEDS_ATTENTION)} ({len(findings)})", "bold"),
@@ -181,7 +165,7 @@ def _items(findings: Iterator[Finding], options: Options, told: dict[tuple[str, 
     table = Table.grid(padding=(0, 2), expand=True)
     table.add_column(justify="right", no_wrap=True, min_width=7)
     table.add_column(
-        no_wrap=True, min_width=max(cell_len(options.say(words.KIND[kind])) for kind in ATTENTION)
+        no_wrap=True, min_width=max(cell_len(options.say(words.KIND[kind].name)) for kind in ATTENTION)
     )
     table.add_column(no_wrap=True)
     table.add_column(ratio=1, overflow="fold")
@@ -190,20 +174,13 @@ def _items(findings: Iterator[Finding], options: Options, told: dict[tuple[str, 
         first = told.setdefault((finding.rule, message), f"{finding.path}:{finding.line}")
         if first != f"{finding.path}:{finding.line}" and len(message) > MAX_REPEATED:
             message = options.say(words.AS_AT.format(place=one_line(first)))
-        detail = _plain(message)
+        detail = plain(message)
         if finding.before:
             detail = Text.assemble(detail, "\n", (shortened(finding.before, MAX_CODE), "dim"))
         table.add_row(
             f"{finding.line}:{finding.col}",
-            Text(options.say(words.KIND[finding.kind]), STYLES[finding.kind]),
-            _plain(shortened(finding.rule, MAX_RULE)),
+            Text(options.say(words.KIND[finding.kind].name), words.KIND[finding.kind].style),
+            plain(shortened(finding.rule, MAX_RULE)),
             detail,
         )
     return table
-
-
-def _plain(text: str) -> Text:
-    """Text that rich shows as it is: brackets in code are no markup."""
-    from rich.text import Text
-
-    return Text(text)

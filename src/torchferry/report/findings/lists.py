@@ -4,13 +4,13 @@ They carry no time: two runs over the same project write the same bytes."""
 
 from __future__ import annotations
 
-import io
 from collections.abc import Iterable, Iterator
 
 from torchferry.finding import Finding, Kind
 from torchferry.outcome import Report
-from torchferry.report.safe import looks_like_formula, xml_text
-from torchferry.report.summary import in_order
+from torchferry.report.csv import csv_lines
+from torchferry.report.findings.summary import in_order
+from torchferry.report.xlsx import Sheet, workbook
 from torchferry.text import Language
 
 CHANGES = "change_list.csv"
@@ -22,7 +22,6 @@ _NATIVE_COLUMNS = ("File", "Api")
 _PRECISION_RULES = frozenset({"TF303", "TF706"})  # other risks are about speed
 _UNSUPPORTED_RULES = frozenset({"TF204"})
 _NATIVE_RULE = "TF803"
-_MAX_CELL = 32_767
 _WIDTHS = (40, 10, 10, 40, 90)
 
 Cell = str | int
@@ -94,63 +93,9 @@ def _last_line(finding: Finding) -> int:
 
 
 def _csv(columns: tuple[str, ...], rows: Iterable[Row]) -> bytes:
-    """Rows in UTF-8 with the mark by which Excel knows it; no cell is a formula."""
-    import csv
-
-    output = io.StringIO()
-    writer = csv.writer(output)
-    writer.writerow(columns)
-    writer.writerows([_cell(value) for value in row] for row in rows)
-    return output.getvalue().encode("utf-8-sig")
-
-
-def _cell(value: Cell) -> Cell:
-    if isinstance(value, int):
-        return value
-    text = xml_text(value)
-    return "'" + text if looks_like_formula(text) else text
+    return "".join(csv_lines([columns, *rows])).encode("utf-8")
 
 
 def _sheet(rows: list[Row]) -> bytes:
-    from openpyxl import Workbook
-    from openpyxl.utils import get_column_letter
-
-    book = Workbook()
-    sheet = book.active
-    assert sheet is not None
-    sheet.title = "unsupported_op"
-    sheet.append(list(ADVICE_COLUMNS))
-    for row in rows:
-        sheet.append([value if isinstance(value, int) else xml_text(value)[:_MAX_CELL] for value in row])
-    for cells in sheet.iter_rows(min_row=2):
-        for cell in cells:
-            if isinstance(cell.value, str):
-                cell.data_type = "s"  # '=x' is code, not a formula
-    for position, width in enumerate(_WIDTHS, start=1):
-        sheet.column_dimensions[get_column_letter(position)].width = width
-    sheet.freeze_panes = "A2"
-    output = io.BytesIO()
-    book.save(output)
-    return without_times(output.getvalue())
-
-
-def without_times(workbook: bytes) -> bytes:
-    """The same workbook with the earliest time that a zip archive knows, so that equal content is equal bytes."""
-    import re
-    import shutil
-    import zipfile
-
-    output = io.BytesIO()
-    with zipfile.ZipFile(io.BytesIO(workbook)) as old, zipfile.ZipFile(output, "w") as new:
-        for name in old.namelist():
-            entry = zipfile.ZipInfo(name, (1980, 1, 1, 0, 0, 0))
-            entry.external_attr = 0o600 << 16
-            entry.compress_type = zipfile.ZIP_DEFLATED
-            if name == "docProps/core.xml":
-                data = re.sub(rb"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", b"1980-01-01T00:00:00Z", old.read(name))
-                new.writestr(entry, data)
-                continue
-            entry.file_size = old.getinfo(name).file_size
-            with old.open(name) as source, new.open(entry, "w") as target:  # a sheet may be large
-                shutil.copyfileobj(source, target)
-    return output.getvalue()
+    columns = list(zip(ADVICE_COLUMNS, _WIDTHS, strict=True))
+    return workbook([Sheet("unsupported_op", columns, rows)])

@@ -32,34 +32,17 @@ A text for people is an object {"en", "zh"}. JSON has no infinities and no NaN: 
 from __future__ import annotations
 
 import json
-import math
-from dataclasses import fields, is_dataclass
-from enum import Enum
-from typing import Any
 
 from torchferry import __version__
 from torchferry.prove.model import Proof
-from torchferry.report.safe import in_both_languages, printable
-from torchferry.text import Text
+from torchferry.report.formats import Options
+from torchferry.report.json import plain
 
 FORMAT = 1
+_NOT_FINITE = ("NaN", "Infinity", "-Infinity")
 
 
-def to_json(proof: Proof) -> str:
+def to_json(proof: Proof, options: Options) -> str:
     """The whole proof; see the module's description for the names."""
-    content = {"format": FORMAT, "torchferry": __version__, "holds": proof.holds, **_plain(proof)}
+    content = {"format": FORMAT, "torchferry": __version__, "holds": proof.holds, **plain(proof, _NOT_FINITE)}
     return json.dumps(content, ensure_ascii=False, indent=1, allow_nan=False) + "\n"
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, Text):
-        return in_both_languages(value)
-    if isinstance(value, Enum):
-        return value.value
-    if is_dataclass(value):
-        return {field.name: _plain(getattr(value, field.name)) for field in fields(value)}
-    if isinstance(value, (list, tuple)):
-        return [_plain(each) for each in value]
-    if isinstance(value, float) and not math.isfinite(value):
-        return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
-    return printable(value) if isinstance(value, str) else value

@@ -8,9 +8,9 @@ from urllib.parse import quote
 from torchferry import __version__
 from torchferry.finding import Finding, Kind
 from torchferry.outcome import FileRecord, FileStatus, Report
-from torchferry.report.options import Options
+from torchferry.report.findings.summary import WORST_FIRST, RuleCount, summarize
+from torchferry.report.formats import Options
 from torchferry.report.safe import path_bytes, printable, web_address
-from torchferry.report.summary import WORST_FIRST, RuleCount, summarize
 
 SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
 LEVELS = {

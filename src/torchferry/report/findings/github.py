@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from torchferry.finding import Finding, Kind
 from torchferry.outcome import FileRecord, FileStatus, Report
-from torchferry.report import words
-from torchferry.report.options import Options
+from torchferry.report.findings import words
+from torchferry.report.findings.summary import WORST_FIRST, in_order
+from torchferry.report.formats import Options
 from torchferry.report.safe import printable
-from torchferry.report.summary import WORST_FIRST, in_order
 
 COMMANDS = {
     Kind.UNSUPPORTED: "error",
@@ -29,7 +29,7 @@ def render(report: Report, options: Options) -> bytes:
 
 
 def _annotation(finding: Finding, options: Options) -> str:
-    title = f"{finding.rule} {options.say(words.KIND[finding.kind])}"
+    title = f"{finding.rule} {options.say(words.KIND[finding.kind].name)}"
     place = f"file={_property(finding.path)},line={max(finding.line, 1)},col={max(finding.col, 1)}"
     message = options.say(finding.message)
     if finding.kind is Kind.CHANGE:

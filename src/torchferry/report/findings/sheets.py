@@ -1,0 +1,119 @@
+"""Findings for spreadsheets: CSV with one row a finding, and a workbook of summary, findings and files."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from torchferry.finding import Finding, Kind
+from torchferry.outcome import Report
+from torchferry.report.csv import csv_lines
+from torchferry.report.findings import words
+from torchferry.report.findings.summary import WORST_FIRST, Summary, summarize
+from torchferry.report.formats import Options
+from torchferry.report.xlsx import MAX_ROWS, Row, Sheet, workbook
+from torchferry.text import Text
+
+COLUMNS = ("rule", "kind", "path", "line", "col", "before", "after", "message", "vendor", "url")
+
+
+def to_csv(report: Report, options: Options) -> Iterator[str]:
+    """One row a finding; the kinds are named as programs know them."""
+    rows = (_cells(finding, finding.kind.value, options) for finding in report.findings)
+    yield from csv_lines([COLUMNS, *rows])
+
+
+def to_xlsx(report: Report, options: Options) -> bytes:
+    """Three sheets."""
+    summary = summarize(report)
+    return workbook(
+        [
+            _summary_sheet(report, summary, options),
+            _findings_sheet(report, options),
+            _files_sheet(report, summary, options),
+        ]
+    )
+
+
+def _cells(finding: Finding, kind: str, options: Options) -> Row:
+    return [
+        finding.rule,
+        kind,
+        finding.path,
+        finding.line,
+        finding.col,
+        finding.before,
+        finding.after,
+        options.say(finding.message),
+        finding.vendor,
+        finding.url,
+    ]
+
+
+def _summary_sheet(report: Report, summary: Summary, options: Options) -> Sheet:
+    facts: list[tuple[Text, str | int]] = [
+        (words.PROJECT, report.project),
+        (words.TARGET, report.vendor),
+        (words.COMMAND, report.command),
+        (words.SITES, summary.sites),
+        (words.AUTOMATIC, summary.automatic),
+        (words.AUTOMATIC_SHARE, summary.percent()),
+        (words.TO_DECIDE, summary.todo),
+        (words.UNSUPPORTED, summary.unsupported),
+        (words.UNKNOWN, summary.unknown),
+        (words.RISKS, summary.by_kind[Kind.RISK]),
+        (words.LEFT, summary.by_kind[Kind.INFO]),
+        (words.FILES_SEEN, summary.files_seen),
+        (
+            words.FILES_CHANGED if report.command == "convert" else words.FILES_TO_CHANGE,
+            summary.files_changed,
+        ),
+        (words.FILES_FAILED, summary.files_failed),
+    ]
+    left_out = len(report.findings) - MAX_ROWS
+    if left_out > 0:
+        facts.append((words.ROWS_LEFT_OUT.format(count=left_out), left_out))
+    columns = [(words.SUMMARY, 34), (words.TOTAL, 40)]
+    return _sheet(words.SUMMARY, columns, ([options.say(name), value] for name, value in facts), options)
+
+
+def _findings_sheet(report: Report, options: Options) -> Sheet:
+    columns = [
+        (words.RULE, 10),
+        (words.KIND_COLUMN, 14),
+        (words.FILE, 32),
+        (words.LINE, 8),
+        (words.COLUMN, 8),
+        (words.BEFORE, 40),
+        (words.AFTER, 40),
+        (words.MESSAGE, 60),
+        (words.VENDOR, 14),
+        (words.LINK, 30),
+    ]
+    rows = (
+        _cells(finding, options.say(words.KIND[finding.kind].name), options) for finding in report.findings
+    )
+    return _sheet(words.FINDINGS, columns, rows, options)
+
+
+def _files_sheet(report: Report, summary: Summary, options: Options) -> Sheet:
+    columns = [
+        (words.FILE, 48),
+        (words.STATUS_COLUMN, 14),
+        *((words.KIND[kind].name, 14) for kind in WORST_FIRST),
+        (words.REASON, 60),
+    ]
+    counts = {file.path: file.counts for file in summary.by_file}
+    rows: Iterator[Row] = (
+        [
+            record.path,
+            options.say(words.STATUS[record.status]),
+            *(counts.get(record.path, {}).get(kind, 0) for kind in WORST_FIRST),
+            record.reason,
+        ]
+        for record in report.files
+    )
+    return _sheet(words.FILES, columns, rows, options)
+
+
+def _sheet(title: Text, columns: Sequence[tuple[Text, int]], rows: Iterable[Row], options: Options) -> Sheet:
+    return Sheet(options.say(title), [(options.say(heading), width) for heading, width in columns], rows)

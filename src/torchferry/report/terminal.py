@@ -1,0 +1,156 @@
+"""Reports as text, for a terminal of some width with its colours or for a file without: rich, called in one way."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
+
+from torchferry.report.formats import Options
+from torchferry.report.safe import one_line
+from torchferry.text import Text
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+    from rich.table import Table
+    from rich.text import Text as Styled
+
+AND_MORE = Text("... and {count} more", "……还有 {count} 个")
+
+
+class Screen:
+    """What is printed, one after the other."""
+
+    def __init__(self, options: Options, plain_width: int) -> None:
+        from rich.console import Console
+
+        self._output = io.StringIO()
+        self._is_terminal = options.terminal
+        self._console = Console(
+            file=self._output,
+            width=options.width or plain_width,
+            force_terminal=options.terminal,
+            highlight=False,
+            legacy_windows=False,
+            emoji=False,
+        )
+
+    def line(self, *lines: RenderableType) -> None:
+        """Lines that stay whole where there is no terminal: for programs that read them, commands to be copied."""
+        for line in lines:
+            self._console.print(line, soft_wrap=not self._is_terminal)
+
+    def part(self, *parts: RenderableType) -> None:
+        """Tables, and text that is wrapped."""
+        for part in parts:
+            is_whole = getattr(part, "no_wrap", None) is True
+            self._console.print(part, crop=self._is_terminal, soft_wrap=is_whole)
+
+    def text(self) -> str:
+        """All of it."""
+        return "\n".join(line.rstrip() for line in self._output.getvalue().split("\n"))
+
+
+class Words:
+    """Text in the reader's language, and the pieces of reports that are made of it."""
+
+    def __init__(self, options: Options, limit: int | None = None, more: Text = AND_MORE) -> None:
+        self.language = options.language
+        self.limit = limit  # rows of a table
+        self._more = more
+
+    def say(self, text: Text | str) -> str:
+        """On one line."""
+        return one_line(text if isinstance(text, str) else text.in_language(self.language))
+
+    def plain(self, text: Text | str, style: str = "") -> Styled:
+        """Words as they are."""
+        return plain(text if isinstance(text, str) else text.in_language(self.language), style)
+
+    def width(self, text: Text) -> int:
+        """In columns of the terminal."""
+        from rich.cells import cell_len
+
+        return cell_len(self.say(text))
+
+    def padded(self, text: Text, width: int) -> str:
+        """With blanks up to this width."""
+        return self.say(text) + " " * (width - self.width(text))
+
+    def table(
+        self,
+        heads: Iterable[Text | str],
+        numbers: Iterable[Text | str] = (),
+        more: Iterable[Text | str] = (),
+    ) -> Table:
+        """A table without rows: columns of text, of numbers, and of text."""
+        table = empty_table()
+        for head in heads:
+            table.add_column(plain(self.say(head)), overflow="fold")
+        for head in numbers:
+            table.add_column(plain(self.say(head)), justify="right", no_wrap=True)
+        for head in more:
+            table.add_column(plain(self.say(head)), overflow="fold")
+        return table
+
+    def titled(
+        self, title: Text, table: RenderableType, count: int | None = None, *, rows: int | None = None
+    ) -> list[RenderableType]:
+        """A part of the report under its heading, with the number of what it is about. `rows` are those that a table
+        without a limit would have; as many, if they are not given."""
+        number = "" if count is None else f" ({count})"
+        left = self.left_out((count or 0) if rows is None else rows)
+        return ["", plain(f"{self.say(title)}{number}", "bold"), table, *left]
+
+    def left_out(self, count: int) -> list[RenderableType]:
+        """How many rows of so many are beyond the limit."""
+        if self.limit is None or count <= self.limit:
+            return []
+        return [self.plain(self._more.format(count=count - self.limit), "dim")]
+
+    def note(self, name: Text, text: Text | str) -> Styled:
+        """A remark in the background."""
+        return plain(f"{self.say(name)}: {self.say(text)}", "dim")
+
+
+def plain(text: str, style: str = "") -> Styled:
+    """Text that rich shows as it is: brackets in names are no markup, and nothing is invisible."""
+    from rich.text import Text as Styled
+
+    return Styled("\n".join(map(one_line, text.split("\n"))), style)
+
+
+def assembled(*pieces: str | tuple[str, str]) -> Styled:
+    """Text of pieces, each with its style."""
+    from rich.text import Text as Styled
+
+    return Styled.assemble(*pieces)
+
+
+def indented(text: RenderableType, by: int) -> RenderableType:
+    """Text whose further lines begin where the first one does."""
+    from rich.padding import Padding
+
+    return Padding(text, (0, 0, 0, by))
+
+
+def whole_line(line: str) -> Styled:
+    """On one line, however long: a broken command can't be copied."""
+    from rich.text import Text as Styled
+
+    return Styled(line, no_wrap=True)
+
+
+def empty_table() -> Table:
+    """The look of all tables."""
+    from rich import box
+    from rich.table import Table
+
+    return Table(box=box.SIMPLE_HEAD, pad_edge=False)
+
+
+def filled(table: Table, rows: Sequence[Sequence[RenderableType]]) -> Table:
+    """The table with these rows."""
+    for row in rows:
+        table.add_row(*row)
+    return table
