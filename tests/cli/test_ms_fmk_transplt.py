@@ -164,7 +164,7 @@ def test_a_model_that_is_not_there_is_said(tmp_path: Path) -> None:
     result = convert("-i", single, "-o", tmp_path, "distributed", "-m", main, "-t", "no_such_model")
     assert result.returncode == 0
     assert (
-        "no_such_model" in (tmp_path / "mnist_msft" / "msFmkTranspltlog.txt").read_text().split("options")[1]
+        "no_such_model" in (tmp_path / "mnist_msft" / "msFmkTranspltlog.txt").read_text().split("options:")[1]
     )
 
 

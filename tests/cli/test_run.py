@@ -288,7 +288,7 @@ def test_folders_of_killed_runs_are_removed(tmp_path: Path, monkeypatch: pytest.
         (["--sim", "--to", "ascend", "--memory", "lots", "x.py"], ["lots", "32GiB"]),
         (["--sim", "--to", "ascend", "--devices", "65", "x.py"], ["1 to 64", "65"]),
         (["--sim", "--to", "ascend", "--summary", "nowhere/s.json", "x.py"], ["nowhere/s.json", "folder"]),
-        (["--sim", "--to", "ascend"], ["what is to be run?", "SCRIPT"]),
+        (["--sim", "--to", "ascend"], ["which program?", "SCRIPT"]),
         (["--to", "intel", "--devices", "2", "x.py"], ["--devices", "simulated"]),
         (["--to", "ascend", "--capability", "eight", "x.py"], ["'eight'", "8.0"]),
         (["--to", "ascend", "--cuda-version", "new", "x.py"], ["'new'", "12.4"]),

@@ -32,8 +32,8 @@ from functools import cache
 from operator import attrgetter
 from pathlib import Path, PurePosixPath
 
-from torchferry.cli.options import find_target
 from torchferry.convert.file import FileJob
+from torchferry.convert.planning import find_target
 from torchferry.convert.project import Plan, ProjectOutcome, convert_file, examine_project
 from torchferry.convert.rule import RuleSet, all_rules
 from torchferry.convert.settings import AmpForm, Settings

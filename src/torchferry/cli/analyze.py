@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
@@ -11,9 +10,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from torchferry.cli import options
-from torchferry.errors import InputError, OutputError
+from torchferry.cli.output import check_writable, need
+from torchferry.errors import InputError
 from torchferry.report.progress import progress_bar
-from torchferry.text import user_language
 
 if TYPE_CHECKING:
     from torchferry.perf.compare.model import Comparison
@@ -55,10 +54,10 @@ def _add_work(parser: argparse.ArgumentParser) -> None:
         metavar="PATH",
         help="compare with this run operator by operator, as of a GPU or of before a change",
     )
-    parser.add_argument(
+    options.add_switch(
+        parser,
         "--normalize",
-        action="store_true",
-        help="no analysis: write the trace so that every viewer shows it right; needs -o FILE",
+        "no analysis: write the trace so that every viewer shows it right; needs -o FILE",
     )
     parser.add_argument("--rank", type=int, metavar="N", help="of several processes only this one")
     parser.add_argument(
@@ -71,22 +70,12 @@ def _add_work(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--ignore", action="append", default=[], metavar="ID", help="without this detector; likewise"
     )
-    parser.add_argument(
-        "--list-detectors", action="store_true", help="print the detectors and what each looks for"
-    )
+    options.add_switch(parser, "--list-detectors", "print the detectors and what each looks for")
 
 
 def _add_output(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--format", choices=FORMATS, default="text", help="what is printed (default: text)")
-    parser.add_argument(
-        "-o",
-        "--output",
-        action="append",
-        type=Path,
-        default=[],
-        metavar="FILE",
-        help="write a report; its name says which: .txt, .json, .md, .html; repeat for several",
-    )
+    options.add_format(parser, FORMATS)
+    options.add_outputs(parser, ".txt, .json, .md, .html")
     parser.add_argument(
         "--top",
         type=options.whole_number(1, 100_000),
@@ -101,7 +90,7 @@ def _add_output(parser: argparse.ArgumentParser) -> None:
         choices=LEVELS,
         help="exit with 1 if there is a finding of this severity or a higher one (default: high)",
     )
-    parser.add_argument("-q", "--quiet", action="store_true", help="no progress on stderr")
+    options.add_quiet(parser)
 
 
 _LIBRARIES = ("numpy", "msgspec")
@@ -110,7 +99,7 @@ _FOUND, _SOME_FAILED = 1, 3
 
 def run(args: argparse.Namespace) -> int:
     """Analyze, report; the answer is an exit code."""
-    _check_libraries()
+    need("traces are read with", *_LIBRARIES)
     if args.list_detectors:
         return _list_detectors()
     if not args.paths:
@@ -133,24 +122,12 @@ def exit_code(analyses: Sequence[Analysis], check: str | None) -> int:
     return _FOUND if found else 0
 
 
-def _check_libraries() -> None:
-    import importlib.util
-
-    missing = [name for name in _LIBRARIES if importlib.util.find_spec(name) is None]
-    if missing:
-        raise InputError(
-            f"traces are read with {' and '.join(missing)}, not installed here; pip install {' '.join(missing)}"
-        )
-
-
 def _check_outputs(outputs: Sequence[Path]) -> None:
-    """Say so before the work, not after it."""
     from torchferry.perf.report import REPORTS
 
     for path in outputs:
         REPORTS.format_of(path)
-        if not path.parent.is_dir() or path.is_dir() or not os.access(path.parent, os.W_OK):
-            raise OutputError(f"{path}: can't be written there; name a file in a folder that exists")
+    check_writable(*outputs)
 
 
 def _list_detectors() -> int:
@@ -209,9 +186,9 @@ def _analyzed(args: argparse.Namespace, wanted: Callable[[str], bool]) -> Report
     from torchferry.perf.opening import open_runs
     from torchferry.perf.report.sentences import Report
 
-    with progress_bar(args.quiet, "MiB", 1 << 20) as progress:
-        runs = _of_rank(open_runs(args.paths, progress), args.rank)
-        baseline = open_runs([args.baseline], progress) if args.baseline else []
+    with progress_bar(args.quiet, "MiB", 1 << 20) as on_progress:
+        runs = _of_rank(open_runs(args.paths, on_progress), args.rank)
+        baseline = open_runs([args.baseline], on_progress) if args.baseline else []
     analyses = [analyze(each, wanted) for each in runs]
     comparisons = _compared(runs, baseline)
     return Report(_with_ranks(analyses, runs, wanted), tuple(comparisons), args.top)
@@ -266,8 +243,8 @@ def _print(args: argparse.Namespace, report: Report) -> None:
     from torchferry.perf.report import REPORTS
     from torchferry.report.formats import Options
 
-    options = Options(args.lang or user_language())
+    wanted = Options(options.language_of(args))
     for path in args.output:
-        REPORTS.write(report, path, options)
+        REPORTS.write(report, path, wanted)
     with reader_may_leave():
-        REPORTS.show(report, args.format, options)
+        REPORTS.show(report, args.format, wanted)

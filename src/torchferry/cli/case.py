@@ -14,8 +14,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from torchferry.cli import options
+from torchferry.cli.output import need
 from torchferry.errors import InputError, OutputError, RunError
-from torchferry.text import Text, user_language
+from torchferry.text import Text
 from torchferry.vendors.registry import get_vendor, vendor_names
 
 if TYPE_CHECKING:
@@ -59,7 +60,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="aten::max.dim, max, torch.max, torch.nn.functional.gelu, Tensor.scatter_, torch.nn.Conv2d, or a module "
         "or function of your own: package.module:Class or file.py:Class",
     )
-    parser.add_argument("--to", metavar="VENDOR", help="a name that `ferry vendors` lists")
+    options.add_to(parser)
     options.add_vendor_path(parser)
     _add_inputs(parser)
     _add_output(parser)
@@ -102,7 +103,7 @@ def _add_inputs(parser: argparse.ArgumentParser) -> None:
         metavar="TEXT",
         help="of a capture: only calls whose line or module has this in it",
     )
-    group.add_argument("--list", action="store_true", help="list the calls of FILE, and do nothing else")
+    options.add_switch(group, "--list", "list the calls of FILE, and do nothing else")
     group.add_argument("--seed", type=_seed, default=0, metavar="N", help="of random contents (default: 0)")
     group.add_argument(
         "--import",
@@ -122,7 +123,7 @@ def _add_output(parser: argparse.ArgumentParser) -> None:
         metavar="FILE",
         help="the test's file (default: test_OPERATOR.py); - prints it",
     )
-    group.add_argument("--force", action="store_true", help="replace FILE if it exists")
+    options.add_switch(group, "--force", "replace FILE if it exists")
     group.add_argument(
         "--style",
         choices=("pytest", "unittest"),
@@ -130,25 +131,23 @@ def _add_output(parser: argparse.ArgumentParser) -> None:
         help="functions for pytest (default), or a TestCase with cpu_op_exec and <device>_op_exec that `python FILE` "
         "runs",
     )
-    group.add_argument("--forward-only", action="store_true", help="do not test gradients")
+    options.add_switch(group, "--forward-only", "do not test gradients")
     options.add_language(parser)
 
 
 def _add_run(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("running it")
-    group.add_argument(
-        "--no-run", action="store_true", help="only write it; the CPU tries the call nevertheless"
-    )
+    options.add_switch(group, "--no-run", "only write it; the CPU tries the call nevertheless")
     options.add_emulate(
         group,
         "run it on the vendor's own plugin, on an emulated device, wherever the real one is; `ferry emulate setup` sets "
         "it up",
     )
-    group.add_argument("--check", action="store_true", help="exit with 1 if the case fails")
-    group.add_argument(
+    options.add_check(group, "the case fails")
+    options.add_switch(
+        group,
         "--time",
-        action="store_true",
-        help="measure one call, forward only, on the device, the CPU and a GPU of this machine, in turns",
+        "measure one call, forward only, on the device, the CPU and a GPU of this machine, in turns",
     )
     group.add_argument(
         "--save-times", type=Path, metavar="FILE", help="with --time: write what was measured to a JSON file"
@@ -159,19 +158,11 @@ def _add_run(parser: argparse.ArgumentParser) -> None:
         metavar="FILE",
         help="with --time: compare with such a file of another machine, as one with a GPU",
     )
-    group.add_argument(
-        "--shrink",
-        action="store_true",
-        help="if it fails, write the case with the smallest arguments that fail in the same way",
+    options.add_switch(
+        group, "--shrink", "if it fails, write the case with the smallest arguments that fail in the same way"
     )
-    group.add_argument(
-        "--timeout",
-        type=options.seconds,
-        default=_SECONDS,
-        metavar="SECONDS",
-        help=f"a run that takes longer has failed (default: {_SECONDS:g})",
-    )
-    group.add_argument("-q", "--quiet", action="store_true", help="no progress on stderr")
+    options.add_timeout(group, f"a run that takes longer has failed (default: {_SECONDS:g})", _SECONDS)
+    options.add_quiet(group)
 
 
 _STDOUT = "-"
@@ -188,7 +179,7 @@ def run(args: argparse.Namespace) -> int:
     if (args.save_times or args.times_of) and not args.time:
         raise RunError("--save-times and --times-of go with --time")
     vendor = get_vendor(args.to, args.vendor_path)
-    _need_torch()
+    need("a case calls operators of", "torch")
     case, frame = _prepared(args, vendor)
     if args.output != _STDOUT:
         _check_output(Path(frame.file_name), args.force)
@@ -232,19 +223,12 @@ def _time(args: argparse.Namespace, bench: Bench, file: Path) -> None:
         write_whole(args.save_times, (json.dumps(data, indent=1) + "\n").encode())
 
 
-def _need_torch() -> None:
-    import importlib.util
-
-    if importlib.util.find_spec("torch") is None:
-        raise RunError("a case calls operators of PyTorch, which is not installed here; pip install torch")
-
-
 def _list(args: argparse.Namespace) -> int:
     from torchferry.cli.ending import reader_may_leave
     from torchferry.ops.cases.building import listed
     from torchferry.report.safe import one_line
 
-    _need_torch()
+    need("a case calls operators of", "torch")
     if args.source is None:
         raise RunError("--list lists the calls of a file: ferry case [OPERATOR] --from FILE --list")
     lines = listed(args.source, args.operator, args.site)
@@ -277,7 +261,7 @@ def _prepared(args: argparse.Namespace, vendor: Vendor) -> tuple[Case, Frame]:
         platforms=tuple(platforms[name] for name in sorted(platforms)),
         style=args.style,
         modules=tuple(args.modules),
-        vendor_paths=tuple(str(path.resolve()) for path in args.vendor_path),
+        vendor_paths=options.vendor_paths(args),
         forward_only=args.forward_only,
         command=shlex.join(["ferry", *sys.argv[1:]]),
         file_name=f"test_{short_name(case)}.py" if args.output in (None, _STDOUT) else args.output,
@@ -320,7 +304,7 @@ def _bench(args: argparse.Namespace, vendor: Vendor) -> Iterator[Bench]:
     from torchferry.ops.cases.bench import Bench
 
     kind = DeviceKind.SIMULATED if is_to_be_simulated(vendor) else DeviceKind.REAL
-    paths = tuple(str(path.resolve()) for path in args.vendor_path)
+    paths = options.vendor_paths(args)
     place = Place(DeviceKind.EMULATED if args.emulate else kind, vendor, paths, converted=True)
     if not args.no_run:
         build_for(place, silent if args.quiet else None)
@@ -425,7 +409,7 @@ def _say(args: argparse.Namespace, text: Text) -> None:
 
     with reader_may_leave():
         print(
-            text.in_language(args.lang or user_language()),
+            text.in_language(options.language_of(args)),
             file=sys.stderr if args.output == _STDOUT else sys.stdout,
             flush=True,
         )

@@ -8,7 +8,6 @@ from pathlib import Path
 
 from torchferry.cli import options
 from torchferry.errors import RunError
-from torchferry.text import user_language
 
 # The options of `ferry checkpoint`.
 
@@ -41,13 +40,9 @@ def _add_info(parser: argparse.ArgumentParser) -> None:
         metavar="FILE",
         help=".pth, .pt, .pth.tar, .bin, .ckpt, .safetensors, .npz ..., or a folder of shards",
     )
-    parser.add_argument("--all", action="store_true", help="list every tensor, not only the first 20")
-    parser.add_argument("--json", action="store_true", help="print everything as JSON")
-    parser.add_argument(
-        "--check",
-        action="store_true",
-        help="exit with 1 if the file names what could run commands or touch files",
-    )
+    options.add_all(parser, "list every tensor, not only the first 20")
+    options.add_switch(parser, "--json", "print everything as JSON")
+    options.add_check(parser, "the file names what could run commands or touch files")
     options.add_language(parser)
 
 
@@ -69,12 +64,8 @@ def _add_fix(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--only", default="", metavar="PART", help="take this part alone, as state_dict or model.ema"
     )
-    parser.add_argument(
-        "--strip",
-        action="append",
-        default=[],
-        metavar="PREFIX",
-        help="take this off the names of weights that begin with it, as module. ; repeatable",
+    options.add_repeatable(
+        parser, "--strip", "PREFIX", "take this off the names of weights that begin with it, as module. "
     )
     parser.add_argument(
         "--rename",
@@ -98,19 +89,17 @@ def _add_fix(parser: argparse.ArgumentParser) -> None:
         choices=("float64", "float32", "float16", "bfloat16"),
         help="weights of floating point are written with this dtype",
     )
-    parser.add_argument(
+    options.add_switch(
+        parser,
         "--plain",
-        action="store_true",
-        help="write what objects hold without their classes, so that torch.load takes it with weights_only",
+        "write what objects hold without their classes, so that torch.load takes it with weights_only",
     )
-    parser.add_argument(
+    options.add_switch(
+        parser,
         "--allow-pickle",
-        action="store_true",
-        help="let code run that the file names, where it can't be loaded otherwise: only for files that you trust",
+        "let code run that the file names, where it can't be loaded otherwise: only for files that you trust",
     )
-    parser.add_argument(
-        "--force", action="store_true", help="replace a file that is there already, even the input"
-    )
+    options.add_switch(parser, "--force", "replace a file that is there already, even the input")
     options.add_language(parser)
 
 
@@ -154,7 +143,7 @@ def _info(args: argparse.Namespace) -> int:
         if args.json:
             sys.stdout.write(printable(to_json(contents)))
         else:
-            language = args.lang or user_language()
+            language = options.language_of(args)
             print_page(page_of(contents, language, everything=args.all), language)
     return int(args.check and bool(named(contents.globals, Meaning.DANGEROUS)))
 
@@ -182,7 +171,7 @@ def _fix(args: argparse.Namespace) -> int:
         args.plain,
     )
     done = repair(args.file, args.output, asked)
-    print_page(repaired_page(done), args.lang or user_language())
+    print_page(repaired_page(done), options.language_of(args))
     if done.is_state_dict:
         print(f"\n{next_step.after_mending(args.output, args.lang)}")
     return 0

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import argparse
-import os
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from torchferry.cli import options
 from torchferry.cli.ending import computing
-from torchferry.errors import InputError, OutputError, ReportError, RunError
+from torchferry.cli.output import check_writable, need
+from torchferry.errors import ReportError, RunError
 from torchferry.report.progress import progress_bar
-from torchferry.text import user_language
 
 if TYPE_CHECKING:
     from torchferry.accuracy.compare.model import Comparison
@@ -21,7 +20,6 @@ if TYPE_CHECKING:
 
 FORMATS = ("text", "json", "csv", "msaccucmp", "xlsx", "html")
 
-_jobs = options.whole_number(1, 1024)
 _EPILOG = """RECORD is a file of `ferry record`, `ferry replay` or `ferry watch`, or of a vendor's dumper; where there is no gpu.h5 but
 gpu.rank0.h5, gpu.rank1.h5 ..., gpu.h5 means all of them, and ranks are compared with their like.
 
@@ -59,33 +57,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="GOLDEN",
         help="the same, as msaccucmp writes it",
     )
-    parser.add_argument(
-        "--format",
-        choices=FORMATS,
-        default="text",
-        help="what is printed (default: text); msaccucmp is CSV with the columns and formulas of that tool",
+    options.add_format(parser, FORMATS, "; msaccucmp is CSV with the columns and formulas of that tool")
+    options.add_outputs(parser, ".txt, .json, .csv, .msaccucmp.csv, .xlsx, .html")
+    options.add_all(parser, "list every call, not only those that need attention")
+    options.add_check(
+        parser, "a call is suspicious, unexplained or has no counterpart, too, not only if one is wrong"
     )
-    parser.add_argument(
-        "-o",
-        "--output",
-        action="append",
-        type=Path,
-        default=[],
-        metavar="FILE",
-        help="write a report; its name says which: .txt, .json, .csv, .msaccucmp.csv, .xlsx, .html; repeat for several",
-    )
-    parser.add_argument(
-        "--all", action="store_true", help="list every call, not only those that need attention"
-    )
-    parser.add_argument(
-        "--check",
-        action="store_true",
-        help="exit with 1 also if a call is suspicious, unexplained or has no counterpart, not only if one is wrong",
-    )
-    parser.add_argument(
-        "-j", "--jobs", type=_jobs, default=0, metavar="N", help="threads (default: one for each processor)"
-    )
-    parser.add_argument("-q", "--quiet", action="store_true", help="no progress on stderr")
+    options.add_jobs(parser, "threads (default: one for each processor)", 0, 1024)
+    options.add_quiet(parser)
     options.add_language(parser)
 
 
@@ -95,12 +74,12 @@ NOT_KNOWN = 3  # the exit code where nothing is known to be wrong, and something
 def run(args: argparse.Namespace) -> int:
     """Compare, report; the answer is an exit code."""
     mine, golden = _records(args)
-    _check_numpy()
+    need("records are read with", "numpy")
     _check_outputs(args.output, args.format)
     from torchferry.accuracy.compare.comparing import Work, compare_files
 
-    with computing(), progress_bar(args.quiet) as progress:
-        comparisons = compare_files(mine, golden, Work(args.jobs, progress))
+    with computing(), progress_bar(args.quiet) as show:
+        comparisons = compare_files(mine, golden, Work(args.jobs, show))
     _report(args, comparisons)
     return exit_code(comparisons, check=args.check)
 
@@ -132,23 +111,14 @@ def exit_code(comparisons: list[Comparison], *, check: bool) -> int:
     return NOT_KNOWN if Verdict.UNEXPLAINED in found else 0
 
 
-def _check_numpy() -> None:
-    import importlib.util
-
-    if importlib.util.find_spec("numpy") is None:
-        raise InputError("records are read with numpy, which is not installed here; pip install numpy")
-
-
 def _check_outputs(outputs: list[Path], format_name: str) -> None:
-    """Say so before the work, not after it."""
     from torchferry.accuracy.report import REPORTS
 
     if format_name in REPORTS.only_files and sys.stdout.isatty():
         raise ReportError(f"{format_name} is not for a terminal; name a file: -o compare.{format_name}")
     for path in outputs:
         REPORTS.format_of(path)
-        if not path.parent.is_dir() or path.is_dir() or not os.access(path.parent, os.W_OK):
-            raise OutputError(f"{path}: can't be written there; name a file in a folder that exists")
+    check_writable(*outputs)
 
 
 def _report(args: argparse.Namespace, comparisons: list[Comparison]) -> None:
@@ -156,8 +126,8 @@ def _report(args: argparse.Namespace, comparisons: list[Comparison]) -> None:
     from torchferry.cli.ending import reader_may_leave
     from torchferry.report.formats import Options
 
-    options = Options(args.lang or user_language(), args.all)
+    wanted = Options(options.language_of(args), args.all)
     for path in args.output:
-        REPORTS.write(comparisons, path, options)
+        REPORTS.write(comparisons, path, wanted)
     with reader_may_leave():
-        REPORTS.show(comparisons, args.format, options)
+        REPORTS.show(comparisons, args.format, wanted)

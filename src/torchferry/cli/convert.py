@@ -10,12 +10,13 @@ import os
 import sys
 from pathlib import Path
 
-from torchferry.cli import git, next_step, options
+from torchferry.cli import conversion, next_step, options
 from torchferry.cli.ending import reader_may_leave
-from torchferry.cli.options import add_language, distributed_settings
+from torchferry.convert import git
 from torchferry.convert.added import add_launch_script
 from torchferry.convert.discover import FINDINGS, PYTHON_SUFFIXES, check_input, read_file
-from torchferry.convert.project import ProjectOutcome, examine_project
+from torchferry.convert.project import Plan, ProjectOutcome, examine_project
+from torchferry.convert.settings import Distributed
 from torchferry.convert.write import (
     Replace,
     Written,
@@ -32,7 +33,7 @@ from torchferry.report.findings.lists import make_lists
 from torchferry.report.formats import Options
 from torchferry.report.progress import progress_bar
 from torchferry.report.safe import one_line
-from torchferry.text import Text, user_language
+from torchferry.text import Text
 
 # Reports that every converted copy carries: the canonical one, and the page to read.
 REPORT_FILES = {FINDINGS: "json", "report.html": "html"}
@@ -42,44 +43,35 @@ _DETAILS = Text("; open {page} for the details", "；详情见 {page}")
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The options of `ferry convert`."""
-    options.add_target_arguments(parser)
+    conversion.add_arguments(parser)
     where = parser.add_mutually_exclusive_group()
-    where.add_argument(
-        "-o",
-        "--output",
-        type=Path,
-        metavar="DIR",
-        help="the folder for the copy and its reports; it must not exist, or be empty. For a single file also "
+    options.add_output(
+        where,
+        None,
+        "the folder for the copy and its reports; it must not exist, or be empty. For a single file also "
         "a name that ends in .py: then only that file is written",
+        "DIR",
     )
-    where.add_argument(
-        "--in-place",
-        action="store_true",
-        help="change the project itself, without reports; needs a clean git tree, or --force",
+    options.add_switch(
+        where, "--in-place", "change the project itself, without reports; needs a clean git tree, or --force"
     )
-    where.add_argument("--dry-run", action="store_true", help="only report what would be done")
-    parser.add_argument(
-        "--diff", action="store_true", help="print the changes as a unified diff (alone: writes nothing)"
-    )
-    parser.add_argument(
+    options.add_switch(where, "--dry-run", "only report what would be done")
+    options.add_switch(parser, "--diff", "print the changes as a unified diff (alone: writes nothing)")
+    options.add_switch(
+        parser,
         "--lists",
-        action="store_true",
-        help="also write change_list.csv, unsupported_op.xlsx, unsupported_api.csv, unknown_api.csv, "
+        "also write change_list.csv, unsupported_op.xlsx, unsupported_api.csv, unknown_api.csv, "
         "cuda_op_list.csv and the advice lists, in the columns of ms_fmk_transplt",
     )
-    parser.add_argument(
+    options.add_switch(
+        parser,
         "--force",
-        action="store_true",
-        help="replace the output of an earlier run (nothing else); with --in-place: do without git",
+        "replace the output of an earlier run (nothing else); with --in-place: do without git",
     )
-    parser.add_argument(
-        "--check",
-        action="store_true",
-        help="exit with 1 if anything would change (for CI); writes nothing without -o",
-    )
-    parser.add_argument("--verbose", action="store_true", help="list everything, without a limit")
-    parser.add_argument("-q", "--quiet", action="store_true", help="no progress bar and no summary")
-    add_language(parser)
+    options.add_check(parser, "anything would change (for CI); writes nothing without -o")
+    options.add_switch(parser, "--verbose", "list everything, without a limit")
+    options.add_quiet(parser, "no progress bar and no summary")
+    options.add_language(parser)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -93,17 +85,17 @@ def run(args: argparse.Namespace) -> int:
         root = root.resolve()
         if not args.force:
             git.check_clean(root)
-    plan = options.make_plan(args)
+    plan = conversion.plan_of(args)
     with progress_bar(args.quiet, "files") as progress:
         outcome = examine_project(root, plan, skip=[out] if out else [], progress=progress)
     if out is not None and _is_single(args, root):
         add_launch_script(outcome, plan.settings.distributed, out.name)
     diff = project_diff(outcome) if args.diff else b""
     done = _write(args, outcome, out)
-    options.note_written(done)
+    conversion.note_written(done)
     try:
-        _show(args, outcome, diff)
-        options.note_unused_rules(outcome, plan.custom)
+        _show(args, outcome, plan, diff)
+        conversion.note_unused_rules(outcome, plan.custom)
     except KeyboardInterrupt as stop:
         raise type(stop)("" if writes_nothing else "interrupted; the conversion is complete") from None
     return 3 if done.vanished else _exit_code(args, outcome)
@@ -137,9 +129,9 @@ def _write(args: argparse.Namespace, outcome: ProjectOutcome, out: Path | None) 
     if _is_single(args, outcome.root):
         return write_file(outcome, out, args.force)
     report = outcome.report("convert")
-    reports = options.rendered(report, args.lang, REPORT_FILES)
+    reports = conversion.rendered(report, args.lang, REPORT_FILES)
     if args.lists:
-        reports |= make_lists(report, args.lang or user_language())
+        reports |= make_lists(report, options.language_of(args))
     return write_project(outcome, out, reports, _replaceable(args))
 
 
@@ -154,30 +146,26 @@ def project_diff(outcome: ProjectOutcome) -> bytes:
     return b"".join(changed + added)
 
 
-def _show(args: argparse.Namespace, outcome: ProjectOutcome, diff: bytes) -> None:
+def _show(args: argparse.Namespace, outcome: ProjectOutcome, plan: Plan, diff: bytes) -> None:
     with reader_may_leave():
         if args.diff:
             sys.stdout.buffer.write(diff)
         elif not args.quiet:
             report = outcome.report("convert")
-            REPORTS.show(
-                report,
-                "text",
-                Options(args.lang or user_language(), args.verbose, rule_docs=options.rule_docs()),
-            )
-    options.note_nothing(outcome)
+            wanted = Options(options.language_of(args), args.verbose, rule_docs=conversion.rule_docs())
+            REPORTS.show(report, "text", wanted)
+    conversion.note_nothing(outcome)
     if args.output and not args.quiet:
-        _tell(args, outcome)
+        _tell(args, outcome, plan.settings.distributed)
 
 
-def _tell(args: argparse.Namespace, outcome: ProjectOutcome) -> None:
+def _tell(args: argparse.Namespace, outcome: ProjectOutcome, distributed: Distributed | None) -> None:
     """Where the copy is, and what to do with it."""
-    language = args.lang or user_language()
+    language = options.language_of(args)
     line = _WRITTEN.format(output=args.output).in_language(language)
     if not _is_single(args, outcome.root):
         line += _DETAILS.format(page=args.output / "report.html").in_language(language)
     print(one_line(line), file=sys.stderr)
-    distributed = distributed_settings(args)
     main = distributed.main if distributed else ""
     files = (item.path for item in outcome.entries if not (item.is_folder or item.is_link or item.problem))
     script = next_step.training_script(outcome.folder, files)

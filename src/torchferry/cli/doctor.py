@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from typing import TYPE_CHECKING
 
 from torchferry.cli import options
+from torchferry.cli.output import write
 from torchferry.errors import ReportError
-from torchferry.text import user_language
 
 if TYPE_CHECKING:
     from torchferry.doctor.device.examine import Readiness
@@ -45,14 +44,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="PART",
         help="host (default: the whole machine)",
     )
-    parser.add_argument(
-        "--to",
-        metavar="VENDOR",
-        help="the vendor whose device is to be used (default: the one of whom something is installed here)",
+    options.add_to(
+        parser, "the vendor whose device is to be used (default: the one of whom something is installed here)"
     )
     parser.add_argument(
         "--nproc",
-        type=_count,
+        type=options.whole_number(1, 1024),
         default=1,
         metavar="N",
         help="processes that will train on this machine: they share its processors (default: 1)",
@@ -67,27 +64,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         parser,
         "with --to: look at what programs need to run the vendor's own plugin on an emulated device",
     )
-    parser.add_argument(
-        "--all", action="store_true", help="explain also what is fine, or can't be seen from here"
-    )
-    parser.add_argument(
-        "--fix", action="store_true", help="print only commands that put things right; run none"
-    )
-    parser.add_argument("--format", choices=FORMATS, default="text", help="what is printed (default: text)")
-    parser.add_argument("--json", action="store_true", help="the same as --format json")
-    parser.add_argument(
-        "--check",
-        action="store_true",
-        help="exit with 1 if the machine is not ready, or with `host` if something costs speed",
-    )
+    options.add_all(parser, "explain also what is fine, or can't be seen from here")
+    options.add_switch(parser, "--fix", "print only commands that put things right; run none")
+    options.add_format(parser, FORMATS)
+    options.add_switch(parser, "--json", "the same as --format json")
+    options.add_check(parser, "the machine is not ready, or with `host` if something costs speed")
     options.add_vendor_path(parser)
     options.add_language(parser)
-
-
-def _count(text: str) -> int:
-    if not (text.isascii() and text.isdecimal()) or not 1 <= int(text) <= 1024:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number from 1 to 1024")
-    return int(text)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -112,15 +95,14 @@ def _host(args: argparse.Namespace, machine: Machine) -> int:
     from torchferry.doctor.host.examine import examine, installed_vendor
     from torchferry.doctor.model import Status
     from torchferry.doctor.report import page_of, to_json, to_script
-    from torchferry.vendors.registry import get_vendor
 
-    vendor = get_vendor(args.to, args.vendor_path) if args.to else installed_vendor(args.vendor_path)
+    vendor = options.vendor_of(args) or installed_vendor(args.vendor_path)
     examination = examine(machine, vendor, is_guess=not args.to)
-    language = args.lang or user_language()
+    language = options.language_of(args)
     if args.fix:
-        _write(to_script(examination.results, language))
+        write(to_script(examination.results, language))
     elif args.format == "json":
-        _write(to_json(examination))
+        write(to_json(examination))
     else:
         _show(args, page_of(examination, language, everything=_is_everything(args)), language)
     return int(args.check and examination.count(Status.COSTS) > 0)
@@ -131,22 +113,21 @@ def _whole(args: argparse.Namespace, machine: Machine) -> int:
     from torchferry.doctor.device.examine import vendors_with_traces
     from torchferry.doctor.host.examine import examine
     from torchferry.doctor.report import to_script
-    from torchferry.vendors.registry import get_vendor
 
     found = [] if args.to else vendors_with_traces(machine, args.vendor_path)
-    vendor = get_vendor(args.to, args.vendor_path) if args.to else found[0] if len(found) == 1 else None
+    vendor = options.vendor_of(args) or (found[0] if len(found) == 1 else None)
     station = _station(machine, vendor, with_trial=args.trial) if vendor else None
     readiness = _readiness(args, station) if station else None
     examination = examine(machine, vendor, is_guess=not args.to)
     if args.format == "md":
         hostname = station.hostname if station else ""
         readiness, examination = _for_strangers(readiness, examination, machine, hostname)
-    language = args.lang or user_language()
+    language = options.language_of(args)
     is_known = station is None or station.table.is_known
     if args.fix:
-        _write(to_script((*(readiness.results if readiness else ()), *examination.results), language))
+        write(to_script((*(readiness.results if readiness else ()), *examination.results), language))
     elif args.format == "json":
-        _write(report.to_json(readiness, examination, _versions(station), is_known))
+        write(report.to_json(readiness, examination, _versions(station), is_known))
     else:
         page = report.page_of(
             readiness,
@@ -218,16 +199,7 @@ def _show(args: argparse.Namespace, page: Page, language: Language) -> None:
     from torchferry.report.page import print_page, to_markdown
 
     if args.format == "md":
-        _write(to_markdown(page, Options(language)))
+        write(to_markdown(page, Options(language)))
         return
     with reader_may_leave():
         print_page(page, language)
-
-
-def _write(text: str) -> None:
-    from torchferry.cli.ending import reader_may_leave
-
-    with reader_may_leave():
-        sys.stdout.flush()
-        sys.stdout.buffer.write(text.encode("utf-8", "replace"))
-        sys.stdout.buffer.flush()

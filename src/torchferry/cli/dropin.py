@@ -7,10 +7,11 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from torchferry.cli import options
+from torchferry.cli import conversion, output
 from torchferry.cli.convert import REPORT_FILES
 from torchferry.cli.ending import reader_may_leave
 from torchferry.convert.custom.model import CustomRules
+from torchferry.convert.planning import cores, find_target
 from torchferry.convert.project import Plan, ProjectOutcome, examine_project
 from torchferry.convert.settings import Settings
 from torchferry.convert.write import Replace, check_output, write_project
@@ -30,13 +31,13 @@ def make_plan(
     settings: Settings | None = None,
 ) -> Plan:
     """A plan for a vendor with all its rules."""
-    target = options.find_target(vendor, [])
+    target = find_target(vendor, [])
     return Plan(
         target,
         opt_ins,
         custom=custom or CustomRules(),
         settings=settings or Settings(),
-        jobs=options.cores(),
+        jobs=cores(),
     )
 
 
@@ -48,9 +49,9 @@ def convert(root: Path, out: Path, plan: Plan, make_files: MakeFiles, replace: R
     if not any(not entry.is_folder for entry in outcome.entries):
         raise InputError(f"{root}: is empty; nothing was written")
     report = outcome.report("convert")
-    files = {**options.rendered(report, user_language(), REPORT_FILES), **make_files(report)}
-    options.note_written(write_project(outcome, place, files, replace))
-    options.note_unused_rules(outcome, plan.custom)
+    files = {**conversion.rendered(report, user_language(), REPORT_FILES), **make_files(report)}
+    conversion.note_written(write_project(outcome, place, files, replace))
+    conversion.note_unused_rules(outcome, plan.custom)
     return outcome
 
 
@@ -62,11 +63,11 @@ def say(*lines: str) -> None:
 
 def finish(outcome: ProjectOutcome, details: str) -> int:
     """Say on stderr what is left to do and where it is described; answer with the exit code."""
-    options.note_nothing(outcome)
+    conversion.note_nothing(outcome)
     summary = summarize(outcome.report("convert"))
     left = summary.todo + summary.unsupported + summary.unknown
     if left:
-        options.note(f"places that were not converted and need you: {left}; {details} lists them")
+        output.note(f"places that were not converted and need you: {left}; {details} lists them")
     if summary.files_failed:
-        options.note(f"files that could not be processed: {summary.files_failed}; {details} says why")
+        output.note(f"files that could not be processed: {summary.files_failed}; {details} says why")
     return 3 if outcome.failed else 0

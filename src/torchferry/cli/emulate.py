@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from torchferry.cli import options
+from torchferry.cli.output import say
 from torchferry.errors import RunError
-from torchferry.text import Text, user_language
+from torchferry.text import Text
 from torchferry.vendors.registry import get_vendor, vendor_names
 
 if TYPE_CHECKING:
     from torchferry.vendors.model import Vendor
 
+_COMMAND = "ferry emulate"
 _SETUP, _INFO, _REMOVE = "setup", "info", "remove"
 _DOES = {
     _SETUP: "fetch the plugin that fits the installed PyTorch into a folder of TorchFerry's own, and build the libraries",
@@ -54,9 +55,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="VERB",
         help="; ".join(f"{verb}: {does}" for verb, does in _DOES.items()),
     )
-    parser.add_argument(
-        "--to", metavar="VENDOR", help="whose plugin (default: the only vendor that can be emulated)"
-    )
+    options.add_to(parser, "whose plugin (default: the only vendor that can be emulated)")
     parser.add_argument(
         "--wheel",
         type=Path,
@@ -64,7 +63,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="with setup: take this wheel of the plugin instead of fetching one, as on a machine without a network",
     )
     options.add_vendor_path(parser)
-    parser.add_argument("-q", "--quiet", action="store_true", help="no progress and no remarks on stderr")
+    options.add_quiet(parser, "no progress and no remarks on stderr")
     options.add_language(parser)
 
 
@@ -100,9 +99,9 @@ def _set_up(args: argparse.Namespace, vendor: Vendor) -> int:
 
     plugin = None if args.wheel is not None else plugins.found(vendor)
     if plugin is None:
-        plugin = plugins.set_up(vendor, args.wheel, lambda line: _say(args, Text(line, line)))
+        plugin = plugins.set_up(vendor, args.wheel, lambda line: say(args, _COMMAND, Text(line, line)))
     build.library_folder(vendor, plugin.folder, silent if args.quiet else None)
-    _say(args, _IS_SET_UP.format(plugin=vendor.plugin, version=plugin.version, vendor=vendor.name))
+    say(args, _COMMAND, _IS_SET_UP.format(plugin=vendor.plugin, version=plugin.version, vendor=vendor.name))
     return 0
 
 
@@ -137,9 +136,9 @@ def _remove(args: argparse.Namespace, vendor: Vendor) -> int:
 
     gone = [*plugins.remove(vendor), *build.remove()]
     for folder in gone:
-        _say(args, _REMOVED.format(folder=folder))
+        say(args, _COMMAND, _REMOVED.format(folder=folder))
     if not gone:
-        _say(args, _NOTHING)
+        say(args, _COMMAND, _NOTHING)
     return 0
 
 
@@ -147,9 +146,4 @@ def _print(args: argparse.Namespace, line: Text) -> None:
     from torchferry.cli.ending import reader_may_leave
 
     with reader_may_leave():
-        print(line.in_language(args.lang or user_language()))
-
-
-def _say(args: argparse.Namespace, line: Text) -> None:
-    if not args.quiet:
-        print(f"ferry emulate: {line.in_language(args.lang or user_language())}", file=sys.stderr, flush=True)
+        print(line.in_language(options.language_of(args)))

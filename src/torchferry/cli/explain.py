@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, TextIO
 from torchferry.cli import options
 from torchferry.errors import InputError
 from torchferry.report.progress import progress_bar
-from torchferry.text import user_language
 
 if TYPE_CHECKING:
     from torchferry.explain.model import Explanation
@@ -37,21 +36,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--code", metavar="CODE", help="say what an error code means, such as 107002 or EI0006"
     )
-    parser.add_argument("--list", action="store_true", help="list all rules")
-    parser.add_argument(
-        "--to",
-        metavar="VENDOR",
-        help="use this vendor's rules, and those for CUDA and PyTorch (default: those of all vendors)",
+    options.add_switch(parser, "--list", "list all rules")
+    options.add_to(
+        parser, "use this vendor's rules, and those for CUDA and PyTorch (default: those of all vendors)"
     )
-    parser.add_argument(
+    options.add_switch(
+        parser,
         "--tee",
-        action="store_true",
-        help="pass standard input on to standard output as it comes; the report goes to standard error",
+        "pass standard input on to standard output as it comes; the report goes to standard error",
     )
-    parser.add_argument("--format", choices=FORMATS, default="text", help="what is printed (default: text)")
-    parser.add_argument("--all", action="store_true", help="list every finding, not only the first 15")
-    parser.add_argument("--check", action="store_true", help="exit with 1 if an error was found")
-    parser.add_argument("-q", "--quiet", action="store_true", help="no progress on stderr")
+    options.add_format(parser, FORMATS)
+    options.add_all(parser, "list every finding, not only the first 15")
+    options.add_check(parser, "an error was found")
+    options.add_quiet(parser)
     options.add_vendor_path(parser)
     options.add_language(parser)
 
@@ -97,8 +94,8 @@ def _explanation(args: argparse.Namespace, book: RuleBook) -> Explanation:
     if len(args.logs) == 1 and _is_message(args.logs[0]):
         return explain_text(args.logs[0], book)
     paths = [Path(log) for log in args.logs]
-    with progress_bar(args.quiet, "MiB", 1 << 20) as progress:
-        return explain_logs(paths, book, progress)
+    with progress_bar(args.quiet, "MiB", 1 << 20) as show:
+        return explain_logs(paths, book, show)
 
 
 def _is_message(text: str) -> bool:
@@ -125,7 +122,7 @@ def _explain_code(args: argparse.Namespace, book: RuleBook) -> int:
 def _list_rules(args: argparse.Namespace, book: RuleBook) -> int:
     from torchferry.explain.report import page_of_rules, rules_to_json
 
-    page = page_of_rules(book.patterns, args.lang or user_language())
+    page = page_of_rules(book.patterns, options.language_of(args))
     _print(args, page, lambda: rules_to_json(book.patterns))
     return 0
 
@@ -133,7 +130,7 @@ def _list_rules(args: argparse.Namespace, book: RuleBook) -> int:
 def _report(args: argparse.Namespace, explanation: Explanation) -> None:
     from torchferry.explain.report import OTHERS, page_of, to_json
 
-    page = page_of(explanation, args.lang or user_language(), None if args.all else OTHERS)
+    page = page_of(explanation, options.language_of(args), None if args.all else OTHERS)
     _print(args, page, lambda: to_json(explanation), sys.stderr if args.tee else None)
 
 
@@ -144,7 +141,7 @@ def _print(
     from torchferry.report.formats import Options
     from torchferry.report.page import print_page, to_markdown
 
-    language = args.lang or user_language()
+    language = options.language_of(args)
     target = stream or sys.stdout
     with reader_may_leave():
         if args.format == "text":

@@ -10,7 +10,6 @@ from pathlib import Path
 
 from torchferry.cli import options
 from torchferry.errors import InputError, OutputError
-from torchferry.text import user_language
 
 # The options of `ferry export`.
 
@@ -37,7 +36,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     _add_weights(parser)
     _add_onnx(parser)
     _add_vendor(parser)
-    parser.add_argument("--json", action="store_true", help="print everything as JSON")
+    options.add_switch(parser, "--json", "print everything as JSON")
     options.add_language(parser)
 
 
@@ -55,15 +54,15 @@ def _add_weights(parser: argparse.ArgumentParser) -> None:
         metavar="PART",
         help="the part of the checkpoint to take, as state_dict or ema.model",
     )
-    group.add_argument(
+    options.add_switch(
+        group,
         "--lenient",
-        action="store_true",
-        help="go on where names or shapes don't fit: what is missing stays as the factory made it",
+        "go on where names or shapes don't fit: what is missing stays as the factory made it",
     )
-    group.add_argument(
+    options.add_switch(
+        group,
         "--allow-pickle",
-        action="store_true",
-        help="let code run that the file names, where it can't be loaded otherwise: only for files that you trust",
+        "let code run that the file names, where it can't be loaded otherwise: only for files that you trust",
     )
 
 
@@ -78,12 +77,11 @@ def _add_onnx(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--output-names", type=_names, default=(), metavar="NAMES", help="of the outputs, with commas"
     )
-    group.add_argument(
+    options.add_repeatable(
+        group,
         "--dynamic",
-        action="append",
-        default=[],
-        metavar="AXIS",
-        help="a size that stays free: `batch`, the first of every input, or INPUT:AXIS=NAME, as ids:1=length; repeatable",
+        "AXIS",
+        "a size that stays free: `batch`, the first of every input, or INPUT:AXIS=NAME, as ids:1=length",
     )
     group.add_argument(
         "--batches",
@@ -92,9 +90,7 @@ def _add_onnx(parser: argparse.ArgumentParser) -> None:
         metavar="SIZES",
         help="to try where the first size is free, with commas (default: 1,4)",
     )
-    group.add_argument(
-        "--simplify", action="store_true", help="fold constants and take out nodes without effect"
-    )
+    options.add_switch(group, "--simplify", "fold constants and take out nodes without effect")
     group.add_argument(
         "--tolerance",
         type=float,
@@ -103,21 +99,17 @@ def _add_onnx(parser: argparse.ArgumentParser) -> None:
         help="the largest difference to PyTorch, and as a part of the largest value; what is beyond is judged against double "
         "precision (default: 1e-4)",
     )
-    group.add_argument("--force", action="store_true", help="replace a file that is there already")
+    options.add_switch(group, "--force", "replace a file that is there already")
 
 
 def _add_vendor(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("the vendor")
-    group.add_argument(
-        "--to", metavar="VENDOR", help="a name that `ferry vendors` lists: for its opset and its converter"
-    )
+    options.add_to(group, "a name that `ferry vendors` lists: for its opset and its converter")
     options.add_vendor_path(parser)
     group.add_argument(
         "--chip", default="", metavar="NAME", help="for the vendor's converter, as Ascend310P3"
     )
-    group.add_argument(
-        "--run", action="store_true", help="call the vendor's converter, if it is on this machine"
-    )
+    options.add_switch(group, "--run", "call the vendor's converter, if it is on this machine")
 
 
 def _names(text: str) -> tuple[str, ...]:
@@ -179,7 +171,7 @@ def run(args: argparse.Namespace) -> int:
         if args.json:
             sys.stdout.write(printable(to_json(exported, vendor, table, command)))
         else:
-            language = args.lang or user_language()
+            language = options.language_of(args)
             was_run = args.run and exported.is_good
             print_page(page_of(exported, vendor, table, command, language, was_run=was_run), language)
     return int(not exported.is_good)

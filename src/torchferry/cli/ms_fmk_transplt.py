@@ -104,7 +104,8 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _convert(args: argparse.Namespace) -> int:
-    from torchferry.cli import dropin, options
+    from torchferry.cli import dropin
+    from torchferry.cli.output import note
     from torchferry.convert.custom.json_format import load_custom_rules
     from torchferry.convert.discover import check_input
     from torchferry.report.findings import lists
@@ -131,7 +132,7 @@ def _convert(args: argparse.Namespace) -> int:
         f"log: {out / LOG}",
     )
     if args.output.suffix == ".py":
-        options.note(
+        note(
             f"-o names a folder: the scripts are written to {out}; `ferry convert -o FILE.py` writes one file"
         )
     return dropin.finish(outcome, str(out / LOG))

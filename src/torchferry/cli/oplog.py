@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import argparse
-import sys
+import math
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from torchferry.cli import options
+from torchferry.cli.output import write
 from torchferry.errors import OutputError
 from torchferry.report.progress import progress_bar
-from torchferry.text import user_language
 
 if TYPE_CHECKING:
     from torchferry.perf.oplog.model import OpLog
@@ -34,9 +34,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "logs", nargs="+", type=Path, metavar="LOG", help="logs, or folders of logs, of one run"
     )
-    parser.add_argument(
-        "--to", metavar="VENDOR", help="whose logs they are (default: the only one whose logs are known)"
-    )
+    options.add_to(parser, "whose logs they are (default: the only one whose logs are known)")
     warm_up = parser.add_mutually_exclusive_group()
     warm_up.add_argument(
         "--after",
@@ -46,7 +44,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     warm_up.add_argument(
         "--warmup",
-        type=_seconds,
+        type=options.number_from_zero(math.inf, "a number of seconds"),
         metavar="SECONDS",
         help="the warm-up of a process ends so long after its first operator",
     )
@@ -57,30 +55,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help="count compiles from the N-th shape of the same operator on, whenever they are",
     )
-    parser.add_argument("--format", choices=FORMATS, default="text", help="what is printed (default: text)")
+    options.add_format(parser, FORMATS)
     parser.add_argument(
         "--summary",
         type=Path,
         metavar="FILE",
         help="also write each operator with its parameters, in the form of the OP_INFO summary of the vendor's guide",
     )
-    parser.add_argument("--all", action="store_true", help="list every operator, not only the first 30")
-    parser.add_argument(
-        "--check", action="store_true", help="exit with 1 if there are compiles after the warm-up"
-    )
-    parser.add_argument("-q", "--quiet", action="store_true", help="no progress on stderr")
+    options.add_all(parser, "list every operator, not only the first 30")
+    options.add_check(parser, "there are compiles after the warm-up")
+    options.add_quiet(parser)
     options.add_vendor_path(parser)
     options.add_language(parser)
-
-
-def _seconds(text: str) -> float:
-    try:
-        seconds = float(text)
-    except ValueError:
-        seconds = -1.0
-    if not 0 <= seconds < float("inf"):
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds")
-    return seconds
 
 
 _SOME_UNREAD = 3
@@ -93,8 +79,8 @@ def run(args: argparse.Namespace) -> int:
 
     vendor, forms = host_log_of(args.to, args.vendor_path)
     warm_up = WarmUp(args.after, args.warmup, args.shapes)
-    with progress_bar(args.quiet, "MiB", 1 << 20) as progress:
-        log = read_oplog(args.logs, vendor, forms, warm_up, progress)
+    with progress_bar(args.quiet, "MiB", 1 << 20) as show:
+        log = read_oplog(args.logs, vendor, forms, warm_up, show)
     _write_summary(args, log)
     _report(args, log)
     if log.unread:
@@ -121,7 +107,7 @@ def _report(args: argparse.Namespace, log: OpLog) -> None:
     from torchferry.report.formats import Options
     from torchferry.report.page import print_page, to_markdown
 
-    language = args.lang or user_language()
+    language = options.language_of(args)
     page = page_of(log, None if args.all else OPERATORS)
     with reader_may_leave():
         if args.format == "text":
@@ -132,6 +118,4 @@ def _report(args: argparse.Namespace, log: OpLog) -> None:
             "csv": lambda: to_csv(log),
             "md": lambda: to_markdown(page, Options(language)).encode("utf-8", "replace"),
         }
-        sys.stdout.flush()
-        sys.stdout.buffer.write(renderers[args.format]())
-        sys.stdout.buffer.flush()
+        write(renderers[args.format]())

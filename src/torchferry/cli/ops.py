@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 import argparse
-import os
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from torchferry.cli import options, run_options
-from torchferry.errors import InputError, OutputError, RunError
-from torchferry.text import user_language
+from torchferry.cli import options
+from torchferry.cli.output import check_writable
+from torchferry.cli.program import (
+    add_as_is,
+    add_converted,
+    add_program,
+    add_torchrun,
+    program_of,
+)
+from torchferry.errors import InputError, RunError
 from torchferry.vendors.registry import get_vendor, vendor_names
 
 if TYPE_CHECKING:
     from torchferry.launch.place import Place
-    from torchferry.launch.program import Program
     from torchferry.ops.model import Capture
     from torchferry.ops.readiness import Readiness
     from torchferry.vendors.model import Vendor
@@ -27,13 +32,12 @@ FORMATS = ("text", "json", "md", "csv", "xlsx", "html")
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """All of them."""
-    parser.allow_abbrev = False  # argparse would look for abbreviations among the program's own options, too
     parser.usage = (
         "ferry ops --to VENDOR[,VENDOR...] [OPTIONS] [--] (SCRIPT | -m MODULE) [ARGUMENTS of the program]\n"
         "       ferry ops --to VENDOR[,VENDOR...] [OPTIONS] --model PACKAGE.MODULE:FACTORY --input SHAPE ...\n"
         "       ferry ops --to VENDOR[,VENDOR...] [OPTIONS] (--trace | --capture) FILE"
     )
-    parser.add_argument("program", nargs=argparse.REMAINDER, metavar="PROGRAM", help=argparse.SUPPRESS)
+    add_program(parser, "--module")
     parser.add_argument(
         "--to",
         metavar="VENDORS",
@@ -45,18 +49,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     _add_model(parser)
     _add_files(parser)
     _add_reports(parser)
-    run_options.add_torchrun_arguments(parser)
+    add_torchrun(parser)
 
 
 def _add_program(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("a program")
-    group.add_argument("-m", "--module", action="store_true", help="the program is a module, as in python -m")
-    group.add_argument(
-        "--steps",
-        type=options.steps,
-        default=1,
-        metavar="N",
-        help="end the program when each of its optimizers has made so many steps; `all`: let it run to its end "
+    options.add_steps(
+        group,
+        "end the program when each of its optimizers has made so many steps; `all`: let it run to its end "
         "(default: 1)",
     )
     options.add_means(
@@ -64,32 +64,17 @@ def _add_program(parser: argparse.ArgumentParser) -> None:
         "run on the simulated device of the first vendor instead of the CPU",
         "run on the first vendor's own plugin, on an emulated device, instead of the CPU",
     )
-    group.add_argument(
-        "--converted",
-        action="store_true",
-        help="with --sim or --emulate: the program is converted already, CUDA's names keep their meaning",
-    )
-    group.add_argument(
-        "--as-is",
-        nargs="?",
-        const="cuda",
-        metavar="DEVICE",
-        help="run the program as it is, on a device of this machine (default: cuda)",
-    )
-    group.add_argument(
-        "--timeout",
-        type=options.seconds,
-        metavar="SECONDS",
-        help="end a program that takes longer, and report what was seen (default: as long as it takes)",
+    add_converted(group, "with --sim or --emulate: ")
+    add_as_is(group, "run the program as it is, on a device of this machine (default: cuda)")
+    options.add_timeout(
+        group, "end a program that takes longer, and report what was seen (default: as long as it takes)"
     )
 
 
 def _add_model(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("a model without a program")
     options.add_model(group, "8x3x224x224, 4x128:int64:ints(0,30000), mask=4x128:bool")
-    group.add_argument(
-        "--backward", action="store_true", help="a training step: loss, backward pass, optimizer"
-    )
+    options.add_switch(group, "--backward", "a training step: loss, backward pass, optimizer")
     group.add_argument(
         "--loss",
         default="",
@@ -106,10 +91,10 @@ def _add_model(parser: argparse.ArgumentParser) -> None:
         choices=("float16", "bfloat16"),
         help="under autocast; float16 with --backward also scales gradients (default: float16)",
     )
-    group.add_argument(
+    options.add_switch(
+        group,
         "--fake",
-        action="store_true",
-        help="with shapes alone, for models that are too large to run here: nothing is computed, no time is known",
+        "with shapes alone, for models that are too large to run here: nothing is computed, no time is known",
     )
 
 
@@ -128,30 +113,13 @@ def _add_files(parser: argparse.ArgumentParser) -> None:
 
 def _add_reports(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("reports")
-    group.add_argument(
-        "-o",
-        "--output",
-        action="append",
-        type=Path,
-        default=[],
-        metavar="FILE",
-        help="write a report; the suffix says which: .json .html .xlsx .md .csv .txt; repeatable",
+    options.add_outputs(group, ".json .html .xlsx .md .csv .txt")
+    options.add_format(group, FORMATS)
+    options.add_all(group, "list every operator in the text, not only those with a problem")
+    options.add_check(
+        group, "an operator is missing, falls back to the CPU or is limited on one of the vendors"
     )
-    group.add_argument("--format", choices=FORMATS, default="text", help="of what is printed (default: text)")
-    group.add_argument(
-        "--all", action="store_true", help="list every operator in the text, not only those with a problem"
-    )
-    group.add_argument(
-        "--check",
-        action="store_true",
-        help="exit 1 if an operator is missing, falls back to the CPU or is limited on one of the vendors",
-    )
-    group.add_argument(
-        "-q",
-        "--quiet",
-        action="store_true",
-        help="no progress, and nothing of what the program prints to its stdout",
-    )
+    options.add_quiet(group, "no progress, and nothing of what the program prints to its stdout")
     options.add_language(parser)
 
 
@@ -201,7 +169,7 @@ def _vendors(args: argparse.Namespace) -> list[tuple[Vendor, str]]:
     """The vendors, each with the version of its adapter that was asked for."""
     from torchferry.ops.judge import vendor_table
 
-    names = list(dict.fromkeys(filter(None, (name.strip() for name in (args.to or "").split(",")))))
+    names = options.names(args.to or "")
     if names == [_ALL]:
         names = list(vendor_names(args.vendor_path))
     if not names:
@@ -236,13 +204,11 @@ def _check_sources(args: argparse.Namespace) -> None:
 
 
 def _check_outputs(outputs: list[Path]) -> None:
-    """Say so before the run, not after it."""
     from torchferry.ops.report import REPORTS
 
     for path in outputs:
         REPORTS.format_of(path)
-        if not path.parent.is_dir() or path.is_dir() or not os.access(path.parent, os.W_OK):
-            raise OutputError(f"{path}: can't be written there; name a file in a folder that exists")
+    check_writable(*outputs)
 
 
 def _capture(args: argparse.Namespace, vendors: list[Vendor]) -> Capture:
@@ -259,7 +225,13 @@ def _capture(args: argparse.Namespace, vendors: list[Vendor]) -> Capture:
         return _capture_model(args, place if place.vendor is not None else None)
     from torchferry.ops.runs import capture_program
 
-    return capture_program(_program(args), place, args.steps, args.timeout, args.quiet)
+    return capture_program(
+        program_of(args, "ferry ops --to VENDOR SCRIPT [ARGUMENTS]"),
+        place,
+        args.steps,
+        args.timeout,
+        args.quiet,
+    )
 
 
 def _place(args: argparse.Namespace, vendor: Vendor) -> Place:
@@ -279,7 +251,7 @@ def _place(args: argparse.Namespace, vendor: Vendor) -> Place:
             "name another vendor first, or leave --sim out"
         )
     kind = DeviceKind.EMULATED if args.emulate else DeviceKind.SIMULATED
-    return Place(kind, vendor, _vendor_paths(args), devices, converted=args.converted)
+    return Place(kind, vendor, options.vendor_paths(args), devices, converted=args.converted)
 
 
 def _build(args: argparse.Namespace, place: Place) -> None:
@@ -316,30 +288,15 @@ def _capture_model(args: argparse.Namespace, place: Place | None) -> Capture:
     return capture_model(request, place, args.timeout)
 
 
-def _vendor_paths(args: argparse.Namespace) -> tuple[str, ...]:
-    return tuple(str(path.resolve()) for path in args.vendor_path)
-
-
-def _program(args: argparse.Namespace) -> Program:
-    from torchferry.launch.program import Program
-
-    words = args.program[1:] if args.program[:1] == ["--"] else args.program
-    if not words:
-        raise RunError("which program? ferry ops --to VENDOR SCRIPT [ARGUMENTS]")
-    if not args.module and not os.path.exists(words[0]):
-        raise InputError(f"{words[0]}: no such script; -m runs a module by name")
-    return Program(words[0], args.module, tuple(words[1:]), run_options.torchrun_options(args))
-
-
 def _report(args: argparse.Namespace, readinesses: list[Readiness]) -> None:
     from torchferry.cli.ending import reader_may_leave
     from torchferry.ops.report import REPORTS
     from torchferry.report.formats import Options
 
-    options = Options(args.lang or user_language(), folder=Path.cwd())
+    wanted = Options(options.language_of(args), folder=Path.cwd())
     for path in args.output:
-        REPORTS.write(readinesses, path, options)
+        REPORTS.write(readinesses, path, wanted)
     if args.format == "text":
-        options = replace(options, everything=args.all, limit=None if args.all else _LIMIT)
+        wanted = replace(wanted, everything=args.all, limit=None if args.all else _LIMIT)
     with reader_may_leave():
-        REPORTS.show(readinesses, args.format, options)
+        REPORTS.show(readinesses, args.format, wanted)

@@ -9,9 +9,10 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from torchferry.cli import options, record_options
+from torchferry.cli import options
+from torchferry.cli.output import interrupted, say, write
+from torchferry.cli.program import add_place, add_program, place_of, program_of
 from torchferry.errors import FerryError
-from torchferry.text import user_language
 
 if TYPE_CHECKING:
     from torchferry.accuracy.overflow.launching import Checked
@@ -33,20 +34,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "passed on, not made. Overflows of scaled gradients that a GradScaler then skips are normal, and only noted. "
         "torch.compile is switched off, so that every operator shows."
     )
-    record_options.add_program_arguments(parser)
+    add_program(parser)
     _add_what(parser)
     _add_results(parser)
-    record_options.add_place_arguments(parser)
+    add_place(parser)
 
 
 def _add_what(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("what is checked")
-    group.add_argument(
-        "--steps",
-        type=options.steps,
-        default=1,
-        metavar="N",
-        help="so many steps of the optimizer, steps that a GradScaler skips not counted; then the program is ended. "
+    options.add_steps(
+        group,
+        "so many steps of the optimizer, steps that a GradScaler skips not counted; then the program is ended. "
         "`all`: to the program's own end (default: 1)",
     )
     group.add_argument(
@@ -63,16 +61,14 @@ def _add_what(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="also stop at what a GradScaler would handle by skipping the step, and at infinities that look intended",
     )
-    group.add_argument(
+    options.add_switch(
+        group,
         "--whole",
-        action="store_true",
-        help="check from `import torch` on, set-up included: for programs that call no module, or whose data has NaN "
+        "check from `import torch` on, set-up included: for programs that call no module, or whose data has NaN "
         "(default: from the first call of a module with parameters)",
     )
-    group.add_argument(
-        "--keep-going",
-        action="store_true",
-        help="do not end the program at the first overflow; note the others, too",
+    options.add_switch(
+        group, "--keep-going", "do not end the program at the first overflow; note the others, too"
     )
 
 
@@ -85,18 +81,14 @@ def _add_results(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help=f"operators before the overflow that are listed, with figures of their tensors (default: {_LAST})",
     )
-    group.add_argument(
-        "-o",
-        "--output",
-        type=Path,
-        metavar="FILE",
-        help="the record with the inputs of the operator as they were before the call, written if there is an "
+    options.add_output(
+        group,
+        None,
+        "the record with the inputs of the operator as they were before the call, written if there is an "
         f"overflow (default: {DEFAULT_OUTPUT}); named here, and with --to, a test of the operator is written beside "
         "it. With several processes FILE.rank0.h5 ...",
     )
-    group.add_argument(
-        "--format", choices=("text", "json"), default="text", help="of the report (default: text)"
-    )
+    options.add_format(group, ("text", "json"))
 
 
 _COMMAND = "ferry overflow"
@@ -108,21 +100,22 @@ def run(args: argparse.Namespace) -> int:
     from torchferry.accuracy.overflow.launching import run_checked
     from torchferry.accuracy.record.launching import build_for
     from torchferry.accuracy.record.outputs import noted
-    from torchferry.launch.supervise import Told
 
-    program, place = record_options.program_of(args, _COMMAND), record_options.place_of(args)
+    program = program_of(args, f"{_COMMAND} [OPTIONS] SCRIPT [ARGUMENTS]")
+    place = place_of(args)
     settings = _settings(args)
     note = build_for(place, args.quiet)
-    for sentence in noted([note] if note and not args.quiet else []):
-        print(f"{_COMMAND}: {sentence.in_language(args.lang or user_language())}", file=sys.stderr)
+    for sentence in noted([note] if note else []):
+        say(args, _COMMAND, sentence)
     checked = run_checked(program, settings, place, args.timeout)
     case = _case(args, checked)
     if checked.processes:
         _report(args, checked, case)
     if checked.ending.signal:
-        told = Told(checked.ending.signal)
-        told.args = ("interrupted; what was found until then is above",) if checked.processes else ()
-        raise told
+        interrupted(
+            checked.ending.signal,
+            "interrupted; what was found until then is above" if checked.processes else "",
+        )
     return _FOUND if checked.first is not None else _SOME_FAILED if checked.failed else 0
 
 
@@ -157,11 +150,11 @@ def _written_case(args: argparse.Namespace, event: OverflowEvent) -> str:
     from torchferry.cli.main import run_command
 
     file = Path(event.record).with_name(f"test_{group_name(event.call.operator)}.py")
-    options = ["--to", args.to, "--from", event.record, "--no-run", "--force", "--quiet", "-o", str(file)]
-    options += [word for path in args.vendor_path for word in ("--vendor-path", str(path))]
+    words = ["--to", args.to, "--from", event.record, "--no-run", "--force", "--quiet", "-o", str(file)]
+    words += [word for path in args.vendor_path for word in ("--vendor-path", str(path))]
     try:
         with contextlib.redirect_stdout(sys.stderr):
-            run_command("case", [event.call.operator, *options])
+            run_command("case", [event.call.operator, *words])
     except FerryError as error:
         print(f"{_COMMAND}: no test was written: {error}", file=sys.stderr)
         return ""
@@ -170,13 +163,10 @@ def _written_case(args: argparse.Namespace, event: OverflowEvent) -> str:
 
 def _report(args: argparse.Namespace, checked: Checked, case: str) -> None:
     from torchferry.accuracy.overflow.report import to_json, to_text
-    from torchferry.cli.ending import reader_may_leave
 
     vendor = args.to or ""
-    language = args.lang or user_language()
+    language = options.language_of(args)
     text = (
         to_json(checked, vendor, case) if args.format == "json" else to_text(checked, language, vendor, case)
     )
-    with reader_may_leave():
-        sys.stdout.write(text)
-        sys.stdout.flush()
+    write(text)

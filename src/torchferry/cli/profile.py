@@ -5,13 +5,14 @@ from __future__ import annotations
 import argparse
 import os
 import re
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from torchferry.cli import options, record_options
+from torchferry.cli import options
+from torchferry.cli.output import interrupted, say
+from torchferry.cli.program import add_place, add_program, place_of, program_of
 from torchferry.errors import RunError
-from torchferry.text import Text, user_language
+from torchferry.text import Text
 
 if TYPE_CHECKING:
     from torchferry.launch.program import Program
@@ -34,18 +35,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "program waits for data is in it. Before the first of them the program runs as fast as without a profiler. "
         "`ferry analyze DIR` says what takes the time."
     )
-    record_options.add_program_arguments(parser)
+    add_program(parser)
     _add_what(parser)
-    parser.add_argument(
-        "-o",
-        "--output",
-        type=Path,
-        default=Path(DEFAULT_OUTPUT),
-        metavar="DIR",
-        help="the profile: run.json, and a trace of each process. It comes whole or not at all; a profile of that "
+    options.add_output(
+        parser,
+        DEFAULT_OUTPUT,
+        "the profile: run.json, and a trace of each process. It comes whole or not at all; a profile of that "
         f"name is replaced, any other folder is not (default: {DEFAULT_OUTPUT})",
+        "DIR",
     )
-    record_options.add_place_arguments(parser)
+    add_place(parser)
 
 
 def _add_what(parser: argparse.ArgumentParser) -> None:
@@ -66,18 +65,10 @@ def _add_what(parser: argparse.ArgumentParser) -> None:
         help="steps before the first one in which the profiler is on, and keeps nothing: what its start costs is not "
         f"in the profile (default: {_DEFAULT_WARMUP})",
     )
-    group.add_argument(
-        "--no-stacks", action="store_true", help="without Python's functions: costs less, names no lines"
-    )
-    group.add_argument(
-        "--no-shapes", action="store_true", help="without the shapes, strides and types of operators' inputs"
-    )
-    group.add_argument("--no-memory", action="store_true", help="without allocations")
-    group.add_argument(
-        "--keep-running",
-        action="store_true",
-        help="let the program go on, unprofiled, after the last step",
-    )
+    options.add_switch(group, "--no-stacks", "without Python's functions: costs less, names no lines")
+    options.add_switch(group, "--no-shapes", "without the shapes, strides and types of operators' inputs")
+    options.add_switch(group, "--no-memory", "without allocations")
+    options.add_switch(group, "--keep-running", "let the program go on, unprofiled, after the last step")
 
 
 def steps(text: str) -> tuple[int, int]:
@@ -106,11 +97,12 @@ def run(args: argparse.Namespace) -> int:
     from torchferry.launch import plugin
     from torchferry.perf.collect.launching import check_output, run_profiled
 
-    program, place = record_options.program_of(args, _COMMAND), record_options.place_of(args)
+    program = program_of(args, f"{_COMMAND} [OPTIONS] SCRIPT [ARGUMENTS]")
+    place = place_of(args)
     output = Path(os.path.abspath(args.output))
     check_output(output)
     if place.vendor is not None and place.is_simulated and not args.sim:
-        _say(args, plugin.not_installed(place.vendor))
+        say(args, _COMMAND, plugin.not_installed(place.vendor))
     build_for(place, args.quiet)
     settings = _settings(args)
     profiled = run_profiled(program, settings, place, output, args.timeout)
@@ -137,19 +129,18 @@ def _settings(args: argparse.Namespace) -> ProfileSettings:
 def _report(
     args: argparse.Namespace, program: Program, settings: ProfileSettings, profiled: Profiled, output: Path
 ) -> int:
-    from torchferry.launch.supervise import Told
     from torchferry.perf.collect.outcome import sentences
 
     code = profiled.ending.exit_code
     if profiled.is_written:
         for sentence in sentences(output, settings, profiled.traces, code):
-            _say(args, sentence)
+            say(args, _COMMAND, sentence)
     if profiled.kept:
-        _say(args, _KEPT.format(path=profiled.kept))
+        say(args, _COMMAND, _KEPT.format(path=profiled.kept))
     if profiled.ending.signal:
-        told = Told(profiled.ending.signal)
-        told.args = (f"interrupted; {output} is complete",) if profiled.is_written else ()
-        raise told
+        interrupted(
+            profiled.ending.signal, f"interrupted; {output} is complete" if profiled.is_written else ""
+        )
     if not profiled.is_written:
         raise RunError(_nothing_profiled(program, settings, profiled))
     is_whole = all(told.last_step >= settings.last_step for told in profiled.traces)
@@ -184,8 +175,3 @@ def _nothing_profiled(program: Program, settings: ProfileSettings, profiled: Pro
             f"earlier ones, as --steps {max(1, made - 2)}:{made}"
         )
     return f"{program.target}: no optimizer stepped, so there is no step to profile"
-
-
-def _say(args: argparse.Namespace, line: Text) -> None:
-    if not args.quiet:
-        print(f"{_COMMAND}: {line.in_language(args.lang or user_language())}", file=sys.stderr, flush=True)

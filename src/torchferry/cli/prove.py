@@ -14,10 +14,16 @@ from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from torchferry.cli import options, run_options
+from torchferry.cli import options
+from torchferry.cli.output import note
+from torchferry.cli.program import (
+    add_program,
+    add_torchrun,
+    check_script,
+    torchrun_options,
+    words_of,
+)
 from torchferry.errors import InputError, OutputError, RunError
-from torchferry.sim.environment import parse_memory
-from torchferry.text import user_language
 from torchferry.vendors.registry import get_vendor
 
 if TYPE_CHECKING:
@@ -29,21 +35,18 @@ if TYPE_CHECKING:
 # The options of `ferry prove`.
 
 _DEFAULT_STEPS = 20
+_tolerance = options.number_from_zero(math.inf, "a tolerance; write it as 1e-6")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """All of them."""
-    parser.allow_abbrev = False  # argparse would look for abbreviations among the program's own options, too
     parser.usage = (
         "ferry prove --to VENDOR[,VENDOR...] [OPTIONS] [--] (SCRIPT | -m MODULE) [ARGUMENTS of the program]\n"
         "       ferry prove --to VENDOR[,VENDOR...] [OPTIONS] --original SCRIPT --converted SCRIPT [-- ARGUMENTS]"
     )
-    parser.add_argument("program", nargs=argparse.REMAINDER, metavar="PROGRAM", help=argparse.SUPPRESS)
+    add_program(parser, "--module")
     parser.add_argument(
         "--to", required=True, metavar="VENDORS", help="names that `ferry vendors` lists, with commas"
-    )
-    parser.add_argument(
-        "-m", "--module", action="store_true", help="the program is a module, as in python -m"
     )
     parser.add_argument("--original", metavar="SCRIPT", help="the program before the conversion")
     parser.add_argument(
@@ -52,45 +55,32 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="the converted program; {vendor} in the path stands for each vendor's name",
     )
     options.add_vendor_path(parser)
-    parser.add_argument(
-        "-o",
-        "--output",
-        type=Path,
-        metavar="DIR",
-        help="keep proof.json, proof.html and the runs' output here",
-    )
-    parser.add_argument("-q", "--quiet", action="store_true", help="no progress on stderr")
+    options.add_output(parser, None, "keep proof.json, proof.html and the runs' output here", "DIR")
+    options.add_quiet(parser)
     options.add_language(parser)
     _add_conditions(parser)
     _add_tolerances(parser)
-    run_options.add_torchrun_arguments(parser)
+    add_torchrun(parser)
 
 
 def _add_conditions(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("what both runs have in common")
-    group.add_argument(
-        "--steps",
-        type=options.steps,
-        default=_DEFAULT_STEPS,
-        metavar="N",
-        help="end each run after so many steps of the optimizer that steps most; `all`: let it run to its end "
+    options.add_steps(
+        group,
+        "end each run after so many steps of the optimizer that steps most; `all`: let it run to its end "
         f"(default: {_DEFAULT_STEPS})",
+        _DEFAULT_STEPS,
     )
-    group.add_argument(
-        "--seed", type=options.seed, default=0, metavar="N", help="of every generator (default: 0)"
-    )
-    group.add_argument(
+    options.add_seed(group, "of every generator (default: 0)", 0)
+    options.add_switch(
+        group,
         "--same-weights",
-        action="store_true",
-        help="the migrated run begins with the weights of the original, whatever it drew itself",
+        "the migrated run begins with the weights of the original, whatever it drew itself",
     )
-    group.add_argument(
-        "--devices",
-        type=options.at_least_one,
-        metavar="N",
-        help="devices that the program sees (default: one, with --nproc one for each process)",
+    options.add_devices(
+        group, "devices that the program sees (default: one, with --nproc one for each process)"
     )
-    group.add_argument("--memory", type=parse_memory, metavar="SIZE", help="memory of each device, as 32GiB")
+    options.add_memory(group, "memory of each device, as 32GiB")
     options.add_emulate(
         group,
         "run the migrated program on the vendor's own plugin, on an emulated device, instead of a simulated one; "
@@ -103,12 +93,7 @@ def _add_conditions(parser: argparse.ArgumentParser) -> None:
         help="the folder that both runs start in (default: this one; of --original and --converted, each the root of "
         "its own project)",
     )
-    group.add_argument(
-        "--timeout",
-        type=options.seconds,
-        metavar="SECONDS",
-        help="end a run that takes longer (default: each takes as long as it takes)",
-    )
+    options.add_timeout(group, "end a run that takes longer (default: each takes as long as it takes)")
 
 
 def _add_tolerances(parser: argparse.ArgumentParser) -> None:
@@ -120,14 +105,7 @@ def _add_tolerances(parser: argparse.ArgumentParser) -> None:
         help="relative (default: by dtype, as torch.testing.assert_close)",
     )
     group.add_argument("--atol", type=_tolerance, metavar="X", help="absolute (default: by dtype, as above)")
-    group.add_argument("--exact", action="store_true", help="nothing but equal bit for bit")
-
-
-def _tolerance(text: str) -> float:
-    value = options.number(text)
-    if not 0 <= value < math.inf:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a tolerance; write it as 1e-6")
-    return value
+    options.add_switch(group, "--exact", "nothing but equal bit for bit")
 
 
 _PROOF = "proof.json"
@@ -164,8 +142,7 @@ def _build(args: argparse.Namespace, plan: ProofPlan) -> None:
 def _vendors(args: argparse.Namespace) -> list[Vendor]:
     from torchferry.emulate.plugins import refuse_without_emulation
 
-    names = list(dict.fromkeys(filter(None, (name.strip() for name in args.to.split(",")))))
-    vendors = [get_vendor(name, args.vendor_path) for name in names]
+    vendors = [get_vendor(name, args.vendor_path) for name in options.names(args.to)]
     if not vendors:
         raise RunError("which devices? ferry prove --to VENDOR[,VENDOR...] -- SCRIPT")
     for vendor in vendors:
@@ -185,7 +162,7 @@ def _plan(args: argparse.Namespace, vendors: list[Vendor]) -> ProofPlan:
 
     original, converted = _programs(args, vendors)
     kind = DeviceKind.EMULATED if args.emulate else DeviceKind.SIMULATED
-    paths = tuple(str(path.resolve()) for path in args.vendor_path)
+    paths = options.vendor_paths(args)
     devices, is_converted = args.devices or args.nproc or 1, converted is not None
     places = [
         Place(kind, vendor, paths, devices, args.memory, converted=is_converted, shared_randomness=True)
@@ -214,16 +191,18 @@ def _programs(args: argparse.Namespace, vendors: list[Vendor]) -> tuple[Program,
     """The original, and the converted one if there is one; what follows `--` are the arguments of both."""
     from torchferry.launch.program import Program
 
-    words = args.program[1:] if args.program[:1] == ["--"] else args.program
+    words = words_of(args)
     if bool(args.original) != bool(args.converted):
         raise RunError("--original and --converted belong together: the same program before and after")
     if not args.original and not words:
         raise RunError("which program? ferry prove --to VENDOR -- SCRIPT [ARGUMENTS]")
     target, arguments = (args.original, words) if args.original else (words[0], words[1:])
-    torchrun = run_options.torchrun_options(args)
-    original = Program(target, args.module, tuple(arguments), torchrun)
-    converted = Program(args.converted, args.module, tuple(arguments), torchrun) if args.converted else None
-    if not args.module:
+    torchrun = torchrun_options(args)
+    original = Program(target, args.is_module, tuple(arguments), torchrun)
+    converted = (
+        Program(args.converted, args.is_module, tuple(arguments), torchrun) if args.converted else None
+    )
+    if not args.is_module:
         _check_scripts(original, converted, vendors)
     return original, converted
 
@@ -233,8 +212,7 @@ def _check_scripts(original: Program, converted: Program | None, vendors: list[V
     if converted is not None:
         scripts += [converted.target.replace("{vendor}", vendor.name) for vendor in vendors]
     for script in scripts:
-        if not os.path.exists(script):
-            raise InputError(f"{script}: no such script; -m runs a module by name")
+        check_script(script)
 
 
 def _request(args: argparse.Namespace, plan: ProofPlan, vendors: list[Vendor]) -> ProofRequest:
@@ -271,7 +249,6 @@ def _check_output(out: Path) -> None:
 @contextmanager
 def _folders(out: Path | None) -> Iterator[tuple[Path, Path]]:
     """Where records go, which nobody keeps, and where that goes which becomes the output; gone if interrupted."""
-    from torchferry.cli.options import note
     from torchferry.files import written
     from torchferry.files.aside import folder_aside, remove_leftovers
 
@@ -319,7 +296,7 @@ def _show(args: argparse.Namespace, proof: Proof, kept: Path) -> None:
     from torchferry.prove.report.sentences import log_tails
     from torchferry.report.formats import Options
 
-    language = args.lang or user_language()
+    language = options.language_of(args)
     REPORTS.write(proof, kept / _PROOF)
     REPORTS.write(proof, kept / "proof.html", Options(language, logs=log_tails(proof, kept)))
     with reader_may_leave():

@@ -10,10 +10,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from torchferry.accuracy.kernels import FORMATS, kernel_report, recorded_report
-from torchferry.cli import options, record_options
+from torchferry.cli import options
 from torchferry.cli.ending import reader_may_leave
+from torchferry.cli.output import interrupted, say, write
+from torchferry.cli.program import add_place, add_program, place_of, program_of
 from torchferry.errors import InputError, OutputError, RunError
-from torchferry.text import Text, user_language
 
 if TYPE_CHECKING:
     from torchferry.accuracy.file.reader import Record
@@ -23,11 +24,88 @@ if TYPE_CHECKING:
     from torchferry.launch.place import Place
     from torchferry.launch.program import Program
 
-add_arguments = record_options.add_arguments
+DEFAULT_OUTPUT = "record.h5"
 
-_INFO, _KERNELS = "info", "kernels"
+_INFO, _CONVERT, _KERNELS = "info", "convert", "kernels"
 _SOME_FAILED = 3
 _COMMAND = "ferry record"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The options of `ferry record`."""
+    parser.usage = (
+        "ferry record [OPTIONS] [--] (SCRIPT | -m MODULE) [ARGUMENTS of the program]\n"
+        "       ferry record info FILE\n"
+        "       ferry record convert FILE (--npy DIR | --txt DIR)\n"
+        "       ferry record kernels TRACE [--of FILE]"
+    )
+    parser.epilog = (
+        "Two records can be compared if both runs had the same data, weights and random numbers: a program that sets "
+        "no seed itself needs --seed. torch.compile is switched off, so that every operator shows. `info`, "
+        "`convert` and `kernels` come first; a script of that name is run as ./info, or after --."
+    )
+    add_program(parser)
+    _add_what(parser)
+    _add_which(parser)
+    options.add_output(
+        parser,
+        DEFAULT_OUTPUT,
+        "the record; with several processes each writes its own: FILE.rank0.h5, FILE.rank1.h5 ... A record of "
+        f"an earlier run of that name is replaced (default: {DEFAULT_OUTPUT})",
+    )
+    parser.add_argument(
+        "--replay",
+        type=Path,
+        metavar="GOLDEN",
+        help="give each operator the inputs that it had in this record, and record what it makes of them here: own "
+        "errors, none that are inherited",
+    )
+    add_place(parser)
+
+
+def _add_what(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_mutually_exclusive_group()
+    options.add_switch(
+        group,
+        "--tensors",
+        "keep the elements of every tensor, equal ones once: what `ferry compare` and `ferry replay` need "
+        "(default)",
+    )
+    options.add_switch(
+        group, "--stats", "keep statistics and a checksum of each tensor: small and quick, for many steps"
+    )
+    options.add_switch(group, "--inputs", "keep the elements of inputs, and statistics of outputs")
+
+
+def _add_which(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("what is recorded")
+    options.add_steps(
+        group,
+        "so many; a step ends when each optimizer has stepped, or one of them would step again; the program is "
+        "ended after the last. `all`: to the program's own end (default: 1)",
+    )
+    group.add_argument(
+        "--from",
+        dest="first_step",
+        type=options.at_least_one,
+        default=1,
+        metavar="STEP",
+        help="the first step that is recorded (default: 1)",
+    )
+    options.add_switch(
+        group,
+        "--whole",
+        "record from `import torch` on, set-up included: for programs that call no module (default: from the "
+        "first call of a module with parameters)",
+    )
+    options.add_selection(group)
+    group.add_argument(
+        "--rank",
+        type=options.whole_number(0),
+        metavar="R",
+        help="only the process of this rank (default: all)",
+    )
+    options.add_switch(group, "--keep-going", "let the program go on, unrecorded, after the last step")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -39,7 +117,8 @@ def run(args: argparse.Namespace) -> int:
         return run_kernels(args.program[1:])
     from torchferry.accuracy.record.launching import build_for, run_recorded
 
-    program, place = record_options.program_of(args, _COMMAND), record_options.place_of(args)
+    program = program_of(args, f"{_COMMAND} [OPTIONS] SCRIPT [ARGUMENTS]")
+    place = place_of(args)
     settings = _settings(args)
     _tell_place(args, place)
     note = build_for(place, args.quiet)
@@ -96,7 +175,7 @@ def _tell_place(args: argparse.Namespace, place: Place) -> None:
     from torchferry.launch import plugin
 
     if place.vendor is not None and place.is_simulated and not args.sim:
-        _say(args, plugin.not_installed(place.vendor))
+        say(args, _COMMAND, plugin.not_installed(place.vendor))
 
 
 def _report(
@@ -107,17 +186,15 @@ def _report(
     notes: tuple[str, ...],
 ) -> int:
     from torchferry.accuracy.record.outputs import noted, sentences
-    from torchferry.launch.supervise import Told
 
     for outcome, was_repaired in recorded.files:
         for sentence in sentences(outcome, was_repaired, settings.steps):
-            _say(args, sentence)
+            say(args, _COMMAND, sentence)
     for sentence in noted(notes):
-        _say(args, sentence)
+        say(args, _COMMAND, sentence)
     if recorded.ending.signal:
-        told = Told(recorded.ending.signal)
-        told.args = ("interrupted; what was recorded until then is kept",) if recorded.files else ()
-        raise told
+        kept = "interrupted; what was recorded until then is kept" if recorded.files else ""
+        interrupted(recorded.ending.signal, kept)
     if not recorded.files:
         raise RunError(_nothing_recorded(program, settings, recorded))
     if not any(outcome.calls for outcome, _ in recorded.files) and not recorded.ending.exit_code:
@@ -162,15 +239,8 @@ def _nothing_recorded(program: Program, settings: RecordSettings, recorded: Reco
     )
 
 
-def _say(args: argparse.Namespace, line: Text) -> None:
-    if not args.quiet:
-        print(f"{_COMMAND}: {line.in_language(args.lang or user_language())}", file=sys.stderr, flush=True)
-
-
 # `ferry record info` and `ferry record convert`: what is in a record, and its tensors as files of
 # their own.
-
-_CONVERT = "convert"
 
 
 def run_files(verb: str, words: list[str]) -> int:
@@ -188,7 +258,7 @@ def run_files(verb: str, words: list[str]) -> int:
             "--npy", type=Path, metavar="DIR", help="one .npy a tensor, to be read with numpy.load"
         )
         kind.add_argument("--txt", type=Path, metavar="DIR", help="one .txt a tensor, a number a line")
-        parser.add_argument("-q", "--quiet", action="store_true", help="do not say what was written")
+        options.add_quiet(parser, "do not say what was written")
     args = parser.parse_args(words)
     return _convert(args) if verb == _CONVERT else _info(args)
 
@@ -201,7 +271,6 @@ _DESCRIPTIONS = {
 
 def _info(args: argparse.Namespace) -> int:
     from torchferry.accuracy.file.reader import open_records
-    from torchferry.cli.ending import reader_may_leave
 
     with reader_may_leave():
         for record in open_records(args.file):
@@ -282,17 +351,13 @@ def run_kernels(words: list[str]) -> int:
         help="list the calls of this record, each with its kernels: the n-th call of an operator with some shapes in "
         "a step is the n-th of the trace",
     )
-    parser.add_argument(
-        "--format", choices=FORMATS, default="text", help="of what is printed (default: text)"
-    )
+    options.add_format(parser, FORMATS)
     options.add_language(parser)
     args = parser.parse_args(words)
-    language = args.lang or user_language()
+    language = options.language_of(args)
     if args.of is None:
         report = kernel_report(args.trace, args.op, args.format, language)
     else:
         report = recorded_report(args.of, args.trace, args.op, args.format)
-    with reader_may_leave():
-        sys.stdout.write(report)
-        sys.stdout.flush()
+    write(report)
     return 0

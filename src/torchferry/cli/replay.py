@@ -9,9 +9,10 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from torchferry.cli import options, record_options
+from torchferry.cli import options
+from torchferry.cli.output import need, say
 from torchferry.errors import InputError, RunError
-from torchferry.text import Text, user_language
+from torchferry.text import Text
 from torchferry.vendors.registry import get_vendor
 
 if TYPE_CHECKING:
@@ -37,24 +38,22 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="RECORD",
         help="what `ferry record` has written; gpu.h5 also stands for gpu.rank0.h5, gpu.rank1.h5 ...",
     )
-    parser.add_argument(
-        "-o",
-        "--output",
-        type=Path,
-        default=Path(DEFAULT_OUTPUT),
-        metavar="FILE",
-        help=f"the new record; one of an earlier run is replaced (default: {DEFAULT_OUTPUT})",
+    options.add_output(
+        parser,
+        DEFAULT_OUTPUT,
+        f"the new record; one of an earlier run is replaced (default: {DEFAULT_OUTPUT})",
     )
     where = parser.add_argument_group("where the operators are called")
     options.add_vendor_device(parser, where)
     where.add_argument(
         "--device", metavar="TYPE", help="on a device that PyTorch has by itself: cpu, cuda, cuda:1, xpu"
     )
-    record_options.add_selection(parser.add_argument_group("which of them"))
-    parser.add_argument("-q", "--quiet", action="store_true", help="no remarks and no progress on stderr")
+    options.add_selection(parser.add_argument_group("which of them"))
+    options.add_quiet(parser, "no remarks and no progress on stderr")
     options.add_language(parser)
 
 
+_COMMAND = "ferry replay"
 _SOME_FAILED = 3
 _SHOWN = 20  # calls that failed
 
@@ -88,7 +87,7 @@ def run(args: argparse.Namespace) -> int:
         _tell(args, output, outcome)
         code = _SOME_FAILED if any(each.is_failure for each in outcome.left) else code
     command = shlex.join(["ferry", "compare", str(args.output), str(args.record)])
-    _say(args, _NEXT.format(command=command))
+    say(args, _COMMAND, _NEXT.format(command=command))
     return code
 
 
@@ -105,10 +104,10 @@ def _place(args: argparse.Namespace) -> Place:
             raise RunError(f"{option}: which device is to be {does}? Name it with --to VENDOR")
         return Place(DeviceKind.AS_IS, as_is=args.device)
     vendor = get_vendor(args.to, args.vendor_path)
-    paths = tuple(str(path.resolve()) for path in args.vendor_path)
+    paths = options.vendor_paths(args)
     place = plugin.place_of(vendor, args.sim, args.emulate, converted=True, vendor_paths=paths, devices=1)
     if place.is_simulated and not args.sim:
-        _say(args, plugin.not_installed(vendor))
+        say(args, _COMMAND, plugin.not_installed(vendor))
     build_for(place, args.quiet)
     return place
 
@@ -120,7 +119,7 @@ def _records(args: argparse.Namespace) -> list[tuple[Path, int, int]]:
     from torchferry.accuracy.record.launching import check_output
     from torchferry.accuracy.record.outputs import files_of
 
-    _need("torch")
+    need("operators are called with", "torch")
     output = args.output.absolute()
     if {path.resolve() for path in files_of(output)} & {
         path.resolve() for path in files_of(args.record.absolute())
@@ -138,13 +137,6 @@ def _records(args: argparse.Namespace) -> list[tuple[Path, int, int]]:
                 raise InputError(f"{record.path}: holds no call, so that there is nothing to replay")
             found.append((Path(record.path).absolute(), record.header.rank, record.header.world))
     return found
-
-
-def _need(package: str) -> None:
-    from importlib.util import find_spec
-
-    if find_spec(package) is None:
-        raise RunError(f"operators are PyTorch's, which is not installed here; pip install {package}")
 
 
 def _replayed(args: argparse.Namespace, record: Path, output: Path, place: Place) -> Outcome:
@@ -165,8 +157,9 @@ def _tell(args: argparse.Namespace, output: Path, outcome: Outcome) -> None:
 
     failed = [each for each in outcome.left if each.is_failure]
     rest = [each for each in outcome.left if not each.is_failure]
-    _say(
+    say(
         args,
+        _COMMAND,
         _WRITTEN.format(
             file=one_line(os.path.relpath(output)),
             calls=f"{outcome.calls:,}",
@@ -177,8 +170,9 @@ def _tell(args: argparse.Namespace, output: Path, outcome: Outcome) -> None:
     )
     for each in (failed + rest)[:_SHOWN]:
         module = _IN_MODULE.format(module=one_line(each.module)) if each.module else ""
-        _say(
+        say(
             args,
+            _COMMAND,
             _LEFT_LINE.format(
                 number=each.number,
                 operator=one_line(each.operator),
@@ -187,11 +181,6 @@ def _tell(args: argparse.Namespace, output: Path, outcome: Outcome) -> None:
             ),
         )
     if len(outcome.left) > _SHOWN:
-        _say(args, _MORE.format(count=len(outcome.left) - _SHOWN))
+        say(args, _COMMAND, _MORE.format(count=len(outcome.left) - _SHOWN))
     if outcome.fallen_back:
-        _say(args, _FELL_BACK.format(operators=", ".join(outcome.fallen_back)))
-
-
-def _say(args: argparse.Namespace, line: Text) -> None:
-    if not args.quiet:
-        print(f"ferry replay: {line.in_language(args.lang or user_language())}", file=sys.stderr, flush=True)
+        say(args, _COMMAND, _FELL_BACK.format(operators=", ".join(outcome.fallen_back)))

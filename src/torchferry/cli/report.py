@@ -6,7 +6,8 @@ import argparse
 import sys
 from pathlib import Path
 
-from torchferry.text import Text, user_language
+from torchferry.cli import options
+from torchferry.text import Text
 
 FORMAT_NAMES = ("text", "json", "sarif", "github", "md", "csv", "xlsx", "html")
 
@@ -21,11 +22,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         choices=FORMAT_NAMES,
         help="the report to make (default: text, or what the suffix of -o says)",
     )
-    parser.add_argument(
-        "-o", "--output", type=Path, metavar="FILE", help="where to write it; - is the standard output"
-    )
-    parser.add_argument("--lang", choices=("en", "zh"), help="language of the report (default: yours)")
-    parser.add_argument("--verbose", action="store_true", help="show every item that needs attention")
+    options.add_output(parser, None, "where to write it; - is the standard output")
+    options.add_language(parser)
+    options.add_switch(parser, "--verbose", "show every item that needs attention")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -35,18 +34,18 @@ def run(args: argparse.Namespace) -> int:
     from torchferry.report.findings.json import read_findings
     from torchferry.report.formats import Options
 
-    language = args.lang or user_language()
+    language = options.language_of(args)
     chosen = REPORTS.find(args.format or REPORTS.format_of(args.output))
     report = read_findings(args.findings)
     rule_docs = {rule.id: rule.summary for rule in all_rules()}
-    options = Options(language, args.verbose, rule_docs=rule_docs)
+    wanted = Options(language, args.verbose, rule_docs=rule_docs)
     output: Path | None = args.output
     if output is None and chosen.name in REPORTS.only_files:
         output = args.findings.with_suffix(chosen.suffix)
     if output is None or str(output) == "-":
-        REPORTS.show(report, chosen.name, options)
+        REPORTS.show(report, chosen.name, wanted)
         return 0
-    REPORTS.write(report, output, options, chosen.name)
+    REPORTS.write(report, output, wanted, chosen.name)
     said = Text("Report written to {path}", "报告已写入 {path}").format(path=output)
     print(said.in_language(language), file=sys.stderr)
     return 0

@@ -5,21 +5,20 @@ from __future__ import annotations
 import argparse
 import sys
 
-from torchferry.cli.options import add_language
+from torchferry.cli import options
 from torchferry.convert.rule import Rule, all_rules
 from torchferry.errors import FerryError
-from torchferry.text import user_language
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The options of `ferry rules`."""
     parser.add_argument("rule", nargs="?", help="the id of a rule, e.g. TF105")
-    add_language(parser)
+    options.add_language(parser)
 
 
 def run(args: argparse.Namespace) -> int:
     """Print the table, or one rule."""
-    language = args.lang or user_language()
+    language = options.language_of(args)
     if args.rule is None:
         for rule in all_rules():
             option = f" [--{rule.option.replace('_', '-')}]" if rule.option else ""

@@ -11,9 +11,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from torchferry.cli import run_options
-from torchferry.errors import InputError, OutputError, RunError
-from torchferry.text import Text, user_language
+from torchferry.cli import options
+from torchferry.cli.output import check_writable, say
+from torchferry.cli.program import add_converted, add_program, add_torchrun, program_of, words_of
+from torchferry.errors import RunError
 from torchferry.vendors.cards import with_card
 from torchferry.vendors.registry import get_vendor
 
@@ -25,9 +26,72 @@ if TYPE_CHECKING:
     from torchferry.sim.summary import Summary
     from torchferry.vendors.model import Vendor
 
-add_arguments = run_options.add_arguments
-
+_OF_THE_LAYER = ("--type-checks", "--capability", "--cuda-version", "--explain")
 _SIGNALS = 128  # as shells count: exit codes above it are signals
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The options of `ferry run`."""
+    parser.usage = "ferry run --to VENDOR [OPTIONS] (SCRIPT | -m MODULE) [ARGUMENTS of the program]"
+    add_program(parser, "--module")
+    options.add_to(parser, "a name that `ferry vendors` lists (default: the variable TORCHFERRY_TO)")
+    options.add_vendor_path(parser)
+    options.add_quiet(parser, "no summary, no progress and no remarks on stderr")
+    options.add_switch(parser, "--no-diagnosis", "do not say what a crash means, after its traceback")
+    options.add_language(parser)
+    _add_layer_arguments(parser)
+    _add_device_arguments(parser)
+    add_torchrun(parser)
+
+
+def _add_layer_arguments(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("what CUDA's names mean")
+    add_converted(group)
+    group.add_argument(
+        "--type-checks",
+        choices=("both", "vendor"),
+        help="what device.type equals: `cuda` and the vendor's type (default), or the vendor's alone",
+    )
+    group.add_argument(
+        "--capability",
+        metavar="X.Y",
+        help="what get_device_capability answers (default: 8.0, a GPU with bfloat16)",
+    )
+    group.add_argument(
+        "--cuda-version", metavar="X.Y", help="what torch.version.cuda says (default: as it is)"
+    )
+    options.add_switch(
+        group, "--explain", "list what is redirected; needs no SCRIPT, runs it if there is one"
+    )
+
+
+def _add_device_arguments(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("a simulated or emulated device")
+    options.add_means(
+        group,
+        "simulate, even if the vendor's plugin is installed",
+        "run the vendor's own plugin, on an emulated device; `ferry emulate setup` sets it up",
+    )
+    options.add_switch(
+        group,
+        "--native",
+        "with --emulate: CUDA's names mean what the vendor's own migration makes of them, not what TorchFerry does",
+    )
+    options.add_devices(group, "devices (default: as many as a typical server of the vendor has)")
+    options.add_memory(
+        group, "memory of each: 32GiB, 512MiB, a number of bytes (default: that of a typical one)"
+    )
+    group.add_argument(
+        "--card",
+        metavar="NAME",
+        help="with --sim: another of the vendor's cards, as `ferry vendors NAME` lists them",
+    )
+    options.add_switch(
+        group, "--strict", "with --sim: an operator that the vendor lacks raises, never runs on the CPU"
+    )
+    group.add_argument(
+        "--summary", type=Path, metavar="FILE.json", help="write what the run used of the device here"
+    )
 
 
 def run(args: argparse.Namespace) -> int:
@@ -35,18 +99,17 @@ def run(args: argparse.Namespace) -> int:
     vendor = _vendor(args)
     choice = _choice(args, vendor)
     _refuse_options_of_others(args, vendor, choice)
-    program = _program(args)
+    if words_of(args) or not args.explain:
+        program = program_of(args, "ferry run --to VENDOR (SCRIPT | -m MODULE)")
     if args.summary:
-        _check_writable(args.summary)
+        check_writable(args.summary)
     place = _place(args, vendor, choice)
     if args.explain:
         code = _explain(args, place)
-        if code or program is None:
+        if code or not words_of(args):
             return code
-    if program is None:
-        raise RunError("what is to be run? ferry run --to VENDOR (SCRIPT | -m MODULE)")
     if choice.reason is not None:
-        _say(args, choice.reason)
+        say(args, "torchferry", choice.reason)
     with _wishes_in_the_environment(args):
         code = _run_program(args, program, place)
     _explain_exit(args, code, vendor)
@@ -109,24 +172,14 @@ def _refuse_options_of_others(args: argparse.Namespace, vendor: Vendor, choice: 
         raise RunError(f"{', '.join(given)}: only for a simulated or emulated device; {instead}")
 
 
-def _program(args: argparse.Namespace) -> Program | None:
-    from torchferry.launch.program import Program
-
-    if args.script is None:
-        return None
-    if not args.module and not os.path.exists(args.script):
-        raise InputError(f"{args.script}: no such script; -m runs a module by name")
-    return Program(args.script, args.module, tuple(args.arguments), run_options.torchrun_options(args))
-
-
 def _layer(args: argparse.Namespace, vendor: Vendor) -> LayerSettings | None:
     from torchferry.runtime.settings import LayerSettings, TypeChecks
 
-    chosen = run_options.options_of_the_layer(args)
+    chosen = [name for name in _OF_THE_LAYER if getattr(args, name[2:].replace("-", "_"))]
     if not args.converted and not args.native:
         checks = TypeChecks(args.type_checks or TypeChecks.BOTH)
         return LayerSettings(
-            vendor.name, _vendor_paths(args), checks, args.capability or "", args.cuda_version or ""
+            vendor.name, options.vendor_paths(args), checks, args.capability or "", args.cuda_version or ""
         )
     if chosen:
         why = (
@@ -144,7 +197,7 @@ def _place(args: argparse.Namespace, vendor: Vendor, choice: Choice) -> Place:
     place = Place(
         choice.kind,
         vendor,
-        _vendor_paths(args),
+        options.vendor_paths(args),
         args.devices,
         args.memory,
         converted=args.converted,
@@ -156,22 +209,12 @@ def _place(args: argparse.Namespace, vendor: Vendor, choice: Choice) -> Place:
     return place
 
 
-def _vendor_paths(args: argparse.Namespace) -> tuple[str, ...]:
-    return tuple(str(path.resolve()) for path in args.vendor_path)
-
-
-def _check_writable(path: Path) -> None:
-    """Say so before the run, not after it."""
-    if not path.parent.is_dir() or path.is_dir() or not os.access(path.parent, os.W_OK):
-        raise OutputError(f"{path}: a summary can't be written there; name a file in a folder that exists")
-
-
 def _explain(args: argparse.Namespace, place: Place) -> int:
     """The table on stdout; on stderr if a program is to have stdout for itself."""
     from torchferry.launch.environment import environment_at
     from torchferry.launch.explain import explain
 
-    stream = None if args.script is None else sys.stderr.fileno()
+    stream = None if not words_of(args) else sys.stderr.fileno()
     return explain(environment_at(place), stream).exit_code
 
 
@@ -202,7 +245,7 @@ def _explain_exit(args: argparse.Namespace, code: int, vendor: Vendor) -> None:
 
     said = explain_exit(code, vendor)
     if said is not None:
-        _say(args, said)
+        say(args, "torchferry", said)
 
 
 def _run_program(args: argparse.Namespace, program: Program, place: Place) -> int:
@@ -225,7 +268,7 @@ def _run_on_plugin(args: argparse.Namespace, program: Program, place: Place) -> 
 
     ending = run_supervised(program.command(), environment_at(place), patient=True)
     if ending.left_running:
-        _say(args, LEFT_RUNNING.format(count=ending.left_running))
+        say(args, "torchferry", LEFT_RUNNING.format(count=ending.left_running))
     return ending.exit_code
 
 
@@ -236,9 +279,4 @@ def _show(args: argparse.Namespace, summary: Summary) -> None:
     if args.summary:
         write_whole(args.summary, to_json(summary).encode())
     if not args.quiet:
-        print(to_text(summary, args.lang or user_language()), file=sys.stderr)
-
-
-def _say(args: argparse.Namespace, line: Text) -> None:
-    if not args.quiet:
-        print(f"torchferry: {line.in_language(args.lang or user_language())}", file=sys.stderr, flush=True)
+        print(to_text(summary, options.language_of(args)), file=sys.stderr)

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import argparse
 import sys
-from pathlib import Path
 
-from torchferry.cli import next_step, options
+from torchferry.cli import conversion, next_step, options
 from torchferry.cli.ending import reader_may_leave
-from torchferry.cli.options import add_language
 from torchferry.convert.discover import check_input
 from torchferry.convert.project import examine_project
 from torchferry.convert.target import Target
@@ -19,29 +17,22 @@ from torchferry.report.findings import REPORTS
 from torchferry.report.formats import Options
 from torchferry.report.progress import progress_bar
 from torchferry.report.safe import write_to
-from torchferry.text import user_language
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The options of `ferry scan`."""
-    options.add_target_arguments(parser)
+    conversion.add_arguments(parser)
     printable = [name for name in REPORTS.names if name not in REPORTS.only_files]
     parser.add_argument(
         "--format",
         choices=REPORTS.names,
         help=f"printed: {', '.join(printable)}; others need -o (default: text, or what the suffix of -o says)",
     )
-    parser.add_argument(
-        "-o", "--output", type=Path, metavar="FILE", help="write the report here instead of printing it"
-    )
-    parser.add_argument(
-        "--check", action="store_true", help="exit with 1 if there is anything to do (for CI)"
-    )
-    parser.add_argument("--verbose", action="store_true", help="list everything, without a limit")
-    parser.add_argument(
-        "-q", "--quiet", action="store_true", help="no progress bar and no report, only the exit code"
-    )
-    add_language(parser)
+    options.add_output(parser, None, "write the report here instead of printing it")
+    options.add_check(parser, "there is anything to do (for CI)")
+    options.add_switch(parser, "--verbose", "list everything, without a limit")
+    options.add_quiet(parser, "no progress bar and no report, only the exit code")
+    options.add_language(parser)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -52,13 +43,13 @@ def run(args: argparse.Namespace) -> int:
             f"--format {args.format} can't be printed; say where to write it: -o report.{args.format}"
         )
     root = check_input(args.path)
-    plan = options.make_plan(args)
+    plan = conversion.plan_of(args)
     with progress_bar(args.quiet, "files") as progress:
         outcome = examine_project(root, plan, progress=progress)
     report = outcome.report("scan")
     _show(args, report, plan.target)
-    options.note_nothing(outcome)
-    options.note_unused_rules(outcome, plan.custom)
+    conversion.note_nothing(outcome)
+    conversion.note_unused_rules(outcome, plan.custom)
     if outcome.failed:
         return 3
     return 1 if args.check and _is_to_do(report) else 0
@@ -69,7 +60,7 @@ def _is_to_do(report: Report) -> bool:
 
 
 def _show(args: argparse.Namespace, report: Report, target: Target) -> None:
-    wanted = Options(args.lang or user_language(), args.verbose, rule_docs=options.rule_docs())
+    wanted = Options(options.language_of(args), args.verbose, rule_docs=conversion.rule_docs())
     if args.output:
         REPORTS.write(report, args.output, wanted, args.format)
     elif not args.quiet:

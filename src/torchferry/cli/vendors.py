@@ -11,7 +11,8 @@ from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from torchferry.text import Language, Text, user_language
+from torchferry.cli import options
+from torchferry.text import Language, Text
 from torchferry.vendors.model import Card, DtypeLimit, Limits, Saturation, Sparse, Support, Vendor
 from torchferry.vendors.ops import Ops, load_ops
 from torchferry.vendors.registry import get_vendor, vendor_names
@@ -119,18 +120,9 @@ SECTIONS = {
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command's arguments."""
     parser.add_argument("vendor", nargs="?", help="show everything about this one")
-    parser.add_argument(
-        "--format", choices=("text", "json"), default="text", help="output format (default: text)"
-    )
-    parser.add_argument(
-        "--vendor-path",
-        type=Path,
-        action="append",
-        default=[],
-        metavar="DIR",
-        help="also use the vendor in DIR, or the vendors in folders of DIR (repeatable)",
-    )
-    parser.add_argument("--lang", choices=("en", "zh"), help="language of the output (default: yours)")
+    options.add_format(parser, ("text", "json"))
+    options.add_vendor_path(parser)
+    options.add_language(parser)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -143,7 +135,7 @@ def run(args: argparse.Namespace) -> int:
     from rich.console import Console
 
     console = Console(width=None if sys.stdout.isatty() else 180, highlight=False)
-    language: Language = args.lang or user_language()
+    language: Language = options.language_of(args)
     if args.vendor:
         _print_one(console, vendors[0], language)
     else:

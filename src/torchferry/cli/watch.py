@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from torchferry.cli import options, record_options
+from torchferry.cli import options
+from torchferry.cli.output import interrupted, say
+from torchferry.cli.program import add_place, add_program, place_of, program_of
 from torchferry.errors import RunError
-from torchferry.text import Text, user_language
 
 if TYPE_CHECKING:
     from torchferry.accuracy.record.launching import Recorded
@@ -32,7 +32,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "its own end, and the command ends with its exit code. torch.compile is switched off, so that every module "
         "shows."
     )
-    record_options.add_program_arguments(parser)
+    add_program(parser)
     parser.add_argument(
         "--every",
         type=options.at_least_one,
@@ -40,17 +40,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help=f"watch the first step of the optimizer and each N-th (default: {_EVERY})",
     )
-    parser.add_argument(
-        "-o",
-        "--output",
-        type=Path,
-        default=Path(DEFAULT_OUTPUT),
-        metavar="FILE",
-        help="the record; it can be read at any time, also while the program runs or after it was killed. With "
+    options.add_output(
+        parser,
+        DEFAULT_OUTPUT,
+        "the record; it can be read at any time, also while the program runs or after it was killed. With "
         "several processes FILE.rank0.h5 ... A record of an earlier run of that name is replaced (default: "
         f"{DEFAULT_OUTPUT})",
     )
-    record_options.add_place_arguments(parser)
+    add_place(parser)
 
 
 _COMMAND = "ferry watch"
@@ -60,20 +57,20 @@ def run(args: argparse.Namespace) -> int:
     """Watch a program; the answer is the program's own exit code."""
     from torchferry.accuracy.record.launching import build_for, run_recorded
     from torchferry.accuracy.record.outputs import noted
-    from torchferry.launch.supervise import Told
 
-    program, place = record_options.program_of(args, _COMMAND), record_options.place_of(args)
+    program = program_of(args, f"{_COMMAND} [OPTIONS] SCRIPT [ARGUMENTS]")
+    place = place_of(args)
     settings = _settings(args)
     note = build_for(place, args.quiet)
-    if note:
-        for sentence in noted([note]):
-            _say(args, sentence)
+    for sentence in noted([note] if note else []):
+        say(args, _COMMAND, sentence)
     recorded = run_recorded(program, settings, place, args.timeout)
     _report(args, recorded)
     if recorded.ending.signal:
-        told = Told(recorded.ending.signal)
-        told.args = ("interrupted; what was watched until then is kept",) if recorded.files else ()
-        raise told
+        interrupted(
+            recorded.ending.signal,
+            "interrupted; what was watched until then is kept" if recorded.files else "",
+        )
     if not recorded.files:
         raise RunError(_nothing_watched(program, recorded))
     return recorded.ending.exit_code
@@ -101,7 +98,7 @@ def _report(args: argparse.Namespace, recorded: Recorded) -> None:
 
     for outcome, was_repaired in recorded.files:
         for sentence in sentences(outcome, was_repaired):
-            _say(args, sentence)
+            say(args, _COMMAND, sentence)
 
 
 def _nothing_watched(program: Program, recorded: Recorded) -> str:
@@ -109,8 +106,3 @@ def _nothing_watched(program: Program, recorded: Recorded) -> str:
         code = recorded.ending.exit_code
         return f"{program.target}: ended with exit code {code} before anything was seen; its output is above"
     return f"{program.target}: called no module that has parameters, so there was nothing to watch"
-
-
-def _say(args: argparse.Namespace, line: Text) -> None:
-    if not args.quiet:
-        print(f"{_COMMAND}: {line.in_language(args.lang or user_language())}", file=sys.stderr, flush=True)

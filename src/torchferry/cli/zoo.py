@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from torchferry.cli import options
+from torchferry.cli.output import write
 from torchferry.errors import FerryError, InputError
 from torchferry.report.safe import one_line
-from torchferry.text import user_language
 
 if TYPE_CHECKING:
     from torchferry.convert.project import Plan
@@ -39,9 +38,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "path", type=Path, metavar="PATH", help="the folder, as in PyTorch/contrib/Classification/ResNet50"
     )
-    parser.add_argument(
-        "--to", metavar="VENDOR", help="whose model zoo it is for (default: the only vendor that has one)"
-    )
+    options.add_to(parser, "whose model zoo it is for (default: the only vendor that has one)")
     _add_for_new(parser.add_argument_group("for `new`"))
     _add_for_check(parser.add_argument_group("for `check`"))
     options.add_vendor_path(parser)
@@ -58,14 +55,10 @@ def _add_for_new(group: argparse._ArgumentGroup) -> None:
     group.add_argument(
         "--arguments", metavar="TEXT", help="arguments with which it trains only shortly, as one text"
     )
-    group.add_argument("--amp", action="store_true", help="add mixed precision where there is none")
-    group.add_argument(
-        "--distributed", action="store_true", help="make a program for one card one for many; needs --main"
-    )
-    group.add_argument(
-        "--channels-last",
-        action="store_true",
-        help="put models and images in channels_last (NHWC), as the zoo's guide offers",
+    options.add_switch(group, "--amp", "add mixed precision where there is none")
+    options.add_switch(group, "--distributed", "make a program for one card one for many; needs --main")
+    options.add_switch(
+        group, "--channels-last", "put models and images in channels_last (NHWC), as the zoo's guide offers"
     )
     group.add_argument(
         "--results", type=Path, metavar="FILE", help="log, CSV or JSON of the migrated program's run"
@@ -77,28 +70,16 @@ def _add_for_new(group: argparse._ArgumentGroup) -> None:
 
 
 def _add_for_check(group: argparse._ArgumentGroup) -> None:
-    group.add_argument(
-        "--run",
-        action="store_true",
-        help="run the short training, on a simulated device if there is no real one",
+    options.add_switch(
+        group, "--run", "run the short training, on a simulated device if there is no real one"
     )
     group.add_argument(
         "--tolerance",
-        type=_share,
+        type=options.number_from_zero(1, "a number from 0 to 1"),
         metavar="X",
         help="by how much losses may be greater on average, as 0.05 (default: the zoo's own rule)",
     )
-    group.add_argument("--format", choices=FORMATS, default="text", help="what is printed (default: text)")
-
-
-def _share(text: str) -> float:
-    try:
-        value = float(text)
-    except ValueError:
-        value = -1.0
-    if not 0 <= value <= 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number from 0 to 1")
-    return value
+    options.add_format(group, FORMATS)
 
 
 _FOR_NEW = (
@@ -203,7 +184,7 @@ def _check(args: argparse.Namespace) -> int:
         raise InputError(f"{args.path}: no such folder; `ferry zoo new` makes one")
     vendor, table = find_zoo(args.to, args.vendor_path)
     delivery = Delivery(args.path, vendor, table, args.tolerance)
-    paths = tuple(str(path.resolve()) for path in args.vendor_path)
+    paths = options.vendor_paths(args)
     ran = (run_short_training(delivery, paths),) if args.run else ()
     found = review(delivery, ran)
     _report(args, found)
@@ -216,16 +197,10 @@ def _report(args: argparse.Namespace, found: Review) -> None:
     from torchferry.report.page import print_page, to_markdown
     from torchferry.zoo.report import page_of, to_json
 
-    language = args.lang or user_language()
+    language = options.language_of(args)
     with reader_may_leave():
         if args.format == "text":
             print_page(page_of(found, language), language)
             return
-        text = (
-            to_json(found)
-            if args.format == "json"
-            else to_markdown(page_of(found, language), Options(language))
-        )
-        sys.stdout.flush()
-        sys.stdout.buffer.write(text.encode("utf-8", "replace"))
-        sys.stdout.buffer.flush()
+        page = page_of(found, language)
+        write(to_json(found) if args.format == "json" else to_markdown(page, Options(language)))

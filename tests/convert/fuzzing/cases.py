@@ -10,8 +10,8 @@ from random import Random
 
 from tests.convert.fuzzing import corpus, grammar, training
 from tests.convert.rewriting import VENDORS, target
-from torchferry.cli.options import OPT_INS
 from torchferry.convert.file import WELL_KNOWN, FileJob
+from torchferry.convert.planning import OPT_INS
 from torchferry.convert.program.neighbours import Neighbours
 from torchferry.convert.project import Plan
 from torchferry.convert.rule import RuleSet

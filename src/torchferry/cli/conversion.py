@@ -1,0 +1,145 @@
+"""What `ferry scan`, `ferry convert` and the drop-ins share: their options, and the remarks about what was done."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Mapping
+from pathlib import Path
+
+from torchferry.cli import options
+from torchferry.cli.output import note
+from torchferry.convert.custom.model import CustomRules
+from torchferry.convert.discover import PYTHON_SUFFIXES
+from torchferry.convert.planning import OPT_INS, Conversion, cores, plan_for
+from torchferry.convert.project import Plan, ProjectOutcome
+from torchferry.convert.rule import all_rules
+from torchferry.convert.settings import AmpForm
+from torchferry.convert.write import Written
+from torchferry.outcome import Report
+from torchferry.report.findings import REPORTS
+from torchferry.report.formats import Options
+from torchferry.text import Language, Text, user_language
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """What to convert, to what, and how."""
+    parser.add_argument("path", type=Path, help="a folder, or a single Python file")
+    options.add_to(parser, "a name that `ferry vendors` lists, or `portable`", required=True)
+    options.add_switch(
+        parser,
+        "--keep-cuda",
+        "the result runs on the vendor's device, on CUDA and on the CPU; a module that is added decides which",
+    )
+    options.add_vendor_path(parser)
+    _add_selection(parser.add_argument_group("what to look at"))
+    _add_opt_ins(parser.add_argument_group("changes that are made only when you ask for them"))
+    _add_distributed(parser.add_argument_group("one process per card"))
+
+
+def _add_selection(group: options.Options) -> None:
+    options.add_repeatable(
+        group, "--select", "RULE", "only these rules, by id or its beginning: TF1 or TF105,TF201"
+    )
+    options.add_repeatable(group, "--ignore", "RULE", "all but these rules")
+    options.add_repeatable(
+        group, "--exclude", "PATTERN", "files or folders neither to look at nor to copy, e.g. 'tests/*'"
+    )
+    group.add_argument(
+        "--rules",
+        type=Path,
+        action="append",
+        default=[],
+        metavar="FILE",
+        help="your own rules: a .toml file, or a .json file in the format of ms_fmk_transplt; repeatable",
+    )
+    options.add_jobs(group, "processes (default: all cores)", cores())
+
+
+def _add_opt_ins(group: options.Options) -> None:
+    for name, text in OPT_INS.items():
+        flags = ["-s"] if name == "specify_device" else []
+        group.add_argument(*flags, f"--{name.replace('_', '-')}", action="store_true", help=text)
+    group.add_argument(
+        "--data-parallel",
+        choices=["single"],
+        help="single: torch.nn.DataParallel(model) becomes the model itself, on one card, as a vendor's guide does",
+    )
+    group.add_argument(
+        "--amp",
+        nargs="?",
+        const=AmpForm.TORCH.value,
+        choices=[form.value for form in AmpForm],
+        help="mixed precision for training steps that have none: torch's autocast and GradScaler, or apex's amp",
+    )
+
+
+def _add_distributed(group: options.Options) -> None:
+    options.add_switch(
+        group,
+        "--distributed",
+        "rewrite the training program that --main starts for all cards, with DistributedDataParallel; a launch "
+        "script is added",
+    )
+    group.add_argument(
+        "--main", type=Path, metavar="FILE", help="the script that starts the training, in the project"
+    )
+    group.add_argument(
+        "--model",
+        default="",
+        metavar="NAME",
+        help="the variable that holds the model; several with commas (default: found)",
+    )
+    group.add_argument(
+        "--batch",
+        choices=["keep", "split"],
+        help="the script's batch size is that of each card (keep, the default), or of all together (split)",
+    )
+    options.add_switch(group, "--sync-batchnorm", "BatchNorm over the batches of all cards (SyncBatchNorm)")
+
+
+def plan_of(args: argparse.Namespace) -> Plan:
+    """The plan that the command line describes."""
+    return plan_for(args.path, args.to, **options.chosen(args, Conversion))
+
+
+def rule_docs() -> dict[str, Text]:
+    """Rule id -> what it does, for reports."""
+    return {rule.id: rule.summary for rule in all_rules()}
+
+
+def rendered(report: Report, language: Language | None, forms: Mapping[str, str]) -> dict[str, bytes]:
+    """Reports as the content of files: file name -> format in, file name -> bytes out."""
+    choices = Options(language or user_language(), rule_docs=rule_docs())
+    return {name: REPORTS.render(report, form, choices) for name, form in forms.items()}
+
+
+def note_written(done: Written) -> None:
+    """Say what became of files besides the plain ones."""
+    for name in done.shadowed:
+        note(f"the project's own {name} was not copied: the report has its name")
+    for name in done.vanished:
+        note(f"{name} was gone when it was to be copied: it is not in the output")
+    for path in done.kept:
+        note(
+            f"what was there is kept as {path}: it holds things that were added or changed since, or that "
+            "TorchFerry did not write"
+        )
+
+
+def note_nothing(outcome: ProjectOutcome) -> None:
+    """Say so if there was no Python to convert: the path may be the wrong one."""
+    if not outcome.outcomes and not any(entry.path.endswith(PYTHON_SUFFIXES) for entry in outcome.entries):
+        note(f"no Python files in {outcome.root}")
+
+
+def note_unused_rules(outcome: ProjectOutcome, custom: CustomRules) -> None:
+    """Say which of the user's rules have found nothing: a name may be misspelled."""
+    findings = [item for each in outcome.outcomes for item in each.findings if item.rule.startswith("USER")]
+    for rule in custom.for_vendor(outcome.target.name):
+        last = rule.match.name.rpartition(".")[2]
+        if not any(
+            item.rule == rule.id
+            and (item.message == rule.message or last in item.message.en or last in item.before + item.after)
+            for item in findings
+        ):
+            note(f"your rule for {rule.match.name} ({rule.place}) matched nothing")
