@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from torchferry.checkpoint.keys import differences, fit, renamed_to_fit, wrappers_of
+from torchferry.checkpoint.names import differences, fit, renamed_to_fit, wrappers_of
 
 MODEL = ["conv.weight", "conv.bias", "head.weight"]
 

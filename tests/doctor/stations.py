@@ -7,8 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from tests.doctor.making import PLENTY
-from torchferry.doctor.device.commands import Output
-from torchferry.doctor.device.station import Access, Station
+from torchferry.doctor.device.station import Access, Output, Station
 from torchferry.doctor.host.machine import Machine, Space
 from torchferry.vendors.machine import load_machine
 from torchferry.vendors.registry import get_vendor

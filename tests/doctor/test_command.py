@@ -14,7 +14,7 @@ from tests.doctor.stations import NPU_SMI, ascend_files, put, station
 from tests.vendors.conftest import MINIMAL
 from torchferry.cli.main import main
 from torchferry.doctor.device import station as station_module
-from torchferry.doctor.device.commands import Output
+from torchferry.doctor.device.station import Output
 from torchferry.doctor.host import machine as machine_module
 
 

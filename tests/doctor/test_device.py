@@ -21,9 +21,8 @@ from tests.doctor.stations import (
     put,
     station,
 )
-from torchferry.doctor.device.commands import Output
 from torchferry.doctor.device.examine import examine_device, vendors_with_traces
-from torchferry.doctor.device.station import Access, this_station
+from torchferry.doctor.device.station import Access, Output, this_station
 from torchferry.doctor.host.machine import Space, this_machine
 from torchferry.doctor.model import Status
 from torchferry.vendors.machine import load_machine

@@ -13,8 +13,8 @@ import pytest
 
 from tests.doctor.checking import check, only
 from tests.doctor.stations import ASCEND_VARIABLES, NPU_SMI, ascend_files, put, station
-from torchferry.doctor.device.commands import Output, find_program, run_command
 from torchferry.doctor.device.examine import examine_device
+from torchferry.doctor.device.station import Output, find_program, run_command
 from torchferry.doctor.model import Command, Reach, Result, Status
 from torchferry.doctor.report import to_script, without_names
 from torchferry.text import Text

@@ -17,7 +17,7 @@ from torchferry.explain.model import Explanation, Log
 from torchferry.explain.repetitions import MOST_FORMS, MOST_TRACEBACKS, Findings, Repetitions
 from torchferry.explain.report import clock, page_of
 from torchferry.explain.scanning import WHOLE, Scanner
-from torchferry.logs import blocks as log_blocks
+from torchferry.logs import reading as log_reading
 from torchferry.vendors.error_patterns import Effect
 
 OOM = "RuntimeError: NPU out of memory. Tried to allocate 2.00 GiB"
@@ -242,9 +242,9 @@ def test_blocks_of_any_size_give_the_same(size: int, tmp_path: Path, monkeypatch
         chosen.choice(errors) if chosen.random() < 0.01 else f"step {n}\n" for n in range(30_000)
     )
     data = (middle + raised("TypeError: end")).encode()
-    monkeypatch.setattr(log_blocks, "BLOCK", 1 << 20)
+    monkeypatch.setattr(log_reading, "BLOCK", 1 << 20)
     whole = explained_file(tmp_path / "a.log", data)
-    monkeypatch.setattr(log_blocks, "BLOCK", size)
+    monkeypatch.setattr(log_reading, "BLOCK", size)
     found = explained_file(tmp_path / "a.log", data if size > 100 else data[:2_000])
     if size > 100:
         assert [(each.id, each.line, each.count) for each in found.ordered] == [

@@ -8,9 +8,7 @@ from pathlib import Path
 import pytest
 
 from torchferry.errors import InputError
-from torchferry.zoo.evidence.compare import compare
-from torchferry.zoo.evidence.model import Curve, Evidence, Step
-from torchferry.zoo.evidence.reading import read_evidence
+from torchferry.zoo.evidence import Curve, Evidence, Step, compare, read_evidence
 from torchferry.zoo.recognition import licence_name
 
 

@@ -10,7 +10,6 @@ from typing import Any
 import torch
 
 from torchferry.checkpoint.folders import read
-from torchferry.checkpoint.keys import wrappers_of
 from torchferry.checkpoint.loading import Loaded, NotPlainError, load_tree, refusal
 from torchferry.checkpoint.model import Cast, Contents, Format, Opaque, Repair, Repaired
 from torchferry.checkpoint.names import (
@@ -21,6 +20,7 @@ from torchferry.checkpoint.names import (
     parts,
     state_dicts,
     tensors_of,
+    wrappers_of,
 )
 from torchferry.checkpoint.writing import write_safetensors, write_torch
 from torchferry.errors import InputError, OutputError

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from torchferry.checkpoint.classes import contiguous_strides
-from torchferry.checkpoint.files import damaged, read_file
+from torchferry.checkpoint.files import damaged, read_file, read_zip
 from torchferry.checkpoint.model import (
     Contents,
     Format,
@@ -25,7 +25,6 @@ from torchferry.checkpoint.model import (
     Tensor,
 )
 from torchferry.checkpoint.names import tensors_of
-from torchferry.checkpoint.torch_files import read_zip
 from torchferry.checkpoint.unpickling import Bounded, Reader
 from torchferry.errors import InputError
 

@@ -10,9 +10,16 @@ from typing import Any
 
 from torchferry import units
 from torchferry.checkpoint.classes import Meaning, named
-from torchferry.checkpoint.keys import wrappers_of
 from torchferry.checkpoint.model import LOCAL_PART, Contents, Format, Repaired, Tensor
-from torchferry.checkpoint.names import StateDict, described, key_name, parts, state_dicts, tensors_of
+from torchferry.checkpoint.names import (
+    StateDict,
+    described,
+    key_name,
+    parts,
+    state_dicts,
+    tensors_of,
+    wrappers_of,
+)
 from torchferry.report.page import Cell, Column, Page, Table
 from torchferry.report.safe import shortened
 from torchferry.text import Language, Text

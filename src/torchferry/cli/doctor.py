@@ -144,8 +144,7 @@ def _whole(args: argparse.Namespace, machine: Machine) -> int:
 
 
 def _readiness(args: argparse.Namespace, station: Station) -> Readiness:
-    from torchferry.doctor.device.emulated import examine_emulated
-    from torchferry.doctor.device.examine import examine_device
+    from torchferry.doctor.device.examine import examine_device, examine_emulated
 
     if args.emulate:
         return examine_emulated(station.vendor, station, args.vendor_path, args.trial)

@@ -74,8 +74,8 @@ _SOME_UNREAD = 3
 
 def run(args: argparse.Namespace) -> int:
     """Read, report; the answer is an exit code."""
+    from torchferry.perf.oplog.counting import WarmUp
     from torchferry.perf.oplog.reading import host_log_of, read_oplog
-    from torchferry.perf.oplog.warmup import WarmUp
 
     vendor, forms = host_log_of(args.to, args.vendor_path)
     warm_up = WarmUp(args.after, args.warmup, args.shapes)

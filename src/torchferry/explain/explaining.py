@@ -14,8 +14,7 @@ from torchferry.explain.model import UNKNOWN_RANK, Explanation, Failure, Finding
 from torchferry.explain.reading import LogReader
 from torchferry.explain.report import cause_of, remedy_of
 from torchferry.explain.rules import RuleBook, rule_book
-from torchferry.logs.blocks import blocks, blocks_of_file
-from torchferry.logs.files import log_files
+from torchferry.logs.reading import blocks, blocks_of_file, log_files
 from torchferry.text import Text
 from torchferry.vendors.error_patterns import Effect, load_errors
 from torchferry.vendors.model import Vendor

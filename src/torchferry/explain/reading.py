@@ -6,12 +6,22 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from torchferry.explain.lines import Line, clean, first_date, has_tasks, in_year_of, moment
+from torchferry.explain.lines import (
+    HEAD,
+    Line,
+    Process,
+    Traceback,
+    Tracebacks,
+    clean,
+    first_date,
+    has_tasks,
+    in_year_of,
+    moment,
+)
 from torchferry.explain.model import Finding, Launched, Log
 from torchferry.explain.repetitions import Findings, Repetitions
 from torchferry.explain.rules import Match, RuleBook, Shape, Strength, is_better, is_spoken_of
 from torchferry.explain.scanning import RawLine, Scanner, form_of
-from torchferry.explain.tracebacks import HEAD, Process, Traceback, Tracebacks
 from torchferry.vendors.error_patterns import Effect
 
 # What torchrun says at its end about the rank that failed first.

@@ -6,10 +6,10 @@ import re
 from collections import Counter
 from collections.abc import Iterable
 
+from torchferry.explain.lines import HEAD
 from torchferry.explain.model import Finding, Log
 from torchferry.explain.rules import RuleBook, Shape
 from torchferry.explain.scanning import has_word
-from torchferry.explain.tracebacks import HEAD
 from torchferry.vendors.error_patterns import Effect
 
 # The findings of one log: each with its first place, how often it came again, and what belongs

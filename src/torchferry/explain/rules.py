@@ -9,8 +9,7 @@ from enum import IntEnum
 from pathlib import Path
 from typing import NamedTuple
 
-from torchferry.explain.lines import Level, clean, level_of, without_logger
-from torchferry.explain.tracebacks import HEAD
+from torchferry.explain.lines import HEAD, Level, clean, level_of, without_logger
 from torchferry.text import Text
 from torchferry.vendors.error_patterns import ErrorPattern, ErrorTable, load_errors
 from torchferry.vendors.registry import get_vendor, vendor_names

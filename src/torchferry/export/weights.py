@@ -10,10 +10,19 @@ from typing import Any
 import torch
 
 from torchferry.checkpoint.folders import read
-from torchferry.checkpoint.keys import Fit, Renaming, differences, fit, renamed_to_fit
 from torchferry.checkpoint.loading import Loaded, NotPlainError, load_tree, refusal
 from torchferry.checkpoint.model import Contents
-from torchferry.checkpoint.names import StateDict, at, state_dict_at, state_dicts
+from torchferry.checkpoint.names import (
+    Fit,
+    Renaming,
+    StateDict,
+    at,
+    differences,
+    fit,
+    renamed_to_fit,
+    state_dict_at,
+    state_dicts,
+)
 from torchferry.errors import FerryError, InputError
 from torchferry.export.model import ExportRequest
 from torchferry.text import Text

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from torchferry.errors import InputError
-from torchferry.logs.files import log_files
+from torchferry.logs.reading import log_files
 from torchferry.perf.input_files import (
     PROFILE_FILE,
     WHAT_TO_GIVE,

@@ -17,7 +17,7 @@ from torchferry.source.decode import UndecodableError, decode
 from torchferry.source.module import ParseError, PythonModule
 from torchferry.vendors.model import Vendor
 from torchferry.vendors.zoo import ZooTable
-from torchferry.zoo.evidence.reading import SUFFIXES
+from torchferry.zoo.evidence import SUFFIXES
 
 # The folder of a delivery: which framework, domain and model it names.
 

@@ -19,12 +19,18 @@ from torchferry.vendors.model import Vendor
 from torchferry.vendors.zoo import ZooTable
 from torchferry.zoo import run_scripts
 from torchferry.zoo.delivery import FRAMEWORK, READMES, REQUIREMENTS, Place, checked_place
-from torchferry.zoo.evidence.compare import compare
-from torchferry.zoo.evidence.model import Curve, Evidence
-from torchferry.zoo.evidence.reading import holds_both, is_plain, read_evidence
+from torchferry.zoo.evidence import Curve, Evidence, compare, holds_both, is_plain, read_evidence
 from torchferry.zoo.readme import Facts, readme
-from torchferry.zoo.recognition import LARGE, Sort, leads_out, licence_files, licence_name, sort_of
-from torchferry.zoo.requirements_text import from_imports, without_unwanted
+from torchferry.zoo.recognition import (
+    LARGE,
+    Sort,
+    from_imports,
+    leads_out,
+    licence_files,
+    licence_name,
+    sort_of,
+    without_unwanted,
+)
 from torchferry.zoo.run_scripts import Candidate, candidates, clear_one
 
 # Draws the loss curves of both runs into one picture that a README can show.

@@ -15,8 +15,7 @@ from torchferry.text import Language, Text
 from torchferry.vendors.model import Vendor
 from torchferry.vendors.zoo import ZooTable
 from torchferry.zoo.delivery import PLACEHOLDER, REQUIREMENTS, Place
-from torchferry.zoo.evidence.compare import Row
-from torchferry.zoo.evidence.reading import METRIC, canonical
+from torchferry.zoo.evidence import METRIC, Row, canonical
 from torchferry.zoo.run_scripts import DEVICES
 
 

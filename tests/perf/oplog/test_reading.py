@@ -10,12 +10,12 @@ import pytest
 
 from tests.perf.oplog.making import FLOAT, HALF, ND, LogWriter, tensor, training
 from torchferry.errors import InputError
-from torchferry.logs import blocks as log_blocks
-from torchferry.perf.oplog import counting, parsing
+from torchferry.logs import reading as log_reading
+from torchferry.perf.oplog import counting
+from torchferry.perf.oplog.counting import WarmUp
 from torchferry.perf.oplog.model import Basis, OpLog, Tensor
 from torchferry.perf.oplog.reading import host_log_of, read_oplog
 from torchferry.perf.oplog.report import to_summary
-from torchferry.perf.oplog.warmup import WarmUp
 
 VENDOR, FORMS = host_log_of(None)
 
@@ -175,16 +175,16 @@ def test_bytes_that_are_no_text_stay_visible(tmp_path: Path) -> None:
 def test_lines_across_blocks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     file = training(4, changing=True).write(tmp_path / "a.log")
     whole = read(file)
-    monkeypatch.setattr(log_blocks, "BLOCK", 37)
+    monkeypatch.setattr(log_reading, "BLOCK", 37)
     assert read(file).operators == whole.operators
 
 
 def test_a_line_without_end_is_not_kept_in_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(log_blocks, "BLOCK", 1 << 12)
+    monkeypatch.setattr(log_reading, "BLOCK", 1 << 12)
     file = tmp_path / "a.log"
     log = LogWriter()
     log.call("Add", [tensor([2])])
-    file.write_bytes(b"x" * (3 * parsing.LONGEST) + b"\n" + log.write(tmp_path / "b.log").read_bytes())
+    file.write_bytes(b"x" * (3 * counting.LONGEST) + b"\n" + log.write(tmp_path / "b.log").read_bytes())
     assert read(file).calls == 1
 
 
@@ -269,7 +269,7 @@ def test_nothing_to_read(tmp_path: Path) -> None:
 def test_files_that_cant_be_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     training(2).write(tmp_path / "a.log")
     refused = training(2).write(tmp_path / "b.log")
-    real = parsing.hits
+    real = counting.hits
 
     def hits(file: Path, *rest: object) -> object:
         if file == refused:

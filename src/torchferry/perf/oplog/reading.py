@@ -6,12 +6,9 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from torchferry.errors import InputError
-from torchferry.logs.blocks import Progress
-from torchferry.logs.files import log_files
-from torchferry.perf.oplog.counting import Counted, Counter, Marks
+from torchferry.logs.reading import Progress, log_files
+from torchferry.perf.oplog.counting import Counted, Counter, Forms, Marks, WarmUp, hits, recompiles
 from torchferry.perf.oplog.model import Basis, OpLog
-from torchferry.perf.oplog.parsing import Forms, hits
-from torchferry.perf.oplog.warmup import WarmUp, recompiles
 from torchferry.text import Text
 from torchferry.vendors.host import HostLog, load_host
 from torchferry.vendors.registry import get_vendor, vendor_names

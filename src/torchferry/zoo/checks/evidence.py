@@ -8,9 +8,7 @@ from collections.abc import Iterator
 from torchferry.errors import FerryError
 from torchferry.text import Text
 from torchferry.zoo.delivery import Delivery
-from torchferry.zoo.evidence.compare import Row, compare
-from torchferry.zoo.evidence.model import Evidence
-from torchferry.zoo.evidence.reading import read_evidence
+from torchferry.zoo.evidence import Evidence, Row, compare, read_evidence
 from torchferry.zoo.model import Item, Status
 
 ID = "evidence"

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from torchferry.text import Text
 from torchferry.zoo.delivery import REQUIREMENTS, Delivery
 from torchferry.zoo.model import Item, Status
-from torchferry.zoo.requirements_text import is_unwanted, packages
+from torchferry.zoo.recognition import is_unwanted, packages
 
 ID = "requirements"
 _ABSENT = Text("not there", "不存在")

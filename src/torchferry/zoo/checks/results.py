@@ -8,8 +8,7 @@ from torchferry.errors import FerryError
 from torchferry.text import Text
 from torchferry.zoo.checks.evidence import read_both
 from torchferry.zoo.delivery import READMES, Delivery
-from torchferry.zoo.evidence.compare import Row, compare
-from torchferry.zoo.evidence.model import Evidence
+from torchferry.zoo.evidence import Evidence, Row, compare
 from torchferry.zoo.model import Item, Status
 from torchferry.zoo.readme import DIFFERENCE, OFFSET, ORIGINAL, PORT, Figure, agrees, figures
 

@@ -7,8 +7,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 
-from torchferry.doctor.device.commands import SMI_SECONDS, Output
-from torchferry.doctor.device.station import Station
+from torchferry.doctor.device.station import SMI_SECONDS, Output, Station
 from torchferry.doctor.model import Command, Reach, Result, Status, library_path
 from torchferry.report.safe import shortened
 from torchferry.text import Text

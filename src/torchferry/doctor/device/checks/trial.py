@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from torchferry.doctor.device.commands import Output
-from torchferry.doctor.device.station import TRIAL_SECONDS, Station
+from torchferry.doctor.device.station import TRIAL_SECONDS, Output, Station
 from torchferry.doctor.model import Result, Status
 from torchferry.report.safe import shortened
 from torchferry.text import Text

@@ -1,4 +1,4 @@
-"""Reads evidence from whatever a run has left: JSON, CSV, a log, or files of TorchFerry's own."""
+"""What runs have shown: curves and figures, read from logs, CSV, JSON, proofs and records, and compared."""
 
 from __future__ import annotations
 
@@ -10,11 +10,177 @@ import math
 import re
 import statistics
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from torchferry.errors import InputError
-from torchferry.zoo.evidence.model import FORMAT, Curve, Evidence, Step, numbered
+
+FORMAT, VERSION = "torchferry-evidence", 1
+Step = tuple[int, int]  # epoch and step, as the run has numbered them
+
+
+@dataclass(frozen=True)
+class Curve:
+    """A value for each step."""
+
+    values: tuple[float, ...]
+    steps: tuple[Step, ...] = ()  # of each value; (): the run has not numbered them
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """The accuracy and the speed of one run."""
+
+    curves: Mapping[str, Curve] = field(default_factory=dict)  # loss
+    metrics: Mapping[str, float] = field(default_factory=dict)  # acc1, images/s
+    source: str = ""  # what it was read from
+    simulated: bool | None = None  # None: the file does not say
+
+    @property
+    def is_empty(self) -> bool:
+        return not self.curves and not self.metrics
+
+    def to_json(self) -> str:
+        """The form in which a delivery keeps what was no text."""
+        import json
+
+        def plain(value: float) -> float | str:
+            return value if math.isfinite(value) else str(value)
+
+        content = {
+            "format": FORMAT,
+            "version": VERSION,
+            "source": self.source,
+            "simulated": self.simulated,
+            "curves": {name: list(map(plain, curve.values)) for name, curve in self.curves.items()},
+            "steps": {name: curve.steps for name, curve in self.curves.items() if curve.steps},
+            "metrics": {name: plain(value) for name, value in self.metrics.items()},
+        }
+        return json.dumps(content, indent=1, allow_nan=False) + "\n"
+
+
+def numbered(values: list[float], steps: list[Step | None]) -> Curve:
+    """A curve with its steps, where each value has one and no two have the same."""
+    known = [step for step in steps if step is not None]
+    whole = len(known) == len(values) and len(set(known)) == len(known)
+    return Curve(tuple(values), tuple(known) if whole else ())
+
+
+_SHARES = re.compile(r"acc|top|map|iou|f1|auc|dice|recall|precision")  # as 0.76 or as 76 %
+_HIGHER_IS_BETTER = re.compile(rf"{_SHARES.pattern}|bleu|psnr|ssim")
+_LOWER_IS_BETTER = re.compile(r"loss|err|wer|cer|ppl|perplexity|rmse|mae|mse|fid")
+_SPEED_NAME = re.compile(r"/s$|throughput|fps")
+_METRIC_TOLERANCE = 0.01  # relative; the guides ask for the original's level, and runs differ by their seeds
+
+
+@dataclass(frozen=True)
+class Row:
+    """One figure of both runs."""
+
+    name: str
+    original: float | None  # of a curve, at its end
+    port: float | None
+    difference: float  # relative, of curves the mean over all steps; positive: the port's is greater
+    holds: bool | None  # None: nothing to judge, as for speed
+    steps: int = 0  # of a curve: how many both runs have
+    lengths: tuple[int, int] = (0, 0)  # of a curve: how many each has
+    offset: float = math.nan  # of a curve: the mean of the differences themselves
+    broken_at: Step | int | None = None  # of a curve: the first value that is no number
+
+    @property
+    def is_speed(self) -> bool:
+        return _SPEED_NAME.search(self.name) is not None
+
+    @property
+    def is_curve(self) -> bool:
+        return any(self.lengths)
+
+
+def compare(original: Evidence, port: Evidence, relative: float, absolute: float) -> tuple[Row, ...]:
+    """Curves first, then figures; what only one of them has is listed too."""
+    return (*_curves(original, port, relative, absolute), *_metrics(original, port))
+
+
+def _curves(original: Evidence, port: Evidence, relative: float, absolute: float) -> Iterator[Row]:
+    none = Curve(())
+    for name in dict.fromkeys((*original.curves, *port.curves)):
+        theirs, ours = original.curves.get(name, none), port.curves.get(name, none)
+        ends, lengths = (_end(theirs), _end(ours)), (len(theirs.values), len(ours.values))
+        pairs = _pairs(theirs, ours)
+        if not pairs:
+            yield Row(name, *ends, math.nan, None, lengths=lengths)
+            continue
+        share = sum(_share(golden, mine) for golden, mine in pairs) / len(pairs)
+        offset = sum(mine - golden for golden, mine in pairs) / len(pairs)
+        # a smaller loss is no fault; not a number is
+        holds = share <= relative or offset <= absolute
+        yield Row(name, *ends, share, holds, len(pairs), lengths, offset, _broken_at(ours))
+
+
+def _pairs(theirs: Curve, ours: Curve) -> list[tuple[float, float]]:
+    """The values of the same steps: by their numbers where both runs number them, else by their order."""
+    if not theirs.steps or not ours.steps or _is_shifted(theirs.steps, ours.steps):
+        return list(zip(theirs.values, ours.values, strict=False))
+    mine = dict(zip(ours.steps, ours.values, strict=True))
+    return [
+        (value, mine[step]) for step, value in zip(theirs.steps, theirs.values, strict=True) if step in mine
+    ]
+
+
+def _is_shifted(theirs: tuple[Step, ...], ours: tuple[Step, ...]) -> bool:
+    """Whether one run counts from 0 and the other from 1."""
+    shifts = {(b[0] - a[0], b[1] - a[1]) for a, b in zip(theirs, ours, strict=False)}
+    return len(shifts) == 1 and max(map(abs, next(iter(shifts)))) == 1
+
+
+def _share(golden: float, mine: float) -> float:
+    offset = mine - golden
+    if golden:
+        return offset / abs(golden)
+    return math.inf * offset if offset else 0.0
+
+
+def _broken_at(curve: Curve) -> Step | int | None:
+    for index, value in enumerate(curve.values):
+        if not math.isfinite(value):
+            return curve.steps[index] if curve.steps else index
+    return None
+
+
+def _end(curve: Curve) -> float | None:
+    """The mean of the last tenth: a single step is noise."""
+    last = curve.values[-max(1, len(curve.values) // 10) :]
+    return sum(last) / len(last) if last else None
+
+
+def _metrics(original: Evidence, port: Evidence) -> Iterator[Row]:
+    for name in dict.fromkeys((*original.metrics, *port.metrics)):
+        golden, mine = original.metrics.get(name), port.metrics.get(name)
+        if golden is None or mine is None:
+            yield Row(name, golden, mine, math.nan, None)
+            continue
+        share = _share(*_in_one_unit(name, golden, mine))
+        yield Row(name, golden, mine, share, None if _SPEED_NAME.search(name) else _level(name, share))
+
+
+def _in_one_unit(name: str, golden: float, mine: float) -> tuple[float, float]:
+    """An accuracy of 0.76 is one of 76 %."""
+    if _SHARES.search(name) and 0 < golden <= 1 < mine <= 100:
+        return golden * 100, mine
+    if _SHARES.search(name) and 0 < mine <= 1 < golden <= 100:
+        return golden, mine * 100
+    return golden, mine
+
+
+def _level(name: str, share: float) -> bool:
+    """Whether a figure reaches the original's level; one of unknown sense may differ in neither direction."""
+    if _HIGHER_IS_BETTER.search(name):
+        return share >= -_METRIC_TOLERANCE
+    if _LOWER_IS_BETTER.search(name):
+        return share <= _METRIC_TOLERANCE
+    return abs(share) <= _METRIC_TOLERANCE
+
 
 # The names of figures: spellings of the same one, and what is no result of a run.
 
