@@ -56,6 +56,8 @@ def main(argv: list[str] | None = None) -> int:
     print(table(run))
     equal = equal_rate(list(run.results))
     print(f"{equal:.2f} % of the comparisons without out= give the CPU's results, however they lie in memory")
+    if options.emulate:
+        print(f"{sum(result.refused for result in run.results)} more are refused by the toolkit's limits")
     if options.output:
         run.write(options.output)
     rates = {dtype: pass_rate(run.of_dtype(dtype)) for dtype in run.dtypes()}

@@ -52,7 +52,7 @@ class Examination:
         self.dtype = dtype
         self.place = Place(device)
         self.is_promised = is_promised
-        self.samples = self.checks = self.raised = self.compared = self.wrong = self.upcast = (
+        self.samples = self.checks = self.raised = self.compared = self.wrong = self.upcast = self.refused = (
             self.returned
         ) = 0
         self.differences: dict[tuple[str, Kind], Difference] = {}
@@ -69,6 +69,10 @@ class Examination:
     def _compare(self, check: Check, sample: Sample) -> None:
         expected = self._expected(check, sample)
         actual = observe(lambda: check.run(self.on_device, sample, self.place))
+        if isinstance(expected, Seen) and isinstance(actual, Raised) and actual.is_limit:
+            self.refused += 1
+            self.returned += 1
+            return
         self.checks += 1
         found = compare(expected, actual)
         self.raised += isinstance(expected, Raised) and not found
@@ -116,6 +120,7 @@ class Examination:
             self.compared,
             self.wrong,
             self.upcast,
+            self.refused,
             round(seconds, 2),
             reason,
             tuple(sorted(self.differences.values(), key=lambda difference: difference.kind is Kind.ROUNDING)),

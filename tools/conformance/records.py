@@ -65,6 +65,7 @@ class Result:
     compared: int = 0  # of these, those without out=
     wrong: int = 0  # of those, the results themselves differ, not only how they lie in memory
     upcast: int = 0  # of these, the CPU has no kernel for the dtype: compared with float32, rounded
+    refused: int = 0  # besides these, the limits of the emulated toolkit refuse what the CPU computes
     seconds: float = 0.0
     reason: str = ""  # skipped: a key of reasons.REASONS; crash: how the process ended and at what
     differences: tuple[Difference, ...] = ()

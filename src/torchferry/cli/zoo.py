@@ -73,6 +73,11 @@ def _add_for_check(group: argparse._ArgumentGroup) -> None:
     options.add_switch(
         group, "--run", "run the short training, on a simulated device if there is no real one"
     )
+    options.add_switch(
+        group,
+        "--emulate",
+        "with --run: on the vendor's own plugin with an emulated toolkit; `ferry emulate setup` fetches it once",
+    )
     group.add_argument(
         "--tolerance",
         type=options.number_from_zero(1, "a number from 0 to 1"),
@@ -95,7 +100,7 @@ _FOR_NEW = (
     "commit",
     "dataset",
 )
-_FOR_CHECK = ("run", "tolerance")
+_FOR_CHECK = ("run", "emulate", "tolerance")
 _SHOWN = 5
 
 
@@ -182,10 +187,12 @@ def _check(args: argparse.Namespace) -> int:
 
     if not args.path.is_dir():
         raise InputError(f"{args.path}: no such folder; `ferry zoo new` makes one")
+    if args.emulate and not args.run:
+        raise FerryError("--emulate says where the short training runs; add --run, or leave it out")
     vendor, table = find_zoo(args.to, args.vendor_path)
     delivery = Delivery(args.path, vendor, table, args.tolerance)
     paths = options.vendor_paths(args)
-    ran = (run_short_training(delivery, paths),) if args.run else ()
+    ran = (run_short_training(delivery, paths, args.emulate),) if args.run else ()
     found = review(delivery, ran)
     _report(args, found)
     return 0 if found.is_complete else 1

@@ -104,11 +104,12 @@ def run_recorded(
 
 
 def options_again(program: Program, settings: RecordSettings, place: Place) -> str:
-    """By which a run like this one is made, besides the device and what is recorded of it."""
+    """By which a run like this one is made, besides its vendor, whether that is simulated, and what is recorded of it."""
     is_alone = program.torchrun is None
     words = [
         *(["--seed", str(settings.seed)] if settings.seed is not None else []),
         *([f"--as-is={place.as_is}"] if place.as_is else []),
+        *(["--emulate"] if place.kind is DeviceKind.EMULATED else []),
         *(["--converted"] if place.converted else []),
         *(word for path in place.vendor_paths for word in ("--vendor-path", path)),
         *(["--devices", str(place.devices)] if is_alone and (place.devices or 1) > 1 else []),

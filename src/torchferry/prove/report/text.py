@@ -31,7 +31,8 @@ def next_commands(request: ProofRequest, result: VendorResult) -> list[str]:
     place = ["--seed", str(request.seed), "--from", str(result.judgement.step), "--steps", "1"]
     place += ["--module", module] if module else []
     place += ["--nproc", str(request.processes)] if request.processes else []
-    device = ["--to", result.vendor, "--sim", *(["--converted"] if request.converted else [])]
+    kind = "--emulate" if request.emulated else "--sim"
+    device = ["--to", result.vendor, kind, *(["--converted"] if request.converted else [])]
     migrated = list(request.original)
     if request.converted:
         migrated[migrated[0] == "-m"] = request.converted.replace("{vendor}", result.vendor)
