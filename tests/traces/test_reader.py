@@ -241,7 +241,7 @@ def test_totals_of_a_vendors_timeline_are_those_of_its_text() -> None:
 
 
 def test_a_table_is_no_trace() -> None:
-    with pytest.raises(InputError, match="is no trace"):
+    with pytest.raises(InputError, match="is no profiler trace"):
         read_trace(real_trace(KERNEL_TABLE))
 
 

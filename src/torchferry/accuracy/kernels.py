@@ -10,13 +10,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from torchferry.accuracy.model import Call
-from torchferry.ops.trace.reader import Launch, read_launches
 from torchferry.report.csv import Cell, csv_lines, flat
 from torchferry.report.safe import one_line
 from torchferry.text import Language, Text
 
 if TYPE_CHECKING:
-    from torchferry.ops.trace.reader import Launches
+    from torchferry.ops.trace.reader import Launch, Launches
 
 Shapes = tuple[tuple[int, ...], ...]
 
@@ -125,7 +124,7 @@ _NOTHING = Text("no operator launched a kernel", "没有算子启动内核")
 
 def kernel_report(trace: Path, operator: str, format_: str, language: Language) -> str:
     """Which kernels the operators of a trace launched; only those whose names contain `operator`."""
-    launches = read_launches(trace)
+    launches = _launches(trace)
     uses = [use for use in kernel_uses(launches.calls) if operator in use.operator]
     if format_ == "json":
         return json.dumps([_fields(use) for use in uses], indent=1, ensure_ascii=False) + "\n"
@@ -138,7 +137,7 @@ def recorded_report(record: Path, trace: Path, operator: str, format_: str) -> s
     """The calls of a record, each with the kernels that the same call of the trace launched."""
     from torchferry.accuracy.file.reader import open_record
 
-    launches = read_launches(trace).calls
+    launches = _launches(trace).calls
     with open_record(record) as opened:
         found = kernels_of_calls(opened.calls, launches)
         rows = [
@@ -164,6 +163,12 @@ def recorded_report(record: Path, trace: Path, operator: str, format_: str) -> s
         lines.append(one_line("  ".join(map(str, _call_fields(call).values())).rstrip()))
         lines += [one_line(f"    {name}") for name in launched.kernels]
     return "".join(f"{line}\n" for line in lines)
+
+
+def _launches(trace: Path) -> Launches:
+    from torchferry.ops.trace.reader import read_launches
+
+    return read_launches(trace)
 
 
 def _call_fields(call: Call) -> dict[str, Cell]:

@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from torchferry import traces
 from torchferry.cli import options
 from torchferry.cli.output import check_writable, need
 from torchferry.errors import InputError
@@ -93,13 +94,12 @@ def _add_output(parser: argparse.ArgumentParser) -> None:
     options.add_quiet(parser)
 
 
-_LIBRARIES = ("numpy", "msgspec")
 _FOUND, _SOME_FAILED = 1, 3
 
 
 def run(args: argparse.Namespace) -> int:
     """Analyze, report; the answer is an exit code."""
-    need("traces are read with", *_LIBRARIES)
+    need("traces are read with", *traces.LIBRARIES)
     if args.list_detectors:
         return _list_detectors()
     if not args.paths:

@@ -7,8 +7,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from torchferry import traces
 from torchferry.cli import options
-from torchferry.cli.output import check_writable
+from torchferry.cli.output import check_writable, need
 from torchferry.cli.program import (
     add_as_is,
     add_converted,
@@ -213,6 +214,7 @@ def _check_outputs(outputs: list[Path]) -> None:
 
 def _capture(args: argparse.Namespace, vendors: list[Vendor]) -> Capture:
     if args.trace:
+        need("traces are read with", *traces.LIBRARIES)
         from torchferry.ops.trace import read_trace
 
         return read_trace(args.trace)

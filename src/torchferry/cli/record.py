@@ -9,10 +9,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from torchferry import traces
 from torchferry.accuracy.kernels import FORMATS, kernel_report, recorded_report
 from torchferry.cli import options
 from torchferry.cli.ending import reader_may_leave
-from torchferry.cli.output import interrupted, say, write
+from torchferry.cli.output import interrupted, need, say, write
 from torchferry.cli.program import add_place, add_program, place_of, program_of
 from torchferry.errors import InputError, OutputError, RunError
 
@@ -354,6 +355,7 @@ def run_kernels(words: list[str]) -> int:
     options.add_format(parser, FORMATS)
     options.add_language(parser)
     args = parser.parse_args(words)
+    need("traces are read with", *traces.LIBRARIES)
     language = options.language_of(args)
     if args.of is None:
         report = kernel_report(args.trace, args.op, args.format, language)

@@ -1,1 +1,3 @@
 """Traces of profilers, read for captures, records and analyses. Imports no torch."""
+
+LIBRARIES = ("numpy", "msgspec")  # that its readers import

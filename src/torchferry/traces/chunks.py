@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import json
 import re
 import zlib
@@ -10,6 +11,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from torchferry.errors import InputError
+from torchferry.traces.opening import encoding, no_trace
 
 # Unpacks gzip as far as it goes: all that a cut or damaged archive still holds.
 
@@ -78,6 +80,12 @@ def _up_to_the_damage(archive: zlib._Decompress, packed: bytes) -> bytes:
 BLOCK = 8 << 20
 _LIST = re.compile(rb'"traceEvents"\s*:\s*\[')
 _NEXT_EVENT = re.compile(rb'\}\s*,\s*(?=\{\s*"(?:ph|name|cat|pid|tid|ts|bp|id|args|dur)"\s*:)')
+_OTHER_JSON = (
+    (b"nodes", "an execution trace (of ExecutionTraceObserver)"),
+    (b"segments", "a snapshot of memory"),
+    (b"cells", "a notebook"),
+)
+_NO_EVENTS = "JSON of another kind (it has no traceEvents)"
 _WINDOW = 4096  # events are seldom longer: the last boundary is looked for in steps of this
 _LONGEST_HEAD = 64 << 20
 _LONGEST_BOUNDARY = 64
@@ -97,7 +105,7 @@ class Chunks:
         self.is_cut_short = False
         self._file: IO[bytes] | None = None
         self._buffer = b""
-        self._unpacking: Unpacking | None = None
+        self._source: IO[bytes] | Unpacking | codecs.StreamRecoder | None = None
 
     def __iter__(self) -> Iterator[bytes]:
         with self._open() as self._file:
@@ -126,34 +134,42 @@ class Chunks:
             raise InputError(f"cannot read {str(self.path)!r}: {error.strerror or error}") from None
 
     def _more(self) -> bytes:
-        assert self._file is not None
         try:
-            if self._unpacking is None:
-                block = self._file.read(BLOCK)
-                if self._file.tell() > len(block) or not block.startswith(GZIP):
-                    return block
-                self._file.seek(0)
-                self._unpacking = Unpacking(self._file)
-            block = self._unpacking.read(BLOCK)
+            if self._source is None:
+                self._source = self._opened()
+            block = self._source.read(BLOCK)
         except OSError as error:
             raise InputError(f"cannot read {str(self.path)!r}: {error.strerror or error}") from None
-        self.is_cut_short |= self._unpacking.is_cut_short
+        if isinstance(self._source, Unpacking):
+            self.is_cut_short |= self._source.is_cut_short
         return block
+
+    def _opened(self) -> IO[bytes] | Unpacking | codecs.StreamRecoder:
+        """The file as UTF-8, whatever it is packed in."""
+        assert self._file is not None
+        start = self._file.read(len(codecs.BOM_UTF16))
+        self._file.seek(0)
+        if start.startswith(GZIP):
+            return Unpacking(self._file)
+        if start in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE):
+            return codecs.EncodedFile(self._file, "utf-8", "utf-16", "replace")
+        return self._file
 
     def _find_list(self) -> None:
         """Go to the first event."""
-        self._buffer = self._more().removeprefix(b"\xef\xbb\xbf")
+        self._buffer = self._more().removeprefix(codecs.BOM_UTF8)
+        encoding(self.path, self._buffer)
         first = self._buffer.lstrip()[:1]
         if first == b"[":
             self._buffer = self._buffer.lstrip()[1:]
             return
         if first != b"{":
-            raise self._no_trace()
+            raise no_trace(self.path, "some other text")
         self.is_object = True
         while (found := _LIST.search(self._buffer)) is None:
             block = self._more()
             if not block or len(self._buffer) > _LONGEST_HEAD:
-                raise self._no_trace()
+                raise no_trace(self.path, self._other_json())
             self._buffer += block
         self.about = _object(self._buffer[: found.end()] + b"]}")
         self._buffer = self._buffer[found.end() :]
@@ -183,11 +199,10 @@ class Chunks:
             self.about.update(_object(b"{" + rest.lstrip(b",")))
             self.is_cut_short |= not rest.endswith(b"}")
 
-    def _no_trace(self) -> InputError:
-        return InputError(
-            f"{str(self.path)!r} is no trace: give what a profiler's export_chrome_trace() or trace handler wrote "
-            "(.json, .json.gz)"
-        )
+    def _other_json(self) -> str:
+        """What an object without events is."""
+        known = (what for key, what in _OTHER_JSON if re.search(rb'"%b"\s*:' % key, self._buffer))
+        return next(known, _NO_EVENTS if _is_object(self._buffer) else "damaged JSON, or some other text")
 
 
 class _Tail:
@@ -196,7 +211,7 @@ class _Tail:
     def __init__(self, tail: bytes, only_first: bool = False) -> None:
         text = tail.decode("utf-8", "surrogateescape")
         decoder = json.JSONDecoder(strict=False)
-        position = _after_separators(text, 0)
+        position = after_separators(text, 0)
         first = end = position
         self.holds_others = False  # something that is no event
         while text[position : position + 1] == "{":
@@ -205,14 +220,15 @@ class _Tail:
             except (ValueError, RecursionError):
                 break
             self.holds_others |= "ph" not in event
-            position = _after_separators(text, end)
+            position = after_separators(text, end)
             if only_first:
                 break
         self.events = text[first:end].encode("utf-8", "surrogateescape")
         self.rest = text[position:].encode("utf-8", "surrogateescape")
 
 
-def _after_separators(text: str, position: int) -> int:
+def after_separators(text: str, position: int) -> int:
+    """Where the next value begins."""
     found = _SEPARATORS.match(text, position)
     return found.end() if found else position
 
@@ -254,6 +270,13 @@ def _object(text: bytes) -> dict[str, Any]:
         return {}
     read.pop("traceEvents", None)
     return read if isinstance(read, dict) else {}
+
+
+def _is_object(text: bytes) -> bool:
+    try:
+        return isinstance(json.loads(text), dict)
+    except (ValueError, RecursionError):
+        return False
 
 
 def single_events(chunk: bytes) -> list[bytes]:

@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 
 import msgspec
 
-from torchferry.traces.chunks import Chunks, single_events
+from torchferry.traces.chunks import Chunks, after_separators, single_events
 
 # The events of a trace file as it spells them: only the fields that an analysis asks for are decoded.
 
@@ -23,8 +23,10 @@ class Args(msgspec.Struct, frozen=True, gc=False):
     external: Number = msgspec.field(name="External id", default=None)
     external_of_2021: Number = msgspec.field(name="external id", default=None)
     correlation: Number = None
+    sequence: Number = msgspec.field(name="Sequence number", default=None)
     dims: msgspec.Raw = msgspec.field(name="Input Dims", default=ABSENT)
     types: msgspec.Raw = msgspec.field(name="Input type", default=ABSENT)
+    types_of_old: msgspec.Raw = msgspec.field(name="Input Types", default=ABSENT)
     strides: msgspec.Raw = msgspec.field(name="Input Strides", default=ABSENT)
     concrete: msgspec.Raw = msgspec.field(name="Concrete Inputs", default=ABSENT)
     stack: msgspec.Raw = msgspec.field(name="Call stack", default=ABSENT)
@@ -99,17 +101,30 @@ class Decoder:
             try:
                 yield from self._decoder.decode(b"[" + piece + b"]")
             except _UNREADABLE:
-                try:
-                    yield _repaired(piece, ExactEvent if self._is_exact else Event)
-                except (ValueError, TypeError, RecursionError, msgspec.ValidationError):
-                    self.damaged += 1
+                yield from self._repaired(piece)
+
+    def _repaired(self, piece: bytes) -> Iterator[Event]:
+        """Profilers write NaN, bytes that are no UTF-8, control characters, and numbers where texts are due."""
+        text = piece.decode("utf-8", "replace")
+        exact = Decimal if self._is_exact else None
+        decoder = json.JSONDecoder(strict=False, parse_float=exact, parse_constant=lambda _: None)
+        position = after_separators(text, 0)
+        while position < len(text):
+            try:
+                value, end = decoder.raw_decode(text, position)
+            except (ValueError, RecursionError):
+                self.damaged += 1
+                return
+            try:
+                yield _event(value, ExactEvent if self._is_exact else Event)
+            except (ValueError, TypeError, RecursionError, msgspec.ValidationError):
+                self.damaged += 1
+            position = after_separators(text, end)
 
 
-def _repaired(piece: bytes, kind: type[Event]) -> Event:
-    """Profilers write NaN, bytes that are no UTF-8, control characters, and numbers where texts are due."""
-    text = piece.decode("utf-8", "replace")
-    exact = Decimal if kind is ExactEvent else None
-    read: Any = json.loads(text, strict=False, parse_float=exact, parse_constant=lambda _: None)
+def _event(read: Any, kind: type[Event]) -> Event:
+    if not isinstance(read, dict):
+        raise TypeError("an event is an object")
     read["args"] = read["args"] if isinstance(read.get("args"), dict) else {}
     for key in ("ph", "name", "cat"):
         read[key] = "" if read.get(key) is None else str(read[key])

@@ -52,6 +52,20 @@ def test_numbers_keep_their_nanoseconds(tmp_path: Path) -> None:
     assert calls(read_trace(path)) == {"aten::relu": 1, "aten::neg": 1}
 
 
+def test_a_time_that_is_a_float_is_rounded(tmp_path: Path) -> None:
+    """Profilers write 139.41899999999998 for 139.419."""
+    assert (
+        the(read_trace(write(tmp_path, [op("aten::relu", 1, 139.41899999999998)])), "aten::relu").seconds
+        == 139419e-9
+    )
+
+
+def test_a_trace_that_a_console_wrote_in_utf_16(tmp_path: Path) -> None:
+    path = tmp_path / "trace.json"
+    path.write_text(json.dumps({"traceEvents": LINEAR}), "utf-16")
+    assert calls(read_trace(path)) == EXPECTED
+
+
 def test_the_first_profilers(tmp_path: Path) -> None:
     """No categories, no `aten::`; the device's work is linked by flows."""
     host = {"ph": "X", "pid": "CPU functions", "tid": 1, "args": {}}

@@ -13,7 +13,7 @@ from torchferry.operators.known import operator_facts
 from torchferry.operators.native_functions import OperatorFacts
 from torchferry.operators.schemas import Schema, schemas
 from torchferry.ops.model import Phase
-from torchferry.ops.trace.events import OLD_PROFILER, Event, Kind
+from torchferry.ops.trace.events import OLD_PROFILER, OperatorEvent, Role
 from torchferry.ops.trace.signatures import Signatures
 from torchferry.traces.names import (
     backward_step_of,
@@ -31,7 +31,7 @@ _MARKS = (
     ("Optimizer.zero_grad#", Phase.OPTIMIZER),
     ("enumerate(DataLoader)", Phase.DATA),
 )
-_FROM_OUTSIDE_IN = {Kind.PYTHON: 0, Kind.HOST: 1, Kind.LAUNCH: 2, Kind.FLOW_START: 3}
+_FROM_OUTSIDE_IN = {Role.PYTHON: 0, Role.HOST: 1, Role.LAUNCH: 2, Role.FLOW_START: 3}
 
 
 class Surroundings(NamedTuple):
@@ -49,14 +49,14 @@ class Call:
 
     __slots__ = ("children", "event", "operator", "surroundings", "work")
 
-    def __init__(self, event: Event, operator: str, surroundings: Surroundings) -> None:
+    def __init__(self, event: OperatorEvent, operator: str, surroundings: Surroundings) -> None:
         self.event = event
         self.operator = operator
         self.surroundings = surroundings
         self.children: list[Call] = []
-        self.work: list[Event] = []  # that it handed to a device itself
+        self.work: list[OperatorEvent] = []  # that it handed to a device itself
 
-    def all_work(self) -> Iterator[Event]:
+    def all_work(self) -> Iterator[OperatorEvent]:
         """Its own, and that of all operators that it called."""
         waiting = [self]
         while waiting:
@@ -85,9 +85,9 @@ class Timeline:
     has_places: bool = False
 
 
-def host_timeline(events: Iterable[Event]) -> Timeline:
+def host_timeline(events: Iterable[OperatorEvent]) -> Timeline:
     """Nest the host's events."""
-    by_thread: dict[tuple[str, str], list[Event]] = {}
+    by_thread: dict[tuple[str, str], list[OperatorEvent]] = {}
     for event in events:
         by_thread.setdefault(event.thread, []).append(event)
     timeline = Timeline()
@@ -100,10 +100,10 @@ def host_timeline(events: Iterable[Event]) -> Timeline:
     return timeline
 
 
-def _order(event: Event) -> tuple[int, int, int, int]:
+def _order(event: OperatorEvent) -> tuple[int, int, int, int]:
     """Callers before what they call; profilers number operators in the order in which they begin."""
     number = int(event.external) if event.external.isdecimal() and len(event.external) < 20 else 0
-    return (event.start, -event.duration, _FROM_OUTSIDE_IN[event.kind], number)
+    return (event.start, -event.duration, _FROM_OUTSIDE_IN[event.role], number)
 
 
 def _marked_phase(name: str) -> Phase | None:
@@ -126,25 +126,25 @@ class _Thread:
         self._timeline = timeline
         self._open: list[_Open] = []
 
-    def walk(self, events: Iterable[Event]) -> None:
+    def walk(self, events: Iterable[OperatorEvent]) -> None:
         for event in events:
             while self._open and self._open[-1].end <= event.start:
                 self._open.pop()
             around = self._open[-1] if self._open else _Open(0, Surroundings(), None)
-            if event.kind in (Kind.LAUNCH, Kind.FLOW_START):
+            if event.role in (Role.LAUNCH, Role.FLOW_START):
                 self._launch(event, around)
-            elif event.kind is Kind.PYTHON:
+            elif event.role is Role.PYTHON:
                 within = self._python(event, around.surroundings)
                 self._open.append(_Open(event.end, within, around.call))
             else:
                 self._open.append(self._host(event, around))
 
-    def _launch(self, event: Event, around: _Open) -> None:
+    def _launch(self, event: OperatorEvent, around: _Open) -> None:
         if around.call is not None and event.link:
-            category = event.category if event.kind is Kind.FLOW_START else ""
+            category = event.category if event.role is Role.FLOW_START else ""
             self._timeline.launches[category, event.link] = around.call
 
-    def _python(self, event: Event, around: Surroundings) -> Surroundings:
+    def _python(self, event: OperatorEvent, around: Surroundings) -> Surroundings:
         if module := module_of(event.name):
             path = f"{around.module}.{module}" if around.module else module
             self._timeline.modules.setdefault(path, module.rpartition("_")[0] or module)
@@ -156,7 +156,7 @@ class _Thread:
             self._timeline.has_python = self._timeline.has_places = True
         return around._replace(place=place) if place else around
 
-    def _host(self, event: Event, around: _Open) -> _Open:
+    def _host(self, event: OperatorEvent, around: _Open) -> _Open:
         operator = operator_of(event.name, event.thread[0] == OLD_PROFILER)
         within = around.surroundings if operator else self._mark(event, around.surroundings)
         if event.stack and (place := place_in_stack(event.stack)):
@@ -172,7 +172,7 @@ class _Thread:
             self._timeline.by_external[event.external] = call
         return _Open(event.end, within, call)
 
-    def _mark(self, event: Event, around: Surroundings) -> Surroundings:
+    def _mark(self, event: OperatorEvent, around: Surroundings) -> Surroundings:
         """An event that is no operator may say what the operators in it are for."""
         if note := note_of(event.name):
             self._timeline.notes.add(note)

@@ -1,30 +1,25 @@
-"""The events of a trace that tell of operators: what the profilers of all years call them, brought to one form."""
+"""The events of a trace that tell of operators, in the one form from which calls are nested."""
 
 from __future__ import annotations
 
 import re
-import sys
-from collections.abc import Mapping
-from decimal import Decimal, InvalidOperation
+from collections.abc import Iterator, Sequence
 from enum import Enum
 from typing import Any, NamedTuple
 
-from torchferry.traces.categories import flow_device, is_launch
+import msgspec
 
-_HOST_CATEGORIES = ("cpu_op", "Operator", "user_annotation")
-_PYTHON_CATEGORY = "python_function"
-_DEVICE_CATEGORIES = ("kernel", "Kernel", "gpu_memcpy", "Memcpy", "gpu_memset", "Memset")
+from torchferry.traces.categories import flow_device, kind_of_category
+from torchferry.traces.columns import Kind
+from torchferry.traces.decoding import ABSENT, NO_ARGS, Args, Event
+from torchferry.traces.times import INVALID, nanoseconds
+
 OLD_PROFILER = "CPU functions"  # the process, in what torch.autograd.profiler wrote before it was rebuilt
 _LOOKS_LIKE_OPERATOR = re.compile(r"\w+::\w+")
 
 
-_MOST_DIGITS = 30  # of a time
-_LARGEST = 10**_MOST_DIGITS
-_PLAIN_TIME = re.compile(r"\s*(\d{1,30})(?:\.(\d*))?\s*$", re.ASCII)
-
-
-class Kind(Enum):
-    """What an event tells of."""
+class Role(Enum):
+    """What an event is for whoever asks which operators were called."""
 
     HOST = "host"  # an operator, a step of autograd, an annotation: the names tell them apart
     PYTHON = "python"  # a call of a Python function or a module
@@ -35,7 +30,16 @@ class Kind(Enum):
     FLOW_END = "flow_end"
 
 
-_FLOWS = (Kind.FLOW_START, Kind.FLOW_END)
+_FLOWS = (Role.FLOW_START, Role.FLOW_END)
+_ROLES = {
+    Kind.OPERATOR: Role.HOST,
+    Kind.ANNOTATION: Role.HOST,
+    Kind.PYTHON: Role.PYTHON,
+    Kind.RUNTIME: Role.LAUNCH,
+    Kind.COMPUTE: Role.DEVICE,
+    Kind.COPY: Role.DEVICE,
+    Kind.FILL: Role.DEVICE,
+}
 
 
 class Inputs(NamedTuple):
@@ -50,10 +54,10 @@ class Inputs(NamedTuple):
 _NO_INPUTS = Inputs()
 
 
-class Event(NamedTuple):
+class OperatorEvent(NamedTuple):
     """Times are nanoseconds."""
 
-    kind: Kind
+    role: Role
     name: str
     category: str
     thread: tuple[str, str]  # process and thread, or device and stream
@@ -72,88 +76,85 @@ class Event(NamedTuple):
 
 
 class EventReader:
-    """Makes events of the objects in the file."""
+    """Picks out the events that matter here; what thousands of them have in common is kept once."""
 
     def __init__(self) -> None:
         self.damaged = 0  # events that lack what every event must have
-        self._threads: dict[tuple[str, str], tuple[str, str]] = {}
-        self._inputs: dict[str, Inputs] = {}  # thousands of calls have the same: kept once
+        self._threads: dict[tuple[Any, Any], tuple[str, str]] = {}
+        self._inputs: dict[tuple[bytes, ...], Inputs] = {}
+        self._stacks: dict[bytes, str] = {}
 
-    def read(self, raw: Mapping[str, Any]) -> Event | None:
-        """The event, or None if it tells nothing of operators."""
-        kind = _kind(raw)
-        if kind is None:
-            return None
-        start = _nanoseconds(raw.get("ts"))
-        duration = _nanoseconds(raw.get("dur", 0))
-        if start is None or duration is None or duration < 0:
-            self.damaged += 1
-            return None
-        given = raw.get("args")
-        details = given if isinstance(given, dict) else {}
-        thread = (str(raw.get("pid", "")), str(raw.get("tid", "")))
-        event = Event(
-            kind,
-            sys.intern(str(raw.get("name", ""))),
-            sys.intern(str(raw.get("cat", ""))),
-            self._threads.setdefault(thread, thread),
+    def read(self, events: Sequence[Event]) -> Iterator[OperatorEvent]:
+        """Those of one piece of the file."""
+        wanted = [(event, role) for event in events if (role := _role(event)) is not None]
+        starts = nanoseconds([event.ts for event, _ in wanted]).tolist()
+        durations = nanoseconds([event.dur or 0 for event, _ in wanted]).tolist()
+        for (event, role), start, duration in zip(wanted, starts, durations, strict=True):
+            if start == INVALID or duration < 0:
+                self.damaged += 1
+            else:
+                yield self._event(event, role, start, duration)
+
+    def _event(self, event: Event, role: Role, start: int, duration: int) -> OperatorEvent:
+        args = event.args or NO_ARGS
+        made = OperatorEvent(
+            role,
+            event.name,
+            event.cat,
+            self._thread(event),
             start,
             duration,
-            link=_text(raw.get("id") if kind in _FLOWS else details.get("correlation")),
-            external=_text(details.get("External id", details.get("external id"))),
+            link=_text(event.id if role in _FLOWS else args.correlation),
+            external=_text(args.external_of_2021 if args.external is None else args.external),
         )
-        return self._with_details(event, details) if kind is Kind.HOST and details else event
-
-    def _with_details(self, event: Event, details: Mapping[str, Any]) -> Event:
-        sequence = details.get("Sequence number")
-        inputs = Inputs(
-            details.get("Input Dims"),
-            details.get("Input type", details.get("Input Types")),
-            details.get("Input Strides"),
-            details.get("Concrete Inputs"),
-        )
-        return event._replace(
-            sequence=sequence if isinstance(sequence, int) else -1,
-            inputs=self._inputs.setdefault(repr(inputs), inputs),
-            stack=sys.intern(_text(details.get("Call stack"))),
+        if role is not Role.HOST or args is NO_ARGS:
+            return made
+        return made._replace(
+            sequence=args.sequence if isinstance(args.sequence, int) else -1,
+            inputs=self._inputs_of(args),
+            stack=self._stack(bytes(args.stack)),
         )
 
+    def _thread(self, event: Event) -> tuple[str, str]:
+        key = (event.pid, event.tid)
+        known = self._threads.get(key)
+        if known is None:
+            known = self._threads[key] = (_text(event.pid), _text(event.tid))
+        return known
 
-def _kind(raw: Mapping[str, Any]) -> Kind | None:
-    phase, category = raw.get("ph"), raw.get("cat", "")
-    if not isinstance(category, str):
-        return None
-    if phase in ("s", "f"):
-        leads_to_device = flow_device(category)
-        return (Kind.FLOW_START if phase == "s" else Kind.FLOW_END) if leads_to_device else None
-    if phase != "X":
-        return None
-    if category in _HOST_CATEGORIES:
-        return Kind.HOST
-    if category == _PYTHON_CATEGORY:
-        return Kind.PYTHON
-    if category in _DEVICE_CATEGORIES:
-        return Kind.DEVICE
-    if is_launch(category):
-        return Kind.LAUNCH
-    if category:
-        return None
-    is_host = raw.get("pid") == OLD_PROFILER or _LOOKS_LIKE_OPERATOR.match(str(raw.get("name")))
-    return Kind.HOST if is_host else Kind.UNNAMED
+    def _inputs_of(self, args: Args) -> Inputs:
+        types = args.types_of_old if args.types is ABSENT else args.types
+        key = (bytes(args.dims), bytes(types), bytes(args.strides), bytes(args.concrete))
+        known = self._inputs.get(key)
+        if known is None:
+            known = self._inputs[key] = Inputs(*map(_decoded, key))
+        return known
+
+    def _stack(self, raw: bytes) -> str:
+        if raw not in self._stacks:
+            self._stacks[raw] = _text(_decoded(raw))
+        return self._stacks[raw]
 
 
-def _nanoseconds(time: Any) -> int | None:
-    """Of microseconds, as a number or text. Exact: nesting is told from times."""
-    if isinstance(time, int):
-        return time * 1000 if abs(time) < _LARGEST else None
-    if not isinstance(time, str):
+def _role(event: Event) -> Role | None:
+    if event.ph in ("s", "f"):
+        if not flow_device(event.cat):
+            return None
+        return Role.FLOW_START if event.ph == "s" else Role.FLOW_END
+    if event.ph != "X":
         return None
-    if plain := _PLAIN_TIME.match(time):
-        return int(plain[1]) * 1000 + int((plain[2] or "")[:3].ljust(3, "0"))
+    if event.cat:
+        return _ROLES.get(kind_of_category(event.cat))
+    is_host = event.pid == OLD_PROFILER or _LOOKS_LIKE_OPERATOR.match(event.name)
+    return Role.HOST if is_host else Role.UNNAMED
+
+
+def _decoded(raw: bytes) -> Any:
+    if not raw:
+        return None
     try:
-        number = Decimal(time)
-        return int(number * 1000) if number.adjusted() < _MOST_DIGITS else None
-    except (InvalidOperation, ValueError, OverflowError):
+        return msgspec.json.decode(raw)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return None
 
 

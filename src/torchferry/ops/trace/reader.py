@@ -10,12 +10,14 @@ from typing import Any, NamedTuple, NoReturn
 from torchferry.errors import InputError
 from torchferry.ops.model import TRACE, Capture, ModuleInfo, Phase, Signature, Site
 from torchferry.ops.trace.calls import Call, Surroundings, Timeline, counted, host_timeline
-from torchferry.ops.trace.events import Event, EventReader, Kind
+from torchferry.ops.trace.events import EventReader, OperatorEvent, Role
 from torchferry.ops.trace.folding import Folding
 from torchferry.ops.trace.signatures import Signatures
 from torchferry.ops.trace.table import read_table
 from torchferry.traces.categories import CUDA, flow_device, launching_device
-from torchferry.traces.opening import JsonEvents, Text, no_trace
+from torchferry.traces.chunks import Chunks
+from torchferry.traces.decoding import Decoder
+from torchferry.traces.opening import Text, no_trace
 
 # Where in the program each call of a trace belongs: its phase, its module, the line of the user's
 # code.
@@ -87,12 +89,12 @@ def _first_forward(timeline: Timeline) -> int:
 # The work of a device, given to the operators that asked for it.
 
 
-def add_device_work(timeline: Timeline, work: Iterable[Event]) -> None:
+def add_device_work(timeline: Timeline, work: Iterable[OperatorEvent]) -> None:
     """To each operator its own. Work whose operator is not known is left out."""
-    flows: dict[tuple[tuple[str, str], int], Event] = {}
-    others: list[Event] = []
+    flows: dict[tuple[tuple[str, str], int], OperatorEvent] = {}
+    others: list[OperatorEvent] = []
     for event in work:
-        if event.kind is Kind.FLOW_END:
+        if event.role is Role.FLOW_END:
             flows[event.thread, event.start] = event
         else:
             others.append(event)
@@ -100,7 +102,7 @@ def add_device_work(timeline: Timeline, work: Iterable[Event]) -> None:
         flow = flows.get((event.thread, event.start))
         if flow is not None:
             owner = timeline.launches.get((flow.category, flow.link))
-        elif event.kind is Kind.DEVICE:
+        elif event.role is Role.DEVICE:
             owner = timeline.launches.get(("", event.link)) or timeline.by_external.get(event.external)
         else:
             continue
@@ -114,7 +116,7 @@ def device_of(launches: Iterable[str], flows: Iterable[str], has_kernels: bool) 
     return next((device for device in named if device), CUDA if has_kernels else "cpu")
 
 
-_HOST_KINDS = (Kind.HOST, Kind.PYTHON, Kind.LAUNCH, Kind.FLOW_START)
+_HOST_ROLES = (Role.HOST, Role.PYTHON, Role.LAUNCH, Role.FLOW_START)
 
 
 def read_trace(path: Path) -> Capture:
@@ -122,7 +124,7 @@ def read_trace(path: Path) -> Capture:
     text = Text(path)
     start = text.more()
     if start.lstrip()[:1] in ("{", "["):
-        return _TraceReader(path, text.put_back(start)).capture()
+        return _TraceReader(path).capture()
     return read_table(path, text.put_back(start))
 
 
@@ -150,18 +152,19 @@ def read_launches(path: Path) -> Launches:
             f"{str(path)!r} is a table or another text, and only a trace tells which kernels an operator launched: "
             "give what the profiler's export_chrome_trace() wrote (.json, .json.gz)"
         )
-    return _TraceReader(path, text.put_back(start)).launches()
+    return _TraceReader(path).launches()
 
 
 class _TraceReader:
     """One file."""
 
-    def __init__(self, path: Path, text: Text) -> None:
+    def __init__(self, path: Path) -> None:
         self._path = path
-        self._json = JsonEvents(text)
+        self._chunks = Chunks(path)
+        self._decoder = Decoder(self._chunks)
         self._reader = EventReader()
-        self._host: list[Event] = []
-        self._work: list[Event] = []
+        self._host: list[OperatorEvent] = []
+        self._work: list[OperatorEvent] = []
         self._is_trace = False
         self._launches: set[str] = set()
         self._flows: set[str] = set()
@@ -185,8 +188,8 @@ class _TraceReader:
     def capture(self) -> Capture:
         self._read()
         device = self._device()
-        spans = [(event.start, event.end) for event in self._host if event.kind is Kind.HOST]
-        processes = {event.thread[0] for event in self._host if event.kind is Kind.HOST}
+        spans = [(event.start, event.end) for event in self._host if event.role is Role.HOST]
+        processes = {event.thread[0] for event in self._host if event.role is Role.HOST}
         timeline = self._timeline()
         signatures = Signatures()
         folding = _folded(timeline, signatures, device)
@@ -194,7 +197,7 @@ class _TraceReader:
             program=str(self._path),
             origin=TRACE,
             device=device,
-            torch=_version(self._json.about),
+            torch=_version(self._chunks.about),
             steps=len(timeline.step_starts) or len(timeline.turn_starts),
             seconds=(max(end for _, end in spans) - min(start for start, _ in spans)) / 1e9,
             processes=len(processes),
@@ -206,12 +209,12 @@ class _TraceReader:
     def _read(self) -> None:
         for event in self._events():
             self._sort(event)
-        self._is_trace |= self._json.is_object
-        if not any(event.kind is Kind.HOST for event in self._host):
+        self._is_trace |= self._chunks.is_object
+        if not any(event.role is Role.HOST for event in self._host):
             self._refuse()
 
     def _device(self) -> str:
-        has_kernels = any(event.kind is Kind.DEVICE for event in self._work)
+        has_kernels = any(event.role is Role.DEVICE for event in self._work)
         return device_of(sorted(self._launches), sorted(self._flows), has_kernels)
 
     def _timeline(self) -> Timeline:
@@ -220,20 +223,18 @@ class _TraceReader:
         add_device_work(timeline, self._work)
         return timeline
 
-    def _events(self) -> Iterator[Event]:
-        for raw in self._json:
-            self._is_trace |= "ph" in raw
-            event = self._reader.read(raw)
-            if event is not None:
-                yield event
+    def _events(self) -> Iterator[OperatorEvent]:
+        for events in self._decoder:
+            self._is_trace |= any(event.ph for event in events)
+            yield from self._reader.read(events)
 
-    def _sort(self, event: Event) -> None:
+    def _sort(self, event: OperatorEvent) -> None:
         """To the host's, or to the device's."""
-        if event.kind is Kind.FLOW_START:
+        if event.role is Role.FLOW_START:
             self._flows.add(event.category)
-        elif event.kind is Kind.LAUNCH:
+        elif event.role is Role.LAUNCH:
             self._launches.add(event.category)
-        (self._host if event.kind in _HOST_KINDS else self._work).append(event)
+        (self._host if event.role in _HOST_ROLES else self._work).append(event)
 
     def _refuse(self) -> NoReturn:
         if self._is_trace:
@@ -244,7 +245,7 @@ class _TraceReader:
         raise no_trace(self._path, "a JSON list of other things")
 
     def _notes(self, timeline: Timeline, signatures: Signatures, folding: Folding) -> Iterator[str]:
-        if self._json.is_cut_short or self._json.damaged or self._reader.damaged:
+        if self._chunks.is_cut_short or self._decoder.damaged or self._reader.damaged:
             yield "truncated"
         yield from sorted(timeline.notes)
         if not signatures.has_shapes:
@@ -285,12 +286,12 @@ def _nanoseconds(call: Call, expanded: bool, device: str) -> int:
     return sum(event.duration for event in _work(call, expanded))
 
 
-def _work(call: Call, expanded: bool) -> Iterable[Event]:
+def _work(call: Call, expanded: bool) -> Iterable[OperatorEvent]:
     """What a call made the device do; of an expanded operator without those that it called."""
     return call.work if expanded else call.all_work()
 
 
-def _start(event: Event) -> int:
+def _start(event: OperatorEvent) -> int:
     return event.start
 
 
