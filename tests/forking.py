@@ -22,7 +22,8 @@ from tempfile import TemporaryDirectory
 from types import ModuleType
 from typing import IO, Any, NoReturn
 
-from torchferry.launch.autoload import ASKING, autoload
+from torchferry import variables
+from torchferry.launch.autoload import autoload
 
 ROOT = Path(__file__).parents[1]
 _SECONDS = 1800  # far more than any takes on a busy machine
@@ -66,7 +67,7 @@ def run_module_forked(
 def _server() -> subprocess.Popen[str]:
     """One for this process; it ends when its input does."""
     command = [sys.executable, "-m", "tests.forking"]
-    kept = {name: value for name, value in os.environ.items() if name not in ASKING}
+    kept = {name: value for name, value in os.environ.items() if name not in variables.ALL}
     environment = {**kept, "OMP_NUM_THREADS": "1"}
     server = subprocess.Popen(
         command, cwd=ROOT, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True

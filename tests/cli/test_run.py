@@ -17,7 +17,7 @@ import pytest
 from torchferry.errors import RunError
 from torchferry.launch import simulated
 from torchferry.launch.environment import child_environment
-from torchferry.sim.environment import SimSettings, parse_memory, settings_for, settings_in
+from torchferry.sim.environment import SimSettings, parse_memory, settings_for
 from torchferry.vendors.model import Limits
 from torchferry.vendors.registry import get_vendor
 
@@ -337,10 +337,10 @@ def test_settings_survive_the_environment() -> None:
     settings = SimSettings("acme", 3, 5 * GIB, True, ("/a b/ü",), "/somewhere")
     ours = {"PYTHONPATH": "/mine", "HOME": "/h"}
     given = child_environment(ours, get_vendor("ascend"), settings, None)
-    assert settings_in(given) == settings
+    assert SimSettings.read(given) == settings
     assert given["HOME"] == "/h"
     assert given["PYTHONPATH"].split(os.pathsep)[-1] == "/mine"
-    assert settings_in({}) is None
+    assert SimSettings.read({}) is None
 
 
 def test_the_launcher_stays_light(tmp_path: Path) -> None:

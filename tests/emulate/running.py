@@ -10,10 +10,10 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from torchferry import variables
 from torchferry.emulate import build, plugins
 from torchferry.emulate.environment import settings_for
 from torchferry.errors import FerryError
-from torchferry.launch import variables
 from torchferry.launch.environment import child_environment
 from torchferry.runtime.settings import LayerSettings
 from torchferry.vendors.registry import get_vendor

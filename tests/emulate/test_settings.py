@@ -11,14 +11,16 @@ import pytest
 from tests.cli.commands import one_line
 from tests.emulate.wheels import TORCH, wheel
 from tests.launch.ways import python
+from torchferry import variables
 from torchferry.emulate import build, plugins, toolkits
-from torchferry.emulate.environment import EmulationSettings, settings_for, settings_in
+from torchferry.emulate.environment import EmulationSettings, settings_for
 from torchferry.errors import FerryError, RunError
 from torchferry.files.user_folder import VARIABLE as CACHE_VARIABLE
-from torchferry.launch import plugin, variables
+from torchferry.launch import plugin
 from torchferry.launch.environment import AUTOLOAD_SWITCH, STARTUP, child_environment
 from torchferry.launch.place import DeviceKind
 from torchferry.launch.process import Role, role_in, take_part
+from torchferry.prove.settings import ProofSettings
 from torchferry.runtime.settings import LayerSettings
 from torchferry.vendors.registry import get_vendor
 
@@ -38,17 +40,18 @@ def kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_settings_arrive_as_they_were_sent() -> None:
     environment = child_environment({"HOME": "/h", variables.TO: "x"}, ASCEND, SETTINGS, None)
-    assert settings_in(environment) == SETTINGS
+    assert EmulationSettings.read(environment) == SETTINGS
     assert variables.TO not in environment
     assert role_in(environment) == Role(emulate=SETTINGS)
     assert environment["PYTHONPATH"] == str(STARTUP)
-    assert settings_in({}) is None
+    assert EmulationSettings.read({}) is None
 
 
 def test_a_layer_and_a_record_go_with_it() -> None:
     layer = LayerSettings("ascend")
-    environment = child_environment({}, ASCEND, SETTINGS, layer, {variables.PROVE: "x"})
-    assert role_in(environment) == Role(layer=layer, prove=True, emulate=SETTINGS)
+    proof = ProofSettings("/records")
+    environment = child_environment({}, ASCEND, SETTINGS, layer, proof.environment())
+    assert role_in(environment) == Role(layer=layer, parts=(proof,), emulate=SETTINGS)
 
 
 def test_pytorch_loads_nothing_by_itself_where_the_plugin_is_installed(

@@ -9,9 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from torchferry import variables
 from torchferry.cli.main import main
 from torchferry.explain.explaining import explain_exception, explain_exit
-from torchferry.launch import crash, variables
+from torchferry.launch import crash
 from torchferry.vendors.registry import get_vendor
 
 OOM = "RuntimeError: NPU out of memory. Tried to allocate 2.00 GiB"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import json
 import sys
 from importlib.metadata import entry_points
 from pathlib import Path
@@ -11,13 +12,16 @@ from types import ModuleType
 import pytest
 
 from tests.cli.commands import make, one_line
+from torchferry import variables
 from torchferry.errors import FerryError
-from torchferry.launch import plugin, variables
-from torchferry.launch.autoload import ASKING
+from torchferry.launch import plugin
 from torchferry.launch.environment import STARTUP, _called_by_torch, child_environment
+from torchferry.launch.parts import parts_in
 from torchferry.launch.process import Role, role_in, take_part
-from torchferry.runtime.settings import LayerSettings, TypeChecks, layer_settings_in
-from torchferry.sim.environment import settings_for, settings_in
+from torchferry.perf.collect.settings import ProfileSettings
+from torchferry.prove.settings import ProofSettings
+from torchferry.runtime.settings import LayerSettings, TypeChecks
+from torchferry.sim.environment import SimSettings, settings_for
 from torchferry.vendors.registry import get_vendor
 
 from .ways import ferry_run, python, with_plugin
@@ -137,13 +141,38 @@ def test_import_leaves_cuda_alone_where_it_is(tmp_path: Path) -> None:
 def test_import_torch_costs_nothing_when_nothing_is_asked_for() -> None:
     code = "import sys, torch; print(sorted(name for name in sys.modules if name.startswith('torchferry')))"
     result = python("-c", code)
-    assert result.stdout == "['torchferry', 'torchferry.launch', 'torchferry.launch.autoload']\n", (
-        result.stderr
-    )
+    assert (
+        result.stdout
+        == "['torchferry', 'torchferry.launch', 'torchferry.launch.autoload', 'torchferry.variables']\n"
+    ), result.stderr
 
 
-def test_the_names_of_the_variables_are_the_same_everywhere() -> None:
-    assert set(ASKING) == set(variables.ALL)
+def test_the_start_of_python_knows_the_variable_by_its_name() -> None:
+    assert f'"{variables.EMULATE}"' in (STARTUP / "sitecustomize.py").read_text("utf-8")
+
+
+@pytest.mark.parametrize(
+    "chosen",
+    [
+        "settings:Anything",
+        "os:system",
+        "torchferry.__main__:main",
+        "torchferry.settings:Settings",
+        "torchferry.prove.settings:PartSettings",
+        "torchferry.prove.settings:Projects",
+        "torchferry.nothing.settings:Part",
+        "torchferry..settings:Part",
+        "torchferry.perf.collect.settings:ProfileSettings",  # of another variable
+    ],
+)
+def test_a_variable_starts_nothing_but_its_own_parts(chosen: str) -> None:
+    with pytest.raises(FerryError, match=r"PROVE can't be read \(it names no settings of ours\)"):
+        parts_in({variables.PROVE: json.dumps({"settings": chosen})})
+
+
+def test_parts_arrive_as_they_were_sent_in_the_order_in_which_they_begin() -> None:
+    profile, proof = ProfileSettings("/f", 1, 2, vendor_paths=("/a b/ü",)), ProofSettings("/records")
+    assert parts_in({**profile.environment(), **proof.environment(), variables.OPS: ""}) == (proof, profile)
 
 
 def test_a_plugin_counts_only_if_it_is_the_vendors_own(
@@ -165,13 +194,14 @@ def test_a_plugin_counts_only_if_it_is_the_vendors_own(
 
 def test_a_childs_environment_says_what_it_does_and_no_more() -> None:
     ours = {"HOME": "/h", "TORCHFERRY_TO": "tecorigin", "TORCHFERRY_SIM": "1", "TORCHFERRY_LANG": "zh"}
+    proof = ProofSettings("/records")
     sim, layer = settings_for(ASCEND), LayerSettings("ascend", type_checks=TypeChecks.VENDOR)
-    both = child_environment(ours, ASCEND, sim, layer, {variables.PROVE: "x"})
-    assert settings_in(both) == sim
-    assert layer_settings_in(both) == layer
-    assert (both["HOME"], both["TORCHFERRY_LANG"], both[variables.PROVE]) == ("/h", "zh", "x")
+    both = child_environment(ours, ASCEND, sim, layer, proof.environment())
+    assert SimSettings.read(both) == sim
+    assert LayerSettings.read(both) == layer
+    assert (both["HOME"], both["TORCHFERRY_LANG"], both["PYTHONHASHSEED"]) == ("/h", "zh", "0")
     assert variables.TO not in both
-    assert role_in(both) == Role(sim, layer, True)
+    assert role_in(both) == Role(sim, layer, (proof,))
     nothing = child_environment(ours, ASCEND, None, None)
     assert nothing == {"HOME": "/h", "TORCHFERRY_LANG": "zh"}
     reference = child_environment(ours, None, None, LayerSettings("cpu"))

@@ -9,7 +9,7 @@ import pytest
 
 from tests.cli.commands import make
 from tests.forking import run_forked
-from torchferry.launch import variables
+from torchferry import variables
 from torchferry.launch.environment import child_environment
 from torchferry.runtime.settings import REFERENCE, LayerSettings
 

@@ -6,7 +6,7 @@ import subprocess
 from pathlib import Path
 
 from tests.cli.commands import command, environment, make
-from torchferry.launch import variables
+from torchferry import variables
 
 # Stands for the vendor's own package, which only the vendor's machines can load: it brings the device when imported.
 PLUGIN = """\

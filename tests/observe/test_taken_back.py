@@ -12,14 +12,12 @@ from torch.utils import _python_dispatch
 
 from tests.forking import run_forked
 from torchferry.accuracy.model import Kept
-from torchferry.accuracy.record import settings as recording
-from torchferry.accuracy.record.settings import RecordSettings, What
+from torchferry.accuracy.record.settings import OverflowSettings, RecordSettings, WatchSettings
+from torchferry.launch.parts import PartSettings
 from torchferry.observe import where
 from torchferry.observe.patching import Patches
-from torchferry.ops.capture import settings as capturing
 from torchferry.ops.capture.mode import CapturingMode
 from torchferry.ops.capture.settings import CaptureSettings
-from torchferry.perf.collect import settings as profiling
 from torchferry.perf.collect.settings import ProfileSettings
 
 TRAINING = """\
@@ -69,25 +67,25 @@ FIVE_STEPS = "for _ in range(5):\n    step()\n"
 TELL = "print(json.dumps([while_watched, changed()]))\n"
 
 
-def watchers(folder: Path) -> dict[str, tuple[str, str]]:
+def watchers(folder: Path) -> dict[str, PartSettings]:
     """What asks for each, while the program goes on afterwards."""
     output, told = str(folder / "out.h5"), str(folder)
-    record = RecordSettings(What.RECORD, output, told, kept=Kept.STATISTICS, keep_going=True)
-    overflow = RecordSettings(What.OVERFLOW, output, told, keep_going=True)
-    watch = RecordSettings(What.WATCH, output, told, keep_going=True, steps=2)
+    record = RecordSettings(output, told, kept=Kept.STATISTICS, keep_going=True)
+    overflow = OverflowSettings(output, told, keep_going=True)
+    watch = WatchSettings(output, told, keep_going=True, steps=2)
     return {
-        "record": (recording.VARIABLE, record.encode()),
-        "overflow": (recording.VARIABLE, overflow.encode()),
-        "watch": (recording.VARIABLE, watch.encode()),
-        "profile": (profiling.VARIABLE, ProfileSettings(told, 2, 3, keep_running=True).encode()),
-        "ops": (capturing.VARIABLE, CaptureSettings(told, "train.py", 1).encode()),
+        "record": record,
+        "overflow": overflow,
+        "watch": watch,
+        "profile": ProfileSettings(told, 2, 3, keep_running=True),
+        "ops": CaptureSettings(told, "train.py", 1),
     }
 
 
 def told_by(program: str, folder: Path, watcher: str) -> tuple[list[str], list[str]]:
     """What is changed in the process while it is watched, and at the program's end."""
-    name, value = watchers(folder)[watcher]
-    ask = f"import os\nos.environ[{name!r}] = {value!r}\n"
+    asked = watchers(folder)[watcher]
+    ask = f"import os\nos.environ[{asked.variable!r}] = {asked.encode()!r}\n"
     ended = run_forked(f"{ask}{TRAINING}{program}", os.environ, folder)
     assert ended.returncode == 0, ended.stdout + ended.stderr
     before, after = json.loads(ended.stdout.splitlines()[-1])

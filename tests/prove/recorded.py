@@ -12,7 +12,7 @@ from pathlib import Path
 from tests.forking import run_forked
 from torchferry.prove.model import StepRecord
 from torchferry.prove.recordings import Recording, find_recordings
-from torchferry.prove.settings import VARIABLE, ProofSettings
+from torchferry.prove.settings import ProofSettings
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ def record(folder: Path, program: str, alone: bool = False, **settings: object) 
     script = folder / "train.py"
     script.write_text(textwrap.dedent(program))
     chosen = ProofSettings(**{"folder": str(records), "steps": None, **settings})  # type: ignore[arg-type]
-    environment = {**os.environ, VARIABLE: chosen.encode(), "OMP_NUM_THREADS": "1"}
+    environment = {**os.environ, **chosen.environment(), "OMP_NUM_THREADS": "1"}
     if alone:
         command = [sys.executable, str(script)]
         ended = subprocess.run(

@@ -8,10 +8,11 @@ from pathlib import Path
 
 import pytest
 
+from torchferry.launch.parts import parts_in
 from torchferry.prove.model import REFERENCE, Proof, ProofRequest, Run, VendorResult, Verdict
 from torchferry.prove.progress import StepCounter, shown
 from torchferry.prove.recordings import last_words
-from torchferry.prove.settings import VARIABLE, ProofSettings, Weights, proof_settings_in
+from torchferry.prove.settings import ProofSettings, Weights
 
 OWN = 'Traceback (most recent call last):\n  File "train.py", line 3, in <module>\nIndexError: out of range\n'
 EARLIER = "Traceback (most recent call last):\nKeyError: 'x'\n\nDuring handling of the above exception:\n\n"
@@ -64,8 +65,8 @@ def test_the_line_is_gone_afterwards(tmp_path: Path) -> None:
 
 def test_settings_travel_in_a_variable() -> None:
     settings = ProofSettings("/records", None, 3, Weights.LOAD, "/weights", 2, 1)
-    assert proof_settings_in({VARIABLE: settings.encode()}) == settings
-    assert proof_settings_in({}) is None
+    assert parts_in(settings.environment()) == (settings,)
+    assert parts_in({}) == ()
 
 
 @pytest.mark.parametrize(

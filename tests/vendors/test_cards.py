@@ -6,7 +6,7 @@ import pytest
 
 from tests.vendors.test_cli_vendors import ferry_vendors
 from torchferry.errors import VendorError
-from torchferry.sim.environment import settings_for, settings_in
+from torchferry.sim.environment import SimSettings, settings_for
 from torchferry.vendors.cards import card_names, with_card
 from torchferry.vendors.model import Narrowing, Vendor
 from torchferry.vendors.registry import get_vendor, vendor_names
@@ -28,7 +28,7 @@ def test_every_card_is_a_machine_of_its_own(vendor: Vendor, name: str) -> None:
     assert chosen.card is not None and chosen.card.source
     settings = settings_for(chosen)
     assert settings.card == name and settings.memory > 1 << 30
-    assert settings_in({"TORCHFERRY_SIM": settings.encode()}) == settings
+    assert SimSettings.read({"TORCHFERRY_SIM": settings.encode()}) == settings
     assert with_card(vendor, settings.card) == chosen
 
 

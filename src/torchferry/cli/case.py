@@ -300,8 +300,8 @@ def _bench(args: argparse.Namespace, vendor: Vendor) -> Iterator[Bench]:
     from torchferry.launch.environment import environment_at
     from torchferry.launch.place import DeviceKind, Place, build_for
     from torchferry.launch.plugin import is_to_be_simulated
-    from torchferry.launch.variables import ALL
     from torchferry.ops.cases.bench import Bench
+    from torchferry.variables import ALL
 
     kind = DeviceKind.SIMULATED if is_to_be_simulated(vendor) else DeviceKind.REAL
     paths = options.vendor_paths(args)

@@ -17,7 +17,7 @@ from torchferry.errors import FerryError
 if TYPE_CHECKING:
     from torchferry.accuracy.overflow.launching import Checked
     from torchferry.accuracy.overflow.model import OverflowEvent
-    from torchferry.accuracy.record.settings import RecordSettings
+    from torchferry.accuracy.record.settings import OverflowSettings
 
 # The options of `ferry overflow`.
 
@@ -119,21 +119,23 @@ def run(args: argparse.Namespace) -> int:
     return _FOUND if checked.first is not None else _SOME_FAILED if checked.failed else 0
 
 
-def _settings(args: argparse.Namespace) -> RecordSettings:
+def _settings(args: argparse.Namespace) -> OverflowSettings:
     from torchferry.accuracy.record.launching import check_output
-    from torchferry.accuracy.record.settings import RecordSettings, What
+    from torchferry.accuracy.record.settings import OverflowSettings
 
     output = Path(args.output or DEFAULT_OUTPUT).absolute()
     for earlier in check_output(output):  # it would be taken for the result of this run
         Path(earlier).unlink(missing_ok=True)
-    return RecordSettings(
-        What.OVERFLOW,
+    return OverflowSettings(
         str(output),
         steps=None,
         whole=args.whole,
         keep_going=args.keep_going,
         seed=args.seed,
-        options={"steps": args.steps, "half": args.half, "strict": args.strict, "last": args.last},
+        updates=args.steps,
+        last=args.last,
+        half=args.half,
+        strict=args.strict,
     )
 
 

@@ -130,14 +130,13 @@ def run(args: argparse.Namespace) -> int:
 def _settings(args: argparse.Namespace) -> RecordSettings:
     from torchferry.accuracy.model import Kept
     from torchferry.accuracy.record.launching import check_output
-    from torchferry.accuracy.record.settings import RecordSettings, What
+    from torchferry.accuracy.record.settings import RecordSettings
 
     output = Path(args.output).absolute()
     if args.whole and args.first_step > 1:
         raise RunError("--whole and --from: only one of them at a time; leave one out")
     kept = Kept.STATISTICS if args.stats else Kept.INPUTS if args.inputs else Kept.TENSORS
     return RecordSettings(
-        What.RECORD,
         str(output),
         kept=kept,
         first_step=args.first_step,

@@ -117,7 +117,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _vendor(args: argparse.Namespace) -> Vendor:
-    from torchferry.launch import variables
+    from torchferry import variables
 
     name = args.to or os.environ.get(variables.TO)
     if not name:
@@ -221,7 +221,7 @@ def _explain(args: argparse.Namespace, place: Place) -> int:
 @contextmanager
 def _wishes_in_the_environment(args: argparse.Namespace) -> Iterator[None]:
     """How the program's processes are to speak about a crash: they inherit our environment."""
-    from torchferry.launch import variables
+    from torchferry import variables
 
     wishes = {variables.DIAGNOSIS: "0"} if args.no_diagnosis or args.quiet else {}
     if args.lang:

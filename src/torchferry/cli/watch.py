@@ -13,7 +13,7 @@ from torchferry.errors import RunError
 
 if TYPE_CHECKING:
     from torchferry.accuracy.record.launching import Recorded
-    from torchferry.accuracy.record.settings import RecordSettings
+    from torchferry.accuracy.record.settings import WatchSettings
     from torchferry.launch.program import Program
 
 # The options of `ferry watch`.
@@ -76,20 +76,19 @@ def run(args: argparse.Namespace) -> int:
     return recorded.ending.exit_code
 
 
-def _settings(args: argparse.Namespace) -> RecordSettings:
+def _settings(args: argparse.Namespace) -> WatchSettings:
     from torchferry.accuracy.model import Kept
     from torchferry.accuracy.record.launching import check_output
-    from torchferry.accuracy.record.settings import RecordSettings, What
+    from torchferry.accuracy.record.settings import WatchSettings
 
     output = Path(args.output).absolute()
-    return RecordSettings(
-        What.WATCH,
+    return WatchSettings(
         str(output),
         kept=Kept.STATISTICS,
         steps=None,
         seed=args.seed,
         replaced=check_output(output),
-        options={"every": args.every},
+        every=args.every,
     )
 
 

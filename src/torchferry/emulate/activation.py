@@ -11,7 +11,7 @@ from pathlib import Path
 import torch
 
 from torchferry.emulate import build, plugins, toolkits
-from torchferry.emulate.environment import VARIABLE, EmulationSettings
+from torchferry.emulate.environment import EmulationSettings
 from torchferry.emulate.importing import environment_kept, import_plugin
 from torchferry.emulate.libraries import Libraries
 from torchferry.emulate.programs import put_on_path
@@ -32,7 +32,7 @@ class Active:
 
     def for_children(self) -> dict[str, str]:
         """The environment variables that make a process emulate the same."""
-        return {VARIABLE: self.settings.encode()}
+        return {EmulationSettings.variable: self.settings.encode()}
 
 
 _active: list[Active] = []

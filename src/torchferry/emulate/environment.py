@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
+from typing import ClassVar
 
+from torchferry import variables
 from torchferry.emulate import plugins
 from torchferry.errors import RunError
+from torchferry.settings import Settings
 from torchferry.sim.environment import machine_size
 from torchferry.vendors.model import Vendor
 
-VARIABLE = "TORCHFERRY_EMULATE"
-
 
 @dataclass(frozen=True)
-class EmulationSettings:
+class EmulationSettings(Settings):
     """The emulated machine, and the vendor's plugin that runs on it."""
+
+    variable: ClassVar[str] = variables.EMULATE
+    repair: ClassVar[str] = "it is 0, 1, or what ferry run sets it to: unset it"
 
     vendor: str
     plugin: str  # the folder that holds it
@@ -32,10 +34,6 @@ class EmulationSettings:
         False  # the devices draw from the CPU's default generator, as a program on the CPU does
     )
     summary_folder: str = ""  # where processes leave their part of the summary; "" nowhere
-
-    def encode(self) -> str:
-        """The value of the environment variable."""
-        return json.dumps(asdict(self), separators=(",", ":"))
 
 
 def settings_for(
@@ -63,12 +61,3 @@ def settings_for(
         vendor_paths,
         shared_randomness,
     )
-
-
-def settings_in(environment: Mapping[str, str]) -> EmulationSettings | None:
-    """The settings of a process; None when nothing is to be emulated."""
-    value = environment.get(VARIABLE)
-    if not value:
-        return None
-    given = json.loads(value)
-    return EmulationSettings(**{**given, "vendor_paths": tuple(given.get("vendor_paths", ()))})

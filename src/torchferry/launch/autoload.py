@@ -4,23 +4,14 @@ from __future__ import annotations
 
 import os
 
-# As in variables.py, which is not imported for nothing.
-ASKING = (
-    "TORCHFERRY_TO",
-    "TORCHFERRY_SIM",
-    "TORCHFERRY_EMULATE",
-    "TORCHFERRY_LAYER",
-    "TORCHFERRY_PROVE",
-    "TORCHFERRY_OPS",
-    "TORCHFERRY_RECORD",
-    "TORCHFERRY_PROFILE",
-)
+from torchferry import variables
+
 _OFF = "0"
 
 
 def autoload() -> None:
     """Do nothing, at once, unless a variable of ours is set, to anything but 0. Doing it again does nothing."""
-    if any(os.environ.get(name, _OFF) != _OFF for name in ASKING):
+    if any(os.environ.get(name, _OFF) != _OFF for name in variables.ALL):
         _take_part()
 
 

@@ -10,7 +10,7 @@ from types import TracebackType
 import torch
 
 import torchferry
-from torchferry.launch import variables
+from torchferry import variables
 from torchferry.report.safe import one_line
 from torchferry.text import user_language
 from torchferry.vendors.model import Replacement, Vendor

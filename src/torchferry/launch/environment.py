@@ -8,9 +8,10 @@ from collections.abc import Iterator, Mapping
 from glob import escape, glob
 from pathlib import Path
 
+from torchferry import variables
 from torchferry.emulate.environment import EmulationSettings
-from torchferry.launch import variables
 from torchferry.launch.autoload import autoload
+from torchferry.launch.parts import PartSettings
 from torchferry.launch.place import Device, Place
 from torchferry.runtime.settings import LayerSettings
 from torchferry.sim.environment import SimSettings
@@ -24,11 +25,17 @@ _ENTRY_POINTS = "[torch.backends]"
 
 
 def environment_at(
-    place: Place, extra: Mapping[str, str] | None = None, ours: Mapping[str, str] | None = None
+    place: Place,
+    *parts: PartSettings,
+    extra: Mapping[str, str] | None = None,
+    ours: Mapping[str, str] | None = None,
 ) -> dict[str, str]:
-    """Our environment, changed so that the processes below run at that place; with further variables."""
+    """Our environment, changed so that the processes below run at that place and play these parts."""
     known = os.environ if ours is None else ours
-    return child_environment(known, place.vendor, place.machine(), place.layer, extra)
+    added = dict(extra or {})
+    for part in parts:
+        added |= part.environment()
+    return child_environment(known, place.vendor, place.machine(), place.layer, added)
 
 
 def child_environment(

@@ -8,10 +8,11 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
+from torchferry import variables
 from torchferry.emulate.build import is_set_up
 from torchferry.emulate.plugins import refuse_without_emulation
 from torchferry.errors import RunError
-from torchferry.launch import cuda, variables
+from torchferry.launch import cuda
 from torchferry.launch.place import DeviceKind, Place
 from torchferry.sim import shims
 from torchferry.text import Text

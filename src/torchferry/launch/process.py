@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import gc
-import importlib
-import os
 import sys
 from collections.abc import Iterable, Iterator, Mapping, MutableMapping
 from contextlib import contextmanager
@@ -12,14 +10,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from torchferry import variables
 from torchferry.emulate.environment import EmulationSettings
-from torchferry.emulate.environment import settings_in as emulation_in
 from torchferry.errors import RunError
-from torchferry.launch import plugin, variables
+from torchferry.launch import plugin
 from torchferry.launch.environment import child_environment, torch_loads_plugins
+from torchferry.launch.parts import PartSettings, parts_in
 from torchferry.launch.place import Device, DeviceKind, Place
-from torchferry.runtime.settings import REFERENCE, LayerSettings, layer_settings_in
-from torchferry.sim.environment import SimSettings, settings_in
+from torchferry.runtime.settings import REFERENCE, LayerSettings
+from torchferry.sim.environment import SimSettings
 from torchferry.text import user_language
 from torchferry.vendors.model import Vendor
 from torchferry.vendors.registry import get_vendor
@@ -27,13 +26,6 @@ from torchferry.vendors.registry import get_vendor
 if TYPE_CHECKING:
     from torchferry.runtime.host.placement import Placement
 
-# What tells a part of a run what to do -> who reads it.
-_SETTINGS = (
-    (variables.PROVE, "torchferry.prove.settings", "proof_settings_in"),
-    (variables.OPS, "torchferry.ops.capture.settings", "capture_settings_in"),
-    (variables.RECORD, "torchferry.accuracy.record.settings", "record_settings_in"),
-    (variables.PROFILE, "torchferry.perf.collect.settings", "profile_settings_in"),
-)
 _OFF = ("", "0")
 _ON = "1"
 
@@ -44,10 +36,7 @@ class Role:
 
     sim: SimSettings | None = None
     layer: LayerSettings | None = None
-    prove: bool = False
-    ops: bool = False
-    record: bool = False
-    profile: bool = False
+    parts: tuple[PartSettings, ...] = ()
     emulate: EmulationSettings | None = None
 
 
@@ -61,7 +50,6 @@ def take_part(environment: MutableMapping[str, str]) -> Role:
     if environment.get(variables.TO) and not environment.get(variables.LAYER):
         _decide(environment)
     role = role_in(environment)
-    _refuse_unreadable(environment)
     with _nothing_collected():
         _put_to_work(role)
     _taken.append(role)
@@ -79,23 +67,18 @@ def role_in(environment: Mapping[str, str]) -> Role:
             f"{variables.EMULATE}=1 does not say which device; set {variables.TO}=VENDOR as well, or use ferry run "
             "--emulate"
         )
-    sim = None if environment.get(variables.SIM, "") in _OFF else _sim_in(environment)
-    emulate = None if environment.get(variables.EMULATE, "") in _OFF else _emulation_in(environment)
+    sim = None if environment.get(variables.SIM, "") in _OFF else SimSettings.read(environment)
+    emulate = None if environment.get(variables.EMULATE, "") in _OFF else EmulationSettings.read(environment)
     if sim is not None and emulate is not None:
         raise RunError(f"{variables.SIM} and {variables.EMULATE}: only one of them at a time; unset one")
-    layer = _layer_in(environment)
-    prove, ops, record, profile = (
-        name in environment for name in (variables.PROVE, variables.OPS, variables.RECORD, variables.PROFILE)
-    )
-    return Role(sim, layer, prove, ops, record, profile, emulate)
+    return Role(sim, LayerSettings.read(environment), parts_in(environment), emulate)
 
 
 def _decide(environment: MutableMapping[str, str]) -> None:
     """From the name of a vendor to its real plugin, or to a typical server of simulated ones."""
     vendor = get_vendor(environment[variables.TO])
     device = _device_for(vendor, environment)
-    asked_too = (variables.PROVE, variables.RECORD, variables.PROFILE)
-    kept = {name: environment[name] for name in asked_too if name in environment}
+    kept = {name: environment[name] for name in variables.PARTS if name in environment}
     decided = child_environment(environment, vendor, device, LayerSettings(vendor.name), kept)
     environment.pop(variables.TO)
     environment.pop(variables.EMULATE, None)
@@ -111,9 +94,15 @@ def _device_for(vendor: Vendor, environment: Mapping[str, str]) -> Device | None
         _refuse_beside_plugin(vendor, environment, "sim" if emulate in _OFF else "emulate")
         if simulate in _OFF:
             return (
-                Place(DeviceKind.EMULATED, vendor).machine() if emulate == _ON else _emulation_in(environment)
+                Place(DeviceKind.EMULATED, vendor).machine()
+                if emulate == _ON
+                else EmulationSettings.read(environment)
             )
-        return Place(DeviceKind.SIMULATED, vendor).machine() if simulate == _ON else _sim_in(environment)
+        return (
+            Place(DeviceKind.SIMULATED, vendor).machine()
+            if simulate == _ON
+            else SimSettings.read(environment)
+        )
     choice = plugin.choose(vendor)
     if choice.kind is not DeviceKind.REAL and not plugin.is_installed(vendor):
         if choice.reason is not None:
@@ -131,33 +120,6 @@ def _refuse_beside_plugin(vendor: Vendor, environment: Mapping[str, str], option
         )
 
 
-def _sim_in(environment: Mapping[str, str]) -> SimSettings | None:
-    try:
-        return settings_in(environment)
-    except (ValueError, TypeError):
-        raise RunError(
-            f"{variables.SIM} can't be read; it is 1, or what ferry run sets it to: unset it"
-        ) from None
-
-
-def _emulation_in(environment: Mapping[str, str]) -> EmulationSettings | None:
-    try:
-        return emulation_in(environment)
-    except (ValueError, TypeError):
-        raise RunError(
-            f"{variables.EMULATE} can't be read; it is 0, 1, or what ferry run sets it to: unset it"
-        ) from None
-
-
-def _layer_in(environment: Mapping[str, str]) -> LayerSettings | None:
-    try:
-        return layer_settings_in(environment)
-    except (ValueError, TypeError):
-        raise RunError(
-            f"{variables.LAYER} can't be read; only ferry run sets it: unset it, and set {variables.TO}=VENDOR"
-        ) from None
-
-
 def _put_to_work(role: Role) -> None:
     if role.sim is not None:
         _simulate(role.sim)
@@ -168,33 +130,8 @@ def _put_to_work(role: Role) -> None:
         _lay_over(role)
     elif device is not None:
         _explain_crashes(device.vendor, device.vendor_paths)
-    if role.prove:
-        from torchferry.prove.recording import start_from_environment
-
-        start_from_environment(os.environ)
-    if role.ops:
-        from torchferry.ops.capture.program import capture_from_environment
-
-        capture_from_environment(os.environ)
-    if role.record:
-        from torchferry.accuracy.record.program import start_from_environment as record_from_environment
-
-        record_from_environment(os.environ)
-    if role.profile:
-        from torchferry.perf.collect.program import start_from_environment as profile_from_environment
-
-        profile_from_environment(os.environ)
-
-
-def _refuse_unreadable(environment: Mapping[str, str]) -> None:
-    """What the parts of a run are told, before any of them begins."""
-    for variable, module, function in _SETTINGS:
-        if variable in environment:
-            read = getattr(importlib.import_module(module), function)
-            try:
-                read(environment)
-            except (ValueError, TypeError, KeyError, AttributeError):
-                raise RunError(f"{variable} can't be read; only ferry sets it: unset it") from None
+    for part in role.parts:
+        part.start()
 
 
 @contextmanager
@@ -249,13 +186,11 @@ def _explain_crashes(vendor: str = "", paths: Iterable[str] = ()) -> None:
 
 
 def _compute_as_cuda(role: Role) -> Placement | None:
-    """What the compiled half adds to the reference, if it is there. A capture of operators tells by itself which
-    tensors would be on a device."""
+    """What the compiled half adds to the reference, if it is there."""
     from torchferry.sim import build
     from torchferry.sim.reference import compute_as_cuda, placement
 
-    may_build = not (role.ops or role.record or role.profile)
-    if not (may_build or build.is_built()):
+    if not (all(part.may_build for part in role.parts) or build.is_built()):
         return None
     compute_as_cuda()
-    return None if role.ops else placement()
+    return None if any(part.places_tensors for part in role.parts) else placement()

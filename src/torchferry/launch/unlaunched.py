@@ -6,7 +6,8 @@ import multiprocessing
 import os
 import sys
 
-from torchferry.launch import plugin, variables
+from torchferry import variables
+from torchferry.launch import plugin
 from torchferry.launch.autoload import autoload
 from torchferry.vendors.model import Vendor
 from torchferry.vendors.registry import get_vendor, vendor_names

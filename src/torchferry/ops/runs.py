@@ -9,13 +9,12 @@ from pathlib import Path
 
 from torchferry.errors import RunError
 from torchferry.files.aside import temporary_folder
-from torchferry.launch import variables
 from torchferry.launch.environment import environment_at
 from torchferry.launch.place import DeviceKind, Place
 from torchferry.launch.program import Program
 from torchferry.launch.supervise import own_stderr, run_supervised, stop_if_told
 from torchferry.ops import capture_json
-from torchferry.ops.capture.settings import SUFFIX, UNCOMPILED, CaptureSettings
+from torchferry.ops.capture.settings import SUFFIX, CaptureSettings
 from torchferry.ops.model import Capture, Signature, Site, Use
 
 # One capture from those of several processes.
@@ -72,7 +71,7 @@ def capture_program(
     device = "" if place.kind is DeviceKind.REFERENCE else place.device_type
     with temporary_folder() as folder:
         settings = CaptureSettings(folder, program.shown(), steps, device)
-        environment = environment_at(place, {variables.OPS: settings.encode(), **UNCOMPILED})
+        environment = environment_at(place, settings)
         stdout = subprocess.DEVNULL if quiet else own_stderr()
         ending = run_supervised(program.command(), environment, stdout=stdout, seconds=timeout)
         stop_if_told(ending)

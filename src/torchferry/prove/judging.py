@@ -9,7 +9,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from torchferry.accuracy.record.settings import RecordSettings, What
+from torchferry.accuracy.record.settings import RecordSettings
 from torchferry.errors import FerryError
 from torchferry.prove.model import OperatorCall, OperatorJudgement, Run
 
@@ -30,7 +30,6 @@ def judged(
     output.parent.mkdir(exist_ok=True)
     number = _round(run, step, rank)
     settings = RecordSettings(
-        What.RECORD,
         str(output),
         program=runner.program_of(vendor).shown(),
         first_step=number,

@@ -7,7 +7,7 @@ import functools
 import itertools
 import os
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,16 +22,9 @@ from torchferry.observe.where import watch_optimizers
 from torchferry.prove.operators_comparison import SUFFIX
 from torchferry.prove.operators_record import OperatorRecorder
 from torchferry.prove.recorder import Namer, Recorder, current_rank
-from torchferry.prove.settings import IMPORTS_SUFFIX, ProofSettings, Weights, imported_from, proof_settings_in
+from torchferry.prove.settings import IMPORTS_SUFFIX, ProofSettings, Weights, imported_from
 
 _recorders: list[Recorder] = []  # at most one; another one after a fork
-
-
-def start_from_environment(environment: Mapping[str, str]) -> None:
-    """Start if the environment asks for it."""
-    settings = proof_settings_in(environment)
-    if settings is not None:
-        start(settings)
 
 
 def start(settings: ProofSettings) -> None:

@@ -7,14 +7,14 @@ import stat
 import subprocess
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from torchferry.accuracy.record.settings import UNCOMPILED, RecordSettings
-from torchferry.launch import variables
+from torchferry.accuracy.record.settings import RecordSettings
 from torchferry.launch.environment import environment_at
+from torchferry.launch.parts import PartSettings
 from torchferry.launch.place import DeviceKind, Place
 from torchferry.launch.program import Program
 from torchferry.launch.supervise import run_supervised, stop_if_told
@@ -126,8 +126,7 @@ class Runner:
         """The same once more, up to a step of which some operators' tensors are recorded."""
         settings = self._settings(Weights.LOAD)
         recorded = replace(recorded, simulated=self._plan.place_of(vendor).is_simulated)
-        extra = {variables.RECORD: recorded.encode(), **UNCOMPILED}
-        self._execute(f"{vendor.name}{_RECORDED}", vendor, settings, extra)
+        self._execute(f"{vendor.name}{_RECORDED}", vendor, settings, recorded)
 
     def program_of(self, vendor: Vendor | None) -> Program:
         """The converted program where there is one for this vendor, else the original."""
@@ -173,7 +172,7 @@ class Runner:
         name: str,
         vendor: Vendor | None,
         settings: ProofSettings,
-        extra: Mapping[str, str] | None = None,
+        *further: RecordSettings,
     ) -> Execution:
         folder = self._records / name
         folder.mkdir()
@@ -182,7 +181,7 @@ class Runner:
         if found:
             own, other = found.own(vendor is not None), found.own(vendor is None)
             settings = replace(settings, own_project=str(own), other_project=str(other))
-        environment = self._environment(vendor, settings, extra or {})
+        environment = self._environment(vendor, settings, *further)
         program, cwd = self._moved(vendor)
         logs = f"{LOGS}/{name}.stdout.txt", f"{LOGS}/{name}.stderr.txt"
         started = time.monotonic()
@@ -200,9 +199,7 @@ class Runner:
         processes = tuple(summary(recording) for recording in find_recordings(folder))
         return Execution(Run(name, ending.exit_code, seconds, *logs, processes), folder, settings)
 
-    def _environment(
-        self, vendor: Vendor | None, settings: ProofSettings, further: Mapping[str, str]
-    ) -> dict[str, str]:
+    def _environment(self, vendor: Vendor | None, *parts: PartSettings) -> dict[str, str]:
         """The user's own, with one seed for the order of sets; threads and all else are the same in every run. Which
         devices of this machine a user has chosen does not count: those of a run are as many as it is to see."""
         hiding = {"CUDA_VISIBLE_DEVICES", vendor.visible_devices_env if vendor else ""}
@@ -210,8 +207,7 @@ class Runner:
         found = self._projects(vendor)
         if found:
             ours |= moved_search_path(ours, found, Path.cwd(), vendor is not None)
-        extra = {variables.PROVE: settings.encode(), "PYTHONHASHSEED": str(settings.seed), **further}
-        return environment_at(self._plan.place_of(vendor), extra, ours)
+        return environment_at(self._plan.place_of(vendor), *parts, ours=ours)
 
 
 def _same_input() -> int:

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import json
 import os
 import sys
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
+from typing import ClassVar
 
-VARIABLE = "TORCHFERRY_PROVE"
+from torchferry import variables
+from torchferry.launch.parts import PartSettings, hash_seed
 
 
 class Weights(str, Enum):
@@ -22,8 +23,12 @@ class Weights(str, Enum):
 
 
 @dataclass(frozen=True)
-class ProofSettings:
+class ProofSettings(PartSettings):
     """What to record, where to put it, and when to stop."""
+
+    variable: ClassVar[str] = variables.PROVE
+    starts: ClassVar[str] = "torchferry.prove.recording:start"
+    may_build: ClassVar[bool] = True
 
     folder: str  # each process that trains leaves a file here
     steps: int | None = 20  # of the optimizer that has stepped most; None: to the program's own end
@@ -35,18 +40,9 @@ class ProofSettings:
     own_project: str = ""  # where the program's modules come from; "" if there is one project only
     other_project: str = ""  # ... and where they must not come from
 
-    def encode(self) -> str:
-        """The value of the environment variable."""
-        return json.dumps(asdict(self), separators=(",", ":"))
-
-
-def proof_settings_in(environment: Mapping[str, str]) -> ProofSettings | None:
-    """The settings of a process; None when nothing is to be recorded."""
-    value = environment.get(VARIABLE)
-    if not value:
-        return None
-    given = json.loads(value)
-    return ProofSettings(**{**given, "weights": Weights(given.get("weights", Weights.OWN))})
+    def environment(self) -> dict[str, str]:
+        """The variables that make a process play the part."""
+        return {**super().environment(), **hash_seed(self.seed)}
 
 
 # Where each side of a proof runs: the original in its project, the converted program in its own.

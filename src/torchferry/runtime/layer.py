@@ -30,7 +30,7 @@ from torchferry.runtime import (
 from torchferry.runtime.host import accelerators, device_numbers, differences, presented
 from torchferry.runtime.host.placement import Placement
 from torchferry.runtime.patches import Action, Change, PatchTable
-from torchferry.runtime.settings import REFERENCE, VARIABLE, LayerSettings
+from torchferry.runtime.settings import REFERENCE, LayerSettings
 from torchferry.runtime.target import Target
 from torchferry.vendors.model import Vendor
 from torchferry.vendors.registry import get_vendor
@@ -157,7 +157,7 @@ def _reference(settings: LayerSettings, placement: Placement | None) -> Target:
 
 
 def _told_to_children(settings: LayerSettings) -> Change:
-    told = {VARIABLE: settings.encode(), **_simulation_as_told()}
+    told = {LayerSettings.variable: settings.encode(), **_simulation_as_told()}
     before = {name: os.environ.get(name) for name in told}
 
     def take_back() -> None:
@@ -167,7 +167,9 @@ def _told_to_children(settings: LayerSettings) -> Change:
             else:
                 os.environ[name] = value
 
-    return Action(VARIABLE, "child processes do the same", lambda: os.environ.update(told), take_back)
+    return Action(
+        LayerSettings.variable, "child processes do the same", lambda: os.environ.update(told), take_back
+    )
 
 
 def _simulation_as_told() -> dict[str, str]:

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import json
 import re
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from enum import Enum
+from typing import ClassVar
 
+from torchferry import variables
 from torchferry.errors import RunError
+from torchferry.settings import Settings
 
-VARIABLE = "TORCHFERRY_LAYER"
 REFERENCE = "cpu"  # in place of a vendor: CUDA's names mean the CPU
 _REFERENCE_DEVICES = 8
 _CAPABILITY = re.compile(r"(\d+)\.(\d+)")
@@ -25,8 +25,11 @@ class TypeChecks(str, Enum):
 
 
 @dataclass(frozen=True)
-class LayerSettings:
+class LayerSettings(Settings):
     """The choices that a user has."""
+
+    variable: ClassVar[str] = variables.LAYER
+    repair: ClassVar[str] = f"only ferry run sets it: unset it, and set {variables.TO}=VENDOR"
 
     vendor: str
     vendor_paths: tuple[str, ...] = ()  # folders of user-made vendors
@@ -40,22 +43,3 @@ class LayerSettings:
             raise RunError(f"{self.capability!r} is no compute capability; write it as 8.0")
         if self.cuda_version and not _CUDA_VERSION.fullmatch(self.cuda_version):
             raise RunError(f"{self.cuda_version!r} is no version of CUDA; write it as 12.4")
-
-    def encode(self) -> str:
-        """The value of the environment variable."""
-        return json.dumps(asdict(self), separators=(",", ":"))
-
-
-def layer_settings_in(environment: Mapping[str, str]) -> LayerSettings | None:
-    """The settings of a process; None when the layer is not asked for."""
-    value = environment.get(VARIABLE)
-    if not value:
-        return None
-    given = json.loads(value)
-    return LayerSettings(
-        **{
-            **given,
-            "vendor_paths": tuple(given.get("vendor_paths", ())),
-            "type_checks": TypeChecks(given.get("type_checks", TypeChecks.BOTH)),
-        }
-    )

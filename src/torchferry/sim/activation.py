@@ -30,7 +30,7 @@ from torchferry.sim import (
     sharing,
     shims,
 )
-from torchferry.sim.environment import VARIABLE, SimSettings
+from torchferry.sim.environment import SimSettings
 from torchferry.vendors.cards import with_card
 from torchferry.vendors.model import Limits, MissingOperator, Narrowing, Vendor
 from torchferry.vendors.ops import load_ops
@@ -61,7 +61,7 @@ class Active:
 
     def for_children(self) -> dict[str, str]:
         """The environment variables that make a process simulate the same."""
-        return {VARIABLE: self.settings.encode()}
+        return {SimSettings.variable: self.settings.encode()}
 
 
 _active: list[Active] = []

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import json
 import re
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
+from typing import ClassVar
 
+from torchferry import variables
 from torchferry.errors import RunError
+from torchferry.settings import Settings
 from torchferry.vendors.model import Vendor
 
-VARIABLE = "TORCHFERRY_SIM"
 # Of a machine of which nothing is known.
 _DEVICES = 8
 _MEMORY = "32GiB"
@@ -20,8 +20,11 @@ _MOST_MEMORY = (1 << 63) - 1
 
 
 @dataclass(frozen=True)
-class SimSettings:
+class SimSettings(Settings):
     """The simulated machine."""
+
+    variable: ClassVar[str] = variables.SIM
+    repair: ClassVar[str] = "it is 1, or what ferry run sets it to: unset it"
 
     vendor: str
     devices: int
@@ -33,10 +36,6 @@ class SimSettings:
     )
     card: str = ""  # of the vendor's; "" that of a typical server
     summary_folder: str = ""  # where processes leave their part of the summary; "" nowhere
-
-    def encode(self) -> str:
-        """The value of the environment variable."""
-        return json.dumps(asdict(self), separators=(",", ":"))
 
 
 def settings_for(
@@ -62,15 +61,6 @@ def machine_size(vendor: Vendor, devices: int | None, memory: int | str | None) 
     if memory is None:
         memory = vendor.limits.device_memory or _MEMORY
     return devices, parse_memory(memory)
-
-
-def settings_in(environment: Mapping[str, str]) -> SimSettings | None:
-    """The settings of a process; None when nothing is to be simulated."""
-    value = environment.get(VARIABLE)
-    if not value:
-        return None
-    given = json.loads(value)
-    return SimSettings(**{**given, "vendor_paths": tuple(given.get("vendor_paths", ()))})
 
 
 _UNITS = {"": 1, "b": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}

@@ -7,7 +7,7 @@ import subprocess
 from pathlib import Path
 
 from tests.forking import run_forked
-from torchferry.launch import variables
+from torchferry import variables
 from torchferry.launch.environment import child_environment
 from torchferry.sim.environment import settings_for
 from torchferry.vendors.registry import get_vendor

@@ -11,7 +11,7 @@ from typing import Any
 
 from tests.forking import run_forked
 from torchferry.accuracy.overflow.model import SUFFIX, OverflowEvent, OverflowFindings, Standing, load
-from torchferry.accuracy.record.settings import VARIABLE, RecordSettings, What
+from torchferry.accuracy.record.settings import OverflowSettings
 
 HEAD = """\
 import os, signal, torch
@@ -58,20 +58,18 @@ class Run:
 
 
 def check(program: str, folder: Path, steps: int | None = 3, **options: Any) -> Run:
-    """Check a program of one process. Options that are not of the check itself are those of its settings."""
-    own = {name: options.pop(name) for name in ("half", "strict", "last") if name in options}
+    """Check a program of one process, as its settings say."""
     record = folder / "overflow.h5"
-    settings = RecordSettings(
-        What.OVERFLOW,
+    settings = OverflowSettings(
         str(record),
         str(folder),
         "train.py",
         steps=None,
         device="cpu",
-        options={"steps": steps, **own},
+        updates=steps,
         **options,
     )
-    ended = run_forked(program, {**os.environ, VARIABLE: settings.encode()}, folder)
+    ended = run_forked(program, {**os.environ, **settings.environment()}, folder)
     files = list(folder.glob(f"*{SUFFIX}"))
     assert len(files) == 1, ended
     return Run(load(files[0]), ended, record)

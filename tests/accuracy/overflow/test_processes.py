@@ -8,7 +8,7 @@ from pathlib import Path
 from tests.forking import run_forked
 from torchferry.accuracy.overflow.launching import Checked
 from torchferry.accuracy.overflow.model import SUFFIX, OverflowFindings, load
-from torchferry.accuracy.record.settings import VARIABLE, RecordSettings, What
+from torchferry.accuracy.record.settings import OverflowSettings
 from torchferry.launch.supervise import Ending
 
 PROGRAM = """\
@@ -37,11 +37,11 @@ processes.start_processes(train, (os.getcwd(),), nprocs=2, start_method="fork", 
 
 
 def found(folder: Path) -> tuple[OverflowFindings, ...]:
-    settings = RecordSettings(
-        What.OVERFLOW, str(folder / "overflow.h5"), str(folder), "train.py", steps=None, device="cpu",
-        options={"steps": 4},
+    settings = OverflowSettings(
+        str(folder / "overflow.h5"), str(folder), "train.py", steps=None, device="cpu",
+        updates=4,
     )  # fmt: skip
-    run_forked(PROGRAM, {**os.environ, VARIABLE: settings.encode()}, folder)
+    run_forked(PROGRAM, {**os.environ, **settings.environment()}, folder)
     return tuple(sorted(map(load, folder.glob(f"*{SUFFIX}")), key=lambda each: each.rank))
 
 

@@ -11,9 +11,9 @@ from typing import Any
 from tests.forking import run_forked
 from torchferry.accuracy.compare.matching import CallSequence, match_sites
 from torchferry.accuracy.file.reader import Record, open_record
-from torchferry.accuracy.record.launching import environment_for
 from torchferry.accuracy.record.outputs import Outcome, files_of, outcomes
-from torchferry.accuracy.record.settings import RecordSettings, What
+from torchferry.accuracy.record.settings import RecordSettings
+from torchferry.launch.environment import environment_at
 from torchferry.launch.place import DeviceKind, Place
 from torchferry.vendors.registry import get_vendor
 
@@ -81,9 +81,9 @@ def recorded(code: str, folder: Path, place: Place = HOST, **settings: Any) -> R
     told = folder / "told"
     told.mkdir(exist_ok=True)
     output = folder / "out.h5"
-    asked = RecordSettings(What.RECORD, str(output), str(told), "train.py", device=place.device_type)
+    asked = RecordSettings(str(output), str(told), "train.py", device=place.device_type)
     asked = replace(asked, simulated=place.is_simulated, **settings)
-    environment = {**environment_for(asked, place), "PYTHONPATH": os.environ.get("PYTHONPATH", "")}
+    environment = {**environment_at(place, asked), "PYTHONPATH": os.environ.get("PYTHONPATH", "")}
     ended = run_forked(code, environment, folder)
     return Run(ended, outcomes(told), files_of(output))
 

@@ -16,7 +16,7 @@ from tests.cli.commands import command, environment, run
 from torchferry.accuracy.file.reader import open_record
 from torchferry.accuracy.record.launching import options_again
 from torchferry.accuracy.record.outputs import Outcome, sentences
-from torchferry.accuracy.record.settings import RecordSettings, What
+from torchferry.accuracy.record.settings import RecordSettings
 from torchferry.cli.main import main
 from torchferry.launch.place import DeviceKind, Place
 from torchferry.launch.program import Program
@@ -268,7 +268,7 @@ def test_a_file_of_a_strange_name_is_told_of_in_one_line(example: Path, tmp_path
 
 def test_a_record_knows_how_its_run_was_made() -> None:
     program = Program("my train.py", False, ("--lr", "a b"), ("--standalone", "--nproc-per-node", "2"))
-    settings = RecordSettings(What.RECORD, "a.h5", seed=3)
+    settings = RecordSettings("a.h5", seed=3)
     assert program.shown() == "'my train.py' --lr 'a b'"
     assert (
         options_again(program, settings, Place(DeviceKind.REFERENCE, devices=2))

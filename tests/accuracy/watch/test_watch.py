@@ -15,7 +15,7 @@ from tests.forking import run_forked
 from torchferry.accuracy.file.reader import open_record, open_records
 from torchferry.accuracy.model import Call, Kept, Statistics
 from torchferry.accuracy.record import launching
-from torchferry.accuracy.record.settings import VARIABLE, RecordSettings, What
+from torchferry.accuracy.record.settings import WatchSettings
 from torchferry.cli.main import main
 
 PROGRAM = """\
@@ -38,11 +38,11 @@ def watch(
     folder: Path, every: int = 2, name: str = "run.h5", **fields: Any
 ) -> subprocess.CompletedProcess[str]:
     program = fields.pop("program", PROGRAM).format(**{"steps": 5, "before": "", "after": "", **fields})
-    settings = RecordSettings(
-        What.WATCH, str(folder / name), program="train.py", kept=Kept.STATISTICS, steps=None, device="cpu",
-        options={"every": every},
+    settings = WatchSettings(
+        str(folder / name), program="train.py", kept=Kept.STATISTICS, steps=None, device="cpu",
+        every=every,
     )  # fmt: skip
-    return run_forked(program, {**os.environ, VARIABLE: settings.encode()}, folder)
+    return run_forked(program, {**os.environ, **settings.environment()}, folder)
 
 
 def calls_in(path: Path) -> list[Call]:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.forking import run_forked
-from torchferry.ops.capture.settings import SUFFIX, VARIABLE, CaptureSettings
+from torchferry.ops.capture.settings import SUFFIX, CaptureSettings
 from torchferry.ops.capture_json import load
 from torchferry.ops.model import Capture, Phase
 
@@ -32,7 +32,7 @@ def step():
 def captures(program: str, folder: Path, steps: int | None = 1) -> tuple[list[Capture], str]:
     """What each process of it called, and what it printed."""
     settings = CaptureSettings(str(folder), "train.py", steps)
-    result = run_forked(MODEL + program, {**os.environ, VARIABLE: settings.encode()}, folder)
+    result = run_forked(MODEL + program, {**os.environ, **settings.environment()}, folder)
     files = sorted(folder.glob(f"*{SUFFIX}"))
     return [load(file.read_text("utf-8"), file.name) for file in files], result.stdout + result.stderr
 
@@ -106,7 +106,7 @@ def test_a_program_that_goes_elsewhere_keeps_its_name(tmp_path: Path) -> None:
     script = tmp_path / "train.py"
     script.write_text(f"{MODEL}os.chdir('/')\nstep()\n", "utf-8")
     settings = CaptureSettings(str(tmp_path), "train.py")
-    run_forked(script, {**os.environ, VARIABLE: settings.encode()}, tmp_path)
+    run_forked(script, {**os.environ, **settings.environment()}, tmp_path)
     (file,) = tmp_path.glob(f"*{SUFFIX}")
     places = {use.site.place.rpartition(":")[0] for use in load(file.read_text("utf-8"), "").uses}
     assert places <= {"train.py", ""}

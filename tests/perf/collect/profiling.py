@@ -14,14 +14,14 @@ from pathlib import Path
 from typing import Any
 
 from tests.forking import run_forked
+from torchferry.launch.environment import environment_at
 from torchferry.launch.place import DeviceKind, Place
-from torchferry.perf.collect.launching import environment_for
 from torchferry.perf.collect.outcome import Told, all_told
 from torchferry.perf.collect.settings import ProfileSettings
 from torchferry.vendors.registry import get_vendor
 
 HOST = Place(DeviceKind.AS_IS, as_is="cpu")
-SIMULATED = Place(DeviceKind.SIMULATED, get_vendor("ascend"), devices=1)
+SIMULATED = Place(DeviceKind.SIMULATED, get_vendor("ascend"), devices=1, shared_randomness=True)
 
 TRAINING = """\
 import gc, os, sys, time
@@ -94,6 +94,6 @@ def profiled(
     left = Path(tempfile.mkdtemp(dir=folder))
     settings = ProfileSettings(str(left), *steps, device=place.device_type, simulated=place.is_simulated)
     settings = replace(settings, vendor=place.vendor_name, **more)
-    environment = {**environment_for(settings, place), "PYTHONPATH": os.environ.get("PYTHONPATH", "")}
+    environment = {**environment_at(place, settings), "PYTHONPATH": os.environ.get("PYTHONPATH", "")}
     ended = run_forked(code, environment, folder)
     return Run(ended, left, all_told(left))

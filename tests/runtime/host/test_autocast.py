@@ -6,7 +6,7 @@ import os
 import subprocess
 import sys
 
-from torchferry.runtime.settings import REFERENCE, VARIABLE, LayerSettings
+from torchferry.runtime.settings import REFERENCE, LayerSettings
 
 PROGRAM = """
 import threading
@@ -28,7 +28,7 @@ ANSWERS = ["float16", "float16", "bfloat16", "float16", "bfloat16"]
 
 
 def test_the_default_is_cudas_in_every_thread() -> None:
-    environment = {**os.environ, VARIABLE: LayerSettings(REFERENCE).encode()}
+    environment = {**os.environ, LayerSettings.variable: LayerSettings(REFERENCE).encode()}
     command = [sys.executable, "-W", "ignore", "-c", PROGRAM]
     ended = subprocess.run(command, capture_output=True, text=True, check=True, env=environment)
     assert ended.stdout.split() == ANSWERS * 2

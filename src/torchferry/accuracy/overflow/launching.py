@@ -6,10 +6,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from torchferry.accuracy.overflow.model import SUFFIX, End, OverflowEvent, OverflowFindings, load
-from torchferry.accuracy.record.launching import environment_for
-from torchferry.accuracy.record.settings import RecordSettings
+from torchferry.accuracy.record.settings import OverflowSettings
 from torchferry.errors import RunError
 from torchferry.files.aside import temporary_folder
+from torchferry.launch.environment import environment_at
 from torchferry.launch.place import Place
 from torchferry.launch.program import Program
 from torchferry.launch.supervise import Ending, own_stderr, run_supervised
@@ -41,7 +41,7 @@ class Checked:
 
 
 def run_checked(
-    program: Program, settings: RecordSettings, place: Place, timeout: float | None = None
+    program: Program, settings: OverflowSettings, place: Place, timeout: float | None = None
 ) -> Checked:
     """Run it; what it prints goes to stderr."""
     with temporary_folder() as folder:
@@ -53,7 +53,7 @@ def run_checked(
             vendor=place.vendor_name,
             simulated=place.is_simulated,
         )
-        environment = environment_for(settings, place)
+        environment = environment_at(place, settings)
         ending = run_supervised(program.command(), environment, stdout=own_stderr(), seconds=timeout)
         files = sorted(Path(folder).glob(f"*{SUFFIX}"))
         found = sorted(map(load, files), key=lambda each: each.rank)

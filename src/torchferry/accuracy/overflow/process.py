@@ -25,7 +25,7 @@ from torchferry.accuracy.record.layout import Layouts, MemoryReader
 from torchferry.accuracy.record.outputs import Output
 from torchferry.accuracy.record.process import device_in_use, simulated_vendor
 from torchferry.accuracy.record.program import rank_and_world
-from torchferry.accuracy.record.settings import RecordSettings
+from torchferry.accuracy.record.settings import OverflowSettings
 from torchferry.files.aside import write_whole
 from torchferry.observe.early_end import EarlyEnd
 from torchferry.observe.modes import LocatingMode, has_compiled, unobserved
@@ -198,24 +198,16 @@ _CPU = "cpu"
 _FOUND_CODE = 1  # the launchers of other processes end those, too: they would wait for this one for ever
 
 
-def make_part(settings: RecordSettings) -> OverflowPart:
-    """What checks this process."""
-    return OverflowPart(settings)
-
-
 class OverflowPart:
-    """One process. Options: last, half, strict, steps (that an optimizer made, skipped ones not counted), save."""
+    """One process."""
 
-    def __init__(self, settings: RecordSettings) -> None:
-        options = settings.options
+    def __init__(self, settings: OverflowSettings) -> None:
         self._settings = settings
         self._rank, self._world = rank_and_world()
-        self._wanted: int | None = options.get("steps")
+        self._wanted = settings.updates
         self._steps = 0
         self._on_host = frozenset({_CPU, settings.device} if settings.simulated else {_CPU})
-        check = CheckOptions(
-            options.get("last", 20), options.get("half", False), options.get("strict", False), self._on_host
-        )
+        check = CheckOptions(settings.last, settings.half, settings.strict, self._on_host)
         self._check = OverflowCheck(check, self._save, self._found)
         self._mode = CheckingMode(self._check)
         self._path: Path | None = None  # of the record, once there is one
@@ -267,7 +259,7 @@ class OverflowPart:
             self._steps,
             self._check.operators,
             self._end,
-            bool(self._settings.options.get("half")),
+            self._settings.half,
             tuple(self._check.events),
             self._check.skipped_steps,
             self._check.largest,

@@ -11,10 +11,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from torchferry.accuracy.record.outputs import Outcome, files_of, outcomes
-from torchferry.accuracy.record.settings import UNCOMPILED, RecordSettings, What
+from torchferry.accuracy.record.settings import RecordSettings, WatchSettings
 from torchferry.errors import BuildError, OutputError, RunError
 from torchferry.files.aside import temporary_folder
-from torchferry.launch import variables
 from torchferry.launch.environment import environment_at
 from torchferry.launch.place import DeviceKind, Place
 from torchferry.launch.place import build_for as build_device
@@ -95,10 +94,10 @@ def run_recorded(
             vendor=place.vendor_name,
             simulated=place.is_simulated,
         )
-        is_training = (
-            settings.keep_going or settings.what is What.WATCH
+        is_training = settings.keep_going or isinstance(
+            settings, WatchSettings
         )  # for its own sake, not for the record's
-        environment = environment_for(settings, place)
+        environment = environment_at(place, settings)
         ending = run_supervised(program.command(), environment, seconds=timeout, patient=is_training)
         return Recorded(ending, tuple(map(completed, outcomes(Path(folder)))))
 
@@ -148,11 +147,3 @@ def _raw_nbytes(record: Record) -> int:
         return 0
     tensors = (tensor for call in record.calls for tensor in (*call.inputs, *call.outputs))
     return sum(tensor.nbytes for tensor in tensors if tensor.offset is not None)
-
-
-def environment_for(settings: RecordSettings, place: Place) -> dict[str, str]:
-    """Ours, changed so that the processes below record there."""
-    extra = {variables.RECORD: settings.encode(), **UNCOMPILED}
-    if settings.seed is not None:
-        extra["PYTHONHASHSEED"] = str(settings.seed)
-    return environment_at(place, extra)

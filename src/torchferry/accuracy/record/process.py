@@ -26,11 +26,6 @@ _CPU = "cpu"
 _REPLICAS = "torch.nn.parallel.parallel_apply"
 
 
-def make_part(settings: RecordSettings) -> RecordPart:
-    """What records this process."""
-    return RecordPart(settings)
-
-
 class RecordPart:
     """One process and its file."""
 

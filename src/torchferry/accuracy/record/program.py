@@ -7,13 +7,13 @@ import importlib
 import os
 import sys
 import weakref
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from typing import Any, Protocol
 
 import torch
 
-from torchferry.accuracy.record.settings import RecordSettings, What, record_settings_in
+from torchferry.accuracy.record.settings import RecordSettings
 from torchferry.errors import FerryError
 from torchferry.observe.early_end import EarlyEnd
 from torchferry.observe.entrance import Entrance
@@ -103,14 +103,6 @@ class StepCounter:
         self._ended(ended)
 
 
-# Each has a function `make_part(settings: RecordSettings) -> Part`.
-_MAKERS = {
-    What.RECORD: "torchferry.accuracy.record.process",
-    What.OVERFLOW: "torchferry.accuracy.overflow.process",
-    What.WATCH: "torchferry.accuracy.watch.process",
-}
-
-
 class Part(Protocol):
     """What is done with the operators of the wanted steps. One object serves one process, from start to stop."""
 
@@ -130,12 +122,10 @@ class Part(Protocol):
         """What is called in it does not count: a DataLoader's work."""
 
 
-def start_from_environment(environment: Mapping[str, str]) -> None:
-    """Start if the environment asks for it."""
-    settings = record_settings_in(environment)
-    if settings is not None:
-        make: Callable[[RecordSettings], Part] = importlib.import_module(_MAKERS[settings.what]).make_part
-        WatchedProgram(settings, make).begin()
+def start(settings: RecordSettings) -> None:
+    """Have the operators of this process looked at."""
+    module, _, name = settings.looker.partition(":")
+    WatchedProgram(settings, getattr(importlib.import_module(module), name)).begin()
 
 
 class WatchedProgram:

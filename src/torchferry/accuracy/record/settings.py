@@ -2,33 +2,25 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, field
-from enum import Enum
+from collections.abc import Iterable
+from dataclasses import dataclass
 from fnmatch import fnmatchcase
-from typing import Any
+from typing import ClassVar
 
+from torchferry import variables
 from torchferry.accuracy.model import Kept
-
-VARIABLE = "TORCHFERRY_RECORD"
-# Inside code that torch.compile has made no operator shows; what it would compile runs as it is written instead.
-UNCOMPILED = {"TORCHDYNAMO_DISABLE": "1"}
-
-
-class What(str, Enum):
-    """What is done with the operators of a program."""
-
-    RECORD = "record"
-    OVERFLOW = "overflow"
-    WATCH = "watch"
+from torchferry.launch.parts import PartSettings, hash_seed
 
 
 @dataclass(frozen=True)
-class RecordSettings:
+class RecordSettings(PartSettings):
     """What to record, of which steps, and where to put it."""
 
-    what: What
+    variable: ClassVar[str] = variables.RECORD
+    starts: ClassVar[str] = "torchferry.accuracy.record.program:start"
+    is_uncompiled: ClassVar[bool] = True
+    looker: ClassVar[str] = "torchferry.accuracy.record.process:RecordPart"  # what looks at the operators
+
     output: str  # the file; an absolute path. Where there are several processes, each adds its rank
     folder: str = ""  # where processes tell the launcher what they wrote; "": there is no launcher
     program: str = ""  # how the user calls it
@@ -48,11 +40,10 @@ class RecordSettings:
     replay: str = ""  # the record whose inputs the operators are given
     seed: int | None = None
     replaced: tuple[str, ...] = ()  # files of an earlier run, removed when the first new one begins
-    options: dict[str, Any] = field(default_factory=dict)  # of overflow and watch alone
 
-    def encode(self) -> str:
-        """The value of the environment variable."""
-        return json.dumps(asdict(self), separators=(",", ":"))
+    def environment(self) -> dict[str, str]:
+        """The variables that make a process play the part."""
+        return {**super().environment(), **hash_seed(self.seed)}
 
     @property
     def last_step(self) -> int | None:
@@ -60,18 +51,25 @@ class RecordSettings:
         return None if self.steps is None else self.first_step + self.steps - 1
 
 
-_TUPLES = ("modules", "operators", "phases", "replaced")
+@dataclass(frozen=True)
+class OverflowSettings(RecordSettings):
+    """What to check: all operators up to the first one that makes something that is not finite."""
+
+    looker: ClassVar[str] = "torchferry.accuracy.overflow.process:OverflowPart"
+
+    updates: int | None = None  # steps that a GradScaler did not skip, after which it is enough; None: no end
+    last: int = 20  # operators before it that are told
+    half: bool = False  # what would overflow in half precision counts
+    strict: bool = False  # what a GradScaler handles counts
 
 
-def record_settings_in(environment: Mapping[str, str]) -> RecordSettings | None:
-    """The settings of a process; None when nothing is to be recorded."""
-    value = environment.get(VARIABLE)
-    if not value:
-        return None
-    given = json.loads(value)
-    tuples = {name: tuple(given.get(name, ())) for name in _TUPLES}
-    kinds = {"what": What(given["what"]), "kept": Kept(given.get("kept", Kept.TENSORS))}
-    return RecordSettings(**{**given, **tuples, **kinds})
+@dataclass(frozen=True)
+class WatchSettings(RecordSettings):
+    """What to keep of a long run: statistics of the first step and of each n-th."""
+
+    looker: ClassVar[str] = "torchferry.accuracy.watch.process:WatchPart"
+
+    every: int = 100
 
 
 # Which calls are wanted.

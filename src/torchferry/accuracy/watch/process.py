@@ -15,7 +15,7 @@ from torchferry.accuracy.model import Header, Kept
 from torchferry.accuracy.record.outputs import Output, file_of
 from torchferry.accuracy.record.process import device_in_use, simulated_vendor
 from torchferry.accuracy.record.program import StepCounter, rank_and_world
-from torchferry.accuracy.record.settings import RecordSettings
+from torchferry.accuracy.record.settings import WatchSettings
 from torchferry.accuracy.watch.watcher import Watcher
 from torchferry.errors import RunError
 from torchferry.observe.modes import has_compiled
@@ -24,17 +24,12 @@ from torchferry.observe.patching import Patches
 _CPU = "cpu"
 
 
-def make_part(settings: RecordSettings) -> WatchPart:
-    """What watches this process."""
-    return WatchPart(settings)
-
-
 class WatchPart:
-    """One process and its file. Options: every."""
+    """One process and its file."""
 
-    def __init__(self, settings: RecordSettings) -> None:
+    def __init__(self, settings: WatchSettings) -> None:
         rank, world = rank_and_world()
-        every = int(settings.options.get("every", 100))
+        every = settings.every
         self._output = Output(settings, rank, world)
         self._began = time.monotonic()
         self._steps = 0

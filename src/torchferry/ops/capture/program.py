@@ -9,7 +9,7 @@ import signal
 import threading
 import time
 import weakref
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from types import FrameType
@@ -26,7 +26,7 @@ from torchferry.observe.steps import hook_steps, is_outermost_step, remember_opt
 from torchferry.ops import capture_json
 from torchferry.ops.capture.choices import DeviceChoices
 from torchferry.ops.capture.mode import CapturingMode, is_data_worker
-from torchferry.ops.capture.settings import SUFFIX, CaptureSettings, capture_settings_in
+from torchferry.ops.capture.settings import SUFFIX, CaptureSettings
 from torchferry.ops.model import Capture, Use
 
 # The ways in which a user's process may end, none of which may lose what was captured.
@@ -145,11 +145,9 @@ _CPU = "cpu"
 _META = "meta"
 
 
-def capture_from_environment(environment: Mapping[str, str]) -> None:
-    """Start if the environment asks for it."""
-    settings = capture_settings_in(environment)
-    if settings is not None:
-        ProgramCapture(settings).begin()
+def start(settings: CaptureSettings) -> None:
+    """Capture this process."""
+    ProgramCapture(settings).begin()
 
 
 class ProgramCapture:

@@ -10,10 +10,10 @@ from pathlib import Path
 from torchferry.errors import RunError
 from torchferry.files.aside import temporary_folder
 from torchferry.launch.environment import environment_at
+from torchferry.launch.parts import UNCOMPILED
 from torchferry.launch.place import DeviceKind, Place
 from torchferry.launch.supervise import Ending, own_stderr, run_supervised, stop_if_told
 from torchferry.ops import capture_json
-from torchferry.ops.capture.settings import UNCOMPILED
 from torchferry.ops.model import Capture
 from torchferry.ops.models import child
 from torchferry.ops.models.request import ModelRequest, checked
@@ -31,7 +31,7 @@ def capture_model(request: ModelRequest, place: Place | None = None, timeout: fl
     request = checked(request)
     with temporary_folder() as folder:
         command = [sys.executable, "-m", child.__name__, request.encode(), folder]
-        environment = environment_at(place, UNCOMPILED)
+        environment = environment_at(place, extra=UNCOMPILED)
         ending = run_supervised(command, environment, stdout=own_stderr(), seconds=timeout, is_ours=True)
         stop_if_told(ending)
         return _result(request, Path(folder), ending)

@@ -13,8 +13,8 @@ from typing import Any
 import torch
 from torch.utils import _python_dispatch
 
+from torchferry import variables
 from torchferry.errors import InputError, RunError
-from torchferry.launch import variables
 from torchferry.ops.capture.choices import as_on_device
 from torchferry.ops.capture.mode import CapturingMode
 from torchferry.ops.capture.program import warm_up

@@ -10,10 +10,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from torchferry import variables
 from torchferry.errors import OutputError
 from torchferry.files import written
 from torchferry.files.aside import PREFIX, folder_aside, remove_leftovers
-from torchferry.launch import variables
 from torchferry.launch.environment import environment_at
 from torchferry.launch.place import Place
 from torchferry.launch.program import Program
@@ -26,8 +26,6 @@ VERSION = 1
 RUN = "run.json"
 TRACE_LOST = "the profiler ended, but its trace is not there or empty; look at the disk's free space and at its output above"
 _MOST_READ = 1 << 20
-# Kineto says at each start and stop of the profiler that it does so.
-_QUIET = {"KINETO_LOG_LEVEL": "6"}
 # Variables that change how fast a program is, besides those of the vendor.
 _PREFIXES = (
     "CUDA_", "CUDNN_", "GLOO_", "GOMP_", "KMP_", "MKL_", "NCCL_", "OMP_", "OPENBLAS_", "PYTORCH_", "TORCH_",
@@ -90,7 +88,7 @@ def run_profiled(
             vendor_paths=place.vendor_paths,
             simulated=place.is_simulated,
         )
-        environment = environment_for(settings, place)
+        environment = environment_at(place, settings)
         is_training = settings.keep_running  # for its own sake, not for the profile's
         ending = run_supervised(program.command(), environment, seconds=timeout, patient=is_training)
         told, kept = tuple(_as_found(staged, each) for each in all_told(staged)), None
@@ -105,15 +103,6 @@ def run_profiled(
             (staged / RUN).write_bytes(written.with_list(facts, RUN, written.digests(staged)))
             kept = aside.replace(staged, output, lambda old: not written.foreign(old, RUN))
         return Profiled(ending, told, is_written, kept)
-
-
-def environment_for(settings: ProfileSettings, place: Place) -> dict[str, str]:
-    """Ours, changed so that the processes below profile there."""
-    quiet = {name: value for name, value in _QUIET.items() if name not in os.environ}
-    extra = {variables.PROFILE: settings.encode(), **quiet}
-    if settings.seed is not None:
-        extra["PYTHONHASHSEED"] = str(settings.seed)
-    return environment_at(place, extra)
 
 
 def _is_worth_keeping(settings: ProfileSettings, ending: Ending, told: tuple[Told, ...]) -> bool:

@@ -28,7 +28,7 @@ from torchferry.observe.patching import Patches
 from torchferry.observe.seeds import seed_all
 from torchferry.ops.capture.program import before_every_end
 from torchferry.perf.collect.outcome import Told, tell
-from torchferry.perf.collect.settings import ProfileSettings, profile_settings_in
+from torchferry.perf.collect.settings import ProfileSettings
 from torchferry.perf.collect.steps import IterationCounter
 from torchferry.perf.collect.tracing import OtherProfilers, Tracer, make_tracer
 from torchferry.sim.here import fallback_calls
@@ -163,11 +163,9 @@ _MOST_UNPROFILED, _FEWEST_UNPROFILED = 16, 3  # steps whose time is compared wit
 _OTHER = "the program profiles itself ({place}), and PyTorch has room for one profiler at a time"
 
 
-def start_from_environment(environment: Mapping[str, str]) -> None:
-    """Start if the environment asks for it."""
-    settings = profile_settings_in(environment)
-    if settings is not None:
-        ProfiledProgram(settings).begin()
+def start(settings: ProfileSettings) -> None:
+    """Profile this process."""
+    ProfiledProgram(settings).begin()
 
 
 class ProfiledProgram:

@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+import os
+from dataclasses import dataclass
+from typing import ClassVar
 
-VARIABLE = "TORCHFERRY_PROFILE"
+from torchferry import variables
+from torchferry.launch.parts import PartSettings, hash_seed
+
+# Kineto says at each start and stop of the profiler that it does so.
+_QUIET = {"KINETO_LOG_LEVEL": "6"}
 
 
 @dataclass(frozen=True)
-class ProfileSettings:
+class ProfileSettings(PartSettings):
     """Which steps, what of them, and where to put it."""
+
+    variable: ClassVar[str] = variables.PROFILE
+    starts: ClassVar[str] = "torchferry.perf.collect.program:start"
 
     folder: str  # where processes leave their traces, and tell the launcher of them; an absolute path
     first_step: int
@@ -27,9 +34,10 @@ class ProfileSettings:
     vendor_paths: tuple[str, ...] = ()
     simulated: bool = False
 
-    def encode(self) -> str:
-        """The value of the environment variable."""
-        return json.dumps(asdict(self), separators=(",", ":"))
+    def environment(self) -> dict[str, str]:
+        """The variables that make a process play the part."""
+        quiet = {name: value for name, value in _QUIET.items() if name not in os.environ}
+        return {**super().environment(), **quiet, **hash_seed(self.seed)}
 
     @property
     def steps(self) -> int:
@@ -40,12 +48,3 @@ class ProfileSettings:
     def first_warm(self) -> int:
         """The step in which the profiler warms up, if there are so many before the first one."""
         return max(1, self.first_step - self.warmup)
-
-
-def profile_settings_in(environment: Mapping[str, str]) -> ProfileSettings | None:
-    """The settings of a process; None when nothing is to be profiled."""
-    value = environment.get(VARIABLE)
-    if not value:
-        return None
-    given = json.loads(value)
-    return ProfileSettings(**{**given, "vendor_paths": tuple(given["vendor_paths"])})

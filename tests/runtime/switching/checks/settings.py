@@ -13,7 +13,6 @@ from tests.sim.checking import Target
 from torchferry import runtime
 from torchferry.errors import RunError
 from torchferry.runtime import LayerSettings, TypeChecks
-from torchferry.runtime.settings import VARIABLE, layer_settings_in
 
 
 def check_types_are_the_vendors_alone(target: Target) -> None:
@@ -56,12 +55,12 @@ def check_wrong_settings_are_said(target: Target) -> None:
 
 def check_settings_are_handed_on(target: Target) -> None:
     settings = LayerSettings(target.vendor.name, ("a", "b"), TypeChecks.VENDOR, "9.0", "12.4")
-    assert layer_settings_in({VARIABLE: settings.encode()}) == settings
-    assert layer_settings_in({}) is None and layer_settings_in({VARIABLE: ""}) is None
+    assert LayerSettings.read({LayerSettings.variable: settings.encode()}) == settings
+    assert LayerSettings.read({}) is None and LayerSettings.read({LayerSettings.variable: ""}) is None
     runtime.activate(LayerSettings(target.vendor.name, capability="7.5"))
-    assert layer_settings_in(os.environ) == LayerSettings(target.vendor.name, capability="7.5")
+    assert LayerSettings.read(os.environ) == LayerSettings(target.vendor.name, capability="7.5")
     runtime.deactivate()
-    assert VARIABLE not in os.environ
+    assert LayerSettings.variable not in os.environ
 
 
 def check_visible_devices_that_were_set_before(target: Target) -> None:
