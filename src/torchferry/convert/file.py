@@ -196,8 +196,7 @@ class _Stages:
 
     def _what_rules_say(self) -> list[Said]:
         rules = self.job.rules.built_in
-        words = [word for word in rules.line_words if word in self.context.module.data]
-        return examine(self.context, rules, words)
+        return examine(self.context, rules, rules.line_words_in(self.context.module.data))
 
     def repeat(self) -> None:
         """Have the rules convert what they have written until they change nothing more; a pass must not act again.
@@ -392,7 +391,8 @@ def _visitors(context: FileContext, rules: RuleSet, said: list[Said]) -> dict[ty
         name = site.name if asking else ""
         for rule in asking:
             if rule.check is not None and (not rule.names or name.startswith(rule.names)):
-                said.extend((rule, proposal) for proposal in rule.check(site))
+                for proposal in rule.check(site):
+                    said.append((rule, proposal))
 
     return dict.fromkeys({*by_node, *_RENAMING}, visit)
 

@@ -8,7 +8,7 @@ from functools import cached_property, lru_cache
 
 from torchferry.source.module import PythonModule
 from torchferry.source.names import called_name, last_name
-from torchferry.source.scopes import any_line_in
+from torchferry.source.walk import nodes_on_lines
 
 LOSS_WORDS = ("cross_entropy", "CrossEntropyLoss", "nll_loss", "NLLLoss")
 _FUNCTIONS = frozenset({"cross_entropy", "nll_loss"})
@@ -61,31 +61,18 @@ def find_labels(module: PythonModule) -> Labels:
 def _given_to_losses(module: PythonModule) -> Iterator[str]:
     losses = _FUNCTIONS | set(_names_of_losses(module))
     words = [word.encode() for word in (*losses, *_MODULES)]
-    for node in _nodes_on_lines(module, words):
+    for node in nodes_on_lines(module, sorted(module.lines_with(words))):
         if isinstance(node, ast.Call) and _is_loss(node, losses):
             yield from _second(node)
 
 
 def _names_of_losses(module: PythonModule) -> Iterator[str]:
     """`criterion = nn.CrossEntropyLoss().cuda()`: the names under which such a loss is called."""
-    for node in _nodes_on_lines(module, [word.encode() for word in _MODULES]):
+    for node in nodes_on_lines(module, sorted(module.lines_with([word.encode() for word in _MODULES]))):
         if isinstance(node, ast.Assign) and any(
             isinstance(item, ast.Call) and called_name(item) in _MODULES for item in ast.walk(node.value)
         ):
             yield from filter(None, map(last_name, node.targets))
-
-
-def _nodes_on_lines(module: PythonModule, words: list[bytes]) -> Iterator[ast.AST]:
-    """The nodes that touch a line with one of these words, and what is inside of them there."""
-    lines = sorted(module.lines_with(words))
-    waiting: list[ast.AST] = [module.tree] if lines else []
-    while waiting:
-        node = waiting.pop()
-        yield node
-        for child in ast.iter_child_nodes(node):
-            first = getattr(child, "lineno", None)
-            if first is None or any_line_in(lines, first, child.end_lineno):  # type: ignore[attr-defined]
-                waiting.append(child)
 
 
 def _is_loss(call: ast.Call, losses: frozenset[str]) -> bool:

@@ -58,6 +58,30 @@ def walk_lines(module: PythonModule, lines: list[int], visitors: dict[type[ast.A
             waiting.extend(reversed(_children(node, place, lines)))
 
 
+def nodes_on_lines(module: PythonModule, lines: list[int]) -> Iterator[ast.AST]:
+    """The nodes that touch one of the (sorted) lines, and what has no position of its own."""
+    waiting: list[ast.AST] = [module.tree] if lines else []
+    while waiting:
+        node = waiting.pop()
+        yield node
+        for child in child_nodes(node):
+            first = getattr(child, "lineno", None)
+            if first is None or any_line_in(lines, first, child.end_lineno):  # type: ignore[attr-defined]
+                waiting.append(child)
+
+
+def child_nodes(node: ast.AST) -> list[ast.AST]:
+    """What ast.iter_child_nodes yields, without its two generators: all walks come through here."""
+    found: list[ast.AST] = []
+    for name in node._fields:
+        value = getattr(node, name, None)
+        if isinstance(value, ast.AST):
+            found.append(value)
+        elif isinstance(value, list):
+            found += [item for item in value if isinstance(item, ast.AST)]
+    return found
+
+
 def walk_all(unit: Unit, visit: Visitor) -> None:
     """Visit every node of one unit, whatever its line."""
     waiting: _Waiting = [(unit.node, Place(unit.statement, unit.scope))]
@@ -65,14 +89,14 @@ def walk_all(unit: Unit, visit: Visitor) -> None:
         node, place = waiting.pop()
         visit(node, place)
         inner = place.below(node, place.shadowed)
-        waiting.extend([(child, inner) for child in ast.iter_child_nodes(node)][::-1])
+        waiting.extend([(child, inner) for child in reversed(child_nodes(node))])
 
 
 def _children(node: ast.AST, place: Place, lines: list[int]) -> _Waiting:
     """The children that touch one of the lines, with their places."""
     found: _Waiting = []
     inner: Place | None = None
-    for child in ast.iter_child_nodes(node):
+    for child in child_nodes(node):
         line = getattr(child, "lineno", None)
         # Nodes without a position (arguments, comprehension, context) are passed through.
         if line is not None and not any_line_in(lines, line, child.end_lineno):  # type: ignore[attr-defined]

@@ -61,19 +61,20 @@ def library_of(qualified: str) -> Library | None:
 
 
 def _check(site: Site[ast.expr]) -> Iterator[Proposal]:
-    library = library_of(site.name) or _by_star(site) or _handed_on(site)
-    if library is None:
-        return
+    library = library_of(site.name)
     if isinstance(site.node, ast.Call):
-        yield from _look(Site(site.context, site.node, site.place), library)
-    elif library.helper and isinstance(site.place.statement, ast.ClassDef) and site.parent is None:
-        yield _taught(site, library)  # a class of the user's that is made of it
+        library = library or _by_star(site, site.node) or _handed_on(site)
+        if library is not None:
+            yield from _look(Site(site.context, site.node, site.place), library)
+    elif library is not None and library.helper and site.parent is None:
+        if isinstance(site.place.statement, ast.ClassDef):
+            yield _taught(site, library)  # a class of the user's that is made of it
 
 
 def _handed_on(site: Site[ast.expr]) -> Library | None:
     """from utils import smart_autocast, which utils itself imports from a library under another name"""
     name = site.name
-    if not isinstance(site.node, ast.Call) or not any(last in name for last in _last_names()):
+    if not any(last in name for last in _last_names()):
         return None
     origin = site.context.neighbours.origin(site.context.path, name)
     return library_of(origin) if origin else None
@@ -84,9 +85,9 @@ def _last_names() -> frozenset[str]:
     return frozenset(call.rpartition(".")[2] for call in _by_call())
 
 
-def _by_star(site: Site[ast.expr]) -> Library | None:
+def _by_star(site: Site[ast.expr], call: ast.Call) -> Library | None:
     """from fastai.vision.all import *: a name that nothing else here defines may come from there."""
-    function = site.node.func if isinstance(site.node, ast.Call) else None
+    function = call.func
     if not isinstance(function, ast.Name) or site.scope.owner_of(function.id) is not None:
         return None
     found = (_by_call().get(f"{star}.{function.id}") for star in site.module.scopes.stars)

@@ -43,19 +43,17 @@ def _rename(qualified: str, context: FileContext) -> Rename | None:
 def _check(site: Site[ast.Call]) -> Iterator[Proposal]:
     call = site.node
     for old in _names(site.target):
-        message = _OLD.format(why=old.why)
         if old.method and isinstance(call.func, ast.Attribute) and call.func.attr == old.method:
             is_function = isinstance(call.func.value, ast.Name) and old.new.startswith(
                 f"{call.func.value.id}."
             )
             if not site.qualified(call.func) and not is_function:
-                yield site.change(message, *_as_function(site, call.func, old.new))
+                yield site.change(_OLD.format(why=old.why), *_as_function(site, call.func, old.new))
         elif old.argument and site.name == old.name:
             for item in call.keywords:
                 if item.arg == old.argument:
-                    yield site.change(
-                        message, _argument(site, item, old.write), node=item, needs_prelude=True
-                    )
+                    edit = _argument(site, item, old.write)
+                    yield site.change(_OLD.format(why=old.why), edit, node=item, needs_prelude=True)
 
 
 def _as_function(site: Site[ast.Call], func: ast.Attribute, new: str) -> list[Edit]:

@@ -23,6 +23,7 @@ from torchferry.source.edits import Edit
 from torchferry.source.module import PythonModule
 from torchferry.source.names import dotted_name, last_name
 from torchferry.source.scopes import Scope, import_qualifier
+from torchferry.source.walk import nodes_on_lines
 from torchferry.text import Text
 
 _ADDED = Text("adds what the converted lines need: {line}", "为转换后的代码添加：{line}")
@@ -62,7 +63,8 @@ def _is_told_its_device(context: FileContext) -> bool:
     module = context.module
     if not _may_be_told_its_device(module.data) or not any(map(is_main_guard, module.tree.body)):
         return False
-    return any(isinstance(node, ast.Call) and _takes_device(node, module) for node in ast.walk(module.tree))
+    nodes = nodes_on_lines(module, sorted(module.lines_with_names(("device", "to"))))
+    return any(isinstance(node, ast.Call) and _takes_device(node, module) for node in nodes)
 
 
 def _takes_device(call: ast.Call, module: PythonModule) -> bool:
