@@ -224,6 +224,7 @@ def _time(args: argparse.Namespace, bench: Bench, file: Path) -> None:
 
 
 def _list(args: argparse.Namespace) -> int:
+    from torchferry.accuracy import case_inputs
     from torchferry.cli.ending import reader_may_leave
     from torchferry.ops.cases.building import listed
     from torchferry.report.safe import one_line
@@ -231,7 +232,7 @@ def _list(args: argparse.Namespace) -> int:
     need("a case calls operators of", "torch")
     if args.source is None:
         raise RunError("--list lists the calls of a file: ferry case [OPERATOR] --from FILE --list")
-    lines = listed(args.source, args.operator, args.site)
+    lines = listed(args.source, args.operator, args.site, case_inputs)
     if not lines:
         raise InputError(f"{args.source}: has no call{' of ' + args.operator if args.operator else ''}")
     with reader_may_leave():
@@ -240,6 +241,7 @@ def _list(args: argparse.Namespace) -> int:
 
 
 def _prepared(args: argparse.Namespace, vendor: Vendor) -> tuple[Case, Frame]:
+    from torchferry.accuracy import case_inputs
     from torchferry.ops.cases.building import Request, build
     from torchferry.ops.cases.writing import Frame, Platform, kept_tensors, short_name
 
@@ -253,7 +255,7 @@ def _prepared(args: argparse.Namespace, vendor: Vendor) -> tuple[Case, Frame]:
         args.seed,
         tuple(args.modules),
     )
-    case = build(request)
+    case = build(request, case_inputs)
     known = {name: get_vendor(name) for name in vendor_names()} | {vendor.name: vendor}
     platforms = {name: Platform(name, each.plugin, each.device_type) for name, each in known.items()}
     frame = Frame(

@@ -49,7 +49,7 @@ def test_the_command_that_is_named_makes_a_case_of_that_call(
 ) -> None:
     import torch
 
-    from torchferry.ops.cases.record import calls, read
+    from torchferry.accuracy.case_inputs import calls, read
 
     write_network(here / "npu.h5", MINE, {"aten::mean": lambda loss: loss + 1}, steps=3)
     write_network(here / "gpu.h5", steps=3)

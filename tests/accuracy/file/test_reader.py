@@ -11,6 +11,7 @@ import pytest
 import torch
 
 from tests.accuracy.file.making import HEADER, put, write_calls, write_statistics
+from torchferry.accuracy import case_inputs
 from torchferry.accuracy.file.chunks import START
 from torchferry.accuracy.file.reader import open_record, open_records
 from torchferry.accuracy.file.scanning import repair
@@ -169,14 +170,17 @@ def test_cases_from_our_records(tmp_path: Path) -> None:
     writer.write(Call(1, "aten::add.Tensor", 1, "forward", arguments=arguments, inputs=tensors))
     writer.write(Call(2, "aten::add.Scalar", 1, "forward", arguments=(("self", TensorRef(0)), ("other", 3)), inputs=tensors[:1]))  # fmt: skip
     writer.close()
-    case = build(Request("aten::add", source=path, call=1))
+    case = build(Request("aten::add", source=path, call=1), case_inputs)
     assert case.callee.expression == "torch.ops.aten.add.Tensor" and dict(case.kwargs) == {"alpha": 2}
     for tensor, wanted in zip(case.tensors, (original, repeated), strict=True):
         memory = case.stored[tensor.contents.key]
         made = memory.as_strided(tensor.shape, tensor.stride or ())
         assert torch.equal(made, wanted) and made.stride() == wanted.stride()
-    assert build(Request("add", source=path, call=2)).callee.expression == "torch.ops.aten.add.Scalar"
-    assert [line.split("(")[0].split() for line in listed(path, "", "")] == [
+    assert (
+        build(Request("add", source=path, call=2), case_inputs).callee.expression
+        == "torch.ops.aten.add.Scalar"
+    )
+    assert [line.split("(")[0].split() for line in listed(path, "", "", case_inputs)] == [
         ["1", "add.Tensor"],
         ["2", "add.Scalar"],
     ]
@@ -184,4 +188,4 @@ def test_cases_from_our_records(tmp_path: Path) -> None:
     shutil.copy(path, damaged)
     with damaged.open("r+b") as file:
         file.truncate(path.stat().st_size - 10)
-    assert len(listed(damaged, "add", "")) == 2
+    assert len(listed(damaged, "add", "", case_inputs)) == 2

@@ -9,10 +9,11 @@ import numpy as np
 import pytest
 import torch
 
+from torchferry.accuracy import case_inputs
+from torchferry.accuracy.case_inputs import calls, read
 from torchferry.errors import InputError
 from torchferry.ops.cases.building import Request, build, listed
 from torchferry.ops.cases.model import TensorInput
-from torchferry.ops.cases.record import calls, read
 from torchferry.ops.model import Special
 
 FLOAT, INT64, BOOL, HALF, BFLOAT16 = 1, 7, 9, 10, 16
@@ -64,7 +65,7 @@ def test_calls_in_their_order(record: Path) -> None:
 
 
 def test_case_from_a_call(record: Path) -> None:
-    case = build(Request("aten::max", source=record, call=12))
+    case = build(Request("aten::max", source=record, call=12), case_inputs)
     assert case.callee.expression == "torch.ops.aten.max.dim"
     tensor, dim, keepdim = case.args
     assert isinstance(tensor, TensorInput) and (tensor.shape, tensor.dtype) == ((5, 6), "float32")
@@ -74,18 +75,18 @@ def test_case_from_a_call(record: Path) -> None:
 
 
 def test_an_argument_changed(record: Path) -> None:
-    case = build(Request("aten::max.dim", ("dim=0",), source=record))
+    case = build(Request("aten::max.dim", ("dim=0",), source=record), case_inputs)
     assert case.args[1] == 0
 
 
 def test_lists_of_tensors(record: Path) -> None:
-    tensors, dim = build(Request("aten::cat", source=record)).args
+    tensors, dim = build(Request("aten::cat", source=record), case_inputs).args
     assert isinstance(tensors, tuple) and len(tensors) == 2 and dim == 0
     assert all(isinstance(tensor, TensorInput) and tensor.dtype == "float16" for tensor in tensors)
 
 
 def test_listing(record: Path) -> None:
-    lines = listed(record, "max", "")
+    lines = listed(record, "max", "", case_inputs)
     assert len(lines) == 2
     assert lines[1].startswith("  12  max.dim(") and "self=5x6:float32" in lines[1] and "dim=1" in lines[1]
 
@@ -162,7 +163,7 @@ def test_mistakes(record: Path, tmp_path: Path) -> None:
         (Request("aten::max", ("3x4",), source=record), "by name"),
     ):
         with pytest.raises(InputError) as error:
-            build(request)
+            build(request, case_inputs)
         assert said in str(error.value)
     broken = tmp_path / "broken.h5"
     broken.write_bytes(record.read_bytes()[:300])
@@ -171,7 +172,7 @@ def test_mistakes(record: Path, tmp_path: Path) -> None:
     with h5py.File(record, "a") as file:
         file["/cat/5/input/tensors/tensors_0"].attrs["DataType"] = 77
     with pytest.raises(InputError, match="DataType 77 is not known"):
-        build(Request("aten::cat", source=record))
+        build(Request("aten::cat", source=record), case_inputs)
 
 
 @pytest.mark.parametrize(
@@ -234,4 +235,4 @@ def test_another_structure(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="can't be read as an HDF5 record"):
         calls(path)
     with pytest.raises(InputError, match="can't be read: Is a directory"):
-        build(Request("f", source=tmp_path))
+        build(Request("f", source=tmp_path), case_inputs)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import time
 import warnings
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -19,6 +19,7 @@ from torchferry.files.aside import write_whole
 from torchferry.observe.modes import ObservingMode, unobserved
 from torchferry.observe.operators import SKIPPED_NAMESPACES, base_name, is_view, leaves_uninitialised
 from torchferry.observe.tensors import why_unreadable
+from torchferry.sim.here import simulated
 
 _MODEL = "0"  # single operators belong to none
 _NOT_IN_NAMES = re.compile(r"[./\\\s]")
@@ -93,48 +94,42 @@ def _dumped(tensor: torch.Tensor) -> DumpedTensor:
     return DumpedTensor(str(tensor.dtype).removeprefix("torch."), tuple(tensor.shape), data)
 
 
-# init_dump, set_dump and finalize_dump of a vendor's module, for its simulated device.
+# What a vendor's module has for this: one dump at a time is begun, configured, ended.
+
+_begun: list[DumpingMode | None] = []  # at most one: the mode, once it is configured
 
 
-class DumpFunctions:
-    """One dump at a time: begun, configured, ended."""
+def init_dump() -> None:
+    """Get ready."""
+    if _begun:
+        raise RuntimeError("a dump has begun already; finalize_dump() ends it")
+    _begun.append(None)
 
-    def __init__(self, device: str) -> None:
-        self._device = device
-        self._has_begun = False
-        self._mode: Any = None  # a DumpingMode; it is imported when it is needed
 
-    def by_name(self) -> dict[str, Callable[..., None]]:
-        """As data calls them."""
-        return {"begin": self.begin, "configure": self.configure, "end": self.end}
+def set_dump(cfg_file: str) -> None:
+    """Dump what the simulated device computes as the file says, from now on."""
+    if not _begun:
+        raise RuntimeError("no dump has begun; call init_dump() first")
+    configuration = read_configuration(cfg_file)
+    _switch_off()
+    if not configuration.is_on:
+        warnings.warn(f'{cfg_file}: dump_op_switch is not "on", so no operator is dumped', stacklevel=3)
+        return
+    now = simulated()
+    assert now is not None
+    mode = _begun[0] = DumpingMode(configuration, now.vendor.device_type)
+    mode.switch_on()
 
-    def begin(self) -> None:
-        """Get ready."""
-        if self._has_begun:
-            raise RuntimeError("a dump has begun already; finalize_dump() ends it")
-        self._has_begun = True
 
-    def configure(self, cfg_file: str) -> None:
-        """Dump as the file says, from now on."""
-        if not self._has_begun:
-            raise RuntimeError("no dump has begun; call init_dump() first")
-        configuration = read_configuration(cfg_file)
-        self._switch_off()
-        if not configuration.is_on:
-            warnings.warn(f'{cfg_file}: dump_op_switch is not "on", so no operator is dumped', stacklevel=2)
-            return
+def finalize_dump() -> None:
+    """Dump no more."""
+    if not _begun:
+        raise RuntimeError("no dump has begun; call init_dump() first")
+    _switch_off()
+    _begun.clear()
 
-        self._mode = DumpingMode(configuration, self._device)
-        self._mode.switch_on()
 
-    def end(self) -> None:
-        """Dump no more."""
-        if not self._has_begun:
-            raise RuntimeError("no dump has begun; call init_dump() first")
-        self._has_begun = False
-        self._switch_off()
-
-    def _switch_off(self) -> None:
-        mode, self._mode = self._mode, None
-        if mode is not None:
-            mode.switch_off()
+def _switch_off() -> None:
+    mode, _begun[0] = _begun[0], None
+    if mode is not None:
+        mode.switch_off()

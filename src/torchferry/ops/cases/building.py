@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import torch
 
 from torchferry.errors import InputError
 from torchferry.ops.capture_json import load
-from torchferry.ops.cases import record
 from torchferry.ops.cases.contents import check_fits, filled
 from torchferry.ops.cases.describing import described
 from torchferry.ops.cases.model import (
@@ -68,6 +67,34 @@ _HDF5 = b"\x89HDF\r\n\x1a\n"
 
 
 @dataclass(frozen=True)
+class RecordedCall:
+    """One call of a record."""
+
+    operator: str  # as the record names it
+    number: int
+    index: int  # among the calls of the record
+    exact: str = ""  # the operator with its overload, if the record says it
+
+
+@dataclass(frozen=True)
+class RecordedInputs:
+    """What a call was given, by name, in the order of the record."""
+
+    values: dict[str, CaseValue]
+    stored: dict[str, torch.Tensor]
+
+
+class RecordReader(Protocol):
+    """Reads calls of records; who knows their files hands it in."""
+
+    def calls(self, path: Path, operator: str = "") -> list[RecordedCall]:
+        """Those of an operator, of all if none is named; in the order of their numbers."""
+
+    def read(self, path: Path, call: RecordedCall, *, contents: bool = True) -> RecordedInputs:
+        """The inputs of one call; their shapes alone without contents."""
+
+
+@dataclass(frozen=True)
 class Request:
     """What a case is to be made of."""
 
@@ -81,11 +108,11 @@ class Request:
     modules: tuple[str, ...] = ()
 
 
-def build(request: Request) -> Case:
+def build(request: Request, records: RecordReader | None = None) -> Case:
     """The case, with contents for every tensor."""
     given = parse_inputs(request.inputs)
     if request.source is not None:
-        return _from_source(request, given)
+        return _from_source(request, given, records)
     args = tuple(value for name, value in given if not name)
     kwargs = tuple((name, value) for name, value in given if name)
     callee = resolve(request.operator, args, kwargs, request.modules)
@@ -100,12 +127,12 @@ def _whole(case: Case) -> Case:
     return filled(case, _positional_names(case.callee))
 
 
-def listed(source: Path, operator: str, site: str) -> list[str]:
+def listed(source: Path, operator: str, site: str, records: RecordReader | None = None) -> list[str]:
     """A line for each call of a source, numbered as --call counts; those of a record as all commands number them."""
-    if _is_record(source):
+    if records is not None and _is_record(source):
         return [
-            f"{call.number:>4}  {call.operator}({_described(record.read(source, call, contents=False).values)})"
-            for call in record.calls(source, operator)
+            f"{call.number:>4}  {call.operator}({_described(records.read(source, call, contents=False).values)})"
+            for call in records.calls(source, operator)
         ]
     lines = [
         f"{use.operator}({_described(arguments(use))}) x{use.calls} "
@@ -115,13 +142,16 @@ def listed(source: Path, operator: str, site: str) -> list[str]:
     return [f"{number:>4}  {line}" for number, line in enumerate(lines, 1)]
 
 
-def _from_source(request: Request, given: list[tuple[str, CaseValue]]) -> Case:
+def _from_source(request: Request, given: list[tuple[str, CaseValue]], records: RecordReader | None) -> Case:
     if any(not name for name, _ in given):
         raise InputError("with --from, --input changes arguments by name: --input dim=1")
     if request.init:
         raise InputError("--init is for the arguments of a module's class; --from names an operator's call")
     assert request.source is not None
-    name, values, stored = _recorded(request) if _is_record(request.source) else _captured(request)
+    if records is not None and _is_record(request.source):
+        name, values, stored = _recorded(request, records)
+    else:
+        name, values, stored = _captured(request)
     values.update(given)
     callee = resolve(name, (), tuple(values.items()), request.modules)
     if callee.kind is not CalleeKind.OPERATOR:
@@ -131,12 +161,14 @@ def _from_source(request: Request, given: list[tuple[str, CaseValue]]) -> Case:
     return _whole(Case(callee, args, kwargs, (), request.seed, stored))
 
 
-def _recorded(request: Request) -> tuple[str, dict[str, CaseValue], dict[str, torch.Tensor]]:
+def _recorded(
+    request: Request, records: RecordReader
+) -> tuple[str, dict[str, CaseValue], dict[str, torch.Tensor]]:
     assert request.source is not None
-    calls = record.calls(request.source, request.operator)
-    known = sorted({call.operator for call in record.calls(request.source)})
+    calls = records.calls(request.source, request.operator)
+    known = sorted({call.operator for call in records.calls(request.source)})
     call = _chosen({call.number: call for call in reversed(calls)}, request, known)
-    inputs = record.read(request.source, call)
+    inputs = records.read(request.source, call)
     return call.exact or request.operator, inputs.values, inputs.stored
 
 

@@ -14,8 +14,6 @@ import torch
 from torch.utils.backend_registration import generate_methods_for_privateuse1_backend
 from torch.utils.checkpoint import DefaultDeviceType
 
-from torchferry.accuracy.dump.mode import DumpFunctions
-from torchferry.accuracy.dumping import Dumper
 from torchferry.sim.device_module import (
     devices,
     forking,
@@ -28,7 +26,13 @@ from torchferry.sim.device_module import (
     streams,
     typed,
 )
-from torchferry.sim.device_module.extras import Extra, functions, load_extras, properties
+from torchferry.sim.device_module.extras import (
+    Extra,
+    functions,
+    imported_when_called,
+    load_extras,
+    properties,
+)
 from torchferry.sim.device_module.identity import IDENTITY_ATTRIBUTE, Identity
 from torchferry.sim.device_module.surface import Surface
 from torchferry.sim.device_module.tree import Tree
@@ -64,7 +68,7 @@ def install(vendor: Vendor, memory_of_device: int, device_name: str) -> ModuleTy
     for name, value in _INTERNAL.items():
         tree.place(name, value)
     setattr(tree.root, IDENTITY_ATTRIBUTE, _identity(vendor, device_name, memory_of_device, extras))
-    _add_extras(tree, extras, vendor)
+    _add_extras(tree, extras)
     _register(vendor, tree)
     typed.teach_default_tensor_type(tensor_types)
     forking.watch()
@@ -97,8 +101,7 @@ def _own_scaler(extras: tuple[Extra, ...]) -> bool:
     return any(extra.kind == "own_scaler" for extra in extras)
 
 
-def _add_extras(tree: Tree, extras: tuple[Extra, ...], vendor: Vendor) -> None:
-    dump = DumpFunctions(vendor.device_type).by_name()
+def _add_extras(tree: Tree, extras: tuple[Extra, ...]) -> None:
     for name, function in functions(extras).items():
         tree.place(name, function)
     for extra in extras:
@@ -106,18 +109,16 @@ def _add_extras(tree: Tree, extras: tuple[Extra, ...], vendor: Vendor) -> None:
             tree.switch(extra.name, extra.value)
         elif extra.kind == "alias":
             tree.place(extra.name, tree.find(extra.key))
-        elif extra.kind == "dump":
-            tree.place(extra.name, dump[extra.key])
-        elif extra.kind == "dumper":
-            _place_in_torch(extra.name)
+        elif extra.kind == "in_torch":
+            _place_in_torch(extra.name, imported_when_called(extra.key))
         elif extra.kind == "library":
             _add_library(extra.name, extra.key)
 
 
-def _place_in_torch(name: str) -> None:
-    """The recorder of operators under a name that the vendor's PyTorch has for it."""
+def _place_in_torch(name: str, value: Any) -> None:
+    """Something under a name that the vendor's PyTorch has for it."""
     holder, _, leaf = name.rpartition(".")
-    setattr(functools.reduce(getattr, filter(None, holder.split(".")), torch), leaf, Dumper)
+    setattr(functools.reduce(getattr, filter(None, holder.split(".")), torch), leaf, value)
 
 
 class _Library(ModuleType):

@@ -14,9 +14,9 @@ One entry a line, KIND NAME [VALUE...]; values are JSON. Kinds:
   cores NAME               such a field that counts cores: here those of the host
   capability_env VARIABLE  an environment variable that get_device_capability answers from
   own_scaler NAME          a gradient scaler that also takes dynamic=False and computes in float32 only
-  dump NAME PART           a function that begins, configures or ends a dump of single operators
+  function NAME MODULE:F   a function of another module, which is imported when it is called
   library NAME MODULE      a module below torch that has what another module has, which is imported when it is used
-  dumper NAME              the recorder of operators, under a name below torch
+  in_torch NAME MODULE:F   the same, under a name below torch
   profile NAME FILE        a block that leaves a trace below the folder it is given
   profile_config NAME {}   what such a block collects: switches, and lists of values
   options NAME {}          a function that checks options of a compiler: lists of values, or what they must be
@@ -25,6 +25,7 @@ One entry a line, KIND NAME [VALUE...]; values are JSON. Kinds:
 from __future__ import annotations
 
 import contextlib
+import importlib
 import json
 import os
 from collections.abc import Callable, Iterable, Iterator
@@ -65,8 +66,8 @@ _SHAPES = {
     "cores": (False, False),
     "capability_env": (False, False),
     "own_scaler": (False, False),
-    "dump": (True, False),
-    "dumper": (False, False),
+    "function": (True, False),
+    "in_torch": (True, False),
     "library": (True, False),
     "profile": (False, True),
     "profile_config": (False, True),
@@ -118,11 +119,23 @@ def functions(extras: Iterable[Extra]) -> dict[str, Callable[..., Any]]:
         "negation": lambda extra: lambda: not remembered.get(extra.key, not extra.value),
         "nonfinite": lambda extra: has_inf_or_nan,
         "context": lambda extra: nothing_inside,
+        "function": lambda extra: imported_when_called(extra.key),
         "profile": lambda extra: profiling.profile(extra.value),
         "profile_config": lambda extra: profiling.profile_config(extra.value),
         "options": lambda extra: profiling.options(extra.value),
     }
     return {extra.name: makers[extra.kind](extra) for extra in extras if extra.kind in makers}
+
+
+def imported_when_called(name: str) -> Callable[..., Any]:
+    """A function that is called as module:function; nothing is imported before it is."""
+    module, _, leaf = name.partition(":")
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        return getattr(importlib.import_module(module), leaf)(*args, **kwargs)
+
+    call.__name__ = call.__qualname__ = leaf
+    return call
 
 
 def _answering(value: Any) -> Callable[..., Any]:

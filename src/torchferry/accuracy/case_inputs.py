@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 import torch
@@ -12,44 +12,27 @@ from torchferry.accuracy.file.foreign import ForeignRecord
 from torchferry.accuracy.file.reader import Record, open_record
 from torchferry.accuracy.model import TensorRecord, TensorRef, Value
 from torchferry.errors import InputError
+from torchferry.ops.cases.building import RecordedCall, RecordedInputs
 from torchferry.ops.cases.contents import check_fits, overlaps
 from torchferry.ops.cases.model import CaseValue, Contents, Draw, TensorInput, contiguous
 
 
-@dataclass(frozen=True)
-class Call:
-    """One recorded call."""
-
-    operator: str  # as the record names it
-    number: int
-    index: int  # among the calls of the record
-    exact: str = ""  # the operator with its overload, if the record says it
-
-
-@dataclass(frozen=True)
-class Inputs:
-    """What a call was given, by name, in the order of the record."""
-
-    values: dict[str, CaseValue]
-    stored: dict[str, torch.Tensor]
-
-
-def calls(path: Path, operator: str = "") -> list[Call]:
+def calls(path: Path, operator: str = "") -> list[RecordedCall]:
     """The calls of an operator in a record, of all operators if none is named; in the order of their numbers."""
     with open_record(path) as record:
         found = [_named(record, index) for index in range(len(record.calls))]
     return [call for call in found if not operator or _is_called(call.operator, operator)]
 
 
-def _named(record: Record, index: int) -> Call:
+def _named(record: Record, index: int) -> RecordedCall:
     if isinstance(record, ForeignRecord) and not record.is_ours:
         number, name = record.names[index]
-        return Call(name, number, index)
+        return RecordedCall(name, number, index)
     call = record.calls[index]
-    return Call(call.operator.removeprefix("aten::"), call.number, index, call.operator)
+    return RecordedCall(call.operator.removeprefix("aten::"), call.number, index, call.operator)
 
 
-def read(path: Path, call: Call, *, contents: bool = True) -> Inputs:
+def read(path: Path, call: RecordedCall, *, contents: bool = True) -> RecordedInputs:
     """The inputs of one call; their shapes alone, without contents, also where only statistics were recorded."""
     stored: dict[str, torch.Tensor] = {}
     with open_record(path) as record:
@@ -62,7 +45,7 @@ def read(path: Path, call: Call, *, contents: bool = True) -> Inputs:
             return tuple(made(each) for each in value) if isinstance(value, tuple) else value
 
         values = {name: made(value) for name, value in recorded.arguments}
-    return Inputs(values, stored)
+    return RecordedInputs(values, stored)
 
 
 def _is_called(recorded: str, wanted: str) -> bool:
