@@ -17,7 +17,7 @@ def unlimited_device(vendor_name: str) -> torch.device:
     The CPU computes products in half precision as the device does, as in a proof.
     """
     sim.activate(vendor_name, devices=1)
-    native.set_gate(False)
+    native.set_limits(False)
     native.compute_half_in_single()
     return torch.device(get_vendor(vendor_name).device_type, 0)
 

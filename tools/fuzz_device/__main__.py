@@ -78,7 +78,7 @@ def _run_programs(options: argparse.Namespace) -> int:
 
     from .program import first_difference
 
-    native.set_gate(False)
+    native.set_limits(False)
     compute_as_cuda()
     torch.set_num_threads(1)
     device = get_vendor(options.vendor).device_type

@@ -36,6 +36,6 @@ def activate(
 
 def is_active() -> bool:
     """Whether this process simulates a device."""
-    from torchferry.sim.here import simulated
+    from torchferry.sim.current import simulated
 
     return simulated() is not None

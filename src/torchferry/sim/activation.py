@@ -17,18 +17,15 @@ from torchferry.operators import native_functions
 from torchferry.operators.support import VendorTable
 from torchferry.runtime.compilers import eager_without_inductor
 from torchferry.sim import (
-    backward,
     build,
     device_module,
-    dlpack,
     host_log,
     native,
     operators,
-    printing,
     process_group,
-    refusals,
     sharing,
     shims,
+    torch_changes,
 )
 from torchferry.sim.environment import SimSettings
 from torchferry.vendors.cards import with_card
@@ -98,13 +95,13 @@ def activate_settings(settings: SimSettings) -> None:
     device_module.install(vendor, settings.memory, vendor.limits.device_name or vendor.device_type)
     process_group.register(vendor)
     shims.install(vendor)
-    refusals.install(vendor)
-    printing.install()
+    torch_changes.refuse_data_parallel(vendor)
+    torch_changes.print_without_limits()
     sharing.install()
     torchvision_operators.install()
     torch.compile = eager_without_inductor(vendor.device_type)
-    backward.install()
-    dlpack.install(vendor.device_type)
+    torch_changes.backward_in_calling_thread()
+    torch_changes.exchange_by_dlpack(vendor.device_type)
     host_log.install(vendor, os.environ)
     _active.append(Active(vendor, settings))
 

@@ -3,7 +3,8 @@ operators (`torch.ops.torchferry_sim`), so that one file serves every Python ver
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import IntEnum
 from pathlib import Path
@@ -278,6 +279,16 @@ def narrowed_dtypes() -> dict[str, int]:
     return {_DTYPE_NAMES.get(name, name): count for name, count in zip(names, counts, strict=True)}
 
 
-def set_gate(on: bool) -> bool:
-    """Turn the vendor's limits on or off in this thread; answers what it was."""
+@contextmanager
+def limits(on: bool) -> Iterator[None]:
+    """In this thread, turn what the vendor's device lacks on or off."""
+    before = set_limits(on)
+    try:
+        yield
+    finally:
+        set_limits(before)
+
+
+def set_limits(on: bool) -> bool:
+    """The same until it is said otherwise; answers what it was."""
     return bool(_native().set_gate(on))

@@ -19,7 +19,7 @@ from torchferry.files.aside import write_whole
 from torchferry.observe.modes import ObservingMode, unobserved
 from torchferry.observe.operators import SKIPPED_NAMESPACES, base_name, is_view, leaves_uninitialised
 from torchferry.observe.tensors import why_unreadable
-from torchferry.sim.here import simulated
+from torchferry.sim.current import simulated
 
 _MODEL = "0"  # single operators belong to none
 _NOT_IN_NAMES = re.compile(r"[./\\\s]")

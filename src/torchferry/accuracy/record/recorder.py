@@ -24,7 +24,7 @@ from torchferry.accuracy.record.sinks import StatisticsSink, TensorSink
 from torchferry.observe.modes import ObservingMode, has_compiled
 from torchferry.observe.tensors import has_own_operators
 from torchferry.observe.where import Site, Whereabouts
-from torchferry.sim.here import simulated
+from torchferry.sim.current import simulated
 
 # The mode that records: every operator of this thread and of autograd's, whatever the program does
 # with it.

@@ -28,7 +28,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from torchferry.ops.cases.model import Facts, Kind, Outcome, Times
 from torchferry.sim import is_active
-from torchferry.sim.here import fallback_calls
+from torchferry.sim.current import fallback_calls
 
 # Measures how long one call of a case takes on each device, in turns, so that what slows the machine
 # down slows all.

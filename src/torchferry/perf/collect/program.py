@@ -31,7 +31,7 @@ from torchferry.perf.collect.outcome import Told, tell
 from torchferry.perf.collect.settings import ProfileSettings
 from torchferry.perf.collect.steps import IterationCounter
 from torchferry.perf.collect.tracing import OtherProfilers, Tracer, make_tracer
-from torchferry.sim.here import fallback_calls
+from torchferry.sim.current import fallback_calls
 from torchferry.vendors.registry import get_vendor
 
 # The device of a process while it is profiled: its name, its memory, the operators that it lacks.

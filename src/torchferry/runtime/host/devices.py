@@ -13,7 +13,7 @@ import torch
 
 from torchferry.runtime.host import device_numbers
 from torchferry.runtime.host.placement import Placement
-from torchferry.runtime.module_parts import device_context, gauges
+from torchferry.runtime.module_parts import devices as shared
 
 _UNNUMBERED = str(device_numbers.UNNUMBERED)
 
@@ -54,8 +54,8 @@ class Devices:
         self._count = count
         self._placement = placement
         self._current = _Current()
-        self._load = gauges.Load()
-        self.sync_debug = gauges.SyncDebug()
+        self._load = shared.Load()
+        self.sync_debug = shared.SyncDebug()
 
     def is_available(self) -> bool:
         """Whether there is a device."""
@@ -161,7 +161,7 @@ def lazy_call(call: Any, **_: object) -> None:
 def names(devices: Devices) -> dict[str, Any]:
     """The part of torch.cuda that is about devices."""
 
-    class DeviceContext(device_context.DeviceContext):
+    class DeviceContext(shared.DeviceContext):
         """Makes a device the current one inside a with block; None or a negative index changes nothing."""
 
         _index = staticmethod(devices.get_device_index)

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import itertools
 import threading
-import time
 from typing import Any
 
 import torch
 
 from torchferry.runtime.host.devices import Devices
+from torchferry.runtime.module_parts.streams import EventsOfStream, TimedEvent
 
-_LEAST_PRIORITY, _GREATEST_PRIORITY = 0, -1
 _HOST = torch.device("cpu", 0)
 
 
-class Event:
+class Event(TimedEvent):
     """A mark in a stream: the time at which it was recorded."""
 
     cuda_event = 0
@@ -35,7 +34,7 @@ class Event:
 
     def record(self, stream: Any = None) -> None:
         """Mark the point that a stream has reached."""
-        self._recorded = time.perf_counter_ns()
+        self._mark()
 
     def wait(self, stream: Any = None) -> None:
         """Let later work of a stream wait for this event: it has happened."""
@@ -47,19 +46,12 @@ class Event:
     def synchronize(self) -> None:
         """Wait for the event: it has happened."""
 
-    def elapsed_time(self, end_event: Event) -> float:
-        """Milliseconds from this event to another one."""
-        if not (self._timed and end_event._timed):
-            raise RuntimeError("Both events must be created with argument 'enable_timing=True'.")
-        if self._recorded is None or end_event._recorded is None:
-            raise RuntimeError("Both events must be recorded before calculating elapsed time.")
-        return (end_event._recorded - self._recorded) / 1e6
 
-
-class Stream:
+class Stream(EventsOfStream):
     """A queue of work; the number tells one from another."""
 
     _devices: Devices
+    _event_class = Event
     _numbers = itertools.count(1)
 
     def __init__(self, device: Any = None, priority: int = 0, *, stream_id: int | None = None) -> None:
@@ -72,20 +64,6 @@ class Stream:
     def cuda_stream(self) -> int:
         """The number, where CUDA has an address."""
         return self.stream_id
-
-    @staticmethod
-    def priority_range() -> tuple[int, int]:
-        """The lowest and the highest priority that a stream can have."""
-        return _LEAST_PRIORITY, _GREATEST_PRIORITY
-
-    def record_event(self, event: Event | None = None) -> Event:
-        """Record an event, a new one if none is given."""
-        event = Event() if event is None else event
-        event.record(self)
-        return event
-
-    def wait_event(self, event: Event) -> None:
-        """Let later work of this stream wait for an event: it has happened."""
 
     def wait_stream(self, stream: Stream) -> None:
         """Let later work of this stream wait for another one's: that is done."""

@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 
-from torchferry.runtime.module_parts import device_context, gauges
+from torchferry.runtime.module_parts import devices as shared
 from torchferry.sim import native
 from torchferry.sim.device_module import forking
 from torchferry.sim.device_module.identity import device_type, identity
@@ -54,7 +54,7 @@ def exchange_device(index: int) -> int:
     return before
 
 
-class DeviceContext(device_context.DeviceContext):
+class DeviceContext(shared.DeviceContext):
     """Makes a device the current one inside a with block; None or a negative index changes nothing."""
 
     @staticmethod
@@ -171,7 +171,7 @@ def get_arch_list() -> list[str]:
     return []
 
 
-_load = gauges.Load()
+_load = shared.Load()
 
 
 def utilization(device: DeviceLike = None) -> int:
@@ -196,7 +196,7 @@ def sleep(cycles: int) -> None:
     time.sleep(cycles / 1e9)
 
 
-_sync_debug = gauges.SyncDebug()
+_sync_debug = shared.SyncDebug()
 
 API = {
     "_lazy_init": lazy_init,

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Iterator
 from typing import Any
 
 import torch
@@ -45,11 +43,11 @@ class SwitchableGradScaler(GradScaler):
 
     def unscale_(self, optimizer: torch.optim.Optimizer) -> None:
         """Divide the gradients of an optimizer by the scale."""
-        with _limits(False):
+        with native.limits(False):
             super().unscale_(optimizer)
 
     def _unscale_grads_(self, *args: Any, **kwargs: Any) -> dict[torch.device, torch.Tensor]:
-        with _limits(True):
+        with native.limits(True):
             found: dict[torch.device, torch.Tensor] = super()._unscale_grads_(*args, **kwargs)
         if self._dynamic:
             return found
@@ -60,15 +58,6 @@ class SwitchableGradScaler(GradScaler):
         if new_scale is None and self._enabled and not self._dynamic:
             new_scale = self.get_scale()
         super().update(new_scale)
-
-
-@contextlib.contextmanager
-def _limits(on: bool) -> Iterator[None]:
-    before = native.set_gate(on)
-    try:
-        yield
-    finally:
-        native.set_gate(before)
 
 
 def get_amp_supported_dtype() -> list[torch.dtype]:

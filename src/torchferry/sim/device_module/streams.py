@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 import threading
-import time
 from typing import Any
 
 import torch
 
+from torchferry.runtime.module_parts.streams import EventsOfStream, TimedEvent
 from torchferry.sim import native
 from torchferry.sim.device_module.devices import DeviceLike, existing_index, get_device_index, lazy_init
 from torchferry.sim.device_module.identity import device_type
 
-_LEAST_PRIORITY, _GREATEST_PRIORITY = 0, -1
 # torch has had torch.accelerator, and with it one place for the current stream, since 2.6
 _TORCH_KEEPS_CURRENT_STREAM = hasattr(torch._C, "_accelerator_setStream")
 
 
-class Stream(torch.Stream):
+class Stream(EventsOfStream, torch.Stream):
     """A queue of device work."""
 
     def __new__(cls, device: DeviceLike = None, priority: int = 0, **ids: Any) -> Stream:
@@ -31,21 +30,6 @@ class Stream(torch.Stream):
 
     def __init__(self, *_: Any, **__: Any) -> None:
         super().__init__()
-
-    @staticmethod
-    def priority_range() -> tuple[int, int]:
-        """The lowest and the highest priority that a stream can have."""
-        return _LEAST_PRIORITY, _GREATEST_PRIORITY
-
-    def record_event(self, event: Any = None) -> Any:
-        """Record an event, a new one if none is given."""
-        event = Event() if event is None else event
-        event.record(self)
-        return event
-
-    def wait_event(self, event: Any) -> None:
-        """Let later work of this stream wait for an event."""
-        event.wait(self)
 
     def __repr__(self) -> str:
         return f"<torch.{device_type()}.Stream device={self.device} stream_id={self.stream_id:#x}>"
@@ -65,7 +49,7 @@ class ExternalStream(Stream):
         self.stream_ptr = stream_ptr
 
 
-class Event(torch.Event):
+class Event(TimedEvent, torch.Event):
     """A mark in a stream. It keeps its own time: torch's elapsed_time refuses subclasses of its event."""
 
     def __new__(
@@ -87,20 +71,11 @@ class Event(torch.Event):
     def record(self, stream: Any = None) -> None:
         """Mark the point that a stream has reached."""
         super().record(current_stream() if stream is None else stream)
-        self._recorded = time.perf_counter_ns()
+        self._mark()
 
     def wait(self, stream: Any = None) -> None:
         """Let later work of a stream wait for this event."""
         super().wait(current_stream() if stream is None else stream)
-
-    def elapsed_time(self, end_event: Any) -> float:
-        """Milliseconds from this event to another one."""
-        if not (self._timed and end_event._timed):
-            raise RuntimeError("Both events must be created with argument 'enable_timing=True'.")
-        if self._recorded is None or end_event._recorded is None:
-            raise RuntimeError("Both events must be recorded before calculating elapsed time.")
-        span: int = end_event._recorded - self._recorded
-        return span / 1e6
 
     def recorded_time(self) -> int:
         """Nanoseconds of the host's clock when the event was recorded."""
@@ -110,6 +85,9 @@ class Event(torch.Event):
 
     def __repr__(self) -> str:
         return f"<torch.{device_type()}.Event timed={self._timed} recorded={self._recorded is not None}>"
+
+
+Stream._event_class = Event
 
 
 class _Current(threading.local):

@@ -11,7 +11,6 @@ import torch
 from tests.sim.checking import Target
 from torchferry.sim import native
 from torchferry.sim.native import Verdict
-from torchferry.sim.printing import without_limits
 from torchferry.vendors.model import MissingOperator, Narrowing
 from torchferry.vendors.ops import load_ops
 
@@ -53,7 +52,7 @@ def check_a_missing_operator_does_what_the_vendors_adapter_does(target: Target) 
 def check_without_limits_nothing_is_refused(target: Target) -> None:
     _, run = missing_operator(target)
     if run is not None:
-        with without_limits(), warnings.catch_warnings():
+        with native.limits(False), warnings.catch_warnings():
             warnings.simplefilter("error")
             run(torch.full((2,), 0.5, device=target.type))  # type: ignore[operator]
 

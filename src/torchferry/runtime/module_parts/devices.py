@@ -1,8 +1,33 @@
-"""Small things that a device module is asked for: how busy the device is, what to do at a synchronization."""
+"""What modules of devices share: the with block of a device, how busy one is, what to do at a synchronization."""
 
 from __future__ import annotations
 
 import time
+from typing import Any
+
+
+class DeviceContext:
+    """Makes a device the current one inside a with block; None or a negative index changes nothing."""
+
+    def __init__(self, device: Any) -> None:
+        self.idx = -1 if device is None else self._index(device)
+        self.prev_idx = -1
+
+    @staticmethod
+    def _index(device: Any) -> int:
+        """The index that a device argument means."""
+        raise NotImplementedError
+
+    @staticmethod
+    def _exchange(index: int) -> int:
+        """Make a device the current one and answer which one was; a negative index changes nothing."""
+        raise NotImplementedError
+
+    def __enter__(self) -> None:
+        self.prev_idx = self._exchange(self.idx)
+
+    def __exit__(self, *error: object) -> None:
+        self._exchange(self.prev_idx)
 
 
 class Load:
