@@ -38,9 +38,10 @@ _PRODUCTS = frozenset({"linear", "addmm", "mm", "bmm", "baddbmm", "matmul", "add
 _SIZES_OF_RESULTS = ("new_", "empty", "zeros", "ones", "full", "rand", "scalar_tensor", "arange")
 _RANDOM = (
     "rand", "normal", "uniform", "bernoulli", "native_dropout", "fused_dropout", "dropout", "feature_dropout", "multinomial",
-    "exponential", "geometric", "cauchy", "log_normal", "poisson", "binomial", "rrelu_with_noise", "standard_gamma",
-    "sample_dirichlet",
+    "exponential", "geometric", "cauchy", "log_normal", "poisson", "binomial", "rrelu", "standard_gamma",
+    "sample_dirichlet", "alpha_dropout", "feature_alpha_dropout", "fill_mem_eff_dropout_mask",
 )  # fmt: skip
+_DERIVED = ("_loss", "_grad")  # poisson_nll_loss draws nothing
 # They move, copy, cast or look at data, or make room for it: an extra one changes nothing that is computed.
 _PLUMBING = frozenset(
     {
@@ -71,6 +72,26 @@ def without_overload(operator: str) -> str:
     return operator.partition(".")[0]
 
 
+_OVER_LISTS = ("_foreach_", "_fused_", "_amp_foreach_")  # they do the same to each element of their lists
+
+
+def works_on_lists(operator: str) -> bool:
+    """Whether it does the same to each tensor of its lists."""
+    return _unqualified(operator).startswith(_OVER_LISTS)
+
+
+def of_one_element(operator: str) -> str:
+    """add for aten::_foreach_add_.List: what it does to a tensor, in place or not."""
+    name = _unqualified(operator)
+    for prefix in _OVER_LISTS:
+        name = name.removeprefix(prefix)
+    return name.rstrip("_")
+
+
+def _unqualified(operator: str) -> str:
+    return operator.rpartition("::")[2].partition(".")[0]
+
+
 @cache
 def is_plumbing(operator: str) -> bool:
     """Whether an extra call of it on one side is no news."""
@@ -84,7 +105,7 @@ def is_plumbing(operator: str) -> bool:
 def is_random(operator: str) -> bool:
     """Whether it draws numbers, which no other device draws alike."""
     name = base_name(operator).strip("_")
-    return name.startswith(_RANDOM) and "backward" not in name
+    return name.startswith(_RANDOM) and not name.endswith(_DERIVED) and "backward" not in name
 
 
 @cache

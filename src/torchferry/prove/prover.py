@@ -232,7 +232,7 @@ def _named(difference: Difference) -> Text:
 
 def _first_operator(reference: Execution, migrated: Execution, rank: int | None) -> OperatorDifference | None:
     """The first operator that differs, from what the processes of this rank have recorded."""
-    from torchferry.prove.operators_comparison import first_difference
+    from torchferry.prove.operators import first_difference
 
     files = [
         [recording.operators for recording in run.recordings() if recording.identity.rank == rank]

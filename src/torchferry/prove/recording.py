@@ -14,13 +14,14 @@ from typing import Any
 import torch
 from torch.optim.optimizer import register_optimizer_step_post_hook, register_optimizer_step_pre_hook
 
+from torchferry.accuracy.model import Header, Kept
+from torchferry.accuracy.record.recorder import Recorder as OperatorRecorder
 from torchferry.observe.entrance import Entrance
 from torchferry.observe.modes import unobserved
 from torchferry.observe.seeds import seed_all
 from torchferry.observe.steps import is_outermost_step
 from torchferry.observe.where import watch_optimizers
-from torchferry.prove.operators_comparison import SUFFIX
-from torchferry.prove.operators_record import OperatorRecorder
+from torchferry.prove.operators import SUFFIX
 from torchferry.prove.recorder import Namer, Recorder, current_rank
 from torchferry.prove.settings import IMPORTS_SUFFIX, ProofSettings, Weights, imported_from
 
@@ -247,5 +248,11 @@ class _Watch:
         self._entrance.close()
         wanted = self._settings.operators_rank
         if self._recorder is None and (wanted is None or wanted == current_rank()):
-            self._recorder = OperatorRecorder(Path(self._settings.folder) / f"{os.getpid()}{SUFFIX}")
+            self._recorder = operator_recorder(Path(self._settings.folder) / f"{os.getpid()}{SUFFIX}")
             self._recorder.start()
+
+
+def operator_recorder(path: Path) -> OperatorRecorder:
+    """What records operators for `prove/operators.py`, of one step, all that it calls."""
+    header = Header(Kept.STATISTICS, program="", device="", torch=str(torch.__version__))
+    return OperatorRecorder(path, header, sketches=True)

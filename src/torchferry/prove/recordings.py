@@ -22,7 +22,7 @@ from torchferry.prove.model import (
     StepSummary,
     TensorFacts,
 )
-from torchferry.prove.operators_comparison import SUFFIX as OPERATORS_SUFFIX
+from torchferry.prove.operators import SUFFIX as OPERATORS_SUFFIX
 
 # The file that a process records into: one line of JSON for itself, one for each step.
 

@@ -14,7 +14,7 @@ from torch import nn
 from torch.multiprocessing.spawn import start_processes
 from torch.nn.parallel import DistributedDataParallel
 
-from torchferry.prove.operators_record import OperatorRecorder
+from torchferry.prove.recording import operator_recorder
 
 from .names import CPU
 
@@ -40,7 +40,7 @@ def train(rank: int, device: str, file: Path, fault: bool) -> None:
     torch.manual_seed(0)
     model = DistributedDataParallel(nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 2)).to(device))
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
-    recorder = OperatorRecorder(file)
+    recorder = operator_recorder(file)
     for step in range(2):
         if step == 1:
             recorder.start()

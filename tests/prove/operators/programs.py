@@ -18,7 +18,7 @@ from torch import nn
 from torch.nn import functional
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from torchferry.prove.operators_record import OperatorRecorder
+from torchferry.prove.recording import operator_recorder
 
 from .names import CPU, FAULTS
 
@@ -253,7 +253,7 @@ def record(training: Training, file: Path, fault: Fault = none) -> None:
     """The second step of a training, with or without a fault."""
     training.step()
     with fault(training):
-        recorder = OperatorRecorder(file)
+        recorder = operator_recorder(file)
         recorder.start()
         training.step()
         recorder.stop()

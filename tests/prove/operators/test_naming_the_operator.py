@@ -8,7 +8,7 @@ import pytest
 
 from tests.forking import run_module_forked
 from torchferry.prove.model import Cause, OperatorDifference
-from torchferry.prove.operators_comparison import first_difference
+from torchferry.prove.operators import first_difference
 
 from .names import CPU, EQUAL, FAULTS, ZOO
 

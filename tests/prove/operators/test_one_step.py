@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.forking import run_forked
-from torchferry.prove.operators_comparison import SUFFIX, Call, read_trace
+from torchferry.prove.operators import SUFFIX, TracedCall, read_trace
 from torchferry.prove.settings import ProofSettings
 
 PROGRAM = """
@@ -26,7 +26,7 @@ print("whole")
 """
 
 
-def calls(folder: Path, step: int, rank: int | None = None, **environment: str) -> list[Call] | None:
+def calls(folder: Path, step: int, rank: int | None = None, **environment: str) -> list[TracedCall] | None:
     """The operators of a step, None if there is no file."""
     settings = ProofSettings(str(folder), steps=3, operators_step=step, operators_rank=rank)
     run = run_forked(PROGRAM, {**os.environ, "TORCHFERRY_PROVE": settings.encode(), **environment})
@@ -35,7 +35,7 @@ def calls(folder: Path, step: int, rank: int | None = None, **environment: str) 
     return list(read_trace(files[0]).calls) if files else None
 
 
-def updates(found: list[Call] | None) -> list[tuple[int, ...]]:
+def updates(found: list[TracedCall] | None) -> list[tuple[int, ...]]:
     """The shapes of the parameters that optimizers have changed."""
     assert found is not None
     return [call.inputs[0].facts.shape for call in found if call.phase == "optimizer" and call.name == "add"]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import random
 import subprocess
@@ -19,25 +18,24 @@ torch = pytest.importorskip("torch")
 from torch import nn  # noqa: E402
 from torch.utils._python_dispatch import TorchDispatchMode  # noqa: E402
 
-from torchferry.prove.operators_comparison import read_trace  # noqa: E402
-from torchferry.prove.operators_record import OperatorRecorder  # noqa: E402
+from torchferry.accuracy.compare.comparing import compare_files  # noqa: E402
+from torchferry.prove.operators import TracedCall, read_trace  # noqa: E402
+from torchferry.prove.recording import operator_recorder  # noqa: E402
 
 from .programs import TRAININGS  # noqa: E402
 
-Lines = list[dict[str, Any]]
 
-
-def recorded(file: Path, program: Callable[[], object]) -> Lines:
-    """The lines that a program leaves, without the first and the last."""
-    recorder = OperatorRecorder(file)
+def recorded(file: Path, program: Callable[[], object]) -> tuple[TracedCall, ...]:
+    """The calls that a program leaves."""
+    recorder = operator_recorder(file)
     recorder.start()
     try:
         program()
     finally:
         recorder.stop()
-    lines = [json.loads(line) for line in file.read_text().splitlines()]
-    assert "format" in lines[0] and "end" in lines[-1]
-    return lines[1:-1]
+    trace = read_trace(file)
+    assert trace.whole
+    return trace.calls
 
 
 @pytest.mark.parametrize("training", TRAININGS)
@@ -60,35 +58,47 @@ def test_the_training_stays_the_same(tmp_path: Path, training: str) -> None:
     assert all(torch.equal(one, other) for one, other in zip(state(False), state(True), strict=True))
 
 
-def test_one_line(tmp_path: Path) -> None:
-    lines = recorded(tmp_path / "operators", lambda: torch.ones(2, 3).add_(2, alpha=3))
-    made, added = lines
-    assert (made["op"], made["in"], made["args"]) == ("aten::ones", [], [[2, 3]])
-    assert (added["op"], added["args"]) == ("aten::add_.Tensor", [2, 3])
-    assert added["in"][0][2:5] == made["out"][0][2:5]  # checksum, dtype, shape
-    assert added["wrote"][0][2:5] == added["out"][0][2:5] != added["in"][0][2:5]
-    assert added["out"][0][5] == pytest.approx(7 * 6**0.5)  # the norm
-    assert made["place"].startswith("tests/prove/operators/test_recorder.py:")
+def test_one_call(tmp_path: Path) -> None:
+    made, added = recorded(tmp_path / "operators", lambda: torch.ones(2, 3).add_(2, alpha=3))
+    assert (made.operator, made.inputs, made.arguments) == ("aten::ones", (), "[2, 3]")
+    assert (added.operator, added.arguments) == ("aten::add_.Tensor", "2, 3")
+    assert added.inputs == made.outputs
+    (result,) = added.outputs
+    assert added.written == {result.checksum} != {made.outputs[0].checksum}
+    assert result.facts.norm == pytest.approx(7 * 6**0.5)
+    assert made.place.startswith("tests/prove/operators/test_recorder.py:")
 
 
 def test_the_layout_in_memory_does_not_count(tmp_path: Path) -> None:
-    image = torch.randn(1, 3, 4, 4)
-    lines = recorded(
+    image, row = torch.randn(1, 3, 4, 4), torch.randn(4)
+    calls = recorded(
         tmp_path / "operators",
-        lambda: (image + 0, image.contiguous(memory_format=torch.channels_last) + 0, image.mT.mT + 0),
+        lambda: (
+            image + 0,
+            image.contiguous(memory_format=torch.channels_last) + 0,
+            image.mT.mT + 0,
+            row.expand(3, 4) + 0,
+            row.repeat(3, 1) + 0,
+        ),
     )
-    assert len({line["in"][0][2] for line in lines if line["op"] == "aten::add.Tensor"}) == 1
+    read = [call.inputs[0].checksum for call in calls if call.operator == "aten::add.Tensor"]
+    assert [len(set(read[:3])), len(set(read[3:]))] == [1, 1] and read[0] != read[3]
+
+
+def test_a_transposed_tensor_is_another_one(tmp_path: Path) -> None:
+    square = torch.randn(4, 4)
+    calls = recorded(tmp_path / "operators", lambda: (square + 0, square.t() + 0))
+    assert len({call.inputs[0].checksum for call in calls if call.operator == "aten::add.Tensor"}) == 2
 
 
 def test_every_phase_is_seen(tmp_path: Path) -> None:
     training = TRAININGS["ConvNet"]("cpu")
-    lines = recorded(tmp_path / "operators", training.step)
-    seen = {(line["phase"], line["op"]) for line in lines}
+    calls = recorded(tmp_path / "operators", training.step)
     assert {
         ("forward", "aten::convolution"),
         ("backward", "aten::convolution_backward"),
         ("optimizer", "aten::add_.Tensor"),
-    } <= seen
+    } <= {(call.phase, call.operator) for call in calls}
 
 
 def test_modules_are_named_again_after_one_has_failed(tmp_path: Path) -> None:
@@ -103,7 +113,7 @@ def test_modules_are_named_again_after_one_has_failed(tmp_path: Path) -> None:
             except ValueError:
                 torch.ones(2).sin()
 
-    modules = {line["op"]: line["module"] for line in recorded(tmp_path / "operators", program)}
+    modules = {call.operator: call.module for call in recorded(tmp_path / "operators", program)}
     assert (modules["aten::relu"], modules["aten::sin"], modules["aten::tanh"]) == ("0", "", "1")
 
 
@@ -171,18 +181,28 @@ def test_odd_tensors(tmp_path: Path, kind: str) -> None:
     read_trace(tmp_path / "operators")
 
 
-def test_what_wraps_other_tensors_is_looked_into(tmp_path: Path) -> None:
-    seen = [
-        line["in"] for line in recorded(tmp_path / "operators", wrapped_tensor) if line["op"] == "aten::cos"
+@pytest.mark.parametrize("kind", ["sparse", "sparse rows", "quantized"])
+def test_what_has_no_memory_of_its_own_is_read(tmp_path: Path, kind: str) -> None:
+    values = [
+        value
+        for call in recorded(tmp_path / "operators", ODD[kind])
+        for value in (*call.inputs, *call.outputs)
     ]
-    assert len(seen) == 2 and seen[0] != seen[1]
+    assert all(value.checksum for value in values)
 
 
-def test_what_is_not_read_says_why(tmp_path: Path) -> None:
+def test_what_wraps_other_tensors_is_looked_into(tmp_path: Path) -> None:
+    calls = recorded(tmp_path / "operators", wrapped_tensor)
+    read = [call.inputs for call in calls if call.operator == "aten::cos"]
+    assert len(read) == 2 and read[0] != read[1]
+
+
+def test_what_can_not_be_read_is_no_difference(tmp_path: Path) -> None:
     (made,) = recorded(tmp_path / "operators", lambda: torch.empty(3))
-    (freed,) = [line for line in recorded(tmp_path / "operators", freed_memory) if line["op"] == "aten::view"]
-    assert (made["out"][0][2], made["out"][0][-1]) == ("", "uninitialised")
-    assert (freed["in"][0][2], freed["in"][0][-1]) == ("", "no memory")
+    (freed,) = [
+        call for call in recorded(tmp_path / "operators", freed_memory) if call.operator == "aten::view"
+    ]
+    assert (made.outputs[0].checksum, freed.inputs[0].checksum) == ("", "")
 
 
 def test_compiled_code_is_noted(tmp_path: Path) -> None:
@@ -196,8 +216,8 @@ def test_compiled_code_is_noted(tmp_path: Path) -> None:
 
 def test_dynamo_is_not_imported_for_it(tmp_path: Path) -> None:
     program = (
-        "import sys, torch; from torchferry.prove.operators_record import OperatorRecorder;"
-        f"recorder = OperatorRecorder({str(tmp_path / 'operators')!r}); recorder.start(); torch.ones(2);"
+        "import sys, torch; from torchferry.prove.recording import operator_recorder; from pathlib import Path;"
+        f"recorder = operator_recorder(Path({str(tmp_path / 'operators')!r})); recorder.start(); torch.ones(2);"
         "recorder.stop(); sys.exit('torch._dynamo' in sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
@@ -212,12 +232,12 @@ def test_a_mode_that_the_program_enters_stays(tmp_path: Path) -> None:
             return func(*args, **(kwargs or {}))
 
     mode = Counting()
-    lines = recorded(tmp_path / "operators", lambda: (mode.__enter__(), torch.ones(2)))
+    calls = recorded(tmp_path / "operators", lambda: (mode.__enter__(), torch.ones(2)))
     try:
         torch.ones(3)
     finally:
         mode.__exit__(None, None, None)
-    assert (mode.count, len(lines)) == (2, 1)
+    assert (mode.count, len(calls)) == (2, 1)
     torch.ones(4)
     assert mode.count == 2
 
@@ -230,12 +250,12 @@ def test_a_forked_process_does_not_write(tmp_path: Path) -> None:
             os._exit(0)
         os.waitpid(child, 0)
 
-    assert recorded(tmp_path / "operators", program) == []
+    assert recorded(tmp_path / "operators", program) == ()
 
 
 def test_stopping_in_another_thread(tmp_path: Path) -> None:
     """The mode stays on the stack of the thread that started it, and writes no more."""
-    recorder = OperatorRecorder(tmp_path / "operators")
+    recorder = operator_recorder(tmp_path / "operators")
 
     def program() -> None:
         recorder.start()
@@ -252,28 +272,21 @@ def test_stopping_in_another_thread(tmp_path: Path) -> None:
     assert (len(trace.calls), trace.whole) == (1, True)
 
 
-def test_a_full_disk_does_not_end_the_program(tmp_path: Path) -> None:
-    if not Path("/dev/full").exists():
-        pytest.skip("no /dev/full here")
-    recorder = OperatorRecorder("/dev/full")
-    recorder.start()
-    try:
-        assert torch.ones(2).sum() == 2
-    finally:
-        recorder.stop()
-
-
-def test_a_file_that_was_cut_off(tmp_path: Path) -> None:
-    recorded(tmp_path / "operators", lambda: (torch.ones(2), torch.zeros(2)))
-    whole = (tmp_path / "operators").read_bytes()
-    (tmp_path / "operators").write_bytes(whole[: whole.index(b"zeros")])
+def test_a_process_that_was_ended(tmp_path: Path) -> None:
+    child = os.fork()
+    if child == 0:
+        recorder = operator_recorder(tmp_path / "operators")
+        recorder.start()
+        torch.ones(2)
+        torch.zeros(2)
+        os._exit(1)
+    os.waitpid(child, 0)
     trace = read_trace(tmp_path / "operators")
-    assert ([call.name for call in trace.calls], trace.whole) == (["ones"], False)
+    assert ([call.name for call in trace.calls], trace.whole) == (["ones", "zeros"], False)
 
 
 def test_starting_and_stopping_twice(tmp_path: Path) -> None:
-    recorder = OperatorRecorder(tmp_path / "operators")
-    recorder.stop()
+    recorder = operator_recorder(tmp_path / "operators")
     recorder.start()
     recorder.start()
     torch.ones(1)
@@ -281,3 +294,11 @@ def test_starting_and_stopping_twice(tmp_path: Path) -> None:
     recorder.stop()
     torch.ones(1)
     assert len(read_trace(tmp_path / "operators").calls) == 1
+
+
+def test_it_is_a_record_as_any_other(tmp_path: Path) -> None:
+    """What `ferry compare` reads."""
+    for name, factor in (("mine", 1.0), ("golden", 1.5)):
+        recorded(tmp_path / name, lambda factor=factor: (torch.ones(4) * factor).sin())
+    (comparison,) = compare_files(tmp_path / "mine", tmp_path / "golden")
+    assert [pair.mine and pair.mine.operator for pair in comparison.pairs][-1] == "aten::sin"

@@ -15,7 +15,7 @@ from torch import nn, optim
 from torch.nn import functional
 from torch.nn.utils import parametrizations
 
-from torchferry.prove.operators_record import OperatorRecorder
+from torchferry.prove.recording import operator_recorder
 
 from .names import ZOO
 from .programs import device_of
@@ -106,7 +106,7 @@ def record_step(name: str, device: str, file: Path, number: int = 2) -> None:
         loss.backward()
         return loss
 
-    recorder = OperatorRecorder(file)
+    recorder = operator_recorder(file)
     for step in range(1, number + 1):
         if step == number:
             recorder.start()

@@ -51,6 +51,7 @@ class ChunkKind(IntEnum):
     CONTENTS = 9  # numbers of rows, for these calls
     SITES = 10  # JSON lines
     SIGNATURES = 11  # JSON lines
+    SKETCHES = 12  # of the same contents as the rows
 
     @property
     def is_table(self) -> bool:

@@ -12,16 +12,14 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, overload
 
-import numpy as np
-
 from torchferry.accuracy.file.call_json import decoded_call
-from torchferry.accuracy.file.contents import as_contiguous, as_tensor, numpy_dtype, shaped
 from torchferry.accuracy.file.scanning import Found, scanned, starts_like_ours
 from torchferry.accuracy.file.tables import Tables
 from torchferry.accuracy.model import Call, Header, Kept, RandomState, TensorRecord
 from torchferry.errors import InputError
 
 if TYPE_CHECKING:
+    import numpy as np
     import torch
 
 _HDF5 = b"\x89HDF\r\n\x1a\n"
@@ -88,16 +86,24 @@ class Record(ABC):
 
     def array(self, tensor: TensorRecord) -> np.ndarray[Any, Any]:
         """A tensor's elements as they lie in the file, flat; of bfloat16 and float8 the bits, as unsigned numbers."""
+        import numpy as np
+
+        from torchferry.accuracy.file.contents import numpy_dtype
+
         return np.frombuffer(self.raw(tensor), dtype=numpy_dtype(tensor.dtype))
 
     def tensor(self, tensor: TensorRecord) -> torch.Tensor:
         """A tensor on the CPU with its own shape and strides; a copy."""
+        from torchferry.accuracy.file.contents import as_tensor
+
         return as_tensor(self.raw(tensor), tensor)
 
     def part(
         self, tensor: TensorRecord, where: tuple[slice, ...], rows: torch.Tensor | None = None
     ) -> torch.Tensor:
         """What lies there, of some rows only; contiguous, and the rest is not read."""
+        from torchferry.accuracy.file.contents import as_contiguous, shaped
+
         whole = shaped(self.array(tensor), tensor)
         if rows is not None:
             whole, where = whole[rows.numpy()], (slice(None), *where[1:])
@@ -112,6 +118,7 @@ class MappedRecord(Record):
         self.path = path
         self._memory = memory
         self._view = memoryview(memory)
+        self._tables: Tables | None = None
         found = scanned(self._view, str(path))
         with self._undamaged("its tables"):
             count, make = self._source(found)
@@ -120,8 +127,8 @@ class MappedRecord(Record):
     def _source(self, found: Found) -> tuple[int, Callable[[int], Call]]:
         """How many calls there are, and what makes one of its place among them."""
         if found.header.kept is Kept.STATISTICS:
-            tables = Tables(self._view, found.tables)
-            return tables.count, tables.call
+            self._tables = Tables(self._view, found.tables)
+            return self._tables.count, self._tables.call
 
         def make(index: int) -> Call:
             place, length = found.calls[index]
@@ -140,6 +147,10 @@ class MappedRecord(Record):
         except (ValueError, LookupError, TypeError, AttributeError, struct.error) as error:
             reason = (str(error).splitlines() or [""])[0]
             raise InputError(f"{self.path}: is damaged: {what} can't be read ({reason})") from None
+
+    def sketch(self, tensor: TensorRecord) -> tuple[int, tuple[float, ...]] | None:
+        """Memory and projections of a tensor (`record/sketches.py`), where the record has them."""
+        return None if self._tables is None else self._tables.sketch(tensor.content)
 
     def raw(self, tensor: TensorRecord) -> memoryview:
         if tensor.offset is None:

@@ -33,6 +33,7 @@ CALL_ROW = struct.Struct(
     "<QIIII"
 )  # first content, number of contents, step, site, signature; 0 as signature: none
 CONTENT = struct.Struct("<I")
+SKETCH = struct.Struct("<Q8d")  # the memory that the tensor lay in, sums with random signs
 ROWS_A_BLOCK = 8192
 CALLS_A_BLOCK = 8192
 CONTENTS_A_BLOCK = 65536
@@ -59,6 +60,7 @@ class Tables:
         self._rows = [start for start, _ in tables.get(ChunkKind.ROWS, ())]
         self._calls = [start for start, _ in tables.get(ChunkKind.CALLS, ())]
         self._contents = [start for start, _ in tables.get(ChunkKind.CONTENTS, ())]
+        self._sketches = [start for start, _ in tables.get(ChunkKind.SKETCHES, ())]
         self.lines = {
             kind: self._read_lines(tables.get(kind, ())) for kind in (ChunkKind.SITES, ChunkKind.SIGNATURES)
         }
@@ -124,6 +126,14 @@ class Tables:
             tuple(outputs),
             known.results,
         )
+
+    def sketch(self, content: int) -> tuple[int, tuple[float, ...]] | None:
+        """Memory and projections of a content; None where there are none."""
+        block, place = divmod(content - 1, ROWS_A_BLOCK)
+        if content == 0 or block >= len(self._sketches):
+            return None
+        memory, *projections = SKETCH.unpack_from(self._memory, self._sketches[block] + place * SKETCH.size)
+        return memory, tuple(projections)
 
     def _content(self, number: int) -> int:
         block, place = divmod(number, CONTENTS_A_BLOCK)

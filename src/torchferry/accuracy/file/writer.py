@@ -21,6 +21,7 @@ from torchferry.accuracy.file.tables import (
     CONTENTS_A_BLOCK,
     ROW,
     ROWS_A_BLOCK,
+    SKETCH,
     TableObjects,
 )
 from torchferry.accuracy.model import Call, Header, TensorRecord, Value
@@ -234,13 +235,16 @@ def encoded_tensors(inputs: Iterable[TensorRecord], outputs: Iterable[TensorReco
 class StatisticsWriter:
     """Appends calls, and figures of their tensors, to tables. Where several threads do so, each holds `lock`."""
 
-    def __init__(self, path: Path, header: Header) -> None:
+    def __init__(self, path: Path, header: Header, *, sketches: bool = False) -> None:
         self.path = path
         self._header = header
         self._file = ChunkFile(path)
         self._file.rescue = self._rescue
         self.lock = self._file.lock
         self._is_open = True
+        self._sketches = (
+            _Table(self._file, ChunkKind.SKETCHES, SKETCH.size, ROWS_A_BLOCK) if sketches else None
+        )
         self._rows = _Table(self._file, ChunkKind.ROWS, ROW.size, ROWS_A_BLOCK)
         self._calls = _Table(self._file, ChunkKind.CALLS, CALL_ROW.size, CALLS_A_BLOCK)
         self._contents = _Table(self._file, ChunkKind.CONTENTS, CONTENT.size, CONTENTS_A_BLOCK)
@@ -275,6 +279,16 @@ class StatisticsWriter:
         used = table.used
         table.used = used + 1
         return table.first + used + 1, table.address + used * _ROW_SIZE
+
+    def sketch(self, number: int, memory: int, projections: Sequence[float]) -> None:
+        """Add a sketch to the content with this number, whose row was the last to be asked for."""
+        table = self._sketches
+        if table is None or not number:
+            return
+        block, place = divmod(number - 1, ROWS_A_BLOCK)
+        if block == len(table.places):
+            table.extend()
+        SKETCH.pack_into(table.memory, place * SKETCH.size, memory, *projections)
 
     def _rows_scratch(self) -> int:
         """The first row of memory that no file has."""

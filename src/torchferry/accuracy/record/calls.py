@@ -268,6 +268,9 @@ class Sink(Protocol):
     def content(self, tensor: torch.Tensor, layout: TensorLayout, is_output: bool) -> Content:
         """The content of a tensor, read if it is not known; RuntimeError if it can't be read."""
 
+    def unusual(self, tensor: torch.Tensor) -> Content:
+        """The content of a tensor that has no memory of its own."""
+
     def write(self, call: OngoingCall, step: int) -> None:
         """Take a complete call."""
 
@@ -386,10 +389,10 @@ class CallObserver:
         role = self._role_of(tensor)
         mark: RoleAndReason = role
         content = UNKNOWN
-        if layout.unread:
-            pass
-        elif position in plan.lost:
-            mark = (role, OVERWRITTEN)
+        if position in plan.lost:
+            mark = role if layout.unread else (role, OVERWRITTEN)
+        elif layout.unread:
+            content = self._sink.unusual(tensor)
         else:
             try:  # a view is not read: whoever computes with it does
                 if plan.is_view:
@@ -413,10 +416,10 @@ class CallObserver:
         plan = call.plan
         mark: RoleAndReason = role
         content = UNKNOWN
-        if layout.unread:
-            pass
-        elif plan.uninitialised or plan.communicates:
-            mark = (role, UNINITIALISED if plan.uninitialised else UNDER_WAY)
+        if plan.uninitialised or plan.communicates:
+            mark = role if layout.unread else (role, UNINITIALISED if plan.uninitialised else UNDER_WAY)
+        elif layout.unread:
+            content = self._sink.unusual(tensor)
         else:
             try:
                 if plan.is_view:

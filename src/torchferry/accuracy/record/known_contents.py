@@ -64,7 +64,8 @@ class Content:
         return True
 
 
-UNKNOWN = Content(0, 0, TensorLayout("uint8", (0,), (1,), "cpu"), 0)  # of tensors that were not read
+NOWHERE = TensorLayout("uint8", (0,), (1,), "cpu")
+UNKNOWN = Content(0, 0, NOWHERE, 0)  # of tensors that were not read
 
 
 class KnownStorage:

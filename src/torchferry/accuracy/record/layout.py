@@ -61,10 +61,12 @@ class TensorLayout:
 
 
 class Layouts:
-    """The layouts of all tensors that were met. `on_host`: the types of devices whose memory is the host's."""
+    """The layouts of all tensors that were met. `on_host`: the types of devices whose memory is the host's;
+    `by_index`: contents are read in the order of indices, so those of a transposed tensor are others."""
 
-    def __init__(self, on_host: frozenset[str]) -> None:
+    def __init__(self, on_host: frozenset[str], *, by_index: bool = False) -> None:
         self._on_host = on_host
+        self._by_index = by_index
         self._known: dict[Hashable, TensorLayout] = {}
         self._regions: dict[Hashable, int] = {}
 
@@ -94,6 +96,8 @@ class Layouts:
             found.unread = dtype
         elif tensor.device.type == "meta":
             found.unread = "meta"
+        if self._by_index and not tensor.is_contiguous():
+            found.region = (dtype, found.shape, found.stride)
         found.is_plain = found.on_host and found.is_dense and not found.has_marks
         found.region = self._regions.setdefault(found.region, len(self._regions))  # quicker to compare
         self._known[key] = found

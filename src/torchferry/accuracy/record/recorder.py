@@ -21,6 +21,7 @@ from torchferry.accuracy.record.known_contents import KnownContents
 from torchferry.accuracy.record.layout import Layouts
 from torchferry.accuracy.record.settings import Selection
 from torchferry.accuracy.record.sinks import StatisticsSink, TensorSink
+from torchferry.accuracy.record.sketches import SketchSink
 from torchferry.observe.modes import ObservingMode, has_compiled
 from torchferry.observe.tensors import has_own_operators
 from torchferry.observe.where import Site, Whereabouts
@@ -46,8 +47,10 @@ class RecordingMode(ObservingMode):  # type: ignore[no-untyped-call]
         observer: CallObserver,
         where: Whereabouts,
         selection: Selection,
+        reads_views: bool = False,
     ) -> None:
         super().__init__()
+        self._reads_views = reads_views
         self.step = 1
         self.calls = 0
         self.notes: dict[str, None] = {}
@@ -105,6 +108,7 @@ class RecordingMode(ObservingMode):  # type: ignore[no-untyped-call]
             self.note(f"not looked into: {func}")
             self._contents.forget_all()  # whatever it calls is not seen
         else:
+            plan.is_view = plan.is_view and not self._reads_views
             self._plans[id(func)] = plan
         return plan
 
@@ -239,10 +243,17 @@ class GraphReplays:
 
 
 class Recorder:
-    """Into one file. It sees the thread that starts it, and autograd's."""
+    """Records into one file. It sees the thread that starts it, and autograd's. With `sketches`, records of statistics
+    can tell how far two runs are apart (`sketches.py`), and have the contents of views, too."""
 
     def __init__(
-        self, path: Path, header: Header, selection: Selection | None = None, first_step: int = 1
+        self,
+        path: Path,
+        header: Header,
+        selection: Selection | None = None,
+        first_step: int = 1,
+        *,
+        sketches: bool = False,
     ) -> None:
         self._selection = selection or Selection()
         self._step = first_step
@@ -252,13 +263,17 @@ class Recorder:
         self._writer: StatisticsWriter | RecordWriter
         self._sink: StatisticsSink | TensorSink
         if header.kept is Kept.STATISTICS:
-            self._writer = StatisticsWriter(path, header)
-            self._sink = StatisticsSink(self._contents, self._writer)
+            self._writer = StatisticsWriter(path, header, sketches=sketches)
+            self._sink = (SketchSink if sketches else StatisticsSink)(self._contents, self._writer)
         else:
             self._writer = RecordWriter(path, header)
             self._sink = TensorSink(self._contents, self._writer, header.kept)
-        self._observer = CallObserver(self._contents, Layouts(_host_devices()), self._sink, self._where)
-        self.mode = RecordingMode(self._sink, self._contents, self._observer, self._where, self._selection)
+        self._observer = CallObserver(
+            self._contents, Layouts(_host_devices(), by_index=sketches), self._sink, self._where
+        )
+        self.mode = RecordingMode(
+            self._sink, self._contents, self._observer, self._where, self._selection, sketches
+        )
         self._replays = GraphReplays(self._graph_replayed)
         self._is_on = False
         self._is_closed = False

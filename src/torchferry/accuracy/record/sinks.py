@@ -23,7 +23,7 @@ from torchferry.accuracy.record.calls import (
     results_of,
 )
 from torchferry.accuracy.record.device_statistics import DeviceStatistics
-from torchferry.accuracy.record.known_contents import Content, KnownContents, KnownStorage
+from torchferry.accuracy.record.known_contents import NOWHERE, UNKNOWN, Content, KnownContents, KnownStorage
 from torchferry.accuracy.record.layout import MemoryReader, TensorLayout, address_of
 from torchferry.observe.modes import unobserved
 
@@ -77,7 +77,6 @@ def _default(
 _MOST_SIGNATURES = 100_000  # programs whose numbers change all the time have one for each call
 _MOST_FORMS = 20_000  # each takes a few kilobytes
 _MOST_WAITING = 4096  # figures that may stay on a device
-_NOWHERE = TensorLayout("uint8", (0,), (1,), "cpu")
 
 
 class _Sink:
@@ -91,6 +90,10 @@ class _Sink:
         self._row = ctypes.create_string_buffer(ROW.size)
         self._nothing: Content | None = None  # the content of tensors without elements
         self._templates: dict[tuple[Any, ...], TensorTemplates] = {}
+
+    def unusual(self, tensor: torch.Tensor) -> Content:
+        """The content of a tensor that has no memory of its own."""
+        return UNKNOWN
 
     def _templates_of(self, key: tuple[Any, ...], call: OngoingCall) -> TensorTemplates:
         found = self._templates.get(key)
@@ -156,8 +159,8 @@ class StatisticsSink(_Sink):
     def _empty(self) -> Content:
         if self._nothing is None:
             number, row = self._writer.row()
-            self._put_statistics(0, _NOWHERE, row)
-            self._nothing = Content(number, 0, _NOWHERE, 0)
+            self._put_statistics(0, NOWHERE, row)
+            self._nothing = Content(number, 0, NOWHERE, 0)
         return self._nothing
 
     def before(self, call: OngoingCall) -> None:
@@ -245,9 +248,9 @@ class TensorSink(_Sink):
 
     def _empty(self) -> Content:
         if self._nothing is None:
-            self._nothing = Content(self._next_number(), 0, _NOWHERE, 0)
+            self._nothing = Content(self._next_number(), 0, NOWHERE, 0)
             self._nothing.offset = self._writer.append(b"")
-            self._put_statistics(0, _NOWHERE, ctypes.addressof(self._row))
+            self._put_statistics(0, NOWHERE, ctypes.addressof(self._row))
             self._nothing.statistics = decode(self._row)
         return self._nothing
 

@@ -1,37 +1,46 @@
-"""Names the first operator of a step that differs between two runs, from what the recorder left of each."""
+"""Names the first operator of a step that differs between two runs, from the record that each has left of it."""
 
 from __future__ import annotations
 
-import json
+import hashlib
 import math
+import re
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
 
+from torchferry.accuracy.compare.matching import CallSequence, match_sites
+from torchferry.accuracy.file.reader import MappedRecord, open_record
+from torchferry.accuracy.model import Call, TensorRecord, TensorRef, Value
+from torchferry.errors import InputError
+from torchferry.operators.names import family, is_random, of_one_element, works_on_lists
+from torchferry.ops.model import Special
 from torchferry.prove.model import Cause, OperatorCall, OperatorDifference, TensorFacts
 
-# Reads what the operator recorder wrote: the calls of one step, an operator over lists taken apart.
+# The calls of a step as a record of statistics has them (`accuracy/record/sketches.py`), with an operator over lists
+# taken apart.
 
-_OVER_LISTS = (
-    "_foreach_",
-    "_fused_",
-    "_amp_foreach_",
-)  # operators that do the same to each element of their lists
 _NAMESPACES_OF_COMMUNICATION = ("c10d::", "_c10d_functional::", "c10d_functional::")
+# They say where or how a result is stored, not what it is.
+_PLACING = frozenset({"device", "layout", "pin_memory", "non_blocking", "memory_format", "generator"})
+_DROPOUT = frozenset({"dropout", "dropout_p"})
+_OF_TORCH = frozenset(
+    {"dtype", "layout", "memory_format"}
+)  # kinds of values that PyTorch writes with its own name
+_RESULT = re.compile(r"output_\d+")
+_CHECKSUM_DIGITS = 16
 SUFFIX = ".operators"
 
 
 @dataclass(frozen=True)
-class Value:
+class TracedValue:
     """A tensor as a call saw it, or a number that a call returned."""
 
     facts: TensorFacts
-    role: str  # "parameter", "buffer" or ""
-    memory: int  # tensors with the same number shared memory, at one time
-    unread: str  # why there is no checksum; "" where there is one
+    role: str = ""  # "parameter", "buffer" or ""
+    memory: int = 0  # tensors with the same number shared memory, at one time
 
     @property
     def checksum(self) -> str:
@@ -40,7 +49,7 @@ class Value:
 
 
 @dataclass(frozen=True)
-class Call:
+class TracedCall:
     """One operator on single tensors."""
 
     ordinal: int
@@ -51,13 +60,14 @@ class Call:
     place: str
     node: str
     random: bool
-    inputs: tuple[Value, ...]
+    inputs: tuple[TracedValue, ...]
     arguments: str
-    outputs: tuple[Value, ...]  # what it returned, then what it wrote to and did not return
+    outputs: tuple[TracedValue, ...]  # what it returned, then what it wrote to and did not return
     written: frozenset[str]  # checksums of what it wrote to
+    memories: frozenset[int]  # of all its tensors
 
     @property
-    def key(self) -> tuple[Any, ...]:
+    def key(self) -> tuple[object, ...]:
         """Calls with the same key must have the same results."""
         tensors = tuple(value.checksum or (value.facts.dtype, value.facts.shape) for value in self.inputs)
         return self.name, tensors, self.arguments
@@ -83,92 +93,168 @@ class Call:
 
 
 @dataclass(frozen=True)
-class Trace:
+class StepTrace:
     """The calls of one step of one process."""
 
-    calls: tuple[Call, ...]
+    calls: tuple[TracedCall, ...]
+    sequence: CallSequence  # of the same calls, before lists were taken apart
     notes: tuple[str, ...]
     whole: bool  # the process came to the end of the step
 
 
-def read_trace(path: Path) -> Trace:
-    """The calls; a line that was cut off by the process's death is left out."""
-    calls: list[Call] = []
-    notes: list[str] = []
-    whole = False
-    with path.open("rb") as file:
-        for ordinal, line in enumerate(file):
-            if not line.endswith(b"\n"):
-                break
-            content = json.loads(line)
-            if "op" in content:
-                calls += _calls(content, ordinal)
-            elif "end" in content:
-                whole = True
-                notes = content["notes"]
-    return Trace(tuple(calls), tuple(notes), whole)
+def read_trace(path: Path) -> StepTrace:
+    """The calls; of a process that was ended, those up to then."""
+    try:
+        with open_record(path) as record:
+            assert isinstance(record, MappedRecord)
+            reading = _Reading(record)
+            calls = tuple(traced for call in record.calls for traced in reading.calls(call))
+            sequence, header = CallSequence(record.calls), record.header
+    except InputError:  # it was ended before it could begin
+        return StepTrace((), CallSequence(()), (), False)
+    return StepTrace(calls, sequence, header.notes if header.complete else (), header.complete)
 
 
-def _calls(content: dict[str, Any], ordinal: int) -> Iterator[Call]:
-    whole = _call(content, ordinal)
-    base = whole.operator.split("::")[-1]
-    count = 1 + max((index for position, index, *_ in content["in"] if position == 0), default=-1)
-    if not base.startswith(_OVER_LISTS) or count < 1:
-        yield whole
-        return
-    for index in range(count):
-        part = {
-            **content,
-            "in": [each for each in content["in"] if each[1] in (-1, index)],
-            "out": [each for each in content["out"] if index in (each[0], each[1])],
-            "wrote": [each for each in content["wrote"] if each[1] in (-1, index)],
-            "args": [_element(argument, index, count) for argument in content["args"]],
-        }
-        yield replace(_call(part, ordinal), name=_plain_name(base))
+class _Reading:
+    """Makes traced calls of recorded ones; the facts of a tensor that comes again are there already."""
+
+    def __init__(self, record: MappedRecord) -> None:
+        self._record = record
+        self._values: dict[tuple[object, ...], TracedValue] = {}
+
+    def calls(self, call: Call) -> Iterator[TracedCall]:
+        """One for each tensor of the lists that an operator works on, else one."""
+        arguments = [(name, value) for name, value in call.arguments if _says_something(name, value)]
+        count = _list_length(call) if works_on_lists(call.operator) else 0
+        if not count:
+            yield self._traced(
+                call, call.inputs, self._outputs(call), [_plain(value) for _, value in arguments]
+            )
+            return
+        for index in range(count):
+            yield self._traced(
+                call,
+                [each for each in call.inputs if _index(each) in (-1, index)],
+                [(each, self._value(each)) for each in call.outputs if _index(each) in (-1, index)],
+                [_element(_plain(value), index, count) for _, value in arguments],
+            )
+
+    def _traced(
+        self,
+        call: Call,
+        given: Sequence[TensorRecord],
+        outputs: Sequence[tuple[TensorRecord | None, TracedValue]],
+        arguments: Sequence[object],
+    ) -> TracedCall:
+        inputs = tuple(map(self._value, given))
+        values = [value for _, value in outputs]
+        traced = TracedCall(
+            ordinal=call.number,
+            operator=call.operator,
+            name=of_one_element(call.operator),
+            phase=call.phase,
+            module=call.module,
+            place=call.place,
+            node=call.node,
+            random=is_random(call.operator)
+            or any(value for name, value in call.arguments if name in _DROPOUT),
+            inputs=inputs,
+            arguments=", ".join(map(str, arguments)),
+            outputs=tuple(values),
+            written=frozenset(
+                value.checksum for each, value in outputs if each and _is_written(each) and value.checksum
+            ),
+            memories=frozenset(value.memory for value in (*inputs, *values)),
+        )
+        # what came of it may be under way still
+        return replace(traced, outputs=(), written=frozenset()) if traced.communicates else traced
+
+    def _outputs(self, call: Call) -> list[tuple[TensorRecord | None, TracedValue]]:
+        """What it answered, numbers as well, then what it wrote to and did not answer with."""
+        found: list[tuple[TensorRecord | None, TracedValue]] = []
+        answered = set()
+        for result in _flat(call.results):
+            if isinstance(result, TensorRef):
+                answered.add(result.index)
+                found.append((call.outputs[result.index], self._value(call.outputs[result.index])))
+            elif result is not None:
+                found.append((None, _number(_plain(result))))
+        rest = [each for index, each in enumerate(call.outputs) if index not in answered]
+        return found + [(each, self._value(each)) for each in rest]
+
+    def _value(self, tensor: TensorRecord) -> TracedValue:
+        key = (tensor.content, tensor.dtype, tensor.shape, tensor.role)
+        known = self._values.get(key)
+        if known is None:
+            known = self._values[key] = self._read(tensor)
+        return known
+
+    def _read(self, tensor: TensorRecord) -> TracedValue:
+        statistics, sketch = tensor.statistics, self._record.sketch(tensor)
+        if statistics is None or sketch is None:
+            return TracedValue(TensorFacts(tensor.shape, tensor.dtype, "", 0.0, ()), tensor.role)
+        # equal bytes in another shape or dtype are another tensor
+        bits = f"{tensor.shape}{tensor.dtype}{statistics.checksum}".encode()
+        checksum = hashlib.sha256(bits).hexdigest()[:_CHECKSUM_DIGITS]
+        norm = math.nan if statistics.nans else math.inf if statistics.infinities else statistics.norm
+        memory, projections = sketch
+        return TracedValue(
+            TensorFacts(tensor.shape, tensor.dtype, checksum, norm, projections), tensor.role, memory
+        )
 
 
-def _element(argument: Any, index: int, count: int) -> Any:
+def _says_something(name: str, value: Value) -> bool:
+    """Whether an argument is no tensor, and says what is computed."""
+    has_tensors = any(isinstance(each, TensorRef) for each in _flat(value))
+    return name not in _PLACING and value is not None and not has_tensors
+
+
+def _flat(value: Value) -> Iterator[Value]:
+    if isinstance(value, tuple):
+        for item in value:
+            yield from _flat(item)
+    else:
+        yield value
+
+
+def _plain(value: Value) -> object:
+    """As Python writes it."""
+    if isinstance(value, tuple):
+        return [_plain(item) for item in value]
+    if isinstance(value, Special):
+        return f"torch.{value.text}" if value.kind in _OF_TORCH else value.text or f"<{value.kind}>"
+    return value
+
+
+def _element(argument: object, index: int, count: int) -> object:
     """The number for one tensor, where there is one for each."""
     return argument[index] if isinstance(argument, list) and len(argument) == count else argument
 
 
-def _call(content: dict[str, Any], ordinal: int) -> Call:
-    written = [_value(each[2:]) for each in content["wrote"]]
-    returned = [_value(each[2:]) if len(each) > 3 else _number(each[2]) for each in content["out"]]
-    known = {value.checksum for value in returned}
-    return Call(
-        ordinal=ordinal,
-        operator=content["op"],
-        name=_plain_name(content["op"].split("::")[-1]),
-        phase=content["phase"],
-        module=content["module"],
-        place=content["place"],
-        node=content.get("node", ""),
-        random=bool(content.get("random")),
-        inputs=tuple(_value(each[2:]) for each in content["in"]),
-        arguments=", ".join(map(str, content["args"])),
-        outputs=tuple(returned + [value for value in written if value.checksum not in known]),
-        written=frozenset(value.checksum for value in written if value.checksum),
-    )
+def _list_length(call: Call) -> int:
+    """Of the first argument; 0 if it is no list of tensors."""
+    first = call.arguments[0][0] if call.arguments else ""
+    found = [_index(each) for each in call.inputs if each.name.split("/")[1] == first]
+    return 1 + max(found, default=-1)
 
 
-def _value(fact: list[Any]) -> Value:
-    checksum, dtype, shape, norm, projections, _on_device, role, memory, unread = fact
-    return Value(TensorFacts(tuple(shape), dtype, checksum, norm, tuple(projections)), role, memory, unread)
+def _index(tensor: TensorRecord) -> int:
+    """3 for input/self/self_3 and output/output_3; -1 for a tensor in no list."""
+    _, argument, *item = tensor.name.split("/")
+    if item or _RESULT.fullmatch(argument):
+        return int((item or [argument])[0].rpartition("_")[2])
+    return -1
 
 
-def _number(value: Any) -> Value:
+def _is_written(tensor: TensorRecord) -> bool:
+    """Whether an output is an argument that was written to."""
+    return not _RESULT.fullmatch(tensor.name.split("/")[1])
+
+
+def _number(value: object) -> TracedValue:
     """A number that left the world of tensors: the program may branch on it."""
     size = float(value) if isinstance(value, (bool, int, float)) else 0.0
-    facts = TensorFacts((), "number", f"={value!r}", abs(size), (size,))
-    return Value(facts, "", 0, "")
-
-
-def _plain_name(base: str) -> str:
-    name = base.split(".")[0]
-    for prefix in _OVER_LISTS:
-        name = name.removeprefix(prefix)
-    return name.rstrip("_")
+    return TracedValue(TensorFacts((), "number", f"={value!r}", abs(size), (size,)))
 
 
 # One run's calls held against the other's: which results the other run does not have, and which of
@@ -185,12 +271,12 @@ def _plain_name(base: str) -> str:
 _FLOATING = ("float", "bfloat", "complex")
 
 
-class Known:
+class RunValues:
     """What a run has: its values, and what it computes from which."""
 
-    def __init__(self, trace: Trace) -> None:
+    def __init__(self, trace: StepTrace) -> None:
         self.values: set[str] = set()
-        self.by_key: dict[tuple[object, ...], list[Call]] = defaultdict(list)
+        self.by_key: dict[tuple[object, ...], list[TracedCall]] = defaultdict(list)
         self._makers: dict[str, set[str]] = defaultdict(set)
         for call in trace.calls:
             for value in call.outputs:
@@ -199,22 +285,22 @@ class Known:
             self.by_key[call.key].append(call)
         self.values.discard("")
 
-    def has(self, value: Value) -> bool:
+    def has(self, value: TracedValue) -> bool:
         """Whether the value occurs; one that was not read can't be said to be missing."""
         return not value.checksum or value.checksum in self.values
 
-    def made_by(self, value: Value, operator: str) -> bool:
+    def made_by(self, value: TracedValue, operator: str) -> bool:
         """Whether an operator of this name has given this result."""
         return operator in self._makers.get(value.checksum, ())
 
-    def same_call(self, call: Call) -> Call | None:
+    def same_call(self, call: TracedCall) -> TracedCall | None:
         """The call with the same inputs whose results are most like this one's."""
         return max(
             self.by_key.get(call.key, ()), key=lambda other: -len(odd_positions(call, other)), default=None
         )
 
 
-def odd_positions(call: Call, other: Call) -> list[int]:
+def odd_positions(call: TracedCall, other: TracedCall) -> list[int]:
     """Where two calls' results differ, as far as they were read."""
     return [
         position
@@ -227,17 +313,17 @@ def odd_positions(call: Call, other: Call) -> list[int]:
 class Suspect:
     """The first call with an odd result that matters."""
 
-    call: Call
+    call: TracedCall
     position: int  # of the odd output; of the odd input, if `foreign`
     foreign: bool  # an input came from outside the recorded step, and the other run does not have it
-    twin: Call | None  # the other run's call with the same inputs
-    sender: Call | None = None  # the communication that brought the foreign input
+    twin: TracedCall | None  # the other run's call with the same inputs
+    sender: TracedCall | None = None  # the communication that brought the foreign input
 
 
-class Analysis:
+class SuspectSearch:
     """One run's calls in the light of what the other run has."""
 
-    def __init__(self, trace: Trace, other: Known) -> None:
+    def __init__(self, trace: StepTrace, other: RunValues) -> None:
         self._calls = trace.calls
         self._other = other
         self._twins = [other.same_call(call) for call in trace.calls]
@@ -248,7 +334,7 @@ class Analysis:
         """The first call that explains the difference; None if the runs do not differ."""
         return self._first_suspect(strict=True) or self._first_suspect(strict=False)
 
-    def _odd_outputs(self, call: Call, twin: Call | None) -> list[int]:
+    def _odd_outputs(self, call: TracedCall, twin: TracedCall | None) -> list[int]:
         if twin is not None:
             return odd_positions(call, twin)
         missing = [position for position, value in enumerate(call.outputs) if not self._other.has(value)]
@@ -282,7 +368,7 @@ class Analysis:
                 vouched |= self._vouched_by(call)
         return result
 
-    def _vouched_by(self, call: Call) -> set[str]:
+    def _vouched_by(self, call: TracedCall) -> set[str]:
         """The odd inputs of a call whose result is right, and holds as much as the input."""
         first = _first_read(call)
         if first is None or not call.outputs[first].facts.dtype.startswith(_FLOATING):
@@ -298,7 +384,9 @@ class Analysis:
 
     def _first_suspect(self, strict: bool) -> Suspect | None:
         made: set[str] = set()
-        touched: dict[int, Call | None] = {}  # memory -> the communication that may have changed it last
+        touched: dict[
+            int, TracedCall | None
+        ] = {}  # memory -> the communication that may have changed it last
         for index, call in enumerate(self._calls):
             if self._matters[index]:
                 strangers = [
@@ -315,32 +403,22 @@ class Analysis:
                         return Suspect(call, position, True, None, sender)
             made.update(value.checksum for value in call.outputs)
             if call.communicates:
-                touched.update({value.memory: call for value in call.inputs})
+                touched.update(dict.fromkeys(call.memories, call))
             else:
                 touched.update({value.memory: None for value in call.outputs})
         return None
 
 
-def _first_read(call: Call) -> int | None:
+def _first_read(call: TracedCall) -> int | None:
     """The position of a call's main result."""
     return next((position for position, value in enumerate(call.outputs) if value.checksum), None)
 
 
-def _size(value: Value) -> int:
+def _size(value: TracedValue) -> int:
     size = 1
     for length in value.facts.shape:
         size *= length
     return size
-
-
-# Operators that do the same job, on one device under one name and on another under another.
-_FAMILIES = {
-    "dropout": ("native_dropout", "_fused_dropout", "bernoulli"),
-    "attention": ("scaled_dot_product",),
-    "batch norm": ("batch_norm",),
-    "recurrent layer": ("rnn", "lstm", "gru"),
-    "convolution": ("convolution", "conv"),
-}
 
 
 def first_difference(reference: Path, migrated: Path) -> OperatorDifference | None:
@@ -350,24 +428,24 @@ def first_difference(reference: Path, migrated: Path) -> OperatorDifference | No
     return compare_traces(read_trace(reference), read_trace(migrated))
 
 
-def compare_traces(reference: Trace, migrated: Trace) -> OperatorDifference | None:
+def compare_traces(reference: StepTrace, migrated: StepTrace) -> OperatorDifference | None:
     """The same, of traces that are in memory."""
     if not reference.calls or not migrated.calls:
         return None
-    suspect = Analysis(migrated, Known(reference)).suspect()
-    theirs = Analysis(reference, Known(migrated)).suspect()
+    suspect = SuspectSearch(migrated, RunValues(reference)).suspect()
+    theirs = SuspectSearch(reference, RunValues(migrated)).suspect()
     notes = tuple(dict.fromkeys((*reference.notes, *migrated.notes)))
     if suspect is None:
         cause = Cause.NONE if theirs is None else Cause.CALLS
         return _difference(cause, theirs.call if theirs else None, None, -1, notes)
     if suspect.foreign:
-        return _foreign(suspect, theirs, reference, notes)
+        return _foreign(suspect, theirs, migrated, reference, notes)
     if suspect.twin is not None:
         cause = Cause.RANDOM if suspect.call.random else Cause.RESULT
         return _difference(cause, suspect.twin, suspect.call, suspect.position, notes)
     other = _same_tensors(suspect.call, reference)
     if other is None:
-        other = theirs.call if theirs is not None else _same_place(suspect.call, reference)
+        other = theirs.call if theirs is not None else _counterpart(suspect.call, migrated, reference)
     cause = _cause(suspect.call, other)
     comparable = cause is not Cause.CALLS and other is not None and suspect.position < len(other.outputs)
     position = suspect.position if comparable else -1
@@ -375,22 +453,30 @@ def compare_traces(reference: Trace, migrated: Trace) -> OperatorDifference | No
 
 
 def _foreign(
-    suspect: Suspect, theirs: Suspect | None, reference: Trace, notes: tuple[str, ...]
+    suspect: Suspect,
+    theirs: Suspect | None,
+    migrated: StepTrace,
+    reference: StepTrace,
+    notes: tuple[str, ...],
 ) -> OperatorDifference:
     """An input came from outside the step and is not the reference's."""
     value = suspect.call.inputs[suspect.position]
     if suspect.sender is not None:
         return _difference(Cause.COMMUNICATION, None, suspect.sender, -1, notes)
     cause = Cause.DATA if suspect.call.phase == "forward" and not value.role else Cause.STATE
-    other = theirs.call if theirs is not None and theirs.foreign else _same_place(suspect.call, reference)
+    other = (
+        theirs.call
+        if theirs is not None and theirs.foreign
+        else _counterpart(suspect.call, migrated, reference)
+    )
     return _difference(cause, other, suspect.call, suspect.position, notes)
 
 
-def _cause(call: Call, other: Call | None) -> Cause:
+def _cause(call: TracedCall, other: TracedCall | None) -> Cause:
     """What two calls are to each other that both lead to results that the other run does not have."""
     if other is None:
         return Cause.CALLS
-    same_job = _family(call) == _family(other)
+    same_job = family(call.operator) == family(other.operator)
     if (call.random or other.random) and (same_job or call.module == other.module != ""):
         return Cause.RANDOM
     if not same_job:
@@ -402,38 +488,26 @@ def _cause(call: Call, other: Call | None) -> Cause:
     return Cause.RESULT if shared else Cause.CALLS
 
 
-def _family(call: Call) -> str:
-    backward = " backward" if "backward" in call.name else ""
-    for family, parts in _FAMILIES.items():
-        if any(part in call.name for part in parts):
-            return family + backward
-    return call.name
-
-
-def _same_tensors(call: Call, trace: Trace) -> Call | None:
+def _same_tensors(call: TracedCall, trace: StepTrace) -> TracedCall | None:
     """The call of the same operator on the same tensors, but with other arguments."""
     wanted = call.key[:2]
     return next((other for other in trace.calls if call.inputs and other.key[:2] == wanted), None)
 
 
-def _same_place(call: Call, trace: Trace) -> Call | None:
-    """The call of the other run that is most likely the same one: by name, phase and module, then by what it reads."""
-    inputs = {value.checksum for value in call.inputs} - {""}
-
-    def likeness(other: Call) -> tuple[int, int, int]:
-        shared = len(inputs & {value.checksum for value in other.inputs})
-        return (
-            (other.name == call.name) + (other.module == call.module) + (other.phase == call.phase),
-            shared,
-            -abs(other.ordinal - call.ordinal),
-        )
-
-    best = max(trace.calls, key=likeness, default=None)
-    return best if best is not None and (best.name == call.name or likeness(best)[1]) else None
+def _counterpart(call: TracedCall, own: StepTrace, other: StepTrace) -> TracedCall | None:
+    """The call of the other run that does the same job, by the order in which both make their calls."""
+    matches = match_sites(own.sequence, other.sequence)
+    found = next((match.golden for match in matches if match.mine == call.ordinal - 1), None)
+    numbered = [each for each in other.calls if found is not None and each.ordinal == found + 1]
+    return next((each for each in numbered if each.name == call.name), numbered[0] if numbered else None)
 
 
 def _difference(
-    cause: Cause, reference: Call | None, migrated: Call | None, position: int, notes: tuple[str, ...]
+    cause: Cause,
+    reference: TracedCall | None,
+    migrated: TracedCall | None,
+    position: int,
+    notes: tuple[str, ...],
 ) -> OperatorDifference:
     distance = relative = math.nan
     if reference is not None and migrated is not None and position >= 0:
