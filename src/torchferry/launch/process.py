@@ -24,7 +24,7 @@ from torchferry.vendors.model import Vendor
 from torchferry.vendors.registry import get_vendor
 
 if TYPE_CHECKING:
-    from torchferry.runtime.host.placement import Placement
+    from torchferry.runtime.host.devices import Placement
 
 _OFF = ("", "0")
 _ON = "1"

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from torchferry.runtime.settings import REFERENCE, LayerSettings, TypeChecks
 
 if TYPE_CHECKING:
-    from torchferry.runtime.host.placement import Placement
+    from torchferry.runtime.host.devices import Placement
     from torchferry.runtime.patches import Change
 
 __all__ = ["REFERENCE", "LayerSettings", "TypeChecks", "activate", "changes", "deactivate", "is_active"]

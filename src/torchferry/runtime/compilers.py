@@ -16,9 +16,8 @@ import torch
 
 from torchferry.runtime.entry_points import wrapped_factories
 from torchferry.runtime.host.device_numbers import is_cuda
-from torchferry.runtime.names import TwoNames
 from torchferry.runtime.patches import Action, Change, Patch
-from torchferry.runtime.target import Target
+from torchferry.runtime.target import Target, TwoNames
 
 _INDUCTOR = "inductor"
 _EAGER = "eager"

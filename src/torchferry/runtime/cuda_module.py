@@ -15,8 +15,7 @@ from typing import Any
 
 import torch
 
-from torchferry.runtime.absent import NOT_HERE, absent
-from torchferry.runtime.cuda_gaps import gaps
+from torchferry.runtime.cuda_gaps import NOT_HERE, absent, gaps
 from torchferry.runtime.patches import Change, Patch
 from torchferry.runtime.target import Target
 from torchferry.vendors.model import Support

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
+import torch
+from torch.backends import cudnn
+
+from torchferry.runtime.cuda_gaps import NOT_HERE, absent
+from torchferry.runtime.patches import Change, Patch
 from torchferry.runtime.target import Target
 
 # Programs choose bfloat16 and fused paths by this number of CUDA's; a vendor's own one counts something else.
@@ -75,3 +80,23 @@ class _Traits:
         if ask is not None:
             return bool(ask())
         return self._target.vendor is None or "bfloat16" in self._target.vendor.amp_dtypes
+
+
+# torch.version.cuda, for libraries that will not look at a device before they have seen it.
+
+# torch._dynamo.reset, for one, imports a module that takes these classes.
+_TAKEN_WHERE_CUDA_IS_BUILT = ("_cuda_CUDAAllocator_AllocatorState",)
+
+
+def changes(target: Target) -> Iterator[Change]:
+    """The version, if the user asked for one; that CUDA is built in, which it stands for; that cuDNN has no say."""
+    said = target.settings.cuda_version
+    if said:
+        yield Patch("torch.version.cuda", torch.version, "cuda", said, f'"{said}"')
+    yield Patch("torch.backends.cuda.is_built", torch.backends.cuda, "is_built", lambda: True, "true")
+    # Recurrent layers ask it for every weight that is on a GPU, and without cuDNN it warns.
+    yield Patch("torch.backends.cudnn.is_acceptable", cudnn, "is_acceptable", lambda tensor: False, "false")
+    for name in _TAKEN_WHERE_CUDA_IS_BUILT:
+        if not hasattr(torch._C, name):
+            full = f"torch._C.{name}"
+            yield Patch(full, torch._C, name, absent(full, object, target), NOT_HERE)

@@ -10,10 +10,9 @@ import torch
 
 from torchferry.runtime.c_types import Constructor
 from torchferry.runtime.host import presented
-from torchferry.runtime.names import TwoNames
 from torchferry.runtime.patches import Action, Change, Patch
 from torchferry.runtime.settings import TypeChecks
-from torchferry.runtime.target import CUDA, Target
+from torchferry.runtime.target import CUDA, Target, TwoNames
 
 # Modules of torch that read the type only to refuse the CPU: SyncBatchNorm's, whose operators the reference has.
 _REFUSE_THE_CPU = ("torch.nn.modules.batchnorm",)

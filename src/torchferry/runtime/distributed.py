@@ -9,11 +9,9 @@ from typing import Any
 import torch
 import torch.distributed as dist
 
-from torchferry.runtime.arguments import taking_device_type
-from torchferry.runtime.names import TwoNames
 from torchferry.runtime.patches import Change, Patch
 from torchferry.runtime.settings import TypeChecks
-from torchferry.runtime.target import Target
+from torchferry.runtime.target import Target, TwoNames, taking_device_type
 
 _NCCL = "nccl"
 # function -> where it takes the backend by position

@@ -13,6 +13,7 @@ from torchferry.runtime import (
     accelerator_choice,
     compilers,
     cuda_module,
+    device_traits,
     devices,
     distributed,
     entry_points,
@@ -20,16 +21,14 @@ from torchferry.runtime import (
     mixed_precision,
     plugins,
     profiling,
-    saved_references,
     serialization,
     single_device,
     tensor_copies,
     typed_tensors,
-    version,
 )
 from torchferry.runtime.host import accelerators, device_numbers, differences, presented
-from torchferry.runtime.host.placement import Placement
-from torchferry.runtime.patches import Action, Change, PatchTable
+from torchferry.runtime.host.devices import Placement
+from torchferry.runtime.patches import Action, Change, PatchTable, of_imported_libraries
 from torchferry.runtime.settings import REFERENCE, LayerSettings
 from torchferry.runtime.target import Target
 from torchferry.vendors.model import Vendor
@@ -61,7 +60,7 @@ _AREAS: tuple[Callable[[Target], Iterator[Change]], ...] = (
     profiling.changes,
     accelerator_choice.changes,
     compilers.changes,
-    version.changes,
+    device_traits.changes,
     plugins.changes,
 )
 
@@ -111,7 +110,7 @@ def _apply_all(
         target = _target(settings, vendor)
     for area in _AREAS:
         table.apply(area(target))
-    table.apply(saved_references.changes(tuple(table.replaced)))
+    table.apply(of_imported_libraries(tuple(table.replaced)))
     table.apply([_told_to_children(settings)])
     return target
 

@@ -9,9 +9,8 @@ from typing import Any
 
 import torch
 
-from torchferry.runtime.arguments import taking_device_type
 from torchferry.runtime.patches import Change, Patch
-from torchferry.runtime.target import CUDA, Target
+from torchferry.runtime.target import CUDA, Target, taking_device_type
 
 # Functions of torch whose first argument is a device type; without one some of them mean CUDA.
 _STATE = (

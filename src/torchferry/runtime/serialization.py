@@ -9,10 +9,9 @@ from typing import Any
 import torch
 
 from torchferry.runtime.host import device_numbers
-from torchferry.runtime.names import TwoNames
 from torchferry.runtime.patches import Action, Change, Patch
 from torchferry.runtime.settings import TypeChecks
-from torchferry.runtime.target import CUDA, Target
+from torchferry.runtime.target import CUDA, Target, TwoNames
 
 _BEFORE_CUDA = 15  # torch asks the smallest number first; CUDA's own reader has 20
 _BEFORE_ALL = 5  # ... and the CPU's 10

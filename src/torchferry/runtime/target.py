@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from types import ModuleType
 from typing import Any
 
-from torchferry.runtime.host.placement import Placement
+from torchferry.runtime.host.devices import Placement
 from torchferry.runtime.settings import LayerSettings
 from torchferry.vendors.model import Vendor
 
@@ -65,3 +67,58 @@ class Target:
             own = self.backend if name == _NCCL or (device == CUDA and self.is_reference) else name
             by_device[f"{self.device_type_of(device)}{colon}"] = own
         return ",".join(f"{device}{name}" for device, name in by_device.items())
+
+
+# Words that mean two things: `device.type` is "npu", and equals "cuda" as well.
+
+
+class TwoNames(str):
+    """A string that also equals another one, so that code which asks for CUDA and code which knows the vendor agree.
+
+    It prints, hashes and looks up as its own text.
+    """
+
+    also: str
+
+    def __new__(cls, text: str, also: str) -> TwoNames:
+        made = super().__new__(cls, text)
+        made.also = also
+        return made
+
+    def __eq__(self, other: object) -> bool:
+        return str.__eq__(self, other) is True or str.__eq__(self.also, other) is True
+
+    def __ne__(self, other: object) -> bool:
+        return not self == other
+
+    __hash__ = str.__hash__
+
+    def __contains__(self, part: object) -> bool:
+        return isinstance(part, str) and (str.__contains__(self, part) or part in self.also)
+
+    def startswith(self, *where: Any) -> bool:
+        """Whether either name starts so."""
+        return str.startswith(self, *where) or self.also.startswith(*where)
+
+    def __reduce__(self) -> tuple[type[str], tuple[str]]:
+        return str, (str(self),)  # a file that is read elsewhere holds a plain string
+
+
+# Functions whose arguments name CUDA, made to take the target's words.
+
+_DEVICE_TYPES = ("device_type", "device")
+
+
+def taking_device_type(function: Callable[..., Any], target: Target, position: int) -> Callable[..., Any]:
+    """The function, whose argument at a position, or by name, is a device type."""
+
+    @functools.wraps(function)
+    def translated(*args: Any, **settings: Any) -> Any:
+        if len(args) > position:
+            args = (*args[:position], target.device_type_of(args[position]), *args[position + 1 :])
+        for name in _DEVICE_TYPES:
+            if name in settings:
+                settings[name] = target.device_type_of(settings[name])
+        return function(*args, **settings)
+
+    return translated

@@ -9,10 +9,9 @@ from typing import Any
 import torch
 
 from torchferry.runtime.host.typed import host_type
-from torchferry.runtime.names import TwoNames
 from torchferry.runtime.patches import Change, Patch
 from torchferry.runtime.settings import TypeChecks
-from torchferry.runtime.target import Target
+from torchferry.runtime.target import Target, TwoNames
 
 _CUDA = "torch.cuda."
 

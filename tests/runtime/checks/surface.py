@@ -17,7 +17,7 @@ import torch.cuda.comm
 from tests.runtime import imported_before
 from tests.sim.checking import Target
 from torchferry import runtime
-from torchferry.runtime.absent import NotOnThisDeviceError
+from torchferry.runtime.cuda_gaps import NotOnThisDeviceError
 from torchferry.runtime.patches import Patch
 
 # What a build of torch without CUDA says, wherever it is asked.

@@ -11,16 +11,12 @@ from torchferry.errors import InputError
 from torchferry.ops.model import TRACE, Capture, ModuleInfo, Phase, Signature, Site
 from torchferry.ops.trace.calls import Call, Surroundings, Timeline, counted, host_timeline
 from torchferry.ops.trace.events import EventReader, OperatorEvent, Role
-from torchferry.ops.trace.folding import Folding
-from torchferry.ops.trace.signatures import Signatures
+from torchferry.ops.trace.signatures import Folding, Signatures
 from torchferry.ops.trace.table import read_table
 from torchferry.traces.categories import CUDA, flow_device, launching_device
 from torchferry.traces.chunks import Chunks
 from torchferry.traces.decoding import Decoder
 from torchferry.traces.opening import Text, no_trace
-
-# Where in the program each call of a trace belongs: its phase, its module, the line of the user's
-# code.
 
 
 class Sites:

@@ -8,8 +8,7 @@ from torchferry.operators.equivalents import CALLED_ELSEWHERE
 from torchferry.operators.schemas import schemas
 from torchferry.ops.model import TRACE, Capture, Phase, Site
 from torchferry.ops.trace.calls import Level, level_of
-from torchferry.ops.trace.folding import Folding
-from torchferry.ops.trace.signatures import Signatures, shapes_of
+from torchferry.ops.trace.signatures import Folding, Signatures, shapes_of
 from torchferry.traces.names import is_optimizer_step, is_profiler_step, note_of, operator_of
 from torchferry.traces.opening import Text, no_trace
 from torchferry.traces.printed import NAME, Row, printed_nanoseconds, table_device, table_lines, table_rows

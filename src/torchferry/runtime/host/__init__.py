@@ -14,7 +14,7 @@ import torch
 
 from torchferry.errors import RunError
 from torchferry.runtime.host import devices, graphs, memory, mixed_precision, seeds, streams, typed
-from torchferry.runtime.host.placement import Placement
+from torchferry.runtime.host.devices import Placement
 
 _NAME = "torch.cuda on the CPU"
 

@@ -7,12 +7,11 @@ import platform
 import threading
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import torch
 
 from torchferry.runtime.host import device_numbers
-from torchferry.runtime.host.placement import Placement
 from torchferry.runtime.module_parts import devices as shared
 
 _UNNUMBERED = str(device_numbers.UNNUMBERED)
@@ -198,3 +197,31 @@ def names(devices: Devices) -> dict[str, Any]:
         "synchronize": devices.synchronize,
         "utilization": devices.utilization,
     }
+
+
+# What keeps account of which tensors would be on a device. The compiled half does (`sim/reference.py`).
+
+
+class Placement(Protocol):
+    """Where tensors are, in a process in which all of them are the CPU's."""
+
+    def begin(self) -> None:
+        """Keep account from now on: what is computed from a tensor on a device is on it as well."""
+
+    def end(self) -> None:
+        """Keep account no longer."""
+
+    def of(self, tensor: torch.Tensor) -> tuple[bool, int | None]:
+        """Whether it has a memory of its own, and the number of the device it is on; None: the host."""
+
+    def of_storage(self, storage: Any) -> int | None:
+        """The number of the device that an UntypedStorage is on; None: the host."""
+
+    def put(self, tensor: torch.Tensor, index: int | None) -> None:
+        """Say where a tensor is."""
+
+    def put_storage(self, storage: Any, index: int | None) -> None:
+        """Say where an UntypedStorage is."""
+
+    def set_current(self, index: int) -> None:
+        """Say which device "cuda" without a number means in this thread."""

@@ -16,10 +16,9 @@ from typing import Any
 import torch
 
 from torchferry.runtime.host import device_numbers
-from torchferry.runtime.host.placement import Placement
-from torchferry.runtime.names import TwoNames
+from torchferry.runtime.host.devices import Placement
 from torchferry.runtime.patches import Action, Change, Patch
-from torchferry.runtime.target import CUDA, Target
+from torchferry.runtime.target import CUDA, Target, TwoNames
 
 _HOST = torch.device("cpu")
 _DYNAMO = "torch._dynamo"
