@@ -5,16 +5,16 @@ from __future__ import annotations
 import importlib
 
 from torchferry.doctor.device.station import Station
-from torchferry.doctor.model import Result
+from torchferry.report.checks import CheckResult
 
 
-def check(name: str, found: Station) -> dict[str, Result]:
+def check(name: str, found: Station) -> dict[str, CheckResult]:
     """What one check says, by its subjects."""
     module = importlib.import_module(f"torchferry.doctor.device.checks.{name}")
     return {result.subject: result for result in module.check(found)}
 
 
-def only(name: str, found: Station) -> Result:
+def only(name: str, found: Station) -> CheckResult:
     """The one result of a check."""
     (result,) = check(name, found).values()
     return result

@@ -24,7 +24,7 @@ from tests.doctor.stations import (
 from torchferry.doctor.device.examine import examine_device, vendors_with_traces
 from torchferry.doctor.device.station import Access, Output, this_station
 from torchferry.doctor.host.machine import Space, this_machine
-from torchferry.doctor.model import Status
+from torchferry.report.checks import Status
 from torchferry.vendors.machine import load_machine
 from torchferry.vendors.registry import get_vendor, vendor_names
 
@@ -47,8 +47,10 @@ def test_a_good_server_is_ready(server: Path) -> None:
 def test_an_empty_machine_is_not_ready_and_says_what_to_get(tmp_path: Path, vendor: str) -> None:
     empty = station(tmp_path, vendor, environment={}, packages={})
     found = examine_device(empty)
-    assert {"torch"} <= {result.subject for result in found.obstacles}
-    assert any("https://" in result.why.en or "http://" in result.why.en for result in found.obstacles)
+    assert {"torch"} <= {result.subject for result in found.of(Status.BLOCKS)}
+    assert any(
+        "https://" in result.why.en or "http://" in result.why.en for result in found.of(Status.BLOCKS)
+    )
     assert all(result.why.en and result.found.en for result in found.results)
 
 

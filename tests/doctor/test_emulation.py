@@ -9,7 +9,7 @@ import pytest
 
 from tests.doctor.checking import check, only
 from tests.doctor.stations import ASCEND_PACKAGES, ASCEND_VARIABLES, CANN, ascend_files, put, station
-from torchferry.doctor.model import Status
+from torchferry.report.checks import Status
 
 
 def without_toolkit(folder: Path) -> Path:

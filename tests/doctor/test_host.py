@@ -11,18 +11,18 @@ import pytest
 from tests.doctor.making import GIBIBYTE, GOOD, machine
 from torchferry.doctor.host.examine import examine
 from torchferry.doctor.host.machine import Limit, Machine, Space, this_machine
-from torchferry.doctor.model import Reach, Result, Status
+from torchferry.report.checks import CheckResult, Reach, Status
 
 
-def check(name: str, host: Machine) -> list[Result]:
+def check(name: str, host: Machine) -> list[CheckResult]:
     return list(importlib.import_module(f"torchferry.doctor.host.checks.{name}").check(host))
 
 
-def first(name: str, host: Machine) -> Result:
+def first(name: str, host: Machine) -> CheckResult:
     return check(name, host)[0]
 
 
-def lines(results: Iterable[Result], reach: Reach) -> list[str]:
+def lines(results: Iterable[CheckResult], reach: Reach) -> list[str]:
     return [command.line for result in results for command in result.commands if command.reach is reach]
 
 

@@ -17,7 +17,7 @@ from tests.doctor.stations import (
     station,
 )
 from torchferry.doctor.device.elf import read_shared_object, symbol_names
-from torchferry.doctor.model import Status
+from torchferry.report.checks import Status
 
 DRIVER = "usr/local/Ascend/driver/lib64/driver"
 

@@ -9,14 +9,14 @@ import pytest
 
 from tests.vendors.conftest import MINIMAL
 from torchferry.doctor.host.examine import check_variables
-from torchferry.doctor.model import Result, Status
 from torchferry.errors import VendorError
+from torchferry.report.checks import CheckResult, Status
 from torchferry.vendors.host import load_host
 from torchferry.vendors.loader import load_vendor
 from torchferry.vendors.registry import get_vendor, vendor_names
 
 
-def results(name: str, **environment: str) -> dict[str, Result]:
+def results(name: str, **environment: str) -> dict[str, CheckResult]:
     vendor = get_vendor(name)
     tuning = load_host(Path(vendor.folder)).tuning
     return {result.subject: result for result in check_variables(vendor, tuning, environment)}

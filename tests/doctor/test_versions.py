@@ -10,7 +10,7 @@ from tests.doctor.checking import check, only
 from tests.doctor.stations import ASCEND_PACKAGES, CANN, ascend_files, put, station
 from torchferry.doctor.device.station import Station
 from torchferry.doctor.device.versions import Fit, advised, fit, fits, place, release_of
-from torchferry.doctor.model import Status
+from torchferry.report.checks import Status
 from torchferry.vendors.machine import load_machine
 from torchferry.vendors.registry import get_vendor, vendor_names
 

@@ -18,10 +18,10 @@ from torchferry.prove.model import (
     Verdict,
 )
 from torchferry.prove.report.text import next_commands
+from torchferry.report.checks import Status
 from torchferry.vendors.registry import get_vendor
 from torchferry.vendors.zoo import find_zoo
 from torchferry.zoo.delivery import Delivery
-from torchferry.zoo.model import Status
 from torchferry.zoo.short_run import run_short_training
 
 TRAIN = """\

@@ -9,9 +9,10 @@ from pathlib import Path
 import pytest
 
 from tests.zoo.projects import PLACE, deliver, fill_in
+from torchferry.report.checks import Status
 from torchferry.vendors.zoo import find_zoo
 from torchferry.zoo.delivery import Delivery
-from torchferry.zoo.model import Status, review
+from torchferry.zoo.review import review
 
 Break = Callable[[Path], object]
 
@@ -26,7 +27,7 @@ def complete(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def named(root: Path) -> set[tuple[str, str]]:
     """Check and status of everything that is not fine."""
     vendor, table = find_zoo("tecorigin", ())
-    items = review(Delivery(root, vendor, table)).items
+    items = review(Delivery(root, vendor, table)).results
     silent = (Status.NOTE, Status.FINE)
     return {(item.id, item.status.value) for item in items if item.status not in silent}
 

@@ -10,18 +10,16 @@ from torchferry.cli.output import write
 from torchferry.errors import ReportError
 
 if TYPE_CHECKING:
-    from torchferry.doctor.device.examine import Readiness
+    from torchferry.doctor.device.examine import DeviceExamination
     from torchferry.doctor.device.station import Station
-    from torchferry.doctor.host.examine import Examination
     from torchferry.doctor.host.machine import Machine
-    from torchferry.report.page import Page
-    from torchferry.text import Language
+    from torchferry.report.formats import Options
     from torchferry.vendors.model import Vendor
 
 # The options of `ferry doctor`.
 
 PARTS = ("host",)
-FORMATS = ("text", "json", "md")
+FORMATS = ("text", "json", "md", "csv", "html")
 
 _EPILOG = """Without PART the whole machine is looked at: driver, toolkit, plugin and whether their versions match, device files,
 the vendor's own command, libraries, variables, the network, and the host. With `host` only what costs speed: processors,
@@ -92,77 +90,54 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _host(args: argparse.Namespace, machine: Machine) -> int:
+    from torchferry.cli.ending import reader_may_leave
     from torchferry.doctor.host.examine import examine, installed_vendor
-    from torchferry.doctor.model import Status
-    from torchferry.doctor.report import page_of, to_json, to_script
+    from torchferry.doctor.report import HOST_REPORTS, to_script
+    from torchferry.report.checks import Status
 
     vendor = options.vendor_of(args) or installed_vendor(args.vendor_path)
-    examination = examine(machine, vendor, is_guess=not args.to)
-    language = options.language_of(args)
-    if args.fix:
-        write(to_script(examination.results, language))
-    elif args.format == "json":
-        write(to_json(examination))
-    else:
-        _show(args, page_of(examination, language, everything=_is_everything(args)), language)
-    return int(args.check and examination.count(Status.COSTS) > 0)
+    found = examine(machine, vendor, is_guess=not args.to)
+    with reader_may_leave():
+        if args.fix:
+            write(to_script(found.results, options.language_of(args)))
+        else:
+            HOST_REPORTS.show(found, args.format, _choices(args))
+    return int(args.check and found.count(Status.COSTS) > 0)
 
 
 def _whole(args: argparse.Namespace, machine: Machine) -> int:
-    from torchferry.doctor.device import report
+    from torchferry.cli.ending import reader_may_leave
     from torchferry.doctor.device.examine import vendors_with_traces
     from torchferry.doctor.host.examine import examine
-    from torchferry.doctor.report import to_script
+    from torchferry.doctor.report import REPORTS, MachineReport, for_strangers, to_script
 
     found = [] if args.to else vendors_with_traces(machine, args.vendor_path)
     vendor = options.vendor_of(args) or (found[0] if len(found) == 1 else None)
     station = _station(machine, vendor, with_trial=args.trial) if vendor else None
-    readiness = _readiness(args, station) if station else None
-    examination = examine(machine, vendor, is_guess=not args.to)
+    report = MachineReport(
+        _examined(args, station) if station else None,
+        examine(machine, vendor, is_guess=not args.to),
+        tuple(vendor.name for vendor in found),
+        _versions(station),
+        station is None or station.table.is_known,
+        args.all,
+    )
     if args.format == "md":
-        hostname = station.hostname if station else ""
-        readiness, examination = _for_strangers(readiness, examination, machine, hostname)
-    language = options.language_of(args)
-    is_known = station is None or station.table.is_known
-    if args.fix:
-        write(to_script((*(readiness.results if readiness else ()), *examination.results), language))
-    elif args.format == "json":
-        write(report.to_json(readiness, examination, _versions(station), is_known))
-    else:
-        page = report.page_of(
-            readiness,
-            examination,
-            language,
-            others=tuple(vendor.name for vendor in found),
-            versions=_versions(station),
-            is_known=is_known,
-            everything=_is_everything(args),
-            whole_host=args.all,
-        )
-        _show(args, page, language)
-    return int(args.check and not (readiness and is_known and readiness.is_ready))
+        report = for_strangers(report, machine.environment, station.hostname if station else "")
+    with reader_may_leave():
+        if args.fix:
+            write(to_script(report.results, options.language_of(args)))
+        else:
+            REPORTS.show(report, args.format, _choices(args))
+    return int(args.check and not report.is_ready)
 
 
-def _readiness(args: argparse.Namespace, station: Station) -> Readiness:
+def _examined(args: argparse.Namespace, station: Station) -> DeviceExamination:
     from torchferry.doctor.device.examine import examine_device, examine_emulated
 
     if args.emulate:
         return examine_emulated(station.vendor, station, args.vendor_path, args.trial)
     return examine_device(station)
-
-
-def _for_strangers(
-    readiness: Readiness | None, examination: Examination, machine: Machine, hostname: str
-) -> tuple[Readiness | None, Examination]:
-    from dataclasses import replace
-
-    from torchferry.doctor.report import without_names
-
-    if readiness is not None:
-        shown = without_names(readiness.results, machine.environment, hostname)
-        readiness = replace(readiness, results=shown)
-    shown = without_names(examination.results, machine.environment, hostname)
-    return readiness, replace(examination, results=shown)
 
 
 def _station(machine: Machine, vendor: Vendor, *, with_trial: bool) -> Station:
@@ -188,17 +163,7 @@ def _versions(station: Station | None) -> dict[str, str | None]:
     }
 
 
-def _is_everything(args: argparse.Namespace) -> bool:
-    return bool(args.all or args.format == "md")
-
-
-def _show(args: argparse.Namespace, page: Page, language: Language) -> None:
-    from torchferry.cli.ending import reader_may_leave
+def _choices(args: argparse.Namespace) -> Options:
     from torchferry.report.formats import Options
-    from torchferry.report.page import print_page, to_markdown
 
-    if args.format == "md":
-        write(to_markdown(page, Options(language)))
-        return
-    with reader_may_leave():
-        print_page(page, language)
+    return Options(options.language_of(args), everything=bool(args.all or args.format == "md"))

@@ -7,20 +7,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from torchferry.cli import options
-from torchferry.cli.output import write
 from torchferry.errors import FerryError, InputError
 from torchferry.report.safe import one_line
 
 if TYPE_CHECKING:
     from torchferry.convert.project import Plan
     from torchferry.vendors.model import Vendor
-    from torchferry.zoo.model import Review
     from torchferry.zoo.new import Made
 
 # The options of `ferry zoo`.
 
 ACTIONS = ("new", "check")
-FORMATS = ("text", "json", "md")
+FORMATS = ("text", "json", "md", "csv", "html")
 
 _EPILOG = """`new` makes the folder PATH from a project: its code converted, a README in Chinese and in English, requirements,
 scripts that start a training, the logs of both runs, the licence. It never overwrites anything. `check` says what is
@@ -180,9 +178,11 @@ def _about_main(args: argparse.Namespace, made: Made) -> list[str]:
 
 
 def _check(args: argparse.Namespace) -> int:
+    from torchferry.cli.ending import reader_may_leave
+    from torchferry.report.formats import Options
     from torchferry.vendors.zoo import find_zoo
     from torchferry.zoo.delivery import Delivery
-    from torchferry.zoo.model import review
+    from torchferry.zoo.review import REPORTS, review
     from torchferry.zoo.short_run import run_short_training
 
     if not args.path.is_dir():
@@ -194,20 +194,6 @@ def _check(args: argparse.Namespace) -> int:
     paths = options.vendor_paths(args)
     ran = (run_short_training(delivery, paths, args.emulate),) if args.run else ()
     found = review(delivery, ran)
-    _report(args, found)
-    return 0 if found.is_complete else 1
-
-
-def _report(args: argparse.Namespace, found: Review) -> None:
-    from torchferry.cli.ending import reader_may_leave
-    from torchferry.report.formats import Options
-    from torchferry.report.page import print_page, to_markdown
-    from torchferry.zoo.report import page_of, to_json
-
-    language = options.language_of(args)
     with reader_may_leave():
-        if args.format == "text":
-            print_page(page_of(found, language), language)
-            return
-        page = page_of(found, language)
-        write(to_json(found) if args.format == "json" else to_markdown(page, Options(language)))
+        REPORTS.show(found, args.format, Options(options.language_of(args)))
+    return 0 if found.is_complete else 1

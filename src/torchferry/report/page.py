@@ -224,8 +224,7 @@ def _html_cell(cell: Cell) -> str:
     from torchferry.report import html
     from torchferry.report.records import tone_of
 
-    texts = (
-        [cell.text] if isinstance(cell.text, Text) else [Text(part, part) for part in cell.text.split("\n")]
-    )
+    english, chinese = (cell.say(language).split("\n") for language in ("en", "zh"))
+    texts = map(Text, english, chinese)
     shown = "<br>".join(html.both(text, "code" if cell.is_code else "span") for text in texts)
     return f'<span class="badge {tone_of(cell.style).kind}">{shown}</span>' if cell.style else shown

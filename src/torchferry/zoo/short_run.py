@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from torchferry.errors import FerryError
+from torchferry.report.checks import CheckResult, Status
 from torchferry.text import Text
 from torchferry.zoo.delivery import Delivery
-from torchferry.zoo.model import Item, Status
 
 if TYPE_CHECKING:
     from torchferry.launch.place import DeviceKind, Place
@@ -33,7 +33,9 @@ _WHERE = {  # by the kind of the device
 _CANT = Text("could not be run: {problem}", "无法运行：{problem}")
 
 
-def run_short_training(delivery: Delivery, vendor_paths: tuple[str, ...], emulate: bool = False) -> Item:
+def run_short_training(
+    delivery: Delivery, vendor_paths: tuple[str, ...], emulate: bool = False
+) -> CheckResult:
     """Run the test script, its output aside; the item says how it ended."""
     from torchferry.launch.place import Place
     from torchferry.launch.supervise import run_supervised, stop_if_told
@@ -41,12 +43,12 @@ def run_short_training(delivery: Delivery, vendor_paths: tuple[str, ...], emulat
     name = delivery.table.test
     script = delivery.root / name
     if not script.is_file():
-        return Item(ID, name, Status.MISSING, _CANT.format(problem=f"no {name}"))
+        return CheckResult(ID, name, Status.MISSING, _CANT.format(problem=f"no {name}"))
     place = Place(_kind(delivery, emulate), delivery.vendor, vendor_paths, converted=True)
     try:
         environment = _environment(place)
     except FerryError as error:
-        return Item(ID, name, Status.DOUBT, _CANT.format(problem=str(error)))
+        return CheckResult(ID, name, Status.DOUBT, _CANT.format(problem=str(error)))
     where = _WHERE[place.kind.value]
     # a training writes checkpoints and caches: they do not belong into a delivery
     with tempfile.TemporaryDirectory() as folder, tempfile.TemporaryFile() as output:
@@ -58,12 +60,12 @@ def run_short_training(delivery: Delivery, vendor_paths: tuple[str, ...], emulat
         output.seek(0)
         printed = output.read().decode("utf-8", "replace")
     if ending.out_of_time:
-        return Item(ID, name, Status.MISSING, _TOO_LONG.format(seconds=SECONDS), _SHORT)
+        return CheckResult(ID, name, Status.MISSING, _TOO_LONG.format(seconds=SECONDS), _SHORT)
     if ending.exit_code:
         lines = " | ".join(line.strip() for line in printed.strip().splitlines()[-_LAST_LINES:])
         found = _FAILED.format(code=ending.exit_code, where=where, lines=lines)
-        return Item(ID, name, Status.MISSING, found)
-    return Item(ID, name, Status.FINE, _RAN.format(where=where))
+        return CheckResult(ID, name, Status.MISSING, found)
+    return CheckResult(ID, name, Status.FINE, _RAN.format(where=where))
 
 
 def _kind(delivery: Delivery, emulate: bool) -> DeviceKind:

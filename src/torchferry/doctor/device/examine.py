@@ -9,23 +9,21 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from torchferry.building.toolchain import find_torch
-from torchferry.doctor.checking import run_checks
 from torchferry.doctor.device import checks
 from torchferry.doctor.device.checks import trial
 from torchferry.doctor.device.station import TRIAL, TRIAL_SECONDS, Output, Station, run_command
 from torchferry.doctor.host.machine import Machine
-from torchferry.doctor.model import Command, Reach, Result, Status
 from torchferry.emulate import build, plugins
 from torchferry.emulate.plugins import Plugin
 from torchferry.errors import BuildError
 from torchferry.launch.environment import environment_at
 from torchferry.launch.place import DeviceKind, Place
+from torchferry.report.checks import CheckResult, Command, Examination, Reach, Status, run_checks, severity
 from torchferry.text import Text
 from torchferry.vendors.machine import load_machine
 from torchferry.vendors.model import Vendor
 from torchferry.vendors.registry import get_vendor, vendor_names
 
-_ORDER = list(Status)
 # What comes first is the cause of what follows: whoever has no driver need not look at libraries yet.
 _CAUSES = (
     "driver",
@@ -43,34 +41,25 @@ _CAUSES = (
 
 
 @dataclass(frozen=True)
-class Readiness:
-    """What all checks say, the worst first."""
+class DeviceExamination(Examination):
+    """What all checks say of a machine with a vendor's device."""
 
     vendor: Vendor
-    results: tuple[Result, ...]
-
-    @property
-    def obstacles(self) -> tuple[Result, ...]:
-        """What is in the way."""
-        return tuple(result for result in self.results if result.status is Status.BLOCKS)
 
     @property
     def is_ready(self) -> bool:
-        return not self.obstacles
-
-    def count(self, status: Status) -> int:
-        """How many results have this status."""
-        return sum(result.status is status for result in self.results)
+        """Whether nothing is in the way."""
+        return not self.of(Status.BLOCKS)
 
 
-def examine_device(station: Station) -> Readiness:
+def examine_device(station: Station) -> DeviceExamination:
     """All checks in turn."""
-    return Readiness(station.vendor, tuple(sorted(run_checks(checks, station), key=_importance)))
+    return DeviceExamination(tuple(sorted(run_checks(checks, station), key=_importance)), station.vendor)
 
 
-def _importance(result: Result) -> tuple[int, int]:
+def _importance(result: CheckResult) -> tuple[int, int]:
     rank = _CAUSES.index(result.id) if result.id in _CAUSES else len(_CAUSES)
-    return _ORDER.index(result.status), rank
+    return severity(result), rank
 
 
 def vendors_with_traces(machine: Machine, vendor_path: Sequence[Path]) -> list[Vendor]:
@@ -114,34 +103,34 @@ def version_set_up(vendor: Vendor) -> str | None:
 
 def examine_emulated(
     vendor: Vendor, station: Station, vendor_paths: Sequence[Path], with_trial: bool
-) -> Readiness:
+) -> DeviceExamination:
     """What programs need to run on the emulated device."""
     plugins.refuse_without_emulation(vendor)
     try:
         torch = plugins.release_of(find_torch().version)
     except BuildError as error:
         said = Text(str(error), str(error))
-        return Readiness(vendor, (Result("torch", "torch", Status.BLOCKS, said, said),))
-    return Readiness(vendor, tuple(_results(vendor, torch, station, vendor_paths, with_trial)))
+        return DeviceExamination((CheckResult("torch", "torch", Status.BLOCKS, said, said),), vendor)
+    return DeviceExamination(tuple(_results(vendor, torch, station, vendor_paths, with_trial)), vendor)
 
 
 def _results(
     vendor: Vendor, torch: str, station: Station, vendor_paths: Sequence[Path], with_trial: bool
-) -> Iterator[Result]:
+) -> Iterator[CheckResult]:
     set_up = (Command(f"ferry emulate setup --to {vendor.name}", Reach.INSTALL),)
     plugin = plugins.found(vendor)
     if plugin is None:
-        yield Result(_PLUGIN, vendor.plugin, Status.BLOCKS, _NONE.format(torch=torch), _FETCH, set_up)
+        yield CheckResult(_PLUGIN, vendor.plugin, Status.BLOCKS, _NONE.format(torch=torch), _FETCH, set_up)
         return
     version = Text(plugin.version, plugin.version)
-    yield Result(
+    yield CheckResult(
         _PLUGIN, vendor.plugin, Status.FINE, version, _FITS.format(torch=torch, folder=plugin.folder)
     )
     folder = build.built_folder(vendor, plugin.folder)
     if folder is None:
-        yield Result(_LIBRARIES, _LIBRARIES, Status.BLOCKS, _NOT_BUILT, _NOT_BUILT_WHY, set_up)
+        yield CheckResult(_LIBRARIES, _LIBRARIES, Status.BLOCKS, _NOT_BUILT, _NOT_BUILT_WHY, set_up)
         return
-    yield Result(_LIBRARIES, _LIBRARIES, Status.FINE, _BUILT, _BUILT_WHY.format(folder=folder))
+    yield CheckResult(_LIBRARIES, _LIBRARIES, Status.FINE, _BUILT, _BUILT_WHY.format(folder=folder))
     if with_trial:
         yield from trial.check(replace(station, trial=_trial(vendor, plugin, vendor_paths)))
 

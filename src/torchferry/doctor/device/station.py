@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import re
+import shlex
 import signal
 import stat
 import subprocess
@@ -345,3 +346,9 @@ def _port_is_free(port: int) -> bool:
         except OSError:
             return False
     return True
+
+
+def library_path(folders: Sequence[str]) -> str:
+    """The setting with which the loader looks in these folders first."""
+    listed = shlex.quote(":".join(folders))
+    return f'export LD_LIBRARY_PATH={listed}"${{LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}}"'

@@ -8,10 +8,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from torchferry.doctor.checking import run_checks
 from torchferry.doctor.host import checks
 from torchferry.doctor.host.machine import Machine
-from torchferry.doctor.model import Command, Reach, Result, Status
+from torchferry.report.checks import CheckResult, Command, Examination, Reach, Status, run_checks, worst_first
 from torchferry.text import Text
 from torchferry.vendors.host import Tuning, load_host
 from torchferry.vendors.model import Vendor
@@ -36,7 +35,7 @@ _NOT_JUDGED = Text("; what it does to speed is not known", "；对速度的影�
 
 def check_variables(
     vendor: Vendor, tuning: tuple[Tuning, ...], environment: Mapping[str, str]
-) -> Iterator[Result]:
+) -> Iterator[CheckResult]:
     """A result for each variable and option that the data know, and for each other one of the vendor's that is set."""
     for entry in tuning:
         yield _option(entry) if entry.option else _variable(entry, environment.get(entry.name))
@@ -45,14 +44,16 @@ def check_variables(
         if name in environment and name not in known:
             value = environment[name]
             why = Text(meaning, meaning)
-            yield Result(VARIABLE, name, Status.INFO, Text(value, value), _joined(why, _NOT_JUDGED))
+            yield CheckResult(VARIABLE, name, Status.INFO, Text(value, value), _joined(why, _NOT_JUDGED))
 
 
-def _variable(entry: Tuning, value: str | None) -> Result:
+def _variable(entry: Tuning, value: str | None) -> CheckResult:
     effective = entry.default if value is None else value
     status = _judged(entry, effective)
     commands = _commands(entry, value) if status in (Status.COSTS, Status.COULD) else ()
-    return Result(VARIABLE, entry.name, status, _found(entry, value), _why(entry), commands, entry.source)
+    return CheckResult(
+        VARIABLE, entry.name, status, _found(entry, value), _why(entry), commands, entry.source
+    )
 
 
 def _judged(entry: Tuning, effective: str | None) -> Status:
@@ -91,35 +92,26 @@ def _commands(entry: Tuning, value: str | None) -> tuple[Command, ...]:
     return (Command(f"unset {entry.name}", Reach.SHELL),) if value is not None else ()
 
 
-def _option(entry: Tuning) -> Result:
+def _option(entry: Tuning) -> CheckResult:
     found = _OPTION_DEFAULT.format(default=entry.default) if entry.default else _OPTION
     why = _joined(_why(entry), Text(f": {entry.option}", f"：{entry.option}"))
-    return Result(OPTION, entry.name, Status.UNSEEN, found, why, (), entry.source)
-
-
-_ORDER = list(Status)
+    return CheckResult(OPTION, entry.name, Status.UNSEEN, found, why, (), entry.source)
 
 
 @dataclass(frozen=True)
-class Examination:
-    """What all checks say, the worst first."""
+class HostExamination(Examination):
+    """What all checks say of the host."""
 
-    results: tuple[Result, ...]
     vendor: str = ""  # whose variables were looked at; "": nobody's
     is_guess: bool = False  # the vendor was not named: its plugin is the only one that is installed
 
-    def count(self, status: Status) -> int:
-        """How many results have this status."""
-        return sum(result.status is status for result in self.results)
 
-
-def examine(machine: Machine, vendor: Vendor | None, *, is_guess: bool = False) -> Examination:
+def examine(machine: Machine, vendor: Vendor | None, *, is_guess: bool = False) -> HostExamination:
     """All checks in turn."""
-    results = run_checks(checks, machine)
+    results = list(run_checks(checks, machine))
     if vendor is not None:
         results += check_variables(vendor, load_host(Path(vendor.folder)).tuning, machine.environment)
-    ordered = sorted(results, key=lambda result: _ORDER.index(result.status))
-    return Examination(tuple(ordered), vendor.name if vendor else "", is_guess)
+    return HostExamination(worst_first(results), vendor.name if vendor else "", is_guess)
 
 
 def installed_vendor(vendor_path: Sequence[Path]) -> Vendor | None:

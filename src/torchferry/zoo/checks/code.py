@@ -6,10 +6,10 @@ import ast
 import re
 from collections.abc import Iterator
 
+from torchferry.report.checks import CheckResult, Status
 from torchferry.text import Text
 from torchferry.zoo.code_features import Strength, Use, one_process, options_off_by_default, uses
 from torchferry.zoo.delivery import READMES, Delivery
-from torchferry.zoo.model import Item, Status
 
 ID = "code"
 _FOUND = Text("{name}", "{name}")
@@ -47,10 +47,10 @@ _IMPORTED = Text("imported", "已导入")
 _ORDER = list(Strength)
 
 
-def check(delivery: Delivery) -> Iterator[Item]:
+def check(delivery: Delivery) -> Iterator[CheckResult]:
     """An item for each feature that the zoo asks for, and one for the plugin."""
     if not delivery.modules:
-        yield Item(ID, "code", Status.MISSING, _NO_CODE)
+        yield CheckResult(ID, "code", Status.MISSING, _NO_CODE)
         return
     options = options_off_by_default(delivery.modules)
     for feature in delivery.table.features:
@@ -60,27 +60,27 @@ def check(delivery: Delivery) -> Iterator[Item]:
     yield from _plugin(delivery)
 
 
-def _item(delivery: Delivery, feature: str, use: Use | None) -> Item:
+def _item(delivery: Delivery, feature: str, use: Use | None) -> CheckResult:
     wanted = _WANTED.get(feature, _NOTHING)
     if use is None:
         alone = one_process(delivery.training) if feature == "distributed" else None
         if alone:
             found = _ONE_PROCESS.format(name=alone.name)
-            return Item(ID, feature, Status.MISSING, found, wanted, alone.place)
-        return Item(ID, feature, Status.MISSING, _ABSENT, wanted)
+            return CheckResult(ID, feature, Status.MISSING, found, wanted, place=alone.place)
+        return CheckResult(ID, feature, Status.MISSING, _ABSENT, wanted)
     name = use.name
     if use.strength is Strength.OFF:
-        return Item(ID, feature, Status.MISSING, _OFF.format(name=name), wanted, use.place)
+        return CheckResult(ID, feature, Status.MISSING, _OFF.format(name=name), wanted, place=use.place)
     if use.strength is Strength.CUDA_ONLY:
         why = _CUDA_ONLY_WHY.format(wanted=wanted)
-        return Item(ID, feature, Status.MISSING, _CUDA_ONLY.format(name=name), why, use.place)
+        return CheckResult(ID, feature, Status.MISSING, _CUDA_ONLY.format(name=name), why, place=use.place)
     if use.strength is Strength.LIBRARY:
-        return Item(ID, feature, Status.NOTE, _LIBRARY.format(name=name), place=use.place)
+        return CheckResult(ID, feature, Status.NOTE, _LIBRARY.format(name=name), place=use.place)
     if use.strength is Strength.SWITCHED and not _is_given(delivery, use.switch):
         why = _SWITCH_WHY.format(script=delivery.table.test)
         found = _SWITCH.format(name=name, switch=use.switch)
-        return Item(ID, feature, Status.DOUBT, found, why, use.place)
-    return Item(ID, feature, Status.FINE, _FOUND.format(name=name), place=use.place)
+        return CheckResult(ID, feature, Status.DOUBT, found, why, place=use.place)
+    return CheckResult(ID, feature, Status.FINE, _FOUND.format(name=name), place=use.place)
 
 
 def _is_given(delivery: Delivery, switch: str) -> bool:
@@ -89,7 +89,7 @@ def _is_given(delivery: Delivery, switch: str) -> bool:
     return any(re.search(rf"(?<![\w-]){re.escape(switch)}(?![\w-])", text) for text in texts)
 
 
-def _plugin(delivery: Delivery) -> Iterator[Item]:
+def _plugin(delivery: Delivery) -> Iterator[CheckResult]:
     plugin = delivery.vendor.plugin
     if not plugin:
         return
@@ -98,6 +98,8 @@ def _plugin(delivery: Delivery) -> Iterator[Item]:
             named = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
             named += [node.module or ""] if isinstance(node, ast.ImportFrom) else []
             if any(name.partition(".")[0] == plugin for name in named):
-                yield Item(ID, plugin, Status.FINE, _IMPORTED, place=f"{file}:{getattr(node, 'lineno', 1)}")
+                yield CheckResult(
+                    ID, plugin, Status.FINE, _IMPORTED, place=f"{file}:{getattr(node, 'lineno', 1)}"
+                )
                 return
-    yield Item(ID, plugin, Status.MISSING, _PLUGIN, _PLUGIN_WHY.format(plugin=plugin))
+    yield CheckResult(ID, plugin, Status.MISSING, _PLUGIN, _PLUGIN_WHY.format(plugin=plugin))

@@ -6,10 +6,10 @@ import math
 from collections.abc import Iterator
 
 from torchferry.errors import FerryError
+from torchferry.report.checks import CheckResult, Status
 from torchferry.text import Text
 from torchferry.zoo.delivery import Delivery
 from torchferry.zoo.evidence import Evidence, Row, compare, read_evidence
-from torchferry.zoo.model import Item, Status
 
 ID = "evidence"
 _ABSENT = Text("no {folder}/{name}.log", "没有 {folder}/{name}.log")
@@ -51,19 +51,19 @@ _SIMULATED = Text("measured on a simulated device", "在模拟设备上测得")
 _SIMULATED_WHY = Text("a reviewer wants figures of the real one", "评审需要真实设备的数据")
 
 
-def check(delivery: Delivery) -> Iterator[Item]:
+def check(delivery: Delivery) -> Iterator[CheckResult]:
     """An item for each file that is missing, else one for each figure."""
     options = {delivery.table.original_log: "--original", delivery.table.port_log: "--results"}
     absent = [name for name in options if delivery.log(name) is None]
     for name in absent:
         found = _ABSENT.format(folder=delivery.table.run_folder, name=name)
-        yield Item(ID, name, Status.DOUBT, found, _ABSENT_WHY.format(option=options[name]))
+        yield CheckResult(ID, name, Status.DOUBT, found, _ABSENT_WHY.format(option=options[name]))
     if absent:
         return
     try:
         golden, mine = read_both(delivery)
     except FerryError as error:
-        yield Item(ID, ID, Status.MISSING, _BAD.format(problem=str(error)), _BOTH_WHY)
+        yield CheckResult(ID, ID, Status.MISSING, _BAD.format(problem=str(error)), _BOTH_WHY)
         return
     yield from _rows(delivery, golden, mine)
 
@@ -77,35 +77,35 @@ def read_both(delivery: Delivery) -> tuple[Evidence, Evidence]:
     )
 
 
-def _rows(delivery: Delivery, golden: Evidence, mine: Evidence) -> Iterator[Item]:
+def _rows(delivery: Delivery, golden: Evidence, mine: Evidence) -> Iterator[CheckResult]:
     table = delivery.table
     relative = table.relative_error if delivery.tolerance is None else delivery.tolerance
     rows = compare(golden, mine, relative, table.absolute_error)
     if mine.simulated:
-        yield Item(ID, table.port_log, Status.DOUBT, _SIMULATED, _SIMULATED_WHY)
+        yield CheckResult(ID, table.port_log, Status.DOUBT, _SIMULATED, _SIMULATED_WHY)
     judged = [row for row in rows if row.holds is not None]
     if not judged:
-        yield Item(ID, ID, Status.MISSING, _NOTHING, _BOTH_WHY)
+        yield CheckResult(ID, ID, Status.MISSING, _NOTHING, _BOTH_WHY)
     longest = max((row.steps for row in judged), default=0)
     if judged and all(row.is_curve for row in judged) and longest < table.steps:
         found = _SHORT.format(steps=longest, wanted=table.steps)
-        yield Item(ID, "steps", Status.DOUBT, found)
+        yield CheckResult(ID, "steps", Status.DOUBT, found)
     for row in rows:
         yield _item(row, relative, table.absolute_error)
 
 
-def _item(row: Row, relative: float, absolute: float) -> Item:
+def _item(row: Row, relative: float, absolute: float) -> CheckResult:
     found = _found(row)
     if row.holds is None:
         both = row.original is not None and row.port is not None
         why = _SPEED if row.is_speed else _NO_STEP if both else _ONE_SIDED
-        return Item(ID, row.name, Status.NOTE, found, why)
+        return CheckResult(ID, row.name, Status.NOTE, found, why)
     if not row.is_curve:
-        return Item(ID, row.name, Status.FINE if row.holds else Status.MISSING, found, _LEVEL)
+        return CheckResult(ID, row.name, Status.FINE if row.holds else Status.MISSING, found, _LEVEL)
     why = _WHY.format(relative=f"{relative:+.0%}", absolute=f"{absolute:+g}")
     if row.holds and row.difference < -max(relative, 0.05) and row.offset < -absolute:
-        return Item(ID, row.name, Status.DOUBT, found, _BETTER)
-    return Item(ID, row.name, Status.FINE if row.holds else Status.MISSING, found, why)
+        return CheckResult(ID, row.name, Status.DOUBT, found, _BETTER)
+    return CheckResult(ID, row.name, Status.FINE if row.holds else Status.MISSING, found, why)
 
 
 def _found(row: Row) -> Text:

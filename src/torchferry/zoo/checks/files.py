@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 
+from torchferry.report.checks import CheckResult, Status
 from torchferry.text import Text
 from torchferry.zoo.delivery import Delivery
-from torchferry.zoo.model import Item, Status
 from torchferry.zoo.recognition import Sort, leads_out, sort_of
 
 ID = "files"
@@ -25,7 +25,7 @@ _LINKS_WHY = Text("others do not have what they point to", "他人没有其指�
 _FINE = Text("{count} files, none that does not belong here", "{count} 个文件，没有不应提交的文件")
 
 
-def check(delivery: Delivery) -> Iterator[Item]:
+def check(delivery: Delivery) -> Iterator[CheckResult]:
     """An item for each sort of file that is there."""
     found: dict[Sort, list[str]] = {}
     logs = {delivery.log(delivery.table.original_log), delivery.log(delivery.table.port_log)}
@@ -36,11 +36,11 @@ def check(delivery: Delivery) -> Iterator[Item]:
     out = [link for link in delivery.links if leads_out(delivery.root, link)]
     for sort, names in found.items():
         text, why, status = _SORTS[sort]
-        yield Item(ID, "files", status, text.format(names=_listed(names)), why)
+        yield CheckResult(ID, "files", status, text.format(names=_listed(names)), why)
     if out:
-        yield Item(ID, "links", Status.MISSING, _LINKS.format(names=_listed(out)), _LINKS_WHY)
+        yield CheckResult(ID, "links", Status.MISSING, _LINKS.format(names=_listed(out)), _LINKS_WHY)
     if not found and not out:
-        yield Item(ID, "files", Status.FINE, _FINE.format(count=len(delivery.files)))
+        yield CheckResult(ID, "files", Status.FINE, _FINE.format(count=len(delivery.files)))
 
 
 def _listed(names: list[str]) -> str:

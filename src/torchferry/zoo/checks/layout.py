@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from torchferry.report.checks import CheckResult, Status
 from torchferry.text import Text
 from torchferry.zoo.delivery import Delivery, closest
-from torchferry.zoo.model import Item, Status
 
 ID = "layout"
 _WRONG = Text("{path}", "{path}")
@@ -19,25 +19,25 @@ _NEW = Text("a domain that is not listed; listed are {known}", "未列出的领�
 _FINE = Text("{framework}, {domain}, {model}", "{framework}，{domain}，{model}")
 
 
-def check(delivery: Delivery) -> Iterator[Item]:
+def check(delivery: Delivery) -> Iterator[CheckResult]:
     """One item, or two."""
     place, table = delivery.place, delivery.table
     if not place.fixed:
         found = _WRONG.format(path=delivery.root.resolve())
         why = _WRONG_WHY.format(zoo=table.name, layout=table.layout)
-        yield Item(ID, "folder", Status.MISSING, found, why)
+        yield CheckResult(ID, "folder", Status.MISSING, found, why)
         return
     if place.framework not in table.frameworks:
         known = ", ".join(table.frameworks)
         found = _FRAMEWORK.format(name=place.framework, zoo=table.name, known=known)
-        yield Item(ID, "framework", Status.MISSING, found)
+        yield CheckResult(ID, "framework", Status.MISSING, found)
     elif place.domain not in table.domains:
         close = closest(place.domain, table.domains)
         if close:
-            yield Item(ID, f"domain {place.domain}", Status.MISSING, _CLOSE.format(close=close))
+            yield CheckResult(ID, f"domain {place.domain}", Status.MISSING, _CLOSE.format(close=close))
             return
         found = _NEW.format(known=", ".join(table.domains))
-        yield Item(ID, f"domain {place.domain}", Status.NOTE, found, table.new_domain)
+        yield CheckResult(ID, f"domain {place.domain}", Status.NOTE, found, table.new_domain)
     else:
         found = _FINE.format(framework=place.framework, domain=place.domain, model=place.model)
-        yield Item(ID, "folder", Status.FINE, found)
+        yield CheckResult(ID, "folder", Status.FINE, found)

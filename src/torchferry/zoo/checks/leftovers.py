@@ -8,10 +8,10 @@ from collections.abc import Iterator
 from torchferry.convert.project import Plan, examine_project
 from torchferry.convert.target import vendor_target
 from torchferry.finding import Finding, Kind
+from torchferry.report.checks import CheckResult, Status
 from torchferry.text import Text
 from torchferry.vendors.model import Vendor
 from torchferry.zoo.delivery import Delivery
-from torchferry.zoo.model import Item, Status
 
 ID = "leftovers"
 _LEFT = Text(
@@ -28,7 +28,7 @@ _FINE = Text("nothing of CUDA is left", "没有遗留的 CUDA 写法")
 _OPEN_KINDS = (Kind.TODO, Kind.UNSUPPORTED)
 
 
-def check(delivery: Delivery) -> Iterator[Item]:
+def check(delivery: Delivery) -> Iterator[CheckResult]:
     """One item or two."""
     outcome = examine_project(delivery.root, Plan(vendor_target(delivery.vendor)))
     findings = [finding for each in outcome.outcomes for finding in each.findings]
@@ -45,13 +45,13 @@ def check(delivery: Delivery) -> Iterator[Item]:
     if open_ones:
         yield _item(Status.DOUBT, _OPEN, open_ones, _OPEN_WHY.format(vendor=vendor))
     if not changes and not open_ones:
-        yield Item(ID, "CUDA", Status.FINE, _FINE)
+        yield CheckResult(ID, "CUDA", Status.FINE, _FINE)
 
 
-def _item(status: Status, text: Text, findings: list[Finding], why: Text) -> Item:
+def _item(status: Status, text: Text, findings: list[Finding], why: Text) -> CheckResult:
     first = findings[0]
     found = text.format(count=len(findings), first=first.before.strip()[:60])
-    return Item(ID, "CUDA", status, found, why, f"{first.path}:{first.line}")
+    return CheckResult(ID, "CUDA", status, found, why, place=f"{first.path}:{first.line}")
 
 
 def _is_one_of_two(delivery: Delivery, finding: Finding) -> bool:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from torchferry.report.checks import CheckResult, Status
 from torchferry.text import Text
 from torchferry.zoo.delivery import Delivery
-from torchferry.zoo.model import Item, Status
 from torchferry.zoo.recognition import licence_files, licence_name
 
 ID = "licence"
@@ -20,16 +20,16 @@ _UNKNOWN = Text("a licence that is not recognised", "无法识别的许可证")
 _COPYLEFT = Text("read whether the zoo may take it", "请确认模型库能否接收")
 
 
-def check(delivery: Delivery) -> Iterator[Item]:
+def check(delivery: Delivery) -> Iterator[CheckResult]:
     """One item."""
     names = licence_files(delivery.files)
     if not names:
-        yield Item(ID, "LICENSE", Status.DOUBT, _ABSENT, _ABSENT_WHY)
+        yield CheckResult(ID, "LICENSE", Status.DOUBT, _ABSENT, _ABSENT_WHY)
         return
     name = licence_name(delivery.read(names[0]) or "")
     if not name:
-        yield Item(ID, names[0], Status.NOTE, _UNKNOWN, _COPYLEFT)
+        yield CheckResult(ID, names[0], Status.NOTE, _UNKNOWN, _COPYLEFT)
     elif "GPL" in name or "NC" in name:
-        yield Item(ID, names[0], Status.DOUBT, _FOUND.format(name=name), _COPYLEFT)
+        yield CheckResult(ID, names[0], Status.DOUBT, _FOUND.format(name=name), _COPYLEFT)
     else:
-        yield Item(ID, names[0], Status.FINE, _FOUND.format(name=name))
+        yield CheckResult(ID, names[0], Status.FINE, _FOUND.format(name=name))

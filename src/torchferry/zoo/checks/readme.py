@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from torchferry.report.checks import CheckResult, Status
 from torchferry.text import Text
 from torchferry.zoo.delivery import PLACEHOLDER, READMES, Delivery
-from torchferry.zoo.model import Item, Status
 
 ID = "readme"
 _ABSENT = Text("not there", "不存在")
@@ -34,18 +34,18 @@ _SECTIONS = {
 }
 
 
-def check(delivery: Delivery) -> Iterator[Item]:
+def check(delivery: Delivery) -> Iterator[CheckResult]:
     """An item for each section that is missing, and one for what is left to fill in."""
     name = READMES["zh"]
     text = delivery.read(name)
     if text is None:
-        yield Item(ID, name, Status.RECOMMENDED, _ABSENT, _ABSENT_WHY)
+        yield CheckResult(ID, name, Status.RECOMMENDED, _ABSENT, _ABSENT_WHY)
         return
     missing = [(section, why) for section, pattern in _SECTIONS.items() if (why := _problem(text, pattern))]
     for section, why in missing:
-        yield Item(ID, f"{name}: {section.en}", Status.RECOMMENDED, why, section)
+        yield CheckResult(ID, f"{name}: {section.en}", Status.RECOMMENDED, why, section)
     if not missing:
-        yield Item(ID, name, Status.FINE, _FINE)
+        yield CheckResult(ID, name, Status.FINE, _FINE)
     for each in (name, READMES["en"]):
         yield from _left(each, delivery.read(each) or "")
 
@@ -74,10 +74,10 @@ def _parts(text: str) -> Iterator[tuple[str, str]]:
         yield found[2], "\n".join(line for line in body if not _HEADING.match(line))
 
 
-def _left(name: str, text: str) -> Iterator[Item]:
+def _left(name: str, text: str) -> Iterator[CheckResult]:
     places = [(number, line) for number, line in enumerate(text.splitlines(), 1) if PLACEHOLDER in line]
     if places:
         number, line = places[0]
         start = line.index(PLACEHOLDER)
         found = _LEFT.format(count=len(places), first=line[start : start + 60])
-        yield Item(ID, name, Status.MISSING, found, _LEFT_WHY, f"{name}:{number}")
+        yield CheckResult(ID, name, Status.MISSING, found, _LEFT_WHY, place=f"{name}:{number}")

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from torchferry.report.checks import CheckResult, Status
 from torchferry.text import Text
 from torchferry.zoo.delivery import REQUIREMENTS, Delivery
-from torchferry.zoo.model import Item, Status
 from torchferry.zoo.recognition import is_unwanted, packages
 
 ID = "requirements"
@@ -23,18 +23,18 @@ _CUDA_WHY = Text(
 _FINE = Text("{count} packages, all with a version", "{count} 个软件包，均固定版本")
 
 
-def check(delivery: Delivery) -> Iterator[Item]:
+def check(delivery: Delivery) -> Iterator[CheckResult]:
     """Items for what is loose and what is CUDA's."""
     text = delivery.read(REQUIREMENTS)
     if text is None:
-        yield Item(ID, REQUIREMENTS, Status.RECOMMENDED, _ABSENT, _ABSENT_WHY)
+        yield CheckResult(ID, REQUIREMENTS, Status.RECOMMENDED, _ABSENT, _ABSENT_WHY)
         return
     listed = dict(packages(text))
     loose = [name for name, version in listed.items() if not version]
     cuda = [name for name in listed if is_unwanted(name)]
     if loose:
-        yield Item(ID, REQUIREMENTS, Status.DOUBT, _LOOSE.format(names=", ".join(loose)), _LOOSE_WHY)
+        yield CheckResult(ID, REQUIREMENTS, Status.DOUBT, _LOOSE.format(names=", ".join(loose)), _LOOSE_WHY)
     if cuda:
-        yield Item(ID, REQUIREMENTS, Status.DOUBT, _CUDA.format(names=", ".join(cuda)), _CUDA_WHY)
+        yield CheckResult(ID, REQUIREMENTS, Status.DOUBT, _CUDA.format(names=", ".join(cuda)), _CUDA_WHY)
     if not loose and not cuda:
-        yield Item(ID, REQUIREMENTS, Status.FINE, _FINE.format(count=len(listed)))
+        yield CheckResult(ID, REQUIREMENTS, Status.FINE, _FINE.format(count=len(listed)))

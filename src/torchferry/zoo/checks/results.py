@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from torchferry.errors import FerryError
+from torchferry.report.checks import CheckResult, Status
 from torchferry.text import Text
 from torchferry.zoo.checks.evidence import read_both
 from torchferry.zoo.delivery import READMES, Delivery
 from torchferry.zoo.evidence import Evidence, Row, compare
-from torchferry.zoo.model import Item, Status
 from torchferry.zoo.readme import DIFFERENCE, OFFSET, ORIGINAL, PORT, Figure, agrees, figures
 
 ID = "results"
@@ -22,7 +22,7 @@ _UNSEEN = Text("says {name} {shown}, which no log shows", "写的 {name} {shown}
 _FINE = Text("{count} figures, all of them as in the logs", "{count} 个数值，均与日志一致")
 
 
-def check(delivery: Delivery) -> Iterator[Item]:
+def check(delivery: Delivery) -> Iterator[CheckResult]:
     """An item for each figure that no run has shown, else one for each README."""
     try:
         golden, mine = read_both(delivery)
@@ -38,15 +38,17 @@ def check(delivery: Delivery) -> Iterator[Item]:
         items = [item for item in wrong if item is not None]
         yield from items
         if found and not items:
-            yield Item(ID, f"{name}: results", Status.FINE, _FINE.format(count=len(found)))
+            yield CheckResult(ID, f"{name}: results", Status.FINE, _FINE.format(count=len(found)))
 
 
-def _item(name: str, figure: Figure, rows: dict[str, Row], golden: Evidence, mine: Evidence) -> Item | None:
+def _item(
+    name: str, figure: Figure, rows: dict[str, Row], golden: Evidence, mine: Evidence
+) -> CheckResult | None:
     subject, place = f"{name}: results", f"{name}:{figure.line}"
     row = rows.get(figure.name)
     if row is None:
         found = _UNSEEN.format(name=figure.name, shown=figure.shown)
-        return Item(ID, subject, Status.DOUBT, found, _AGAINST_WHY, place)
+        return CheckResult(ID, subject, Status.DOUBT, found, _AGAINST_WHY, place=place)
     values = _values(row, figure.kind, golden, mine)
     if any(agrees(figure, value) for value in values):
         return None
@@ -55,7 +57,9 @@ def _item(name: str, figure: Figure, rows: dict[str, Row], golden: Evidence, min
     found = _AGAINST.format(name=what, shown=figure.shown, logs=logs)
     other = {ORIGINAL: PORT, PORT: ORIGINAL}.get(figure.kind)
     is_swapped = other and any(agrees(figure, value) for value in _values(row, other, golden, mine))
-    return Item(ID, subject, Status.MISSING, found, _SWAPPED_WHY if is_swapped else _AGAINST_WHY, place)
+    return CheckResult(
+        ID, subject, Status.MISSING, found, _SWAPPED_WHY if is_swapped else _AGAINST_WHY, place=place
+    )
 
 
 def _values(row: Row, kind: str, golden: Evidence, mine: Evidence) -> list[float]:

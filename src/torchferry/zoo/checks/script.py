@@ -6,9 +6,9 @@ import fnmatch
 import os
 from collections.abc import Iterator
 
+from torchferry.report.checks import CheckResult, Status
 from torchferry.text import Text
 from torchferry.zoo.delivery import PLACEHOLDER, Delivery
-from torchferry.zoo.model import Item, Status
 
 ID = "script"
 _ABSENT = Text("not there", "不存在")
@@ -26,25 +26,25 @@ _WINDOWS_WHY = Text("sed -i 's/\\r$//' {name}", "sed -i 's/\\r$//' {name}")
 _FINE = Text("there; --run runs it", "已有；--run 会执行它")
 
 
-def check(delivery: Delivery) -> Iterator[Item]:
+def check(delivery: Delivery) -> Iterator[CheckResult]:
     """One item for each script that starts a training, or one that there is none."""
     found = [name for form in delivery.table.start_scripts for name in fnmatch.filter(delivery.files, form)]
     if not found:
         forms = ", ".join(delivery.table.start_scripts)
-        yield Item(
+        yield CheckResult(
             ID, delivery.table.start_scripts[0], Status.RECOMMENDED, _ABSENT, _ABSENT_WHY.format(forms=forms)
         )
     for name in dict.fromkeys(found):
         yield _judged(delivery, name)
 
 
-def _judged(delivery: Delivery, name: str) -> Item:
+def _judged(delivery: Delivery, name: str) -> CheckResult:
     if PLACEHOLDER in (delivery.read(name) or ""):
-        return Item(ID, name, Status.MISSING, _LEFT, _LEFT_WHY)
+        return CheckResult(ID, name, Status.MISSING, _LEFT, _LEFT_WHY)
     if not name.endswith(".sh"):
-        return Item(ID, name, Status.FINE, _THERE)
+        return CheckResult(ID, name, Status.FINE, _THERE)
     if b"\r\n" in (delivery.root / name).read_bytes():
-        return Item(ID, name, Status.MISSING, _WINDOWS, _WINDOWS_WHY.format(name=name))
+        return CheckResult(ID, name, Status.MISSING, _WINDOWS, _WINDOWS_WHY.format(name=name))
     if name == delivery.table.test and not os.access(delivery.root / name, os.X_OK):
-        return Item(ID, name, Status.DOUBT, _CLOSED, _CLOSED_WHY.format(name=name))
-    return Item(ID, name, Status.FINE, _FINE if name == delivery.table.test else _THERE)
+        return CheckResult(ID, name, Status.DOUBT, _CLOSED, _CLOSED_WHY.format(name=name))
+    return CheckResult(ID, name, Status.FINE, _FINE if name == delivery.table.test else _THERE)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from torchferry.doctor.device.elf import symbol_names
 from torchferry.doctor.device.station import Station
-from torchferry.doctor.model import Result, Status
+from torchferry.report.checks import CheckResult, Status
 from torchferry.text import Text
 
 ID = "abi"
@@ -23,7 +23,7 @@ _WHY = Text(
 )
 
 
-def check(station: Station) -> Iterator[Result]:
+def check(station: Station) -> Iterator[CheckResult]:
     """One result, where they differ."""
     torch = station.package("torch")
     ours = _form(symbol_names(torch / "lib" / "libc10.so")) if torch and station.plugin_files else ""
@@ -31,7 +31,7 @@ def check(station: Station) -> Iterator[Result]:
     theirs = next((form for form in forms if form and form != ours), "")
     if theirs:
         found = _FOUND.format(plugin=station.table.plugin.package, theirs=theirs, ours=ours)
-        yield Result(ID, "C++ ABI", Status.BLOCKS, found, _WHY)
+        yield CheckResult(ID, "C++ ABI", Status.BLOCKS, found, _WHY)
 
 
 def _form(names: bytes) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from torchferry.doctor.device.station import Station
-from torchferry.doctor.model import Result, Status
+from torchferry.report.checks import CheckResult, Status
 from torchferry.text import Text
 from torchferry.units import size
 
@@ -24,7 +24,7 @@ _WHY = Text(
 )
 
 
-def check(station: Station) -> Iterator[Result]:
+def check(station: Station) -> Iterator[CheckResult]:
     """A result for each place in which programs write."""
     home = station.machine.environment.get("HOME", "")
     temporary = station.machine.environment.get("TMPDIR", "") or "/tmp"
@@ -33,10 +33,10 @@ def check(station: Station) -> Iterator[Result]:
         if place is None:
             continue
         if not station.machine.writable(place):
-            yield Result(ID, name, Status.DOUBT, _CLOSED.format(place=station.shown(place)), _CLOSED_WHY)
+            yield CheckResult(ID, name, Status.DOUBT, _CLOSED.format(place=station.shown(place)), _CLOSED_WHY)
             continue
         space = station.machine.space(place)
         if space is None or not space.total:
             continue
         found = _FOUND.format(free=size(space.free), total=size(space.total))
-        yield Result(ID, name, Status.DOUBT if space.free < _LITTLE else Status.FINE, found, _WHY)
+        yield CheckResult(ID, name, Status.DOUBT if space.free < _LITTLE else Status.FINE, found, _WHY)

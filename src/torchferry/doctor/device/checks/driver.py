@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from torchferry.doctor.device.station import Station
 from torchferry.doctor.device.versions import Fit, driver_row, fit, place
-from torchferry.doctor.model import Result, Status
+from torchferry.report.checks import CheckResult, Status
 from torchferry.text import Text
 
 ID = "driver"
@@ -51,32 +51,32 @@ _FIRMWARE_OTHER = Text(
 )
 
 
-def check(station: Station) -> Iterator[Result]:
+def check(station: Station) -> Iterator[CheckResult]:
     """One result, and one for the firmware where its version is told."""
     name, version = station.table.driver.name, station.driver
     if not name:
         return
     if version is None and not station.nodes:
-        yield Result(ID, name, Status.BLOCKS, _ABSENT, _NEEDED.format(get=station.table.get))
+        yield CheckResult(ID, name, Status.BLOCKS, _ABSENT, _NEEDED.format(get=station.table.get))
     elif version is None:
-        yield Result(ID, name, Status.UNSEEN, _SOME, _HOST)
+        yield CheckResult(ID, name, Status.UNSEEN, _SOME, _HOST)
     else:
         yield _judged(station, name, version)
     yield from _firmware(station)
 
 
-def _judged(station: Station, name: str, version: str) -> Result:
+def _judged(station: Station, name: str, version: str) -> CheckResult:
     found = Text(version, version)
     label = " ".join(filter(None, (station.table.toolkit.name, station.toolkit)))
     row = driver_row(station.table, station.toolkit) if station.toolkit else None
     if row is None:
-        return Result(ID, name, Status.FINE, found, _NOT_KNOWN.format(toolkit=label or "PyTorch"))
+        return CheckResult(ID, name, Status.FINE, found, _NOT_KNOWN.format(toolkit=label or "PyTorch"))
     how = fit(version, row.driver)
     why = _WORDS[how].format(toolkit=label, wanted=" / ".join(row.driver), get=station.table.get)
-    return Result(ID, name, _STATUS.get(how, Status.INFO), found, why, source=row.source)
+    return CheckResult(ID, name, _STATUS.get(how, Status.INFO), found, why, source=row.source)
 
 
-def _firmware(station: Station) -> Iterator[Result]:
+def _firmware(station: Station) -> Iterator[CheckResult]:
     """By what the driver's own file says, which no table need know."""
     version, spans = station.firmware, station.firmware_spans
     limits = re.findall(r"\[([^,\]]+),([^,\]]+)\]", spans or "")
@@ -85,7 +85,7 @@ def _firmware(station: Station) -> Iterator[Result]:
     listed = ", ".join(f"{low} - {high}" for low, high in limits)
     is_right = any(place(low) <= place(version) <= place(f"{high}.99999") for low, high in limits)
     why = _FIRMWARE_FITS if is_right else _FIRMWARE_OTHER
-    yield Result(
+    yield CheckResult(
         ID,
         "firmware",
         Status.FINE if is_right else Status.DOUBT,

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from torchferry.doctor.device.elf import LibrarySearch
 from torchferry.doctor.device.station import Station
-from torchferry.doctor.model import Command, Reach, Result, Status
+from torchferry.report.checks import CheckResult, Command, Reach, Status
 from torchferry.text import Text
 
 ID = "emulation"
@@ -33,7 +33,7 @@ _SWITCH = "TORCH_DEVICE_BACKEND_AUTOLOAD"
 _FIRST_WITH_AUTOLOAD = (2, 5)
 
 
-def check(station: Station) -> Iterator[Result]:
+def check(station: Station) -> Iterator[CheckResult]:
     """A result for an import that fails, and one for the emulated device."""
     if not station.vendor.emulation.toolkit:
         return
@@ -42,15 +42,15 @@ def check(station: Station) -> Iterator[Result]:
         return
     version = station.emulation()
     if version is None:
-        yield Result(
+        yield CheckResult(
             ID, _DEVICE, Status.INFO, _NOT_SET_UP, _NOT_SET_UP_WHY.format(vendor=station.vendor.name)
         )
         return
     found = _SET_UP.format(plugin=station.table.plugin.package, version=version)
-    yield Result(ID, _DEVICE, Status.INFO, found, _SET_UP_WHY.format(vendor=station.vendor.name))
+    yield CheckResult(ID, _DEVICE, Status.INFO, found, _SET_UP_WHY.format(vendor=station.vendor.name))
 
 
-def _import(station: Station) -> Iterator[Result]:
+def _import(station: Station) -> Iterator[CheckResult]:
     files = station.plugin_files
     is_loaded = station.machine.environment.get(_SWITCH, "1") == "1"
     if not files or not is_loaded or station.torch is None or _release(station.torch) < _FIRST_WITH_AUTOLOAD:
@@ -70,7 +70,7 @@ def _import(station: Station) -> Iterator[Result]:
         Command(f"pip uninstall {package}", Reach.INSTALL),
         Command(f"export {_SWITCH}=0", Reach.SHELL),
     )
-    yield Result(ID, _IMPORT, Status.BLOCKS, _FAILS, why, commands)
+    yield CheckResult(ID, _IMPORT, Status.BLOCKS, _FAILS, why, commands)
 
 
 def _release(version: str) -> tuple[int, ...]:

@@ -8,7 +8,7 @@ import shlex
 from collections.abc import Iterator
 
 from torchferry.doctor.device.station import Station
-from torchferry.doctor.model import Command, Reach, Result, Status
+from torchferry.report.checks import CheckResult, Command, Reach, Status
 from torchferry.text import Text
 
 ID = "environment"
@@ -32,7 +32,7 @@ _NO_LIST = Text(
 _VISIBLE = Text("programs see these devices only", "程序只能看到这些设备")
 
 
-def check(station: Station) -> Iterator[Result]:
+def check(station: Station) -> Iterator[CheckResult]:
     """A result for each variable that is needed, and for the list of visible devices if it is set."""
     facts = station.table.toolkit
     script = _script(station)
@@ -44,11 +44,11 @@ def check(station: Station) -> Iterator[Result]:
             # without the toolkit its script is missing as well, and that is said already
             status = Status.BLOCKS if station.toolkit_folder else Status.INFO
             why = _SCRIPT if script else _BY_HAND
-            yield Result(ID, name, status, _UNSET, why, _commands(station, name, script))
+            yield CheckResult(ID, name, status, _UNSET, why, _commands(station, name, script))
         elif not os.path.isdir(station.path(value)):
-            yield Result(ID, name, Status.BLOCKS, _NO_FOLDER.format(value=value), _WRONG)
+            yield CheckResult(ID, name, Status.BLOCKS, _NO_FOLDER.format(value=value), _WRONG)
         else:
-            yield Result(ID, name, Status.FINE, Text(value, value), _FINE)
+            yield CheckResult(ID, name, Status.FINE, Text(value, value), _FINE)
     yield from _visible_devices(station)
 
 
@@ -71,7 +71,7 @@ def _commands(station: Station, name: str, script: str) -> tuple[Command, ...]:
     return ()
 
 
-def _visible_devices(station: Station) -> Iterator[Result]:
+def _visible_devices(station: Station) -> Iterator[CheckResult]:
     name = station.vendor.visible_devices_env
     value = station.machine.environment.get(name) if name else None
     if value is None:
@@ -82,8 +82,8 @@ def _visible_devices(station: Station) -> Iterator[Result]:
     numbers = [int(part[1]) for part in asked if part]
     unset = (Command(f"unset {name}", Reach.SHELL),)
     if len(numbers) < len(asked):
-        yield Result(ID, name, Status.DOUBT, found, _NO_LIST, unset)
+        yield CheckResult(ID, name, Status.DOUBT, found, _NO_LIST, unset)
     elif count and max(numbers) >= count:
-        yield Result(ID, name, Status.BLOCKS, found, _TOO_MANY.format(count=count), unset)
+        yield CheckResult(ID, name, Status.BLOCKS, found, _TOO_MANY.format(count=count), unset)
     else:
-        yield Result(ID, name, Status.INFO, Text(value, value), _VISIBLE)
+        yield CheckResult(ID, name, Status.INFO, Text(value, value), _VISIBLE)

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from torchferry.doctor.device.station import Station
 from torchferry.doctor.device.versions import release_of
-from torchferry.doctor.model import Result, Status
+from torchferry.report.checks import CheckResult, Status
 from torchferry.text import Text
 from torchferry.vendors.machine import Release
 
@@ -26,7 +26,7 @@ _OTHER_BUILD = Text(
 _OTHER_PROCESSOR = Text("{name} is published for {listed}", "{name} 只为 {listed} 发布")
 
 
-def check(station: Station) -> Iterator[Result]:
+def check(station: Station) -> Iterator[CheckResult]:
     """One result."""
     found = _FOUND.format(python=station.python, architecture=station.machine.architecture)
     rows = _rows(station)
@@ -39,18 +39,18 @@ def check(station: Station) -> Iterator[Result]:
     foreign = _foreign_file(station)
     if foreign:
         why = _OTHER_BUILD.format(file=foreign, name=name)
-        yield Result(ID, "Python", Status.BLOCKS, found, why)
+        yield CheckResult(ID, "Python", Status.BLOCKS, found, why)
     elif processors and station.machine.architecture not in processors:
         why = _OTHER_PROCESSOR.format(name=name, listed=", ".join(processors))
-        yield Result(ID, "Python", Status.DOUBT, found, why)
+        yield CheckResult(ID, "Python", Status.DOUBT, found, why)
     elif not pythons:
-        yield Result(ID, "Python", Status.INFO, found, _UNKNOWN)
+        yield CheckResult(ID, "Python", Status.INFO, found, _UNKNOWN)
     elif station.python not in pythons:
         listed = ", ".join(sorted(pythons, key=lambda version: int(version[2:])))
         status = Status.DOUBT if station.plugin else Status.BLOCKS
-        yield Result(ID, "Python", status, found, _OTHER_PYTHON.format(name=name, listed=listed))
+        yield CheckResult(ID, "Python", status, found, _OTHER_PYTHON.format(name=name, listed=listed))
     else:
-        yield Result(ID, "Python", Status.FINE, found, _FITS)
+        yield CheckResult(ID, "Python", Status.FINE, found, _FITS)
 
 
 def _foreign_file(station: Station) -> str:

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from torchferry.doctor.device.elf import LibrarySearch, Needs, read_shared_object
-from torchferry.doctor.device.station import Station
-from torchferry.doctor.model import Command, Reach, Result, Status, library_path
+from torchferry.doctor.device.station import Station, library_path
+from torchferry.report.checks import CheckResult, Command, Reach, Status
 from torchferry.text import Text
 
 ID = "libraries"
@@ -48,7 +48,7 @@ _MIXED_WHY = Text(
 )
 
 
-def check(station: Station) -> Iterator[Result]:
+def check(station: Station) -> Iterator[CheckResult]:
     """A result for what is missing, for what is too old, and for what is of another toolkit."""
     search = LibrarySearch(station)
     files = station.plugin_files
@@ -57,10 +57,10 @@ def check(station: Station) -> Iterator[Result]:
         return
     if needs.missing:
         status = Status.BLOCKS if files or not station.vendor.plugin else Status.DOUBT
-        yield Result(ID, _SUBJECT, status, _list(station, needs), *_remedy(station, search, needs))
+        yield CheckResult(ID, _SUBJECT, status, _list(station, needs), *_remedy(station, search, needs))
     else:
         why = _FINE_WHY if files else _EXPECTED
-        yield Result(ID, _SUBJECT, Status.FINE, _FINE.format(count=len(needs.found)), why)
+        yield CheckResult(ID, _SUBJECT, Status.FINE, _FINE.format(count=len(needs.found)), why)
     yield from _too_old(station, needs)
     yield from _mixed(station, needs)
 
@@ -107,7 +107,7 @@ def _remedy(station: Station, search: LibrarySearch, needs: Needs) -> tuple[Text
     return _ELSEWHERE.format(folder=", ".join(useful)), (command,)
 
 
-def _too_old(station: Station, needs: Needs) -> Iterator[Result]:
+def _too_old(station: Station, needs: Needs) -> Iterator[CheckResult]:
     """Libraries that are there, but without the versions of symbols that are asked for."""
     lacking: dict[str, dict[str, Path]] = {}
     for file, name, version in needs.wants:
@@ -118,10 +118,10 @@ def _too_old(station: Station, needs: Needs) -> Iterator[Result]:
     for name, versions in lacking.items():
         found = _OLD.format(file=station.shown(needs.found[name]), versions=", ".join(sorted(versions)))
         by = station.shown(next(iter(versions.values())))
-        yield Result(ID, name, Status.BLOCKS, found, _OLD_WHY.format(by=by, name=name))
+        yield CheckResult(ID, name, Status.BLOCKS, found, _OLD_WHY.format(by=by, name=name))
 
 
-def _mixed(station: Station, needs: Needs) -> Iterator[Result]:
+def _mixed(station: Station, needs: Needs) -> Iterator[CheckResult]:
     """Libraries of the toolkit that come from another folder than the one that the variables name."""
     folder = station.toolkit_folder
     if folder is None or station.toolkit_architecture:
@@ -136,5 +136,5 @@ def _mixed(station: Station, needs: Needs) -> Iterator[Result]:
         if own not in Path(os.path.realpath(place)).parents:
             found = _MIXED.format(name=name, found=station.shown(place.parent))
             why = _MIXED_WHY.format(toolkit=station.shown(folder))
-            yield Result(ID, "two toolkits", Status.DOUBT, found, why)
+            yield CheckResult(ID, "two toolkits", Status.DOUBT, found, why)
             return

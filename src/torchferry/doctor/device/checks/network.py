@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator
 
 from torchferry.doctor.device.station import Station
-from torchferry.doctor.model import Command, Reach, Result, Status
+from torchferry.report.checks import CheckResult, Command, Reach, Status
 from torchferry.report.safe import shortened
 from torchferry.text import Text
 
@@ -66,7 +66,7 @@ _RANGE_WHY = Text(
 )
 
 
-def check(station: Station) -> Iterator[Result]:
+def check(station: Station) -> Iterator[CheckResult]:
     """Results for the host's name, ports, the variables and the files that the vendor's collectives read."""
     yield _name(station)
     yield from _master(station)
@@ -77,38 +77,40 @@ def check(station: Station) -> Iterator[Result]:
     yield from _files(station)
 
 
-def _name(station: Station) -> Result:
+def _name(station: Station) -> CheckResult:
     name, address = station.hostname, station.address(station.hostname)
     if address is None:
         command = Command(f"sh -c 'echo \"127.0.1.1 {name}\" >> /etc/hosts'", Reach.ROOT)
         commands = (command,) if re.fullmatch(r"[A-Za-z0-9.-]+", name) else ()
-        return Result(ID, "host name", Status.DOUBT, _UNRESOLVED.format(name=name), _UNRESOLVED_WHY, commands)
+        return CheckResult(
+            ID, "host name", Status.DOUBT, _UNRESOLVED.format(name=name), _UNRESOLVED_WHY, commands
+        )
     found = _RESOLVES.format(name=name, address=address)
     if address.startswith("127."):
-        return Result(ID, "host name", Status.INFO, found, _LOCAL)
-    return Result(ID, "host name", Status.FINE, found, _FINE)
+        return CheckResult(ID, "host name", Status.INFO, found, _LOCAL)
+    return CheckResult(ID, "host name", Status.FINE, found, _FINE)
 
 
-def _master(station: Station) -> Iterator[Result]:
+def _master(station: Station) -> Iterator[CheckResult]:
     value = station.machine.environment.get("MASTER_ADDR", "")
     if not value or _is_address(value):
         return
     address = station.address(value)
     if address is None:
-        yield Result(ID, "MASTER_ADDR", Status.DOUBT, _UNRESOLVED.format(name=value), _MASTER_WHY)
+        yield CheckResult(ID, "MASTER_ADDR", Status.DOUBT, _UNRESOLVED.format(name=value), _MASTER_WHY)
 
 
-def _port(station: Station) -> Result:
+def _port(station: Station) -> CheckResult:
     given = station.machine.environment.get("MASTER_PORT", "")
     if given and not (re.fullmatch(r"[0-9]{1,5}", given) and 0 < int(given) < 65536):
-        return Result(ID, "MASTER_PORT", Status.DOUBT, _NO_PORT.format(value=given), _NO_PORT_WHY)
+        return CheckResult(ID, "MASTER_PORT", Status.DOUBT, _NO_PORT.format(value=given), _NO_PORT_WHY)
     port = int(given or DEFAULT_PORT)
     if station.port_is_free(port):
-        return Result(ID, "port", Status.FINE, _FREE.format(port=port), _FREE_WHY)
-    return Result(ID, "port", Status.DOUBT, _TAKEN.format(port=port), _TAKEN_WHY)
+        return CheckResult(ID, "port", Status.FINE, _FREE.format(port=port), _FREE_WHY)
+    return CheckResult(ID, "port", Status.DOUBT, _TAKEN.format(port=port), _TAKEN_WHY)
 
 
-def _reserved(station: Station) -> Iterator[Result]:
+def _reserved(station: Station) -> Iterator[CheckResult]:
     """Ports of the vendor's collectives that the system may hand out to any other program."""
     facts, machine = station.table.network, station.machine
     given = machine.environment.get(facts.port_variable, "") if facts.port_variable else ""
@@ -123,7 +125,7 @@ def _reserved(station: Station) -> Iterator[Result]:
     if not any(low <= first and last <= high for low, high in reserved):
         command = Command(f"sysctl -w net.ipv4.ip_local_reserved_ports={first}-{last}", Reach.ROOT)
         found = _RANGE.format(first=first, last=last)
-        yield Result(ID, "ports", Status.INFO, found, _RANGE_WHY, (command,))
+        yield CheckResult(ID, "ports", Status.INFO, found, _RANGE_WHY, (command,))
 
 
 def _spans(text: str) -> list[tuple[int, int]]:
@@ -132,7 +134,7 @@ def _spans(text: str) -> list[tuple[int, int]]:
     return [(int(match[1]), int(match[2] or match[1])) for match in found if match]
 
 
-def _interfaces(station: Station) -> Iterator[Result]:
+def _interfaces(station: Station) -> Iterator[CheckResult]:
     names = [path.name for path in station.machine.paths("sys/class/net/*")]
     for variable in station.table.network.interface_variables:
         value = station.machine.environment.get(variable)
@@ -145,13 +147,13 @@ def _interfaces(station: Station) -> Iterator[Result]:
         if names and (unknown or not asked) and not value.startswith("^"):
             found = _NO_INTERFACE.format(value=value, names=", ".join(names))
             command = Command(f"unset {variable}", Reach.SHELL)
-            yield Result(ID, variable, Status.DOUBT, found, _NO_INTERFACE_WHY, (command,))
+            yield CheckResult(ID, variable, Status.DOUBT, found, _NO_INTERFACE_WHY, (command,))
         else:
-            yield Result(ID, variable, Status.FINE, Text(value, value), _INTERFACE)
+            yield CheckResult(ID, variable, Status.FINE, Text(value, value), _INTERFACE)
     for variable in station.table.network.address_variables:
         value = station.machine.environment.get(variable)
         if value is not None and not _is_address(value):
-            yield Result(ID, variable, Status.DOUBT, _NO_ADDRESS.format(value=value), _NO_INTERFACE_WHY)
+            yield CheckResult(ID, variable, Status.DOUBT, _NO_ADDRESS.format(value=value), _NO_INTERFACE_WHY)
 
 
 def _is_there(asked: str, names: list[str], is_exact: bool) -> bool:
@@ -166,7 +168,7 @@ def _is_address(text: str) -> bool:
     return True
 
 
-def _json_files(station: Station) -> Iterator[Result]:
+def _json_files(station: Station) -> Iterator[CheckResult]:
     for variable in station.table.network.json_variables:
         value = station.machine.environment.get(variable)
         if not value:
@@ -178,23 +180,23 @@ def _json_files(station: Station) -> Iterator[Result]:
         except (ValueError, RecursionError) as error:
             fault = _MALFORMED.format(error=shortened(str(error), 80))
         else:
-            yield Result(ID, variable, Status.FINE, Text(value, value), _JSON)
+            yield CheckResult(ID, variable, Status.FINE, Text(value, value), _JSON)
             continue
         command = Command(f"unset {variable}", Reach.SHELL)
         found = _NO_JSON.format(value=value, fault=fault)
-        yield Result(ID, variable, Status.DOUBT, found, _JSON_WHY, (command,))
+        yield CheckResult(ID, variable, Status.DOUBT, found, _JSON_WHY, (command,))
 
 
-def _files(station: Station) -> Iterator[Result]:
+def _files(station: Station) -> Iterator[CheckResult]:
     pattern = station.table.network.card_addresses
     for name in station.table.network.files:
         text = station.machine.read(name.lstrip("/"))
         if text is None:
-            yield Result(ID, name, Status.INFO, _NO_FILE, _FILE_WHY)
+            yield CheckResult(ID, name, Status.INFO, _NO_FILE, _FILE_WHY)
             continue
         with_address, cards = len(set(re.findall(pattern, text))) if pattern else 0, len(station.nodes)
         if pattern and with_address < cards:
             found = _CARDS.format(count=with_address, all=cards)
-            yield Result(ID, name, Status.INFO, found, _FILE_WHY)
+            yield CheckResult(ID, name, Status.INFO, found, _FILE_WHY)
         else:
-            yield Result(ID, name, Status.FINE, _LINES.format(count=len(text.splitlines())), _FILE_WHY)
+            yield CheckResult(ID, name, Status.FINE, _LINES.format(count=len(text.splitlines())), _FILE_WHY)

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from torchferry.doctor.device.station import Station
-from torchferry.doctor.model import Command, Reach, Result, Status
+from torchferry.report.checks import CheckResult, Command, Reach, Status
 from torchferry.text import Text
 
 ID = "nodes"
@@ -31,14 +31,14 @@ _FOUND = Text("{files} files, so {devices} devices", "{files} 个文件，即 {d
 _FINE = Text("this user may use them", "当前用户可以使用")
 
 
-def check(station: Station) -> Iterator[Result]:
+def check(station: Station) -> Iterator[CheckResult]:
     """A result for the devices, one for the files beside them."""
     facts = station.table.devices
     if not facts.nodes:
         return
     if not station.nodes:
         found = _NONE.format(patterns=", ".join(facts.nodes))
-        yield Result(ID, "devices", Status.BLOCKS, found, _NONE_WHY)
+        yield CheckResult(ID, "devices", Status.BLOCKS, found, _NONE_WHY)
         return
     closed = next((path for path in station.nodes if not station.access(path).allowed), None)
     if closed is not None:
@@ -46,28 +46,28 @@ def check(station: Station) -> Iterator[Result]:
     else:
         count = len(station.nodes)
         found = _FOUND.format(files=count, devices=count * facts.each)
-        yield Result(ID, "devices", Status.FINE, found, _FINE)
+        yield CheckResult(ID, "devices", Status.FINE, found, _FINE)
     yield from _control(station)
 
 
-def _closed(station: Station, path: Path, subject: str) -> Result:
+def _closed(station: Station, path: Path, subject: str) -> CheckResult:
     access = station.access(path)
     found = _CLOSED.format(name=station.shown(path), group=access.group, mode=access.mode)
     commands: tuple[Command, ...] = ()
     if access.mode & 0o060 == 0o060 and access.group != "root":
         commands = (Command(f'usermod -aG {shlex.quote(access.group)} "$USER"', Reach.ROOT),)
-    return Result(ID, subject, Status.BLOCKS, found, _CLOSED_WHY, commands)
+    return CheckResult(ID, subject, Status.BLOCKS, found, _CLOSED_WHY, commands)
 
 
-def _control(station: Station) -> Iterator[Result]:
+def _control(station: Station) -> Iterator[CheckResult]:
     wanted = station.table.devices.control
     missing = [name for name in wanted if not os.path.lexists(station.path(name))]
     closed = next((path for path in map(station.path, wanted) if not station.access(path).allowed), None)
     if missing:
         found = _MISSING.format(names=", ".join(missing))
-        yield Result(ID, "control files", Status.BLOCKS, found, _MISSING_WHY)
+        yield CheckResult(ID, "control files", Status.BLOCKS, found, _MISSING_WHY)
     elif closed is not None:
         yield _closed(station, closed, "control files")
     elif wanted:
         listed = ", ".join(wanted)
-        yield Result(ID, "control files", Status.FINE, Text(listed, listed), _FINE)
+        yield CheckResult(ID, "control files", Status.FINE, Text(listed, listed), _FINE)

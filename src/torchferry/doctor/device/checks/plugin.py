@@ -14,7 +14,7 @@ from torchferry.doctor.device.versions import (
     minor,
     release_of,
 )
-from torchferry.doctor.model import Command, Reach, Result, Status
+from torchferry.report.checks import CheckResult, Command, Reach, Status
 from torchferry.text import Text
 from torchferry.vendors.machine import Release
 
@@ -43,7 +43,7 @@ _UNKNOWN = Text(
 _NO_TABLE = Text("which torch it is made for is not known", "它为哪个 torch 制作未知")
 
 
-def check(station: Station) -> Iterator[Result]:
+def check(station: Station) -> Iterator[CheckResult]:
     """One result; none where PyTorch has the device in tree."""
     if not station.vendor.plugin or not station.table.plugin.package:
         return
@@ -55,17 +55,17 @@ def check(station: Station) -> Iterator[Result]:
     row = release_of(station.table, version)
     wanted = row.torch if row else _named(station.table.plugin.torch, version)
     if not wanted:
-        yield Result(ID, name, Status.INFO, found, _NO_TABLE)
+        yield CheckResult(ID, name, Status.INFO, found, _NO_TABLE)
     elif station.torch is not None and not begins(base(station.torch), wanted):
         is_near = minor(station.torch) == minor(wanted)
         why = (_PATCH if is_near else _MADE_FOR).format(wanted=wanted, found=station.torch)
         status = Status.DOUBT if is_near else Status.BLOCKS
-        yield Result(ID, name, status, found, why, _commands(station, _remedy(station) or row))
+        yield CheckResult(ID, name, status, found, why, _commands(station, _remedy(station) or row))
     elif row is None:
         is_newer = is_newer_than_known(station.table, version)
-        yield Result(ID, name, Status.INFO, found, _NEWER if is_newer else _UNKNOWN)
+        yield CheckResult(ID, name, Status.INFO, found, _NEWER if is_newer else _UNKNOWN)
     else:
-        yield Result(ID, name, Status.FINE, found, _MATCHES.format(wanted=wanted))
+        yield CheckResult(ID, name, Status.FINE, found, _MATCHES.format(wanted=wanted))
 
 
 def _remedy(station: Station) -> Release | None:
@@ -75,7 +75,7 @@ def _remedy(station: Station) -> Release | None:
     )
 
 
-def _absent(station: Station, name: str) -> Result:
+def _absent(station: Station, name: str) -> CheckResult:
     row = _remedy(station)
     why = _NEEDED
     if not station.table.plugin.get:
@@ -85,7 +85,7 @@ def _absent(station: Station, name: str) -> Result:
         toolkit = f"{station.table.toolkit.name} {' / '.join(row.toolkit)}" if row.toolkit else ""
         told = _WITH.format(row=", ".join(filter(None, (f"torch {row.torch}", toolkit))), plugin=row.plugin)
         why = Text(f"{why.en}; {told.en}", f"{why.zh}；{told.zh}")
-    return Result(ID, name, Status.BLOCKS, _ABSENT, why, _commands(station, row))
+    return CheckResult(ID, name, Status.BLOCKS, _ABSENT, why, _commands(station, row))
 
 
 def _named(pattern: str, version: str) -> str:

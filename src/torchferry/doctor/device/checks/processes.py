@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from torchferry.doctor.device.station import Station
-from torchferry.doctor.model import Command, Reach, Result, Status
+from torchferry.report.checks import CheckResult, Command, Reach, Status
 from torchferry.text import Text
 
 ID = "processes"
@@ -23,19 +23,19 @@ _WHY = Text(
 _SHOWN = 8
 
 
-def check(station: Station) -> Iterator[Result]:
+def check(station: Station) -> Iterator[CheckResult]:
     """One result; none where there is no device to hold."""
     if not station.nodes:
         return
     holders = {**_by_files(station), **_by_smi(station)}
     holders.pop(os.getpid(), None)
     if not holders:
-        yield Result(ID, "processes", Status.FINE, _NONE, _NONE_WHY)
+        yield CheckResult(ID, "processes", Status.FINE, _NONE, _NONE_WHY)
         return
     listed = ", ".join(f"{pid} {name}".strip() for pid, name in sorted(holders.items())[:_SHOWN])
     more = f", ... ({len(holders)})" if len(holders) > _SHOWN else ""
     command = Command("kill " + " ".join(map(str, sorted(holders))), Reach.PROCESSES)
-    yield Result(ID, "processes", Status.DOUBT, _FOUND.format(listed=listed + more), _WHY, (command,))
+    yield CheckResult(ID, "processes", Status.DOUBT, _FOUND.format(listed=listed + more), _WHY, (command,))
 
 
 def _by_files(station: Station) -> dict[int, str]:

@@ -7,8 +7,8 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 
-from torchferry.doctor.device.station import SMI_SECONDS, Output, Station
-from torchferry.doctor.model import Command, Reach, Result, Status, library_path
+from torchferry.doctor.device.station import SMI_SECONDS, Output, Station, library_path
+from torchferry.report.checks import CheckResult, Command, Reach, Status
 from torchferry.report.safe import shortened
 from torchferry.text import Text
 
@@ -42,39 +42,39 @@ _SICK_WHY = Text(
 _FINE = Text("they answer", "设备有响应")
 
 
-def check(station: Station) -> Iterator[Result]:
+def check(station: Station) -> Iterator[CheckResult]:
     """One result."""
     name = " ".join(station.smi_command)
     if not name:
         return
     output = station.smi
     if output is None:
-        yield Result(ID, name, Status.INFO, _ABSENT, _ABSENT_WHY)
+        yield CheckResult(ID, name, Status.INFO, _ABSENT, _ABSENT_WHY)
     elif output.code is None:
-        yield Result(ID, name, Status.BLOCKS, _SLOW.format(seconds=SMI_SECONDS), _SLOW_WHY)
+        yield CheckResult(ID, name, Status.BLOCKS, _SLOW.format(seconds=SMI_SECONDS), _SLOW_WHY)
     elif output.code:
         yield _failed(station, name, output)
     else:
         yield _of_list(station, name, output.text)
 
 
-def _failed(station: Station, name: str, output: Output) -> Result:
+def _failed(station: Station, name: str, output: Output) -> CheckResult:
     line = next((line for line in output.text.splitlines() if line.strip()), "")
     found = _FAILED.format(code=output.code, line=shortened(line.strip(), _LONGEST_LINE))
     if _UNLOADED not in output.text:
-        return Result(ID, name, Status.BLOCKS, found, _FAILED_WHY)
+        return CheckResult(ID, name, Status.BLOCKS, found, _FAILED_WHY)
     folders = [folder for folder in station.table.driver.libraries if os.path.isdir(station.path(folder))]
     commands = (Command(library_path(folders), Reach.SHELL),) if folders else ()
-    return Result(ID, name, Status.BLOCKS, found, _UNLOADED_WHY, commands)
+    return CheckResult(ID, name, Status.BLOCKS, found, _UNLOADED_WHY, commands)
 
 
-def _of_list(station: Station, name: str, text: str) -> Result:
+def _of_list(station: Station, name: str, text: str) -> CheckResult:
     facts = station.table.smi
     if not facts.device:
-        return Result(ID, name, Status.INFO, _UNREAD, _FINE)
+        return CheckResult(ID, name, Status.INFO, _UNREAD, _FINE)
     devices = [match.groupdict() for match in re.finditer(facts.device, text)]
     if not devices:
-        return Result(ID, name, Status.DOUBT, _NONE, _FAILED_WHY)
+        return CheckResult(ID, name, Status.DOUBT, _NONE, _FAILED_WHY)
     sick = [
         f"{device.get('index', '?')} {device['name']} ({device['health']})"
         for device in devices
@@ -82,7 +82,7 @@ def _of_list(station: Station, name: str, text: str) -> Result:
     ]
     if sick:
         variable = station.vendor.visible_devices_env
-        return Result(
+        return CheckResult(
             ID,
             name,
             Status.DOUBT,
@@ -91,4 +91,4 @@ def _of_list(station: Station, name: str, text: str) -> Result:
         )
     counted = Counter(device["name"] for device in devices)
     listed = ", ".join(f"{count} x {model}" for model, count in counted.items())
-    return Result(ID, name, Status.FINE, _FOUND.format(devices=listed), _FINE)
+    return CheckResult(ID, name, Status.FINE, _FOUND.format(devices=listed), _FINE)

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from torchferry.doctor.device.station import Station
 from torchferry.doctor.device.versions import fits, minor, place, release_of, toolkits
-from torchferry.doctor.model import Command, Reach, Result, Status
+from torchferry.report.checks import CheckResult, Command, Reach, Status
 from torchferry.text import Text
 from torchferry.vendors.machine import Release
 
@@ -52,7 +52,7 @@ _PACKAGES_WHY = Text(
 _MISSING = Text("not installed: {names}", "未安装：{names}")
 
 
-def check(station: Station) -> Iterator[Result]:
+def check(station: Station) -> Iterator[CheckResult]:
     """One result, and one each for operators and packages that are missing; none where there is no toolkit."""
     facts = station.table.toolkit
     if not facts.name:
@@ -60,32 +60,32 @@ def check(station: Station) -> Iterator[Result]:
     if station.toolkit_folder is None and station.toolkit is None:
         places = ", ".join((*(f"${name}" for name in facts.variables), *facts.folders))
         why = _NEEDED.format(get=station.table.get)
-        yield Result(ID, facts.name, Status.BLOCKS, _ABSENT.format(places=places), why)
+        yield CheckResult(ID, facts.name, Status.BLOCKS, _ABSENT.format(places=places), why)
         return
     yield _other_processor(station) or _judged(station)
     yield from _operators(station)
     yield from _packages(station)
 
 
-def _other_processor(station: Station) -> Result | None:
+def _other_processor(station: Station) -> CheckResult | None:
     other, here = station.toolkit_architecture, station.machine.architecture
     if not other or station.toolkit_folder is None:
         return None
     found = _PROCESSOR.format(folder=station.shown(station.toolkit_folder), other=other)
     why = _PROCESSOR_WHY.format(here=here, get=station.table.get)
-    return Result(ID, station.table.toolkit.name, Status.BLOCKS, found, why)
+    return CheckResult(ID, station.table.toolkit.name, Status.BLOCKS, found, why)
 
 
-def _judged(station: Station) -> Result:
+def _judged(station: Station) -> CheckResult:
     name = station.table.toolkit.name
     folder = station.shown(station.toolkit_folder) if station.toolkit_folder else "?"
     found = _FOUND.format(version=station.toolkit or _NO_VERSION, folder=folder)
     row = release_of(station.table, station.plugin) if station.plugin else None
     if row is None or not row.toolkit or station.toolkit is None:
-        return Result(ID, name, Status.INFO, found, _NOT_KNOWN)
+        return CheckResult(ID, name, Status.INFO, found, _NOT_KNOWN)
     status, why = _fit(station, row, station.toolkit)
     values = {"plugin": station.table.plugin.package, "version": station.plugin}
-    return Result(ID, name, status, found, why.format(wanted=" / ".join(row.toolkit), **values))
+    return CheckResult(ID, name, status, found, why.format(wanted=" / ".join(row.toolkit), **values))
 
 
 def _fit(station: Station, row: Release, version: str) -> tuple[Status, Text]:
@@ -100,7 +100,7 @@ def _fit(station: Station, row: Release, version: str) -> tuple[Status, Text]:
     return Status.DOUBT, _OTHER
 
 
-def _operators(station: Station) -> Iterator[Result]:
+def _operators(station: Station) -> Iterator[CheckResult]:
     patterns = station.table.toolkit.operators
     folder = station.toolkit_folder
     if not patterns or folder is None or station.toolkit_architecture:
@@ -108,12 +108,12 @@ def _operators(station: Station) -> Iterator[Result]:
     if not any(map(os.path.exists, station.in_toolkit(patterns))):
         found = _NO_OPERATORS.format(folder=station.shown(folder))
         why = _NO_OPERATORS_WHY.format(get=station.table.get)
-        yield Result(ID, f"{station.table.toolkit.name} operators", Status.DOUBT, found, why)
+        yield CheckResult(ID, f"{station.table.toolkit.name} operators", Status.DOUBT, found, why)
 
 
-def _packages(station: Station) -> Iterator[Result]:
+def _packages(station: Station) -> Iterator[CheckResult]:
     missing = [name for name in station.table.toolkit.packages if station.machine.version(name) is None]
     if missing:
         command = Command(f"pip install {' '.join(missing)}", Reach.INSTALL)
         found = _MISSING.format(names=", ".join(missing))
-        yield Result(ID, "Python packages", Status.DOUBT, found, _PACKAGES_WHY, (command,))
+        yield CheckResult(ID, "Python packages", Status.DOUBT, found, _PACKAGES_WHY, (command,))

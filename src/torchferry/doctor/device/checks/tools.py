@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from torchferry.doctor.device.station import Station
-from torchferry.doctor.model import Command, Reach, Result, Status
+from torchferry.report.checks import CheckResult, Command, Reach, Status
 from torchferry.text import Text
 
 ID = "tools"
@@ -22,26 +22,26 @@ _PACKAGES = {
 }  # fmt: skip
 
 
-def check(station: Station) -> Iterator[Result]:
+def check(station: Station) -> Iterator[CheckResult]:
     """Results for a compiler and for two packages."""
     yield _compiler(station)
     for name, (why, extra) in _PACKAGES.items():
         version = station.machine.version(name)
         if version is None:
             command = Command(f"pip install '{extra}'", Reach.INSTALL)
-            yield Result(ID, name, Status.INFO, _ABSENT, why, (command,))
+            yield CheckResult(ID, name, Status.INFO, _ABSENT, why, (command,))
         else:
-            yield Result(ID, name, Status.FINE, Text(version, version), why)
+            yield CheckResult(ID, name, Status.FINE, Text(version, version), why)
 
 
-def _compiler(station: Station) -> Result:
+def _compiler(station: Station) -> CheckResult:
     why = _COMPILER_WHY
     if station.table.gcc:
         more = _GCC.format(gcc=station.table.gcc)
         why = Text(why.en + more.en, why.zh + more.zh)
     path = next(filter(None, map(station.program, _COMPILERS)), None)
     if path is None:
-        return Result(ID, "C++ compiler", Status.INFO, _ABSENT, why)
+        return CheckResult(ID, "C++ compiler", Status.INFO, _ABSENT, why)
     output = station.run([path, "--version"])
     line = output.text.splitlines()[0] if output is not None and output.text.strip() else path
-    return Result(ID, "C++ compiler", Status.FINE, Text(line, line), why)
+    return CheckResult(ID, "C++ compiler", Status.FINE, Text(line, line), why)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from torchferry.doctor.device.station import Station
 from torchferry.doctor.device.versions import advised, build, place
-from torchferry.doctor.model import Command, Reach, Result, Status
+from torchferry.report.checks import CheckResult, Command, Reach, Status
 from torchferry.text import Text
 
 ID = "torch"
@@ -37,34 +37,34 @@ _TORCHVISION = Text(
 )
 
 
-def check(station: Station) -> Iterator[Result]:
+def check(station: Station) -> Iterator[CheckResult]:
     """One result."""
     version, wanted = station.torch, station.table.plugin.torch_build
     if version is None:
-        yield Result(ID, "torch", Status.BLOCKS, _ABSENT, _NEEDED, _commands(station))
+        yield CheckResult(ID, "torch", Status.BLOCKS, _ABSENT, _NEEDED, _commands(station))
     elif wanted and build(version) != wanted:
         commands = (Command(station.table.plugin.get, Reach.INSTALL),) if station.table.plugin.get else ()
-        yield Result(
+        yield CheckResult(
             ID, "torch", Status.BLOCKS, Text(version, version), _BUILD.format(build=wanted), commands
         )
     else:
         is_other = not wanted and build(version).startswith("cu")
         status, why = (Status.INFO, _CUDA) if is_other else (Status.FINE, _FINE)
-        yield Result(ID, "torch", status, Text(version, version), why)
+        yield CheckResult(ID, "torch", status, Text(version, version), why)
     yield from _numpy(station, version)
     yield from _torchvision(station, version)
 
 
-def _numpy(station: Station, torch: str | None) -> Iterator[Result]:
+def _numpy(station: Station, torch: str | None) -> Iterator[CheckResult]:
     version = station.machine.version("numpy")
     if torch and version and place(torch) < place(_FIRST_WITH_NUMPY_2) and place(version) >= place("2"):
         command = Command("pip install 'numpy<2'", Reach.INSTALL)
-        yield Result(
+        yield CheckResult(
             ID, "numpy", Status.DOUBT, Text(version, version), _NUMPY.format(torch=torch), (command,)
         )
 
 
-def _torchvision(station: Station, torch: str | None) -> Iterator[Result]:
+def _torchvision(station: Station, torch: str | None) -> Iterator[CheckResult]:
     """On PyPI torchvision is a build for CUDA, on this processor; its operators load beside such a torch only."""
     version = station.machine.version("torchvision")
     if not torch or not version or not torch.startswith("2."):
@@ -80,7 +80,7 @@ def _torchvision(station: Station, torch: str | None) -> Iterator[Result]:
             f"pip install --force-reinstall --no-deps 'torchvision=={wanted}.*'{index}", Reach.INSTALL
         )
         why = _TORCHVISION.format(torch=torch)
-        yield Result(ID, "torchvision", Status.DOUBT, Text(version, version), why, (command,))
+        yield CheckResult(ID, "torchvision", Status.DOUBT, Text(version, version), why, (command,))
 
 
 def _torchvision_of(torch: str) -> tuple[int, ...]:

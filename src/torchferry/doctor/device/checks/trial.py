@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from torchferry.doctor.device.station import TRIAL_SECONDS, Output, Station
-from torchferry.doctor.model import Result, Status
+from torchferry.report.checks import CheckResult, Status
 from torchferry.report.safe import shortened
 from torchferry.text import Text
 from torchferry.units import signal_name
@@ -36,19 +36,19 @@ _FAILED_WHY = Text(
 _LONGEST = 300
 
 
-def check(station: Station) -> Iterator[Result]:
+def check(station: Station) -> Iterator[CheckResult]:
     """One result, where a trial was asked for and there is something to try."""
     output = station.trial() if station.trial and station.torch else None
     if output is None:
         return
     if output.code is None:
-        yield Result(ID, _SUBJECT, Status.BLOCKS, _LATE.format(seconds=TRIAL_SECONDS), _LATE_WHY)
+        yield CheckResult(ID, _SUBJECT, Status.BLOCKS, _LATE.format(seconds=TRIAL_SECONDS), _LATE_WHY)
     elif output.code:
-        yield Result(ID, _SUBJECT, Status.BLOCKS, _fault(output), _FAILED_WHY)
+        yield CheckResult(ID, _SUBJECT, Status.BLOCKS, _fault(output), _FAILED_WHY)
     elif count := output.text.count("computed "):
-        yield Result(ID, _SUBJECT, Status.FINE, _DONE.format(count=count), _DONE_WHY)
+        yield CheckResult(ID, _SUBJECT, Status.FINE, _DONE.format(count=count), _DONE_WHY)
     else:
-        yield Result(ID, _SUBJECT, Status.BLOCKS, _NO_DEVICE, _NO_DEVICE_WHY)
+        yield CheckResult(ID, _SUBJECT, Status.BLOCKS, _NO_DEVICE, _NO_DEVICE_WHY)
 
 
 def _fault(output: Output) -> Text:

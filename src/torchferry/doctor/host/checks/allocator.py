@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Iterator
 
 from torchferry.doctor.host.machine import Machine
-from torchferry.doctor.model import Command, Reach, Result, Status
+from torchferry.report.checks import CheckResult, Command, Reach, Status
 from torchferry.text import Text
 
 ID = "allocator"
@@ -25,17 +25,17 @@ _WHY = Text(
 )
 
 
-def check(machine: Machine) -> Iterator[Result]:
+def check(machine: Machine) -> Iterator[CheckResult]:
     """One result."""
     preloaded = machine.environment.get("LD_PRELOAD", "")
     name = next((name for name in _NAMES if name in preloaded), None)
     if name is not None:
-        yield Result(ID, "malloc", Status.FINE, _PRELOADED.format(name=name), _WHY)
+        yield CheckResult(ID, "malloc", Status.FINE, _PRELOADED.format(name=name), _WHY)
         return
     library = next((path for pattern in _PATTERNS for path in machine.paths(pattern)), None)
     if library is None:
-        yield Result(ID, "malloc", Status.INFO, _C_LIBRARY, _WHY)
+        yield CheckResult(ID, "malloc", Status.INFO, _C_LIBRARY, _WHY)
         return
     path = shlex.quote(f"/{library.relative_to(machine.root)}")
     command = Command(f'export LD_PRELOAD={path}"${{LD_PRELOAD:+:$LD_PRELOAD}}"', Reach.SHELL)
-    yield Result(ID, "malloc", Status.COULD, _C_LIBRARY, _WHY, (command,))
+    yield CheckResult(ID, "malloc", Status.COULD, _C_LIBRARY, _WHY, (command,))

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator
 
 from torchferry.doctor.host.machine import Machine
-from torchferry.doctor.model import Command, Reach, Result, Status
+from torchferry.report.checks import CheckResult, Command, Reach, Status
 from torchferry.text import Text
 
 ID = "governor"
@@ -40,25 +40,25 @@ _POLICY_WHY = {
 }
 
 
-def check(machine: Machine) -> Iterator[Result]:
+def check(machine: Machine) -> Iterator[CheckResult]:
     """Two results: the governor, and the policy that only a person can look up."""
     yield _governor(machine)
-    yield Result(ID, "BIOS Power Policy", Status.UNSEEN, _POLICY, _POLICY_WHY[_is_arm(machine)])
+    yield CheckResult(ID, "BIOS Power Policy", Status.UNSEEN, _POLICY, _POLICY_WHY[_is_arm(machine)])
 
 
-def _governor(machine: Machine) -> Result:
+def _governor(machine: Machine) -> CheckResult:
     texts = [machine.read(str(path.relative_to(machine.root))) for path in machine.paths(_PATTERN)]
     counts = Counter(text for text in texts if text)
     if not counts:
-        return Result(ID, "CPU governor", Status.UNSEEN, _UNSEEN, _UNSEEN_WHY)
+        return CheckResult(ID, "CPU governor", Status.UNSEEN, _UNSEEN, _UNSEEN_WHY)
     found = ", ".join(f"{name} ({count})" for name, count in counts.most_common())
     text = Text(found, found)
     if set(counts) == {"performance"}:
-        return Result(ID, "CPU governor", Status.FINE, text, _WHY)
+        return CheckResult(ID, "CPU governor", Status.FINE, text, _WHY)
     driver = machine.read("sys/devices/system/cpu/cpu0/cpufreq/scaling_driver") or ""
     own = driver.startswith(("intel_pstate", "amd-pstate", "amd_pstate"))
     why = _OWN_DRIVER.format(driver=driver) if own else _WHY
-    return Result(ID, "CPU governor", Status.COSTS, text, why, _commands(machine))
+    return CheckResult(ID, "CPU governor", Status.COSTS, text, why, _commands(machine))
 
 
 def _commands(machine: Machine) -> tuple[Command, ...]:

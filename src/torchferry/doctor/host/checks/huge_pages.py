@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 
 from torchferry.doctor.host.machine import Machine
-from torchferry.doctor.model import Command, Reach, Result, Status
+from torchferry.report.checks import CheckResult, Command, Reach, Status
 from torchferry.text import Text
 
 ID = "huge-pages"
@@ -18,15 +18,15 @@ _WHY = Text(
 )
 
 
-def check(machine: Machine) -> Iterator[Result]:
+def check(machine: Machine) -> Iterator[CheckResult]:
     """One result."""
     chosen = re.search(r"\[(\w+)\]", machine.read(_FILE) or "")
     if chosen is None:
-        yield Result(ID, "transparent huge pages", Status.UNSEEN, _UNSEEN, _WHY)
+        yield CheckResult(ID, "transparent huge pages", Status.UNSEEN, _UNSEEN, _WHY)
         return
     found = Text(chosen[1], chosen[1])
     if chosen[1] == "never":
         command = Command(f"sh -c 'echo madvise > /{_FILE}'", Reach.ROOT)
-        yield Result(ID, "transparent huge pages", Status.COULD, found, _WHY, (command,))
+        yield CheckResult(ID, "transparent huge pages", Status.COULD, found, _WHY, (command,))
     else:
-        yield Result(ID, "transparent huge pages", Status.FINE, found, _WHY)
+        yield CheckResult(ID, "transparent huge pages", Status.FINE, found, _WHY)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from torchferry.doctor.host.machine import Limit, Machine
-from torchferry.doctor.model import Command, Reach, Result, Status
+from torchferry.report.checks import CheckResult, Command, Reach, Status
 from torchferry.text import Text
 
 ID = "limits"
@@ -22,7 +22,7 @@ _LOCK_WHY = Text(
 )
 
 
-def check(machine: Machine) -> Iterator[Result]:
+def check(machine: Machine) -> Iterator[CheckResult]:
     """Two results, where there are such limits."""
     files, locked = machine.limits.get("nofile"), machine.limits.get("memlock")
     if files is not None:
@@ -31,13 +31,13 @@ def check(machine: Machine) -> Iterator[Result]:
         commands = (
             (Command(f"ulimit -n {wanted}", Reach.SHELL),) if low and wanted > (files.soft or 0) else ()
         )
-        yield Result(
+        yield CheckResult(
             ID, "ulimit -n", Status.COULD if low else Status.FINE, _found(files), _FILES_WHY, commands
         )
     if locked is not None:
         low = locked.soft is not None
         commands = (Command("ulimit -l unlimited", Reach.SHELL),) if low and locked.hard is None else ()
-        yield Result(
+        yield CheckResult(
             ID, "ulimit -l", Status.INFO if low else Status.FINE, _found(locked), _LOCK_WHY, commands
         )
 

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 
 from torchferry.doctor.host.machine import Machine
-from torchferry.doctor.model import Command, Reach, Result, Status
+from torchferry.report.checks import CheckResult, Command, Reach, Status
 from torchferry.text import Text
 from torchferry.units import size
 
@@ -30,13 +30,13 @@ _SWAP = Text(
 )
 
 
-def check(machine: Machine) -> Iterator[Result]:
+def check(machine: Machine) -> Iterator[CheckResult]:
     """One result."""
     rows = re.findall(r"^(\w+):\s+(\d+) kB", machine.read("proc/meminfo") or "", re.MULTILINE)
     sizes = {name: int(count) << 10 for name, count in rows}
     total, available = sizes.get("MemTotal", 0), sizes.get("MemAvailable", sizes.get("MemFree", 0))
     if not total:
-        yield Result(ID, "memory", Status.UNSEEN, _UNSEEN, _LOOK)
+        yield CheckResult(ID, "memory", Status.UNSEEN, _UNSEEN, _LOOK)
         return
     limit, left = _of_container(machine)
     if limit is not None and limit < total:
@@ -44,12 +44,12 @@ def check(machine: Machine) -> Iterator[Result]:
     swapped = sizes.get("SwapTotal", 0) - sizes.get("SwapFree", 0)
     found = _FOUND.format(available=size(available), total=size(total), swapped=size(swapped))
     if available < _LITTLE * total:
-        yield Result(ID, "memory", Status.COSTS, found, _LOW)
+        yield CheckResult(ID, "memory", Status.COSTS, found, _LOW)
     elif swapped > _SWAPPED * total:
         command = Command("swapoff -a && swapon -a", Reach.ROOT)
-        yield Result(ID, "memory", Status.COULD, found, _SWAP, (command,))
+        yield CheckResult(ID, "memory", Status.COULD, found, _SWAP, (command,))
     else:
-        yield Result(ID, "memory", Status.FINE, found, _FINE)
+        yield CheckResult(ID, "memory", Status.FINE, found, _FINE)
 
 
 def _of_container(machine: Machine) -> tuple[int | None, int]:

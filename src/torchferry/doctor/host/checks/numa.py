@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from torchferry.doctor.host.checks.processors import cpu_numbers
 from torchferry.doctor.host.machine import Machine
-from torchferry.doctor.model import Command, Reach, Result, Status
+from torchferry.report.checks import CheckResult, Command, Reach, Status
 from torchferry.text import Text
 
 ID = "numa"
@@ -24,7 +24,7 @@ _WHY = Text(
 _BIND = "numactl --cpunodebind=0 --membind=0 python train.py"
 
 
-def check(machine: Machine) -> Iterator[Result]:
+def check(machine: Machine) -> Iterator[CheckResult]:
     """One result."""
     nodes = [
         cpu_numbers(machine.read(f"{path.relative_to(machine.root)}/cpulist") or "")
@@ -32,11 +32,11 @@ def check(machine: Machine) -> Iterator[Result]:
     ]
     with_processors = [node for node in nodes if node]
     if not with_processors:
-        yield Result(ID, "NUMA", Status.UNSEEN, _UNSEEN, _UNSEEN_WHY)
+        yield CheckResult(ID, "NUMA", Status.UNSEEN, _UNSEEN, _UNSEEN_WHY)
         return
     used = [node for node in with_processors if machine.affinity is None or node & machine.affinity]
     found = _FOUND.format(count=len(with_processors), used=len(used))
     if len(used) > 1:
-        yield Result(ID, "NUMA", Status.COULD, found, _WHY, (Command(_BIND, Reach.INSTALL),))
+        yield CheckResult(ID, "NUMA", Status.COULD, found, _WHY, (Command(_BIND, Reach.INSTALL),))
     else:
-        yield Result(ID, "NUMA", Status.FINE, found, _FINE)
+        yield CheckResult(ID, "NUMA", Status.FINE, found, _FINE)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from torchferry.doctor.host.machine import Machine
-from torchferry.doctor.model import Result, Status
+from torchferry.report.checks import CheckResult, Status
 from torchferry.text import Text
 
 ID = "opencv"
@@ -29,13 +29,13 @@ _SEVERAL = Text(
 )
 
 
-def check(machine: Machine) -> Iterator[Result]:
+def check(machine: Machine) -> Iterator[CheckResult]:
     """One result."""
     found = {name: version for name in _PACKAGES if (version := machine.version(name)) is not None}
     if not found:
-        yield Result(ID, "OpenCV", Status.INFO, _ABSENT, _ABSENT_WHY)
+        yield CheckResult(ID, "OpenCV", Status.INFO, _ABSENT, _ABSENT_WHY)
         return
     listed = ", ".join(f"{name} {version}" for name, version in found.items())
     why = _WHY.format(version=_RECOMMENDED) if len(found) == 1 else _SEVERAL
     status = Status.INFO if len(found) == 1 else Status.COULD
-    yield Result(ID, "OpenCV", status, Text(listed, listed), why)
+    yield CheckResult(ID, "OpenCV", status, Text(listed, listed), why)

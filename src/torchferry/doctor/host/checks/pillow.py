@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from torchferry.doctor.host.checks.processor import flags
 from torchferry.doctor.host.machine import Machine
-from torchferry.doctor.model import Command, Reach, Result, Status
+from torchferry.report.checks import CheckResult, Command, Reach, Status
 from torchferry.text import Text
 
 ID = "pillow"
@@ -34,24 +34,24 @@ _ARM = Text(
 )
 
 
-def check(machine: Machine) -> Iterator[Result]:
+def check(machine: Machine) -> Iterator[CheckResult]:
     """One result."""
     version, simd = machine.version("Pillow"), machine.version("pillow-simd")
     if version is None and simd is None:
-        yield Result(ID, "Pillow", Status.INFO, _ABSENT, _ABSENT_WHY)
+        yield CheckResult(ID, "Pillow", Status.INFO, _ABSENT, _ABSENT_WHY)
         return
     turbo = machine.has_turbo_jpeg()
     name, shown = ("pillow-simd", simd) if simd else ("Pillow", version)
     found = _FOUND.format(name=name, version=shown, turbo=_TURBO[turbo])
     if turbo is False:
         command = Command("pip install --force-reinstall --only-binary :all: Pillow", Reach.INSTALL)
-        yield Result(ID, "Pillow", Status.COSTS, found, _NO_TURBO, (command,))
+        yield CheckResult(ID, "Pillow", Status.COSTS, found, _NO_TURBO, (command,))
     elif simd:
-        yield Result(ID, "Pillow", Status.FINE, found, _IS_SIMD)
+        yield CheckResult(ID, "Pillow", Status.FINE, found, _IS_SIMD)
     elif machine.architecture in ("x86_64", "amd64"):
-        yield Result(ID, "Pillow", Status.COULD, found, _SIMD, _commands(machine))
+        yield CheckResult(ID, "Pillow", Status.COULD, found, _SIMD, _commands(machine))
     else:
-        yield Result(ID, "Pillow", Status.FINE, found, _ARM)
+        yield CheckResult(ID, "Pillow", Status.FINE, found, _ARM)
 
 
 def _commands(machine: Machine) -> tuple[Command, ...]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from torchferry.doctor.host.machine import Machine
-from torchferry.doctor.model import Result, Status
+from torchferry.report.checks import CheckResult, Status
 from torchferry.text import Text
 
 ID = "processor"
@@ -26,13 +26,13 @@ def flags(machine: Machine) -> frozenset[str]:
     return frozenset()
 
 
-def check(machine: Machine) -> Iterator[Result]:
+def check(machine: Machine) -> Iterator[CheckResult]:
     """One result."""
     known = flags(machine)
     if not known:
-        yield Result(ID, "CPU instructions", Status.UNSEEN, _UNSEEN, _WHY)
+        yield CheckResult(ID, "CPU instructions", Status.UNSEEN, _UNSEEN, _WHY)
         return
     names = [name for name in _KNOWN if name in known]
     listed = ", ".join(names)
     found = Text(listed, listed) if names else _NONE.format(names=", ".join(_KNOWN))
-    yield Result(ID, "CPU instructions", Status.INFO, found, _WHY)
+    yield CheckResult(ID, "CPU instructions", Status.INFO, found, _WHY)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from torchferry.doctor.host.machine import Machine
-from torchferry.doctor.model import Result, Status
+from torchferry.report.checks import CheckResult, Status
 from torchferry.text import Text
 
 ID = "processors"
@@ -32,25 +32,25 @@ _TOO_FEW = Text(
 )
 
 
-def check(machine: Machine) -> Iterator[Result]:
+def check(machine: Machine) -> Iterator[CheckResult]:
     """Two results."""
     mask, quota, usable = len(machine.affinity or ()), machine.quota, machine.usable
     if not mask or usable is None:
-        yield Result(ID, "processors", Status.UNSEEN, _UNSEEN, _WORKERS_WHY)
+        yield CheckResult(ID, "processors", Status.UNSEEN, _UNSEEN, _WORKERS_WHY)
         return
     if quota is not None and quota < mask:
         shown = f"{quota:g}"
         found, why = _QUOTA.format(mask=mask, quota=shown), _QUOTA_WHY.format(mask=mask, quota=shown)
-        yield Result(ID, "processors", Status.COSTS, found, why)
+        yield CheckResult(ID, "processors", Status.COSTS, found, why)
     else:
         online = len(cpu_numbers(machine.read("sys/devices/system/cpu/online") or "")) or mask
-        yield Result(ID, "processors", Status.FINE, _FOUND.format(mask=mask, all=online), _FINE)
+        yield CheckResult(ID, "processors", Status.FINE, _FOUND.format(mask=mask, all=online), _FINE)
     workers = int(usable / machine.nproc) - 1
     found = _WORKERS.format(workers=max(workers, 0), nproc=machine.nproc)
     if workers < 1:
-        yield Result(ID, "loader workers", Status.COSTS, found, _TOO_FEW)
+        yield CheckResult(ID, "loader workers", Status.COSTS, found, _TOO_FEW)
     else:
-        yield Result(ID, "loader workers", Status.INFO, found, _WORKERS_WHY)
+        yield CheckResult(ID, "loader workers", Status.INFO, found, _WORKERS_WHY)
 
 
 def cpu_numbers(text: str) -> frozenset[int]:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from torchferry.doctor.host.machine import Machine
-from torchferry.doctor.model import Command, Reach, Result, Status
+from torchferry.report.checks import CheckResult, Command, Reach, Status
 from torchferry.text import Text
 
 ID = "python"
@@ -76,7 +76,7 @@ _NONE = Text("none is set", "均未设置")
 _NONE_WHY = Text("looked for {names}", "检查了 {names}")
 
 
-def check(machine: Machine) -> Iterator[Result]:
+def check(machine: Machine) -> Iterator[CheckResult]:
     """One result for each that is set and costs, or one that none is."""
     slow = [
         (name, value, flag)
@@ -84,8 +84,8 @@ def check(machine: Machine) -> Iterator[Result]:
         if re.fullmatch(flag.values, value := machine.environment.get(name, ""))
     ]
     for name, value, flag in slow:
-        yield Result(
+        yield CheckResult(
             ID, name, flag.status, Text(value, value), flag.why, (Command(f"unset {name}", Reach.SHELL),)
         )
     if not slow:
-        yield Result(ID, "debug flags", Status.FINE, _NONE, _NONE_WHY.format(names=", ".join(_FLAGS)))
+        yield CheckResult(ID, "debug flags", Status.FINE, _NONE, _NONE_WHY.format(names=", ".join(_FLAGS)))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from torchferry.doctor.host.machine import Machine
-from torchferry.doctor.model import Command, Reach, Result, Status
+from torchferry.report.checks import CheckResult, Command, Reach, Status
 from torchferry.text import Text
 from torchferry.units import size
 
@@ -21,15 +21,15 @@ _WHY = Text(
 _FINE = Text("room for batches of loader workers", "足够数据加载进程传递批次")
 
 
-def check(machine: Machine) -> Iterator[Result]:
+def check(machine: Machine) -> Iterator[CheckResult]:
     """One result."""
     space = machine.space(machine.root / "dev/shm")
     if space is None or not space.total:
-        yield Result(ID, "/dev/shm", Status.UNSEEN, _UNSEEN, _WHY)
+        yield CheckResult(ID, "/dev/shm", Status.UNSEEN, _UNSEEN, _WHY)
         return
     found = _FOUND.format(total=size(space.total), free=size(space.free))
     if space.free >= _ENOUGH:
-        yield Result(ID, "/dev/shm", Status.FINE, found, _FINE)
+        yield CheckResult(ID, "/dev/shm", Status.FINE, found, _FINE)
     else:
         command = Command("mount -o remount,size=16G /dev/shm", Reach.ROOT)
-        yield Result(ID, "/dev/shm", Status.COSTS, found, _WHY, (command,))
+        yield CheckResult(ID, "/dev/shm", Status.COSTS, found, _WHY, (command,))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from torchferry.doctor.host.machine import Machine
-from torchferry.doctor.model import Command, Reach, Result, Status
+from torchferry.report.checks import CheckResult, Command, Reach, Status
 from torchferry.text import Text
 
 ID = "threads"
@@ -23,7 +23,7 @@ _TOO_MANY = Text(
 )
 
 
-def check(machine: Machine) -> Iterator[Result]:
+def check(machine: Machine) -> Iterator[CheckResult]:
     """One result, where the number of processors is known."""
     usable = machine.usable
     if usable is None:
@@ -33,14 +33,14 @@ def check(machine: Machine) -> Iterator[Result]:
     command = Command(f"export {_NAME}={share}", Reach.SHELL)
     first = value.split(",")[0].strip()
     if value and not (first.isascii() and first.isdecimal()):
-        yield Result(ID, _NAME, Status.COSTS, Text(value, value), _WRONG, (command,))
+        yield CheckResult(ID, _NAME, Status.COSTS, Text(value, value), _WRONG, (command,))
         return
     each = int(first) if value else len(machine.affinity or ())
     found = (_SET if value else _UNSET).format(value=value, nproc=machine.nproc)
     if each * machine.nproc <= usable:
-        yield Result(ID, _NAME, Status.FINE, found, _FINE)
+        yield CheckResult(ID, _NAME, Status.FINE, found, _FINE)
     else:
         why = _TOO_MANY.format(threads=each * machine.nproc, usable=f"{usable:g}")
         # torchrun sets the variable to 1 for several processes; other ways of starting them do not
         status = Status.COSTS if value or each > usable else Status.COULD
-        yield Result(ID, _NAME, status, found, why, (command,))
+        yield CheckResult(ID, _NAME, status, found, why, (command,))
