@@ -19,14 +19,14 @@ from torchferry.convert.amp.steps import Backward, Step, TrainingSteps
 from torchferry.convert.amp.torch_form import clips_of
 from torchferry.convert.amp.unsafe import overflowing
 from torchferry.convert.program.blocks import (
-    FUNCTIONS,
     has_own_lines,
     indent_of,
     indent_unit,
     on_next_line,
     statements_below,
 )
-from torchferry.convert.program.module import ProgramModule, Routine, calls_in, last_name, method_of, text_of
+from torchferry.convert.program.functions import FUNCTIONS
+from torchferry.convert.program.module import PassModule, Routine, called_method, calls_in, last_name
 from torchferry.convert.rule import Proposal
 from torchferry.finding import Kind
 from torchferry.source.edits import Edit
@@ -49,7 +49,7 @@ class Values:
     loss_scale: str = '"dynamic"'
 
 
-def scale_options(program: ProgramModule, changes: Changes, routine: Routine) -> Values:
+def scale_options(program: PassModule, changes: Changes, routine: Routine) -> Values:
     """Add the options where a routine can read the parsed arguments; constants where it can't."""
     parsers = [
         statement
@@ -66,7 +66,7 @@ def scale_options(program: ProgramModule, changes: Changes, routine: Routine) ->
     return Values(f"{name}.opt_level", f"{name}.loss_scale")
 
 
-def _arguments_name(program: ProgramModule, routine: Routine) -> str:
+def _arguments_name(program: PassModule, routine: Routine) -> str:
     """What a routine calls the parsed arguments."""
     for statement in program.statements:
         if isinstance(statement, ast.Assign) and isinstance(statement.targets[0], ast.Name):
@@ -76,26 +76,26 @@ def _arguments_name(program: ProgramModule, routine: Routine) -> str:
     return ""
 
 
-def _is_parsed(value: ast.expr, program: ProgramModule, statement: ast.stmt) -> bool:
+def _is_parsed(value: ast.expr, program: PassModule, statement: ast.stmt) -> bool:
     if not isinstance(value, ast.Call):
         return False
-    if method_of(value) == "parse_args":
+    if called_method(value) == "parse_args":
         return True
     function = program.definition(value.func, program.routine_of(statement))
     return isinstance(function, FUNCTIONS) and any(
-        method_of(call) == "parse_args" for item in statements_below(function) for call in calls_in(item)
+        called_method(call) == "parse_args" for item in statements_below(function) for call in calls_in(item)
     )
 
 
-def _add_options(program: ProgramModule, changes: Changes, parser: ast.stmt, name: str) -> None:
+def _add_options(program: PassModule, changes: Changes, parser: ast.stmt, name: str) -> None:
     """Below the last option that is added beside the parser."""
     last = parser
     for statement in program.tree.position(parser).block:
         if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call):
             call = statement.value
-            if method_of(call) == "add_argument" and last_name(call.func.value) == name:  # type: ignore[attr-defined]
+            if called_method(call) == "add_argument" and last_name(call.func.value) == name:  # type: ignore[attr-defined]
                 last = statement
-    present = text_of(program.module.tree)
+    present = ast.unparse(program.module.tree)
     change = changes.at(last, _ADDED)
     for option in OPTIONS:
         if f"'{option.split(chr(39))[1]}'" not in present:
@@ -103,7 +103,7 @@ def _add_options(program: ProgramModule, changes: Changes, parser: ast.stmt, nam
             change.edits.append(changes.below(last, text.replace("'", _quote(program, last))))
 
 
-def _quote(program: ProgramModule, statement: ast.stmt) -> str:
+def _quote(program: PassModule, statement: ast.stmt) -> str:
     """The quotation mark that the options beside use."""
     text = program.module.segment(statement)
     return "'" if "'" in text or '"' not in text else '"'
@@ -127,7 +127,7 @@ _WRAPPERS = frozenset({"DistributedDataParallel", "DataParallel", "DDP"})
 _SAFE_TESTS = (ast.Name, ast.Attribute, ast.Constant, ast.Compare, ast.BoolOp, ast.UnaryOp, ast.cmpop)
 
 
-def move_wraps(program: ProgramModule, changes: Changes, below: ast.stmt, models: list[str]) -> None:
+def move_wraps(program: PassModule, changes: Changes, below: ast.stmt, models: list[str]) -> None:
     """model = DistributedDataParallel(model) goes below the line that prepares the model."""
     block = program.tree.position(below).block
     for statement in program.statements:
@@ -145,7 +145,7 @@ def move_wraps(program: ProgramModule, changes: Changes, below: ast.stmt, models
             _move(program, changes, statement, below, _condition(program, statement, below))
 
 
-def _condition(program: ProgramModule, statement: ast.stmt, below: ast.stmt) -> str:
+def _condition(program: PassModule, statement: ast.stmt, below: ast.stmt) -> str:
     """When a wrapper in branches above is made; raises UnclearStepError if that can't be asked again further down."""
     block = program.tree.position(below).block
     tests: list[str] = []
@@ -162,7 +162,7 @@ def _condition(program: ProgramModule, statement: ast.stmt, below: ast.stmt) -> 
         tests.insert(0, _written(program, test, is_negative))
         node = position.parent
     names = {
-        text_of(part)
+        ast.unparse(part)
         for item in asked
         for part in ast.walk(item)
         if isinstance(part, (ast.Name, ast.Attribute))
@@ -176,11 +176,11 @@ def _condition(program: ProgramModule, statement: ast.stmt, below: ast.stmt) -> 
 def _can_be_asked_again(part: ast.AST) -> bool:
     """A part of a test that has the same answer further down, as long as its names are not assigned to."""
     if isinstance(part, ast.Call):
-        return method_of(part) == "is_available" and not part.args
+        return called_method(part) == "is_available" and not part.args
     return isinstance(part, (*_SAFE_TESTS, ast.expr_context, ast.boolop, ast.unaryop))
 
 
-def _written(program: ProgramModule, test: ast.expr, is_negative: bool) -> str:
+def _written(program: PassModule, test: ast.expr, is_negative: bool) -> str:
     """A test, or its opposite, as a part of a longer one."""
     if is_negative and isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
         test, is_negative = test.operand, False
@@ -198,20 +198,20 @@ def _assigned(statement: ast.stmt) -> set[str]:
     targets = statement.targets if isinstance(statement, ast.Assign) else [getattr(statement, "target", None)]
     if _is_wrapping(statement):
         return set()
-    return {text_of(target) for target in targets if target is not None}
+    return {ast.unparse(target) for target in targets if target is not None}
 
 
 def _is_wrapping(statement: ast.stmt) -> bool:
     return (
         isinstance(statement, ast.Assign)
         and isinstance(statement.value, ast.Call)
-        and (last_name(statement.value.func) in _WRAPPERS or method_of(statement.value) in ("cuda", "to"))
+        and (last_name(statement.value.func) in _WRAPPERS or called_method(statement.value) in ("cuda", "to"))
     )
 
 
 def _is_moved_wrap(statement: ast.stmt, models: list[str]) -> bool:
     """model = torch.nn.DataParallel(model).cuda(); in a program that was converted before, the method is the target's."""
-    if not isinstance(statement, ast.Assign) or text_of(statement.targets[0]) not in models:
+    if not isinstance(statement, ast.Assign) or ast.unparse(statement.targets[0]) not in models:
         return False
     call = statement.value
     return (
@@ -227,12 +227,12 @@ def _is_wrap(statement: ast.stmt, models: list[str]) -> bool:
         isinstance(statement, ast.Assign)
         and isinstance(statement.value, ast.Call)
         and last_name(statement.value.func) in _WRAPPERS
-        and text_of(statement.targets[0]) in models
+        and ast.unparse(statement.targets[0]) in models
     )
 
 
 def _move(
-    program: ProgramModule, changes: Changes, statement: ast.stmt, below: ast.stmt, condition: str
+    program: PassModule, changes: Changes, statement: ast.stmt, below: ast.stmt, condition: str
 ) -> None:
     module = program.module
     first, last = statement.lineno, statement.end_lineno or statement.lineno
@@ -297,7 +297,7 @@ class _Made:
     models: tuple[str, ...]
 
 
-def proposals(program: ProgramModule, trainings: list[TrainingSteps]) -> Iterator[Proposal]:
+def proposals(program: PassModule, trainings: list[TrainingSteps]) -> Iterator[Proposal]:
     """Everything that these training steps need; raises UnclearStepError before anything is proposed."""
     for training in trainings:
         if training.helpers:
@@ -336,13 +336,13 @@ def proposals(program: ProgramModule, trainings: list[TrainingSteps]) -> Iterato
         yield program.context.propose(Kind.TODO, node, _BEFORE)
 
 
-def _made_optimizers(program: ProgramModule, trainings: list[TrainingSteps]) -> list[_Made]:
+def _made_optimizers(program: PassModule, trainings: list[TrainingSteps]) -> list[_Made]:
     found: dict[str, _Made] = {}
     for training in trainings:
         for step in training.steps:
             name = last_name(step.many or step.optimizer)
             made = [
-                _Made(statement, text_of(_target(statement, name)), models)
+                _Made(statement, ast.unparse(_target(statement, name)), models)
                 for statement, value in program.assignments(name)
                 if isinstance(value, ast.Call)
                 and _is_same_sort(_target(statement, name), step.many or step.optimizer)
@@ -366,7 +366,7 @@ def _is_same_sort(one: ast.expr, other: ast.expr) -> bool:
     return isinstance(one, ast.Attribute) == isinstance(other, ast.Attribute)
 
 
-def _models(program: ProgramModule, statement: ast.stmt, value: ast.expr) -> tuple[str, ...]:
+def _models(program: PassModule, statement: ast.stmt, value: ast.expr) -> tuple[str, ...]:
     """The variables whose parameters() an optimizer is made of, or that are handed to the function which makes it."""
     found = dict.fromkeys(_with_parameters(value))
     if not found:
@@ -379,18 +379,16 @@ def _models(program: ProgramModule, statement: ast.stmt, value: ast.expr) -> tup
 
 def _with_parameters(value: ast.expr) -> Iterator[str]:
     for node in ast.walk(value):
-        if isinstance(node, ast.Call) and method_of(node) in ("parameters", "named_parameters"):
+        if isinstance(node, ast.Call) and called_method(node) in ("parameters", "named_parameters"):
             owner = node.func.value  # type: ignore[attr-defined]
-            is_attribute = isinstance(owner, ast.Attribute) and text_of(owner.value) == "self"
+            is_attribute = isinstance(owner, ast.Attribute) and ast.unparse(owner.value) == "self"
             if isinstance(owner, ast.Name) or is_attribute:
-                yield text_of(owner)
+                yield ast.unparse(owner)
             else:
                 raise UnclearStepError(node, _NO_MODEL)
 
 
-def _initialize(
-    program: ProgramModule, changes: Changes, made: list[_Made], amp: str, losses: int
-) -> ast.stmt:
+def _initialize(program: PassModule, changes: Changes, made: list[_Made], amp: str, losses: int) -> ast.stmt:
     """model, optimizer = amp.initialize(model, optimizer, ...) below what makes the last optimizer."""
     models = list(dict.fromkeys(model for item in made for model in item.models))
     below = _after_moves(program, lifted([item.statement for item in made], [], program), models)
@@ -412,19 +410,19 @@ def _listed(names: list[str]) -> str:
     return names[0] if len(names) == 1 else f"[{', '.join(names)}]"
 
 
-def _after_moves(program: ProgramModule, made: ast.stmt, models: list[str]) -> ast.stmt:
+def _after_moves(program: PassModule, made: ast.stmt, models: list[str]) -> ast.stmt:
     """A model that is moved to the device only after its optimizer is made must be there before amp sees it."""
     block = program.tree.position(made).block
     last = made
     for statement in block[block.index(made) + 1 :]:
         for call in calls_in(statement):
-            if method_of(call) in ("cuda", "to") and text_of(call.func.value) in models:  # type: ignore[attr-defined]
+            if called_method(call) in ("cuda", "to") and ast.unparse(call.func.value) in models:  # type: ignore[attr-defined]
                 last = statement
     return last
 
 
 def _scale(
-    program: ProgramModule,
+    program: PassModule,
     changes: Changes,
     amp: str,
     where: tuple[Backward, TrainingSteps],
@@ -452,13 +450,13 @@ def _next_step(backward: Backward, training: TrainingSteps) -> Step:
     return later[0] if later else training.steps[0]
 
 
-def _zero_by_optimizer(program: ProgramModule, changes: Changes, made: list[_Made]) -> None:
+def _zero_by_optimizer(program: PassModule, changes: Changes, made: list[_Made]) -> None:
     """model.zero_grad() misses the float32 gradients that apex keeps; optimizer.zero_grad() clears both."""
     for statement in program.statements:
         for call in calls_in(statement):
-            if method_of(call) != "zero_grad":
+            if called_method(call) != "zero_grad":
                 continue
-            model = text_of(call.func.value)  # type: ignore[attr-defined]
+            model = ast.unparse(call.func.value)  # type: ignore[attr-defined]
             owners = [item for item in made if model in item.models]
             if not owners:
                 continue
@@ -470,7 +468,7 @@ def _zero_by_optimizer(program: ProgramModule, changes: Changes, made: list[_Mad
 
 
 def _checkpoints(
-    program: ProgramModule, changes: Changes, amp: str, trainings: list[TrainingSteps], initialized: ast.stmt
+    program: PassModule, changes: Changes, amp: str, trainings: list[TrainingSteps], initialized: ast.stmt
 ) -> list[ast.AST]:
     routine = program.routine_of(initialized)
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from enum import IntEnum
 
 from torchferry.convert.program.blocks import first_line, indent_of, on_next_line, shares_its_line
-from torchferry.convert.program.module import ProgramModule
+from torchferry.convert.program.module import PassModule
 from torchferry.convert.rule import Proposal
 from torchferry.finding import Kind
 from torchferry.source.edits import Edit
@@ -99,7 +99,7 @@ def _rank(entry: tuple[Rank, Edit]) -> Rank:
 _ADDED = Text("the import that mixed precision needs", "混合精度所需的导入")
 
 
-def torch_name(program: ProgramModule, changes: Changes) -> str:
+def torch_name(program: PassModule, changes: Changes) -> str:
     """The name of torch in every function of a module; adds an import where it has none."""
     for name, bindings in program.module.scopes.root.bindings.items():
         if any(binding.kind is BindingKind.IMPORT and binding.qualified == "torch" for binding in bindings):
@@ -108,14 +108,14 @@ def torch_name(program: ProgramModule, changes: Changes) -> str:
     return "torch"
 
 
-def add_import(program: ProgramModule, changes: Changes, line: str) -> None:
+def add_import(program: PassModule, changes: Changes, line: str) -> None:
     """Add an import before the first one that is not from the future."""
     first = first_import(program)
     if first is not None:
         changes.at(first, _ADDED).edits.append(changes.above(first, line))
 
 
-def first_import(program: ProgramModule) -> ast.stmt | None:
+def first_import(program: PassModule) -> ast.stmt | None:
     """The first import of the module's own level; what loads the plugin alone is there only once it is converted."""
     found = [
         item
@@ -125,7 +125,7 @@ def first_import(program: ProgramModule) -> ast.stmt | None:
     return next(iter(found), None) if any(not loads_plugin(program, item) for item in found) else None
 
 
-def loads_plugin(program: ProgramModule, statement: ast.stmt) -> bool:
+def loads_plugin(program: PassModule, statement: ast.stmt) -> bool:
     """Whether a statement is the one that a conversion adds: `import torch_npu`, or `import torch; DEVICE_TYPE = ...`."""
     if not isinstance(statement, (ast.Import, ast.ImportFrom)):
         return False

@@ -7,8 +7,9 @@ import builtins
 import re
 from functools import cached_property
 
-from torchferry.convert.program.blocks import FUNCTIONS, heads_of, statements_below
-from torchferry.convert.program.module import ProgramModule, Routine, calls_in, last_name, method_of
+from torchferry.convert.program.blocks import heads_of, statements_below
+from torchferry.convert.program.functions import FUNCTIONS
+from torchferry.convert.program.module import PassModule, Routine, called_method, calls_in, last_name
 from torchferry.source.scopes import BindingKind
 
 _NAMES = re.compile(r"(?i)loss|criteri|(^|_)(forward|model|net|network)($|_)")
@@ -115,7 +116,7 @@ _DEPTH = 4  # functions that call functions
 class Computing:
     """Answers for the calls of one module."""
 
-    def __init__(self, program: ProgramModule) -> None:
+    def __init__(self, program: PassModule) -> None:
         self.program = program
         self._functions: dict[ast.AST, bool] = {}
 
@@ -197,7 +198,7 @@ class Computing:
         found: set[str] = set()
         for statement in self.program.statements:
             for call in calls_in(statement):
-                if method_of(call) in ("parameters", "named_parameters", "train", "eval"):
+                if called_method(call) in ("parameters", "named_parameters", "train", "eval"):
                     found.update(_names_in_chain(call.func.value))  # type: ignore[attr-defined]
             if isinstance(statement, ast.Assign) and self._makes_module(statement):
                 found.update(map(last_name, statement.targets))
@@ -206,7 +207,7 @@ class Computing:
     def _makes_module(self, statement: ast.Assign) -> bool:
         """self.policy = ActorCritic(...).to(device), where that is a class of the project for a model"""
         value: ast.expr = statement.value
-        while isinstance(value, ast.Call) and method_of(value) in _BOOKKEEPING:
+        while isinstance(value, ast.Call) and called_method(value) in _BOOKKEEPING:
             value = value.func.value  # type: ignore[attr-defined]
         if not isinstance(value, ast.Call):
             return False

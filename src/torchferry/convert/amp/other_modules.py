@@ -14,8 +14,9 @@ from torchferry.convert.amp.state import Checkpoints, CheckpointState, scaler_pl
 from torchferry.convert.amp.steps import TrainingFinder, existing_precision
 from torchferry.convert.amp.torch_form import LOST
 from torchferry.convert.amp.unsafe import WORDS, overflowing
-from torchferry.convert.program.blocks import FUNCTIONS, heads_of
-from torchferry.convert.program.module import ProgramModule, last_name, method_of
+from torchferry.convert.program.blocks import heads_of
+from torchferry.convert.program.functions import FUNCTIONS
+from torchferry.convert.program.module import PassModule, called_method, last_name
 from torchferry.convert.program.neighbours import Definition
 from torchferry.convert.rule import Proposal
 from torchferry.finding import Kind
@@ -29,7 +30,7 @@ _IMPORTED = Text(
 _OPTIMIZER = re.compile(r"(?i)optim|^opt(_?\w)?$")
 
 
-def checkpoint_proposals(program: ProgramModule) -> Iterator[Proposal]:
+def checkpoint_proposals(program: PassModule) -> Iterator[Proposal]:
     """Add the state of an imported training step's scaler to the checkpoints of a module without one of its own."""
     optimizers = frozenset(_saved_optimizers(program))
     if not optimizers:
@@ -42,33 +43,33 @@ def checkpoint_proposals(program: ProgramModule) -> Iterator[Proposal]:
             return
 
 
-def _saved_optimizers(program: ProgramModule) -> Iterator[str]:
+def _saved_optimizers(program: PassModule) -> Iterator[str]:
     if b"state_dict(" not in program.module.data:
         return
     for statement in program.statements:
         for head in heads_of(statement):
             for node in ast.walk(head):
-                if isinstance(node, ast.Call) and method_of(node) in ("state_dict", "load_state_dict"):
+                if isinstance(node, ast.Call) and called_method(node) in ("state_dict", "load_state_dict"):
                     name = last_name(node.func.value)  # type: ignore[attr-defined]
                     if _OPTIMIZER.search(name):
                         yield name
 
 
-def _imports(program: ProgramModule) -> Iterator[Binding]:
+def _imports(program: PassModule) -> Iterator[Binding]:
     for bindings in program.module.scopes.root.bindings.values():
         for binding in bindings:
             if binding.kind is BindingKind.IMPORT:
                 yield binding
 
 
-def _scaler_of(program: ProgramModule, found: Definition) -> str:
+def _scaler_of(program: PassModule, found: Definition) -> str:
     """The module-level scaler that a function of another module gets, "" if it gets none."""
     if not isinstance(found.binding.node, FUNCTIONS):
         return ""
     context = replace(
         program.context, module=found.module, path=found.path, resolved={}, words={}, positions={}
     )
-    other = ProgramModule(context)
+    other = PassModule(context)
     try:
         trainings = TrainingFinder(other).find()
         if found.binding.node not in {item.routine for item in trainings} or existing_precision(found.module):
@@ -81,7 +82,7 @@ def _scaler_of(program: ProgramModule, found: Definition) -> str:
 
 
 def _with_scaler(
-    program: ProgramModule, imported: ast.ImportFrom, name: str, optimizers: frozenset[str]
+    program: PassModule, imported: ast.ImportFrom, name: str, optimizers: frozenset[str]
 ) -> Iterator[Proposal]:
     changes = Changes(program.module)
     checkpoints = Checkpoints(program, changes, CheckpointState(name, "scaler", optimizers, lambda _: True))
@@ -106,7 +107,7 @@ _TRAINS = b".backward("
 _HAS_PRECISION = (b"autocast", b"GradScaler")
 
 
-def loss_proposals(program: ProgramModule) -> Iterator[Proposal]:
+def loss_proposals(program: PassModule) -> Iterator[Proposal]:
     """Compute such losses in float32, outside of the autocast that their callers get; report masks."""
     data = program.module.data
     if not any(word in data for word in (*_LOSSES, *WORDS)) or not _is_trained(program):
@@ -118,7 +119,7 @@ def loss_proposals(program: ProgramModule) -> Iterator[Proposal]:
         yield from _of_losses(program)
 
 
-def _of_losses(program: ProgramModule) -> Iterator[Proposal]:
+def _of_losses(program: PassModule) -> Iterator[Proposal]:
     changes = Changes(program.module)
     torch = torch_name(program, changes)
     regions = Regions(program, changes, f"{torch}.cuda.amp.autocast")
@@ -134,7 +135,7 @@ def _of_losses(program: ProgramModule) -> Iterator[Proposal]:
         yield from changes.proposals()
 
 
-def _is_trained(program: ProgramModule) -> bool:
+def _is_trained(program: PassModule) -> bool:
     """Whether a module of the project trains and gets mixed precision, and any imports something of this one."""
     neighbours, path = program.context.neighbours, program.context.path
     if not neighbours.any_text(_TRAINS, *_HAS_PRECISION):

@@ -12,7 +12,6 @@ from torchferry.convert.amp.steps import Backward, TrainingSteps
 from torchferry.convert.amp.unsafe import UnsafeLosses, as_float, tensors_of
 from torchferry.convert.program.blocks import (
     DEFINITIONS,
-    FUNCTIONS,
     LOOPS,
     block_edits,
     blocks_of,
@@ -23,7 +22,8 @@ from torchferry.convert.program.blocks import (
     is_elif,
     statements_below,
 )
-from torchferry.convert.program.module import ProgramModule, Routine, calls_in, last_name, text_of
+from torchferry.convert.program.functions import FUNCTIONS
+from torchferry.convert.program.module import PassModule, Routine, calls_in, last_name
 from torchferry.source.edits import Edit, apply_edits
 from torchferry.text import Text
 
@@ -74,7 +74,7 @@ def _names(target: ast.AST) -> Iterator[str]:
     elif isinstance(target, ast.Name):
         yield target.id
     elif isinstance(target, ast.Attribute):
-        yield text_of(target)
+        yield ast.unparse(target)
 
 
 def leading_to(
@@ -136,7 +136,7 @@ class _Run:
 class Regions:
     """Puts the computing statements of training steps under autocast."""
 
-    def __init__(self, program: ProgramModule, changes: Changes, autocast: str) -> None:
+    def __init__(self, program: PassModule, changes: Changes, autocast: str) -> None:
         self.program = program
         self.module = program.module
         self.changes = changes
@@ -232,7 +232,7 @@ class Regions:
         for statement in sorted(outside, key=lambda item: item.lineno):
             for call in calls_in(statement):
                 if self.computing.may_run_model(call, self.routine):
-                    raise UnclearStepError(call, _UNSEEN.format(call=text_of(call.func)))
+                    raise UnclearStepError(call, _UNSEEN.format(call=ast.unparse(call.func)))
 
     def _cover_block(self, block: list[ast.stmt]) -> None:
         run = _Run()

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from torchferry.convert.amp import apex_form, other_modules, torch_form
 from torchferry.convert.amp.changes import UnclearStepError
 from torchferry.convert.amp.steps import TrainingFinder, existing_precision
-from torchferry.convert.program.module import ProgramModule
+from torchferry.convert.program.module import PassModule
 from torchferry.convert.rule import Proposal
 from torchferry.convert.settings import AmpForm
 from torchferry.convert.site import FileContext
@@ -47,7 +47,7 @@ _IGNORED = re.compile(r"#\s*ferry: ignore(?:\[[^\]]*TF72[^\]]*\]|(?![\w\[-]))")
 
 def restructure(context: FileContext) -> Iterator[Proposal]:
     """What the pass says about a module."""
-    program = ProgramModule(context)
+    program = PassModule(context)
     finder = TrainingFinder(program)
     proposals: list[Proposal] = []
     problems: list[UnclearStepError] = []

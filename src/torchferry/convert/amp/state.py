@@ -10,7 +10,6 @@ from torchferry.convert.amp.changes import Changes, Rank, loads_plugin
 from torchferry.convert.amp.steps import Step, TrainingSteps
 from torchferry.convert.program.blocks import (
     DEFINITIONS,
-    FUNCTIONS,
     LOOPS,
     heads_of,
     indent_unit,
@@ -18,7 +17,8 @@ from torchferry.convert.program.blocks import (
     shares_its_line,
     statements_below,
 )
-from torchferry.convert.program.module import ProgramModule, Routine, last_name, method_of, text_of
+from torchferry.convert.program.functions import FUNCTIONS
+from torchferry.convert.program.module import PassModule, Routine, called_method, last_name
 from torchferry.source.edits import Edit
 from torchferry.source.scopes import BindingKind
 from torchferry.text import Text
@@ -36,19 +36,19 @@ class OptimizerOwner:
         return isinstance(self.node, ast.ClassDef)
 
 
-def owner_of(step: Step, routine: Routine, program: ProgramModule) -> OptimizerOwner:
+def owner_of(step: Step, routine: Routine, program: PassModule) -> OptimizerOwner:
     """Who holds the optimizer of a step."""
     optimizer = step.many or step.optimizer
     while isinstance(optimizer, ast.Subscript):
         optimizer = optimizer.value
-    if isinstance(optimizer, ast.Attribute) and text_of(optimizer.value) == "self":
+    if isinstance(optimizer, ast.Attribute) and ast.unparse(optimizer.value) == "self":
         return _class_owner(optimizer.attr, routine, program)
     if isinstance(optimizer, ast.Name):
         return _variable_owner(optimizer, routine, program)
     return OptimizerOwner(program.module.tree, None)
 
 
-def _class_owner(attribute: str, routine: Routine, program: ProgramModule) -> OptimizerOwner:
+def _class_owner(attribute: str, routine: Routine, program: PassModule) -> OptimizerOwner:
     owner = program.class_of(routine)
     made = [
         statement
@@ -66,11 +66,11 @@ def _targets(statement: ast.Assign | ast.AnnAssign) -> list[str]:
     found: list[str] = []
     for target in targets:
         parts = target.elts if isinstance(target, (ast.Tuple, ast.List)) else [target]
-        found += [text_of(part) for part in parts]
+        found += [ast.unparse(part) for part in parts]
     return found
 
 
-def _variable_owner(optimizer: ast.Name, routine: Routine, program: ProgramModule) -> OptimizerOwner:
+def _variable_owner(optimizer: ast.Name, routine: Routine, program: PassModule) -> OptimizerOwner:
     scope = program.scopes[routine].owner_of(optimizer.id)
     if scope is None or scope.is_class:
         return OptimizerOwner(program.module.tree, None)
@@ -98,7 +98,7 @@ class ScalerPlace:
         return isinstance(self.owner, ast.ClassDef)
 
 
-def scaler_place(trainings: list[TrainingSteps], program: ProgramModule) -> ScalerPlace | None:
+def scaler_place(trainings: list[TrainingSteps], program: PassModule) -> ScalerPlace | None:
     """Below the optimizers where all steps of the module have those at hand, else below the imports."""
     owners = [owner_of(step, item.routine, program) for item in trainings for step in item.steps]
     name = program.free_name("scaler", "grad_scaler", "loss_scaler")
@@ -117,7 +117,7 @@ def scaler_place(trainings: list[TrainingSteps], program: ProgramModule) -> Scal
     return ScalerPlace(import_above, program.module.tree, name) if import_above is not None else None
 
 
-def comes_before(below: ast.stmt, steps: list[ast.stmt], program: ProgramModule) -> bool:
+def comes_before(below: ast.stmt, steps: list[ast.stmt], program: PassModule) -> bool:
     """Whether a statement runs before these steps of its own function, if it runs at all, and not before each of them
     anew."""
     block = program.tree.position(below).block
@@ -136,7 +136,7 @@ def comes_before(below: ast.stmt, steps: list[ast.stmt], program: ProgramModule)
     return True
 
 
-def lifted(created: list[ast.stmt], steps: list[ast.stmt], program: ProgramModule) -> ast.stmt:
+def lifted(created: list[ast.stmt], steps: list[ast.stmt], program: PassModule) -> ast.stmt:
     """The last of the statements that make optimizers, or the branches around it: what always runs before a step."""
     last = max(created, key=lambda item: item.lineno)
     around_steps = {node for step in steps for node in program.tree.upwards(step)}
@@ -147,7 +147,7 @@ def lifted(created: list[ast.stmt], steps: list[ast.stmt], program: ProgramModul
     return last
 
 
-def last_import(program: ProgramModule, trainings: list[TrainingSteps]) -> ast.stmt | None:
+def last_import(program: PassModule, trainings: list[TrainingSteps]) -> ast.stmt | None:
     """The last import at the top of the module, before the first training step."""
     parts = [part for training in trainings for part in (training, *training.helpers)]
     limit = min(_top(part, program).lineno for part in parts)
@@ -162,13 +162,13 @@ def last_import(program: ProgramModule, trainings: list[TrainingSteps]) -> ast.s
     return found[-1] if any(not loads_plugin(program, item) for item in found) else None
 
 
-def _top(training: TrainingSteps, program: ProgramModule) -> ast.stmt:
+def _top(training: TrainingSteps, program: PassModule) -> ast.stmt:
     """The statement of the module's own level that holds a training step."""
     inside = next(iter({*training.gradients, *(step.statement for step in training.steps)}))
     return program.tree.path(inside, program.module.tree)[0]
 
 
-def reaches(place: ScalerPlace, routine: Routine, program: ProgramModule) -> bool:
+def reaches(place: ScalerPlace, routine: Routine, program: PassModule) -> bool:
     """Whether code of a routine can use what is made at a place."""
     if isinstance(place.owner, ast.Module):
         return True
@@ -204,7 +204,7 @@ class CheckpointState:
 class Checkpoints:
     """Adds the edits for what a module saves and loads."""
 
-    def __init__(self, program: ProgramModule, changes: Changes, state: CheckpointState) -> None:
+    def __init__(self, program: PassModule, changes: Changes, state: CheckpointState) -> None:
         self.program = program
         self.module = program.module
         self.changes = changes
@@ -235,7 +235,7 @@ class Checkpoints:
         """optimizer.state_dict() of one of the optimizers."""
         return (
             isinstance(node, ast.Call)
-            and method_of(node) == method
+            and called_method(node) == method
             and last_name(node.func.value) in self.state.optimizers  # type: ignore[attr-defined]
         )
 

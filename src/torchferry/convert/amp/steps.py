@@ -9,8 +9,9 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from torchferry.convert.amp.changes import UnclearStepError
-from torchferry.convert.program.blocks import FUNCTIONS, LOOPS, StatementTree, statements_below
-from torchferry.convert.program.module import ProgramModule, Routine, calls_in, last_name, method_of, text_of
+from torchferry.convert.program.blocks import LOOPS, StatementTree, statements_below
+from torchferry.convert.program.functions import FUNCTIONS
+from torchferry.convert.program.module import PassModule, Routine, called_method, calls_in, last_name
 from torchferry.source.module import PythonModule
 from torchferry.text import Text
 
@@ -66,7 +67,7 @@ class Step:
 
     @property
     def name(self) -> str:
-        return text_of(self.many or self.optimizer)
+        return ast.unparse(self.many or self.optimizer)
 
 
 @dataclass
@@ -90,7 +91,7 @@ class TrainingSteps:
 class TrainingFinder:
     """Finds the training steps of a module; raises UnclearStepError where one can't be told."""
 
-    def __init__(self, program: ProgramModule) -> None:
+    def __init__(self, program: PassModule) -> None:
         self.program = program
         self.problems: list[UnclearStepError] = []  # functions that train, but not clearly
 
@@ -168,7 +169,7 @@ class TrainingFinder:
         unknown: list[ast.Call] = []
         for statement in statements_below(routine):
             for call in calls_in(statement):
-                if method_of(call) not in ("backward", "step"):
+                if called_method(call) not in ("backward", "step"):
                     continue
                 try:
                     if not self._take(call, statement, training):
@@ -182,7 +183,7 @@ class TrainingFinder:
 
     def _take(self, call: ast.Call, statement: ast.stmt, training: TrainingSteps) -> bool:
         """Add a backward or a step; answers whether it is clear which of them a call is."""
-        if method_of(call) == "backward":
+        if called_method(call) == "backward":
             training.backwards += self._backward(call, statement, training.routine)
         elif self._is_optimizer(call.func.value):  # type: ignore[attr-defined]
             training.steps.append(self._step(call, statement))
@@ -196,7 +197,7 @@ class TrainingFinder:
         qualified = self.program.qualified(loss, routine)
         if qualified == "torch.autograd":
             raise UnclearStepError(call, _AUTOGRAD.format(name="backward"))
-        if qualified or text_of(loss).startswith("super("):
+        if qualified or ast.unparse(loss).startswith("super("):
             return  # a function of another module
         given = {keyword.arg: keyword.value for keyword in call.keywords}
         graph = given.get("create_graph")
@@ -225,9 +226,9 @@ class TrainingFinder:
             isinstance(parent, LOOPS)
             and isinstance(parent, ast.For)
             and isinstance(optimizer, ast.Name)
-            and text_of(parent.target) == optimizer.id
+            and ast.unparse(parent.target) == optimizer.id
         ):
-            if any(method_of(item) == "backward" for inner in parent.body for item in calls_in(inner)):
+            if any(called_method(item) == "backward" for inner in parent.body for item in calls_in(inner)):
                 raise UnclearStepError(call, _UNKNOWN_STEP)
             return Step(parent, call, optimizer, parent.iter)
         return Step(statement, call, optimizer)
@@ -238,7 +239,7 @@ class TrainingFinder:
             return False
         if _OPTIMIZER.search(name) or name in self._made_by_torch:
             return True
-        return text_of(node) in self._zeroed and name not in self._models
+        return ast.unparse(node) in self._zeroed and name not in self._models
 
     @cached_property
     def _calls(self) -> list[ast.Call]:
@@ -247,7 +248,7 @@ class TrainingFinder:
     @cached_property
     def _zeroed(self) -> set[str]:
         """What zero_grad() is called on."""
-        return {text_of(call.func.value) for call in self._calls if _is_method(call, "zero_grad")}  # type: ignore[attr-defined]
+        return {ast.unparse(call.func.value) for call in self._calls if _is_method(call, "zero_grad")}  # type: ignore[attr-defined]
 
     @cached_property
     def _models(self) -> set[str]:
@@ -275,12 +276,13 @@ class TrainingFinder:
             routine = self.program.routine_of(statement)
             found = self.program.definition(value.func, routine)
             if isinstance(found, ast.ClassDef) and not any(
-                "optim" in text_of(base).lower() or text_of(base) in _TORCH_OPTIMIZERS for base in found.bases
+                "optim" in ast.unparse(base).lower() or ast.unparse(base) in _TORCH_OPTIMIZERS
+                for base in found.bases
             ):
                 raise UnclearStepError(step.call, _WRAPPED.format(name=found.name))
 
 
-def _takes_gradients(call: ast.Call, routine: Routine, program: ProgramModule, depth: int) -> bool:
+def _takes_gradients(call: ast.Call, routine: Routine, program: PassModule, depth: int) -> bool:
     """torch.autograd.grad(...), or a function of the project that calls it."""
     if program.qualified(call.func, routine) == "torch.autograd.grad":
         return True
@@ -295,12 +297,12 @@ def _takes_gradients(call: ast.Call, routine: Routine, program: ProgramModule, d
     )
 
 
-def _program_of(function: ast.expr, routine: Routine, program: ProgramModule) -> ProgramModule | None:
+def _program_of(function: ast.expr, routine: Routine, program: PassModule) -> PassModule | None:
     """The other module that defines a function, if it may take gradients."""
     context = program.context
     found = context.neighbours.find(context.path, program.qualified(function, routine))
     beside = context.beside(found.path) if found and b"autograd" in found.module.data else None
-    return ProgramModule(beside) if beside is not None else None
+    return PassModule(beside) if beside is not None else None
 
 
 _TORCH_OPTIMIZERS = frozenset({"SGD", "Adam", "AdamW", "RMSprop", "Adagrad", "Adadelta", "NAdam", "RAdam"})
@@ -315,7 +317,7 @@ def _pairs(statement: ast.stmt, tree: StatementTree) -> Iterator[tuple[ast.stmt,
 
 
 def _is_method(call: ast.Call, name: str) -> bool:
-    return method_of(call) == name
+    return called_method(call) == name
 
 
 def _is_no_optimizer(call: ast.Call) -> bool:

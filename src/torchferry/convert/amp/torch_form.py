@@ -20,7 +20,7 @@ from torchferry.convert.amp.state import (
 from torchferry.convert.amp.steps import Backward, Step, TrainingSteps
 from torchferry.convert.amp.unsafe import overflowing
 from torchferry.convert.program.blocks import LOOPS, heads_of, statements_below
-from torchferry.convert.program.module import ProgramModule, Routine, calls_in, last_name, method_of, text_of
+from torchferry.convert.program.module import PassModule, Routine, called_method, calls_in, last_name
 from torchferry.convert.rule import Proposal
 from torchferry.finding import Kind
 from torchferry.source.edits import Edit
@@ -54,7 +54,7 @@ class Read:
     reading: tuple[ast.stmt, ...]
 
 
-def read_before_steps(program: ProgramModule, training: TrainingSteps) -> list[Read]:
+def read_before_steps(program: PassModule, training: TrainingSteps) -> list[Read]:
     """Where gradients are looked at; raises UnclearStepError if that is anywhere else than right before a step."""
     reading = [item for item in statements_below(training.routine) if _reads(item, program, training)]
     found: list[Read] = []
@@ -77,7 +77,7 @@ def read_before_steps(program: ProgramModule, training: TrainingSteps) -> list[R
     return found
 
 
-def _since_backward(step: Step, program: ProgramModule, training: TrainingSteps) -> list[ast.stmt]:
+def _since_backward(step: Step, program: PassModule, training: TrainingSteps) -> list[ast.stmt]:
     """The statements in the block of a step between it and the backward or step before."""
     block = program.tree.position(step.statement).block
     steps = {item.statement for item in training.steps}
@@ -90,7 +90,7 @@ def _since_backward(step: Step, program: ProgramModule, training: TrainingSteps)
     return found
 
 
-def _is_between(statement: ast.stmt, program: ProgramModule, training: TrainingSteps) -> bool:
+def _is_between(statement: ast.stmt, program: PassModule, training: TrainingSteps) -> bool:
     """Whether a statement runs after a backward and before the next step."""
     for backward in training.gradients:
         loop = program.tree.holder(backward, *LOOPS)
@@ -106,8 +106,8 @@ def _follows(statement: ast.stmt, backward: ast.stmt, training: TrainingSteps) -
     return first <= last and not any(first < step.statement.lineno < last for step in training.steps)
 
 
-def _reads(statement: ast.stmt, program: ProgramModule, training: TrainingSteps) -> bool:
-    if any(_CLIPS.search(method_of(call) or last_name(call.func)) for call in calls_in(statement)):
+def _reads(statement: ast.stmt, program: PassModule, training: TrainingSteps) -> bool:
+    if any(_CLIPS.search(called_method(call) or last_name(call.func)) for call in calls_in(statement)):
         return True
     for head in heads_of(statement):
         for node in ast.walk(head):
@@ -123,11 +123,11 @@ def _reads(statement: ast.stmt, program: ProgramModule, training: TrainingSteps)
 def _is_reset(statement: ast.stmt) -> bool:
     """p.grad.zero_(), p.grad.data.zero_(), or a test whether there is a gradient."""
     if isinstance(statement, (ast.If, ast.Assert)):
-        return ".grad is " in text_of(statement.test)
-    return ".zero_(" in text_of(statement)
+        return ".grad is " in ast.unparse(statement.test)
+    return ".zero_(" in ast.unparse(statement)
 
 
-def clips_of(program: ProgramModule, training: TrainingSteps) -> Iterator[tuple[ast.Call, Step]]:
+def clips_of(program: PassModule, training: TrainingSteps) -> Iterator[tuple[ast.Call, Step]]:
     """The calls that clip the gradients of `model.parameters()`; raises UnclearStepError if gradients are read otherwise."""
     for read in read_before_steps(program, training):
         for statement in read.reading:
@@ -136,7 +136,7 @@ def clips_of(program: ProgramModule, training: TrainingSteps) -> Iterator[tuple[
                 raise UnclearStepError(statement, _NOT_CLIPPED)
             for call in clips:
                 first = call.args[0] if call.args else None
-                if not isinstance(first, ast.Call) or method_of(first) != "parameters":
+                if not isinstance(first, ast.Call) or called_method(first) != "parameters":
                     raise UnclearStepError(call, _NOT_CLIPPED)
                 yield call, read.step
 
@@ -156,9 +156,7 @@ _ORDER = Text(
 class LossScaling:
     """Adds the edits for one training step."""
 
-    def __init__(
-        self, program: ProgramModule, changes: Changes, training: TrainingSteps, scaler: str
-    ) -> None:
+    def __init__(self, program: PassModule, changes: Changes, training: TrainingSteps, scaler: str) -> None:
         self.program = program
         self.module = program.module
         self.tree = program.tree
@@ -269,7 +267,7 @@ def _same_loop(loop: ast.AST, outer: ast.AST, routine: Routine) -> bool:
     return loop is outer or (outer is routine and not isinstance(loop, LOOPS))
 
 
-def step_groups(training: TrainingSteps, program: ProgramModule) -> dict[ast.AST, list[Step]]:
+def step_groups(training: TrainingSteps, program: PassModule) -> dict[ast.AST, list[Step]]:
     """The steps of each loop: those of one iteration."""
     groups: dict[ast.AST, list[Step]] = {}
     for step in training.steps:
@@ -310,7 +308,7 @@ _MISSED = Text(
 )
 
 
-def proposals(program: ProgramModule, trainings: list[TrainingSteps]) -> Iterator[Proposal]:
+def proposals(program: PassModule, trainings: list[TrainingSteps]) -> Iterator[Proposal]:
     """Everything that these training steps need; raises UnclearStepError before anything is proposed."""
     changes = Changes(program.module)
     place = scaler_place(trainings, program)
@@ -344,7 +342,7 @@ def _make_scaler(changes: Changes, place: ScalerPlace, torch: str) -> None:
 
 
 def _checkpoints(
-    program: ProgramModule, changes: Changes, place: ScalerPlace, trainings: list[TrainingSteps]
+    program: PassModule, changes: Changes, place: ScalerPlace, trainings: list[TrainingSteps]
 ) -> Checkpoints:
     def is_within_reach(statement: ast.stmt) -> bool:
         return reaches(place, program.routine_of(statement), program)
@@ -355,7 +353,7 @@ def _checkpoints(
     return checkpoints
 
 
-def _about_schedulers(program: ProgramModule, trainings: list[TrainingSteps]) -> Iterator[Proposal]:
+def _about_schedulers(program: PassModule, trainings: list[TrainingSteps]) -> Iterator[Proposal]:
     steps = {step.call for training in trainings for step in training.steps}
     for statement in program.statements:
         for call in calls_in(statement):

@@ -5,15 +5,9 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from torchferry.convert.program.blocks import DEFINITIONS, FUNCTIONS, heads_of
-from torchferry.convert.program.module import (
-    ProgramModule,
-    Routine,
-    calls_in,
-    last_name,
-    method_of,
-    positional,
-)
+from torchferry.convert.program.blocks import DEFINITIONS, heads_of
+from torchferry.convert.program.functions import FUNCTIONS, positional
+from torchferry.convert.program.module import PassModule, Routine, called_method, calls_in, last_name
 from torchferry.convert.rule import Proposal
 from torchferry.finding import Kind
 from torchferry.source.edits import Edit
@@ -30,7 +24,7 @@ _SIMPLE = (ast.Name, ast.Attribute, ast.Call, ast.Subscript)
 class UnsafeLosses:
     """Knows the calls of a module that autocast refuses; `is_alone` looks at no other module of the project."""
 
-    def __init__(self, program: ProgramModule, is_alone: bool = False) -> None:
+    def __init__(self, program: PassModule, is_alone: bool = False) -> None:
         self.program = program
         self._neighbours = program.context.neighbours
         self._is_alone = is_alone
@@ -96,7 +90,7 @@ class UnsafeLosses:
     def _other(self, path: str) -> UnsafeLosses | None:
         if path not in self._others:
             context = self.program.context.beside(path)
-            self._others[path] = UnsafeLosses(ProgramModule(context), is_alone=True) if context else None
+            self._others[path] = UnsafeLosses(PassModule(context), is_alone=True) if context else None
         return self._others[path]
 
     def _find_variables(self) -> None:
@@ -115,7 +109,7 @@ class UnsafeLosses:
             yield from self._made(value.orelse, routine)
         elif isinstance(value, ast.Call) and self.program.qualified(value.func, routine) in _CLASSES:
             yield value.func
-        elif isinstance(value, ast.Call) and method_of(value):
+        elif isinstance(value, ast.Call) and called_method(value):
             yield from self._made(value.func.value, routine)  # type: ignore[attr-defined]
 
     def _find_parameters(self) -> None:
@@ -232,7 +226,7 @@ _TOO_LARGE = Text(
 )
 
 
-def overflowing(program: ProgramModule) -> Iterator[Proposal]:
+def overflowing(program: PassModule) -> Iterator[Proposal]:
     """A todo for each such mask of a module."""
     if not any(word in program.module.data for word in WORDS):
         return
@@ -248,7 +242,7 @@ def _is_too_large(number: float) -> bool:
     return _LARGEST < abs(number) < float("inf")
 
 
-def _number(node: ast.expr, program: ProgramModule) -> float:
+def _number(node: ast.expr, program: PassModule) -> float:
     """The number that an expression is, or that a variable is once and for all; 0 if that is not known."""
     if isinstance(node, ast.Name):
         values = [value for _, value in program.assignments(node.id)]

@@ -6,8 +6,8 @@ import ast
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from torchferry.convert.program.blocks import first_line, indent_of, is_followed, shares_its_line
-from torchferry.convert.program.training_program import ProgramFile
+from torchferry.convert.program.blocks import first_line, indent_of, is_elif, is_followed, shares_its_line
+from torchferry.convert.program.module import ProgramModule
 from torchferry.convert.rule import Proposal
 from torchferry.finding import Kind
 from torchferry.source.edits import Edit, EditSet
@@ -19,7 +19,7 @@ from torchferry.text import Text
 class UnclearProgramError(Exception):
     """The program can't be rewritten with certainty: where that shows, and what the user is told."""
 
-    def __init__(self, file: ProgramFile, node: ast.AST, message: Text) -> None:
+    def __init__(self, file: ProgramModule, node: ast.AST, message: Text) -> None:
         super().__init__(message.en)
         self.file = file
         self.node = node
@@ -38,7 +38,7 @@ class _Noted:
 class FileChanges:
     """What is to be changed in one file."""
 
-    def __init__(self, file: ProgramFile) -> None:
+    def __init__(self, file: ProgramModule) -> None:
         self.file = file
         self.module: PythonModule = file.module
         self._noted: list[_Noted] = []
@@ -114,12 +114,12 @@ class FileChanges:
         note.insertions.append(position)
 
     def _check_not_elif(self, statement: ast.stmt) -> None:
-        if self.module.data.startswith(b"elif", self.module.start(statement)):
+        if is_elif(self.module, statement):
             raise UnclearProgramError(self.file, statement, _SHARED_LINE)
 
     def _first_on_line(self, statement: ast.stmt) -> ast.stmt | None:
         """The statement of the same block with which the line begins; None behind the head of another one."""
-        block = self.file.blocks[id(statement)].statements
+        block = self.file.tree.position(statement).block
         for other in block[block.index(statement) :: -1]:
             if not indent_of(self.module, other).strip():
                 return other
@@ -155,7 +155,7 @@ class FileChanges:
 
     def _continues(self, statement: ast.stmt, test: str) -> bool:
         """Whether the statement on the lines right above is guarded by the same test."""
-        block = self.file.blocks[id(statement)].statements
+        block = self.file.tree.position(statement).block
         place = block.index(statement)
         above = block[place - 1] if place else None
         if above is None or self._guarded.get(id(above)) != test:
@@ -165,9 +165,9 @@ class FileChanges:
     def delete(self, statement: ast.stmt, message: Text) -> None:
         """Delete a statement with its lines; what can't do without one gets `pass`."""
         module, last = self.module, statement.end_lineno or statement.lineno
-        block = self.file.blocks[id(statement)]
+        block = self.file.tree.position(statement).block
         has_lines = not shares_its_line(module, statement) and last < len(module.line_starts)
-        if len(block.statements) > 1 and has_lines:
+        if len(block) > 1 and has_lines:
             edit = Edit(module.line_starts[statement.lineno - 1], module.line_starts[last], "")
         else:
             edit = Edit(module.start(statement), module.end(statement), "pass")
@@ -350,7 +350,7 @@ class Changes:
     def __init__(self) -> None:
         self._files: dict[str, FileChanges] = {}
 
-    def of(self, file: ProgramFile) -> FileChanges:
+    def of(self, file: ProgramModule) -> FileChanges:
         """The changes of one file."""
         if file.path not in self._files:
             self._files[file.path] = FileChanges(file)

@@ -10,8 +10,15 @@ from dataclasses import dataclass
 from torchferry.convert.distributed.changes import UnclearProgramError
 from torchferry.convert.distributed.training import Iteration, Training
 from torchferry.convert.loaders import argument
-from torchferry.convert.program.origins import CallSite, Origin, OriginFlow, argument_for
-from torchferry.convert.program.training_program import FUNCTIONS, Function, ProgramFile, targets
+from torchferry.convert.program.functions import (
+    FUNCTIONS,
+    FunctionNode,
+    argument_for,
+    targets,
+    with_defaults,
+)
+from torchferry.convert.program.module import ProgramModule
+from torchferry.convert.program.origins import CallSite, Origin, OriginFlow
 from torchferry.source.names import called_name
 from torchferry.source.scopes import BindingKind
 from torchferry.text import Text
@@ -22,7 +29,7 @@ _UNKNOWN = object()
 _DEPTH = 6
 
 
-def truth(file: ProgramFile, node: ast.expr, function: Function, site: CallSite) -> bool | None:
+def truth(file: ProgramModule, node: ast.expr, function: FunctionNode, site: CallSite) -> bool | None:
     """Whether an expression of a function is true for a call of it; None if that can't be told."""
     value = _value(file, node, function, site, _DEPTH)
     return None if value is _UNKNOWN else bool(value)
@@ -31,29 +38,27 @@ def truth(file: ProgramFile, node: ast.expr, function: Function, site: CallSite)
 def is_reached(flow: OriginFlow, made: Origin, site: CallSite) -> bool:
     """Whether a call of a function may come to an expression in it, by the tests on the way."""
     callee = flow.callee(site.file, site.call)
-    standing = made.file.standing(made.node)
-    if callee is None or not isinstance(callee.node, FUNCTIONS) or standing is None:
+    surroundings = made.file.surroundings(made.node)
+    if callee is None or not isinstance(callee.node, FUNCTIONS) or surroundings is None:
         return True
-    statement: ast.stmt = standing.statement
+    statement: ast.stmt = surroundings.statement
     while statement is not callee.node:
-        block = made.file.blocks.get(id(statement))
-        if block is None:
-            return True
-        for earlier in block.statements[: block.statements.index(statement)]:
+        place = made.file.tree.position(statement)
+        for earlier in place.block[: place.block.index(statement)]:
             if isinstance(earlier, ast.If) and isinstance(earlier.body[-1], (ast.Return, ast.Raise)):
                 if truth(made.file, earlier.test, callee.node, site):
                     return False
-        if isinstance(block.owner, ast.If):
-            found = truth(made.file, block.owner.test, callee.node, site)
-            if found is not None and found is not (block.statements is block.owner.body):
+        if isinstance(place.parent, ast.If):
+            found = truth(made.file, place.parent.test, callee.node, site)
+            if found is not None and found is not (place.block is place.parent.body):
                 return False
-        if not isinstance(block.owner, ast.stmt):
+        if not isinstance(place.parent, ast.stmt):
             return True
-        statement = block.owner
+        statement = place.parent
     return True
 
 
-def _value(file: ProgramFile, node: ast.expr, function: Function, site: CallSite, depth: int) -> object:
+def _value(file: ProgramModule, node: ast.expr, function: FunctionNode, site: CallSite, depth: int) -> object:
     """The value of an expression, or _UNKNOWN."""
     if isinstance(node, ast.Constant):
         return node.value
@@ -75,7 +80,7 @@ def _value(file: ProgramFile, node: ast.expr, function: Function, site: CallSite
 
 
 def _compared(
-    file: ProgramFile, left: object, node: ast.Compare, function: Function, site: CallSite, depth: int
+    file: ProgramModule, left: object, node: ast.Compare, function: FunctionNode, site: CallSite, depth: int
 ) -> object:
     operator, other = node.ops[0], node.comparators[0]
     if isinstance(operator, (ast.In, ast.NotIn)) and isinstance(other, (ast.List, ast.Tuple, ast.Set)):
@@ -93,9 +98,11 @@ def _compared(
     return (left == right) is isinstance(operator, (ast.Eq, ast.Is))
 
 
-def _of_name(file: ProgramFile, node: ast.Name, function: Function, site: CallSite, depth: int) -> object:
+def _of_name(
+    file: ProgramModule, node: ast.Name, function: FunctionNode, site: CallSite, depth: int
+) -> object:
     """A parameter by what the call hands over, else its default; a variable by the one value it is given."""
-    bindings = file.scopes[id(function)].bindings.get(node.id, [])
+    bindings = file.scopes[function].bindings.get(node.id, [])
     if len(bindings) != 1:
         return _UNKNOWN
     binding = bindings[0]
@@ -105,7 +112,8 @@ def _of_name(file: ProgramFile, node: ast.Name, function: Function, site: CallSi
         return _UNKNOWN
     given = argument_for(site.call, function, node.id)
     if given is None and not _is_hidden(site.call):
-        given = _default(function, node.id)
+        defaults = with_defaults(function.args)
+        given = next((value for parameter, value in defaults if parameter.arg == node.id), None)
     return given.value if isinstance(given, ast.Constant) else _UNKNOWN
 
 
@@ -113,17 +121,6 @@ def _is_hidden(call: ast.Call) -> bool:
     return any(isinstance(item, ast.Starred) for item in call.args) or any(
         keyword.arg is None for keyword in call.keywords
     )
-
-
-def _default(function: Function, name: str) -> ast.expr | None:
-    arguments = function.args
-    positional = [*arguments.posonlyargs, *arguments.args]
-    defaults = [None] * (len(positional) - len(arguments.defaults)) + [*arguments.defaults]
-    pairs = [
-        *zip(positional, defaults, strict=True),
-        *zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True),
-    ]
-    return next((value for parameter, value in pairs if parameter.arg == name), None)
 
 
 _FOR_TRAINING = re.compile(r"(?i)train|trn(?:_|$)|\btr_|_tr\b")
@@ -166,7 +163,7 @@ class Loaders:
     tests: dict[int, str]
 
 
-def find_loaders(training: Training, main: ProgramFile) -> Loaders:
+def find_loaders(training: Training, main: ProgramModule) -> Loaders:
     """Tell the loaders that feed the training from the others."""
     finder = _Finder(training)
     trained = [loader for loader in training.loaders if finder.is_for_training(loader)]
@@ -226,8 +223,8 @@ class _Finder:
 
     def _sites(self, loader: Origin) -> list[CallSite]:
         """The calls of the function in which a loader is made."""
-        standing = loader.file.standing(loader.node)
-        return self.training.callers(loader.file, standing.statement) if standing else []
+        surroundings = loader.file.surroundings(loader.node)
+        return self.training.callers(loader.file, surroundings.statement) if surroundings else []
 
     def _sites_of(self, item: Iteration, sites: list[CallSite]) -> list[CallSite]:
         if id(item.source) not in self._visited:
@@ -278,7 +275,12 @@ class _Finder:
         return any(not item.trains and self._sites_of(item, [site]) for item in iterations)
 
     def _check_truth(
-        self, loader: Origin, shuffle: ast.expr, function: Function, sites: list[CallSite], trains: set[int]
+        self,
+        loader: Origin,
+        shuffle: ast.expr,
+        function: FunctionNode,
+        sites: list[CallSite],
+        trains: set[int],
     ) -> None:
         """shuffle must be True for the training, and False for everything else."""
         for site in sites:

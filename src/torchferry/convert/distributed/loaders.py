@@ -11,8 +11,9 @@ from torchferry.convert.distributed.loader_uses import Loaders, comprehension_of
 from torchferry.convert.distributed.training import Iteration, Training
 from torchferry.convert.loaders import argument
 from torchferry.convert.program.blocks import shares_its_line
-from torchferry.convert.program.origins import CallSite, Origin, yielding_loops
-from torchferry.convert.program.training_program import ASSIGNMENTS, ProgramFile, targets
+from torchferry.convert.program.functions import ASSIGNMENTS, targets, yielding_loops
+from torchferry.convert.program.module import ProgramModule
+from torchferry.convert.program.origins import CallSite, Origin
 from torchferry.convert.settings import Distributed
 from torchferry.finding import Kind
 from torchferry.source.edits import Edit
@@ -85,7 +86,7 @@ def share_loaders(training: Training, loaders: Loaders, settings: Distributed, c
 class _LoaderCall:
     """One DataLoader(...) that feeds the training."""
 
-    def __init__(self, training: Training, file: ProgramFile, call: ast.Call, changes: FileChanges) -> None:
+    def __init__(self, training: Training, file: ProgramModule, call: ast.Call, changes: FileChanges) -> None:
         self.training = training
         self.file = file
         self.module = file.module
@@ -126,7 +127,7 @@ class _LoaderCall:
         self.changes.before(statement, [f"# {comment[0]}"], Text(*comment), self.call)
 
     def _is_elsewhere(self, node: ast.expr) -> bool:
-        return self.file.standing(node) is None
+        return self.file.surroundings(node) is None
 
     def _check(self) -> None:
         if any(isinstance(argument, ast.Starred) for argument in self.call.args):
@@ -177,12 +178,12 @@ class _LoaderCall:
         if len(made) != 1 or made[0].file is not self.file or called_name(made[0].node) != _SUBSET:
             return None
         call = made[0].node
-        is_here = self.file.standing(call) is not None and self._is_seen_here(call)
+        is_here = self.file.surroundings(call) is not None and self._is_seen_here(call)
         is_plain = isinstance(call, ast.Call) and len(call.args) == 1 and not call.keywords
         return call.args[0] if is_here and is_plain and not _computes(call.args[0]) else None  # type: ignore[attr-defined]
 
     def _is_seen_here(self, node: ast.expr) -> bool:
-        made, own = self.file.standing(node), self.file.standing(self.call)
+        made, own = self.file.surroundings(node), self.file.surroundings(self.call)
         return made is not None and own is not None and made.scope is own.scope
 
     def _subset_edits(self, sampler: str) -> list[Edit]:
@@ -200,9 +201,9 @@ class _LoaderCall:
         return self.module.segment(node)
 
     def _statement(self) -> ast.stmt:
-        standing = self.file.standing(self.call)
-        assert standing is not None
-        return standing.statement
+        surroundings = self.file.surroundings(self.call)
+        assert surroundings is not None
+        return surroundings.statement
 
     def _dataset_text(self) -> str:
         """The dataset as a name, so that it is made only once."""
@@ -355,7 +356,7 @@ def _tell(training: Training, loader: Origin, iteration: Iteration, changes: Cha
             changes.of(iteration.file).remark(Kind.TODO, iteration.source, _NO_COUNTER)
 
 
-def _picked(training: Training, file: ProgramFile, source: ast.Subscript, loader: Origin) -> str:
+def _picked(training: Training, file: ProgramModule, source: ast.Subscript, loader: Origin) -> str:
     """Of loaders[phase] the one that trains: loaders["train"]."""
     found = {key_of(training, origin, loader) for origin in training.flow.origins(file, source.value)} - {""}
     return f"{file.module.segment(source.value)}[{found.pop()!r}]" if len(found) == 1 else ""
@@ -410,7 +411,7 @@ class _Telling:
         self.loader = loader
         self.changes = changes
 
-    def tell(self, file: ProgramFile, statement: ast.stmt, text: str, depth: int = _DEPTH) -> None:
+    def tell(self, file: ProgramModule, statement: ast.stmt, text: str, depth: int = _DEPTH) -> None:
         """`text` is how the loader is called at the statement."""
         loops = list(self.training.loops_around(file, statement))
         counting = next((loop for loop in loops if _counter(file, loop)), None)
@@ -430,10 +431,10 @@ class _Telling:
         elif depth:
             self._tell_callers(file, statement, text, depth)
 
-    def _can_precede(self, file: ProgramFile, loop: ast.stmt, statement: ast.stmt, text: str) -> bool:
+    def _can_precede(self, file: ProgramModule, loop: ast.stmt, statement: ast.stmt, text: str) -> bool:
         return not shares_its_line(file.module, statement) and self._made_in(file, loop, text) is None
 
-    def _made_in(self, file: ProgramFile, loop: ast.stmt, text: str) -> ast.stmt | None:
+    def _made_in(self, file: ProgramModule, loop: ast.stmt, text: str) -> ast.stmt | None:
         """The statement in a loop that gives the variable its loader."""
         for statement in ast.walk(loop):
             if isinstance(statement, ASSIGNMENTS) and any(
@@ -442,21 +443,23 @@ class _Telling:
                 return statement
         return None
 
-    def _tell_callers(self, file: ProgramFile, statement: ast.stmt, text: str, depth: int) -> None:
+    def _tell_callers(self, file: ProgramModule, statement: ast.stmt, text: str, depth: int) -> None:
         callers = self.training.callers(file, statement)
         if not callers and self.training.function_around(file, statement) is not None:
             self.changes.of(file).remark(Kind.TODO, statement, _NO_COUNTER)
         for site in callers:
-            standing = site.file.standing(site.call)
+            surroundings = site.file.surroundings(site.call)
             passed = self._text_at(site, file, text)
-            if standing is not None and passed:
-                self.tell(site.file, standing.statement, passed, depth - 1)
+            if surroundings is not None and passed:
+                self.tell(site.file, surroundings.statement, passed, depth - 1)
             elif self.training.takes_loader(site):
                 continue  # another one
-            elif standing is not None and any(self.training.loops_around(site.file, standing.statement)):
+            elif surroundings is not None and any(
+                self.training.loops_around(site.file, surroundings.statement)
+            ):
                 self.changes.of(site.file).remark(Kind.TODO, site.call, _NO_COUNTER)
 
-    def _text_at(self, site: CallSite, file: ProgramFile, text: str) -> str:
+    def _text_at(self, site: CallSite, file: ProgramModule, text: str) -> str:
         """How the caller calls the loader."""
         argument = self.training.argument_from(site, self.loader.node)
         if isinstance(argument, (ast.Name, ast.Attribute, ast.Subscript)):
@@ -467,7 +470,7 @@ class _Telling:
         return text if is_global and site.file is file else ""
 
 
-def _counter(file: ProgramFile, loop: ast.stmt) -> str:
+def _counter(file: ProgramModule, loop: ast.stmt) -> str:
     """The variable that counts the rounds of a loop, "" if none does."""
     if not isinstance(loop, (ast.For, ast.AsyncFor)):
         return ""
@@ -477,10 +480,10 @@ def _counter(file: ProgramFile, loop: ast.stmt) -> str:
     return target.id if name in _COUNTERS and isinstance(target, ast.Name) else ""
 
 
-def _value(file: ProgramFile, node: ast.expr) -> ast.expr:
+def _value(file: ProgramModule, node: ast.expr) -> ast.expr:
     """Of a variable what it was given last: `epochs = trange(9)`."""
-    standing = file.standing(node)
-    if not isinstance(node, ast.Name) or standing is None:
+    surroundings = file.surroundings(node)
+    if not isinstance(node, ast.Name) or surroundings is None:
         return node
-    binding = file.module.binding_of(node.id, standing.scope, node.lineno)
+    binding = file.module.binding_of(node.id, surroundings.scope, node.lineno)
     return binding.value if binding is not None and binding.value is not None else node

@@ -8,15 +8,17 @@ from dataclasses import dataclass
 
 from torchferry.convert.distributed.changes import UnclearProgramError
 from torchferry.convert.distributed.training import Training
-from torchferry.convert.program.origins import Origin, argument_for, returned
-from torchferry.convert.program.training_program import (
+from torchferry.convert.program.functions import (
     ASSIGNMENTS,
     FUNCTIONS,
-    ProgramDefinition,
-    ProgramFile,
+    argument_for,
     assigned_to,
+    returned,
     targets,
 )
+from torchferry.convert.program.module import ProgramModule
+from torchferry.convert.program.origins import Origin
+from torchferry.convert.program.training_program import ProgramDefinition
 from torchferry.source.names import called_name, last_name
 from torchferry.source.scopes import BindingKind, Scope
 from torchferry.text import Text
@@ -54,7 +56,7 @@ _UNKNOWN = Text(
 class Holder:
     """The variable, or the attribute of an object, that holds a trained model."""
 
-    file: ProgramFile
+    file: ProgramModule
     text: str  # `net`, `self.model`
     scope: Scope  # of the statements that give it its value
     owner: ast.ClassDef | None  # the class, for an attribute
@@ -65,7 +67,7 @@ class Holder:
         return self.owner is not None
 
 
-def find_models(training: Training, main: ProgramFile, wanted: str) -> list[Holder]:
+def find_models(training: Training, main: ProgramModule, wanted: str) -> list[Holder]:
     """The holder of each trained model, or of those that the user names, with commas between them."""
     if wanted:
         return [_named(training, main, name.strip()) for name in wanted.split(",")]
@@ -82,7 +84,7 @@ def find_models(training: Training, main: ProgramFile, wanted: str) -> list[Hold
     return list(found.values())
 
 
-def is_optimizer(file: ProgramFile, call: ast.Call) -> bool:
+def is_optimizer(file: ProgramModule, call: ast.Call) -> bool:
     """Whether a call makes an optimizer."""
     name = called_name(call)
     if name in _OPTIMIZERS:
@@ -91,7 +93,7 @@ def is_optimizer(file: ProgramFile, call: ast.Call) -> bool:
     return qualified.startswith("torch.optim.") and "lr_scheduler" not in qualified and name[:1].isupper()
 
 
-def _named(training: Training, main: ProgramFile, name: str) -> Holder:
+def _named(training: Training, main: ProgramModule, name: str) -> Holder:
     finder = _Finder(training)
     files = [main, *(file for file in training.program.files.values() if file is not main)]
     for file in files:
@@ -107,7 +109,7 @@ class _Finder:
         self.training = training
         self.flow = training.flow
 
-    def holders(self, file: ProgramFile, optimizer: ast.Call) -> Iterator[Holder]:
+    def holders(self, file: ProgramModule, optimizer: ast.Call) -> Iterator[Holder]:
         """The holders of the models whose parameters an optimizer is given."""
         given = [keyword.value for keyword in optimizer.keywords if keyword.arg == "params"]
         for argument in [*optimizer.args[:1], *given]:
@@ -115,7 +117,9 @@ class _Finder:
                 for there, root in self._roots(where, base):
                     yield self.holder(there, root)
 
-    def _bases(self, file: ProgramFile, node: ast.expr, depth: int) -> Iterator[tuple[ProgramFile, ast.expr]]:
+    def _bases(
+        self, file: ProgramModule, node: ast.expr, depth: int
+    ) -> Iterator[tuple[ProgramModule, ast.expr]]:
         """MODEL of every MODEL.parameters() that an expression, or what its names stand for, holds."""
         for child in ast.walk(node):
             if isinstance(child, ast.Call) and isinstance(child.func, ast.Attribute):
@@ -125,10 +129,10 @@ class _Finder:
                 for where, value in self._values(file, child):
                     yield from self._bases(where, value, depth - 1)
 
-    def _values(self, file: ProgramFile, name: ast.Name) -> Iterator[tuple[ProgramFile, ast.expr]]:
+    def _values(self, file: ProgramModule, name: ast.Name) -> Iterator[tuple[ProgramModule, ast.expr]]:
         """The values of a variable that collects parameters: where it is assigned, extended or handed over."""
-        standing = file.standing(name)
-        owner = standing.scope.owner_of(name.id) if standing else None
+        surroundings = file.surroundings(name)
+        owner = surroundings.scope.owner_of(name.id) if surroundings else None
         for binding in owner.bindings[name.id] if owner else ():
             if binding.kind is BindingKind.ASSIGN and binding.value is not None:
                 if not isinstance(binding.value, ast.Call) or called_name(binding.value) not in MOVES:
@@ -139,7 +143,7 @@ class _Finder:
                     if value is not None:
                         yield site.file, value
 
-    def _roots(self, file: ProgramFile, base: ast.expr) -> Iterator[tuple[ProgramFile, ast.expr]]:
+    def _roots(self, file: ProgramModule, base: ast.expr) -> Iterator[tuple[ProgramModule, ast.expr]]:
         """Of `model.head` the model: the leftmost name that holds a module, or the attribute of `self`."""
         chain: list[ast.expr] = [base]
         while isinstance(chain[-1], ast.Attribute):
@@ -154,27 +158,29 @@ class _Finder:
         else:
             yield file, leftmost
 
-    def _callers_of_own(self, file: ProgramFile, node: ast.expr) -> Iterator[tuple[ProgramFile, ast.expr]]:
+    def _callers_of_own(
+        self, file: ProgramModule, node: ast.expr
+    ) -> Iterator[tuple[ProgramModule, ast.expr]]:
         """self.parameters() in a method of the model: MODEL of the MODEL.method() that runs it."""
-        standing = file.standing(node)
-        function = standing.scope.node if standing else None
+        surroundings = file.surroundings(node)
+        function = surroundings.scope.node if surroundings else None
         for site in self.flow.sites.get(id(function), ()):
             if isinstance(site.call.func, ast.Attribute):
                 yield from self._roots(site.file, site.call.func.value)
 
-    def _holds_no_module(self, file: ProgramFile, node: ast.expr) -> bool:
+    def _holds_no_module(self, file: ProgramModule, node: ast.expr) -> bool:
         made = [self.flow.class_of(origin.file, origin.node) for origin in self.flow.origins(file, node)]
         known = [item for item in made if item is not None]
         return bool(known) and not any(is_module_class(self.training, item) for item in known)
 
-    def holder(self, file: ProgramFile, node: ast.expr, depth: int = _DEPTH) -> Holder:
+    def holder(self, file: ProgramModule, node: ast.expr, depth: int = _DEPTH) -> Holder:
         """The variable that is given the model, from a place that uses it: through parameters to their callers."""
         if isinstance(node, ast.Attribute):
             return self._of_attribute(file, node, depth)
         if not isinstance(node, ast.Name):
             raise UnclearProgramError(file, node, _CONTAINER)
-        standing = file.standing(node)
-        owner = standing.scope.owner_of(node.id) if standing else None
+        surroundings = file.surroundings(node)
+        owner = surroundings.scope.owner_of(node.id) if surroundings else None
         bindings = owner.bindings[node.id] if owner else []
         if owner is None or any(
             item.kind is BindingKind.OTHER and not _is_unpacked(file, item.node) for item in bindings
@@ -185,7 +191,7 @@ class _Finder:
             return Holder(file, node.id, owner, None, tuple(self.flow.origins(file, node)))
         return self._of_callers(file, node, owner, depth)
 
-    def _of_callers(self, file: ProgramFile, node: ast.Name, owner: Scope, depth: int) -> Holder:
+    def _of_callers(self, file: ProgramModule, node: ast.Name, owner: Scope, depth: int) -> Holder:
         found: dict[tuple[int, str], Holder] = {}
         for site in self.flow.sites.get(id(owner.node), ()):
             if isinstance(owner.node, FUNCTIONS):
@@ -197,7 +203,7 @@ class _Finder:
             raise UnclearProgramError(file, node, _SEVERAL_CALLERS if found else _CONTAINER)
         return next(iter(found.values()))
 
-    def _of_attribute(self, file: ProgramFile, node: ast.Attribute, depth: int) -> Holder:
+    def _of_attribute(self, file: ProgramModule, node: ast.Attribute, depth: int) -> Holder:
         """`self.model`: the attribute itself if it is made or moved in the class, else what it was given."""
         if node.attr == "module":
             return self.holder(file, node.value, depth)
@@ -215,7 +221,7 @@ class _Finder:
         raise UnclearProgramError(file, node, _CONTAINER)
 
     def _of_assigned(
-        self, file: ProgramFile, target: ast.Attribute, statement: ast.Assign | ast.AnnAssign, depth: int
+        self, file: ProgramModule, target: ast.Attribute, statement: ast.Assign | ast.AnnAssign, depth: int
     ) -> Holder:
         assert statement.value is not None
         scope = file.scope_of_statement(statement)
@@ -226,14 +232,14 @@ class _Finder:
         if is_handed and not self._is_moved(file, scope, text) and depth:
             assert isinstance(statement.value, ast.Name)
             return self._of_callers(file, statement.value, scope, depth)
-        owner = next((item for item in file.owners(statement) if isinstance(item, ast.ClassDef)), None)
+        owner = next((item for item in file.tree.owners(statement) if isinstance(item, ast.ClassDef)), None)
         return Holder(file, text, scope, owner, tuple(self.flow.origins(file, statement.value)))
 
-    def _is_moved(self, file: ProgramFile, scope: Scope, text: str) -> bool:
+    def _is_moved(self, file: ProgramModule, scope: Scope, text: str) -> bool:
         return is_moved(file, scope, text)
 
 
-def is_moved(file: ProgramFile, scope: Scope, text: str) -> bool:
+def is_moved(file: ProgramModule, scope: Scope, text: str) -> bool:
     """Whether a variable is moved to a device in a scope: `text.cuda()`, or `text = SOMETHING.to(device)`."""
     for statement in getattr(scope.node, "body", ()):
         for node in ast.walk(statement):
@@ -269,10 +275,10 @@ def _returned_to(training: Training, holder: Holder) -> Holder | None:
     if not any(_mentions(value, holder.text) for value in returned(function)):
         return None
     for site in training.flow.sites.get(id(function), ()):
-        standing = site.file.standing(site.call)
-        if standing is None:
+        surroundings = site.file.surroundings(site.call)
+        if surroundings is None:
             continue
-        for target in targets(standing.statement):
+        for target in targets(surroundings.statement):
             if any(id(origin.node) in made for origin in training.flow.origins(site.file, target)):
                 return _Finder(training).holder(site.file, target)
     return None
@@ -297,7 +303,7 @@ def _moved_elsewhere(training: Training, holder: Holder) -> Holder | None:
                 scope, text = file.scope_of_statement(statement), file.module.segment(target)
                 if is_moved(file, scope, text):
                     owner = next(
-                        (item for item in file.owners(statement) if isinstance(item, ast.ClassDef)), None
+                        (item for item in file.tree.owners(statement) if isinstance(item, ast.ClassDef)), None
                     )
                     kept = owner if isinstance(target, ast.Attribute) else None
                     found[id(scope), text] = Holder(file, text, scope, kept, holder.made)
@@ -340,7 +346,7 @@ def _is_self(node: ast.expr) -> bool:
     return isinstance(node, ast.Name) and node.id == "self"
 
 
-def _is_unpacked(file: ProgramFile, node: ast.AST) -> bool:
+def _is_unpacked(file: ProgramModule, node: ast.AST) -> bool:
     """`a, b = ...`: bound by an assignment, not by a loop."""
     parent = file.parent(node)
     return isinstance(parent, (ast.Tuple, ast.List)) and isinstance(file.parent(parent), ast.Assign)

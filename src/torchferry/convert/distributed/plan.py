@@ -19,8 +19,9 @@ from torchferry.convert.distributed.wrapped_models import (
     remove_data_parallel,
 )
 from torchferry.convert.distributed.wrapping import point_out_others, wrap_models
+from torchferry.convert.program.module import ProgramModule
 from torchferry.convert.program.neighbours import Neighbours
-from torchferry.convert.program.training_program import ProgramFile, TrainingProgram
+from torchferry.convert.program.training_program import TrainingProgram
 from torchferry.convert.rule import Proposal
 from torchferry.convert.rules.distributed import TRIGGERS
 from torchferry.convert.settings import Distributed
@@ -92,15 +93,15 @@ def _proposals(program: TrainingProgram, settings: Distributed) -> Proposals:
         return _said(unclear.file, unclear.node, Kind.TODO, _LEFT.format(reason=unclear.message))
 
 
-def _is_looked_at(file: ProgramFile) -> bool:
+def _is_looked_at(file: ProgramModule) -> bool:
     return any(word.encode() in file.module.data for word in TRIGGERS)
 
 
-def _said(file: ProgramFile, node: ast.AST, kind: Kind, message: Text) -> Proposals:
+def _said(file: ProgramModule, node: ast.AST, kind: Kind, message: Text) -> Proposals:
     return {file.path: [Proposal(kind, file.module.start(node), file.module.end(node), message)]}
 
 
-def _rewritten(program: TrainingProgram, main: ProgramFile, settings: Distributed) -> Proposals:
+def _rewritten(program: TrainingProgram, main: ProgramModule, settings: Distributed) -> Proposals:
     training = Training(program)
     changes = Changes()
     loaders = find_loaders(training, main)

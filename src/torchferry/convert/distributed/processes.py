@@ -10,14 +10,9 @@ from torchferry.convert.distributed.changes import Changes, FileChanges, Unclear
 from torchferry.convert.distributed.models import is_optimizer
 from torchferry.convert.distributed.training import Training
 from torchferry.convert.loaders import DATA_LOADERS
+from torchferry.convert.program.functions import ASSIGNMENTS, FUNCTIONS, FunctionNode, own_nodes
+from torchferry.convert.program.module import ProgramModule
 from torchferry.convert.program.origins import Origin, OriginFlow
-from torchferry.convert.program.training_program import (
-    ASSIGNMENTS,
-    FUNCTIONS,
-    Function,
-    ProgramFile,
-    own_nodes,
-)
 from torchferry.finding import Kind
 from torchferry.source.edits import Edit
 from torchferry.source.names import called_name
@@ -58,14 +53,14 @@ def setup_distributed():
 class Entry:
     """The statements in which the work is done."""
 
-    file: ProgramFile
+    file: ProgramModule
     scope: Scope
     statements: list[ast.stmt]
-    function: Function | None = None  # whose body that is
+    function: FunctionNode | None = None  # whose body that is
     call: ast.Call | None = None  # that runs it
 
 
-def find_entry(training: Training, main: ProgramFile) -> Entry:
+def find_entry(training: Training, main: ProgramModule) -> Entry:
     """The body of the script, of `if __name__ == "__main__"`, or of the function that is called there."""
     root = main.module.scopes.root
     statements = main.module.tree.body
@@ -100,7 +95,7 @@ class _Work:
         self.training = training
         self._known: dict[int, bool] = {}
 
-    def is_work(self, file: ProgramFile, node: ast.AST, depth: int = _DEPTH) -> bool:
+    def is_work(self, file: ProgramModule, node: ast.AST, depth: int = _DEPTH) -> bool:
         if isinstance(node, (*FUNCTIONS, ast.ClassDef)) and depth == _DEPTH:
             return False  # a definition as a statement
         if id(node) not in self._known:
@@ -112,7 +107,7 @@ class _Work:
             )
         return self._known[id(node)]
 
-    def _is_work_call(self, file: ProgramFile, call: ast.Call, depth: int) -> bool:
+    def _is_work_call(self, file: ProgramModule, call: ast.Call, depth: int) -> bool:
         if isinstance(call.func, ast.Attribute) and call.func.attr in _MOVES:
             return True
         if file.qualified(call.func) in DATA_LOADERS or is_optimizer(file, call):
@@ -131,7 +126,7 @@ def _called(training: Training, work: _Work, entry: Entry) -> Entry | None:
         callee = training.flow.callee(entry.file, call)
         if callee is None or callee.file is not entry.file or not isinstance(callee.node, FUNCTIONS):
             continue
-        scope = entry.file.scopes[id(callee.node)]
+        scope = entry.file.scopes[callee.node]
         is_method = scope.parent is not None and scope.parent.is_class
         if not is_method and len(training.flow.sites.get(id(callee.node), ())) == 1:
             return Entry(entry.file, scope, callee.node.body, callee.node, call)
@@ -146,7 +141,7 @@ def _handed_over(training: Training, work: _Work, entry: Entry) -> Entry | None:
                 found = training.program.definition(entry.file, argument)
                 if found and isinstance(found.node, FUNCTIONS) and found.file is entry.file:
                     if work.is_work(entry.file, found.node, _DEPTH - 1):
-                        scope = entry.file.scopes[id(found.node)]
+                        scope = entry.file.scopes[found.node]
                         return Entry(entry.file, scope, found.node.body, found.node, call)  # type: ignore[arg-type]
     return None
 
@@ -212,7 +207,7 @@ def _is_leading(node: ast.stmt) -> bool:
     return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
 
 
-def _parses(training: Training, file: ProgramFile, node: ast.AST) -> bool:
+def _parses(training: Training, file: ProgramModule, node: ast.AST) -> bool:
     for call in own_nodes(node):
         if not isinstance(call, ast.Call):
             continue
@@ -229,11 +224,11 @@ def _parses(training: Training, file: ProgramFile, node: ast.AST) -> bool:
 def _clean_up(entry: Entry, file: FileChanges, dist: str) -> None:
     line = f"{dist}.destroy_process_group()"
     if entry.function is not None and entry.call is not None:
-        standing = entry.file.standing(entry.call)
-        caller = standing.statement if standing else None
+        surroundings = entry.file.surroundings(entry.call)
+        caller = surroundings.statement if surroundings else None
         is_whole = isinstance(caller, (ast.Expr, *ASSIGNMENTS)) and caller.value is entry.call
         if caller is not None and is_whole and not entry.function.decorator_list:
-            _put_last(entry.file.blocks[id(caller)].statements, file, line)
+            _put_last(entry.file.tree.position(caller).block, file, line)
             return
         for node in own_nodes(entry.function):
             if isinstance(node, ast.Return):
@@ -302,7 +297,7 @@ class _Indexes:
     """The numbers of cards in one file."""
 
     def __init__(
-        self, file: ProgramFile, flow: OriginFlow, changes: Changes, numbers: dict[int, Origin]
+        self, file: ProgramModule, flow: OriginFlow, changes: Changes, numbers: dict[int, Origin]
     ) -> None:
         self.file = file
         self.module = file.module

@@ -9,14 +9,9 @@ from torchferry.convert.common_edits import add_argument
 from torchferry.convert.distributed.changes import Changes, FileChanges
 from torchferry.convert.distributed.models import Holder
 from torchferry.convert.distributed.training import Training
+from torchferry.convert.program.functions import ASSIGNMENTS, FUNCTIONS, FunctionNode, own_nodes
+from torchferry.convert.program.module import ProgramModule
 from torchferry.convert.program.origins import CallSite
-from torchferry.convert.program.training_program import (
-    ASSIGNMENTS,
-    FUNCTIONS,
-    Function,
-    ProgramFile,
-    own_nodes,
-)
 from torchferry.finding import Kind
 from torchferry.source.edits import Edit
 from torchferry.source.names import called_name
@@ -76,21 +71,21 @@ class RankZero:
             for call in file.calls:
                 self._look_at(file, call)
 
-    def test(self, file: ProgramFile) -> str:
+    def test(self, file: ProgramModule) -> str:
         """The test for the first process; other scripts, without a process group, may use other files as well."""
         dist = self.changes.of(file).name_of("torch.distributed", "dist")
         if file is self.training.program.main:
             return f"{dist}.get_rank() == 0"
         return f"not {dist}.is_initialized() or {dist}.get_rank() == 0"
 
-    def _saving_functions(self) -> Iterator[Function]:
+    def _saving_functions(self) -> Iterator[FunctionNode]:
         """Functions that write files and do nothing that other processes need."""
         for file in self.training.program.files.values():
             for node in ast.walk(file.module.tree):
                 if isinstance(node, FUNCTIONS) and self._only_saves(file, node):
                     yield node
 
-    def _only_saves(self, file: ProgramFile, function: Function) -> bool:
+    def _only_saves(self, file: ProgramModule, function: FunctionNode) -> bool:
         sites = self.training.flow.sites.get(id(function), [])
         nodes = list(own_nodes(function))
         calls = [node for node in nodes if isinstance(node, ast.Call)]
@@ -108,7 +103,7 @@ class RankZero:
         gives = [node for node in nodes if isinstance(node, ast.Return) and node.value is not None]
         return not stores and not gives and all(_statement_of(site) is not None for site in sites)
 
-    def runs_a_model(self, file: ProgramFile, call: ast.Call, depth: int = 3) -> bool:
+    def runs_a_model(self, file: ProgramModule, call: ast.Call, depth: int = 3) -> bool:
         """Whether a call runs a wrapped model: all processes must do that together."""
         if isinstance(call.func, (ast.Name, ast.Attribute)):
             if any(id(origin.node) in self.models for origin in self.training.flow.origins(file, call.func)):
@@ -129,13 +124,13 @@ class RankZero:
             self.runs_a_model(site.file, call) for call in inner
         )
 
-    def _is_guarded(self, file: ProgramFile, call: ast.Call) -> bool:
+    def _is_guarded(self, file: ProgramModule, call: ast.Call) -> bool:
         """Whether a call stands in a function whose calls are guarded."""
-        standing = file.standing(call)
-        around = file.owners(standing.statement) if standing else ()
+        surroundings = file.surroundings(call)
+        around = file.tree.owners(surroundings.statement) if surroundings else ()
         return any(id(owner) in self.saving for owner in around)
 
-    def _look_at(self, file: ProgramFile, call: ast.Call) -> None:
+    def _look_at(self, file: ProgramModule, call: ast.Call) -> None:
         changes = self.changes.of(file)
         name = file.qualified(call.func)
         callee = self.training.flow.callee(file, call)
@@ -159,10 +154,10 @@ class RankZero:
         elif any(keyword.arg == "download" and _is_true(keyword.value) for keyword in call.keywords):
             changes.remark(Kind.TODO, call, _DOWNLOAD)
 
-    def _look_at_operation(self, file: ProgramFile, call: ast.Call) -> None:
+    def _look_at_operation(self, file: ProgramModule, call: ast.Call) -> None:
         """In the script itself and beside a save it is about what the program writes."""
-        standing = file.standing(call)
-        function = self.training.function_around(file, standing.statement) if standing else None
+        surroundings = file.surroundings(call)
+        function = self.training.function_around(file, surroundings.statement) if surroundings else None
         nodes = own_nodes(function) if function is not None else ()
         is_beside = any(isinstance(node, ast.Call) and _is_write(file, node) for node in nodes)
         if file is self.training.program.main or is_beside:
@@ -170,7 +165,7 @@ class RankZero:
         else:
             self.changes.of(file).remark(Kind.TODO, call, _WHERE.format(test=self.test(file)))
 
-    def _guard_statement(self, file: ProgramFile, call: ast.Call) -> None:
+    def _guard_statement(self, file: ProgramModule, call: ast.Call) -> None:
         if self._is_guarded(file, call):
             return
         statement = _statement_of(CallSite(file, call))
@@ -179,7 +174,7 @@ class RankZero:
         else:
             self.changes.of(file).remark(Kind.TODO, call, _WHERE.format(test=self.test(file)))
 
-    def _look_at_writer(self, file: ProgramFile, call: ast.Call) -> None:
+    def _look_at_writer(self, file: ProgramModule, call: ast.Call) -> None:
         """A writer is None elsewhere, if every use of it can be guarded."""
         uses = [use for where in self.training.program.files.values() for use in self._uses(where, call)]
         parent = file.parent(call)
@@ -193,7 +188,7 @@ class RankZero:
         for use in uses:
             self._guard_statement(use.file, use.call)
 
-    def _takes(self, file: ProgramFile, writer: ast.Call) -> bool:
+    def _takes(self, file: ProgramModule, writer: ast.Call) -> bool:
         """Whether something that is not of the program is handed the writer."""
         return any(
             self.training.flow.callee(file, call) is None
@@ -201,20 +196,20 @@ class RankZero:
             for call in file.calls
         )
 
-    def _uses(self, file: ProgramFile, writer: ast.Call) -> Iterator[CallSite]:
+    def _uses(self, file: ProgramModule, writer: ast.Call) -> Iterator[CallSite]:
         for call in file.calls:
             if isinstance(call.func, ast.Attribute) and call is not writer:
                 if self.training.flow.comes_from(file, call.func.value, writer):
                     yield CallSite(file, call)
 
-    def _is_path_mkdir(self, file: ProgramFile, call: ast.Call) -> bool:
+    def _is_path_mkdir(self, file: ProgramModule, call: ast.Call) -> bool:
         """mkdir of a pathlib.Path, and not of some other object."""
         if not isinstance(call.func, ast.Attribute) or call.func.attr != "mkdir":
             return False
         made = self.training.flow.origins(file, call.func.value)
         return bool(made) and all(called_name(origin.node) == "Path" for origin in made)
 
-    def _look_at_bar(self, file: ProgramFile, call: ast.Call, changes: FileChanges) -> None:
+    def _look_at_bar(self, file: ProgramModule, call: ast.Call, changes: FileChanges) -> None:
         if not any(keyword.arg in ("disable", None) for keyword in call.keywords):
             dist = changes.name_of("torch.distributed", "dist")
             test = f"{dist}.get_rank() != 0"
@@ -222,25 +217,25 @@ class RankZero:
                 test = f"{dist}.is_initialized() and {test}"
             changes.replace(call, _BAR_ONCE, add_argument(file.module, call, f"disable={test}"))
 
-    def _look_at_run(self, file: ProgramFile, call: ast.Call, changes: FileChanges) -> None:
+    def _look_at_run(self, file: ProgramModule, call: ast.Call, changes: FileChanges) -> None:
         if any(keyword.arg in ("mode", None) for keyword in call.keywords):
             changes.remark(Kind.TODO, call, _WHERE.format(test=self.test(file)))
             return
         text = f'mode=None if {self.test(file)} else "disabled"'
         changes.replace(call, _RUN_ONCE, add_argument(file.module, call, text))
 
-    def _look_at_load(self, file: ProgramFile, call: ast.Call, changes: FileChanges) -> None:
+    def _look_at_load(self, file: ProgramModule, call: ast.Call, changes: FileChanges) -> None:
         """What is loaded behind the training may have been saved by it."""
-        standing = file.standing(call)
-        if standing is None:
+        surroundings = file.surroundings(call)
+        if surroundings is None:
             return
-        before: ast.stmt = standing.statement
-        for owner in file.owners(standing.statement):
+        before: ast.stmt = surroundings.statement
+        for owner in file.tree.owners(surroundings.statement):
             if isinstance(owner, (*FUNCTIONS, ast.ClassDef, ast.Module, ast.For, ast.While)):
                 break
             if isinstance(owner, ast.stmt):
                 before = owner
-        earlier = file.blocks[id(before)].statements
+        earlier = file.tree.position(before).block
         if any(
             self.training.trains(file, node)
             for node in earlier[: earlier.index(before)]
@@ -250,7 +245,7 @@ class RankZero:
             changes.before(before, [f"{dist}.barrier()"], _WAIT, call)
 
 
-def _is_write(file: ProgramFile, call: ast.Call) -> bool:
+def _is_write(file: ProgramModule, call: ast.Call) -> bool:
     return file.qualified(call.func) in _WRITES or (
         isinstance(call.func, ast.Attribute) and call.func.attr in _WRITING_METHODS
     )
@@ -258,13 +253,13 @@ def _is_write(file: ProgramFile, call: ast.Call) -> bool:
 
 def _statement_of(site: CallSite) -> ast.stmt | None:
     """The statement that consists of nothing but a call."""
-    standing = site.file.standing(site.call)
-    statement = standing.statement if standing else None
+    surroundings = site.file.surroundings(site.call)
+    statement = surroundings.statement if surroundings else None
     is_alone = isinstance(statement, ast.Expr) and statement.value is site.call
     return statement if is_alone else None
 
 
-def _make_folder(file: ProgramFile, call: ast.Call, changes: FileChanges) -> None:
+def _make_folder(file: ProgramModule, call: ast.Call, changes: FileChanges) -> None:
     if any(keyword.arg in ("exist_ok", None) for keyword in call.keywords):
         return
     edits = [add_argument(file.module, call, "exist_ok=True")]

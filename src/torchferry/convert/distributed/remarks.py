@@ -9,14 +9,9 @@ from torchferry.convert.common_edits import add_argument
 from torchferry.convert.distributed.changes import Changes
 from torchferry.convert.distributed.loader_uses import Loaders
 from torchferry.convert.distributed.training import Training
+from torchferry.convert.program.functions import ASSIGNMENTS, FUNCTIONS, assigned_to, own_nodes
+from torchferry.convert.program.module import ProgramModule
 from torchferry.convert.program.origins import CallSite
-from torchferry.convert.program.training_program import (
-    ASSIGNMENTS,
-    FUNCTIONS,
-    ProgramFile,
-    assigned_to,
-    own_nodes,
-)
 from torchferry.finding import Kind
 from torchferry.source.names import called_name
 from torchferry.text import Text
@@ -132,30 +127,30 @@ def _is_whole_data(call: ast.Call) -> bool:
     return len(call.args) == 1 and isinstance(call.args[0], ast.Attribute) and call.args[0].attr == "dataset"
 
 
-def _is_seed(file: ProgramFile, call: ast.Call) -> bool:
+def _is_seed(file: ProgramModule, call: ast.Call) -> bool:
     return file.qualified(call.func) in _SEEDS
 
 
-def _always_seeds(file: ProgramFile, call: ast.Call) -> bool:
+def _always_seeds(file: ProgramModule, call: ast.Call) -> bool:
     """Sets a seed, and not only if an option is given."""
-    standing = file.standing(call)
-    if file.qualified(call.func) not in _SEEDS | _OTHER_SEEDS or standing is None:
+    surroundings = file.surroundings(call)
+    if file.qualified(call.func) not in _SEEDS | _OTHER_SEEDS or surroundings is None:
         return False
-    tests = [owner.test for owner in file.owners(standing.statement) if isinstance(owner, ast.If)]
+    tests = [owner.test for owner in file.tree.owners(surroundings.statement) if isinstance(owner, ast.If)]
     return all("__name__" in file.module.segment(test) for test in tests)
 
 
-def _seed_split(file: ProgramFile, call: ast.Call, changes: Changes) -> None:
+def _seed_split(file: ProgramModule, call: ast.Call, changes: Changes) -> None:
     if len(call.args) < 3 and not any(keyword.arg in ("generator", None) for keyword in call.keywords):
         noted = changes.of(file)
         text = f"generator={noted.name_of('torch', 'torch')}.Generator().manual_seed(0)"
         noted.replace(call, _SPLIT, add_argument(file.module, call, text))
 
 
-def _is_repeated(training: Training, file: ProgramFile, call: ast.Call) -> bool:
+def _is_repeated(training: Training, file: ProgramModule, call: ast.Call) -> bool:
     """In a loop that trains, or in a method of a dataset: no split."""
-    standing = file.standing(call)
-    owners = list(file.owners(standing.statement)) if standing else []
+    surroundings = file.surroundings(call)
+    owners = list(file.tree.owners(surroundings.statement)) if surroundings else []
     return any(
         isinstance(owner, ast.ClassDef)
         or (isinstance(owner, (*FUNCTIONS, ast.For, ast.While)) and training.trains(file, owner))
@@ -189,7 +184,7 @@ _ALONE = Text(
 _JUMPS = (ast.Break, ast.Continue, ast.Return)  # an error in one process ends them all
 _ROUNDS = 4
 
-RunsModel = Callable[[ProgramFile, ast.Call], bool]
+RunsModel = Callable[[ProgramModule, ast.Call], bool]
 
 
 def point_out_decisions(
@@ -210,7 +205,7 @@ def point_out_decisions(
 class _Local:
     """The names of a function, or of the script, that hold figures of this process alone."""
 
-    def __init__(self, training: Training, loaders: Loaders, file: ProgramFile, scope: ast.AST) -> None:
+    def __init__(self, training: Training, loaders: Loaders, file: ProgramModule, scope: ast.AST) -> None:
         self.training = training
         self.loaders = [loader for loader in loaders.training if id(loader.node) not in loaders.tests]
         self.file = file

@@ -9,8 +9,10 @@ from functools import cached_property
 from typing import NamedTuple
 
 from torchferry.convert.loaders import DATA_LOADERS
-from torchferry.convert.program.origins import CallSite, Origin, OriginFlow, parameter_for
-from torchferry.convert.program.training_program import FUNCTIONS, ProgramFile, TrainingProgram, own_nodes
+from torchferry.convert.program.functions import FUNCTIONS, own_nodes, parameter_for
+from torchferry.convert.program.module import ProgramModule
+from torchferry.convert.program.origins import CallSite, Origin, OriginFlow
+from torchferry.convert.program.training_program import TrainingProgram
 from torchferry.source.names import called_name
 
 _CALLS_DEEP = 4
@@ -20,7 +22,7 @@ _WITHOUT = ("no_grad", "inference_mode")
 class Iteration(NamedTuple):
     """A place where a loader is gone over; `loop` is the statement that does it, or in which it is done."""
 
-    file: ProgramFile
+    file: ProgramModule
     loop: ast.stmt
     source: ast.expr  # the expression that the loop goes over
     loaders: tuple[Origin, ...]
@@ -51,19 +53,19 @@ class Training:
         """Every place where one of them is gone over."""
         return [found for file in self.program.files.values() for found in self._in_file(file)]
 
-    def _in_file(self, file: ProgramFile) -> Iterator[Iteration]:
+    def _in_file(self, file: ProgramModule) -> Iterator[Iteration]:
         for statement in file.statements:
             if isinstance(statement, (ast.For, ast.AsyncFor)):
                 yield from self._iteration(file, statement, statement.iter)
         for call in file.calls:
-            standing = file.standing(call)
-            if called_name(call) in ("iter", "next") and call.args and standing is not None:
+            surroundings = file.surroundings(call)
+            if called_name(call) in ("iter", "next") and call.args and surroundings is not None:
                 yield from self._iteration(
-                    file, standing.statement, call.args[0], called_name(call) == "next"
+                    file, surroundings.statement, call.args[0], called_name(call) == "next"
                 )
 
     def _iteration(
-        self, file: ProgramFile, statement: ast.stmt, source: ast.expr, is_next: bool = False
+        self, file: ProgramModule, statement: ast.stmt, source: ast.expr, is_next: bool = False
     ) -> Iterator[Iteration]:
         made = {id(loader.node) for loader in self.loaders}
         found = tuple(origin for origin in self.flow.origins(file, source) if id(origin.node) in made)
@@ -73,7 +75,7 @@ class Training:
             trains = self.trains(file, around) and (is_loop or not is_without_gradients(file, statement))
             yield Iteration(file, statement, source, found, trains, is_next)
 
-    def trains(self, file: ProgramFile, node: ast.AST, depth: int = _CALLS_DEEP) -> bool:
+    def trains(self, file: ProgramModule, node: ast.AST, depth: int = _CALLS_DEEP) -> bool:
         """Whether a piece of code runs a backward pass, itself or in a function that it calls."""
         known = self._trains.get(id(node))
         if known is None:
@@ -85,7 +87,7 @@ class Training:
             )
         return known
 
-    def _call_trains(self, file: ProgramFile, call: ast.Call, depth: int) -> bool:
+    def _call_trains(self, file: ProgramModule, call: ast.Call, depth: int) -> bool:
         if isinstance(call.func, ast.Attribute) and call.func.attr == "backward":
             return True
         callee = self.flow.callee(file, call) if depth else None
@@ -93,20 +95,20 @@ class Training:
             return False
         return self.trains(callee.file, callee.node, depth - 1)
 
-    def function_around(self, file: ProgramFile, statement: ast.stmt) -> ast.stmt | None:
+    def function_around(self, file: ProgramModule, statement: ast.stmt) -> ast.stmt | None:
         """The function in which a statement stands."""
-        owners = file.owners(statement)
+        owners = file.tree.owners(statement)
         return next((owner for owner in owners if isinstance(owner, FUNCTIONS)), None)
 
-    def loops_around(self, file: ProgramFile, statement: ast.stmt) -> Iterator[ast.stmt]:
+    def loops_around(self, file: ProgramModule, statement: ast.stmt) -> Iterator[ast.stmt]:
         """The loops of the same function around a statement, the nearest first."""
-        for owner in file.owners(statement):
+        for owner in file.tree.owners(statement):
             if isinstance(owner, (*FUNCTIONS, ast.ClassDef)):
                 return
             if isinstance(owner, (ast.For, ast.AsyncFor, ast.While)):
                 yield owner
 
-    def callers(self, file: ProgramFile, statement: ast.stmt) -> list[CallSite]:
+    def callers(self, file: ProgramModule, statement: ast.stmt) -> list[CallSite]:
         """The calls of the function in which a statement stands."""
         function = self.function_around(file, statement)
         return self.flow.sites.get(id(function), []) if function else []
@@ -128,7 +130,7 @@ class Training:
         return parameter_for(site.call, callee.node, argument)
 
 
-def _makes_loader(file: ProgramFile, call: ast.Call) -> bool:
+def _makes_loader(file: ProgramModule, call: ast.Call) -> bool:
     name = file.qualified(call.func)
     is_starred = (
         isinstance(call.func, ast.Name) and call.func.id == "DataLoader" and name[:6] in ("", "torch.")
@@ -136,9 +138,9 @@ def _makes_loader(file: ProgramFile, call: ast.Call) -> bool:
     return name in DATA_LOADERS or (is_starred and b"from torch.utils.data import *" in file.module.data)
 
 
-def is_without_gradients(file: ProgramFile, statement: ast.stmt) -> bool:
+def is_without_gradients(file: ProgramModule, statement: ast.stmt) -> bool:
     """Whether a statement runs under torch.no_grad()."""
-    for owner in file.owners(statement):
+    for owner in file.tree.owners(statement):
         heads: list[ast.expr] = []
         if isinstance(owner, ast.With):
             heads = [item.context_expr for item in owner.items]
@@ -162,7 +164,7 @@ class Start(Enum):
 class Sign(NamedTuple):
     """What shows that a program is distributed."""
 
-    file: ProgramFile
+    file: ProgramModule
     node: ast.AST
     name: str
 
@@ -188,7 +190,7 @@ def start_of(program: TrainingProgram) -> Start:
     return Start.ITSELF if sign is not None and sign.name in _SPAWN else Start.TORCHRUN
 
 
-def _signs(file: ProgramFile) -> list[Sign]:
+def _signs(file: ProgramModule) -> list[Sign]:
     found: list[Sign] = []
     if not any(word in file.module.data for word in _WORDS):
         return found

@@ -9,15 +9,17 @@ from torchferry.convert.distributed.changes import Changes, FileChanges, Unclear
 from torchferry.convert.distributed.models import Holder
 from torchferry.convert.distributed.training import Training
 from torchferry.convert.distributed.wrapping import DDP, Wrap, given_anew
-from torchferry.convert.program.origins import OriginFlow, argument_for, returned
-from torchferry.convert.program.training_program import (
+from torchferry.convert.program.functions import (
     ASSIGNMENTS,
     FUNCTIONS,
-    Function,
-    ProgramFile,
-    TrainingProgram,
+    FunctionNode,
+    argument_for,
     assigned_to,
+    returned,
 )
+from torchferry.convert.program.module import ProgramModule
+from torchferry.convert.program.origins import OriginFlow
+from torchferry.convert.program.training_program import TrainingProgram
 from torchferry.finding import Kind
 from torchferry.source.edits import Edit
 from torchferry.source.names import called_name
@@ -74,7 +76,7 @@ class Unwrapping:
                         for argument in node.args:
                             self._look_at(file, argument)
 
-    def _look_at(self, file: ProgramFile, node: ast.expr) -> None:
+    def _look_at(self, file: ProgramModule, node: ast.expr) -> None:
         if not isinstance(node, (ast.Name, ast.Attribute)) or not self._is_model(file, node):
             return
         state = self.state(file, node, _DEPTH)
@@ -88,19 +90,19 @@ class Unwrapping:
         text = file.module.segment(node)
         self.changes.of(file).replace(node, _INSIDE, Edit(start, end, f'getattr({text}, "module", {text})'))
 
-    def _look_at_inside(self, file: ProgramFile, node: ast.Attribute) -> None:
+    def _look_at_inside(self, file: ProgramModule, node: ast.Attribute) -> None:
         """`model.module` of a DataParallel that is gone, where the model is not wrapped again yet."""
         is_model = isinstance(node.value, (ast.Name, ast.Attribute)) and self._is_model(file, node.value)
         if is_model and self.state(file, node.value, _DEPTH) == State.BARE:
             edit = Edit(file.module.end(node.value), file.module.end(node), "")
             self.changes.of(file).replace(node, _NOT_YET, edit)
 
-    def _is_model(self, file: ProgramFile, node: ast.expr) -> bool:
+    def _is_model(self, file: ProgramModule, node: ast.expr) -> bool:
         if isinstance(node, ast.Attribute) and node.attr == "module":
             return False
         return any(id(origin.node) in self.made for origin in self.training.flow.origins(file, node))
 
-    def state(self, file: ProgramFile, node: ast.expr, depth: int) -> State:
+    def state(self, file: ProgramModule, node: ast.expr, depth: int) -> State:
         """Whether the model is wrapped already where an expression is evaluated."""
         if not depth:
             return State.NOTHING
@@ -118,7 +120,7 @@ class Unwrapping:
             return self._of_returned(callee.file, callee.node, depth)
         return State.BARE
 
-    def _of_returned(self, file: ProgramFile, function: Function, depth: int) -> State:
+    def _of_returned(self, file: ProgramModule, function: FunctionNode, depth: int) -> State:
         """What a function gives back, if that is a model at all; a tuple may hold one."""
         found = State.NOTHING
         for value in returned(function):
@@ -128,7 +130,7 @@ class Unwrapping:
                     found |= self.state(file, part, depth - 1)
         return found or State.BARE
 
-    def _is_holder(self, file: ProgramFile, node: ast.expr) -> bool:
+    def _is_holder(self, file: ProgramModule, node: ast.expr) -> bool:
         """Whether an expression is the very variable that is wrapped."""
         return any(
             wrap.holder.file is file
@@ -137,34 +139,34 @@ class Unwrapping:
             for wrap in self.wraps
         )
 
-    def _at_holder(self, file: ProgramFile, node: ast.expr, wrap: Wrap) -> State | None:
+    def _at_holder(self, file: ProgramModule, node: ast.expr, wrap: Wrap) -> State | None:
         """The holder itself: wrapped behind the wrap, and in every other function that sees it."""
-        standing = file.standing(node)
-        if standing is None:
+        surroundings = file.surroundings(node)
+        if surroundings is None:
             return None
-        if standing.scope is wrap.holder.scope:
+        if surroundings.scope is wrap.holder.scope:
             if file.module.start(node) <= wrap.position:
                 return State.BARE
-            return self._since(file, standing.statement, wrap)
+            return self._since(file, surroundings.statement, wrap)
         if wrap.holder.is_attribute:
-            owners = file.owners(standing.statement)
+            owners = file.tree.owners(surroundings.statement)
             return State.WRAPPED if any(owner is wrap.holder.owner for owner in owners) else None
-        is_seen = standing.scope.owner_of(wrap.holder.text) is wrap.holder.scope
+        is_seen = surroundings.scope.owner_of(wrap.holder.text) is wrap.holder.scope
         return State.WRAPPED if is_seen else None
 
-    def _since(self, file: ProgramFile, statement: ast.stmt, wrap: Wrap) -> State:
+    def _since(self, file: ProgramModule, statement: ast.stmt, wrap: Wrap) -> State:
         """Behind the wrap: whether the variable was given another model in between."""
         state = State.WRAPPED
-        around = [file.module.tree, *file.owners(statement)]
+        around = [file.module.tree, *file.tree.owners(statement)]
         for fresh in given_anew(wrap):
             if file.module.end(fresh) <= file.module.start(statement):
-                is_sure = file.blocks[id(fresh)].owner in around
+                is_sure = file.tree.position(fresh).parent in around
                 state = State.BARE if is_sure else state | State.BARE
         return state
 
-    def _of_name(self, file: ProgramFile, node: ast.Name, depth: int) -> State:
-        standing = file.standing(node)
-        owner = standing.scope.owner_of(node.id) if standing else None
+    def _of_name(self, file: ProgramModule, node: ast.Name, depth: int) -> State:
+        surroundings = file.surroundings(node)
+        owner = surroundings.scope.owner_of(node.id) if surroundings else None
         found = State.NOTHING
         for binding in owner.bindings[node.id] if owner else ():
             if binding.kind is BindingKind.ASSIGN and binding.value is not None:
@@ -181,7 +183,7 @@ class Unwrapping:
                         found |= self.state(site.file, value, depth - 1)
         return found
 
-    def _of_attribute(self, file: ProgramFile, node: ast.Attribute, depth: int) -> State:
+    def _of_attribute(self, file: ProgramModule, node: ast.Attribute, depth: int) -> State:
         """An attribute of another object: what it was given."""
         for wrap in self.wraps:
             if wrap.holder.is_attribute and wrap.holder.text == f"self.{node.attr}":
@@ -201,7 +203,7 @@ class Unwrapping:
         return found
 
 
-def _takes_the_model(file: ProgramFile, call: ast.Call) -> bool:
+def _takes_the_model(file: ProgramModule, call: ast.Call) -> bool:
     return called_name(call) == "add_graph" or file.qualified(call.func) in _TAKE_THE_MODEL
 
 
@@ -264,25 +266,25 @@ def accept_old_checkpoints(flow: OriginFlow, holders: list[Holder], changes: Cha
             ):
                 continue
             owners = flow.origins(file, call.func.value)
-            standing = file.standing(call)
-            if standing is None or not any(id(origin.node) in made for origin in owners):
+            surroundings = file.surroundings(call)
+            if surroundings is None or not any(id(origin.node) in made for origin in owners):
                 continue
             state = call.args[0]
             if isinstance(state, (ast.Name, ast.Attribute, ast.Subscript)):
                 name = changes.of(file).name_of(_CONSUME, "consume_prefix_in_state_dict_if_present")
                 line = f'{name}({file.module.segment(state)}, "module.")'
-                changes.of(file).before(standing.statement, [line], _PREFIX, call)
+                changes.of(file).before(surroundings.statement, [line], _PREFIX, call)
             else:
                 changes.of(file).remark(Kind.TODO, call, _PREFIX_LEFT)
 
 
-def _remove(file: ProgramFile, call: ast.Call, changes: FileChanges) -> None:
-    standing = file.standing(call)
+def _remove(file: ProgramModule, call: ast.Call, changes: FileChanges) -> None:
+    surroundings = file.surroundings(call)
     model = next((item.value for item in call.keywords if item.arg == "module"), None)
     model = call.args[0] if call.args else model
-    if standing is None or model is None:
+    if surroundings is None or model is None:
         raise UnclearProgramError(file, call, _UNCLEAR)
-    statement = standing.statement
+    statement = surroundings.statement
     text = file.module.segment(model)
     is_alone = isinstance(statement, ASSIGNMENTS) and statement.value is call
     if is_alone and [file.module.segment(target) for target in assigned_to(statement)] == [text]:
@@ -291,23 +293,23 @@ def _remove(file: ProgramFile, call: ast.Call, changes: FileChanges) -> None:
         changes.replace(call, _GONE, Edit(file.module.start(call), file.module.end(call), text))
 
 
-def _delete(file: ProgramFile, statement: ast.stmt, changes: FileChanges) -> None:
+def _delete(file: ProgramModule, statement: ast.stmt, changes: FileChanges) -> None:
     """Delete a statement; with it an `if` that held nothing else."""
-    block = file.blocks[id(statement)]
-    while len(block.statements) == 1 and isinstance(block.owner, ast.If) and not block.owner.orelse:
-        if _is_else_if(file, block.owner):
+    place = file.tree.position(statement)
+    while len(place.block) == 1 and isinstance(place.parent, ast.If) and not place.parent.orelse:
+        if _is_else_if(file, place.parent):
             break
-        statement, block = block.owner, file.blocks[id(block.owner)]
+        statement, place = place.parent, file.tree.position(place.parent)
     changes.delete(statement, _GONE)
 
 
-def _is_else_if(file: ProgramFile, statement: ast.stmt) -> bool:
+def _is_else_if(file: ProgramModule, statement: ast.stmt) -> bool:
     """An `elif` is an `if` alone in the else-branch of another one."""
-    owner = file.blocks[id(statement)].owner
+    owner = file.tree.position(statement).parent
     return isinstance(statement, ast.If) and isinstance(owner, ast.If) and statement in owner.orelse
 
 
-def _ask_for_wrapper(file: ProgramFile, call: ast.Call, changes: FileChanges) -> None:
+def _ask_for_wrapper(file: ProgramModule, call: ast.Call, changes: FileChanges) -> None:
     for node in ast.walk(call.args[1]) if len(call.args) > 1 else ():
         if isinstance(node, (ast.Name, ast.Attribute)) and file.qualified(node) in DATA_PARALLEL:
             name = changes.name_of(DDP, "DistributedDataParallel")

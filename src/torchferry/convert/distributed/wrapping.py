@@ -11,14 +11,9 @@ from torchferry.convert.distributed.changes import Changes, UnclearProgramError
 from torchferry.convert.distributed.models import MOVES, Holder, find_models, is_module_class, is_optimizer
 from torchferry.convert.distributed.training import Training, is_without_gradients
 from torchferry.convert.program.blocks import is_elif
-from torchferry.convert.program.training_program import (
-    FUNCTIONS,
-    ProgramDefinition,
-    ProgramFile,
-    TrainingProgram,
-    own_nodes,
-    targets,
-)
+from torchferry.convert.program.functions import FUNCTIONS, own_nodes, targets
+from torchferry.convert.program.module import ProgramModule
+from torchferry.convert.program.training_program import ProgramDefinition, TrainingProgram
 from torchferry.convert.settings import Distributed
 from torchferry.finding import Kind
 from torchferry.source.names import called_name
@@ -36,7 +31,7 @@ def may_stay_on_cpu(program: TrainingProgram) -> bool:
     return any(_has_option(file) or _has_test(file) or _has_device(file) for file in program.files.values())
 
 
-def _has_option(file: ProgramFile) -> bool:
+def _has_option(file: ProgramModule) -> bool:
     """--no-cuda, --device; not --gpu with a number."""
     return any(
         called_name(call) in ("add_argument", "option")
@@ -48,7 +43,7 @@ def _has_option(file: ProgramFile) -> bool:
     )
 
 
-def _has_test(file: ProgramFile) -> bool:
+def _has_test(file: ProgramModule) -> bool:
     """`if args.cuda:`, `if use_gpu:`."""
     tests = [statement.test for statement in file.statements if isinstance(statement, ast.If)]
     return any(
@@ -58,7 +53,7 @@ def _has_test(file: ProgramFile) -> bool:
     )
 
 
-def _has_device(file: ProgramFile) -> bool:
+def _has_device(file: ProgramModule) -> bool:
     """`torch.device(config["device"])`."""
     return any(
         file.qualified(call.func) == "torch.device"
@@ -100,18 +95,20 @@ def _rounds_with_backward(training: Training) -> tuple[set[int], set[int]]:
     return own, reached
 
 
-def _round(training: Training, file: ProgramFile, node: ast.AST) -> ast.AST:
+def _round(training: Training, file: ProgramModule, node: ast.AST) -> ast.AST:
     """The nearest loop around a node, else its function, else the module."""
-    standing = file.standing(node)
-    if standing is None:
+    surroundings = file.surroundings(node)
+    if surroundings is None:
         return file.module.tree
-    loop = next(training.loops_around(file, standing.statement), None)
-    return loop or training.function_around(file, standing.statement) or file.module.tree
+    loop = next(training.loops_around(file, surroundings.statement), None)
+    return loop or training.function_around(file, surroundings.statement) or file.module.tree
 
 
-def _is_in(training: Training, file: ProgramFile, call: ast.Call, rounds: tuple[set[int], set[int]]) -> bool:
-    standing = file.standing(call)
-    if standing is None or is_without_gradients(file, standing.statement):
+def _is_in(
+    training: Training, file: ProgramModule, call: ast.Call, rounds: tuple[set[int], set[int]]
+) -> bool:
+    surroundings = file.surroundings(call)
+    if surroundings is None or is_without_gradients(file, surroundings.statement):
         return False
     own, reached = rounds
     if id(_round(training, file, call)) in reached:
@@ -119,7 +116,7 @@ def _is_in(training: Training, file: ProgramFile, call: ast.Call, rounds: tuple[
     # A function that computes the loss for the loop that runs backward.
     return any(
         id(_round(training, site.file, site.call)) in own
-        for site in training.callers(file, standing.statement)
+        for site in training.callers(file, surroundings.statement)
     )
 
 
@@ -281,7 +278,9 @@ def _check_later_models(wrap: Wrap) -> None:
                 raise UnclearProgramError(holder.file, fresh, _ANOTHER.format(name=holder.text))
 
 
-def point_out_others(training: Training, main: ProgramFile, holders: list[Holder], changes: Changes) -> None:
+def point_out_others(
+    training: Training, main: ProgramModule, holders: list[Holder], changes: Changes
+) -> None:
     """Name the models that are trained, but not among those that the user named."""
     try:
         trained = find_models(training, main, "")
@@ -449,14 +448,14 @@ def _is_move(call: ast.Call) -> bool:
     return isinstance(call.func, ast.Attribute) and call.func.attr in MOVES
 
 
-def _common(file: ProgramFile, statements: list[ast.stmt]) -> ast.stmt:
+def _common(file: ProgramModule, statements: list[ast.stmt]) -> ast.stmt:
     """The statement of the innermost block that holds all of them, which holds the last of them."""
     chains = [_chain(file, statement) for statement in statements]
     depth = 0
     while (
         all(len(chain) > depth + 1 for chain in chains) and len({id(chain[depth]) for chain in chains}) == 1
     ):
-        same_block = {id(file.blocks[id(chain[depth + 1])].statements) for chain in chains}
+        same_block = {id(file.tree.position(chain[depth + 1]).block) for chain in chains}
         if len(same_block) != 1:
             break
         depth += 1
@@ -465,10 +464,10 @@ def _common(file: ProgramFile, statements: list[ast.stmt]) -> ast.stmt:
     return chains[-1][depth]
 
 
-def _chain(file: ProgramFile, statement: ast.stmt) -> list[ast.stmt]:
+def _chain(file: ProgramModule, statement: ast.stmt) -> list[ast.stmt]:
     """A statement and those around it in its scope, the outermost first."""
     found = [statement]
-    for owner in file.owners(statement):
+    for owner in file.tree.owners(statement):
         if not isinstance(owner, ast.stmt) or isinstance(owner, (*FUNCTIONS, ast.ClassDef)):
             break
         found.append(owner)

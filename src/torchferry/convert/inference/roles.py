@@ -21,8 +21,8 @@ from torchferry.convert.inference.evidence import (
     is_backend_of_device,
 )
 from torchferry.convert.program.callees import argument_slots, passed_to, slots_of
+from torchferry.convert.program.functions import FUNCTIONS, positional, with_defaults
 from torchferry.convert.program.slots import (
-    FUNCTIONS,
     GETTERS,
     AnySite,
     Member,
@@ -133,7 +133,7 @@ def _parameters(statement: ast.stmt) -> list[str]:
     """The parameters of a function but its object."""
     if not isinstance(statement, FUNCTIONS):
         return []
-    names = [item.arg for item in (*statement.args.posonlyargs, *statement.args.args)]
+    names = positional(statement)
     return names[1:] if names[:1] in (["self"], ["cls"]) else names
 
 
@@ -490,15 +490,11 @@ def _is_option_name(name: object) -> bool:
 
 def _parameter_of(arguments: ast.arguments, default: ast.AST) -> str:
     """The parameter whose default value or annotation a node is, "" if it is none."""
-    positional = [*arguments.posonlyargs, *arguments.args]
-    with_default = positional[len(positional) - len(arguments.defaults) :]
-    for argument, value in [
-        *zip(with_default, arguments.defaults, strict=True),
-        *zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True),
-    ]:
+    for argument, value in with_defaults(arguments):
         if value is default or argument.annotation is default:
             return argument.arg
-    return next((argument.arg for argument in positional if argument.annotation is default), "")
+    parameters = (*arguments.posonlyargs, *arguments.args)
+    return next((item.arg for item in parameters if item.annotation is default), "")
 
 
 def _annotated_name(site: Site[ast.expr]) -> str:

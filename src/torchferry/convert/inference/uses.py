@@ -15,9 +15,9 @@ from typing import Any
 from torchferry.convert.inference.evidence import CONTAINERS, Evidence, Verdict, Vocabulary
 from torchferry.convert.inference.roles import Role, RoleFinder
 from torchferry.convert.program.callees import passed_to, slots_of
+from torchferry.convert.program.functions import FUNCTIONS
 from torchferry.convert.program.reads import distant_reads_of, distant_sources_of, reads_of, sources_of
 from torchferry.convert.program.slots import (
-    FUNCTIONS,
     AnySite,
     Keys,
     ReturnValue,

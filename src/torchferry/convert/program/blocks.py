@@ -7,8 +7,9 @@ import io
 import re
 import tokenize
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
+from torchferry.convert.program.functions import FUNCTIONS
 from torchferry.source.edits import Edit
 from torchferry.source.module import PythonModule
 
@@ -71,7 +72,6 @@ def lines_below(module: PythonModule, last: ast.stmt, statements: Iterable[str])
     return [Edit(end, end, module.newline + line, is_line=True) for line in statements]
 
 
-FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 DEFINITIONS = (*FUNCTIONS, ast.ClassDef)
 LOOPS = (ast.For, ast.AsyncFor, ast.While)
 _STRING_STARTS = {
@@ -86,9 +86,14 @@ def blocks_of(node: ast.AST) -> Iterator[list[ast.stmt]]:
         block = getattr(node, name, None)
         if isinstance(block, list) and block:
             yield block
-    for name in ("handlers", "cases"):
-        for part in getattr(node, name, ()):
-            yield part.body
+    for branch in branches_of(node):
+        yield branch.body
+
+
+def branches_of(node: ast.AST) -> Iterator[ast.ExceptHandler | ast.match_case]:
+    """The parts of a statement that hold a block and are no statements themselves."""
+    yield from getattr(node, "handlers", ())
+    yield from getattr(node, "cases", ())
 
 
 def statements_below(node: ast.AST, into_definitions: bool = False) -> Iterator[ast.stmt]:
@@ -122,9 +127,8 @@ def is_main_guard(statement: ast.stmt) -> bool:
     )
 
 
-@dataclass(frozen=True)
-class Position:
-    """Where a statement stands: the node whose block holds it, and that block."""
+class Position(NamedTuple):
+    """Where a statement stands: the statement, branch of one (except, case) or module around it, and the block there."""
 
     parent: ast.AST
     block: list[ast.stmt]
@@ -133,26 +137,34 @@ class Position:
 class StatementTree:
     """The way up from each statement of a module."""
 
-    def __init__(self, module: PythonModule) -> None:
-        self.root = module.tree
-        self._positions: dict[ast.stmt, Position] = {}
-        waiting: list[ast.AST] = [self.root]
+    def __init__(self, root: ast.Module) -> None:
+        self.root = root
+        self._positions: dict[ast.AST, Position] = {}
+        waiting: list[ast.AST] = [root]
         while waiting:
             node = waiting.pop()
-            for block in blocks_of(node):
-                for statement in block:
-                    self._positions[statement] = Position(node, block)
-                    waiting.append(statement)
+            for name in ("body", "orelse", "finalbody"):
+                block = getattr(node, name, None)
+                if isinstance(block, list):
+                    self._positions.update((statement, Position(node, block)) for statement in block)
+                    waiting += block
+            for branch in branches_of(node):
+                self._positions[branch] = Position(node, [])
+                waiting.append(branch)
 
     def position(self, statement: ast.stmt) -> Position:
         return self._positions[statement]
 
+    def owners(self, statement: ast.stmt) -> Iterator[ast.AST]:
+        """What is around a statement, from the nearest to the module: statements, and branches of them."""
+        position = self._positions.get(statement)
+        while position is not None:
+            yield position.parent
+            position = self._positions.get(position.parent)
+
     def upwards(self, statement: ast.stmt) -> Iterator[ast.stmt]:
         """The compound statements around a statement, the nearest first."""
-        parent = self._positions[statement].parent
-        while isinstance(parent, ast.stmt):
-            yield parent
-            parent = self._positions[parent].parent
+        return (node for node in self.owners(statement) if isinstance(node, ast.stmt))
 
     def holder(self, statement: ast.stmt, *sorts: type[ast.AST]) -> ast.AST:
         """The nearest statement of these sorts around a statement; the module if there is none."""
@@ -179,8 +191,8 @@ def has_own_lines(module: PythonModule, first: ast.stmt, last: ast.stmt) -> bool
 def indent_unit(module: PythonModule, statement: ast.stmt, tree: StatementTree) -> str:
     """One step of indentation, as this part of the module writes it."""
     own = indent_of(module, statement)
-    parent = tree.position(statement).parent
-    if isinstance(parent, ast.stmt):
+    parent = next(tree.upwards(statement), None)
+    if parent is not None:
         outer = indent_of(module, parent)
         if own.startswith(outer) and own != outer and not own.strip():
             return own[len(outer) :]

@@ -6,11 +6,10 @@ import ast
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
+from torchferry.convert.program.functions import FUNCTIONS, FunctionNode, positional
 from torchferry.convert.program.neighbours import Definition
 from torchferry.convert.program.slots import (
-    FUNCTIONS,
     AnySite,
-    FunctionNode,
     Member,
     ReturnValue,
     Slot,
@@ -92,13 +91,13 @@ def parameter(callee: Callee, position: int, keyword: str = "") -> Slot | None:
         creator = method_of(replace(callee, given=0), "__init__")
         return parameter(creator, position, keyword) if creator else _field(callee, position, keyword)
     arguments = node.args
-    positional = [item.arg for item in (*arguments.posonlyargs, *arguments.args)]
+    names = positional(node)
     if keyword:
-        known = keyword in positional or any(item.arg == keyword for item in arguments.kwonlyargs)
+        known = keyword in names or any(item.arg == keyword for item in arguments.kwonlyargs)
         return Variable(callee.view.path, node, keyword) if known else None
     position += callee.given
-    if position < len(positional):
-        return Variable(callee.view.path, node, positional[position])
+    if position < len(names):
+        return Variable(callee.view.path, node, names[position])
     return Variable(callee.view.path, node, arguments.vararg.arg) if arguments.vararg else None
 
 

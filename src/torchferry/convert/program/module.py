@@ -1,21 +1,19 @@
-"""A module as restructuring passes see it: its statements, its scopes, and what names and calls stand for."""
+"""One module of the user's program: its statements, its scopes, and what names and calls stand for."""
 
 from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
 from functools import cached_property
+from typing import NamedTuple
 
-from torchferry.convert.program.blocks import FUNCTIONS, StatementTree, heads_of, statements_below
+from torchferry.convert.program.blocks import StatementTree, heads_of
+from torchferry.convert.program.functions import ASSIGNMENTS, FUNCTIONS, assigned_to
 from torchferry.convert.site import FileContext
+from torchferry.source.module import PythonModule
 from torchferry.source.scopes import BindingKind, Scope
 
 Routine = ast.Module | ast.FunctionDef | ast.AsyncFunctionDef
-
-
-def text_of(node: ast.AST) -> str:
-    """An expression in one spelling, to tell whether two are the same."""
-    return ast.unparse(node)
 
 
 def calls_in(statement: ast.stmt) -> Iterator[ast.Call]:
@@ -30,36 +28,92 @@ def calls_in(statement: ast.stmt) -> Iterator[ast.Call]:
         waiting.extend(list(ast.iter_child_nodes(node))[::-1])
 
 
-def method_of(call: ast.Call) -> str:
+def called_method(call: ast.Call) -> str:
     """The name of the method that a call calls, "" if it calls something else."""
     return call.func.attr if isinstance(call.func, ast.Attribute) else ""
 
 
-class ProgramModule:
-    """One module."""
+class Surroundings(NamedTuple):
+    """The surroundings of a node."""
 
-    def __init__(self, context: FileContext) -> None:
-        self.context = context
-        self.module = context.module
-        # All functions: another look at this module may have read only those of interest to it.
-        self.module.focus(list(range(1, len(self.module.line_starts) + 1)))
-        self.tree = StatementTree(context.module)
+    scope: Scope
+    statement: ast.stmt
+    parent: ast.AST | None
+
+
+class ProgramModule:
+    """One module of the user's program: its statements, its scopes, and where its nodes stand."""
+
+    def __init__(self, path: str, module: PythonModule) -> None:
+        self.path = path
+        self.module = module
+
+    @cached_property
+    def tree(self) -> StatementTree:
+        return StatementTree(self.module.tree)
+
+    @cached_property
+    def _surroundings(self) -> dict[ast.AST, Surroundings]:
+        found: dict[ast.AST, Surroundings] = {}
+        for unit in self.module.scopes.units:
+            waiting: list[tuple[ast.AST, ast.AST | None]] = [(unit.node, None)]
+            while waiting:
+                node, parent = waiting.pop()
+                found[node] = Surroundings(unit.scope, unit.statement, parent)
+                waiting.extend((child, node) for child in ast.iter_child_nodes(node))
+        return found
+
+    @cached_property
+    def calls(self) -> list[ast.Call]:
+        """Every call, in the order of the text."""
+        nodes = (node for unit in self.module.scopes.units for node in ast.walk(unit.node))
+        found = {id(node): node for node in nodes if isinstance(node, ast.Call)}
+        return sorted(found.values(), key=lambda node: (node.lineno, node.col_offset))
+
+    @cached_property
+    def statements(self) -> list[ast.stmt]:
+        """Every statement, in the order of the text."""
+        found = [node for node in ast.walk(self.module.tree) if isinstance(node, ast.stmt)]
+        return sorted(found, key=lambda node: (node.lineno, node.col_offset))
 
     @cached_property
     def scopes(self) -> dict[ast.AST, Scope]:
+        """By function, class or module: its scope."""
         return {scope.node: scope for scope in self.module.scopes.scopes}
+
+    def surroundings(self, node: ast.AST) -> Surroundings | None:
+        return self._surroundings.get(node)
+
+    def parent(self, node: ast.AST) -> ast.AST | None:
+        surroundings = self._surroundings.get(node)
+        return surroundings.parent if surroundings else None
+
+    def qualified(self, node: ast.expr) -> str:
+        """The dotted name of an expression, through imports and aliases; "" if it has none."""
+        surroundings = self._surroundings.get(node)
+        resolved = self.module.resolve(node, surroundings.scope) if surroundings else None
+        return resolved.qualified if resolved else ""
+
+    def scope_of_statement(self, statement: ast.stmt) -> Scope:
+        """The scope in which a statement runs."""
+        owners = self.tree.owners(statement)
+        return next(self.scopes[owner] for owner in owners if owner in self.scopes)
+
+
+class PassModule(ProgramModule):
+    """The module that a pass restructures, with the project around it."""
+
+    def __init__(self, context: FileContext) -> None:
+        super().__init__(context.path, context.module)
+        self.context = context
+        # All functions: another look at this module may have read only those of interest to it.
+        self.module.focus(list(range(1, len(self.module.line_starts) + 1)))
 
     @cached_property
     def routines(self) -> list[Routine]:
         """The module itself and all its functions."""
         found: list[Routine] = [self.module.tree]
-        found += [node for node in statements_below(self.module.tree, True) if isinstance(node, FUNCTIONS)]
-        return found
-
-    @cached_property
-    def statements(self) -> list[ast.stmt]:
-        """Every statement, whatever it lies in."""
-        return list(statements_below(self.module.tree, into_definitions=True))
+        return [*found, *(node for node in self.statements if isinstance(node, FUNCTIONS))]
 
     @cached_property
     def identifiers(self) -> frozenset[str]:
@@ -91,17 +145,18 @@ class ProgramModule:
     def scope_of(self, statement: ast.stmt) -> Scope:
         return self.scopes[self.routine_of(statement)]
 
-    def qualified(self, node: ast.expr, routine: Routine) -> str:
-        """The dotted name that an expression stands for, "" if it has none."""
+    def qualified(self, node: ast.expr, routine: Routine | None = None) -> str:
+        """The dotted name that an expression stands for, also if it were one of a certain function; "" if none."""
+        if routine is None:
+            return super().qualified(node)
         resolved = self.module.resolve(node, self.scopes[routine])
         return resolved.qualified if resolved else ""
 
     def assignments(self, name: str) -> Iterator[tuple[ast.stmt, ast.expr]]:
         """Every statement that gives a variable or an attribute of this (last) name a value, with the value."""
         for statement in self.statements:
-            if isinstance(statement, (ast.Assign, ast.AnnAssign)) and statement.value is not None:
-                targets = statement.targets if isinstance(statement, ast.Assign) else [statement.target]
-                if any(last_name(target) == name for target in targets):
+            if isinstance(statement, ASSIGNMENTS) and statement.value is not None:
+                if any(last_name(target) == name for target in assigned_to(statement)):
                     yield statement, statement.value
 
     def definition(self, node: ast.expr, routine: Routine) -> ast.AST | None:
@@ -124,7 +179,7 @@ class ProgramModule:
         """The attributes of `self` that the methods which a statement calls set."""
         found: set[str] = set()
         for call in calls_in(statement):
-            if isinstance(call.func, ast.Attribute) and text_of(call.func.value) == "self":
+            if isinstance(call.func, ast.Attribute) and ast.unparse(call.func.value) == "self":
                 method = self.definition(call.func, self.routine_of(statement))
                 if isinstance(method, FUNCTIONS):
                     found |= attributes_set(method)
@@ -150,8 +205,3 @@ def last_name(node: ast.AST) -> str:
     if isinstance(node, ast.Attribute):
         return node.attr
     return node.id if isinstance(node, ast.Name) else ""
-
-
-def positional(routine: ast.FunctionDef | ast.AsyncFunctionDef) -> list[str]:
-    """The names of the parameters that have a position."""
-    return [item.arg for item in (*routine.args.posonlyargs, *routine.args.args)]

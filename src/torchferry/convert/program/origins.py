@@ -8,57 +8,20 @@ from functools import cached_property
 from types import MappingProxyType
 from typing import NamedTuple
 
-from torchferry.convert.program.training_program import (
+from torchferry.convert.program.functions import (
     ASSIGNMENTS,
     FUNCTIONS,
-    Function,
-    ProgramDefinition,
-    ProgramFile,
-    TrainingProgram,
+    FunctionNode,
+    argument_for,
     assigned_to,
-    method_of,
-    own_nodes,
+    own_method,
+    returned,
+    yielding_loops,
 )
+from torchferry.convert.program.module import ProgramModule
+from torchferry.convert.program.training_program import ProgramDefinition, TrainingProgram
 from torchferry.source.names import called_name, last_name
-from torchferry.source.scopes import Binding, BindingKind, all_arguments
-
-# What the functions of a program are handed, give back and yield.
-
-
-def yielding_loops(function: ast.AST) -> list[ast.For | ast.AsyncFor]:
-    """The loops of a generator, in each round of which it yields something."""
-    loops = [node for node in own_nodes(function) if isinstance(node, (ast.For, ast.AsyncFor))]
-    return [loop for loop in loops if any(isinstance(node, ast.Yield) for node in own_nodes(loop))]
-
-
-def returned(function: Function) -> list[ast.expr]:
-    """The values that a function returns."""
-    found = [node.value for node in own_nodes(function) if isinstance(node, ast.Return)]
-    return [value for value in found if value is not None]
-
-
-def argument_for(call: ast.Call, function: Function, name: str) -> ast.expr | None:
-    """The argument of a call that becomes a parameter, if the call spells it out."""
-    for keyword in call.keywords:
-        if keyword.arg == name:
-            return keyword.value
-    if any(isinstance(argument, ast.Starred) for argument in call.args):
-        return None
-    names = [argument.arg for argument in (*function.args.posonlyargs, *function.args.args)]
-    if names[:1] in (["self"], ["cls"]):
-        names = names[1:]
-    if name in names and names.index(name) < len(call.args):
-        return call.args[names.index(name)]
-    return None
-
-
-def parameter_for(call: ast.Call, function: Function, argument: ast.expr) -> str:
-    """The parameter that an argument of a call becomes, "" if that is not clear."""
-    for parameter in all_arguments(function.args):
-        if argument_for(call, function, parameter.arg) is argument:
-            return parameter.arg
-    return ""
-
+from torchferry.source.scopes import Binding, BindingKind
 
 # Methods that answer with the object itself, or with a form of it that stands for it.
 _SAME_OBJECT = frozenset(
@@ -80,21 +43,21 @@ ANY = "*"  # the key of something in a container that is not named: `loaders[pha
 class Origin(NamedTuple):
     """An expression that makes a value: a constant, or a call that is not one of the program's functions."""
 
-    file: ProgramFile
+    file: ProgramModule
     node: ast.expr
 
 
 class CallSite(NamedTuple):
     """A call of a function of the program."""
 
-    file: ProgramFile
+    file: ProgramModule
     call: ast.Call
 
 
 class _Given(NamedTuple):
     """The value that an attribute is given."""
 
-    file: ProgramFile
+    file: ProgramModule
     value: ast.expr
     place: int | None  # which item of the value: `self.a, self.b = value`
     owner: ast.ClassDef | None  # the class in which that happens
@@ -109,25 +72,25 @@ class OriginFlow:
         self._methods: dict[int, ProgramDefinition | None] = {}
         self._memo: dict[tuple[int, Key | None], dict[int, Origin]] = {}
 
-    def origins(self, file: ProgramFile, node: ast.expr) -> list[Origin]:
+    def origins(self, file: ProgramModule, node: ast.expr) -> list[Origin]:
         """The expressions that may have made the value of this one."""
         key = (id(node), None)
         if key not in self._memo:
             self._memo[key] = {id(item.node): item for item in self._trace(file, node, None, _DEPTH, set())}
         return list(self._memo[key].values())
 
-    def comes_from(self, file: ProgramFile, node: ast.expr, made: ast.expr) -> bool:
+    def comes_from(self, file: ProgramModule, node: ast.expr, made: ast.expr) -> bool:
         """Whether the value of an expression may be the one that `made` makes."""
         return any(item.node is made for item in self.origins(file, node))
 
-    def visits(self, file: ProgramFile, node: ast.expr) -> set[int]:
+    def visits(self, file: ProgramModule, node: ast.expr) -> set[int]:
         """The ids of all expressions through which the value of this one may have come."""
         seen: set[_Seen] = set()
         for _ in self._trace(file, node, None, _DEPTH, seen):
             pass
         return {found for found, _, _ in seen}
 
-    def callee(self, file: ProgramFile, call: ast.Call) -> ProgramDefinition | None:
+    def callee(self, file: ProgramModule, call: ast.Call) -> ProgramDefinition | None:
         """The function of the program that a call runs; of a class its __init__, if the program writes one."""
         found = self.program.definition(file, call.func)
         if found is None and isinstance(call.func, ast.Attribute):
@@ -135,16 +98,16 @@ class OriginFlow:
         if found is None and isinstance(call.func, (ast.Name, ast.Attribute)):
             found = self._called_object(file, call.func)
         if found is not None and isinstance(found.node, ast.ClassDef):
-            start = method_of(found.node, "__init__")
+            start = own_method(found.node, "__init__")
             return ProgramDefinition(found.file, start) if start else found
         return found
 
-    def class_of(self, file: ProgramFile, call: ast.expr) -> ProgramDefinition | None:
+    def class_of(self, file: ProgramModule, call: ast.expr) -> ProgramDefinition | None:
         """The class of the program that a call makes an instance of."""
         found = self.program.definition(file, call.func) if isinstance(call, ast.Call) else None
         return found if found and isinstance(found.node, ast.ClassDef) else None
 
-    def _method(self, file: ProgramFile, function: ast.Attribute) -> ProgramDefinition | None:
+    def _method(self, file: ProgramModule, function: ast.Attribute) -> ProgramDefinition | None:
         """The method that `object.name` stands for."""
         if id(function) not in self._methods:
             self._methods[id(function)] = (
@@ -153,7 +116,7 @@ class OriginFlow:
             self._methods[id(function)] = self._look_for_method(file, function)
         return self._methods[id(function)]
 
-    def _look_for_method(self, file: ProgramFile, function: ast.Attribute) -> ProgramDefinition | None:
+    def _look_for_method(self, file: ProgramModule, function: ast.Attribute) -> ProgramDefinition | None:
         if isinstance(function.value, ast.Name) and function.value.id == "self":
             owner = self._class_around(file, function)
             return self._find_method(ProgramDefinition(file, owner), function.attr) if owner else None
@@ -167,7 +130,7 @@ class OriginFlow:
         return None
 
     def _called_object(
-        self, file: ProgramFile, function: ast.Name | ast.Attribute
+        self, file: ProgramModule, function: ast.Name | ast.Attribute
     ) -> ProgramDefinition | None:
         """The __call__ of the object that a variable holds."""
         if not self._has_called_objects:
@@ -184,7 +147,7 @@ class OriginFlow:
     def _has_called_objects(self) -> bool:
         return any(b"def __call__" in file.module.data for file in self.program.files.values())
 
-    def _inherited(self, file: ProgramFile, function: ast.Attribute) -> ProgramDefinition | None:
+    def _inherited(self, file: ProgramModule, function: ast.Attribute) -> ProgramDefinition | None:
         """The method that `super().name` stands for."""
         owner = self._class_around(file, function)
         for base in owner.bases if owner else ():
@@ -197,7 +160,7 @@ class OriginFlow:
     def _find_method(self, owner: ProgramDefinition, name: str, depth: int = 4) -> ProgramDefinition | None:
         if not isinstance(owner.node, ast.ClassDef):
             return None
-        found = method_of(owner.node, name)
+        found = own_method(owner.node, name)
         if found is not None:
             return ProgramDefinition(owner.file, found)
         for base in owner.node.bases if depth else ():
@@ -207,9 +170,9 @@ class OriginFlow:
                 return inherited
         return None
 
-    def _class_around(self, file: ProgramFile, node: ast.AST) -> ast.ClassDef | None:
-        standing = file.standing(node)
-        scope = standing.scope if standing else None
+    def _class_around(self, file: ProgramModule, node: ast.AST) -> ast.ClassDef | None:
+        surroundings = file.surroundings(node)
+        scope = surroundings.scope if surroundings else None
         while scope is not None and not isinstance(scope.node, ast.ClassDef):
             scope = scope.parent
         return scope.node if scope and isinstance(scope.node, ast.ClassDef) else None
@@ -245,7 +208,9 @@ class OriginFlow:
             return
         owner = self._class_around(site.file, function) if function.value.id == "self" else None
         for derived in self._derived.get(id(owner), ()):
-            found = method_of(derived.node, function.attr) if isinstance(derived.node, ast.ClassDef) else None
+            found = (
+                own_method(derived.node, function.attr) if isinstance(derived.node, ast.ClassDef) else None
+            )
             if found is not None and (callee is None or found is not callee.node):
                 yield ProgramDefinition(derived.file, found)
 
@@ -263,7 +228,7 @@ class OriginFlow:
 
     def _trace(
         self,
-        file: ProgramFile,
+        file: ProgramModule,
         node: ast.expr,
         key: Key | None,
         depth: int,
@@ -288,13 +253,13 @@ class OriginFlow:
             further = {**entered, inside: node} if is_result and isinstance(node, ast.Call) else entered
             yield from self._trace(other_file, other, other_key, depth - 1, seen, further)
 
-    def _function_around(self, file: ProgramFile, node: ast.expr) -> int:
-        standing = file.standing(node)
-        return id(standing.scope.node) if standing else 0
+    def _function_around(self, file: ProgramModule, node: ast.expr) -> int:
+        surroundings = file.surroundings(node)
+        return id(surroundings.scope.node) if surroundings else 0
 
     def _steps(
-        self, file: ProgramFile, node: ast.expr, key: Key | None, entered: Mapping[int, ast.Call]
-    ) -> Iterator[tuple[ProgramFile, ast.expr, Key | None]]:
+        self, file: ProgramModule, node: ast.expr, key: Key | None, entered: Mapping[int, ast.Call]
+    ) -> Iterator[tuple[ProgramModule, ast.expr, Key | None]]:
         """The expressions whose value this one takes over; itself if it makes one."""
         if isinstance(node, ast.Name):
             yield from self._of_name(file, node, key, entered)
@@ -318,10 +283,10 @@ class OriginFlow:
             yield from ((file, held, None) for held in _held(node, key))
 
     def _of_name(
-        self, file: ProgramFile, node: ast.Name, key: Key | None, entered: Mapping[int, ast.Call]
-    ) -> Iterator[tuple[ProgramFile, ast.expr, Key | None]]:
-        standing = file.standing(node)
-        owner = standing.scope.owner_of(node.id) if standing else None
+        self, file: ProgramModule, node: ast.Name, key: Key | None, entered: Mapping[int, ast.Call]
+    ) -> Iterator[tuple[ProgramModule, ast.expr, Key | None]]:
+        surroundings = file.surroundings(node)
+        owner = surroundings.scope.owner_of(node.id) if surroundings else None
         for binding in owner.bindings[node.id] if owner else ():
             if binding.kind is BindingKind.ASSIGN and binding.value is not None:
                 yield file, binding.value, key
@@ -332,8 +297,8 @@ class OriginFlow:
                 yield from ((*value, key) for value in self._arguments(owner.node, node.id, call))
 
     def _unpacked(
-        self, file: ProgramFile, binding: Binding
-    ) -> Iterator[tuple[ProgramFile, ast.expr, Key | None]]:
+        self, file: ProgramModule, binding: Binding
+    ) -> Iterator[tuple[ProgramModule, ast.expr, Key | None]]:
         """`a, b = value`: the value's item at the name's place."""
         target = file.parent(binding.node)
         assign = file.parent(target) if isinstance(target, (ast.Tuple, ast.List)) else None
@@ -343,8 +308,8 @@ class OriginFlow:
                 yield file, assign.value, place
 
     def _arguments(
-        self, function: Function, name: str, call: ast.Call | None
-    ) -> Iterator[tuple[ProgramFile, ast.expr]]:
+        self, function: FunctionNode, name: str, call: ast.Call | None
+    ) -> Iterator[tuple[ProgramModule, ast.expr]]:
         """What the calls of a function, or one of them, hand over as one of its parameters."""
         for site in self.sites.get(id(function), ()):
             value = argument_for(site.call, function, name)
@@ -352,8 +317,8 @@ class OriginFlow:
                 yield site.file, value
 
     def _of_attribute(
-        self, file: ProgramFile, node: ast.Attribute, key: Key | None
-    ) -> Iterator[tuple[ProgramFile, ast.expr, Key | None]]:
+        self, file: ProgramModule, node: ast.Attribute, key: Key | None
+    ) -> Iterator[tuple[ProgramModule, ast.expr, Key | None]]:
         if node.attr == "module":  # of a wrapped model
             yield file, node.value, key
         found = self._attributes.get(node.attr, [])
@@ -380,8 +345,8 @@ class OriginFlow:
         return found
 
     def _of_call(
-        self, file: ProgramFile, node: ast.Call, key: Key | None
-    ) -> Iterator[tuple[ProgramFile, ast.expr, Key | None]]:
+        self, file: ProgramModule, node: ast.Call, key: Key | None
+    ) -> Iterator[tuple[ProgramModule, ast.expr, Key | None]]:
         found = self.program.definition(file, node.func)
         name = last_name(node.func)
         if found is None and isinstance(node.func, ast.Attribute) and name in _SAME_OBJECT:
@@ -424,6 +389,6 @@ def _held(node: ast.expr, key: Key) -> Iterator[ast.expr]:
         yield node.value
 
 
-def _results(function: Function) -> list[ast.expr]:
+def _results(function: FunctionNode) -> list[ast.expr]:
     """What a function returns; of a generator what it goes over to yield it."""
     return [*returned(function), *(loop.iter for loop in yielding_loops(function))]

@@ -6,11 +6,10 @@ import ast
 from collections.abc import Iterator
 
 from torchferry.convert.program.callees import Callee, all_bases, callee_of, related
+from torchferry.convert.program.functions import FUNCTIONS, FunctionNode, positional, with_defaults
 from torchferry.convert.program.neighbours import Import
 from torchferry.convert.program.slots import (
-    FUNCTIONS,
     AnySite,
-    FunctionNode,
     Member,
     ReturnValue,
     Variable,
@@ -210,15 +209,8 @@ def _of_unpacking(site: AnySite) -> Iterator[Source]:
 
 def _of_parameter(view: FileContext, function: FunctionNode, name: str) -> Iterator[Source]:
     """Its default, and what the calls in this module say."""
-    arguments = function.args
-    positional = [*arguments.posonlyargs, *arguments.args]
-    with_default = positional[len(positional) - len(arguments.defaults) :]
-    pairs = [
-        *zip(with_default, arguments.defaults, strict=True),
-        *zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True),
-    ]
     scope = scope_of(view, function)
-    for argument, default in pairs:
+    for argument, default in with_defaults(function.args):
         if argument.arg == name and default is not None and scope and scope.parent:
             yield _source(view, default, scope.parent)
     yield from _of_calls(view, view, function, name, "")
@@ -239,11 +231,11 @@ def _of_calls(
 ) -> Iterator[Source]:
     """The arguments that the calls in a module give to a parameter of a function of the module `home`."""
     definition, called = _constructed(home, function)
-    positional = [item.arg for item in (*function.args.posonlyargs, *function.args.args)]
+    names = positional(function)
     for call in calls_of(view, definition, alias or called):
         callee = callee_of(call, call.node.func)
         skipped = 1 if definition is not function else callee.given if callee else 0
-        index = positional.index(name) - skipped if name in positional else -1
+        index = names.index(name) - skipped if name in names else -1
         if 0 <= index < len(call.node.args):
             yield Site(view, call.node.args[index], call.place)
         yield from (Site(view, item.value, call.place) for item in call.node.keywords if item.arg == name)

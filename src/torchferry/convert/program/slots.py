@@ -7,14 +7,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from torchferry.convert.program.functions import FunctionNode
 from torchferry.convert.site import FileContext, Site, enclosing_class
 from torchferry.source.names import called_name
 from torchferry.source.scopes import Scope, any_line_in
 from torchferry.source.walk import Place, walk_all
 
 AnySite = Site[Any]
-FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef
-FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 GETTERS = frozenset({"get", "setdefault", "pop", "getattr", "getenv", "get_setting", "get_option"})
 # Attributes that many unrelated things have: what is done with one of them says nothing about another.
 _COMMON = frozenset({"name", "type", "value", "key", "kind", "mode", "id", "data", "text", "label", "_name"})

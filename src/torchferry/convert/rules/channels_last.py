@@ -9,7 +9,7 @@ from dataclasses import replace
 from functools import cached_property
 
 from torchferry.convert.program.blocks import add_imports, heads_of
-from torchferry.convert.program.module import ProgramModule, Routine, calls_in, last_name, method_of, text_of
+from torchferry.convert.program.module import PassModule, Routine, called_method, calls_in, last_name
 from torchferry.convert.rule import Proposal, Rule, register
 from torchferry.convert.site import FileContext
 from torchferry.finding import Kind
@@ -55,7 +55,7 @@ class _Layout:
 
     def __init__(self, context: FileContext) -> None:
         self.context = context
-        self.program = ProgramModule(context)
+        self.program = PassModule(context)
         self.module = context.module
 
     def proposals(self, torch: str) -> Iterator[Proposal]:
@@ -63,7 +63,7 @@ class _Layout:
         for statement in self._statements_with(b".cuda(", b".to("):
             for target, call in _moves(statement):
                 routine = self.program.routine_of(statement)
-                if target in self._done or method_of(call) not in _MOVES or _is_cast(call):
+                if target in self._done or called_method(call) not in _MOVES or _is_cast(call):
                     continue
                 if self._is_model(target, call, routine):
                     yield from self._model(target, call, routine, suffix)
@@ -119,10 +119,10 @@ class _Layout:
     def _with_parameters(self) -> set[str]:
         """Variables that have parameters, and so are models."""
         return {
-            text_of(call.func.value)  # type: ignore[attr-defined]
+            ast.unparse(call.func.value)  # type: ignore[attr-defined]
             for statement in self._statements_with(b"parameters")
             for call in calls_in(statement)
-            if method_of(call) in ("parameters", "named_parameters")
+            if called_method(call) in ("parameters", "named_parameters")
         }
 
     def _is_model(self, target: str, call: ast.Call, routine: Routine) -> bool:
@@ -159,7 +159,7 @@ class _Layout:
         elif qualified.startswith("torch.nn."):
             inside = [item for item in ast.walk(call) if isinstance(item, ast.Name) and item is not call.func]
             is_whole = all(self.program.qualified(item, root).startswith("torch") for item in inside)
-            yield self.module.segment(call) if is_whole or _TWO_DIMENSIONS.search(text_of(call)) else None
+            yield self.module.segment(call) if is_whole or _TWO_DIMENSIONS.search(ast.unparse(call)) else None
         elif isinstance(call.func, ast.Name) and call.func.id in self._classes:
             yield _class_source(call.func.id, self._classes, self.module)
         elif qualified:
@@ -184,18 +184,18 @@ class _Layout:
         if any(_reshapes(item, target) for item in statements):
             return False
         fed = [other for item in statements for other in calls_in(item) if self._feeds(target, other)]
-        known = [self._convolves(text_of(other.func), other, routine) for other in fed]
+        known = [self._convolves(ast.unparse(other.func), other, routine) for other in fed]
         if _IMAGES.match(name) and not self._has_volumes and _is_held(call):
             return bool(known) and False not in known
         return True in known and not any(self._takes_other_shapes(other, routine) for other in fed)
 
     def _feeds(self, target: str, call: ast.Call) -> bool:
         """model(data)"""
-        is_model = _MODELS.match(last_name(call.func)) or text_of(call.func) in self._with_parameters
-        return bool(is_model and call.args and text_of(call.args[0]) == target)
+        is_model = _MODELS.match(last_name(call.func)) or ast.unparse(call.func) in self._with_parameters
+        return bool(is_model and call.args and ast.unparse(call.args[0]) == target)
 
     def _takes_other_shapes(self, call: ast.Call, routine: Routine) -> bool:
-        sources = self._sources_of(text_of(call.func), call, routine)
+        sources = self._sources_of(ast.unparse(call.func), call, routine)
         return any(source is None or _OTHER_INPUTS.search(source) for source in sources)
 
 
@@ -215,7 +215,7 @@ def _calls_but_of_devices(value: ast.expr) -> Iterator[ast.Call]:
         node = waiting.pop()
         if isinstance(node, ast.Call):
             yield node
-        is_move = isinstance(node, ast.Call) and method_of(node) in _MOVES
+        is_move = isinstance(node, ast.Call) and called_method(node) in _MOVES
         waiting.extend([node.func] if is_move else ast.iter_child_nodes(node))  # type: ignore[attr-defined]
 
 
@@ -239,14 +239,18 @@ def _class_source(name: str, classes: dict[str, ast.ClassDef], module: PythonMod
 def _reshapes(statement: ast.stmt, target: str) -> bool:
     """images = images.reshape(-1, 784).to(device), or images.unsqueeze(0) anywhere"""
     assigned = isinstance(statement, ast.Assign) and any(
-        text_of(one) == target for one, _ in _pairs(statement)
+        ast.unparse(one) == target for one, _ in _pairs(statement)
     )
     for head in heads_of(statement):
         for node in ast.walk(head):
-            if isinstance(node, ast.Call) and method_of(node) in _SHAPES:
-                if assigned or text_of(node.func.value) == target:  # type: ignore[attr-defined]
+            if isinstance(node, ast.Call) and called_method(node) in _SHAPES:
+                if assigned or ast.unparse(node.func.value) == target:  # type: ignore[attr-defined]
                     return True
-            if isinstance(node, ast.Subscript) and text_of(node.value) == target and _adds_dimension(node):
+            if (
+                isinstance(node, ast.Subscript)
+                and ast.unparse(node.value) == target
+                and _adds_dimension(node)
+            ):
                 return True
     return False
 
@@ -271,12 +275,12 @@ def _moves(statement: ast.stmt) -> Iterator[tuple[str, ast.Call]]:
     if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call):
         call = statement.value
         if isinstance(call.func, ast.Attribute):
-            yield text_of(call.func.value), call
+            yield ast.unparse(call.func.value), call
     if not isinstance(statement, ast.Assign):
         return
     for one, moved in _pairs(statement):
         if isinstance(moved, ast.Call) and isinstance(one, (ast.Name, ast.Attribute)):
-            yield text_of(one), moved
+            yield ast.unparse(one), moved
 
 
 def _pairs(statement: ast.Assign) -> list[tuple[ast.expr, ast.expr]]:
@@ -295,8 +299,10 @@ def _is_cast(call: ast.Call) -> bool:
     """x.to(torch.float16), x.to(memory_format=...)"""
     if _names_format(call):
         return True
-    first = text_of(call.args[0]) if call.args else ""
-    return method_of(call) == "to" and (not (call.args or call.keywords) or first.startswith("torch.float"))
+    first = ast.unparse(call.args[0]) if call.args else ""
+    return called_method(call) == "to" and (
+        not (call.args or call.keywords) or first.startswith("torch.float")
+    )
 
 
 def _torch_name(module: PythonModule) -> str:

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from torchferry.convert.program.blocks import add_imports, indent_of, on_next_line, shares_its_line
-from torchferry.convert.program.module import ProgramModule, calls_in
+from torchferry.convert.program.module import PassModule, calls_in
 from torchferry.convert.rule import Proposal, Rule, register
 from torchferry.convert.site import FileContext
 from torchferry.finding import Kind
@@ -32,7 +32,7 @@ _NAMES = frozenset({"torch.nn.DataParallel", "torch.nn.parallel.DataParallel"})
 
 
 def _restructure(context: FileContext) -> Iterator[Proposal]:
-    program = ProgramModule(context)
+    program = PassModule(context)
     models: set[str] = set()
     mover = program.free_name("inputs_to_device", "move_inputs_to_device")
     for statement in program.statements:
@@ -56,7 +56,7 @@ def _targets(statement: ast.stmt) -> list[str]:
     return [ast.unparse(item) for item in targets if isinstance(item, (ast.Name, ast.Attribute))]
 
 
-def _edits(program: ProgramModule, statement: ast.stmt, call: ast.Call, mover: str) -> list[Edit]:
+def _edits(program: PassModule, statement: ast.stmt, call: ast.Call, mover: str) -> list[Edit]:
     """The argument in place of the call, and a hook that moves its inputs to the device, as DataParallel did."""
     module, model = program.module, call.args[0]
     targets = _targets(statement)
@@ -74,7 +74,7 @@ def _edits(program: ProgramModule, statement: ast.stmt, call: ast.Call, mover: s
     return [*_unwrapped(program, call), line, *define]
 
 
-def _unwrapped(program: ProgramModule, call: ast.Call) -> list[Edit]:
+def _unwrapped(program: PassModule, call: ast.Call) -> list[Edit]:
     module, model = program.module, call.args[0]
     return [
         Edit(module.start(call), module.start(model), ""),
@@ -82,7 +82,7 @@ def _unwrapped(program: ProgramModule, call: ast.Call) -> list[Edit]:
     ]
 
 
-def _definition(program: ProgramModule, mover: str) -> list[str]:
+def _definition(program: PassModule, mover: str) -> list[str]:
     """The function that moves the inputs; one of the module, so that models can be saved and sent to processes."""
     newline = program.module.newline
     lines = [] if "torch" in program.module.scopes.root.bindings else ["import torch"]
