@@ -27,9 +27,9 @@ from pathlib import Path
 
 from torchferry.errors import VendorError
 from torchferry.operators.known import operator_facts
-from torchferry.vendors.loader import load_vendor, natural_name
+from torchferry.vendors.model import natural_name
 from torchferry.vendors.ops import load_ops
-from torchferry.vendors.registry import get_vendor, vendor_names
+from torchferry.vendors.registry import get_vendor, load_vendor, vendor_names
 from torchferry.vendors.schema import APIS_FILE, OPS_FILE, read_table
 
 _LIBRARIES = ("torchvision::", "torchaudio::")  # whose operators programs call, too

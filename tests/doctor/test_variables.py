@@ -12,8 +12,7 @@ from torchferry.doctor.host.examine import check_variables
 from torchferry.errors import VendorError
 from torchferry.report.checks import CheckResult, Status
 from torchferry.vendors.host import load_host
-from torchferry.vendors.loader import load_vendor
-from torchferry.vendors.registry import get_vendor, vendor_names
+from torchferry.vendors.registry import get_vendor, load_vendor, vendor_names
 
 
 def results(name: str, **environment: str) -> dict[str, CheckResult]:

@@ -14,7 +14,7 @@ from torchferry.export.offline import check_tool, command_for, results_of, run_t
 from torchferry.export.report import page_of, to_json
 from torchferry.report.formats import Options
 from torchferry.report.page import to_text
-from torchferry.vendors.offline import Conversion, OfflineTable, load_offline
+from torchferry.vendors.offline import OfflineTable, load_offline
 from torchferry.vendors.registry import get_vendor
 
 
@@ -59,16 +59,14 @@ ATC = "atc --model=out/net.onnx --framework=5 --output=out/net"
     ],
 )  # fmt: skip
 def test_commands(vendor: str, what: Exported, expected: str) -> None:
-    conversion = table(vendor).conversion
-    assert conversion is not None
-    assert " ".join(command_for(conversion, what, "")) == expected
+    assert table(vendor).has_tool
+    assert " ".join(command_for(table(vendor), what, "")) == expected
 
 
 @pytest.fixture
-def atc(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Conversion:
+def atc(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> OfflineTable:
     """A converter that writes half of its result, and ends as FAILS says."""
-    conversion = table("ascend").conversion
-    assert conversion is not None
+    assert table("ascend").has_tool
     tool = tmp_path / "atc"
     tool.write_text(
         '#!/bin/sh\necho "$@" > "$(dirname "$0")/called"\n'
@@ -77,16 +75,16 @@ def atc(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Conversion:
     )
     tool.chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
-    return conversion
+    return table("ascend")
 
 
-def _run(conversion: Conversion, folder: Path) -> None:
+def _run(atc: OfflineTable, folder: Path) -> None:
     what = exported(("x", ("1", "3")), output=str(folder / "net.onnx"))
-    run_tool(conversion, command_for(conversion, what, "Ascend310P3"), results_of(conversion, what))
+    run_tool(atc, command_for(atc, what, "Ascend310P3"), results_of(atc, what))
 
 
 def test_a_converter_is_asked_for_before_the_export(
-    atc: Conversion, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    atc: OfflineTable, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     check_tool(atc, "Ascend310P3")
     with pytest.raises(RunError, match="must know the chip"):
@@ -96,14 +94,14 @@ def test_a_converter_is_asked_for_before_the_export(
         check_tool(atc, "Ascend310P3")
 
 
-def test_a_converter_is_called(atc: Conversion, tmp_path: Path) -> None:
+def test_a_converter_is_called(atc: OfflineTable, tmp_path: Path) -> None:
     _run(atc, tmp_path)
     assert (tmp_path / "called").read_text().endswith("--soc_version=Ascend310P3\n")
     assert (tmp_path / "net.om").exists()
 
 
 def test_a_converter_that_fails_leaves_nothing_half_done(
-    atc: Conversion, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    atc: OfflineTable, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("FAILS", "3")
     with pytest.raises(RunError, match="exit code 3"):
@@ -112,11 +110,11 @@ def test_a_converter_that_fails_leaves_nothing_half_done(
 
 
 def test_ctrl_c_while_a_converter_runs(
-    atc: Conversion, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    atc: OfflineTable, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """In a process without other threads, which would get the signal instead."""
     monkeypatch.setenv("FAILS", "INT")
-    program = "import sys, pathlib; from tests.export import test_offline as t; t._run(t.table('ascend').conversion, pathlib.Path(sys.argv[1]))"
+    program = "import sys, pathlib; from tests.export import test_offline as t; t._run(t.table('ascend'), pathlib.Path(sys.argv[1]))"
     done = subprocess.run(
         [sys.executable, "-c", program, str(tmp_path)], check=False, capture_output=True, text=True
     )
@@ -124,7 +122,7 @@ def test_ctrl_c_while_a_converter_runs(
     assert (tmp_path / "called").exists() and not (tmp_path / "net.om").exists()
 
 
-def test_a_converter_that_ends_well_without_a_result_is_no_success(atc: Conversion, tmp_path: Path) -> None:
+def test_a_converter_that_ends_well_without_a_result_is_no_success(atc: OfflineTable, tmp_path: Path) -> None:
     (tmp_path / "atc").write_text("#!/bin/sh\nexit 0\n")
     with pytest.raises(RunError, match=r"net\.om is not there"):
         _run(atc, tmp_path)

@@ -9,16 +9,15 @@ from pathlib import Path
 import pytest
 
 from torchferry.vendors.error_patterns import load_errors
-from torchferry.vendors.loader import load_vendor
 from torchferry.vendors.model import Support, Vendor
 from torchferry.vendors.ops import load_ops
-from torchferry.vendors.registry import get_vendor, vendor_names
+from torchferry.vendors.registry import get_vendor, load_vendor, vendor_names
 from torchferry.vendors.schema import (
     ERRORS_FILE,
     LIBRARIES_FILE,
     OFFLINE_FILE,
     OLD_NAMES_FILE,
-    SCHEMA,
+    RECORDS,
     ZOO_FILE,
     read_table,
 )
@@ -36,7 +35,7 @@ def test_identity(vendor: Vendor) -> None:
 
 def test_every_table_names_its_sources(vendor: Vendor) -> None:
     folder = Path(vendor.folder)
-    for file in SCHEMA:
+    for file in RECORDS:
         if file not in (ZOO_FILE, OFFLINE_FILE, LIBRARIES_FILE, OLD_NAMES_FILE) or (folder / file).exists():
             assert "[[sources]]" in (folder / file).read_text(encoding="utf-8"), file
     assert all(source.name for source in vendor.sources)

@@ -7,9 +7,8 @@ import pytest
 from tests.vendors.test_cli_vendors import ferry_vendors
 from torchferry.errors import VendorError
 from torchferry.sim.environment import SimSettings, settings_for
-from torchferry.vendors.cards import card_names, with_card
 from torchferry.vendors.model import Narrowing, Vendor
-from torchferry.vendors.registry import get_vendor, vendor_names
+from torchferry.vendors.registry import card_names, get_vendor, vendor_names, with_card
 
 ASCEND = get_vendor("ascend")
 CARDS = [(vendor, card.name) for vendor in map(get_vendor, vendor_names()) for card in vendor.cards]

@@ -11,7 +11,6 @@ import pytest
 from torchferry.cli import vendors as command
 from torchferry.errors import VendorError
 from torchferry.text import Text
-from torchferry.vendors.model import Vendor
 from torchferry.vendors.registry import get_vendor, vendor_names
 
 
@@ -87,9 +86,5 @@ def test_unknown_vendor() -> None:
 
 def test_every_text_exists_in_both_languages() -> None:
     single = [value for value in vars(command).values() if isinstance(value, Text)]
-    for text in [*single, *command.COLUMNS.values(), *command.FIELDS.values(), *command.SECTIONS.values()]:
+    for text in [*single, *command.COLUMNS.values(), *command.SECTIONS.values()]:
         assert text.en and text.zh
-
-
-def test_every_shown_field_exists() -> None:
-    assert command.FIELDS.keys() <= Vendor.__dataclass_fields__.keys()

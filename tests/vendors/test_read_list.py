@@ -9,10 +9,9 @@ from pathlib import Path
 import pytest
 from tools import read_list
 
-from torchferry.vendors.loader import load_vendor
 from torchferry.vendors.model import Support
 from torchferry.vendors.ops import load_ops
-from torchferry.vendors.registry import get_vendor, vendor_names
+from torchferry.vendors.registry import get_vendor, load_vendor, vendor_names
 
 ACME = Path(__file__).parents[2] / "examples" / "vendors" / "acme"
 YAML = """\

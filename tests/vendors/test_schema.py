@@ -8,11 +8,13 @@ import pytest
 
 from torchferry.errors import VendorError
 from torchferry.vendors.error_patterns import load_errors
-from torchferry.vendors.loader import load_vendor
+from torchferry.vendors.keys import fields_of, keys_of
+from torchferry.vendors.model import Vendor
 from torchferry.vendors.ops import load_ops
-from torchferry.vendors.schema import SCHEMA
+from torchferry.vendors.registry import load_vendor
+from torchferry.vendors.schema import RECORDS, meanings, record_type
 
-REQUIRED = [name for name, key in SCHEMA["vendor.toml"].items() if key.required]
+REQUIRED = [name for name, key in keys_of(Vendor).items() if key.required]
 
 
 def failure(folder: Path) -> str:
@@ -129,3 +131,21 @@ def test_not_utf8(acme: Path) -> None:
 
 def test_no_vendor_toml(tmp_path: Path) -> None:
     assert "no vendor.toml there" in failure(tmp_path)
+
+
+def _records(record: type) -> set[type]:
+    """A record and those of its tables."""
+    inner = {key.record for key in keys_of(record).values() if key.record}
+    return {record}.union(*map(_records, inner))
+
+
+def test_every_key_is_explained() -> None:
+    """In both languages, and nothing else is."""
+    records = set().union(*(_records(record_type(file)) for file in RECORDS))
+    explained = {record.__name__: set(meanings(record)) for record in records}
+    expected = {record.__name__: {name for _, name, _ in fields_of(record)} for record in records}
+    assert explained == expected
+    for record in records:
+        for name, meaning in meanings(record).items():
+            assert meaning.text.en and meaning.text.zh, (record, name)
+            assert meaning.label is None or (meaning.label.en and meaning.label.zh)

@@ -144,9 +144,9 @@ def run(args: argparse.Namespace) -> int:
 
     vendor = get_vendor(args.to, args.vendor_path) if args.to else None
     table = load_offline(Path(vendor.folder)) if vendor else OfflineTable()
-    _check(args, has_tool=table.conversion is not None)
-    if args.run and table.conversion:
-        check_tool(table.conversion, args.chip)
+    _check(args, has_tool=table.has_tool)
+    if args.run and table.has_tool:
+        check_tool(table, args.chip)
     request = ExportRequest(
         ModelRequest(args.model, tuple(args.input), args.init),
         str(args.output),
@@ -164,9 +164,9 @@ def run(args: argparse.Namespace) -> int:
         tolerance=args.tolerance,
     )
     exported = export(request)
-    command = command_for(table.conversion, exported, args.chip) if table.conversion else []
-    if args.run and table.conversion and exported.is_good:
-        run_tool(table.conversion, command, results_of(table.conversion, exported))
+    command = command_for(table, exported, args.chip) if table.has_tool else []
+    if args.run and table.has_tool and exported.is_good:
+        run_tool(table, command, results_of(table, exported))
     with reader_may_leave():
         if args.json:
             sys.stdout.write(printable(to_json(exported, vendor, table, command)))

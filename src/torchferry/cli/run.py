@@ -15,8 +15,7 @@ from torchferry.cli import options
 from torchferry.cli.output import check_writable, say
 from torchferry.cli.program import add_converted, add_program, add_torchrun, program_of, words_of
 from torchferry.errors import RunError
-from torchferry.vendors.cards import with_card
-from torchferry.vendors.registry import get_vendor
+from torchferry.vendors.registry import get_vendor, with_card
 
 if TYPE_CHECKING:
     from torchferry.launch.place import Place

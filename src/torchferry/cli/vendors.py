@@ -6,16 +6,17 @@ import argparse
 import sys
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import fields
 from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from torchferry.cli import options
 from torchferry.text import Language, Text
+from torchferry.vendors.keys import fields_of
 from torchferry.vendors.model import Card, DtypeLimit, Limits, Saturation, Sparse, Support, Vendor
 from torchferry.vendors.ops import Ops, load_ops
 from torchferry.vendors.registry import get_vendor, vendor_names
+from torchferry.vendors.schema import meanings
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -49,53 +50,6 @@ INCOMPLETE = Text(
     "接口列表不完整：未列出的名称为未知，而非不支持。",
 )
 
-FIELDS = {
-    "company": Text("Company", "厂商"),
-    "device_type": Text("Device type", "设备类型"),
-    "plugin": Text("Plugin", "插件"),
-    "torch_module": Text("torch module", "torch 模块"),
-    "dist_backend": Text("Distributed backend", "通信后端"),
-    "visible_devices_env": Text("Visible devices", "可见设备变量"),
-    "smi": Text("Status command", "状态命令"),
-    "tensor_method": Text("Tensor method", "张量方法"),
-    "is_attribute": Text("Tensor attribute", "张量属性"),
-    "amp_module": Text("AMP module", "混合精度模块"),
-    "autocast_device_type": Text("autocast device type", "autocast 设备类型"),
-    "amp_dtypes": Text("AMP dtypes", "混合精度类型"),
-    "fused_optimizer_module": Text("Fused optimizers in", "融合优化器模块"),
-    "fused_optimizers": Text("Fused optimizers", "融合优化器"),
-    "profiler_module": Text("Profiler", "性能分析模块"),
-    "profiler_activity": Text("Profiler activity", "性能分析类别"),
-    "marker_module": Text("Markers", "打点模块"),
-    "memory_format": Text("Memory format", "内存格式"),
-    "channels_last": Text("Prefers channels_last", "偏好 channels_last"),
-    "data_parallel": Text("DataParallel", "DataParallel"),
-    "jit_script": Text("torch.jit.script", "torch.jit.script"),
-    "graphs": Text("Graphs", "图模式"),
-    "apex": Text("apex", "apex"),
-    "triton": Text("Triton", "Triton"),
-    "extension": Text("Custom kernels", "自定义算子"),
-    "missing_op": Text("Missing operator", "缺失算子时"),
-    "oom_exception": Text("Out-of-memory error", "显存不足异常"),
-}
-LIMIT_FIELDS = {
-    "operator_version": Text("Operator table of version", "算子表版本"),
-    "missing_operator": Text("A missing operator", "缺失算子时"),
-    "raise_when": Text("becomes an error when", "以下设置使其报错"),
-    "fall_back_when": Text("runs on the CPU when", "以下设置使其回退到 CPU"),
-    "backend_name": Text("Backend name in messages", "消息中的后端名称"),
-    "missing_message": Text("Error for a missing operator", "缺失算子的报错"),
-    "raise_when_message": Text("Error when falling back is off", "关闭回退后的报错"),
-    "fallback_message": Text("Warning when falling back", "回退时的告警"),
-    "out_of_memory_message": Text("Out-of-memory message", "显存不足的报错"),
-    "data_parallel_message": Text("Error for DataParallel", "DataParallel 的报错"),
-    "refused_reductions": Text("Dtypes that collectives do not reduce", "集合通信不能归约的数据类型"),
-    "refused_reduction_message": Text("Error for such a reduction", "此类归约的报错"),
-    "shallow_copy": Text("module.to keeps parameters", "module.to 保留参数对象"),
-    "device_name": Text("Typical device", "典型设备"),
-    "device_memory": Text("Memory of one device", "单设备显存"),
-    "device_count": Text("Devices of one server", "单机设备数"),
-}
 SECTIONS = {
     "limits": Text("Limits of a simulated device", "模拟设备的限制"),
     "cards": Text(
@@ -217,10 +171,7 @@ def _ops_count(ops: Ops) -> Text:
 
 def _print_one(console: Console, vendor: Vendor, language: Language) -> None:
     ops = load_ops(Path(vendor.folder))
-    rows = [
-        (label.in_language(language), _shown(vendor, attribute, language))
-        for attribute, label in FIELDS.items()
-    ]
+    rows = _labelled(vendor, language)
     rows.append((COLUMNS["ops"].in_language(language), _ops_count(ops).in_language(language)))
     console.print(vendor.name, style="bold cyan", markup=False)
     _print_rows(console, rows)
@@ -244,6 +195,15 @@ def _print_rows(console: Console, rows: list[tuple[str, str]]) -> None:
     console.print(grid)
 
 
+def _labelled(record: Vendor | Limits, language: Language) -> list[tuple[str, str]]:
+    """What its keys say, under their labels."""
+    known = meanings(type(record))
+    labels = ((field, known[name].label) for field, name, _ in fields_of(type(record)))
+    return [
+        (label.in_language(language), _shown(record, field, language)) for field, label in labels if label
+    ]
+
+
 def _shown(record: Vendor | Limits | Sparse | Saturation, attribute: str, language: Language) -> str:
     value = getattr(record, attribute)
     if isinstance(value, Enum):
@@ -261,7 +221,7 @@ def _shown(record: Vendor | Limits | Sparse | Saturation, attribute: str, langua
 
 def _rows(limit: Sparse | Saturation, language: Language) -> list[tuple[str, str]]:
     """The keys of vendor.toml with what is known."""
-    names = [each.name for each in fields(limit) if getattr(limit, each.name)]
+    names = [field for field, _, _ in fields_of(type(limit)) if getattr(limit, field)]
     return [(name, _shown(limit, name, language)) for name in names]
 
 
@@ -288,11 +248,7 @@ def _sections(vendor: Vendor, ops: Ops, language: Language) -> Iterator[tuple[st
     for name, api in sorted(vendor.apis.items()):
         by_support[api.support].append((name, api.name if api.support is Support.RENAMED else api.basis))
     yield "dtypes", list(vendor.dtypes.items())
-    shown = [
-        (label.in_language(language), _shown(vendor.limits, field, language))
-        for field, label in LIMIT_FIELDS.items()
-    ]
-    yield "limits", [(label, text) for label, text in shown if text != unknown]
+    yield "limits", [(label, text) for label, text in _labelled(vendor.limits, language) if text != unknown]
     yield "cards", [(card.name, _card(card)) for card in vendor.cards]
     yield "limits_sparse", _rows(vendor.limits.sparse, language)
     yield "limits_saturation", _rows(vendor.limits.saturation, language)

@@ -10,12 +10,12 @@ from pathlib import Path
 from torchferry.errors import RunError
 from torchferry.export.model import Exported, Port
 from torchferry.launch.supervise import own_stderr, run_supervised, stop_if_told
-from torchferry.vendors.offline import Conversion
+from torchferry.vendors.offline import OfflineTable
 
 CHIP = "CHIP"  # stands in a command for a name that only the user knows
 
 
-def command_for(conversion: Conversion, exported: Exported, chip: str) -> list[str]:
+def command_for(table: OfflineTable, exported: Exported, chip: str) -> list[str]:
     """The words of the vendor's command; for free sizes those that were compared with PyTorch."""
     model = Path(exported.output)
     profiles = _profiles(exported)
@@ -25,23 +25,23 @@ def command_for(conversion: Conversion, exported: Exported, chip: str) -> list[s
     free = [axis for port in inputs for axis, size in enumerate(port.shape) if not size.isdecimal()]
     symbols = {size for port in inputs for size in port.shape if not size.isdecimal()}
     is_batch = not any(free) and len(symbols) == 1
-    further = conversion.fixed if not free else conversion.dynamic if is_batch else conversion.dynamic_other
+    further = table.fixed if not free else table.dynamic if is_batch else table.dynamic_other
     values = {
         "onnx": str(model),
-        "output": str(model.with_suffix(conversion.suffix)),
+        "output": str(model.with_suffix(table.suffix)),
         "chip": chip or CHIP,
         "batches": ",".join(profile[0] for profile in profiles if profile),
         "profiles": ";".join(map(",".join, profiles)),
     }
-    words = [conversion.tool]
-    for word in (*conversion.command, *further):
-        words += _filled(word, values, conversion, inputs)
+    words = [table.tool]
+    for word in (*table.command, *further):
+        words += _filled(word, values, table, inputs)
     return words
 
 
-def results_of(conversion: Conversion, exported: Exported) -> list[Path]:
+def results_of(table: OfflineTable, exported: Exported) -> list[Path]:
     """The files that the tool writes."""
-    return [Path(exported.output).with_suffix(suffix) for suffix in conversion.results]
+    return [Path(exported.output).with_suffix(suffix) for suffix in table.results]
 
 
 def _profiles(exported: Exported) -> list[tuple[str, ...]]:
@@ -57,18 +57,16 @@ def _fixed(port: Port, exported: Exported) -> Port:
     return Port(port.name, port.dtype, tuple(str(sizes.get(size, size)) for size in port.shape))
 
 
-def _filled(
-    word: str, values: Mapping[str, str], conversion: Conversion, inputs: tuple[Port, ...]
-) -> list[str]:
-    shapes = [_shape(conversion, port) for port in inputs]
-    if word == "{shapes}" and conversion.shape_separator == " ":
+def _filled(word: str, values: Mapping[str, str], table: OfflineTable, inputs: tuple[Port, ...]) -> list[str]:
+    shapes = [_shape(table, port) for port in inputs]
+    if word == "{shapes}" and table.shape_separator == " ":
         return shapes
-    return [word.format(**values, shapes=conversion.shape_separator.join(shapes))]
+    return [word.format(**values, shapes=table.shape_separator.join(shapes))]
 
 
-def _shape(conversion: Conversion, port: Port) -> str:
-    sizes = ",".join(size if size.isdecimal() else conversion.free_size for size in port.shape)
-    return conversion.shape.format(name=port.name, sizes=sizes)
+def _shape(table: OfflineTable, port: Port) -> str:
+    sizes = ",".join(size if size.isdecimal() else table.free_size for size in port.shape)
+    return table.shape.format(name=port.name, sizes=sizes)
 
 
 def lacks_chip(command: Sequence[str]) -> bool:
@@ -76,26 +74,26 @@ def lacks_chip(command: Sequence[str]) -> bool:
     return any(word.split("=")[-1] == CHIP for word in command)
 
 
-def find_tool(conversion: Conversion) -> str | None:
+def find_tool(table: OfflineTable) -> str | None:
     """Where the converter is, on PATH or where its toolkit puts it."""
-    places = os.pathsep.join((os.environ.get("PATH", ""), *conversion.folders))
-    return shutil.which(conversion.tool, path=places)
+    places = os.pathsep.join((os.environ.get("PATH", ""), *table.tool_folders))
+    return shutil.which(table.tool, path=places)
 
 
-def check_tool(conversion: Conversion, chip: str) -> None:
+def check_tool(table: OfflineTable, chip: str) -> None:
     """Whether the converter could be called, asked before a long export."""
-    if find_tool(conversion) is None:
+    if find_tool(table) is None:
         raise RunError(
-            f"--run: {conversion.tool} is not here; install the vendor's toolkit, or leave out --run and call it where it is "
+            f"--run: {table.tool} is not here; install the vendor's toolkit, or leave out --run and call it where it is "
             "with the command that is printed"
         )
-    if not chip and any("{chip}" in word for word in conversion.command):
-        raise RunError(f"--run: {conversion.tool} must know the chip; add --chip ({conversion.chip.en})")
+    if not chip and any("{chip}" in word for word in table.command):
+        raise RunError(f"--run: {table.tool} must know the chip; add --chip ({table.chip.en})")
 
 
-def run_tool(conversion: Conversion, command: Sequence[str], results: Sequence[Path]) -> None:
+def run_tool(table: OfflineTable, command: Sequence[str], results: Sequence[Path]) -> None:
     """Call the converter; what it prints goes to stderr. If it fails or is stopped, what it has written is taken away."""
-    program = find_tool(conversion)
+    program = find_tool(table)
     assert program is not None, "check_tool comes first"
     before = list(map(_written, results))
     ending = run_supervised([program, *command[1:]], os.environ, stdout=own_stderr())
@@ -105,11 +103,11 @@ def run_tool(conversion: Conversion, command: Sequence[str], results: Sequence[P
                 file.unlink(missing_ok=True)
     stop_if_told(ending)
     if ending.exit_code:
-        raise RunError(f"{conversion.tool} ended with exit code {ending.exit_code}; what it printed is above")
+        raise RunError(f"{table.tool} ended with exit code {ending.exit_code}; what it printed is above")
     missing = [str(file) for file in results if not file.exists()]
     if missing:
         raise RunError(
-            f"{conversion.tool} ended well, but {', '.join(missing)} is not there; what it printed is above"
+            f"{table.tool} ended well, but {', '.join(missing)} is not there; what it printed is above"
         )
 
 

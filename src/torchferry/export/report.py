@@ -157,7 +157,7 @@ def _vendor_words(
     if least is not None and most is not None and not least <= exported.opset <= most:
         said.append((_RANGE.format(vendor=vendor.name, least=least, most=most), "yellow"))
     lacking = [name for name in exported.operators if name not in table.operators]
-    tool = table.conversion.tool if table.conversion else ""
+    tool = table.tool
     if not table.operators:
         said.append((_NO_LIST.format(vendor=vendor.name), ""))
     elif lacking:
@@ -166,14 +166,14 @@ def _vendor_words(
         said.append(
             (_ALL_TAKEN.format(tool=tool, vendor=vendor.name, count=len(exported.operators)), "green")
         )
-    if table.conversion is None:
+    if not table.has_tool:
         said.append((_NO_TOOL.format(vendor=vendor.name), ""))
     elif was_run:
         said.append((_CONVERTED.format(tool=tool), "green"))
     else:
         said.append((_NEXT.format(vendor=vendor.name, command=shlex.join(command)), ""))
-        if lacks_chip(command) and table.conversion.chip.en:
-            said.append((_CHIP.format(chip=CHIP, how=table.conversion.chip), ""))
+        if lacks_chip(command) and table.chip.en:
+            said.append((_CHIP.format(chip=CHIP, how=table.chip), ""))
     return said
 
 

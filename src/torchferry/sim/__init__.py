@@ -27,8 +27,7 @@ def activate(
 
     from torchferry.sim.activation import activate_settings
     from torchferry.sim.environment import settings_for
-    from torchferry.vendors.cards import with_card
-    from torchferry.vendors.registry import get_vendor
+    from torchferry.vendors.registry import get_vendor, with_card
 
     known = with_card(get_vendor(vendor, tuple(map(Path, vendor_paths))), card)
     activate_settings(settings_for(known, devices, memory, strict, vendor_paths, shared_randomness))

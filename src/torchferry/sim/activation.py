@@ -28,10 +28,9 @@ from torchferry.sim import (
     torch_changes,
 )
 from torchferry.sim.environment import SimSettings
-from torchferry.vendors.cards import with_card
 from torchferry.vendors.model import Limits, MissingOperator, Narrowing, Vendor
 from torchferry.vendors.ops import load_ops
-from torchferry.vendors.registry import get_vendor
+from torchferry.vendors.registry import get_vendor, with_card
 
 _DEFAULT_MESSAGES = native.Messages(
     missing_operator="Could not run '{operator}' with arguments from the '{backend}' backend.",

@@ -24,7 +24,7 @@ _PICTURES, _PLAIN = "NCHW", "ND"  # names of formats, for tensors of four dimens
 
 def install(vendor: Vendor, environment: Mapping[str, str]) -> None:
     """Write the log from now on, on stdout, if the variables of the vendor's runtime ask for it."""
-    log = load_host(Path(vendor.folder)).log
+    log = load_host(Path(vendor.folder)).host_log
     if log is not None and log.written_when and all(_is_set(each, environment) for each in log.written_when):
         HostLogMode(log, vendor.device_type).switch_on()
 

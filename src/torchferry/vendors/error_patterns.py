@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from pathlib import Path
 
-from torchferry.errors import VendorError
 from torchferry.text import Text
-from torchferry.vendors.model import Source
-from torchferry.vendors.schema import ERRORS_FILE, Table, read_table
+from torchferry.vendors.keys import (
+    Source,
+    choice,
+    expression,
+    number,
+    rows,
+    sources,
+    text,
+    text_table,
+    texts,
+    translated,
+)
+from torchferry.vendors.schema import ERRORS_FILE, read_file
 
 _FOR_ALL = Path(__file__).parent / "any"
 
@@ -25,7 +34,7 @@ class Effect(Enum):
     HARMLESS = "harmless"  # it looks like an error and is none
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class ErrorPattern:
     """One sort of message: how it is recognised, why it appears and what to do.
 
@@ -33,18 +42,31 @@ class ErrorPattern:
     {code} and {meaning} for the code that was found.
     """
 
-    id: str
-    regex: str  # "": known by its codes alone
-    kind: str  # oom, distributed, unsupported_op, ...
-    cause: Text
-    remedy: Text
-    rank: int  # lower ones are tried first
-    any_vendor: bool
-    effect: Effect = Effect.ERROR
-    codes: tuple[str, ...] = ()
-    source: str = ""
-    late: str = ""  # the device reports it later than it happens, unless this is set
-    frames: str = ""  # fits only an exception that went through a file with such a path
+    id: str = text('"out-of-memory"', r"[a-z0-9-]+")
+    regex: str = expression('"out of memory"', r"(?s).+")
+    frames: str = expression('"/urllib/"', r"(?s).+")
+    codes: tuple[str, ...] = texts('["207001"]', r"\w+|\*")
+    kind: str = text('"oom"', r"\w+", required=True, name="class")
+    effect: Effect = choice(Effect, '"consequence"', Effect.ERROR)
+    cause: Text = translated('"why"', required=True)
+    remedy: Text = translated('"what to do"', required=True)
+    late: str = text('"CUDA_LAUNCH_BLOCKING=1"')
+    rank: int = number("1", 1)
+    source: str = text('"where this is known from"')
+    any_vendor: bool = False
+
+
+@dataclass(frozen=True)
+class ErrorsFile:
+    """errors.toml: patterns of messages, and error codes."""
+
+    errors: tuple[ErrorPattern, ...] = rows(
+        ErrorPattern, '[[errors]] with regex = "...", class = "...", cause = "...", remedy = "..."'
+    )
+    code_forms: tuple[str, ...] = texts('["error code is ([0-9]+)"]', regex=True)
+    codes: Mapping[str, str] = text_table('[codes] with E001 = "meaning"')
+    codes_zh: Mapping[str, str] = text_table('[codes_zh] with E001 = "the same in Chinese"')
+    sources: tuple[Source, ...] = sources()
 
 
 @dataclass(frozen=True)
@@ -59,60 +81,21 @@ class ErrorTable:
 
 def load_errors(vendor_folder: Path) -> ErrorTable:
     """Read errors.toml of a vendor folder, and that for all vendors."""
-    own = _read(vendor_folder / ERRORS_FILE)
-    shared = _read(_FOR_ALL / ERRORS_FILE)
-    patterns = [*_patterns(own, vendor_folder.name), *_patterns(shared, "")]
+    own = read_file(vendor_folder / ERRORS_FILE, ErrorsFile)
+    shared = read_file(_FOR_ALL / ERRORS_FILE, ErrorsFile)
+    patterns = [*_named(own, vendor_folder.name), *_named(shared, "")]
     patterns.sort(key=lambda pattern: (pattern.rank, pattern.any_vendor))
-    in_chinese = own.get("codes_zh", {})
-    sources = tuple(
-        Source(row["name"], row.get("version", ""), row.get("path", "")) for row in own.get("sources", ())
-    )
-    return ErrorTable(
-        tuple(patterns),
-        {
-            code: Text(meaning, in_chinese.get(code, meaning))
-            for code, meaning in own.get("codes", {}).items()
-        },
-        tuple(own.get("code_forms", ())),
-        sources,
-    )
+    codes = {code: Text(meaning, own.codes_zh.get(code, meaning)) for code, meaning in own.codes.items()}
+    return ErrorTable(tuple(patterns), codes, own.code_forms, own.sources)
 
 
-def _read(file: Path) -> Table:
-    """Without a file nothing is known."""
-    data = read_table(file) if file.exists() else {}
-    named = {f"code_forms[{number}]": form for number, form in enumerate(data.get("code_forms", ()), 1)}
-    named |= {
-        f"errors[{number}].{key}": row.get(key, "")
-        for number, row in enumerate(data.get("errors", ()), 1)
-        for key in ("regex", "frames")
-    }
-    for name, pattern in named.items():
-        try:
-            re.compile(pattern)
-        except re.error as error:
-            raise VendorError(
-                f"{file}: key '{name}' is no regular expression ({error}); correct it"
-            ) from None
-    return data
-
-
-def _patterns(data: Table, vendor: str) -> list[ErrorPattern]:
+def _named(file: ErrorsFile, vendor: str) -> list[ErrorPattern]:
     """Those of one file; `vendor` is "" for the file that holds for all."""
     return [
-        ErrorPattern(
-            f"{vendor or 'any'}.{row.get('id') or '{}-{}'.format(row['class'], number)}",
-            row.get("regex", ""),
-            row["class"],
-            Text(row["cause"], row.get("cause_zh") or row["cause"]),
-            Text(row["remedy"], row.get("remedy_zh") or row["remedy"]),
-            row.get("rank", 1),
-            not vendor,
-            Effect(row.get("effect", Effect.ERROR.value)),
-            tuple(row.get("codes", ())),
-            row.get("source", ""),
-            row.get("late", ""),
-            row.get("frames", ""),
+        replace(
+            pattern,
+            id=f"{vendor or 'any'}.{pattern.id or f'{pattern.kind}-{number}'}",
+            any_vendor=not vendor,
         )
-        for number, row in enumerate(data.get("errors", ()), 1)
+        for number, pattern in enumerate(file.errors, 1)
     ]

@@ -7,6 +7,25 @@ from dataclasses import dataclass, field
 from enum import Enum
 
 from torchferry.text import Text
+from torchferry.vendors.keys import (
+    DOTTED,
+    NAME,
+    OPTIONAL_DOTTED,
+    Source,
+    choice,
+    flag,
+    list_table,
+    number,
+    rows,
+    settings,
+    sources,
+    table,
+    tables,
+    text,
+    text_table,
+    texts,
+    wording,
+)
 
 
 class Support(str, Enum):
@@ -28,22 +47,36 @@ class Api:
 
 
 @dataclass(frozen=True)
-class Replacement:
-    """What to use instead of a CUDA-only library or function."""
+class ApisFile:
+    """apis.toml: what became of CUDA's names."""
 
-    cuda: str  # dotted name that it stands for: "apex.optimizers.FusedAdam", "flash_attn", ...
-    use: str  # what this vendor (or plain torch) offers; "" when nothing is known
-    automatic: str = ""  # full dotted name that can be put in its place without further thought
-    same_arguments: bool = False  # it has the arguments of the original, in the same order
+    complete: bool = flag("false")
+    apis: Mapping[str, str] = text_table(
+        '[apis] with "torch.cuda.NAME" = "same", "unsupported", "unknown" or the new full name', DOTTED
+    )
+    basis: Mapping[str, tuple[str, ...]] = list_table('[basis] with how = ["torch.cuda.NAME"]')
+    notes: Mapping[str, str] = text_table('[notes] with "torch.cuda.NAME" = "limit in words"')
+    sources: tuple[Source, ...] = sources()
 
 
 @dataclass(frozen=True)
-class Source:
-    """Where a fact comes from."""
+class Replacement:
+    """What to use instead of a CUDA-only library or function."""
 
-    name: str  # repository or package
-    version: str  # commit, release or date
-    path: str
+    cuda: str = text('"apex.optimizers.FusedAdam"', DOTTED, required=True)
+    use: str = text('"what to use instead"', required=True)
+    automatic: str = text('"torch.optim.AdamW"', OPTIONAL_DOTTED)
+    same_arguments: bool = flag("true")
+
+
+@dataclass(frozen=True)
+class ReplacementsFile:
+    """replacements.toml: what stands in for libraries and functions that only CUDA has."""
+
+    replacements: tuple[Replacement, ...] = rows(
+        Replacement, '[[replacements]] with cuda = "...", use = "..."'
+    )
+    sources: tuple[Source, ...] = sources()
 
 
 class MissingOperator(str, Enum):
@@ -68,11 +101,11 @@ class Narrowing(str, Enum):
 class DtypeLimit:
     """The limit of one dtype."""
 
-    narrowing: Narrowing
-    becomes: str = ""  # the narrower dtype; "" when it is refused
-    message: str = ""  # the adapter's warning or error, with {dtype} and {becomes}
-    when: tuple[str, ...] = ()  # only if one of these VARIABLE=value holds; empty: always
-    unlisted: tuple[str, ...] = ()  # operators whose dtypes the vendor lists, without this one
+    narrowing: Narrowing = choice(Narrowing, '"computed_as"', required=True)
+    becomes: str = text('"float32"', r"\w*")
+    message: str = wording("dtype", "becomes")
+    when: tuple[str, ...] = settings()
+    unlisted: tuple[str, ...] = texts('["mm"]', r"\w+")
 
     def applies(self, environment: Mapping[str, str]) -> bool:
         """Whether the limit is in force with these environment variables."""
@@ -83,21 +116,23 @@ class DtypeLimit:
 class Sparse:
     """What the adapter does with operators on sparse (COO) tensors."""
 
-    missing_operator: MissingOperator = MissingOperator.UNKNOWN
-    kernels: tuple[str, ...] = ()  # operators that it has for them: add.out
-    missing_message: str = ""  # {operator}
-    fallback_message: str = ""  # {operator}
+    missing_operator: MissingOperator = choice(
+        MissingOperator, '"raises"', MissingOperator.UNKNOWN, required=True
+    )
+    kernels: tuple[str, ...] = texts('["add.out"]', r"[\w.]+")
+    missing_message: str = wording("operator")
+    fallback_message: str = wording("operator")
 
 
 @dataclass(frozen=True)
 class Saturation:
     """Cards that have no infinities, or can be told to have none: an overflow gives the largest number."""
 
-    dtypes: tuple[str, ...] = ()
-    cards: tuple[str, ...] = ()  # how the names of cards begin that always do
-    when: tuple[str, ...] = ()  # VARIABLE=value: one that holds makes the other cards do so
-    refused_when: tuple[str, ...] = ()  # VARIABLE=value: refused by the other cards unless `when` holds
-    refused_message: str = ""
+    dtypes: tuple[str, ...] = texts('["float16"]', r"\w+", default=(), required=True)
+    cards: tuple[str, ...] = texts('["Acme 10"]')
+    when: tuple[str, ...] = settings()
+    refused_when: tuple[str, ...] = settings()
+    refused_message: str = wording()
 
     def applies(self, card: str, environment: Mapping[str, str]) -> bool:
         """Whether a card computes so with these environment variables."""
@@ -116,25 +151,27 @@ class Limits:
     Sizes in messages come ready for reading ("1.50 GiB"), operators as aten::add.Tensor.
     """
 
-    operator_version: str = ""  # column of ops.txt that holds; "" any
-    missing_operator: MissingOperator = MissingOperator.UNKNOWN
-    raise_when: tuple[str, ...] = ()  # VARIABLE=value: one that holds turns falling back into an error
-    fall_back_when: tuple[str, ...] = ()  # VARIABLE=value: one that holds turns the error into falling back
-    backend_name: str = ""  # how messages call the device's dispatch key
-    missing_message: str = ""  # {operator} {backend}
-    raise_when_message: str = ""  # {operator} {backend}; the error that raise_when brings, "" the same
-    fallback_message: str = ""  # {operator}
-    out_of_memory_message: str = ""  # {device} {wanted} {total} {allocated} {reserved} {free}
-    data_parallel_message: str = ""
-    refused_reductions: tuple[str, ...] = ()  # dtypes that all_reduce, reduce and reduce_scatter refuse
-    refused_reduction_message: str = ""  # {dtype}, as ATen calls it: Double
-    shallow_copy: bool | None = None  # whether module.to(device) keeps the Parameter objects; None unknown
-    device_name: str = ""  # the facts below are those of one typical server
-    device_memory: str = ""  # "64GiB"
-    device_count: int = 0  # 0 unknown
-    dtypes: Mapping[str, DtypeLimit] = field(default_factory=dict)
-    sparse: Sparse = Sparse()
-    saturation: Saturation = Saturation()
+    operator_version: str = text('"2.4"', r"(\d+(\.\d+)*)?")
+    missing_operator: MissingOperator = choice(MissingOperator, '"raises"', MissingOperator.UNKNOWN)
+    raise_when: tuple[str, ...] = settings()
+    fall_back_when: tuple[str, ...] = settings()
+    backend_name: str = text('"ACME"', r"\w*")
+    missing_message: str = wording("operator", "backend")
+    raise_when_message: str = wording("operator", "backend")
+    fallback_message: str = wording("operator")
+    out_of_memory_message: str = wording(*("device", "wanted", "total", "allocated", "reserved", "free"))
+    data_parallel_message: str = wording()
+    refused_reductions: tuple[str, ...] = texts('["float64"]', r"\w+")
+    refused_reduction_message: str = wording("dtype")
+    shallow_copy: bool | None = flag("true", None)
+    device_name: str = text('"Acme 100"')
+    device_memory: str = text('"64GiB"', r"(\d+[KMGT]iB)?")
+    device_count: int = number("8")
+    dtypes: Mapping[str, DtypeLimit] = tables(
+        DtypeLimit, '[limits.dtypes.float64] with narrowing = "computed_as", becomes = "float32"'
+    )
+    sparse: Sparse = table(Sparse, '[limits.sparse] with missing_operator = "raises"')
+    saturation: Saturation = table(Saturation, '[limits.saturation] with dtypes = ["float16"]')
 
     def missing_operator_in(self, environment: Mapping[str, str]) -> MissingOperator:
         """What the adapter does with a missing operator when these environment variables are set."""
@@ -150,26 +187,26 @@ class Limits:
         return self.raise_when_message if switched else self.missing_message
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Card:
     """Another card of the vendor than that of the typical server; what is left out is as there."""
 
-    name: str
-    source: str  # where this is known from
-    memory: str = ""  # "32GiB", of one device
-    count: int = 0  # devices of one server
-    without: tuple[str, ...] = ()  # dtypes that the adapter says it lacks
-    without_message: str = ""  # the error where one of these is used; "": it is not refused
-    amp_dtypes: tuple[str, ...] = ()  # those of autocast
-    ranks: tuple[str, ...] = ()  # how many processes of one server can be a group
+    name: str = text('"Acme 50"', r".+", required=True)
+    memory: str = text('"32GiB"', r"(\d+[KMGT]iB)?")
+    count: int = number("8")
+    without: tuple[str, ...] = texts('["bfloat16"]', r"\w+")
+    without_message: str = wording("dtype")
+    amp_dtypes: tuple[str, ...] = texts('["float16"]', r"\w+")
+    ranks: tuple[str, ...] = texts('["1", "2", "4"]', r"[1-9]\d*")
+    source: str = text('"where this is known from"', r".+", required=True)
 
 
 @dataclass(frozen=True)
 class Emulation:
     """How the vendor's own plugin can run without the vendor's hardware; all of it is "" if it can't."""
 
-    toolkit: str = ""  # which of the toolkits that TorchFerry can stand in for the plugin needs
-    card: str = ""  # what the device says that it is; "": as the typical server
+    toolkit: str = text('"cann"', r"[a-z]\w*", "", required=True)
+    card: str = text('"Acme100"', r"\w*")
 
 
 def any_holds(settings: tuple[str, ...], environment: Mapping[str, str]) -> bool:
@@ -180,57 +217,58 @@ def any_holds(settings: tuple[str, ...], environment: Mapping[str, str]) -> bool
     )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Vendor:
     """One accelerator as TorchFerry knows it. "" and empty collections mean: not known."""
 
-    name: str
-    company: str
-    device_type: str
-    plugin: str  # Python module to import; "" when PyTorch has the device in tree
-    torch_module: str  # torch.npu
-    dist_backend: str
-    visible_devices_env: str
-    smi: str
-    tensor_method: str  # npu, as in tensor.npu()
-    is_attribute: str  # is_npu
-    amp_module: str
-    autocast_device_type: str
-    amp_dtypes: tuple[str, ...]
-    fused_optimizer_module: str
-    fused_optimizers: tuple[str, ...]
-    profiler_module: str
-    profiler_activity: str  # NPU, as in ProfilerActivity.NPU; "" unknown
-    marker_module: str
-    memory_format: str
-    channels_last: bool
-    dtypes: Mapping[str, str]  # dtype -> limit in words
-    data_parallel: Support
-    jit_script: str  # what the adapter does with torch.jit.script; "" nothing known
-    migrations: tuple[str, ...]  # modules of the vendor's own that make CUDA's names mean its device
-    graphs: str
-    apex: str
-    triton: str
-    extension: str  # how custom kernels are built for it
-    missing_op: str
-    oom_exception: str
-    env: Mapping[str, str]  # the vendor's variables -> meaning
-    env_map: Mapping[str, str]  # CUDA/NCCL variable -> the vendor's, "" when there is none
-    apis: Mapping[str, Api]  # torch.cuda.* and friends
-    apis_complete: bool  # False: a name that is not listed is unknown, not unsupported
-    replacements: tuple[Replacement, ...]
-    sources: tuple[Source, ...]
-    folder: str  # where the data was read from
+    name: str = text('"acme"', r"(?!portable$)[a-z][a-z0-9_-]*", required=True)
+    company: str = text('"Acme Ltd"', r".+", required=True)
+    company_zh: str = text('"the same in Chinese"')
+    device_type: str = text('"acme"', r"[a-z]\w*", required=True)
+    plugin: str = text(
+        '"torch_acme"', OPTIONAL_DOTTED, hint=' ("" when PyTorch has the device in tree)', required=True
+    )
+    torch_module: str = text('"torch.acme"', DOTTED, required=True)
+    dist_backend: str = text('"accl"', r"\w*", required=True)
+    visible_devices_env: str = text('"ACME_VISIBLE_DEVICES"', rf"({NAME})?")
+    smi: str = text('"acme-smi"')
+    tensor_method: str = text('"acme"', NAME, hint=", as in tensor.acme()", required=True)
+    is_attribute: str = text('"is_acme"', NAME, required=True)
+    amp_module: str = text('"torch.acme.amp"', OPTIONAL_DOTTED)
+    autocast_device_type: str = text('"acme"', r"\w*")
+    amp_dtypes: tuple[str, ...] = texts('["float16", "bfloat16"]')
+    fused_optimizer_module: str = text('"torch_acme.optim"', OPTIONAL_DOTTED)
+    fused_optimizers: tuple[str, ...] = texts('["FusedAdam"]')
+    profiler_module: str = text('"torch.profiler"', OPTIONAL_DOTTED)
+    profiler_activity: str = text('"ACME"', rf"({NAME})?")
+    marker_module: str = text('"torch.acme.marks"', OPTIONAL_DOTTED)
+    memory_format: str = text()
+    channels_last: bool = flag("false")
+    data_parallel: Support = choice(Support, '"unknown"', Support.UNKNOWN)
+    jit_script: str = text()
+    graphs: str = text()
+    apex: str = text()
+    triton: str = text()
+    extension: str = text()
+    oom_exception: str = text('"torch.acme.OutOfMemoryError"', OPTIONAL_DOTTED)
+    jit_script_by_migration: bool = flag("false")
+    migrations: tuple[str, ...] = texts('["torch_acme.utils.cuda_migrate"]')
+    apex_initialize: str = text('"combine_grad=True"', rf"({NAME}=.+)?")
+    dtypes: Mapping[str, str] = text_table('[dtypes] with float64 = "limit in words"')
+    env: Mapping[str, str] = text_table('[env] with VARIABLE = "meaning"')
+    env_map: Mapping[str, str] = text_table('[env_map] with CUDA_VARIABLE = "VARIABLE" or ""', rf"({NAME})?")
+    launch_env: Mapping[str, str] = text_table('[launch_env] with VARIABLE = "value"', r"[\w.:/,-]+")
+    emulation: Emulation = table(Emulation, '[emulation] with toolkit = "cann"')
+    limits: Limits = table(Limits, '[limits] with missing_operator = "raises" and others')
+    cards: tuple[Card, ...] = rows(Card, '[[cards]] with name = "Acme 50", memory = "32GiB", source = "..."')
+    sources: tuple[Source, ...] = sources()  # of all three files
+    # From apis.toml and replacements.toml; what else is no key of vendor.toml
+    apis: Mapping[str, Api] = field(default_factory=dict)  # torch.cuda.* and friends
+    apis_complete: bool = False  # False: a name that is not listed is unknown, not unsupported
     api_notes: Mapping[str, str] = field(default_factory=dict)  # limits of an API in words, by CUDA name
-    limits: Limits = field(default_factory=Limits)
-    # what its guide sets before several processes are started -> value
-    launch_env: Mapping[str, str] = field(default_factory=dict)
-    emulation: Emulation = Emulation()
-    cards: tuple[Card, ...] = ()
-    card: Card | None = None  # the one of these that was chosen
-    company_zh: str = ""
-    apex_initialize: str = ""  # an argument of amp.initialize that only its apex has, for speed
-    jit_script_by_migration: bool = False  # `jit_script` holds only once one of `migrations` is imported
+    replacements: tuple[Replacement, ...] = ()
+    card: Card | None = None  # the one of `cards` that was chosen
+    folder: str = ""  # where the data was read from
 
     @property
     def company_name(self) -> Text:
@@ -250,3 +288,10 @@ class Vendor:
     def api(self, name: str) -> Api:
         """What to write for a CUDA API; a name that no table knows is unknown."""
         return self.apis.get(name, Api(Support.UNKNOWN, ""))
+
+
+def natural_name(name: str, torch_module: str) -> str:
+    """The name that an API has if the vendor didn't rename it: torch.cuda.X is under the vendor's module."""
+    if name == "torch.cuda" or name.startswith("torch.cuda."):
+        return torch_module + name[len("torch.cuda") :]
+    return name

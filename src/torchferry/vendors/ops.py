@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from torchferry.errors import VendorError
-from torchferry.vendors.model import Source
+from torchferry.vendors.keys import Source
 from torchferry.vendors.schema import OPS_FILE
 
 _LINE = re.compile(r"(?P<name>[\w.:]+)(?P<rest>(?: [\w.\-]+| ~\w+| =\w+(?:,\w+)*)*)(?: \| (?P<limit>.+))?")

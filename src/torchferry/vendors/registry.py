@@ -1,22 +1,44 @@
-"""Which vendors there are: the built-in folders, those of installed packages, those the user points to."""
+"""Which vendors there are, and one of them from its folder: built-in, of an installed package, or the user's.
+
+Only vendor.toml, apis.toml and replacements.toml are read here; the other files where they are needed.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from torchferry.errors import VendorError
-from torchferry.vendors.loader import load_vendor
-from torchferry.vendors.model import Vendor
-from torchferry.vendors.schema import VENDOR_FILE, read_table
+from torchferry.vendors.model import (
+    Api,
+    ApisFile,
+    Card,
+    DtypeLimit,
+    Narrowing,
+    ReplacementsFile,
+    Support,
+    Vendor,
+    natural_name,
+)
+from torchferry.vendors.schema import (
+    APIS_FILE,
+    REPLACEMENTS_FILE,
+    VENDOR_FILE,
+    check_files,
+    make_record,
+    read_file,
+    read_table,
+)
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
 ENTRY_POINT_GROUP = "torchferry.vendors"
 _BUILT_IN = Path(__file__).parent
+_WITHOUT_NAME = {entry.value: entry for entry in (Support.SAME, Support.UNSUPPORTED, Support.UNKNOWN)}
 
 
 def vendor_names(extra: Sequence[Path] = ()) -> list[str]:
@@ -39,6 +61,41 @@ def get_vendor(name: str, extra: Sequence[Path] = ()) -> Vendor:
             f"unknown vendor '{name}'; {hint}known: {known}; add your own with --vendor-path DIR"
         )
     return load_vendor(folders[name]())
+
+
+def load_vendor(folder: Path) -> Vendor:
+    """Read and check a vendor folder; only vendor.toml is needed, what is missing is unknown."""
+    if not (folder / VENDOR_FILE).is_file():
+        raise VendorError(f"{folder}: no {VENDOR_FILE} there; give a vendor folder")
+    check_files(folder)
+    vendor = make_record(Vendor, read_table(folder / VENDOR_FILE))
+    apis = read_file(folder / APIS_FILE, ApisFile)
+    replacements = read_file(folder / REPLACEMENTS_FILE, ReplacementsFile)
+    sources = (*vendor.sources, *apis.sources, *replacements.sources)
+    return replace(
+        vendor,
+        # torch.autocast takes a device type; only a vendor that wants another one says so
+        autocast_device_type=vendor.autocast_device_type or vendor.device_type,
+        apis=_apis(apis, vendor.torch_module),
+        apis_complete=apis.complete,
+        api_notes=apis.notes,
+        replacements=replacements.replacements,
+        sources=tuple(dict.fromkeys(sources)),  # each once, the vendor's own first
+        folder=str(folder),
+    )
+
+
+def _apis(file: ApisFile, torch_module: str) -> Mapping[str, Api]:
+    basis = {name: how for how, names in file.basis.items() for name in names}
+    found = {}
+    for name, value in file.apis.items():
+        support = _WITHOUT_NAME.get(value, Support.RENAMED)
+        if support is Support.RENAMED:
+            new = value
+        else:
+            new = "" if support is Support.UNSUPPORTED else natural_name(name, torch_module)
+        found[name] = Api(support, new, basis.get(name, ""))
+    return found
 
 
 @cache
@@ -116,3 +173,43 @@ def _folder_of(target: object) -> Path | None:
         return Path(file).parent
     # a folder of data without __init__.py imports as a namespace package, which has only a search path
     return next((Path(entry) for entry in getattr(target, "__path__", ())), None)
+
+
+def with_card(vendor: Vendor, name: str | None) -> Vendor:
+    """The vendor as a machine with this card shows it; the typical server's has its name, too."""
+    if not name or name.lower() == vendor.limits.device_name.lower():
+        return vendor
+    for card in vendor.cards:
+        if card.name.lower() == name.lower():
+            return _of_card(vendor, card)
+    known = ", ".join(card_names(vendor))
+    raise VendorError(
+        f"{vendor.name}: nothing is known of a card '{name}'; "
+        + (f"known: {known}" if known else "leave --card out")
+        + f"; `ferry vendors {vendor.name}` shows what is known"
+    )
+
+
+def card_names(vendor: Vendor) -> list[str]:
+    """The cards that can be chosen, the typical one first."""
+    return [*filter(None, [vendor.limits.device_name]), *(card.name for card in vendor.cards)]
+
+
+def _of_card(vendor: Vendor, card: Card) -> Vendor:
+    limits = vendor.limits
+    dtypes = dict(limits.dtypes)
+    if card.without_message:
+        refused = DtypeLimit(Narrowing.REFUSED, message=card.without_message)
+        dtypes.update(dict.fromkeys(card.without, refused))
+    return replace(
+        vendor,
+        card=card,
+        amp_dtypes=card.amp_dtypes or vendor.amp_dtypes,
+        limits=replace(
+            limits,
+            device_name=card.name,
+            device_memory=card.memory or limits.device_memory,
+            device_count=card.count or limits.device_count,
+            dtypes=dtypes,
+        ),
+    )

@@ -8,32 +8,37 @@ from pathlib import Path
 
 from torchferry.errors import VendorError
 from torchferry.text import Text
-from torchferry.vendors.model import Source, Vendor
+from torchferry.vendors.keys import Source, fraction, number, sources, text, texts, translated
+from torchferry.vendors.model import Vendor
 from torchferry.vendors.registry import get_vendor, vendor_names
-from torchferry.vendors.schema import ZOO_FILE, read_table
+from torchferry.vendors.schema import ZOO_FILE, read_file
+
+_FILE_NAME = r"\w[\w.-]*"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class ZooTable:
     """What zoo.toml says."""
 
-    name: str
-    address: str
-    layout: str  # {framework}/contrib/{domain}/{model}
-    frameworks: tuple[str, ...]
-    domains: tuple[str, ...]
-    new_domain: Text  # what to do about another domain
-    features: tuple[str, ...]  # what the training must use: distributed, amp
-    relative_error: float  # of loss curves, on average
-    absolute_error: float
-    container: str  # how a container with the devices is started; {image}
-    run_folder: str  # where the scripts that train, and the logs of both runs, lie
-    test_script: str  # the short training, in that folder
-    original_log: str  # the name of a log in that folder, without its suffix
-    port_log: str
-    steps: int  # how many are compared where a training is not run to its end; 0: not said
-    start_scripts: tuple[str, ...]  # forms of the scripts that start a training; the first is made
-    sources: tuple[Source, ...]
+    name: str = text('"Acme model zoo"', r".+", required=True)
+    address: str = text('"https://example.com/zoo"')
+    layout: str = text('"{framework}/contrib/{domain}/{model}"', r".+", required=True)
+    frameworks: tuple[str, ...] = texts('["PyTorch"]', required=True)
+    domains: tuple[str, ...] = texts('["Classification"]', required=True)
+    new_domain: Text = translated('"what to do about a domain that is not listed"')
+    features: tuple[str, ...] = texts('["distributed", "amp"]')
+    relative_error: float = fraction('"0.05"')
+    absolute_error: float = fraction('"0.0002"')
+    container: str = text('"docker run ..."')
+    run_folder: str = text('"run_scripts"', _FILE_NAME, "run_scripts")
+    test_script: str = text('"test.sh"', _FILE_NAME, "test.sh")
+    original_log: str = text('"cuda"', _FILE_NAME, "original")
+    port_log: str = text('"acme"', _FILE_NAME, "port")
+    start_scripts: tuple[str, ...] = texts(
+        '["scripts/train.sh", "run_scripts/run_*.py"]', r"\w[\w./*-]*", ("scripts/train.sh",)
+    )
+    steps: int = number("100")
+    sources: tuple[Source, ...] = sources()
 
     @property
     def start_script(self) -> str:
@@ -55,30 +60,7 @@ def load_zoo(vendor_folder: Path) -> ZooTable | None:
     file = vendor_folder / ZOO_FILE
     if not file.exists():
         return None
-    data = read_table(file)
-    new_domain = data.get("new_domain", "")
-    return ZooTable(
-        name=data["name"],
-        address=data.get("address", ""),
-        layout=data["layout"],
-        frameworks=tuple(data["frameworks"]),
-        domains=tuple(data["domains"]),
-        new_domain=Text(new_domain, data.get("new_domain_zh") or new_domain),
-        features=tuple(data.get("features", ())),
-        relative_error=float(data.get("relative_error", "0.05")),
-        absolute_error=float(data.get("absolute_error", "0.0002")),
-        container=data.get("container", ""),
-        run_folder=data.get("run_folder", "run_scripts"),
-        test_script=data.get("test_script", "test.sh"),
-        original_log=data.get("original_log", "original"),
-        port_log=data.get("port_log", "port"),
-        steps=data.get("steps", 0),
-        start_scripts=tuple(data.get("start_scripts", ())) or ("scripts/train.sh",),
-        sources=tuple(
-            Source(row["name"], row.get("version", ""), row.get("path", ""))
-            for row in data.get("sources", ())
-        ),
-    )
+    return read_file(file, ZooTable)
 
 
 def find_zoo(name: str | None, vendor_path: Sequence[Path]) -> tuple[Vendor, ZooTable]:

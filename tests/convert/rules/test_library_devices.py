@@ -11,7 +11,7 @@ import pytest
 from tests.convert.rewriting import VENDORS, expression, findings, rewritten, said_of, target, vendor
 from torchferry.convert import added
 from torchferry.convert.project import Plan, examine_project
-from torchferry.vendors.libraries import load_libraries
+from torchferry.vendors.calls import load_libraries
 
 LIGHTNING = "import torch\nimport lightning as L\ntrainer = L.Trainer(accelerator={accelerator}, devices=1)\n"
 

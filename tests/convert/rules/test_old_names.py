@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.convert.rewriting import VENDORS, expression, rewritten, said_of, target
-from torchferry.vendors.old_names import load_old_names
+from torchferry.vendors.calls import load_old_names
 
 WITH_TABLE = [name for name in VENDORS if load_old_names(target(name).vendor.folder)]
 

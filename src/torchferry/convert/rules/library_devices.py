@@ -15,7 +15,7 @@ from torchferry.convert.site import Site
 from torchferry.finding import Kind
 from torchferry.source.edits import Edit
 from torchferry.text import Text
-from torchferry.vendors.libraries import Library, load_libraries
+from torchferry.vendors.calls import LibraryCalls, load_libraries
 
 _FINDS = Text(
     "{library} looks for {device} by itself; it can stay", "{library} 会自行寻找 {device}，可以保留"
@@ -51,11 +51,11 @@ _COMMON = frozenset({"load"})
 
 
 @cache
-def _by_call() -> dict[str, Library]:
+def _by_call() -> dict[str, LibraryCalls]:
     return {call: library for library in load_libraries() for call in library.calls}
 
 
-def library_of(qualified: str) -> Library | None:
+def library_of(qualified: str) -> LibraryCalls | None:
     """The library that a call belongs to; Trainer.from_argparse_args is a call of Trainer, too."""
     return _by_call().get(qualified) or _by_call().get(qualified.rpartition(".")[0])
 
@@ -71,7 +71,7 @@ def _check(site: Site[ast.expr]) -> Iterator[Proposal]:
             yield _taught(site, library)  # a class of the user's that is made of it
 
 
-def _handed_on(site: Site[ast.expr]) -> Library | None:
+def _handed_on(site: Site[ast.expr]) -> LibraryCalls | None:
     """from utils import smart_autocast, which utils itself imports from a library under another name"""
     name = site.name
     if not any(last in name for last in _last_names()):
@@ -85,7 +85,7 @@ def _last_names() -> frozenset[str]:
     return frozenset(call.rpartition(".")[2] for call in _by_call())
 
 
-def _by_star(site: Site[ast.expr], call: ast.Call) -> Library | None:
+def _by_star(site: Site[ast.expr], call: ast.Call) -> LibraryCalls | None:
     """from fastai.vision.all import *: a name that nothing else here defines may come from there."""
     function = call.func
     if not isinstance(function, ast.Name) or site.scope.owner_of(function.id) is not None:
@@ -94,7 +94,7 @@ def _by_star(site: Site[ast.expr], call: ast.Call) -> Library | None:
     return next((library for library in found if library is not None), None)
 
 
-def _look(site: Site[ast.Call], library: Library) -> Iterator[Proposal]:
+def _look(site: Site[ast.Call], library: LibraryCalls) -> Iterator[Proposal]:
     target = site.target
     if library.helper:
         yield _taught(site, library)
@@ -110,7 +110,7 @@ def _look(site: Site[ast.Call], library: Library) -> Iterator[Proposal]:
         yield site.remark(Kind.TODO, _reported(site, library))
 
 
-def _taught(site: Site[Any], library: Library) -> Proposal:
+def _taught(site: Site[Any], library: LibraryCalls) -> Proposal:
     line = added.import_line(site.target, site.context.path)
     device = site.target.device.word or "DEVICE_TYPE"
     message = _TAUGHT.format(library=library.name, what=library.what, device=device)
@@ -119,7 +119,7 @@ def _taught(site: Site[Any], library: Library) -> Proposal:
     return site.change(message, *_below_import(site, library, line), needs_prelude=False)
 
 
-def _below_import(site: Site[Any], library: Library, line: str) -> list[Edit]:
+def _below_import(site: Site[Any], library: LibraryCalls, line: str) -> list[Edit]:
     """Below the last import of the library at the top of the module, else below all imports there."""
     packages = {call.partition(".")[0] for call in library.calls}
     last: ast.stmt | None = None
@@ -131,7 +131,7 @@ def _below_import(site: Site[Any], library: Library, line: str) -> list[Edit]:
     return lines_below(site.module, last, [line]) if last else add_imports(site.module, [line])
 
 
-def _give(site: Site[ast.Call], library: Library) -> Iterator[Proposal]:
+def _give(site: Site[ast.Call], library: LibraryCalls) -> Iterator[Proposal]:
     """The argument that decides the device, where the call leaves it to the library."""
     call, device = site.node, site.target.device
     written = library.write.format(device=f'"{device.word}"' if device.word else device.expression)
@@ -157,7 +157,7 @@ def _give(site: Site[ast.Call], library: Library) -> Iterator[Proposal]:
     yield site.change(_GIVEN.format(**words), *edits)
 
 
-def _reported(site: Site[ast.Call], library: Library) -> Text:
+def _reported(site: Site[ast.Call], library: LibraryCalls) -> Text:
     vendor = site.target.vendor
     words = {"library": library.name, "what": library.what, "company": vendor.company_name}
     migration = Text("", "")

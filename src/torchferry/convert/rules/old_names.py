@@ -13,7 +13,7 @@ from torchferry.convert.target import Target
 from torchferry.finding import Kind
 from torchferry.source.edits import Edit
 from torchferry.text import Text
-from torchferry.vendors.old_names import OldName, load_old_names
+from torchferry.vendors.calls import OldName, load_old_names
 
 _OLD = Text("an old name: {why}", "旧名称：{why}")
 

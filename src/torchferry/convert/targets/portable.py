@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from torchferry.convert.target import CLASS_METHODS, Spelling, Target
-from torchferry.vendors.model import Api, Source, Support, Vendor
+from torchferry.vendors.keys import Source
+from torchferry.vendors.model import Api, Support, Vendor
 
 NAME = "portable"
 _DEVICE = "DEVICE_TYPE"
@@ -85,37 +86,14 @@ def portable_target() -> Target:
         plugin="",
         torch_module="torch.accelerator",
         dist_backend="",
-        visible_devices_env="",
-        smi="",
         tensor_method="to",
         is_attribute="",
         amp_module="torch.amp",
-        autocast_device_type="",
-        amp_dtypes=(),
-        fused_optimizer_module="",
-        fused_optimizers=(),
         profiler_module="torch.profiler",
-        profiler_activity="",
-        marker_module="",
-        memory_format="",
-        channels_last=False,
-        dtypes={},
         data_parallel=Support.UNSUPPORTED,
-        jit_script="",
-        migrations=(),
-        graphs="",
-        apex="",
-        triton="",
-        extension="",
-        missing_op="",
         oom_exception="torch.OutOfMemoryError",
-        env={},
-        env_map={},
         apis=_apis(),
-        apis_complete=False,
-        replacements=(),
         sources=(Source("torch", "2.13", "torch.accelerator, torch.get_device_module"),),
-        folder="",
     )
     return Target(
         vendor=vendor,

@@ -32,7 +32,7 @@ Show = Callable[[int, int], None]  # is told how many bytes of how many were rea
 def host_log_of(name: str | None, vendor_path: Sequence[Path] = ()) -> tuple[str, HostLog]:
     """The vendor whose logs these are; unless named, the only one of which the form of logs is known."""
     names = [name] if name else vendor_names(vendor_path)
-    found = {each: load_host(Path(get_vendor(each, vendor_path).folder)).log for each in names}
+    found = {each: load_host(Path(get_vendor(each, vendor_path).folder)).host_log for each in names}
     known = {each: log for each, log in found.items() if log is not None}
     if len(known) == 1:
         return next(iter(known.items()))

@@ -6,8 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from torchferry.sim.device_module.tree import Tree
-from torchferry.vendors.loader import natural_name
-from torchferry.vendors.model import Api, Support, Vendor
+from torchferry.vendors.model import Api, Support, Vendor, natural_name
 
 _CUDA = "torch.cuda"
 

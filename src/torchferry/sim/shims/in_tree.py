@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from torchferry.files.aside import write_whole
+from torchferry.vendors.calls import OldName, load_old_names
 from torchferry.vendors.model import Vendor
-from torchferry.vendors.old_names import OldName, load_old_names
 
 _INNERMOST = "_torchferry_innermost_only"
 
