@@ -7,20 +7,33 @@ the page's content policy allows these and nothing else.
 from __future__ import annotations
 
 import html
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
+from itertools import count
 from typing import TypeVar
 
 from torchferry import __version__
+from torchferry.report.page import Column, Field, Table, html_cell
 from torchferry.report.records import Grade
 from torchferry.report.safe import one_line, visible
 from torchferry.text import Language, Text
 
 ARROW = ' <span class="arrow">→</span> '
-SCRIPTED = "elements.js"  # for pages whose rows are made by scripts
+# Assets of this package: elements that scripts make, tables and trees, tables of many rows, charts.
+ELEMENTS, CONTROLS, TABLES, CHARTS, CHARTS_STYLE = (
+    "elements.js",
+    "controls.js",
+    "tables.js",
+    "charts.js",
+    "charts.css",
+)
+_SHARED = (ELEMENTS, CONTROLS, TABLES, CHARTS, CHARTS_STYLE)
 _SKIP = Text("Skip to the content", "跳到正文")
 _LANGUAGE = Text("Language", "语言")
 _EXPAND, _COLLAPSE = Text("Expand all", "全部展开"), Text("Collapse all", "全部折叠")
 _CLEAR = Text("Clear", "清除")
+_SHOWN = Text("% of {count} shown", "显示 {count} 个中的 % 个")
+_REST = Text("The first {count}; the script shows all.", "前 {count} 个；启用脚本可查看全部。")
+_WITHOUT_SCRIPT = 50  # rows of a long table
 _PREVIOUS, _FOLLOWING = Text("Previous", "上一页"), Text("Next", "下一页")
 Choice = TypeVar("Choice")
 
@@ -40,9 +53,12 @@ def whole_page(
 ) -> str:
     """The page, which opens in this language. `styles` and `scripts` are assets of the package, added to those of all
     pages; all parts but the title are HTML already."""
-    style = asset("page.css") + asset("languages.css") + "".join(asset(name, package) for name in styles)
-    added = (asset(name, "torchferry.report" if name == SCRIPTED else package) for name in scripts)
-    script = enclosed(asset("languages.js"), "\n".join(added))
+
+    def found(name: str) -> str:
+        return asset(name, "torchferry.report" if name in _SHARED else package)
+
+    style = asset("page.css") + asset("report.css") + "".join(map(found, styles))
+    script = enclosed(asset("languages.js"), "\n".join(map(found, scripts)))
     parts = {
         "HEAD": head(escaped(f"{title} · TorchFerry"), style, script, language),
         "SKIP": both(_SKIP),
@@ -190,15 +206,21 @@ def section(title: Text, content: str, name: str = "", *, count: int | None = No
     return f"<section{which}><h2>{both(title)}{number}</h2>{content}</section>"
 
 
-def row(cells: Iterable[str], cell: str = "td", kind: str = "") -> str:
-    """A row of a table; the cells are HTML already."""
+def row(cells: Iterable[str], cell: str = "td", kind: str = "", numbers: Container[int] = ()) -> str:
+    """A row of a table; the cells are HTML already, `numbers` the positions of those that stand on the right."""
     start = f'<tr class="{kind}">' if kind else "<tr>"
-    return start + "".join(f"<{cell}>{content}</{cell}>" for content in cells) + "</tr>"
+    tags = (f'{cell} class="number"' if at in numbers else cell for at in count())
+    return (
+        start + "".join(f"<{tag}>{each}</{cell}>" for tag, each in zip(tags, cells, strict=False)) + "</tr>"
+    )
 
 
-def table(heads: Iterable[Text], rows: Iterable[str], kind: str = "rules") -> str:
+def table(
+    heads: Iterable[Text], rows: Iterable[str], kind: str = "rules", numbers: Container[int] = ()
+) -> str:
     """A table in the look of all reports."""
-    return scrolled(f"<thead>{row(map(both, heads), 'th')}</thead><tbody>{''.join(rows)}</tbody>", kind)
+    head = row(map(both, heads), "th", numbers=numbers)
+    return scrolled(f"<thead>{head}</thead><tbody>{''.join(rows)}</tbody>", kind)
 
 
 def facts(rows: Iterable[Iterable[str]], kind: str = "rules facts") -> str:
@@ -242,6 +264,43 @@ def pager() -> str:
         '<span class="page quiet"></span> '
         f'<button type="button" class="plain following">{both(_FOLLOWING)}</button></p>'
     )
+
+
+def long_table(name: str, found: Table, search: Text, sorted_by: int) -> str:
+    """A table as data that a script sorts, filters and divides into pages; without it, its beginning. `sorted_by` is the
+    column that the rows are in the order of, the greatest first."""
+    kinds = [_kind(column, [fields[at] for fields in found.rows]) for at, column in enumerate(found.columns)]
+    head = "".join(
+        f'<th scope="col" data-kind="{kind}"{" aria-sort=descending" if at == sorted_by else ""}>{both(column.head)}</th>'
+        for at, (kind, column) in enumerate(zip(kinds, found.columns, strict=True))
+    )
+    total = len(found.rows)
+    rows = (row(map(html_cell, cells)) for cells in found.first(_WITHOUT_SCRIPT).cells)
+    left = (
+        f"<noscript>{quiet(_REST.format(count=_WITHOUT_SCRIPT))}</noscript>"
+        if total > _WITHOUT_SCRIPT
+        else ""
+    )
+    shown = both(_SHOWN.format(count=f"{total:,}"))
+    tools = (
+        f'<form class="filters" hidden><label class="hush" for="{name}-query">{both(search)}</label>'
+        f'<input type="search" id="{name}-query" autocomplete="off" data-placeholder="{escaped("|".join(search))}">'
+        f'<span class="quiet shown">{shown}</span></form>'
+    )
+    content = scrolled(f"<thead><tr>{head}</tr></thead><tbody>{''.join(rows)}</tbody>", "rules sorted")
+    data = data_for_script([list(map(_packed, fields)) for fields in found.rows])
+    return f'<div class="long" id="{name}">{tools}{content}{pager()}{left}{data}</div>'
+
+
+def _kind(column: Column, fields: Iterable[Field]) -> str:
+    """What the script makes of the fields."""
+    return column.kind or ("both" if any(isinstance(field, Text) for field in fields) else "text")
+
+
+def _packed(field: Field) -> object:
+    if isinstance(field, Text):
+        return [one_line(field.en), one_line(field.zh)]
+    return one_line(field) if isinstance(field, str) else field
 
 
 def in_table_order(found: Iterable[Choice], grades: Mapping[Choice, Grade]) -> list[tuple[Choice, Grade]]:

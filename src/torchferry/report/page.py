@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TextIO
 
+from torchferry import units
 from torchferry.report.formats import Options, Reports
+from torchferry.report.safe import shortened
 from torchferry.text import Language, Text
 
 if TYPE_CHECKING:
@@ -17,7 +19,7 @@ if TYPE_CHECKING:
 PLAIN_WIDTH = 100
 NOTE = Text("note", "说明")
 _VERDICT = Text("Verdict", "结论")
-_MORE = Text("... and {count} more", "……另有 {count} 条")
+AND_MORE = Text("... and {count} more", "……另有 {count} 条")
 _SHEET_NAME = 31  # characters that Excel takes
 _NOT_IN_SHEET_NAMES = str.maketrans(dict.fromkeys("[]:*?/\\", " "))
 
@@ -36,6 +38,16 @@ class Cell:
         return self.text if isinstance(self.text, str) else self.text.in_language(language)
 
 
+Field = Cell | Text | str | int | float | None
+FIGURES: Mapping[str, Callable[[float], str]] = {
+    "count": lambda value: f"{int(value):,}" if value == int(value) else f"{value:,.2f}",
+    "time": units.duration,
+    "more": units.signed_duration,
+    "share": units.percent,
+    "ratio": lambda value: f"{value:.2f}",
+}  # how a column of a kind shows its numbers; tables.js does the same
+
+
 @dataclass(frozen=True)
 class Column:
     """A column's head, and how it is set."""
@@ -43,17 +55,57 @@ class Column:
     head: Text
     is_number: bool = False
     is_whole: bool = False  # its fields are never broken
+    kind: str = ""  # "code", or one of FIGURES: its fields may be plain values, and are shown so
     width: int = 0  # of a sheet; 0: by what it holds
+
+    @property
+    def is_right(self) -> bool:
+        """Whether it holds numbers."""
+        return self.is_number or self.kind in FIGURES
+
+    def cell(self, field: Field) -> Cell:
+        """What the column makes of a field; nothing of what is not known."""
+        if isinstance(field, Cell):
+            return field
+        if isinstance(field, Text):
+            return Cell(field)
+        if isinstance(field, str) or field is None:
+            return Cell(field or "", is_code=self.kind == "code")
+        return Cell(FIGURES[self.kind](field), value=field)
 
 
 @dataclass(frozen=True)
 class Table:
-    """A titled table."""
+    """A titled table; fields are cells, or what their column makes a cell of."""
 
     title: Text
     columns: tuple[Column, ...]
-    rows: tuple[tuple[Cell, ...], ...]
+    rows: Sequence[tuple[Field, ...]]
     left_out: int = 0  # rows beyond these
+
+    @property
+    def count(self) -> int:
+        """All rows, also those that are left out."""
+        return len(self.rows) + self.left_out
+
+    @property
+    def cells(self) -> list[list[Cell]]:
+        """The fields as they are shown."""
+        return [
+            [column.cell(field) for column, field in zip(self.columns, row, strict=True)] for row in self.rows
+        ]
+
+    def first(self, limit: int | None) -> Table:
+        """The table with at most so many rows."""
+        return replace(
+            self, rows=self.rows[:limit], left_out=self.left_out + len(self.rows[limit or self.count :])
+        )
+
+    def without_empty_columns(self) -> Table:
+        """The table without columns of which no row says anything."""
+        kept = [at for at in range(len(self.columns)) if any(row[at] not in ("", None) for row in self.rows)]
+        rows = [tuple(row[at] for at in kept) for row in self.rows]
+        return replace(self, columns=tuple(self.columns[at] for at in kept), rows=rows)
 
 
 @dataclass(frozen=True)
@@ -93,27 +145,33 @@ def to_text(page: Page, options: Options) -> str:
     for verdict, style in page.verdicts:
         screen.line(words.plain(verdict, style))
     for table in page.filled:
-        screen.part(*words.titled(table.title, _drawn(table, words)))
-        if table.left_out:
-            screen.part(words.plain(_MORE.format(count=table.left_out), "dim"))
+        screen.part(*text_table(table, words))
     for note in page.notes:
         screen.line(words.note(NOTE, note))
     return screen.text()
 
 
-def _drawn(table: Table, words: Words) -> RenderableType:
+def text_table(table: Table, words: Words, *, count: int | None = None) -> list[RenderableType]:
+    """The table under its title, which may say how many things it is about."""
+    return words.titled(table.title, drawn(table, words), count, left_out=table.left_out)
+
+
+def drawn(table: Table, words: Words, longest: int = 0) -> RenderableType:
+    """The table alone; fields that are longer than so many characters are cut."""
     from torchferry.report.terminal import empty_table
 
     drawn = empty_table()
     for column in table.columns:
         drawn.add_column(
             words.plain(column.head),
-            justify="right" if column.is_number else "left",
-            no_wrap=column.is_number or column.is_whole,
+            justify="right" if column.is_right else "left",
+            no_wrap=column.is_right or column.is_whole,
             overflow="fold",
         )
-    for row in table.rows:
-        drawn.add_row(*(words.plain(cell.text, cell.style) for cell in row))
+    for row in table.cells:
+        texts = (cell.say(words.language) for cell in row)
+        shown = (shortened(text, longest) if longest else text for text in texts)
+        drawn.add_row(*(words.plain(text, cell.style) for text, cell in zip(shown, row, strict=True)))
     return drawn
 
 
@@ -130,28 +188,27 @@ def _markdown_lines(page: Page, options: Options) -> Iterator[str]:
     for verdict, _ in page.verdicts:
         yield f"- {escape(options.say(verdict))}"
     for table in page.filled:
-        yield from _markdown_table(table, options)
+        yield from ("", f"## {escape(options.say(table.title))}", "", *markdown_table(table, options))
     if page.notes:
         yield ""
     for note in page.notes:
         yield f"- {escape(options.say(NOTE))}: {escape(options.say(note))}"
 
 
-def _markdown_table(found: Table, options: Options) -> Iterator[str]:
+def markdown_table(found: Table, options: Options, longest: int = 0) -> Iterator[str]:
+    """The lines of the table alone; fields that are longer than so many characters are cut."""
     from torchferry.report.markdown import code, escape, table
 
-    yield from ("", f"## {escape(options.say(found.title))}", "")
-    rows = (
-        [
-            "<br>".join(map(code if cell.is_code else escape, cell.say(options.language).split("\n")))
-            for cell in row
-        ]
-        for row in found.rows
-    )
+    def shown(cell: Cell) -> str:
+        text = cell.say(options.language)
+        lines = (shortened(text, longest) if longest else text).split("\n")
+        return "<br>".join(map(code if cell.is_code else escape, lines))
+
     heads = [escape(options.say(column.head)) for column in found.columns]
-    yield from table(heads, rows, (at for at, column in enumerate(found.columns) if column.is_number))
+    right = (at for at, column in enumerate(found.columns) if column.is_right)
+    yield from table(heads, (list(map(shown, row)) for row in found.cells), right)
     if found.left_out:
-        yield from ("", escape(options.say(_MORE.format(count=found.left_out))))
+        yield from ("", escape(options.say(AND_MORE.format(count=found.left_out))))
 
 
 def to_csv(page: Page, options: Options) -> Iterator[str]:
@@ -183,13 +240,13 @@ def to_xlsx(page: Page, options: Options) -> bytes:
 
 
 def _width(column: Column) -> int:
-    return column.width or (14 if column.is_number else 24 if column.is_whole else 60)
+    return column.width or (14 if column.is_right else 24 if column.is_whole else 60)
 
 
 def _values(table: Table, options: Options) -> list[list[str | int | float]]:
     return [
         [cell.say(options.language) if cell.value is None else cell.value for cell in row]
-        for row in table.rows
+        for row in table.cells
     ]
 
 
@@ -211,20 +268,31 @@ def to_html(page: Page, options: Options) -> str:
     )
 
 
-def _html_table(found: Table) -> str:
+def _html_table(table: Table) -> str:
     from torchferry.report import html
 
-    rows = (html.row(map(_html_cell, row)) for row in found.rows)
-    more = html.quiet(_MORE.format(count=found.left_out)) if found.left_out else ""
-    shown = html.table([column.head for column in found.columns], rows) + more
-    return html.section(found.title, shown, count=len(found.rows) + found.left_out)
+    more = html.quiet(AND_MORE.format(count=table.left_out)) if table.left_out else ""
+    return html.section(table.title, html_table(table) + more, count=table.count)
 
 
-def _html_cell(cell: Cell) -> str:
+def html_table(table: Table, kind: str = "rules") -> str:
+    """The table alone."""
+    from torchferry.report import html
+
+    numbers = {at for at, column in enumerate(table.columns) if column.is_right}
+    rows = (html.row(map(html_cell, row), numbers=numbers) for row in table.cells)
+    return html.table([column.head for column in table.columns], rows, kind, numbers)
+
+
+def html_cell(cell: Cell) -> str:
+    """A field in both languages, in the tone of its style."""
     from torchferry.report import html
     from torchferry.report.records import tone_of
 
-    english, chinese = (cell.say(language).split("\n") for language in ("en", "zh"))
-    texts = map(Text, english, chinese)
-    shown = "<br>".join(html.both(text, "code" if cell.is_code else "span") for text in texts)
+    if isinstance(cell.text, Text):
+        pairs = map(Text, *(cell.say(language).split("\n") for language in ("en", "zh")))
+        shown = "<br>".join(html.both(text, "code" if cell.is_code else "span") for text in pairs)
+    else:
+        lines = cell.text.split("\n") if cell.text else []
+        shown = "<br>".join(map(html.code if cell.is_code else html.escaped, lines))
     return f'<span class="badge {tone_of(cell.style).kind}">{shown}</span>' if cell.style else shown

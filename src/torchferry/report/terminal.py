@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from torchferry.report.formats import Options
+from torchferry.report.page import AND_MORE
 from torchferry.report.safe import one_line
 from torchferry.text import Text
 
@@ -14,8 +15,6 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
     from rich.table import Table
     from rich.text import Text as Styled
-
-AND_MORE = Text("... and {count} more", "……还有 {count} 个")
 
 
 class Screen:
@@ -54,10 +53,9 @@ class Screen:
 class Words:
     """Text in the reader's language, and the pieces of reports that are made of it."""
 
-    def __init__(self, options: Options, limit: int | None = None, more: Text = AND_MORE) -> None:
+    def __init__(self, options: Options, limit: int | None = None) -> None:
         self.language = options.language
         self.limit = limit  # rows of a table
-        self._more = more
 
     def say(self, text: Text | str) -> str:
         """On one line."""
@@ -94,19 +92,17 @@ class Words:
         return table
 
     def titled(
-        self, title: Text, table: RenderableType, count: int | None = None, *, rows: int | None = None
+        self, title: Text, table: RenderableType, count: int | None = None, *, left_out: int | None = None
     ) -> list[RenderableType]:
-        """A part of the report under its heading, with the number of what it is about. `rows` are those that a table
-        without a limit would have; as many, if they are not given."""
+        """A part of the report under its heading, with the number of what it is about, and how many rows are left out:
+        those beyond the limit, unless the caller knows."""
         number = "" if count is None else f" ({count})"
-        left = self.left_out((count or 0) if rows is None else rows)
-        return ["", plain(f"{self.say(title)}{number}", "bold"), table, *left]
+        left = max((count or 0) - self.limit, 0) if left_out is None and self.limit is not None else left_out
+        return ["", plain(f"{self.say(title)}{number}", "bold"), table, *self.left_out(left or 0)]
 
     def left_out(self, count: int) -> list[RenderableType]:
-        """How many rows of so many are beyond the limit."""
-        if self.limit is None or count <= self.limit:
-            return []
-        return [self.plain(self._more.format(count=count - self.limit), "dim")]
+        """How many rows are not shown, if any."""
+        return [self.plain(AND_MORE.format(count=count), "dim")] if count > 0 else []
 
     def note(self, name: Text, text: Text | str) -> Styled:
         """A remark in the background."""

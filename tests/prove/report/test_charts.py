@@ -9,8 +9,9 @@ import xml.etree.ElementTree as ElementTree
 import pytest
 
 from torchferry.prove.model import StepSummary
-from torchferry.prove.report import svg
-from torchferry.prove.report.charts import MAX_GROUPS, Chart, charts
+from torchferry.prove.report.charts import charts
+from torchferry.report import svg
+from torchferry.report.svg import MAX_GROUPS, Chart
 from torchferry.text import Text
 
 from .samples import SAMPLES, adversaries, distributed, equal, long, not_finite, one_step, proof, run, sample

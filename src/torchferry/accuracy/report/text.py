@@ -96,7 +96,7 @@ class _Rank:
         for pair, count in zip(shown, counts[: self._words.limit] or [1] * len(shown), strict=True):
             table.add_row(*self._row(pair, count))
         total = sum(counts) if counts else len(pairs)
-        return self._words.titled(title, table, total, rows=len(pairs))
+        return self._words.titled(title, table, total, left_out=len(pairs) - len(shown))
 
     def _row(self, pair: Pair, count: int) -> list[RenderableType]:
         call, judgement = sentences.call_of(pair), pair.judgement

@@ -14,6 +14,7 @@ from torchferry.ops.report.tables import OperatorRow, Overview, label, worst
 from torchferry.report.formats import Options
 from torchferry.report.html import (
     ARROW,
+    CONTROLS,
     badge,
     both,
     chips,
@@ -285,7 +286,7 @@ def to_html(readinesses: Sequence[Readiness], options: Options) -> str:
         overview="".join(map(_card, overview.readinesses)),
         package=str(__package__),
         styles=["ops.css"],
-        scripts=["ops.js"],
+        scripts=[CONTROLS, "ops.js"],
     )
 
 

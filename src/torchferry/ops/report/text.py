@@ -34,7 +34,7 @@ def to_text(readinesses: Sequence[Readiness], options: Options) -> str:
 class _Report:
     def __init__(self, overview: Overview, options: Options) -> None:
         self._overview = overview
-        self._words = Words(options, options.limit, words.AND_MORE)
+        self._words = Words(options, options.limit)
         self._say = self._words.say
         self._whole_code = (
             not options.terminal
@@ -149,7 +149,7 @@ class _Report:
                 share = units.percent(overview.share_on(readiness, judgements))
                 cells.append(plain(f"{count}  {share:>7}" if judgements else ""))
             table.add_row(self._support(support), *cells, self._words.plain(grade.meaning))
-        return self._words.titled(words.BY_SUPPORT, table, len(overview.operators), rows=0)
+        return self._words.titled(words.BY_SUPPORT, table, len(overview.operators), left_out=0)
 
     def _weight_word(self) -> Text:
         return words.TIME if self._overview.is_timed else words.SHARE

@@ -148,7 +148,6 @@ OPERATORS = Text("Operators", "算子")
 CALLS_SHEET = Text("Calls", "调用")
 MODULES = Text("Modules", "模块")
 SOURCE = Text("Source lines", "源代码行")
-AND_MORE = Text("... and {count} more", "……另有 {count} 个")
 
 OPERATOR = Text("Operator", "算子")
 SUPPORT_COLUMN = Text("Support", "支持情况")

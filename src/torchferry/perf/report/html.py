@@ -5,24 +5,24 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import compress
 from pathlib import PurePath
-from typing import Any, NamedTuple
+from typing import Any
 
 from torchferry import units
-from torchferry.perf.compare.model import Comparison, OperatorPair
+from torchferry.perf.compare.model import Comparison
 from torchferry.perf.model import Analysis, Diagnosis, Evidence, MemoryPoint, Part, Span, in_words
-from torchferry.perf.report import sentences, words
+from torchferry.perf.report import sentences, tables, words
 from torchferry.perf.report.sentences import Report
-from torchferry.perf.report.text import names, shapes
 from torchferry.report.formats import Options
 from torchferry.report.html import (
-    SCRIPTED,
+    CONTROLS,
+    ELEMENTS,
+    TABLES,
     badge,
     both,
-    code,
     data_for_script,
     escaped,
     facts,
-    pager,
+    long_table,
     prose,
     quiet,
     row,
@@ -30,22 +30,13 @@ from torchferry.report.html import (
     table,
     whole_page,
 )
+from torchferry.report.page import AND_MORE, Cell, Table, html_cell, html_table
 from torchferry.report.safe import one_line
-from torchferry.report.terminal import AND_MORE
 from torchferry.text import Text
 from torchferry.traces.columns import Interned
 
 # The top of the page: the verdict, where the time goes, ranks and steps beside each other.
 
-PART_TONES = {
-    Part.COMPUTE: "change",
-    Part.COMMUNICATION: "unknown",
-    Part.COPY: "risk",
-    Part.MOVE: "move",
-    Part.LOADER: "unsupported",
-    Part.HOST: "todo",
-    Part.OTHER: "info",
-}  # the colours of the other reports
 _MOST_STEPS = 200
 _WIDTH, _HEIGHT = 1000, 120
 
@@ -54,10 +45,9 @@ def overview(analyses: Sequence[Analysis], shown: Analysis) -> str:
     """The verdict in large, and a bar of what the time goes to."""
     head, *rest = sentences.verdict(shown)
     said = [*rest, *([sentences.ranks(analyses)] if len(analyses) > 1 else [])]
-    about = [text for text in (sentences.steps(shown), sentences.device(shown)) if text and text.en]
     return (
         f'<div class="card {sentences.grade(shown).kind}">{both(head, "h2")}{"".join(both(text, "p") for text in said)}'
-        f"{_shares(shown)}{''.join(quiet(text) for text in about)}</div>"
+        f"{_shares(shown)}{''.join(quiet(text) for text in sentences.about(shown))}</div>"
     )
 
 
@@ -67,7 +57,7 @@ def _shares(analysis: Analysis) -> str:
         return ""
     title = words.WHERE_TIME_GOES if analysis.steps else words.WHERE_ALL_TIME_GOES
     entries = "".join(
-        f'<div class="entry {PART_TONES[part]}"><dt>{both(name)}</dt>'
+        f'<div class="entry {words.PART_TONES[part].kind}"><dt>{both(name)}</dt>'
         f"<dd>{units.percent(share)} <span class='quiet'>{escaped(units.duration(seconds))}</span></dd></div>"
         for part, name, seconds, share in rows
     )
@@ -78,7 +68,7 @@ def _bar(rows: Iterable[tuple[Part, Text, float, float]]) -> str:
     drawn, at = [], 0.0
     for part, _, _, share in rows:
         drawn.append(
-            f'<rect class="{PART_TONES[part]}" x="{at:.2f}" width="{1000 * share:.2f}" height="10"/>'
+            f'<rect class="{words.PART_TONES[part].kind}" x="{at:.2f}" width="{1000 * share:.2f}" height="10"/>'
         )
         at += 1000 * share
     return (
@@ -88,24 +78,15 @@ def _bar(rows: Iterable[tuple[Part, Text, float, float]]) -> str:
 
 
 def ranks_section(analyses: Sequence[Analysis]) -> str:
-    """One row for each process."""
-    present = [part for part in Part if any(each.parts.get(part) for each in analyses)]
-    rows = [
-        row(
-            [
-                escaped(sentences.rank_name(each, position)),
-                both(each.diagnoses[0].title) if each.diagnoses else "",
-                escaped(units.duration(sentences.step_seconds(each))),
-                escaped(units.duration(sentences.own_seconds(each))),
-                *(units.percent(each.share(part)) for part in present),
-            ],
-            kind="slowest" if position == sentences.slowest(analyses) else "",
-        )
-        for position, each in enumerate(analyses)
-    ]
-    names = words.PART_OF_HOST if all(each.is_host_only for each in analyses) else words.PART
-    heads = [words.RANK, words.MAIN_FINDING, words.STEP, words.WORKS, *(names[part] for part in present)]
-    return section(words.RANKS, table(heads, rows, "rules ranks"), "ranks")
+    """One row for each process, the slowest of them marked."""
+    found = tables.ranks(analyses)
+    slowest = sentences.slowest(analyses)
+    rows = (
+        row(map(html_cell, cells), kind="slowest" if at == slowest else "")
+        for at, cells in enumerate(found.cells)
+    )
+    shown = table([column.head for column in found.columns], rows, "rules ranks")
+    return section(found.title, shown, "ranks")
 
 
 def steps_section(analysis: Analysis) -> str:
@@ -139,14 +120,13 @@ def _column(parts: Mapping[Part, float], left: float, wide: float, longest: floa
         high = _HEIGHT * seconds / longest
         bottom -= high
         drawn.append(
-            f'<rect class="{PART_TONES[part]}" x="{left:.1f}" y="{bottom:.1f}" width="{wide:.1f}" height="{high:.1f}"/>'
+            f'<rect class="{words.PART_TONES[part].kind}" x="{left:.1f}" y="{bottom:.1f}" width="{wide:.1f}" height="{high:.1f}"/>'
         )
     return "".join(drawn)
 
 
 # The page's findings: a card for each bottleneck, with its proof, its remedy and what that saves.
 
-_HEADS = (words.WHAT, words.DETAIL, words.PLACE, words.COUNT, words.TIME, words.SHARE)
 _OPEN = 20  # rows of evidence that are seen at once
 
 
@@ -175,11 +155,14 @@ def _card(number: int, diagnosis: Diagnosis, has_timeline: bool) -> str:
 def _evidence(diagnosis: Diagnosis, has_timeline: bool) -> str:
     if not diagnosis.evidence:
         return ""
-    has_detail = any(each.detail for each in diagnosis.evidence)
-    has_place = any(each.place for each in diagnosis.evidence)
-    kept = [True, has_detail, has_place, True, True, True]
-    heads = list(compress(_HEADS, kept))
-    rows = [row(list(compress(_cells(each, has_timeline), kept))) for each in diagnosis.evidence]
+    found = tables.evidence(diagnosis)
+    heads = [column.head for column in found.columns]
+    kept = [at not in (1, 2) or any(fields[at] for fields in found.rows) for at in range(len(heads))]
+    rows = [
+        row(compress(_with_places(each, cells, has_timeline), kept))
+        for each, cells in zip(diagnosis.evidence, found.cells, strict=True)
+    ]
+    heads = list(compress(heads, kept))
     shown = table(heads, rows[:_OPEN], "rules evidence")
     if len(rows) <= _OPEN:
         return shown
@@ -187,28 +170,18 @@ def _evidence(diagnosis: Diagnosis, has_timeline: bool) -> str:
     return f"{shown}<details>{more}{table(heads, rows[_OPEN:], 'rules evidence')}</details>"
 
 
-def _place(place: str) -> str:
-    if not place:
-        return ""
-    return f'<code title="{escaped(one_line(place))}">{escaped(one_line(sentences.place(place)))}</code>'
-
-
-def _cells(each: Evidence, has_timeline: bool) -> list[str]:
-    name = one_line(in_words(each.what, "en"))
-    what = both(each.what) if isinstance(each.what, Text) else code(name)
+def _with_places(each: Evidence, cells: Sequence[Cell], has_timeline: bool) -> list[str]:
+    """The row's cells, with a way to the timeline, and the whole path for those who point at its end."""
+    shown = list(map(html_cell, cells))
     if has_timeline and each.example is not None:
-        what += (
-            f' <button type="button" class="plain jump" data-at="{each.example:.9f}" data-name="{escaped(name)}" '
+        name = escaped(one_line(in_words(each.what, "en")))
+        shown[0] += (
+            f' <button type="button" class="plain jump" data-at="{each.example:.9f}" data-name="{name}" '
             f"hidden>{both(words.SHOW_IN_TIMELINE)}</button>"
         )
-    return [
-        what,
-        both(each.detail) if isinstance(each.detail, Text) else escaped(one_line(each.detail)),
-        _place(each.place),
-        f"{each.count:,}" if each.count else "",
-        escaped(units.duration(each.seconds)) if each.seconds else "",
-        units.percent(each.share) if each.share else "",
-    ]
+    if each.place:
+        shown[2] = f'<span title="{escaped(one_line(each.place))}">{shown[2]}</span>'
+    return shown
 
 
 # The page's comparison with the baseline: the parts side by side, and operator by operator.
@@ -218,173 +191,33 @@ def comparison_section(comparison: Comparison, number: int) -> str:
     """One rank's."""
     said = "".join(both(text, "p") for text in sentences.comparison(comparison))
     notes = "".join(quiet(note) for note in comparison.notes)
-    tables = "".join(
-        f"<h3>{both(title)}</h3>{_pairs(f'{name}-{number}', pairs)}"
-        for name, title, pairs in (
-            ("pairs", words.PAIRS, comparison.pairs),
-            ("only-compared", words.ONLY_COMPARED, comparison.only_compared),
-            ("only-baseline", words.ONLY_BASELINE, comparison.only_baseline),
-        )
-        if pairs
-    )
-    return (
-        f'<section class="comparison" id="comparison-{number}"><h2>{both(words.COMPARISON)}</h2>{said}{_parts(comparison)}'
-        f"{tables}{notes}</section>"
-    )
+    parts = tables.compared_parts(comparison)
+    content = said + (html_table(parts, "rules sides") if parts.rows else "")
+    for name, title, pairs in tables.pairs_of(comparison):
+        detailed = tables.pairs_in_detail(title, pairs)
+        content += f"<h3>{both(title)}</h3>{long_table(f'{name}-{number}', detailed, words.SEARCH, 8)}"
+    return section(words.COMPARISON, content + notes, f"comparison-{number}", kind="comparison")
 
 
-def _parts(comparison: Comparison) -> str:
-    rows = [
-        row(
-            [
-                both(sentences.part_names(comparison)[part]),
-                escaped(units.duration(other)),
-                escaped(units.duration(mine)),
-                escaped(units.signed_duration(mine - other)),
-            ]
-        )
-        for part, other, mine in sentences.part_rows(comparison)
-    ]
-    heads = [words.PER_STEP, words.BASELINE, words.COMPARED, words.MORE]
-    return table(heads, rows, "rules sides") if rows else ""
-
-
-def _pairs(anchor: str, pairs: Sequence[OperatorPair]) -> str:
-    columns = [
-        Column(words.OPERATOR, "code"), Column(words.SHAPES, "text"), Column(words.HOW, "both"),
-        Column(words.PLACE, "code"), Column(Text("Calls, baseline", "基线调用次数"), "count"), Column(words.CALLS, "count"),
-        Column(words.BASELINE, "time"), Column(words.COMPARED, "time"), Column(words.MORE, "more"),
-        Column(words.RATIO, "ratio"),
-    ]  # fmt: skip
-    return long_table(anchor, columns, [_row(pair) for pair in pairs], 8)
-
-
-def _row(pair: OperatorPair) -> list[Cell]:
-    other, mine = pair.baseline, pair.compared
-    return [
-        names(pair),
-        shapes(pair),
-        words.MATCH[pair.match] if other and mine else None,
-        sentences.place(pair.place),
-        other.calls if other else None,
-        mine.calls if mine else None,
-        other.seconds if other else None,
-        mine.seconds if mine else None,
-        pair.more,
-        pair.ratio,
-    ]
-
-
-# Long tables: the rows as data that the script sorts, filters and divides into pages.
-
-_WITHOUT_SCRIPT = 50  # rows
-Cell = str | int | float | Text | None
-
-
-class Column(NamedTuple):
-    """kind: code, text, both (a Text), count, time (seconds), more (seconds, signed), share, ratio."""
-
-    head: Text
-    kind: str
-
-
-def long_table(anchor: str, columns: Sequence[Column], rows: Sequence[Sequence[Cell]], sorted_by: int) -> str:
-    """The table; `sorted_by`: the column that the rows are in the order of, the greatest first."""
-    head = "".join(
-        f'<th scope="col" data-kind="{column.kind}"{" aria-sort=descending" if at == sorted_by else ""}>'
-        f"{both(column.head)}</th>"
-        for at, column in enumerate(columns)
-    )
-    first = [
-        row([_static(column.kind, cell) for column, cell in zip(columns, cells, strict=True)])
-        for cells in rows[:_WITHOUT_SCRIPT]
-    ]
-    data = [[_packed(cell) for cell in cells] for cells in rows]
-    left = (
-        f"<noscript>{quiet(words.SORTED_TABLE_LEFT.format(count=_WITHOUT_SCRIPT))}</noscript>"
-        if len(rows) > _WITHOUT_SCRIPT
-        else ""
-    )
-    return (
-        f'<div class="long" id="{anchor}">{_tools(anchor, len(rows))}<div class="scroll"><table class="rules sorted"><thead><tr>'
-        f"{head}</tr></thead><tbody>{''.join(first)}</tbody></table></div>{pager()}{left}"
-        f"{data_for_script(data)}</div>"
-    )
-
-
-def _tools(anchor: str, count: int) -> str:
-    shown = both(words.SHOWN.format(count=f"{count:,}"))
-    return (
-        f'<form class="filters" hidden><label class="hush" for="{anchor}-query">{both(words.SEARCH)}</label>'
-        f'<input type="search" id="{anchor}-query" autocomplete="off" data-placeholder="{escaped(words.SEARCH.en)}|'
-        f'{escaped(words.SEARCH.zh)}"><span class="quiet shown">{shown}</span></form>'
-    )
-
-
-def _packed(cell: Cell) -> Any:
-    if isinstance(cell, Text):
-        return [one_line(cell.en), one_line(cell.zh)]
-    return one_line(cell) if isinstance(cell, str) else cell
-
-
-def _static(kind: str, cell: Cell) -> str:
-    """As the script writes it."""
-    if isinstance(cell, Text):
-        return both(cell)
-    if cell is None or cell == "":
-        return ""
-    if isinstance(cell, str):
-        return code(cell) if kind == "code" else escaped(one_line(cell))
-    return escaped(_figure(kind, cell))
-
-
-def _figure(kind: str, value: float) -> str:
-    if kind == "time":
-        return units.duration(value)
-    if kind == "more":
-        return units.signed_duration(value)
-    if kind == "share":
-        return units.percent(value)
-    return f"{value:.2f}" if kind == "ratio" else f"{value:,g}"
+# The page's operators and kernels.
 
 
 def operators_section(analysis: Analysis) -> str:
     """Operators by name, shapes and types."""
-    if not analysis.operators:
-        return ""
-    total = analysis.seconds or 1.0
-    has_roofline = any(each.roofline is not None for each in analysis.operators)
-    columns = [
-        Column(words.OPERATOR, "code"), Column(words.SHAPES, "text"), Column(words.DTYPES, "text"),
-        Column(words.PLACE, "code"), Column(words.CALLS, "count"), Column(words.HOST_TIME, "time"),
-    ]  # fmt: skip
-    columns += [] if analysis.is_host_only else [Column(words.DEVICE_TIME, "time")]
-    columns += [Column(words.SHARE, "share"), *([Column(words.ROOFLINE, "share")] if has_roofline else [])]
-    rows: list[list[Cell]] = [
-        [
-            each.operator, each.shapes, each.dtypes, sentences.place(each.place), each.calls, each.host_seconds,
-            *([] if analysis.is_host_only else [each.device_seconds]), each.device_seconds / total,
-            *([each.roofline] if has_roofline else []),
-        ]
-        for each in analysis.operators
-    ]  # fmt: skip
-    drawn = long_table("operator-table", columns, rows, 6 if analysis.is_host_only else 7)
-    return section(words.OPERATORS, drawn, "operators")
+    sorted_by = 6 if analysis.is_host_only else 7
+    found = tables.operators(analysis, rooflines=True)
+    return _long_section(found, "operators", "operator-table", sorted_by)
 
 
 def kernels_section(analysis: Analysis) -> str:
     """What the device did, by name."""
-    if not analysis.kernels:
-        return ""
-    columns = [
-        Column(words.KERNEL, "code"), Column(words.KIND, "both"), Column(words.LAUNCHED_BY, "code"),
-        Column(words.CALLS, "count"), Column(words.TIME, "time"),
-    ]  # fmt: skip
-    rows: list[list[Cell]] = [
-        [each.name, words.SPAN_KIND[each.kind], each.operator, each.calls, each.seconds]
-        for each in analysis.kernels
-    ]
-    return section(words.KERNELS, long_table("kernel-table", columns, rows, 4), "kernels")
+    return _long_section(tables.kernels(analysis), "kernels", "kernel-table", 4)
+
+
+def _long_section(found: Table, name: str, anchor: str, sorted_by: int) -> str:
+    return (
+        section(found.title, long_table(anchor, found, words.SEARCH, sorted_by), name) if found.rows else ""
+    )
 
 
 # The timeline: the bars as data, which the script draws.
@@ -546,7 +379,7 @@ def to_html(report: Report, options: Options) -> str:
         overview=overview(report.analyses, shown),
         package=str(__package__),
         styles=["analyze.css"],
-        scripts=[SCRIPTED, "tables.js", "timeline.js", "jumps.js"],
+        scripts=[ELEMENTS, CONTROLS, TABLES, "timeline.js", "jumps.js"],
     )
 
 

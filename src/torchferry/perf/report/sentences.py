@@ -14,6 +14,7 @@ from torchferry.report.records import Grade
 from torchferry.text import Text
 
 _NAMES = ("Python",)
+LONGEST_NAME = 100  # names of kernels of C++ templates run to thousands of characters
 _FOLDERS = 3  # of a path that are shown
 SLOWER = 1.05  # a rank that works this much longer than the median one holds up the others
 
@@ -147,6 +148,11 @@ def device(analysis: Analysis) -> Text:
         return words.A_SIMULATED_DEVICE
     named = " ".join(filter(None, [analysis.device, analysis.device_name]))
     return words.SIMULATED.format(device=named) if analysis.simulated else Text(named, named)
+
+
+def about(analysis: Analysis) -> list[Text]:
+    """How many steps there were, and on what device."""
+    return [text for text in (steps(analysis), device(analysis)) if text and text.en]
 
 
 def grade(analysis: Analysis) -> Grade:

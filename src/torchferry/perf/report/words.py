@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from torchferry.perf.compare.model import Match
 from torchferry.perf.model import Part, Severity
-from torchferry.report.records import BAD, DOUBT, GOOD, RISK, Grade
+from torchferry.report.records import BAD, DOUBT, GOOD, QUIET, RISK, UNCLEAR, Grade, Tone
 from torchferry.text import Text
 
 PART = {
@@ -34,6 +34,15 @@ MATCH = {
     Match.CALLER: Text("under the same caller", "同一调用者之下"),
     Match.KERNEL: Text("same kernel", "同名设备任务"),
     Match.NONE: Text("no counterpart", "无对应"),
+}
+PART_TONES = {
+    Part.COMPUTE: GOOD,
+    Part.COMMUNICATION: UNCLEAR,
+    Part.COPY: Tone("risk", "cyan"),
+    Part.MOVE: Tone("move", "blue"),
+    Part.LOADER: BAD,
+    Part.HOST: DOUBT,
+    Part.OTHER: QUIET,
 }
 SPAN_KIND = {
     "step": Text("step", "步"),
@@ -67,6 +76,7 @@ OPERATOR = Text("Operator", "算子")
 SHAPES = Text("Shapes", "形状")
 DTYPES = Text("Types", "类型")
 CALLS = Text("Calls", "调用次数")
+CALLS_OF_BASELINE = Text("Calls, baseline", "基线调用次数")
 HOST_TIME = Text("Host time", "主机时间")
 DEVICE_TIME = Text("Device time", "设备时间")
 ROOFLINE = Text("Of roofline", "屋顶线占比")
@@ -111,7 +121,6 @@ PAIRS = Text("Operators in both runs, what costs most more first", "两次运行
 PER_STEP = Text("per step", "每步")
 
 SEARCH = Text("Search operators, shapes, lines", "搜索算子、形状、代码行")
-SHOWN = Text("% of {count} shown", "显示 {count} 个中的 % 个")
 SHOW_IN_TIMELINE = Text("show in the timeline", "在时间线中查看")
 TIMELINE_HELP = Text(
     "Step {step} in full, and what surrounds each finding. Wheel or + and −: zoom; drag or ← and →: move; 0: all; a "
@@ -135,4 +144,3 @@ LATER = Text("Later", "向后")
 WHOLE_STEP = Text("The step", "整步")
 WHOLE = Text("Everything", "全部")
 SHORT_ONES = Text("{count} short ones", "{count} 个短条")
-SORTED_TABLE_LEFT = Text("The first {count}; the script shows all.", "前 {count} 个；启用脚本可查看全部。")

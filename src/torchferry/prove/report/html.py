@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
-from typing import Any
 
 from torchferry import __version__, units
 from torchferry.prove.model import OperatorCall, OperatorDifference, Proof, Run, VendorResult
-from torchferry.prove.report import comparison, sentences, svg, words
-from torchferry.prove.report.charts import Chart, charts, run_name
+from torchferry.prove.report import comparison, sentences, words
+from torchferry.prove.report.charts import charts, run_name
 from torchferry.prove.report.comparison import Gap, StepPair
 from torchferry.prove.report.text import (
     losses_text,
@@ -22,8 +20,9 @@ from torchferry.prove.report.text import (
 from torchferry.report.formats import Options
 from torchferry.report.html import (
     ARROW,
+    CHARTS,
+    CHARTS_STYLE,
     both,
-    data_for_script,
     escaped,
     quiet,
     row,
@@ -32,6 +31,7 @@ from torchferry.report.html import (
     table,
     whole_page,
 )
+from torchferry.report.svg import figure
 from torchferry.text import Text
 
 ENDS = 50  # rows of a table's beginning and end
@@ -52,8 +52,8 @@ def to_html(proof: Proof, options: Options) -> str:
         heading=escaped(_program(proof)) + ARROW + escaped(vendors),
         overview=_overview(proof),
         package=str(__package__),
-        styles=["proof.css"],
-        scripts=["proof.js"],
+        styles=[CHARTS_STYLE, "proof.css"],
+        scripts=[CHARTS],
     )
 
 
@@ -80,45 +80,7 @@ def _plots(proof: Proof) -> str:
     found = charts(proof)
     if not found:
         return f'<p class="empty">{both(words.NO_STEPS)}</p>'
-    return "".join(map(_figure, found))
-
-
-def _figure(chart: Chart) -> str:
-    notes = []
-    if chart.group > 1:
-        notes.append(words.THINNED.format(all=chart.total, group=chart.group))
-    up = svg.y_axis(chart)
-    if up and up.logarithmic:
-        notes.append(words.LOGARITHMIC)
-    if any(value is not None and not math.isfinite(value) for curve in chart.values for value in curve):
-        notes.append(words.NOT_FINITE)
-    signs = "".join(
-        f"<li>{svg.legend_sign(place)}{both(name)}</li>" for place, name in enumerate(chart.names)
-    )
-    said = "".join(quiet(note) for note in notes)
-    return (
-        f'<figure><figcaption><h2>{both(chart.title)}</h2><ul class="signs">{signs}</ul></figcaption>'
-        f'<div class="drawing">{svg.draw(chart)}<div class="values" hidden></div></div>{said}'
-        f"{data_for_script(_values(chart))}</figure>"
-    )
-
-
-def _values(chart: Chart) -> dict[str, Any]:
-    """What hovering shows: positions, and the values as text."""
-    across = svg.x_axis(chart)
-    return {
-        "width": svg.WIDTH,
-        "step": words.STEP,
-        "names": chart.names,
-        "points": [
-            [
-                round(across.position(step), 1),
-                svg.step_label(step),
-                ["" if curve[at] is None else units.number(curve[at] or 0.0) for curve in chart.values],
-            ]
-            for at, step in enumerate(chart.steps)
-        ],
-    }
+    return "".join(map(figure, found))
 
 
 def _result(proof: Proof, result: VendorResult) -> str:

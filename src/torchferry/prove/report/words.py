@@ -159,13 +159,6 @@ PROCESS = Text("process {number}", "进程 {number}")
 LOSSES = Text("Loss", "损失")
 NORMS = Text("Gradient norm", "梯度范数")
 NO_STEPS = Text("No process took a step.", "没有进程执行过优化步骤。")
-NOT_FINITE = Text("A cross at the upper edge: not a finite number.", "上边缘的叉号：非有限数。")
-NO_FINITE = Text("no finite value", "没有有限值")
-THINNED = Text(
-    "{all} values; drawn are the smallest and the largest of each group of {group}.",
-    "共 {all} 个值；图中为每 {group} 个值中的最小值和最大值。",
-)
-LOGARITHMIC = Text("logarithmic scale", "对数坐标")
 LOGS = Text("What the failed runs said last", "失败运行的最后输出")
 LOG_FILES = Text("full logs: {stdout}, {stderr}", "完整日志：{stdout}、{stderr}")
 SETTINGS = Text("Settings", "设置")

@@ -1,13 +1,12 @@
-const PAGE = 100;
 const NUMBER = 0, OPERATOR = 1, VERDICT = 2, SORT = 3, ERRORS = 4, STEP = 5, PHASE = 6, PATH = 7, MODULE = 8, PLACE = 9,
   PICTURE = 10, WHY = 11, HOW = 12, GOLDEN = 13, TENSORS = 14;
 const data = JSON.parse(document.getElementById("data").textContent);
 const table = document.querySelector(".calls");
 const body = table.tBodies[0];
+const heads = [...table.tHead.rows[0].cells];
 const filter = { query: "", verdicts: new Set(), module: null };
 let order = data.rows.map((_, at) => at);
-let shown = order;
-let page = 0;
+const pager = new Pager(document.querySelector(".pager"), (rows) => body.replaceChildren(...rows.map((at) => drawn(data.rows[at]))));
 
 function figure(value) {
   if (value === null) return "";
@@ -66,7 +65,7 @@ function named(pair, content) {
 
 function details(row) {
   const cell = element("td");
-  cell.colSpan = table.tHead.rows[0].cells.length;
+  cell.colSpan = heads.length;
   const why = data.pairs[row[WHY]];
   if (why[0]) cell.append(named(data.words.why, both(why)));
   const how = data.how[data.texts[row[HOW]]];
@@ -104,29 +103,14 @@ function fits(row) {
   return [OPERATOR, MODULE, PLACE, GOLDEN].some((at) => data.texts[row[at]].toLowerCase().includes(filter.query));
 }
 
-function show() {
-  const pages = Math.max(1, Math.ceil(shown.length / PAGE));
-  page = Math.min(Math.max(page, 0), pages - 1);
-  body.replaceChildren(...shown.slice(page * PAGE, (page + 1) * PAGE).map((at) => drawn(data.rows[at])));
-  document.querySelector(".page").textContent = `${page + 1} / ${pages}`;
-  document.querySelector(".previous").disabled = page === 0;
-  document.querySelector(".following").disabled = page === pages - 1;
-}
-
 function apply() {
-  shown = order.filter((at) => fits(data.rows[at]));
-  page = 0;
-  for (const said of document.querySelectorAll("#shown > *")) {
-    said.dataset.form = said.dataset.form || said.textContent;
-    said.textContent = said.dataset.form.replace("%", shown.length);
-  }
-  for (const button of document.querySelectorAll("[data-verdict]")) {
-    button.setAttribute("aria-pressed", String(filter.verdicts.has(button.dataset.verdict)));
-  }
+  const shown = order.filter((at) => fits(data.rows[at]));
+  sayCount(document.getElementById("shown"), shown.length);
+  press(document.querySelectorAll("[data-verdict]"), (button) => filter.verdicts.has(button.dataset.verdict));
   const chosen = document.getElementById("chosen");
   chosen.hidden = !filter.module;
   chosen.textContent = filter.module ? `${filter.module} ✕` : "";
-  show();
+  pager.show(shown);
 }
 
 function value(row, column) {
@@ -141,15 +125,10 @@ function value(row, column) {
 }
 
 function sort(head, column) {
-  const kind = head.dataset.sort;
-  const first = kind === "number" && column > 2 && column < 6 ? "descending" : "ascending";
-  const second = first === "ascending" ? "descending" : "ascending";
-  const direction = head.getAttribute("aria-sort") === first ? second : first;
-  for (const other of table.tHead.rows[0].cells) other.removeAttribute("aria-sort");
-  head.setAttribute("aria-sort", direction);
-  const sign = direction === "ascending" ? 1 : -1;
+  const isError = head.dataset.sort === "number" && column > 2 && column < 6;
+  const sign = turn(heads, head, isError ? "descending" : "ascending");
   const keyed = order.map((at) => [value(data.rows[at], column), at]);
-  keyed.sort(([one, a], [other, b]) => sign * (one < other ? -1 : one > other ? 1 : 0) || a - b);
+  keyed.sort(([one, a], [other, b]) => sign * inOrder(one, other) || a - b);
   order = keyed.map(([, at]) => at);
   apply();
 }
@@ -159,37 +138,23 @@ function chooseModule(path) {
   apply();
 }
 
-[...table.tHead.rows[0].cells].forEach((head, column) => {
-  const button = document.createElement("button");
-  button.type = "button";
-  button.append(...head.childNodes);
-  button.addEventListener("click", () => sort(head, column));
-  head.append(button);
-});
-const form = document.querySelector(".filters");
-form.hidden = false;
-document.querySelector(".pager").hidden = false;
-form.addEventListener("submit", (event) => event.preventDefault());
-document.getElementById("query").addEventListener("input", (event) => {
-  filter.query = event.target.value.trim().toLowerCase();
-  apply();
-});
-form.addEventListener("click", (event) => {
-  const button = event.target.closest("button");
-  if (!button) return;
-  if (button.id === "clear") {
-    filter.query = "";
-    filter.module = null;
-    filter.verdicts.clear();
-    document.getElementById("query").value = "";
-  }
-  if (button.id === "chosen") filter.module = null;
-  const verdict = button.dataset.verdict;
-  if (verdict && !filter.verdicts.delete(verdict)) filter.verdicts.add(verdict);
-  apply();
-});
-document.querySelector(".previous").addEventListener("click", () => { page -= 1; show(); });
-document.querySelector(".following").addEventListener("click", () => { page += 1; show(); });
+sortable(heads, sort);
+filtered(
+  document.querySelector(".filters"),
+  (text) => { filter.query = text; apply(); },
+  (button) => {
+    if (button.id === "clear") {
+      filter.query = "";
+      filter.module = null;
+      filter.verdicts.clear();
+      document.getElementById("query").value = "";
+    }
+    if (button.id === "chosen") filter.module = null;
+    const verdict = button.dataset.verdict;
+    if (verdict && !filter.verdicts.delete(verdict)) filter.verdicts.add(verdict);
+    apply();
+  },
+);
 for (const button of document.querySelectorAll("[data-module]")) {
   button.addEventListener("click", (event) => {
     event.preventDefault();
@@ -197,12 +162,4 @@ for (const button of document.querySelectorAll("[data-module]")) {
     document.getElementById("calls").scrollIntoView({ block: "start" });
   });
 }
-const tools = document.querySelector(".tools");
-if (tools) tools.hidden = false;
-for (const button of document.querySelectorAll("[data-open]")) {
-  button.addEventListener("click", () => {
-    const open = button.dataset.open === "true";
-    document.querySelectorAll(".tree details").forEach((details, at) => { details.open = open || at === 0; });
-  });
-}
-sort(table.tHead.rows[0].cells[2], 2);
+sort(heads[2], 2);

@@ -1,5 +1,6 @@
 const table = document.querySelector(".operators");
 const bodies = table ? [...table.tBodies] : [];
+const heads = table ? [...table.tHead.rows[0].cells] : [];
 const filter = { query: "", device: -1, supports: new Set() };
 const texts = new Map();
 
@@ -21,14 +22,7 @@ function apply() {
     body.hidden = !fits(body);
     shown += body.hidden ? 0 : 1;
   }
-  for (const said of document.querySelectorAll("#shown > *")) {
-    said.dataset.form = said.dataset.form || said.textContent;
-    said.textContent = said.dataset.form.replace("%", shown);
-  }
-}
-
-function press(buttons, isPressed) {
-  for (const button of buttons) button.setAttribute("aria-pressed", String(isPressed(button)));
+  sayCount(document.getElementById("shown"), shown);
 }
 
 function showFilters() {
@@ -52,12 +46,7 @@ function value(body, column, kind) {
 
 function sort(head, column) {
   const kind = head.dataset.sort;
-  const first = kind === "text" ? "ascending" : "descending";
-  const second = kind === "text" ? "descending" : "ascending";
-  const order = head.getAttribute("aria-sort") === first ? second : first;
-  for (const other of table.tHead.rows[0].cells) other.removeAttribute("aria-sort");
-  head.setAttribute("aria-sort", order);
-  const sign = order === "ascending" ? 1 : -1;
+  const sign = turn(heads, head, kind === "text" ? "ascending" : "descending");
   const keyed = bodies.map((body) => [value(body, column, kind), body]);
   keyed.sort(([one], [other]) => sign * (kind === "text" ? one.localeCompare(other) : one - other));
   table.append(...keyed.map(([, body]) => body));
@@ -74,36 +63,18 @@ function reveal() {
 }
 
 if (table) {
-  [...table.tHead.rows[0].cells].forEach((head, column) => {
-    const button = document.createElement("button");
-    button.type = "button";
-    button.append(...head.childNodes);
-    button.addEventListener("click", () => sort(head, column));
-    head.append(button);
-  });
-  const form = document.querySelector(".filters");
-  form.hidden = false;
-  form.addEventListener("submit", (event) => event.preventDefault());
-  document.getElementById("query").addEventListener("input", (event) => {
-    filter.query = event.target.value.trim().toLowerCase();
-    apply();
-  });
-  form.addEventListener("click", (event) => {
-    const button = event.target.closest("button");
-    if (!button) return;
-    if (button.id === "clear") return clear();
-    if (button.dataset.device) filter.device = Number(button.dataset.device);
-    const support = button.dataset.support;
-    if (support && !filter.supports.delete(support)) filter.supports.add(support);
-    showFilters();
-  });
-  document.querySelector(".tools").hidden = false;
-  for (const button of document.querySelectorAll("[data-open]")) {
-    button.addEventListener("click", () => {
-      const open = button.dataset.open === "true";
-      document.querySelectorAll(".tree details").forEach((details, at) => { details.open = open || at === 0; });
-    });
-  }
+  sortable(heads, sort);
+  filtered(
+    document.querySelector(".filters"),
+    (text) => { filter.query = text; apply(); },
+    (button) => {
+      if (button.id === "clear") return clear();
+      if (button.dataset.device) filter.device = Number(button.dataset.device);
+      const support = button.dataset.support;
+      if (support && !filter.supports.delete(support)) filter.supports.add(support);
+      showFilters();
+    },
+  );
   apply();
   addEventListener("hashchange", reveal);
   reveal();

@@ -1,3 +1,5 @@
+// The values of the step that is pointed at, beside each chart.
+
 // The point whose position is nearest; positions ascend.
 function nearest(points, position) {
   let low = 0;
@@ -10,10 +12,10 @@ function nearest(points, position) {
   return position - points[low][0] < points[high][0] - position ? low : high;
 }
 
-function line(text) {
-  const element = document.createElement("div");
-  element.textContent = text;
-  return element;
+function valueLine(text) {
+  const made = document.createElement("div");
+  made.textContent = text;
+  return made;
 }
 
 for (const figure of document.querySelectorAll("figure")) {
@@ -31,8 +33,8 @@ for (const figure of document.querySelectorAll("figure")) {
     cursor.setAttribute("visibility", "visible");
     box.className = "values " + (position > data.width / 2 ? "left" : "right");
     box.replaceChildren(
-      line(inLanguage(data.step) + " " + step),
-      ...data.names.map((name, index) => line(inLanguage(name) + ": " + (values[index] || "–"))),
+      valueLine(inLanguage(data.step) + " " + step),
+      ...data.names.map((name, index) => valueLine(inLanguage(name) + ": " + (values[index] || "–"))),
     );
     box.hidden = false;
   };

@@ -1,14 +1,14 @@
-"""A chart as SVG: curves with marks of their own, so that curves that coincide can be told apart. No style, no script."""
+"""Charts as SVG: curves with marks of their own, so that curves that coincide can be told apart."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
-from torchferry.prove.report import words
-from torchferry.prove.report.charts import Chart
-from torchferry.report.html import both, escaped
+from torchferry.report.html import both, data_for_script, escaped, quiet
+from torchferry.text import Text
 from torchferry.units import number
 
 WIDTH, HEIGHT = 860, 260
@@ -20,6 +20,95 @@ _ALL_DIGITS = 16
 STYLES = 6  # classes s0 to s5
 _LIMIT = 1e300  # so that no difference of two values overflows
 _LOGARITHMIC_FROM = 1000.0
+
+
+MAX_GROUPS = 300
+Points = Mapping[float, float]  # step -> value; of several values in a step, the earlier ones lie before it
+_STEP = Text("Step", "步骤")
+_NOT_FINITE = Text("A cross at the upper edge: not a finite number.", "上边缘的叉号：非有限数。")
+_NO_FINITE = Text("no finite value", "没有有限值")
+_THINNED = Text(
+    "{all} values; drawn are the smallest and the largest of each group of {group}.",
+    "共 {all} 个值；图中为每 {group} 个值中的最小值和最大值。",
+)
+_LOGARITHMIC = Text("logarithmic scale", "对数坐标")
+
+
+@dataclass(frozen=True)
+class Chart:
+    """Curves over common steps."""
+
+    title: Text
+    names: tuple[Text, ...]
+    steps: tuple[float, ...]
+    values: tuple[tuple[float | None, ...], ...]  # for each name, for each step
+    total: int  # values of the longest curve before thinning
+    group: int  # of so many values, the smallest and the largest are here; 1: all are
+
+
+def chart_of(title: Text, names: tuple[Text, ...], curves: Sequence[Points]) -> Chart:
+    """The curves over all steps that any of them has, thinned where there are many."""
+    steps = sorted({step for points in curves for step in points})
+    group = math.ceil(len(steps) / MAX_GROUPS) if len(steps) > 2 * MAX_GROUPS else 1
+    kept = steps if group == 1 else sorted(_kept(steps, curves, group))
+    return Chart(
+        title=title,
+        names=names,
+        steps=tuple(kept),
+        values=tuple(tuple(points.get(step) for step in kept) for points in curves),
+        total=len(steps),
+        group=group,
+    )
+
+
+def _kept(steps: Sequence[float], curves: Iterable[Points], group: int) -> set[float]:
+    """Of each group and each curve the smallest and the largest value, the first that is not finite; both ends."""
+    kept = {steps[0], steps[-1]}
+    for points in curves:
+        for start in range(0, len(steps), group):
+            here = [step for step in steps[start : start + group] if step in points]
+            finite = [step for step in here if math.isfinite(points[step])]
+            if finite:
+                kept |= {min(finite, key=points.__getitem__), max(finite, key=points.__getitem__)}
+            kept |= set([step for step in here if not math.isfinite(points[step])][:1])
+    return kept
+
+
+def figure(chart: Chart, heading: str = "h2", below: str = "") -> str:
+    """The picture with its title and legend; charts.js adds the values of the step that is pointed at."""
+    notes = []
+    if chart.group > 1:
+        notes.append(_THINNED.format(all=chart.total, group=chart.group))
+    up = y_axis(chart)
+    if up and up.logarithmic:
+        notes.append(_LOGARITHMIC)
+    if any(value is not None and not math.isfinite(value) for curve in chart.values for value in curve):
+        notes.append(_NOT_FINITE)
+    signs = "".join(f"<li>{legend_sign(place)}{both(name)}</li>" for place, name in enumerate(chart.names))
+    return (
+        f"<figure><figcaption><{heading}>{both(chart.title)}</{heading}>"
+        f'<ul class="signs">{signs}</ul></figcaption>'
+        f'<div class="drawing">{draw(chart)}<div class="values" hidden></div></div>{"".join(map(quiet, notes))}'
+        f"{below}{data_for_script(_data(chart))}</figure>"
+    )
+
+
+def _data(chart: Chart) -> dict[str, Any]:
+    """What hovering shows: positions, and the values as text."""
+    across = x_axis(chart)
+    return {
+        "width": WIDTH,
+        "step": _STEP,
+        "names": chart.names,
+        "points": [
+            [
+                round(across.position(step), 1),
+                step_label(step),
+                ["" if curve[at] is None else number(curve[at] or 0.0) for curve in chart.values],
+            ]
+            for at, step in enumerate(chart.steps)
+        ],
+    }
 
 
 @dataclass(frozen=True)
@@ -93,7 +182,7 @@ def draw(chart: Chart) -> str:
     parts += _frame(across, up)
     if up is None:
         middle = f'x="{WIDTH / 2:.0f}" y="{HEIGHT / 2:.0f}" text-anchor="middle"'
-        parts.append(both(words.NO_FINITE, f"text {middle}"))
+        parts.append(both(_NO_FINITE, f"text {middle}"))
     for place in range(len(chart.values)):
         parts += _curve(chart, place, across, up)
     parts.append(

@@ -1,7 +1,5 @@
 // Long tables: sorted by a click on a head, filtered by text, divided into pages.
 
-const PAGE = 100;
-
 function threeDigits(value) {
   const size = Math.abs(value);
   const digits = size < 9.995 ? 2 : size < 99.95 ? 1 : 0;
@@ -52,73 +50,37 @@ class LongTable {
     this.texts = this.rows.map((row) => row.filter((_, at) => isText(this.kinds[at])).flat().join("\n").toLowerCase());
     this.order = this.rows.map((_, at) => at);
     this.query = "";
-    this.page = 0;
-    this.prepare();
+    this.pager = new Pager(root.querySelector(".pager"), (rows) => this.draw(rows));
+    sortable(this.heads, (head, column) => this.sort(head, column));
+    filtered(root.querySelector("form"), (text) => { this.query = text; this.apply(); }, () => {});
     this.apply();
-  }
-
-  prepare() {
-    this.heads.forEach((head, column) => {
-      const button = element("button");
-      button.type = "button";
-      button.append(...head.childNodes);
-      button.addEventListener("click", () => this.sort(head, column));
-      head.append(button);
-    });
-    const form = this.root.querySelector("form");
-    form.hidden = false;
-    form.addEventListener("submit", (event) => event.preventDefault());
-    form.querySelector("input").addEventListener("input", (event) => {
-      this.query = event.target.value.trim().toLowerCase();
-      this.apply();
-    });
-    this.root.querySelector(".previous").addEventListener("click", () => { this.page -= 1; this.show(); });
-    this.root.querySelector(".following").addEventListener("click", () => { this.page += 1; this.show(); });
   }
 
   sort(head, column) {
     const text = isText(this.kinds[column]);
-    const first = text ? "ascending" : "descending";
-    const second = text ? "descending" : "ascending";
-    const direction = head.getAttribute("aria-sort") === first ? second : first;
-    for (const other of this.heads) other.removeAttribute("aria-sort");
-    head.setAttribute("aria-sort", direction);
-    const sign = direction === "ascending" ? 1 : -1;
+    const sign = turn(this.heads, head, text ? "ascending" : "descending");
     const least = text ? "" : -Infinity;
     const value = (at) => {
       const cell = this.rows[at][column];
       return cell === null ? least : Array.isArray(cell) ? inLanguage(cell) : cell;
     };
-    this.order.sort((a, b) => {
-      const one = value(a), other = value(b);
-      return sign * (one < other ? -1 : one > other ? 1 : 0) || a - b;
-    });
+    this.order.sort((a, b) => sign * inOrder(value(a), value(b)) || a - b);
     this.apply();
   }
 
   apply() {
-    this.shown = this.order.filter((at) => this.texts[at].includes(this.query));
-    this.page = 0;
-    for (const said of this.root.querySelectorAll(".shown > *")) {
-      said.dataset.form = said.dataset.form || said.textContent;
-      said.textContent = said.dataset.form.replace("%", this.shown.length.toLocaleString("en-US"));
-    }
-    this.show();
+    const shown = this.order.filter((at) => this.texts[at].includes(this.query));
+    sayCount(this.root.querySelector(".shown"), shown.length);
+    this.pager.show(shown);
   }
 
-  show() {
-    const pages = Math.max(1, Math.ceil(this.shown.length / PAGE));
-    this.page = Math.min(Math.max(this.page, 0), pages - 1);
-    const rows = this.shown.slice(this.page * PAGE, (this.page + 1) * PAGE).map((at) => {
+  draw(rows) {
+    const drawn = rows.map((at) => {
       const made = element("tr");
       made.append(...this.rows[at].map((cell, column) => cellOf(this.kinds[column], cell)));
       return made;
     });
-    this.root.querySelector("tbody").replaceChildren(...rows);
-    this.root.querySelector(".pager").hidden = pages === 1;
-    this.root.querySelector(".page").textContent = `${this.page + 1} / ${pages}`;
-    this.root.querySelector(".previous").disabled = this.page === 0;
-    this.root.querySelector(".following").disabled = this.page === pages - 1;
+    this.root.querySelector("tbody").replaceChildren(...drawn);
   }
 }
 
