@@ -97,8 +97,9 @@ def known_reasons(places: tuple[str, str] = DEVICES) -> dict[tuple[str, str], Re
     toml = import_module("tomllib" if sys.version_info >= (3, 11) else "tomli")
     table = toml.loads(REASONS.read_text("utf-8"))
     return {
-        (row["program"], what): Reason(row["en"], row["zh"])
+        (program, what): Reason(row["en"], row["zh"])
         for row in table[places[0]]
+        for program in row.get("programs", [row.get("program")])
         for what in row["what"]
     }
 

@@ -21,6 +21,7 @@ from typing import Any
 from torchferry.vendors.model import Vendor
 from torchferry.vendors.registry import get_vendor
 
+from .names import programs_of_names
 from .programs import programs
 
 DEVICES = 2
@@ -77,8 +78,9 @@ def main() -> int:
 
 def _sources(place: str, vendor: Vendor) -> dict[str, str]:
     """The programs; as CUDA programs where CUDA's names are to be tried."""
+    names = programs_of_names(vendor, place in AS_CUDA)
     if place not in AS_CUDA:
-        return programs()
+        return {**programs(), **names}
     own, graph = vendor.device_type, f"{vendor.device_type.upper()}Graph"
     words = {
         f"{own}:": "cuda:",
@@ -93,7 +95,7 @@ def _sources(place: str, vendor: Vendor) -> dict[str, str]:
             for word, cuda in words.items():
                 source = source.replace(word, cuda)
             found[name] = source
-    return found
+    return {**found, **names}
 
 
 def _activate(place: str, vendor: str) -> None:

@@ -52,9 +52,17 @@ def with_table(text: str, verdict: Verdict, language: Language, places: tuple[st
 
 def _rows(verdict: Verdict, language: Language, places: tuple[str, str]) -> list[str]:
     reasons = known_reasons(places)
-    rows: dict[tuple[str, str], list[str]] = {}
+    rows: dict[str, tuple[list[str], list[str]]] = {}  # reason -> programs, in what they differ
     for difference in verdict.differences:
         reason = reasons.get((difference.program, difference.what))
         why = "" if reason is None else reason.zh if language == "zh" else reason.en
-        rows.setdefault((difference.program, why), []).append(_WHAT[difference.what].in_language(language))
-    return [f"| {program} | {', '.join(what)} | {why} |" for (program, why), what in rows.items()]
+        programs, what = rows.setdefault(why, ([], []))
+        for word, words in (
+            (difference.program, programs),
+            (_WHAT[difference.what].in_language(language), what),
+        ):
+            if word not in words:
+                words.append(word)
+    return [
+        f"| {'; '.join(programs)} | {', '.join(what)} | {why} |" for why, (programs, what) in rows.items()
+    ]

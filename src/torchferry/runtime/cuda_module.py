@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import inspect
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from types import ModuleType
 from typing import Any
 
@@ -101,7 +101,22 @@ def _counterpart(name: str, owner: Any, leaf: str, target: Target) -> Any:
     below = name[len(_CUDA) + 1 :].split(".")
     value = _walk(target.module, below)
     same_kind = isinstance(value, ModuleType) == isinstance(vars(owner).get(leaf), ModuleType)
+    if value == ():  # filled when the device is first used, as torch.npu.default_generators is
+        return _ReadWhenUsed(_walk(target.module, below[:-1]), leaf)
     return value if same_kind else None
+
+
+class _ReadWhenUsed(Sequence[Any]):
+    """A tuple of a module, which replaces it later."""
+
+    def __init__(self, module: Any, name: str) -> None:
+        self._module, self._name = module, name
+
+    def __getitem__(self, index: Any) -> Any:
+        return getattr(self._module, self._name)[index]
+
+    def __len__(self) -> int:
+        return len(getattr(self._module, self._name))
 
 
 def found(dotted: str) -> Any:

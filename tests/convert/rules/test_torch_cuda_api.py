@@ -72,7 +72,7 @@ def test_noop(source: str) -> None:
         ("g = torch.cuda.CUDAGraph()", "g = torch.npu.NPUGraph()"),
         ("except_ = torch.cuda.OutOfMemoryError", "except_ = torch.OutOfMemoryError"),
         ("torch.cuda.nvtx.range_push('x')", "torch.npu.mstx.range_push('x')"),
-        ("with torch.cuda.nvtx.range('x'): pass", "with torch.npu.mstx.mstx_range('x'): pass"),
+        ("with torch.cuda.nvtx.range('x'): pass", "with torch.npu.mstx.annotate('x'): pass"),
         (
             "print(f'{torch.cuda.memory_allocated() / 1e9:.1f} GB')",
             "print(f'{torch.npu.memory_allocated() / 1e9:.1f} GB')",
