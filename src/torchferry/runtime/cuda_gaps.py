@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Any
 
-from torchferry.runtime import device_traits
 from torchferry.runtime.target import Target
 
 _NCCL_VERSION = (2, 20, 5)  # programs ask whether NCCL is new enough; the vendor's library is not NCCL at all
@@ -25,9 +24,8 @@ class Gaps:
     preferred: frozenset[str]  # those that stand in front of the vendor's function, and call it
 
 
-def gaps(target: Target) -> Gaps:
-    """What fills the gaps of a target's module."""
-    in_front = device_traits.in_front_of(target)
+def gaps(target: Target, in_front: Mapping[str, Answer]) -> Gaps:
+    """What fills the gaps of a target's module, and what stands in front of its functions."""
     named = {f"torch.cuda.{name}": answer for name, answer in _NEUTRAL.items()}
     named["torch.cuda.is_current_stream_capturing"] = _capturing(target)
     return Gaps({**named, **in_front}, frozenset(in_front) | {"torch.cuda.nccl.version"})

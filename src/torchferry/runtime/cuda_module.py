@@ -15,6 +15,7 @@ from typing import Any
 
 import torch
 
+from torchferry.runtime import device_traits
 from torchferry.runtime.cuda_gaps import NOT_HERE, absent, gaps
 from torchferry.runtime.patches import Change, Patch
 from torchferry.runtime.target import Target
@@ -27,7 +28,7 @@ _NEUTRAL = frozenset({"CudaError", "DeferredCudaCallError", "OutOfMemoryError", 
 
 def changes(target: Target) -> Iterator[Change]:
     """All names of torch.cuda, then names elsewhere that the vendor's table renames."""
-    filled = gaps(target)
+    filled = gaps(target, device_traits.in_front_of(target))
     distinct = _Distinct()
     top = dict(vars(torch.cuda))  # as it is before the first change
     for name, owner, leaf in _names_of_cuda():
