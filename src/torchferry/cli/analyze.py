@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from torchferry import traces
 from torchferry.cli import options
-from torchferry.cli.output import check_writable, need
+from torchferry.cli.output import check_reports, deliver, need
 from torchferry.errors import InputError
 from torchferry.report.progress import progress_bar
 
@@ -99,6 +99,9 @@ _FOUND, _SOME_FAILED = 1, 3
 
 def run(args: argparse.Namespace) -> int:
     """Analyze, report; the answer is an exit code."""
+    from torchferry.perf.report import REPORTS
+    from torchferry.report.formats import Options
+
     need("traces are read with", *traces.LIBRARIES)
     if args.list_detectors:
         return _list_detectors()
@@ -107,9 +110,9 @@ def run(args: argparse.Namespace) -> int:
     if args.normalize:
         return _normalize(args)
     wanted = _wanted(args.only, args.ignore)
-    _check_outputs(args.output)
+    check_reports(REPORTS, args.output)
     report = _analyzed(args, wanted)
-    _print(args, report)
+    deliver(REPORTS, report, args, Options(options.language_of(args)))
     return exit_code(report.analyses, args.check)
 
 
@@ -122,19 +125,11 @@ def exit_code(analyses: Sequence[Analysis], check: str | None) -> int:
     return _FOUND if found else 0
 
 
-def _check_outputs(outputs: Sequence[Path]) -> None:
-    from torchferry.perf.report import REPORTS
-
-    for path in outputs:
-        REPORTS.format_of(path)
-    check_writable(*outputs)
-
-
 def _list_detectors() -> int:
     """What each looks for is the first line of its module."""
-    from torchferry.cli.ending import reader_may_leave
     from torchferry.perf import ranks
     from torchferry.perf.detect.registry import DETECTORS
+    from torchferry.report.streams import reader_may_leave
 
     modules = {detector.id: detector.detect.__module__ for detector in DETECTORS} | {ranks.ID: ranks.__name__}
     wide = max(map(len, modules))
@@ -236,15 +231,3 @@ def _compared(runs: Sequence[Run], baseline: Sequence[Run]) -> Iterator[Comparis
         other = baseline[0] if len(baseline) == 1 else others.get(_rank(each, at))
         if other is not None:
             yield compare(each, other)
-
-
-def _print(args: argparse.Namespace, report: Report) -> None:
-    from torchferry.cli.ending import reader_may_leave
-    from torchferry.perf.report import REPORTS
-    from torchferry.report.formats import Options
-
-    wanted = Options(options.language_of(args))
-    for path in args.output:
-        REPORTS.write(report, path, wanted)
-    with reader_may_leave():
-        REPORTS.show(report, args.format, wanted)

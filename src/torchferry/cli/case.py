@@ -225,9 +225,9 @@ def _time(args: argparse.Namespace, bench: Bench, file: Path) -> None:
 
 def _list(args: argparse.Namespace) -> int:
     from torchferry.accuracy import case_inputs
-    from torchferry.cli.ending import reader_may_leave
     from torchferry.ops.cases.building import listed
     from torchferry.report.safe import one_line
+    from torchferry.report.streams import reader_may_leave
 
     need("a case calls operators of", "torch")
     if args.source is None:
@@ -331,9 +331,9 @@ def _facts(case: Case, frame: Frame, bench: Bench, scratch: Path) -> Facts:
 
 
 def _write(args: argparse.Namespace, case: Case, facts: Facts, frame: Frame, scratch: Path) -> Path:
-    from torchferry.cli.ending import reader_may_leave
     from torchferry.ops.cases.describing import WROTE, WROTE_WITH_DATA
     from torchferry.ops.cases.writing import data_name, kept_tensors, render, write_case
+    from torchferry.report.streams import reader_may_leave
 
     if args.output == _STDOUT:
         if not args.shrink:
@@ -407,7 +407,7 @@ def _told(outcome: Outcome, vendor: Vendor) -> Text:
 
 def _say(args: argparse.Namespace, text: Text) -> None:
     """On stderr where stdout is the file's."""
-    from torchferry.cli.ending import reader_may_leave
+    from torchferry.report.streams import reader_may_leave
 
     with reader_may_leave():
         print(

@@ -134,9 +134,9 @@ def _info(args: argparse.Namespace) -> int:
     from torchferry.checkpoint.classes import Meaning, named
     from torchferry.checkpoint.folders import read
     from torchferry.checkpoint.report import page_of, to_json
-    from torchferry.cli.ending import reader_may_leave
     from torchferry.report.page import print_page
     from torchferry.report.safe import printable
+    from torchferry.report.streams import reader_may_leave
 
     contents = read(args.file)
     with reader_may_leave():

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from torchferry.cli import options
 from torchferry.cli.ending import computing
-from torchferry.cli.output import check_writable, need
+from torchferry.cli.output import check_reports, deliver, need
 from torchferry.errors import ReportError, RunError
 from torchferry.report.progress import progress_bar
 
@@ -116,18 +116,11 @@ def _check_outputs(outputs: list[Path], format_name: str) -> None:
 
     if format_name in REPORTS.only_files and sys.stdout.isatty():
         raise ReportError(f"{format_name} is not for a terminal; name a file: -o compare.{format_name}")
-    for path in outputs:
-        REPORTS.format_of(path)
-    check_writable(*outputs)
+    check_reports(REPORTS, outputs)
 
 
 def _report(args: argparse.Namespace, comparisons: list[Comparison]) -> None:
     from torchferry.accuracy.report import REPORTS
-    from torchferry.cli.ending import reader_may_leave
     from torchferry.report.formats import Options
 
-    wanted = Options(options.language_of(args), args.all)
-    for path in args.output:
-        REPORTS.write(comparisons, path, wanted)
-    with reader_may_leave():
-        REPORTS.show(comparisons, args.format, wanted)
+    deliver(REPORTS, comparisons, args, Options(options.language_of(args), args.all))

@@ -11,7 +11,6 @@ import sys
 from pathlib import Path
 
 from torchferry.cli import conversion, next_step, options
-from torchferry.cli.ending import reader_may_leave
 from torchferry.convert import git
 from torchferry.convert.added import add_launch_script
 from torchferry.convert.discover import FINDINGS, PYTHON_SUFFIXES, check_input, read_file
@@ -33,6 +32,7 @@ from torchferry.report.findings.lists import make_lists
 from torchferry.report.formats import Options
 from torchferry.report.progress import progress_bar
 from torchferry.report.safe import one_line
+from torchferry.report.streams import reader_may_leave
 from torchferry.text import Text
 
 # Reports that every converted copy carries: the canonical one, and the page to read.

@@ -90,10 +90,10 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _host(args: argparse.Namespace, machine: Machine) -> int:
-    from torchferry.cli.ending import reader_may_leave
     from torchferry.doctor.host.examine import examine, installed_vendor
     from torchferry.doctor.report import HOST_REPORTS, to_script
     from torchferry.report.checks import Status
+    from torchferry.report.streams import reader_may_leave
 
     vendor = options.vendor_of(args) or installed_vendor(args.vendor_path)
     found = examine(machine, vendor, is_guess=not args.to)
@@ -106,10 +106,10 @@ def _host(args: argparse.Namespace, machine: Machine) -> int:
 
 
 def _whole(args: argparse.Namespace, machine: Machine) -> int:
-    from torchferry.cli.ending import reader_may_leave
     from torchferry.doctor.device.examine import vendors_with_traces
     from torchferry.doctor.host.examine import examine
     from torchferry.doctor.report import REPORTS, MachineReport, for_strangers, to_script
+    from torchferry.report.streams import reader_may_leave
 
     found = [] if args.to else vendors_with_traces(machine, args.vendor_path)
     vendor = options.vendor_of(args) or (found[0] if len(found) == 1 else None)

@@ -9,7 +9,6 @@ from pathlib import Path
 
 from torchferry.cli import conversion, output
 from torchferry.cli.convert import REPORT_FILES
-from torchferry.cli.ending import reader_may_leave
 from torchferry.convert.custom.model import CustomRules
 from torchferry.convert.planning import cores, find_target
 from torchferry.convert.project import Plan, ProjectOutcome, examine_project
@@ -19,6 +18,7 @@ from torchferry.errors import InputError
 from torchferry.outcome import Report
 from torchferry.report.findings.summary import summarize
 from torchferry.report.progress import progress_bar
+from torchferry.report.streams import reader_may_leave
 from torchferry.text import user_language
 
 MakeFiles = Callable[[Report], dict[str, bytes]]

@@ -143,7 +143,7 @@ def _remove(args: argparse.Namespace, vendor: Vendor) -> int:
 
 
 def _print(args: argparse.Namespace, line: Text) -> None:
-    from torchferry.cli.ending import reader_may_leave
+    from torchferry.report.streams import reader_may_leave
 
     with reader_may_leave():
         print(line.in_language(options.language_of(args)))

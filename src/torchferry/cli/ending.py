@@ -105,18 +105,3 @@ def _end_in_time(reading: int) -> None:
             os.write(2, b"ferry: interrupted; nothing was written\n")
             os._exit(128 + received[0])
     os.close(reading)
-
-
-@contextmanager
-def reader_may_leave() -> Iterator[None]:
-    """Print; a reader who has seen enough, as in `ferry scan . | head`, does not change the exit code."""
-    try:
-        yield
-        sys.stdout.flush()
-    except BrokenPipeError:
-        discard_stdout()
-
-
-def discard_stdout() -> None:
-    """Let nothing be flushed to a closed pipe or a full disk at exit."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -137,9 +137,9 @@ def _report(args: argparse.Namespace, explanation: Explanation) -> None:
 def _print(
     args: argparse.Namespace, page: Page, as_json: Callable[[], str], stream: TextIO | None = None
 ) -> None:
-    from torchferry.cli.ending import reader_may_leave
     from torchferry.report.formats import Options
     from torchferry.report.page import print_page, to_markdown
+    from torchferry.report.streams import reader_may_leave
 
     language = options.language_of(args)
     target = stream or sys.stdout

@@ -131,7 +131,6 @@ def _numbers(text: str) -> tuple[int, ...]:
 
 def run(args: argparse.Namespace) -> int:
     """Export, report; the answer is an exit code."""
-    from torchferry.cli.ending import reader_may_leave
     from torchferry.export.launching import export
     from torchferry.export.model import DEFAULT_OPSET, ExportRequest
     from torchferry.export.offline import check_tool, command_for, results_of, run_tool
@@ -139,6 +138,7 @@ def run(args: argparse.Namespace) -> int:
     from torchferry.ops.models.request import ModelRequest
     from torchferry.report.page import print_page
     from torchferry.report.safe import printable
+    from torchferry.report.streams import reader_may_leave
     from torchferry.vendors.offline import OfflineTable, load_offline
     from torchferry.vendors.registry import get_vendor
 

@@ -206,7 +206,7 @@ def guarded(name: str, work: Callable[[], int]) -> int:
 
 
 def _cant_go_on(name: str, error: OSError) -> int:
-    from torchferry.cli.ending import discard_stdout
+    from torchferry.report.streams import discard_stdout
 
     discard_stdout()
     if isinstance(error, BrokenPipeError):  # the reader has seen enough, as in `ferry vendors | head`

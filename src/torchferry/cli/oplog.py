@@ -102,10 +102,10 @@ def _write_summary(args: argparse.Namespace, log: OpLog) -> None:
 
 
 def _report(args: argparse.Namespace, log: OpLog) -> None:
-    from torchferry.cli.ending import reader_may_leave
     from torchferry.perf.oplog.report import OPERATORS, page_of, to_csv, to_json
     from torchferry.report.formats import Options
     from torchferry.report.page import print_page, to_markdown
+    from torchferry.report.streams import reader_may_leave
 
     language = options.language_of(args)
     page = page_of(log, None if args.all else OPERATORS)

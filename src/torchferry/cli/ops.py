@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from torchferry import traces
 from torchferry.cli import options
-from torchferry.cli.output import check_writable, need
+from torchferry.cli.output import check_reports, need
 from torchferry.cli.program import (
     add_as_is,
     add_converted,
@@ -133,12 +133,13 @@ _SOME_FAILED = 3
 def run(args: argparse.Namespace) -> int:
     """Capture or read, judge, report; the answer is an exit code."""
     from torchferry.ops.judge import judge
+    from torchferry.ops.report import REPORTS
     from torchferry.ops.runs import ENDED_ILL
 
     _take_options_from_the_end(args)
     asked = _vendors(args)
     _check_sources(args)
-    _check_outputs(args.output)
+    check_reports(REPORTS, args.output)
     capture = _capture(args, [vendor for vendor, _ in asked])
     readinesses = [judge(capture, vendor, version) for vendor, version in asked]
     _report(args, readinesses)
@@ -202,14 +203,6 @@ def _check_sources(args: argparse.Namespace) -> None:
     if (args.sim or args.emulate) and args.as_is:
         option = "--sim" if args.sim else "--emulate"
         raise RunError(f"{option} and --as-is: only one of them at a time; leave one out")
-
-
-def _check_outputs(outputs: list[Path]) -> None:
-    from torchferry.ops.report import REPORTS
-
-    for path in outputs:
-        REPORTS.format_of(path)
-    check_writable(*outputs)
 
 
 def _capture(args: argparse.Namespace, vendors: list[Vendor]) -> Capture:
@@ -291,7 +284,6 @@ def _capture_model(args: argparse.Namespace, place: Place | None) -> Capture:
 
 
 def _report(args: argparse.Namespace, readinesses: list[Readiness]) -> None:
-    from torchferry.cli.ending import reader_may_leave
     from torchferry.ops.report import REPORTS
     from torchferry.report.formats import Options
 
@@ -300,5 +292,4 @@ def _report(args: argparse.Namespace, readinesses: list[Readiness]) -> None:
         REPORTS.write(readinesses, path, wanted)
     if args.format == "text":
         wanted = replace(wanted, everything=args.all, limit=None if args.all else _LIMIT)
-    with reader_may_leave():
-        REPORTS.show(readinesses, args.format, wanted)
+    REPORTS.show(readinesses, args.format, wanted)

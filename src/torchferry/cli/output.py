@@ -6,14 +6,18 @@ import argparse
 import importlib.util
 import os
 import sys
+from collections.abc import Iterable
 from pathlib import Path
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
-from torchferry.cli.ending import reader_may_leave
 from torchferry.cli.options import language_of
 from torchferry.errors import OutputError, RunError
 from torchferry.report.safe import one_line
+from torchferry.report.streams import reader_may_leave, write_bytes
 from torchferry.text import Text
+
+if TYPE_CHECKING:
+    from torchferry.report.formats import Content, Options, Reports
 
 
 def say(args: argparse.Namespace, command: str, line: Text) -> None:
@@ -28,11 +32,23 @@ def note(text: str) -> None:
 
 
 def write(data: bytes | str) -> None:
-    """A report on stdout, whatever its encoding can't say; a reader may stop reading."""
+    """A text that is no report on stdout, whatever its encoding can't say; a reader may stop reading."""
     with reader_may_leave():
-        sys.stdout.flush()
-        sys.stdout.buffer.write(data.encode("utf-8", "replace") if isinstance(data, str) else data)
-        sys.stdout.buffer.flush()
+        write_bytes(sys.stdout, [data.encode("utf-8", "replace") if isinstance(data, str) else data])
+
+
+def deliver(reports: Reports[Content], content: Content, args: argparse.Namespace, wanted: Options) -> None:
+    """A report into each file that -o names, and on stdout in the --format that is asked for."""
+    for path in args.output:
+        reports.write(content, path, wanted)
+    reports.show(content, args.format, wanted)
+
+
+def check_reports(reports: Reports[Content], outputs: Iterable[Path]) -> None:
+    """Say before the work, not after it, that a file has no format or can't be written."""
+    for path in outputs:
+        reports.format_of(path)
+        check_writable(path)
 
 
 def check_writable(*paths: Path) -> None:

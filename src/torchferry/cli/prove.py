@@ -291,7 +291,6 @@ def _show_crashes(proof: Proof, kept: Path) -> None:
 
 
 def _show(args: argparse.Namespace, proof: Proof, kept: Path) -> None:
-    from torchferry.cli.ending import reader_may_leave
     from torchferry.prove.report import REPORTS
     from torchferry.prove.report.sentences import log_tails
     from torchferry.report.formats import Options
@@ -299,5 +298,4 @@ def _show(args: argparse.Namespace, proof: Proof, kept: Path) -> None:
     language = options.language_of(args)
     REPORTS.write(proof, kept / _PROOF)
     REPORTS.write(proof, kept / "proof.html", Options(language, logs=log_tails(proof, kept)))
-    with reader_may_leave():
-        REPORTS.show(proof, options=Options(language))
+    REPORTS.show(proof, options=Options(language))

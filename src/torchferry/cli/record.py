@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING
 from torchferry import traces
 from torchferry.accuracy.kernels import FORMATS, kernel_report, recorded_report
 from torchferry.cli import options
-from torchferry.cli.ending import reader_may_leave
 from torchferry.cli.output import interrupted, need, say, write
 from torchferry.cli.program import add_place, add_program, place_of, program_of
 from torchferry.errors import InputError, OutputError, RunError
+from torchferry.report.streams import reader_may_leave
 
 if TYPE_CHECKING:
     from torchferry.accuracy.file.reader import Record

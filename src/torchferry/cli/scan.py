@@ -6,7 +6,6 @@ import argparse
 import sys
 
 from torchferry.cli import conversion, next_step, options
-from torchferry.cli.ending import reader_may_leave
 from torchferry.convert.discover import check_input
 from torchferry.convert.project import examine_project
 from torchferry.convert.target import Target
@@ -16,7 +15,7 @@ from torchferry.outcome import Report
 from torchferry.report.findings import REPORTS
 from torchferry.report.formats import Options
 from torchferry.report.progress import progress_bar
-from torchferry.report.safe import write_to
+from torchferry.report.streams import reader_may_leave, write_text
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -67,4 +66,4 @@ def _show(args: argparse.Namespace, report: Report, target: Target) -> None:
         with reader_may_leave():
             REPORTS.show(report, args.format, wanted)
             if args.format == "text" and _is_to_do(report):
-                write_to(sys.stdout, f"\n{next_step.after_scan(args.path, target, args.lang)}\n")
+                write_text(sys.stdout, f"\n{next_step.after_scan(args.path, target, args.lang)}\n")

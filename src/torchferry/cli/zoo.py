@@ -178,7 +178,6 @@ def _about_main(args: argparse.Namespace, made: Made) -> list[str]:
 
 
 def _check(args: argparse.Namespace) -> int:
-    from torchferry.cli.ending import reader_may_leave
     from torchferry.report.formats import Options
     from torchferry.vendors.zoo import find_zoo
     from torchferry.zoo.delivery import Delivery
@@ -194,6 +193,5 @@ def _check(args: argparse.Namespace) -> int:
     paths = options.vendor_paths(args)
     ran = (run_short_training(delivery, paths, args.emulate),) if args.run else ()
     found = review(delivery, ran)
-    with reader_may_leave():
-        REPORTS.show(found, args.format, Options(options.language_of(args)))
+    REPORTS.show(found, args.format, Options(options.language_of(args)))
     return 0 if found.is_complete else 1

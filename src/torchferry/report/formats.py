@@ -12,7 +12,7 @@ from typing import Any, Generic, TextIO, TypeVar, cast
 
 from torchferry.errors import OutputError, ReportError
 from torchferry.files.aside import write_whole
-from torchferry.report.safe import write_to
+from torchferry.report.streams import reader_may_leave, write_bytes, write_text
 from torchferry.text import Language, Text, user_language
 
 Content = TypeVar("Content", contravariant=True)
@@ -138,18 +138,12 @@ class Reports(Generic[Content]):
     ) -> None:
         """Print; the text format has colours and the width of the terminal if the stream is one."""
         target = stream or sys.stdout
-        if format_name == "text":
-            given = on_stream(options or Options(), target)
-            write_to(target, self.render(content, "text", given).decode("utf-8"))
-            return
-        binary = getattr(target, "buffer", None)
-        target.flush()
-        for piece in self.pieces(content, format_name, options):
-            if binary is None:
-                target.write(piece.decode("utf-8"))
+        with reader_may_leave():
+            if format_name == "text":
+                given = on_stream(options or Options(), target)
+                write_text(target, self.render(content, "text", given).decode("utf-8"))
             else:
-                binary.write(piece)
-        (binary or target).flush()
+                write_bytes(target, self.pieces(content, format_name, options))
 
     def _renderer(self, name: str) -> Callable[[Content, Options], str | bytes | Iterable[str | bytes]]:
         if name in self.renderers:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from typing import TextIO
 
 from torchferry.text import Text
 
@@ -33,13 +32,6 @@ def one_line(text: str) -> str:
 def visible(text: str) -> str:
     """The text with its lines and tabs, and every other invisible character written out."""
     return _HIDDEN_IN_LINES.sub(_escape, printable(text))
-
-
-def write_to(stream: TextIO, text: str) -> None:
-    """Write what the stream's encoding has no characters for as question marks, rather than fail."""
-    encoding = getattr(stream, "encoding", None) or "utf-8"
-    stream.write(text.encode(encoding, "replace").decode(encoding))
-    stream.flush()
 
 
 def shortened(text: str, width: int) -> str:
