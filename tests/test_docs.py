@@ -191,8 +191,8 @@ def _first_missing(expected: list[str], output: str) -> str | None:
 def test_every_shell_block_is_run_or_says_why_not(page: str) -> None:
     for block in shell_blocks(page):
         if block.info[0] == "console":
-            assert {"runnable", "setup", "emulated"} & set(block.info), (
-                f"mark this block runnable, setup or emulated:\n{block.body}"
+            assert {"runnable", "setup", "emulated", "copied"} & set(block.info), (
+                f"mark this block runnable, setup, emulated or copied:\n{block.body}"
             )
         if "setup" in block.info:
             allowed = ("make ", "pip ", "ferry --version", "ferry emulate setup")

@@ -3,92 +3,17 @@
 from __future__ import annotations
 
 import json
-import re
 from pathlib import Path
 
 import pytest
 
 from tests.vendors.test_cli_vendors import ferry_vendors
 from torchferry.cli import vendors as command
-from torchferry.vendors.error_patterns import load_errors
-from torchferry.vendors.model import Limits, MissingOperator, Narrowing, Vendor
-from torchferry.vendors.ops import load_ops
-from torchferry.vendors.registry import get_vendor, load_vendor, vendor_names
+from torchferry.vendors.model import Limits, MissingOperator, Narrowing
+from torchferry.vendors.registry import get_vendor, load_vendor
 from torchferry.vendors.schema import meanings
 
 ACME = Path(__file__).parents[2] / "examples" / "vendors" / "acme"
-SIZES = dict.fromkeys(("wanted", "total", "allocated", "reserved", "free"), "1.50 GiB")
-OPERATOR = "aten::special_entr.out"
-
-VENDORS = pytest.mark.parametrize("vendor", [get_vendor(name) for name in vendor_names()], ids=vendor_names())
-
-
-def recognised(vendor: Vendor, message: str) -> tuple[str, str]:
-    """The kind of error that the vendor's first matching pattern names, and the operator it finds."""
-    for pattern in load_errors(Path(vendor.folder)).patterns:
-        match = re.search(pattern.regex, message) if pattern.regex else None
-        if match:
-            return pattern.kind, match.groupdict().get("op") or ""
-    return "", ""
-
-
-@VENDORS
-def test_out_of_memory_is_recognised(vendor: Vendor) -> None:
-    wording = vendor.limits.out_of_memory_message
-    if wording:
-        assert recognised(vendor, wording.format(device=3, **SIZES))[0] == "oom"
-        assert "{wanted}" in wording
-
-
-@VENDORS
-def test_missing_operator_is_recognised(vendor: Vendor) -> None:
-    limits = vendor.limits
-    for wording in filter(None, (limits.missing_message, limits.raise_when_message)):
-        kind, operator = recognised(vendor, wording.format(operator=OPERATOR, backend=limits.backend_name))
-        assert kind == "unsupported_op"
-        assert operator in ("", OPERATOR, OPERATOR.removeprefix("aten::"))
-        assert OPERATOR in wording.format(operator=OPERATOR, backend=limits.backend_name)
-
-
-@VENDORS
-def test_falling_back_is_recognised(vendor: Vendor) -> None:
-    wording = vendor.limits.fallback_message
-    if wording:
-        assert recognised(vendor, wording.format(operator=OPERATOR)) == ("cpu_fallback", OPERATOR)
-
-
-@VENDORS
-def test_refused_dtype_is_recognised(vendor: Vendor) -> None:
-    for dtype, limit in vendor.limits.dtypes.items():
-        if limit.narrowing is Narrowing.REFUSED:
-            assert recognised(vendor, limit.message.format(dtype=dtype))[0] == "dtype"
-
-
-@VENDORS
-def test_what_a_message_names_is_known(vendor: Vendor) -> None:
-    limits = vendor.limits
-    assert limits.backend_name or "{backend}" not in limits.missing_message + limits.raise_when_message
-    if limits.missing_operator is MissingOperator.FALLS_BACK:
-        assert limits.fallback_message and limits.raise_when and not limits.fall_back_when
-    else:
-        assert not limits.fallback_message and not limits.raise_when
-    for limit in limits.dtypes.values():
-        assert bool(limit.becomes) != (limit.narrowing is Narrowing.REFUSED)
-
-
-@VENDORS
-def test_operator_version_is_the_newest_column(vendor: Vendor) -> None:
-    ops = load_ops(Path(vendor.folder))
-    assert vendor.limits.operator_version == (ops.versions[-1] if ops.complete else "")
-
-
-@VENDORS
-def test_switches_are_documented_variables(vendor: Vendor) -> None:
-    limits = vendor.limits
-    settings = [*limits.raise_when, *limits.fall_back_when]
-    settings += [setting for limit in limits.dtypes.values() for setting in limit.when]
-    if vendor.env:
-        assert {setting.partition("=")[0] for setting in settings} <= vendor.env.keys()
 
 
 @pytest.mark.parametrize(

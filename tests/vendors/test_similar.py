@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 
 import pytest
@@ -10,8 +9,6 @@ from tools import make_similar_table
 
 from torchferry.errors import VendorError
 from torchferry.text import Language
-from torchferry.vendors.model import MissingOperator
-from torchferry.vendors.ops import load_ops
 from torchferry.vendors.registry import get_vendor, vendor_names
 from torchferry.vendors.similar import Similar, load_similar
 
@@ -31,26 +28,6 @@ def test_code_for_one_device_names_no_other(name: str) -> None:
     plugins = {get_vendor(other).plugin for other in vendor_names() if other != name} - {""}
     for entry in load_similar(FOLDERS[name]):
         assert not any(plugin in entry.use for plugin in plugins), entry
-
-
-@pytest.mark.parametrize("name", vendor_names())
-def test_an_operator_that_is_said_to_be_missing_is_missing(name: str) -> None:
-    """What `source` and `why` say of operators is what the vendor's other tables say."""
-    vendor, ops = get_vendor(name), load_ops(Path(FOLDERS[name]))
-    bases = {
-        (operator.partition(".")[0], version) for operator, has in ops.kernels.items() for version in has
-    }
-    for entry in load_similar(FOLDERS[name]):
-        said = re.search(r"operator table of adapter version (\S+): no (\S+)", entry.source)
-        if said is None:
-            continue
-        version, operators = said[1], said[2].split("|")
-        assert version == vendor.limits.operator_version, entry
-        for operator in operators:
-            listed = ops.has_kernel(operator, version) if "." in operator else (operator, version) in bases
-            assert ops.complete and not listed, entry
-        raises = vendor.limits.missing_operator is MissingOperator.RAISES
-        assert ("raises" if raises else "runs on the CPU") in entry.why.en, entry
 
 
 def entries_of(name: str, cuda: str) -> list[Similar]:

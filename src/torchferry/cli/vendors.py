@@ -49,6 +49,16 @@ INCOMPLETE = Text(
     "The API list is partial: a name that is not listed is unknown, not unsupported.",
     "接口列表不完整：未列出的名称为未知，而非不支持。",
 )
+YES = Text("yes", "有")
+NO = Text("no", "缺")
+COMPLETE = Text(
+    "{vendor} can be brought along: move its folder to src/torchferry/vendors/ and run `make docs`",
+    "{vendor} 可随 TorchFerry 提供：把文件夹移到 src/torchferry/vendors/ 并运行 `make docs`",
+)
+LACKS = Text(
+    "{vendor} works with --vendor-path as it is; to be brought along it lacks the {count} above",
+    "{vendor} 可直接配合 --vendor-path 使用；若要随 TorchFerry 提供，还缺以上 {count} 项",
+)
 
 SECTIONS = {
     "limits": Text("Limits of a simulated device", "模拟设备的限制"),
@@ -73,14 +83,23 @@ SECTIONS = {
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command's arguments."""
-    parser.add_argument("vendor", nargs="?", help="show everything about this one")
+    what = parser.add_mutually_exclusive_group()
+    what.add_argument("vendor", nargs="?", help="show everything about this one")
+    what.add_argument(
+        "--check",
+        type=Path,
+        metavar="DIR",
+        help="what the vendor folder DIR lacks to be brought along with TorchFerry; exit code 1 if anything",
+    )
     options.add_format(parser, ("text", "json"))
     options.add_vendor_path(parser)
     options.add_language(parser)
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print the table of vendors, or one vendor."""
+    """Print the table of vendors, one vendor, or what one lacks."""
+    if args.check:
+        return _check(args.check, options.language_of(args), args.format == "json")
     names = [args.vendor] if args.vendor else vendor_names(args.vendor_path)
     vendors = [get_vendor(name, args.vendor_path) for name in names]
     if args.format == "json":
@@ -95,6 +114,31 @@ def run(args: argparse.Namespace) -> int:
     else:
         _print_table(console, vendors, language)
     return 0
+
+
+def _check(path: Path, language: Language, as_json: bool) -> int:
+    """Print the demands on a vendor that is brought along, and what to write where one is not met."""
+    import json
+
+    from torchferry.vendors.checklist import DEMANDS, Folder
+
+    folder = Folder(path)
+    found = [(demand.title.in_language(language), list(demand.lacking(folder))) for demand in DEMANDS]
+    lacking = [[f"{file}: {text.in_language(language)}" for file, text in lacks] for _, lacks in found]
+    if as_json:
+        rows = [
+            {"demand": title, "met": not lacks, "write": lacks}
+            for (title, _), lacks in zip(found, lacking, strict=True)
+        ]
+        print(json.dumps(rows, indent=2, ensure_ascii=False))
+        return int(any(lacking))
+    for (title, _), lacks in zip(found, lacking, strict=True):
+        print(f"{(NO if lacks else YES).in_language(language):4}{title}")
+        for line in lacks:
+            print(f"      {line}")
+    verdict = LACKS if any(lacking) else COMPLETE
+    print(verdict.format(vendor=folder.vendor.name, count=sum(map(len, lacking))).in_language(language))
+    return int(any(lacking))
 
 
 def summary(vendor: Vendor, ops: Ops) -> dict[str, object]:
