@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tests.explain.explaining import explained, ids
 from torchferry.explain.report import page_of
+from torchferry.report.formats import Options
 
 NCCL = """\
 [rank1]: Traceback (most recent call last):
@@ -49,7 +50,7 @@ def raised(exception: str, rank: int) -> str:
 
 
 def verdict(text: str) -> str:
-    return "\n".join(said.en for said, _ in page_of(explained(text), "en").verdicts)
+    return "\n".join(said.en for said, _ in page_of(explained(text), Options()).verdicts)
 
 
 def test_the_line_of_a_message_that_says_most_is_the_cause() -> None:

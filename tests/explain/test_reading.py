@@ -18,6 +18,7 @@ from torchferry.explain.repetitions import MOST_FORMS, MOST_TRACEBACKS, Findings
 from torchferry.explain.report import clock, page_of
 from torchferry.explain.scanning import WHOLE, Scanner
 from torchferry.logs import reading as log_reading
+from torchferry.report.formats import Options
 from torchferry.vendors.error_patterns import Effect
 
 OOM = "RuntimeError: NPU out of memory. Tried to allocate 2.00 GiB"
@@ -193,7 +194,7 @@ def test_a_time_without_its_year_behind_new_year(tmp_path: Path) -> None:
 )
 def test_a_library_is_not_called_the_program(file: str, said: str) -> None:
     text = f'Traceback (most recent call last):\n  File "{file}", line 3, in f\n    g()\nKeyError: 3\n'
-    lines = [line.en for line, _ in page_of(explained(text), "en").verdicts]
+    lines = [line.en for line, _ in page_of(explained(text), Options()).verdicts]
     assert any(line.startswith(said) for line in lines)
     assert any("look at src/train.py:3" in line for line in lines) == (file == "src/train.py")
 
@@ -324,7 +325,7 @@ def test_a_pipe_in_a_folder_is_not_waited_for_and_a_log_is_read_once(tmp_path: P
 def test_what_is_said_of_the_order(first: str, second: str, said: str, tmp_path: Path) -> None:
     for rank, line in enumerate((first, second)):
         (tmp_path / f"rank_{rank}.log").write_text(f"{line}\n{raised(OOM)}")
-    page = page_of(explain_logs([tmp_path], all_rules()), "en")
+    page = page_of(explain_logs([tmp_path], all_rules()), Options())
     assert said in "\n".join(text.en for text in (*(line for line, _ in page.verdicts), *page.notes))
 
 
@@ -358,7 +359,7 @@ def test_behind_thousands_of_different_errors_lines_are_only_counted() -> None:
     log = found.logs[0]
     assert {each.id for each in found.ordered if each.pattern} == {"ascend.oom", "cambricon.oom"}
     assert 0 < log.only_counted <= 500
-    assert "only counted" in "".join(note.en for note in page_of(found, "en").notes)
+    assert "only counted" in "".join(note.en for note in page_of(found, Options()).notes)
 
 
 def test_behind_a_thousand_tracebacks_they_are_only_counted() -> None:

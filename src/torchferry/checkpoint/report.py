@@ -20,9 +20,10 @@ from torchferry.checkpoint.names import (
     tensors_of,
     wrappers_of,
 )
+from torchferry.report.formats import Options, Reports
 from torchferry.report.page import Cell, Column, Page, Table
 from torchferry.report.safe import shortened
-from torchferry.text import Language, Text
+from torchferry.text import Text
 
 _FORMATS: Mapping[Format, Text] = {
     Format.ZIP: Text("a zip archive of torch.save", "torch.save 的 zip 归档"),
@@ -73,7 +74,11 @@ _SHOWN = 20
 _LONGEST_NAME = 120
 
 
-def page_of(contents: Contents, language: Language, *, everything: bool) -> Page:
+REPORTS: Reports[Contents] = Reports({"json": f"{__name__}:to_json"}, page=f"{__name__}:page_of")
+REPAIRS: Reports[Repaired] = Reports(page=f"{__name__}:repaired_page")
+
+
+def page_of(contents: Contents, options: Options) -> Page:
     """What there is to say about a file."""
     tensors = tensors_of(contents.tree)
     states = state_dicts(contents.tree)
@@ -101,7 +106,7 @@ def page_of(contents: Contents, language: Language, *, everything: bool) -> Page
     notes += (
         [_OTHERS.format(names=_listed([path.name for path in contents.others]))] if contents.others else []
     )
-    tables = (_parts_table(contents.tree, language), _tensor_table(tensors, everything))
+    tables = (_parts_table(contents.tree), _tensor_table(tensors, options.everything))
     return Page(
         Text(f"Checkpoint {contents.path.name}", f"检查点 {contents.path.name}"),
         tuple(verdicts),
@@ -158,7 +163,7 @@ def _command(contents: Contents, states: Sequence[StateDict]) -> str:
     return "" if is_whole and not words else command
 
 
-def _parts_table(tree: object, language: Language) -> Table:
+def _parts_table(tree: object) -> Table:
     columns = (
         Column(Text("part", "部分"), is_whole=True),
         Column(Text("tensors", "张量"), is_number=True),
@@ -168,18 +173,18 @@ def _parts_table(tree: object, language: Language) -> Table:
     inside = parts(tree)
     if any(isinstance(part, Tensor) for part in inside.values()) or not isinstance(tree, dict):
         return Table(_PARTS, columns, ())
-    rows = [_part_row(key_name(key), part, language) for key, part in inside.items()]
+    rows = [_part_row(key_name(key), part) for key, part in inside.items()]
     return Table(_PARTS, columns, tuple(rows[:_SHOWN]), max(0, len(rows) - _SHOWN))
 
 
-def _part_row(key: str, part: object, language: Language) -> tuple[Cell, ...]:
+def _part_row(key: str, part: object) -> tuple[Cell, ...]:
     tensors = tensors_of(part)
     size = units.size(unique_bytes(tensors.values())) if tensors else ""
     return (
         Cell(key, is_code=True),
         Cell(str(len(tensors) or "")),
         Cell(size),
-        Cell(shortened(described(part).in_language(language), 60)),
+        Cell(Text(*(shortened(each, 60) for each in described(part)))),
     )
 
 
@@ -226,7 +231,7 @@ def _listed(names: Sequence[str]) -> str:
     return shown + (f", +{len(names) - 6}" if len(names) > 6 else "")
 
 
-def to_json(contents: Contents) -> str:
+def to_json(contents: Contents, options: Options) -> str:
     """Everything, for programs."""
     tensors = tensors_of(contents.tree)
     data: dict[str, Any] = {
@@ -284,7 +289,7 @@ _RAN = Text(
 )
 
 
-def repaired_page(done: Repaired) -> Page:
+def repaired_page(done: Repaired, options: Options) -> Page:
     """What was done to a file."""
     said = [(_WROTE.format(path=done.output, count=done.tensors, size=units.size(done.size)), "bold")]
     said += [

@@ -133,26 +133,20 @@ def run(args: argparse.Namespace) -> int:
 def _info(args: argparse.Namespace) -> int:
     from torchferry.checkpoint.classes import Meaning, named
     from torchferry.checkpoint.folders import read
-    from torchferry.checkpoint.report import page_of, to_json
-    from torchferry.report.page import print_page
-    from torchferry.report.safe import printable
-    from torchferry.report.streams import reader_may_leave
+    from torchferry.checkpoint.report import REPORTS
+    from torchferry.report.formats import Options
 
     contents = read(args.file)
-    with reader_may_leave():
-        if args.json:
-            sys.stdout.write(printable(to_json(contents)))
-        else:
-            language = options.language_of(args)
-            print_page(page_of(contents, language, everything=args.all), language)
+    wanted = Options(options.language_of(args), everything=args.all)
+    REPORTS.show(contents, "json" if args.json else "text", wanted)
     return int(args.check and bool(named(contents.globals, Meaning.DANGEROUS)))
 
 
 def _fix(args: argparse.Namespace) -> int:
     from torchferry.checkpoint.model import Repair
-    from torchferry.checkpoint.report import repaired_page
+    from torchferry.checkpoint.report import REPAIRS
     from torchferry.cli import next_step
-    from torchferry.report.page import print_page
+    from torchferry.report.formats import Options
 
     try:
         from torchferry.checkpoint.fixing import repair
@@ -171,7 +165,7 @@ def _fix(args: argparse.Namespace) -> int:
         args.plain,
     )
     done = repair(args.file, args.output, asked)
-    print_page(repaired_page(done), options.language_of(args))
+    REPAIRS.show(done, options=Options(options.language_of(args)))
     if done.is_state_dict:
         print(f"\n{next_step.after_mending(args.output, args.lang)}")
     return 0

@@ -93,15 +93,13 @@ def _host(args: argparse.Namespace, machine: Machine) -> int:
     from torchferry.doctor.host.examine import examine, installed_vendor
     from torchferry.doctor.report import HOST_REPORTS, to_script
     from torchferry.report.checks import Status
-    from torchferry.report.streams import reader_may_leave
 
     vendor = options.vendor_of(args) or installed_vendor(args.vendor_path)
     found = examine(machine, vendor, is_guess=not args.to)
-    with reader_may_leave():
-        if args.fix:
-            write(to_script(found.results, options.language_of(args)))
-        else:
-            HOST_REPORTS.show(found, args.format, _choices(args))
+    if args.fix:
+        write(to_script(found.results, options.language_of(args)))
+    else:
+        HOST_REPORTS.show(found, args.format, _choices(args))
     return int(args.check and found.count(Status.COSTS) > 0)
 
 
@@ -109,7 +107,6 @@ def _whole(args: argparse.Namespace, machine: Machine) -> int:
     from torchferry.doctor.device.examine import vendors_with_traces
     from torchferry.doctor.host.examine import examine
     from torchferry.doctor.report import REPORTS, MachineReport, for_strangers, to_script
-    from torchferry.report.streams import reader_may_leave
 
     found = [] if args.to else vendors_with_traces(machine, args.vendor_path)
     vendor = options.vendor_of(args) or (found[0] if len(found) == 1 else None)
@@ -124,11 +121,10 @@ def _whole(args: argparse.Namespace, machine: Machine) -> int:
     )
     if args.format == "md":
         report = for_strangers(report, machine.environment, station.hostname if station else "")
-    with reader_may_leave():
-        if args.fix:
-            write(to_script(report.results, options.language_of(args)))
-        else:
-            REPORTS.show(report, args.format, _choices(args))
+    if args.fix:
+        write(to_script(report.results, options.language_of(args)))
+    else:
+        REPORTS.show(report, args.format, _choices(args))
     return int(args.check and not report.is_ready)
 
 

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, TextIO
+from typing import TYPE_CHECKING, TextIO, TypeVar
 
 from torchferry.cli import options
 from torchferry.errors import InputError
@@ -15,11 +14,13 @@ from torchferry.report.progress import progress_bar
 if TYPE_CHECKING:
     from torchferry.explain.model import Explanation
     from torchferry.explain.rules import RuleBook
-    from torchferry.report.page import Page
+    from torchferry.report.formats import Reports
+
+Content = TypeVar("Content")
 
 # The options of `ferry explain`.
 
-FORMATS = ("text", "json", "md")
+FORMATS = ("text", "json", "md", "csv", "html")
 
 _EPILOG = """LOG is a file, also packed (.gz, .bz2, .xz), a folder that is searched for logs (of all ranks of a run, of a vendor's runtime), - for
 what comes through a pipe (as without LOG), or a message in quotation marks.
@@ -59,6 +60,7 @@ _PIPE = "-"
 
 def run(args: argparse.Namespace) -> int:
     """Explain logs, a message or a code, or list the rules; the answer is an exit code."""
+    from torchferry.explain.report import REPORTS, RULES
     from torchferry.explain.rules import rule_book
 
     asked = [args.code is not None, args.list, bool(args.logs)]
@@ -68,11 +70,12 @@ def run(args: argparse.Namespace) -> int:
         raise InputError("--tee passes standard input on; leave LOG, --code and --list out")
     book = rule_book([args.to] if args.to else (), args.vendor_path)
     if args.list:
-        return _list_rules(args, book)
+        _show(args, RULES, book.patterns)
+        return 0
     if args.code is not None:
         return _explain_code(args, book)
     explanation = _explanation(args, book)
-    _report(args, explanation)
+    _show(args, REPORTS, explanation, sys.stderr if args.tee else None)
     if explanation.unread or any(log.damage for log in explanation.logs):
         return _SOME_UNREAD
     return int(args.check and explanation.cause is not None)
@@ -110,44 +113,18 @@ def _is_message(text: str) -> bool:
 
 def _explain_code(args: argparse.Namespace, book: RuleBook) -> int:
     from torchferry.explain.explaining import explain_code
-    from torchferry.explain.report import codes_to_json, page_of_code
+    from torchferry.explain.report import CODES
 
     findings = explain_code(args.code, book)
     if not findings:
         raise InputError(f"{args.code}: no vendor's error code that is known; give the whole message instead")
-    _print(args, page_of_code(findings), lambda: codes_to_json(findings))
+    _show(args, CODES, findings)
     return 0
 
 
-def _list_rules(args: argparse.Namespace, book: RuleBook) -> int:
-    from torchferry.explain.report import page_of_rules, rules_to_json
-
-    page = page_of_rules(book.patterns, options.language_of(args))
-    _print(args, page, lambda: rules_to_json(book.patterns))
-    return 0
-
-
-def _report(args: argparse.Namespace, explanation: Explanation) -> None:
-    from torchferry.explain.report import OTHERS, page_of, to_json
-
-    page = page_of(explanation, options.language_of(args), None if args.all else OTHERS)
-    _print(args, page, lambda: to_json(explanation), sys.stderr if args.tee else None)
-
-
-def _print(
-    args: argparse.Namespace, page: Page, as_json: Callable[[], str], stream: TextIO | None = None
+def _show(
+    args: argparse.Namespace, reports: Reports[Content], found: Content, stream: TextIO | None = None
 ) -> None:
     from torchferry.report.formats import Options
-    from torchferry.report.page import print_page, to_markdown
-    from torchferry.report.streams import reader_may_leave
 
-    language = options.language_of(args)
-    target = stream or sys.stdout
-    with reader_may_leave():
-        if args.format == "text":
-            print_page(page, language, target)
-            return
-        text = as_json() if args.format == "json" else to_markdown(page, Options(language))
-        target.flush()
-        target.buffer.write(text.encode("utf-8", "replace"))
-        target.buffer.flush()
+    reports.show(found, args.format, Options(options.language_of(args), everything=args.all), stream)

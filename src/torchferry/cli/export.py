@@ -134,11 +134,9 @@ def run(args: argparse.Namespace) -> int:
     from torchferry.export.launching import export
     from torchferry.export.model import DEFAULT_OPSET, ExportRequest
     from torchferry.export.offline import check_tool, command_for, results_of, run_tool
-    from torchferry.export.report import page_of, to_json
+    from torchferry.export.report import REPORTS, ExportReport
     from torchferry.ops.models.request import ModelRequest
-    from torchferry.report.page import print_page
-    from torchferry.report.safe import printable
-    from torchferry.report.streams import reader_may_leave
+    from torchferry.report.formats import Options
     from torchferry.vendors.offline import OfflineTable, load_offline
     from torchferry.vendors.registry import get_vendor
 
@@ -167,13 +165,8 @@ def run(args: argparse.Namespace) -> int:
     command = command_for(table, exported, args.chip) if table.has_tool else []
     if args.run and table.has_tool and exported.is_good:
         run_tool(table, command, results_of(table, exported))
-    with reader_may_leave():
-        if args.json:
-            sys.stdout.write(printable(to_json(exported, vendor, table, command)))
-        else:
-            language = options.language_of(args)
-            was_run = args.run and exported.is_good
-            print_page(page_of(exported, vendor, table, command, language, was_run=was_run), language)
+    report = ExportReport(exported, vendor, table, command, args.run and exported.is_good)
+    REPORTS.show(report, "json" if args.json else "text", Options(options.language_of(args)))
     return int(not exported.is_good)
 
 

@@ -4,21 +4,18 @@ from __future__ import annotations
 
 import argparse
 import math
-from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from torchferry.cli import options
-from torchferry.cli.output import write
-from torchferry.errors import OutputError
 from torchferry.report.progress import progress_bar
 
 if TYPE_CHECKING:
-    from torchferry.perf.oplog.model import OpLog
+    pass
 
 # The options of `ferry oplog`.
 
-FORMATS = ("text", "json", "csv", "md")
+FORMATS = ("text", "json", "csv", "md", "html")
 
 _EPILOG = """LOG is a file, also packed (.gz), or a folder that is searched for logs; logs of the devices in it are left out.
 
@@ -76,46 +73,16 @@ def run(args: argparse.Namespace) -> int:
     """Read, report; the answer is an exit code."""
     from torchferry.perf.oplog.counting import WarmUp
     from torchferry.perf.oplog.reading import host_log_of, read_oplog
+    from torchferry.perf.oplog.report import REPORTS, to_summary
+    from torchferry.report.formats import Options, write_file
 
     vendor, forms = host_log_of(args.to, args.vendor_path)
     warm_up = WarmUp(args.after, args.warmup, args.shapes)
     with progress_bar(args.quiet, "MiB", 1 << 20) as show:
         log = read_oplog(args.logs, vendor, forms, warm_up, show)
-    _write_summary(args, log)
-    _report(args, log)
+    if args.summary is not None:
+        write_file(args.summary, to_summary(log))
+    REPORTS.show(log, args.format, Options(options.language_of(args), everything=args.all))
     if log.unread:
         return _SOME_UNREAD
     return int(args.check and bool(log.recompiles))
-
-
-def _write_summary(args: argparse.Namespace, log: OpLog) -> None:
-    if args.summary is None:
-        return
-    from torchferry.files.aside import write_whole
-    from torchferry.perf.oplog.report import to_summary
-
-    try:
-        write_whole(args.summary, to_summary(log))
-    except OSError as error:
-        reason = error.strerror or error
-        raise OutputError(f"{args.summary}: can't be written ({reason}); choose another file") from error
-
-
-def _report(args: argparse.Namespace, log: OpLog) -> None:
-    from torchferry.perf.oplog.report import OPERATORS, page_of, to_csv, to_json
-    from torchferry.report.formats import Options
-    from torchferry.report.page import print_page, to_markdown
-    from torchferry.report.streams import reader_may_leave
-
-    language = options.language_of(args)
-    page = page_of(log, None if args.all else OPERATORS)
-    with reader_may_leave():
-        if args.format == "text":
-            print_page(page, language)
-            return
-        renderers: dict[str, Callable[[], bytes]] = {
-            "json": lambda: to_json(log).encode("ascii"),
-            "csv": lambda: to_csv(log),
-            "md": lambda: to_markdown(page, Options(language)).encode("utf-8", "replace"),
-        }
-        write(renderers[args.format]())

@@ -1,4 +1,4 @@
-"""An explanation as JSON."""
+"""What is said of an explanation, a code, a list of rules: as a page and as JSON."""
 
 from __future__ import annotations
 
@@ -8,9 +8,11 @@ from collections.abc import Iterator, Sequence
 from datetime import datetime
 
 from torchferry.explain.model import Explanation, Finding, Frame, Log
-from torchferry.report.page import Cell, Column, Page, Table
+from torchferry.report.formats import Options, Reports
+from torchferry.report.page import Cell, Column, Page, Table, lines
+from torchferry.report.records import BAD, DOUBT, GOOD, QUIET, Grade
 from torchferry.report.safe import in_both_languages, printable
-from torchferry.text import Language, Text
+from torchferry.text import Text
 from torchferry.vendors.error_patterns import Effect, ErrorPattern
 
 # The sentences of an explanation: cause and remedy of a finding, with what was found in them.
@@ -83,9 +85,16 @@ def shown(text: str) -> str:
 
 
 FORMAT, VERSION = "torchferry-explanation", 1
+REPORTS: Reports[Explanation] = Reports({"json": f"{__name__}:to_json"}, page=f"{__name__}:page_of")
+CODES: Reports[Sequence[Finding]] = Reports(
+    {"json": f"{__name__}:codes_to_json"}, page=f"{__name__}:page_of_code"
+)
+RULES: Reports[Sequence[ErrorPattern]] = Reports(
+    {"json": f"{__name__}:rules_to_json"}, page=f"{__name__}:page_of_rules"
+)
 
 
-def to_json(explanation: Explanation) -> str:
+def to_json(explanation: Explanation, options: Options) -> str:
     """Everything, for programs; the findings are in order, `cause` is the number of the first error or null."""
     content = {
         "format": FORMAT,
@@ -103,12 +112,12 @@ def to_json(explanation: Explanation) -> str:
     return _written(content)
 
 
-def codes_to_json(findings: Sequence[Finding]) -> str:
+def codes_to_json(findings: Sequence[Finding], options: Options) -> str:
     """What a code means."""
     return _written({"format": FORMAT, "version": VERSION, "findings": [_finding(each) for each in findings]})
 
 
-def rules_to_json(patterns: Sequence[ErrorPattern]) -> str:
+def rules_to_json(patterns: Sequence[ErrorPattern], options: Options) -> str:
     """All rules."""
     rules = [
         {
@@ -179,9 +188,9 @@ def _log(log: Log) -> dict[str, object]:
 
 # An explanation as a page: the cause and its remedy first, then what else was found.
 
-OTHERS = 15  # findings that are listed besides the cause
+_OTHERS = 15  # findings that are listed besides the cause
 TITLE = Text("What the errors in the log mean", "日志中错误的含义")
-RULES = Text("Rules", "规则")
+_RULES = Text("Rules", "规则")
 _NOTHING = Text(
     "no error that ended a program was found; lines read: {lines}", "未发现终止程序的错误；已读取 {lines} 行"
 )
@@ -234,7 +243,7 @@ _CLOSE = Text(
     "前两个失败仅相差 {seconds} 秒：不同机器的时钟误差可能更大",
 )
 _LINES = Text("The lines", "相关行")
-_OTHERS = Text("What else was found", "其他发现")
+_ELSE = Text("What else was found", "其他发现")
 _PROCESSES = Text("The processes, in the order in which they failed", "各进程失败的先后")
 _PROCESSES_UNORDERED = Text("The processes that failed", "失败的进程")
 _LINE = Column(Text("line", "行"), is_number=True)
@@ -246,10 +255,10 @@ _MEANING = Column(Text("what it means, and what to do", "含义与处理方法")
 _TIME = Column(Text("time", "时间"), is_whole=True)
 _RULE = Column(Text("rule", "规则"), is_whole=True)
 _SORTS = {
-    Effect.ERROR: (Text("error", "错误"), "red"),
-    Effect.CONSEQUENCE: (Text("consequence", "后果"), "yellow"),
-    Effect.NOTICE: (Text("notice", "提示"), "cyan"),
-    Effect.HARMLESS: (Text("harmless", "无害"), "green"),
+    Effect.ERROR: Grade(Text("error", "错误"), BAD),
+    Effect.CONSEQUENCE: Grade(Text("consequence", "后果"), DOUBT),
+    Effect.NOTICE: Grade(Text("notice", "提示"), QUIET, own_style="cyan"),
+    Effect.HARMLESS: Grade(Text("harmless", "无害"), GOOD),
 }
 _UNREAD = Text("{file} can't be read: {why}", "无法读取 {file}：{why}")
 _DAMAGED = Text(
@@ -263,19 +272,19 @@ _ONLY_COUNTED = Text(
 _LEFT_OUT = Text("{count} more kinds of errors were not kept", "另有 {count} 种错误未保留")
 
 
-def page_of(explanation: Explanation, language: Language, most: int | None = OTHERS) -> Page:
+def page_of(explanation: Explanation, options: Options) -> Page:
     """The whole page."""
     cause = explanation.cause
     others = [finding for finding in explanation.ordered if finding is not cause]
     tables = [
         *([_excerpt(cause)] if cause is not None and cause.line else []),
-        *([_processes(explanation, language)] if explanation.failures else []),
-        _others(explanation, others, language, most),
+        *([_processes(explanation)] if explanation.failures else []),
+        _others(explanation, others, None if options.everything else _OTHERS),
     ]
     return Page(TITLE, tuple(_verdicts(explanation)), tuple(tables), tuple(_notes(explanation)))
 
 
-def page_of_code(findings: Sequence[Finding]) -> Page:
+def page_of_code(findings: Sequence[Finding], options: Options) -> Page:
     """What a code means, by itself."""
     verdicts = [
         (line, style)
@@ -289,17 +298,17 @@ def page_of_code(findings: Sequence[Finding]) -> Page:
     return Page(TITLE, tuple(verdicts))
 
 
-def page_of_rules(patterns: Sequence[ErrorPattern], language: Language) -> Page:
+def page_of_rules(patterns: Sequence[ErrorPattern], options: Options) -> Page:
     """All rules, as a table."""
     rows = [
         (
             Cell(pattern.id, is_code=True),
-            _sort_cell(pattern.effect, language),
-            Cell(f"{pattern.cause.in_language(language)}\n{pattern.remedy.in_language(language)}"),
+            _sort_cell(pattern.effect),
+            Cell(lines((pattern.cause, pattern.remedy))),
         )
         for pattern in sorted(patterns, key=lambda pattern: pattern.id)
     ]
-    return Page(TITLE, (), (Table(RULES, (_RULE, _SORT, _MEANING), tuple(rows)),))
+    return Page(TITLE, (), (Table(_RULES, (_RULE, _SORT, _MEANING), tuple(rows)),))
 
 
 def _with_meaning(finding: Finding) -> Text:
@@ -394,24 +403,24 @@ def _excerpt(cause: Finding) -> Table:
     return Table(_LINES, (_LINE, _TEXT), tuple(rows))
 
 
-def _processes(explanation: Explanation, language: Language) -> Table:
+def _processes(explanation: Explanation) -> Table:
     rows = []
     for failure in explanation.failures:
         finding = failure.finding
-        said = finding.text if finding.pattern is None else cause_of(finding).in_language(language)
+        said = _same(finding.text) if finding.pattern is None else cause_of(finding)
         rows.append(
             (
                 Cell(place_of(explanation, finding), is_code=True),
                 Cell("" if finding.time is None else clock(finding.time)),
-                _sort_cell(finding.effect, language),
-                Cell(shown(said)),
+                _sort_cell(finding.effect),
+                Cell(Text(shown(said.en), shown(said.zh))),
             )
         )
     title = _PROCESSES if _why_unknown(explanation) is None else _PROCESSES_UNORDERED
     return Table(title, (_PLACE, _TIME, _SORT, _TEXT), tuple(rows))
 
 
-def _others(explanation: Explanation, others: list[Finding], language: Language, most: int | None) -> Table:
+def _others(explanation: Explanation, others: list[Finding], most: int | None) -> Table:
     said = {explanation.cause.id} if explanation.cause is not None else set()
     rows = []
     for finding in others[:most]:
@@ -421,24 +430,25 @@ def _others(explanation: Explanation, others: list[Finding], language: Language,
             (
                 Cell(place_of(explanation, finding), is_code=True),
                 Cell(str(finding.count)),
-                _sort_cell(finding.effect, language),
-                Cell(shown(finding.text) if is_said else _meaning(finding, language)),
+                _sort_cell(finding.effect),
+                Cell(shown(finding.text) if is_said else _meaning(finding)),
             )
         )
     left_out = len(others) - len(rows)
-    return Table(_OTHERS, (_PLACE, _TIMES, _SORT, _MEANING), tuple(rows), left_out)
+    return Table(_ELSE, (_PLACE, _TIMES, _SORT, _MEANING), tuple(rows), left_out)
 
 
-def _meaning(finding: Finding, language: Language) -> str:
-    if finding.pattern is None:
-        return shown(finding.text)
-    cause, remedy = _with_meaning(finding).in_language(language), remedy_of(finding).in_language(language)
-    return f"{shown(finding.text)}\n{cause}\n{remedy}"
+def _meaning(finding: Finding) -> Text:
+    line = _same(shown(finding.text))
+    return line if finding.pattern is None else lines((line, _with_meaning(finding), remedy_of(finding)))
 
 
-def _sort_cell(effect: Effect, language: Language) -> Cell:
-    word, style = _SORTS[effect]
-    return Cell(word.in_language(language), style)
+def _same(text: str) -> Text:
+    return Text(text, text)
+
+
+def _sort_cell(effect: Effect) -> Cell:
+    return Cell(_SORTS[effect].name, _SORTS[effect].style)
 
 
 def _notes(explanation: Explanation) -> Iterator[Text]:

@@ -5,14 +5,15 @@ from __future__ import annotations
 import json
 import shlex
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from torchferry import units
 from torchferry.export.model import Check, Exported, Verdict
 from torchferry.export.offline import CHIP, lacks_chip
+from torchferry.report.formats import Options, Reports
 from torchferry.report.page import Cell, Column, Page, Table
-from torchferry.text import Language, Text
+from torchferry.text import Text
 from torchferry.vendors.model import Vendor
 from torchferry.vendors.offline import OfflineTable
 
@@ -94,16 +95,28 @@ _CONVERTED = Text("{tool} has made its own format of it", "已由 {tool} 转换�
 _RANGE = Text("{vendor} takes opsets {least} to {most}", "{vendor} 支持 opset {least} 至 {most}")
 
 
-def page_of(
-    exported: Exported,
-    vendor: Vendor | None,
-    table: OfflineTable,
-    command: Sequence[str],
-    language: Language,
-    *,
-    was_run: bool,
-) -> Page:
+@dataclass(frozen=True)
+class ExportReport:
+    """An export, and what its vendor makes of it."""
+
+    exported: Exported
+    vendor: Vendor | None
+    table: OfflineTable
+    command: Sequence[str]  # of the vendor's converter; none is known: empty
+    was_run: bool
+
+    @property
+    def not_listed(self) -> list[str]:
+        """Operators that the vendor's table does not have."""
+        return [name for name in self.exported.operators if name not in self.table.operators]
+
+
+REPORTS: Reports[ExportReport] = Reports({"json": f"{__name__}:to_json"}, page=f"{__name__}:page_of")
+
+
+def page_of(report: ExportReport, options: Options) -> Page:
     """What there is to say about an export."""
+    exported = report.exported
     nodes = sum(exported.operators.values())
     said = [
         (
@@ -118,9 +131,9 @@ def page_of(
         ),
         *_check_words(exported),
     ]
-    if vendor:
-        said += _vendor_words(exported, vendor, table, command, was_run)
-    tables = (_ports(exported, language), _checks(exported, language), _operators(exported, table, language))
+    if report.vendor:
+        said += _vendor_words(report, report.vendor.name)
+    tables = (_ports(exported), _checks(exported), _operators(exported, report.table))
     return Page(Text("Export to ONNX", "导出 ONNX"), tuple(said), tables, exported.notes)
 
 
@@ -149,35 +162,32 @@ def _finding(check: Check, words: Text) -> Text:
     return _OFF.format(said=said, onnx=check.onnx_off, pytorch=check.pytorch_off)
 
 
-def _vendor_words(
-    exported: Exported, vendor: Vendor, table: OfflineTable, command: Sequence[str], was_run: bool
-) -> list[tuple[Text, str]]:
+def _vendor_words(report: ExportReport, vendor: str) -> list[tuple[Text, str]]:
     said: list[tuple[Text, str]] = []
+    exported, table, command = report.exported, report.table, report.command
     least, most = table.opset_min, table.opset_max
     if least is not None and most is not None and not least <= exported.opset <= most:
-        said.append((_RANGE.format(vendor=vendor.name, least=least, most=most), "yellow"))
-    lacking = [name for name in exported.operators if name not in table.operators]
+        said.append((_RANGE.format(vendor=vendor, least=least, most=most), "yellow"))
     tool = table.tool
     if not table.operators:
-        said.append((_NO_LIST.format(vendor=vendor.name), ""))
-    elif lacking:
-        said.append((_NOT_TAKEN.format(tool=tool, vendor=vendor.name, names=", ".join(lacking)), "yellow"))
+        said.append((_NO_LIST.format(vendor=vendor), ""))
+    elif report.not_listed:
+        names = ", ".join(report.not_listed)
+        said.append((_NOT_TAKEN.format(tool=tool, vendor=vendor, names=names), "yellow"))
     else:
-        said.append(
-            (_ALL_TAKEN.format(tool=tool, vendor=vendor.name, count=len(exported.operators)), "green")
-        )
+        said.append((_ALL_TAKEN.format(tool=tool, vendor=vendor, count=len(exported.operators)), "green"))
     if not table.has_tool:
-        said.append((_NO_TOOL.format(vendor=vendor.name), ""))
-    elif was_run:
+        said.append((_NO_TOOL.format(vendor=vendor), ""))
+    elif report.was_run:
         said.append((_CONVERTED.format(tool=tool), "green"))
     else:
-        said.append((_NEXT.format(vendor=vendor.name, command=shlex.join(command)), ""))
+        said.append((_NEXT.format(vendor=vendor, command=shlex.join(command)), ""))
         if lacks_chip(command) and table.chip.en:
             said.append((_CHIP.format(chip=CHIP, how=table.chip), ""))
     return said
 
 
-def _ports(exported: Exported, language: Language) -> Table:
+def _ports(exported: Exported) -> Table:
     columns = (
         Column(Text("", "")),
         Column(Text("name", "名称"), is_whole=True),
@@ -187,14 +197,14 @@ def _ports(exported: Exported, language: Language) -> Table:
         Text("Inputs and outputs", "输入与输出"),
         columns,
         tuple(
-            (Cell(kind.in_language(language)), Cell(port.name, is_code=True), Cell(port.described))
+            (Cell(kind), Cell(port.name, is_code=True), Cell(port.described))
             for kind, ports in ((_IN, exported.inputs), (_OUT, exported.outputs))
             for port in ports
         ),
     )
 
 
-def _checks(exported: Exported, language: Language) -> Table:
+def _checks(exported: Exported) -> Table:
     columns = (
         Column(Text("sizes", "尺寸")),
         Column(Text("output", "输出")),
@@ -206,44 +216,45 @@ def _checks(exported: Exported, language: Language) -> Table:
     return Table(
         Text("onnxruntime against PyTorch", "onnxruntime 与 PyTorch 对比"),
         columns,
-        tuple(_check_row(check, language) for check in exported.checks),
+        tuple(_check_row(check) for check in exported.checks),
     )
 
 
-def _check_row(check: Check, language: Language) -> tuple[Cell, ...]:
+def _check_row(check: Check) -> tuple[Cell, ...]:
     sizes = ", ".join(f"{symbol}={size}" for symbol, size in check.sizes.items())
     style = "" if check.is_good else "red"
     return (
-        Cell(sizes or _AS_GIVEN.in_language(language)),
+        Cell(sizes or _AS_GIVEN),
         Cell(check.output, is_code=True),
         Cell(f"{check.error:.2g}", style),
         Cell(f"{check.scale:.3g}"),
         Cell(f"{check.relative:.2g}", style),
-        Cell(_VERDICT_WORDS[check.verdict].in_language(language), style),
+        Cell(_VERDICT_WORDS[check.verdict], style),
     )
 
 
-def _operators(exported: Exported, table: OfflineTable, language: Language) -> Table:
+def _operators(exported: Exported, table: OfflineTable) -> Table:
     columns = (
         Column(Text("operator", "算子")),
         Column(Text("nodes", "节点"), is_number=True),
         Column(Text("vendor", "厂商")),
     )
     rows = tuple(
-        (Cell(name, is_code=True), Cell(str(count)), Cell(_standing(name, table, language)))
+        (Cell(name, is_code=True), Cell(str(count)), Cell(_standing(name, table)))
         for name, count in exported.operators.items()
     )
     return Table(Text("Operators of ONNX", "ONNX 算子"), columns, rows)
 
 
-def _standing(name: str, table: OfflineTable, language: Language) -> str:
+def _standing(name: str, table: OfflineTable) -> str | Text:
     if not table.operators:
         return "?"
-    return (_LISTED if name in table.operators else _NOT_LISTED).in_language(language)
+    return _LISTED if name in table.operators else _NOT_LISTED
 
 
-def to_json(exported: Exported, vendor: Vendor | None, table: OfflineTable, command: Sequence[str]) -> str:
+def to_json(report: ExportReport, options: Options) -> str:
     """Everything, for programs."""
+    exported, vendor = report.exported, report.vendor
     data: dict[str, Any] = asdict(exported)
     data["notes"] = [note.en for note in exported.notes]
     data["checks"] = [
@@ -257,11 +268,8 @@ def to_json(exported: Exported, vendor: Vendor | None, table: OfflineTable, comm
     ]
     data["is_good"] = exported.is_good
     data["vendor"] = vendor.name if vendor else None
-    known = bool(table.operators)
-    data["not_listed"] = (
-        [name for name in exported.operators if name not in table.operators] if known else None
-    )
-    data["command"] = list(command) or None
+    data["not_listed"] = report.not_listed if report.table.operators else None
+    data["command"] = list(report.command) or None
     return json.dumps(data, indent=1, ensure_ascii=False) + "\n"
 
 

@@ -10,9 +10,9 @@ from enum import Enum
 from types import ModuleType
 from typing import Any, NamedTuple
 
-from torchferry.report.page import Cell, Column, Table
+from torchferry.report.page import Cell, Column, Table, lines
 from torchferry.report.records import Grade
-from torchferry.report.safe import in_both_languages, one_line, printable
+from torchferry.report.safe import in_both_languages, printable
 from torchferry.text import Text
 
 
@@ -137,12 +137,6 @@ def result_table(
         for result in results
     )
     return Table(title, (_SUBJECT, _STATUS, Column(found)), tuple(rows))
-
-
-def lines(texts: Iterable[Text]) -> Text:
-    """Each text on a line of its own."""
-    english, chinese = zip(*texts, strict=True)
-    return Text("\n".join(map(one_line, english)), "\n".join(map(one_line, chinese)))
 
 
 def result_content(result: CheckResult) -> dict[str, Any]:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TextIO
 
 from torchferry import units
 from torchferry.report.formats import Options, Reports
-from torchferry.report.safe import shortened
+from torchferry.report.safe import one_line, shortened
 from torchferry.text import Language, Text
 
 if TYPE_CHECKING:
@@ -46,6 +46,12 @@ FIGURES: Mapping[str, Callable[[float], str]] = {
     "share": units.percent,
     "ratio": lambda value: f"{value:.2f}",
 }  # how a column of a kind shows its numbers; tables.js does the same
+
+
+def lines(texts: Iterable[Text]) -> Text:
+    """Each text on a line of its own, for a cell."""
+    english, chinese = zip(*texts, strict=True)
+    return Text("\n".join(map(one_line, english)), "\n".join(map(one_line, chinese)))
 
 
 @dataclass(frozen=True)

@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from torchferry.perf.oplog.model import Basis, Compile, Operator, OpLog, Signature, Tensor
+from torchferry.report.formats import Options, Reports
 from torchferry.report.page import Cell, Column, Page, Table
-from torchferry.report.safe import in_both_languages, looks_like_formula, printable, xml_text
+from torchferry.report.safe import in_both_languages, printable
 from torchferry.text import Text
 from torchferry.units import duration
 
 # The verdicts and tables about host logs, for people.
 
-OPERATORS = 30
+_OPERATORS = 30
 SIGNATURES = 5  # of an operator that is compiled again and again
 _TENSORS = 4
 
@@ -59,8 +60,14 @@ _WITH = Column(Text("inputs", "输入"))
 _CHANGE = Column(Text("from and to", "转换"))
 
 
-def page_of(log: OpLog, limit: int | None = OPERATORS) -> Page:
-    """What to print; `limit` is the most operators of a table, None for all."""
+REPORTS: Reports[OpLog] = Reports(
+    {"json": f"{__name__}:to_json", "csv": f"{__name__}:to_csv"}, page=f"{__name__}:page_of"
+)
+
+
+def page_of(log: OpLog, options: Options) -> Page:
+    """What to print, of the most important operators if not of all."""
+    limit = None if options.everything else _OPERATORS
     return Page(TITLE, tuple(_verdicts(log)), tuple(_tables(log, limit)), tuple(_notes(log)))
 
 
@@ -179,7 +186,7 @@ def _notes(log: OpLog) -> Iterator[Text]:
 COLUMNS = ("operator", "calls", "compiles", "inputs", "outputs", "attributes", "cut")
 
 
-def to_json(log: OpLog) -> str:
+def to_json(log: OpLog, options: Options) -> str:
     """Everything; what the log does not say is null."""
     import json
 
@@ -242,33 +249,24 @@ def _tensor(tensor: Tensor) -> dict[str, object]:
     return {**tensor._asdict(), "shape": list(tensor.shape)}
 
 
-def to_csv(log: OpLog) -> bytes:
-    """One row for each signature, in UTF-8 with the mark by which Excel knows it."""
-    import csv
-    import io
+def to_csv(log: OpLog, options: Options) -> Iterator[str]:
+    """One row for each signature."""
+    from torchferry.report.csv import csv_lines
 
-    output = io.StringIO()
-    writer = csv.writer(output)
-    writer.writerow(COLUMNS)
-    for operator in log.operators:
-        for signature in operator.signatures:
-            writer.writerow(list(_cells(operator, signature)))
-    return output.getvalue().encode("utf-8-sig")
-
-
-def _cells(operator: Operator, signature: Signature) -> Iterator[str | int]:
-    yield _safe(operator.type)
-    yield signature.calls
-    yield signature.compiles
-    yield _safe("; ".join(map(tensor_text, signature.inputs)))
-    yield _safe("; ".join(map(tensor_text, signature.outputs)))
-    yield _safe(signature.attributes)
-    yield int(signature.cut)
-
-
-def _safe(text: str) -> str:
-    shown = xml_text(text)
-    return "'" + shown if looks_like_formula(shown) else shown
+    rows = [
+        (
+            operator.type,
+            signature.calls,
+            signature.compiles,
+            "; ".join(map(tensor_text, signature.inputs)),
+            "; ".join(map(tensor_text, signature.outputs)),
+            signature.attributes,
+            int(signature.cut),
+        )
+        for operator in log.operators
+        for signature in operator.signatures
+    ]
+    yield from csv_lines([COLUMNS, *rows])
 
 
 def to_summary(log: OpLog) -> bytes:
