@@ -244,6 +244,7 @@ class Vendor:
     marker_module: str = text('"torch.acme.marks"', OPTIONAL_DOTTED)
     memory_format: str = text()
     channels_last: bool = flag("false")
+    refused_memory_formats: tuple[str, ...] = texts('["channels_last"]', NAME)
     data_parallel: Support = choice(Support, '"unknown"', Support.UNKNOWN)
     jit_script: str = text()
     graphs: str = text()
