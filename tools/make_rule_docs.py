@@ -13,7 +13,7 @@ from typing import Any
 
 from torchferry.convert.project import Plan, examine_project
 from torchferry.convert.rule import Rule, all_rules
-from torchferry.convert.settings import Distributed, Settings
+from torchferry.convert.settings import Distributed, PassSettings
 from torchferry.convert.target import Target, vendor_target
 from torchferry.convert.targets.portable import portable_target
 from torchferry.finding import Finding
@@ -65,7 +65,7 @@ def outcome(rule: Rule, example: dict[str, Any], target: Target) -> list[Finding
         encoding = {"undecodable": "utf-8"}.get(example.get("encoding", ""), example.get("encoding", "utf-8"))
         data = example["code"].lstrip("\n").encode(encoding)
         file.write_bytes(data.replace("é".encode(), b"\x81\xff") if "encoding" in example else data)
-        settings = Settings(Distributed(example["main"])) if "main" in example else Settings()
+        settings = PassSettings(Distributed(example["main"])) if "main" in example else PassSettings()
         plan = Plan(target, options=frozenset(example.get("options", ())), settings=settings)
         findings = examine_project(Path(folder), plan).report("scan").findings
     return [finding for finding in findings if finding.rule == rule.id]

@@ -36,7 +36,7 @@ from torchferry.convert.file import FileJob
 from torchferry.convert.planning import find_target
 from torchferry.convert.project import Plan, ProjectOutcome, convert_file, examine_project
 from torchferry.convert.rule import RuleSet, all_rules
-from torchferry.convert.settings import AmpForm, Settings
+from torchferry.convert.settings import AmpForm, PassSettings
 from torchferry.vendors.registry import vendor_names
 
 SEED = 20261115
@@ -147,7 +147,7 @@ def write_rows(output: Path, rows: Iterable[Row]) -> None:
 
 def _plan(name: str, options: tuple[str, ...]) -> Plan:
     target = find_target(name.removesuffix("+cuda"), [], keep_cuda=name == KEEP_CUDA)
-    settings = Settings(amp=AmpForm.TORCH if "amp" in options else None)
+    settings = PassSettings(amp=AmpForm.TORCH if "amp" in options else None)
     return Plan(target, frozenset(options), settings=settings)
 
 

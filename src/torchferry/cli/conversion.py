@@ -10,7 +10,7 @@ from torchferry.cli import options
 from torchferry.cli.output import note
 from torchferry.convert.custom.model import CustomRules
 from torchferry.convert.discover import PYTHON_SUFFIXES
-from torchferry.convert.planning import OPT_INS, Conversion, cores, plan_for
+from torchferry.convert.planning import OPT_INS, ConversionRequest, cores, plan_for
 from torchferry.convert.project import Plan, ProjectOutcome
 from torchferry.convert.rule import all_rules
 from torchferry.convert.settings import AmpForm
@@ -99,7 +99,7 @@ def _add_distributed(group: options.Options) -> None:
 
 def plan_of(args: argparse.Namespace) -> Plan:
     """The plan that the command line describes."""
-    return plan_for(args.path, args.to, **options.chosen(args, Conversion))
+    return plan_for(args.path, args.to, **options.chosen(args, ConversionRequest))
 
 
 def rule_docs() -> dict[str, Text]:

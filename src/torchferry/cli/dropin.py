@@ -12,7 +12,7 @@ from torchferry.cli.convert import REPORT_FILES
 from torchferry.convert.custom.model import CustomRules
 from torchferry.convert.planning import cores, find_target
 from torchferry.convert.project import Plan, ProjectOutcome, examine_project
-from torchferry.convert.settings import Settings
+from torchferry.convert.settings import PassSettings
 from torchferry.convert.write import Replace, check_output, write_project
 from torchferry.errors import InputError
 from torchferry.outcome import Report
@@ -28,7 +28,7 @@ def make_plan(
     vendor: str,
     opt_ins: frozenset[str] = frozenset(),
     custom: CustomRules | None = None,
-    settings: Settings | None = None,
+    settings: PassSettings | None = None,
 ) -> Plan:
     """A plan for a vendor with all its rules."""
     target = find_target(vendor, [])
@@ -36,7 +36,7 @@ def make_plan(
         target,
         opt_ins,
         custom=custom or CustomRules(),
-        settings=settings or Settings(),
+        settings=settings or PassSettings(),
         jobs=cores(),
     )
 

@@ -21,7 +21,7 @@ from torchferry.report.safe import one_line
 from torchferry.text import Language, Text
 
 if TYPE_CHECKING:
-    from torchferry.convert.settings import Settings
+    from torchferry.convert.settings import PassSettings
     from torchferry.convert.write import Replace
 
 _DESCRIPTION = "Convert CUDA PyTorch scripts to Ascend NPU, as ms_fmk_transplt.py does."
@@ -184,14 +184,14 @@ def _opt_ins(args: argparse.Namespace) -> frozenset[str]:
     return frozenset(name for name, is_chosen in chosen.items() if is_chosen)
 
 
-def _settings(args: argparse.Namespace, root: Path) -> Settings:
-    from torchferry.convert.settings import Distributed, Settings
+def _settings(args: argparse.Namespace, root: Path) -> PassSettings:
+    from torchferry.convert.settings import Distributed, PassSettings
 
     if args.main is None:
-        return Settings()
+        return PassSettings()
     folder = (root.parent if root.is_file() else root).resolve()
     main = args.main.resolve().relative_to(folder).as_posix()
-    return Settings(Distributed(main, args.target_model or ""))
+    return PassSettings(Distributed(main, args.target_model or ""))
 
 
 def _chosen(args: argparse.Namespace) -> list[str]:

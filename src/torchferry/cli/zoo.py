@@ -137,13 +137,13 @@ def _new(args: argparse.Namespace) -> int:
 
 def _plan(args: argparse.Namespace, vendor: Vendor) -> Plan:
     from torchferry.convert.project import Plan
-    from torchferry.convert.settings import AmpForm, Distributed, Settings
+    from torchferry.convert.settings import AmpForm, Distributed, PassSettings
     from torchferry.convert.target import vendor_target
 
     if args.distributed and not args.main:
         raise FerryError("--distributed must know the script that trains; name it with --main")
     chosen = [name for name in ("amp", "distributed", "channels_last") if getattr(args, name)]
-    settings = Settings(
+    settings = PassSettings(
         Distributed(args.main) if args.distributed else None, AmpForm.TORCH if args.amp else None
     )
     return Plan(vendor_target(vendor), options=frozenset(chosen), settings=settings)

@@ -47,14 +47,14 @@ class _Source:
 
 
 @dataclass
-class Placement:
+class HelperPlacement:
     """By file: the folder of the module that it imports, and the package to import it from, if from one."""
 
     folders: dict[str, str] = field(default_factory=dict)
     packages: dict[str, str] = field(default_factory=dict)
 
 
-def place_helper(folder: Path, paths: Iterable[str]) -> Placement:
+def place_helper(folder: Path, paths: Iterable[str]) -> HelperPlacement:
     """Look at the Python files of a project, given by their paths relative to its folder."""
     return _Project(folder, {path.replace(os.sep, "/") for path in paths}).placement()
 
@@ -109,8 +109,8 @@ class _Project:
             folder = posixpath.dirname(folder)
         return top
 
-    def placement(self) -> Placement:
-        found = Placement()
+    def placement(self) -> HelperPlacement:
+        found = HelperPlacement()
         scripts: list[_Source] = []
         for source in self.sources:
             place = self._in_package(source)
@@ -311,9 +311,9 @@ def add_launch_script(outcome: ProjectOutcome, settings: Distributed | None, wri
 
 def launch_script(program: TrainingProgram, main: str, target: Target) -> str:
     """The text of the launch script."""
-    from torchferry.convert.distributed.training import Start, start_of
+    from torchferry.convert.distributed.training import ProgramStart, start_of
 
-    starts_itself = start_of(program) is Start.ITSELF
+    starts_itself = start_of(program) is ProgramStart.ITSELF
     visible = target.vendor.visible_devices_env
     cards = f"{target.vendor.device_type.upper()}S"
     words = {

@@ -136,7 +136,7 @@ LeftOut = Callable[[str, Text], None]  # the path of a folder, and why it is lef
 
 
 @dataclass(frozen=True)
-class Entry:
+class ProjectEntry:
     """One thing below the root: `path` is relative, with the separators of this machine."""
 
     path: str
@@ -150,7 +150,7 @@ def discover(
     exclude: Sequence[str] = (),
     skip: Sequence[Path] = (),
     left_out: LeftOut = lambda _path, _reason: None,
-) -> Iterator[Entry]:
+) -> Iterator[ProjectEntry]:
     """Everything below a folder, in a fixed order. Links are named, not followed; `skip` holds folders to leave out.
 
     `left_out` is told of folders that are no part of the project by what lies in them: anybody can put it there.
@@ -170,14 +170,14 @@ def discover(
 
 def _inside(
     root: str, folder: str, exclude: tuple[str, ...], skipped: set[str], left_out: LeftOut
-) -> Iterator[Entry]:
+) -> Iterator[ProjectEntry]:
     """The entries of one folder."""
     here = os.path.join(root, folder) if folder else root
     try:
         with os.scandir(here) as listing:
             entries = sorted(listing, key=lambda entry: entry.name)
     except OSError as error:
-        yield Entry(folder, is_folder=True, problem=error.strerror or str(error))
+        yield ProjectEntry(folder, is_folder=True, problem=error.strerror or str(error))
         return
     for entry in entries:
         path = os.path.join(folder, entry.name) if folder else entry.name
@@ -186,21 +186,23 @@ def _inside(
         if entry.name == _GIT or is_being_made(entry.path):
             continue
         if entry.is_symlink():
-            yield Entry(path, is_link=True)
+            yield ProjectEntry(path, is_link=True)
         elif entry.is_dir(follow_symlinks=False):
             if _is_skipped_folder(entry, skipped):
                 continue
             reason = _reason_to_leave_out(entry)
             if reason is None:
-                yield Entry(path, is_folder=True)
+                yield ProjectEntry(path, is_folder=True)
             else:
                 left_out(path, reason)
         elif entry.name == FINDINGS and _FORMAT in _head(entry.path):
             continue  # what a scan or conversion has learned is no part of the project
         elif entry.is_file(follow_symlinks=False):
-            yield Entry(path, problem="" if os.access(entry.path, os.R_OK) else "no permission to read it")
+            yield ProjectEntry(
+                path, problem="" if os.access(entry.path, os.R_OK) else "no permission to read it"
+            )
         else:
-            yield Entry(path, problem="not a regular file")
+            yield ProjectEntry(path, problem="not a regular file")
 
 
 def _is_excluded(path: str, name: str, exclude: tuple[str, ...]) -> bool:

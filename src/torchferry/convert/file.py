@@ -14,7 +14,7 @@ from torchferry.convert.hunks import make_hunks
 from torchferry.convert.program.neighbours import Neighbours
 from torchferry.convert.python_config import fit_for_config
 from torchferry.convert.rule import Proposal, Rule, RuleSet
-from torchferry.convert.settings import Settings
+from torchferry.convert.settings import PassSettings
 from torchferry.convert.site import FileContext, RenameTable, Site
 from torchferry.convert.target import Target
 from torchferry.convert.verify import VerificationError, check_rewrite
@@ -59,7 +59,7 @@ class FileJob:
     rules: RuleSet
     names: RenameTable = field(default_factory=dict)  # what is known about dotted names by now
     user_names: RenameTable = field(default_factory=dict)  # the same, of the user's own rules
-    settings: Settings = Settings()
+    settings: PassSettings = PassSettings()
     neighbours: Neighbours = field(default_factory=Neighbours)
 
     def without(self, options: tuple[str, ...]) -> FileJob:

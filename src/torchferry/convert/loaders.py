@@ -17,7 +17,7 @@ _EVALUATION = re.compile(
 PARAMETERS = ("dataset", "batch_size", "shuffle", "sampler", "batch_sampler", "num_workers")
 
 
-class Use(Enum):
+class LoaderUse(Enum):
     """What a loader is for."""
 
     TRAINING = "training"
@@ -39,19 +39,19 @@ def argument(call: ast.Call, name: str) -> ast.expr | None:
     return call.args[position] if position < len(call.args) else None
 
 
-def use_of(site: Site[ast.Call]) -> Use:
+def use_of(site: Site[ast.Call]) -> LoaderUse:
     """By the names around the call, else by whether it shuffles: nobody shuffles to evaluate."""
     if _is_for_several_phases(site):
-        return Use.UNKNOWN
+        return LoaderUse.UNKNOWN
     for name in _names_around(site):
         if _EVALUATION.search(name):
-            return Use.EVALUATION
+            return LoaderUse.EVALUATION
         if _TRAINING.search(name):
-            return Use.TRAINING
+            return LoaderUse.TRAINING
     shuffle = argument(site.node, "shuffle")
     if isinstance(shuffle, ast.Constant):
-        return Use.TRAINING if shuffle.value else Use.UNKNOWN
-    return Use.TRAINING if shuffle is not None else Use.UNKNOWN
+        return LoaderUse.TRAINING if shuffle.value else LoaderUse.UNKNOWN
+    return LoaderUse.TRAINING if shuffle is not None else LoaderUse.UNKNOWN
 
 
 def _is_for_several_phases(site: Site[ast.Call]) -> bool:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Literal, TypedDict
 from torchferry.convert.custom.model import CustomRules
 from torchferry.convert.project import Plan
 from torchferry.convert.rule import all_rules
-from torchferry.convert.settings import AmpForm, Distributed, Settings
+from torchferry.convert.settings import AmpForm, Distributed, PassSettings
 from torchferry.convert.target import Target, vendor_target
 from torchferry.convert.targets import portable
 from torchferry.errors import FerryError, InputError, VendorError
@@ -36,7 +36,7 @@ OPT_INS = {
 _IMPLIED = {"fixed_shape": ("drop_last", "int32_labels")}
 
 
-class Conversion(TypedDict, total=False):
+class ConversionRequest(TypedDict, total=False):
     """The options that `ferry scan` and `ferry convert` share; `ferry convert --help` says what each does."""
 
     keep_cuda: bool
@@ -72,7 +72,7 @@ def cores() -> int:
     return os.cpu_count() or 1
 
 
-def plan_for(path: Path, to: str, **options: Unpack[Conversion]) -> Plan:
+def plan_for(path: Path, to: str, **options: Unpack[ConversionRequest]) -> Plan:
     """The plan that these options describe for a folder or a file."""
     vendor_path = [*options.get("vendor_path", ())]
     target = find_target(to, vendor_path, options.get("keep_cuda", False))
@@ -83,7 +83,7 @@ def plan_for(path: Path, to: str, **options: Unpack[Conversion]) -> Plan:
         ignore=_rule_ids(options.get("ignore", ())),
         exclude=tuple(options.get("exclude", ())),
         custom=_custom_rules(options.get("rules", ()), vendor_path),
-        settings=Settings(_distributed(path, options), _amp_form(options.get("amp"), target)),
+        settings=PassSettings(_distributed(path, options), _amp_form(options.get("amp"), target)),
         jobs=options.get("jobs") or cores(),
     )
 
@@ -107,7 +107,7 @@ def find_target(name: str, vendor_path: list[Path], keep_cuda: bool = False) -> 
     return keep_cuda_target(vendor)
 
 
-def _opt_ins(options: Conversion) -> frozenset[str]:
+def _opt_ins(options: ConversionRequest) -> frozenset[str]:
     given = [name for name in (*OPT_INS, "amp", "distributed", "data_parallel") if options.get(name)]
     return frozenset(part for name in given for part in _IMPLIED.get(name, (name,)))
 
@@ -141,7 +141,7 @@ def _amp_form(given: str | None, target: Target) -> AmpForm | None:
     return form
 
 
-def _distributed(path: Path, options: Conversion) -> Distributed | None:
+def _distributed(path: Path, options: ConversionRequest) -> Distributed | None:
     """The rewrite for one process per card; None if it is not asked for."""
     main, needed = options.get("main"), ("main", "model", "batch", "sync_batchnorm")
     if not options.get("distributed"):

@@ -16,11 +16,11 @@ from pathlib import Path
 from torchferry.convert import added, problems
 from torchferry.convert.added import AddedFile, TakenNames
 from torchferry.convert.custom.model import CustomRules
-from torchferry.convert.discover import PYTHON_SUFFIXES, Entry, discover, is_python, read_file
+from torchferry.convert.discover import PYTHON_SUFFIXES, ProjectEntry, discover, is_python, read_file
 from torchferry.convert.file import WELL_KNOWN, Conversion, FileJob, convert_text
 from torchferry.convert.program.neighbours import Neighbours
 from torchferry.convert.rule import Rule, RuleSet, all_rules, prepared
-from torchferry.convert.settings import Settings
+from torchferry.convert.settings import PassSettings
 from torchferry.convert.target import Target
 from torchferry.convert.targets import keep_cuda
 from torchferry.convert.texts.kinds import Converter, converter_of, might_be_text
@@ -61,7 +61,7 @@ class Plan:
     ignore: tuple[str, ...] = ()
     exclude: tuple[str, ...] = ()  # file name patterns
     custom: CustomRules = CustomRules()
-    settings: Settings = Settings()
+    settings: PassSettings = PassSettings()
     jobs: int = 1
 
     def rules(self) -> tuple[Rule, ...]:
@@ -109,7 +109,7 @@ class ProjectOutcome:
 
     root: Path
     target: Target
-    entries: list[Entry] = field(default_factory=list)
+    entries: list[ProjectEntry] = field(default_factory=list)
     outcomes: list[FileOutcome] = field(default_factory=list)
     added: dict[str, AddedFile] = field(default_factory=dict)  # by path, relative, with forward slashes
     remarks: list[Finding] = field(default_factory=list)  # about what is no file: folders left out, links
@@ -184,7 +184,7 @@ def examine_project(
     """Look at every file of a folder, or at a single file."""
     outcome = ProjectOutcome(root, plan.target)
     if root.is_file():
-        outcome.entries = [Entry(root.name)]
+        outcome.entries = [ProjectEntry(root.name)]
         folder = root.parent
     else:
         outcome.entries = list(discover(root, plan.exclude, skip, _remember(outcome)))

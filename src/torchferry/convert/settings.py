@@ -24,7 +24,7 @@ class AmpForm(str, Enum):
 
 
 @dataclass(frozen=True)
-class Settings:
+class PassSettings:
     """None: that pass is not asked for."""
 
     distributed: Distributed | None = None

@@ -8,7 +8,7 @@ from typing import Any, Generic, TypeVar
 
 from torchferry.convert.program.neighbours import Neighbours
 from torchferry.convert.rule import Proposal, Rename, Rule
-from torchferry.convert.settings import Settings
+from torchferry.convert.settings import PassSettings
 from torchferry.convert.target import Target
 from torchferry.finding import Kind
 from torchferry.source.edits import Edit
@@ -38,7 +38,7 @@ class FileContext:
     tracked: frozenset[str] = frozenset()  # dotted names whose uses a rule wants to see
     renames: tuple[Rule, ...] = field(default=(), repr=False)  # the rules that rename dotted names
     names: RenameTable = field(default_factory=dict, repr=False)  # their answers so far, for all files
-    settings: Settings = Settings()
+    settings: PassSettings = PassSettings()
     neighbours: Neighbours = field(default_factory=Neighbours, repr=False)
     # What was worked out about nodes of this module, by their id: many strings in one long list ask the same.
     words: dict[int, frozenset[str]] = field(default_factory=dict, repr=False)

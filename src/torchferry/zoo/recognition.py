@@ -11,7 +11,7 @@ from enum import Enum
 from importlib import metadata
 from pathlib import Path
 
-from torchferry.convert.discover import Entry, read_file
+from torchferry.convert.discover import ProjectEntry, read_file
 
 _FILE = re.compile(r"(licen[cs]e|copying)(\.(txt|md|rst))?", re.IGNORECASE)
 # The first that fits counts: the longer names first.
@@ -118,7 +118,7 @@ def without_unwanted(text: str) -> tuple[str, list[str]]:
     return "".join(kept), left_out
 
 
-def from_imports(folder: Path, entries: Iterable[Entry]) -> str:
+def from_imports(folder: Path, entries: Iterable[ProjectEntry]) -> str:
     """What the project imports and is installed here, with the version that is here."""
     entries = list(entries)
     own = {Path(entry.path).parts[0].removesuffix(".py") for entry in entries}
@@ -132,7 +132,7 @@ def from_imports(folder: Path, entries: Iterable[Entry]) -> str:
     return "".join(f"{line}\n" for line in sorted(lines))
 
 
-def _imported(folder: Path, entries: Iterable[Entry]) -> set[str]:
+def _imported(folder: Path, entries: Iterable[ProjectEntry]) -> set[str]:
     found: set[str] = set()
     for entry in entries:
         if entry.is_folder or entry.is_link or entry.problem or not entry.path.endswith(".py"):

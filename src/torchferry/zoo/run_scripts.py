@@ -9,7 +9,7 @@ import shlex
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from torchferry.convert.discover import Entry, read_file
+from torchferry.convert.discover import ProjectEntry, read_file
 from torchferry.text import Text
 from torchferry.zoo.delivery import PLACEHOLDER
 
@@ -252,7 +252,7 @@ class Candidate:
         return f"{self.path} ({', '.join(self.reasons)})"
 
 
-def candidates(folder: str, entries: Iterable[Entry]) -> tuple[Candidate, ...]:
+def candidates(folder: str, entries: Iterable[ProjectEntry]) -> tuple[Candidate, ...]:
     """The likeliest first; what has nothing of a script that trains is not listed."""
     found = [candidate for entry in entries if (candidate := _judged(folder, entry)) is not None]
     return tuple(sorted(found, key=lambda candidate: (-candidate.points, candidate.path)))
@@ -266,7 +266,7 @@ def clear_one(found: tuple[Candidate, ...]) -> Candidate | None:
     return found[0] if ahead else None
 
 
-def _judged(folder: str, entry: Entry) -> Candidate | None:
+def _judged(folder: str, entry: ProjectEntry) -> Candidate | None:
     path = entry.path.replace(os.sep, "/")
     *folders, name = path.split("/")
     stem = name.removesuffix(".py")

@@ -9,7 +9,7 @@ from torchferry.convert.file import Conversion, FileJob, convert_text
 from torchferry.convert.program.neighbours import Neighbours
 from torchferry.convert.rule import RuleSet
 from torchferry.convert.rules.mixed_precision import RULE
-from torchferry.convert.settings import AmpForm, Settings
+from torchferry.convert.settings import AmpForm, PassSettings
 from torchferry.finding import Kind
 from torchferry.source.decode import decode
 
@@ -19,7 +19,7 @@ def converted(source: str, form: AmpForm = AmpForm.TORCH, neighbours: Neighbours
     job = FileJob(
         target("ascend"),
         RuleSet([RULE]),
-        settings=Settings(amp=form),
+        settings=PassSettings(amp=form),
         neighbours=neighbours or Neighbours(),
     )
     conversion = convert_text(decode(textwrap.dedent(source).encode("utf-8")), "module.py", job)

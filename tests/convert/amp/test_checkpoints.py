@@ -9,7 +9,7 @@ import pytest
 from tests.convert.amp.amping import amped, converted
 from tests.convert.rewriting import target
 from torchferry.convert.project import Plan, examine_project
-from torchferry.convert.settings import AmpForm, Settings
+from torchferry.convert.settings import AmpForm, PassSettings
 from torchferry.finding import Kind
 
 _PROGRAM = """
@@ -90,7 +90,7 @@ def project(folder: Path, files: dict[str, str]) -> dict[str, str]:
     """A project converted with --amp."""
     for name, text in files.items():
         (folder / name).write_text(text)
-    plan = Plan(target("ascend"), options=frozenset({"amp"}), settings=Settings(amp=AmpForm.TORCH))
+    plan = Plan(target("ascend"), options=frozenset({"amp"}), settings=PassSettings(amp=AmpForm.TORCH))
     outcome = examine_project(folder, plan)
     return {item.path: item.new_data.decode() for item in outcome.outcomes if item.new_data is not None}
 

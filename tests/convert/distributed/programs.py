@@ -11,7 +11,7 @@ from torchferry.convert.file import Conversion, FileJob, convert_text
 from torchferry.convert.program.neighbours import Neighbours
 from torchferry.convert.rule import RuleSet
 from torchferry.convert.rules.distributed import RULE
-from torchferry.convert.settings import Distributed, Settings
+from torchferry.convert.settings import Distributed, PassSettings
 from torchferry.finding import Kind
 from torchferry.source.decode import decode
 
@@ -51,7 +51,7 @@ def convert(source: str, settings: Distributed, folder: Path | None = None, path
     job = FileJob(
         target("ascend"),
         RuleSet([RULE]),
-        settings=Settings(settings),
+        settings=PassSettings(settings),
         neighbours=Neighbours(folder, frozenset({"torch"})),
     )
     conversion = convert_text(decode(textwrap.dedent(source).encode()), path, job)

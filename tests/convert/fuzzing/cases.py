@@ -15,7 +15,7 @@ from torchferry.convert.planning import OPT_INS
 from torchferry.convert.program.neighbours import Neighbours
 from torchferry.convert.project import Plan
 from torchferry.convert.rule import RuleSet
-from torchferry.convert.settings import AmpForm, Distributed, Settings
+from torchferry.convert.settings import AmpForm, Distributed, PassSettings
 
 PATH = "module.py"
 TARGETS = (*VENDORS, "portable", "ascend+cuda", "cambricon+cuda")
@@ -51,7 +51,7 @@ def _job(to: str, options: tuple[str, ...]) -> FileJob:
     """What many files of a run would share."""
     names = frozenset("amp" if name == "apex" else name for name in options)
     amp = AmpForm.APEX if "apex" in options else AmpForm.TORCH if "amp" in options else None
-    settings = Settings(Distributed(PATH) if "distributed" in options else None, amp)
+    settings = PassSettings(Distributed(PATH) if "distributed" in options else None, amp)
     return FileJob(target(to), RuleSet(Plan(target(to), options=names).rules()), settings=settings)
 
 

@@ -12,7 +12,7 @@ from tests.convert.rewriting import VENDORS, run, target
 from torchferry.convert.file import FileJob, convert_text
 from torchferry.convert.program.neighbours import Neighbours
 from torchferry.convert.rule import RuleSet, all_rules
-from torchferry.convert.settings import Distributed, Settings
+from torchferry.convert.settings import Distributed, PassSettings
 from torchferry.finding import Kind
 from torchferry.source.decode import decode
 
@@ -22,7 +22,7 @@ EXAMPLES = Path(__file__).parents[3] / "examples" / "single_gpu"
 def converted(source: str, to: str) -> str:
     """A script after the pass and all rules that are always on."""
     rules = RuleSet(rule for rule in all_rules() if rule.option in ("", "distributed"))
-    job = FileJob(target(to), rules, settings=Settings(Distributed(MAIN)))
+    job = FileJob(target(to), rules, settings=PassSettings(Distributed(MAIN)))
     conversion = convert_text(decode(source.encode()), MAIN, job)
     assert not conversion.failure
     return conversion.new_text or source
@@ -34,7 +34,7 @@ def test_noop_without_a_main_script() -> None:
 
 
 def test_noop_in_a_module_that_the_script_does_not_import() -> None:
-    job = FileJob(target("ascend"), RuleSet(all_rules()), settings=Settings(Distributed("other.py")))
+    job = FileJob(target("ascend"), RuleSet(all_rules()), settings=PassSettings(Distributed("other.py")))
     conversion = convert_text(decode(script().encode()), MAIN, job)
     assert not any(finding.rule == "TF710" for finding in conversion.findings)
 
@@ -64,7 +64,7 @@ def test_a_line_can_be_silenced() -> None:
 
 def test_the_reason_is_one_finding() -> None:
     rules = RuleSet(rule for rule in all_rules() if rule.option in ("", "distributed"))
-    job = FileJob(target("ascend"), rules, settings=Settings(Distributed(MAIN)))
+    job = FileJob(target("ascend"), rules, settings=PassSettings(Distributed(MAIN)))
     conversion = convert_text(decode(script(loader="loader = batches()").encode()), MAIN, job)
     (finding,) = [finding for finding in conversion.findings if finding.rule == "TF710"]
     assert finding.kind is Kind.TODO
@@ -115,7 +115,7 @@ def test_a_module_beside_the_script_is_changed_once(to: str, tmp_path: Path) -> 
         (tmp_path / path).parent.mkdir(exist_ok=True)
         (tmp_path / path).write_text(text, "utf-8")
     rules = RuleSet(rule for rule in all_rules() if rule.option in ("", "distributed"))
-    settings = Settings(Distributed("tools/train.py"))
+    settings = PassSettings(Distributed("tools/train.py"))
     neighbours = Neighbours(tmp_path, frozenset({"torch"}))
     job = FileJob(target(to), rules, settings=settings, neighbours=neighbours)
     conversion = convert_text(decode(ENGINE.encode()), "lib/engine.py", job)

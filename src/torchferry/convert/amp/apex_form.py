@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from torchferry.convert.amp.changes import Changes, Rank, UnclearStepError
+from torchferry.convert.amp.changes import ModuleChanges, Rank, UnclearStepError
 from torchferry.convert.amp.state import (
     Checkpoints,
     CheckpointState,
@@ -49,7 +49,7 @@ class Values:
     loss_scale: str = '"dynamic"'
 
 
-def scale_options(program: PassModule, changes: Changes, routine: Routine) -> Values:
+def scale_options(program: PassModule, changes: ModuleChanges, routine: Routine) -> Values:
     """Add the options where a routine can read the parsed arguments; constants where it can't."""
     parsers = [
         statement
@@ -87,7 +87,7 @@ def _is_parsed(value: ast.expr, program: PassModule, statement: ast.stmt) -> boo
     )
 
 
-def _add_options(program: PassModule, changes: Changes, parser: ast.stmt, name: str) -> None:
+def _add_options(program: PassModule, changes: ModuleChanges, parser: ast.stmt, name: str) -> None:
     """Below the last option that is added beside the parser."""
     last = parser
     for statement in program.tree.position(parser).block:
@@ -127,7 +127,7 @@ _WRAPPERS = frozenset({"DistributedDataParallel", "DataParallel", "DDP"})
 _SAFE_TESTS = (ast.Name, ast.Attribute, ast.Constant, ast.Compare, ast.BoolOp, ast.UnaryOp, ast.cmpop)
 
 
-def move_wraps(program: PassModule, changes: Changes, below: ast.stmt, models: list[str]) -> None:
+def move_wraps(program: PassModule, changes: ModuleChanges, below: ast.stmt, models: list[str]) -> None:
     """model = DistributedDataParallel(model) goes below the line that prepares the model."""
     block = program.tree.position(below).block
     for statement in program.statements:
@@ -232,7 +232,7 @@ def _is_wrap(statement: ast.stmt, models: list[str]) -> bool:
 
 
 def _move(
-    program: PassModule, changes: Changes, statement: ast.stmt, below: ast.stmt, condition: str
+    program: PassModule, changes: ModuleChanges, statement: ast.stmt, below: ast.stmt, condition: str
 ) -> None:
     module = program.module
     first, last = statement.lineno, statement.end_lineno or statement.lineno
@@ -302,7 +302,7 @@ def proposals(program: PassModule, trainings: list[TrainingSteps]) -> Iterator[P
     for training in trainings:
         if training.helpers:
             raise UnclearStepError(training.indirect[0], _APART)
-    changes = Changes(program.module)
+    changes = ModuleChanges(program.module)
     made = _made_optimizers(program, trainings)
     routine = program.routine_of(made[0].statement)
     amp = program.free_name("amp", "apex_amp")
@@ -388,7 +388,9 @@ def _with_parameters(value: ast.expr) -> Iterator[str]:
                 raise UnclearStepError(node, _NO_MODEL)
 
 
-def _initialize(program: PassModule, changes: Changes, made: list[_Made], amp: str, losses: int) -> ast.stmt:
+def _initialize(
+    program: PassModule, changes: ModuleChanges, made: list[_Made], amp: str, losses: int
+) -> ast.stmt:
     """model, optimizer = amp.initialize(model, optimizer, ...) below what makes the last optimizer."""
     models = list(dict.fromkeys(model for item in made for model in item.models))
     below = _after_moves(program, lifted([item.statement for item in made], [], program), models)
@@ -423,7 +425,7 @@ def _after_moves(program: PassModule, made: ast.stmt, models: list[str]) -> ast.
 
 def _scale(
     program: PassModule,
-    changes: Changes,
+    changes: ModuleChanges,
     amp: str,
     where: tuple[Backward, TrainingSteps],
     index: int | None,
@@ -450,7 +452,7 @@ def _next_step(backward: Backward, training: TrainingSteps) -> Step:
     return later[0] if later else training.steps[0]
 
 
-def _zero_by_optimizer(program: PassModule, changes: Changes, made: list[_Made]) -> None:
+def _zero_by_optimizer(program: PassModule, changes: ModuleChanges, made: list[_Made]) -> None:
     """model.zero_grad() misses the float32 gradients that apex keeps; optimizer.zero_grad() clears both."""
     for statement in program.statements:
         for call in calls_in(statement):
@@ -468,7 +470,11 @@ def _zero_by_optimizer(program: PassModule, changes: Changes, made: list[_Made])
 
 
 def _checkpoints(
-    program: PassModule, changes: Changes, amp: str, trainings: list[TrainingSteps], initialized: ast.stmt
+    program: PassModule,
+    changes: ModuleChanges,
+    amp: str,
+    trainings: list[TrainingSteps],
+    initialized: ast.stmt,
 ) -> list[ast.AST]:
     routine = program.routine_of(initialized)
 

@@ -27,7 +27,7 @@ class Rank(IntEnum):
 
 
 @dataclass
-class Change:
+class PassChange:
     """One thing that is done, at one place."""
 
     start: int
@@ -36,19 +36,19 @@ class Change:
     edits: list[tuple[Rank, Edit]] = field(default_factory=list)
 
 
-class Changes:
+class ModuleChanges:
     """Everything that a pass does in a module."""
 
     def __init__(self, module: PythonModule) -> None:
         self.module = module
-        self.items: list[Change] = []
+        self.items: list[PassChange] = []
 
-    def at(self, node: ast.AST, message: Text) -> Change:
+    def at(self, node: ast.AST, message: Text) -> PassChange:
         """Begin a change of a node."""
         return self.between(self.module.start(node), self.module.end(node), message)
 
-    def between(self, start: int, end: int, message: Text) -> Change:
-        change = Change(start, end, message)
+    def between(self, start: int, end: int, message: Text) -> PassChange:
+        change = PassChange(start, end, message)
         self.items.append(change)
         return change
 
@@ -99,7 +99,7 @@ def _rank(entry: tuple[Rank, Edit]) -> Rank:
 _ADDED = Text("the import that mixed precision needs", "混合精度所需的导入")
 
 
-def torch_name(program: PassModule, changes: Changes) -> str:
+def torch_name(program: PassModule, changes: ModuleChanges) -> str:
     """The name of torch in every function of a module; adds an import where it has none."""
     for name, bindings in program.module.scopes.root.bindings.items():
         if any(binding.kind is BindingKind.IMPORT and binding.qualified == "torch" for binding in bindings):
@@ -108,7 +108,7 @@ def torch_name(program: PassModule, changes: Changes) -> str:
     return "torch"
 
 
-def add_import(program: PassModule, changes: Changes, line: str) -> None:
+def add_import(program: PassModule, changes: ModuleChanges, line: str) -> None:
     """Add an import before the first one that is not from the future."""
     first = first_import(program)
     if first is not None:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from torchferry.convert.amp import torch_form
-from torchferry.convert.amp.changes import Changes, UnclearStepError, first_import, torch_name
+from torchferry.convert.amp.changes import ModuleChanges, UnclearStepError, first_import, torch_name
 from torchferry.convert.amp.regions import Regions
 from torchferry.convert.amp.state import Checkpoints, CheckpointState, scaler_place
 from torchferry.convert.amp.steps import TrainingFinder, existing_precision
@@ -84,7 +84,7 @@ def _scaler_of(program: PassModule, found: Definition) -> str:
 def _with_scaler(
     program: PassModule, imported: ast.ImportFrom, name: str, optimizers: frozenset[str]
 ) -> Iterator[Proposal]:
-    changes = Changes(program.module)
+    changes = ModuleChanges(program.module)
     checkpoints = Checkpoints(program, changes, CheckpointState(name, "scaler", optimizers, lambda _: True))
     checkpoints.apply()
     if changes.items:
@@ -120,7 +120,7 @@ def loss_proposals(program: PassModule) -> Iterator[Proposal]:
 
 
 def _of_losses(program: PassModule) -> Iterator[Proposal]:
-    changes = Changes(program.module)
+    changes = ModuleChanges(program.module)
     torch = torch_name(program, changes)
     regions = Regions(program, changes, f"{torch}.cuda.amp.autocast")
     added = len(changes.items)

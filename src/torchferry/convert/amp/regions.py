@@ -6,7 +6,7 @@ import ast
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 
-from torchferry.convert.amp.changes import Changes, Rank, UnclearStepError
+from torchferry.convert.amp.changes import ModuleChanges, Rank, UnclearStepError
 from torchferry.convert.amp.compute import Computing
 from torchferry.convert.amp.steps import Backward, TrainingSteps
 from torchferry.convert.amp.unsafe import UnsafeLosses, as_float, tensors_of
@@ -136,7 +136,7 @@ class _Run:
 class Regions:
     """Puts the computing statements of training steps under autocast."""
 
-    def __init__(self, program: PassModule, changes: Changes, autocast: str) -> None:
+    def __init__(self, program: PassModule, changes: ModuleChanges, autocast: str) -> None:
         self.program = program
         self.module = program.module
         self.changes = changes

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-from torchferry.convert.amp.changes import Changes, Rank, loads_plugin
+from torchferry.convert.amp.changes import ModuleChanges, Rank, loads_plugin
 from torchferry.convert.amp.steps import Step, TrainingSteps
 from torchferry.convert.program.blocks import (
     DEFINITIONS,
@@ -204,7 +204,7 @@ class CheckpointState:
 class Checkpoints:
     """Adds the edits for what a module saves and loads."""
 
-    def __init__(self, program: PassModule, changes: Changes, state: CheckpointState) -> None:
+    def __init__(self, program: PassModule, changes: ModuleChanges, state: CheckpointState) -> None:
         self.program = program
         self.module = program.module
         self.changes = changes

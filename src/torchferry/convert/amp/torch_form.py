@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from torchferry.convert.amp.changes import Changes, Rank, UnclearStepError, first_import, torch_name
+from torchferry.convert.amp.changes import ModuleChanges, Rank, UnclearStepError, first_import, torch_name
 from torchferry.convert.amp.regions import Regions
 from torchferry.convert.amp.state import (
     Checkpoints,
@@ -156,7 +156,9 @@ _ORDER = Text(
 class LossScaling:
     """Adds the edits for one training step."""
 
-    def __init__(self, program: PassModule, changes: Changes, training: TrainingSteps, scaler: str) -> None:
+    def __init__(
+        self, program: PassModule, changes: ModuleChanges, training: TrainingSteps, scaler: str
+    ) -> None:
         self.program = program
         self.module = program.module
         self.tree = program.tree
@@ -310,7 +312,7 @@ _MISSED = Text(
 
 def proposals(program: PassModule, trainings: list[TrainingSteps]) -> Iterator[Proposal]:
     """Everything that these training steps need; raises UnclearStepError before anything is proposed."""
-    changes = Changes(program.module)
+    changes = ModuleChanges(program.module)
     place = scaler_place(trainings, program)
     if place is None or first_import(program) is None:
         raise UnclearStepError(trainings[0].steps[0].call, _NO_PLACE)
@@ -332,7 +334,7 @@ def proposals(program: PassModule, trainings: list[TrainingSteps]) -> Iterator[P
     yield from _about_schedulers(program, trainings)
 
 
-def _make_scaler(changes: Changes, place: ScalerPlace, torch: str) -> None:
+def _make_scaler(changes: ModuleChanges, place: ScalerPlace, torch: str) -> None:
     text = f"{place.name} = {torch}.cuda.amp.GradScaler()"
     change = changes.at(place.below, _MADE)
     rank, edit = changes.below(place.below, text)
@@ -342,7 +344,7 @@ def _make_scaler(changes: Changes, place: ScalerPlace, torch: str) -> None:
 
 
 def _checkpoints(
-    program: PassModule, changes: Changes, place: ScalerPlace, trainings: list[TrainingSteps]
+    program: PassModule, changes: ModuleChanges, place: ScalerPlace, trainings: list[TrainingSteps]
 ) -> Checkpoints:
     def is_within_reach(statement: ast.stmt) -> bool:
         return reaches(place, program.routine_of(statement), program)

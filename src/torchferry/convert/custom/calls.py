@@ -26,7 +26,7 @@ _SPACE = b" \t\r\n\f\\"
 
 
 @dataclass(frozen=True)
-class Argument:
+class WrittenArgument:
     """One argument of a call."""
 
     node: ast.expr | ast.keyword
@@ -51,14 +51,14 @@ class CallText:
 
     module: PythonModule
     call: ast.Call
-    arguments: tuple[Argument, ...]  # in the order of the text
+    arguments: tuple[WrittenArgument, ...]  # in the order of the text
     opening: int  # right behind the parenthesis
     closing: int
 
     @property
-    def positional(self) -> list[Argument]:
+    def positional(self) -> list[WrittenArgument]:
         """The arguments that have a position: those before the first `*values`."""
-        found: list[Argument] = []
+        found: list[WrittenArgument] = []
         for argument in self.arguments:
             if isinstance(argument.node, ast.Starred):
                 break
@@ -76,10 +76,10 @@ class CallText:
         """Whether `**options` is among the arguments, so that any name may be given."""
         return any(isinstance(item.node, ast.keyword) and item.name is None for item in self.arguments)
 
-    def keyword(self, name: str) -> Argument | None:
+    def keyword(self, name: str) -> WrittenArgument | None:
         return next((argument for argument in self.arguments if argument.name == name), None)
 
-    def text(self, argument: Argument) -> str:
+    def text(self, argument: WrittenArgument) -> str:
         return self.module.data[argument.value_start : argument.value_end].decode("utf-8")
 
 
@@ -90,14 +90,14 @@ def call_text(module: PythonModule, call: ast.Call) -> CallText:
     spans = [_value_span(module, call, node) for node in nodes]
     first = spans[0][0] if spans else closing
     opening = _find(module, b"(", module.end(call.func), max(first, closing)) + 1
-    arguments: list[Argument] = []
+    arguments: list[WrittenArgument] = []
     begin = opening
     for number, (node, (start, end)) in enumerate(zip(nodes, spans, strict=True)):
         behind = spans[number + 1][0] if number + 1 < len(spans) else closing
         comma = _find(module, b",", end, behind)
         until = comma if comma >= 0 else closing
         arguments.append(
-            Argument(
+            WrittenArgument(
                 node,
                 _skip(module, begin, start),
                 end + len(_blank(module, end, until).rstrip(_SPACE)),
@@ -210,7 +210,7 @@ class ArgumentEditor:
         self.taken.add(slot)
         return is_free
 
-    def _find(self, slot: Slot) -> Argument | None:
+    def _find(self, slot: Slot) -> WrittenArgument | None:
         """The argument, given by position or by name; notes where that can't be known."""
         names = self.rule.signature
         if isinstance(slot, str):
@@ -294,7 +294,9 @@ class ArgumentEditor:
                 last = next((place for place in range(number, len(gone)) if not gone[place]), len(gone)) - 1
                 self._remove_run(argument, arguments[last], arguments[number - 1] if number else None)
 
-    def _remove_run(self, first: Argument, last: Argument, before: Argument | None) -> None:
+    def _remove_run(
+        self, first: WrittenArgument, last: WrittenArgument, before: WrittenArgument | None
+    ) -> None:
         """Remove arguments that stand side by side."""
         following = [item for item in self.call.arguments if item.start > last.start]
         if following:
@@ -308,10 +310,10 @@ class ArgumentEditor:
         else:
             self._edit(first.start, last.end, "")
 
-    def _between(self, start: int, argument: Argument) -> bytes:
+    def _between(self, start: int, argument: WrittenArgument) -> bytes:
         return self.call.module.data[start : argument.start]
 
-    def _name_those_behind(self, removed: list[Argument], slots: Sequence[Slot]) -> bool:
+    def _name_those_behind(self, removed: list[WrittenArgument], slots: Sequence[Slot]) -> bool:
         """Give the arguments that would move their names; False if these are not known."""
         positional = self.call.positional
         first = next((number for number, item in enumerate(positional) if item in removed), len(positional))

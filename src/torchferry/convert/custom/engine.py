@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from torchferry.convert.custom.calls import RENAMED, changes_of_call
 from torchferry.convert.custom.imports import needed_imports
-from torchferry.convert.custom.model import CustomRules, Pattern, Slot, UserRule
+from torchferry.convert.custom.model import CallPattern, CustomRules, Slot, UserRule
 from torchferry.convert.rule import Proposal, Rename, Rule
 from torchferry.convert.site import FileContext, Site
 from torchferry.errors import RuleFileError
@@ -130,7 +130,7 @@ def _check_new_code(rule: UserRule) -> None:
             )
 
 
-def _is_matched(call: ast.Call, pattern: Pattern) -> bool:
+def _is_matched(call: ast.Call, pattern: CallPattern) -> bool:
     if pattern.is_last and last_name(call.func) == pattern.name:
         return True
     return pattern.is_full and dotted_name(call.func) == pattern.name

@@ -15,9 +15,9 @@ from typing import Any
 from torchferry.convert.custom.engine import check_circles
 from torchferry.convert.custom.model import (
     ArgumentChanges,
+    CallPattern,
     CustomRules,
     KeyPath,
-    Pattern,
     Problems,
     UserRule,
     is_dotted_name,
@@ -172,7 +172,7 @@ def _argument_rule(item: dict[str, Any], place: str) -> UserRule:
     return UserRule(
         ARGUMENTS,
         place,
-        Pattern(name, is_full=not is_last, is_last=is_last, of_objects=is_last),
+        CallPattern(name, is_full=not is_last, is_last=is_last, of_objects=is_last),
         arguments=ArgumentChanges(replace=((position, Template(item["arg_new"])),)),
         message=_ARGUMENT.format(position=position, name=name),
     )
@@ -186,7 +186,7 @@ def _module_rule(item: dict[str, Any], place: str) -> UserRule:
 
 def _name_rule(item: dict[str, Any], place: str) -> UserRule:
     old = item["old_name"]
-    return UserRule(NAMES, place, Pattern(old, is_last="." not in old), rename=item["new_name"])
+    return UserRule(NAMES, place, CallPattern(old, is_last="." not in old), rename=item["new_name"])
 
 
 # Reading rule files: the format by the suffix, all files of a run together.

@@ -18,7 +18,7 @@ Slot = int | str  # an argument of a call: its position, counted from 0, or its 
 
 
 @dataclass(frozen=True)
-class Pattern:
+class CallPattern:
     """The names that a rule is about."""
 
     name: str  # a dotted name, or a last word
@@ -46,7 +46,7 @@ class UserRule:
 
     id: str  # as reports and `# ferry: ignore[...]` name it
     place: str  # "my_rules.toml:12"
-    match: Pattern
+    match: CallPattern
     rename: str = ""  # the new dotted name; of a pattern for last words, the new last word
     may_import: bool = False  # an import is added where the new name is not at hand
     needs: tuple[str, ...] = ()  # import statements that the new code needs

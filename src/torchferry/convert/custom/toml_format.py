@@ -9,8 +9,8 @@ from typing import Any
 
 from torchferry.convert.custom.model import (
     ArgumentChanges,
+    CallPattern,
     KeyPath,
-    Pattern,
     Problems,
     Slot,
     UserRule,
@@ -220,7 +220,7 @@ class _RuleReader:
         rule = UserRule(
             id=self._id(),
             place=f"{self.problems.file.name}:{self.problems.line(self.path)}",
-            match=match or Pattern(""),
+            match=match or CallPattern(""),
             rename=rename,
             may_import=match is not None and not match.is_last,
             needs=self._needs(),
@@ -269,7 +269,7 @@ class _RuleReader:
         if "signature" in self.entry and "arguments" not in self.entry:
             self._add("signature", "is only of use with [rule.arguments]")
 
-    def _match_and_rename(self) -> tuple[Pattern | None, str]:
+    def _match_and_rename(self) -> tuple[CallPattern | None, str]:
         if "import" in self.entry:
             return self._import()
         if "match" not in self.entry:
@@ -285,7 +285,7 @@ class _RuleReader:
             return None, ""
         if "rename" in self.entry:
             rename = self._checked_rename(name, rename, is_last)
-        return Pattern(word, is_full=not is_last, is_last=is_last, of_objects=is_last), rename
+        return CallPattern(word, is_full=not is_last, is_last=is_last, of_objects=is_last), rename
 
     def _checked_rename(self, name: str, rename: str, is_last: bool) -> str:
         new = rename.removeprefix("*.") if is_last else rename
@@ -296,7 +296,7 @@ class _RuleReader:
             self._add("rename", "is the name that it has already")
         return new
 
-    def _import(self) -> tuple[Pattern | None, str]:
+    def _import(self) -> tuple[CallPattern | None, str]:
         table = self.entry["import"]
         for key in table:
             if key not in _IMPORT_KEYS:
@@ -310,7 +310,7 @@ class _RuleReader:
                 )
         if not all(isinstance(table.get(key), str) for key in _IMPORT_KEYS):
             return None, ""
-        return Pattern(table["replace"]), table["with"]
+        return CallPattern(table["replace"]), table["with"]
 
     def _arguments(self) -> ArgumentChanges:
         path = (*self.path, "arguments")

@@ -344,7 +344,7 @@ def _imports_torch(node: ast.Import | ast.ImportFrom) -> bool:
     return any(alias.name.partition(".")[0] == "torch" for alias in node.names)
 
 
-class Changes:
+class ProgramChanges:
     """The changes of all files."""
 
     def __init__(self) -> None:

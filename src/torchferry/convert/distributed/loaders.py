@@ -6,7 +6,7 @@ import ast
 import re
 
 from torchferry.convert.common_edits import add_argument
-from torchferry.convert.distributed.changes import Changes, FileChanges, UnclearProgramError
+from torchferry.convert.distributed.changes import FileChanges, ProgramChanges, UnclearProgramError
 from torchferry.convert.distributed.loader_uses import Loaders, comprehension_of, key_of
 from torchferry.convert.distributed.training import Iteration, Training
 from torchferry.convert.loaders import argument
@@ -68,7 +68,9 @@ _SPLIT = (
 )
 
 
-def share_loaders(training: Training, loaders: Loaders, settings: Distributed, changes: Changes) -> None:
+def share_loaders(
+    training: Training, loaders: Loaders, settings: Distributed, changes: ProgramChanges
+) -> None:
     """Give every training loader a DistributedSampler; say why the others stay whole."""
     for loader in loaders.training:
         assert isinstance(loader.node, ast.Call)
@@ -327,7 +329,7 @@ _COUNTERS = frozenset({"range", "trange", "count", "tqdm", "track"})
 _DEPTH = 5
 
 
-def tell_epochs(training: Training, loaders: Loaders, changes: Changes) -> None:
+def tell_epochs(training: Training, loaders: Loaders, changes: ProgramChanges) -> None:
     """Put set_epoch into every epoch loop over a loader that feeds the training."""
     for loader in loaders.training:
         for iteration in training.iterations:
@@ -339,7 +341,7 @@ def tell_epochs(training: Training, loaders: Loaders, changes: Changes) -> None:
             _tell_generator(training, iteration, shared, changes)
 
 
-def _tell(training: Training, loader: Origin, iteration: Iteration, changes: Changes) -> None:
+def _tell(training: Training, loader: Origin, iteration: Iteration, changes: ProgramChanges) -> None:
     if iteration.trains and not iteration.is_next and not _is_generated(training, iteration):
         source = _loader_expression(training, iteration, loader)
         telling = _Telling(training, loader, changes)
@@ -369,7 +371,9 @@ def _is_generated(training: Training, iteration: Iteration) -> bool:
     return callee is not None and bool(yielding_loops(callee.node))
 
 
-def _tell_generator(training: Training, iteration: Iteration, shared: set[int], changes: Changes) -> None:
+def _tell_generator(
+    training: Training, iteration: Iteration, shared: set[int], changes: ProgramChanges
+) -> None:
     """A generator that goes over a loader again and again."""
     function = training.function_around(iteration.file, iteration.loop)
     if function is None or iteration.loop not in yielding_loops(function):
@@ -406,7 +410,7 @@ def _loader_expression(training: Training, iteration: Iteration, loader: Origin)
 class _Telling:
     """The way from the loop over a loader out to the loop that counts epochs."""
 
-    def __init__(self, training: Training, loader: Origin, changes: Changes) -> None:
+    def __init__(self, training: Training, loader: Origin, changes: ProgramChanges) -> None:
         self.training = training
         self.loader = loader
         self.changes = changes

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from functools import lru_cache
 
-from torchferry.convert.distributed.changes import Changes, UnclearProgramError
+from torchferry.convert.distributed.changes import ProgramChanges, UnclearProgramError
 from torchferry.convert.distributed.loader_uses import find_loaders
 from torchferry.convert.distributed.loaders import share_loaders, tell_epochs
 from torchferry.convert.distributed.models import find_models
@@ -103,7 +103,7 @@ def _said(file: ProgramModule, node: ast.AST, kind: Kind, message: Text) -> Prop
 
 def _rewritten(program: TrainingProgram, main: ProgramModule, settings: Distributed) -> Proposals:
     training = Training(program)
-    changes = Changes()
+    changes = ProgramChanges()
     loaders = find_loaders(training, main)
     holders = find_models(training, main, settings.model)
     entry = find_entry(training, main)

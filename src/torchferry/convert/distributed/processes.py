@@ -6,7 +6,12 @@ import ast
 import re
 from dataclasses import dataclass
 
-from torchferry.convert.distributed.changes import Changes, FileChanges, UnclearProgramError, import_anchor
+from torchferry.convert.distributed.changes import (
+    FileChanges,
+    ProgramChanges,
+    UnclearProgramError,
+    import_anchor,
+)
 from torchferry.convert.distributed.models import is_optimizer
 from torchferry.convert.distributed.training import Training
 from torchferry.convert.loaders import DATA_LOADERS
@@ -50,7 +55,7 @@ def setup_distributed():
 
 
 @dataclass(frozen=True)
-class Entry:
+class ScriptBody:
     """The statements in which the work is done."""
 
     file: ProgramModule
@@ -60,7 +65,7 @@ class Entry:
     call: ast.Call | None = None  # that runs it
 
 
-def find_entry(training: Training, main: ProgramModule) -> Entry:
+def find_entry(training: Training, main: ProgramModule) -> ScriptBody:
     """The body of the script, of `if __name__ == "__main__"`, or of the function that is called there."""
     root = main.module.scopes.root
     statements = main.module.tree.body
@@ -71,7 +76,7 @@ def find_entry(training: Training, main: ProgramModule) -> Entry:
     ):
         assert isinstance(guarded, ast.If)
         statements = guarded.body
-    entry = Entry(main, root, statements)
+    entry = ScriptBody(main, root, statements)
     for _ in range(_DEPTH):
         inner = _called(training, work, entry)
         if inner is None:
@@ -116,7 +121,7 @@ class _Work:
         return callee is not None and self.is_work(callee.file, callee.node, depth - 1)
 
 
-def _called(training: Training, work: _Work, entry: Entry) -> Entry | None:
+def _called(training: Training, work: _Work, entry: ScriptBody) -> ScriptBody | None:
     """The function that does all the work of a body, if one does, is called once, and stands in the same file."""
     working = [node for node in entry.statements if work.is_work(entry.file, node)]
     if len(working) != 1 or not isinstance(working[0], (ast.Expr, *ASSIGNMENTS, ast.Raise)):
@@ -129,11 +134,11 @@ def _called(training: Training, work: _Work, entry: Entry) -> Entry | None:
         scope = entry.file.scopes[callee.node]
         is_method = scope.parent is not None and scope.parent.is_class
         if not is_method and len(training.flow.sites.get(id(callee.node), ())) == 1:
-            return Entry(entry.file, scope, callee.node.body, callee.node, call)
+            return ScriptBody(entry.file, scope, callee.node.body, callee.node, call)
     return None
 
 
-def _handed_over(training: Training, work: _Work, entry: Entry) -> Entry | None:
+def _handed_over(training: Training, work: _Work, entry: ScriptBody) -> ScriptBody | None:
     """`fire.Fire(main)`: a function that does the work is handed to a library."""
     for statement in entry.statements:
         for call in own_nodes(statement):
@@ -142,11 +147,11 @@ def _handed_over(training: Training, work: _Work, entry: Entry) -> Entry | None:
                 if found and isinstance(found.node, FUNCTIONS) and found.file is entry.file:
                     if work.is_work(entry.file, found.node, _DEPTH - 1):
                         scope = entry.file.scopes[found.node]
-                        return Entry(entry.file, scope, found.node.body, found.node, call)  # type: ignore[arg-type]
+                        return ScriptBody(entry.file, scope, found.node.body, found.node, call)  # type: ignore[arg-type]
     return None
 
 
-def set_up(training: Training, entry: Entry, is_rank_used: bool, changes: Changes) -> str:
+def set_up(training: Training, entry: ScriptBody, is_rank_used: bool, changes: ProgramChanges) -> str:
     """Put in the set-up; answers with the name of the variable that holds the local rank."""
     file = changes.of(entry.file)
     names = {
@@ -179,7 +184,7 @@ def _setup_lines(training: Training, file: FileChanges, names: dict[str, str]) -
     return lines
 
 
-def _first_statement(training: Training, entry: Entry) -> ast.stmt:
+def _first_statement(training: Training, entry: ScriptBody) -> ast.stmt:
     """Behind the parsing of arguments, and before whatever touches a device."""
     work = _Work(training)
     first_work = next(index for index, node in enumerate(entry.statements) if work.is_work(entry.file, node))
@@ -221,7 +226,7 @@ def _parses(training: Training, file: ProgramModule, node: ast.AST) -> bool:
     return False
 
 
-def _clean_up(entry: Entry, file: FileChanges, dist: str) -> None:
+def _clean_up(entry: ScriptBody, file: FileChanges, dist: str) -> None:
     line = f"{dist}.destroy_process_group()"
     if entry.function is not None and entry.call is not None:
         surroundings = entry.file.surroundings(entry.call)
@@ -280,7 +285,7 @@ _UNSURE = Text(
 )
 
 
-def take_own_card(flow: OriginFlow, changes: Changes) -> None:
+def take_own_card(flow: OriginFlow, changes: ProgramChanges) -> None:
     """Take the numbers of cards out of a program."""
     numbers: dict[int, Origin] = {}
     for file in flow.program.files.values():
@@ -297,7 +302,7 @@ class _Indexes:
     """The numbers of cards in one file."""
 
     def __init__(
-        self, file: ProgramModule, flow: OriginFlow, changes: Changes, numbers: dict[int, Origin]
+        self, file: ProgramModule, flow: OriginFlow, changes: ProgramChanges, numbers: dict[int, Origin]
     ) -> None:
         self.file = file
         self.module = file.module

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from torchferry.convert.common_edits import add_argument
-from torchferry.convert.distributed.changes import Changes, FileChanges
+from torchferry.convert.distributed.changes import FileChanges, ProgramChanges
 from torchferry.convert.distributed.models import Holder
 from torchferry.convert.distributed.training import Training
 from torchferry.convert.program.functions import ASSIGNMENTS, FUNCTIONS, FunctionNode, own_nodes
@@ -59,7 +59,7 @@ _WAIT = Text(
 class RankZero:
     """Guards what only the first process may do."""
 
-    def __init__(self, training: Training, holders: list[Holder], changes: Changes) -> None:
+    def __init__(self, training: Training, holders: list[Holder], changes: ProgramChanges) -> None:
         self.training = training
         self.changes = changes
         self.models = {id(origin.node) for holder in holders for origin in holder.made}

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Callable, Iterator
 
 from torchferry.convert.common_edits import add_argument
-from torchferry.convert.distributed.changes import Changes
+from torchferry.convert.distributed.changes import ProgramChanges
 from torchferry.convert.distributed.loader_uses import Loaders
 from torchferry.convert.distributed.training import Training
 from torchferry.convert.program.functions import ASSIGNMENTS, FUNCTIONS, assigned_to, own_nodes
@@ -81,7 +81,7 @@ _OUTPUT = Text(
 )
 
 
-def remark(training: Training, changes: Changes) -> None:
+def remark(training: Training, changes: ProgramChanges) -> None:
     """Look at the loops that train, and at what is random."""
     for iteration in training.iterations:
         if iteration.trains and isinstance(iteration.loop, (ast.For, ast.AsyncFor)):
@@ -140,7 +140,7 @@ def _always_seeds(file: ProgramModule, call: ast.Call) -> bool:
     return all("__name__" in file.module.segment(test) for test in tests)
 
 
-def _seed_split(file: ProgramModule, call: ast.Call, changes: Changes) -> None:
+def _seed_split(file: ProgramModule, call: ast.Call, changes: ProgramChanges) -> None:
     if len(call.args) < 3 and not any(keyword.arg in ("generator", None) for keyword in call.keywords):
         noted = changes.of(file)
         text = f"generator={noted.name_of('torch', 'torch')}.Generator().manual_seed(0)"
@@ -188,7 +188,7 @@ RunsModel = Callable[[ProgramModule, ast.Call], bool]
 
 
 def point_out_decisions(
-    training: Training, loaders: Loaders, runs_model: RunsModel, changes: Changes
+    training: Training, loaders: Loaders, runs_model: RunsModel, changes: ProgramChanges
 ) -> None:
     """Point out tests of figures that differ among the processes, if they lead out of a loop or to the model."""
     for file in training.program.files.values():

@@ -154,7 +154,7 @@ def is_without_gradients(file: ProgramModule, statement: ast.stmt) -> bool:
 # Programs that run on several cards already, and how they are started.
 
 
-class Start(Enum):
+class ProgramStart(Enum):
     """How a program comes to several processes."""
 
     TORCHRUN = "torchrun"  # one process per card, started for it
@@ -184,10 +184,10 @@ def find_sign(program: TrainingProgram) -> Sign | None:
     return min(signs, key=lambda sign: sign.name not in _SPAWN, default=None)
 
 
-def start_of(program: TrainingProgram) -> Start:
+def start_of(program: TrainingProgram) -> ProgramStart:
     """How the program is started on several cards."""
     sign = find_sign(program)
-    return Start.ITSELF if sign is not None and sign.name in _SPAWN else Start.TORCHRUN
+    return ProgramStart.ITSELF if sign is not None and sign.name in _SPAWN else ProgramStart.TORCHRUN
 
 
 def _signs(file: ProgramModule) -> list[Sign]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from enum import Flag, auto
 
-from torchferry.convert.distributed.changes import Changes, FileChanges, UnclearProgramError
+from torchferry.convert.distributed.changes import FileChanges, ProgramChanges, UnclearProgramError
 from torchferry.convert.distributed.models import Holder
 from torchferry.convert.distributed.training import Training
 from torchferry.convert.distributed.wrapping import DDP, Wrap, given_anew
@@ -55,7 +55,7 @@ class Unwrapping:
     """Puts `.module` where a wrapped model is asked for what only the model has."""
 
     def __init__(
-        self, training: Training, wraps: list[Wrap], changes: Changes, had_data_parallel: bool = False
+        self, training: Training, wraps: list[Wrap], changes: ProgramChanges, had_data_parallel: bool = False
     ) -> None:
         self.training = training
         self.had_data_parallel = had_data_parallel
@@ -237,7 +237,7 @@ _UNCLEAR = Text(
 )
 
 
-def remove_data_parallel(program: TrainingProgram, splits: bool, changes: Changes) -> bool:
+def remove_data_parallel(program: TrainingProgram, splits: bool, changes: ProgramChanges) -> bool:
     """Take DataParallel out of a program, if it has any; its models are wrapped anew by the pass."""
     is_found = False
     for file in program.files.values():
@@ -254,7 +254,7 @@ def remove_data_parallel(program: TrainingProgram, splits: bool, changes: Change
     return is_found
 
 
-def accept_old_checkpoints(flow: OriginFlow, holders: list[Holder], changes: Changes) -> None:
+def accept_old_checkpoints(flow: OriginFlow, holders: list[Holder], changes: ProgramChanges) -> None:
     """Names that begin with `module.`, as DataParallel saved them, lose that before a model is given them."""
     made = {id(origin.node) for holder in holders for origin in holder.made}
     for file in flow.program.files.values():

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from torchferry.convert.distributed.changes import Changes, UnclearProgramError
+from torchferry.convert.distributed.changes import ProgramChanges, UnclearProgramError
 from torchferry.convert.distributed.models import MOVES, Holder, find_models, is_module_class, is_optimizer
 from torchferry.convert.distributed.training import Training, is_without_gradients
 from torchferry.convert.program.blocks import is_elif
@@ -231,7 +231,7 @@ def wrap_models(
     holders: list[Holder],
     settings: Distributed,
     setup: tuple[Scope, str],
-    changes: Changes,
+    changes: ProgramChanges,
 ) -> list[Wrap]:
     """Wrap every model; `setup` is the scope that knows the local rank, and how it calls it."""
     wraps = [_find_place(training, holder) for holder in holders]
@@ -279,7 +279,7 @@ def _check_later_models(wrap: Wrap) -> None:
 
 
 def point_out_others(
-    training: Training, main: ProgramModule, holders: list[Holder], changes: Changes
+    training: Training, main: ProgramModule, holders: list[Holder], changes: ProgramChanges
 ) -> None:
     """Name the models that are trained, but not among those that the user named."""
     try:
@@ -292,7 +292,9 @@ def point_out_others(
             changes.of(holder.file).remark(Kind.TODO, _first(holder), _OTHER.format(name=holder.text))
 
 
-def _lines_before(wrap: Wrap, settings: Distributed, keeps_buffers: bool, changes: Changes) -> Iterator[str]:
+def _lines_before(
+    wrap: Wrap, settings: Distributed, keeps_buffers: bool, changes: ProgramChanges
+) -> Iterator[str]:
     if settings.sync_batchnorm:
         torch = changes.of(wrap.holder.file).name_of("torch", "torch")
         text = wrap.holder.text
@@ -302,7 +304,7 @@ def _lines_before(wrap: Wrap, settings: Distributed, keeps_buffers: bool, change
 
 
 def _call_lines(
-    wrap: Wrap, setup: tuple[Scope, str], further: list[str], may_be_on_cpu: bool, changes: Changes
+    wrap: Wrap, setup: tuple[Scope, str], further: list[str], may_be_on_cpu: bool, changes: ProgramChanges
 ) -> list[str]:
     """The call that wraps a model: on one line, but where the model may be on the CPU in spite of a card."""
     file = changes.of(wrap.holder.file)

@@ -21,7 +21,7 @@ _SAME_VALUE = frozenset({"lower", "strip", "split", "partition", "get"})
 CONTAINERS = (ast.List, ast.Tuple, ast.Set)
 
 
-class Verdict(Enum):
+class RoleVerdict(Enum):
     YES = "yes"
     NO = "no"
     UNCLEAR = "unclear"
@@ -37,11 +37,11 @@ class Vocabulary:
     siblings: frozenset[str]  # other values of the same sort
     functions: dict[str, tuple[int, ...]]  # dotted function -> positions of arguments of this sort
     methods: dict[str, tuple[int, ...]]  # method name -> positions
-    default: Verdict  # of a plain argument to an unknown function
+    default: RoleVerdict  # of a plain argument to an unknown function
     target_word: Callable[[Target], str]  # the target's own value
 
 
-class Evidence:
+class NameEvidence:
     """Answers questions about the code around one string, for one sort of value."""
 
     def __init__(self, site: Site[ast.expr], vocabulary: Vocabulary) -> None:
@@ -186,7 +186,7 @@ class Climb:
     def __init__(self, site: Site[ast.expr], vocabulary: Vocabulary, indexes: tuple[int, ...] = ()) -> None:
         self.site = site
         self.vocabulary = vocabulary
-        self.evidence = Evidence(site, vocabulary)
+        self.evidence = NameEvidence(site, vocabulary)
         self.target_word = vocabulary.target_word(site.target)
         # Which element of a tuple or list the value is, from the innermost outwards.
         self.indexes = list(indexes)
@@ -267,7 +267,7 @@ class Climb:
             and (
                 text_of(child) != key[1]
                 and not self.evidence.fits(key[1])
-                and self.vocabulary.default is Verdict.UNCLEAR
+                and self.vocabulary.default is RoleVerdict.UNCLEAR
             )
         )
 

@@ -17,7 +17,7 @@ from torchferry.convert.inference.evidence import (
     CONTAINERS,
     TESTS_OF_TEXT,
     Climb,
-    Verdict,
+    RoleVerdict,
     is_backend_of_device,
 )
 from torchferry.convert.program.callees import argument_slots, passed_to, slots_of
@@ -56,10 +56,10 @@ _LEFT = Text("left as it is: {reason}", "保持不变：{reason}")
 
 
 @dataclass(frozen=True)
-class Role:
+class StringRole:
     """A verdict and why; the slots are for those who want to follow the value where its place does not tell."""
 
-    verdict: Verdict
+    verdict: RoleVerdict
     reason: Text = Text("", "")
     slots: tuple[Slot, ...] = ()  # what the value is put into
     peers: tuple[Slot, ...] = ()  # what it is compared with
@@ -70,7 +70,7 @@ class Role:
         return self.reason in (IN_MESSAGE, IS_PROSE)
 
 
-def left_because(role: Role) -> Text:
+def left_because(role: StringRole) -> Text:
     """The remark about a string that stays."""
     return _LEFT.format(reason=role.reason)
 
@@ -157,7 +157,7 @@ _OPTION_FUNCTIONS = re.compile(
 )
 _COLLECTORS = frozenset({"append", "add", "extend", "insert", "remove", "discard"})
 _PATHS = frozenset({"join", "joinpath", "Path", "exists", "isfile", "isdir", "open", "glob"})
-_UNCLEAR = Role(Verdict.UNCLEAR, NO_CLUE)
+_UNCLEAR = StringRole(RoleVerdict.UNCLEAR, NO_CLUE)
 # A string that deep in an expression says nothing by its place.
 _HIGHEST = 40
 
@@ -165,13 +165,13 @@ _HIGHEST = 40
 class RoleFinder(Climb):
     """Finds the role of one value, a string or an expression that has it; made anew for each site."""
 
-    def judge(self) -> Role:
+    def judge(self) -> StringRole:
         """Climb from the value to the first node that decides."""
         child: ast.AST = self.site.node
         beside_sibling = False
         for parent in islice(self.site.place.upwards(), _HIGHEST):
             if self.lists_target(parent):
-                return Role(Verdict.NO, ALREADY_THERE)
+                return StringRole(RoleVerdict.NO, ALREADY_THERE)
             beside_sibling = beside_sibling or self.has_sibling(parent, child)
             if not self.is_transparent(parent, child):
                 return self._finished(self._decide(parent, child), beside_sibling)
@@ -179,13 +179,13 @@ class RoleFinder(Climb):
             child = parent
         return self._finished(self._decide_unit(child), beside_sibling)
 
-    def _finished(self, role: Role, beside_sibling: bool) -> Role:
+    def _finished(self, role: StringRole, beside_sibling: bool) -> StringRole:
         # 'cuda' next to 'cpu' is a device, unless it is known to be something else.
-        if beside_sibling and role.verdict is Verdict.UNCLEAR:
-            return Role(Verdict.YES)
+        if beside_sibling and role.verdict is RoleVerdict.UNCLEAR:
+            return StringRole(RoleVerdict.YES)
         return replace(role, slots=(*self.slots, *role.slots)) if self.slots else role
 
-    def _decide(self, parent: ast.AST, child: ast.AST) -> Role:
+    def _decide(self, parent: ast.AST, child: ast.AST) -> StringRole:
         if isinstance(parent, ast.keyword):
             return self._decide_keyword(parent)
         if isinstance(parent, ast.Call):
@@ -203,36 +203,36 @@ class RoleFinder(Climb):
         if isinstance(parent, (ast.stmt, ast.MatchValue)):
             return self._decide_statement(parent)
         if isinstance(parent, ast.BinOp) and isinstance(parent.op, ast.Div):
-            return Role(Verdict.NO, IS_PATH)
+            return StringRole(RoleVerdict.NO, IS_PATH)
         return _UNCLEAR
 
-    def _by_lambda(self, name: str) -> Role:
+    def _by_lambda(self, name: str) -> StringRole:
         """The default of a lambda's parameter; its name is found where no scope binds it."""
         if self.evidence.fits(name):
-            return Role(Verdict.YES)
+            return StringRole(RoleVerdict.YES)
         scope = self.site.scope
         if not name or scope.owner_of(name) is not None:
             return _UNCLEAR
         return self._into(Variable(self.site.context.path, scope.node, name))
 
-    def _decide_unit(self, node: ast.AST) -> Role:
+    def _decide_unit(self, node: ast.AST) -> StringRole:
         """The string stands alone in its unit: a default, a loop's sequence, a test, an annotation."""
         statement = self.site.place.statement
         if isinstance(statement, (ast.FunctionDef, ast.AsyncFunctionDef)):
             name = _parameter_of(statement.args, node)
             if self.evidence.fits(name):
-                return Role(Verdict.YES)
+                return StringRole(RoleVerdict.YES)
             return self._into(Variable(self.site.context.path, statement, name)) if name else _UNCLEAR
         if isinstance(statement, (ast.For, ast.AsyncFor)) and node is statement.iter:
             return self._by_target(statement.target, outer=1)
         return _UNCLEAR
 
-    def _decide_keyword(self, keyword: ast.keyword) -> Role:
+    def _decide_keyword(self, keyword: ast.keyword) -> StringRole:
         name = keyword.arg or ""
         call = self._call_of(keyword)
         function = called_name(call) if call else ""
         if name in ("help", "description", "desc", "metavar", "msg", "message"):
-            return Role(Verdict.NO, IN_MESSAGE)
+            return StringRole(RoleVerdict.NO, IN_MESSAGE)
         if _OPTION_FUNCTIONS.match(function) and name in (
             "default",
             "choices",
@@ -242,15 +242,15 @@ class RoleFinder(Climb):
         ):
             return self._decide_option(call)
         if self.evidence.fits(name):
-            return Role(Verdict.YES)
+            return StringRole(RoleVerdict.YES)
         given = handed_to(self.site, call, keyword, self.indexes) if call is not None else None
         if given is not None:
             return self._decide_given(given)
         if call is not None and name == "type" and self.site.qualified(call.func) == "torch.device":
-            return Role(Verdict.YES)
+            return StringRole(RoleVerdict.YES)
         return self._into(*argument_slots(self.site, call, 0, name)) if call and name else _UNCLEAR
 
-    def _into(self, *slots: Slot) -> Role:
+    def _into(self, *slots: Slot) -> StringRole:
         """Nothing here tells, but what becomes of these may."""
         return replace(_UNCLEAR, slots=slots)
 
@@ -260,7 +260,7 @@ class RoleFinder(Climb):
                 return node
         return None
 
-    def _decide_option(self, call: ast.Call | None) -> Role:
+    def _decide_option(self, call: ast.Call | None) -> StringRole:
         """A default or the choices of a command-line option or of a field."""
         if call is None:
             return _UNCLEAR
@@ -268,17 +268,17 @@ class RoleFinder(Climb):
         if any(
             isinstance(name, str) and self.evidence.fits(name.lstrip("-").replace("-", "_")) for name in names
         ):
-            return Role(Verdict.YES)
+            return StringRole(RoleVerdict.YES)
         for keyword in call.keywords:
             if keyword.arg == "choices" and isinstance(keyword.value, CONTAINERS):
                 if any(self.evidence.mentions_sibling(element) for element in keyword.value.elts):
-                    return Role(Verdict.YES)
+                    return StringRole(RoleVerdict.YES)
             if (
                 keyword.arg == "dest"
                 and isinstance(keyword.value, ast.Constant)
                 and self.evidence.fits(str(keyword.value.value))
             ):
-                return Role(Verdict.YES)
+                return StringRole(RoleVerdict.YES)
         statement = self.site.place.statement
         if isinstance(statement, (ast.Assign, ast.AnnAssign)) and not any(map(_is_option_name, names)):
             return self._decide_statement(statement)
@@ -296,28 +296,28 @@ class RoleFinder(Climb):
         elif name:
             yield Member(self.site.context.path, None, name)
 
-    def _decide_argument(self, call: ast.Call, child: ast.AST) -> Role:
+    def _decide_argument(self, call: ast.Call, child: ast.AST) -> StringRole:
         position = next((index for index, item in enumerate(call.args) if item is child), -1)
         name = called_name(call)
         if _MESSAGES.match(name):
-            return Role(Verdict.NO, IN_MESSAGE)
+            return StringRole(RoleVerdict.NO, IN_MESSAGE)
         if self.evidence.is_known_argument(call, name, position):
-            return Role(Verdict.YES)
+            return StringRole(RoleVerdict.YES)
         if position > 0 and _OPTION_FUNCTIONS.match(name):
             return self._decide_option(call)
         if name in ("getattr", "hasattr", "setattr", "delattr") and position == 1:
-            return Role(Verdict.NO, IS_ATTRIBUTE)
+            return StringRole(RoleVerdict.NO, IS_ATTRIBUTE)
         if name == "setattr" and position == 2 and text_of(call.args[1]):
             fits = self.evidence.fits(text_of(call.args[1]))
             return (
-                Role(Verdict.YES)
+                StringRole(RoleVerdict.YES)
                 if fits
                 else self._into(member(self.site, call.args[0], text_of(call.args[1])))
             )
         if self.evidence.fits(name) and position >= 0:
-            return Role(Verdict.YES)  # to_device(x, "cuda")
+            return StringRole(RoleVerdict.YES)  # to_device(x, "cuda")
         if name in _PATHS:
-            return Role(Verdict.NO, IS_PATH)
+            return StringRole(RoleVerdict.NO, IS_PATH)
         if name in GETTERS and call.args:
             return self._decide_getter(call, position)
         if isinstance(call.func, ast.Attribute) and (name in TESTS_OF_TEXT or name in _COLLECTORS):
@@ -325,29 +325,29 @@ class RoleFinder(Climb):
         given = handed_to(self.site, call, child, self.indexes)
         return self._decide_given(given) if given else self._decide_own_function(call, position)
 
-    def _decide_given(self, given: Given) -> Role:
-        return Role(Verdict.YES) if self.evidence.fits(given.name) else self._into(*given.slots)
+    def _decide_given(self, given: Given) -> StringRole:
+        return StringRole(RoleVerdict.YES) if self.evidence.fits(given.name) else self._into(*given.slots)
 
-    def _decide_getter(self, call: ast.Call, position: int) -> Role:
+    def _decide_getter(self, call: ast.Call, position: int) -> StringRole:
         """`d.get('device', 'cuda')`: the default has the sort of the key; a key stays a key."""
         key_position = 1 if called_name(call) == "getattr" else 0
         if position == key_position:
-            return Role(Verdict.NO, IS_KEY)
+            return StringRole(RoleVerdict.NO, IS_KEY)
         key = call.args[key_position] if len(call.args) > key_position else None
         if isinstance(key, ast.Constant) and self.evidence.fits(str(key.value)):
-            return Role(Verdict.YES)
-        return Role(self.vocabulary.default, NO_CLUE)
+            return StringRole(RoleVerdict.YES)
+        return StringRole(self.vocabulary.default, NO_CLUE)
 
-    def _decide_own_function(self, call: ast.Call, position: int) -> Role:
+    def _decide_own_function(self, call: ast.Call, position: int) -> StringRole:
         """A function of this project: its parameter's name tells, or what it does with it."""
         slots = argument_slots(self.site, call, position) if position >= 0 else ()
         if any(self.evidence.fits(slot.name) for slot in slots if isinstance(slot, (Variable, Member))):
-            return Role(Verdict.YES)
-        return Role(self.vocabulary.default, NO_CLUE, slots)
+            return StringRole(RoleVerdict.YES)
+        return StringRole(self.vocabulary.default, NO_CLUE, slots)
 
-    def _decide_comparison(self, compare: ast.Compare, child: ast.AST) -> Role:
+    def _decide_comparison(self, compare: ast.Compare, child: ast.AST) -> StringRole:
         if self._is_tested_beside(compare):
-            return Role(Verdict.NO, ALREADY_THERE)
+            return StringRole(RoleVerdict.NO, ALREADY_THERE)
         others = [side for side in (compare.left, *compare.comparators) if side is not child]
         return self._compared_with(*map(self._counterpart, others))
 
@@ -357,9 +357,9 @@ class RoleFinder(Climb):
             return other.elts[self.indexes[0]]
         return other
 
-    def _compared_with(self, *others: ast.expr) -> Role:
+    def _compared_with(self, *others: ast.expr) -> StringRole:
         if any(map(self.evidence.holds, others)):
-            return Role(Verdict.YES)
+            return StringRole(RoleVerdict.YES)
         peers = tuple(slot for other in others for slot in slots_of(self.site, other))
         return replace(_UNCLEAR, peers=(*peers, *keys_of(peers)))
 
@@ -374,19 +374,19 @@ class RoleFinder(Climb):
                     return True
         return False
 
-    def _decide_dict(self, node: ast.Dict, child: ast.AST) -> Role:
+    def _decide_dict(self, node: ast.Dict, child: ast.AST) -> StringRole:
         position = self.evidence.position_in(node.values, child)
         if position is not None:
             key = node.keys[position]
             is_listed = self.site.target.device.word in self.evidence.words_in(node)
             if key is not None and is_backend_of_device(key, child) and is_listed:
-                return Role(Verdict.NO, ALREADY_THERE)  # as its key
+                return StringRole(RoleVerdict.NO, ALREADY_THERE)  # as its key
             return self._decide_dict_value(key, child)
         value = node.values[self.evidence.position_in(node.keys, child) or 0]
         if self._is_looked_up(node) or is_backend_of_device(child, value):
-            return Role(Verdict.YES)
+            return StringRole(RoleVerdict.YES)
         kept_in = passed_to(Site(self.site.context, node, self._place_of(node)))
-        return Role(Verdict.UNCLEAR, DICT_KEY.format(noun=self.vocabulary.noun), keys_of(kept_in))
+        return StringRole(RoleVerdict.UNCLEAR, DICT_KEY.format(noun=self.vocabulary.noun), keys_of(kept_in))
 
     def _place_of(self, node: ast.AST) -> Place:
         place = self.site.place
@@ -394,11 +394,11 @@ class RoleFinder(Climb):
             place = place.outer
         return place.outer or place
 
-    def _decide_dict_value(self, key: ast.expr | None, value: ast.AST) -> Role:
+    def _decide_dict_value(self, key: ast.expr | None, value: ast.AST) -> StringRole:
         if not isinstance(key, ast.Constant):
             return _UNCLEAR
         if self.evidence.fits(str(key.value)) or is_backend_of_device(key, value):
-            return Role(Verdict.YES)
+            return StringRole(RoleVerdict.YES)
         return self._into(Member(self.site.context.path, None, text_of(key))) if text_of(key) else _UNCLEAR
 
     def _is_looked_up(self, node: ast.Dict) -> bool:
@@ -411,20 +411,20 @@ class RoleFinder(Climb):
                     return self.evidence.holds(ancestor.args[0])
         return False
 
-    def _decide_subscript(self, node: ast.Subscript, child: ast.AST) -> Role:
+    def _decide_subscript(self, node: ast.Subscript, child: ast.AST) -> StringRole:
         if last_name(node.value) == "Literal":
             name = _annotated_name(self.site)
-            return Role(Verdict.YES) if name and self.evidence.fits(name) else _UNCLEAR
+            return StringRole(RoleVerdict.YES) if name and self.evidence.fits(name) else _UNCLEAR
         if child is node.value:
             return _UNCLEAR
-        return Role(Verdict.NO, IS_KEY, keys_of(slots_of(self.site, node.value)))
+        return StringRole(RoleVerdict.NO, IS_KEY, keys_of(slots_of(self.site, node.value)))
 
-    def _decide_statement(self, statement: ast.AST) -> Role:
+    def _decide_statement(self, statement: ast.AST) -> StringRole:
         if isinstance(statement, ast.Expr):
-            return Role(Verdict.NO, IS_PROSE)
+            return StringRole(RoleVerdict.NO, IS_PROSE)
         if isinstance(statement, ast.Assign):
             roles = [self._by_target(target) for target in statement.targets]
-            certain = next((role for role in roles if role.verdict is Verdict.YES), None)
+            certain = next((role for role in roles if role.verdict is RoleVerdict.YES), None)
             return certain or self._into(*(slot for role in roles for slot in role.slots))
         if isinstance(statement, (ast.AnnAssign, ast.AugAssign)):
             return self._by_target(statement.target)
@@ -434,10 +434,10 @@ class RoleFinder(Climb):
             outer = self.site.place.statement
             subject = outer.subject if isinstance(outer, ast.Match) else None
             role = self._compared_with(subject) if subject is not None else _UNCLEAR
-            is_one = role.verdict is Verdict.UNCLEAR and self._is_among_cases(outer)
-            return Role(Verdict.YES) if is_one else role
+            is_one = role.verdict is RoleVerdict.UNCLEAR and self._is_among_cases(outer)
+            return StringRole(RoleVerdict.YES) if is_one else role
         if isinstance(statement, (ast.Raise, ast.Assert)):
-            return Role(Verdict.NO, IN_MESSAGE)
+            return StringRole(RoleVerdict.NO, IN_MESSAGE)
         return _UNCLEAR
 
     def _is_among_cases(self, statement: ast.stmt) -> bool:
@@ -455,32 +455,32 @@ class RoleFinder(Climb):
             word in known or self.vocabulary.own.match(word) for word in words
         )
 
-    def _by_function(self) -> Role:
+    def _by_function(self) -> StringRole:
         """A returned value: the function's name tells, or another return of a value of the same sort."""
         node = self.site.scope.node
         if not isinstance(node, FUNCTIONS):
             return _UNCLEAR
         if self.evidence.fits(node.name):
-            return Role(Verdict.YES)
+            return StringRole(RoleVerdict.YES)
         returned = [item.value for item in ast.walk(node) if isinstance(item, ast.Return) and item.value]
         if any(self.evidence.mentions_sibling(value) for value in returned):
-            return Role(Verdict.YES)
+            return StringRole(RoleVerdict.YES)
         return self._into(
             ReturnValue(self.site.context.path, node, self.indexes[-1] if self.indexes else None)
         )
 
-    def _by_target(self, target: ast.expr, outer: int = 0) -> Role:
+    def _by_target(self, target: ast.expr, outer: int = 0) -> StringRole:
         """By what a value is assigned to; `outer`: the lists around it that a loop takes apart."""
         indexes = self.indexes[: len(self.indexes) - outer]
         if isinstance(target, (ast.Tuple, ast.List)) and indexes and indexes[-1] < len(target.elts):
             target = target.elts[indexes[-1]]
         if isinstance(target, ast.Name) and self.evidence.fits(target.id):
-            return Role(Verdict.YES)
+            return StringRole(RoleVerdict.YES)
         if isinstance(target, ast.Subscript) and isinstance(target.slice, ast.Constant):
             if self.evidence.fits(str(target.slice.value)):
-                return Role(Verdict.YES)
+                return StringRole(RoleVerdict.YES)
         elif not isinstance(target, ast.Name) and self.evidence.holds(target):
-            return Role(Verdict.YES)
+            return StringRole(RoleVerdict.YES)
         return self._into(*target_slots(self.site, target))
 
 

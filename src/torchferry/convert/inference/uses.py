@@ -12,8 +12,8 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
-from torchferry.convert.inference.evidence import CONTAINERS, Evidence, Verdict, Vocabulary
-from torchferry.convert.inference.roles import Role, RoleFinder
+from torchferry.convert.inference.evidence import CONTAINERS, NameEvidence, RoleVerdict, Vocabulary
+from torchferry.convert.inference.roles import RoleFinder, StringRole
 from torchferry.convert.program.callees import passed_to, slots_of
 from torchferry.convert.program.functions import FUNCTIONS
 from torchferry.convert.program.reads import distant_reads_of, distant_sources_of, reads_of, sources_of
@@ -54,7 +54,7 @@ class UseFlow:
     def __init__(self, context: FileContext, vocabulary: Vocabulary) -> None:
         self.context = context
         # An argument of an unknown function says nothing about what else the variable is for.
-        self.vocabulary = replace(vocabulary, default=Verdict.UNCLEAR)
+        self.vocabulary = replace(vocabulary, default=RoleVerdict.UNCLEAR)
 
     def tells(self, slots: tuple[Slot, ...]) -> bool:
         """Whether these slots keep values of the sort: by their uses, else by where the values come from."""
@@ -113,7 +113,7 @@ class UseFlow:
         index = slot.index if isinstance(slot, ReturnValue) else None
         finder = RoleFinder(_as_expression(site), self.vocabulary, () if index is None else (index,))
         role = finder.judge()
-        return Signs(strong=role.verdict is Verdict.YES, slots=role.slots)
+        return Signs(strong=role.verdict is RoleVerdict.YES, slots=role.slots)
 
     def _comparison(self, site: AnySite) -> Signs | None:
         """`where == "cpu"`, `where in ("cpu", "cuda")`: values of the sort, or of another one."""
@@ -125,7 +125,7 @@ class UseFlow:
             if side is not site.node:
                 items = side.elts if isinstance(side, CONTAINERS) else [side]
                 words.update(text_of(item) for item in items if text_of(item))
-                if not words and Evidence(_as_expression(site), self.vocabulary).holds_surely(side):
+                if not words and NameEvidence(_as_expression(site), self.vocabulary).holds_surely(side):
                     return Signs(strong=True)
         return self._words(words)
 
@@ -137,7 +137,7 @@ class UseFlow:
     def _lookup(self, site: AnySite) -> Signs:
         """What a table is asked for: `table[device.type]`, `table.get(where)`, `where in table`."""
         parent = site.parent
-        evidence = Evidence(_as_expression(site), self.vocabulary)
+        evidence = NameEvidence(_as_expression(site), self.vocabulary)
         asked: list[ast.expr] = []
         if isinstance(parent, ast.Subscript) and parent.value is site.node:
             asked = [parent.slice]
@@ -179,27 +179,27 @@ class UseFlow:
                 any(item.odd for item in signs),
                 tuple(slot for item in signs for slot in item.slots),
             )
-        evidence = Evidence(source, self.vocabulary)
+        evidence = NameEvidence(source, self.vocabulary)
         return Signs(strong=evidence.holds_surely(node), slots=slots_of(source, node))
 
 
-def role_of(site: Site[Any], vocabulary: Vocabulary) -> Role:
+def role_of(site: Site[Any], vocabulary: Vocabulary) -> StringRole:
     """What the string at a site is for: by its place, else by what becomes of it."""
     role = RoleFinder(site, vocabulary).judge()
-    if role.verdict is Verdict.YES or not (role.slots or role.peers):
+    if role.verdict is RoleVerdict.YES or not (role.slots or role.peers):
         return role
     answers = site.context.answers
     key = vocabulary.noun, role
     if key not in answers:
         answers[key] = _is_told(UseFlow(site.context, vocabulary), role)
-    return Role(Verdict.YES) if answers[key] else role
+    return StringRole(RoleVerdict.YES) if answers[key] else role
 
 
-def _is_told(flow: UseFlow, role: Role) -> bool:
+def _is_told(flow: UseFlow, role: StringRole) -> bool:
     if flow.is_used(role.slots):
         return True
     kept = tuple(slot for slot in role.slots if not _is_parameter(slot))
-    return role.verdict is Verdict.UNCLEAR and (flow.is_given(kept) or flow.tells(role.peers))
+    return role.verdict is RoleVerdict.UNCLEAR and (flow.is_given(kept) or flow.tells(role.peers))
 
 
 def _is_parameter(slot: Slot) -> bool:

@@ -48,7 +48,7 @@ _SAME_VALUE = frozenset({"lower", "strip", "startswith", "endswith", "split", "p
 
 
 @dataclass(frozen=True)
-class Callee:
+class ProjectCallee:
     """A function or a class, and how many of its first parameters the caller does not write."""
 
     view: FileContext
@@ -56,7 +56,7 @@ class Callee:
     given: int = 0
 
 
-def callee_of(site: AnySite, function: ast.expr, depth: int = _DEPTH) -> Callee | None:
+def callee_of(site: AnySite, function: ast.expr, depth: int = _DEPTH) -> ProjectCallee | None:
     """The definition that an expression in the place of a function stands for."""
     if not depth:
         return None
@@ -84,7 +84,7 @@ def callee_of(site: AnySite, function: ast.expr, depth: int = _DEPTH) -> Callee 
     return method_of(instance, function.attr) if instance else _only_method(site.context, function.attr)
 
 
-def parameter(callee: Callee, position: int, keyword: str = "") -> Slot | None:
+def parameter(callee: ProjectCallee, position: int, keyword: str = "") -> Slot | None:
     """Where an argument of a call ends up, by its position or its keyword."""
     node = callee.node
     if isinstance(node, ast.ClassDef):
@@ -101,18 +101,18 @@ def parameter(callee: Callee, position: int, keyword: str = "") -> Slot | None:
     return Variable(callee.view.path, node, arguments.vararg.arg) if arguments.vararg else None
 
 
-def method_of(callee: Callee, name: str, depth: int = _DEPTH) -> Callee | None:
+def method_of(callee: ProjectCallee, name: str, depth: int = _DEPTH) -> ProjectCallee | None:
     """A method of a class or of its bases, called on an instance."""
     if not isinstance(callee.node, ast.ClassDef) or not depth:
         return None
     for item in callee.node.body:
         if isinstance(item, FUNCTIONS) and item.name == name:
             given = 0 if "staticmethod" in _decorators(item) else 1
-            return Callee(callee.view, item, given)
+            return ProjectCallee(callee.view, item, given)
     return _first(method_of(base, name, depth - 1) for base in _bases(callee))
 
 
-def defined(view: FileContext, qualified: str) -> Callee | None:
+def defined(view: FileContext, qualified: str) -> ProjectCallee | None:
     """A function, class or method of the project by its dotted name, as a module imports it."""
     definition = view.neighbours.find(view.path, qualified)
     if definition is None:
@@ -121,7 +121,7 @@ def defined(view: FileContext, qualified: str) -> Callee | None:
     node = _node_of(definition, other) if other else None
     if other is None or not isinstance(node, (*FUNCTIONS, ast.ClassDef)):
         return None
-    found: Callee | None = Callee(other, node)
+    found: ProjectCallee | None = ProjectCallee(other, node)
     for name in definition.attributes:
         found = method_of(found, name) if found else None
     return found
@@ -132,18 +132,18 @@ def related(view: FileContext, one: ast.ClassDef, other: ast.ClassDef) -> bool:
     return one is other or any(
         base.node is second
         for first, second in ((one, other), (other, one))
-        for base in all_bases(Callee(view, first))
+        for base in all_bases(ProjectCallee(view, first))
     )
 
 
-def all_bases(callee: Callee, depth: int = _DEPTH) -> Iterator[Callee]:
+def all_bases(callee: ProjectCallee, depth: int = _DEPTH) -> Iterator[ProjectCallee]:
     """The classes of the project that a class is made of, without itself."""
     for base in _bases(callee) if depth else ():
         yield base
         yield from all_bases(base, depth - 1)
 
 
-def _bases(callee: Callee) -> Iterator[Callee]:
+def _bases(callee: ProjectCallee) -> Iterator[ProjectCallee]:
     node = callee.node
     if not isinstance(node, ast.ClassDef):
         return
@@ -154,7 +154,7 @@ def _bases(callee: Callee) -> Iterator[Callee]:
             yield found
 
 
-def _by_name(site: AnySite, name: ast.Name, depth: int) -> Callee | None:
+def _by_name(site: AnySite, name: ast.Name, depth: int) -> ProjectCallee | None:
     if name.id in site.place.shadowed:
         return None
     binding = site.module.binding_of(name.id, site.scope, name.lineno)
@@ -163,7 +163,7 @@ def _by_name(site: AnySite, name: ast.Name, depth: int) -> Callee | None:
     if binding.kind is BindingKind.IMPORT:
         return defined(site.context, binding.qualified)
     if isinstance(binding.node, (*FUNCTIONS, ast.ClassDef)):
-        return Callee(site.context, binding.node)
+        return ProjectCallee(site.context, binding.node)
     value = binding.value
     return callee_of(site, value, depth - 1) if value is not None and _is_reference(value) else None
 
@@ -172,7 +172,7 @@ def _is_reference(value: ast.expr) -> bool:
     return isinstance(value, (ast.Name, ast.Attribute)) or called_name(value) == "partial"
 
 
-def _of_partial(site: AnySite, call: ast.Call, depth: int) -> Callee | None:
+def _of_partial(site: AnySite, call: ast.Call, depth: int) -> ProjectCallee | None:
     """`partial(run, x)`: the function itself, with one argument given."""
     if called_name(call) != "partial" or not call.args:
         return None
@@ -180,7 +180,7 @@ def _of_partial(site: AnySite, call: ast.Call, depth: int) -> Callee | None:
     return replace(found, given=found.given + len(call.args) - 1) if found else None
 
 
-def class_of(site: AnySite, owner: ast.expr, depth: int = _DEPTH) -> Callee | None:
+def class_of(site: AnySite, owner: ast.expr, depth: int = _DEPTH) -> ProjectCallee | None:
     """The class of an object that was made here: `net = Net()`, `Net()`."""
     if isinstance(owner, ast.Name):
         binding = site.module.binding_of(owner.id, site.scope, owner.lineno)
@@ -191,10 +191,10 @@ def class_of(site: AnySite, owner: ast.expr, depth: int = _DEPTH) -> Callee | No
     return found if found and isinstance(found.node, ast.ClassDef) else None
 
 
-def _only_method(view: FileContext, name: str) -> Callee | None:
+def _only_method(view: FileContext, name: str) -> ProjectCallee | None:
     """The method of this name, if just one class of the module has one: of an object nobody knows more about."""
     found = [
-        Callee(view, binding.node, 0 if "staticmethod" in _decorators(binding.node) else 1)
+        ProjectCallee(view, binding.node, 0 if "staticmethod" in _decorators(binding.node) else 1)
         for scope in view.module.scopes.scopes
         if scope.is_class
         for binding in scope.bindings.get(name, ())
@@ -203,11 +203,11 @@ def _only_method(view: FileContext, name: str) -> Callee | None:
     return found[0] if len(found) == 1 else None
 
 
-def class_around(site: AnySite) -> Callee | None:
+def class_around(site: AnySite) -> ProjectCallee | None:
     """The class whose method a site is in."""
     scope = enclosing_class(site.scope)
     node = scope.node if scope else None
-    return Callee(site.context, node) if isinstance(node, ast.ClassDef) else None
+    return ProjectCallee(site.context, node) if isinstance(node, ast.ClassDef) else None
 
 
 def _takes_instance(node: ast.AST) -> bool:
@@ -219,7 +219,7 @@ def _decorators(node: ast.AST) -> list[str]:
     return [last_name(item) for item in node.decorator_list] if isinstance(node, FUNCTIONS) else []
 
 
-def _field(callee: Callee, position: int, keyword: str) -> Slot | None:
+def _field(callee: ProjectCallee, position: int, keyword: str) -> Slot | None:
     """A field of a class without __init__: of a dataclass, a NamedTuple."""
     assert isinstance(callee.node, ast.ClassDef)
     fields = [
@@ -241,7 +241,7 @@ def _node_of(definition: Definition, view: FileContext) -> ast.AST | None:
     return bindings[-1].node if bindings else None
 
 
-def _first(found: Iterator[Callee | None]) -> Callee | None:
+def _first(found: Iterator[ProjectCallee | None]) -> ProjectCallee | None:
     return next((item for item in found if item is not None), None)
 
 

@@ -33,7 +33,7 @@ def called_method(call: ast.Call) -> str:
     return call.func.attr if isinstance(call.func, ast.Attribute) else ""
 
 
-class Surroundings(NamedTuple):
+class NodePlace(NamedTuple):
     """The surroundings of a node."""
 
     scope: Scope
@@ -53,13 +53,13 @@ class ProgramModule:
         return StatementTree(self.module.tree)
 
     @cached_property
-    def _surroundings(self) -> dict[ast.AST, Surroundings]:
-        found: dict[ast.AST, Surroundings] = {}
+    def _surroundings(self) -> dict[ast.AST, NodePlace]:
+        found: dict[ast.AST, NodePlace] = {}
         for unit in self.module.scopes.units:
             waiting: list[tuple[ast.AST, ast.AST | None]] = [(unit.node, None)]
             while waiting:
                 node, parent = waiting.pop()
-                found[node] = Surroundings(unit.scope, unit.statement, parent)
+                found[node] = NodePlace(unit.scope, unit.statement, parent)
                 waiting.extend((child, node) for child in ast.iter_child_nodes(node))
         return found
 
@@ -81,7 +81,7 @@ class ProgramModule:
         """By function, class or module: its scope."""
         return {scope.node: scope for scope in self.module.scopes.scopes}
 
-    def surroundings(self, node: ast.AST) -> Surroundings | None:
+    def surroundings(self, node: ast.AST) -> NodePlace | None:
         return self._surroundings.get(node)
 
     def parent(self, node: ast.AST) -> ast.AST | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from torchferry.convert.program.callees import Callee, all_bases, callee_of, related
+from torchferry.convert.program.callees import ProjectCallee, all_bases, callee_of, related
 from torchferry.convert.program.functions import FUNCTIONS, FunctionNode, positional, with_defaults
 from torchferry.convert.program.neighbours import Import
 from torchferry.convert.program.slots import (
@@ -115,7 +115,7 @@ def _may_be(view: FileContext, slot: Member, site: AnySite, receiver: ast.expr) 
 
 def _distant_reads_of_member(view: FileContext, slot: Member) -> Iterator[AnySite]:
     if slot.owner is not None:
-        for base in all_bases(Callee(view, slot.owner)):
+        for base in all_bases(ProjectCallee(view, slot.owner)):
             if base.view is not view and isinstance(base.node, ast.ClassDef):
                 yield from _reads_of_member(base.view, Member(base.view.path, base.node, slot.name))
     near = {item.path for item in view.neighbours.importers_with_member(slot.path, slot.name)}

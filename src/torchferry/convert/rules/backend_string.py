@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from torchferry.convert.common_edits import respell, rewrite_inside
-from torchferry.convert.inference.evidence import Verdict, Vocabulary
+from torchferry.convert.inference.evidence import RoleVerdict, Vocabulary
 from torchferry.convert.inference.roles import left_because
 from torchferry.convert.inference.uses import role_of
 from torchferry.convert.rule import Proposal, Rule, register
@@ -44,12 +44,12 @@ BACKENDS = Vocabulary(
         "torch.distributed.Backend": (0,),
     },
     methods={"init_process_group": (0,), "is_backend_available": (0,)},
-    default=Verdict.YES,
+    default=RoleVerdict.YES,
     target_word=lambda target: target.backend.word,
 )
 
 
-LABELS = replace(BACKENDS, default=Verdict.UNCLEAR)
+LABELS = replace(BACKENDS, default=RoleVerdict.UNCLEAR)
 
 
 def _check(site: Site[ast.Constant]) -> Iterator[Proposal]:
@@ -78,11 +78,11 @@ def _check_word(site: Site[ast.Constant], word: str) -> Iterator[Proposal]:
     spelling = Spelling(backend.word.upper() if word.isupper() else backend.word, backend.expression)
     written = spelling.word or spelling.expression
     role = role_of(site, LABELS if word.isupper() else BACKENDS)
-    if role.verdict is Verdict.YES and not _is_library_name(site):
+    if role.verdict is RoleVerdict.YES and not _is_library_name(site):
         edits = respell(site.module, site.node, word, spelling)
         if edits:
             yield site.change(_CHANGED.format(new=written), *edits)
-    elif role.verdict is not Verdict.NO:
+    elif role.verdict is not RoleVerdict.NO:
         yield site.remark(Kind.TODO, _UNCLEAR.format(reason=role.reason, new=written))
     elif not role.is_prose:
         yield site.remark(Kind.INFO, left_because(role))

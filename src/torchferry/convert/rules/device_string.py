@@ -7,8 +7,8 @@ import re
 from collections.abc import Iterator
 
 from torchferry.convert.common_edits import respell
-from torchferry.convert.inference.evidence import Verdict, Vocabulary
-from torchferry.convert.inference.roles import Role, left_because
+from torchferry.convert.inference.evidence import RoleVerdict, Vocabulary
+from torchferry.convert.inference.roles import StringRole, left_because
 from torchferry.convert.inference.uses import role_of
 from torchferry.convert.rule import Proposal, Rule, register
 from torchferry.convert.rules.cuda_reference import names_called_method
@@ -81,7 +81,7 @@ DEVICES = Vocabulary(
         "pin_memory": _FIRST,
         "to_empty": _FIRST,
     },
-    default=Verdict.UNCLEAR,
+    default=RoleVerdict.UNCLEAR,
     target_word=lambda target: target.device.word,
 )
 
@@ -91,13 +91,13 @@ def _check(site: Site[ast.expr]) -> Iterator[Proposal]:
     if strong is None or names_called_method(site):
         return
     role = role_of(site, DEVICES)
-    if role.verdict is Verdict.UNCLEAR and strong:
-        role = Role(Verdict.YES)
+    if role.verdict is RoleVerdict.UNCLEAR and strong:
+        role = StringRole(RoleVerdict.YES)
     if isinstance(site.node, ast.Constant) and isinstance(site.node.value, bytes):
         yield site.remark(Kind.TODO, _BYTES.format(new=_written(site.target.device)))
-    elif role.verdict is Verdict.YES:
+    elif role.verdict is RoleVerdict.YES:
         yield _change(site)
-    elif role.verdict is Verdict.UNCLEAR:
+    elif role.verdict is RoleVerdict.UNCLEAR:
         yield site.remark(Kind.TODO, _explain(_UNCLEAR, role, site))
     elif not role.is_prose and not _is_attribute_of_torch(site):
         yield site.remark(Kind.INFO, left_because(role))
@@ -221,7 +221,7 @@ _OPPOSITE: dict[type[ast.cmpop], tuple[str, str]] = {
 }
 
 
-def _explain(text: Text, role: Role, site: Site[ast.expr]) -> Text:
+def _explain(text: Text, role: StringRole, site: Site[ast.expr]) -> Text:
     new = _written(site.target.device)
     return text.format(reason=role.reason, new=new)
 

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from torchferry.convert.common_edits import set_argument
-from torchferry.convert.loaders import DATA_LOADERS, Use, argument, makes_loader, use_of
+from torchferry.convert.loaders import DATA_LOADERS, LoaderUse, argument, makes_loader, use_of
 from torchferry.convert.rule import Proposal, Rule, register
 from torchferry.convert.site import Site
 from torchferry.finding import Kind
@@ -34,9 +34,9 @@ def _check(site: Site[ast.Call]) -> Iterator[Proposal]:
         return
     edits = set_argument(site, "drop_last", "True")
     use = use_of(site)
-    if edits and use is Use.EVALUATION:
+    if edits and use is LoaderUse.EVALUATION:
         yield site.remark(Kind.INFO, _EVALUATES)
-    elif edits and use is Use.UNKNOWN:
+    elif edits and use is LoaderUse.UNKNOWN:
         yield site.remark(Kind.TODO, _UNCLEAR)
     elif edits:
         yield site.change(_DROPPED, *edits, needs_prelude=False)

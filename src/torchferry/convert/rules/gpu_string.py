@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from torchferry.convert.common_edits import respell
-from torchferry.convert.inference.evidence import Verdict
+from torchferry.convert.inference.evidence import RoleVerdict
 from torchferry.convert.inference.uses import role_of
 from torchferry.convert.rule import Proposal, Rule, register
 from torchferry.convert.rules.device_string import DEVICES
@@ -39,12 +39,12 @@ def _check(site: Site[ast.expr]) -> Iterator[Proposal]:
     word = _word(site)
     if word is None or isinstance(site.parent, ast.JoinedStr):
         return
-    if _is_argument_of_torch(site) or role_of(site, _IN_TORCH).verdict is Verdict.YES:
+    if _is_argument_of_torch(site) or role_of(site, _IN_TORCH).verdict is RoleVerdict.YES:
         edits = respell(site.module, site.node, "gpu", site.target.device)
         if edits:
             yield site.change(_CHANGED, *edits)
             return
-    elif ":" not in word or role_of(site, _NAMED).verdict is not Verdict.YES:
+    elif ":" not in word or role_of(site, _NAMED).verdict is not RoleVerdict.YES:
         return
     device = site.target.device
     yield site.remark(Kind.TODO, _REPORTED.format(new=device.word or device.expression))

@@ -6,7 +6,7 @@ import ast
 import re
 from collections.abc import Iterator
 
-from torchferry.convert.program.callees import Callee, all_bases, class_around, class_of
+from torchferry.convert.program.callees import ProjectCallee, all_bases, class_around, class_of
 from torchferry.convert.program.slots import is_self, scope_of
 from torchferry.convert.rule import Proposal, Rule, register
 from torchferry.convert.site import Site
@@ -61,7 +61,7 @@ def _is_own(site: Site[ast.Attribute]) -> bool:
     return of_class is not None and any(map(_sets_it, (of_class, *all_bases(of_class))))
 
 
-def _sets_it(callee: Callee) -> bool:
+def _sets_it(callee: ProjectCallee) -> bool:
     module = callee.view.module
     scope = scope_of(callee.view, callee.node)
     if scope is not None and "is_cuda" in scope.bindings:

@@ -8,9 +8,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from torchferry.convert.rule import Proposal, Rename, Rule
-from torchferry.convert.similar.signature import Choice, UnboundError, choose, readable, respelled
+from torchferry.convert.similar.signature import SimilarChoice, UnboundError, choose, readable, respelled
 from torchferry.convert.similar.writing import (
-    Spelling,
+    ImportedSpelling,
     has_only_known_uses,
     import_changes,
     is_importable_beside,
@@ -189,7 +189,7 @@ def _kind_of_refusal(entry: Similar) -> Kind:
     return Kind.INFO if entry.keeps_arguments else Kind.RISK
 
 
-def _replace(site: Site[ast.Call], choice: Choice) -> Iterator[Proposal]:
+def _replace(site: Site[ast.Call], choice: SimilarChoice) -> Iterator[Proposal]:
     entry = choice.entry
     if any(isinstance(node, ast.JoinedStr) for node in site.place.upwards()):
         raise UnboundError(_IN_STRING)
@@ -197,7 +197,7 @@ def _replace(site: Site[ast.Call], choice: Choice) -> Iterator[Proposal]:
         raise UnboundError(_DROPS_GRADIENTS)
     if entry.cuda.startswith("torch.optim."):
         _refuse_off_the_device(site)
-    spelling = Spelling(site)
+    spelling = ImportedSpelling(site)
     use = respelled(entry.use, {*_TORCH, site.target.prelude_module}, spelling.spell)
     if spelling.missing and not is_importable_beside(site):
         raise UnboundError(_NO_MODULE.format(module=", ".join(sorted(spelling.missing))))

@@ -109,7 +109,7 @@ _CLOSES_ARGUMENT = re.compile(r"\s*[,)]")
 
 
 @dataclass(frozen=True)
-class Slot:
+class ArgumentPlace:
     """A place for an argument; as the operand of something, it may need parentheses."""
 
     name: str
@@ -117,7 +117,7 @@ class Slot:
     is_object: bool  # a dot or a bracket follows
 
 
-Piece = str | Slot
+Piece = str | ArgumentPlace
 
 
 @dataclass(frozen=True)
@@ -127,7 +127,7 @@ class _Segment:
 
     @property
     def names(self) -> set[str]:
-        return {piece.name for piece in self.pieces if isinstance(piece, Slot)}
+        return {piece.name for piece in self.pieces if isinstance(piece, ArgumentPlace)}
 
 
 @cache
@@ -141,7 +141,7 @@ def _segments(use: str) -> tuple[_Segment, ...]:
         if match[1]:
             before, after = (_OPTION.sub("", text) for text in (use[: match.start()], use[match.end() :]))
             is_argument = _OPENS_ARGUMENT.search(before) and _CLOSES_ARGUMENT.match(after)
-            pieces.append(Slot(match[1], not is_argument, after.startswith((".", "[", "("))))
+            pieces.append(ArgumentPlace(match[1], not is_argument, after.startswith((".", "[", "("))))
         else:
             segments.append(_Segment(tuple(pieces), match[0] == "]]"))
             pieces = []
@@ -161,7 +161,7 @@ def filled(use: str, given: Collection[str], defaults: Mapping[str, str | None])
         if segment.is_optional and not segment.names <= set(given):
             continue
         for piece in segment.pieces:
-            if isinstance(piece, Slot) and piece.name not in given:
+            if isinstance(piece, ArgumentPlace) and piece.name not in given:
                 found.append(defaults[piece.name] or "")
             elif piece:
                 found.append(piece)
@@ -188,7 +188,7 @@ _NO_PLACE = Text("its argument `{name}` has no place there", "参数 `{name}` �
 
 
 @dataclass(frozen=True)
-class Choice:
+class SimilarChoice:
     """An entry, and the call's arguments by the names that the entry gives them."""
 
     entry: Similar
@@ -196,7 +196,7 @@ class Choice:
     arguments: Arguments
 
 
-def choose(entries: Iterable[Similar], call: ast.Call, name_of: NameOf) -> Choice | None:
+def choose(entries: Iterable[Similar], call: ast.Call, name_of: NameOf) -> SimilarChoice | None:
     """The first entry whose conditions hold; None: this use of the name is fine as it is. Raises UnboundError."""
     refusal: UnboundError | None = None
     for entry in entries:
@@ -207,13 +207,13 @@ def choose(entries: Iterable[Similar], call: ast.Call, name_of: NameOf) -> Choic
             if entry.use:
                 refusal = refusal or reason
             elif not entry.when:
-                return Choice(entry, parameters, {})
+                return SimilarChoice(entry, parameters, {})
             continue
         if not all(_holds(condition, arguments, parameters, name_of) for condition in entry.when):
             continue
         obstacle = _without_place(entry, arguments, parameters)
         if not obstacle:
-            return Choice(entry, parameters, arguments)
+            return SimilarChoice(entry, parameters, arguments)
         refusal = refusal or UnboundError(_NO_PLACE.format(name=obstacle))
     if refusal is not None:
         raise refusal

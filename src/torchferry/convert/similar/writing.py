@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterator
 from torchferry.convert.program.blocks import shares_its_line
 from torchferry.convert.renaming import find_rename
 from torchferry.convert.rule import Proposal
-from torchferry.convert.similar.signature import Choice, Piece, Slot, UnboundError, filled
+from torchferry.convert.similar.signature import ArgumentPlace, Piece, SimilarChoice, UnboundError, filled
 from torchferry.convert.site import FileContext, Site
 from torchferry.finding import Kind
 from torchferry.source.edits import Edit
@@ -28,7 +28,7 @@ _TIGHT = (ast.Name, ast.Attribute, ast.Call, ast.Subscript, ast.List, ast.Tuple,
 _LOOSE_PLACES = (ast.Assign, ast.AnnAssign, ast.Return, ast.Expr)
 
 
-def write(site: Site[ast.Call], choice: Choice, use: str) -> list[Edit]:
+def write(site: Site[ast.Call], choice: SimilarChoice, use: str) -> list[Edit]:
     """Edits of a call for which an entry was chosen; `use` is its template with names as this place spells them.
 
     Raises UnboundError where nothing certain can be written.
@@ -39,7 +39,7 @@ def write(site: Site[ast.Call], choice: Choice, use: str) -> list[Edit]:
     pieces = filled(use, choice.arguments.keys(), defaults)
     for piece in pieces:
         if (
-            isinstance(piece, Slot)
+            isinstance(piece, ArgumentPlace)
             and piece.is_object
             and isinstance(choice.arguments[piece.name], ast.Constant)
         ):
@@ -56,7 +56,7 @@ def _is_scripted(site: Site[ast.Call]) -> bool:
     return any(site.qualified(node).startswith("torch.jit.") for node in decorators)
 
 
-def _with_own_arguments(site: Site[ast.Call], choice: Choice, use: str) -> list[Edit]:
+def _with_own_arguments(site: Site[ast.Call], choice: SimilarChoice, use: str) -> list[Edit]:
     """NAME(..., key=value): another function, arguments that it doesn't take removed, the named ones added."""
     call, module, entry = site.node, site.module, choice.entry
     name, _, rest = use.partition("(")
@@ -116,11 +116,11 @@ def _is_plainly_written(site: Site[ast.Call]) -> bool:
     return between == b"()"
 
 
-def _in_place(site: Site[ast.Call], choice: Choice, pieces: list[Piece]) -> list[Edit]:
+def _in_place(site: Site[ast.Call], choice: SimilarChoice, pieces: list[Piece]) -> list[Edit]:
     """The expression written around the arguments; nothing if that would change what is evaluated, or lose a comment."""
     module, call = site.module, site.node
     fixed = [node for node in choice.arguments.values() if not _is_repeatable(site, node)]
-    slots = [piece for piece in pieces if isinstance(piece, Slot)]
+    slots = [piece for piece in pieces if isinstance(piece, ArgumentPlace)]
     order = [choice.arguments[slot.name] for slot in slots if choice.arguments[slot.name] in fixed]
     dropped = [node for node in fixed if node not in order]
     fixed = [node for node in fixed if node not in dropped]
@@ -151,7 +151,7 @@ def _in_place(site: Site[ast.Call], choice: Choice, pieces: list[Piece]) -> list
     return [Edit(start, end, text) for start, end, text in zip(starts, ends, texts, strict=True)]
 
 
-def _as_function(site: Site[ast.Call], choice: Choice, pieces: list[Piece]) -> list[Edit]:
+def _as_function(site: Site[ast.Call], choice: SimilarChoice, pieces: list[Piece]) -> list[Edit]:
     """The expression as a function that the call's own arguments are handed to, once each and in their order."""
     body = "".join(piece if isinstance(piece, str) else piece.name for piece in pieces)
     names = [parameter.name for parameter in choice.parameters if parameter.name in choice.arguments]
@@ -187,7 +187,7 @@ def _may_act(node: ast.expr) -> bool:
     return bool(acting) or any(call.args or call.keywords for call in calls)
 
 
-def _needs_parentheses(site: Site[ast.Call], slot: Slot, node: ast.expr) -> bool:
+def _needs_parentheses(site: Site[ast.Call], slot: ArgumentPlace, node: ast.expr) -> bool:
     if not slot.is_operand:
         return isinstance(node, (ast.NamedExpr, ast.Yield, ast.YieldFrom))
     if isinstance(node, ast.Constant) and not isinstance(node.value, (str, bytes)):
@@ -376,7 +376,7 @@ def _beside(context: FileContext, node: ImportNode, line: str) -> Proposal:
 # How a dotted name is written in a place, by the names that the module imports.
 
 
-class Spelling:
+class ImportedSpelling:
     """Writes dotted names for one place, and notes the modules that would have to be imported for it."""
 
     def __init__(self, site: Site[ast.Call]) -> None:

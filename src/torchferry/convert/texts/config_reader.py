@@ -14,7 +14,7 @@ class UnreadableConfigError(ValueError):
 
 
 @dataclass(frozen=True)
-class Entry:
+class ConfigEntry:
     """A key or a value: [start, end) without quotes."""
 
     names: tuple[str, ...]  # the keys above it, the nearest last
@@ -27,17 +27,17 @@ class Entry:
 
 
 @dataclass
-class Contents:
+class ConfigContents:
     """Everything that was read."""
 
-    entries: list[Entry] = field(default_factory=list)
+    entries: list[ConfigEntry] = field(default_factory=list)
     comments: list[tuple[int, int]] = field(default_factory=list)
 
 
 class FlowReader:
     """Reads values with brackets, braces and quotes: all of JSON, values of TOML, flow style of YAML."""
 
-    def __init__(self, chars: str, contents: Contents, assign: str, comment: str) -> None:
+    def __init__(self, chars: str, contents: ConfigContents, assign: str, comment: str) -> None:
         self.chars = chars
         self.contents = contents
         self.assign = assign  # what stands between a key and its value
@@ -109,7 +109,7 @@ class FlowReader:
         parts: list[str] = []
         while True:
             start, end, after = self._key_span(position)
-            entry = Entry((*names, *parts), start, end, self.chars[start:end], is_key=True)
+            entry = ConfigEntry((*names, *parts), start, end, self.chars[start:end], is_key=True)
             self.contents.entries.append(entry)
             parts.append(entry.value)
             if self.assign != "=" or self.chars[after : after + 1] != ".":
@@ -139,7 +139,7 @@ class FlowReader:
                 raise UnreadableConfigError("a text that does not end")
             return stop + 3
         end = self._closing(position)
-        entry = Entry(names, position + 1, end, self.chars[position + 1 : end])
+        entry = ConfigEntry(names, position + 1, end, self.chars[position + 1 : end])
         self.contents.entries.append(entry)
         return end + 1
 
@@ -165,15 +165,15 @@ class FlowReader:
         value = match.group().rstrip()
         end = match.start() + len(value)
         if self.chars[match.end() : match.end() + 1] == ":" and self.assign == ":":  # [one: 1, two: 2]
-            self.contents.entries.append(Entry(names, match.start(), end, value, is_key=True))
+            self.contents.entries.append(ConfigEntry(names, match.start(), end, value, is_key=True))
             return self.value(match.end() + 1, (*names, value))
-        self.contents.entries.append(Entry(names, match.start(), end, value, is_plain=True))
+        self.contents.entries.append(ConfigEntry(names, match.start(), end, value, is_plain=True))
         return end
 
 
-def read_json(chars: str) -> Contents:
+def read_json(chars: str) -> ConfigContents:
     """All of a JSON text."""
-    contents = Contents()
+    contents = ConfigContents()
     try:
         json.loads(chars)
         reader = FlowReader(chars, contents, ":", "")
@@ -183,10 +183,10 @@ def read_json(chars: str) -> Contents:
     return contents
 
 
-def read_toml(chars: str) -> Contents:
+def read_toml(chars: str) -> ConfigContents:
     """All of a TOML text."""
     toml = import_module("tomllib" if sys.version_info >= (3, 11) else "tomli")
-    contents = Contents()
+    contents = ConfigContents()
     reader = FlowReader(chars, contents, "=", "#")
     try:
         toml.loads(chars.encode("latin-1").decode("utf-8").replace("\r\n", "\n"))
@@ -212,9 +212,9 @@ _INI_PAIR = re.compile(r"([^\s=:#;\[][^=:\r\n]*?)[ \t]*[=:][ \t]*([^\r\n]*)")
 _INI_COMMENT = re.compile(r"[ \t]+[#;]")
 
 
-def read_ini(chars: str) -> Contents:
+def read_ini(chars: str) -> ConfigContents:
     """All of an INI text. A line that is indented continues the value above."""
-    contents = Contents()
+    contents = ConfigContents()
     section = ""
     names: tuple[str, ...] = ()
     for line in re.finditer(r"[^\n]+", chars):
@@ -227,32 +227,36 @@ def read_ini(chars: str) -> Contents:
         elif text[:1] in (" ", "\t"):
             start = line.start() + text.index(stripped) if stripped else line.start()
             if stripped:
-                contents.entries.append(Entry(names, start, start + len(stripped), stripped, is_part=True))
+                contents.entries.append(
+                    ConfigEntry(names, start, start + len(stripped), stripped, is_part=True)
+                )
         elif match := _INI_PAIR.match(chars, line.start(), line.start() + len(text)):
             names = (section, match.group(1)) if section else (match.group(1),)
             contents.entries.append(
-                Entry(names[:-1], match.start(1), match.end(1), match.group(1), is_key=True)
+                ConfigEntry(names[:-1], match.start(1), match.end(1), match.group(1), is_key=True)
             )
             contents.entries.append(_ini_value(match, names))
     return _without_continued(contents)
 
 
-def _ini_value(match: re.Match[str], names: tuple[str, ...]) -> Entry:
+def _ini_value(match: re.Match[str], names: tuple[str, ...]) -> ConfigEntry:
     comment = _INI_COMMENT.search(match.group(2))
     value = match.group(2)[: comment.start()] if comment else match.group(2).rstrip()
     start = match.start(2)
     if len(value) > 1 and value[0] == value[-1] and value[0] in "\"'":
-        return Entry(names, start + 1, start + len(value) - 1, value[1:-1])
-    return Entry(names, start, start + len(value), value, is_plain=True)
+        return ConfigEntry(names, start + 1, start + len(value) - 1, value[1:-1])
+    return ConfigEntry(names, start, start + len(value), value, is_plain=True)
 
 
-def _without_continued(contents: Contents) -> Contents:
+def _without_continued(contents: ConfigContents) -> ConfigContents:
     """The first line of a value that goes on is a part of it as well."""
-    entries: list[Entry] = []
+    entries: list[ConfigEntry] = []
     for entry in contents.entries:
         if entry.is_part and entries and not entries[-1].is_part:
             last = entries.pop()
-            entries.append(Entry(last.names, last.start, last.end, last.value, last.is_key, is_part=True))
+            entries.append(
+                ConfigEntry(last.names, last.start, last.end, last.value, last.is_key, is_part=True)
+            )
         entries.append(entry)
     contents.entries = entries
     return contents
@@ -279,11 +283,11 @@ class YamlReader:
 
     def __init__(self, chars: str) -> None:
         self.chars = chars
-        self.contents = Contents()
+        self.contents = ConfigContents()
         self.stack: list[tuple[int, str]] = []
         self.flow = FlowReader(chars, self.contents, ":", "#")
 
-    def read(self) -> Contents:
+    def read(self) -> ConfigContents:
         if _TEMPLATE.search(self.chars):
             raise UnreadableConfigError("a template")
         position = 0
@@ -338,7 +342,7 @@ class YamlReader:
         start, end, after = found
         self.stack = [item for item in self.stack if item[0] < column]
         name = chars[start:end]
-        self.contents.entries.append(Entry(self._names(), start, end, name, is_key=True))
+        self.contents.entries.append(ConfigEntry(self._names(), start, end, name, is_key=True))
         self.stack.append((column, name))
         return self._node(after, column)
 
@@ -417,7 +421,7 @@ class YamlReader:
         else:
             after = self._deeper_lines(stop, parent, ends_at_comment=True)
         if value and not value.startswith("*"):
-            entry = Entry(self._names(), position, end, value, is_plain=True, is_part=after != stop)
+            entry = ConfigEntry(self._names(), position, end, value, is_plain=True, is_part=after != stop)
             self.contents.entries.append(entry)
         return after
 
@@ -437,7 +441,7 @@ class YamlReader:
         return end
 
 
-def read_yaml(chars: str) -> Contents:
+def read_yaml(chars: str) -> ConfigContents:
     """All of a YAML text."""
     try:
         return YamlReader(chars).read()

@@ -9,8 +9,8 @@ from torchferry.convert.file import Conversion, FileJob
 from torchferry.convert.rules.environment import ENVIRONMENT, VARIABLE
 from torchferry.convert.texts import requirements
 from torchferry.convert.texts.config_reader import (
-    Contents,
-    Entry,
+    ConfigContents,
+    ConfigEntry,
     UnreadableConfigError,
     read_ini,
     read_json,
@@ -77,7 +77,7 @@ _PACKAGE_KEY = re.compile(
 _PACKAGE_TABLE = re.compile(r"(?i)^(?:dependencies|dev-dependencies)$")  # its keys are packages
 _OPTION = re.compile(r"(--?[A-Za-z][\w.-]*)(?:=(.*))?\Z", re.ASCII | re.DOTALL)
 
-Reader = Callable[[str], Contents]
+Reader = Callable[[str], ConfigContents]
 
 
 def convert_yaml(decoded: DecodedText, path: str, job: FileJob) -> Conversion:
@@ -125,12 +125,12 @@ def _convert(reader: Reader, decoded: DecodedText, path: str, job: FileJob) -> C
 class _ConfigLook:
     """Looks at the keys and values of one file."""
 
-    def __init__(self, draft: Draft, contents: Contents) -> None:
+    def __init__(self, draft: Draft, contents: ConfigContents) -> None:
         self.draft = draft
         self.contents = contents
 
     def look(self) -> None:
-        before: Entry | None = None
+        before: ConfigEntry | None = None
         for entry in self.contents.entries:
             if entry.is_key:
                 self._key(entry)
@@ -140,7 +140,7 @@ class _ConfigLook:
         for start, end in self.contents.comments:
             self.draft.prose(start, end)
 
-    def _key(self, entry: Entry) -> None:
+    def _key(self, entry: ConfigEntry) -> None:
         if VARIABLE.match(entry.value):
             self._variable(entry, _is_environment(entry.names))
         elif entry.value == "nvidia.com/gpu":
@@ -151,7 +151,7 @@ class _ConfigLook:
         elif entry.names and _PACKAGE_TABLE.match(entry.names[-1]):
             requirements.look_at_requirement(self.draft, entry.start, entry.end)
 
-    def _value(self, entry: Entry, before: Entry | None) -> None:
+    def _value(self, entry: ConfigEntry, before: ConfigEntry | None) -> None:
         names, value = entry.names, entry.value
         nearest = names[-1] if names else ""
         if any(map(_PACKAGE_KEY.match, names[-2:])):
@@ -165,7 +165,7 @@ class _ConfigLook:
         else:
             self._setting(entry, before)
 
-    def _setting(self, entry: Entry, before: Entry | None) -> None:
+    def _setting(self, entry: ConfigEntry, before: ConfigEntry | None) -> None:
         start, value, names = entry.start, entry.value, entry.names
         option = _OPTION.match(value)
         if option and option.group(2):  # "--device=cuda" in a list of arguments
@@ -207,7 +207,7 @@ class _ConfigLook:
                 return Decision(Kind.TODO, _UPPER.format(new=lower.new))
         return None
 
-    def _variable(self, entry: Entry, is_variable: bool) -> None:
+    def _variable(self, entry: ConfigEntry, is_variable: bool) -> None:
         name, _, value = entry.value.partition("=")
         decision = decide_variable(self.draft.target, name, value if "=" in entry.value else None)
         if decision.kind is Kind.CHANGE and is_variable:

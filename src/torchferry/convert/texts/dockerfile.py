@@ -9,7 +9,7 @@ from torchferry.convert.file import Conversion, FileJob
 from torchferry.convert.rules.environment import VARIABLE
 from torchferry.convert.texts.draft import Draft, Span, convert_with
 from torchferry.convert.texts.shell import look_at_commands
-from torchferry.convert.texts.shell_lexer import Command, Script, Word, read_script
+from torchferry.convert.texts.shell_lexer import Script, ShellCommand, Word, read_script
 from torchferry.convert.texts.text_rules import DOCKERFILE, SHELL
 from torchferry.convert.texts.words import decide_variable
 from torchferry.finding import Kind
@@ -128,7 +128,7 @@ def _commands(draft: Draft, start: int, end: int) -> None:
     start = options.end() if options else start
     if draft.chars[start : start + 1] == "[":
         words = [_exec_word(match) for match in _EXEC_WORD.finditer(draft.chars, start, end)]
-        look_at_commands(draft, Script([Command(words, is_list=True)] if words else []))
+        look_at_commands(draft, Script([ShellCommand(words, is_list=True)] if words else []))
     else:
         look_at_commands(draft, read_script(_without_comments(draft.chars, start, end), start, end))
 

@@ -8,7 +8,7 @@ from itertools import pairwise
 
 from torchferry.convert.rule import Rule
 from torchferry.convert.texts.draft import Draft
-from torchferry.convert.texts.shell_lexer import Command, Word
+from torchferry.convert.texts.shell_lexer import ShellCommand, Word
 from torchferry.finding import Kind
 from torchferry.source.edits import Edit
 from torchferry.text import Text
@@ -70,7 +70,7 @@ _NVIDIA_OPTION = re.compile(r"--gpus(?:=|\Z)|--runtime=nvidia|--nv\Z|--nvccli\Z"
 _TORCH_INSIDE = re.compile(r"torch\.cuda|['\"]cuda|\.cuda\(|torch\.version\.cuda")
 
 
-def look_at_launch(draft: Draft, rule: Rule, command: Command, words: list[Word]) -> None:
+def look_at_launch(draft: Draft, rule: Rule, command: ShellCommand, words: list[Word]) -> None:
     """python -m torch.distributed.launch [options] script"""
     at = next((index for index, word in enumerate(words) if word.value == _RUN_AS_MODULE), 0)
     if at < 2 or words[at - 1].value != "-m":
@@ -137,7 +137,7 @@ def _launch_options(words: list[Word]) -> list[Word] | None:
     return None
 
 
-def look_at_tools(draft: Draft, rule: Rule, command: Command, words: list[Word]) -> None:
+def look_at_tools(draft: Draft, rule: Rule, command: ShellCommand, words: list[Word]) -> None:
     """nvidia-smi and the like, containers, Python code in a string."""
     front = 0
     while front < len(words) - 1 and (
@@ -157,7 +157,7 @@ def look_at_tools(draft: Draft, rule: Rule, command: Command, words: list[Word])
         _python_string(draft, rule, words[front:])
 
 
-def _smi(draft: Draft, rule: Rule, command: Command, words: list[Word], at: int) -> None:
+def _smi(draft: Draft, rule: Rule, command: ShellCommand, words: list[Word], at: int) -> None:
     vendor = draft.target.vendor
     word = words[at]
     if not vendor.smi:

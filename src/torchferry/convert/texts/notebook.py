@@ -17,7 +17,7 @@ from torchferry.convert.hunks import Row
 from torchferry.convert.rule import RuleSet
 from torchferry.convert.texts.magics import CellReading, Foreign, ShownLine, read_cell
 from torchferry.convert.texts.native_ops import CUDA_SUFFIXES
-from torchferry.convert.texts.notebook_file import Cell, Notebook, read_notebook
+from torchferry.convert.texts.notebook_file import Notebook, NotebookCell, read_notebook
 from torchferry.convert.texts.shell import convert_shell
 from torchferry.convert.texts.text_rules import NOTEBOOK, SPEAKS_OF_CUDA, look_at_cuda_source, what_it_says
 from torchferry.convert.verify import VerificationError
@@ -374,7 +374,7 @@ def _left(notebook: Notebook, path: str, job: FileJob) -> tuple[Finding, ...]:
 class _Places:
     """Lines and columns of the file."""
 
-    def __init__(self, text: str, cells: Sequence[Cell]) -> None:
+    def __init__(self, text: str, cells: Sequence[NotebookCell]) -> None:
         self._text = text
         self._cells = cells
 
@@ -396,7 +396,9 @@ class _Places:
         return replace(remark.finding, line=line, col=column, message=message)
 
 
-def _rewritten(text: str, changed: list[tuple[Cell, str]], places: _Places) -> tuple[str, tuple[Hunk, ...]]:
+def _rewritten(
+    text: str, changed: list[tuple[NotebookCell, str]], places: _Places
+) -> tuple[str, tuple[Hunk, ...]]:
     """The file with new sources, and what changed in it, as code."""
     pieces: list[str] = []
     hunks: list[Hunk] = []
@@ -410,7 +412,7 @@ def _rewritten(text: str, changed: list[tuple[Cell, str]], places: _Places) -> t
     return "".join([*pieces, text[done:]]), tuple(hunks)
 
 
-def _hunks(cell: Cell, rows: list[Row], places: _Places, shift: int) -> list[Hunk]:
+def _hunks(cell: NotebookCell, rows: list[Row], places: _Places, shift: int) -> list[Hunk]:
     """Stretches of changed lines; in a list of lines each is a line of the file as well."""
     starts = [0, *accumulate(len(old) for _, old, _ in rows)]
     has_lines = cell.text.has_line_per_string and "\n" in "".join(cell.text.gaps)

@@ -88,7 +88,7 @@ class CellText:
 
 
 @dataclass(frozen=True)
-class Cell:
+class NotebookCell:
     """A code cell in the notebook's language."""
 
     number: int  # from 1, text cells counted as well
@@ -103,7 +103,7 @@ class Cell:
 class Notebook:
     """What conversion needs to know of a notebook."""
 
-    cells: list[Cell] = field(default_factory=list)  # code cells that are Python
+    cells: list[NotebookCell] = field(default_factory=list)  # code cells that are Python
     language: str = ""
 
     @property
@@ -160,7 +160,7 @@ class _Reader:
 
     def __init__(self, text: str) -> None:
         self.text = text
-        self.cells: list[Cell] = []
+        self.cells: list[NotebookCell] = []
         self.language = ""
         self.has_cells = False
         self._count = 0
@@ -243,7 +243,7 @@ class _Reader:
         self._count += 1
         source = members.get("source", members.get("input"))
         if members.get("cell_type") == "code" and source is not None and _is_python_cell(members):
-            self.cells.append(Cell(self._count, source))
+            self.cells.append(NotebookCell(self._count, source))
         return end
 
     def _source(self, position: int) -> tuple[CellText | None, int]:

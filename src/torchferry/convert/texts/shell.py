@@ -13,8 +13,8 @@ from torchferry.convert.rules.environment import VARIABLE
 from torchferry.convert.texts import launchers, requirements
 from torchferry.convert.texts.draft import Draft, Span, convert_with
 from torchferry.convert.texts.shell_lexer import (
-    Command,
     Script,
+    ShellCommand,
     Word,
     argument_assignment,
     assignment,
@@ -115,7 +115,7 @@ class _ScriptReader:
 
     # -- variables
 
-    def _veto(self, command: Command) -> None:
+    def _veto(self, command: ShellCommand) -> None:
         words = list(words_behind(command))
         for index, word in enumerate(words):
             found = argument_assignment(word)
@@ -168,7 +168,7 @@ class _ScriptReader:
 
     # -- commands
 
-    def _command(self, command: Command, words: list[Word]) -> None:
+    def _command(self, command: ShellCommand, words: list[Word]) -> None:
         front = 0
         while front < len(words) and assignment(words[front]):
             self._assignment(words[front], is_exported=front + 1 < len(words) or len(words) > 1)
@@ -310,7 +310,7 @@ class _ScriptReader:
         else:
             self.draft.prose(start, end)
 
-    def _heredoc(self, start: int, end: int, command: Command) -> None:
+    def _heredoc(self, start: int, end: int, command: ShellCommand) -> None:
         names = [os.path.basename(word.value) for word in command.words[:2]]
         if any(name.startswith("python") for name in names) and "cuda" in self.draft.chars[start:end]:
             first, last = command.words[0], command.words[-1]

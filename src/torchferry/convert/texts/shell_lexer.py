@@ -35,7 +35,7 @@ class Word:
 
 
 @dataclass
-class Command:
+class ShellCommand:
     """The words of one simple command, and the operator that ends it."""
 
     words: list[Word] = field(default_factory=list)
@@ -46,7 +46,7 @@ class Command:
 
 
 @dataclass(frozen=True)
-class Reference:
+class VariableReference:
     """$NAME or ${NAME...}: the span of the name."""
 
     name: str
@@ -58,10 +58,12 @@ class Reference:
 class Script:
     """What a script consists of."""
 
-    commands: list[Command] = field(default_factory=list)
-    references: list[Reference] = field(default_factory=list)
+    commands: list[ShellCommand] = field(default_factory=list)
+    references: list[VariableReference] = field(default_factory=list)
     comments: list[tuple[int, int]] = field(default_factory=list)
-    heredocs: list[tuple[int, int, Command]] = field(default_factory=list)  # with the command that reads it
+    heredocs: list[tuple[int, int, ShellCommand]] = field(
+        default_factory=list
+    )  # with the command that reads it
 
 
 class _Lexer:
@@ -69,13 +71,13 @@ class _Lexer:
         self.chars = chars
         self.script = script
         self.end = end
-        self.waiting: list[tuple[str, bool, Command]] = []  # heredocs that begin on the next line
+        self.waiting: list[tuple[str, bool, ShellCommand]] = []  # heredocs that begin on the next line
         self.nested = 0  # commands within commands
 
     def commands(self, position: int, closing: str = "", is_nested: bool = False) -> int:
         """Read commands up to a closing character; answers with the position behind it."""
         chars = self.chars
-        command = Command(is_nested=is_nested)
+        command = ShellCommand(is_nested=is_nested)
         operator = ""
         depth = 0
         while position < self.end:
@@ -95,7 +97,7 @@ class _Lexer:
                 stop = self._operator_end(position)
                 self._close(command, operator, chars[position:stop])
                 operator = chars[position:stop]
-                command = Command(is_nested=is_nested)
+                command = ShellCommand(is_nested=is_nested)
                 position = self._heredocs(stop) if char == "\n" else stop
             elif match := _HEREDOC.match(chars, position, self.end):
                 name = match.group(2) or match.group(3) or match.group(4)
@@ -110,7 +112,7 @@ class _Lexer:
         self._close(command, operator, "")
         return position
 
-    def _close(self, command: Command, before: str, operator: str) -> None:
+    def _close(self, command: ShellCommand, before: str, operator: str) -> None:
         command.operator = operator
         command.before = before
         if command.words:
@@ -184,7 +186,7 @@ class _Lexer:
 
     def _array(self, position: int) -> int:
         """NAME=(one two): its words count as the words of a command without a name."""
-        command = Command()
+        command = ShellCommand()
         position += 1
         while position < self.end and self.chars[position] != ")":
             char = self.chars[position]
@@ -242,7 +244,7 @@ class _Lexer:
             return stop
         match = _REFERENCE.match(chars, position, self.end)
         if match:
-            self.script.references.append(Reference(match.group(1), match.start(1), match.end(1)))
+            self.script.references.append(VariableReference(match.group(1), match.start(1), match.end(1)))
             return match.end()
         return min(
             position + (2 if chars[position + 1 : position + 2] in tuple("@*#?$!-0123456789") else 1),
@@ -272,7 +274,7 @@ class _Lexer:
         known = re.finditer(r"(?:\$\{?[#!]?|(?<=\$\(\())([A-Za-z_][A-Za-z0-9_]*)", self.chars[start:end])
         for match in known:
             self.script.references.append(
-                Reference(match.group(1), start + match.start(1), start + match.end(1))
+                VariableReference(match.group(1), start + match.start(1), start + match.end(1))
             )
 
 
@@ -310,7 +312,7 @@ def argument_assignment(word: Word) -> tuple[str, int] | None:
     return (match.group(1), match.end()) if match and word.place(0, match.end()) >= 0 else None
 
 
-def words_behind(command: Command) -> Iterator[Word]:
+def words_behind(command: ShellCommand) -> Iterator[Word]:
     """The words of a command without the reserved words in front of it."""
     is_front = True
     for word in command.words:
