@@ -10,7 +10,7 @@ import pytest
 
 from torchferry.launch.parts import parts_in
 from torchferry.prove.model import REFERENCE, Proof, ProofRequest, Run, VendorResult, Verdict
-from torchferry.prove.progress import StepCounter, shown
+from torchferry.prove.progress import RecordedSteps, shown
 from torchferry.prove.recordings import last_words
 from torchferry.prove.settings import ProofSettings, Weights
 
@@ -40,7 +40,7 @@ def test_the_last_words_of_a_run(tmp_path: Path, log: str, words: str) -> None:
 
 
 def test_counting_steps_while_they_are_written(tmp_path: Path) -> None:
-    counter = StepCounter(tmp_path)
+    counter = RecordedSteps(tmp_path)
     assert counter.count() == 0
     file = tmp_path / "1.steps"
     file.write_text("who\nstep\n")

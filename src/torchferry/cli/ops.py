@@ -57,8 +57,8 @@ def _add_program(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("a program")
     options.add_steps(
         group,
-        "end the program when each of its optimizers has made so many steps; `all`: let it run to its end "
-        "(default: 1)",
+        "end the program after so many steps, those that a GradScaler skips not counted; `all`: let it run to "
+        "its end (default: 1)",
     )
     options.add_means(
         group,

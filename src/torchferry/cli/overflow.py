@@ -44,8 +44,8 @@ def _add_what(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("what is checked")
     options.add_steps(
         group,
-        "so many steps of the optimizer, steps that a GradScaler skips not counted; then the program is ended. "
-        "`all`: to the program's own end (default: 1)",
+        "end the program after so many steps, those that a GradScaler skips not counted; `all`: let it run to its end "
+        "(default: 1)",
     )
     group.add_argument(
         "--fp16",

@@ -54,7 +54,7 @@ def _add_what(parser: argparse.ArgumentParser) -> None:
         type=steps,
         default=steps(_DEFAULT_STEPS),
         metavar="FIRST:LAST",
-        help="these steps of the optimizers, counted from 1, or only one of them; the first ones of a program compile "
+        help="these steps, counted from 1, or only one of them; the first ones of a program compile "
         f"and load, and tell little. The program is ended after the last (default: {_DEFAULT_STEPS})",
     )
     group.add_argument(

@@ -67,8 +67,8 @@ def _add_conditions(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("what both runs have in common")
     options.add_steps(
         group,
-        "end each run after so many steps of the optimizer that steps most; `all`: let it run to its end "
-        f"(default: {_DEFAULT_STEPS})",
+        "end each run after so many steps, those that a GradScaler skips not counted; `all`: let it run to its "
+        f"end (default: {_DEFAULT_STEPS})",
         _DEFAULT_STEPS,
     )
     options.add_seed(group, "of every generator (default: 0)", 0)

@@ -82,8 +82,8 @@ def _add_which(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("what is recorded")
     options.add_steps(
         group,
-        "so many; a step ends when each optimizer has stepped, or one of them would step again; the program is "
-        "ended after the last. `all`: to the program's own end (default: 1)",
+        "end the program after so many steps, those that a GradScaler skips included; a step ends when each "
+        "optimizer has stepped, or one of them would step again. `all`: let it run to its end (default: 1)",
     )
     group.add_argument(
         "--from",

@@ -19,13 +19,13 @@ class Entrance:
 
     def __init__(self, enter: Callable[[], None]) -> None:
         self._enter = enter
-        self._is_open = False
+        self.is_open = False  # it is waited for
         self._patches = Patches()
 
     def open(self) -> None:
         """Wait for it."""
         original = torch.nn.Module.__call__
-        self._is_open = True
+        self.is_open = True
 
         @functools.wraps(original)
         def call(module: torch.nn.Module, *args: Any, **kwargs: Any) -> Any:
@@ -37,6 +37,6 @@ class Entrance:
 
     def close(self) -> bool:
         """Wait no longer; whether it was waited for."""
-        was_open, self._is_open = self._is_open, False
+        was_open, self.is_open = self.is_open, False
         self._patches.take_back()
         return was_open

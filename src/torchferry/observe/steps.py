@@ -1,4 +1,4 @@
-"""Which steps of optimizers count, and who is told of them."""
+"""What a step of a training is, and who is told of it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,105 @@ from torch.optim import optimizer as optimizers
 
 from torchferry.observe.patching import Patches
 
+_Optimizers = weakref.WeakSet[torch.optim.Optimizer]
 _StepHook = Callable[[torch.optim.Optimizer, Any, Any], None]
+
+
+class StepCounter:
+    """Tells when a step has ended: each optimizer has had its turn, or one of them begins another one.
+
+    Who had no turn in such a step is not waited for any more, until it has one. A turn is a step of the optimizer, or one
+    that a GradScaler has it leave out. Passes that only gather gradients, the calls of a closure, and optimizers inside
+    of an optimizer belong to the turn that they lead to.
+    """
+
+    def __init__(self, ended: Callable[[int], None]) -> None:
+        self.number = 1  # of the step that is being made
+        self._ended = ended
+        self._updates = 0  # steps that have ended and in which an optimizer has stepped
+        self._has_update = False  # the step that is being made
+        self._optimizers: _Optimizers = weakref.WeakSet()
+        self._regular: _Optimizers | None = None  # those who have a turn in each step; None: not known yet
+        self._had_turn: _Optimizers = weakref.WeakSet()  # in the step that is being made
+        self._counts: weakref.WeakKeyDictionary[torch.optim.Optimizer, int] = weakref.WeakKeyDictionary()
+
+    @property
+    def updates(self) -> int:
+        """How many steps have changed weights: not those that a GradScaler has left out. The first one counts as soon as
+        an optimizer has stepped in it."""
+        return self._updates or int(self._has_update)
+
+    def begin_anew(self) -> None:
+        """In a process that has just been forked."""
+        self.number, self._updates, self._has_update, self._regular = 1, 0, False, None
+        self._had_turn.clear()
+
+    def watch(self, patches: Patches, hooks: Patches | None = None) -> None:
+        """Every optimizer, until the patches are taken back; its hooks may be taken back later."""
+        remember_optimizers(patches, self._optimizers)
+        self._watch_steps(patches if hooks is None else hooks)
+        self._watch_scalers(patches)
+
+    def _watch_steps(self, patches: Patches) -> None:
+        def before(optimizer: torch.optim.Optimizer, _args: Any, _kwargs: Any) -> None:
+            if is_outermost_step():
+                self._begins(optimizer)
+
+        def after(optimizer: torch.optim.Optimizer, _args: Any, _kwargs: Any) -> None:
+            if is_outermost_step():
+                self._has_stepped(optimizer)
+            else:
+                self._had_turn.add(optimizer)  # that of the one around it
+
+        hook_steps(patches, before, after)
+
+    def _watch_scalers(self, patches: Patches) -> None:
+        """A GradScaler that finds an infinite gradient does not step; the next forward pass is another step all the
+        same."""
+        scaler: Any = getattr(torch.amp, "GradScaler", None) or torch.cuda.amp.GradScaler
+        original = scaler.step
+        counts = self._counts
+
+        @functools.wraps(original)
+        def step(scaler: Any, optimizer: torch.optim.Optimizer, *args: Any, **kwargs: Any) -> Any:
+            before = counts.get(optimizer, 0)
+            answer = original(scaler, optimizer, *args, **kwargs)
+            if counts.get(optimizer, 0) == before:
+                self._leaves_out(optimizer)
+            return answer
+
+        patches.replace(scaler, "step", step)
+
+    def _begins(self, optimizer: torch.optim.Optimizer) -> None:
+        self._begins_turn(optimizer)
+
+    def _begins_turn(self, optimizer: torch.optim.Optimizer) -> None:
+        """If it is the second one in this step, the others have had theirs, those that step seldom aside."""
+        if optimizer in self._had_turn:
+            self._regular = weakref.WeakSet(self._had_turn)
+            self._end()
+
+    def _has_stepped(self, optimizer: torch.optim.Optimizer) -> None:
+        self._counts[optimizer] = self._counts.get(optimizer, 0) + 1
+        self._has_update = True
+        self._has_turn(optimizer)
+
+    def _leaves_out(self, optimizer: torch.optim.Optimizer) -> None:
+        """A GradScaler lets it have its turn without a step."""
+        self._begins_turn(optimizer)
+        self._has_turn(optimizer)
+
+    def _has_turn(self, optimizer: torch.optim.Optimizer) -> None:
+        self._had_turn.add(optimizer)
+        awaited = self._optimizers if self._regular is None else self._regular
+        if all(each in self._had_turn for each in list(awaited)):
+            self._end()
+
+    def _end(self) -> None:
+        ended, self.number = self.number, self.number + 1
+        self._updates, self._has_update = self._updates + self._has_update, False
+        self._had_turn.clear()
+        self._ended(ended)
 
 
 def is_outermost_step() -> bool:

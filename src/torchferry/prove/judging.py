@@ -28,7 +28,7 @@ def judged(
     name = f"{RECORDS}/{vendor.name}.h5"
     output = runner.kept / name
     output.parent.mkdir(exist_ok=True)
-    number = _round(run, step, rank)
+    number = _step_of_training(run, step, rank)
     settings = RecordSettings(
         str(output),
         program=runner.program_of(vendor).shown(),
@@ -45,12 +45,10 @@ def judged(
     return _judged(output, name, number)
 
 
-def _round(run: Run, step: int, rank: int | None) -> int:
-    """The number that a record gives to a step: it counts rounds of all optimizers, and those that a GradScaler skips."""
+def _step_of_training(run: Run, ordinal: int, rank: int | None) -> int:
+    """The number that a record gives to a step of an optimizer."""
     steps = next((process.steps for process in run.processes if process.identity.rank == rank), ())
-    optimizer = next((each.optimizer for each in steps if each.ordinal == step), 0)
-    rounds = [1 + each.skipped for each in steps if each.optimizer == optimizer and each.ordinal <= step]
-    return sum(rounds) or step
+    return next((each.step for each in steps if each.ordinal == ordinal), ordinal)
 
 
 def _judged(path: Path, name: str, step: int) -> OperatorJudgement | None:

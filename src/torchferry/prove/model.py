@@ -57,6 +57,7 @@ class StepRecord:
     parameters: tuple[NamedFacts, ...]  # after the step, in the same order
     buffers: tuple[NamedFacts, ...]  # after the step: running statistics and the like
     devices: tuple[str, ...] = ()  # types of those that hold the losses and the parameters: "cpu", "npu"
+    step: int = 0  # of the training, as all commands count them: observe/steps.py
 
 
 MAIN = "main"
@@ -84,6 +85,7 @@ class StepSummary:
     gradient_norm: float  # l2 over all gradients of the step
     checksum: str  # of all parameters after the step
     skipped: int
+    step: int = 0  # of the training
 
 
 @dataclass(frozen=True)

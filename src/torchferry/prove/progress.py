@@ -16,7 +16,7 @@ _SECONDS_BETWEEN_LOOKS = 0.25
 _CHUNK = 1 << 20
 
 
-class StepCounter:
+class RecordedSteps:
     """Counts the steps of the process that has taken most, reading each byte once."""
 
     def __init__(self, folder: Path) -> None:
@@ -40,7 +40,7 @@ def shown(name: str, folder: Path, steps: int | None, stream: TextIO) -> Iterato
     """Show how far a run is while the block goes on; the line is gone afterwards."""
     done = threading.Event()
     line = StatusLine(stream)
-    counter = StepCounter(folder)
+    counter = RecordedSteps(folder)
     of = "" if steps is None else f" of {steps}"
 
     def show() -> None:

@@ -148,7 +148,7 @@ class Recorder:
     def __init__(self, settings: ProofSettings) -> None:
         self.settings = settings
         self.steps = 0  # of all optimizers
-        self._most = 0  # of one optimizer
+        self.updates = 0  # steps of the training, as all commands count them, that changed weights
         self._lock = threading.RLock()
         self._file: IO[str] | None = None
         self._losses: list[LossRecord] = []
@@ -183,7 +183,7 @@ class Recorder:
             if not self._by_hand.is_step():
                 return
             self.steps += 1
-            self._most = max(self._most, self._by_hand.steps)
+            self.updates = self._by_hand.steps
             self._append(self._by_hand.record(self.steps, tuple(self._losses), self._loss_devices))
             self._losses, self._loss_devices = [], set()
 
@@ -208,8 +208,8 @@ class Recorder:
             stepping.backwards_before = self._backwards
             stepping.gradients = stepping.gradients_now(optimizer)
 
-    def after_step(self, optimizer: torch.optim.Optimizer) -> None:
-        """An optimizer has stepped."""
+    def after_step(self, optimizer: torch.optim.Optimizer, step: int) -> None:
+        """An optimizer has stepped, in this step of the training."""
         with self._lock, unobserved():
             stepping = self._stepping(optimizer)
             if (
@@ -218,23 +218,17 @@ class Recorder:
                 stepping.gradients = stepping.gradients_now(optimizer)
             self.steps += 1
             stepping.steps += 1
-            self._most = max(self._most, stepping.steps)
-            self._write(optimizer, stepping)
+            self._write(optimizer, stepping, step)
             self._losses, self._loss_devices, self._skipped, stepping.gradients = [], set(), 0, ()
 
-    def steps_of(self, optimizer: torch.optim.Optimizer) -> int:
-        """How often an optimizer has stepped."""
-        stepping = self._optimizers.get(optimizer)
-        return stepping.steps if stepping else 0
-
     def is_complete(self) -> bool:
-        """Whether the optimizer that has stepped most has stepped as often as was asked for."""
+        """Whether as many steps have changed weights as was asked for."""
         if self.settings.operators_step:
             return self.steps >= self.settings.operators_step
-        return self.settings.steps is not None and self._most >= self.settings.steps
+        return self.settings.steps is not None and self.updates >= self.settings.steps
 
-    def _write(self, optimizer: torch.optim.Optimizer, stepping: _Stepping) -> None:
-        step = StepRecord(
+    def _write(self, optimizer: torch.optim.Optimizer, stepping: _Stepping, step: int) -> None:
+        made = StepRecord(
             ordinal=self.steps,
             optimizer=stepping.index,
             optimizer_type=type(optimizer).__name__,
@@ -244,8 +238,9 @@ class Recorder:
             parameters=stepping.parameters_now(optimizer),
             buffers=stepping.buffers_now(),
             devices=tuple(sorted(self._loss_devices | _device_types(_parameters(optimizer)))),
+            step=step,
         )
-        self._append(step)
+        self._append(made)
 
     def _append(self, step: StepRecord) -> None:
         file = self._open()
@@ -339,7 +334,7 @@ class _ByHand:
         held = tuple(sorted(devices | _device_types(self._leaves)))
         gradients = self._named([leaf.grad for leaf in self._leaves])
         self._leaves = []
-        return StepRecord(ordinal, 0, BY_HAND, losses, 0, gradients, self._parameters, (), held)
+        return StepRecord(ordinal, 0, BY_HAND, losses, 0, gradients, self._parameters, (), held, self.steps)
 
     def _named(self, tensors: Sequence[torch.Tensor | None]) -> tuple[NamedFacts, ...]:
         names = self._namer.name(self._leaves).names

@@ -18,8 +18,9 @@ from torchferry.accuracy.model import Header, Kept
 from torchferry.accuracy.record.recorder import Recorder as OperatorRecorder
 from torchferry.observe.entrance import Entrance
 from torchferry.observe.modes import unobserved
+from torchferry.observe.patching import Patches
 from torchferry.observe.seeds import seed_all
-from torchferry.observe.steps import is_outermost_step
+from torchferry.observe.steps import StepCounter, is_outermost_step
 from torchferry.observe.where import watch_optimizers
 from torchferry.prove.operators import SUFFIX
 from torchferry.prove.recorder import Namer, Recorder, current_rank
@@ -33,7 +34,8 @@ def start(settings: ProofSettings) -> None:
     if _recorders:
         return
     _recorders.append(Recorder(settings))
-    os.register_at_fork(after_in_child=_begin_anew)
+    counter = _RecordingCounter()
+    os.register_at_fork(after_in_child=lambda: _begin_anew(counter))
     seed_all(settings.seed)
     if settings.other_project:
         atexit.register(_name_imports, settings)
@@ -41,8 +43,7 @@ def start(settings: ProofSettings) -> None:
         start_operators(settings)  # before the hook that ends the process after a step
     _record_backward()
     _notice_optimizers()
-    _record_steps()
-    _record_skipped_steps()
+    counter.watch(Patches())  # for good
     _record_scales()
     if settings.weights is not Weights.OWN:
         share_weights(settings)
@@ -55,9 +56,10 @@ def _name_imports(settings: ProofSettings) -> None:
         Path(settings.folder, f"{os.getpid()}{IMPORTS_SUFFIX}").write_text("\n".join(found), "utf-8")
 
 
-def _begin_anew() -> None:
+def _begin_anew(counter: StepCounter) -> None:
     """A forked process records for itself, into a file of its own."""
     _recorders[:] = [Recorder(_recorders[0].settings)]
+    counter.begin_anew()
 
 
 def _record_backward() -> None:
@@ -105,41 +107,35 @@ def _tensors(given: Any) -> Sequence[torch.Tensor]:
     return [each for each in given if isinstance(each, torch.Tensor)]
 
 
-def _record_steps() -> None:
-    from torch.optim.optimizer import register_optimizer_step_post_hook, register_optimizer_step_pre_hook
+class _RecordingCounter(StepCounter):
+    """Records each optimizer's steps on the way."""
 
-    def before(optimizer: torch.optim.Optimizer, args: Any, kwargs: Any) -> None:
-        if is_outermost_step() and not _recorders[0].is_complete():
+    def __init__(self) -> None:
+        super().__init__(self._tell_recorder)
+
+    def _begins(self, optimizer: torch.optim.Optimizer) -> None:
+        if not _recorders[0].is_complete():
             _recorders[0].before_step(optimizer)
+        super()._begins(optimizer)
 
-    def after(optimizer: torch.optim.Optimizer, args: Any, kwargs: Any) -> None:
-        if not is_outermost_step():
-            return
+    def _has_stepped(self, optimizer: torch.optim.Optimizer) -> None:
         recorder = _recorders[0]
         if not recorder.is_complete():
-            recorder.after_step(optimizer)
+            recorder.after_step(optimizer, self.number)
         if recorder.is_complete():
             raise SystemExit(0)  # not an Exception: `finally` blocks run, `except Exception` does not stop it
+        super()._has_stepped(optimizer)
 
-    register_optimizer_step_pre_hook(before)
-    register_optimizer_step_post_hook(after)
+    def _leaves_out(self, optimizer: torch.optim.Optimizer) -> None:
+        """Without a word of it, the steps would seem to be missing."""
+        if not _recorders[0].is_complete():
+            _recorders[0].skipped()
+        super()._leaves_out(optimizer)
 
-
-def _record_skipped_steps() -> None:
-    """A GradScaler that finds an infinite gradient does not step; without it, the steps would seem to be missing."""
-    scaler = _grad_scaler()
-    original = scaler.step
-
-    @functools.wraps(original)
-    def step(self: Any, optimizer: torch.optim.Optimizer, *args: Any, **kwargs: Any) -> Any:
-        recorder = _recorders[0]
-        before = recorder.steps_of(optimizer)
-        answer = original(self, optimizer, *args, **kwargs)
-        if recorder.steps_of(optimizer) == before and not recorder.is_complete():
-            recorder.skipped()
-        return answer
-
-    scaler.step = step
+    def _tell_recorder(self, _step: int) -> None:
+        _recorders[0].updates = self.updates
+        if _recorders[0].is_complete():
+            raise SystemExit(0)
 
 
 def _record_scales() -> None:
@@ -215,11 +211,10 @@ def start_operators(settings: ProofSettings) -> None:
 
 
 class _Watch:
-    """Counts steps, as the steps' own recorder does."""
+    """Asked before the recorder of steps is, which counts them."""
 
     def __init__(self, settings: ProofSettings) -> None:
         self._settings = settings
-        self._steps = 0
         self._recorder: OperatorRecorder | None = None
         self._entrance = Entrance(self._record)
 
@@ -231,18 +226,19 @@ class _Watch:
             self._entrance.open()
 
     def _before_step(self, _optimizer: torch.optim.Optimizer, _args: Any, _kwargs: Any) -> None:
-        if is_outermost_step():
-            self._steps += 1
-            if self._steps == self._settings.operators_step:
-                self._record()
+        if is_outermost_step() and self._number() == self._settings.operators_step:
+            self._record()
 
     def _after_step(self, _optimizer: torch.optim.Optimizer, _args: Any, _kwargs: Any) -> None:
         if not is_outermost_step():
             return
-        if self._steps == self._settings.operators_step and self._recorder is not None:
+        if self._number() == self._settings.operators_step and self._recorder is not None:
             self._recorder.stop()
-        elif self._steps == self._settings.operators_step - 1:
+        elif self._number() == self._settings.operators_step - 1:
             self._record()
+
+    def _number(self) -> int:
+        return _recorders[0].steps + 1
 
     def _record(self) -> None:
         self._entrance.close()

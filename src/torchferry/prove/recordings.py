@@ -46,6 +46,7 @@ def step_line(step: StepRecord) -> str:
         "parameters": [[each.name, _written(each.facts)] for each in step.parameters],
         "buffers": [[each.name, _written(each.facts)] for each in step.buffers],
         "devices": step.devices,
+        "step": step.step,
     }
     return json.dumps(content, separators=(",", ":")) + "\n"
 
@@ -164,6 +165,7 @@ def _summary(step: StepRecord) -> StepSummary:
         gradient_norm=math.sqrt(sum(norm * norm for norm in norms)),
         checksum=hashlib.sha256(checksums.encode()).hexdigest()[:_CHECKSUM_DIGITS],
         skipped=step.skipped,
+        step=step.step,
     )
 
 

@@ -6,7 +6,6 @@ import os
 import stat
 import subprocess
 import time
-from collections import Counter
 from collections.abc import Callable
 from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, field, replace
@@ -90,8 +89,8 @@ class Execution:
     def _has_all_steps(self, process: ProcessSummary) -> bool:
         if self.settings.operators_step:
             return len(process.steps) >= self.settings.operators_step
-        steps = Counter(step.optimizer for step in process.steps)
-        return self.settings.steps is not None and max(steps.values()) >= self.settings.steps
+        made = {step.step for step in process.steps}
+        return self.settings.steps is not None and len(made) >= self.settings.steps
 
 
 class Runner:

@@ -31,7 +31,7 @@ class ProofSettings(PartSettings):
     may_build: ClassVar[bool] = True
 
     folder: str  # each process that trains leaves a file here
-    steps: int | None = 20  # of the optimizer that has stepped most; None: to the program's own end
+    steps: int | None = 20  # that change weights; None: to the program's own end
     seed: int = 0
     weights: Weights = Weights.OWN
     weights_folder: str = ""

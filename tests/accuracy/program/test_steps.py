@@ -102,8 +102,22 @@ def test_a_step_of_several_optimizers_ends_with_the_last_of_them(tmp_path: Path)
 
 
 def test_a_step_ends_when_one_optimizer_steps_again(tmp_path: Path) -> None:
-    run = recorded(f"{SEVERAL}for number in range(9):\n    train(first, optimizers[0])\n", tmp_path, steps=2)
-    assert steps_of(run).keys() == {1, 2} and run.operators().count("addmm") == 3
+    loop = f"{SEVERAL}for number in range(9):\n    train(first, optimizers[0])\n"
+    run = recorded(loop, tmp_path, steps=3)
+    assert steps_of(run).keys() == {1, 2, 3} and run.operators().count("addmm") == 3
+    with run.record as record:
+        calls = [(call.step, call.phase) for call in record.calls if call.operator == "aten::addmm"]
+    assert [step for step, _ in calls] == [
+        1,
+        1,
+        3,
+    ]  # the first step is over when the second one's optimizer begins
+
+
+def test_a_step_that_was_over_before_it_was_known_to_begin_is_made_up_for(tmp_path: Path) -> None:
+    loop = f"{SEVERAL}for number in range(9):\n    train(first, optimizers[0])\n"
+    run = recorded(loop, tmp_path, first_step=2)
+    assert steps_of(run).keys() == {2} and run.operators().count("addmm") == 1
 
 
 SKIPPED = """\

@@ -243,8 +243,8 @@ class OverflowCheck:
         """A loss was scaled."""
         self._scaler = scaler
 
-    def settle(self) -> bool:
-        """The step has ended: was it skipped? An overflow that waited for this is judged."""
+    def settle(self) -> None:
+        """The step has ended: an overflow that waited for this is judged."""
         self.flush()
         scaler, self._scaler = self._scaler, None
         held, self._held = self._held, None
@@ -256,7 +256,6 @@ class OverflowCheck:
                 is_skipped and self._skipped_in_a_row < _PATIENCE and (held.scale or 0.0) > _SMALLEST_SCALE
             )
             self._note(replace(held, standing=Standing.SKIPPED if is_normal else Standing.FOUND))
-        return is_skipped
 
     def leave(self) -> None:
         """The program ends in the middle of a step."""

@@ -221,13 +221,13 @@ class OverflowPart:
         self._write()
         self._mode.switch_on()
 
-    def next_step(self, step: int) -> None:
+    def next_step(self, step: int, updates: int) -> None:
         """Another one."""
         if self._early_end is not None:  # the program has caught what was to end it
             self._early_end.ask()
         self._mode.step = step
-        is_skipped = self._check.settle()
-        self._steps += not is_skipped
+        self._check.settle()
+        self._steps = updates
         if self._wanted is not None and self._steps >= self._wanted:
             self._finish(End.STEPS)
             self._ask_for_end(EarlyEnd())

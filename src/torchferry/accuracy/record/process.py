@@ -69,7 +69,7 @@ class RecordPart:
         if self._replaying is not None:
             self._replaying.switch_on()
 
-    def next_step(self, step: int) -> None:
+    def next_step(self, step: int, updates: int) -> None:
         """One has ended."""
         self._steps += 1
         self._recorder.next_step()

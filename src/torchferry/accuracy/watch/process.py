@@ -14,12 +14,13 @@ import torch
 from torchferry.accuracy.model import Header, Kept
 from torchferry.accuracy.record.outputs import Output, file_of
 from torchferry.accuracy.record.process import device_in_use, simulated_vendor
-from torchferry.accuracy.record.program import StepCounter, rank_and_world
+from torchferry.accuracy.record.program import rank_and_world
 from torchferry.accuracy.record.settings import WatchSettings
 from torchferry.accuracy.watch.watcher import Watcher
 from torchferry.errors import RunError
 from torchferry.observe.modes import has_compiled
 from torchferry.observe.patching import Patches
+from torchferry.observe.steps import StepCounter
 
 _CPU = "cpu"
 
@@ -52,7 +53,7 @@ class WatchPart:
         """The first step begins."""
         self._watcher.begin(step)
 
-    def next_step(self, step: int) -> None:
+    def next_step(self, step: int, updates: int) -> None:
         """Another one."""
         self._steps = step - 1
         watched = self._watcher.watched

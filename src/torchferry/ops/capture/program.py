@@ -8,7 +8,6 @@ import os
 import signal
 import threading
 import time
-import weakref
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
@@ -22,7 +21,7 @@ from torchferry.observe.early_end import EarlyEnd
 from torchferry.observe.loading import around_loading
 from torchferry.observe.modes import ObservingMode
 from torchferry.observe.patching import Patches
-from torchferry.observe.steps import hook_steps, is_outermost_step, remember_optimizers
+from torchferry.observe.steps import StepCounter
 from torchferry.ops import capture_json
 from torchferry.ops.capture.choices import DeviceChoices
 from torchferry.ops.capture.mode import CapturingMode, is_data_worker
@@ -156,9 +155,7 @@ class ProgramCapture:
     def __init__(self, settings: CaptureSettings) -> None:
         self._settings = settings
         self._mode = CapturingMode(_wait_for(settings.device))
-        self._optimizers: weakref.WeakSet[torch.optim.Optimizer] = weakref.WeakSet()
-        self._steps: weakref.WeakKeyDictionary[torch.optim.Optimizer, int] = weakref.WeakKeyDictionary()
-        self._most_steps = 0
+        self._counter = StepCounter(self._step_ended)
         self._process = os.getpid()
         self._began = time.monotonic()
         self._is_over = False
@@ -177,8 +174,7 @@ class ProgramCapture:
                 warm_up()
                 patches.add(self._choices.take_back)
                 self._choices.make()
-            remember_optimizers(patches, self._optimizers)
-            hook_steps(self._counting, self._before_step, self._after_step)
+            self._counter.watch(patches, self._counting)
             around_loading(patches, lambda: _loading_data(self._mode))
             reach_threads(patches, self._mode, lambda _thread: self._mode.is_at_work)
             keep_out_of_tracing(patches, self._mode)
@@ -195,32 +191,15 @@ class ProgramCapture:
         """In a process that has just been forked: what it calls is its own."""
         if not self._is_over:
             self._process = os.getpid()
-            self._steps.clear()
-            self._most_steps = 0
+            self._counter.begin_anew()
             self._mode.begin_anew()
 
-    def _before_step(self, optimizer: torch.optim.Optimizer, _args: Any, _kwargs: Any) -> None:
-        """An optimizer that begins anew shows that the others have had their turn, those that step seldom aside."""
-        if is_outermost_step() and self._has_stepped(optimizer):
-            self._stop()
-
-    def _after_step(self, optimizer: torch.optim.Optimizer, _args: Any, _kwargs: Any) -> None:
-        if not is_outermost_step():
-            return
-        self._steps[optimizer] = self._steps.get(optimizer, 0) + 1
-        self._most_steps = max(self._most_steps, self._steps[optimizer])
-        if all(map(self._has_stepped, list(self._optimizers))):
-            self._stop()
-
-    def _has_stepped(self, optimizer: torch.optim.Optimizer) -> bool:
+    def _step_ended(self, _step: int) -> None:
+        """What a GradScaler has left out called no operator of an optimizer."""
         wanted = self._settings.steps
-        return wanted is not None and self._steps.get(optimizer, 0) >= wanted
-
-    def _stop(self) -> None:
-        if os.getpid() != self._process:
-            return
-        self._end()
-        self._early_end.ask()
+        if wanted is not None and self._counter.updates >= wanted and os.getpid() == self._process:
+            self._end()
+            self._early_end.ask()
 
     def _end(self) -> None:
         if self._is_over or os.getpid() != self._process or is_data_worker():
@@ -235,7 +214,7 @@ class ProgramCapture:
                     origin="program",
                     device=self._settings.device or _CPU,
                     torch=torch.__version__,
-                    steps=self._most_steps,
+                    steps=self._counter.updates,
                     seconds=round(time.monotonic() - self._began, 6),
                     uses=uses,
                     modules=self._mode.modules(),

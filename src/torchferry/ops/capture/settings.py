@@ -22,5 +22,5 @@ class CaptureSettings(PartSettings):
 
     folder: str  # each process that imports torch and calls an operator leaves a file here
     program: str  # how the user calls it
-    steps: int | None = 1  # of every optimizer; None: to the program's own end
+    steps: int | None = 1  # that change weights; None: to the program's own end
     device: str = ""  # the type of the device that computes; "": the CPU, choosing as a device would

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import functools
 import threading
-import weakref
 from collections.abc import Callable
 from typing import Any, TypeVar
 
 import torch
 
-from torchferry.accuracy.record.program import StepCounter
 from torchferry.observe.patching import Patches
+from torchferry.observe.steps import StepCounter
 
 _Step = TypeVar("_Step", bound=Callable[..., Any])
 
@@ -28,15 +27,6 @@ class IterationCounter(StepCounter):
         self._depth = (
             threading.local()
         )  # an optimizer may step others, or its own base class, inside its step
-        # those that step in each iteration, once it has shown that others do not
-        self._regular: weakref.WeakSet[torch.optim.Optimizer] | None = None
-        self._stepped: weakref.WeakSet[torch.optim.Optimizer] = weakref.WeakSet()  # in this iteration
-
-    def begin_anew(self) -> None:
-        """In a process that has just been forked."""
-        super().begin_anew()
-        self._regular = None
-        self._stepped.clear()
 
     def _watch_steps(self, patches: Patches) -> None:
         optimizer: Any = torch.optim.Optimizer
@@ -46,11 +36,11 @@ class IterationCounter(StepCounter):
 
         @disable
         def begins(optimizer: torch.optim.Optimizer) -> None:
-            self._begins(optimizer)
+            self._enters(optimizer)
 
         @disable
         def ends(optimizer: torch.optim.Optimizer, done: bool) -> None:
-            self._ends(optimizer, done)
+            self._leaves(optimizer, done)
 
         @functools.wraps(original)
         def profile_hook_step(function: _Step) -> Any:
@@ -71,30 +61,14 @@ class IterationCounter(StepCounter):
 
         patches.replace(optimizer, "profile_hook_step", staticmethod(profile_hook_step))
 
-    def _begins(self, optimizer: torch.optim.Optimizer) -> None:
+    def _enters(self, optimizer: torch.optim.Optimizer) -> None:
         depth = self._depth.value = getattr(self._depth, "value", 0) + 1
         if depth == 1:
-            self._end_if_begun_again(optimizer)
+            self._begins(optimizer)
 
-    def _ends(self, optimizer: torch.optim.Optimizer, done: bool) -> None:
+    def _leaves(self, optimizer: torch.optim.Optimizer, done: bool) -> None:
         self._depth.value -= 1
-        if self._depth.value == 0 and done:
-            self._make(optimizer)
-
-    def _end_if_begun_again(self, optimizer: torch.optim.Optimizer) -> None:
-        """The others did not step this time: from now on they are not waited for, else each step would end only where
-        the next one's optimizer begins."""
-        if optimizer in self._stepped:
-            self._regular = weakref.WeakSet(self._stepped)
-            self._end()
-
-    def _make(self, optimizer: torch.optim.Optimizer) -> None:
-        self._made[optimizer] = self._count(optimizer) + 1
-        self._stepped.add(optimizer)
-        awaited = self._optimizers if self._regular is None else self._regular
-        if all(each in self._stepped for each in list(awaited)):
-            self._end()
-
-    def _end(self) -> None:
-        self._stepped.clear()
-        super()._end()
+        if self._depth.value:
+            self._had_turn.add(optimizer)  # that of the one around it
+        elif done:
+            self._has_stepped(optimizer)
