@@ -15,14 +15,12 @@ from pathlib import Path
 
 import numpy as np
 
-from torchferry.accuracy.compare.comparing import thread_count
-from torchferry.accuracy.compare.figures import Figures
+from torchferry.accuracy.compare.comparing import Figures, thread_count
 from torchferry.accuracy.file.reader import Record, open_record
 from torchferry.accuracy.file.writer import RecordWriter
 from torchferry.accuracy.model import Call, Header, Kept, TensorRecord, TensorRef
 from torchferry.accuracy.native import differences, standin
-from torchferry.accuracy.native.library import NUMBERS
-from torchferry.accuracy.native.statistics import ROW, statistics_into
+from torchferry.accuracy.native.library import NUMBERS, ROW, statistics_into
 
 ROUNDS = 5
 GIGA = 1e9
@@ -295,8 +293,7 @@ def write_rounded(path: Path, golden: Record, moved: bool) -> None:
     """The same calls with results that were computed in double precision; from inputs that differ a little, if so."""
     import torch
 
-    from torchferry.accuracy.judge.arguments import doubled_inputs
-    from torchferry.accuracy.judge.execution import execute_doubled, read_inputs
+    from torchferry.accuracy.judge.execution import doubled_inputs, execute_doubled, read_inputs
 
     writer = RecordWriter(path, golden.header)
 

@@ -7,8 +7,14 @@ from __future__ import annotations
 
 import sys
 
-from torchferry.operators.known import SHIPPED_RELEASE, SHIPPED_TABLE, installed_list_file, installed_release
-from torchferry.operators.native_functions import read_native_functions, write_operator_facts
+from torchferry.operators.native_functions import (
+    SHIPPED_RELEASE,
+    SHIPPED_TABLE,
+    installed_list_file,
+    installed_release,
+    read_native_functions,
+    write_operator_facts,
+)
 from torchferry.operators.schemas import SHIPPED_SCHEMAS, read_schemas, write_schemas
 
 

@@ -17,7 +17,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from torchferry.operators.equivalents import TAKEN_WHOLE
+from torchferry.operators.names import TAKEN_WHOLE
 from torchferry.ops import capture_json
 from torchferry.ops.judge import device_uses, judge
 from torchferry.ops.model import Capture

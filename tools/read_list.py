@@ -26,7 +26,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from torchferry.errors import VendorError
-from torchferry.operators.known import operator_facts
+from torchferry.operators.native_functions import operator_facts
 from torchferry.vendors.model import natural_name
 from torchferry.vendors.ops import load_ops
 from torchferry.vendors.registry import get_vendor, load_vendor, vendor_names

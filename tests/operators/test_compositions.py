@@ -18,7 +18,7 @@ from tests.operators.composition_cases import (
     run,
 )
 from torchferry.operators.compositions import Composition, compositions, compositions_for
-from torchferry.operators.known import operator_facts
+from torchferry.operators.native_functions import operator_facts
 from torchferry.operators.support import SupportBasis, VendorTable, served_by, standing
 from torchferry.vendors.ops import load_ops
 from torchferry.vendors.registry import get_vendor, vendor_names

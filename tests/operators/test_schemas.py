@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from torchferry.operators.known import SHIPPED_RELEASE, installed_list_file, installed_release
+from torchferry.operators.native_functions import SHIPPED_RELEASE, installed_list_file, installed_release
 from torchferry.operators.schemas import ArgumentKind, choose_overload, read_schemas, schemas
 
 T, A, S, L, G, N = (

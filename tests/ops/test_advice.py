@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from tests.ops.samples import make_use
-from torchferry.operators.known import operator_facts
+from torchferry.operators.native_functions import operator_facts
 from torchferry.operators.support import SupportBasis, VendorTable, served_by, standing
 from torchferry.ops.judge import judge
 from torchferry.ops.model import Capture, Phase, Site, Special, TensorSpec, Use

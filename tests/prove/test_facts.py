@@ -10,8 +10,8 @@ import torch.utils._python_dispatch
 
 from torchferry.observe.modes import unobserved
 from torchferry.prove.compare import distance
-from torchferry.prove.facts import tensor_facts
 from torchferry.prove.model import TensorFacts
+from torchferry.prove.recorder import tensor_facts
 
 
 def facts(tensor: torch.Tensor) -> TensorFacts:

@@ -134,8 +134,7 @@ class Dumper:
                 "dumper: load_with_acl_dump needs a simulated device (ferry run --sim); a real one's own kernels are "
                 "dumped by its runtime alone: call its dump functions around the operator"
             )
-        from torchferry.accuracy.dump.configuration import read_configuration
-        from torchferry.accuracy.dump.mode import DumpingMode
+        from torchferry.accuracy.dump.mode import DumpingMode, read_configuration
 
         mode = DumpingMode(read_configuration(_ACL), device)
 

@@ -99,7 +99,7 @@ def _records(args: argparse.Namespace) -> tuple[Path, Path | None]:
 
 def exit_code(comparisons: list[Comparison], *, check: bool) -> int:
     """1 where a call is wrong, or the programs differ; 3 where that is not known; with `check`, 1 for all that may be."""
-    from torchferry.accuracy.compare.notes import unmatched_counts
+    from torchferry.accuracy.compare.network import unmatched_counts
     from torchferry.accuracy.judge.model import Verdict
 
     found = {pair.verdict for comparison in comparisons for pair in comparison.pairs.outlines()}

@@ -9,7 +9,7 @@ from enum import Enum
 from fnmatch import translate
 from functools import cache
 
-from torchferry.operators.equivalents import ALWAYS_THERE, EQUIVALENTS, NEED_OWN_KERNEL
+from torchferry.operators.names import ALWAYS_THERE, EQUIVALENTS, NEED_OWN_KERNEL
 from torchferry.operators.native_functions import OperatorFacts
 from torchferry.vendors.ops import Ops
 

@@ -9,9 +9,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from torchferry.errors import InputError
-from torchferry.operators.equivalents import CALLED_BEFORE, CALLED_ELSEWHERE, PROVEN_BY, TAKEN_WHOLE
-from torchferry.operators.known import operator_facts
-from torchferry.operators.native_functions import OperatorFacts
+from torchferry.operators.names import CALLED_BEFORE, CALLED_ELSEWHERE, PROVEN_BY, TAKEN_WHOLE
+from torchferry.operators.native_functions import OperatorFacts, operator_facts
 from torchferry.operators.support import (
     OperatorStanding,
     SupportBasis,

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ctypes
 import gc
+import hashlib
 import multiprocessing
 import os
 import sys
@@ -21,9 +23,17 @@ from torch import nn
 from torch.nn.parameter import is_lazy
 
 import torchferry
+from torchferry.accuracy.record.sketches import dense_parts, flattened, sketch_of
 from torchferry.observe.modes import unobserved
-from torchferry.prove.facts import tensor_facts
-from torchferry.prove.model import BY_HAND, MAIN, LossRecord, NamedFacts, ProcessIdentity, StepRecord
+from torchferry.prove.model import (
+    BY_HAND,
+    MAIN,
+    LossRecord,
+    NamedFacts,
+    ProcessIdentity,
+    StepRecord,
+    TensorFacts,
+)
 from torchferry.prove.recordings import SUFFIX, identity_line, step_line
 from torchferry.prove.settings import ProofSettings
 
@@ -400,4 +410,30 @@ def _identity() -> ProcessIdentity:
         started=time.time_ns(),
         restart=int(restart) if restart.isdigit() else 0,
         torch=str(torch.__version__),
+    )
+
+
+# What a proof keeps of a tensor: checksum, norm and projections, at little more than the cost of reading it.
+
+_CHECKSUM_DIGITS = 16
+
+
+def tensor_facts(tensor: torch.Tensor) -> TensorFacts:
+    """The facts of a tensor of any layout, dtype and device; call it inside `unobserved()`."""
+    checksum = hashlib.sha256(f"{tuple(tensor.shape)}{tensor.dtype}".encode())
+    contents = []
+    for part in dense_parts(tensor):
+        flat = flattened(part)
+        size = flat.numel() * flat.element_size()
+        if size:
+            checksum.update((ctypes.c_char * size).from_address(flat.data_ptr()))
+        if part.dtype == tensor.dtype or tensor.is_quantized:  # not the indices of a sparse tensor
+            contents.append(flat)
+    sketch = sketch_of(contents)
+    return TensorFacts(
+        tuple(tensor.shape),
+        str(tensor.dtype).removeprefix("torch."),
+        checksum.hexdigest()[:_CHECKSUM_DIGITS],
+        float(sketch.square**0.5),
+        tuple(sketch.projections),
     )

@@ -15,7 +15,7 @@ from tests.accuracy.compare.records import GOLDEN, MINE, Writing, write_network,
 from torchferry.accuracy.compare import network
 from torchferry.accuracy.compare.comparing import Work, compare_files
 from torchferry.accuracy.compare.model import Comparison
-from torchferry.accuracy.compare.notes import of_comparison
+from torchferry.accuracy.compare.network import notes_of_comparison
 from torchferry.accuracy.file.reader import open_record
 from torchferry.accuracy.judge.model import ErrorKind, Verdict
 from torchferry.accuracy.model import Header, Kept
@@ -86,7 +86,7 @@ def test_without_pytorch_golden_is_taken_for_right(
     monkeypatch.setattr(
         importlib.util, "find_spec", lambda name, *rest: None if name == "torch" else find_spec(name, *rest)
     )
-    monkeypatch.setattr("torchferry.accuracy.compare.notes.find_spec", lambda name: None)
+    monkeypatch.setattr("torchferry.accuracy.compare.network.find_spec", lambda name: None)
     comparison = compared(tmp_path, golden, wrong={"aten::relu": zero_tail})
     assert blamed(comparison) == "aten::relu layer1"
     assert verdicts(comparison) == ["equal", "fault", "inherited", "inherited", "inherited"]
@@ -192,7 +192,7 @@ def test_what_is_kept_does_not_grow_with_the_records(
     tmp_path: Path, golden: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Beyond a limit, figures are kept of calls that are not as they should be, and the report says so."""
-    monkeypatch.setattr("torchferry.accuracy.compare.rows.DIFFERENCES", 2)
+    monkeypatch.setattr("torchferry.accuracy.compare.model.DIFFERENCES", 2)
     comparison = compared(tmp_path, golden, wrong={"aten::exp": zero_tail})
     assert [bool(pair.outputs) for pair in comparison.pairs] == [True, False, False, True, False]
     assert "only the verdict is reported" in comparison.notes[0].en
@@ -202,8 +202,8 @@ def test_what_makes_two_records_hard_to_compare_is_noted() -> None:
     mine = Header(Kept.TENSORS, "/home/a/train.py --lr 1", "npu", "2.12.1+cpu")
     same = replace(mine, program="train.py", torch="2.12.1+cu130")
     other = replace(mine, program="gan.py", torch="2.13.0")
-    assert of_comparison(mine, same) == ()
-    said = [note.en for note in of_comparison(mine, other)]
+    assert notes_of_comparison(mine, same) == ()
+    said = [note.en for note in notes_of_comparison(mine, other)]
     assert said[0] == "these are different programs: /home/a/train.py --lr 1, and gan.py"
     assert said[1].endswith("2.12.1+cpu here, 2.13.0 in golden")
 

@@ -12,8 +12,8 @@ import pytest
 import torch
 
 from tests.accuracy.file.making import HEADER, put
-from torchferry.accuracy.compare import figures as figures_module
-from torchferry.accuracy.compare.figures import Figures
+from torchferry.accuracy.compare import comparing
+from torchferry.accuracy.compare.comparing import Figures
 from torchferry.accuracy.file.reader import Record, open_record
 from torchferry.accuracy.file.writer import RecordWriter
 from torchferry.accuracy.model import Call, TensorRecord
@@ -62,7 +62,7 @@ ORDERS: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
 def test_orders_in_memory(
     recorded: Records, monkeypatch: pytest.MonkeyPatch, mine_order: str, golden_order: str
 ) -> None:
-    monkeypatch.setattr(figures_module, "_REORDERED", 50)  # several blocks
+    monkeypatch.setattr(comparing, "_REORDERED", 50)  # several blocks
     golden = example(2, 3, 4, 5)
     mine = golden.clone()
     mine[1, 2, 3, 4] += 7
@@ -162,7 +162,7 @@ def test_contents_are_measured_once(recorded: Records, monkeypatch: pytest.Monke
 
 
 def test_what_is_remembered_does_not_grow(recorded: Records, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(figures_module, "_REMEMBERED", 10)
+    monkeypatch.setattr(comparing, "_REMEMBERED", 10)
     figures, mine, golden = recorded(example(200), example(200))
     for at in range(0, 400, 4):
         figures.difference(
@@ -173,7 +173,7 @@ def test_what_is_remembered_does_not_grow(recorded: Records, monkeypatch: pytest
 
 def test_files_are_given_back_and_threads_agree(recorded: Records, monkeypatch: pytest.MonkeyPatch) -> None:
     """Pages that others are reading vanish and come back."""
-    monkeypatch.setattr(figures_module, "_HELD_BYTES", 1)
+    monkeypatch.setattr(comparing, "_HELD_BYTES", 1)
     golden = torch.randn(300_000, generator=torch.Generator().manual_seed(1))
     figures, mine, theirs = recorded(golden * 1.01, golden)
     wanted = figures.difference(mine, theirs)

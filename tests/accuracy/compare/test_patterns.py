@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from torchferry.accuracy.judge.model import ErrorKind
-from torchferry.accuracy.judge.places import Pattern, channels, find_pattern, stripes, tail, tiles
+from torchferry.accuracy.judge.sorting import Pattern, channels, find_pattern, stripes, tail, tiles
 
 
 def right(*shape: int) -> np.ndarray:

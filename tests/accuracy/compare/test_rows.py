@@ -7,8 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from torchferry.accuracy.compare.model import Pair
-from torchferry.accuracy.compare.rows import Outline, PairRows, packed
+from torchferry.accuracy.compare.model import Outline, Pair, PairRows, packed
 from torchferry.accuracy.judge.model import Difference, ErrorKind, Judgement, Verdict
 from torchferry.accuracy.model import Call, Metrics, Statistics, TensorRecord
 from torchferry.text import Text

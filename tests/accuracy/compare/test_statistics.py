@@ -9,8 +9,7 @@ import pytest
 
 from tests.accuracy.compare.calls import tensor
 from torchferry.accuracy.compare.comparing import AS_THEY_COME, find_culprit
-from torchferry.accuracy.compare.model import Pair
-from torchferry.accuracy.compare.rows import packed
+from torchferry.accuracy.compare.model import Pair, packed
 from torchferry.accuracy.compare.statistics import distance, growth, judge_statistics
 from torchferry.accuracy.judge.model import Difference, ErrorKind, Verdict
 from torchferry.accuracy.model import Call, Statistics

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from torchferry.accuracy.dump.configuration import Configuration, read_configuration
+from torchferry.accuracy.dump.mode import Configuration, read_configuration
 from torchferry.errors import InputError
 
 from .blocks import run_code

@@ -13,8 +13,7 @@ import torch
 from tests.accuracy.file.making import HEADER, put, write_calls, write_statistics
 from torchferry.accuracy import case_inputs
 from torchferry.accuracy.file.chunks import START
-from torchferry.accuracy.file.reader import open_record, open_records
-from torchferry.accuracy.file.scanning import repair
+from torchferry.accuracy.file.reader import open_record, open_records, repair
 from torchferry.accuracy.file.writer import RecordWriter
 from torchferry.accuracy.model import Call, Kept, TensorRecord, TensorRef
 from torchferry.errors import InputError

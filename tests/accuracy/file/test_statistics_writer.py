@@ -12,8 +12,7 @@ import h5py
 import pytest
 
 from torchferry.accuracy.file import chunks
-from torchferry.accuracy.file.reader import open_record
-from torchferry.accuracy.file.scanning import repair
+from torchferry.accuracy.file.reader import open_record, repair
 from torchferry.accuracy.file.tables import ROW
 from torchferry.accuracy.file.writer import StatisticsWriter
 from torchferry.accuracy.model import Header, Kept, Statistics, TensorRecord, TensorRef

@@ -17,8 +17,7 @@ import torch
 from tests.accuracy.file.making import HEADER, addition, put, write_calls
 from torchferry.accuracy.file import chunks
 from torchferry.accuracy.file.chunks import START
-from torchferry.accuracy.file.reader import open_record
-from torchferry.accuracy.file.scanning import repair
+from torchferry.accuracy.file.reader import open_record, repair
 from torchferry.accuracy.file.writer import RecordWriter
 from torchferry.accuracy.model import Call, RandomState, TensorRecord, TensorRef
 from torchferry.errors import InputError, OutputError

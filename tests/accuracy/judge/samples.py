@@ -14,7 +14,7 @@ from torch.testing import make_tensor
 from torch.utils._pytree import tree_leaves
 
 from torchferry.accuracy.file.reader import Record
-from torchferry.accuracy.judge.arguments import is_random, is_view, leaves_uninitialised
+from torchferry.accuracy.judge.execution import is_random, is_view, leaves_uninitialised
 from torchferry.accuracy.judge.judging import Judge
 from torchferry.accuracy.judge.model import Judgement
 from torchferry.accuracy.model import Call

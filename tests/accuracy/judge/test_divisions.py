@@ -11,9 +11,8 @@ import torch
 from torch.nn import functional
 
 from torchferry.accuracy.judge import pieces
-from torchferry.accuracy.judge.arguments import doubled_inputs
 from torchferry.accuracy.judge.divisions import divisions_of
-from torchferry.accuracy.judge.execution import TensorSource, execute_doubled, read_inputs
+from torchferry.accuracy.judge.execution import TensorSource, doubled_inputs, execute_doubled, read_inputs
 from torchferry.accuracy.judge.pieces import Grid, Item, Part, items_of
 from torchferry.accuracy.model import Call
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from torchferry.accuracy.native import differences, statistics
+from torchferry.accuracy.native import differences, library
 from torchferry.accuracy.native.standin import statistics_at
 
 IMPLEMENTATIONS = ("compiled", "numpy")
@@ -14,10 +14,8 @@ IMPLEMENTATIONS = ("compiled", "numpy")
 def implementation(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     """Switches to one of them."""
     if request.param == "numpy":
-        monkeypatch.setattr(statistics, "kernels", lambda: (statistics_at, statistics_at))
+        monkeypatch.setattr(library, "kernels", lambda: (statistics_at, statistics_at))
         monkeypatch.setattr(differences, "_kernels", lambda: None)
     else:
-        assert statistics.kernels()[0] is not statistics_at, (
-            "there is a compiler, but the kernels are not built"
-        )
+        assert library.kernels()[0] is not statistics_at, "there is a compiler, but the kernels are not built"
     return str(request.param)

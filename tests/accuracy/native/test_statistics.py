@@ -16,8 +16,7 @@ from tests.accuracy.native.reference import COMPLEX, FLOATS, INTEGERS
 from tests.accuracy.native.test_differences import bits
 from torchferry.accuracy.model import SIZES, Statistics
 from torchferry.accuracy.native import standin
-from torchferry.accuracy.native.library import NUMBERS
-from torchferry.accuracy.native.statistics import ROW, SHORT, decode, statistics_into, statistics_of
+from torchferry.accuracy.native.library import NUMBERS, ROW, SHORT, decode, statistics_into, statistics_of
 
 pytestmark = pytest.mark.usefixtures("implementation")
 relaxed = settings(

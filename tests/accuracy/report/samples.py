@@ -5,8 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
-from torchferry.accuracy.compare.model import Comparison, Curve, NetworkDifference, Pair
-from torchferry.accuracy.compare.rows import packed
+from torchferry.accuracy.compare.model import Comparison, Curve, NetworkDifference, Pair, packed
 from torchferry.accuracy.judge.model import Difference, ErrorKind, Judgement, Verdict
 from torchferry.accuracy.model import Call, Header, Kept, Metrics, Statistics, TensorRecord
 from torchferry.text import Text

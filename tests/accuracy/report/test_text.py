@@ -14,7 +14,7 @@ import pytest
 from tests.accuracy.report.samples import EVIL, SAMPLES, alone, equal, faulty, fine, large, ranks, statistical
 from tests.report.texts import texts_of
 from torchferry.accuracy.compare.matching import EQUIVALENT, EXTRA, GROUP, MOVED, NOTHING, SAME, SIMILAR
-from torchferry.accuracy.compare.rows import packed
+from torchferry.accuracy.compare.model import packed
 from torchferry.accuracy.judge.model import ErrorKind, Verdict
 from torchferry.accuracy.report import REPORTS, sentences, words
 from torchferry.report.formats import Options

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.ops.trace.making import calls, op, the, write
-from torchferry.operators.equivalents import CHOOSE_BY_DEVICE
+from torchferry.operators.names import CHOOSE_BY_DEVICE
 from torchferry.ops.model import Phase
 from torchferry.ops.trace import read_trace
 from torchferry.ops.trace.signatures import MOST_SIGNATURES

@@ -1,16 +1,16 @@
-"""What a comparison of two records finds: pairs of calls, curves, the differences of a whole network. No torch."""
+"""What a comparison of two records finds: pairs of calls, curves, the differences of a whole network; and how
+they are kept small. No torch."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+import struct
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple, overload
 
 from torchferry.accuracy.judge.model import Difference, Judgement, Verdict
-from torchferry.accuracy.model import Call, Header
+from torchferry.accuracy.model import Call, Header, Metrics, Statistics, TensorRecord
 from torchferry.text import Text
-
-if TYPE_CHECKING:
-    from torchferry.accuracy.compare.rows import PairRows
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,3 +59,294 @@ class Comparison:
     notes: tuple[Text, ...] = field(default=())
     curves: tuple[Curve, ...] = field(default=())
     network: tuple[NetworkDifference, ...] = field(default=())
+
+
+# Pairs as rows of numbers, a few bytes each: those of a long run would fill the memory as objects. No torch.
+
+_NONE = -1
+_PAIR = struct.Struct("<4iB3dq2I")  # calls, how, what is said, which errors are known, errors, differences
+_CALL = struct.Struct("<2qi")  # number, step, what else
+_DIFFERENCE = struct.Struct("<7i")
+_METRICS = struct.Struct("<2q13d7q")
+_STATISTICS = struct.Struct("<4Q4dQ")
+
+
+class Numbered:
+    """Values that repeat, each kept once and named by its number."""
+
+    def __init__(self) -> None:
+        self._numbers: dict[Any, int] = {}
+        self._values: list[Any] = []
+
+    def __call__(self, value: Any) -> int:
+        number = self._numbers.setdefault(value, len(self._values))
+        if number == len(self._values):
+            self._values.append(value)
+        return number
+
+    def __getitem__(self, number: int) -> Any:
+        return self._values[number]
+
+
+class Rows:
+    """Rows of one layout, one after the other."""
+
+    def __init__(self, layout: struct.Struct) -> None:
+        self._layout, self._bytes, self._count = layout, bytearray(), 0
+
+    def __len__(self) -> int:
+        return self._count
+
+    def append(self, *fields: Any) -> int:
+        """Its number."""
+        self._bytes += self._layout.pack(*fields)
+        self._count += 1
+        return self._count - 1
+
+    def replace(self, number: int, *fields: Any) -> None:
+        """Other fields in the place of a row."""
+        self._layout.pack_into(self._bytes, number * self._layout.size, *fields)
+
+    def __getitem__(self, number: int) -> tuple[Any, ...]:
+        return self._layout.unpack_from(self._bytes, number * self._layout.size)
+
+    def __iter__(self) -> Iterator[tuple[Any, ...]]:
+        return self._layout.iter_unpack(self._bytes)
+
+
+class Outline(NamedTuple):
+    """The little of a pair that is asked of all of them: to make each one whole takes long."""
+
+    has_mine: bool
+    has_golden: bool
+    how: str
+    verdict: Verdict
+    own_error: float | None
+    number: int  # this and the rest: of mine, or of golden where mine is missing
+    step: int
+    operator: str
+    place: str
+
+
+class PairRows(Sequence[Pair]):
+    """Pairs, made when they are asked for."""
+
+    def __init__(self) -> None:
+        self._pairs, self._calls, self._differences = Rows(_PAIR), Rows(_CALL), Rows(_DIFFERENCE)
+        self._metrics, self._statistics = Rows(_METRICS), Rows(_STATISTICS)
+        self._texts, self._sites, self._tensors, self._judgements = (Numbered() for _ in range(4))
+        self._results: dict[int, tuple[TensorRecord, ...]] = {}  # of calls; few have any
+        self._equal: dict[Metrics, int] = {}  # most figures are those of equal tensors
+
+    def append(self, pair: Pair) -> None:
+        """One more."""
+        first = len(self._differences)
+        for each in (*pair.inputs, *pair.outputs):
+            self._difference(each)
+        mine = self._call(pair.mine)  # as a rule, golden's has the same number
+        golden = mine if pair.golden == pair.mine else self._call(pair.golden)
+        said = self._said(pair.judgement)
+        self._pairs.append(
+            mine, golden, self._texts(pair.how), *said, first, len(pair.inputs), len(pair.outputs)
+        )
+
+    def rejudge(self, at: int, judgement: Judgement) -> None:
+        """Say something else of a pair that is there already."""
+        row = self._pairs[at]
+        said = self._said(judgement)
+        self._pairs.replace(at, *row[:3], *said, *row[3 + len(said) :])
+
+    def _said(self, judgement: Judgement) -> tuple[Any, ...]:
+        """A judgement as fields of a row: what is said, which errors are known, the errors."""
+        errors = (judgement.own_error, judgement.golden_error, judgement.limit)
+        given = sum(1 << at for at, error in enumerate(errors) if error is not None)
+        said = self._judgements(replace(judgement, own_error=None, golden_error=None, limit=None))
+        return said, given, *(error or 0.0 for error in errors)
+
+    def __len__(self) -> int:
+        return len(self._pairs)
+
+    @overload
+    def __getitem__(self, index: int) -> Pair: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[Pair]: ...
+    def __getitem__(self, index: int | slice) -> Pair | list[Pair]:
+        if isinstance(index, slice):
+            return [self[each] for each in range(*index.indices(len(self)))]
+        place = index + len(self) if index < 0 else index
+        if not 0 <= place < len(self):
+            raise IndexError(index)
+        mine, golden, how, said, given, own, other, limit, first, inputs, outputs = self._pairs[place]
+        own, other, limit = (
+            error if given & 1 << at else None for at, error in enumerate((own, other, limit))
+        )
+        judgement = self._judgements[said]
+        if given:
+            judgement = replace(judgement, own_error=own, golden_error=other, limit=limit)
+        middle = first + inputs
+        call = self._made_call(mine)
+        return Pair(
+            call,
+            call if golden == mine else self._made_call(golden),
+            self._texts[how],
+            tuple([self._made_difference(each) for each in range(first, middle)]),
+            tuple([self._made_difference(each) for each in range(middle, middle + outputs)]),
+            judgement,
+        )
+
+    def outlines(self) -> Iterator[Outline]:
+        """All pairs, in their order."""
+        for mine, golden, how, said, given, own_error, *_ in self._pairs:
+            number, step, site = self._calls[golden if mine == _NONE else mine]
+            operator, _, _, _, place, _ = self._sites[site]
+            yield Outline(
+                mine != _NONE,
+                golden != _NONE,
+                self._texts[how],
+                self._judgements[said].verdict,
+                own_error if given & 1 else None,
+                number,
+                step,
+                operator,
+                place,
+            )
+
+    def __eq__(self, other: object) -> bool:
+        return (
+            isinstance(other, Sequence)
+            and len(self) == len(other)
+            and all(one == another for one, another in zip(self, other, strict=True))
+        )
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def _call(self, call: Call | None) -> int:
+        if call is None:
+            return _NONE
+        site = (call.operator, call.phase, call.model, call.module, call.place, call.node)
+        number = self._calls.append(call.number, call.step, self._sites(site))
+        if call.outputs:
+            self._results[number] = call.outputs
+        return number
+
+    def _made_call(self, row: int) -> Call | None:
+        if row == _NONE:
+            return None
+        number, step, site = self._calls[row]
+        operator, *place = self._sites[site]
+        phase, model, module, line, node = place
+        return Call(
+            number, operator, step, phase, model, module, line, node, outputs=self._results.get(row, ())
+        )
+
+    def _difference(self, difference: Difference) -> None:
+        self._differences.append(
+            *self._tensor(difference.mine),
+            *self._tensor(difference.golden),
+            self._figures(difference.metrics),
+            self._texts(difference.picture),
+            self._texts(difference.reason),
+        )
+
+    def _made_difference(self, row: int) -> Difference:
+        mine, of_mine, golden, of_golden, metrics, picture, reason = self._differences[row]
+        return Difference(
+            self._made_tensor(mine, of_mine),
+            self._made_tensor(golden, of_golden),
+            Metrics(*self._metrics[metrics]) if metrics != _NONE else None,
+            self._texts[picture],
+            self._texts[reason],
+        )
+
+    def _figures(self, metrics: Metrics | None) -> int:
+        if metrics is None:
+            return _NONE
+        if not metrics.is_equal:
+            return self._metrics.append(*_fields(metrics))
+        if metrics not in self._equal:
+            self._equal[metrics] = self._metrics.append(*_fields(metrics))
+        return self._equal[metrics]
+
+    def _tensor(self, tensor: TensorRecord) -> tuple[int, int]:
+        if tensor.statistics is None:
+            return self._tensors(tensor), _NONE
+        number = self._statistics.append(*_fields(tensor.statistics))
+        return self._tensors(replace(tensor, statistics=None)), number
+
+    def _made_tensor(self, tensor: int, statistics: int) -> TensorRecord:
+        found: TensorRecord = self._tensors[tensor]
+        return (
+            found
+            if statistics == _NONE
+            else replace(found, statistics=Statistics(*self._statistics[statistics]))
+        )
+
+
+def packed(pairs: Iterable[Pair]) -> PairRows:
+    """These pairs as rows."""
+    rows = PairRows()
+    for pair in pairs:
+        rows.append(pair)
+    return rows
+
+
+def _fields(value: Metrics | Statistics) -> Iterable[Any]:
+    return (getattr(value, name) for name in value.__slots__)
+
+
+# What is kept of pairs once they are judged: so little that memory does not depend on the size of the
+# records.
+
+DIFFERENCES = 100_000  # beyond so many, figures are kept only of calls that are not as they should be
+_UNREMARKABLE = (Verdict.EQUAL, Verdict.NORMAL, Verdict.INHERITED)
+
+
+class Keeper:
+    """Makes pairs small, and counts."""
+
+    def __init__(self) -> None:
+        self.nbytes = 0  # that were measured, of both sides
+        self.left_out = 0  # calls whose figures were not kept
+        self._kept = 0
+
+    def keep(self, pairs: Iterable[Pair]) -> PairRows:
+        """All pairs, each made small."""
+        return packed(map(self._small, pairs))
+
+    def _small(self, pair: Pair) -> Pair:
+        self.nbytes += sum(
+            each.mine.nbytes + each.golden.nbytes
+            for each in (*pair.inputs, *pair.outputs)
+            if each.metrics is not None
+        )
+        mine, golden = _call(pair.mine, pair), _call(pair.golden, pair)
+        if self._kept > DIFFERENCES and pair.judgement.verdict in _UNREMARKABLE:
+            self.left_out += bool(pair.outputs)
+            return Pair(mine, golden, pair.how, judgement=pair.judgement)
+        self._kept += len(pair.inputs) + len(pair.outputs)
+        inputs, outputs = (tuple(map(_difference, each)) for each in (pair.inputs, pair.outputs))
+        return Pair(mine, golden, pair.how, inputs, outputs, pair.judgement)
+
+
+def _call(call: Call | None, pair: Pair) -> Call | None:
+    """Without what it was called with; of results only those that no difference tells of."""
+    if call is None:
+        return None
+    outputs = () if pair.outputs or pair.judgement.verdict in _UNREMARKABLE else call.outputs
+    return Call(
+        call.number, call.operator, call.step, call.phase, call.model, call.module, call.place, call.node,
+        outputs=tuple(map(_tensor, outputs)),
+    )  # fmt: skip
+
+
+def _difference(difference: Difference) -> Difference:
+    mine, golden = _tensor(difference.mine), _tensor(difference.golden)
+    return Difference(mine, golden, difference.metrics, difference.picture, difference.reason)
+
+
+def _tensor(tensor: TensorRecord) -> TensorRecord:
+    """Where its bytes lie is of no more use; without that, most are equal to one that is there already."""
+    return TensorRecord(
+        tensor.name, tensor.dtype, tensor.shape, tensor.stride, tensor.device, tensor.role,
+        is_dense=tensor.is_dense, unread=tensor.unread, statistics=tensor.statistics,
+    )  # fmt: skip

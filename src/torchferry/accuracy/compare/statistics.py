@@ -12,8 +12,7 @@ from dataclasses import dataclass, replace
 from itertools import groupby
 
 from torchferry.accuracy.compare.matching import EXTRA, is_scratch
-from torchferry.accuracy.compare.model import Pair
-from torchferry.accuracy.compare.rows import Outline
+from torchferry.accuracy.compare.model import Outline, Pair
 from torchferry.accuracy.judge.model import Difference, ErrorKind, Judgement, Verdict
 from torchferry.accuracy.model import Call, Metrics, Statistics, TensorRecord
 from torchferry.operators.names import family, is_plumbing, is_random

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from functools import cache
 
-from torchferry.accuracy.judge.arguments import is_random
+from torchferry.accuracy.judge.execution import is_random
 from torchferry.accuracy.judge.formulas import formula_of
 from torchferry.accuracy.judge.margins import margins_of
 from torchferry.accuracy.model import Call, TensorRecord, Value

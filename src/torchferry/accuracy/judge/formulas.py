@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from torchferry.accuracy.judge.arguments import CannotExecuteError
+from torchferry.accuracy.judge.model import CannotExecuteError
 
 aten = torch.ops.aten
 Arguments = Mapping[str, Any]

@@ -9,21 +9,17 @@ from itertools import starmap
 import torch
 
 from torchferry.accuracy.judge import decompositions, random_numbers
-from torchferry.accuracy.judge.arguments import (
-    CannotExecuteError,
-    Setting,
-    is_random,
-    is_view,
-    leaves_uninitialised,
-    make_arguments,
-)
-from torchferry.accuracy.judge.errors import Compared, Errors
 from torchferry.accuracy.judge.execution import (
+    Setting,
     TensorSource,
     blank_inputs,
     execute,
     has_gaps,
+    is_random,
+    is_view,
+    leaves_uninitialised,
     lies_in_inputs,
+    make_arguments,
     read_inputs,
 )
 from torchferry.accuracy.judge.formulas import formula_of
@@ -36,8 +32,8 @@ from torchferry.accuracy.judge.kernel_faults import (
     unread_inputs,
 )
 from torchferry.accuracy.judge.large import Task, judge_large, parts_by_element
-from torchferry.accuracy.judge.margins import Margins, digits_of, margins_of, views
-from torchferry.accuracy.judge.model import Difference, ErrorKind, Judgement, Verdict
+from torchferry.accuracy.judge.margins import Compared, Errors, Margins, digits_of, margins_of, views
+from torchferry.accuracy.judge.model import CannotExecuteError, Difference, ErrorKind, Judgement, Verdict
 from torchferry.accuracy.judge.pieces import is_large
 from torchferry.accuracy.judge.references import (
     Reference,

@@ -9,12 +9,10 @@ from typing import Any
 
 import torch
 
-from torchferry.accuracy.judge.arguments import CannotExecuteError, is_floating
-from torchferry.accuracy.judge.errors import Compared, flat
-from torchferry.accuracy.judge.execution import execute_doubled
-from torchferry.accuracy.judge.margins import digits_of, reduced
+from torchferry.accuracy.judge.execution import execute_doubled, is_floating
+from torchferry.accuracy.judge.margins import Compared, Execute, digits_of, flat, reduced
+from torchferry.accuracy.judge.model import CannotExecuteError
 from torchferry.accuracy.judge.references import Reference, attempt
-from torchferry.accuracy.judge.sensitivity import Execute
 from torchferry.accuracy.model import Value
 from torchferry.observe.operators import find_overload
 from torchferry.operators.names import without_overload

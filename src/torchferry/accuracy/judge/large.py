@@ -14,17 +14,13 @@ from dataclasses import dataclass, replace
 import torch
 
 from torchferry.accuracy.judge import pieces
-from torchferry.accuracy.judge.arguments import CannotExecuteError
 from torchferry.accuracy.judge.divisions import Division, by_element, divisions_of
-from torchferry.accuracy.judge.errors import Compared, Terms, compare
 from torchferry.accuracy.judge.execution import TensorSource, execute, read_inputs
-from torchferry.accuracy.judge.margins import digits_of, margins_of, views
-from torchferry.accuracy.judge.model import ErrorKind, Judgement, Verdict
+from torchferry.accuracy.judge.margins import UNIT, Compared, Terms, compare, digits_of, margins_of, views
+from torchferry.accuracy.judge.model import CannotExecuteError, ErrorKind, Judgement, Verdict
 from torchferry.accuracy.judge.pieces import Grid, Item, Part, Ranges, items_of
-from torchferry.accuracy.judge.places import describe_region
 from torchferry.accuracy.judge.references import Reference, attempt
-from torchferry.accuracy.judge.sensitivity import UNIT
-from torchferry.accuracy.judge.sorting import Context, sort_of
+from torchferry.accuracy.judge.sorting import Context, describe_region, sort_of
 from torchferry.accuracy.model import Call, TensorRecord
 from torchferry.operators.names import without_overload
 from torchferry.text import Text

@@ -78,3 +78,7 @@ class Difference:
     metrics: Metrics | None  # None: contents are missing, or shapes do not fit
     picture: str = ""  # where the differences lie: a row of signs, from the first element to the last
     reason: str = ""  # why there are no metrics
+
+
+class CannotExecuteError(Exception):
+    """The call can't be made here; the message says why."""

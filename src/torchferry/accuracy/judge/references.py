@@ -9,17 +9,29 @@ from typing import Any
 
 import torch
 
-from torchferry.accuracy.judge.arguments import (
-    CannotExecuteError,
+from torchferry.accuracy.judge.execution import (
+    Outputs,
     Setting,
+    TensorSource,
     doubled_inputs,
+    execute,
+    execute_doubled,
     is_floating,
     make_arguments,
+    read_inputs,
 )
-from torchferry.accuracy.judge.errors import SMALLEST, Compared, Terms, compare, smallest_normal
-from torchferry.accuracy.judge.execution import Outputs, TensorSource, execute, execute_doubled, read_inputs
-from torchferry.accuracy.judge.margins import digits_of, margins_of
-from torchferry.accuracy.judge.sensitivity import added_up, sensitivity
+from torchferry.accuracy.judge.margins import (
+    SMALLEST,
+    Compared,
+    Terms,
+    added_up,
+    compare,
+    digits_of,
+    margins_of,
+    sensitivity,
+    smallest_normal,
+)
+from torchferry.accuracy.judge.model import CannotExecuteError
 from torchferry.accuracy.model import Call, TensorRef, Value
 from torchferry.operators.names import without_overload
 

@@ -1,4 +1,5 @@
-"""The compiled kernels: found in the cache, or compiled now; None where that can't be done."""
+"""The compiled kernels, and statistics of tensors by them. The library is found in the cache, or compiled now; where that
+can't be done, there is none."""
 
 from __future__ import annotations
 
@@ -7,16 +8,23 @@ import functools
 import hashlib
 import os
 import platform
+import struct
 import subprocess
 import sys
 import tempfile
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
+from typing import TYPE_CHECKING
 
+from torchferry.accuracy.model import Statistics
 from torchferry.building import cache as build_cache
 from torchferry.building.toolchain import Compiler, find_compiler
 from torchferry.errors import BuildError
 from torchferry.files.user_folder import private_temporary_folder
+
+if TYPE_CHECKING:
+    from typing_extensions import Buffer
 
 SOURCES = Path(__file__).parent / "csrc"
 # By the numbers that csrc/elements.h gives them; a complex number is two of its components.
@@ -135,3 +143,57 @@ def _run(compiler: Compiler, *arguments: str) -> None:
     environment = {name: value for name, value in os.environ.items() if not name.startswith("LD_")}
     command = [*compiler.command, *_FLAGS, *sources, *arguments]
     subprocess.run(command, check=True, capture_output=True, timeout=_COMPILER_SECONDS, env=environment)
+
+
+# Statistics of tensors in the memory of the host: one pass, compiled where there is a compiler.
+#
+# Complex numbers are taken as pairs of real ones: `count` is then twice the number of elements.
+
+ROW = struct.Struct("=4Q4dQ")
+SHORT = 1 << 14  # elements that are done before another thread of Python could have started
+
+Kernel = Callable[[int, int, int, int], object]  # address, number of the dtype, count, row
+
+
+def statistics_into(address: int, dtype: str, count: int, row: int) -> None:
+    """Of dense memory of the host, into the 72 bytes at `row`."""
+    short, long = kernels()
+    number = NUMBERS[dtype]
+    if dtype in COMPONENTS:
+        count *= 2
+    (short if count <= SHORT else long)(address, number, count, row)
+
+
+def statistics_of(address: int, dtype: str, count: int) -> Statistics:
+    """Of dense memory of the host."""
+    row = ctypes.create_string_buffer(ROW.size)
+    statistics_into(address, dtype, count, ctypes.addressof(row))
+    return decode(row)
+
+
+def decode(row: Buffer) -> Statistics:
+    """The statistics in 72 bytes."""
+    return Statistics(*ROW.unpack_from(row))
+
+
+@functools.cache
+def kernels() -> tuple[Kernel, Kernel]:
+    """What does the work: for short tensors, and for long ones."""
+    short, long = library_for_short_calls(), library()
+    if short is None or long is None:
+        return _standin(), _standin()
+    functions = (short.torchferry_statistics, long.torchferry_statistics)
+    for function in functions:
+        function.argtypes = (ctypes.c_void_p, ctypes.c_int32, ctypes.c_uint64, ctypes.c_void_p)
+        function.restype = None
+    return functions
+
+
+def _standin() -> Kernel:
+    try:
+        from torchferry.accuracy.native.standin import statistics_at
+    except ModuleNotFoundError:
+        raise BuildError(
+            "statistics of tensors need a C++ compiler or numpy, and neither is here; install one of them"
+        ) from None
+    return statistics_at

@@ -11,11 +11,10 @@ from typing import Any
 import torch
 
 from torchferry.accuracy.model import INPUT, OUTPUT, Statistics
-from torchferry.accuracy.native.statistics import ROW, decode, statistics_into
+from torchferry.accuracy.native.library import ROW, decode, statistics_into
 from torchferry.accuracy.overflow.model import CallFigures, TensorFigures
 from torchferry.accuracy.record.calls import OperatorPlan
-from torchferry.accuracy.record.known_contents import version_of
-from torchferry.accuracy.record.layout import Layouts, MemoryReader, TensorLayout
+from torchferry.accuracy.record.layout import Layouts, MemoryReader, TensorLayout, version_of
 from torchferry.observe.modes import unobserved
 from torchferry.observe.tensors import why_unreadable
 from torchferry.observe.where import Site

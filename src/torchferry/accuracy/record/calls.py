@@ -8,8 +8,14 @@ from typing import Any, Protocol
 import torch
 
 from torchferry.accuracy.model import INPUT, OUTPUT, RandomState, TensorRecord, TensorRef, Value
-from torchferry.accuracy.record.known_contents import UNKNOWN, Content, KnownContents
-from torchferry.accuracy.record.layout import Layouts, TensorLayout, synchronize
+from torchferry.accuracy.record.layout import (
+    UNKNOWN,
+    Content,
+    KnownContents,
+    Layouts,
+    TensorLayout,
+    synchronize,
+)
 from torchferry.observe.operators import (
     COMMUNICATION,
     SKIPPED_NAMESPACES,

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import torch
 
-from torchferry.accuracy.native.statistics import ROW
+from torchferry.accuracy.native.library import ROW
 from torchferry.accuracy.record.layout import TensorLayout, flat, pieces, synchronize
 from torchferry.observe.modes import unobserved
 

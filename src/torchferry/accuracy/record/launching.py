@@ -71,7 +71,7 @@ def check_output(output: Path) -> tuple[str, ...]:
 
 
 def _is_ours(path: Path) -> bool:
-    from torchferry.accuracy.file.scanning import starts_like_ours
+    from torchferry.accuracy.file.reader import starts_like_ours
 
     if not path.is_file():
         return False
@@ -119,8 +119,7 @@ def options_again(program: Program, settings: RecordSettings, place: Place) -> s
 
 def completed(outcome: Outcome) -> tuple[Outcome, bool]:
     """What a process has left, and whether it was killed before it could end its file."""
-    from torchferry.accuracy.file.reader import open_record
-    from torchferry.accuracy.file.scanning import repair
+    from torchferry.accuracy.file.reader import open_record, repair
 
     path = Path(outcome.path)
     if not path.is_file():

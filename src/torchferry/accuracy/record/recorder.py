@@ -17,8 +17,7 @@ import torch
 from torchferry.accuracy.file.writer import RecordWriter, StatisticsWriter
 from torchferry.accuracy.model import Header, Kept
 from torchferry.accuracy.record.calls import CallObserver, OngoingCall, OperatorPlan, plan_of
-from torchferry.accuracy.record.known_contents import KnownContents
-from torchferry.accuracy.record.layout import Layouts
+from torchferry.accuracy.record.layout import KnownContents, Layouts
 from torchferry.accuracy.record.settings import Selection
 from torchferry.accuracy.record.sinks import StatisticsSink, TensorSink
 from torchferry.accuracy.record.sketches import SketchSink

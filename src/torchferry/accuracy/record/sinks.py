@@ -14,7 +14,7 @@ from torchferry.accuracy.file.call_json import encoded_statistics
 from torchferry.accuracy.file.call_objects import CallForm
 from torchferry.accuracy.file.writer import RecordWriter, StatisticsWriter, encoded_tensors
 from torchferry.accuracy.model import Call, Kept, RandomState, TensorRecord
-from torchferry.accuracy.native.statistics import ROW, SHORT, decode, kernels
+from torchferry.accuracy.native.library import ROW, SHORT, decode, kernels
 from torchferry.accuracy.record.calls import (
     OngoingCall,
     OperatorPlan,
@@ -23,8 +23,16 @@ from torchferry.accuracy.record.calls import (
     results_of,
 )
 from torchferry.accuracy.record.device_statistics import DeviceStatistics
-from torchferry.accuracy.record.known_contents import NOWHERE, UNKNOWN, Content, KnownContents, KnownStorage
-from torchferry.accuracy.record.layout import MemoryReader, TensorLayout, address_of
+from torchferry.accuracy.record.layout import (
+    NOWHERE,
+    UNKNOWN,
+    Content,
+    KnownContents,
+    KnownStorage,
+    MemoryReader,
+    TensorLayout,
+    address_of,
+)
 from torchferry.observe.modes import unobserved
 
 # The states of generators that random operators draw from.

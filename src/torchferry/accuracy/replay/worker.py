@@ -15,8 +15,16 @@ import torch
 
 from torchferry.accuracy.file.reader import Record, open_record
 from torchferry.accuracy.file.writer import RecordWriter
-from torchferry.accuracy.judge.arguments import CannotExecuteError, is_view, leaves_uninitialised
-from torchferry.accuracy.judge.execution import Outputs, blank_inputs, execute, has_gaps, read_inputs
+from torchferry.accuracy.judge.execution import (
+    Outputs,
+    blank_inputs,
+    execute,
+    has_gaps,
+    is_view,
+    leaves_uninitialised,
+    read_inputs,
+)
+from torchferry.accuracy.judge.model import CannotExecuteError
 from torchferry.accuracy.model import Call, Header, Kept, TensorRecord
 from torchferry.accuracy.record.layout import Layouts, MemoryReader
 from torchferry.accuracy.record.settings import Selection

@@ -10,7 +10,7 @@ from typing import Any
 
 from torchferry import __version__
 from torchferry.accuracy.compare.model import Comparison, Pair
-from torchferry.accuracy.compare.notes import unmatched_counts
+from torchferry.accuracy.compare.network import unmatched_counts
 from torchferry.accuracy.judge.model import Difference
 from torchferry.accuracy.model import TensorRecord
 from torchferry.accuracy.report import sentences

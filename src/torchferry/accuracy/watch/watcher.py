@@ -23,10 +23,9 @@ from torch.utils.weak import WeakTensorKeyDictionary
 
 from torchferry.accuracy.file.writer import StatisticsWriter
 from torchferry.accuracy.model import Header, Statistics, TensorRecord, TensorRef, Value
-from torchferry.accuracy.native.statistics import ROW, decode, statistics_into
+from torchferry.accuracy.native.library import ROW, decode, statistics_into
 from torchferry.accuracy.record.device_statistics import DeviceStatistics
-from torchferry.accuracy.record.known_contents import version_of
-from torchferry.accuracy.record.layout import Layouts, MemoryReader
+from torchferry.accuracy.record.layout import Layouts, MemoryReader, version_of
 from torchferry.observe.modes import unobserved
 from torchferry.observe.scalers import is_skipping, scale_of, unwatch_scalers, watch_scalers
 from torchferry.observe.steps import is_outermost_step

@@ -15,7 +15,7 @@ import torch
 
 from torchferry.observe.modes import LocatingMode, has_compiled
 from torchferry.observe.where import BACKWARD, OPTIMIZER
-from torchferry.operators.equivalents import CHOOSE_BY_DEVICE
+from torchferry.operators.names import CHOOSE_BY_DEVICE
 from torchferry.ops.capture.folding import Folded, Key, PastCall, key_of, tensors_among
 from torchferry.ops.capture.undecided import Undecided, owner_of, owner_of_all, set_owner
 from torchferry.ops.model import ModuleInfo, Phase, Site, Use

@@ -8,9 +8,8 @@ from enum import Enum
 from functools import cache
 from typing import NamedTuple
 
-from torchferry.operators.equivalents import CHOOSE_BY_DEVICE
-from torchferry.operators.known import operator_facts
-from torchferry.operators.native_functions import OperatorFacts
+from torchferry.operators.names import CHOOSE_BY_DEVICE
+from torchferry.operators.native_functions import OperatorFacts, operator_facts
 from torchferry.operators.schemas import Schema, schemas
 from torchferry.ops.model import Phase
 from torchferry.ops.trace.events import OLD_PROFILER, OperatorEvent, Role

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from torchferry.operators.equivalents import CALLED_ELSEWHERE
+from torchferry.operators.names import CALLED_ELSEWHERE
 from torchferry.operators.schemas import schemas
 from torchferry.ops.model import TRACE, Capture, Phase, Site
 from torchferry.ops.trace.calls import Level, level_of

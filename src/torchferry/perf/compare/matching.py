@@ -8,7 +8,7 @@ from collections.abc import Callable, Hashable, Iterable
 from functools import cache
 from typing import NamedTuple
 
-from torchferry.operators.equivalents import CALLED_ELSEWHERE, EQUIVALENTS
+from torchferry.operators.names import CALLED_ELSEWHERE, EQUIVALENTS
 from torchferry.perf.compare.entries import Entry, Key
 from torchferry.perf.compare.model import Match
 from torchferry.vendors.registry import get_vendor, vendor_names

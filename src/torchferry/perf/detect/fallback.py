@@ -161,7 +161,7 @@ def _remedies(run: Run, operators: list[str]) -> tuple[Text, ...]:
 
 
 def _replacements(vendor: Vendor, operators: list[str]) -> Iterator[Text]:
-    from torchferry.operators.known import operator_facts
+    from torchferry.operators.native_functions import operator_facts
     from torchferry.ops.advice import Adviser
     from torchferry.ops.judge import vendor_table
     from torchferry.ops.model import Phase, Signature, Site, Use
