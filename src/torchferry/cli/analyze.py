@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,10 +15,7 @@ from torchferry.errors import InputError
 from torchferry.report.progress import progress_bar
 
 if TYPE_CHECKING:
-    from torchferry.perf.compare.model import Comparison
     from torchferry.perf.model import Analysis
-    from torchferry.perf.report.sentences import Report
-    from torchferry.perf.run import Run
 
 # The options of `ferry analyze`.
 
@@ -109,9 +105,13 @@ def run(args: argparse.Namespace) -> int:
         raise InputError("nothing to analyze: give a trace, or the folder that `ferry profile` wrote")
     if args.normalize:
         return _normalize(args)
-    wanted = _wanted(args.only, args.ignore)
     check_reports(REPORTS, args.output)
-    report = _analyzed(args, wanted)
+    from torchferry.perf.analyzing import analyze_paths
+
+    with progress_bar(args.quiet, "MiB", 1 << 20) as on_progress:
+        report = analyze_paths(
+            args.paths, args.baseline, args.rank, args.only, args.ignore, args.top, on_progress
+        )
     deliver(REPORTS, report, args, Options(options.language_of(args)))
     return exit_code(report.analyses, args.check)
 
@@ -139,27 +139,6 @@ def _list_detectors() -> int:
     return 0
 
 
-def _wanted(only: Sequence[str], ignore: Sequence[str]) -> Callable[[str], bool]:
-    """Which detectors are to look; InputError for those that do not exist."""
-    from torchferry.perf.detect.registry import DETECTORS
-    from torchferry.perf.ranks import ID
-
-    known = [*(detector.id for detector in DETECTORS), ID]
-    chosen, left_out = _ids(only, known), _ids(ignore, known)
-    return lambda name: (not chosen or name in chosen) and name not in left_out
-
-
-def _ids(given: Sequence[str], known: Sequence[str]) -> set[str]:
-    import difflib
-
-    found = {part.strip() for text in given for part in text.split(",") if part.strip()}
-    for name in sorted(found.difference(known)):
-        near = difflib.get_close_matches(name, known, 1)
-        hint = f"did you mean {near[0]!r}?" if near else "`ferry analyze --list-detectors` names them"
-        raise InputError(f"no detector {name!r}; {hint}")
-    return found
-
-
 def _normalize(args: argparse.Namespace) -> int:
     from torchferry.perf.normalize import normalize
 
@@ -174,60 +153,3 @@ def _normalize(args: argparse.Namespace) -> int:
         repaired = "; its end was cut off and has been mended" if done.is_repaired else ""
         print(f"{target}: {done.events:,} events{dropped}{repaired}", file=sys.stderr)
     return 0
-
-
-def _analyzed(args: argparse.Namespace, wanted: Callable[[str], bool]) -> Report:
-    from torchferry.perf.analysis import analyze
-    from torchferry.perf.opening import open_runs
-    from torchferry.perf.report.sentences import Report
-
-    with progress_bar(args.quiet, "MiB", 1 << 20) as on_progress:
-        runs = _of_rank(open_runs(args.paths, on_progress), args.rank)
-        baseline = open_runs([args.baseline], on_progress) if args.baseline else []
-    analyses = [analyze(each, wanted) for each in runs]
-    comparisons = _compared(runs, baseline)
-    return Report(_with_ranks(analyses, runs, wanted), tuple(comparisons), args.top)
-
-
-def _of_rank(runs: Sequence[Run], rank: int | None) -> Sequence[Run]:
-    if rank is None:
-        return runs
-    numbers = {at: _rank(run, at) for at, run in enumerate(runs)}
-    found = [runs[at] for at, number in numbers.items() if number == rank]
-    if not found:
-        known = ", ".join(map(str, sorted(numbers.values())))
-        raise InputError(f"there is no rank {rank} in what was given; there are {known}")
-    return found
-
-
-def _rank(run: Run, position: int) -> int:
-    number = run.rank_facts.get("rank", run.trace.rank if run.trace else None)
-    return number if isinstance(number, int) else position
-
-
-def _with_ranks(
-    analyses: list[Analysis], runs: Sequence[Run], wanted: Callable[[str], bool]
-) -> tuple[Analysis, ...]:
-    """What comparing the ranks finds belongs to the one that holds up the others."""
-    from torchferry.perf import ranks
-    from torchferry.perf.analysis import order
-    from torchferry.perf.report.sentences import slowest
-
-    if len(analyses) > 1 and wanted(ranks.ID):
-        at = slowest(analyses)
-        found = sorted([*ranks.compare_ranks(runs), *analyses[at].diagnoses], key=order)
-        analyses[at] = replace(analyses[at], diagnoses=tuple(found))
-    return tuple(analyses)
-
-
-def _compared(runs: Sequence[Run], baseline: Sequence[Run]) -> Iterator[Comparison]:
-    """Each rank with its like; one of the baseline with all, if it has but one."""
-    if not baseline:
-        return
-    from torchferry.perf.compare.comparing import compare
-
-    others = {_rank(run, at): run for at, run in enumerate(baseline)}
-    for at, each in enumerate(runs):
-        other = baseline[0] if len(baseline) == 1 else others.get(_rank(each, at))
-        if other is not None:
-            yield compare(each, other)

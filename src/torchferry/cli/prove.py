@@ -6,11 +6,8 @@ from __future__ import annotations
 
 import argparse
 import math
-import os
 import sys
-import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -23,7 +20,7 @@ from torchferry.cli.program import (
     torchrun_options,
     words_of,
 )
-from torchferry.errors import InputError, OutputError, RunError
+from torchferry.errors import InputError, RunError
 from torchferry.vendors.registry import get_vendor
 
 if TYPE_CHECKING:
@@ -108,35 +105,30 @@ def _add_tolerances(parser: argparse.ArgumentParser) -> None:
     options.add_switch(group, "--exact", "nothing but equal bit for bit")
 
 
-_PROOF = "proof.json"
-
-
 def run(args: argparse.Namespace) -> int:
     """Run the proof; 0 if it holds for every vendor, 1 if not."""
+    from torchferry.building.progress import silent
+    from torchferry.prove.launching import build_devices, check_output, proof_folders, write_reports
     from torchferry.prove.prover import prove
+    from torchferry.prove.report import REPORTS
     from torchferry.prove.runs import Runner
+    from torchferry.report.formats import Options
 
     vendors = _vendors(args)
     plan = _plan(args, vendors)
     if args.output:
-        _check_output(args.output)
-    _build(args, plan)
-    with _folders(args.output) as (records, kept):
-        runner = Runner(plan, records, kept, _watch(args))
+        check_output(args.output)
+    build_devices(plan, silent if args.quiet else None)
+    with proof_folders(args.output) as folders:
+        runner = Runner(plan, folders.records, folders.kept, _watch(args))
         proof = prove(_request(args, plan, vendors), vendors, runner)
-        _show_crashes(proof, kept)
-        _show(args, proof, kept)
+        _show_crashes(proof, folders.kept)
+        language = options.language_of(args)
+        write_reports(proof, folders.kept, language)
+        REPORTS.show(proof, options=Options(language))
+    if folders.earlier:
+        note(f"what was there is kept as {folders.earlier}: it holds things that no proof has written")
     return 0 if proof.holds else 1
-
-
-def _build(args: argparse.Namespace, plan: ProofPlan) -> None:
-    """Once, before the runs; the original on the CPU needs the simulated device's library, too."""
-    from torchferry.building.progress import silent
-    from torchferry.launch.place import build_for
-
-    progress = silent if args.quiet else None
-    for place in (plan.place_of(None), *plan.places):
-        build_for(place, progress)
 
 
 def _vendors(args: argparse.Namespace) -> list[Vendor]:
@@ -235,40 +227,6 @@ def _request(args: argparse.Namespace, plan: ProofPlan, vendors: list[Vendor]) -
     )
 
 
-def _check_output(out: Path) -> None:
-    """Say so before the runs, not after them."""
-    if out.is_symlink() or (out.exists() and not out.is_dir()):
-        raise OutputError(f"{out}: is no folder; choose another name")
-    if out.is_dir() and any(out.iterdir()) and not (out / _PROOF).is_file():
-        raise OutputError(f"{out}: is not empty and holds no proof; choose another folder")
-    parent = Path(os.path.abspath(out)).parent
-    if not parent.is_dir() or not os.access(parent, os.W_OK | os.X_OK):
-        raise OutputError(f"{out}: can't be written to {parent}; name a folder in one that exists")
-
-
-@contextmanager
-def _folders(out: Path | None) -> Iterator[tuple[Path, Path]]:
-    """Where records go, which nobody keeps, and where that goes which becomes the output; gone if interrupted."""
-    from torchferry.files import written
-    from torchferry.files.aside import folder_aside, remove_leftovers
-
-    parent = Path(tempfile.gettempdir() if out is None else os.path.abspath(out)).resolve()
-    parent = parent if out is None else parent.parent
-    remove_leftovers(parent)
-    with folder_aside(parent) as aside:
-        records, kept = aside.path / "records", aside.path / "new"
-        records.mkdir()
-        kept.mkdir()
-        yield records, kept
-        if out is not None:
-            place = Path(os.path.abspath(out))
-            listed = written.with_list((kept / _PROOF).read_bytes(), _PROOF, written.digests(kept))
-            (kept / _PROOF).write_bytes(listed)
-            earlier = aside.replace(kept, place, lambda old: not written.foreign(old, _PROOF))
-            if earlier:
-                note(f"what was there is kept as {earlier}: it holds things that no proof has written")
-
-
 def _watch(args: argparse.Namespace) -> Watch:
     from torchferry.prove.progress import shown
 
@@ -288,14 +246,3 @@ def _show_crashes(proof: Proof, kept: Path) -> None:
         reason = "" if result.reason is None else result.reason.en
         whose = "" if result.run is None else f"{result.vendor}: "
         print(f"{last_words(kept / log)}\nferry prove: {whose}{reason}", file=sys.stderr, flush=True)
-
-
-def _show(args: argparse.Namespace, proof: Proof, kept: Path) -> None:
-    from torchferry.prove.report import REPORTS
-    from torchferry.prove.report.sentences import log_tails
-    from torchferry.report.formats import Options
-
-    language = options.language_of(args)
-    REPORTS.write(proof, kept / _PROOF)
-    REPORTS.write(proof, kept / "proof.html", Options(language, logs=log_tails(proof, kept)))
-    REPORTS.show(proof, options=Options(language))
