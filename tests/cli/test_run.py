@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from torchferry.errors import RunError
-from torchferry.launch import simulated
+from torchferry.launch import running
 from torchferry.launch.environment import child_environment
 from torchferry.sim.environment import SimSettings, parse_memory, settings_for
 from torchferry.vendors.model import Limits
@@ -271,9 +271,9 @@ def test_folders_of_killed_runs_are_removed(tmp_path: Path, monkeypatch: pytest.
     abandoned = tmp_path / "torchferry-run-abandoned"
     abandoned.mkdir()
     (abandoned / "lock").touch()
-    with simulated._summary_folder() as first:
+    with running._summary_folder() as first:
         assert not abandoned.exists()
-        with simulated._summary_folder():
+        with running._summary_folder():
             assert first.exists()  # in use
     assert os.listdir(tmp_path) == []
 
@@ -334,7 +334,7 @@ def test_what_is_no_size_of_memory(text: str) -> None:
 
 
 def test_settings_survive_the_environment() -> None:
-    settings = SimSettings("acme", 3, 5 * GIB, True, ("/a b/ü",), "/somewhere")
+    settings = SimSettings("acme", 3, 5 * GIB, True, ("/a b/ü",), summary_folder="/somewhere")
     ours = {"PYTHONPATH": "/mine", "HOME": "/h"}
     given = child_environment(ours, get_vendor("ascend"), settings, None)
     assert SimSettings.read(given) == settings
@@ -349,7 +349,7 @@ def test_the_launcher_stays_light(tmp_path: Path) -> None:
         "import sys\n"
         "from torchferry.cli.main import main\n"
         f"code = main(['run', '--sim', '--to', 'ascend', '-q', {str(tmp_path / 'train.py')!r}])\n"
-        "heavy = {'torch', 'rich', 'openpyxl', 'torchferry.convert', 'torchferry.report.render'}\n"
+        "heavy = {'torch', 'rich', 'openpyxl', 'torchferry.convert', 'torchferry.report.html'}\n"
         "print(code, heavy & set(sys.modules))\n"
     )
     python = command("python", "-c", code)

@@ -11,9 +11,10 @@ import pytest
 from torchferry.errors import RunError
 from torchferry.export.model import Check, Exported, Port, Verdict
 from torchferry.export.offline import check_tool, command_for, results_of, run_tool
-from torchferry.export.report import page_of, to_json
+from torchferry.export.report import ExportReport, page_of, to_json
 from torchferry.report.formats import Options
 from torchferry.report.page import to_text
+from torchferry.text import Language
 from torchferry.vendors.offline import OfflineTable, load_offline
 from torchferry.vendors.registry import get_vendor
 
@@ -146,22 +147,17 @@ def test_a_converter_that_ends_well_without_a_result_is_no_success(atc: OfflineT
     ],
 )
 def test_operators_against_the_vendors(vendor: str, operators: tuple[str, ...], said: str) -> None:
-    page = page_of(
-        exported(("x", ("1",)), operators=operators),
-        get_vendor(vendor),
-        table(vendor),
-        [],
-        "en",
-        was_run=False,
-    )
-    assert said in to_text(page, Options("en", width=200))
+    what = exported(("x", ("1",)), operators=operators)
+    assert said in said_of(ExportReport(what, get_vendor(vendor), table(vendor), [], False))
 
 
 def test_a_difference_is_the_verdict() -> None:
-    what = exported(("x", ("1",)), is_good=False)
-    page = page_of(what, None, OfflineTable(), [], "en", was_run=False)
-    assert "does not compute what PyTorch does: output differs by 0.5" in to_text(
-        page, Options("en", width=200)
-    )
-    assert "结果不一致" in to_text(page, Options("zh", width=200))
-    assert '"is_good": false' in to_json(what, None, OfflineTable(), [])
+    report = ExportReport(exported(("x", ("1",)), is_good=False), None, OfflineTable(), [], False)
+    assert "does not compute what PyTorch does: output differs by 0.5" in said_of(report)
+    assert "结果不一致" in said_of(report, "zh")
+    assert '"is_good": false' in to_json(report, Options("en"))
+
+
+def said_of(report: ExportReport, language: Language = "en") -> str:
+    options = Options(language, width=200)
+    return to_text(page_of(report, options), options)

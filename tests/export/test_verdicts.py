@@ -13,7 +13,7 @@ from tests.export.exports import exported_here
 from torchferry.export import exporting
 from torchferry.export.exporters import Asked
 from torchferry.export.model import Check, Exported, ExportRequest, Verdict
-from torchferry.export.report import page_of
+from torchferry.export.report import ExportReport, page_of
 from torchferry.ops.models.request import ModelRequest
 from torchferry.report.formats import Options
 from torchferry.report.page import to_text
@@ -33,9 +33,8 @@ def check_of(exported: Exported) -> Check:
 
 
 def words(exported: Exported, language: Language) -> str:
-    return to_text(
-        page_of(exported, None, OfflineTable(), [], language, was_run=False), Options(language, width=400)
-    )
+    options = Options(language, width=400)
+    return to_text(page_of(ExportReport(exported, None, OfflineTable(), [], False), options), options)
 
 
 def test_a_difference_that_is_small_for_its_scale_is_rounding(tmp_path: Path) -> None:

@@ -10,11 +10,8 @@ from torchferry.cli.output import write
 from torchferry.errors import ReportError
 
 if TYPE_CHECKING:
-    from torchferry.doctor.device.examine import DeviceExamination
-    from torchferry.doctor.device.station import Station
     from torchferry.doctor.host.machine import Machine
     from torchferry.report.formats import Options
-    from torchferry.vendors.model import Vendor
 
 # The options of `ferry doctor`.
 
@@ -104,59 +101,21 @@ def _host(args: argparse.Namespace, machine: Machine) -> int:
 
 
 def _whole(args: argparse.Namespace, machine: Machine) -> int:
-    from torchferry.doctor.device.examine import vendors_with_traces
-    from torchferry.doctor.host.examine import examine
-    from torchferry.doctor.report import REPORTS, MachineReport, for_strangers, to_script
+    import socket
 
-    found = [] if args.to else vendors_with_traces(machine, args.vendor_path)
-    vendor = options.vendor_of(args) or (found[0] if len(found) == 1 else None)
-    station = _station(machine, vendor, with_trial=args.trial) if vendor else None
-    report = MachineReport(
-        _examined(args, station) if station else None,
-        examine(machine, vendor, is_guess=not args.to),
-        tuple(vendor.name for vendor in found),
-        _versions(station),
-        station is None or station.table.is_known,
-        args.all,
+    from torchferry.doctor.examining import examine_machine
+    from torchferry.doctor.report import REPORTS, for_strangers, to_script
+
+    report = examine_machine(
+        machine, args.to, args.vendor_path, trial=args.trial, emulated=args.emulate, everything=args.all
     )
-    if args.format == "md":
-        report = for_strangers(report, machine.environment, station.hostname if station else "")
     if args.fix:
         write(to_script(report.results, options.language_of(args)))
-    else:
-        REPORTS.show(report, args.format, _choices(args))
+        return int(args.check and not report.is_ready)
+    if args.format == "md":
+        report = for_strangers(report, machine.environment, socket.gethostname() if report.device else "")
+    REPORTS.show(report, args.format, _choices(args))
     return int(args.check and not report.is_ready)
-
-
-def _examined(args: argparse.Namespace, station: Station) -> DeviceExamination:
-    from torchferry.doctor.device.examine import examine_device, examine_emulated
-
-    if args.emulate:
-        return examine_emulated(station.vendor, station, args.vendor_path, args.trial)
-    return examine_device(station)
-
-
-def _station(machine: Machine, vendor: Vendor, *, with_trial: bool) -> Station:
-    from pathlib import Path
-
-    from torchferry.doctor.device import station
-    from torchferry.vendors.machine import load_machine
-
-    table = load_machine(Path(vendor.folder))
-    return station.this_station(machine, vendor, table, with_trial=with_trial)
-
-
-def _versions(station: Station | None) -> dict[str, str | None]:
-    if station is None:
-        return {}
-    return {
-        "python": station.python,
-        "architecture": station.machine.architecture,
-        "torch": station.torch,
-        "plugin": station.plugin,
-        "toolkit": station.toolkit,
-        "driver": station.driver,
-    }
 
 
 def _choices(args: argparse.Namespace) -> Options:

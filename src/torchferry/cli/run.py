@@ -20,7 +20,6 @@ from torchferry.vendors.registry import get_vendor, with_card
 if TYPE_CHECKING:
     from torchferry.launch.place import Place
     from torchferry.launch.plugin import Choice
-    from torchferry.launch.program import Program
     from torchferry.runtime.settings import LayerSettings
     from torchferry.sim.summary import Summary
     from torchferry.vendors.model import Vendor
@@ -95,6 +94,9 @@ def _add_device_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Run the program, or only say what would be changed for it; the answer is an exit code."""
+    from torchferry.building.progress import silent
+    from torchferry.launch.running import run_at
+
     vendor = _vendor(args)
     choice = _choice(args, vendor)
     _refuse_options_of_others(args, vendor, choice)
@@ -110,7 +112,9 @@ def run(args: argparse.Namespace) -> int:
     if choice.reason is not None:
         say(args, "torchferry", choice.reason)
     with _wishes_in_the_environment(args):
-        code = _run_program(args, program, place)
+        summary = run_at(place, program, silent if args.quiet else None)
+        _show(args, place, summary)
+    code = summary.outcome.exit_code
     _explain_exit(args, code, vendor)
     return code
 
@@ -247,34 +251,15 @@ def _explain_exit(args: argparse.Namespace, code: int, vendor: Vendor) -> None:
         say(args, "torchferry", said)
 
 
-def _run_program(args: argparse.Namespace, program: Program, place: Place) -> int:
+def _show(args: argparse.Namespace, place: Place, summary: Summary) -> None:
+    from torchferry.files.aside import write_whole
     from torchferry.launch.place import DeviceKind
+    from torchferry.sim.summary import LEFT_RUNNING, to_json, to_text
 
     if place.kind is DeviceKind.REAL:
-        return _run_on_plugin(args, program, place)
-    from torchferry.building.progress import silent
-    from torchferry.launch.simulated import run_simulated
-
-    summary = run_simulated(program, place, silent if args.quiet else None)
-    _show(args, summary)
-    return summary.outcome.exit_code
-
-
-def _run_on_plugin(args: argparse.Namespace, program: Program, place: Place) -> int:
-    from torchferry.launch.environment import environment_at
-    from torchferry.launch.supervise import run_supervised
-    from torchferry.sim.summary import LEFT_RUNNING
-
-    ending = run_supervised(program.command(), environment_at(place), patient=True)
-    if ending.left_running:
-        say(args, "torchferry", LEFT_RUNNING.format(count=ending.left_running))
-    return ending.exit_code
-
-
-def _show(args: argparse.Namespace, summary: Summary) -> None:
-    from torchferry.files.aside import write_whole
-    from torchferry.sim.summary import to_json, to_text
-
+        if summary.outcome.left_running:
+            say(args, "torchferry", LEFT_RUNNING.format(count=summary.outcome.left_running))
+        return
     if args.summary:
         write_whole(args.summary, to_json(summary).encode())
     if not args.quiet:

@@ -28,7 +28,7 @@ _PROOF = "proof.json"
 
 def build_devices(plan: ProofPlan, progress: Progress | None = None) -> None:
     """Compile what the places of all runs need; the original on the CPU needs the simulated device's library, too."""
-    for place in (plan.place_of(None), *plan.places):
+    for place in (*plan.places, plan.place_of(None)):  # a device that is not set up is said at once
         build_for(place, progress)
 
 

@@ -113,7 +113,7 @@ class RunOutcome:
     seconds: float
     left_running: int
     converted: bool = False  # without the layer
-    means: str = "simulated"  # or emulated
+    means: str = "simulated"  # or emulated, real
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Runs a program on a simulated or emulated device and gathers what its processes used of it. Imports no torch."""
+"""Runs a program on a device and gathers what its processes used of it. Imports no torch."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ import shutil
 import stat
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 
 from torchferry.building.progress import Progress
-from torchferry.launch.environment import child_environment
+from torchferry.launch.environment import child_environment, environment_at
 from torchferry.launch.place import Place, build_for
 from torchferry.launch.program import Program
 from torchferry.launch.supervise import run_supervised
@@ -24,28 +24,34 @@ _FOLDER_PREFIX = "torchferry-run-"
 _FOLDER_LOCK = "lock"
 
 
-def run_simulated(program: Program, place: Place, progress: Progress | None = None) -> Summary:
-    """Run a program to its end, on that device in every Python process that it starts."""
-    vendor, machine = place.vendor, place.machine()
-    assert vendor is not None and machine is not None
+def run_at(place: Place, program: Program, progress: Progress | None = None) -> Summary:
+    """Run a program to its end, on that device in every Python process that it starts.
+
+    What the processes used of the device is known where it is simulated or emulated.
+    """
+    machine = place.machine()
+    if machine is None:
+        return Summary(_outcome_of(program, place, environment_at(place)), (), 0)
+    assert place.vendor is not None
     build_for(place, progress)
     with _summary_folder() as folder:
         settings = replace(machine, summary_folder=str(folder))
-        environment = child_environment(os.environ, vendor, settings, place.layer)
-        started = time.monotonic()
-        ending = run_supervised(program.command(), environment, patient=True)
-        seconds = time.monotonic() - started
-        outcome = RunOutcome(
-            vendor.name,
-            vendor.device_type,
-            ending.exit_code,
-            round(seconds, 3),
-            ending.left_running,
-            converted=place.converted,
-            means=place.kind.value,
-        )
-        parts, unreported = read_parts(folder)
-        return Summary(outcome, parts, unreported)
+        environment = child_environment(os.environ, place.vendor, settings, place.layer)
+        return Summary(_outcome_of(program, place, environment), *read_parts(folder))
+
+
+def _outcome_of(program: Program, place: Place, environment: Mapping[str, str]) -> RunOutcome:
+    started = time.monotonic()
+    ending = run_supervised(program.command(), environment, patient=True)
+    return RunOutcome(
+        place.vendor_name,
+        place.device_type,
+        ending.exit_code,
+        round(time.monotonic() - started, 3),
+        ending.left_running,
+        converted=place.converted,
+        means=place.kind.value,
+    )
 
 
 @contextmanager
