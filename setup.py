@@ -35,10 +35,10 @@ def prebuild(package: Path) -> None:
     from torchferry.building.progress import ProgressLine
     from torchferry.building.toolchain import find_torch
     from torchferry.errors import BuildError
-    from torchferry.sim.build import PREBUILT, SOURCES, Build
+    from torchferry.sim.build import PREBUILT, SOURCES, DeviceBuild
 
     try:
-        build = Build(find_torch(), SOURCES)
+        build = DeviceBuild(find_torch(), SOURCES)
         made = build.in_cache(build_cache.writable_folder("sim"), ProgressLine()).parent
     except BuildError as error:
         raise SystemExit(f"the device can't be compiled into the wheel: {error}") from error

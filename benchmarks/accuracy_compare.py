@@ -18,7 +18,7 @@ import numpy as np
 from torchferry.accuracy.compare.comparing import Figures, thread_count
 from torchferry.accuracy.file.reader import Record, open_record
 from torchferry.accuracy.file.writer import RecordWriter
-from torchferry.accuracy.model import Call, Header, Kept, TensorRecord, TensorRef
+from torchferry.accuracy.model import Call, Kept, RecordHeader, TensorRecord, TensorRef
 from torchferry.accuracy.native import differences, standin
 from torchferry.accuracy.native.library import NUMBERS, ROW, statistics_into
 
@@ -45,7 +45,7 @@ def main() -> None:
 
 def write(path: Path, calls: int, shape: tuple[int, ...], noise: float, channels_last: bool = False) -> None:
     """A record of calls with an output of this shape: random numbers, and as much noise."""
-    writer = RecordWriter(path, Header(Kept.TENSORS, "train.py", "cpu", ""))
+    writer = RecordWriter(path, RecordHeader(Kept.TENSORS, "train.py", "cpu", ""))
     stride = tuple(int(np.prod(shape[at + 1 :])) for at in range(len(shape)))
     if channels_last:
         _, c, h, w = shape
@@ -220,7 +220,7 @@ def run_compare(files: list[Path]) -> tuple[int, float]:
 
 def write_many(path: Path, calls: int) -> None:
     """As a long training of a small network gives them."""
-    writer = RecordWriter(path, Header(Kept.TENSORS, "train.py", "cpu", ""))
+    writer = RecordWriter(path, RecordHeader(Kept.TENSORS, "train.py", "cpu", ""))
     random = np.random.default_rng(0)
 
     def kept(name: str, values: Array) -> TensorRecord:
@@ -266,7 +266,7 @@ def write_large(path: Path) -> None:
     random = torch.randn
     rows, image = (random(8192, 1024), random(16, 64, 56, 56))
     weight, kernel, scale = random(1024, 2048), random(64, 64, 3, 3) / 24, random(1024)
-    recorder = Recorder(path, Header(Kept.TENSORS, "large.py", "cpu", torch.__version__))
+    recorder = Recorder(path, RecordHeader(Kept.TENSORS, "large.py", "cpu", torch.__version__))
     recorder.start()
     try:
         with torch.no_grad():

@@ -17,9 +17,9 @@ import numpy as np
 
 from torchferry.accuracy.file.reader import open_record
 from torchferry.accuracy.file.writer import RecordWriter, StatisticsWriter
-from torchferry.accuracy.model import Call, Header, Kept, TensorRecord, TensorRef
+from torchferry.accuracy.model import Call, Kept, RecordHeader, TensorRecord, TensorRef
 
-HEADER = Header(Kept.TENSORS, "benchmark", "cpu", "")
+HEADER = RecordHeader(Kept.TENSORS, "benchmark", "cpu", "")
 TENSORS_A_CALL, SHAPES = 2, 60  # a network has few different shapes
 MICROSECONDS = 1e6
 
@@ -122,7 +122,7 @@ def time_calls(folder: Path) -> None:
     seconds = time.process_time() - start
     writer.close()
     print(f"{'tensors, two of them new':<30} {seconds / count * MICROSECONDS:9.2f}")
-    table = StatisticsWriter(folder / "statistics", Header(Kept.STATISTICS, "", "", ""))
+    table = StatisticsWriter(folder / "statistics", RecordHeader(Kept.STATISTICS, "", "", ""))
     tensor = TensorRecord("input/self", "float32", (4,), (1,), "cuda:0")
     site = table.site("aten::relu", "forward", "", "", "", "")
     signature = table.signature((), (tensor,), (tensor,), None)

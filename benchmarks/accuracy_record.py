@@ -19,7 +19,7 @@ from torch.nn import functional
 
 from torchferry.accuracy.file.reader import open_record
 from torchferry.accuracy.file.writer import memory_at
-from torchferry.accuracy.model import Header, Kept
+from torchferry.accuracy.model import Kept, RecordHeader
 from torchferry.accuracy.record import recorder as recording
 from torchferry.accuracy.record.recorder import Recorder
 from torchferry.accuracy.record.settings import Selection
@@ -44,7 +44,7 @@ class RawFile:
 
     failed = ""
 
-    def __init__(self, path: Path, header: Header) -> None:
+    def __init__(self, path: Path, header: RecordHeader) -> None:
         self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
         self.nbytes = 0
         self.lock = threading.RLock()
@@ -219,7 +219,7 @@ def recorded(
     step: Step, steps: int, device: str, kept: Kept, path: Path, selection: Selection | None = None
 ) -> tuple[float, Recorder]:
     """While it is being recorded; a first step is not counted: it is where signatures are written."""
-    recorder = Recorder(path, Header(kept, "benchmark", device, torch.__version__), selection)
+    recorder = Recorder(path, RecordHeader(kept, "benchmark", device, torch.__version__), selection)
     recorder.start()
     step()
     recorder.next_step()
@@ -241,7 +241,7 @@ def raw(step: Step, steps: int, device: str, path: Path) -> float:
 
 def shares(step: Step, device: str, path: Path) -> tuple[float, float, int]:
     """Megabytes of a step on disk, what they would be with each tensor written each time, and calls."""
-    recorder = Recorder(path, Header(Kept.TENSORS, "benchmark", device, torch.__version__))
+    recorder = Recorder(path, RecordHeader(Kept.TENSORS, "benchmark", device, torch.__version__))
     recorder.start()
     step()
     recorder.stop()

@@ -23,7 +23,7 @@ from tools import make_rule_docs, make_vendor_table
 from tests.emulate.running import why_not
 from torchferry.accuracy.file.tables import ROW
 from torchferry.accuracy.file.writer import RecordWriter, StatisticsWriter
-from torchferry.accuracy.model import Call, Header, Kept, TensorRecord, TensorRef
+from torchferry.accuracy.model import Call, Kept, RecordHeader, TensorRecord, TensorRef
 from torchferry.convert.rule import all_rules
 from torchferry.text import Language
 from torchferry.vendors.registry import get_vendor
@@ -403,7 +403,7 @@ def test_records_can_be_read_as_the_page_does(
 def _write_records(folder: Path) -> None:
     """gpu.h5 with a call that is given a transposed matrix, run.h5 with the loss of a step."""
     transposed = [struct.pack("<6f", *range(6)), struct.pack("<2f", 6.0, 9.0)]
-    header = Header(Kept.TENSORS, "train.py", "cuda", "2.13.0")
+    header = RecordHeader(Kept.TENSORS, "train.py", "cuda", "2.13.0")
     record = RecordWriter(folder / "gpu.h5", header)
     given, made = map(record.append, transposed)
     inputs = (TensorRecord("input/self", "float32", (2, 3), (1, 2), "cuda:0", offset=given),)

@@ -21,7 +21,7 @@ from torchferry.operators.names import TAKEN_WHOLE
 from torchferry.ops import capture_json
 from torchferry.ops.judge import device_uses, judge
 from torchferry.ops.model import Capture
-from torchferry.ops.readiness import Judgement, Readiness, Support
+from torchferry.ops.readiness import OperatorSupport, Readiness, UseJudgement
 from torchferry.ops.report.sentences import ready_percent
 from torchferry.text import Language, Text
 from torchferry.vendors.registry import get_vendor, vendor_names
@@ -84,10 +84,10 @@ CONCERN_HEAD = Text(
 )
 KNOWN = Text("{known} of {total} known", "{total} 个中已知 {known} 个")
 COUNTS = {
-    Support.FALLBACK: Text("fall back: {names}", "回退到 CPU：{names}"),
-    Support.MISSING: Text("missing: {names}", "缺失：{names}"),
-    Support.LIMITED: Text("limited: {names}", "受限：{names}"),
-    Support.UNKNOWN: Text("unknown: {names}", "未知：{names}"),
+    OperatorSupport.FALLBACK: Text("fall back: {names}", "回退到 CPU：{names}"),
+    OperatorSupport.MISSING: Text("missing: {names}", "缺失：{names}"),
+    OperatorSupport.LIMITED: Text("limited: {names}", "受限：{names}"),
+    OperatorSupport.UNKNOWN: Text("unknown: {names}", "未知：{names}"),
 }
 MANY = Text("{count} models", "{count} 个模型")
 MAX_NAMES = 6
@@ -140,13 +140,13 @@ def _count(capture: Capture) -> int:
 def cell(readiness: Readiness, language: Language) -> str:
     """One model on one vendor's device."""
     parts = []
-    supports = [Support.FALLBACK, Support.MISSING, Support.LIMITED]
+    supports = [OperatorSupport.FALLBACK, OperatorSupport.MISSING, OperatorSupport.LIMITED]
     if readiness.complete:
         parts.append(ready_percent(readiness))
-        supports.append(Support.UNKNOWN)
+        supports.append(OperatorSupport.UNKNOWN)
     else:
-        total = len(readiness.operators(*Support))
-        known = total - len(readiness.operators(Support.UNKNOWN))
+        total = len(readiness.operators(*OperatorSupport))
+        known = total - len(readiness.operators(OperatorSupport.UNKNOWN))
         parts.append(KNOWN.format(known=known, total=total).in_language(language))
     for support in supports:
         names = sorted(readiness.operators(support))
@@ -175,7 +175,7 @@ def _column(readiness: Readiness) -> str:
 
 def concerns(rows: list[Row], language: Language) -> str:
     """Each operator that some device lacks or limits, with what to do about it."""
-    found: dict[tuple[str, str, str], tuple[Judgement, list[str]]] = {}
+    found: dict[tuple[str, str, str], tuple[UseJudgement, list[str]]] = {}
     for row in rows:
         for readiness in row.readiness:
             for judgement in readiness.problems:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from torchferry.building.build import Build, Library, Product
+from torchferry.building.build import Library, NativeBuild, Product
 from torchferry.building.progress import BuildState, silent
 from torchferry.building.toolchain import find_torch
 from torchferry.errors import BuildError
@@ -67,7 +67,7 @@ def product(sources: Path) -> Product:
 
 def build(made: Product, cache: Path) -> Path:
     cache.mkdir(exist_ok=True)
-    return Build(find_torch(), made).in_cache(cache, silent)
+    return NativeBuild(find_torch(), made).in_cache(cache, silent)
 
 
 def test_libraries_are_found_by_their_names_once_they_are_loaded(sources: Path, tmp_path: Path) -> None:
@@ -86,7 +86,7 @@ def test_a_header_of_another_folder_makes_what_includes_it_anew(sources: Path, t
     first = build(product(sources), cache)
     (sources / "shared" / "value.h").write_text("#pragma once\n#define LOW 4\n")
     states: list[BuildState] = []
-    second = Build(find_torch(), product(sources)).in_cache(cache, states.append)
+    second = NativeBuild(find_torch(), product(sources)).in_cache(cache, states.append)
     assert second != first
     assert (states[0].done, states[0].total, states[0].product) == (1, 3, "the thing")
 
@@ -97,7 +97,7 @@ def test_all_that_decides_is_in_the_key(sources: Path, change: str) -> None:
     low, *rest = made.libraries
     changed = replace(low, **{change: (*getattr(low, change), "-DX")})
     other = replace(made, libraries=(changed, *rest))
-    assert Build(find_torch(), made).key != Build(find_torch(), other).key
+    assert NativeBuild(find_torch(), made).key != NativeBuild(find_torch(), other).key
 
 
 def test_a_failure_names_the_product_and_the_file(sources: Path, tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from torch.distributed.checkpoint.filesystem import _StorageInfo
 from tests.checkpoint import samples
 from torchferry.checkpoint.fixing import repair
 from torchferry.checkpoint.folders import read
-from torchferry.checkpoint.model import Format, Repair
+from torchferry.checkpoint.model import FileFormat, Repair
 from torchferry.checkpoint.names import state_dicts, tensors_of
 from torchferry.cli.main import main
 from torchferry.errors import InputError
@@ -79,9 +79,9 @@ def test_a_distributed_checkpoint_is_the_tree_that_was_saved(tmp_path: Path) -> 
     }
     distributed.save(dict(tree), checkpoint_id=tmp_path / "saved", no_dist=True)
     contents = read(tmp_path / "saved")
-    assert contents.format is Format.DISTRIBUTED and [each.name for each in state_dicts(contents.tree)] == [
-        "model"
-    ]
+    assert contents.format is FileFormat.DISTRIBUTED and [
+        each.name for each in state_dicts(contents.tree)
+    ] == ["model"]
     repair(tmp_path / "saved", tmp_path / "one.pth", Repair())
     after = torch.load(tmp_path / "one.pth", weights_only=True)
     assert after["epoch"] == 3 and torch.equal(after["pair"][0], torch.ones(2))

@@ -15,7 +15,7 @@ import torch
 from torchferry.checkpoint.fixing import repair
 from torchferry.checkpoint.folders import read
 from torchferry.checkpoint.loading import load_tree
-from torchferry.checkpoint.model import Format, Repair
+from torchferry.checkpoint.model import FileFormat, Repair
 from torchferry.errors import InputError
 
 
@@ -73,7 +73,7 @@ def test_the_tar_layout_is_what_torch_loads(tmp_path: Path) -> None:
     contents = read(tmp_path / "a.pth")
     ours, devices, ran_code = load_tree(contents, False)
     theirs = torch.load(tmp_path / "a.pth", map_location="cpu", weights_only=False)
-    assert contents.format is Format.LEGACY and not ran_code and set(devices.values()) == {"cuda:0"}
+    assert contents.format is FileFormat.LEGACY and not ran_code and set(devices.values()) == {"cuda:0"}
     assert ours["epoch"] == theirs["epoch"] and torch.equal(ours["w"], theirs["w"])
     assert ours["w"].stride() == theirs["w"].stride()
 

@@ -14,7 +14,7 @@ import torch
 
 from tests.checkpoint import samples
 from tests.forking import run_forked
-from torchferry.checkpoint.classes import Meaning, named
+from torchferry.checkpoint.classes import LoadingNeed, named
 from torchferry.checkpoint.fixing import repair
 from torchferry.checkpoint.folders import read
 from torchferry.checkpoint.model import Global, Repair
@@ -69,13 +69,13 @@ def test_an_optimizer_alone_is_no_model(tmp_path: Path) -> None:
 
 def test_methods_that_a_class_names_are_not_dangerous(tmp_path: Path) -> None:
     contents = read(saved(tmp_path, {"net": samples.model().state_dict(), "meter": Meter()}))
-    assert named(contents.globals, Meaning.DANGEROUS) == []
-    assert f"{__name__}.Meter.mean" in named(contents.globals, Meaning.NEEDED)
+    assert named(contents.globals, LoadingNeed.DANGEROUS) == []
+    assert f"{__name__}.Meter.mean" in named(contents.globals, LoadingNeed.NEEDED)
 
 
 @pytest.mark.parametrize("name", ["os.system", "os", "serialization.os.popen"])
 def test_modules_that_are_reached_through_others_are_dangerous(name: str) -> None:
-    assert named([Global("torch", name)], Meaning.DANGEROUS) == [f"torch.{name}"]
+    assert named([Global("torch", name)], LoadingNeed.DANGEROUS) == [f"torch.{name}"]
 
 
 def megatron() -> dict[str, Any]:

@@ -13,7 +13,7 @@ import pytest
 
 from tests.checkpoint import samples
 from torchferry.checkpoint import unpickling
-from torchferry.checkpoint.classes import Meaning, named
+from torchferry.checkpoint.classes import LoadingNeed, named
 from torchferry.checkpoint.folders import read
 from torchferry.cli.main import main
 from torchferry.errors import InputError
@@ -35,7 +35,7 @@ LARGE = b"\x8b" + struct.pack("<I", 20_000) + b"\x7f" * 20_000  # an integer tha
 )
 def test_every_way_to_call_is_only_named(data: bytes, tmp_path: Path) -> None:
     (tmp_path / "a.pkl").write_bytes(START + data)
-    assert named(read(tmp_path / "a.pkl").globals, Meaning.DANGEROUS) == ["os.system"]
+    assert named(read(tmp_path / "a.pkl").globals, LoadingNeed.DANGEROUS) == ["os.system"]
 
 
 @pytest.mark.parametrize(

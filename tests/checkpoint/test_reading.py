@@ -16,10 +16,10 @@ import torch
 
 from tests.checkpoint import samples
 from torchferry.checkpoint import names
-from torchferry.checkpoint.classes import Meaning, named
+from torchferry.checkpoint.classes import LoadingNeed, named
 from torchferry.checkpoint.folders import read
 from torchferry.checkpoint.loading import Loaded, load_tree
-from torchferry.checkpoint.model import Format
+from torchferry.checkpoint.model import FileFormat
 from torchferry.checkpoint.names import state_dicts, tensors_of
 from torchferry.errors import InputError
 
@@ -88,7 +88,7 @@ def test_a_model_that_was_saved_whole_has_its_state_dict(save: Any, tmp_path: Pa
     assert {name: samples.bits(tensor) for name, tensor in found.items()} == {
         name: samples.bits(tensor) for name, tensor in model.state_dict().items()
     }
-    assert "torch.nn.modules.conv.Conv2d" in named(contents.globals, Meaning.NEEDED)
+    assert "torch.nn.modules.conv.Conv2d" in named(contents.globals, LoadingNeed.NEEDED)
 
 
 def test_torchscript_and_safetensors(tmp_path: Path) -> None:
@@ -96,7 +96,7 @@ def test_torchscript_and_safetensors(tmp_path: Path) -> None:
     model = samples.model()
     torch.jit.trace(model.eval(), torch.randn(1, 3, 8, 8)).save(tmp_path / "model.pt")
     safetensors.save_file(model.state_dict(), tmp_path / "model.safetensors", {"format": "pt"})
-    for name, form in (("model.pt", Format.TORCHSCRIPT), ("model.safetensors", Format.SAFETENSORS)):
+    for name, form in (("model.pt", FileFormat.TORCHSCRIPT), ("model.safetensors", FileFormat.SAFETENSORS)):
         contents = read(tmp_path / name)
         found = Loaded(contents).tensors(tensors_of(contents.tree))
         assert contents.format is form
@@ -141,7 +141,7 @@ def test_a_hostile_file_runs_nothing_and_is_called_so(save: Any, tmp_path: Path)
     file = tmp_path / "a.pth"
     save({"state_dict": {"w": torch.ones(1)}, "x": Hostile(f"touch {tmp_path}/ran")}, file)
     contents = read(file)
-    assert named(contents.globals, Meaning.DANGEROUS) == ["posix.system"]
+    assert named(contents.globals, LoadingNeed.DANGEROUS) == ["posix.system"]
     with pytest.raises(InputError, match=r"x is a posix\.system, and making it would run code"):
         load_tree(contents, allow_pickle=False)
     assert not (tmp_path / "ran").exists()

@@ -17,7 +17,7 @@ import pytest
 import torch
 
 from tests.checkpoint import samples
-from torchferry.checkpoint.classes import Meaning, named
+from torchferry.checkpoint.classes import LoadingNeed, named
 from torchferry.checkpoint.fixing import repair
 from torchferry.checkpoint.folders import read
 from torchferry.checkpoint.loading import Loaded, load_tree
@@ -46,7 +46,7 @@ def test_values_are_made_without_running_the_pickle(tmp_path: Path) -> None:
     torch.save({**VALUES, "array": array, "again": array}, tmp_path / "a.pth")
     contents = read(tmp_path / "a.pth")
     made, _, ran_code = load_tree(contents, allow_pickle=False)
-    assert not ran_code and not named(contents.globals, Meaning.NEEDED)
+    assert not ran_code and not named(contents.globals, LoadingNeed.NEEDED)
     for name, value in VALUES.items():
         assert made[name] == value and type(made[name]) is type(value), name
     assert made["lists"]["new"] == []

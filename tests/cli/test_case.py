@@ -13,7 +13,7 @@ import pytest
 
 from torchferry.cli.main import main
 from torchferry.ops.cases.bench import Bench
-from torchferry.ops.cases.model import Facts
+from torchferry.ops.cases.model import TrialFacts
 from torchferry.vendors.registry import get_vendor
 
 # A kernel of the device that is wrong for rows of more than seven integers.
@@ -143,7 +143,7 @@ def test_interrupted_when_the_file_is_there(
     def interrupted(*_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(Bench, "probe", lambda *_: Facts())
+    monkeypatch.setattr(Bench, "probe", lambda *_: TrialFacts())
     monkeypatch.setattr(Bench, "run", interrupted)
     assert main(["case", "torch.abs", "--input", "3x4", "--to", "ascend"]) == 130
     assert capsys.readouterr().err == "ferry: interrupted; test_abs.py stays as it is\n"

@@ -10,9 +10,9 @@ from torchferry.sim.summary import (
     REPORTED,
     DeviceUse,
     OperatorCount,
-    Part,
     RunOutcome,
-    Summary,
+    RunSummary,
+    SimulatedProcess,
     read_parts,
     to_json,
     to_text,
@@ -22,13 +22,17 @@ from torchferry.sim.summary import (
 GIB = 1 << 30
 
 
-def part(pid: int, rank: int | None, peak: int, *operators: OperatorCount, out_of_memory: int = 0) -> Part:
+def part(
+    pid: int, rank: int | None, peak: int, *operators: OperatorCount, out_of_memory: int = 0
+) -> SimulatedProcess:
     device = DeviceUse(rank or 0, peak, 2 * peak, 32 * GIB, 10, out_of_memory)
-    return Part(pid, rank, 0, "2.13.0", (device,), operators, (("float64", pid),))
+    return SimulatedProcess(pid, rank, 0, "2.13.0", (device,), operators, (("float64", pid),))
 
 
-def summary(*parts: Part, unreported: int = 0, left_running: int = 0, exit_code: int = 0) -> Summary:
-    return Summary(RunOutcome("ascend", "npu", exit_code, 1.5, left_running), parts, unreported)
+def summary(
+    *parts: SimulatedProcess, unreported: int = 0, left_running: int = 0, exit_code: int = 0
+) -> RunSummary:
+    return RunSummary(RunOutcome("ascend", "npu", exit_code, 1.5, left_running), parts, unreported)
 
 
 def test_parts_come_back_in_the_order_of_ranks(tmp_path: Path) -> None:
@@ -101,7 +105,7 @@ def test_a_run_that_never_used_the_device_says_so() -> None:
 
 
 def test_ferry_convert_is_named_only_where_the_run_had_no_layer() -> None:
-    converted = Summary(RunOutcome("ascend", "npu", 0, 1.5, 0, converted=True), (), 0)
+    converted = RunSummary(RunOutcome("ascend", "npu", 0, 1.5, 0, converted=True), (), 0)
     assert "ferry convert" in to_text(converted, "en")
     assert "ferry convert" in to_text(converted, "zh")
     assert "convert" not in to_text(summary(), "en")

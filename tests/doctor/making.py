@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from torchferry.doctor.host.machine import Limit, Machine, Space
+from torchferry.doctor.host.machine import Machine, ProcessLimit, Space
 
 GIBIBYTE = 1 << 30
 PLENTY = Space(16 * GIBIBYTE, 15 * GIBIBYTE)
@@ -32,7 +32,7 @@ def machine(
     packages: Mapping[str, str] | None = None,
     turbo: bool | None = None,
     shared_memory: Space | None = PLENTY,
-    limits: Mapping[str, Limit] | None = None,
+    limits: Mapping[str, ProcessLimit] | None = None,
 ) -> Machine:
     """The good server, with these changes; a file that is None is not there."""
     for name, text in {**GOOD, **(files or {})}.items():
@@ -49,5 +49,7 @@ def machine(
         installed.get,
         lambda: turbo,
         lambda path: shared_memory,
-        {"nofile": Limit(65536, 65536), "memlock": Limit(None, None)} if limits is None else limits,
+        {"nofile": ProcessLimit(65536, 65536), "memlock": ProcessLimit(None, None)}
+        if limits is None
+        else limits,
     )

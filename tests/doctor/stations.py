@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from tests.doctor.making import PLENTY
-from torchferry.doctor.device.station import Access, Output, Station
+from torchferry.doctor.device.station import Access, CommandOutput, Station
 from torchferry.doctor.host.machine import Machine, Space
 from torchferry.vendors.machine import load_machine
 from torchferry.vendors.registry import get_vendor
@@ -206,7 +206,7 @@ def station(
     *,
     environment: Mapping[str, str] | None = None,
     packages: Mapping[str, str] | None = None,
-    smi: Output | None = None,
+    smi: CommandOutput | None = None,
     architecture: str = "x86_64",
     python: str = "3.11",
     space: Space | None = PLENTY,
@@ -214,7 +214,7 @@ def station(
     address: str | None = "10.0.0.5",
     taken_ports: Sequence[int] = (),
     interpreter: Path | None = None,
-    trial: Output | None = None,
+    trial: CommandOutput | None = None,
     writable: Callable[[Path], bool] = lambda path: True,
 ) -> Station:
     """A machine whose files lie below the root."""
@@ -234,8 +234,8 @@ def station(
         folder = root / "site" / name
         return folder if folder.is_dir() else None
 
-    def run(command: Sequence[str]) -> Output | None:
-        return Output(0, "g++ 12.2.0\n") if command[0].endswith("g++") else smi
+    def run(command: Sequence[str]) -> CommandOutput | None:
+        return CommandOutput(0, "g++ 12.2.0\n") if command[0].endswith("g++") else smi
 
     return Station(
         machine,

@@ -14,7 +14,7 @@ from tests.doctor.stations import NPU_SMI, ascend_files, put, station
 from tests.vendors.conftest import MINIMAL
 from torchferry.cli.main import main
 from torchferry.doctor.device import station as station_module
-from torchferry.doctor.device.station import Output
+from torchferry.doctor.device.station import CommandOutput
 from torchferry.doctor.host import machine as machine_module
 
 
@@ -73,7 +73,7 @@ def test_check_of_a_good_server(
 def ascend(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A server with two cards on which everything is installed, and nothing else."""
     put(tmp_path, ascend_files())
-    found = station(tmp_path, smi=Output(0, NPU_SMI))
+    found = station(tmp_path, smi=CommandOutput(0, NPU_SMI))
     monkeypatch.setattr(machine_module, "this_machine", lambda nproc=1: found.machine)
     monkeypatch.setattr(station_module, "this_station", lambda *_, **__: found)
     return tmp_path

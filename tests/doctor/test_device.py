@@ -22,7 +22,7 @@ from tests.doctor.stations import (
     station,
 )
 from torchferry.doctor.device.examine import examine_device, vendors_with_traces
-from torchferry.doctor.device.station import Access, Output, this_station
+from torchferry.doctor.device.station import Access, CommandOutput, this_station
 from torchferry.doctor.host.machine import Space, this_machine
 from torchferry.report.checks import Status
 from torchferry.vendors.machine import load_machine
@@ -36,7 +36,7 @@ def server(tmp_path: Path) -> Path:
 
 
 def test_a_good_server_is_ready(server: Path) -> None:
-    found = examine_device(station(server, smi=Output(0, NPU_SMI)))
+    found = examine_device(station(server, smi=CommandOutput(0, NPU_SMI)))
     assert found.is_ready
     worst = [result for result in found.results if result.status in (Status.BLOCKS, Status.DOUBT)]
     assert not worst
@@ -170,17 +170,17 @@ def test_device_files(server: Path) -> None:
     ],
 )
 def test_commands_of_the_vendors(tmp_path: Path, vendor: str, text: str, driver: str, found: str) -> None:
-    machine = station(tmp_path, vendor, smi=Output(0, text), packages={})
+    machine = station(tmp_path, vendor, smi=CommandOutput(0, text), packages={})
     assert machine.driver == driver
     result = only("smi", machine)
     assert (result.status, result.found.en) == (Status.FINE, found)
 
 
 def test_a_command_that_fails_hangs_or_warns(server: Path) -> None:
-    failed = only("smi", station(server, smi=Output(87, "\ndcmi init failed {x}\n")))
+    failed = only("smi", station(server, smi=CommandOutput(87, "\ndcmi init failed {x}\n")))
     assert failed.status is Status.BLOCKS and "dcmi init failed {x}" in failed.found.en
-    assert only("smi", station(server, smi=Output(None, ""))).status is Status.BLOCKS
-    sick = only("smi", station(server, smi=Output(0, NPU_SMI.replace("OK   ", "Alarm", 1))))
+    assert only("smi", station(server, smi=CommandOutput(None, ""))).status is Status.BLOCKS
+    sick = only("smi", station(server, smi=CommandOutput(0, NPU_SMI.replace("OK   ", "Alarm", 1))))
     assert (sick.status, sick.found.en) == (Status.DOUBT, "not healthy: 0 910B3 (Alarm)")
     assert only("smi", station(server)).status is Status.INFO
 
@@ -196,10 +196,10 @@ def test_processes_that_were_left_behind(server: Path, tmp_path: Path) -> None:
         "kill 42",
     )
     put(tmp_path, {"dev/tcaicard0": ""})
-    teco = only("processes", station(tmp_path, "tecorigin", smi=Output(0, TECO_SMI)))
+    teco = only("processes", station(tmp_path, "tecorigin", smi=CommandOutput(0, TECO_SMI)))
     assert teco.commands[0].line == "kill 76262"
     put(tmp_path, {"dev/mtgpu.0": ""})
-    musa = only("processes", station(tmp_path, "moorethreads", smi=Output(0, GMI)))
+    musa = only("processes", station(tmp_path, "moorethreads", smi=CommandOutput(0, GMI)))
     assert musa.commands[0].line == "kill 1123"
 
 

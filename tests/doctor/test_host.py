@@ -10,7 +10,7 @@ import pytest
 
 from tests.doctor.making import GIBIBYTE, GOOD, machine
 from torchferry.doctor.host.examine import examine
-from torchferry.doctor.host.machine import Limit, Machine, Space, this_machine
+from torchferry.doctor.host.machine import Machine, ProcessLimit, Space, this_machine
 from torchferry.report.checks import CheckResult, Reach, Status
 
 
@@ -212,11 +212,11 @@ def test_memory_of_a_container(tmp_path: Path, cached: int, status: Status) -> N
 
 
 def test_limits(tmp_path: Path) -> None:
-    low = {"nofile": Limit(1024, 4096), "memlock": Limit(65536, None)}
+    low = {"nofile": ProcessLimit(1024, 4096), "memlock": ProcessLimit(65536, None)}
     files, locked = check("limits", machine(tmp_path, limits=low))
     assert (files.status, files.commands[0].line) == (Status.COULD, "ulimit -n 4096")
     assert (locked.status, locked.commands[0].line) == (Status.INFO, "ulimit -l unlimited")
-    stuck = {"nofile": Limit(1024, 1024), "memlock": Limit(65536, 65536)}
+    stuck = {"nofile": ProcessLimit(1024, 1024), "memlock": ProcessLimit(65536, 65536)}
     assert not any(result.commands for result in check("limits", machine(tmp_path, limits=stuck)))
 
 

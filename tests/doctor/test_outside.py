@@ -16,7 +16,7 @@ import pytest
 from tests.doctor.checking import check, only
 from tests.doctor.stations import ASCEND_VARIABLES, NPU_SMI, ascend_files, put, station
 from torchferry.doctor.device.examine import examine_device
-from torchferry.doctor.device.station import Output, find_program, run_command
+from torchferry.doctor.device.station import CommandOutput, find_program, run_command
 from torchferry.doctor.report import to_script, without_names
 from torchferry.report.checks import CheckResult, Command, Reach, Status
 from torchferry.text import Text
@@ -40,7 +40,7 @@ def within_seconds(seconds: float, holds: Callable[[], bool]) -> bool:
 
 def test_a_command_that_hangs_is_ended_with_all_that_it_started(tmp_path: Path) -> None:
     hanging = program(tmp_path, "npu-smi", f"echo begun; sleep 77 & echo $! > {tmp_path}/pid; wait")
-    assert run_command([hanging], os.environ, 0.5) == Output(None, "begun\n")
+    assert run_command([hanging], os.environ, 0.5) == CommandOutput(None, "begun\n")
     pid = int((tmp_path / "pid").read_text())
     status = Path(f"/proc/{pid}/status")
     assert within_seconds(5, lambda: not status.exists() or "State:\tZ" in status.read_text())
@@ -53,7 +53,7 @@ def test_a_command_that_never_stops_to_print(tmp_path: Path) -> None:
 
 def test_what_a_command_says(tmp_path: Path) -> None:
     chinese = program(tmp_path, "a", r"printf '\311\350\261\270\n'; exit 3")  # GBK
-    assert run_command([chinese], os.environ) == Output(3, "设备\n")
+    assert run_command([chinese], os.environ) == CommandOutput(3, "设备\n")
     ended = run_command([program(tmp_path, "b", "kill -SEGV $$")], os.environ)
     assert ended is not None and ended.code == -signal.SIGSEGV
     assert run_command([str(tmp_path / "none")], os.environ) is None
@@ -76,26 +76,26 @@ def test_commands_whose_libraries_are_not_mounted(tmp_path: Path) -> None:
     folder = "usr/local/Ascend/driver/lib64/driver"
     put(tmp_path, {f"{folder}/libdrvdsmi_host.so": ""})
     said = "npu-smi: error while loading shared libraries: libdrvdsmi_host.so: cannot open shared object file"
-    result = only("smi", station(tmp_path, smi=Output(127, said)))
+    result = only("smi", station(tmp_path, smi=CommandOutput(127, said)))
     assert (result.status, result.commands[0].line.startswith(f"export LD_LIBRARY_PATH=/{folder}")) == (
         Status.BLOCKS,
         True,
     )
     # 124 is an exit code as any other
-    assert "exit code 124" in only("smi", station(tmp_path, smi=Output(124, "busy"))).found.en
+    assert "exit code 124" in only("smi", station(tmp_path, smi=CommandOutput(124, "busy"))).found.en
 
 
 @pytest.mark.parametrize(
     ("output", "status", "found"),
     [
-        (Output(0, "warning\ncomputed 0\ncomputed 1\n"), Status.FINE, "2 devices computed"),
-        (Output(0, ""), Status.BLOCKS, "the import works, but no device is seen"),
-        (Output(1, "Traceback\nImportError: libhccl.so\n"), Status.BLOCKS, "ImportError: libhccl.so"),
-        (Output(-11, ""), Status.BLOCKS, "ended by SIGSEGV: -"),
-        (Output(None, ""), Status.BLOCKS, "no answer within 180 s"),
+        (CommandOutput(0, "warning\ncomputed 0\ncomputed 1\n"), Status.FINE, "2 devices computed"),
+        (CommandOutput(0, ""), Status.BLOCKS, "the import works, but no device is seen"),
+        (CommandOutput(1, "Traceback\nImportError: libhccl.so\n"), Status.BLOCKS, "ImportError: libhccl.so"),
+        (CommandOutput(-11, ""), Status.BLOCKS, "ended by SIGSEGV: -"),
+        (CommandOutput(None, ""), Status.BLOCKS, "no answer within 180 s"),
     ],
 )
-def test_a_trial(tmp_path: Path, output: Output, status: Status, found: str) -> None:
+def test_a_trial(tmp_path: Path, output: CommandOutput, status: Status, found: str) -> None:
     result = only("trial", station(tmp_path, trial=output))
     assert (result.status, result.found.en) == (status, found)
     assert not check("trial", station(tmp_path))

@@ -9,7 +9,7 @@ import pytest
 from tests.doctor.checking import check, only
 from tests.doctor.stations import ASCEND_PACKAGES, CANN, ascend_files, put, station
 from torchferry.doctor.device.station import Station
-from torchferry.doctor.device.versions import Fit, advised, fit, fits, place, release_of
+from torchferry.doctor.device.versions import VersionFit, advised, fit, fits, place, release_of
 from torchferry.report.checks import Status
 from torchferry.vendors.machine import load_machine
 from torchferry.vendors.registry import get_vendor, vendor_names
@@ -82,15 +82,15 @@ def test_versions_in_their_order() -> None:
 @pytest.mark.parametrize(
     ("version", "entries", "how"),
     [
-        ("25.5.1", (">=25.2",), Fit.FITS),
-        ("25.0.rc1", (">=25.2",), Fit.OLDER),
-        ("25.3.rc1", ("25.3.RC1",), Fit.FITS),
-        ("25.2.0", ("25.3.RC1",), Fit.BELOW),
-        ("26.0.rc1", ("25.3.RC1",), Fit.NEWER),
-        ("25.4.0", ("25.3", "25.5"), Fit.OTHER),
+        ("25.5.1", (">=25.2",), VersionFit.FITS),
+        ("25.0.rc1", (">=25.2",), VersionFit.OLDER),
+        ("25.3.rc1", ("25.3.RC1",), VersionFit.FITS),
+        ("25.2.0", ("25.3.RC1",), VersionFit.BELOW),
+        ("26.0.rc1", ("25.3.RC1",), VersionFit.NEWER),
+        ("25.4.0", ("25.3", "25.5"), VersionFit.OTHER),
     ],
 )
-def test_how_a_version_stands_to_a_table(version: str, entries: tuple[str, ...], how: Fit) -> None:
+def test_how_a_version_stands_to_a_table(version: str, entries: tuple[str, ...], how: VersionFit) -> None:
     assert fit(version, entries) is how
 
 

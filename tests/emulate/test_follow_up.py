@@ -14,8 +14,8 @@ from torchferry.prove.model import (
     OperatorDifference,
     OperatorJudgement,
     ProofRequest,
+    ProofVerdict,
     VendorResult,
-    Verdict,
 )
 from torchferry.prove.report.text import next_commands
 from torchferry.report.checks import Status
@@ -57,7 +57,7 @@ def test_after_a_proof_the_run_is_recorded_where_it_was(emulated: bool) -> None:
     result = VendorResult(
         "ascend",
         "npu",
-        Verdict.PARTED,
+        ProofVerdict.PARTED,
         None,
         1,
         operator=OperatorDifference(call, call, 0, 1.0, 1.0),

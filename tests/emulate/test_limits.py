@@ -10,7 +10,7 @@ import pytest
 from tests.emulate.running import answer, run_python
 from tests.explain.explaining import explained
 from torchferry.emulate.cann.entries import SOURCES, implemented, implemented_interfaces
-from torchferry.emulate.cann.limits import LIMITS, Limit, read_limits
+from torchferry.emulate.cann.limits import LIMITS, ArgumentLimit, read_limits
 
 PROGRAM = Path(__file__).with_name("limits.py")
 DOCS = [Path(__file__).parents[2] / "docs" / language / "emulated.md" for language in ("en", "zh")]
@@ -57,7 +57,7 @@ torch.npu.synchronize()
 """
 
 
-def table() -> dict[str, tuple[Limit, ...]]:
+def table() -> dict[str, tuple[ArgumentLimit, ...]]:
     return read_limits(LIMITS.read_text("utf-8"))
 
 

@@ -14,7 +14,7 @@ import pytest
 
 from torchferry.emulate.cann.msprof.command import main
 from torchferry.emulate.cann.msprof.kernels import kernel_of, tensors_in
-from torchferry.emulate.programs import PYTHON, TOOLKIT, Program, make_programs, put_on_path
+from torchferry.emulate.programs import PYTHON, TOOLKIT, EmulatedProgram, make_programs, put_on_path
 
 DAY = 1_795_031_793_000_000_000  # nanoseconds since 1970, when the recorder's clock was 1,000,000
 START = DAY - 1_000_000
@@ -268,7 +268,7 @@ def test_formats_are_the_plugins_by_dimensions() -> None:
 def test_the_program_runs_by_its_name_wherever_it_is_called(tmp_path: Path) -> None:
     import torchferry.emulate.cann as toolkit
 
-    programs = [Program("HOME_OF_IT", "tools/bin/msprof", ("tools/beside.py",), "msprof")]
+    programs = [EmulatedProgram("HOME_OF_IT", "tools/bin/msprof", ("tools/beside.py",), "msprof")]
     homes = {"HOME_OF_IT": tmp_path / "home"}
     make_programs(programs, homes)
     assert (tmp_path / "home/tools/beside.py").is_file()

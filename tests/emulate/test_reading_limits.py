@@ -10,11 +10,15 @@ from tools.cann_limits.collecting import Read, limits
 from tools.cann_limits.documents import descriptions
 from tools.cann_limits.tables import tables
 
-from torchferry.emulate.cann.entries import Argument
-from torchferry.emulate.cann.limits import Limit, read_limits, write_limits
+from torchferry.emulate.cann.entries import FunctionArgument
+from torchferry.emulate.cann.limits import ArgumentLimit, read_limits, write_limits
 
 INTERFACES = {
-    "aclnnMade": (Argument("self", "tensor"), Argument("dim", "int64_t"), Argument("out", "tensor"))
+    "aclnnMade": (
+        FunctionArgument("self", "tensor"),
+        FunctionArgument("dim", "int64_t"),
+        FunctionArgument("out", "tensor"),
+    )
 }
 SOURCE = """
 static const std::initializer_list<op::DataType> DTYPE_SUPPORT_LIST = {DataType::DT_FLOAT, DataType::DT_FLOAT16};
@@ -45,7 +49,7 @@ def page(self_dtypes: str = "FLOAT", dims: str = "-", below: str = "", product: 
 """
 
 
-def read(document: str, source: str = "") -> dict[str, Limit]:
+def read(document: str, source: str = "") -> dict[str, ArgumentLimit]:
     """Argument -> limit."""
     given = Read()
     given.add("docs/aclnnMade.md", document)
@@ -155,7 +159,7 @@ def test_dimensions_are_limited_where_document_and_source_say_so(
 
 def test_what_is_written_is_what_is_read() -> None:
     table = {
-        "aclnnOne": (Limit("self", ("FLOAT", "INT8"), (0, 8)), Limit("out", (), (2, 2))),
-        "aclnnTwo": (Limit("x", ("BOOL",), None),),
+        "aclnnOne": (ArgumentLimit("self", ("FLOAT", "INT8"), (0, 8)), ArgumentLimit("out", (), (2, 2))),
+        "aclnnTwo": (ArgumentLimit("x", ("BOOL",), None),),
     }
     assert read_limits("# a remark\n" + write_limits(table)) == table

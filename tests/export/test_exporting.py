@@ -15,7 +15,7 @@ from tests.export.networks import Normed
 from torchferry.errors import InputError, OutputError, RunError
 from torchferry.export import exporters
 from torchferry.export.model import Exported, ExportRequest, decode
-from torchferry.export.weights import MismatchError
+from torchferry.export.weights import WeightsMismatchError
 from torchferry.ops.models.request import ModelRequest
 
 
@@ -118,7 +118,7 @@ def test_a_checkpoint_of_another_model(tmp_path: Path) -> None:
     weights["layers.0.wieght"] = weights.pop("layers.0.weight")
     weights["layers.0.bias"] = torch.ones(9)
     torch.save(weights, tmp_path / "a.pth")
-    with pytest.raises(MismatchError) as error:
+    with pytest.raises(WeightsMismatchError) as error:
         export(tmp_path, "Normed", "2x3", checkpoint=str(tmp_path / "a.pth"))
     assert error.value.lines[1:] == (
         "missing in the file: layers.0.weight (closest: layers.0.wieght)",

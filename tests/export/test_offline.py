@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from torchferry.errors import RunError
-from torchferry.export.model import Check, Exported, Port, Verdict
+from torchferry.export.model import Check, Exported, OutputVerdict, Port
 from torchferry.export.offline import check_tool, command_for, results_of, run_tool
 from torchferry.export.report import ExportReport, page_of, to_json
 from torchferry.report.formats import Options
@@ -31,7 +31,7 @@ def exported(
     output: str = "out/net.onnx",
 ) -> Exported:
     ports = tuple(Port(name, "float32", shape) for name, shape in inputs)
-    verdict = Verdict.SAME if is_good else Verdict.DIFFERENT
+    verdict = OutputVerdict.SAME if is_good else OutputVerdict.DIFFERENT
     checks = tuple(Check(each, "output", 1e-6 if is_good else 0.5, 1.0, verdict) for each in sizes)
     return Exported(output, 11, "TorchScript", 10, ports, (), checks, dict.fromkeys(operators, 1), ())
 

@@ -12,7 +12,7 @@ import torch
 from tests.export.exports import exported_here
 from torchferry.export import exporting
 from torchferry.export.exporters import Asked
-from torchferry.export.model import Check, Exported, ExportRequest, Verdict
+from torchferry.export.model import Check, Exported, ExportRequest, OutputVerdict
 from torchferry.export.report import ExportReport, page_of
 from torchferry.ops.models.request import ModelRequest
 from torchferry.report.formats import Options
@@ -41,7 +41,7 @@ def test_a_difference_that_is_small_for_its_scale_is_rounding(tmp_path: Path) ->
     exported = export(tmp_path, "Steep", "32x64")
     check = check_of(exported)
     assert check.error > 1e-4 > 1e-5 > check.relative
-    assert check.verdict is Verdict.ROUNDING and exported.is_good
+    assert check.verdict is OutputVerdict.ROUNDING and exported.is_good
     assert check.pytorch_off and check.onnx_off and check.onnx_off < 8 * check.pytorch_off
     assert "rounding in single precision and no mistake of the export: from double precision" in words(
         exported, "en"
@@ -50,24 +50,24 @@ def test_a_difference_that_is_small_for_its_scale_is_rounding(tmp_path: Path) ->
 
 
 def test_small_values_are_judged_by_their_scale(tmp_path: Path) -> None:
-    assert check_of(export(tmp_path, "Steep", "32x64", init="gain=1e-9")).verdict is Verdict.SAME
+    assert check_of(export(tmp_path, "Steep", "32x64", init="gain=1e-9")).verdict is OutputVerdict.SAME
 
 
 def test_a_model_that_multiplies_rounding_errors_cant_be_judged(tmp_path: Path) -> None:
     exported = export(tmp_path, "Chaotic", "2x30")
-    assert check_of(exported).verdict is Verdict.CHAOTIC and not exported.is_good
+    assert check_of(exported).verdict is OutputVerdict.CHAOTIC and not exported.is_good
     assert "can't be judged" in words(exported, "en") and "无法判断" in words(exported, "zh")
 
 
 def test_a_model_that_draws_random_numbers_in_inference(tmp_path: Path) -> None:
     exported = export(tmp_path, "Dropped", "2x30")
-    assert check_of(exported).verdict is Verdict.RANDOM and not exported.is_good
+    assert check_of(exported).verdict is OutputVerdict.RANDOM and not exported.is_good
     assert "F.dropout(x) without training=self.training" in words(exported, "en")
 
 
 def test_zeros_say_nothing(tmp_path: Path) -> None:
     exported = export(tmp_path, "Zero", "2x30")
-    assert check_of(exported).verdict is Verdict.EMPTY and exported.is_good
+    assert check_of(exported).verdict is OutputVerdict.EMPTY and exported.is_good
     assert "is 0 or NaN everywhere, so that comparing it says nothing" in words(exported, "en")
     assert "onnxruntime computes what PyTorch does" not in words(exported, "en")
     assert "no result could be compared" in words(exported, "en")
@@ -120,7 +120,7 @@ def test_a_mistake_of_the_export_is_found_at_every_scale(
     monkeypatch.setattr(exporting, "export", wrong)
     exported = export(tmp_path, "Planted", "2x3x9x9", init=f"gain={gain}")
     assert not exported.is_good
-    assert check_of(exported).verdict in (Verdict.DIFFERENT, Verdict.FAILED)
+    assert check_of(exported).verdict in (OutputVerdict.DIFFERENT, OutputVerdict.FAILED)
     assert "does not" in words(exported, "en") and "结果一致：" not in words(exported, "zh")
 
 

@@ -9,19 +9,19 @@ from torchferry.ops.model import (
     Argument,
     Capture,
     ModuleInfo,
+    OperatorSite,
     Phase,
     Signature,
-    Site,
     Special,
     TensorSpec,
     Use,
 )
-from torchferry.ops.readiness import Advice, Judgement, Readiness, Remedy, Support
+from torchferry.ops.readiness import Advice, OperatorSupport, Readiness, Remedy, UseJudgement
 from torchferry.ops.report import words
 from torchferry.text import Text
 
 HOSTILE = "=cmd|'/c calc'!A1</script><script>window.hacked=1</script><img src=x onerror='window.hacked=1'>\n\u202eevil"
-Judge = Callable[[Use], Support]
+Judge = Callable[[Use], OperatorSupport]
 
 IMAGE = TensorSpec("float32", (8, 3, 224, 224), (150528, 50176, 224, 1))
 WEIGHT = TensorSpec("float32", (64, 3, 7, 7), (147, 49, 7, 1))
@@ -42,7 +42,7 @@ KEEP = Advice(Remedy.KEEP_ON_CPU, Text("leave it on the CPU: it is rarely called
 
 def make_use(
     operator: str,
-    site: Site,
+    site: OperatorSite,
     *arguments: tuple[str, object],
     results: tuple[TensorSpec, ...] = (),
     calls: int = 1,
@@ -56,12 +56,18 @@ def make_use(
 
 def training_step() -> Capture:
     """A small network with one convolution, a pooling layer, two blocks and a loss; two steps."""
-    stem = Site(Phase.FORWARD, "conv1", "models/net.py:12")
-    pool = Site(Phase.FORWARD, "maxpool", "models/net.py:13")
-    pool_back = Site(Phase.BACKWARD, "maxpool", "models/net.py:13", "MaxPool2DWithIndicesBackward0")
-    loss = Site(Phase.FORWARD, "", "train.py:7", inside="aten::cross_entropy_loss")
+    stem = OperatorSite(Phase.FORWARD, "conv1", "models/net.py:12")
+    pool = OperatorSite(Phase.FORWARD, "maxpool", "models/net.py:13")
+    pool_back = OperatorSite(Phase.BACKWARD, "maxpool", "models/net.py:13", "MaxPool2DWithIndicesBackward0")
+    loss = OperatorSite(Phase.FORWARD, "", "train.py:7", inside="aten::cross_entropy_loss")
     uses = [
-        make_use("aten::randn", Site(Phase.SETUP, "", "train.py:2"), ("size", (64, 3)), calls=9, seconds=0.5),
+        make_use(
+            "aten::randn",
+            OperatorSite(Phase.SETUP, "", "train.py:2"),
+            ("size", (64, 3)),
+            calls=9,
+            seconds=0.5,
+        ),
         make_use(
             "aten::convolution",
             stem,
@@ -96,7 +102,7 @@ def training_step() -> Capture:
         *(
             make_use(
                 "aten::add.Tensor",
-                Site(Phase.FORWARD, f"layer{at}.0", "models/net.py:14"),
+                OperatorSite(Phase.FORWARD, f"layer{at}.0", "models/net.py:14"),
                 ("self", POOLED),
                 ("other", POOLED),
                 ("alpha", 1.0),
@@ -117,7 +123,7 @@ def training_step() -> Capture:
         ),
         make_use(
             "aten::to_sparse",
-            Site(Phase.OPTIMIZER, "", "train.py:9"),
+            OperatorSite(Phase.OPTIMIZER, "", "train.py:9"),
             ("self", TensorSpec("float64", (10, 10), (10, 1))),
             ("layout", Special("layout", "sparse_coo")),
             results=(SPARSE,),
@@ -126,7 +132,8 @@ def training_step() -> Capture:
         ),
     ]
     expanded = replace(
-        make_use("aten::cross_entropy_loss", Site(Phase.FORWARD, "", "train.py:7"), calls=2), expanded=True
+        make_use("aten::cross_entropy_loss", OperatorSite(Phase.FORWARD, "", "train.py:7"), calls=2),
+        expanded=True,
     )
     return Capture(
         program="train.py --epochs 1",
@@ -150,11 +157,11 @@ def training_step() -> Capture:
     )
 
 
-def by_name(**supports: Support) -> Judge:
+def by_name(**supports: OperatorSupport) -> Judge:
     """Judges operators by their base names; those that are not named have kernels."""
 
-    def judge(use: Use) -> Support:
-        return supports.get(use.operator.removeprefix("aten::").partition(".")[0], Support.KERNEL)
+    def judge(use: Use) -> OperatorSupport:
+        return supports.get(use.operator.removeprefix("aten::").partition(".")[0], OperatorSupport.KERNEL)
 
     return judge
 
@@ -167,10 +174,12 @@ def judged(
     for use in capture.judged():
         support = judge(use)
         moved = sum(spec.bytes for spec in [*use.signature.inputs, *use.signature.outputs]) * use.calls
-        advice = {Support.FALLBACK: (COMPOSITION, KEEP), Support.MISSING: (KEEP,)}.get(support, ())
+        advice = {OperatorSupport.FALLBACK: (COMPOSITION, KEEP), OperatorSupport.MISSING: (KEEP,)}.get(
+            support, ()
+        )
         reason = Text(f"the table says {support.value}", f"算子表：{words.SUPPORT[support].name.zh}")
         judgements.append(
-            Judgement(use, support, reason, moved if support is Support.FALLBACK else 0, advice)
+            UseJudgement(use, support, reason, moved if support is OperatorSupport.FALLBACK else 0, advice)
         )
     return Readiness(capture, vendor, vendor[:3], version, complete, tuple(judgements))
 
@@ -179,18 +188,18 @@ def sample() -> list[Readiness]:
     """The training step on four devices: a fallback, a missing and a limited operator, gaps in a table, no table."""
     capture = training_step()
     return [
-        judged(capture, "ascend", by_name(max_pool2d_with_indices_backward=Support.FALLBACK)),
+        judged(capture, "ascend", by_name(max_pool2d_with_indices_backward=OperatorSupport.FALLBACK)),
         judged(
             capture,
             "cambricon",
             by_name(
-                to_sparse=Support.MISSING,
-                add=Support.LIMITED,
-                max_pool2d_with_indices_backward=Support.STRUCTURED,
+                to_sparse=OperatorSupport.MISSING,
+                add=OperatorSupport.LIMITED,
+                max_pool2d_with_indices_backward=OperatorSupport.STRUCTURED,
             ),
         ),
-        judged(capture, "tecorigin", by_name(nll_loss_forward=Support.UNKNOWN), complete=False),
-        judged(capture, "intel", lambda use: Support.UNKNOWN, version="", complete=False),
+        judged(capture, "tecorigin", by_name(nll_loss_forward=OperatorSupport.UNKNOWN), complete=False),
+        judged(capture, "intel", lambda use: OperatorSupport.UNKNOWN, version="", complete=False),
     ]
 
 
@@ -202,10 +211,10 @@ def one_device() -> list[Readiness]:
 def whole_or_parts() -> list[Readiness]:
     """One device takes the composite loss whole, in the time of its parts; the other takes its part."""
     capture = training_step()
-    parts = judged(capture, "ascend", by_name(nll_loss_forward=Support.FALLBACK))
+    parts = judged(capture, "ascend", by_name(nll_loss_forward=OperatorSupport.FALLBACK))
     (whole,) = [replace(use, seconds=0.02) for use in capture.uses if use.expanded]
     judgements = [each for each in parts.judgements if each.use.site.inside != whole.operator]
-    judgements.append(Judgement(whole, Support.KERNEL, Text("it has a kernel", "有内核")))
+    judgements.append(UseJudgement(whole, OperatorSupport.KERNEL, Text("it has a kernel", "有内核")))
     return [parts, replace(parts, vendor="cambricon", judgements=tuple(judgements))]
 
 
@@ -219,7 +228,7 @@ def without_times() -> list[Readiness]:
         steps=0,
         uses=tuple(replace(use, seconds=0.0) for use in capture.uses),
     )
-    return [judged(capture, "ascend", by_name(max_pool2d_with_indices_backward=Support.FALLBACK))]
+    return [judged(capture, "ascend", by_name(max_pool2d_with_indices_backward=OperatorSupport.FALLBACK))]
 
 
 def empty() -> list[Readiness]:
@@ -231,7 +240,7 @@ def hostile() -> list[Readiness]:
     """Every text is one that would do harm if it were taken for more than text."""
     spec = TensorSpec(HOSTILE, (2,), None, HOSTILE, HOSTILE)
     uses = [
-        make_use(name, Site(Phase.FORWARD, HOSTILE, place, HOSTILE, HOSTILE), (HOSTILE, spec), (HOSTILE, HOSTILE),
+        make_use(name, OperatorSite(Phase.FORWARD, HOSTILE, place, HOSTILE, HOSTILE), (HOSTILE, spec), (HOSTILE, HOSTILE),
                  (HOSTILE, Special(HOSTILE, HOSTILE)), seconds=0.1)
         for name, place in ((HOSTILE, f"{HOSTILE}:3"), ("+1", "../../etc/passwd:1"), ("@x", "\udcff.py:2"), ("-1", ""))
     ]  # fmt: skip
@@ -239,7 +248,9 @@ def hostile() -> list[Readiness]:
         HOSTILE, HOSTILE, "cpu", HOSTILE, 1, 1.0, 1, tuple(uses), (ModuleInfo(HOSTILE, HOSTILE),), (HOSTILE,)
     )
     advice = Advice(Remedy.COMPOSITION, Text(HOSTILE, HOSTILE), HOSTILE, "javascript:window.hacked=1")
-    judgements = tuple(Judgement(use, Support.FALLBACK, Text(HOSTILE, HOSTILE), 8, (advice,)) for use in uses)
+    judgements = tuple(
+        UseJudgement(use, OperatorSupport.FALLBACK, Text(HOSTILE, HOSTILE), 8, (advice,)) for use in uses
+    )
     return [Readiness(capture, HOSTILE, HOSTILE, HOSTILE, True, judgements)]
 
 
@@ -252,13 +263,17 @@ def large(count: int = 5000) -> list[Readiness]:
         module = (
             f"encoder.layers.{at % 48}.{('attention', 'mlp')[at % 2]}.{('query', 'key', 'value')[at % 5 % 3]}"
         )
-        site = Site(phase, module, f"models/encoder.py:{at % 60 + 1}")
+        site = OperatorSite(phase, module, f"models/encoder.py:{at % 60 + 1}")
         uses.append(make_use(f"aten::operator_{at % 40}", site, ("self", spec), ("alpha", at), results=(spec,),
                              calls=at % 7 + 1, seconds=(at % 40 + 1) * 1e-4))  # fmt: skip
     capture = Capture("large.py", "program", "cpu", "2.13.0", 1, 10.0, uses=tuple(uses))
     return [
-        judged(capture, "ascend", by_name(operator_7=Support.FALLBACK, operator_33=Support.LIMITED)),
-        judged(capture, "cambricon", by_name(operator_2=Support.MISSING)),
+        judged(
+            capture,
+            "ascend",
+            by_name(operator_7=OperatorSupport.FALLBACK, operator_33=OperatorSupport.LIMITED),
+        ),
+        judged(capture, "cambricon", by_name(operator_2=OperatorSupport.MISSING)),
         judged(capture, "moorethreads", by_name()),
     ]
 

@@ -12,13 +12,13 @@ from tests.ops.samples import make_use
 from torchferry.operators.native_functions import operator_facts
 from torchferry.operators.support import SupportBasis, VendorTable, served_by, standing
 from torchferry.ops.judge import judge
-from torchferry.ops.model import Capture, Phase, Site, Special, TensorSpec, Use
-from torchferry.ops.readiness import Advice, Remedy, Support
+from torchferry.ops.model import Capture, OperatorSite, Phase, Special, TensorSpec, Use
+from torchferry.ops.readiness import Advice, OperatorSupport, Remedy
 from torchferry.vendors.model import Vendor
 from torchferry.vendors.ops import load_ops
 from torchferry.vendors.registry import get_vendor, vendor_names
 
-SITE = Site(Phase.FORWARD, "layer", "train.py:3")
+SITE = OperatorSite(Phase.FORWARD, "layer", "train.py:3")
 ROW = TensorSpec("float32", (4, 5))
 
 
@@ -28,7 +28,7 @@ def advice(vendor: Vendor, use: Use, version: str = "") -> dict[Remedy, Advice]:
     return {one.remedy: one for one in judgement.advice}
 
 
-def call(operator: str, *arguments: tuple[str, object], site: Site = SITE) -> Use:
+def call(operator: str, *arguments: tuple[str, object], site: OperatorSite = SITE) -> Use:
     return make_use(operator, site, ("self", ROW), *arguments, results=(ROW,))
 
 
@@ -68,7 +68,7 @@ def test_the_condition_of_a_composition_is_told_in_both_languages() -> None:
 def test_the_vendors_own_form(tmp_path: Path) -> None:
     vendor = get_vendor("ascend")
     (tmp_path / "similar.toml").write_bytes((Path(vendor.folder) / "similar.toml").read_bytes())
-    use = make_use("aten::_fused_adamw_", Site(Phase.OPTIMIZER), ("self", (ROW,)))
+    use = make_use("aten::_fused_adamw_", OperatorSite(Phase.OPTIMIZER), ("self", (ROW,)))
     own = advice(table_of(vendor, tmp_path), use)[Remedy.VENDOR_OPERATOR]
     assert own.code == "torch_npu.optim.NpuFusedAdamW(...)"
     assert own.source
@@ -87,7 +87,7 @@ def test_code_for_the_cpu_does_what_the_operator_does() -> None:
     [
         call("aten::hypot_", ("other", ROW)),  # writes to its argument
         call("aten::hypot", ("other", Special("generator", "cpu"))),  # a value that can't be written
-        call("aten::huber_loss_backward.out", site=Site(Phase.BACKWARD, node="HuberLossBackward0")),
+        call("aten::huber_loss_backward.out", site=OperatorSite(Phase.BACKWARD, node="HuberLossBackward0")),
     ],
     ids=["in place", "value", "backward"],
 )
@@ -96,7 +96,7 @@ def test_no_code_is_better_than_wrong_code(use: Use) -> None:
 
 
 def test_a_backward_step_follows_its_forward_call() -> None:
-    use = call("aten::huber_loss_backward.out", site=Site(Phase.BACKWARD, node="HuberLossBackward0"))
+    use = call("aten::huber_loss_backward.out", site=OperatorSite(Phase.BACKWARD, node="HuberLossBackward0"))
     found = advice(get_vendor("ascend"), use)
     assert "forward call" in found[Remedy.KEEP_ON_CPU].text.en
     assert "smooth_l1_loss" in found[Remedy.COMPOSITION].code
@@ -123,7 +123,7 @@ def test_every_operator_that_a_vendor_lacks_has_advice(name: str) -> None:
     uses = tuple(call(f"aten::{operator}") for operator in absent)
     readiness = judge(Capture("train.py", "program", "cpu", uses=uses), vendor)
     for judgement in readiness.judgements:
-        if judgement.support in (Support.FALLBACK, Support.MISSING):
+        if judgement.support in (OperatorSupport.FALLBACK, OperatorSupport.MISSING):
             assert judgement.advice[-1].remedy is Remedy.KEEP_ON_CPU
             for one in judgement.advice:
                 assert one.text.en != one.text.zh

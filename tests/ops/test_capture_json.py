@@ -18,9 +18,9 @@ from torchferry.ops.model import (
     Argument,
     Capture,
     ModuleInfo,
+    OperatorSite,
     Phase,
     Signature,
-    Site,
     Special,
     TensorSpec,
     Use,
@@ -32,7 +32,7 @@ from torchferry.report.formats import Options
 
 def with_values(*values: Value) -> Capture:
     arguments = tuple(Argument(f"a{at}", value) for at, value in enumerate(values))
-    use = Use(Signature("aten::x", arguments), Site(Phase.FORWARD), 1, 0.0)
+    use = Use(Signature("aten::x", arguments), OperatorSite(Phase.FORWARD), 1, 0.0)
     return replace(training_step(), uses=(use,))
 
 
@@ -44,7 +44,7 @@ def test_round_trip(capture: Capture) -> None:
 def test_numbers_that_are_equal_stay_apart() -> None:
     """Python calls 1, 1.0 and True equal; as arguments of an operator they are not the same."""
     uses = [
-        Use(Signature("aten::x", (Argument("a", value),)), Site(Phase.FORWARD), 1, 0.0)
+        Use(Signature("aten::x", (Argument("a", value),)), OperatorSite(Phase.FORWARD), 1, 0.0)
         for value in (1, 1.0, True, -0.0, 0.0)
     ]
     back = load(dump(replace(training_step(), uses=tuple(uses))), "x.json")
@@ -112,7 +112,7 @@ uses = st.builds(
         st.lists(st.builds(Argument, texts, values), max_size=3).map(tuple),
         st.lists(values, max_size=2).map(tuple),
     ),
-    st.builds(Site, st.sampled_from(Phase), texts, texts, texts, texts),
+    st.builds(OperatorSite, st.sampled_from(Phase), texts, texts, texts, texts),
     st.integers(0, 10**12),
     st.floats(0, 1e9),
     st.booleans(),

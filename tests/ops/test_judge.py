@@ -10,13 +10,13 @@ import pytest
 from tests.ops.samples import make_use
 from torchferry.errors import InputError
 from torchferry.ops.judge import judge, moved_bytes, predicted_fallbacks
-from torchferry.ops.model import Capture, Phase, Site, TensorSpec, Use
-from torchferry.ops.readiness import Judgement, Support
+from torchferry.ops.model import Capture, OperatorSite, Phase, TensorSpec, Use
+from torchferry.ops.readiness import OperatorSupport, UseJudgement
 from torchferry.vendors.model import Vendor
 from torchferry.vendors.ops import load_ops
 from torchferry.vendors.registry import get_vendor, vendor_names
 
-SITE = Site(Phase.FORWARD, "layer", "train.py:3")
+SITE = OperatorSite(Phase.FORWARD, "layer", "train.py:3")
 ROW = TensorSpec("float32", (4, 5))
 COMPLETE = [name for name in vendor_names() if load_ops(Path(get_vendor(name).folder)).complete]
 
@@ -38,14 +38,16 @@ def capture(*uses: Use) -> Capture:
     return Capture("train.py", "program", "cpu", uses=uses)
 
 
-def call(operator: str, *specs: TensorSpec, site: Site = SITE, expanded: bool = False, calls: int = 1) -> Use:
+def call(
+    operator: str, *specs: TensorSpec, site: OperatorSite = SITE, expanded: bool = False, calls: int = 1
+) -> Use:
     names = ("self", "other", "third")
     arguments = tuple(zip(names, specs, strict=False))
     use = make_use(operator, site, *arguments, results=specs[:1], calls=calls)
     return replace(use, expanded=expanded)
 
 
-def only(vendor: Vendor, *uses: Use, version: str = "") -> Judgement:
+def only(vendor: Vendor, *uses: Use, version: str = "") -> UseJudgement:
     (judgement,) = judge(capture(*uses), vendor, version).judgements
     return judgement
 
@@ -53,51 +55,55 @@ def only(vendor: Vendor, *uses: Use, version: str = "") -> Judgement:
 @pytest.mark.parametrize(
     ("operator", "support", "reason"),
     [
-        ("aten::mm.out", Support.KERNEL, "lists a kernel"),
-        ("aten::mm", Support.STRUCTURED, "aten::mm.out"),
-        ("aten::convolution", Support.KERNEL, "aten::convolution_overrideable"),
-        ("aten::mkldnn_convolution", Support.KERNEL, "aten::convolution_overrideable"),
-        ("aten::cudnn_convolution", Support.KERNEL, "aten::convolution_overrideable"),
-        ("aten::cudnn_convolution_backward", Support.FALLBACK, "on the CPU"),  # as old traces call it
-        ("aten::_scaled_dot_product_flash_attention_for_cpu", Support.KERNEL, "Every adapter"),
-        ("aten::mkldnn_rnn_layer", Support.FALLBACK, "on the CPU"),  # a recurrent layer that the table lacks
-        ("aten::std", Support.COMPOSITE, "other operators"),
-        ("aten::lgamma", Support.FALLBACK, "on the CPU"),
-        ("aten::hspmm", Support.FALLBACK, "sparse tensors only"),
-        ("aten::_index_put_impl_", Support.LIMITED, "not in place"),
-        ("aten::no_such_operator", Support.UNKNOWN, "not in PyTorch's"),
-        ("torchvision::nms", Support.KERNEL, "lists a kernel"),
-        ("torchvision::roi_align", Support.UNKNOWN, "belongs to torchvision"),
-        ("c10d::allreduce_", Support.KERNEL, "hccl"),
+        ("aten::mm.out", OperatorSupport.KERNEL, "lists a kernel"),
+        ("aten::mm", OperatorSupport.STRUCTURED, "aten::mm.out"),
+        ("aten::convolution", OperatorSupport.KERNEL, "aten::convolution_overrideable"),
+        ("aten::mkldnn_convolution", OperatorSupport.KERNEL, "aten::convolution_overrideable"),
+        ("aten::cudnn_convolution", OperatorSupport.KERNEL, "aten::convolution_overrideable"),
+        ("aten::cudnn_convolution_backward", OperatorSupport.FALLBACK, "on the CPU"),  # as old traces call it
+        ("aten::_scaled_dot_product_flash_attention_for_cpu", OperatorSupport.KERNEL, "Every adapter"),
+        (
+            "aten::mkldnn_rnn_layer",
+            OperatorSupport.FALLBACK,
+            "on the CPU",
+        ),  # a recurrent layer that the table lacks
+        ("aten::std", OperatorSupport.COMPOSITE, "other operators"),
+        ("aten::lgamma", OperatorSupport.FALLBACK, "on the CPU"),
+        ("aten::hspmm", OperatorSupport.FALLBACK, "sparse tensors only"),
+        ("aten::_index_put_impl_", OperatorSupport.LIMITED, "not in place"),
+        ("aten::no_such_operator", OperatorSupport.UNKNOWN, "not in PyTorch's"),
+        ("torchvision::nms", OperatorSupport.KERNEL, "lists a kernel"),
+        ("torchvision::roi_align", OperatorSupport.UNKNOWN, "belongs to torchvision"),
+        ("c10d::allreduce_", OperatorSupport.KERNEL, "hccl"),
     ],
 )
-def test_one_operator(acme: Vendor, operator: str, support: Support, reason: str) -> None:
+def test_one_operator(acme: Vendor, operator: str, support: OperatorSupport, reason: str) -> None:
     judgement = only(acme, call(operator, ROW))
     assert (judgement.support, reason in judgement.reason.en) == (support, True), judgement.reason.en
     assert judgement.reason.zh != judgement.reason.en
 
 
 def test_an_operator_of_another_library_without_tensors_needs_no_device(acme: Vendor) -> None:
-    assert only(acme, call("mylib::mark")).support is Support.KERNEL
+    assert only(acme, call("mylib::mark")).support is OperatorSupport.KERNEL
 
 
 def test_a_tensor_that_is_not_dense_is_not_what_the_table_speaks_of(acme: Vendor) -> None:
     sparse = TensorSpec("float32", (4, 5), None, "sparse_coo")
-    assert only(acme, call("aten::mm", sparse, ROW)).support is Support.UNKNOWN
-    assert only(acme, call("aten::hspmm", sparse, ROW)).support is Support.KERNEL
+    assert only(acme, call("aten::mm", sparse, ROW)).support is OperatorSupport.UNKNOWN
+    assert only(acme, call("aten::hspmm", sparse, ROW)).support is OperatorSupport.KERNEL
 
 
 def test_what_is_missing_raises_if_the_adapter_is_told_so(
     acme: Vendor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert only(acme, call("aten::lgamma", ROW)).support is Support.FALLBACK
+    assert only(acme, call("aten::lgamma", ROW)).support is OperatorSupport.FALLBACK
     variable, _, value = acme.limits.raise_when[0].partition("=")
     monkeypatch.setenv(variable, value)
-    assert only(acme, call("aten::lgamma", ROW)).support is Support.MISSING
+    assert only(acme, call("aten::lgamma", ROW)).support is OperatorSupport.MISSING
 
 
 def test_versions_of_the_adapter(acme: Vendor) -> None:
-    assert only(acme, call("aten::lgamma", ROW), version="2.1").support is Support.STRUCTURED
+    assert only(acme, call("aten::lgamma", ROW), version="2.1").support is OperatorSupport.STRUCTURED
     assert judge(capture(), acme).version == "2.4"
     with pytest.raises(InputError, match=r"acme's adapter 2\.9 .*give one of 2\.1, 2\.4"):
         judge(capture(), acme, "2.9")
@@ -112,10 +118,10 @@ def test_dtypes_of_one_kernel(acme: Vendor) -> None:
     double = TensorSpec("float64", (4, 5))
     judgement = only(acme, call("aten::convolution", double))
     assert (judgement.support, judgement.reason.en) == (
-        Support.LIMITED,
+        OperatorSupport.LIMITED,
         "The kernel takes float32 only, here it gets float64.",
     )
-    assert only(acme, call("aten::convolution", ROW, double)).support is Support.KERNEL
+    assert only(acme, call("aten::convolution", ROW, double)).support is OperatorSupport.KERNEL
 
 
 @pytest.mark.parametrize("name", vendor_names())
@@ -133,7 +139,7 @@ def test_dtypes_of_the_device(name: str, monkeypatch: pytest.MonkeyPatch) -> Non
             signature=make_use("aten::_to_copy", SITE, ("self", ROW), results=(narrow,)).signature,
         )
         found = [computed.support, moved.support, only(vendor, cast).support]
-        limited = [support is Support.LIMITED for support in found]
+        limited = [support is OperatorSupport.LIMITED for support in found]
         assert (
             limited
             == {
@@ -162,7 +168,7 @@ def test_a_composite_operator_with_a_kernel_is_taken_whole(acme: Vendor) -> None
     )
     found = judge(capture(*uses), acme).judgements
     assert [(judgement.use.operator, judgement.support) for judgement in found] == [
-        ("aten::embedding", Support.KERNEL)
+        ("aten::embedding", OperatorSupport.KERNEL)
     ]
 
 
@@ -197,11 +203,13 @@ def test_convolution_is_whole_even_where_nothing_is_known() -> None:
         call("aten::mkldnn_convolution", ROW, site=inside),
     )
     found = judge(capture(*uses), get_vendor("intel")).judgements
-    assert [(one.use.operator, one.support) for one in found] == [("aten::_convolution", Support.UNKNOWN)]
+    assert [(one.use.operator, one.support) for one in found] == [
+        ("aten::_convolution", OperatorSupport.UNKNOWN)
+    ]
 
 
 def test_the_hosts_work_is_not_judged(acme: Vendor) -> None:
-    assert not judge(capture(call("aten::lgamma", ROW, site=Site(Phase.SETUP))), acme).judgements
+    assert not judge(capture(call("aten::lgamma", ROW, site=OperatorSite(Phase.SETUP))), acme).judgements
 
 
 def test_fallbacks_have_the_names_that_the_device_reports(acme: Vendor) -> None:
@@ -222,18 +230,18 @@ def test_ordinary_training_on_every_vendor(name: str) -> None:
         "_log_softmax", "nll_loss_forward", "mkldnn_rnn_layer", "add_.Tensor", "addcdiv_", "no_such_operator",
     )  # fmt: skip
     readiness = judge(capture(*(call(f"aten::{operator}", ROW) for operator in operators)), get_vendor(name))
-    assert not readiness.operators(Support.FALLBACK, Support.MISSING)
-    assert "aten::no_such_operator" in readiness.operators(Support.UNKNOWN)
+    assert not readiness.operators(OperatorSupport.FALLBACK, OperatorSupport.MISSING)
+    assert "aten::no_such_operator" in readiness.operators(OperatorSupport.UNKNOWN)
     assert readiness.complete == (name in COMPLETE)
     if name in COMPLETE:
-        assert readiness.operators(Support.UNKNOWN) == ["aten::no_such_operator"]
+        assert readiness.operators(OperatorSupport.UNKNOWN) == ["aten::no_such_operator"]
 
 
 def test_reports_prove_the_operators_behind_a_function() -> None:
     vendor = get_vendor("tecorigin")
-    assert only(vendor, call("aten::native_layer_norm", ROW)).support is Support.KERNEL
-    assert only(vendor, call("aten::lgamma", ROW)).support is Support.UNKNOWN
-    assert only(vendor, call("aten::convolution", ROW)).support is Support.LIMITED
+    assert only(vendor, call("aten::native_layer_norm", ROW)).support is OperatorSupport.KERNEL
+    assert only(vendor, call("aten::lgamma", ROW)).support is OperatorSupport.UNKNOWN
+    assert only(vendor, call("aten::convolution", ROW)).support is OperatorSupport.LIMITED
     assert "FP16" in only(vendor, call("aten::convolution", ROW)).reason.en
 
 
@@ -249,7 +257,7 @@ def test_an_operator_taken_whole_takes_the_time_of_its_parts(acme: Vendor) -> No
 def test_without_an_overload_all_must_agree() -> None:
     ascend = get_vendor("ascend")
     assert only(ascend, call("aten::add", ROW, ROW)).support.is_ready
-    assert only(ascend, call("aten::histogram", ROW)).support is Support.FALLBACK
+    assert only(ascend, call("aten::histogram", ROW)).support is OperatorSupport.FALLBACK
     assert (
-        only(ascend, call("aten::scatter", ROW)).support is Support.UNKNOWN
+        only(ascend, call("aten::scatter", ROW)).support is OperatorSupport.UNKNOWN
     )  # some have a kernel, some do not

@@ -13,12 +13,12 @@ from tests.perf.real_traces import KERNEL_TABLE, SLOW_LOADER, real_run, real_tra
 from torchferry.perf.analysis import MOST_POINTS, analyze, memory_curve
 from torchferry.perf.detect import registry
 from torchferry.perf.detect.model import NO_TRACE, Detector
-from torchferry.perf.model import Diagnosis, Evidence, KernelRow, Part, Severity
+from torchferry.perf.model import Diagnosis, Evidence, KernelRow, Severity, TimePart
 from torchferry.perf.opening import open_runs
 from torchferry.perf.run import Run
 from torchferry.perf.timeline import HOST
 from torchferry.text import Text
-from torchferry.traces.model import Memory
+from torchferry.traces.model import DeviceMemoryEvents
 
 FLOATS = {"dims": [[4, 8], [8, 2]], "types": ["float", "float"]}
 
@@ -40,10 +40,10 @@ def test_where_the_time_of_a_step_goes(tmp_path: Path) -> None:
     found = analyze(two_steps().run(tmp_path))
     assert [step.number for step in found.steps] == [5, 6]
     assert [round(step.seconds * 1e6) for step in found.steps] == [100, 300]
-    assert [round(step.parts[Part.COMPUTE] * 1e6) for step in found.steps] == [50, 150]
+    assert [round(step.parts[TimePart.COMPUTE] * 1e6) for step in found.steps] == [50, 150]
     for step in found.steps:
         assert sum(step.parts.values()) == pytest.approx(step.seconds)
-    assert found.seconds == pytest.approx(400e-6) and found.share(Part.COMPUTE) == pytest.approx(0.5)
+    assert found.seconds == pytest.approx(400e-6) and found.share(TimePart.COMPUTE) == pytest.approx(0.5)
     assert sum(found.parts.values()) == pytest.approx(found.seconds)
 
 
@@ -154,7 +154,7 @@ def test_without_steps_shares_are_of_everything(tmp_path: Path) -> None:
     builder.op("aten::add", 80, 20)
     found = analyze(builder.run(tmp_path))
     assert not found.steps and found.seconds == pytest.approx(100e-6) and found.is_host_only
-    assert found.share(Part.COMPUTE) == pytest.approx(0.8) and "no steps" in found.notes[0].en
+    assert found.share(TimePart.COMPUTE) == pytest.approx(0.8) and "no steps" in found.notes[0].en
     assert found.timeline_step is None and len(found.timeline) == 2
 
 
@@ -162,7 +162,9 @@ def test_memory_curves_keep_their_peaks() -> None:
     count = 50_000
     allocated = np.arange(count) % 100
     allocated[12_345] = 10**9
-    curve = memory_curve(Memory(np.arange(count) * 1000, np.zeros(count, int), allocated, np.full(count, -1)))
+    curve = memory_curve(
+        DeviceMemoryEvents(np.arange(count) * 1000, np.zeros(count, int), allocated, np.full(count, -1))
+    )
     assert len(curve) <= MOST_POINTS and max(point.allocated for point in curve) == 10**9
     assert (
         curve[0].start == 0
@@ -173,7 +175,7 @@ def test_memory_curves_keep_their_peaks() -> None:
 
 def test_memory_of_which_only_changes_are_known() -> None:
     unknown = np.full(4, -1)
-    curve = memory_curve(Memory(np.arange(4), np.array([-100, 50, 300, -20]), unknown, unknown))
+    curve = memory_curve(DeviceMemoryEvents(np.arange(4), np.array([-100, 50, 300, -20]), unknown, unknown))
     assert [point.allocated for point in curve] == [0, 50, 350, 330]
 
 

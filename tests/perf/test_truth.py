@@ -9,12 +9,12 @@ import pytest
 from tests.perf.building import TraceBuilder
 from torchferry.perf import opening
 from torchferry.perf.analysis import analyze
-from torchferry.perf.model import Analysis, Diagnosis, Part
+from torchferry.perf.model import Analysis, Diagnosis, TimePart
 from torchferry.perf.opening import open_runs
 from torchferry.perf.report import sentences
 from torchferry.text import Text
 from torchferry.traces import categories
-from torchferry.traces.columns import Kind
+from torchferry.traces.columns import EventKind
 from torchferry.vendors.model import Vendor
 
 STATISTIC = (
@@ -37,22 +37,22 @@ def device_trace(copy: str, category: str = "gpu_memcpy") -> TraceBuilder:
 @pytest.mark.parametrize(
     ("name", "category", "kind", "part"),
     [
-        ("Memcpy HtoD (Pageable -> Device)", "gpu_memcpy", Kind.COPY, Part.COPY),
-        ("Memcpy DtoH (Device -> Pinned)", "gpu_memcpy", Kind.COPY, Part.COPY),
-        ("Memcpy DtoD (Device -> Device)", "gpu_memcpy", Kind.MOVE, Part.MOVE),
-        ("Memcpy PtoP", "gpu_memcpy", Kind.MOVE, Part.MOVE),
-        ("CopyDeviceToDevice", "gpu_memcpy", Kind.MOVE, Part.MOVE),
-        ("Memset (Device)", "gpu_memset", Kind.FILL, Part.MOVE),
+        ("Memcpy HtoD (Pageable -> Device)", "gpu_memcpy", EventKind.COPY, TimePart.COPY),
+        ("Memcpy DtoH (Device -> Pinned)", "gpu_memcpy", EventKind.COPY, TimePart.COPY),
+        ("Memcpy DtoD (Device -> Device)", "gpu_memcpy", EventKind.MOVE, TimePart.MOVE),
+        ("Memcpy PtoP", "gpu_memcpy", EventKind.MOVE, TimePart.MOVE),
+        ("CopyDeviceToDevice", "gpu_memcpy", EventKind.MOVE, TimePart.MOVE),
+        ("Memset (Device)", "gpu_memset", EventKind.FILL, TimePart.MOVE),
     ],
 )
 def test_only_copies_to_and_from_the_host_are_called_so(
-    name: str, category: str, kind: Kind, part: Part, tmp_path: Path
+    name: str, category: str, kind: EventKind, part: TimePart, tmp_path: Path
 ) -> None:
     run = device_trace(name, category).run(tmp_path)
     assert run.trace is not None and kind in run.trace.device.kind
     shares = {each: moments.total / run.trace.window.total for each, moments in run.parts.items()}
     assert shares[part] == pytest.approx(0.2, abs=0.001)
-    assert shares[Part.MOVE if part is Part.COPY else Part.COPY] == 0
+    assert shares[TimePart.MOVE if part is TimePart.COPY else TimePart.COPY] == 0
 
 
 def other_device(category: str, runtime: str = "mtia_runtime") -> TraceBuilder:
@@ -70,7 +70,7 @@ def test_work_of_an_unknown_device_is_work(tmp_path: Path) -> None:
     run = other_device("mtia_ccp_events").run(tmp_path)
     assert run.trace is not None and not run.trace.is_host_only
     assert run.device == "mtia" and (run.trace.owner >= 0).all()
-    assert run.parts[Part.COMPUTE].total == 3 * 800_000
+    assert run.parts[TimePart.COMPUTE].total == 3 * 800_000
 
 
 def test_an_unknown_category_is_work_by_its_process_s_label(tmp_path: Path) -> None:
@@ -131,7 +131,7 @@ def test_a_table_of_statistics_names_its_bottlenecks(tmp_path: Path) -> None:
 def found_with(share: float) -> Analysis:
     title = Text("The program waits for data", "程序在等待数据")
     diagnosis = Diagnosis("data_loader", title, Text("s", "s"), share, (Text("r", "r"),), gain=share)
-    parts = {Part.COMPUTE: 1.0 - share, Part.LOADER: share}
+    parts = {TimePart.COMPUTE: 1.0 - share, TimePart.LOADER: share}
     return Analysis(("x",), "cpu", seconds=1.0, parts=parts, diagnoses=(diagnosis,), is_host_only=True)
 
 

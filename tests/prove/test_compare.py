@@ -8,14 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from torchferry.prove.compare import EXACT, Comparison, Tolerance, compare
+from torchferry.prove.compare import EXACT, ProofComparison, Tolerance, compare
 from torchferry.prove.model import (
     LossRecord,
     NamedFacts,
     ProcessIdentity,
+    ProofVerdict,
     StepRecord,
     TensorFacts,
-    Verdict,
     What,
 )
 from torchferry.prove.recordings import find_recordings, identity_line, step_line, summary
@@ -55,7 +55,7 @@ def write(folder: Path, steps: Steps, rank: int | None = None, restart: int = 0)
 
 def compared(
     folder: Path, reference: Steps, migrated: Steps, tolerance: Tolerance | None = None
-) -> Comparison:
+) -> ProofComparison:
     write(folder / "reference", reference)
     write(folder / "migrated", migrated)
     runs = [find_recordings(folder / name) for name in ("reference", "migrated")]
@@ -67,18 +67,18 @@ THREE = [step(1, 1.0), step(2, 2.0), step(3, 3.0)]
 
 def test_equal_bit_for_bit(tmp_path: Path) -> None:
     found = compared(tmp_path, THREE, THREE)
-    assert found == Comparison(Verdict.EQUAL, 3)
+    assert found == ProofComparison(ProofVerdict.EQUAL, 3)
 
 
 def test_a_nan_that_both_have_is_equal(tmp_path: Path) -> None:
     steps = [step(1, math.nan)]
-    assert compared(tmp_path, steps, steps).verdict is Verdict.EQUAL
+    assert compared(tmp_path, steps, steps).verdict is ProofVerdict.EQUAL
 
 
 def test_close_names_the_largest_difference(tmp_path: Path) -> None:
     weight, bias = NamedFacts("weight", tensor(2.000001)), NamedFacts("bias", tensor(2.000002))
     found = compared(tmp_path, THREE, [THREE[0], replace(THREE[1], parameters=(weight, bias)), THREE[2]])
-    assert (found.verdict, found.compared_steps) == (Verdict.CLOSE, 3)
+    assert (found.verdict, found.compared_steps) == (ProofVerdict.CLOSE, 3)
     assert found.largest is not None
     assert (found.largest.name, found.largest.step) == ("bias", 2)
     assert found.largest.relative == pytest.approx(1e-6, rel=1e-3)
@@ -86,7 +86,7 @@ def test_close_names_the_largest_difference(tmp_path: Path) -> None:
 
 def test_what_is_close_is_not_exact(tmp_path: Path) -> None:
     found = compared(tmp_path, [step(1, 2.0)], [step(1, 2.000001)], EXACT)
-    assert found.verdict is Verdict.PARTED
+    assert found.verdict is ProofVerdict.PARTED
 
 
 @pytest.mark.parametrize(
@@ -109,7 +109,7 @@ def test_what_is_close_is_not_exact(tmp_path: Path) -> None:
 )
 def test_parted(tmp_path: Path, changed: dict[str, object], what: What, name: str) -> None:
     found = compared(tmp_path, THREE, [THREE[0], step(2, 2.0, **changed), step(3, 9.0)])
-    assert found.verdict is Verdict.PARTED
+    assert found.verdict is ProofVerdict.PARTED
     assert found.parting is not None
     assert (found.parting.what, found.parting.name, found.parting.step) == (what, name, 2)
     assert found.parting.distance > found.parting.tolerance
@@ -130,13 +130,13 @@ def test_the_coarser_of_two_dtypes_decides(tmp_path: Path) -> None:
         1, parameters=(NamedFacts("weight", tensor(1 + 1e-6, "float32")),), gradients=(), buffers=()
     )
     wide = replace(narrow, parameters=(NamedFacts("weight", tensor(1.0, "float64")),))
-    assert compared(tmp_path, [wide], [narrow]).verdict is Verdict.CLOSE
+    assert compared(tmp_path, [wide], [narrow]).verdict is ProofVerdict.CLOSE
 
 
 def test_whole_numbers_must_be_equal(tmp_path: Path) -> None:
     counts = [step(1, buffers=(NamedFacts("count", tensor(value, "int64")),)) for value in (1e6, 1e6 + 1)]
     found = compared(tmp_path, counts[:1], counts[1:], Tolerance(rtol=0.1))
-    assert found.verdict is Verdict.PARTED
+    assert found.verdict is ProofVerdict.PARTED
 
 
 @pytest.mark.parametrize(
@@ -166,7 +166,7 @@ def test_whole_numbers_must_be_equal(tmp_path: Path) -> None:
 )
 def test_incomparable(tmp_path: Path, migrated: Steps, says: str) -> None:
     found = compared(tmp_path, THREE, migrated)
-    assert found.verdict is Verdict.INCOMPARABLE
+    assert found.verdict is ProofVerdict.INCOMPARABLE
     assert found.reason is not None
     assert says in found.reason.en
     assert not {"{", "}"} & set(found.reason.en + found.reason.zh)
@@ -191,15 +191,15 @@ def test_a_program_that_became_one_for_several_cards(tmp_path: Path, rank: int |
 
 
 def test_buffers_that_only_one_run_shows_are_left_out(tmp_path: Path) -> None:
-    assert compared(tmp_path, [step(1)], [step(1, buffers=())]).verdict is Verdict.EQUAL
+    assert compared(tmp_path, [step(1)], [step(1, buffers=())]).verdict is ProofVerdict.EQUAL
 
 
 def test_only_the_beginning(tmp_path: Path) -> None:
     write(tmp_path / "whole", THREE)
     write(tmp_path / "beginning", THREE[:2])
     whole, beginning = (find_recordings(tmp_path / name) for name in ("whole", "beginning"))
-    assert compare(whole, beginning, EXACT, until=2).verdict is Verdict.EQUAL
-    assert compare(whole, beginning, EXACT).verdict is Verdict.INCOMPARABLE
+    assert compare(whole, beginning, EXACT, until=2).verdict is ProofVerdict.EQUAL
+    assert compare(whole, beginning, EXACT).verdict is ProofVerdict.INCOMPARABLE
 
 
 def test_recordings_are_read_as_they_were_written(tmp_path: Path) -> None:

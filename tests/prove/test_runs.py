@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from torchferry.launch.parts import parts_in
-from torchferry.prove.model import REFERENCE, Proof, ProofRequest, Run, VendorResult, Verdict
+from torchferry.prove.model import REFERENCE, ProgramRun, Proof, ProofRequest, ProofVerdict, VendorResult
 from torchferry.prove.progress import RecordedSteps, shown
 from torchferry.prove.recordings import last_words
 from torchferry.prove.settings import ProofSettings, Weights
@@ -72,18 +72,18 @@ def test_settings_travel_in_a_variable() -> None:
 @pytest.mark.parametrize(
     ("verdicts", "exact", "holds"),
     [
-        ([Verdict.EQUAL, Verdict.CLOSE], False, True),
-        ([Verdict.EQUAL, Verdict.CLOSE], True, False),
-        ([Verdict.EQUAL, Verdict.EQUAL], True, True),
-        ([Verdict.EQUAL, Verdict.PARTED], False, False),
-        ([Verdict.CRASHED], False, False),
-        ([Verdict.UNREPEATABLE], False, False),
-        ([Verdict.INCOMPARABLE], False, False),
+        ([ProofVerdict.EQUAL, ProofVerdict.CLOSE], False, True),
+        ([ProofVerdict.EQUAL, ProofVerdict.CLOSE], True, False),
+        ([ProofVerdict.EQUAL, ProofVerdict.EQUAL], True, True),
+        ([ProofVerdict.EQUAL, ProofVerdict.PARTED], False, False),
+        ([ProofVerdict.CRASHED], False, False),
+        ([ProofVerdict.UNREPEATABLE], False, False),
+        ([ProofVerdict.INCOMPARABLE], False, False),
     ],
 )
-def test_when_a_proof_holds(verdicts: list[Verdict], exact: bool, holds: bool) -> None:
-    run = Run(REFERENCE, 0, 1.0, "", "", ())
+def test_when_a_proof_holds(verdicts: list[ProofVerdict], exact: bool, holds: bool) -> None:
+    run = ProgramRun(REFERENCE, 0, 1.0, "", "", ())
     request = ProofRequest(("train.py",), "", ("ascend",), 20, 0, 0, False, exact, None, None)
-    result = VendorResult("ascend", "npu", Verdict.EQUAL, run, 1)
+    result = VendorResult("ascend", "npu", ProofVerdict.EQUAL, run, 1)
     results = tuple(replace(result, verdict=verdict) for verdict in verdicts)
     assert Proof(request, run, results, "2.13.0", "2026-11-15").holds is holds

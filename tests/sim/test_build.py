@@ -25,7 +25,7 @@ from torchferry.building.toolchain import (
 )
 from torchferry.errors import BuildError
 from torchferry.operators.native_functions import TABLE, load_operator_facts
-from torchferry.sim.build import LIBRARY, Build, is_complete
+from torchferry.sim.build import LIBRARY, DeviceBuild, is_complete
 
 PLAIN = "int answer{number}() {{ return {number}; }}\n"
 SLOW = "#!/bin/sh\necho $$ >> {pids}\nsleep 30\n"
@@ -50,7 +50,7 @@ def cache(tmp_path: Path) -> Path:
 
 
 def build(sources: Path, cache: Path) -> Path:
-    return Build(find_torch(), sources).in_cache(cache, silent)
+    return DeviceBuild(find_torch(), sources).in_cache(cache, silent)
 
 
 def objects(cache: Path) -> dict[str, int]:
@@ -102,7 +102,7 @@ def test_a_changed_file_is_the_only_one_compiled_again(sources: Path, cache: Pat
     assert first.exists()
     states: list[BuildState] = []
     (sources / "part1.cpp").write_text("int third() { return 8; }\n")
-    Build(find_torch(), sources).in_cache(cache, states.append)
+    DeviceBuild(find_torch(), sources).in_cache(cache, states.append)
     assert (states[0].done, states[0].total) == (2, 3)
     after = {path.name: path.stat().st_ino for path in cache.glob("*-objects/*.o")}
     assert sum(name.startswith("part1") for name in after) == 3
@@ -115,7 +115,7 @@ def test_a_changed_header_compiles_again_what_includes_it(sources: Path, cache: 
     first = build(sources, cache)
     (sources / "common.h").write_text("#pragma once\nint changed;\n")
     states: list[BuildState] = []
-    assert Build(find_torch(), sources).in_cache(cache, states.append) != first
+    assert DeviceBuild(find_torch(), sources).in_cache(cache, states.append) != first
     assert (states[0].done, states[0].total) == (2, 3)
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from torchferry.source.decode import DecodedText
 from torchferry.source.module import ParseError, PythonModule
-from torchferry.source.walk import Place, walk_lines
+from torchferry.source.walk import WalkState, walk_lines
 
 
 def parsed(source: str) -> PythonModule:
@@ -21,7 +21,7 @@ def meaning(source: str) -> str:
     module = parsed(textwrap.dedent(source))
     found: list[str] = []
 
-    def visit(node: ast.AST, place: Place) -> None:
+    def visit(node: ast.AST, place: WalkState) -> None:
         assert isinstance(node, ast.Attribute)
         if node.attr == "HERE":
             resolved = module.resolve(node, place.scope, place.shadowed)

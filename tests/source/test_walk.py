@@ -8,7 +8,7 @@ import pytest
 
 from torchferry.source.decode import DecodedText
 from torchferry.source.module import PythonModule
-from torchferry.source.walk import Place, walk_all, walk_lines
+from torchferry.source.walk import WalkState, walk_all, walk_lines
 
 _SOURCE = """\
 a = f(
@@ -25,7 +25,7 @@ def names_on(lines: list[int], source: str = _SOURCE) -> list[str]:
     module = PythonModule(DecodedText(source, "utf-8"))
     found: list[str] = []
 
-    def visit(node: ast.AST, place: Place) -> None:
+    def visit(node: ast.AST, place: WalkState) -> None:
         assert isinstance(node, ast.Name)
         found.append(node.id)
 
@@ -55,11 +55,11 @@ def test_all_lines_visit_every_name_once() -> None:
     assert sorted(names_on(list(range(1, 8)))) == sorted(every)
 
 
-def places(source: str) -> dict[str, Place]:
+def places(source: str) -> dict[str, WalkState]:
     module = PythonModule(DecodedText(source, "utf-8"))
-    found: dict[str, Place] = {}
+    found: dict[str, WalkState] = {}
 
-    def visit(node: ast.AST, place: Place) -> None:
+    def visit(node: ast.AST, place: WalkState) -> None:
         assert isinstance(node, ast.Name)
         found[node.id] = place
 

@@ -5,21 +5,21 @@ from __future__ import annotations
 import pytest
 
 from torchferry.traces.categories import device_kind
-from torchferry.traces.columns import Kind
+from torchferry.traces.columns import EventKind
 
 
 @pytest.mark.parametrize(
     ("name", "kind"),
     [
-        ("EVENT_WAIT", Kind.SKIPPED),
-        ("Notify_Wait", Kind.SKIPPED),
-        ("EVENT_RECORD", Kind.FILL),
-        ("MEMSET_ASYNC", Kind.FILL),
-        ("MEMCPY_ASYNC", Kind.COPY),
-        ("hcom_allReduce__654_1_1", Kind.COMMUNICATION),
-        ("aclnnAdd_AddAiCore_Add", Kind.COMPUTE),
-        ("aclnnAwait_AwaitAiCore_Await", Kind.COMPUTE),
+        ("EVENT_WAIT", EventKind.SKIPPED),
+        ("Notify_Wait", EventKind.SKIPPED),
+        ("EVENT_RECORD", EventKind.FILL),
+        ("MEMSET_ASYNC", EventKind.FILL),
+        ("MEMCPY_ASYNC", EventKind.COPY),
+        ("hcom_allReduce__654_1_1", EventKind.COMMUNICATION),
+        ("aclnnAdd_AddAiCore_Add", EventKind.COMPUTE),
+        ("aclnnAwait_AwaitAiCore_Await", EventKind.COMPUTE),
     ],
 )
-def test_work_is_told_from_waiting(name: str, kind: Kind) -> None:
+def test_work_is_told_from_waiting(name: str, kind: EventKind) -> None:
     assert device_kind(name) is kind

@@ -13,7 +13,7 @@ import pytest
 from tests.perf.real_traces import KERNEL_TABLE, VENDORS_TIMELINE, real_trace
 from torchferry.errors import InputError
 from torchferry.traces import chunks
-from torchferry.traces.columns import Kind
+from torchferry.traces.columns import EventKind
 from torchferry.traces.model import Trace
 from torchferry.traces.reader import read_trace
 
@@ -215,7 +215,7 @@ def test_categories_of_2021_and_of_today(tmp_path: Path) -> None:
     old = read(tmp_path, events("Operator", "Kernel", "Memcpy", "Runtime", "external id"))
     new = read(tmp_path, events("cpu_op", "kernel", "gpu_memcpy", "cuda_runtime", "External id"))
     for trace in (old, new):
-        assert trace.device.kind.tolist() == [Kind.COMPUTE, Kind.COPY]
+        assert trace.device.kind.tolist() == [EventKind.COMPUTE, EventKind.COPY]
         assert trace.owner.tolist() == [0, 0]
         assert trace.device_time.tolist() == [33_000]
 

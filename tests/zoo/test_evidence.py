@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from torchferry.errors import InputError
-from torchferry.zoo.evidence import Curve, Evidence, Step, compare, read_evidence
+from torchferry.zoo.evidence import RunEvidence, Step, StepCurve, compare, read_evidence
 from torchferry.zoo.recognition import licence_name
 
 
@@ -31,7 +31,7 @@ from torchferry.zoo.recognition import licence_name
 def test_lines_of_a_log(tmp_path: Path, line: str, losses: tuple[float, ...]) -> None:
     file = tmp_path / "train.log"
     file.write_text(f"{line}\nAcc@1 10.0\n")
-    found = read_evidence(file).curves.get("loss", Curve(()))
+    found = read_evidence(file).curves.get("loss", StepCurve(()))
     assert str(found.values) == str(losses)
 
 
@@ -62,7 +62,7 @@ def test_figures_of_a_log(tmp_path: Path) -> None:
             "DLLL {\"step\": [0, 1], \"data\": \"{'rank': '0', 'train.loss': '1.5', 'top1': '20'}\"}\n"
             'DLLL {"step": [0, 1], "data": {"rank": 1, "train.loss": 9.0}}\n',
         ),
-        ("d.json", Evidence({"loss": Curve((2.0, 1.5))}, {"acc1": 20.0}).to_json()),
+        ("d.json", RunEvidence({"loss": StepCurve((2.0, 1.5))}, {"acc1": 20.0}).to_json()),
     ],
 )
 def test_forms(tmp_path: Path, name: str, text: str) -> None:
@@ -101,12 +101,12 @@ def test_nothing_to_read(tmp_path: Path, name: str, text: str) -> None:
         read_evidence(tmp_path / "absent.log")
 
 
-def judged(original: Evidence, port: Evidence) -> dict[str, bool | None]:
+def judged(original: RunEvidence, port: RunEvidence) -> dict[str, bool | None]:
     return {row.name: row.holds for row in compare(original, port, 0.05, 0.0002)}
 
 
-def loss(*values: float, steps: tuple[Step, ...] = ()) -> Evidence:
-    return Evidence({"loss": Curve(values, steps)})
+def loss(*values: float, steps: tuple[Step, ...] = ()) -> RunEvidence:
+    return RunEvidence({"loss": StepCurve(values, steps)})
 
 
 def test_curves() -> None:
@@ -116,7 +116,7 @@ def test_curves() -> None:
     assert judged(original, loss(1.0, 0.5)) == {"loss": True}  # better
     assert judged(original, loss(2.0, math.nan)) == {"loss": False}
     assert judged(loss(1e-6, 0.0), loss(2e-6, 1e-6)) == {"loss": True}
-    other = Evidence({"val_loss": Curve((1.0,))})
+    other = RunEvidence({"val_loss": StepCurve((1.0,))})
     assert judged(original, other) == {"loss": None, "val_loss": None}
 
 
@@ -135,7 +135,7 @@ def test_steps_are_compared_by_their_numbers() -> None:
 
 
 def test_an_accuracy_in_percent_is_the_same() -> None:
-    share, percent = Evidence({}, {"acc1": 0.761}), Evidence({}, {"acc1": 70.0})
+    share, percent = RunEvidence({}, {"acc1": 0.761}), RunEvidence({}, {"acc1": 70.0})
     assert judged(share, percent) == {"acc1": False}
     assert judged(percent, share) == {"acc1": True}
 
@@ -148,7 +148,7 @@ def test_a_log_of_several_processes(tmp_path: Path) -> None:
         "06/19 - mmengine - INFO - Epoch(train) [1][100/500] loss: 7.0\n"
         "TCAPPDLL 2025-05-15 14:21 - Epoch: 0 Iteration: 1  rank : 0  train.loss : 0.4\n"
     )
-    assert read_evidence(file).curves["loss"] == Curve((0.5, 0.4), ((0, 0), (0, 1)))
+    assert read_evidence(file).curves["loss"] == StepCurve((0.5, 0.4), ((0, 0), (0, 1)))
 
 
 def test_a_log_of_windows(tmp_path: Path) -> None:
@@ -157,12 +157,12 @@ def test_a_log_of_windows(tmp_path: Path) -> None:
 
 
 def test_figures_have_a_sense() -> None:
-    original = Evidence({}, {"acc1": 76.0, "wer": 5.0, "images/s": 900.0, "score": 3.0})
-    same = judged(original, Evidence({}, {"acc1": 75.9, "wer": 5.02, "images/s": 1.0, "score": 3.0}))
+    original = RunEvidence({}, {"acc1": 76.0, "wer": 5.0, "images/s": 900.0, "score": 3.0})
+    same = judged(original, RunEvidence({}, {"acc1": 75.9, "wer": 5.02, "images/s": 1.0, "score": 3.0}))
     assert same == {"acc1": True, "wer": True, "images/s": None, "score": True}
-    better = judged(original, Evidence({}, {"acc1": 90.0, "wer": 1.0, "score": 4.0}))
+    better = judged(original, RunEvidence({}, {"acc1": 90.0, "wer": 1.0, "score": 4.0}))
     assert better == {"acc1": True, "wer": True, "images/s": None, "score": False}
-    worse = judged(original, Evidence({}, {"acc1": 70.0, "wer": 6.0, "score": 2.0}))
+    worse = judged(original, RunEvidence({}, {"acc1": 70.0, "wer": 6.0, "score": 2.0}))
     assert (worse["acc1"], worse["wer"], worse["score"]) == (False, False, False)
 
 

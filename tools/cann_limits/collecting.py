@@ -6,16 +6,16 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-from torchferry.emulate.cann.entries import Argument
-from torchferry.emulate.cann.limits import Limit
+from torchferry.emulate.cann.entries import FunctionArgument
+from torchferry.emulate.cann.limits import ArgumentLimit
 
 from .documents import Description, Stated, descriptions
 from .sources import Checked, checks, functions
 
 MOST_DIMS = 8  # of any tensor in CANN
 _TENSORS = ("tensor", "tensors")
-Interface = tuple[Argument, ...]
-Limits = dict[str, tuple[Limit, ...]]
+Interface = tuple[FunctionArgument, ...]
+Limits = dict[str, tuple[ArgumentLimit, ...]]
 
 
 @dataclass
@@ -45,7 +45,9 @@ def limits(read: Read, interfaces: Mapping[str, Interface], counts: Counter[str]
     return found
 
 
-def _of_function(read: Read, function: str, interface: Interface, counts: Counter[str]) -> Iterator[Limit]:
+def _of_function(
+    read: Read, function: str, interface: Interface, counts: Counter[str]
+) -> Iterator[ArgumentLimit]:
     described = read.described.get(function, [])
     if len(described) != 1:  # of two documents there is no telling which is meant
         return
@@ -67,10 +69,10 @@ def _by_argument(description: Description, interface: Interface) -> dict[str, St
     return {name: stated[name] for name in names if name in stated}
 
 
-def _limit(name: str, stated: Stated, checked: Checked | None, counts: Counter[str]) -> Limit:
+def _limit(name: str, stated: Stated, checked: Checked | None, counts: Counter[str]) -> ArgumentLimit:
     case, dtypes = _dtypes(name, stated.dtypes, checked)
     counts[case] += 1
-    return Limit(name, tuple(sorted(dtypes)), _dims(name, stated.dims, checked))
+    return ArgumentLimit(name, tuple(sorted(dtypes)), _dims(name, stated.dims, checked))
 
 
 def _dtypes(name: str, stated: frozenset[str] | None, checked: Checked | None) -> tuple[str, frozenset[str]]:

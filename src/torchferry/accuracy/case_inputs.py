@@ -14,7 +14,7 @@ from torchferry.accuracy.model import TensorRecord, TensorRef, Value
 from torchferry.errors import InputError
 from torchferry.ops.cases.building import RecordedCall, RecordedInputs
 from torchferry.ops.cases.contents import check_fits, overlaps
-from torchferry.ops.cases.model import CaseValue, Contents, Draw, TensorInput, contiguous
+from torchferry.ops.cases.model import CaseValue, Draw, TensorContents, TensorInput, contiguous
 
 
 def calls(path: Path, operator: str = "") -> list[RecordedCall]:
@@ -62,7 +62,7 @@ def _plain(name: str) -> str:
 def _described(recorded: TensorRecord) -> TensorInput:
     is_plain = recorded.stride == contiguous(recorded.shape)
     return TensorInput(
-        recorded.dtype, recorded.shape, Contents(Draw.STORED), None if is_plain else recorded.stride
+        recorded.dtype, recorded.shape, TensorContents(Draw.STORED), None if is_plain else recorded.stride
     )
 
 
@@ -71,7 +71,7 @@ def _tensor(record: Record, recorded: TensorRecord, stored: dict[str, torch.Tens
     if recorded.offset is None:
         why = recorded.unread or "only statistics"
         raise InputError(f"{record.path}: the contents of `{name}` were not recorded ({why}); record tensors")
-    contents = Contents(Draw.STORED, key=_free_key(name, stored))
+    contents = TensorContents(Draw.STORED, key=_free_key(name, stored))
     tensor = TensorInput(recorded.dtype, recorded.shape, contents, recorded.stride)
     check_fits([tensor])
     made = record.tensor(recorded)

@@ -87,7 +87,7 @@ class Dumper:
     def _record(self, stack: ExitStack) -> None:
         import torch
 
-        from torchferry.accuracy.model import Header, Kept
+        from torchferry.accuracy.model import Kept, RecordHeader
         from torchferry.accuracy.record.process import device_in_use, shares_randomness, simulated_vendor
         from torchferry.accuracy.record.program import rank_and_world
         from torchferry.accuracy.record.recorder import Recorder
@@ -97,7 +97,7 @@ class Dumper:
         # before the file is there: one that can't be filled is not left behind
         around = self._dumping(device_in_use(), bool(simulated_vendor())) if self.load_with_acl_dump else None
         assert self.path is not None
-        header = Header(
+        header = RecordHeader(
             Kept.TENSORS,
             " ".join(sys.argv),
             device_in_use(),

@@ -35,7 +35,7 @@ class KernelUse:
 
 
 @dataclass(frozen=True)
-class Launched:
+class LaunchedKernels:
     """What a trace says of a recorded call."""
 
     kernels: tuple[str, ...]
@@ -69,7 +69,7 @@ def _folded(calls: list[Launch]) -> KernelUse:
     )
 
 
-def kernels_of_calls(calls: Iterable[Call], launches: Iterable[Launch]) -> Mapping[int, Launched]:
+def kernels_of_calls(calls: Iterable[Call], launches: Iterable[Launch]) -> Mapping[int, LaunchedKernels]:
     """The kernels of recorded calls, by their numbers: the n-th call of an operator on tensors of some shapes in a
     step is the n-th of the trace. A trace of several steps repeats itself: its first round counts."""
     known: dict[tuple[str, Shapes], list[Launch]] = defaultdict(list)
@@ -80,13 +80,13 @@ def kernels_of_calls(calls: Iterable[Call], launches: Iterable[Launch]) -> Mappi
     for call in calls:
         shapes = tuple(tensor.shape for tensor in call.inputs)
         recorded[_plain(call.operator), shapes, call.step].append(call)
-    found: dict[int, Launched] = {}
+    found: dict[int, LaunchedKernels] = {}
     for (operator, shapes, _), same in recorded.items():
         candidates = known.get((operator, shapes)) or _without_shapes(known.get((operator, ()), []))
         for position, call in enumerate(same):
             if candidates:
                 is_same = len(candidates) % len(same) == 0
-                found[call.number] = Launched(_names(candidates[position % len(candidates)]), is_same)
+                found[call.number] = LaunchedKernels(_names(candidates[position % len(candidates)]), is_same)
     return found
 
 

@@ -175,7 +175,7 @@ def group_name(operator: str) -> str:
 
 
 @dataclass(frozen=True)
-class Header:
+class RecordHeader:
     """What a record is of."""
 
     kept: Kept

@@ -59,7 +59,7 @@ class Product:
         return all((folder / name).is_file() for name in names)
 
 
-class Build:
+class NativeBuild:
     """A product made for one PyTorch."""
 
     def __init__(self, torch: TorchInstallation, product: Product) -> None:

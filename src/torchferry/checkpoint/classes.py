@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Mapping
 from enum import Enum
 from typing import Any
 
-from torchferry.checkpoint.model import Global, Known, Opaque, Storage, Tensor
+from torchferry.checkpoint.model import Global, Known, Opaque, Storage, TensorEntry
 from torchferry.units import ITEM_SIZES
 
 # Values of the standard library and of NumPy that a checkpoint may hold: made here, by what the
@@ -131,7 +131,7 @@ def number(arguments: tuple[Any, ...]) -> Known | None:
     return Known(f"numpy.{dtype}", struct.unpack(f"<{letter}", arguments[1]))
 
 
-def rebuilt(state: Any, key: str) -> tuple[Tensor, bytes] | None:
+def rebuilt(state: Any, key: str) -> tuple[TensorEntry, bytes] | None:
     """The array that `_reconstruct` and its state make."""
     if not isinstance(state, tuple) or len(state) != 5:
         return None
@@ -139,7 +139,7 @@ def rebuilt(state: Any, key: str) -> tuple[Tensor, bytes] | None:
     return described(shape, _dtype(dtype), bool(is_fortran), data, key)
 
 
-def from_buffer(arguments: tuple[Any, ...], key: str) -> tuple[Tensor, bytes] | None:
+def from_buffer(arguments: tuple[Any, ...], key: str) -> tuple[TensorEntry, bytes] | None:
     """The array that `_frombuffer` makes."""
     if len(arguments) != 4:
         return None
@@ -149,7 +149,7 @@ def from_buffer(arguments: tuple[Any, ...], key: str) -> tuple[Tensor, bytes] | 
 
 def described(
     shape: Any, dtype: str, is_fortran: bool, data: object, key: str
-) -> tuple[Tensor, bytes] | None:
+) -> tuple[TensorEntry, bytes] | None:
     """An array over these bytes; None where it is not one that a tensor could be."""
     if isinstance(data, str):  # Python 2 knew no difference
         data = data.encode("utf-8", "surrogateescape")
@@ -159,10 +159,10 @@ def described(
     return (tensor, bytes(data)) if tensor.nbytes == len(data) else None
 
 
-def array(shape: tuple[int, ...], dtype: str, is_fortran: bool, key: str) -> Tensor:
+def array(shape: tuple[int, ...], dtype: str, is_fortran: bool, key: str) -> TensorEntry:
     """An array, row after row or column after column."""
     strides = contiguous_strides(shape[::-1])[::-1] if is_fortran else contiguous_strides(shape)
-    return Tensor(Storage(key, dtype, "cpu", 0), dtype, shape, strides, 0, "cpu", is_array=True)
+    return TensorEntry(Storage(key, dtype, "cpu", 0), dtype, shape, strides, 0, "cpu", is_array=True)
 
 
 def contiguous_strides(shape: tuple[int, ...]) -> tuple[int, ...]:
@@ -175,7 +175,7 @@ def contiguous_strides(shape: tuple[int, ...]) -> tuple[int, ...]:
     return tuple(reversed(strides))
 
 
-class Meaning(Enum):
+class LoadingNeed(Enum):
     """What it takes to load a name."""
 
     PLAIN = "plain"  # tensors and containers; torch.load takes it with weights_only
@@ -217,23 +217,23 @@ _DANGEROUS = frozenset({
 })  # fmt: skip
 
 
-def meaning(name: Global) -> Meaning:
+def meaning(name: Global) -> LoadingNeed:
     """What one name means."""
     if name.dotted in _PLAIN or _PLAIN_PATTERN.fullmatch(name.dotted):
-        return Meaning.PLAIN
+        return LoadingNeed.PLAIN
     if name.dotted in NAMES or name.dotted in ARRAY_NAMES:
-        return Meaning.VALUE
+        return LoadingNeed.VALUE
     top = name.module.split(".", 1)[0]
     through = _REACHED.intersection(name.name.split("."))  # torch's os is the os of everybody
     if name.dotted in _DANGEROUS or top in _DANGEROUS_MODULES or through:
-        return Meaning.DANGEROUS
+        return LoadingNeed.DANGEROUS
     if top == "builtins":
-        return Meaning.VALUE if name.name in _HARMLESS_BUILTINS else Meaning.DANGEROUS
+        return LoadingNeed.VALUE if name.name in _HARMLESS_BUILTINS else LoadingNeed.DANGEROUS
     if name.module.startswith(("torch.utils.cpp_extension", "torch.utils.collect_env", "torch.hub")):
-        return Meaning.DANGEROUS
-    return Meaning.NEEDED
+        return LoadingNeed.DANGEROUS
+    return LoadingNeed.NEEDED
 
 
-def named(names: Iterable[Global], wanted: Meaning) -> list[str]:
+def named(names: Iterable[Global], wanted: LoadingNeed) -> list[str]:
     """Those of one meaning, in the order of the alphabet."""
     return sorted({name.dotted for name in names if meaning(name) is wanted})

@@ -15,7 +15,15 @@ from pathlib import Path
 from typing import IO, Any
 
 from torchferry.checkpoint.classes import array, contiguous_strides, dtype_named
-from torchferry.checkpoint.model import Contents, Format, Global, Ordered, Place, Storage, Tensor
+from torchferry.checkpoint.model import (
+    Checkpoint,
+    FileFormat,
+    Global,
+    Ordered,
+    Storage,
+    StoragePlace,
+    TensorEntry,
+)
 from torchferry.checkpoint.unpickling import STORAGE_DTYPES, Bounded, Reader
 from torchferry.errors import InputError
 from torchferry.units import ITEM_SIZES
@@ -33,7 +41,7 @@ _SAFETENSORS_DTYPES: Mapping[str, str] = {
 SAFETENSORS_NAMES = {dtype: name for name, dtype in _SAFETENSORS_DTYPES.items()}
 
 
-def read_safetensors(path: Path, stream: IO[bytes], size: int) -> Contents:
+def read_safetensors(path: Path, stream: IO[bytes], size: int) -> Checkpoint:
     """A header in JSON, then the numbers."""
     (length,) = struct.unpack("<Q", stream.read(8))
     if length > min(_LONGEST_HEADER, size - 8):
@@ -45,20 +53,22 @@ def read_safetensors(path: Path, stream: IO[bytes], size: int) -> Contents:
     tree, places = Ordered(), {}
     for name, entry in header.items():
         begin, end = map(int, entry["data_offsets"])
-        place = Place(end - begin, 8 + length + begin)
+        place = StoragePlace(end - begin, 8 + length + begin)
         tree[name] = _safetensor(path, name, entry, place, size)
         places[name] = place
     words = {str(key): str(value) for key, value in metadata.items()}
-    return Contents(path, Format.SAFETENSORS, size, tree, places, metadata=words)
+    return Checkpoint(path, FileFormat.SAFETENSORS, size, tree, places, metadata=words)
 
 
-def _safetensor(path: Path, name: str, entry: Mapping[str, Any], place: Place, size: int) -> Tensor:
+def _safetensor(
+    path: Path, name: str, entry: Mapping[str, Any], place: StoragePlace, size: int
+) -> TensorEntry:
     dtype = _SAFETENSORS_DTYPES.get(entry["dtype"])
     if dtype is None:
         raise InputError(f"{path}: {name} has the dtype {entry['dtype']}, which is unknown here")
     shape = tuple(map(int, entry["shape"]))
     storage = Storage(name, dtype, "cpu", place.size // ITEM_SIZES[dtype])
-    tensor = Tensor(storage, dtype, shape, contiguous_strides(shape), 0, "cpu")
+    tensor = TensorEntry(storage, dtype, shape, contiguous_strides(shape), 0, "cpu")
     begin = place.offset or 0
     if min(shape, default=0) < 0 or tensor.nbytes != place.size or begin < 8 or begin + place.size > size:
         raise InputError(
@@ -67,13 +77,13 @@ def _safetensor(path: Path, name: str, entry: Mapping[str, Any], place: Place, s
     return tensor
 
 
-def read_npy(path: Path, stream: IO[bytes], size: int) -> Contents:
+def read_npy(path: Path, stream: IO[bytes], size: int) -> Checkpoint:
     """One array, called after the file."""
     tree = Ordered({path.stem: _npy(path, stream, size, "0")})
-    return Contents(path, Format.NUMPY, size, tree, {"0": Place(size, 0)})
+    return Checkpoint(path, FileFormat.NUMPY, size, tree, {"0": StoragePlace(size, 0)})
 
 
-def read_npz(path: Path, stream: IO[bytes], size: int) -> Contents:
+def read_npz(path: Path, stream: IO[bytes], size: int) -> Checkpoint:
     """Arrays in a zip archive."""
     tree, places = Ordered(), {}
     with zipfile.ZipFile(stream) as archive:
@@ -81,10 +91,10 @@ def read_npz(path: Path, stream: IO[bytes], size: int) -> Contents:
             with archive.open(member) as data:
                 tree[name.removesuffix(".npy")] = _npy(path, data, member.file_size, name)
             places[name] = member_place(stream, member)
-    return Contents(path, Format.NUMPY, size, tree, places)
+    return Checkpoint(path, FileFormat.NUMPY, size, tree, places)
 
 
-def _npy(path: Path, stream: IO[bytes], size: int, key: str) -> Tensor:
+def _npy(path: Path, stream: IO[bytes], size: int, key: str) -> TensorEntry:
     start = stream.read(8)
     if start[:6] != NUMPY_MAGIC:
         raise InputError(f"{path}: damaged: {key} is no array of NumPy; fetch it anew")
@@ -105,7 +115,7 @@ def _npy(path: Path, stream: IO[bytes], size: int, key: str) -> Tensor:
         )
     storage = Storage(key, dtype, "cpu", size // ITEM_SIZES[dtype])  # the header lies before the first number
     offset = begin // ITEM_SIZES[dtype]
-    return Tensor(storage, dtype, shape, described.strides, offset, "cpu")
+    return TensorEntry(storage, dtype, shape, described.strides, offset, "cpu")
 
 
 _START = 512
@@ -123,7 +133,7 @@ _OTHERS = {
 }
 
 
-def read_file(path: Path) -> Contents:
+def read_file(path: Path) -> Checkpoint:
     """What is inside; of tensors only the descriptions are read, however large the file is."""
     with _opened(path) as stream:
         size = os.fstat(stream.fileno()).st_size
@@ -149,7 +159,7 @@ def damaged(path: Path, error: Exception) -> InputError:
     return InputError(f"{path}: damaged, or no checkpoint ({reason}); save or fetch it anew")
 
 
-def _read(path: Path, stream: IO[bytes], size: int, start: bytes) -> Contents | None:
+def _read(path: Path, stream: IO[bytes], size: int, start: bytes) -> Checkpoint | None:
     if start.startswith(b"PK\x03\x04"):
         first = start[30 : 30 + int.from_bytes(start[26:28], "little")]
         return read_npz(path, stream, size) if first.endswith(b".npy") else read_zip(path, stream, size)
@@ -236,7 +246,7 @@ def members_of(path: Path, archive: zipfile.ZipFile) -> dict[str, zipfile.ZipInf
     return members
 
 
-def read_zip(path: Path, stream: IO[bytes], size: int, begin: int = 0, prefix: str = "") -> Contents:
+def read_zip(path: Path, stream: IO[bytes], size: int, begin: int = 0, prefix: str = "") -> Checkpoint:
     """A zip archive of this size, which may begin within a file; the prefix is for the names of its storages."""
     window: Any = Window(stream, begin, size)
     whole = io.BufferedReader(window)  # all reads go through it: it would not notice a seek beneath it
@@ -260,9 +270,9 @@ def read_zip(path: Path, stream: IO[bytes], size: int, begin: int = 0, prefix: s
     is_script = (
         any(name.startswith(f"{folder}code/") for name in members) or f"{folder}constants.pkl" in members
     )
-    form = Format.TORCHSCRIPT if is_script else Format.ZIP
+    form = FileFormat.TORCHSCRIPT if is_script else FileFormat.ZIP
     places.update(reader.places)
-    return Contents(path, form, size, tree, places, tuple(reader.globals), is_big_endian=is_big)
+    return Checkpoint(path, form, size, tree, places, tuple(reader.globals), is_big_endian=is_big)
 
 
 def _reader(archive: zipfile.ZipFile, whole: Any, member: zipfile.ZipInfo, prefix: str) -> Reader:
@@ -290,22 +300,24 @@ def _inside(members: dict[str, zipfile.ZipInfo]) -> str:
     )
 
 
-def member_place(stream: IO[bytes] | io.BufferedReader, member: zipfile.ZipInfo, begin: int = 0) -> Place:
+def member_place(
+    stream: IO[bytes] | io.BufferedReader, member: zipfile.ZipInfo, begin: int = 0
+) -> StoragePlace:
     """Where the bytes of a member are."""
     if member.compress_type != zipfile.ZIP_STORED:
-        return Place(member.file_size, None, member.filename)
+        return StoragePlace(member.file_size, None, member.filename)
     stream.seek(member.header_offset)
     name_length, extra_length = _LOCAL_HEADER.unpack(stream.read(30))
     data = begin + member.header_offset + 30 + name_length + extra_length
-    return Place(member.file_size, data, member.filename, member.CRC)
+    return StoragePlace(member.file_size, data, member.filename, member.CRC)
 
 
-def read_pickles(path: Path, stream: IO[bytes], size: int) -> Contents:
+def read_pickles(path: Path, stream: IO[bytes], size: int) -> Checkpoint:
     """The old layout, or a pickle of the standard library."""
     reader = Reader(Bounded(stream, size))
     first = reader.load()
     if first != _LEGACY_MAGIC:
-        return Contents(path, Format.PICKLE, size, first, reader.places, tuple(reader.globals))
+        return Checkpoint(path, FileFormat.PICKLE, size, first, reader.places, tuple(reader.globals))
     Reader(Bounded(stream, size)).load()  # the version of the layout
     about: Any = Reader(Bounded(stream, size)).load()
     reader = Reader(Bounded(stream, size))
@@ -317,11 +329,13 @@ def read_pickles(path: Path, stream: IO[bytes], size: int) -> Contents:
         count = elements * ITEM_SIZES.get(reader.storages[str(key)].dtype, 0)
         if elements < 0 or stream.tell() + count > size:
             raise InputError(f"{path}: cut short: storage {key} ends after the file; save or fetch it anew")
-        places[str(key)] = Place(count, stream.tell())
+        places[str(key)] = StoragePlace(count, stream.tell())
         stream.seek(count, os.SEEK_CUR)
     places.update(reader.places)
     is_big = isinstance(about, dict) and about.get("little_endian") is False
-    return Contents(path, Format.LEGACY, size, tree, places, tuple(reader.globals), is_big_endian=is_big)
+    return Checkpoint(
+        path, FileFormat.LEGACY, size, tree, places, tuple(reader.globals), is_big_endian=is_big
+    )
 
 
 # Files of torch.save from before 0.1.10: a tar archive with the storages, the tensors and the tree in
@@ -334,7 +348,7 @@ _MOST_DIMENSIONS = 64
 class _TreeReader(Reader):
     """Tensors are referred to by numbers, classes with their source."""
 
-    def __init__(self, stream: Bounded, tensors: dict[int, Tensor]) -> None:
+    def __init__(self, stream: Bounded, tensors: dict[int, TensorEntry]) -> None:
         super().__init__(stream)
         self._tensors = tensors
 
@@ -353,7 +367,7 @@ def is_old_tar(stream: IO[bytes]) -> bool:
         stream.seek(0)
 
 
-def read_tar(path: Path, stream: IO[bytes], size: int) -> Contents:
+def read_tar(path: Path, stream: IO[bytes], size: int) -> Checkpoint:
     """The tree, with the tensors that it refers to."""
     with tarfile.open(fileobj=stream, mode="r:") as archive:
         members = {name: archive.getmember(name) for name in _MEMBERS}
@@ -363,7 +377,7 @@ def read_tar(path: Path, stream: IO[bytes], size: int) -> Contents:
     reader = _TreeReader(Bounded(parts["pickle"], members["pickle"].size), tensors)
     tree = reader.load()
     places.update(reader.places)
-    return Contents(path, Format.LEGACY, size, tree, places, tuple(reader.globals))
+    return Checkpoint(path, FileFormat.LEGACY, size, tree, places, tuple(reader.globals))
 
 
 def _next(window: Window, size: int) -> Any:
@@ -372,9 +386,9 @@ def _next(window: Window, size: int) -> Any:
 
 def _storages(
     path: Path, window: Window, member: tarfile.TarInfo
-) -> tuple[dict[int, Storage], dict[str, Place]]:
+) -> tuple[dict[int, Storage], dict[str, StoragePlace]]:
     found: dict[int, Storage] = {}
-    places: dict[str, Place] = {}
+    places: dict[str, StoragePlace] = {}
     for _ in range(_next(window, member.size)):
         key, device, kind = _next(window, member.size)
         dtype = STORAGE_DTYPES.get(kind.name, "") if isinstance(kind, Global) else ""
@@ -383,7 +397,7 @@ def _storages(
         if elements < 0 or window.tell() + size > member.size:
             raise InputError(f"{path}: cut short: storage {key} ends after the file; fetch it anew")
         found[int(key)] = Storage(str(key), dtype, str(device), elements)
-        places[str(key)] = Place(size, member.offset_data + window.tell())
+        places[str(key)] = StoragePlace(size, member.offset_data + window.tell())
         window.seek(window.tell() + size)
     for target, root, first, count in _next(window, member.size):
         whole = found[int(root)]
@@ -391,7 +405,7 @@ def _storages(
     return found, places
 
 
-def _tensors(window: Window, size: int, storages: dict[int, Storage]) -> dict[int, Tensor]:
+def _tensors(window: Window, size: int, storages: dict[int, Storage]) -> dict[int, TensorEntry]:
     found = {}
     for _ in range(_next(window, size)):
         key, storage_key, _ = _next(window, size)
@@ -403,5 +417,5 @@ def _tensors(window: Window, size: int, storages: dict[int, Storage]) -> dict[in
             raise ValueError("a tensor's shape, strides and offset don't fit each other")
         storage = storages[int(storage_key)]
         shape, strides = numbers[:dimensions], numbers[dimensions:-1]
-        found[int(key)] = Tensor(storage, storage.dtype, shape, strides, numbers[-1], storage.device)
+        found[int(key)] = TensorEntry(storage, storage.dtype, shape, strides, numbers[-1], storage.device)
     return found

@@ -11,7 +11,7 @@ import torch
 
 from torchferry.checkpoint.folders import read
 from torchferry.checkpoint.loading import Loaded, NotPlainError, load_tree, refusal
-from torchferry.checkpoint.model import Cast, Contents, Format, Opaque, Repair, Repaired
+from torchferry.checkpoint.model import Cast, Checkpoint, FileFormat, Opaque, Repair, Repaired
 from torchferry.checkpoint.names import (
     at,
     is_model_in_pieces,
@@ -159,7 +159,7 @@ def repair(source: Path, output: Path, asked: Repair) -> Repaired:
         raise MemoryError from None
 
 
-def _changed_and_written(output: Path, asked: Repair, contents: Contents, taken: _Taken) -> Repaired:
+def _changed_and_written(output: Path, asked: Repair, contents: Checkpoint, taken: _Taken) -> Repaired:
     tree, names = taken.tree, []
     for option, old, new in _renamings(asked):
         tree, count = renamed(tree, old, new, option)
@@ -211,7 +211,7 @@ def _check_output(source: Path, output: Path, force: bool) -> None:
         raise OutputError(f"{output}: {which}; choose another name, or add --force to replace it")
 
 
-def _taken(contents: Contents, asked: Repair) -> _Taken:
+def _taken(contents: Checkpoint, asked: Repair) -> _Taken:
     node = at(contents.tree, asked.only) if asked.only else contents.tree
     loaded = Loaded(contents, asked.plain)
     is_model = (isinstance(node, Opaque) and bool(tensors_of(node))) or (
@@ -222,7 +222,7 @@ def _taken(contents: Contents, asked: Repair) -> _Taken:
         tree = loaded.tensors(tensors_of(node)) if is_model else loaded.tree(node, asked.only)
         return _Taken(tree, loaded.devices, False, tuple(loaded.made_plain or ()))
     except NotPlainError as problem:
-        if contents.format in (Format.SHARDED, Format.DISTRIBUTED, Format.NUMPY):
+        if contents.format in (FileFormat.SHARDED, FileFormat.DISTRIBUTED, FileFormat.NUMPY):
             raise refusal(contents, problem) from None
     whole, devices, ran_code = load_tree(contents, asked.allow_pickle)
     found = at(whole, asked.only) if asked.only else whole
@@ -238,7 +238,7 @@ def _leaves(node: Any, name: str = "") -> Iterator[tuple[str, torch.Tensor]]:
         yield from _leaves(part, path)
 
 
-def _flat(tree: Any, contents: Contents) -> dict[str, torch.Tensor]:
+def _flat(tree: Any, contents: Checkpoint) -> dict[str, torch.Tensor]:
     """What safetensors can hold: names and tensors, nothing else."""
     odd = [key_name(key) for key, part in parts(tree).items() if not isinstance(part, torch.Tensor)]
     if not odd and isinstance(tree, dict) and tree:
@@ -248,7 +248,7 @@ def _flat(tree: Any, contents: Contents) -> dict[str, torch.Tensor]:
     raise InputError(f"safetensors holds tensors alone, and {', '.join(odd[:5]) or 'this'} is none; {hint}")
 
 
-def _left_out(contents: Contents, only: str) -> tuple[str, ...]:
+def _left_out(contents: Checkpoint, only: str) -> tuple[str, ...]:
     others = tuple(path.name for path in contents.others)
     if not only:
         return others

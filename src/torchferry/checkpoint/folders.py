@@ -13,16 +13,16 @@ from typing import Any
 from torchferry.checkpoint.classes import contiguous_strides
 from torchferry.checkpoint.files import damaged, read_file, read_zip
 from torchferry.checkpoint.model import (
-    Contents,
-    Format,
+    Checkpoint,
+    FileFormat,
     Global,
     Known,
     Opaque,
     Ordered,
     Piece,
-    Place,
     Storage,
-    Tensor,
+    StoragePlace,
+    TensorEntry,
 )
 from torchferry.checkpoint.names import tensors_of
 from torchferry.checkpoint.unpickling import Bounded, Reader
@@ -39,7 +39,7 @@ def is_beside(name: str) -> bool:
     return bool(name) and name not in (".", "..") and os.path.basename(name) == name and "\0" not in name
 
 
-def read_distributed(folder: Path) -> Contents:
+def read_distributed(folder: Path) -> Checkpoint:
     """The tree, as it was given to torch.distributed.checkpoint.save."""
     try:
         return _read_metadata(folder)
@@ -53,19 +53,19 @@ def read_distributed(folder: Path) -> Contents:
         raise damaged(folder / METADATA, error) from None
 
 
-def read_piece(piece: Piece, prefix: str = "") -> Contents:
+def read_piece(piece: Piece, prefix: str = "") -> Checkpoint:
     """What was saved at one place of a file."""
     with open(piece.path, "rb") as stream:
         return read_zip(piece.path, stream, piece.size, piece.offset, prefix)
 
 
-def _read_metadata(folder: Path) -> Contents:
+def _read_metadata(folder: Path) -> Checkpoint:
     path = folder / METADATA
     with open(path, "rb") as stream:
         about = _state(Reader(Bounded(stream, path.stat().st_size)).load())
     pieces = _pieces(folder, about["storage_data"])
     leaves: dict[str, object] = {}
-    places: dict[str, Place] = {}
+    places: dict[str, StoragePlace] = {}
     names: dict[Global, None] = {}
     for name, kind in about["state_dict_metadata"].items():
         if name not in pieces:
@@ -82,7 +82,7 @@ def _read_metadata(folder: Path) -> Contents:
         file.stat().st_size for file in sorted({piece.path for each in pieces.values() for piece in each})
     )
     tree = _nested(leaves, about.get("planner_data"))
-    return Contents(folder, Format.DISTRIBUTED, size, tree, places, tuple(names))
+    return Checkpoint(folder, FileFormat.DISTRIBUTED, size, tree, places, tuple(names))
 
 
 def _state(node: object) -> Mapping[Any, Any]:
@@ -114,16 +114,18 @@ def _pieces(folder: Path, stored: Mapping[Any, Any]) -> dict[str, list[Piece]]:
     return found
 
 
-def _tensor(path: Path, name: str, described: Mapping[Any, Any], pieces: list[Piece]) -> tuple[Tensor, Place]:
+def _tensor(
+    path: Path, name: str, described: Mapping[Any, Any], pieces: list[Piece]
+) -> tuple[TensorEntry, StoragePlace]:
     shape = _sizes(described["size"])
     kind = described["properties"].state[0]
     dtype = kind.name if isinstance(kind, Global) else ""
     chunks = [_state(chunk) for chunk in described["chunks"]]
-    tensor = Tensor(Storage(name, dtype, "cpu", 0), dtype, shape, contiguous_strides(shape), 0, "cpu")
+    tensor = TensorEntry(Storage(name, dtype, "cpu", 0), dtype, shape, contiguous_strides(shape), 0, "cpu")
     there = sum(_product(_sizes(chunk["sizes"])) for chunk in chunks)
     if there != tensor.elements or len({piece.starts for piece in pieces}) < len(chunks):
         raise InputError(f"{path}: parts of {name} are missing; save it anew, from all ranks")
-    return tensor, Place(tensor.nbytes, pieces=tuple(pieces))
+    return tensor, StoragePlace(tensor.nbytes, pieces=tuple(pieces))
 
 
 def _product(sizes: Iterable[int]) -> int:
@@ -172,7 +174,7 @@ _PARTITION = re.compile(r"(?:bf16_)?zero_pp_rank_\d+_mp_rank_\d+_model_states\.p
 _SHOWN = 6
 
 
-def read_folder(folder: Path) -> Contents:
+def read_folder(folder: Path) -> Checkpoint:
     """The checkpoint that a folder is; other files in it are named in `others`."""
     inside = _listing(folder)
     if METADATA in inside:
@@ -199,7 +201,7 @@ def _checkpoints(folder: Path) -> list[Path]:
     ]
 
 
-def _followed(folder: Path, inside: list[str]) -> Contents | None:
+def _followed(folder: Path, inside: list[str]) -> Checkpoint | None:
     """Where a file of the folder, or its only rank, says that the checkpoint is in a folder below."""
     for name, form in _POINTERS.items():
         if name in inside and (folder / name).is_file():
@@ -226,7 +228,7 @@ def _split_model(folder: Path, ranks: list[str]) -> InputError:
     )
 
 
-def _single(folder: Path, inside: list[str]) -> Contents:
+def _single(folder: Path, inside: list[str]) -> Checkpoint:
     """The one file of the folder that is a model's."""
     if any(_PARTITION.fullmatch(name) for name in inside):
         raise InputError(
@@ -256,7 +258,7 @@ def _not_one(folder: Path, found: list[Path], inside: list[str]) -> InputError:
     return InputError(f"{folder}: a folder without a checkpoint{hint}")
 
 
-def read_index(path: Path) -> Contents:
+def read_index(path: Path) -> Checkpoint:
     """The weights of all shards that an index names, as if they were in one file."""
     where = _weight_map(path)
     shards = {name: _shard(path, name) for name in dict.fromkeys(where.values())}
@@ -268,19 +270,19 @@ def read_index(path: Path) -> Contents:
         places.update({f"{file}/{key}": _placed(place, own) for key, place in shard.places.items()})
     for name, file in where.items():
         tensor = shards[file].tree[name] if name in _weights(shards[file]) else None  # type: ignore[index]
-        if not isinstance(tensor, Tensor):
+        if not isinstance(tensor, TensorEntry):
             raise InputError(f"{path}: {name} should be in {file}, and is not; fetch both anew")
         tree[name] = replace(tensor, storage=replace(tensor.storage, key=f"{file}/{tensor.storage.key}"))
     size = sum(shard.size for shard in shards.values())
     metadata = next((shard.metadata for shard in shards.values()), {})
-    return Contents(path, Format.SHARDED, size, tree, places, tuple(names), metadata)
+    return Checkpoint(path, FileFormat.SHARDED, size, tree, places, tuple(names), metadata)
 
 
-def _weights(shard: Contents) -> dict[object, object]:
+def _weights(shard: Checkpoint) -> dict[object, object]:
     return shard.tree if isinstance(shard.tree, dict) else {}
 
 
-def _placed(place: Place, path: Path) -> Place:
+def _placed(place: StoragePlace, path: Path) -> StoragePlace:
     return replace(place, path=place.path or path)
 
 
@@ -295,7 +297,7 @@ def _weight_map(path: Path) -> dict[str, str]:
         raise damaged(path, error) from None
 
 
-def _shard(index: Path, name: str) -> Contents:
+def _shard(index: Path, name: str) -> Checkpoint:
     if not is_beside(name):
         raise InputError(f"{index}: names {name}, which is not beside it; that is no index of shards")
     if not (index.parent / name).exists():
@@ -309,7 +311,7 @@ def _shard(index: Path, name: str) -> Contents:
 # Reads a checkpoint, a file or a folder: what it says about its contents, and nothing of it is run.
 
 
-def read(path: Path) -> Contents:
+def read(path: Path) -> Checkpoint:
     """What is inside; of tensors only the descriptions are read, however large the checkpoint is."""
     contents = _read(path)
     try:
@@ -319,7 +321,7 @@ def read(path: Path) -> Contents:
     return contents
 
 
-def _read(path: Path) -> Contents:
+def _read(path: Path) -> Checkpoint:
     if path.is_dir():
         try:
             return read_folder(path)

@@ -22,15 +22,15 @@ from torchferry.checkpoint.files import damaged
 from torchferry.checkpoint.folders import read_piece
 from torchferry.checkpoint.model import (
     SPARSE,
-    Contents,
-    Format,
+    Checkpoint,
+    FileFormat,
     Global,
     Known,
     Opaque,
     Ordered,
     Piece,
-    Place,
-    Tensor,
+    StoragePlace,
+    TensorEntry,
 )
 from torchferry.checkpoint.names import key_name, parts
 from torchferry.errors import InputError
@@ -55,7 +55,7 @@ class NotPlainError(Exception):
 class Loaded:
     """Tensors and containers, with the device that each storage was saved on."""
 
-    def __init__(self, contents: Contents, plain: bool = False) -> None:
+    def __init__(self, contents: Checkpoint, plain: bool = False) -> None:
         self.contents = contents
         self.made_plain: list[tuple[str, str]] | None = [] if plain else None  # name, class; None: not wanted
         self.devices: dict[int, str] = {}  # by the address of the storage's object
@@ -63,13 +63,13 @@ class Loaded:
         self._mapped: dict[Path, Any] = {}
         self._unpacked = 0  # bytes
 
-    def tensors(self, described: Mapping[str, Tensor]) -> dict[str, torch.Tensor]:
+    def tensors(self, described: Mapping[str, TensorEntry]) -> dict[str, torch.Tensor]:
         """The tensors of a state dict."""
         return {name: self.tensor(tensor, name) for name, tensor in described.items()}
 
     def tree(self, node: object, name: str = "") -> Any:
         """A node with all that it holds; raises NotPlainError."""
-        if isinstance(node, Tensor):
+        if isinstance(node, TensorEntry):
             made_tensor = self.tensor(node, name)
             return made_tensor.numpy() if node.is_array and self.made_plain is None else made_tensor
         if isinstance(node, dict):
@@ -126,7 +126,7 @@ class Loaded:
         except (RuntimeError, TypeError, ValueError) as error:
             raise damaged(self.contents.path, error) from None
 
-    def tensor(self, described: Tensor, name: str) -> torch.Tensor:
+    def tensor(self, described: TensorEntry, name: str) -> torch.Tensor:
         """One tensor, over the bytes in the file."""
         if not described.is_plain:
             raise NotPlainError(name, "a quantized tensor")
@@ -153,7 +153,7 @@ class Loaded:
             return torch.nn.Parameter(made, described.requires_grad)
         return made.requires_grad_(described.requires_grad)
 
-    def _storage(self, described: Tensor, name: str) -> Any:
+    def _storage(self, described: TensorEntry, name: str) -> Any:
         storage = described.storage
         if storage.key not in self._storages:
             place = self.contents.places.get(storage.key)
@@ -170,7 +170,7 @@ class Loaded:
             self._storages[storage.key] = made
         return self._storages[storage.key]
 
-    def _bytes(self, place: Place, name: str) -> Any:
+    def _bytes(self, place: StoragePlace, name: str) -> Any:
         path = place.path or self.contents.path
         if place.data is not None:
             return _owned(place.data)
@@ -193,7 +193,7 @@ class Loaded:
             self._mapped[path] = torch.UntypedStorage.from_file(str(path), False, path.stat().st_size)
         return self._mapped[path][place.offset : place.offset + place.size]
 
-    def _unpack(self, path: Path, place: Place, name: str) -> bytearray:
+    def _unpack(self, path: Path, place: StoragePlace, name: str) -> bytearray:
         """A compressed member, piece by piece: memory is claimed for what is there, not for what the archive says."""
         allowed = max(_SMALL, _MOST_UNPACKED * path.stat().st_size)
         data = bytearray()
@@ -210,7 +210,7 @@ class Loaded:
         self._unpacked += len(data)
         return data
 
-    def _check(self, storage: Any, place: Place, name: str) -> None:
+    def _check(self, storage: Any, place: StoragePlace, name: str) -> None:
         """Whether the bytes are those that were saved, where the file can tell."""
         if place.checksum and place.size:
             data = (ctypes.c_char * place.size).from_address(storage.data_ptr())
@@ -220,7 +220,7 @@ class Loaded:
                     f"{path}: damaged: the data of {name} is not what was saved, by its checksum; fetch it anew"
                 )
 
-    def _put_together(self, described: Tensor, place: Place, name: str) -> Any:
+    def _put_together(self, described: TensorEntry, place: StoragePlace, name: str) -> Any:
         """A tensor of which parts were saved by themselves."""
         files = sum(path.stat().st_size for path in {piece.path for piece in place.pieces})
         if described.nbytes > max(_SMALL, _MOST_REPEATED * files):
@@ -252,7 +252,7 @@ def _piece(piece: Piece, name: str) -> torch.Tensor:
         raise
     except Exception as error:  # whatever a damaged file makes the standard library raise
         raise damaged(piece.path, error) from None
-    if not isinstance(contents.tree, Tensor):
+    if not isinstance(contents.tree, TensorEntry):
         raise InputError(f"{piece.path}: damaged: a part of {name} is no tensor; fetch it anew")
     return Loaded(contents).tensor(contents.tree, name).detach()
 
@@ -289,7 +289,7 @@ def _known(node: Known | Global, name: str, plain: bool) -> Any:
     raise NotPlainError(name, f"the name {node.dotted}")
 
 
-def load_tree(contents: Contents, allow_pickle: bool) -> tuple[Any, dict[int, str], bool]:
+def load_tree(contents: Checkpoint, allow_pickle: bool) -> tuple[Any, dict[int, str], bool]:
     """All of a file: the tree, the devices of its storages, and whether code of the file was allowed to run."""
     loaded = Loaded(contents)
     try:
@@ -299,7 +299,7 @@ def load_tree(contents: Contents, allow_pickle: bool) -> tuple[Any, dict[int, st
 
 
 def _left_to_torch(
-    contents: Contents, problem: NotPlainError, allow_pickle: bool
+    contents: Checkpoint, problem: NotPlainError, allow_pickle: bool
 ) -> tuple[Any, dict[int, str], bool]:
     devices: dict[int, str] = {}
 
@@ -307,7 +307,7 @@ def _left_to_torch(
         devices[storage._cdata] = device
         return storage
 
-    if contents.format in (Format.ZIP, Format.LEGACY):
+    if contents.format in (FileFormat.ZIP, FileFormat.LEGACY):
         try:
             return torch.load(contents.path, map_location=stay, weights_only=True), devices, False
         except Exception:  # whatever it is, the answer is below
@@ -321,7 +321,7 @@ def _left_to_torch(
         raise InputError(f"{contents.path}: loading it failed: {type(error).__name__}: {first}") from None
 
 
-def refusal(contents: Contents, problem: NotPlainError) -> InputError:
+def refusal(contents: Checkpoint, problem: NotPlainError) -> InputError:
     """Why a file is not loaded, and the two ways out."""
     return InputError(
         f"{contents.path}: {problem}, and making it would run code that the file names; take the weights alone with "

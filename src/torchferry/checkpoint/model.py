@@ -15,7 +15,7 @@ DTENSOR = "torch.distributed.tensor.DTensor"  # of which a file has only what on
 LOCAL_PART = "_local_tensor"
 
 
-class Format(Enum):
+class FileFormat(Enum):
     """How a file is laid out."""
 
     ZIP = "zip"  # torch.save since 1.6
@@ -42,7 +42,7 @@ class Storage:
 
 
 @dataclass(frozen=True)
-class Tensor:
+class TensorEntry:
     """A tensor, described."""
 
     storage: Storage
@@ -67,7 +67,7 @@ class Tensor:
     def nbytes(self) -> int:
         return self.elements * ITEM_SIZES.get(self.dtype, 0)
 
-    def as_parameter(self, requires_grad: bool) -> Tensor:
+    def as_parameter(self, requires_grad: bool) -> TensorEntry:
         return replace(self, is_parameter=True, requires_grad=requires_grad)
 
 
@@ -131,7 +131,7 @@ class Piece:
 
 
 @dataclass(frozen=True)
-class Place:
+class StoragePlace:
     """Where the bytes of a storage are."""
 
     size: int  # as it is read
@@ -144,14 +144,14 @@ class Place:
 
 
 @dataclass(frozen=True)
-class Contents:
+class Checkpoint:
     """A checkpoint: a file, or a folder of files that belong together."""
 
     path: Path
-    format: Format
+    format: FileFormat
     size: int
     tree: object
-    places: Mapping[str, Place]
+    places: Mapping[str, StoragePlace]
     globals: tuple[Global, ...] = ()  # that its pickle asks for, each once
     metadata: Mapping[str, str] = field(default_factory=dict)  # of a safetensors file
     is_big_endian: bool = False

@@ -9,7 +9,16 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from torchferry.checkpoint.model import DTENSOR, LOCAL_PART, SPARSE, Global, Known, Opaque, Ordered, Tensor
+from torchferry.checkpoint.model import (
+    DTENSOR,
+    LOCAL_PART,
+    SPARSE,
+    Global,
+    Known,
+    Opaque,
+    Ordered,
+    TensorEntry,
+)
 from torchferry.errors import InputError
 from torchferry.text import Text
 
@@ -35,7 +44,7 @@ class StateDict:
     """A part of the tree that a model can be filled with."""
 
     path: tuple[str, ...]
-    tensors: Mapping[str, Tensor]
+    tensors: Mapping[str, TensorEntry]
     metadata: object = None  # of an OrderedDict: the versions of modules, by their names
 
     @property
@@ -92,12 +101,12 @@ def _module_parts(state: Mapping[object, object]) -> dict[object, object]:
     return inside
 
 
-def tensors_of(node: object) -> dict[str, Tensor]:
+def tensors_of(node: object) -> dict[str, TensorEntry]:
     """Every tensor under a node, by its dotted name; a part that is met within itself is passed over."""
     return dict(_walk(node))
 
 
-def _walk(root: object) -> Iterator[tuple[str, Tensor]]:
+def _walk(root: object) -> Iterator[tuple[str, TensorEntry]]:
     pending: list[tuple[str, object, tuple[int, ...]]] = [("", root, ())]
     seen = letters = 0
     while pending:
@@ -108,7 +117,7 @@ def _walk(root: object) -> Iterator[tuple[str, Tensor]]:
             raise InputError(f"more than {_MOST_PARTS:,} parts, or names without end; that is no checkpoint")
         if len(above) > _DEEPEST:
             raise InputError("nested too deeply; that is no checkpoint")
-        if isinstance(node, Tensor):
+        if isinstance(node, TensorEntry):
             yield name, node
         elif id(node) not in above:
             inside = [
@@ -120,7 +129,7 @@ def _walk(root: object) -> Iterator[tuple[str, Tensor]]:
 
 def state_dicts(tree: object) -> list[StateDict]:
     """The dictionaries and modules that hold weights, the likeliest first."""
-    found = list(model_parts(tree, Tensor, Opaque))
+    found = list(model_parts(tree, TensorEntry, Opaque))
     whole = _model_in_pieces(tree, [path for path, _ in found])
     if whole is not None:
         rest = [(path, node) for path, node in found if path[: len(whole)] != whole]
@@ -133,7 +142,7 @@ def is_model_in_pieces(node: object) -> bool:
     """Whether it is one model whose names are cut at their dots into dictionaries, as Megatron saves it."""
     if not isinstance(node, dict) or not _holds_tensors_alone(node):
         return False
-    paths = [path for path, _ in model_parts(node, Tensor, Opaque)]
+    paths = [path for path, _ in model_parts(node, TensorEntry, Opaque)]
     words = {key_name(key).lower() for path in paths for key in path}
     return len(paths) > 1 and max(map(len, paths)) > 1 and not words & {*_MODEL_KEYS, "ema"}
 
@@ -156,7 +165,7 @@ def _node(tree: Any, path: tuple[object, ...]) -> Any:
 def _holds_tensors_alone(node: object) -> bool:
     if isinstance(node, dict):
         return all(map(_holds_tensors_alone, node.values()))
-    return isinstance(node, Tensor)
+    return isinstance(node, TensorEntry)
 
 
 def state_dict_at(path: tuple[str, ...], node: object) -> StateDict:
@@ -264,7 +273,7 @@ def described(part: object) -> Text:
 
 def _object(part: Opaque) -> Text:
     local = parts(part).get(LOCAL_PART)
-    if part.class_name == DTENSOR and isinstance(local, Tensor):
+    if part.class_name == DTENSOR and isinstance(local, TensorEntry):
         (whole,) = part.arguments
         return _LOCAL.format(part=_x(local.shape), whole=_x(whole))
     return _SPARSE if part.class_name == SPARSE else _same(part.class_name)
@@ -311,7 +320,7 @@ class Renaming:
 
 
 @dataclass(frozen=True)
-class Fit:
+class WeightsFit:
     """How a file's weights fit a model's."""
 
     missing: tuple[str, ...]  # the model has them, the file has not
@@ -368,14 +377,14 @@ def _without(names: Collection[str], prefix: str) -> Renaming:
     return Renaming(bare, prefix, sum(bare[name] != shorter[name] for name in bare))
 
 
-def fit(given: Mapping[str, Shape], wanted: Mapping[str, Shape]) -> Fit:
+def fit(given: Mapping[str, Shape], wanted: Mapping[str, Shape]) -> WeightsFit:
     """Hold names and shapes of a file against those of a model."""
     missing = tuple(name for name in wanted if name not in given and not name.endswith(HARMLESS))
     unexpected = tuple(name for name in given if name not in wanted)
     misshapen = tuple(
         (name, given[name], wanted[name]) for name in given if name in wanted and given[name] != wanted[name]
     )
-    return Fit(missing, unexpected, misshapen)
+    return WeightsFit(missing, unexpected, misshapen)
 
 
 def closest(name: str, others: Collection[str]) -> str:
@@ -386,7 +395,7 @@ def closest(name: str, others: Collection[str]) -> str:
     return near[0] if near else ""
 
 
-def differences(found: Fit) -> list[str]:
+def differences(found: WeightsFit) -> list[str]:
     """One line for each name that does not fit, the first few of each kind, with what was probably meant."""
     lines = []
     for title, names, others in (

@@ -9,8 +9,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from torchferry import units
-from torchferry.checkpoint.classes import Meaning, named
-from torchferry.checkpoint.model import LOCAL_PART, Contents, Format, Repaired, Tensor
+from torchferry.checkpoint.classes import LoadingNeed, named
+from torchferry.checkpoint.model import LOCAL_PART, Checkpoint, FileFormat, Repaired, TensorEntry
 from torchferry.checkpoint.names import (
     StateDict,
     described,
@@ -25,15 +25,17 @@ from torchferry.report.page import Cell, Column, Page, Table
 from torchferry.report.safe import shortened
 from torchferry.text import Text
 
-_FORMATS: Mapping[Format, Text] = {
-    Format.ZIP: Text("a zip archive of torch.save", "torch.save 的 zip 归档"),
-    Format.LEGACY: Text("a file of torch.save in its old layout", "torch.save 的旧格式文件"),
-    Format.TORCHSCRIPT: Text("a TorchScript archive", "TorchScript 归档"),
-    Format.SAFETENSORS: Text("a safetensors file", "safetensors 文件"),
-    Format.PICKLE: Text("a plain pickle", "普通 pickle 文件"),
-    Format.NUMPY: Text("arrays of NumPy", "NumPy 数组"),
-    Format.SHARDED: Text("shards with an index", "带索引的分片"),
-    Format.DISTRIBUTED: Text("a folder of torch.distributed.checkpoint", "torch.distributed.checkpoint 目录"),
+_FORMATS: Mapping[FileFormat, Text] = {
+    FileFormat.ZIP: Text("a zip archive of torch.save", "torch.save 的 zip 归档"),
+    FileFormat.LEGACY: Text("a file of torch.save in its old layout", "torch.save 的旧格式文件"),
+    FileFormat.TORCHSCRIPT: Text("a TorchScript archive", "TorchScript 归档"),
+    FileFormat.SAFETENSORS: Text("a safetensors file", "safetensors 文件"),
+    FileFormat.PICKLE: Text("a plain pickle", "普通 pickle 文件"),
+    FileFormat.NUMPY: Text("arrays of NumPy", "NumPy 数组"),
+    FileFormat.SHARDED: Text("shards with an index", "带索引的分片"),
+    FileFormat.DISTRIBUTED: Text(
+        "a folder of torch.distributed.checkpoint", "torch.distributed.checkpoint 目录"
+    ),
 }
 _HEAD = Text(
     "{path}: {form}, {size}; {count} tensors, {numbers} numbers",
@@ -74,11 +76,11 @@ _SHOWN = 20
 _LONGEST_NAME = 120
 
 
-REPORTS: Reports[Contents] = Reports({"json": f"{__name__}:to_json"}, page=f"{__name__}:page_of")
+REPORTS: Reports[Checkpoint] = Reports({"json": f"{__name__}:to_json"}, page=f"{__name__}:page_of")
 REPAIRS: Reports[Repaired] = Reports(page=f"{__name__}:repaired_page")
 
 
-def page_of(contents: Contents, options: Options) -> Page:
+def page_of(contents: Checkpoint, options: Options) -> Page:
     """What there is to say about a file."""
     tensors = tensors_of(contents.tree)
     states = state_dicts(contents.tree)
@@ -123,21 +125,21 @@ def _state_words(state: StateDict) -> Text:
     )
 
 
-def _class_words(contents: Contents) -> list[tuple[Text, str]]:
-    if contents.format is Format.TORCHSCRIPT:
+def _class_words(contents: Checkpoint) -> list[tuple[Text, str]]:
+    if contents.format is FileFormat.TORCHSCRIPT:
         return []
     kinds = (
-        (Meaning.DANGEROUS, _DANGER, "bold red"),
-        (Meaning.NEEDED, _NEEDED, "yellow"),
-        (Meaning.VALUE, _VALUES, "yellow"),
+        (LoadingNeed.DANGEROUS, _DANGER, "bold red"),
+        (LoadingNeed.NEEDED, _NEEDED, "yellow"),
+        (LoadingNeed.VALUE, _VALUES, "yellow"),
     )
     found = [(words, named(contents.globals, kind), style) for kind, words, style in kinds]
     said = [(words.format(names=_listed(names)), style) for words, names, style in found if names]
-    is_of_torch = contents.format in (Format.ZIP, Format.LEGACY)
+    is_of_torch = contents.format in (FileFormat.ZIP, FileFormat.LEGACY)
     return said or ([(_SAFE, "green")] if is_of_torch else [])
 
 
-def _advice(contents: Contents, states: Sequence[StateDict]) -> list[Text]:
+def _advice(contents: Checkpoint, states: Sequence[StateDict]) -> list[Text]:
     command = _command(contents, states)
     if not command:
         return []
@@ -146,7 +148,7 @@ def _advice(contents: Contents, states: Sequence[StateDict]) -> list[Text]:
     return [_FIX.format(command=command), *([several] if len(models) > 1 else [])]
 
 
-def _command(contents: Contents, states: Sequence[StateDict]) -> str:
+def _command(contents: Checkpoint, states: Sequence[StateDict]) -> str:
     """What `ferry checkpoint fix` would do about what was found; "" where there is nothing to do."""
     if not states:
         return ""
@@ -155,8 +157,10 @@ def _command(contents: Contents, states: Sequence[StateDict]) -> str:
     words += [f"--strip {prefix}" for prefix in wrappers_of(state.tensors)]
     kinds = sorted({tensor.device.split(":")[0] for tensor in state.tensors.values()} - {"cpu", "meta"})
     words += [f"--map {kind}:cpu" for kind in kinds]
-    needs_code = contents.format in (Format.ZIP, Format.LEGACY) and named(contents.globals, Meaning.NEEDED)
-    is_whole = contents.format not in (Format.SHARDED, Format.DISTRIBUTED) and not needs_code
+    needs_code = contents.format in (FileFormat.ZIP, FileFormat.LEGACY) and named(
+        contents.globals, LoadingNeed.NEEDED
+    )
+    is_whole = contents.format not in (FileFormat.SHARDED, FileFormat.DISTRIBUTED) and not needs_code
     command = (
         f"ferry checkpoint fix {shlex.quote(str(contents.path))} -o clean.pth {' '.join(words)}".rstrip()
     )
@@ -171,7 +175,7 @@ def _parts_table(tree: object) -> Table:
         Column(Text("what it is", "内容")),
     )
     inside = parts(tree)
-    if any(isinstance(part, Tensor) for part in inside.values()) or not isinstance(tree, dict):
+    if any(isinstance(part, TensorEntry) for part in inside.values()) or not isinstance(tree, dict):
         return Table(_PARTS, columns, ())
     rows = [_part_row(key_name(key), part) for key, part in inside.items()]
     return Table(_PARTS, columns, tuple(rows[:_SHOWN]), max(0, len(rows) - _SHOWN))
@@ -188,7 +192,7 @@ def _part_row(key: str, part: object) -> tuple[Cell, ...]:
     )
 
 
-def _tensor_table(tensors: Mapping[str, Tensor], everything: bool) -> Table:
+def _tensor_table(tensors: Mapping[str, TensorEntry], everything: bool) -> Table:
     columns = (
         Column(Text("tensor", "张量")),
         Column(Text("shape", "形状"), is_whole=True),
@@ -210,12 +214,12 @@ def _tensor_table(tensors: Mapping[str, Tensor], everything: bool) -> Table:
     return Table(_TENSORS, columns, tuple(rows[:shown]), max(0, len(rows) - shown))
 
 
-def unique_bytes(tensors: Iterable[Tensor]) -> int:
+def unique_bytes(tensors: Iterable[TensorEntry]) -> int:
     """The bytes of tensors, what they share counted once."""
     return sum({_where(tensor): tensor.nbytes for tensor in tensors}.values())
 
 
-def _where(tensor: Tensor) -> tuple[object, ...]:
+def _where(tensor: TensorEntry) -> tuple[object, ...]:
     return tensor.storage.key, tensor.offset, tensor.shape, tensor.strides
 
 
@@ -231,7 +235,7 @@ def _listed(names: Sequence[str]) -> str:
     return shown + (f", +{len(names) - 6}" if len(names) > 6 else "")
 
 
-def to_json(contents: Contents, options: Options) -> str:
+def to_json(contents: Checkpoint, options: Options) -> str:
     """Everything, for programs."""
     tensors = tensors_of(contents.tree)
     data: dict[str, Any] = {
@@ -241,13 +245,13 @@ def to_json(contents: Contents, options: Options) -> str:
         "parts": {
             key_name(key): described(part).en
             for key, part in parts(contents.tree).items()
-            if not isinstance(part, Tensor)
+            if not isinstance(part, TensorEntry)
         },
         "state_dicts": [
             {"name": state.name, "tensors": len(state.tensors), "prefixes": wrappers_of(state.tensors)}
             for state in state_dicts(contents.tree)
         ],
-        "classes": {each.value: named(contents.globals, each) for each in Meaning},
+        "classes": {each.value: named(contents.globals, each) for each in LoadingNeed},
         "metadata": dict(contents.metadata),
         "others": [path.name for path in contents.others],
         "tensors": {

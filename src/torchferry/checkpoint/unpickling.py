@@ -22,9 +22,9 @@ from torchferry.checkpoint.model import (
     Known,
     Opaque,
     Ordered,
-    Place,
     Storage,
-    Tensor,
+    StoragePlace,
+    TensorEntry,
 )
 from torchferry.checkpoint.names import parts
 
@@ -96,7 +96,7 @@ class Reader(pickle._Unpickler):
         self._prefix = prefix  # of the names of storages
         self.globals: dict[Global, None] = {}
         self.storages: dict[str, Storage] = {}
-        self.places: dict[str, Place] = {}  # of arrays, whose bytes are in the pickle
+        self.places: dict[str, StoragePlace] = {}  # of arrays, whose bytes are in the pickle
         self._inner_names = self._other_getattrs = 0
         self._may_make = max(_LEAST_MADE, _MOST_MADE * stream.size)
 
@@ -155,8 +155,8 @@ class Reader(pickle._Unpickler):
     def _next_array(self) -> str:
         return f"{self._prefix}array/{len(self.places)}"
 
-    def _kept(self, tensor: Tensor, data: bytes) -> Tensor:
-        self.places[tensor.storage.key] = Place(len(data), data=data)
+    def _kept(self, tensor: TensorEntry, data: bytes) -> TensorEntry:
+        self.places[tensor.storage.key] = StoragePlace(len(data), data=data)
         return tensor
 
     def _instantiate(self, klass: object, args: Any) -> None:
@@ -250,11 +250,11 @@ def made(function: Global, arguments: tuple[Any, ...]) -> object:
     return Opaque(function.dotted, arguments)
 
 
-def _rebuilt(function: Global, arguments: tuple[Any, ...]) -> Tensor | Opaque | None:
+def _rebuilt(function: Global, arguments: tuple[Any, ...]) -> TensorEntry | Opaque | None:
     first = arguments[0]
     if isinstance(first, Storage):
         return _tensor(function, first, *arguments[1:])
-    if isinstance(first, Tensor):
+    if isinstance(first, TensorEntry):
         if function.name.startswith("_rebuild_parameter"):
             return first.as_parameter(bool(arguments[1]) if len(arguments) > 1 else True)
         # Devices outside PyTorch: the numbers as an array or a tensor of the CPU, then dtype, device, gradient.
@@ -269,15 +269,15 @@ def _rebuilt(function: Global, arguments: tuple[Any, ...]) -> Tensor | Opaque | 
         if first.name == "_rebuild_wrapper_subclass":
             return _local_part(*arguments[2:])
         inner = made(first, tuple(arguments[2]))
-        return inner if isinstance(inner, Tensor) else None
+        return inner if isinstance(inner, TensorEntry) else None
     return None
 
 
-def _local_part(about: Any, state: Any) -> Tensor | Opaque | None:
+def _local_part(about: Any, state: Any) -> TensorEntry | Opaque | None:
     """What one process holds of a distributed tensor: all of it, or a part that is no tensor of the model."""
     attributes = state[1] if isinstance(state, tuple) else state
     local = attributes.get(LOCAL_PART) if isinstance(attributes, dict) else None
-    if not isinstance(local, Tensor):
+    if not isinstance(local, TensorEntry):
         return None
     shape = tuple(map(_count, _sizes(about[2])))
     spec = attributes.get("_spec")
@@ -298,12 +298,12 @@ def _inner_name(arguments: tuple[Any, ...]) -> Global | None:
 
 def _tensor(
     function: Global, storage: Storage, offset: int, shape: Any, strides: Any, *others: Any
-) -> Tensor:
+) -> TensorEntry:
     shape, strides = tuple(map(_count, _sizes(shape))), tuple(map(_count, _sizes(strides)))
     if len(shape) != len(strides) or len(shape) > _MOST_DIMENSIONS:
         raise pickle.UnpicklingError("a tensor's shape and strides don't fit each other")
     dtype = others[2] if function.name == "_rebuild_tensor_v3" else None
-    return Tensor(
+    return TensorEntry(
         storage,
         dtype.name if isinstance(dtype, Global) else storage.dtype,
         shape,

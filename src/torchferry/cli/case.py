@@ -21,8 +21,8 @@ from torchferry.vendors.registry import get_vendor, vendor_names
 
 if TYPE_CHECKING:
     from torchferry.ops.cases.bench import Bench
-    from torchferry.ops.cases.model import Case, Facts, Outcome
-    from torchferry.ops.cases.writing import Frame
+    from torchferry.ops.cases.model import Case, CaseOutcome, TrialFacts
+    from torchferry.ops.cases.writing import FileFrame
     from torchferry.vendors.model import Vendor
 
 # The options of `ferry case`.
@@ -240,12 +240,12 @@ def _list(args: argparse.Namespace) -> int:
     return 0
 
 
-def _prepared(args: argparse.Namespace, vendor: Vendor) -> tuple[Case, Frame]:
+def _prepared(args: argparse.Namespace, vendor: Vendor) -> tuple[Case, FileFrame]:
     from torchferry.accuracy import case_inputs
-    from torchferry.ops.cases.building import Request, build
-    from torchferry.ops.cases.writing import Frame, Platform, kept_tensors, short_name
+    from torchferry.ops.cases.building import CaseRequest, build
+    from torchferry.ops.cases.writing import FileFrame, Platform, kept_tensors, short_name
 
-    request = Request(
+    request = CaseRequest(
         args.operator,
         tuple(args.input),
         args.source,
@@ -258,7 +258,7 @@ def _prepared(args: argparse.Namespace, vendor: Vendor) -> tuple[Case, Frame]:
     case = build(request, case_inputs)
     known = {name: get_vendor(name) for name in vendor_names()} | {vendor.name: vendor}
     platforms = {name: Platform(name, each.plugin, each.device_type) for name, each in known.items()}
-    frame = Frame(
+    frame = FileFrame(
         target=platforms[vendor.name],
         platforms=tuple(platforms[name] for name in sorted(platforms)),
         style=args.style,
@@ -318,19 +318,19 @@ def _bench(args: argparse.Namespace, vendor: Vendor) -> Iterator[Bench]:
         yield bench
 
 
-def _facts(case: Case, frame: Frame, bench: Bench, scratch: Path) -> Facts:
+def _facts(case: Case, frame: FileFrame, bench: Bench, scratch: Path) -> TrialFacts:
     """What the CPU does with the call; one that it refuses is no case."""
     from torchferry.ops.cases.describing import described_call
-    from torchferry.ops.cases.model import Facts
+    from torchferry.ops.cases.model import TrialFacts
     from torchferry.ops.cases.writing import write_case
 
-    facts = bench.probe(write_case(case, Facts(), frame, scratch / "test_probe.py"))
+    facts = bench.probe(write_case(case, TrialFacts(), frame, scratch / "test_probe.py"))
     if facts.error:
         raise InputError(f"{described_call(case)}: the CPU refuses it: {facts.error}")
     return replace(facts, uninitialised=case.callee.returns_raw_memory)
 
 
-def _write(args: argparse.Namespace, case: Case, facts: Facts, frame: Frame, scratch: Path) -> Path:
+def _write(args: argparse.Namespace, case: Case, facts: TrialFacts, frame: FileFrame, scratch: Path) -> Path:
     from torchferry.ops.cases.describing import WROTE, WROTE_WITH_DATA
     from torchferry.ops.cases.writing import data_name, kept_tensors, render, write_case
     from torchferry.report.streams import reader_may_leave
@@ -349,9 +349,9 @@ def _write(args: argparse.Namespace, case: Case, facts: Facts, frame: Frame, scr
 def _shrink(
     args: argparse.Namespace,
     case: Case,
-    facts: Facts,
-    frame: Frame,
-    outcome: Outcome,
+    facts: TrialFacts,
+    frame: FileFrame,
+    outcome: CaseOutcome,
     bench: Bench,
     scratch: Path,
     vendor: Vendor,
@@ -363,7 +363,7 @@ def _shrink(
         SHRUNK,
         described_call,
     )
-    from torchferry.ops.cases.model import Kind
+    from torchferry.ops.cases.model import CaseVerdict
     from torchferry.ops.cases.shrinking import shrink
     from torchferry.ops.cases.writing import write_case
     from torchferry.report.progress import status_line
@@ -384,7 +384,7 @@ def _shrink(
             outcome,
             lambda each: bench.try_out(
                 write_case(each, facts, trial_frame, scratch / "test_trial.py"),
-                is_patient=outcome.kind is not Kind.HANGS,
+                is_patient=outcome.kind is not CaseVerdict.HANGS,
             ),
             show,
         )
@@ -399,7 +399,7 @@ def _shrink(
     _write(argparse.Namespace(**{**vars(args), "shrink": False}), found.case, facts, frame, scratch)
 
 
-def _told(outcome: Outcome, vendor: Vendor) -> Text:
+def _told(outcome: CaseOutcome, vendor: Vendor) -> Text:
     from torchferry.ops.cases.describing import told
 
     return told(outcome, vendor.name)
@@ -417,11 +417,11 @@ def _say(args: argparse.Namespace, text: Text) -> None:
         )
 
 
-def _exit_code(args: argparse.Namespace, outcome: Outcome) -> int:
-    from torchferry.ops.cases.model import Kind
+def _exit_code(args: argparse.Namespace, outcome: CaseOutcome) -> int:
+    from torchferry.ops.cases.model import CaseVerdict
 
     if not args.check:
         return 0
-    if outcome.kind in (Kind.NO_DEVICE, Kind.INVALID):
+    if outcome.kind in (CaseVerdict.NO_DEVICE, CaseVerdict.INVALID):
         return 2
     return 1 if outcome.kind.is_failure else 0

@@ -131,7 +131,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _info(args: argparse.Namespace) -> int:
-    from torchferry.checkpoint.classes import Meaning, named
+    from torchferry.checkpoint.classes import LoadingNeed, named
     from torchferry.checkpoint.folders import read
     from torchferry.checkpoint.report import REPORTS
     from torchferry.report.formats import Options
@@ -139,7 +139,7 @@ def _info(args: argparse.Namespace) -> int:
     contents = read(args.file)
     wanted = Options(options.language_of(args), everything=args.all)
     REPORTS.show(contents, "json" if args.json else "text", wanted)
-    return int(args.check and bool(named(contents.globals, Meaning.DANGEROUS)))
+    return int(args.check and bool(named(contents.globals, LoadingNeed.DANGEROUS)))
 
 
 def _fix(args: argparse.Namespace) -> int:

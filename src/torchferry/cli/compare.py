@@ -14,7 +14,7 @@ from torchferry.errors import ReportError, RunError
 from torchferry.report.progress import progress_bar
 
 if TYPE_CHECKING:
-    from torchferry.accuracy.compare.model import Comparison
+    from torchferry.accuracy.compare.model import RankComparison
 
 # The options of `ferry compare`.
 
@@ -76,10 +76,10 @@ def run(args: argparse.Namespace) -> int:
     mine, golden = _records(args)
     need("records are read with", "numpy")
     _check_outputs(args.output, args.format)
-    from torchferry.accuracy.compare.comparing import Work, compare_files
+    from torchferry.accuracy.compare.comparing import ComparingPlan, compare_files
 
     with computing(), progress_bar(args.quiet) as show:
-        comparisons = compare_files(mine, golden, Work(args.jobs, show))
+        comparisons = compare_files(mine, golden, ComparingPlan(args.jobs, show))
     _report(args, comparisons)
     return exit_code(comparisons, check=args.check)
 
@@ -97,7 +97,7 @@ def _records(args: argparse.Namespace) -> tuple[Path, Path | None]:
     return mine, golden
 
 
-def exit_code(comparisons: list[Comparison], *, check: bool) -> int:
+def exit_code(comparisons: list[RankComparison], *, check: bool) -> int:
     """1 where a call is wrong, or the programs differ; 3 where that is not known; with `check`, 1 for all that may be."""
     from torchferry.accuracy.compare.network import unmatched_counts
     from torchferry.accuracy.judge.model import Verdict
@@ -119,7 +119,7 @@ def _check_outputs(outputs: list[Path], format_name: str) -> None:
     check_reports(REPORTS, outputs)
 
 
-def _report(args: argparse.Namespace, comparisons: list[Comparison]) -> None:
+def _report(args: argparse.Namespace, comparisons: list[RankComparison]) -> None:
     from torchferry.accuracy.report import REPORTS
     from torchferry.report.formats import Options
 

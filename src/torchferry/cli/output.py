@@ -67,8 +67,8 @@ def need(what: str, *packages: str) -> None:
 
 def interrupted(signal: int, kept: str) -> NoReturn:
     """End as a program that a signal has ended; `kept` says what there is nevertheless."""
-    from torchferry.launch.supervise import Told
+    from torchferry.launch.supervise import EndRequest
 
-    told = Told(signal)
+    told = EndRequest(signal)
     told.args = (kept,) if kept else ()
     raise told

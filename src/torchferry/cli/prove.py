@@ -237,10 +237,10 @@ def _watch(args: argparse.Namespace) -> Watch:
 
 def _show_crashes(proof: Proof, kept: Path) -> None:
     """The run's own words first, then a line of ours."""
-    from torchferry.prove.model import Verdict
+    from torchferry.prove.model import ProofVerdict
     from torchferry.prove.recordings import last_words
 
-    crashed = [result for result in proof.results if result.verdict is Verdict.CRASHED]
+    crashed = [result for result in proof.results if result.verdict is ProofVerdict.CRASHED]
     for result in crashed[:1] if proof.reference.exit_code else crashed:
         log = (result.run or proof.reference).stderr
         reason = "" if result.reason is None else result.reason.en

@@ -20,7 +20,7 @@ from torchferry.report.streams import reader_may_leave
 if TYPE_CHECKING:
     from torchferry.accuracy.file.reader import Record
     from torchferry.accuracy.record.launching import Recorded
-    from torchferry.accuracy.record.outputs import Outcome
+    from torchferry.accuracy.record.outputs import WrittenRecord
     from torchferry.accuracy.record.settings import RecordSettings
     from torchferry.launch.place import Place
     from torchferry.launch.program import Program
@@ -215,7 +215,7 @@ def _is_complete(settings: RecordSettings, recorded: Recorded) -> bool:
     return not settings.keep_going and all(_has_all_steps(settings, outcome) for outcome in outcomes)
 
 
-def _has_all_steps(settings: RecordSettings, outcome: Outcome) -> bool:
+def _has_all_steps(settings: RecordSettings, outcome: WrittenRecord) -> bool:
     return settings.steps is not None and outcome.steps >= settings.steps
 
 

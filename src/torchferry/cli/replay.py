@@ -16,7 +16,7 @@ from torchferry.text import Text
 from torchferry.vendors.registry import get_vendor
 
 if TYPE_CHECKING:
-    from torchferry.accuracy.replay.launching import Outcome
+    from torchferry.accuracy.replay.launching import ReplayOutcome
     from torchferry.launch.place import Place
 
 # The options of `ferry replay`.
@@ -139,7 +139,7 @@ def _records(args: argparse.Namespace) -> list[tuple[Path, int, int]]:
     return found
 
 
-def _replayed(args: argparse.Namespace, record: Path, output: Path, place: Place) -> Outcome:
+def _replayed(args: argparse.Namespace, record: Path, output: Path, place: Place) -> ReplayOutcome:
     from torchferry.accuracy.record.settings import Selection
     from torchferry.accuracy.replay.launching import replay_record
 
@@ -151,7 +151,7 @@ def _replayed(args: argparse.Namespace, record: Path, output: Path, place: Place
     return outcome
 
 
-def _tell(args: argparse.Namespace, output: Path, outcome: Outcome) -> None:
+def _tell(args: argparse.Namespace, output: Path, outcome: ReplayOutcome) -> None:
     from torchferry.report.safe import one_line
     from torchferry.units import size
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from torchferry.launch.place import Place
     from torchferry.launch.plugin import Choice
     from torchferry.runtime.settings import LayerSettings
-    from torchferry.sim.summary import Summary
+    from torchferry.sim.summary import RunSummary
     from torchferry.vendors.model import Vendor
 
 _OF_THE_LAYER = ("--type-checks", "--capability", "--cuda-version", "--explain")
@@ -251,7 +251,7 @@ def _explain_exit(args: argparse.Namespace, code: int, vendor: Vendor) -> None:
         say(args, "torchferry", said)
 
 
-def _show(args: argparse.Namespace, place: Place, summary: Summary) -> None:
+def _show(args: argparse.Namespace, place: Place, summary: RunSummary) -> None:
     from torchferry.files.aside import write_whole
     from torchferry.launch.place import DeviceKind
     from torchferry.sim.summary import LEFT_RUNNING, to_json, to_text

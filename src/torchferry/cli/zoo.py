@@ -13,7 +13,7 @@ from torchferry.report.safe import one_line
 if TYPE_CHECKING:
     from torchferry.convert.project import Plan
     from torchferry.vendors.model import Vendor
-    from torchferry.zoo.new import Made
+    from torchferry.zoo.new import NewDelivery
 
 # The options of `ferry zoo`.
 
@@ -114,12 +114,12 @@ def run(args: argparse.Namespace) -> int:
 
 def _new(args: argparse.Namespace) -> int:
     from torchferry.vendors.zoo import find_zoo
-    from torchferry.zoo.new import Request, make_delivery
+    from torchferry.zoo.new import DeliveryRequest, make_delivery
 
     if args.origin is None:
         raise FerryError("which project? ferry zoo new PATH --from DIR")
     vendor, table = find_zoo(args.to, args.vendor_path)
-    request = Request(
+    request = DeliveryRequest(
         args.path,
         args.origin,
         args.main or "",
@@ -149,7 +149,7 @@ def _plan(args: argparse.Namespace, vendor: Vendor) -> Plan:
     return Plan(vendor_target(vendor), options=frozenset(chosen), settings=settings)
 
 
-def _say(args: argparse.Namespace, made: Made, address: str) -> None:
+def _say(args: argparse.Namespace, made: NewDelivery, address: str) -> None:
     changed = sum(item.new_data is not None for item in made.outcome.outcomes)
     lines = [f"made {args.path}: {changed} files converted, {len(made.outcome.added)} added"]
     lines += _about_main(args, made)
@@ -167,7 +167,7 @@ def _say(args: argparse.Namespace, made: Made, address: str) -> None:
         print(one_line(line))
 
 
-def _about_main(args: argparse.Namespace, made: Made) -> list[str]:
+def _about_main(args: argparse.Namespace, made: NewDelivery) -> list[str]:
     if made.main:
         chosen = [str(each) for each in made.candidates if each.path == made.main and not args.main]
         return [f"trains: {each}; say --main if it is another" for each in chosen]

@@ -24,7 +24,7 @@ from torchferry.source.decode import DecodedText
 from torchferry.source.edits import Edit, EditSet, Rewriting, apply_edits
 from torchferry.source.module import ParseError, PythonModule, TooDeepError
 from torchferry.source.source_text import SourceText
-from torchferry.source.walk import Place, Visitor, walk_lines
+from torchferry.source.walk import Visitor, WalkState, walk_lines
 from torchferry.text import Text
 
 WELL_KNOWN = frozenset({"torch"})
@@ -382,7 +382,7 @@ def _lines_of_interest(context: FileContext, rules: RuleSet, words: list[bytes])
 def _visitors(context: FileContext, rules: RuleSet, said: list[Said]) -> dict[type[ast.AST], Visitor]:
     by_node = rules.by_node
 
-    def visit(node: ast.AST, place: Place) -> None:
+    def visit(node: ast.AST, place: WalkState) -> None:
         site: Site[Any] = Site(context, node, place)
         rename = _RENAMING.get(type(node))
         if rename is not None:

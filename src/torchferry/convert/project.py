@@ -243,7 +243,7 @@ def _without_garbage_collection() -> Iterator[None]:
 
 
 @dataclass
-class _Candidates:
+class _CandidateFiles:
     """Files that hold a trigger word."""
 
     paths: list[str] = field(default_factory=list)
@@ -256,9 +256,9 @@ class _Candidates:
         self.data.append(data)
 
 
-def _read(folder: Path, outcome: ProjectOutcome, plan: Plan) -> _Candidates:
+def _read(folder: Path, outcome: ProjectOutcome, plan: Plan) -> _CandidateFiles:
     """Read each file once; what has no trigger word is done with."""
-    candidates = _Candidates()
+    candidates = _CandidateFiles()
     if not outcome.root.is_file():
         candidates.modules = [item.path for item in outcome.entries if item.path.endswith(PYTHON_SUFFIXES)]
     worth = _Prefilter(RuleSet(plan.rules()))
@@ -288,7 +288,7 @@ class _Prefilter:
 def _read_one(
     folder: Path,
     path: str,
-    candidates: _Candidates,
+    candidates: _CandidateFiles,
     worth: _Prefilter,
     outcome: ProjectOutcome,
     target: Target,
@@ -308,7 +308,7 @@ def _read_one(
 
 
 def _convert_all(
-    candidates: _Candidates, plan: Plan, folder: Path, progress: Progress | None
+    candidates: _CandidateFiles, plan: Plan, folder: Path, progress: Progress | None
 ) -> list[FileOutcome]:
     total = len(candidates.paths)
     work: Iterable[FileOutcome]
@@ -342,7 +342,7 @@ def _make_work(
     return lambda item: convert_file(*item, job)
 
 
-def _in_processes(candidates: _Candidates, plan: Plan, folder: Path) -> Iterator[FileOutcome]:
+def _in_processes(candidates: _CandidateFiles, plan: Plan, folder: Path) -> Iterator[FileOutcome]:
     # The largest first, so that no process is left with a long file at the end.
     items = sorted(zip(candidates.paths, candidates.data, strict=True), key=lambda item: -len(item[1]))
     try:

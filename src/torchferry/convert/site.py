@@ -14,7 +14,7 @@ from torchferry.finding import Kind
 from torchferry.source.edits import Edit
 from torchferry.source.module import PythonModule, Resolved
 from torchferry.source.scopes import Scope
-from torchferry.source.walk import Place
+from torchferry.source.walk import WalkState
 from torchferry.text import Text
 
 RenameTable = dict[str, tuple[Rule, Rename] | None]
@@ -84,7 +84,7 @@ class Site(Generic[NodeType]):
 
     context: FileContext
     node: NodeType
-    place: Place
+    place: WalkState
 
     @property
     def module(self) -> PythonModule:

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from torchferry.emulate.activation import Active
+    from torchferry.emulate.activation import ActiveEmulation
 
 __all__ = ["activate", "active"]
 
@@ -40,7 +40,7 @@ def activate(
     activate_settings(settings_for(known, devices, memory, vendor_paths, native, shared_randomness))
 
 
-def active() -> Active | None:
+def active() -> ActiveEmulation | None:
     """What is emulated in this process; None when nothing is."""
     from torchferry.emulate.here import emulated
 

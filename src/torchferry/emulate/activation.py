@@ -23,7 +23,7 @@ from torchferry.vendors.registry import get_vendor
 
 
 @dataclass(frozen=True)
-class Active:
+class ActiveEmulation:
     """What this process emulates."""
 
     vendor: Vendor
@@ -35,10 +35,10 @@ class Active:
         return {EmulationSettings.variable: self.settings.encode()}
 
 
-_active: list[Active] = []
+_active: list[ActiveEmulation] = []
 
 
-def active() -> Active | None:
+def active() -> ActiveEmulation | None:
     """What is emulated in this process; None when nothing is."""
     return _active[0] if _active else None
 
@@ -59,7 +59,7 @@ def activate_settings(settings: EmulationSettings) -> None:
     folder = build.library_folder(vendor, _plugin_folder(settings, vendor))
     libraries = Libraries(toolkit, folder)
     libraries.configure(settings.devices, settings.memory, settings.card, settings.shared_randomness)
-    _active.append(Active(vendor, settings, libraries))
+    _active.append(ActiveEmulation(vendor, settings, libraries))
     torchvision_operators.install()
     homes = toolkit.home_folders(folder)
     _import(vendor, Path(settings.plugin), {variable: str(place) for variable, place in homes.items()})

@@ -15,7 +15,7 @@ from torchferry.building.build import Library, Product
 from torchferry.building.progress import Progress, ProgressLine
 from torchferry.building.toolchain import TorchInstallation, common_flags, find_torch, path_flags
 from torchferry.emulate import plugins, toolkits
-from torchferry.emulate.toolkits import Part, Toolkit
+from torchferry.emulate.toolkits import Toolkit, ToolkitLibrary
 from torchferry.errors import BuildError, FerryError
 from torchferry.vendors.model import Vendor
 
@@ -59,7 +59,7 @@ def remove() -> list[Path]:
     return [folder]
 
 
-def _found(product: Product, build: building.Build) -> Path | None:
+def _found(product: Product, build: building.NativeBuild) -> Path | None:
     folder = build_cache.folder(CACHE) / build.key
     is_safe = all(
         build_cache.is_safe_to_load(folder / library.name)
@@ -69,13 +69,13 @@ def _found(product: Product, build: building.Build) -> Path | None:
     return folder if product.is_complete(folder) and is_safe else None
 
 
-def _build(vendor: Vendor, plugin: Path) -> tuple[Product, building.Build]:
+def _build(vendor: Vendor, plugin: Path) -> tuple[Product, building.NativeBuild]:
     toolkit = toolkits.load(vendor.emulation.toolkit)
     torch = find_torch()
     headers = _Headers(toolkit, plugin, vendor.plugin)
     libraries = tuple(_library(part, toolkit, headers, torch) for part in toolkit.parts)
     product = Product(libraries, f"the emulated {toolkit.name}", finish=toolkit.make_home)
-    return product, building.Build(torch, product)
+    return product, building.NativeBuild(torch, product)
 
 
 class _Headers:
@@ -101,7 +101,7 @@ def _content(plugin: Path, module: str, folders: list[Path]) -> str:
     return building.digest(files)
 
 
-def _library(part: Part, toolkit: Toolkit, headers: _Headers, torch: TorchInstallation) -> Library:
+def _library(part: ToolkitLibrary, toolkit: Toolkit, headers: _Headers, torch: TorchInstallation) -> Library:
     folders = [toolkit.sources / name for name in part.folders]
     own = tuple(folder for folder in sorted(toolkit.sources.iterdir()) if folder.is_dir())
     is_generated = part.entries and toolkit.entry_writer() is not None

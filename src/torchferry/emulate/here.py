@@ -6,11 +6,11 @@ import sys
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from torchferry.emulate.activation import Active
+    from torchferry.emulate.activation import ActiveEmulation
 
 
-def emulated() -> Active | None:
+def emulated() -> ActiveEmulation | None:
     """What is emulated in this process; None when nothing is."""
     activation = sys.modules.get("torchferry.emulate.activation")
-    now: Active | None = None if activation is None else activation.active()
+    now: ActiveEmulation | None = None if activation is None else activation.active()
     return now

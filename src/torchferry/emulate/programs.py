@@ -18,7 +18,7 @@ _EXECUTABLE = 0o755
 
 
 @dataclass(frozen=True)
-class Program:
+class EmulatedProgram:
     """One of them."""
 
     home: str  # the variable that names the folder
@@ -27,7 +27,7 @@ class Program:
     module: str  # a package in the toolkit's folder here
 
 
-def make_programs(programs: Sequence[Program], homes: Mapping[str, Path]) -> None:
+def make_programs(programs: Sequence[EmulatedProgram], homes: Mapping[str, Path]) -> None:
     """Write them."""
     for program in programs:
         home = homes[program.home]
@@ -44,7 +44,7 @@ def make_programs(programs: Sequence[Program], homes: Mapping[str, Path]) -> Non
 
 
 def put_on_path(
-    programs: Sequence[Program],
+    programs: Sequence[EmulatedProgram],
     homes: Mapping[str, Path],
     modules: Path,
     environment: MutableMapping[str, str],

@@ -10,7 +10,7 @@ import torch
 
 from torchferry.emulate.activation import active
 from torchferry.sim import summary_part
-from torchferry.sim.summary import MISSING, DeviceUse, OperatorCount, Part
+from torchferry.sim.summary import MISSING, DeviceUse, OperatorCount, SimulatedProcess
 
 _CALLED = "kernel"
 
@@ -20,7 +20,7 @@ def report_at_exit(folder: Path) -> None:
     summary_part.report_at_exit(folder, collect)
 
 
-def collect() -> Part | None:
+def collect() -> SimulatedProcess | None:
     """What this process has used so far; None if it never touched the device."""
     now = active()
     if now is None:
@@ -32,7 +32,7 @@ def collect() -> Part | None:
     )
     if not devices and not operators:
         return None
-    return Part(
+    return SimulatedProcess(
         pid=os.getpid(),
         rank=summary_part.number_in("RANK"),
         restart=summary_part.number_in("TORCHELASTIC_RESTART_COUNT") or 0,

@@ -9,14 +9,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from torchferry.emulate.programs import Program, make_programs
+from torchferry.emulate.programs import EmulatedProgram, make_programs
 
 TABLE = "libraries.toml"
 _FOLDER = Path(__file__).parent
 
 
 @dataclass(frozen=True)
-class Part:
+class ToolkitLibrary:
     """One library of a toolkit."""
 
     name: str  # libname.so
@@ -36,9 +36,9 @@ class Toolkit:
     configure: str
     uses: str
     share_randomness: str
-    parts: tuple[Part, ...]
+    parts: tuple[ToolkitLibrary, ...]
     home: Mapping[str, tuple[str, ...]]  # variable that names a folder of the toolkit -> folders in that
-    programs: tuple[Program, ...] = ()
+    programs: tuple[EmulatedProgram, ...] = ()
 
     def home_folders(self, place: Path) -> dict[str, Path]:
         """Variable -> the folder that it names, below this place."""
@@ -90,14 +90,14 @@ def load(name: str) -> Toolkit:
         tuple(map(_part, data["libraries"])),
         {variable: tuple(folders) for variable, folders in data.get("home", {}).items()},
         tuple(
-            Program(row["home"], row["place"], tuple(row["beside"]), row["module"])
+            EmulatedProgram(row["home"], row["place"], tuple(row["beside"]), row["module"])
             for row in data.get("programs", ())
         ),
     )
 
 
-def _part(row: dict[str, Any]) -> Part:
-    return Part(
+def _part(row: dict[str, Any]) -> ToolkitLibrary:
+    return ToolkitLibrary(
         row["name"],
         tuple(row.get("folders", ())),
         tuple(row.get("links", ())),

@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 
 from torchferry.explain.lines import rank_in_name
-from torchferry.explain.model import UNKNOWN_RANK, Explanation, Failure, Finding, Log
+from torchferry.explain.model import UNKNOWN_RANK, Explanation, Failure, FoundMessage, Log
 from torchferry.explain.reading import LogReader
 from torchferry.explain.report import cause_of, remedy_of
 from torchferry.explain.rules import RuleBook, rule_book
@@ -28,7 +28,7 @@ _UNCERTAIN, _NO_FAILURE = 1, 3
 Key = tuple[int, float, int, int, int, int]
 
 
-def in_order(logs: Sequence[Log]) -> tuple[Finding, ...]:
+def in_order(logs: Sequence[Log]) -> tuple[FoundMessage, ...]:
     """All findings: errors before consequences, the earlier before the later, within an episode the best known.
 
     Times decide between logs; within one log its lines do.
@@ -37,7 +37,7 @@ def in_order(logs: Sequence[Log]) -> tuple[Finding, ...]:
     return tuple(sorted((finding for log in logs for finding in log.findings), key=key))
 
 
-def failures(ordered: Sequence[Finding]) -> tuple[Failure, ...]:
+def failures(ordered: Sequence[FoundMessage]) -> tuple[Failure, ...]:
     """The first error of each process, in order; none if there is only one process.
 
     Where lines bear ranks, those without one are the launcher's.
@@ -63,7 +63,7 @@ class _Order:
                 time = _NEVER if finding.time is None else finding.time
                 self._times[place] = min(time, self._times.get(place, _NEVER))
 
-    def __call__(self, finding: Finding) -> Key:
+    def __call__(self, finding: FoundMessage) -> Key:
         place = (finding.source, finding.episode)
         rank = UNKNOWN_RANK if finding.pattern is None else finding.pattern.rank
         order = _CLASSES[finding.effect] if finding.is_certain else _UNCERTAIN
@@ -117,10 +117,10 @@ def explain_text(text: str, book: RuleBook, name: str = "") -> Explanation:
     return _explanation([log], {})
 
 
-def explain_code(code: str, book: RuleBook) -> list[Finding]:
+def explain_code(code: str, book: RuleBook) -> list[FoundMessage]:
     """What an error code means; a vendor's own first."""
     return [
-        Finding(match.pattern, 0, 0, code, 0, groups=match.groups, meaning=match.meaning)
+        FoundMessage(match.pattern, 0, 0, code, 0, groups=match.groups, meaning=match.meaning)
         for match in book.code(code.strip())
     ]
 

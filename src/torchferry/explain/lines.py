@@ -51,7 +51,7 @@ _LEVELS = re.compile(rf"(?:(?<![\w=/])|(?<=CCL_)){_LEVEL}(?![\w=/])|(?:^|\[)[EWI
 _PYTHONS_WARNING = re.compile(r"^[^ ]{1,300}:\d+: \w*Warning: |^\w*Warning: ")
 
 
-class Level(Enum):
+class LogLevel(Enum):
     """What a logger thinks of its line."""
 
     NONE = ""
@@ -105,18 +105,18 @@ def without_logger(text: str) -> str:
     return text[end:]
 
 
-def level_of(text: str) -> Level:
+def level_of(text: str) -> LogLevel:
     """What a logger, or Python's warnings, think of the line."""
     head = _LOGGER.match(text)
     words = _LEVELS.findall(head[0]) if head else []
     if not words:
-        return Level.MILD if _PYTHONS_WARNING.match(text) else Level.NONE
+        return LogLevel.MILD if _PYTHONS_WARNING.match(text) else LogLevel.NONE
     letters = {word.strip("[")[0] for word in words}
     if "F" in letters:
-        return Level.FATAL
+        return LogLevel.FATAL
     if "E" in letters or "CRITICAL" in words:
-        return Level.ERROR
-    return Level.MILD
+        return LogLevel.ERROR
+    return LogLevel.MILD
 
 
 def rank_in_name(path: str) -> int | None:

@@ -21,7 +21,7 @@ class Frame:
 
 
 @dataclass
-class Finding:
+class FoundMessage:
     """A message that was found: its first place, and how often it came again in the same process."""
 
     pattern: ErrorPattern | None  # None: no rule knows it
@@ -60,7 +60,7 @@ class Finding:
 
 
 @dataclass(frozen=True)
-class Launched:
+class LauncherReport:
     """What a launcher says about the process that failed first."""
 
     rank: int
@@ -74,10 +74,10 @@ class Log:
 
     name: str
     rank: int | None = None  # as its name says
-    findings: list[Finding] = field(default_factory=list)
+    findings: list[FoundMessage] = field(default_factory=list)
     lines: int = 0
     bytes: int = 0
-    launched: Launched | None = None
+    launched: LauncherReport | None = None
     left_out: int = 0  # findings beyond those that are kept
     only_counted: int = 0  # lines about errors that were not looked at, for too many came before them
     damage: str = ""  # why it was not read to its end
@@ -89,7 +89,7 @@ class Failure:
 
     log: int
     rank: int | None
-    finding: Finding
+    finding: FoundMessage
 
 
 @dataclass(frozen=True)
@@ -97,12 +97,12 @@ class Explanation:
     """All logs, and what follows from them."""
 
     logs: tuple[Log, ...]
-    ordered: tuple[Finding, ...]  # the cause first
+    ordered: tuple[FoundMessage, ...]  # the cause first
     failures: tuple[Failure, ...]  # in order of time; only where there are several processes
     unread: dict[str, str]  # file -> why
 
     @property
-    def cause(self) -> Finding | None:
+    def cause(self) -> FoundMessage | None:
         """What most likely made the run fail; None if there is no error at all."""
         first = self.ordered[0] if self.ordered else None
         if first is None or not first.is_failure:
@@ -125,5 +125,5 @@ class Explanation:
         return next(filter(None, later), None)
 
 
-def _is_evidence(finding: Finding) -> bool:
+def _is_evidence(finding: FoundMessage) -> bool:
     return finding.is_failure and finding.is_certain

@@ -18,9 +18,9 @@ from torchferry.explain.lines import (
     in_year_of,
     moment,
 )
-from torchferry.explain.model import Finding, Launched, Log
+from torchferry.explain.model import FoundMessage, LauncherReport, Log
 from torchferry.explain.repetitions import Findings, Repetitions
-from torchferry.explain.rules import Match, RuleBook, Shape, Strength, is_better, is_spoken_of
+from torchferry.explain.rules import RuleBook, RuleMatch, RuleStrength, Shape, is_better, is_spoken_of
 from torchferry.explain.scanning import RawLine, Scanner, form_of
 from torchferry.vendors.error_patterns import Effect
 
@@ -52,13 +52,13 @@ class LauncherSummary:
             if match:
                 self._fields.setdefault(match[1], match[2])
 
-    def result(self) -> Launched | None:
+    def result(self) -> LauncherReport | None:
         """None if there is no such summary."""
         rank = self._fields.get("rank", "")
         if not rank.isdecimal():
             return None
         code = self._fields.get("exitcode", "")
-        return Launched(
+        return LauncherReport(
             int(rank), int(code) if re.fullmatch(r"-?\d+", code) else None, self._fields.get("time", "")
         )
 
@@ -94,9 +94,11 @@ class LogReader:
         self._scanner = Scanner(self._repetitions)
         self._tracebacks = Tracebacks()
         self._launcher = LauncherSummary()
-        self._within: dict[Process, Match] = {}  # rules that fit a line inside an open traceback
+        self._within: dict[Process, RuleMatch] = {}  # rules that fit a line inside an open traceback
         self._exceptions: dict[Process, _Exception] = {}
-        self._pending: dict[Process, tuple[object, Finding]] = {}  # exceptions that no rule knows, so far
+        self._pending: dict[
+            Process, tuple[object, FoundMessage]
+        ] = {}  # exceptions that no rule knows, so far
 
     def read(self, blocks: Iterable[bytes]) -> Log:
         """Read it; what was found is put into the log."""
@@ -166,11 +168,13 @@ class LogReader:
     def _clean(self, line: bytes) -> Line:
         return clean(line, self._repetitions.has_tasks)
 
-    def _line(self, raw: RawLine, process: Process, line: Line, shape: Shape, match: Match | None) -> object:
+    def _line(
+        self, raw: RawLine, process: Process, line: Line, shape: Shape, match: RuleMatch | None
+    ) -> object:
         """A line outside of tracebacks; answers the finding's key, None if it is none of its own."""
-        is_certain = shape.strength is Strength.CERTAIN
+        is_certain = shape.strength is RuleStrength.CERTAIN
         if match is None:
-            if shape.strength < Strength.WEAK:
+            if shape.strength < RuleStrength.WEAK:
                 return None
             return self._unknown(raw, process, line.text, is_certain)
         if is_certain:  # an error of its own
@@ -186,7 +190,7 @@ class LogReader:
             return self._known(raw, process, line.text, match)
         return None
 
-    def _is_better(self, process: Process, match: Match, exception: _Exception) -> bool:
+    def _is_better(self, process: Process, match: RuleMatch, exception: _Exception) -> bool:
         """Whether a further line of an exception's message is better known than its first; then that is taken back."""
         first = self._findings.get(exception.key)
         if first is None or first.pattern is None:
@@ -198,7 +202,9 @@ class LogReader:
             self._exceptions[process] = exception._replace(key=None)
         return True
 
-    def _exception(self, raw: RawLine, process: Process, traceback: Traceback, match: Match | None) -> None:
+    def _exception(
+        self, raw: RawLine, process: Process, traceback: Traceback, match: RuleMatch | None
+    ) -> None:
         """The last line of a traceback."""
         self._exceptions[process] = _Exception(raw.number, traceback, None)
         self._scanner.follow(_MESSAGE)
@@ -219,7 +225,7 @@ class LogReader:
     def _torn(self, process: Process, traceback: Traceback) -> None:
         """A traceback at the end of the log, without its exception."""
         self._findings.note_error(traceback.line)
-        found = Finding(
+        found = FoundMessage(
             None, self._source, traceback.line, HEAD, self._findings.episode, frame=traceback.user_frame()
         )
         found.rank, found.writer = self._named(process)
@@ -230,7 +236,7 @@ class LogReader:
         return (self._log.rank, process) if isinstance(process, str) else (process, "")
 
     def _known(
-        self, raw: RawLine, process: Process, text: str, match: Match, spoken_of: bool = False
+        self, raw: RawLine, process: Process, text: str, match: RuleMatch, spoken_of: bool = False
     ) -> object:
         """Answers the finding's key."""
         if match.pattern.effect is Effect.ERROR and not spoken_of:
@@ -260,8 +266,8 @@ class LogReader:
         return key
 
     def _made(
-        self, raw: RawLine, process: Process, text: str, match: Match | None, spoken_of: bool = False
-    ) -> Finding:
+        self, raw: RawLine, process: Process, text: str, match: RuleMatch | None, spoken_of: bool = False
+    ) -> FoundMessage:
         effect = Effect.ERROR if match is None else match.pattern.effect
         if effect in (Effect.ERROR, Effect.CONSEQUENCE) and not spoken_of:
             self._findings.note_error(raw.number)
@@ -274,7 +280,7 @@ class LogReader:
         exception = self._exceptions.get(process)
         is_of_exception = exception is not None and raw.number - exception.number <= _MESSAGE
         rank, writer = self._named(process)
-        return Finding(
+        return FoundMessage(
             pattern=None if match is None else match.pattern,
             source=self._source,
             line=raw.number,

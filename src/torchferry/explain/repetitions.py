@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable
 
 from torchferry.explain.lines import HEAD
-from torchferry.explain.model import Finding, Log
+from torchferry.explain.model import FoundMessage, Log
 from torchferry.explain.rules import RuleBook, Shape
 from torchferry.explain.scanning import has_word
 from torchferry.vendors.error_patterns import Effect
@@ -27,7 +27,7 @@ class Findings:
 
     def __init__(self, log: Log) -> None:
         self._log = log
-        self._found: dict[object, Finding] = {}
+        self._found: dict[object, FoundMessage] = {}
         self._last_lines: dict[object, int] = {}
         self._last_error = -_NEAR
         self._survived_until = 0  # the last line of the errors after which the program went on
@@ -36,7 +36,7 @@ class Findings:
     def __contains__(self, key: object) -> bool:
         return key in self._found
 
-    def get(self, key: object) -> Finding | None:
+    def get(self, key: object) -> FoundMessage | None:
         """None if it is not kept."""
         return self._found.get(key)
 
@@ -88,7 +88,7 @@ class Findings:
         finding = self._found[key]
         return not finding.is_spoken_of and finding.effect in _FAILURES
 
-    def keep(self, key: object, finding: Finding, last_line: int) -> None:
+    def keep(self, key: object, finding: FoundMessage, last_line: int) -> None:
         """A new one."""
         if len(self._found) >= MOST:
             self._log.left_out += 1

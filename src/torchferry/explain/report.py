@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator, Sequence
 from datetime import datetime
 
-from torchferry.explain.model import Explanation, Finding, Frame, Log
+from torchferry.explain.model import Explanation, FoundMessage, Frame, Log
 from torchferry.report.formats import Options, Reports
 from torchferry.report.page import Cell, Column, Page, Table, lines
 from torchferry.report.records import BAD, DOUBT, GOOD, QUIET, Grade
@@ -35,14 +35,14 @@ _LOOK_AT_LINE = Text(
 )
 
 
-def cause_of(finding: Finding) -> Text:
+def cause_of(finding: FoundMessage) -> Text:
     """Why the message appears."""
     if finding.pattern is None:
         return _NO_RULE
     return _filled(finding.pattern.cause, finding)
 
 
-def remedy_of(finding: Finding) -> Text:
+def remedy_of(finding: FoundMessage) -> Text:
     """What to do about it."""
     if finding.pattern is None:
         frame = finding.frame
@@ -52,7 +52,7 @@ def remedy_of(finding: Finding) -> Text:
     return _filled(finding.pattern.remedy, finding)
 
 
-def _filled(text: Text, finding: Finding) -> Text:
+def _filled(text: Text, finding: FoundMessage) -> Text:
     meaning = finding.meaning or Text("", "")
 
     def fill(said: str, known: str) -> str:
@@ -64,7 +64,7 @@ def _filled(text: Text, finding: Finding) -> Text:
     return Text(fill(text.en, meaning.en), fill(text.zh, meaning.zh))
 
 
-def place_of(explanation: Explanation, finding: Finding) -> str:
+def place_of(explanation: Explanation, finding: FoundMessage) -> str:
     """file:line, and the rank."""
     name = explanation.logs[finding.source].name if explanation.logs else ""
     place = f"{name}:{finding.line}" if name else ""
@@ -86,7 +86,7 @@ def shown(text: str) -> str:
 
 FORMAT, VERSION = "torchferry-explanation", 1
 REPORTS: Reports[Explanation] = Reports({"json": f"{__name__}:to_json"}, page=f"{__name__}:page_of")
-CODES: Reports[Sequence[Finding]] = Reports(
+CODES: Reports[Sequence[FoundMessage]] = Reports(
     {"json": f"{__name__}:codes_to_json"}, page=f"{__name__}:page_of_code"
 )
 RULES: Reports[Sequence[ErrorPattern]] = Reports(
@@ -112,7 +112,7 @@ def to_json(explanation: Explanation, options: Options) -> str:
     return _written(content)
 
 
-def codes_to_json(findings: Sequence[Finding], options: Options) -> str:
+def codes_to_json(findings: Sequence[FoundMessage], options: Options) -> str:
     """What a code means."""
     return _written({"format": FORMAT, "version": VERSION, "findings": [_finding(each) for each in findings]})
 
@@ -139,7 +139,7 @@ def _written(content: object) -> str:
     return json.dumps(content, indent=2) + "\n"
 
 
-def _finding(finding: Finding) -> dict[str, object]:
+def _finding(finding: FoundMessage) -> dict[str, object]:
     pattern = finding.pattern
     return {
         "rule": finding.id or None,
@@ -284,7 +284,7 @@ def page_of(explanation: Explanation, options: Options) -> Page:
     return Page(TITLE, tuple(_verdicts(explanation)), tuple(tables), tuple(_notes(explanation)))
 
 
-def page_of_code(findings: Sequence[Finding], options: Options) -> Page:
+def page_of_code(findings: Sequence[FoundMessage], options: Options) -> Page:
     """What a code means, by itself."""
     verdicts = [
         (line, style)
@@ -311,7 +311,7 @@ def page_of_rules(patterns: Sequence[ErrorPattern], options: Options) -> Page:
     return Page(TITLE, (), (Table(_RULES, (_RULE, _SORT, _MEANING), tuple(rows)),))
 
 
-def _with_meaning(finding: Finding) -> Text:
+def _with_meaning(finding: FoundMessage) -> Text:
     """The cause; for a code that its rule holds for among others, with what the code itself means."""
     cause, pattern = cause_of(finding), finding.pattern
     if (
@@ -397,7 +397,7 @@ def _why_unknown(explanation: Explanation) -> Text | None:
     return _ZONES if len({finding.has_zone for finding in found}) > 1 else None
 
 
-def _excerpt(cause: Finding) -> Table:
+def _excerpt(cause: FoundMessage) -> Table:
     rows = [(Cell(""), Cell(shown(text), "dim")) for text in cause.before]
     rows.append((Cell(str(cause.line)), Cell(shown(cause.text), "bold")))
     return Table(_LINES, (_LINE, _TEXT), tuple(rows))
@@ -420,7 +420,7 @@ def _processes(explanation: Explanation) -> Table:
     return Table(title, (_PLACE, _TIME, _SORT, _TEXT), tuple(rows))
 
 
-def _others(explanation: Explanation, others: list[Finding], most: int | None) -> Table:
+def _others(explanation: Explanation, others: list[FoundMessage], most: int | None) -> Table:
     said = {explanation.cause.id} if explanation.cause is not None else set()
     rows = []
     for finding in others[:most]:
@@ -438,7 +438,7 @@ def _others(explanation: Explanation, others: list[Finding], most: int | None) -
     return Table(_ELSE, (_PLACE, _TIMES, _SORT, _MEANING), tuple(rows), left_out)
 
 
-def _meaning(finding: Finding) -> Text:
+def _meaning(finding: FoundMessage) -> Text:
     line = _same(shown(finding.text))
     return line if finding.pattern is None else lines((line, _with_meaning(finding), remedy_of(finding)))
 

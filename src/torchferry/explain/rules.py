@@ -9,7 +9,7 @@ from enum import IntEnum
 from pathlib import Path
 from typing import NamedTuple
 
-from torchferry.explain.lines import HEAD, Level, clean, level_of, without_logger
+from torchferry.explain.lines import HEAD, LogLevel, clean, level_of, without_logger
 from torchferry.text import Text
 from torchferry.vendors.error_patterns import ErrorPattern, ErrorTable, load_errors
 from torchferry.vendors.registry import get_vendor, vendor_names
@@ -18,7 +18,7 @@ from torchferry.vendors.registry import get_vendor, vendor_names
 # of.
 
 
-class Strength(IntEnum):
+class RuleStrength(IntEnum):
     """How sure it is that a line is an error."""
 
     NONE = 0
@@ -58,29 +58,29 @@ _LEVEL_IN_JSON = re.compile(
 )
 
 
-def strength_of(text: str) -> Strength:
+def strength_of(text: str) -> RuleStrength:
     """How sure it is that this line, without rank and colours, is an error."""
     message, level = without_logger(text), level_of(text)
-    if level is Level.MILD:
-        return Strength.MARK if any(mark in text for mark in _MARKS) else Strength.NONE
-    if _CERTAIN.search(message) or level is Level.FATAL:
-        return Strength.WEAK if _WENT_ON.search(message) else Strength.CERTAIN
+    if level is LogLevel.MILD:
+        return RuleStrength.MARK if any(mark in text for mark in _MARKS) else RuleStrength.NONE
+    if _CERTAIN.search(message) or level is LogLevel.FATAL:
+        return RuleStrength.WEAK if _WENT_ON.search(message) else RuleStrength.CERTAIN
     if any(mark in text for mark in _MARKS):
-        return Strength.MARK
+        return RuleStrength.MARK
     if _NONE_OF.search(text):
-        return Strength.NONE
+        return RuleStrength.NONE
     match = _WEAK.match(message)
     says = match is not None and not _NO_MESSAGE.match(match["said"] or match["told"] or "")
-    return Strength.WEAK if says or (level is Level.ERROR and message) else Strength.NONE
+    return RuleStrength.WEAK if says or (level is LogLevel.ERROR and message) else RuleStrength.NONE
 
 
 def is_spoken_of(text: str, place: tuple[int, int]) -> bool:
     """Whether a line only speaks of the error whose words stand at `place`: it is a warning or less, the program says
     that it goes on, or the words are a setting's value or a quotation."""
     level = level_of(text)
-    if level is Level.MILD or _WENT_ON.search(text):
+    if level is LogLevel.MILD or _WENT_ON.search(text):
         return True
-    if level is not Level.NONE or _LEVEL_IN_JSON.search(text) or _CERTAIN.search(text):
+    if level is not LogLevel.NONE or _LEVEL_IN_JSON.search(text) or _CERTAIN.search(text):
         return False
     start, end = place
     quoted = (match.span() for match in _QUOTED.finditer(text))
@@ -94,7 +94,7 @@ _NUMBER = re.compile(r"(?<!\{)(?:\\d|\d)+(?:\{[\d,]+\}|[+*])?(?![\d,]*\})")
 
 
 @dataclass(frozen=True)
-class Match:
+class RuleMatch:
     """A rule that fits, and what it found."""
 
     pattern: ErrorPattern
@@ -103,7 +103,7 @@ class Match:
     place: tuple[int, int] = (0, 0)  # in the line
 
 
-class Entry(NamedTuple):
+class ReadyRule(NamedTuple):
     """A rule, ready for use."""
 
     pattern: ErrorPattern
@@ -120,9 +120,9 @@ class Entry(NamedTuple):
 class Shape:
     """What is known of all lines that are alike but for their numbers."""
 
-    patterns: tuple[Entry, ...]
+    patterns: tuple[ReadyRule, ...]
     has_code: bool
-    strength: Strength
+    strength: RuleStrength
 
     @property
     def has_rules(self) -> bool:
@@ -175,30 +175,30 @@ class RuleBook:
         strength = strength_of(text)
         return Shape(patterns, has_code, strength) if patterns or has_code or strength else None
 
-    def match(self, text: str, shape: Shape, files: Sequence[str] = ()) -> Match | None:
+    def match(self, text: str, shape: Shape, files: Sequence[str] = ()) -> RuleMatch | None:
         """The rule that fits a line of this form best; `files` are those of the traceback that the line ends."""
-        found: list[Match] = []
+        found: list[RuleMatch] = []
         for entry in shape.patterns:
             match = entry.form.search(text) if entry.is_from(files) else None
             if match:
                 groups = {name: value for name, value in match.groupdict().items() if value}
-                found.append(Match(entry.pattern, groups, None, match.span()))
+                found.append(RuleMatch(entry.pattern, groups, None, match.span()))
                 break
         if shape.has_code:
             found += self._codes_in(text)
         return min(found, key=lambda match: _order(match.pattern), default=None)
 
-    def _codes_in(self, text: str) -> Iterable[Match]:
+    def _codes_in(self, text: str) -> Iterable[RuleMatch]:
         for table, forms in self._code_tables:
             for form in forms:
                 for match in form.finditer(text):
                     yield from _of_code(table, match[1], match.span(1))
 
-    def code(self, code: str) -> list[Match]:
+    def code(self, code: str) -> list[RuleMatch]:
         """What a code alone means, for each vendor that has it."""
         return [match for table, _ in self._code_tables for match in _of_code(table, code)]
 
-    def explain(self, text: str, files: Sequence[str] = ()) -> Match | None:
+    def explain(self, text: str, files: Sequence[str] = ()) -> RuleMatch | None:
         """The best rule for one line."""
         shape = self._look_at(text)
         return None if shape is None else self.match(text, shape, files)
@@ -219,23 +219,23 @@ def _order(pattern: ErrorPattern) -> tuple[int, bool]:
     return pattern.rank, pattern.any_vendor
 
 
-def _of_code(table: ErrorTable, code: str, place: tuple[int, int] = (0, 0)) -> list[Match]:
+def _of_code(table: ErrorTable, code: str, place: tuple[int, int] = (0, 0)) -> list[RuleMatch]:
     """The rule for a code; where no rule names it, the one for all codes with a known meaning."""
     wanted = [code] if any(code in pattern.codes for pattern in table.patterns) else [_ANY_CODE]
     if wanted == [_ANY_CODE] and code not in table.codes:
         return []
     fitting = [pattern for pattern in table.patterns if wanted[0] in pattern.codes][:1]
     meaning = table.codes.get(code)
-    return [Match(pattern, {"code": code}, meaning, place) for pattern in fitting]
+    return [RuleMatch(pattern, {"code": code}, meaning, place) for pattern in fitting]
 
 
-def _entry(pattern: ErrorPattern) -> Entry:
+def _entry(pattern: ErrorPattern) -> ReadyRule:
     frames = re.compile(pattern.frames) if pattern.frames else None
     try:
         shape = re.compile(_without_numbers(pattern.regex))
     except re.error:  # a number in it is no number of the line
         shape = re.compile("")
-    return Entry(pattern, re.compile(pattern.regex), shape, frames)
+    return ReadyRule(pattern, re.compile(pattern.regex), shape, frames)
 
 
 def _without_numbers(regex: str) -> str:

@@ -12,7 +12,7 @@ import torch
 from torchferry.errors import InputError, RunError
 from torchferry.export.model import DynamicAxis
 from torchferry.ops.cases.model import TensorInput
-from torchferry.ops.models.request import Inputs, InputValue, parse_inputs
+from torchferry.ops.models.request import InputValue, ModelInputs, parse_inputs
 from torchferry.ops.models.step import built, drawn
 
 Shape = tuple[int, ...]
@@ -20,14 +20,14 @@ Axes = dict[str, dict[int, str]]  # input or output -> axis -> symbol
 
 
 @dataclass(frozen=True)
-class Slot:
+class TensorSlot:
     """Where a tensor belongs: its number in the flat list."""
 
     number: int
 
 
 @dataclass(frozen=True)
-class Signature:
+class ModelSignature:
     """What a model is called with."""
 
     names: tuple[str, ...]
@@ -61,7 +61,7 @@ class Signature:
 
 def signature_of(
     model: torch.nn.Module, inputs: Sequence[str], names: Sequence[str], dynamic: Sequence[DynamicAxis]
-) -> Signature:
+) -> ModelSignature:
     """What the user wrote, as slots of a flat list with a name for each."""
     parsed = parse_inputs(inputs)
     found: list[tuple[str, TensorInput]] = []
@@ -76,10 +76,10 @@ def signature_of(
         raise InputError(f"--input-names: {len(names)} names for {len(found)} tensors")
     chosen = tuple(names) or tuple(name for name, _ in found)
     tensors = tuple(tensor for _, tensor in found)
-    return Signature(chosen, tensors, args, kwargs, _axes(chosen, tensors, dynamic))
+    return ModelSignature(chosen, tensors, args, kwargs, _axes(chosen, tensors, dynamic))
 
 
-def _labels(model: torch.nn.Module, inputs: Inputs) -> list[str]:
+def _labels(model: torch.nn.Module, inputs: ModelInputs) -> list[str]:
     """Names for arguments without one: `input`, or those of the forward pass where there are several."""
     if len(inputs.args) == 1:
         return ["input"]
@@ -91,7 +91,7 @@ def _labels(model: torch.nn.Module, inputs: Inputs) -> list[str]:
 def _slotted(value: InputValue, label: str, found: list[tuple[str, TensorInput]]) -> Any:
     if isinstance(value, TensorInput):
         found.append((label, value))
-        return Slot(len(found) - 1)
+        return TensorSlot(len(found) - 1)
     if isinstance(value, dict):
         return {key: _slotted(part, f"{label}.{key}", found) for key, part in value.items()}
     if isinstance(value, list):
@@ -117,10 +117,10 @@ def _axes(names: Sequence[str], tensors: Sequence[TensorInput], dynamic: Sequenc
     return axes
 
 
-class Called(torch.nn.Module):
+class TensorForward(torch.nn.Module):
     """The model behind a forward pass from tensors to tensors."""
 
-    def __init__(self, model: torch.nn.Module, signature: Signature) -> None:
+    def __init__(self, model: torch.nn.Module, signature: ModelSignature) -> None:
         super().__init__()
         self.model = model
         self._args, self._kwargs = signature.args, dict(signature.kwargs)
@@ -135,7 +135,7 @@ class Called(torch.nn.Module):
 
 
 def _filled(value: Any, tensors: Sequence[torch.Tensor]) -> Any:
-    if isinstance(value, Slot):
+    if isinstance(value, TensorSlot):
         return tensors[value.number]
     if isinstance(value, dict):
         return {key: _filled(part, tensors) for key, part in value.items()}

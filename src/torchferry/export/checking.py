@@ -13,9 +13,9 @@ import onnxruntime
 import torch
 
 from torchferry.errors import RunError
-from torchferry.export.calls import Called, Signature
+from torchferry.export.calls import ModelSignature, TensorForward
 from torchferry.export.exporters import first_line
-from torchferry.export.model import Check, Verdict
+from torchferry.export.model import Check, OutputVerdict
 from torchferry.ops.models.making import told_as
 from torchferry.text import Text
 
@@ -35,7 +35,7 @@ _ALWAYS_ROUNDED = 1e-6  # of the scale: PyTorch's own error may be 0 by chance
 _TOO_MUCH_ROUNDING = 1e-2  # of the scale: where PyTorch itself is that far off, a mistake could hide in it
 
 
-def run(called: Called, tensors: Tensors) -> Tensors:
+def run(called: TensorForward, tensors: Tensors) -> Tensors:
     """PyTorch's outputs."""
     with torch.no_grad():
         made: Tensors = called(*tensors)
@@ -46,7 +46,7 @@ def run(called: Called, tensors: Tensors) -> Tensors:
 class Referee:
     """Further runs of the model with the same inputs, made when they are needed."""
 
-    called: Called
+    called: TensorForward
     tensors: Tensors
 
     @cached_property
@@ -80,27 +80,31 @@ def judged(
     """What is to be thought of one output."""
     if result.shape != wanted.shape:
         shapes = f"{list(result.shape)} instead of {list(wanted.shape)}"
-        return Check(sizes, name, float("inf"), 0.0, Verdict.FAILED, problem=f"{name} has the shape {shapes}")
+        return Check(
+            sizes, name, float("inf"), 0.0, OutputVerdict.FAILED, problem=f"{name} has the shape {shapes}"
+        )
     error, scale = apart(result, wanted), _scale(wanted)
     limit = tolerance * min(1.0, scale) if wanted.is_floating_point() or wanted.is_complex() else 0.0
     if error <= limit:
-        return Check(sizes, name, error, scale, Verdict.SAME if _says_something(wanted) else Verdict.EMPTY)
+        return Check(
+            sizes, name, error, scale, OutputVerdict.SAME if _says_something(wanted) else OutputVerdict.EMPTY
+        )
     again = referee.again[number]
     if again.shape != wanted.shape or apart(again, wanted):
-        return Check(sizes, name, error, scale, Verdict.RANDOM)
+        return Check(sizes, name, error, scale, OutputVerdict.RANDOM)
     exact = referee.exact[number] if referee.exact is not None else None
     if exact is None or exact.shape != wanted.shape:
         is_near = limit > 0.0 and error <= tolerance * max(1.0, scale)
-        return Check(sizes, name, error, scale, Verdict.SAME if is_near else Verdict.DIFFERENT)
+        return Check(sizes, name, error, scale, OutputVerdict.SAME if is_near else OutputVerdict.DIFFERENT)
     ours, theirs = apart(wanted, exact), apart(result, exact)
     is_as_near = theirs <= _ABOUT_AS_NEAR * max(ours, _ALWAYS_ROUNDED * scale)
-    verdict = Verdict.ROUNDING if ours <= _TOO_MUCH_ROUNDING * scale else Verdict.CHAOTIC
+    verdict = OutputVerdict.ROUNDING if ours <= _TOO_MUCH_ROUNDING * scale else OutputVerdict.CHAOTIC
     return Check(
         sizes,
         name,
         error,
         scale,
-        verdict if is_as_near else Verdict.DIFFERENT,
+        verdict if is_as_near else OutputVerdict.DIFFERENT,
         pytorch_off=ours,
         onnx_off=theirs,
     )
@@ -137,7 +141,7 @@ _NOT_TAKEN = Text(
 
 
 def compare(
-    file: Path, called: Called, signature: Signature, batches: Sequence[int], tolerance: float
+    file: Path, called: TensorForward, signature: ModelSignature, batches: Sequence[int], tolerance: float
 ) -> tuple[list[Check], list[Text]]:
     """Every output at every combination of sizes that is worth a try; and which the model itself does not take."""
     session = _session(file)
@@ -164,7 +168,7 @@ def sizes_in_words(sizes: dict[str, int]) -> str:
     return ", ".join(f"{symbol}={size}" for symbol, size in sizes.items())
 
 
-def sizes_to_try(signature: Signature, batches: Sequence[int]) -> Iterator[dict[str, int]]:
+def sizes_to_try(signature: ModelSignature, batches: Sequence[int]) -> Iterator[dict[str, int]]:
     """As given; then with other first sizes; then with half of each other free size."""
     given = signature.given_sizes()
     yield given
@@ -189,7 +193,7 @@ def _session(file: Path) -> Any:
 
 def _compared(
     session: Any,
-    signature: Signature,
+    signature: ModelSignature,
     referee: Referee,
     expected: Tensors,
     sizes: dict[str, int],
@@ -207,7 +211,7 @@ def _compared(
             ", ".join(names),
             float("inf"),
             0.0,
-            Verdict.FAILED,
+            OutputVerdict.FAILED,
             problem=f"onnxruntime: {first_line(error)}",
         )
         return

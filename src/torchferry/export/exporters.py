@@ -29,7 +29,7 @@ import torch
 
 import torchferry
 from torchferry.errors import RunError
-from torchferry.export.calls import Axes, Called, Signature
+from torchferry.export.calls import Axes, ModelSignature, TensorForward
 from torchferry.export.formulas import formulas
 from torchferry.export.launching import DATA
 
@@ -182,8 +182,8 @@ _NEW_LEAST = 18  # the oldest of the other
 class Asked:
     """What is exported, and what is wanted."""
 
-    called: Called
-    signature: Signature
+    called: TensorForward
+    signature: ModelSignature
     tensors: tuple[torch.Tensor, ...]
     output_names: tuple[str, ...]
     output_axes: Axes

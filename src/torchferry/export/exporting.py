@@ -13,7 +13,7 @@ import onnx
 import torch
 
 from torchferry.errors import OutputError, RunError
-from torchferry.export.calls import Axes, Called, Signature, signature_of
+from torchferry.export.calls import Axes, ModelSignature, TensorForward, signature_of
 from torchferry.export.checking import compare
 from torchferry.export.exporters import Asked, export, nodes, save
 from torchferry.export.launching import put
@@ -74,7 +74,7 @@ def export_here(request: ExportRequest, folder: Path) -> Exported:
     notes = fill(model, request) if request.checkpoint else []
     model.requires_grad_(False)
     signature = signature_of(model, request.model.inputs, request.input_names, parse_dynamic(request.dynamic))
-    called = Called(model, signature).eval()
+    called = TensorForward(model, signature).eval()
     tensors = signature.draw({}, 0)
     with told_as("the forward pass", how_to_call_model(model)), torch.no_grad():
         outputs = called(*tensors)
@@ -90,12 +90,12 @@ def export_here(request: ExportRequest, folder: Path) -> Exported:
     return _checked_and_written(request, made, way, asked, notes, folder)
 
 
-def _example(signature: Signature) -> tuple[torch.Tensor, ...]:
+def _example(signature: ModelSignature) -> tuple[torch.Tensor, ...]:
     """What is traced: a free size of 1 would be taken for one that is always 1."""
     return signature.draw({symbol: max(size, 2) for symbol, size in signature.given_sizes().items()}, 0)
 
 
-def _output_names(request: ExportRequest, called: Called, count: int) -> tuple[str, ...]:
+def _output_names(request: ExportRequest, called: TensorForward, count: int) -> tuple[str, ...]:
     if not count:
         raise RunError("the model gives no tensor; nothing can be exported")
     if request.output_names and len(request.output_names) != count:
@@ -104,7 +104,10 @@ def _output_names(request: ExportRequest, called: Called, count: int) -> tuple[s
 
 
 def _output_axes(
-    called: Called, signature: Signature, names: tuple[str, ...], outputs: tuple[torch.Tensor, ...]
+    called: TensorForward,
+    signature: ModelSignature,
+    names: tuple[str, ...],
+    outputs: tuple[torch.Tensor, ...],
 ) -> Axes:
     """Which sizes of the outputs change with which of the inputs: found out by changing them."""
     axes: Axes = {}

@@ -12,7 +12,7 @@ import torch
 from torch.overrides import TorchFunctionMode
 
 
-class _Calls(TorchFunctionMode):
+class _FormulaCalls(TorchFunctionMode):
     """Calls of these functions are made by their formulas, under whatever name a program has them."""
 
     def __init__(self, formulas: Mapping[Any, Callable[..., Any]]) -> None:
@@ -33,7 +33,9 @@ def formulas(opset: int) -> Iterator[None]:
     try:
         for entry in lacking:
             setattr(entry.owner, entry.name, entry.formula)
-        with _Calls({original: entry.formula for original, entry in zip(before, lacking, strict=True)}):
+        with _FormulaCalls(
+            {original: entry.formula for original, entry in zip(before, lacking, strict=True)}
+        ):
             yield
     finally:
         for original, entry in zip(before, lacking, strict=True):
@@ -185,7 +187,7 @@ def _batched(function: Callable[..., Any], axes: int) -> Callable[..., Any]:
     return pooled
 
 
-class _Entry(NamedTuple):
+class _Formula(NamedTuple):
     """A function, the first opset that has it, and what stands for it before."""
 
     owner: Any
@@ -199,20 +201,20 @@ _layers = torch.nn.functional
 _einsum_itself, _adaptive_itself = torch.einsum, _layers.adaptive_avg_pool2d
 _adaptive_largest_itself = _layers.adaptive_max_pool2d
 _TABLE = (
-    _Entry(_layers, "scaled_dot_product_attention", 14, _attention),
-    _Entry(torch.Tensor, "unflatten", 13, _unflatten),
-    _Entry(torch, "unflatten", 13, _unflatten),
-    _Entry(torch, "einsum", 12, _einsum),
-    _Entry(torch.Tensor, "unfold", _NEVER, _unfold),
-    _Entry(_layers, "adaptive_avg_pool2d", _NEVER, _adaptive_average),
-    _Entry(_layers, "adaptive_max_pool2d", _NEVER, _adaptive_largest),
+    _Formula(_layers, "scaled_dot_product_attention", 14, _attention),
+    _Formula(torch.Tensor, "unflatten", 13, _unflatten),
+    _Formula(torch, "unflatten", 13, _unflatten),
+    _Formula(torch, "einsum", 12, _einsum),
+    _Formula(torch.Tensor, "unfold", _NEVER, _unfold),
+    _Formula(_layers, "adaptive_avg_pool2d", _NEVER, _adaptive_average),
+    _Formula(_layers, "adaptive_max_pool2d", _NEVER, _adaptive_largest),
     *(
-        _Entry(owner, name, 12, _chosen(getattr(owner, name), is_first))
+        _Formula(owner, name, 12, _chosen(getattr(owner, name), is_first))
         for owner in (torch, torch.Tensor)
         for names, is_first in ((("min", "minimum"), operator.lt), (("max", "maximum"), operator.gt))
         for name in names
     ),
-    _Entry(_layers, "max_pool2d", _NEVER, _batched(_layers.max_pool2d, 2)),
-    _Entry(_layers, "max_pool3d", _NEVER, _batched(_layers.max_pool3d, 3)),
-    _Entry(_layers, "avg_pool3d", _NEVER, _batched(_layers.avg_pool3d, 3)),
+    _Formula(_layers, "max_pool2d", _NEVER, _batched(_layers.max_pool2d, 2)),
+    _Formula(_layers, "max_pool3d", _NEVER, _batched(_layers.max_pool3d, 3)),
+    _Formula(_layers, "avg_pool3d", _NEVER, _batched(_layers.avg_pool3d, 3)),
 )

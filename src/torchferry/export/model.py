@@ -27,7 +27,7 @@ class Port:
         return f"[{', '.join(self.shape)}] {self.dtype}"
 
 
-class Verdict(str, Enum):
+class OutputVerdict(str, Enum):
     """What a run says about an output."""
 
     SAME = "same"
@@ -47,14 +47,14 @@ class Check:
     output: str
     error: float  # the largest difference
     scale: float  # the largest value of PyTorch's
-    verdict: Verdict
+    verdict: OutputVerdict
     pytorch_off: float | None = None  # the largest difference to double precision, where that was asked for
     onnx_off: float | None = None
     problem: str = ""
 
     @property
     def is_good(self) -> bool:
-        return self.verdict in (Verdict.SAME, Verdict.ROUNDING, Verdict.EMPTY)
+        return self.verdict in (OutputVerdict.SAME, OutputVerdict.ROUNDING, OutputVerdict.EMPTY)
 
     @property
     def relative(self) -> float:
@@ -94,7 +94,7 @@ def decode(text: str) -> Exported:
             "inputs": tuple(Port(**{**port, "shape": tuple(port["shape"])}) for port in given["inputs"]),
             "outputs": tuple(Port(**{**port, "shape": tuple(port["shape"])}) for port in given["outputs"]),
             "checks": tuple(
-                Check(**{**check, "verdict": Verdict(check["verdict"])}) for check in given["checks"]
+                Check(**{**check, "verdict": OutputVerdict(check["verdict"])}) for check in given["checks"]
             ),
             "notes": tuple(Text(*note) for note in given["notes"]),
         }

@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from torchferry import units
-from torchferry.export.model import Check, Exported, Verdict
+from torchferry.export.model import Check, Exported, OutputVerdict
 from torchferry.export.offline import CHIP, lacks_chip
 from torchferry.report.formats import Options, Reports
 from torchferry.report.page import Cell, Column, Page, Table
@@ -31,28 +31,28 @@ _NOT_COMPARED = Text(
     "通过 onnx 检查；没有可与 PyTorch 对比的结果",
 )
 _VERDICTS = {
-    Verdict.FAILED: Text("the ONNX model does not run as PyTorch's: {problem}", "ONNX 模型无法像 PyTorch 模型一样运行：{problem}"),
-    Verdict.DIFFERENT: Text(
+    OutputVerdict.FAILED: Text("the ONNX model does not run as PyTorch's: {problem}", "ONNX 模型无法像 PyTorch 模型一样运行：{problem}"),
+    OutputVerdict.DIFFERENT: Text(
         "onnxruntime does not compute what PyTorch does: {output} differs by {error:.2g} ({relative:.2g} of its largest value)",
         "onnxruntime 与 PyTorch 结果不一致：{output} 相差 {error:.2g}（为其最大值的 {relative:.2g}）",
     ),
-    Verdict.RANDOM: Text(
+    OutputVerdict.RANDOM: Text(
         "can't be compared: PyTorch gives another {output} each time for the same input; something random is left on in "
         "inference, as F.dropout(x) without training=self.training",
         "无法对比：相同输入下 PyTorch 每次给出不同的 {output}；推理时仍有随机操作，例如 F.dropout(x) 缺少 training=self.training",
     ),
-    Verdict.CHAOTIC: Text(
+    OutputVerdict.CHAOTIC: Text(
         "can't be judged: {output} differs by {error:.2g} ({relative:.2g} of its largest value), but the model makes so much of "
         "every rounding error that a mistake could hide in it; try trained weights, or inputs like real ones",
         "无法判断：{output} 相差 {error:.2g}（为其最大值的 {relative:.2g}），但模型会急剧放大舍入误差，错误可能被掩盖；"
         "请使用训练后的权重或接近真实的输入",
     ),
-    Verdict.ROUNDING: Text(
+    OutputVerdict.ROUNDING: Text(
         "{output} differs by {error:.2g} ({relative:.2g} of its largest value), which is rounding in single precision and no "
         "mistake of the export",
         "{output} 相差 {error:.2g}（为其最大值的 {relative:.2g}），属于单精度舍入误差，并非导出错误",
     ),
-    Verdict.EMPTY: Text(
+    OutputVerdict.EMPTY: Text(
         "{output} is 0 or NaN everywhere, so that comparing it says nothing; give a checkpoint, or inputs like real ones",
         "{output} 全为 0 或 NaN，对比没有意义；请提供检查点或接近真实的输入",
     ),
@@ -62,13 +62,13 @@ _OFF = Text(
     "{said}：与双精度结果相比，onnxruntime 偏差 {onnx:.2g}，PyTorch 偏差 {pytorch:.2g}",
 )
 _VERDICT_WORDS = {
-    Verdict.SAME: Text("same", "一致"),
-    Verdict.ROUNDING: Text("rounding", "舍入误差"),
-    Verdict.EMPTY: Text("says nothing", "无意义"),
-    Verdict.DIFFERENT: Text("different", "不一致"),
-    Verdict.CHAOTIC: Text("can't be judged", "无法判断"),
-    Verdict.RANDOM: Text("random", "随机"),
-    Verdict.FAILED: Text("failed", "失败"),
+    OutputVerdict.SAME: Text("same", "一致"),
+    OutputVerdict.ROUNDING: Text("rounding", "舍入误差"),
+    OutputVerdict.EMPTY: Text("says nothing", "无意义"),
+    OutputVerdict.DIFFERENT: Text("different", "不一致"),
+    OutputVerdict.CHAOTIC: Text("can't be judged", "无法判断"),
+    OutputVerdict.RANDOM: Text("random", "随机"),
+    OutputVerdict.FAILED: Text("failed", "失败"),
 }
 _AS_GIVEN = Text("as given", "如命令所给")
 _IN, _OUT = Text("in", "输入"), Text("out", "输出")
@@ -139,7 +139,7 @@ def page_of(report: ExportReport, options: Options) -> Page:
 
 def _check_words(exported: Exported) -> Iterator[tuple[Text, str]]:
     """The worst finding first, each sort of it once; that all is well only where it is."""
-    compared = [check for check in exported.checks if check.verdict is not Verdict.EMPTY]
+    compared = [check for check in exported.checks if check.verdict is not OutputVerdict.EMPTY]
     if exported.is_good and compared:
         runs = len({json.dumps(dict(check.sizes)) for check in compared})
         error, relative = max(check.error for check in compared), max(check.relative for check in compared)

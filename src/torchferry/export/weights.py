@@ -11,11 +11,11 @@ import torch
 
 from torchferry.checkpoint.folders import read
 from torchferry.checkpoint.loading import Loaded, NotPlainError, load_tree, refusal
-from torchferry.checkpoint.model import Contents
+from torchferry.checkpoint.model import Checkpoint
 from torchferry.checkpoint.names import (
-    Fit,
     Renaming,
     StateDict,
+    WeightsFit,
     at,
     differences,
     fit,
@@ -42,10 +42,10 @@ _RAN = Text(
 )
 
 
-class MismatchError(FerryError):
+class WeightsMismatchError(FerryError):
     """A checkpoint whose names or shapes are not the model's: a line for each."""
 
-    def __init__(self, summary: str, found: Fit) -> None:
+    def __init__(self, summary: str, found: WeightsFit) -> None:
         self.all_lines = (summary, *differences(found))
         super().__init__("\n".join(self.all_lines))
 
@@ -68,7 +68,7 @@ def fill(model: torch.nn.Module, request: ExportRequest) -> list[Text]:
     found = fit({name: tuple(tensor.shape) for name, tensor in weights.items()}, wanted)
     if not found.is_whole:
         if not request.lenient:
-            raise MismatchError(_summary(path, found, request.model.factory), found)
+            raise WeightsMismatchError(_summary(path, found, request.model.factory), found)
         said.append(
             _LENIENT.format(
                 missing=len(found.missing), unexpected=len(found.unexpected), misshapen=len(found.misshapen)
@@ -96,7 +96,7 @@ def _with_versions(
     return made
 
 
-def _chosen(contents: Contents, only: str) -> tuple[StateDict, list[Text]]:
+def _chosen(contents: Checkpoint, only: str) -> tuple[StateDict, list[Text]]:
     if only:
         state = state_dict_at(tuple(only.split(".")), at(contents.tree, only))
         others: list[str] = []
@@ -111,7 +111,7 @@ def _chosen(contents: Contents, only: str) -> tuple[StateDict, list[Text]]:
 
 
 def _loaded(
-    contents: Contents, state: StateDict, request: ExportRequest
+    contents: Checkpoint, state: StateDict, request: ExportRequest
 ) -> tuple[dict[str, torch.Tensor], bool]:
     try:
         return Loaded(contents).tensors(state.tensors), False
@@ -133,7 +133,7 @@ def _renamed_words(renaming: Renaming) -> list[Text]:
     return words + ([_UNWRAPPED.format(count=renaming.unwrapped)] if renaming.unwrapped else [])
 
 
-def _summary(path: Path, found: Fit, factory: str) -> str:
+def _summary(path: Path, found: WeightsFit, factory: str) -> str:
     return (
         f"{path}: does not fit {factory}: {len(found.missing)} names missing, {len(found.unexpected)} not in the model, "
         f"{len(found.misshapen)} of another shape; check --model and --init, choose a part with --only, or go on with "

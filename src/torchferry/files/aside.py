@@ -123,7 +123,7 @@ class FolderAside:
     """A folder of this run alone, beside what it makes."""
 
     path: Path
-    entry: journal.Entry
+    entry: journal.JournalEntry
 
     def replace(self, new: Path, place: Path, is_ours: Callable[[Path], bool]) -> Path | None:
         """Put a finished folder from inside this one in place of whatever folder is there.
@@ -211,7 +211,7 @@ def remove_leftovers(parent: Path) -> None:
         entry.close(is_gone=is_gone)
 
 
-def _remove(parent: Path, made: journal.Made) -> None:
+def _remove(parent: Path, made: journal.MadePath) -> None:
     path = parent / made.name
     status = path.lstat()
     if made.identity is None:  # killed before it could say which file it is: nothing was written yet
@@ -229,7 +229,7 @@ def _remove(parent: Path, made: journal.Made) -> None:
         path.unlink()
 
 
-def _put_back(parent: Path, made: journal.Made, replaced: journal.Replaced) -> None:
+def _put_back(parent: Path, made: journal.MadePath, replaced: journal.ReplacedFolder) -> None:
     """Move a folder back to its place if nothing is there; every step by descriptors, none through a link."""
     with contextlib.ExitStack() as opened, contextlib.suppress(FileNotFoundError):
 

@@ -40,7 +40,7 @@ def identity(status: os.stat_result) -> Identity:
 
 
 @dataclass(frozen=True)
-class Replaced:
+class ReplacedFolder:
     """A folder that makes way for a new one, and comes back if that does not come about."""
 
     name: str
@@ -48,16 +48,16 @@ class Replaced:
 
 
 @dataclass
-class Made:
+class MadePath:
     """A file or folder that a run has made, as it was recorded."""
 
     name: str
     identity: Identity | None = None
-    replaced: Replaced | None = None
+    replaced: ReplacedFolder | None = None
 
 
 @dataclass
-class Entry:
+class JournalEntry:
     """The record of one thing that this process is making."""
 
     path: Path | None = None
@@ -87,28 +87,28 @@ class Entry:
                 os.write(self.descriptor, json.dumps(facts).encode("ascii") + b"\n")
 
 
-def begin(parent: Path, name: str) -> Entry:
+def begin(parent: Path, name: str) -> JournalEntry:
     """Record that something of this name is about to be made in a folder (a real path)."""
     folder = _folder(make=True)
     if folder is None:
-        return Entry()
+        return JournalEntry()
     while True:
         path = folder / f"{_key(parent)}-{secrets.token_hex(8)}"
         try:
             descriptor = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
         except OSError:
-            return Entry()
+            return JournalEntry()
         if not _lock(descriptor, wait=True):  # a file system without locks: nobody could tell that we live
-            Entry(path, descriptor).close(is_gone=True)
-            return Entry()
+            JournalEntry(path, descriptor).close(is_gone=True)
+            return JournalEntry()
         if os.fstat(descriptor).st_nlink:  # else another run took it for abandoned before it was locked
-            entry = Entry(path, descriptor)
+            entry = JournalEntry(path, descriptor)
             entry._add({"name": name})
             return entry
         os.close(descriptor)
 
 
-def abandoned(parent: Path) -> Iterator[tuple[Made, Entry]]:
+def abandoned(parent: Path) -> Iterator[tuple[MadePath, JournalEntry]]:
     """What killed runs were making in a folder (a real path); whoever asks closes the entries."""
     folder = _folder()
     key = _key(parent)
@@ -135,7 +135,7 @@ def names_in(parent: Path) -> frozenset[str]:
         if folder is not None and name.startswith(key):
             with contextlib.suppress(OSError):
                 descriptor = os.open(folder / name, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
-                made = _read(Entry(folder / name, descriptor))
+                made = _read(JournalEntry(folder / name, descriptor))
                 os.close(descriptor)
                 found |= {made.name} if made else set()
     return frozenset(found)
@@ -183,14 +183,14 @@ def _is_forgotten(path: Path) -> bool:
         return False
 
 
-def _taken(path: Path) -> Entry | None:
+def _taken(path: Path) -> JournalEntry | None:
     """An entry whose process is gone, locked; None for one that lives."""
     try:
         descriptor = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW)
     except OSError:
         return None
     if _lock(descriptor) and os.fstat(descriptor).st_nlink:
-        return Entry(path, descriptor)
+        return JournalEntry(path, descriptor)
     os.close(descriptor)
     return None
 
@@ -203,7 +203,7 @@ def _lock(descriptor: int, wait: bool = False) -> bool:
     return True
 
 
-def _read(entry: Entry) -> Made | None:
+def _read(entry: JournalEntry) -> MadePath | None:
     """What was recorded; None if the process died before it said anything, or the file is damaged."""
     facts: dict[str, Any] = {}
     for line in os.pread(entry.descriptor, _MOST_READ, 0).splitlines():
@@ -212,9 +212,11 @@ def _read(entry: Entry) -> Made | None:
     name, found, replaced = facts.get("name"), facts.get("identity"), facts.get("replaced")
     if not isinstance(name, str) or not name or os.path.basename(name) != name:
         return None
-    made = Made(name)
+    made = MadePath(name)
     with contextlib.suppress(TypeError, ValueError, IndexError):
         made.identity = (int(found[0]), int(found[1]), int(found[2])) if found else None
         if replaced and os.path.basename(replaced[0]) == replaced[0]:
-            made.replaced = Replaced(replaced[0], (int(replaced[1]), int(replaced[2]), int(replaced[3])))
+            made.replaced = ReplacedFolder(
+                replaced[0], (int(replaced[1]), int(replaced[2]), int(replaced[3]))
+            )
     return made

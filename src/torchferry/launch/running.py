@@ -18,26 +18,26 @@ from torchferry.launch.environment import child_environment, environment_at
 from torchferry.launch.place import Place, build_for
 from torchferry.launch.program import Program
 from torchferry.launch.supervise import run_supervised
-from torchferry.sim.summary import RunOutcome, Summary, read_parts
+from torchferry.sim.summary import RunOutcome, RunSummary, read_parts
 
 _FOLDER_PREFIX = "torchferry-run-"
 _FOLDER_LOCK = "lock"
 
 
-def run_at(place: Place, program: Program, progress: Progress | None = None) -> Summary:
+def run_at(place: Place, program: Program, progress: Progress | None = None) -> RunSummary:
     """Run a program to its end, on that device in every Python process that it starts.
 
     What the processes used of the device is known where it is simulated or emulated.
     """
     machine = place.machine()
     if machine is None:
-        return Summary(_outcome_of(program, place, environment_at(place)), (), 0)
+        return RunSummary(_outcome_of(program, place, environment_at(place)), (), 0)
     assert place.vendor is not None
     build_for(place, progress)
     with _summary_folder() as folder:
         settings = replace(machine, summary_folder=str(folder))
         environment = child_environment(os.environ, place.vendor, settings, place.layer)
-        return Summary(_outcome_of(program, place, environment), *read_parts(folder))
+        return RunSummary(_outcome_of(program, place, environment), *read_parts(folder))
 
 
 def _outcome_of(program: Program, place: Place, environment: Mapping[str, str]) -> RunOutcome:

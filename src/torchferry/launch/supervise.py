@@ -45,7 +45,7 @@ class Ending:
     out_of_time: bool = False  # it took longer than it was allowed to, and was ended
 
 
-class Told(KeyboardInterrupt):
+class EndRequest(KeyboardInterrupt):
     """A signal asked for the end: it is meant for the whole command, not for the program alone that it reached."""
 
     def __init__(self, number: int) -> None:
@@ -56,7 +56,7 @@ class Told(KeyboardInterrupt):
 def stop_if_told(ending: Ending) -> None:
     """End the command if a signal has come while the program ran."""
     if ending.signal:
-        raise Told(ending.signal)
+        raise EndRequest(ending.signal)
 
 
 def own_stderr() -> int | None:

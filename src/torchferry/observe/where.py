@@ -32,7 +32,7 @@ _Made = tuple[str, str, str, str]  # module, place, model, inside
 _NOWHERE: _Made = ("", "", "", "")
 
 
-class Site(NamedTuple):
+class ProgramSite(NamedTuple):
     """Where an operator is called."""
 
     phase: str
@@ -86,7 +86,7 @@ class Whereabouts:
         self.inside = ""  # the operator whose parts are being called, where its derivative belongs to it
         self._buffers: set[int] = set()
         self._made: dict[int, _Made] = {}  # autograd's sequence number -> where the node was made
-        self._sites: dict[tuple[str, ...], Site] = {}
+        self._sites: dict[tuple[str, ...], ProgramSite] = {}
         self._files: dict[int, _File] = {}
         self._handles: list[Any] = []
         self._folder = _current_folder()  # the program may go to another one
@@ -122,7 +122,7 @@ class Whereabouts:
                 where[name] = value
         return where
 
-    def site(self, own: int = 0) -> Site:
+    def site(self, own: int = 0) -> ProgramSite:
         """The same as an object; the same one for the same place. `own`: so many of the functions that lead here are
         no part of the program."""
         number = _sequence()
@@ -138,7 +138,7 @@ class Whereabouts:
             key = (self._phase(number, made[2] != ""), *made, "")
         site = self._sites.get(key)
         if site is None:
-            site = self._sites[key] = Site(*key)
+            site = self._sites[key] = ProgramSite(*key)
         return site
 
     def _phase(self, number: int, is_in_module: bool) -> str:

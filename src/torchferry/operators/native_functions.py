@@ -103,7 +103,7 @@ def _facts(
 
 
 @dataclass(frozen=True)
-class _Entry:
+class _FunctionEntry:
     """One `- func:` of the list: its fields as text, with comments, and the keys below `dispatch`."""
 
     name: str
@@ -139,14 +139,14 @@ class _Entry:
         return DeviceCheck.ITERATOR if "TensorIterator" in self.fields["device_check"] else DeviceCheck.NONE
 
 
-def _entries(lines: Iterable[str]) -> Iterator[_Entry]:
+def _entries(lines: Iterable[str]) -> Iterator[_FunctionEntry]:
     name, field = "", ""
     fields: dict[str, str] = {}
     kernels: list[str] = []
     for line in lines:
         if begin := _FUNC.match(line):
             if name:
-                yield _Entry(name, fields, tuple(kernels))
+                yield _FunctionEntry(name, fields, tuple(kernels))
             name, field, fields, kernels = begin[1], "", {}, []
         elif line.startswith("- "):
             raise BuildError(f"PyTorch's operator list has a line that can't be read: {line!r}")
@@ -156,7 +156,7 @@ def _entries(lines: Iterable[str]) -> Iterator[_Entry]:
         elif field == "dispatch" and (match := _KERNEL.match(line)):
             kernels += [key.strip() for key in match[1].split(",")]
     if name:
-        yield _Entry(name, fields, tuple(kernels))
+        yield _FunctionEntry(name, fields, tuple(kernels))
 
 
 # PyTorch's operator list, whether PyTorch is installed or not.

@@ -10,7 +10,7 @@ from torchferry.operators.compositions import Composition, compositions_for
 from torchferry.operators.native_functions import OperatorFacts
 from torchferry.operators.support import SupportBasis, VendorTable, served_by, standing
 from torchferry.ops.model import Phase, Signature, TensorSpec, Use, Value
-from torchferry.ops.readiness import Advice, Remedy, Support
+from torchferry.ops.readiness import Advice, OperatorSupport, Remedy
 from torchferry.text import Text
 from torchferry.vendors.model import Vendor
 from torchferry.vendors.similar import Similar, load_similar
@@ -69,12 +69,12 @@ class Adviser:
         self._siblings = served_by(facts)
         self._known: dict[tuple[str, str], bool] = {}
 
-    def advise(self, use: Use, support: Support) -> tuple[Advice, ...]:
+    def advise(self, use: Use, support: OperatorSupport) -> tuple[Advice, ...]:
         """What can be done, the best first."""
         namespace, _, name = use.operator.partition("::")
         if namespace != "aten":
             return ()
-        if support is Support.LIMITED:
+        if support is OperatorSupport.LIMITED:
             return tuple(self._other_dtypes(name, use))
         return (
             *self._vendor_operators(name),
@@ -153,10 +153,10 @@ def _vendors_own(similar: Similar) -> Advice:
     return Advice(Remedy.VENDOR_OPERATOR, text, code, similar.source)
 
 
-def _on_cpu(use: Use, support: Support) -> Advice:
+def _on_cpu(use: Use, support: OperatorSupport) -> Advice:
     if use.site.phase is Phase.BACKWARD:
         return Advice(Remedy.KEEP_ON_CPU, BACKWARD_ON_CPU)
-    text = STAYS_ON_CPU if support is Support.FALLBACK else KEEP_ON_CPU
+    text = STAYS_ON_CPU if support is OperatorSupport.FALLBACK else KEEP_ON_CPU
     return Advice(Remedy.KEEP_ON_CPU, text, _code_on_cpu(use.signature))
 
 

@@ -35,9 +35,9 @@ from torchferry.ops.model import (
     Argument,
     Capture,
     ModuleInfo,
+    OperatorSite,
     Phase,
     Signature,
-    Site,
     Special,
     TensorSpec,
     Use,
@@ -54,10 +54,10 @@ _MAX_SECONDS = 1e12
 _FLOATS = {"inf": float("inf"), "-inf": float("-inf"), "nan": float("nan")}
 
 
-def parse(text: str, name: str) -> Node:
+def parse(text: str, name: str) -> JsonNode:
     """The document's root; `name` is what errors call the file."""
     try:
-        return Node(json.loads(text, parse_constant=_refuse_constant), name)
+        return JsonNode(json.loads(text, parse_constant=_refuse_constant), name)
     except json.JSONDecodeError as error:
         where = f"line {error.lineno}, column {error.colno}"
         raise InputError(
@@ -71,12 +71,12 @@ def _refuse_constant(constant: str) -> NoReturn:
     raise ValueError(f"{constant} is no JSON")
 
 
-class Node:
+class JsonNode:
     """A value and what it is part of; there may be millions, so a place is put together only for an error."""
 
     __slots__ = ("_key", "_parent", "name", "value")
 
-    def __init__(self, value: object, name: str, parent: Node | None = None, key: str | int = "") -> None:
+    def __init__(self, value: object, name: str, parent: JsonNode | None = None, key: str | int = "") -> None:
         self.value = value
         self.name = name  # the file's
         self._parent = parent
@@ -109,19 +109,19 @@ class Node:
                 " upgrade torchferry"
             )
 
-    def at(self, key: str) -> Node:
+    def at(self, key: str) -> JsonNode:
         """A field of an object."""
         if not isinstance(self.value, dict):
             self._must_be("an object")
         if key not in self.value:
             raise InputError(f"{self.name}: {self._where(key)}is missing; make the file again")
-        return Node(self.value[key], self.name, self, key)
+        return JsonNode(self.value[key], self.name, self, key)
 
-    def items(self, count: int | None = None) -> list[Node]:
+    def items(self, count: int | None = None) -> list[JsonNode]:
         """The entries of a list, which must be so many."""
         if not isinstance(self.value, list) or (count is not None and len(self.value) != count):
             self._must_be("a list" if count is None else f"a list of {count}")
-        return [Node(each, self.name, self, at) for at, each in enumerate(self.value)]
+        return [JsonNode(each, self.name, self, at) for at, each in enumerate(self.value)]
 
     def text(self) -> str:
         if not isinstance(self.value, str):
@@ -213,7 +213,7 @@ def load(text: str, name: str) -> Capture:
         root = root.at("capture")
     root.check_format(FORMAT, VERSION)
     try:
-        return _Reader(root).capture()
+        return _CaptureReader(root).capture()
     except RecursionError:
         raise InputError(f"{name}: a value is nested too deeply; make the file again") from None
 
@@ -235,7 +235,7 @@ class _Writer:
         # By their text: values that Python calls equal (1, 1.0, True) are not the same arguments.
         signatures: dict[str, int] = {}
         signature_rows: list[list[Any]] = []
-        sites: dict[Site, int] = {}
+        sites: dict[OperatorSite, int] = {}
         uses = []
         for use in capture.uses:
             row = self._signature(use.signature)
@@ -272,7 +272,7 @@ class _Writer:
         arguments = [[self._name(given.name), self._value(given.value)] for given in signature.arguments]
         return [self._name(signature.operator), arguments, [self._value(each) for each in signature.results]]
 
-    def _site(self, site: Site) -> list[Any]:
+    def _site(self, site: OperatorSite) -> list[Any]:
         names = (site.module, site.place, site.node, site.inside)
         return [site.phase.value, *map(self._name, names)]
 
@@ -298,10 +298,10 @@ def _number(value: float) -> Any:
     return value if math.isfinite(value) else {"float": str(value)}
 
 
-class _Reader:
+class _CaptureReader:
     """Reads the tables first, then what names their entries."""
 
-    def __init__(self, root: Node) -> None:
+    def __init__(self, root: JsonNode) -> None:
         self._root = root
         self._strings = [node.text() for node in root.at("strings").items()]
         self._tensors = [self._tensor(node) for node in root.at("tensors").items()]
@@ -323,10 +323,10 @@ class _Reader:
             notes=tuple(node.text() for node in root.at("notes").items()),
         )
 
-    def _name(self, node: Node) -> str:
+    def _name(self, node: JsonNode) -> str:
         return node.entry_of(self._strings, "strings")
 
-    def _tensor(self, node: Node) -> TensorSpec:
+    def _tensor(self, node: JsonNode) -> TensorSpec:
         dtype, shape, stride, layout, device = node.items(5)
         return TensorSpec(
             dtype=self._name(dtype),
@@ -336,7 +336,7 @@ class _Reader:
             device=self._name(device),
         )
 
-    def _signature(self, node: Node) -> Signature:
+    def _signature(self, node: JsonNode) -> Signature:
         operator, arguments, results = node.items(3)
         given = [each.items(2) for each in arguments.items()]
         return Signature(
@@ -345,7 +345,7 @@ class _Reader:
             results=tuple(map(self._value, results.items())),
         )
 
-    def _value(self, node: Node) -> Value:
+    def _value(self, node: JsonNode) -> Value:
         value = node.value
         if isinstance(value, list):
             return tuple(map(self._value, node.items()))
@@ -358,12 +358,12 @@ class _Reader:
             return node.number()
         return node.plain()
 
-    def _site(self, node: Node) -> Site:
+    def _site(self, node: JsonNode) -> OperatorSite:
         phase, *names = node.items(5)
         module, place, inside_node, inside = map(self._name, names)
-        return Site(phase.choice(Phase), module, place, inside_node, inside)
+        return OperatorSite(phase.choice(Phase), module, place, inside_node, inside)
 
-    def _use(self, node: Node) -> Use:
+    def _use(self, node: JsonNode) -> Use:
         signature, site, calls, seconds, expanded, varied = node.items(6)
         return Use(
             signature=signature.entry_of(self._signatures, "signatures"),
@@ -374,6 +374,6 @@ class _Reader:
             varied=varied.flag(),
         )
 
-    def _module(self, node: Node) -> ModuleInfo:
+    def _module(self, node: JsonNode) -> ModuleInfo:
         path, kind = node.items(2)
         return ModuleInfo(path.text(), kind.text())

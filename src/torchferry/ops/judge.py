@@ -22,8 +22,8 @@ from torchferry.operators.support import (
     standing,
 )
 from torchferry.ops.advice import Adviser
-from torchferry.ops.model import Capture, Signature, Site, Use, tensors_in
-from torchferry.ops.readiness import Judgement, Readiness, Support
+from torchferry.ops.model import Capture, OperatorSite, Signature, Use, tensors_in
+from torchferry.ops.readiness import OperatorSupport, Readiness, UseJudgement
 from torchferry.text import Text
 from torchferry.vendors.model import Limits, MissingOperator, Narrowing, Vendor
 from torchferry.vendors.ops import Ops, load_ops
@@ -153,7 +153,7 @@ def _casts_to(use: Use, dtype: str) -> bool:
 # Which calls of a program arrive at a device: those inside of an operator that the device takes whole
 # do not.
 
-_Called = tuple[Site, str]  # where, as if from the program itself, and the operator
+_Called = tuple[OperatorSite, str]  # where, as if from the program itself, and the operator
 
 
 def device_uses(capture: Capture, is_whole: Callable[[str], bool]) -> list[Use]:
@@ -193,12 +193,12 @@ class Wholes:
     def __init__(self, uses: Iterable[Use], is_whole: Callable[[str], bool]) -> None:
         self._is_whole = is_whole
         self._expanded: dict[_Called, list[Use]] = {}
-        self._hidden: dict[Site, bool] = {}
+        self._hidden: dict[OperatorSite, bool] = {}
         for use in uses:
             if use.expanded:
                 self._expanded.setdefault(_called(use), []).append(use)
 
-    def hide(self, site: Site) -> bool:
+    def hide(self, site: OperatorSite) -> bool:
         """Whether calls from here are made inside of a whole operator, however deep."""
         if not site.inside:
             return False
@@ -207,7 +207,7 @@ class Wholes:
             self._hidden[site] = self._is_whole(site.inside) or self._parents_are_hidden(site)
         return self._hidden[site]
 
-    def outermost(self, site: Site) -> _Called | None:
+    def outermost(self, site: OperatorSite) -> _Called | None:
         """The whole operator around a hidden call that is not hidden itself: where it is called, and its name."""
         seen = set()
         while site not in seen:
@@ -222,7 +222,7 @@ class Wholes:
             site = outer.site
         return None
 
-    def _parents_are_hidden(self, site: Site) -> bool:
+    def _parents_are_hidden(self, site: OperatorSite) -> bool:
         parents = self._expanded.get((_outside(site), site.inside), [])
         return bool(parents) and all(self.hide(parent.site) for parent in parents)
 
@@ -231,7 +231,7 @@ def _called(use: Use) -> _Called:
     return _outside(use.site), use.operator
 
 
-def _outside(site: Site) -> Site:
+def _outside(site: OperatorSite) -> OperatorSite:
     return replace(site, inside="")
 
 
@@ -266,7 +266,7 @@ def predicted_fallbacks(readiness: Readiness) -> dict[str, int]:
     facts = operator_facts(readiness.capture.torch)
     calls: Counter[str] = Counter()
     for judgement in readiness.judgements:
-        if judgement.support is Support.FALLBACK:
+        if judgement.support is OperatorSupport.FALLBACK:
             fact = facts.get(_on_device(judgement.use.operator.partition("::")[2]))
             calls[reported_as(fact) if fact else judgement.use.operator] += judgement.use.calls
     return dict(calls)
@@ -301,7 +301,7 @@ def _on_device(name: str) -> str:
 
 @dataclass(frozen=True)
 class _Answer:
-    support: Support
+    support: OperatorSupport
     reason: Text
 
 
@@ -330,10 +330,10 @@ class _Judging:
         is_taken_apart = fact is not None and _TAKEN_APART in fact.kernels
         return not is_taken_apart and self._standing(operator).basis.has_kernel
 
-    def judgement(self, use: Use) -> Judgement:
+    def judgement(self, use: Use) -> UseJudgement:
         answer = self._answer(use)
-        falls_back = answer.support is Support.FALLBACK
-        return Judgement(
+        falls_back = answer.support is OperatorSupport.FALLBACK
+        return UseJudgement(
             use=use,
             support=answer.support,
             reason=answer.reason,
@@ -352,10 +352,10 @@ class _Judging:
             return self._absent(name)
         if stands.basis is SupportBasis.UNKNOWN and name not in self._table.ops.limits:
             known = name in self._facts
-            return _Answer(Support.UNKNOWN, NOT_COMPLETE if known else NOT_IN_PYTORCH)
+            return _Answer(OperatorSupport.UNKNOWN, NOT_COMPLETE if known else NOT_IN_PYTORCH)
         entry = stands.entry or name
         limit = self._limit(use, entry)
-        return _Answer(Support.LIMITED, limit) if limit else _served(stands, name)
+        return _Answer(OperatorSupport.LIMITED, limit) if limit else _served(stands, name)
 
     def _limit(self, use: Use, entry: str) -> Text | None:
         words = self._table.ops.limits.get(entry)
@@ -367,27 +367,27 @@ class _Judging:
         kinds = self._table.ops.special.get(name)
         version = self._table.version
         if self._missing is MissingOperator.UNKNOWN:
-            return _Answer(Support.MISSING, ABSENT.format(version=version))
+            return _Answer(OperatorSupport.MISSING, ABSENT.format(version=version))
         falls_back = self._missing is MissingOperator.FALLS_BACK
         sentence = FALLS_BACK if falls_back else RAISES
         if kinds:
             sentence = SPECIAL_FALLS_BACK if falls_back else SPECIAL_RAISES
         text = sentence.format(version=version, kinds=", ".join(kinds or ()))
-        return _Answer(Support.FALLBACK if falls_back else Support.MISSING, text)
+        return _Answer(OperatorSupport.FALLBACK if falls_back else OperatorSupport.MISSING, text)
 
     def _of_library(self, use: Use, namespace: str) -> _Answer:
         if self._table.lists(use.operator):
-            return _Answer(Support.KERNEL, LISTED)
+            return _Answer(OperatorSupport.KERNEL, LISTED)
         if not (use.signature.inputs or use.signature.outputs):
-            return _Answer(Support.KERNEL, NO_TENSOR)
+            return _Answer(OperatorSupport.KERNEL, NO_TENSOR)
         if namespace in _COLLECTIVES and self._vendor.dist_backend:
-            return _Answer(Support.KERNEL, COLLECTIVE.format(backend=self._vendor.dist_backend))
-        return _Answer(Support.UNKNOWN, OTHER_LIBRARY.format(library=namespace))
+            return _Answer(OperatorSupport.KERNEL, COLLECTIVE.format(backend=self._vendor.dist_backend))
+        return _Answer(OperatorSupport.UNKNOWN, OTHER_LIBRARY.format(library=namespace))
 
     def _of_sparse(self, name: str) -> _Answer:
         if "sparse" in self._table.ops.special.get(name, ()):
-            return _Answer(Support.KERNEL, LISTED)
-        return _Answer(Support.UNKNOWN, SPARSE)
+            return _Answer(OperatorSupport.KERNEL, LISTED)
+        return _Answer(OperatorSupport.UNKNOWN, SPARSE)
 
     def _standing(self, operator: str) -> OperatorStanding:
         if operator not in self._stands:
@@ -437,11 +437,11 @@ class _Judging:
 
 def _served(stands: OperatorStanding, name: str) -> _Answer:
     if stands.basis is SupportBasis.COMPOSITE:
-        return _Answer(Support.COMPOSITE, COMPOSITE)
+        return _Answer(OperatorSupport.COMPOSITE, COMPOSITE)
     if stands.basis is SupportBasis.SAME_KERNEL:
-        return _Answer(Support.STRUCTURED, SAME_KERNEL.format(entry=f"aten::{stands.entry}"))
+        return _Answer(OperatorSupport.STRUCTURED, SAME_KERNEL.format(entry=f"aten::{stands.entry}"))
     if stands.basis is SupportBasis.EQUIVALENT:
-        return _Answer(Support.KERNEL, EQUIVALENT.format(entry=f"aten::{stands.entry}"))
+        return _Answer(OperatorSupport.KERNEL, EQUIVALENT.format(entry=f"aten::{stands.entry}"))
     if stands.basis is SupportBasis.ALWAYS_THERE:
-        return _Answer(Support.KERNEL, ALWAYS_THERE)
-    return _Answer(Support.KERNEL, LISTED)
+        return _Answer(OperatorSupport.KERNEL, ALWAYS_THERE)
+    return _Answer(OperatorSupport.KERNEL, LISTED)

@@ -94,7 +94,7 @@ class Signature:
 
 
 @dataclass(frozen=True)
-class Site:
+class OperatorSite:
     """Where in the program an operator is called."""
 
     phase: Phase
@@ -109,7 +109,7 @@ class Use:
     """Calls of one operator with one signature from one site, folded."""
 
     signature: Signature
-    site: Site
+    site: OperatorSite
     calls: int
     seconds: float  # without the operators that it called in turn
     expanded: bool = False  # a composite operator: what it called is in the list, with this one as `inside`

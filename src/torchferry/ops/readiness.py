@@ -10,7 +10,7 @@ from torchferry.ops.model import Capture, Use
 from torchferry.text import Text
 
 
-class Support(str, Enum):
+class OperatorSupport(str, Enum):
     """What the vendor's adapter does with an operator, as far as its table says. Best first."""
 
     KERNEL = "kernel"  # the device has a kernel under this name, or under an equivalent one
@@ -24,12 +24,12 @@ class Support(str, Enum):
     @property
     def is_ready(self) -> bool:
         """Whether the device computes it."""
-        return self in (Support.KERNEL, Support.STRUCTURED, Support.COMPOSITE)
+        return self in (OperatorSupport.KERNEL, OperatorSupport.STRUCTURED, OperatorSupport.COMPOSITE)
 
     @property
     def is_problem(self) -> bool:
         """Whether a user has to do something, or to accept a cost."""
-        return self in (Support.LIMITED, Support.FALLBACK, Support.MISSING)
+        return self in (OperatorSupport.LIMITED, OperatorSupport.FALLBACK, OperatorSupport.MISSING)
 
 
 class Remedy(str, Enum):
@@ -53,11 +53,11 @@ class Advice:
 
 
 @dataclass(frozen=True)
-class Judgement:
+class UseJudgement:
     """One use of an operator, on one vendor's device."""
 
     use: Use
-    support: Support
+    support: OperatorSupport
     reason: Text  # one sentence
     moved_bytes: int = 0  # there and back, in all calls together, if it is computed on the CPU
     advice: tuple[Advice, ...] = ()
@@ -72,7 +72,7 @@ class Readiness:
     device_type: str
     version: str  # of the adapter, whose table was asked
     complete: bool  # whether the table lists all operators; if not, those that it does not list are unknown
-    judgements: tuple[Judgement, ...]
+    judgements: tuple[UseJudgement, ...]
 
     @property
     def seconds(self) -> float:
@@ -91,11 +91,11 @@ class Readiness:
         return ready / total if total else 1.0
 
     @property
-    def problems(self) -> list[Judgement]:
+    def problems(self) -> list[UseJudgement]:
         """What a user has to look at."""
         return [judgement for judgement in self.judgements if judgement.support.is_problem]
 
-    def operators(self, *supports: Support) -> list[str]:
+    def operators(self, *supports: OperatorSupport) -> list[str]:
         """Each operator with one of these judgements once, that with the most time first."""
         seconds: dict[str, float] = {}
         for judgement in self.judgements:

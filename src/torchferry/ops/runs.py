@@ -15,7 +15,7 @@ from torchferry.launch.program import Program
 from torchferry.launch.supervise import own_stderr, run_supervised, stop_if_told
 from torchferry.ops import capture_json
 from torchferry.ops.capture.settings import SUFFIX, CaptureSettings
-from torchferry.ops.model import Capture, Signature, Site, Use
+from torchferry.ops.model import Capture, OperatorSite, Signature, Use
 
 # One capture from those of several processes.
 
@@ -38,7 +38,7 @@ def merged(captures: Sequence[Capture]) -> Capture:
 def _added(captures: Sequence[Capture]) -> tuple[Use, ...]:
     if len(captures) == 1:
         return captures[0].uses
-    found: dict[tuple[Signature, Site], Use] = {}
+    found: dict[tuple[Signature, OperatorSite], Use] = {}
     for use in (use for capture in captures for use in capture.uses):
         key = (use.signature, use.site)
         before = found.get(key)

@@ -13,17 +13,17 @@ from torchferry.perf.model import (
     KernelRow,
     MemoryPoint,
     OperatorRow,
-    Part,
     Severity,
     StepTime,
+    TimePart,
 )
 from torchferry.perf.rows import MOST_ROWS, kernel_rows, operator_rows
 from torchferry.perf.run import usual_step
 from torchferry.perf.timeline import timeline
 from torchferry.text import Text
-from torchferry.traces.columns import Ints, Kind
+from torchferry.traces.columns import EventKind, Ints
 from torchferry.traces.intervals import Intervals
-from torchferry.traces.model import Memory
+from torchferry.traces.model import DeviceMemoryEvents
 
 if TYPE_CHECKING:
     from torchferry.perf.detect.model import Detector
@@ -52,12 +52,14 @@ def _of_operators(table: OperatorTable, known: dict[str, Any]) -> dict[str, Any]
     on_device = sum(row.device_seconds for row in table.rows)
     seconds = on_device or sum(row.host_seconds for row in table.rows)
     facts: dict[str, Any] = {"operators": tuple(table.rows[:MOST_ROWS]), "is_host_only": not on_device}
-    return facts if "seconds" in known else {**facts, "seconds": seconds, "parts": {Part.COMPUTE: seconds}}
+    return (
+        facts if "seconds" in known else {**facts, "seconds": seconds, "parts": {TimePart.COMPUTE: seconds}}
+    )
 
 
 def _of_steps(table: StepTable) -> dict[str, Any]:
     columns = (table.computing, table.communication, table.free)
-    named = (Part.COMPUTE, Part.COMMUNICATION, Part.OTHER)
+    named = (TimePart.COMPUTE, TimePart.COMMUNICATION, TimePart.OTHER)
     steps: list[StepTime] = []
     start = 0.0
     for number, *times in zip(table.number.tolist(), *(column.tolist() for column in columns), strict=True):
@@ -81,29 +83,29 @@ def _of_kernels(table: KernelTable) -> dict[str, Any]:
     }
 
 
-def _parts(table: KernelTable) -> dict[Part, float]:
+def _parts(table: KernelTable) -> dict[TimePart, float]:
     """Of the time from the first kernel to the last; where the table has no times, of the kernels' own."""
     first, last = table.span
     if last <= first:
-        sums = np.bincount(table.kind, weights=table.duration, minlength=len(Kind)) / 1e9
+        sums = np.bincount(table.kind, weights=table.duration, minlength=len(EventKind)) / 1e9
         return {
-            Part.COMPUTE: float(sums[Kind.COMPUTE]),
-            Part.COMMUNICATION: float(sums[Kind.COMMUNICATION]),
-            Part.COPY: float(sums[Kind.COPY]),
-            Part.MOVE: float(sums[Kind.MOVE] + sums[Kind.FILL]),
+            TimePart.COMPUTE: float(sums[EventKind.COMPUTE]),
+            TimePart.COMMUNICATION: float(sums[EventKind.COMMUNICATION]),
+            TimePart.COPY: float(sums[EventKind.COPY]),
+            TimePart.MOVE: float(sums[EventKind.MOVE] + sums[EventKind.FILL]),
         }
     left = Intervals(np.array([first]), np.array([last]))
-    found: dict[Part, float] = {}
+    found: dict[TimePart, float] = {}
     for part, kinds in (
-        (Part.COMPUTE, (Kind.COMPUTE,)),
-        (Part.COMMUNICATION, (Kind.COMMUNICATION,)),
-        (Part.COPY, (Kind.COPY,)),
-        (Part.MOVE, (Kind.MOVE, Kind.FILL)),
+        (TimePart.COMPUTE, (EventKind.COMPUTE,)),
+        (TimePart.COMMUNICATION, (EventKind.COMMUNICATION,)),
+        (TimePart.COPY, (EventKind.COPY,)),
+        (TimePart.MOVE, (EventKind.MOVE, EventKind.FILL)),
     ):
         moments = table.busy(*kinds)
         found[part] = (moments & left).total / 1e9
         left = left - moments
-    return {**found, Part.OTHER: left.total / 1e9}
+    return {**found, TimePart.OTHER: left.total / 1e9}
 
 
 def _operators(groups: Iterable[KernelGroup]) -> list[OperatorRow]:
@@ -124,7 +126,7 @@ def _kernels(table: KernelTable) -> list[KernelRow]:
     return [
         KernelRow(
             table.texts[int(keys[at])],
-            Kind(int(table.kind[first[at]])).name.lower(),
+            EventKind(int(table.kind[first[at]])).name.lower(),
             calls[at],
             float(seconds[at]),
             table.texts[int(table.type[first[at]])],
@@ -138,12 +140,12 @@ def _kernels(table: KernelTable) -> list[KernelRow]:
 MOST_POINTS = 1000
 
 
-def has_totals(memory: Memory) -> bool:
+def has_totals(memory: DeviceMemoryEvents) -> bool:
     """Whether it is known how much was allocated, and not only by how much that changed."""
     return bool((memory.allocated >= 0).any())
 
 
-def memory_curve(memory: Memory) -> tuple[MemoryPoint, ...]:
+def memory_curve(memory: DeviceMemoryEvents) -> tuple[MemoryPoint, ...]:
     """The points; memory that was not recorded is 0."""
     allocated = np.maximum(memory.allocated, 0) if has_totals(memory) else _running(memory)
     rows = _thinned(allocated)
@@ -156,7 +158,7 @@ def memory_curve(memory: Memory) -> tuple[MemoryPoint, ...]:
     )
 
 
-def _running(memory: Memory) -> Ints:
+def _running(memory: DeviceMemoryEvents) -> Ints:
     """From the changes alone: what was there before is not known, so that the lowest is taken for 0."""
     sums: Ints = np.cumsum(memory.changed_by)
     return sums - min(int(sums.min()), 0) if len(sums) else sums
@@ -201,7 +203,7 @@ _OPERATORS = Text("table of operators", "算子表")
 _KERNELS = Text("table of the device's work", "设备任务表")
 
 
-class _Found(NamedTuple):
+class _DetectorFindings(NamedTuple):
     """What the detectors say."""
 
     diagnoses: list[Diagnosis]
@@ -240,9 +242,9 @@ def order(diagnosis: Diagnosis) -> tuple[int, float]:
     return (list(Severity).index(diagnosis.severity), -diagnosis.weight)
 
 
-def _detected(run: Run, detectors: Collection[Detector]) -> _Found:
+def _detected(run: Run, detectors: Collection[Detector]) -> _DetectorFindings:
     """One that breaks down does not take the others with it."""
-    found = _Found([], [], {}, {})
+    found = _DetectorFindings([], [], {}, {})
     for detector in detectors:
         try:
             lacks = detector.lacks(run)

@@ -14,10 +14,10 @@ from torchferry.perf.analysis import analyze, order
 from torchferry.perf.compare.comparing import compare
 from torchferry.perf.detect.registry import DETECTORS
 from torchferry.perf.opening import open_runs
-from torchferry.perf.report.sentences import TOP, Report, slowest
+from torchferry.perf.report.sentences import TOP, RunsReport, slowest
 
 if TYPE_CHECKING:
-    from torchferry.perf.compare.model import Comparison
+    from torchferry.perf.compare.model import RunComparison
     from torchferry.perf.model import Analysis
     from torchferry.perf.run import Run
     from torchferry.report.progress import Show
@@ -31,13 +31,13 @@ def analyze_paths(
     ignore: Sequence[str] = (),
     top: int = TOP,
     on_progress: Show | None = None,
-) -> Report:
+) -> RunsReport:
     """Analyze the run that these files and folders are of, by these detectors, and compare it with the baseline."""
     wanted = _wanted_detectors(only, ignore)
     runs = _of_rank(open_runs(paths, on_progress), rank)
     others = open_runs([baseline], on_progress) if baseline else []
     analyses = [analyze(run, wanted) for run in runs]
-    return Report(_with_ranks(analyses, runs, wanted), tuple(_compared(runs, others)), top)
+    return RunsReport(_with_ranks(analyses, runs, wanted), tuple(_compared(runs, others)), top)
 
 
 def _wanted_detectors(only: Sequence[str], ignore: Sequence[str]) -> Callable[[str], bool]:
@@ -82,7 +82,7 @@ def _with_ranks(
     return tuple(analyses)
 
 
-def _compared(runs: Sequence[Run], baseline: Sequence[Run]) -> Iterator[Comparison]:
+def _compared(runs: Sequence[Run], baseline: Sequence[Run]) -> Iterator[RunComparison]:
     """Each rank with its like; one of the baseline with all, if it has but one."""
     others = {_rank(run, at): run for at, run in enumerate(baseline)}
     for at, run in enumerate(runs):

@@ -35,7 +35,7 @@ _RANK_IN_NAME = re.compile(r"(?<![a-z])rank[_-]?(\d+)(?![0-9])", re.IGNORECASE)
 _DEEPEST = 6  # folders
 
 
-class Sort(Enum):
+class InputKind(Enum):
     """What a file is; the values are for messages."""
 
     TRACE = "a trace"
@@ -50,12 +50,12 @@ class Sort(Enum):
 
 
 _TABLES = (
-    (is_operator_memory, Sort.MEMORY),
-    (is_memory_record, Sort.MEMORY_RECORD),
-    (is_operator_details, Sort.OPERATORS),
-    (is_kernel_statistic, Sort.STATISTIC),
-    (is_step_table, Sort.STEPS),
-    (is_kernel_table, Sort.KERNELS),
+    (is_operator_memory, InputKind.MEMORY),
+    (is_memory_record, InputKind.MEMORY_RECORD),
+    (is_operator_details, InputKind.OPERATORS),
+    (is_kernel_statistic, InputKind.STATISTIC),
+    (is_step_table, InputKind.STEPS),
+    (is_kernel_table, InputKind.KERNELS),
 )
 
 
@@ -64,13 +64,13 @@ class FileSet:
     """Files that lie together: those of one process, but for folders with several traces."""
 
     folder: Path
-    files: dict[Sort, list[Path]] = field(default_factory=dict)
+    files: dict[InputKind, list[Path]] = field(default_factory=dict)
 
-    def add(self, sort: Sort, path: Path) -> None:
+    def add(self, sort: InputKind, path: Path) -> None:
         """One more."""
         self.files.setdefault(sort, []).append(path)
 
-    def of(self, sort: Sort) -> list[Path]:
+    def of(self, sort: InputKind) -> list[Path]:
         """The files of a sort."""
         return self.files.get(sort, [])
 
@@ -85,20 +85,20 @@ class FileSet:
         return int(found[1]) if found else None
 
 
-def sort_of(path: Path) -> Sort | None:
+def sort_of(path: Path) -> InputKind | None:
     """None: nothing that an analysis can read."""
     head = _head(path).lstrip(_BEFORE_JSON)
     if head[:1] in (b"{", b"["):
         if path.name == PROFILE_FILE and PROFILE_FORMAT.encode() in head:
-            return Sort.PROFILE
+            return InputKind.PROFILE
         is_list = head[:1] == b"[" and head[1:].lstrip()[:1] == b"{" and b'"ph"' in head
-        return Sort.TRACE if is_list or _TRACE.search(head) else None
+        return InputKind.TRACE if is_list or _TRACE.search(head) else None
     if ".csv" in path.suffixes:
         file = CsvFile(path)
         return next((sort for is_such, sort in _TABLES if is_such(file)), None)
     if _RULE.search(head) and b"Name" in head:
-        return Sort.OPERATORS
-    return Sort.LOG if _LOG_NAME.search(path.name) else None
+        return InputKind.OPERATORS
+    return InputKind.LOG if _LOG_NAME.search(path.name) else None
 
 
 def sets_below(folder: Path) -> list[FileSet]:
@@ -132,7 +132,7 @@ def _set_in(folder: Path) -> FileSet:
         path = folder / name
         if path.suffix in (".json", ".csv", ".gz", ".txt") and path.is_file():
             sort = sort_of(path)
-            if sort not in (None, Sort.LOG):
+            if sort not in (None, InputKind.LOG):
                 files.add(sort, path)
     return files
 

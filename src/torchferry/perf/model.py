@@ -76,7 +76,7 @@ class Diagnosis:
         return min(by_weight, self.at_least, key=list(Severity).index)
 
 
-class Part(Enum):
+class TimePart(Enum):
     """What the time of a step goes to. Each moment counts once, in this order of precedence."""
 
     COMPUTE = "compute"  # the device computes (or the host, where it is the device)
@@ -94,7 +94,7 @@ class StepTime(NamedTuple):
     number: int
     start: float  # seconds since the trace's beginning
     seconds: float
-    parts: dict[Part, float]
+    parts: dict[TimePart, float]
 
 
 class OperatorRow(NamedTuple):
@@ -152,7 +152,7 @@ class Analysis:
     rank: int | None = None
     steps: tuple[StepTime, ...] = ()
     seconds: float = 0.0  # of all steps; where there are none, of the trace
-    parts: dict[Part, float] = field(default_factory=dict)  # seconds, added up
+    parts: dict[TimePart, float] = field(default_factory=dict)  # seconds, added up
     diagnoses: tuple[Diagnosis, ...] = ()  # the greatest first
     operators: tuple[OperatorRow, ...] = ()
     kernels: tuple[KernelRow, ...] = ()
@@ -171,6 +171,6 @@ class Analysis:
     simulated: bool = False
     command: tuple[str, ...] = ()  # that was profiled, where it is known
 
-    def share(self, part: Part) -> float:
+    def share(self, part: TimePart) -> float:
         """Of the steps' time."""
         return self.parts.get(part, 0.0) / self.seconds if self.seconds else 0.0

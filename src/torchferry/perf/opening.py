@@ -15,7 +15,7 @@ from torchferry.perf.input_files import (
     PROFILE_FILE,
     WHAT_TO_GIVE,
     FileSet,
-    Sort,
+    InputKind,
     profile_facts,
     sets_below,
     sort_of,
@@ -44,7 +44,7 @@ _MOST_APART = (
 )  # nanoseconds that the clocks of two machines, or the starts of two processes, may differ
 
 
-class _Seen(NamedTuple):
+class _TraceIdentity(NamedTuple):
     """What tells one trace from another."""
 
     source: str
@@ -85,9 +85,9 @@ def check_joined(run: Run) -> None:
             )
 
 
-def _seen(run: Run, trace: Trace) -> _Seen:
+def _seen(run: Run, trace: Trace) -> _TraceIdentity:
     rank = run.rank_facts.get("rank", trace.rank)
-    return _Seen(
+    return _TraceIdentity(
         trace.path,
         run.device,
         rank if isinstance(rank, int) else None,
@@ -97,7 +97,7 @@ def _seen(run: Run, trace: Trace) -> _Seen:
     )
 
 
-def _apart(first: _Seen, second: _Seen) -> str:
+def _apart(first: _TraceIdentity, second: _TraceIdentity) -> str:
     """What speaks against their being of one run; "": nothing."""
     if first.device != second.device:
         return f"are of different devices ({first.device}, {second.device})"
@@ -155,7 +155,7 @@ _LOGS_WITH_FIRST = Text(
     "主机日志属于所有进程，与第一个进程一起显示。",
 )
 _NO_VENDORS = ("", "cpu", CUDA)
-_ONE_TABLE = (Sort.KERNELS, Sort.MEMORY, Sort.MEMORY_RECORD, Sort.STEPS)
+_ONE_TABLE = (InputKind.KERNELS, InputKind.MEMORY, InputKind.MEMORY_RECORD, InputKind.STEPS)
 
 
 def open_runs(paths: Sequence[Path], on_progress: Show | None = None) -> list[Run]:
@@ -189,19 +189,19 @@ class _Opening:
         sort = sort_of(path)
         if sort is None:
             raise InputError(f"{str(path)!r} is nothing that can be analyzed: {WHAT_TO_GIVE}")
-        if sort is Sort.PROFILE:
+        if sort is InputKind.PROFILE:
             self._profiles.append(path)
-        elif sort is Sort.LOG:
+        elif sort is InputKind.LOG:
             self._logs.append(path)
         else:
             self._named.add(sort, path)
 
     def _add_folder(self, folder: Path) -> None:
-        if (folder / PROFILE_FILE).is_file() and sort_of(folder / PROFILE_FILE) is Sort.PROFILE:
+        if (folder / PROFILE_FILE).is_file() and sort_of(folder / PROFILE_FILE) is InputKind.PROFILE:
             self._profiles.append(folder / PROFILE_FILE)
         elif sets := sets_below(folder):
-            self._profiles += [path for files in sets for path in files.of(Sort.PROFILE)]
-            self._sets += [files for files in sets if not files.of(Sort.PROFILE)]
+            self._profiles += [path for files in sets for path in files.of(InputKind.PROFILE)]
+            self._sets += [files for files in sets if not files.of(InputKind.PROFILE)]
         elif _holds_logs(folder):
             self._logs.append(folder)
         else:
@@ -229,7 +229,7 @@ class _Opening:
             return self._sets
         if (
             len(self._sets) == 1
-            and not named.of(Sort.TRACE)
+            and not named.of(InputKind.TRACE)
             and not named.files.keys() & self._sets[0].files.keys()
         ):
             return [FileSet(self._sets[0].folder, {**self._sets[0].files, **named.files})]
@@ -246,15 +246,15 @@ class _Opening:
             for each in ranks
             if not any(each is known for known, _ in traced)
         ]
-        runs = [self._run(files.of(Sort.TRACE)[0], facts, each) for each, files in traced]
+        runs = [self._run(files.of(InputKind.TRACE)[0], facts, each) for each, files in traced]
         for run, (_, files) in zip(runs, traced, strict=True):
             self._add_tables(run, files)
         runs[0].notes.extend(lost)
         return runs
 
     def _of_set(self, files: FileSet) -> list[Run]:
-        traces = files.of(Sort.TRACE)
-        tables = [path for sort in Sort if sort is not Sort.TRACE for path in files.of(sort)]
+        traces = files.of(InputKind.TRACE)
+        tables = [path for sort in InputKind if sort is not InputKind.TRACE for path in files.of(sort)]
         if len(traces) > 1 and tables:
             raise InputError(
                 f"{str(tables[0])!r} lies beside {len(traces)} traces: give it together with the one that it belongs to"
@@ -280,22 +280,26 @@ class _Opening:
         return Run((str(path),), trace, profile=profile, rank_facts=facts, notes=list(trace.notes))
 
     def _add_tables(self, run: Run, files: FileSet) -> None:
-        kernels = files.of(Sort.KERNELS) or ([] if run.trace is not None else files.of(Sort.STATISTIC))
+        kernels = files.of(InputKind.KERNELS) or (
+            [] if run.trace is not None else files.of(InputKind.STATISTIC)
+        )
         for path in kernels:
             self._begin(path)
             run.kernels = read_kernels(path)
             run.notes.extend(run.kernels.notes)
-        memory, record = (next(iter(files.of(sort)), None) for sort in (Sort.MEMORY, Sort.MEMORY_RECORD))
+        memory, record = (
+            next(iter(files.of(sort)), None) for sort in (InputKind.MEMORY, InputKind.MEMORY_RECORD)
+        )
         if memory is not None or record is not None:
             self._begin(memory or record or Path())
             run.memory = read_memory(memory, record)
             run.notes.extend(run.memory.notes)
-        for path in files.of(Sort.STEPS):
+        for path in files.of(InputKind.STEPS):
             run.step_table = read_steps(path)
-        if several := [*files.of(Sort.OPERATORS), *files.of(Sort.STATISTIC)]:
+        if several := [*files.of(InputKind.OPERATORS), *files.of(InputKind.STATISTIC)]:
             tables = [read_operators(path) for path in several]
             run.operators = max(tables, key=lambda table: table.has_host_time)
-        read = [path for sort in Sort if sort is not Sort.TRACE for path in files.of(sort)]
+        read = [path for sort in InputKind if sort is not InputKind.TRACE for path in files.of(sort)]
         run.sources = (*run.sources, *map(str, read))
 
     def _with_logs(self, runs: list[Run]) -> list[Run]:
@@ -323,8 +327,8 @@ def _traced(folder: Path, name: object) -> FileSet | None:
     """What a process has left: a trace, or the folder of a vendor's own profiler with tables beside it."""
     place = folder / str(name or ".json")
     if place.is_file():
-        return FileSet(place.parent, {Sort.TRACE: [place]})
-    return next((files for files in sets_below(place) if files.of(Sort.TRACE)), None)
+        return FileSet(place.parent, {InputKind.TRACE: [place]})
+    return next((files for files in sets_below(place) if files.of(InputKind.TRACE)), None)
 
 
 def _holds_logs(folder: Path) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from torchferry.perf.model import Diagnosis, Evidence, Part
+from torchferry.perf.model import Diagnosis, Evidence, TimePart
 from torchferry.perf.run import Run
 from torchferry.text import Text
 
@@ -37,20 +37,20 @@ _BASIS = Text(
 )
 _RANK = Text("rank {number}", "进程 {number}")
 _PARTS = {
-    Part.COMPUTE: Text("compute", "计算"),
-    Part.COMMUNICATION: Text("communication", "通信"),
-    Part.LOADER: Text("loader", "等待数据"),
-    Part.HOST: Text("host", "等待主机"),
+    TimePart.COMPUTE: Text("compute", "计算"),
+    TimePart.COMMUNICATION: Text("communication", "通信"),
+    TimePart.LOADER: Text("loader", "等待数据"),
+    TimePart.HOST: Text("host", "等待主机"),
 }
-_REMEDIES = ((Part.COMPUTE, _COMPUTE), (Part.LOADER, _LOADER), (Part.HOST, _HOST))
+_REMEDIES = ((TimePart.COMPUTE, _COMPUTE), (TimePart.LOADER, _LOADER), (TimePart.HOST, _HOST))
 
 
-class _Rank(NamedTuple):
+class _RankRun(NamedTuple):
     number: int
     source: str
     step: float  # seconds per step
     work: float  # of them without waiting for others
-    parts: dict[Part, float]
+    parts: dict[TimePart, float]
 
 
 def compare_ranks(runs: Sequence[Run]) -> Iterator[Diagnosis]:
@@ -75,7 +75,7 @@ def compare_ranks(runs: Sequence[Run]) -> Iterator[Diagnosis]:
     )
 
 
-def _rank(run: Run, at: int) -> _Rank | None:
+def _rank(run: Run, at: int) -> _RankRun | None:
     trace = run.trace
     if trace is None or not trace.window.total:
         return None
@@ -83,27 +83,27 @@ def _rank(run: Run, at: int) -> _Rank | None:
     steps = max(len(trace.steps), 1)
     parts = {part: moments.total / 1e9 / steps for part, moments in run.parts.items()}
     step = trace.seconds / steps
-    work = step - parts.get(Part.COMMUNICATION, 0.0)
-    return _Rank(number if isinstance(number, int) else at, run.sources[0], step, work, parts)
+    work = step - parts.get(TimePart.COMMUNICATION, 0.0)
+    return _RankRun(number if isinstance(number, int) else at, run.sources[0], step, work, parts)
 
 
-def _wait_for_each_other(ranks: list[_Rank]) -> bool:
+def _wait_for_each_other(ranks: list[_RankRun]) -> bool:
     """Processes that a program starts for other ends have no ranks of their own, and do not communicate."""
-    communicate = any(rank.parts.get(Part.COMMUNICATION) for rank in ranks)
+    communicate = any(rank.parts.get(TimePart.COMMUNICATION) for rank in ranks)
     return communicate and len({rank.number for rank in ranks}) == len(ranks)
 
 
-def _remedy(slowest: _Rank, ranks: list[_Rank]) -> Text:
+def _remedy(slowest: _RankRun, ranks: list[_RankRun]) -> Text:
     """For the part in which it is furthest behind."""
 
-    def behind(part: Part) -> float:
+    def behind(part: TimePart) -> float:
         mean = sum(rank.parts.get(part, 0.0) for rank in ranks) / len(ranks)
         return slowest.parts.get(part, 0.0) - mean
 
     return max(_REMEDIES, key=lambda remedy: behind(remedy[0]))[1]
 
 
-def _evidence(rank: _Rank) -> Evidence:
+def _evidence(rank: _RankRun) -> Evidence:
     said = [(name, f"{rank.parts.get(part, 0.0) * 1e3:.1f} ms") for part, name in _PARTS.items()]
     detail = Text(
         ", ".join(f"{name.en} {time}" for name, time in said),

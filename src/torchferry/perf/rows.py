@@ -11,7 +11,7 @@ from torchferry.perf.model import KernelRow, OperatorRow
 from torchferry.perf.roofline.judging import peaks_of, reached
 from torchferry.perf.roofline.work import work_of
 from torchferry.perf.signatures import dtypes_text, shapes_text
-from torchferry.traces.columns import Interned, Ints, Kind
+from torchferry.traces.columns import EventKind, Interned, Ints
 
 if TYPE_CHECKING:
     from torchferry.traces.model import Trace
@@ -22,7 +22,7 @@ MOST_ROWS = 2000  # of a table; a program with more has shapes that change from 
 def operator_rows(trace: Trace, device_name: str = "") -> tuple[list[OperatorRow], int]:
     """Those of the window, the greatest first; and how many were left out."""
     host = trace.host
-    rows = np.flatnonzero((host.kind == Kind.OPERATOR) & trace.in_window(host))
+    rows = np.flatnonzero((host.kind == EventKind.OPERATOR) & trace.in_window(host))
     signatures, examples = _alike(trace)
     alike = signatures[host.signature[rows]]  # the last is that of -1: not recorded
     keys, first, group = np.unique(
@@ -96,7 +96,7 @@ def kernel_rows(trace: Trace) -> tuple[list[KernelRow], int]:
     if not len(device):
         return [], 0
     keys, first, group = np.unique(
-        device.name * len(Kind) + device.kind, return_index=True, return_inverse=True
+        device.name * len(EventKind) + device.kind, return_index=True, return_inverse=True
     )
     calls = np.bincount(group, minlength=len(keys))
     time = np.bincount(group, weights=device.duration, minlength=len(keys))
@@ -105,7 +105,7 @@ def kernel_rows(trace: Trace) -> tuple[list[KernelRow], int]:
     found = [
         KernelRow(
             trace.names[int(device.name[first[at]])],
-            Kind(int(device.kind[first[at]])).name.lower(),
+            EventKind(int(device.kind[first[at]])).name.lower(),
             int(calls[at]),
             float(time[at]) / 1e9,
             launchers.get(at, ""),
@@ -118,7 +118,7 @@ def kernel_rows(trace: Trace) -> tuple[list[KernelRow], int]:
 def _launchers(trace: Trace, group: Ints, duration: Ints, owner: Ints) -> dict[int, str]:
     """For each group the operator that launched most of its time."""
     owned = owner >= 0
-    owned[owned] = trace.host.kind[owner[owned]] == Kind.OPERATOR
+    owned[owned] = trace.host.kind[owner[owned]] == EventKind.OPERATOR
     if not owned.any():
         return {}
     count = len(trace.names)

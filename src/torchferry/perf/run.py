@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from torchferry.perf.model import Part
+from torchferry.perf.model import TimePart
 from torchferry.text import Text
-from torchferry.traces.columns import Columns, Ints, Kind
+from torchferry.traces.columns import Columns, EventKind, Ints
 from torchferry.traces.intervals import Intervals
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ class Run:
         return self.vendor.device_type if self.vendor else ""
 
     @cached_property
-    def parts(self) -> dict[Part, Intervals]:
+    def parts(self) -> dict[TimePart, Intervals]:
         """What the time of the trace's window went to; each moment once."""
         return _parts(self.trace) if self.trace is not None else {}
 
@@ -70,32 +70,36 @@ def loader_rows(trace: Trace) -> Ints:
 def communication_calls(trace: Trace) -> Columns:
     """Work of the device, or, where the host computes, what the backend's threads do."""
     if not trace.is_host_only:
-        return trace.device.where(Kind.COMMUNICATION)
+        return trace.device.where(EventKind.COMMUNICATION)
     return trace.host.take(np.concatenate([trace.host_rows(prefix=backend) for backend in HOST_BACKENDS]))
 
 
-def _parts(trace: Trace) -> dict[Part, Intervals]:
+def _parts(trace: Trace) -> dict[TimePart, Intervals]:
     loader = trace.moments(loader_waits(trace))
-    operators = trace.moments(trace.host.where(Kind.OPERATOR))
+    operators = trace.moments(trace.host.where(EventKind.OPERATOR))
     if trace.is_host_only:
         talking = trace.moments(communication_calls(trace))
-        candidates = [(Part.LOADER, loader), (Part.COMPUTE, operators), (Part.COMMUNICATION, talking)]
+        candidates = [
+            (TimePart.LOADER, loader),
+            (TimePart.COMPUTE, operators),
+            (TimePart.COMMUNICATION, talking),
+        ]
     else:
         on_host = operators | trace.moments(trace.runtime) | trace.moments(trace.python)
         candidates = [
-            (Part.COMPUTE, trace.busy(Kind.COMPUTE)),
-            (Part.COMMUNICATION, trace.busy(Kind.COMMUNICATION)),
-            (Part.COPY, trace.busy(Kind.COPY)),
-            (Part.MOVE, trace.busy(Kind.MOVE, Kind.FILL)),
-            (Part.LOADER, loader),
-            (Part.HOST, on_host),
+            (TimePart.COMPUTE, trace.busy(EventKind.COMPUTE)),
+            (TimePart.COMMUNICATION, trace.busy(EventKind.COMMUNICATION)),
+            (TimePart.COPY, trace.busy(EventKind.COPY)),
+            (TimePart.MOVE, trace.busy(EventKind.MOVE, EventKind.FILL)),
+            (TimePart.LOADER, loader),
+            (TimePart.HOST, on_host),
         ]
     left = trace.window
-    found: dict[Part, Intervals] = {}
+    found: dict[TimePart, Intervals] = {}
     for part, moments in candidates:
         found[part] = moments & left
         left = left - moments
-    found[Part.OTHER] = left
+    found[TimePart.OTHER] = left
     return found
 
 

@@ -8,17 +8,17 @@ from typing import TYPE_CHECKING, Any
 from torchferry.traces.names import DTYPES
 
 if TYPE_CHECKING:
-    from torchferry.traces.model import Signature
+    from torchferry.traces.model import TraceSignature
 
 _LONGEST_LIST = 3  # tensors of a list that are written out
 
 
-def shapes_text(signature: Signature) -> str:
+def shapes_text(signature: TraceSignature) -> str:
     """The shapes of the tensors, in the order of the arguments."""
     return ", ".join(filter(None, (_shape(dims) for dims in _tensors(signature.dims, signature.types))))
 
 
-def dtypes_text(signature: Signature) -> str:
+def dtypes_text(signature: TraceSignature) -> str:
     """The types of the tensors; the same type in a row is written once, with its number."""
     named = [DTYPES[each] for each in signature.types if isinstance(each, str) and each in DTYPES]
     runs = ((name, len(list(run))) for name, run in groupby(named))

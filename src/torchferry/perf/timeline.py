@@ -9,7 +9,7 @@ import numpy as np
 
 from torchferry.perf.model import Span
 from torchferry.perf.signatures import shapes_text
-from torchferry.traces.columns import Columns, Flags, Ints, Kind
+from torchferry.traces.columns import Columns, EventKind, Flags, Ints
 from torchferry.traces.names import module_of, place_of
 
 if TYPE_CHECKING:
@@ -160,7 +160,7 @@ def _spans(trace: Trace, events: Columns, rows: Ints) -> list[Span]:
             trace.names[name],
             start / 1e9,
             duration / 1e9,
-            "gc" if trace.names[name].startswith(_GC) else Kind(kind).name.lower(),
+            "gc" if trace.names[name].startswith(_GC) else EventKind(kind).name.lower(),
             shapes_text(trace.signature(signature)),
         )
         for thread, name, start, duration, kind, signature in zip(
@@ -172,5 +172,5 @@ def _spans(trace: Trace, events: Columns, rows: Ints) -> list[Span]:
 def _lane(trace: Trace, thread: int, kind: int) -> str:
     """Frames lie beside the operators of their thread: the two do not nest exactly. Calls of the runtime likewise."""
     name = trace.threads[thread].name
-    beside = {Kind.PYTHON: "Python", Kind.RUNTIME: "runtime"}.get(Kind(kind))
+    beside = {EventKind.PYTHON: "Python", EventKind.RUNTIME: "runtime"}.get(EventKind(kind))
     return f"{name} · {beside}" if beside else name

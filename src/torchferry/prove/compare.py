@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice, zip_longest
 
-from torchferry.prove.model import Difference, NamedFacts, StepRecord, TensorFacts, Verdict, What
+from torchferry.prove.model import NamedFacts, ProofVerdict, RunDifference, StepRecord, TensorFacts, What
 from torchferry.prove.recordings import Recording
 from torchferry.text import Text
 
@@ -114,30 +114,30 @@ _NOTHING = Text("", "")
 
 
 @dataclass(frozen=True)
-class Comparison:
+class ProofComparison:
     """What came out of it."""
 
-    verdict: Verdict
+    verdict: ProofVerdict
     compared_steps: int  # of all processes together
     reason: Text | None = None
-    parting: Difference | None = None
-    largest: Difference | None = None
-    earliest: Difference | None = (
+    parting: RunDifference | None = None
+    largest: RunDifference | None = None
+    earliest: RunDifference | None = (
         None  # the first one at all, of any size: what led to the parting began there
     )
     notes: tuple[Text, ...] = ()
 
 
 @dataclass(frozen=True)
-class _Found:
+class _ProcessComparison:
     """The comparison of one process with its counterpart, up to where it ended."""
 
     rank: int | None
     steps: int
-    largest: Difference | None
-    parting: Difference | None
+    largest: RunDifference | None
+    parting: RunDifference | None
     reason: Text | None
-    earliest: Difference | None
+    earliest: RunDifference | None
     scales: Text | None = None
 
     def end(self) -> tuple[int, int]:
@@ -158,10 +158,10 @@ def compare(
     migrated: Sequence[Recording],
     tolerance: Tolerance,
     until: int | None = None,
-) -> Comparison:
+) -> ProofComparison:
     """The verdict on two runs that have both ended well; `until` is the last step to look at, None: all."""
     if [each.key for each in reference] != [each.key for each in migrated]:
-        return Comparison(Verdict.INCOMPARABLE, 0, _other_processes(reference, migrated))
+        return ProofComparison(ProofVerdict.INCOMPARABLE, 0, _other_processes(reference, migrated))
     pairs = zip(reference, migrated, strict=True)
     found = [_compare_processes(one, other, tolerance, until) for one, other in pairs]
     steps = sum(each.steps for each in found)
@@ -169,23 +169,23 @@ def compare(
     notes = tuple([each.scales for each in found if each.scales][:1])
     ended = [each for each in found if each.parting or each.reason]
     if ended:
-        first = min(ended, key=_Found.end)
-        verdict = Verdict.PARTED if first.parting else Verdict.INCOMPARABLE
-        return Comparison(verdict, steps, first.reason, first.parting, largest, _earliest(found), notes)
-    verdict = Verdict.CLOSE if largest else Verdict.EQUAL
-    return Comparison(verdict, steps, largest=largest, earliest=_earliest(found), notes=notes)
+        first = min(ended, key=_ProcessComparison.end)
+        verdict = ProofVerdict.PARTED if first.parting else ProofVerdict.INCOMPARABLE
+        return ProofComparison(verdict, steps, first.reason, first.parting, largest, _earliest(found), notes)
+    verdict = ProofVerdict.CLOSE if largest else ProofVerdict.EQUAL
+    return ProofComparison(verdict, steps, largest=largest, earliest=_earliest(found), notes=notes)
 
 
-def _earliest(found: Sequence[_Found]) -> Difference | None:
+def _earliest(found: Sequence[_ProcessComparison]) -> RunDifference | None:
     return min(filter(None, (each.earliest for each in found)), key=lambda each: each.step, default=None)
 
 
 def _compare_processes(
     reference: Recording, migrated: Recording, tolerance: Tolerance, until: int | None
-) -> _Found:
+) -> _ProcessComparison:
     rank = reference.identity.rank
-    largest: Difference | None = None
-    earliest: Difference | None = None
+    largest: RunDifference | None = None
+    earliest: RunDifference | None = None
     scales: Text | None = None
     compared = 0
     try:
@@ -199,10 +199,10 @@ def _compare_processes(
                 earliest = earliest or difference
                 largest = max(filter(None, (largest, difference)), key=_share)
                 if difference.distance > difference.tolerance:
-                    return _Found(rank, compared, largest, difference, None, earliest, scales)
+                    return _ProcessComparison(rank, compared, largest, difference, None, earliest, scales)
     except _MismatchError as difference:
-        return _Found(rank, compared, largest, None, difference.reason, earliest, scales)
-    return _Found(rank, compared, largest, None, None, earliest, scales)
+        return _ProcessComparison(rank, compared, largest, None, difference.reason, earliest, scales)
+    return _ProcessComparison(rank, compared, largest, None, None, earliest, scales)
 
 
 def _other_scale(one: StepRecord, other: StepRecord, rank: int | None) -> Text | None:
@@ -214,7 +214,7 @@ def _other_scale(one: StepRecord, other: StepRecord, rank: int | None) -> Text |
     return None
 
 
-def _share(difference: Difference) -> float:
+def _share(difference: RunDifference) -> float:
     """How much of what is allowed a difference uses up."""
     return difference.distance / difference.tolerance if difference.tolerance else math.inf
 
@@ -271,7 +271,7 @@ def _in_order(one: Sequence[NamedFacts], other: Sequence[NamedFacts]) -> list[_P
 
 def _differences(
     one: StepRecord, other: StepRecord, rank: int | None, tolerance: Tolerance
-) -> Iterator[Difference]:
+) -> Iterator[RunDifference]:
     for what, pairs in _groups(one, other):
         for name, first, second in pairs:
             if first == second or (first and second and first.checksum == second.checksum):
@@ -279,7 +279,7 @@ def _differences(
             apart = distance(first, second) if first and second else math.inf
             allowed = tolerance.allows(first, second) if first and second else 0.0
             share = relative(apart, first)
-            yield Difference(
+            yield RunDifference(
                 what, one.ordinal, rank, one.optimizer, name, first, second, apart, share, allowed
             )
 

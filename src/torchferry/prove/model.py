@@ -104,7 +104,7 @@ BY_HAND = (
 
 
 @dataclass(frozen=True)
-class Run:
+class ProgramRun:
     """One execution of the program."""
 
     name: str  # a vendor's, or REFERENCE
@@ -115,7 +115,7 @@ class Run:
     processes: tuple[ProcessSummary, ...]  # those that took at least one step, by rank
 
 
-class Verdict(str, Enum):
+class ProofVerdict(str, Enum):
     """What a comparison found."""
 
     EQUAL = "equal"  # bit for bit
@@ -136,7 +136,7 @@ class What(str, Enum):
 
 
 @dataclass(frozen=True)
-class Difference:
+class RunDifference:
     """One tensor that is not the same in both runs."""
 
     what: What
@@ -216,12 +216,12 @@ class VendorResult:
 
     vendor: str
     device_type: str
-    verdict: Verdict
-    run: Run | None  # None: it was not started, since the original did not run
+    verdict: ProofVerdict
+    run: ProgramRun | None  # None: it was not started, since the original did not run
     compared_steps: int  # of all processes together
     reason: Text | None = None  # for verdicts without a parting: one sentence
-    parting: Difference | None = None  # the first difference beyond the tolerance
-    largest: Difference | None = (
+    parting: RunDifference | None = None  # the first difference beyond the tolerance
+    largest: RunDifference | None = (
         None  # the largest difference, as a share of its tolerance; None if bit for bit
     )
     operator: OperatorDifference | None = (
@@ -253,7 +253,7 @@ class Proof:
     """Everything that a report says."""
 
     request: ProofRequest
-    reference: Run
+    reference: ProgramRun
     results: tuple[VendorResult, ...]
     torch: str
     date: str  # ISO 8601, UTC
@@ -261,5 +261,5 @@ class Proof:
     @property
     def holds(self) -> bool:
         """Whether every vendor's run is equal to the original, or close if that is enough."""
-        enough = {Verdict.EQUAL} if self.request.exact else {Verdict.EQUAL, Verdict.CLOSE}
+        enough = {ProofVerdict.EQUAL} if self.request.exact else {ProofVerdict.EQUAL, ProofVerdict.CLOSE}
         return all(result.verdict in enough for result in self.results)

@@ -15,15 +15,15 @@ from torchferry.prove.compare import EXACT, Tolerance, compare
 from torchferry.prove.model import (
     BY_HAND,
     Cause,
-    Difference,
     OperatorCall,
     OperatorDifference,
     OperatorJudgement,
+    ProgramRun,
     Proof,
     ProofRequest,
-    Run,
+    ProofVerdict,
+    RunDifference,
     VendorResult,
-    Verdict,
     What,
 )
 from torchferry.prove.recordings import processes_that_called_backward
@@ -32,7 +32,7 @@ from torchferry.text import Text
 from torchferry.vendors.model import Vendor
 
 if TYPE_CHECKING:
-    from torchferry.accuracy.compare.model import Comparison
+    from torchferry.accuracy.compare.model import RankComparison
     from torchferry.prove.runs import Runner
     from torchferry.vendors.model import Vendor
 
@@ -121,24 +121,24 @@ def _wrong_imports(execution: Execution, whose: Text) -> Text | None:
     return _WRONG_IMPORTS.format(whose=whose, files=", ".join(files[:_NAMED_FILES]) + more)
 
 
-def _hopeless(reference: Execution) -> tuple[Verdict, Text] | None:
+def _hopeless(reference: Execution) -> tuple[ProofVerdict, Text] | None:
     """Why no vendor's run could be compared with it."""
     wrong = _wrong_imports(reference, _ORIGINAL)
     if wrong:
-        return Verdict.INCOMPARABLE, wrong
+        return ProofVerdict.INCOMPARABLE, wrong
     if reference.crashed:
         code, steps = reference.run.exit_code, _step_count(reference.run)
-        return Verdict.CRASHED, _ORIGINAL_CRASHED.format(code=code, steps=steps)
+        return ProofVerdict.CRASHED, _ORIGINAL_CRASHED.format(code=code, steps=steps)
     if not reference.run.processes:
         trained = processes_that_called_backward(reference.folder)
-        return Verdict.INCOMPARABLE, _NO_STEP if trained else _NO_BACKWARD
+        return ProofVerdict.INCOMPARABLE, _NO_STEP if trained else _NO_BACKWARD
     taken = [step for process in reference.run.processes for step in process.steps]
     if not any(step.losses or step.gradient_norm for step in taken):
-        return Verdict.INCOMPARABLE, _NO_GRADIENT
+        return ProofVerdict.INCOMPARABLE, _NO_GRADIENT
     return None
 
 
-def _without_run(vendor: Vendor, verdict: Verdict, reason: Text) -> VendorResult:
+def _without_run(vendor: Vendor, verdict: ProofVerdict, reason: Text) -> VendorResult:
     return VendorResult(vendor.name, vendor.device_type, verdict, None, 0, reason)
 
 
@@ -148,12 +148,12 @@ def _was_on(device_type: str, execution: Execution) -> bool:
     return any(device_type in step.devices for step in steps)
 
 
-def _step_count(run: Run) -> int:
+def _step_count(run: ProgramRun) -> int:
     """Of the process that took most."""
     return max((len(process.steps) for process in run.processes), default=0)
 
 
-def _remarks(run: Run) -> tuple[Text, ...]:
+def _remarks(run: ProgramRun) -> tuple[Text, ...]:
     by_hand = any(BY_HAND in process.optimizers for process in run.processes)
     return (_UPDATED_BY_HAND,) if by_hand else ()
 
@@ -173,15 +173,15 @@ class _Inquiry:
         whose = vendor.name, vendor.device_type
         wrong = _wrong_imports(migrated, _MIGRATED)
         if wrong:
-            return VendorResult(*whose, Verdict.INCOMPARABLE, migrated.run, 0, wrong)
+            return VendorResult(*whose, ProofVerdict.INCOMPARABLE, migrated.run, 0, wrong)
         if migrated.crashed:
             steps = _step_count(migrated.run)
             reason = _MIGRATED_CRASHED.format(code=migrated.run.exit_code, steps=steps)
-            return VendorResult(*whose, Verdict.CRASHED, migrated.run, 0, reason)
+            return VendorResult(*whose, ProofVerdict.CRASHED, migrated.run, 0, reason)
         found = compare(self._reference.recordings(), migrated.recordings(), self._tolerance)
         if not found.parting and not found.reason and not _was_on(vendor.device_type, migrated):
             reason = _NOT_ON_DEVICE.format(device=vendor.device_type)
-            return VendorResult(*whose, Verdict.INCOMPARABLE, migrated.run, 0, reason)
+            return VendorResult(*whose, ProofVerdict.INCOMPARABLE, migrated.run, 0, reason)
         result = VendorResult(
             *whose,
             found.verdict,
@@ -194,16 +194,18 @@ class _Inquiry:
         )
         return (
             result
-            if found.verdict in (Verdict.EQUAL, Verdict.CLOSE)
+            if found.verdict in (ProofVerdict.EQUAL, ProofVerdict.CLOSE)
             else self._explained(result, vendor, found.earliest if found.parting else None)
         )
 
-    def _explained(self, result: VendorResult, vendor: Vendor, earliest: Difference | None) -> VendorResult:
+    def _explained(
+        self, result: VendorResult, vendor: Vendor, earliest: RunDifference | None
+    ) -> VendorResult:
         """What led to a difference that counts began where the bits first differed."""
         again = self._reference_again(earliest.step, earliest.rank) if earliest else self._reference_again()
         itself = self._compare_with_itself(again)
         if itself is not None:
-            return replace(result, verdict=Verdict.UNREPEATABLE, reason=itself)
+            return replace(result, verdict=ProofVerdict.UNREPEATABLE, reason=itself)
         if earliest is None:
             return result
         migrated = self._runner.migrated_again(vendor, earliest.step, earliest.rank)
@@ -235,7 +237,7 @@ class _Inquiry:
         return _UNREPEATABLE_STEPS if found.reason else None
 
 
-def _named(difference: Difference) -> Text:
+def _named(difference: RunDifference) -> Text:
     name = difference.name
     return Text(f"{difference.what.value} ({name})", f"{_WHAT_IN_CHINESE[difference.what]}（{name}）")
 
@@ -262,7 +264,7 @@ RECORDS = "records"
 
 
 def judged(
-    runner: Runner, vendor: Vendor, run: Run, call: OperatorCall, step: int, rank: int | None
+    runner: Runner, vendor: Vendor, run: ProgramRun, call: OperatorCall, step: int, rank: int | None
 ) -> OperatorJudgement | None:
     """What is to be said of a call in a step of a vendor's run; None where the second run has recorded no such call."""
     name = f"{RECORDS}/{vendor.name}.h5"
@@ -285,7 +287,7 @@ def judged(
     return _judged(output, name, number)
 
 
-def _step_of_training(run: Run, ordinal: int, rank: int | None) -> int:
+def _step_of_training(run: ProgramRun, ordinal: int, rank: int | None) -> int:
     """The number that a record gives to a step of an optimizer."""
     steps = next((process.steps for process in run.processes if process.identity.rank == rank), ())
     return next((each.step for each in steps if each.ordinal == ordinal), ordinal)
@@ -305,7 +307,7 @@ def _judged(path: Path, name: str, step: int) -> OperatorJudgement | None:
     return _described(worst, name, step) if worst is not None and is_judged else None
 
 
-def _described(comparison: Comparison, name: str, step: int) -> OperatorJudgement:
+def _described(comparison: RankComparison, name: str, step: int) -> OperatorJudgement:
     from torchferry.accuracy.report.sentences import headline
 
     if comparison.culprit is None:

@@ -152,7 +152,7 @@ def _unwrapped(name: str) -> str:
     return name
 
 
-class Recorder:
+class ProofRecorder:
     """What one process has done so far."""
 
     def __init__(self, settings: ProofSettings) -> None:

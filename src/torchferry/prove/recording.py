@@ -14,8 +14,8 @@ from typing import Any
 import torch
 from torch.optim.optimizer import register_optimizer_step_post_hook, register_optimizer_step_pre_hook
 
-from torchferry.accuracy.model import Header, Kept
-from torchferry.accuracy.record.recorder import Recorder as OperatorRecorder
+from torchferry.accuracy.model import Kept, RecordHeader
+from torchferry.accuracy.record.recorder import Recorder
 from torchferry.observe.entrance import Entrance
 from torchferry.observe.modes import unobserved
 from torchferry.observe.patching import Patches
@@ -23,17 +23,17 @@ from torchferry.observe.seeds import seed_all
 from torchferry.observe.steps import StepCounter, is_outermost_step
 from torchferry.observe.where import watch_optimizers
 from torchferry.prove.operators import SUFFIX
-from torchferry.prove.recorder import Namer, Recorder, current_rank
+from torchferry.prove.recorder import Namer, ProofRecorder, current_rank
 from torchferry.prove.settings import IMPORTS_SUFFIX, ProofSettings, Weights, imported_from
 
-_recorders: list[Recorder] = []  # at most one; another one after a fork
+_recorders: list[ProofRecorder] = []  # at most one; another one after a fork
 
 
 def start(settings: ProofSettings) -> None:
     """Seed every generator and record from now on; doing it again does nothing."""
     if _recorders:
         return
-    _recorders.append(Recorder(settings))
+    _recorders.append(ProofRecorder(settings))
     counter = _RecordingCounter()
     os.register_at_fork(after_in_child=lambda: _begin_anew(counter))
     seed_all(settings.seed)
@@ -58,7 +58,7 @@ def _name_imports(settings: ProofSettings) -> None:
 
 def _begin_anew(counter: StepCounter) -> None:
     """A forked process records for itself, into a file of its own."""
-    _recorders[:] = [Recorder(_recorders[0].settings)]
+    _recorders[:] = [ProofRecorder(_recorders[0].settings)]
     counter.begin_anew()
 
 
@@ -215,7 +215,7 @@ class _Watch:
 
     def __init__(self, settings: ProofSettings) -> None:
         self._settings = settings
-        self._recorder: OperatorRecorder | None = None
+        self._recorder: Recorder | None = None
         self._entrance = Entrance(self._record)
 
     def begin(self) -> None:
@@ -248,7 +248,7 @@ class _Watch:
             self._recorder.start()
 
 
-def operator_recorder(path: Path) -> OperatorRecorder:
+def operator_recorder(path: Path) -> Recorder:
     """What records operators for `prove/operators.py`, of one step, all that it calls."""
-    header = Header(Kept.STATISTICS, program="", device="", torch=str(torch.__version__))
-    return OperatorRecorder(path, header, sketches=True)
+    header = RecordHeader(Kept.STATISTICS, program="", device="", torch=str(torch.__version__))
+    return Recorder(path, header, sketches=True)

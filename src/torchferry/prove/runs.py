@@ -17,7 +17,7 @@ from torchferry.launch.parts import PartSettings
 from torchferry.launch.place import DeviceKind, Place
 from torchferry.launch.program import Program
 from torchferry.launch.supervise import run_supervised, stop_if_told
-from torchferry.prove.model import REFERENCE, ProcessSummary, Run
+from torchferry.prove.model import REFERENCE, ProcessSummary, ProgramRun
 from torchferry.prove.recordings import Recording, find_recordings, summary
 from torchferry.prove.settings import (
     IMPORTS_SUFFIX,
@@ -63,7 +63,7 @@ class ProofPlan:
 class Execution:
     """A run that has ended, and where its recordings are."""
 
-    run: Run
+    run: ProgramRun
     folder: Path = field(repr=False)
     settings: ProofSettings = field(repr=False)
 
@@ -196,7 +196,7 @@ class Runner:
         seconds = round(time.monotonic() - started, 3)
         stop_if_told(ending)
         processes = tuple(summary(recording) for recording in find_recordings(folder))
-        return Execution(Run(name, ending.exit_code, seconds, *logs, processes), folder, settings)
+        return Execution(ProgramRun(name, ending.exit_code, seconds, *logs, processes), folder, settings)
 
     def _environment(self, vendor: Vendor | None, *parts: PartSettings) -> dict[str, str]:
         """The user's own, with one seed for the order of sets; threads and all else are the same in every run. Which

@@ -10,12 +10,12 @@ import torch
 import torch._utils
 
 from torchferry.runtime.patches import Change, Patch, holders_in_torch
-from torchferry.runtime.target import Target
+from torchferry.runtime.target import LayerTarget
 
 _ASK = "_get_available_device_type"
 
 
-def changes(target: Target) -> Iterator[Change]:
+def changes(target: LayerTarget) -> Iterator[Change]:
     """The answers name the device that tensors have. A reference's tensors are the CPU's, which is no accelerator."""
     if target.is_reference:
         return
@@ -32,14 +32,16 @@ def changes(target: Target) -> Iterator[Change]:
         yield Patch(name, profile, "export_memory_timeline", timeline, f"of {means}")
 
 
-def _available_device_type(original: Callable[[], str | None], target: Target) -> Callable[[], str | None]:
+def _available_device_type(
+    original: Callable[[], str | None], target: LayerTarget
+) -> Callable[[], str | None]:
     def _get_available_device_type() -> str | None:
         return target.device_type if target.module.is_available() else original()
 
     return _get_available_device_type
 
 
-def _memory_timeline(original: Callable[..., None], target: Target) -> Callable[..., None]:
+def _memory_timeline(original: Callable[..., None], target: LayerTarget) -> Callable[..., None]:
     @functools.wraps(original)
     def export_memory_timeline(profile: Any, path: str, device: str | None = None) -> None:
         if device is None and target.module.is_available():

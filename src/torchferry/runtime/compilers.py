@@ -17,14 +17,14 @@ import torch
 from torchferry.runtime.entry_points import wrapped_factories
 from torchferry.runtime.host.device_numbers import is_cuda
 from torchferry.runtime.patches import Action, Change, Patch
-from torchferry.runtime.target import Target, TwoNames
+from torchferry.runtime.target import LayerTarget, TwoNames
 
 _INDUCTOR = "inductor"
 _EAGER = "eager"
 _PYTORCH = f"{Path(torch.__file__).parent}{os.sep}"
 
 
-def changes(target: Target) -> Iterator[Change]:
+def changes(target: LayerTarget) -> Iterator[Change]:
     """What the two compilers do. Comes after the factories: TorchScript has to know their replacements."""
     if target.is_reference or (target.vendor and target.vendor.jit_script):
         yield from _scripts_run_eagerly(target)
@@ -39,7 +39,7 @@ def changes(target: Target) -> Iterator[Change]:
     yield from _streams_are_streams(target)
 
 
-def _scripts_run_eagerly(target: Target) -> Iterator[Change]:
+def _scripts_run_eagerly(target: LayerTarget) -> Iterator[Change]:
     say = _Once(
         f"torch.jit.script does nothing on {target.device_type}: {target.company}'s adapter runs scripted code "
         "eagerly"
@@ -87,7 +87,7 @@ def _scripts_know_factories() -> Change:
     return Action("torch.jit.script", "knows the factories that take CUDA's devices", register, forget)
 
 
-def _streams_are_streams(target: Target) -> Iterator[Change]:
+def _streams_are_streams(target: LayerTarget) -> Iterator[Change]:
     """Up to 2.5 dynamo, which every optimizer imports, refuses a torch.cuda.Stream that is not of torch's own class."""
     bases: Any = getattr(torch, "_streambase", None)
     for name in ("Stream", "Event"):

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Any
 
-from torchferry.runtime.target import Target
+from torchferry.runtime.target import LayerTarget
 
 _NCCL_VERSION = (2, 20, 5)  # programs ask whether NCCL is new enough; the vendor's library is not NCCL at all
 Answer = tuple[Callable[..., Any], str]
@@ -24,14 +24,14 @@ class Gaps:
     preferred: frozenset[str]  # those that stand in front of the vendor's function, and call it
 
 
-def gaps(target: Target, in_front: Mapping[str, Answer]) -> Gaps:
+def gaps(target: LayerTarget, in_front: Mapping[str, Answer]) -> Gaps:
     """What fills the gaps of a target's module, and what stands in front of its functions."""
     named = {f"torch.cuda.{name}": answer for name, answer in _NEUTRAL.items()}
     named["torch.cuda.is_current_stream_capturing"] = _capturing(target)
     return Gaps({**named, **in_front}, frozenset(in_front) | {"torch.cuda.nccl.version"})
 
 
-def _capturing(target: Target) -> Answer:
+def _capturing(target: LayerTarget) -> Answer:
     """A vendor may have the question in its module of graphs only."""
     with warnings.catch_warnings():
         warnings.simplefilter(
@@ -111,7 +111,7 @@ class NotOnThisDeviceError(NotImplementedError):
     """A program used something of CUDA's that the device it runs on does not have."""
 
 
-def absent(name: str, original: Any, target: Target) -> Any:
+def absent(name: str, original: Any, target: LayerTarget) -> Any:
     """A function or class in the place of `original` that raises when it is used."""
     message = _message(name, target)
 
@@ -126,7 +126,7 @@ def absent(name: str, original: Any, target: Target) -> Any:
     return refuse
 
 
-def _message(name: str, target: Target) -> str:
+def _message(name: str, target: LayerTarget) -> str:
     note = target.vendor.api_notes.get(name, "") if target.vendor else ""
     reason = f": {note}" if note else ""
     if target.is_reference:

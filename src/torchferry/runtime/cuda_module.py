@@ -18,7 +18,7 @@ import torch
 from torchferry.runtime import device_traits
 from torchferry.runtime.cuda_gaps import NOT_HERE, absent, gaps
 from torchferry.runtime.patches import Change, Patch
-from torchferry.runtime.target import Target
+from torchferry.runtime.target import LayerTarget
 from torchferry.vendors.model import Support
 
 _CUDA = "torch.cuda"
@@ -26,7 +26,7 @@ _CUDA = "torch.cuda"
 _NEUTRAL = frozenset({"CudaError", "DeferredCudaCallError", "OutOfMemoryError", "AcceleratorError"})
 
 
-def changes(target: Target) -> Iterator[Change]:
+def changes(target: LayerTarget) -> Iterator[Change]:
     """All names of torch.cuda, then names elsewhere that the vendor's table renames."""
     filled = gaps(target, device_traits.in_front_of(target))
     distinct = _Distinct()
@@ -91,7 +91,7 @@ def _is_torchs(value: Any) -> bool:
     return not isinstance(made_in, str) or made_in.partition(".")[0] == "torch"
 
 
-def _counterpart(name: str, owner: Any, leaf: str, target: Target) -> Any:
+def _counterpart(name: str, owner: Any, leaf: str, target: LayerTarget) -> Any:
     """What the target has for a name: by the vendor's table, else at the same place."""
     vendor = target.vendor
     api = vendor.api(name) if vendor else None
@@ -158,7 +158,7 @@ def _is_public_api(name: str, owner: Any, leaf: str) -> bool:
     return is_api and made_here and not hidden and leaf not in _NEUTRAL
 
 
-def _renamed_elsewhere(target: Target) -> Iterator[Change]:
+def _renamed_elsewhere(target: LayerTarget) -> Iterator[Change]:
     """Names outside torch.cuda that the vendor's table renames: torch.backends.cuda.*, torch.distributed.*."""
     apis: Mapping[str, Any] = target.vendor.apis if target.vendor else {}
     for name, api in apis.items():
@@ -171,7 +171,7 @@ def _renamed_elsewhere(target: Target) -> Iterator[Change]:
             yield Patch(name, owner, leaf, value, api.name)
 
 
-def _spelled(value: Any, name: str, target: Target) -> str:
+def _spelled(value: Any, name: str, target: LayerTarget) -> str:
     """How a name's counterpart is written."""
     natural = target.torch_module + name[len(_CUDA) :]
     qualified = getattr(value, "__qualname__", "")

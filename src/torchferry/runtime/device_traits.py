@@ -10,14 +10,14 @@ from torch.backends import cudnn
 
 from torchferry.runtime.cuda_gaps import NOT_HERE, absent
 from torchferry.runtime.patches import Change, Patch
-from torchferry.runtime.target import Target
+from torchferry.runtime.target import LayerTarget
 
 # Programs choose bfloat16 and fused paths by this number of CUDA's; a vendor's own one counts something else.
 _CAPABILITY = "8.0"
 _SMALLEST = {"multi_processor_count": 1, "warp_size": 32}  # for programs that size a launch by them
 
 
-def in_front_of(target: Target) -> dict[str, tuple[Callable[..., Any], str]]:
+def in_front_of(target: LayerTarget) -> dict[str, tuple[Callable[..., Any], str]]:
     """Functions that ask the vendor's first and fill in what it leaves out, by CUDA's name."""
     traits = _Traits(target)
     major, minor = traits.capability
@@ -59,7 +59,7 @@ class Properties:
 class _Traits:
     """The answers for one target."""
 
-    def __init__(self, target: Target) -> None:
+    def __init__(self, target: LayerTarget) -> None:
         self._target = target
         major, _, minor = (target.settings.capability or _CAPABILITY).partition(".")
         self.capability = int(major), int(minor)
@@ -88,7 +88,7 @@ class _Traits:
 _TAKEN_WHERE_CUDA_IS_BUILT = ("_cuda_CUDAAllocator_AllocatorState",)
 
 
-def changes(target: Target) -> Iterator[Change]:
+def changes(target: LayerTarget) -> Iterator[Change]:
     """The version, if the user asked for one; that CUDA is built in, which it stands for; that cuDNN has no say."""
     said = target.settings.cuda_version
     if said:

@@ -12,13 +12,13 @@ from torchferry.runtime.c_types import Constructor
 from torchferry.runtime.host import presented
 from torchferry.runtime.patches import Action, Change, Patch
 from torchferry.runtime.settings import TypeChecks
-from torchferry.runtime.target import CUDA, Target, TwoNames
+from torchferry.runtime.target import CUDA, LayerTarget, TwoNames
 
 # Modules of torch that read the type only to refuse the CPU: SyncBatchNorm's, whose operators the reference has.
 _REFUSE_THE_CPU = ("torch.nn.modules.batchnorm",)
 
 
-def changes(target: Target) -> Iterator[Change]:
+def changes(target: LayerTarget) -> Iterator[Change]:
     """What makes a device."""
     yield _constructor(torch.device, target, _of_device)
     yield _constructor(torch.Generator, target, _of_first_argument)
@@ -33,7 +33,7 @@ def changes(target: Target) -> Iterator[Change]:
         yield _type(target)
 
 
-def _constructor(owner: type, target: Target, translate: Any) -> Change:
+def _constructor(owner: type, target: LayerTarget, translate: Any) -> Change:
     constructor = Constructor(owner)
     make = translate(constructor, target)
     name = f"torch.{owner.__name__}"
@@ -45,7 +45,7 @@ def _constructor(owner: type, target: Target, translate: Any) -> Change:
     )
 
 
-def _of_device(constructor: Constructor, target: Target) -> Any:
+def _of_device(constructor: Constructor, target: LayerTarget) -> Any:
     """torch.device(...) in all its forms; those of one argument are remembered."""
     known: dict[Any, torch.device] = {}
     original = constructor.original
@@ -74,12 +74,12 @@ def _of_device(constructor: Constructor, target: Target) -> Any:
     return make
 
 
-def _host(text: str, target: Target) -> str:
+def _host(text: str, target: LayerTarget) -> str:
     """The CPU with a number is the CPU; in a reference, where a number makes it one of CUDA's, without it."""
     return "cpu" if target.is_reference and text.startswith("cpu:") else text
 
 
-def _of_first_argument(constructor: Constructor, target: Target) -> Any:
+def _of_first_argument(constructor: Constructor, target: LayerTarget) -> Any:
     """torch.Generator("cuda"), torch.Stream(device="cuda:1")."""
 
     def make(cls: type, *args: Any, **settings: Any) -> Any:
@@ -92,7 +92,7 @@ def _of_first_argument(constructor: Constructor, target: Target) -> Any:
     return make
 
 
-def _storage(target: Target) -> Patch:
+def _storage(target: LayerTarget) -> Patch:
     """torch.UntypedStorage(8, device="cuda:1"): a class of Python's over one that is written in C."""
 
     def make(cls: type, *args: Any, **settings: Any) -> Any:
@@ -104,7 +104,7 @@ def _storage(target: Target) -> Patch:
     return Patch("torch.UntypedStorage", torch.UntypedStorage, "__new__", staticmethod(make), means)
 
 
-def _type(target: Target) -> Patch:
+def _type(target: LayerTarget) -> Patch:
     """The `type` of a device, which equals CUDA's as well for all code but torch's own and the vendor's.
 
     torch itself has to take the ways that it has for the vendor's device; those for CUDA end in CUDA's library.
@@ -125,7 +125,7 @@ def _type(target: Target) -> Patch:
 class Knowing(dict[str, bool]):
     """Whether a module knows what the device is: torch's, the plugin's and ours do. Worked out once for each."""
 
-    def __init__(self, target: Target) -> None:
+    def __init__(self, target: LayerTarget) -> None:
         plugin = target.vendor.plugin if target.vendor else ""
         self._packages = {"torch", "torchferry", plugin} - {""}
         self._except = _REFUSE_THE_CPU if target.is_reference else ()

@@ -11,14 +11,14 @@ import torch.distributed as dist
 
 from torchferry.runtime.patches import Change, Patch
 from torchferry.runtime.settings import TypeChecks
-from torchferry.runtime.target import Target, TwoNames, taking_device_type
+from torchferry.runtime.target import LayerTarget, TwoNames, taking_device_type
 
 _NCCL = "nccl"
 # function -> where it takes the backend by position
 _TAKE_BACKEND = {"init_process_group": 0, "new_group": 2, "new_subgroups": None, "split_group": None}
 
 
-def changes(target: Target) -> Iterator[Change]:
+def changes(target: LayerTarget) -> Iterator[Change]:
     """Creating groups, asking for their backend, meshes, and what the reference can't take."""
     if not dist.is_available():
         return
@@ -45,7 +45,9 @@ def changes(target: Target) -> Iterator[Change]:
         yield from _sharded_on_the_cpu()
 
 
-def _of_backend(function: Callable[..., Any], target: Target, position: int | None) -> Callable[..., Any]:
+def _of_backend(
+    function: Callable[..., Any], target: LayerTarget, position: int | None
+) -> Callable[..., Any]:
     @functools.wraps(function)
     def translated(*args: Any, **settings: Any) -> Any:
         if position is not None and len(args) > position:
@@ -61,7 +63,7 @@ def _of_backend(function: Callable[..., Any], target: Target, position: int | No
     return translated
 
 
-def _get_backend(target: Target) -> Callable[..., Any]:
+def _get_backend(target: LayerTarget) -> Callable[..., Any]:
     original = dist.get_backend
 
     @functools.wraps(original)
@@ -72,7 +74,7 @@ def _get_backend(target: Target) -> Callable[..., Any]:
     return get_backend
 
 
-def _meshes(target: Target) -> Iterator[Change]:
+def _meshes(target: LayerTarget) -> Iterator[Change]:
     """Device meshes are made for a device type, in two ways."""
     mesh = getattr(dist, "device_mesh", None)
     if mesh is None or not hasattr(mesh, "init_device_mesh"):

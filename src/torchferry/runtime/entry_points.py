@@ -13,7 +13,7 @@ from torch.utils._device import _device_constructors
 
 from torchferry.runtime.host import device_numbers
 from torchferry.runtime.patches import Change, Patch
-from torchferry.runtime.target import CUDA, Target
+from torchferry.runtime.target import CUDA, LayerTarget
 
 _LIKE = ("empty_like", "full_like", "ones_like", "rand_like", "randint_like", "randn_like", "zeros_like")
 _OTHERS = ("from_file", "asarray", "normal")
@@ -24,7 +24,7 @@ _WORDS = (str, int)
 Function = Callable[..., Any]
 
 
-def changes(target: Target) -> Iterator[Change]:
+def changes(target: LayerTarget) -> Iterator[Change]:
     """Everything that makes a tensor, then everything that moves one."""
     for name, owner, function in _factories():
         yield _patch(name, owner, of_keyword(function))
@@ -111,7 +111,7 @@ def of_module(parse: Function) -> Function:
     return parsed
 
 
-def _cuda_method(target: Target) -> Patch:
+def _cuda_method(target: LayerTarget) -> Patch:
     device, current = torch.device, torch.device(CUDA)
 
     def cuda(
@@ -142,7 +142,7 @@ def lazy_parameters() -> Patch:
     )
 
 
-def _is_cuda(target: Target) -> Patch:
+def _is_cuda(target: LayerTarget) -> Patch:
     own = target.vendor.is_attribute if target.vendor else ""
     flag = inspect.getattr_static(torch.Tensor, own, None) if own else property(lambda _: True)
     if flag is None:  # a plugin that names no attribute of its own
@@ -151,7 +151,7 @@ def _is_cuda(target: Target) -> Patch:
     return Patch("torch.Tensor.is_cuda", torch.Tensor, "is_cuda", flag, means)
 
 
-def _storages_are_cuda(target: Target) -> Iterator[Change]:
+def _storages_are_cuda(target: LayerTarget) -> Iterator[Change]:
     own = target.device_type
     flag = property(lambda storage: storage.device.type == own)
     for kind in (torch.UntypedStorage, torch.TypedStorage):

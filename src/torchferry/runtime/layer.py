@@ -30,12 +30,12 @@ from torchferry.runtime.host import accelerators, device_numbers, differences, p
 from torchferry.runtime.host.devices import Placement
 from torchferry.runtime.patches import Action, Change, PatchTable, of_imported_libraries
 from torchferry.runtime.settings import REFERENCE, LayerSettings
-from torchferry.runtime.target import Target
+from torchferry.runtime.target import LayerTarget
 from torchferry.vendors.model import Vendor
 from torchferry.vendors.registry import get_vendor
 
 
-def _as_on_a_gpu(target: Target) -> Iterator[Change]:
+def _as_on_a_gpu(target: LayerTarget) -> Iterator[Change]:
     """How the reference presents itself to a program; after what makes and moves tensors."""
     if target.is_reference:
         knows = devices.Knowing(target).__getitem__
@@ -45,7 +45,7 @@ def _as_on_a_gpu(target: Target) -> Iterator[Change]:
 
 
 # In this order: torch.device comes first, since the others ask it; compilers come after what they have to know.
-_AREAS: tuple[Callable[[Target], Iterator[Change]], ...] = (
+_AREAS: tuple[Callable[[LayerTarget], Iterator[Change]], ...] = (
     devices.changes,
     entry_points.changes,
     _as_on_a_gpu,
@@ -71,7 +71,7 @@ class _Layer:
     def __init__(self) -> None:
         self.lock = threading.RLock()
         self.table = PatchTable()
-        self.target: Target | None = None
+        self.target: LayerTarget | None = None
 
 
 _layer = _Layer()
@@ -101,7 +101,7 @@ def activate_layer(
 
 def _apply_all(
     table: PatchTable, settings: LayerSettings, vendor: Vendor | None, placement: Placement | None
-) -> Target:
+) -> LayerTarget:
     if settings.vendor == REFERENCE:
         target = _reference(settings, placement)
     else:
@@ -122,7 +122,7 @@ def deactivate_layer() -> None:
         _layer.target = None
 
 
-def active_target() -> Target | None:
+def active_target() -> LayerTarget | None:
     """What CUDA's names mean; None when they are CUDA's own."""
     return _layer.target
 
@@ -132,9 +132,9 @@ def applied_changes() -> tuple[Change, ...]:
     return tuple(_layer.table.changes)
 
 
-def _target(settings: LayerSettings, vendor: Vendor) -> Target:
+def _target(settings: LayerSettings, vendor: Vendor) -> LayerTarget:
     module = plugins.device_module(vendor)
-    return Target(
+    return LayerTarget(
         vendor.company,
         vendor.device_type,
         module,
@@ -145,12 +145,12 @@ def _target(settings: LayerSettings, vendor: Vendor) -> Target:
     )
 
 
-def _reference(settings: LayerSettings, placement: Placement | None) -> Target:
+def _reference(settings: LayerSettings, placement: Placement | None) -> LayerTarget:
     from torchferry.runtime.host import host_module
 
     module = host_module(settings.reference_devices, placement)
     unnumbered = device_numbers.UNNUMBERED_TEXT
-    return Target(
+    return LayerTarget(
         "the CPU", "cpu", module, "torch", "gloo", settings, unnumbered=unnumbered, placement=placement
     )
 

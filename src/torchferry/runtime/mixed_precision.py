@@ -10,7 +10,7 @@ from typing import Any
 import torch
 
 from torchferry.runtime.patches import Change, Patch
-from torchferry.runtime.target import CUDA, Target, taking_device_type
+from torchferry.runtime.target import CUDA, LayerTarget, taking_device_type
 
 # Functions of torch whose first argument is a device type; without one some of them mean CUDA.
 _STATE = (
@@ -23,7 +23,7 @@ _STATE = (
 _OF_GPU = {"get_autocast_gpu_dtype": "get_autocast_dtype", "set_autocast_gpu_dtype": "set_autocast_dtype"}
 
 
-def changes(target: Target) -> Iterator[Change]:
+def changes(target: LayerTarget) -> Iterator[Change]:
     """Autocast and the scaler, then the functions that ask for and set autocast's state."""
     means = f'"cuda" is "{target.device_type}"'
     for name in ("autocast", "GradScaler"):
@@ -44,7 +44,7 @@ def changes(target: Target) -> Iterator[Change]:
         yield from _state_of_module(target)
 
 
-def _of_cuda(make: Callable[..., Any], target: Target) -> Callable[..., Any]:
+def _of_cuda(make: Callable[..., Any], target: LayerTarget) -> Callable[..., Any]:
     """The constructor of autocast or of a scaler, for "cuda"."""
     translated = taking_device_type(make, target, 1)
     if not target.is_reference or "dtype" not in inspect.signature(make).parameters:
@@ -59,7 +59,7 @@ def _of_cuda(make: Callable[..., Any], target: Target) -> Callable[..., Any]:
     return in_float16
 
 
-def _state(name: str, target: Target) -> Callable[..., Any]:
+def _state(name: str, target: LayerTarget) -> Callable[..., Any]:
     """The function of autocast's state; without a device type it means the target, as it meant CUDA."""
     original = getattr(torch, name)
     own, is_on = target.device_type, torch.is_autocast_enabled
@@ -75,7 +75,7 @@ def _state(name: str, target: Target) -> Callable[..., Any]:
     return translated
 
 
-def _state_of_module(target: Target) -> Iterator[Change]:
+def _state_of_module(target: LayerTarget) -> Iterator[Change]:
     """Before 2.4 torch's functions know CUDA and the CPU; a plugin has the same ones in its module, for autocast."""
     for name in ("is_autocast_enabled", "set_autocast_enabled", *_OF_GPU):
         own = _OF_GPU.get(name, name)

@@ -40,7 +40,7 @@ Change = Patch | Action
 
 
 @dataclass(frozen=True)
-class Replaced:
+class ReplacedFunction:
     """A function that was replaced, for those who hold the original under a name of their own."""
 
     original: Any
@@ -53,7 +53,7 @@ class PatchTable:
     def __init__(self) -> None:
         self._undo: list[Callable[[], None]] = []
         self.changes: list[Change] = []
-        self.replaced: list[Replaced] = []
+        self.replaced: list[ReplacedFunction] = []
 
     def apply(self, changes: Iterable[Change]) -> None:
         """Make changes; should one fail, those that were made are taken back."""
@@ -89,7 +89,7 @@ class PatchTable:
         _name(patch.value, owner, attribute)
         self._undo.append(lambda: _put_back(owner, attribute, before))
         if inspect.isroutine(before) or inspect.isclass(before):
-            self.replaced.append(Replaced(before, patch.value))
+            self.replaced.append(ReplacedFunction(before, patch.value))
 
 
 def holders_in_torch(name: str, function: Any) -> list[ModuleType]:
@@ -141,9 +141,9 @@ _LEFT_ALONE = ("torch", "torchferry")
 _NOT_LEFT_ALONE = "torch.cuda."
 
 
-def of_imported_libraries(replaced: Iterable[Replaced]) -> Iterator[Change]:
+def of_imported_libraries(replaced: Iterable[ReplacedFunction]) -> Iterator[Change]:
     """Put the new function wherever a module that was imported before holds the original under a name of its own."""
-    by_identity: dict[int, Replaced] = {}
+    by_identity: dict[int, ReplacedFunction] = {}
     for entry in replaced:
         by_identity.setdefault(id(entry.original), entry)  # the name that is nearest to torch comes first
     for module in list(sys.modules.values()):

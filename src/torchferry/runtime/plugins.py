@@ -12,7 +12,7 @@ import torch
 
 from torchferry.errors import RunError
 from torchferry.runtime.patches import Action, Change
-from torchferry.runtime.target import Target
+from torchferry.runtime.target import LayerTarget
 from torchferry.vendors.model import Vendor
 
 
@@ -33,7 +33,7 @@ def device_module(vendor: Vendor) -> Any:
     return module
 
 
-def changes(target: Target) -> Iterator[Change]:
+def changes(target: LayerTarget) -> Iterator[Change]:
     """A program's own `import torch_npu.contrib.transfer_to_npu` finds an empty module: the layer does its work."""
     for name in target.vendor.migrations if target.vendor else ():
         if name not in sys.modules:

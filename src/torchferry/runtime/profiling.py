@@ -14,12 +14,12 @@ import torch
 import torch.profiler
 
 from torchferry.runtime.patches import Change, Patch
-from torchferry.runtime.target import CUDA, Target
+from torchferry.runtime.target import CUDA, LayerTarget
 
 _IN_TREE = "torch.profiler"
 
 
-def changes(target: Target) -> Iterator[Change]:
+def changes(target: LayerTarget) -> Iterator[Change]:
     """The profiler's class, and the handler that writes traces."""
     own = _own_profiler(target)
     activity = _activity(target, own)
@@ -40,7 +40,7 @@ def changes(target: Target) -> Iterator[Change]:
     yield Patch("torch.autograd.profiler.emit_nvtx", nvtx, "emit_nvtx", _emit_nvtx(), "marks nothing")
 
 
-def _own_profiler(target: Target) -> ModuleType | None:
+def _own_profiler(target: LayerTarget) -> ModuleType | None:
     """The vendor's profiler module; None when it extends torch's."""
     name = target.vendor.profiler_module if target.vendor else ""
     if not name or name == _IN_TREE:
@@ -52,7 +52,7 @@ def _own_profiler(target: Target) -> ModuleType | None:
     return module if hasattr(module, "profile") and hasattr(module, "ProfilerActivity") else None
 
 
-def _activity(target: Target, own: ModuleType | None) -> Any:
+def _activity(target: LayerTarget, own: ModuleType | None) -> Any:
     """What CUDA's activity is for the vendor; None when nothing is known."""
     name = target.vendor.profiler_activity if target.vendor else ""
     kinds = own.ProfilerActivity if own else torch.profiler.ProfilerActivity
@@ -89,7 +89,7 @@ def _profile(own: ModuleType | None, activity: Any) -> type:
     return profile
 
 
-def _older(target: Target) -> Patch:
+def _older(target: LayerTarget) -> Patch:
     """torch.autograd.profiler.profile, which takes the type of a device, or CUDA's own flag."""
     owner = torch.autograd.profiler.profile
     original = owner.__init__

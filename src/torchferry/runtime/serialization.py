@@ -11,7 +11,7 @@ import torch
 from torchferry.runtime.host import device_numbers
 from torchferry.runtime.patches import Action, Change, Patch
 from torchferry.runtime.settings import TypeChecks
-from torchferry.runtime.target import CUDA, Target, TwoNames
+from torchferry.runtime.target import CUDA, LayerTarget, TwoNames
 
 _BEFORE_CUDA = 15  # torch asks the smallest number first; CUDA's own reader has 20
 _BEFORE_ALL = 5  # ... and the CPU's 10
@@ -19,7 +19,7 @@ _Tag = Callable[[Any], "str | None"]
 _Restore = Callable[[Any, str], Any]
 
 
-def changes(target: Target) -> Iterator[Change]:
+def changes(target: LayerTarget) -> Iterator[Change]:
     """One reader of storages, asked before CUDA's; and maps of places that name CUDA's."""
     yield _reader(target)
     load = _load(target)
@@ -27,7 +27,7 @@ def changes(target: Target) -> Iterator[Change]:
         yield Patch("torch.load", owner, "load", load, f"map_location's cuda:1 is {target.text('cuda:1')}")
 
 
-def _reader(target: Target) -> Change:
+def _reader(target: LayerTarget) -> Change:
     serialization = torch.serialization
     tag, restore = _of_reference(target) if target.is_reference else _of_vendor(target)
 
@@ -45,7 +45,7 @@ def _reader(target: Target) -> Change:
     )
 
 
-def _of_vendor(target: Target) -> tuple[_Tag, _Restore]:
+def _of_vendor(target: LayerTarget) -> tuple[_Tag, _Restore]:
     restore_on: Callable[..., Any] = torch.serialization.default_restore_location
 
     def tag(storage: Any) -> str | None:
@@ -61,7 +61,7 @@ def _of_vendor(target: Target) -> tuple[_Tag, _Restore]:
     return tag, restore
 
 
-def _of_reference(target: Target) -> tuple[_Tag, _Restore]:
+def _of_reference(target: LayerTarget) -> tuple[_Tag, _Restore]:
     """A file says what it would say on a GPU, and what is read stands where the file, or the map, puts it."""
     placement = target.placement
 
@@ -86,7 +86,7 @@ def _untyped(storage: Any) -> Any:
     return storage._untyped_storage if isinstance(storage, torch.TypedStorage) else storage
 
 
-def _load(target: Target) -> Callable[..., Any]:
+def _load(target: LayerTarget) -> Callable[..., Any]:
     """A map's keys are what the file says: CUDA's names if a GPU wrote it, the vendor's if the device did."""
     original = torch.load
     both = target.settings.type_checks is TypeChecks.BOTH and not target.is_reference
@@ -105,7 +105,7 @@ def _load(target: Target) -> Callable[..., Any]:
     return load
 
 
-def _told_both(choose: Callable[..., Any], target: Target) -> Callable[..., Any]:
+def _told_both(choose: Callable[..., Any], target: LayerTarget) -> Callable[..., Any]:
     """The program's function, to which a place on the device goes by both names: it may ask for CUDA's."""
 
     def told(storage: Any, location: str) -> Any:

@@ -11,13 +11,13 @@ import torch
 from torch.nn import DataParallel
 
 from torchferry.runtime.patches import Change, Patch
-from torchferry.runtime.target import Target
+from torchferry.runtime.target import LayerTarget
 
 _NAME = "torch.nn.DataParallel"
 _MEANS = "over one device: the module itself"
 
 
-def changes(target: Target) -> Iterator[Change]:
+def changes(target: LayerTarget) -> Iterator[Change]:
     """Over several devices it stays what the vendor makes of it; a reference has its own."""
     if target.is_reference:
         return

@@ -19,7 +19,7 @@ _TYPE_PREFIX = "torch.cuda."
 
 
 @dataclass(frozen=True)
-class Target:
+class LayerTarget:
     """What the layer needs to know of a device."""
 
     company: str
@@ -109,7 +109,9 @@ class TwoNames(str):
 _DEVICE_TYPES = ("device_type", "device")
 
 
-def taking_device_type(function: Callable[..., Any], target: Target, position: int) -> Callable[..., Any]:
+def taking_device_type(
+    function: Callable[..., Any], target: LayerTarget, position: int
+) -> Callable[..., Any]:
     """The function, whose argument at a position, or by name, is a device type."""
 
     @functools.wraps(function)

@@ -9,7 +9,7 @@ import torch
 from torch.nn.parallel import comm
 
 from torchferry.runtime.patches import Change, Patch
-from torchferry.runtime.target import Target
+from torchferry.runtime.target import LayerTarget
 
 Tensors = Sequence[torch.Tensor]
 
@@ -81,7 +81,7 @@ def gather(
     return whole if out is None else out.copy_(whole)
 
 
-def changes(target: Target) -> Iterator[Change]:
+def changes(target: LayerTarget) -> Iterator[Change]:
     """torch.cuda.comm takes its functions from here when it is imported; DataParallel has them from here as well."""
     for function in (broadcast, broadcast_coalesced, reduce_add, reduce_add_coalesced, scatter, gather):
         name = function.__name__

@@ -11,12 +11,12 @@ import torch
 from torchferry.runtime.host.typed import host_type
 from torchferry.runtime.patches import Change, Patch
 from torchferry.runtime.settings import TypeChecks
-from torchferry.runtime.target import Target, TwoNames
+from torchferry.runtime.target import LayerTarget, TwoNames
 
 _CUDA = "torch.cuda."
 
 
-def changes(target: Target) -> Iterator[Change]:
+def changes(target: LayerTarget) -> Iterator[Change]:
     """Asking for and changing a tensor's type, and the default type."""
     means = f"torch.cuda.FloatTensor is {target.torch_module}.FloatTensor"
     of_reference = target.placement is not None
@@ -26,7 +26,7 @@ def changes(target: Target) -> Iterator[Change]:
     yield Patch("torch.set_default_tensor_type", torch, "set_default_tensor_type", default, means)
 
 
-def _type_method(target: Target) -> Any:
+def _type_method(target: LayerTarget) -> Any:
     original = torch.Tensor.type
     prefix = target.torch_module + "."
     equals_cuda = target.settings.type_checks is TypeChecks.BOTH
@@ -72,7 +72,7 @@ def _default_of_reference() -> Any:
     return set_default_tensor_type
 
 
-def _default_type(target: Target) -> Any:
+def _default_type(target: LayerTarget) -> Any:
     original = torch.set_default_tensor_type
 
     @functools.wraps(original)

@@ -42,14 +42,14 @@ _DEFAULT_MESSAGES = native.Messages(
 )
 _ADVICE_FOR_SPARSE = "The tensor is sparse: keep it on the CPU, or make it dense first with .to_dense() (embeddings: sparse=False)."
 _NARROWINGS = {
-    Narrowing.CAST_AS: native.Narrowing.CAST_AS,
-    Narrowing.COMPUTED_AS: native.Narrowing.COMPUTED_AS,
-    Narrowing.REFUSED: native.Narrowing.REFUSED,
+    Narrowing.CAST_AS: native.NarrowingCode.CAST_AS,
+    Narrowing.COMPUTED_AS: native.NarrowingCode.COMPUTED_AS,
+    Narrowing.REFUSED: native.NarrowingCode.REFUSED,
 }
 
 
 @dataclass(frozen=True)
-class Active:
+class ActiveSimulation:
     """What this process simulates."""
 
     vendor: Vendor
@@ -60,10 +60,10 @@ class Active:
         return {SimSettings.variable: self.settings.encode()}
 
 
-_active: list[Active] = []
+_active: list[ActiveSimulation] = []
 
 
-def active() -> Active | None:
+def active() -> ActiveSimulation | None:
     """What is simulated in this process; None when nothing is."""
     return _active[0] if _active else None
 
@@ -102,7 +102,7 @@ def activate_settings(settings: SimSettings) -> None:
     torch_changes.backward_in_calling_thread()
     torch_changes.exchange_by_dlpack(vendor.device_type)
     host_log.install(vendor, os.environ)
-    _active.append(Active(vendor, settings))
+    _active.append(ActiveSimulation(vendor, settings))
 
 
 def _refuse_in_tree(vendor: Vendor) -> None:
@@ -151,33 +151,33 @@ def _set_limits(vendor: Vendor, settings: SimSettings, library: Path) -> None:
             native.set_saturation(getattr(torch, dtype))
 
 
-def _set_sparse_support(vendor: Vendor, missing: native.Verdict) -> None:
+def _set_sparse_support(vendor: Vendor, missing: native.OperatorVerdict) -> None:
     """A vendor of which nothing is known has no sparse tensors; one that raises for dense ones does so here, too."""
     sparse = vendor.limits.sparse
     falls_back = (
-        sparse.missing_operator is MissingOperator.FALLS_BACK and missing is native.Verdict.FALLS_BACK
+        sparse.missing_operator is MissingOperator.FALLS_BACK and missing is native.OperatorVerdict.FALLS_BACK
     )
     raises = sparse.missing_message or f"'{{operator}}' is not supported on {vendor.company} devices."
     native.route_composed()
     native.set_sparse_support(
-        native.Verdict.FALLS_BACK if falls_back else native.Verdict.RAISES,
+        native.OperatorVerdict.FALLS_BACK if falls_back else native.OperatorVerdict.RAISES,
         f"{raises} {_ADVICE_FOR_SPARSE}",
         sparse.fallback_message or _DEFAULT_MESSAGES.operator_falls_back,
         sparse.kernels,
     )
 
 
-def _missing_verdict(vendor: Vendor, strict: bool) -> native.Verdict:
+def _missing_verdict(vendor: Vendor, strict: bool) -> native.OperatorVerdict:
     does = vendor.limits.missing_operator_in(os.environ)
     if strict or does is MissingOperator.RAISES:
-        return native.Verdict.RAISES
+        return native.OperatorVerdict.RAISES
     if does is MissingOperator.UNKNOWN:
         warnings.warn(
             f"it is not known what {vendor.name} does with an operator that it lacks: the simulated device runs it "
             "on the CPU",
             stacklevel=2,
         )
-    return native.Verdict.FALLS_BACK
+    return native.OperatorVerdict.FALLS_BACK
 
 
 def _messages(limits: Limits, vendor: Vendor, environment: Mapping[str, str]) -> native.Messages:

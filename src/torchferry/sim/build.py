@@ -31,7 +31,7 @@ def library_path(progress: Progress | None = None) -> Path:
     """The library for the installed PyTorch; the operator table lies beside it. Compiles it if it must."""
     if sys.platform != "linux":
         raise BuildError("the simulated device runs on Linux only")
-    build = Build(find_torch(), SOURCES)
+    build = DeviceBuild(find_torch(), SOURCES)
     folder = _found(build)
     if folder is not None:
         build_cache.mark_used(folder)
@@ -41,10 +41,10 @@ def library_path(progress: Progress | None = None) -> Path:
 
 def is_built() -> bool:
     """Whether the library for the installed PyTorch is there already."""
-    return sys.platform == "linux" and _found(Build(find_torch(), SOURCES)) is not None
+    return sys.platform == "linux" and _found(DeviceBuild(find_torch(), SOURCES)) is not None
 
 
-def _found(build: Build) -> Path | None:
+def _found(build: DeviceBuild) -> Path | None:
     cached = build_cache.folder(CACHE) / build.key
     if is_complete(PREBUILT / build.key):
         return PREBUILT / build.key
@@ -56,7 +56,7 @@ def is_complete(folder: Path) -> bool:
     return (folder / LIBRARY).is_file() and (folder / native_functions.TABLE).is_file()
 
 
-class Build:
+class DeviceBuild:
     """The library for one PyTorch from the sources in one folder, and the operator table."""
 
     def __init__(self, torch: TorchInstallation, sources: Path) -> None:
@@ -79,7 +79,7 @@ class Build:
             finish=self._write_table,
             finished=(native_functions.TABLE,),
         )
-        self._build = building.Build(torch, product)
+        self._build = building.NativeBuild(torch, product)
         self.key = self._build.key
 
     def in_cache(self, cache: Path, progress: Progress) -> Path:

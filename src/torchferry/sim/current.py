@@ -6,13 +6,13 @@ import sys
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from torchferry.sim.activation import Active
+    from torchferry.sim.activation import ActiveSimulation
 
 
-def simulated() -> Active | None:
+def simulated() -> ActiveSimulation | None:
     """What is simulated in this process; None when nothing is."""
     activation = sys.modules.get("torchferry.sim.activation")
-    now: Active | None = None if activation is None else activation.active()
+    now: ActiveSimulation | None = None if activation is None else activation.active()
     return now
 
 
@@ -22,4 +22,8 @@ def fallback_calls() -> dict[str, int]:
         return {}
     from torchferry.sim import native
 
-    return {use.name: use.calls for use in native.operator_uses() if use.verdict is native.Verdict.FALLS_BACK}
+    return {
+        use.name: use.calls
+        for use in native.operator_uses()
+        if use.verdict is native.OperatorVerdict.FALLS_BACK
+    }

@@ -35,7 +35,7 @@ _DTYPE_NAMES = {
 }
 
 
-class Verdict(IntEnum):
+class OperatorVerdict(IntEnum):
     """What the vendor's table says about an operator, and so what the device does with it."""
 
     UNKNOWN = 0  # not gated
@@ -44,7 +44,7 @@ class Verdict(IntEnum):
     RAISES = 3
 
 
-class Narrowing(IntEnum):
+class NarrowingCode(IntEnum):
     """What the vendor does with a dtype it has no full support for."""
 
     NATIVE = 0
@@ -53,7 +53,7 @@ class Narrowing(IntEnum):
     REFUSED = 3
 
 
-class Devices(IntEnum):
+class AllowedDevices(IntEnum):
     """Where the tensors of one call may lie."""
 
     SAME = 0
@@ -68,8 +68,8 @@ class OperatorRule:
 
     name: str  # aten::add.Tensor
     reported_as: str  # the name in messages: that of the overload which does the work
-    verdict: Verdict
-    devices: Devices
+    verdict: OperatorVerdict
+    devices: AllowedDevices
     moves_data: bool  # computes nothing: dtypes that the vendor computes narrower stay whole
 
 
@@ -90,7 +90,7 @@ class OperatorUse:
 
     name: str  # aten::add.Tensor
     calls: int
-    verdict: Verdict
+    verdict: OperatorVerdict
 
 
 def load(library: Path) -> None:
@@ -224,7 +224,7 @@ def route_to_host(names: Sequence[str]) -> None:
     _native().route_to_host(list(names))
 
 
-def set_narrowing(dtype: torch.dtype, becomes: torch.dtype, narrowing: Narrowing) -> None:
+def set_narrowing(dtype: torch.dtype, becomes: torch.dtype, narrowing: NarrowingCode) -> None:
     """Say what the device does with a dtype; `becomes` is ignored for NATIVE and REFUSED."""
     _native().set_narrowing(dtype, becomes, int(narrowing))
 
@@ -237,7 +237,9 @@ def set_unlisted_in_double(names: Sequence[str], wording: str) -> None:
     _native().set_unlisted_in_double([f"aten::{name}" for name in names], wording)
 
 
-def set_sparse_support(missing: Verdict, raises: str, falls_back: str, kernels: Sequence[str]) -> None:
+def set_sparse_support(
+    missing: OperatorVerdict, raises: str, falls_back: str, kernels: Sequence[str]
+) -> None:
     """Say what the device does with operators on sparse tensors: those of `kernels` run, the others raise or fall back.
 
     The words have {operator}; the names come without `aten::`.
@@ -269,7 +271,7 @@ def set_messages(messages: Messages) -> None:
 def operator_uses() -> list[OperatorUse]:
     """Every operator that ran on the device, most called first."""
     names, calls, verdicts = _native().operator_uses()
-    uses = [OperatorUse(*use) for use in zip(names, calls, map(Verdict, verdicts), strict=True)]
+    uses = [OperatorUse(*use) for use in zip(names, calls, map(OperatorVerdict, verdicts), strict=True)]
     return sorted(uses, key=lambda use: (-use.calls, use.name))
 
 

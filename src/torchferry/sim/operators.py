@@ -17,12 +17,12 @@ from torchferry.operators.support import (
     served_by,
     standing,
 )
-from torchferry.sim.native import Devices, OperatorRule, Verdict
+from torchferry.sim.native import AllowedDevices, OperatorRule, OperatorVerdict
 
 _DEVICES = {
-    DeviceCheck.SAME: Devices.SAME,
-    DeviceCheck.ITERATOR: Devices.HOST_SCALARS,
-    DeviceCheck.NONE: Devices.ANY,
+    DeviceCheck.SAME: AllowedDevices.SAME,
+    DeviceCheck.ITERATOR: AllowedDevices.HOST_SCALARS,
+    DeviceCheck.NONE: AllowedDevices.ANY,
 }
 # Composite ones that the device takes whole: the CPU's own choice of convolution (`convolution` itself must stay
 # composite: torch.jit.trace records the `_convolution` inside it), and two that look for the CPU by name.
@@ -56,7 +56,9 @@ def _is_routed(fact: OperatorFacts, siblings: tuple[str, ...], table: VendorTabl
     return on_cpu and is_composite(fact)
 
 
-def rules(facts: Mapping[str, OperatorFacts], table: VendorTable, missing: Verdict) -> list[OperatorRule]:
+def rules(
+    facts: Mapping[str, OperatorFacts], table: VendorTable, missing: OperatorVerdict
+) -> list[OperatorRule]:
     """One rule for every operator of PyTorch's list; `missing` is what the adapter does without a kernel."""
     siblings = served_by(facts)
     return [
@@ -71,13 +73,13 @@ def rules(facts: Mapping[str, OperatorFacts], table: VendorTable, missing: Verdi
     ]
 
 
-def _verdict(stands: OperatorStanding, missing: Verdict) -> Verdict:
+def _verdict(stands: OperatorStanding, missing: OperatorVerdict) -> OperatorVerdict:
     if stands.basis is SupportBasis.UNKNOWN:
-        return Verdict.UNKNOWN
-    return missing if stands.basis is SupportBasis.ABSENT else Verdict.KERNEL
+        return OperatorVerdict.UNKNOWN
+    return missing if stands.basis is SupportBasis.ABSENT else OperatorVerdict.KERNEL
 
 
-def _devices(fact: OperatorFacts) -> Devices:
+def _devices(fact: OperatorFacts) -> AllowedDevices:
     if matches(fact.name, _PARTLY_ON_HOST):
-        return Devices.HOST_TENSORS
+        return AllowedDevices.HOST_TENSORS
     return _DEVICES[fact.device_check]

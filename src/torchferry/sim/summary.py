@@ -91,7 +91,7 @@ class OperatorCount:
 
 
 @dataclass(frozen=True)
-class Part:
+class SimulatedProcess:
     """What one process used."""
 
     pid: int
@@ -117,11 +117,11 @@ class RunOutcome:
 
 
 @dataclass(frozen=True)
-class Summary:
+class RunSummary:
     """A whole run."""
 
     outcome: RunOutcome
-    parts: tuple[Part, ...]
+    parts: tuple[SimulatedProcess, ...]
     unreported: int
 
     @property
@@ -163,28 +163,28 @@ def _merged(uses: Sequence[DeviceUse]) -> DeviceUse:
     )
 
 
-def write_part(part: Part, path: Path) -> None:
+def write_part(part: SimulatedProcess, path: Path) -> None:
     """Leave a process's part; it appears whole or not at all."""
     write_whole(path, json.dumps(asdict(part)).encode())
 
 
-def read_parts(folder: Path) -> tuple[tuple[Part, ...], int]:
+def read_parts(folder: Path) -> tuple[tuple[SimulatedProcess, ...], int]:
     """The parts that processes left, and how many processes began and left none."""
     parts = [_part(json.loads(path.read_text("utf-8"))) for path in sorted(folder.glob(f"*{REPORTED}"))]
     parts.sort(key=lambda part: (-1 if part.rank is None else part.rank, part.restart, part.pid))
     return tuple(parts), sum(1 for _ in folder.glob(f"*{BEGAN}"))
 
 
-def _part(record: dict[str, Any]) -> Part:
+def _part(record: dict[str, Any]) -> SimulatedProcess:
     read = {
         "devices": tuple(DeviceUse(**use) for use in record["devices"]),
         "operators": tuple(OperatorCount(**count) for count in record["operators"]),
         "dtypes": tuple((name, count) for name, count in record["dtypes"]),
     }
-    return Part(**{**record, **read})
+    return SimulatedProcess(**{**record, **read})
 
 
-def to_json(summary: Summary) -> str:
+def to_json(summary: RunSummary) -> str:
     """The whole summary; docs/en/run.md describes the fields."""
     content = {
         "torchferry": __version__,
@@ -198,12 +198,12 @@ def to_json(summary: Summary) -> str:
     return json.dumps(content, indent=2) + "\n"
 
 
-def to_text(summary: Summary, language: Language) -> str:
+def to_text(summary: RunSummary, language: Language) -> str:
     """What the run prints at its end."""
     return "\n".join(f"torchferry: {line.in_language(language)}" for line in _lines(summary))
 
 
-def _lines(summary: Summary) -> list[Text]:
+def _lines(summary: RunSummary) -> list[Text]:
     outcome = summary.outcome
     count = _PROCESSES.format(count=len(summary.parts))
     head = _HEAD_EMULATED if outcome.means == _EMULATED else _HEAD
@@ -219,7 +219,7 @@ def _lines(summary: Summary) -> list[Text]:
     return [*lines, unused] if is_strange else lines
 
 
-def _use_lines(summary: Summary) -> list[Text]:
+def _use_lines(summary: RunSummary) -> list[Text]:
     lines = [_MEMORY, *(_indented(_device_line(summary.outcome.device_type, use)) for use in summary.devices)]
     failures = sum(use.out_of_memory for use in summary.devices)
     if failures:

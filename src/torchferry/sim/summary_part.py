@@ -15,17 +15,17 @@ from typing import NoReturn
 import torch
 
 from torchferry.sim import native
-from torchferry.sim.summary import BEGAN, REPORTED, DeviceUse, OperatorCount, Part, write_part
+from torchferry.sim.summary import BEGAN, REPORTED, DeviceUse, OperatorCount, SimulatedProcess, write_part
 
 
-def report_at_exit(folder: Path, counters: Callable[[], Part | None] | None = None) -> None:
+def report_at_exit(folder: Path, counters: Callable[[], SimulatedProcess | None] | None = None) -> None:
     """Note that this process began; when it ends by itself, leave what it used, or nothing if it used nothing.
 
     A fork of it leaves a part of its own, with what it has used since the fork. `counters` tell what was used of a
     device that is not the simulated one.
     """
     with suppress(OSError):  # the launcher was killed, nobody will read it
-        report = _Report(folder, counters or collect)
+        report = _PartReport(folder, counters or collect)
         atexit.register(report.write)
         _before_hard_exit(report.write)
         os.register_at_fork(before=report.before_fork, after_in_child=report.after_fork)
@@ -44,13 +44,13 @@ def _before_hard_exit(function: Callable[[], None]) -> None:
     os._exit = _exit
 
 
-class _Report:
+class _PartReport:
     """This process's part, written once."""
 
-    def __init__(self, folder: Path, counters: Callable[[], Part | None]) -> None:
+    def __init__(self, folder: Path, counters: Callable[[], SimulatedProcess | None]) -> None:
         self._folder = folder
         self._counters = counters
-        self._inherited: Part | None = None
+        self._inherited: SimulatedProcess | None = None
         self._began: Path | None = self._file(BEGAN)
         self._began.touch()
         self._written = False
@@ -79,7 +79,7 @@ class _Report:
         return self._folder / f"{os.getpid()}-{time.time_ns()}{suffix}"
 
 
-def since(before: Part | None, now: Part | None) -> Part | None:
+def since(before: SimulatedProcess | None, now: SimulatedProcess | None) -> SimulatedProcess | None:
     """What was used between two looks at the same counters; None for nothing."""
     if before is None or now is None:
         return now
@@ -97,7 +97,7 @@ def since(before: Part | None, now: Part | None) -> Part | None:
     return replace(now, devices=devices, operators=operators, dtypes=dtypes)
 
 
-def collect() -> Part | None:
+def collect() -> SimulatedProcess | None:
     """What this process has used so far; None if it never touched the device."""
     uses = [(index, native.memory_use(index)) for index in range(native.device_count())]
     devices = tuple(
@@ -117,7 +117,7 @@ def collect() -> Part | None:
     )
     if not devices and not operators:
         return None
-    return Part(
+    return SimulatedProcess(
         pid=os.getpid(),
         rank=number_in("RANK"),
         restart=number_in("TORCHELASTIC_RESTART_COUNT") or 0,

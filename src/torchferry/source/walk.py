@@ -14,22 +14,22 @@ _BINDING = (ast.Lambda, *_COMPREHENSIONS)
 _WITHOUT_CHILDREN = (ast.expr_context, ast.operator, ast.cmpop, ast.boolop, ast.unaryop)
 
 
-class Place(NamedTuple):
+class WalkState(NamedTuple):
     """Where the walk stands: the statement, its scope, the node above, the names that expressions rebind."""
 
     statement: ast.stmt
     scope: Scope
     shadowed: frozenset[str] = frozenset()
     parent: ast.AST | None = None
-    outer: Place | None = None  # the place of the parent
+    outer: WalkState | None = None  # the place of the parent
 
-    def below(self, node: ast.AST, shadowed: frozenset[str]) -> Place:
+    def below(self, node: ast.AST, shadowed: frozenset[str]) -> WalkState:
         """The place of the children of a node that stands here."""
-        return Place(self.statement, self.scope, shadowed, node, self)
+        return WalkState(self.statement, self.scope, shadowed, node, self)
 
     def upwards(self) -> Iterator[ast.AST]:
         """The nodes above, from the parent up to the unit."""
-        place: Place | None = self
+        place: WalkState | None = self
         while place is not None and place.parent is not None:
             yield place.parent
             place = place.outer
@@ -40,8 +40,10 @@ class Place(NamedTuple):
         return tuple(self.upwards())[::-1]
 
 
-Visitor = Callable[[ast.AST, Place], None]
-_Waiting = list[tuple[ast.AST, Place]]  # a stack: expressions may be nested more deeply than functions may
+Visitor = Callable[[ast.AST, WalkState], None]
+_Waiting = list[
+    tuple[ast.AST, WalkState]
+]  # a stack: expressions may be nested more deeply than functions may
 
 
 def walk_lines(module: PythonModule, lines: list[int], visitors: dict[type[ast.AST], Visitor]) -> None:
@@ -49,7 +51,7 @@ def walk_lines(module: PythonModule, lines: list[int], visitors: dict[type[ast.A
     for unit in module.scopes.units:
         if not any_line_in(lines, unit.first_line, unit.last_line):
             continue
-        waiting: _Waiting = [(unit.node, Place(unit.statement, unit.scope))]
+        waiting: _Waiting = [(unit.node, WalkState(unit.statement, unit.scope))]
         while waiting:
             node, place = waiting.pop()
             visitor = visitors.get(type(node))
@@ -84,7 +86,7 @@ def child_nodes(node: ast.AST) -> list[ast.AST]:
 
 def walk_all(unit: Unit, visit: Visitor) -> None:
     """Visit every node of one unit, whatever its line."""
-    waiting: _Waiting = [(unit.node, Place(unit.statement, unit.scope))]
+    waiting: _Waiting = [(unit.node, WalkState(unit.statement, unit.scope))]
     while waiting:
         node, place = waiting.pop()
         visit(node, place)
@@ -92,10 +94,10 @@ def walk_all(unit: Unit, visit: Visitor) -> None:
         waiting.extend([(child, inner) for child in reversed(child_nodes(node))])
 
 
-def _children(node: ast.AST, place: Place, lines: list[int]) -> _Waiting:
+def _children(node: ast.AST, place: WalkState, lines: list[int]) -> _Waiting:
     """The children that touch one of the lines, with their places."""
     found: _Waiting = []
-    inner: Place | None = None
+    inner: WalkState | None = None
     for child in child_nodes(node):
         line = getattr(child, "lineno", None)
         # Nodes without a position (arguments, comprehension, context) are passed through.
@@ -113,7 +115,7 @@ def _children(node: ast.AST, place: Place, lines: list[int]) -> _Waiting:
     return found
 
 
-def _outside_of(node: ast.comprehension, place: Place, inner: Place) -> Place:
+def _outside_of(node: ast.comprehension, place: WalkState, inner: WalkState) -> WalkState:
     """The first source of a comprehension is evaluated where the comprehension's own names are not bound yet."""
     around = place.parent
     if isinstance(around, _COMPREHENSIONS) and around.generators[0] is node:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from functools import cache
 
-from torchferry.traces.columns import Kind
+from torchferry.traces.columns import EventKind
 from torchferry.vendors.registry import get_vendor, vendor_names
 
 # Which device a category speaks of.
@@ -54,18 +54,18 @@ def _device_types() -> frozenset[str]:
 
 
 _BY_CATEGORY = {
-    "cpu_op": Kind.OPERATOR,
-    "Operator": Kind.OPERATOR,
-    "user_annotation": Kind.ANNOTATION,
-    "python_function": Kind.PYTHON,
-    "kernel": Kind.COMPUTE,
-    "Kernel": Kind.COMPUTE,
-    "gpu_memcpy": Kind.COPY,
-    "Memcpy": Kind.COPY,
-    "gpu_memset": Kind.FILL,
-    "Memset": Kind.FILL,
-    "enqueue": Kind.RUNTIME,
-    "dequeue": Kind.SKIPPED,  # a second thread hands on what was put into the queue
+    "cpu_op": EventKind.OPERATOR,
+    "Operator": EventKind.OPERATOR,
+    "user_annotation": EventKind.ANNOTATION,
+    "python_function": EventKind.PYTHON,
+    "kernel": EventKind.COMPUTE,
+    "Kernel": EventKind.COMPUTE,
+    "gpu_memcpy": EventKind.COPY,
+    "Memcpy": EventKind.COPY,
+    "gpu_memset": EventKind.FILL,
+    "Memset": EventKind.FILL,
+    "enqueue": EventKind.RUNTIME,
+    "dequeue": EventKind.SKIPPED,  # a second thread hands on what was put into the queue
     # What the profiler works out itself, what only links events, and what is no work of anybody's.
     **dict.fromkeys(
         (
@@ -80,9 +80,9 @@ _BY_CATEGORY = {
                 "collective_comm",
             ),
         ),
-        Kind.SKIPPED,
+        EventKind.SKIPPED,
     ),
-    "": Kind.UNSORTED,
+    "": EventKind.UNSORTED,
 }
 # Categories of devices that have no name of their own here: mtia_ccp_events, hpu_op, xpu_kernel, device_op ...
 _DEVICE_CATEGORY = re.compile(
@@ -113,24 +113,24 @@ _COMMUNICATION_PROCESS = re.compile(r"^[hcmtx]ccl$|^communication$", re.IGNORECA
 
 
 @cache
-def kind_of_category(category: str) -> Kind:
+def kind_of_category(category: str) -> EventKind:
     """Before names and processes are looked at."""
     kind = _BY_CATEGORY.get(category)
     if kind is not None:
         return kind
     if is_launch(category):
-        return Kind.RUNTIME
+        return EventKind.RUNTIME
     if _COPY_CATEGORY.search(category):
-        return Kind.COPY
+        return EventKind.COPY
     if _FILL_CATEGORY.search(category):
-        return Kind.FILL
-    return Kind.COMPUTE if _DEVICE_CATEGORY.search(category) else Kind.UNSORTED
+        return EventKind.FILL
+    return EventKind.COMPUTE if _DEVICE_CATEGORY.search(category) else EventKind.UNSORTED
 
 
 @cache
 def is_known_category(category: str) -> bool:
     """Whether it alone says what its events are."""
-    return not category or kind_of_category(category) is not Kind.UNSORTED
+    return not category or kind_of_category(category) is not EventKind.UNSORTED
 
 
 @cache
@@ -152,26 +152,26 @@ def is_annotation(name: str) -> bool:
 
 
 @cache
-def device_kind(name: str) -> Kind:
+def device_kind(name: str) -> EventKind:
     """What a device does under this name."""
     if _COMMUNICATION.search(name):
-        return Kind.COMMUNICATION
+        return EventKind.COMMUNICATION
     if _COPY.search(name):
-        return Kind.MOVE if moves_within_device(name) else Kind.COPY
+        return EventKind.MOVE if moves_within_device(name) else EventKind.COPY
     if _WAIT.search(name):
-        return Kind.SKIPPED
-    return Kind.FILL if _FILL.search(name) else Kind.COMPUTE
+        return EventKind.SKIPPED
+    return EventKind.FILL if _FILL.search(name) else EventKind.COMPUTE
 
 
 @cache
-def kind_by_process(process: str, label: str, name: str) -> Kind:
+def kind_by_process(process: str, label: str, name: str) -> EventKind:
     """Of an event without category, by its process's name and label (CPU, NPU ...)."""
     if _DERIVED.search(process):
-        return Kind.SKIPPED
+        return EventKind.SKIPPED
     if _COMMUNICATION_PROCESS.match(process):
-        return Kind.COMMUNICATION
+        return EventKind.COMMUNICATION
     if label and _DEVICE_LABEL.match(label):
         return device_kind(name)
     if _OPERATOR.match(name):
-        return Kind.OPERATOR
-    return Kind.RUNTIME if _CALLS_LIBRARY.search(process) else Kind.SKIPPED
+        return EventKind.OPERATOR
+    return EventKind.RUNTIME if _CALLS_LIBRARY.search(process) else EventKind.SKIPPED

@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from torchferry.traces.categories import flow_device, is_known_category, kind_of_category
-from torchferry.traces.columns import Columns, Flags, Interned, Ints, Kind
-from torchferry.traces.decoding import ABSENT, NO_ARGS, Args, Event
+from torchferry.traces.columns import Columns, EventKind, Flags, Interned, Ints
+from torchferry.traces.decoding import ABSENT, NO_ARGS, Args, TraceEvent
 from torchferry.traces.times import INVALID, nanoseconds
 
 # Arrows of a trace that lead from an operator to its work on the device.
@@ -85,11 +85,11 @@ class Collector:
         self._thread_numbers = Interned()
         self._links = Interned()
 
-    def add(self, events: Sequence[Event]) -> None:
+    def add(self, events: Sequence[TraceEvent]) -> None:
         """One piece of the file."""
-        complete: list[Event] = []
-        memory: list[Event] = []
-        flows: list[Event] = []
+        complete: list[TraceEvent] = []
+        memory: list[TraceEvent] = []
+        flows: list[TraceEvent] = []
         for event in events:
             phase = event.ph
             if phase == "X":
@@ -108,14 +108,14 @@ class Collector:
         if flows:
             self._add_flows(flows)
 
-    def _add_complete(self, events: list[Event]) -> None:
+    def _add_complete(self, events: list[TraceEvent]) -> None:
         categories = {event.cat for event in events}
         self.categories |= categories
         self.unknown_categories |= {category for category in categories if not is_known_category(category)}
         kinds = np.array([kind_of_category(event.cat) for event in events], np.int64)
         if not kinds.all():
             events = [event for event, kind in zip(events, kinds, strict=True) if kind]
-            kinds = kinds[kinds != Kind.SKIPPED]
+            kinds = kinds[kinds != EventKind.SKIPPED]
         start, duration = (
             nanoseconds([event.ts for event in events]),
             nanoseconds([event.dur or 0 for event in events]),
@@ -143,7 +143,7 @@ class Collector:
             part = part.take(valid)
         self.parts.append(part)
 
-    def _threads_of(self, events: list[Event]) -> Ints:
+    def _threads_of(self, events: list[TraceEvent]) -> Ints:
         known = self._thread_ids
         found: list[int] = []
         for event in events:
@@ -160,10 +160,10 @@ class Collector:
             self.threads.append(thread)
         return number
 
-    def _signatures_of(self, events: list[Event], args: list[Args], kinds: Ints) -> Ints:
+    def _signatures_of(self, events: list[TraceEvent], args: list[Args], kinds: Ints) -> Ints:
         known = self.signatures
         found = np.full(len(args), -1, np.int64)
-        for row in np.flatnonzero(kinds == Kind.OPERATOR).tolist():
+        for row in np.flatnonzero(kinds == EventKind.OPERATOR).tolist():
             each = args[row]
             if each.dims is not ABSENT or each.types is not ABSENT:
                 concrete = bytes(each.concrete) if "conv" in events[row].name else _NOTHING
@@ -178,7 +178,7 @@ class Collector:
         known = self.cores
         return np.array([known[each.task_type] if each.task_type else -1 for each in args], np.int64)
 
-    def _add_flows(self, events: list[Event]) -> None:
+    def _add_flows(self, events: list[TraceEvent]) -> None:
         self.categories.update({event.cat for event in events})
         links = self._links
         self.flows.append(
@@ -190,7 +190,7 @@ class Collector:
             )
         )
 
-    def _add_metadata(self, event: Event) -> None:
+    def _add_metadata(self, event: TraceEvent) -> None:
         process = _text(event.pid)
         args = event.args or NO_ARGS
         if event.name == "process_name":
@@ -200,7 +200,7 @@ class Collector:
         elif event.name == "thread_name":
             self.thread_names[process, _text(event.tid)] = _text(args.name)
 
-    def _add_memory(self, events: list[Event]) -> None:
+    def _add_memory(self, events: list[TraceEvent]) -> None:
         args = [event.args or NO_ARGS for event in events]
         table = np.stack(
             [

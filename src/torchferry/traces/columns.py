@@ -13,7 +13,7 @@ Ints: TypeAlias = npt.NDArray[np.int64]
 Flags: TypeAlias = npt.NDArray[np.bool_]
 
 
-class Kind(IntEnum):
+class EventKind(IntEnum):
     """What an event tells of."""
 
     SKIPPED = 0
@@ -29,8 +29,8 @@ class Kind(IntEnum):
     UNSORTED = 10  # of no category, or of one that is not known: its process tells
 
 
-HOST_KINDS = (Kind.OPERATOR, Kind.ANNOTATION)
-DEVICE_KINDS = (Kind.COMPUTE, Kind.COMMUNICATION, Kind.COPY, Kind.FILL, Kind.MOVE)
+HOST_KINDS = (EventKind.OPERATOR, EventKind.ANNOTATION)
+DEVICE_KINDS = (EventKind.COMPUTE, EventKind.COMMUNICATION, EventKind.COPY, EventKind.FILL, EventKind.MOVE)
 
 
 class Interned(dict[Any, int]):
@@ -69,7 +69,7 @@ class Columns:
         """Some rows: numbers or a mask."""
         return Columns(*(getattr(self, field.name)[rows] for field in fields(self)))
 
-    def where(self, *kinds: Kind) -> Columns:
+    def where(self, *kinds: EventKind) -> Columns:
         """The events of some kinds."""
         return self.take(np.isin(self.kind, kinds))
 
@@ -82,4 +82,6 @@ class Columns:
 
     def in_order(self) -> Columns:
         """By thread, and there from outside in: callers before what they call."""
-        return self.take(np.lexsort((self.kind != Kind.ANNOTATION, -self.duration, self.start, self.thread)))
+        return self.take(
+            np.lexsort((self.kind != EventKind.ANNOTATION, -self.duration, self.start, self.thread))
+        )

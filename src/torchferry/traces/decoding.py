@@ -44,7 +44,7 @@ class Args(msgspec.Struct, frozen=True, gc=False):
 NO_ARGS = Args()
 
 
-class Event(msgspec.Struct, gc=False):
+class TraceEvent(msgspec.Struct, gc=False):
     """One event."""
 
     ph: str = ""
@@ -58,7 +58,7 @@ class Event(msgspec.Struct, gc=False):
     args: Args | None = NO_ARGS
 
 
-class ExactEvent(Event, gc=False):
+class ExactEvent(TraceEvent, gc=False):
     """Times since 1970 in microseconds with a fraction do not fit a float."""
 
     ts: Decimal | None = None  # type: ignore[assignment]  # narrower on purpose
@@ -76,10 +76,10 @@ class Decoder:
     def __init__(self, chunks: Chunks) -> None:
         self.damaged = 0
         self._chunks = chunks
-        self._decoder = msgspec.json.Decoder(list[Event])
+        self._decoder = msgspec.json.Decoder(list[TraceEvent])
         self._is_exact = False
 
-    def __iter__(self) -> Iterator[list[Event]]:
+    def __iter__(self) -> Iterator[list[TraceEvent]]:
         for chunk in self._chunks:
             before = self.damaged
             events = self._decode(chunk)
@@ -90,20 +90,20 @@ class Decoder:
                 events = self._decode(chunk)
             yield events
 
-    def _decode(self, chunk: bytes) -> list[Event]:
+    def _decode(self, chunk: bytes) -> list[TraceEvent]:
         try:
             return self._decoder.decode(b"[" + chunk + b"]")
         except _UNREADABLE:
             return list(self._one_by_one(chunk))
 
-    def _one_by_one(self, chunk: bytes) -> Iterator[Event]:
+    def _one_by_one(self, chunk: bytes) -> Iterator[TraceEvent]:
         for piece in single_events(chunk):
             try:
                 yield from self._decoder.decode(b"[" + piece + b"]")
             except _UNREADABLE:
                 yield from self._repaired(piece)
 
-    def _repaired(self, piece: bytes) -> Iterator[Event]:
+    def _repaired(self, piece: bytes) -> Iterator[TraceEvent]:
         """Profilers write NaN, bytes that are no UTF-8, control characters, and numbers where texts are due."""
         text = piece.decode("utf-8", "replace")
         exact = Decimal if self._is_exact else None
@@ -116,13 +116,13 @@ class Decoder:
                 self.damaged += 1
                 return
             try:
-                yield _event(value, ExactEvent if self._is_exact else Event)
+                yield _event(value, ExactEvent if self._is_exact else TraceEvent)
             except (ValueError, TypeError, RecursionError, msgspec.ValidationError):
                 self.damaged += 1
             position = after_separators(text, end)
 
 
-def _event(read: Any, kind: type[Event]) -> Event:
+def _event(read: Any, kind: type[TraceEvent]) -> TraceEvent:
     if not isinstance(read, dict):
         raise TypeError("an event is an object")
     read["args"] = read["args"] if isinstance(read.get("args"), dict) else {}
@@ -141,6 +141,6 @@ def _encoded(value: Any) -> bytes:
         return json.dumps(value, ensure_ascii=False, default=str).encode("utf-8", "replace")
 
 
-def _has_long_fractions(events: list[Event]) -> bool:
+def _has_long_fractions(events: list[TraceEvent]) -> bool:
     sample = events[:: max(1, len(events) // _SAMPLE)]
     return any(isinstance(event.ts, float) and event.ts > _LARGEST_EXACT for event in sample)

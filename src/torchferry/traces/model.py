@@ -11,14 +11,14 @@ import msgspec
 import numpy as np
 
 from torchferry.text import Text
-from torchferry.traces.columns import Columns, Flags, Ints, Kind
+from torchferry.traces.columns import Columns, EventKind, Flags, Ints
 from torchferry.traces.intervals import Intervals
 from torchferry.traces.names import place_in_stack, place_of
 from torchferry.traces.nesting import Nested, nest
 from torchferry.traces.places import Sources
 
 
-class Signature(NamedTuple):
+class TraceSignature(NamedTuple):
     """What an operator was called with: one item per argument. Lists of tensors are lists of lists."""
 
     dims: list[Any]
@@ -39,7 +39,7 @@ class Steps(NamedTuple):
         return len(self.start)
 
 
-class Memory(NamedTuple):
+class DeviceMemoryEvents(NamedTuple):
     """The memory events of one device."""
 
     start: Ints
@@ -75,7 +75,7 @@ class Trace:
     device_name: str = ""
     torch: str = ""
     rank: int | None = None
-    memory: dict[str, Memory] = field(default_factory=dict)  # by device: "npu:0", "cpu"
+    memory: dict[str, DeviceMemoryEvents] = field(default_factory=dict)  # by device: "npu:0", "cpu"
     memory_limit: int = 0  # bytes of the device; 0: not known
     about: dict[str, Any] = field(default_factory=dict)
     notes: list[Text] = field(default_factory=list)
@@ -133,17 +133,17 @@ class Trace:
         """The rows of `host` with these names."""
         return np.flatnonzero(np.isin(self.host.name, self.name_ids(*texts, prefix=prefix)))
 
-    def signature(self, number: int) -> Signature:
+    def signature(self, number: int) -> TraceSignature:
         """Decoded; empty for -1."""
         if number < 0:
-            return Signature([], [], [], [])
+            return TraceSignature([], [], [], [])
         known = self._signatures.get(number)
         if known is None:
-            known = self._signatures[number] = Signature(*map(_list, self.raw_signatures[number]))
+            known = self._signatures[number] = TraceSignature(*map(_list, self.raw_signatures[number]))
         return known
 
     @cached_property
-    def _signatures(self) -> dict[int, Signature]:
+    def _signatures(self) -> dict[int, TraceSignature]:
         return {}
 
     @cached_property
@@ -227,7 +227,7 @@ class Trace:
         """When any of some events was going on, within the window."""
         return Intervals.union(events.start, events.end) & self.window
 
-    def busy(self, *kinds: Kind) -> Intervals:
+    def busy(self, *kinds: EventKind) -> Intervals:
         """When the device did such work, within the window."""
         return self.moments(self.device.where(*kinds))
 

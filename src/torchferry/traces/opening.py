@@ -41,7 +41,7 @@ def no_trace(path: Path, what_it_is: str) -> InputError:
     return InputError(f"{str(path)!r} is no profiler trace but {what_it_is}: {_WHAT_TO_GIVE}")
 
 
-class Text:
+class TraceText:
     """The text of a trace, read piece by piece."""
 
     def __init__(self, path: Path) -> None:
@@ -53,7 +53,7 @@ class Text:
         """The next piece; "" at the end."""
         return next(self._pieces, "")
 
-    def put_back(self, piece: str) -> Text:
+    def put_back(self, piece: str) -> TraceText:
         """Let a piece be the next again."""
         self._pieces = chain((piece,), self._pieces)
         return self

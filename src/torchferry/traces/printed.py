@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 
-from torchferry.traces.opening import Text
+from torchferry.traces.opening import TraceText
 
 _RULE = re.compile(r"\s*-{3,}(?:\s+-{3,})+\s*$")
 NAME = "Name"
@@ -19,7 +19,7 @@ _MOST_LINE = 100_000  # characters; such a line is no table's
 Row = Mapping[str, str]
 
 
-def table_lines(text: Text) -> Iterator[str]:
+def table_lines(text: TraceText) -> Iterator[str]:
     """Of whole lines; what is too long for one is dropped."""
     rest = ""
     while piece := text.more():

@@ -24,9 +24,9 @@ from torchferry.traces.categories import (
 )
 from torchferry.traces.chunks import Chunks
 from torchferry.traces.collecting import Collector, Flows
-from torchferry.traces.columns import DEVICE_KINDS, HOST_KINDS, Columns, Ints, Kind
+from torchferry.traces.columns import DEVICE_KINDS, HOST_KINDS, Columns, EventKind, Ints
 from torchferry.traces.decoding import Decoder
-from torchferry.traces.model import Memory, Steps, Thread, Trace
+from torchferry.traces.model import DeviceMemoryEvents, Steps, Thread, Trace
 from torchferry.traces.nesting import Nested, nest
 
 # Finds rows by numbers that both sides have.
@@ -108,7 +108,7 @@ def _build(path: Path, collector: Collector, about: dict[str, Any]) -> Trace:
     events = Columns.joined(collector.parts)
     collector.parts.clear()
     events.kind = _sorted_out(events, names, collector)
-    events = events.take(events.kind != Kind.SKIPPED)
+    events = events.take(events.kind != EventKind.SKIPPED)
     if not len(events):
         raise InputError(
             f"{str(path)!r} is a trace without operators of PyTorch and without work of a device"
@@ -118,7 +118,7 @@ def _build(path: Path, collector: Collector, about: dict[str, Any]) -> Trace:
     events.start = events.start - origin
     host = nest(events.where(*HOST_KINDS))
     device = events.where(*DEVICE_KINDS).in_order()
-    runtime = events.where(Kind.RUNTIME)
+    runtime = events.where(EventKind.RUNTIME)
     device_type = _device_type(collector, len(device) > 0)
     properties = _device_properties(about)
     return Trace(
@@ -127,7 +127,7 @@ def _build(path: Path, collector: Collector, about: dict[str, Any]) -> Trace:
         names=names,
         threads=[_thread(collector, thread) for thread in collector.threads],
         host_calls=host,
-        python=events.where(Kind.PYTHON),
+        python=events.where(EventKind.PYTHON),
         runtime=runtime,
         device=device,
         owner=_owners(device, host, runtime, flows),
@@ -151,17 +151,17 @@ def _sorted_out(events: Columns, names: list[str], collector: Collector) -> Ints
     """Kinds, after a look at names and processes."""
     kind: Ints = events.kind.copy()
     marks = np.array([is_annotation(name) for name in names], bool)
-    kind[(kind == Kind.OPERATOR) & marks[events.name]] = Kind.ANNOTATION
-    kind[np.array([is_of_simulator(name) for name in names], bool)[events.name]] = Kind.SKIPPED
-    on_device = np.flatnonzero(kind == Kind.COMPUTE)
+    kind[(kind == EventKind.OPERATOR) & marks[events.name]] = EventKind.ANNOTATION
+    kind[np.array([is_of_simulator(name) for name in names], bool)[events.name]] = EventKind.SKIPPED
+    on_device = np.flatnonzero(kind == EventKind.COMPUTE)
     if len(on_device):
         by_name = np.array([device_kind(name) for name in names], np.int64)
         # A kernel may communicate; that one is called memcpy something does not make it a copy of the runtime's.
-        communicates = by_name[events.name[on_device]] == Kind.COMMUNICATION
-        kind[on_device[communicates]] = Kind.COMMUNICATION
+        communicates = by_name[events.name[on_device]] == EventKind.COMMUNICATION
+        kind[on_device[communicates]] = EventKind.COMMUNICATION
     moves = np.array([moves_within_device(name) for name in names], bool)
-    kind[(kind == Kind.COPY) & moves[events.name]] = Kind.MOVE
-    unsorted = np.flatnonzero(kind == Kind.UNSORTED)
+    kind[(kind == EventKind.COPY) & moves[events.name]] = EventKind.MOVE
+    unsorted = np.flatnonzero(kind == EventKind.UNSORTED)
     # each distinct pair is looked at once: vendors' timelines have no categories at all
     pairs, which = np.unique(
         events.thread[unsorted] * len(names) + events.name[unsorted], return_inverse=True
@@ -173,7 +173,7 @@ def _sorted_out(events: Columns, names: list[str], collector: Collector) -> Ints
     return kind
 
 
-def _kind_by_process(collector: Collector, thread: int, name: str) -> Kind:
+def _kind_by_process(collector: Collector, thread: int, name: str) -> EventKind:
     process = collector.threads[thread][0]
     return kind_by_process(
         collector.process_names.get(process, process), collector.process_labels.get(process, ""), name
@@ -199,7 +199,7 @@ def _steps(host: Columns, names: list[str]) -> Steps:
     numbers = {
         number: int(found[1]) for number, name in enumerate(names) if (found := _STEP.match(name)) is not None
     }
-    rows = np.flatnonzero(np.isin(host.name, list(numbers)) & (host.kind == Kind.ANNOTATION))
+    rows = np.flatnonzero(np.isin(host.name, list(numbers)) & (host.kind == EventKind.ANNOTATION))
     if len(rows):
         rows = rows[np.argsort(host.start[rows], kind="stable")]
         number = np.array([numbers[name] for name in host.name[rows].tolist()], np.int64)
@@ -239,17 +239,19 @@ def _device_type(collector: Collector, has_work: bool) -> str:
     return _PLUGIN if any((table[:, 1] == _PLUGIN_OF_TORCH).any() for table in collector.memory) else "cpu"
 
 
-def _memory(tables: list[Ints], origin: int, device_type: str) -> dict[str, Memory]:
+def _memory(tables: list[Ints], origin: int, device_type: str) -> dict[str, DeviceMemoryEvents]:
     if not tables:
         return {}
     table = np.concatenate(tables)
     table = table[np.argsort(table[:, 0], kind="stable")]
-    found: dict[str, Memory] = {}
+    found: dict[str, DeviceMemoryEvents] = {}
     for kind, number in np.unique(table[:, 1:3], axis=0).tolist():
         start, _, _, changed_by, allocated, reserved = table[
             (table[:, 1] == kind) & (table[:, 2] == number)
         ].T
-        found[_device(kind, number, device_type)] = Memory(start - origin, changed_by, allocated, reserved)
+        found[_device(kind, number, device_type)] = DeviceMemoryEvents(
+            start - origin, changed_by, allocated, reserved
+        )
     return found
 
 

@@ -93,20 +93,20 @@ def _value(key: Key, value: Any, in_chinese: Any) -> Any:
 
 
 @dataclass(frozen=True)
-class Meaning:
+class KeyMeaning:
     """What a key is for, and what `ferry vendors NAME` calls it where it shows it."""
 
     text: Text
     label: Text | None = None
 
 
-def meanings(record: type[Any]) -> Mapping[str, Meaning]:
+def meanings(record: type[Any]) -> Mapping[str, KeyMeaning]:
     """What the keys of a record mean."""
     known = {**_meanings()[record.__name__], **_meanings()["every_file"]}
     if "sources" not in keys_of(record):
         del known["sources"]
     return {
-        name: Meaning(Text(english, chinese), Text(*label) if label else None)
+        name: KeyMeaning(Text(english, chinese), Text(*label) if label else None)
         for name, (english, chinese, *label) in known.items()
     }
 

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from torchferry.source.module import PythonModule
 from torchferry.source.scopes import Unit
-from torchferry.source.walk import Place, walk_all
+from torchferry.source.walk import WalkState, walk_all
 from torchferry.vendors.model import Vendor
 
 # Under which conditions the lines of a module run: code that never does, and options that switch it
@@ -176,7 +176,7 @@ _CONFIGURES = {"transformers.TrainingArguments", "transformers.Seq2SeqTrainingAr
 _ASKS_FOR_THE_TYPE = ("isinstance", "issubclass", "hasattr", "type")
 
 
-class Strength(Enum):
+class Certainty(Enum):
     """How sure a place is, the surest first."""
 
     SHOWN = "shown"
@@ -186,13 +186,13 @@ class Strength(Enum):
     OFF = "off"  # it says that it is not wanted
 
 
-class Use(NamedTuple):
+class FeatureUse(NamedTuple):
     """One place."""
 
     name: str  # what the name there means: torch.nn.parallel.DistributedDataParallel
     file: str
     line: int
-    strength: Strength = Strength.SHOWN
+    strength: Certainty = Certainty.SHOWN
     switch: str = ""  # --amp
 
     @property
@@ -202,7 +202,7 @@ class Use(NamedTuple):
 
 def uses(
     modules: Mapping[str, PythonModule], feature: str, vendor: Vendor, options: Mapping[str, str]
-) -> Iterator[Use]:
+) -> Iterator[FeatureUse]:
     """Every place that shows a feature; `options` are those that are off by default, by their attribute."""
     wanted = {"distributed": _DISTRIBUTED, "amp": _AMP | _own_amp(vendor)}.get(feature, frozenset())
     apex = _APEX.get(feature, frozenset())
@@ -212,21 +212,21 @@ def uses(
         conditions = Conditions(module.tree)
         for name, node, place in _names(module):
             if name in apex:
-                yield Use(name, file, node.lineno, Strength.CUDA_ONLY)
+                yield FeatureUse(name, file, node.lineno, Certainty.CUDA_ONLY)
             elif name in wanted:
                 if not conditions.is_dead(node.lineno):
                     yield _judged(name, file, node, place, conditions, options)
             elif name in _LIBRARIES or (feature == "amp" and name in _CONFIGURES):
                 if not conditions.is_dead(node.lineno):
-                    yield Use(name, file, node.lineno, _of_library(feature, _call(node, place)))
+                    yield FeatureUse(name, file, node.lineno, _of_library(feature, _call(node, place)))
 
 
-def one_process(modules: Mapping[str, PythonModule]) -> Use | None:
+def one_process(modules: Mapping[str, PythonModule]) -> FeatureUse | None:
     """Where many devices are driven by one process only."""
     for file, module in modules.items():
         for name, node, _ in _names(module):
             if name in ONE_PROCESS:
-                return Use(name, file, node.lineno)
+                return FeatureUse(name, file, node.lineno)
     return None
 
 
@@ -236,16 +236,16 @@ def _own_amp(vendor: Vendor) -> frozenset[str]:
     return frozenset(f"{place}.{ending}" for place in places if place for ending in endings)
 
 
-def _names(module: PythonModule) -> Iterator[tuple[str, ast.expr, Place]]:
+def _names(module: PythonModule) -> Iterator[tuple[str, ast.expr, WalkState]]:
     """Every name and attribute chain whose meaning imports tell, where it is used and not only compared with."""
     for unit in module.scopes.units:
         yield from _of_unit(module, unit)
 
 
-def _of_unit(module: PythonModule, unit: Unit) -> list[tuple[str, ast.expr, Place]]:
-    found: list[tuple[str, ast.expr, Place]] = []
+def _of_unit(module: PythonModule, unit: Unit) -> list[tuple[str, ast.expr, WalkState]]:
+    found: list[tuple[str, ast.expr, WalkState]] = []
 
-    def visit(node: ast.AST, place: Place) -> None:
+    def visit(node: ast.AST, place: WalkState) -> None:
         if isinstance(node, (ast.Name, ast.Attribute)) and isinstance(node.ctx, ast.Load):
             resolved = module.resolve(node, place.scope, place.shadowed)
             if resolved is not None and not _is_only_asked_for(place):
@@ -255,7 +255,7 @@ def _of_unit(module: PythonModule, unit: Unit) -> list[tuple[str, ast.expr, Plac
     return found
 
 
-def _is_only_asked_for(place: Place) -> bool:
+def _is_only_asked_for(place: WalkState) -> bool:
     return any(
         isinstance(above, (ast.Compare, ast.arg, ast.AnnAssign, ast.ExceptHandler))
         or (
@@ -267,7 +267,7 @@ def _is_only_asked_for(place: Place) -> bool:
     )
 
 
-def _call(node: ast.expr, place: Place) -> ast.Call | None:
+def _call(node: ast.expr, place: WalkState) -> ast.Call | None:
     """The call of which the name is the function."""
     return place.parent if isinstance(place.parent, ast.Call) and place.parent.func is node else None
 
@@ -276,25 +276,25 @@ def _judged(
     name: str,
     file: str,
     node: ast.expr,
-    place: Place,
+    place: WalkState,
     conditions: Conditions,
     options: Mapping[str, str],
-) -> Use:
+) -> FeatureUse:
     tests = [*conditions.tests(node.lineno), *_in_expression(node, place)]
     call = _call(node, place)
     enabled = [word.value for word in call.keywords if word.arg == "enabled"] if call else []
     if call and name.endswith("amp.autocast") and name != "torch.amp.autocast" and call.args:
         enabled.append(call.args[0])
     if any(conditions.value(test) is False for test in enabled):
-        return Use(name, file, node.lineno, Strength.OFF)
+        return FeatureUse(name, file, node.lineno, Certainty.OFF)
     for test in (*enabled, *tests):
         named = test.attr if isinstance(test, ast.Attribute) else getattr(test, "id", "")
         if named in options:
-            return Use(name, file, node.lineno, Strength.SWITCHED, options[named])
-    return Use(name, file, node.lineno)
+            return FeatureUse(name, file, node.lineno, Certainty.SWITCHED, options[named])
+    return FeatureUse(name, file, node.lineno)
 
 
-def _in_expression(node: ast.expr, place: Place) -> Iterator[ast.expr]:
+def _in_expression(node: ast.expr, place: WalkState) -> Iterator[ast.expr]:
     """`autocast() if args.amp else nullcontext()`."""
     below: ast.AST = node
     for above in place.upwards():
@@ -303,10 +303,10 @@ def _in_expression(node: ast.expr, place: Place) -> Iterator[ast.expr]:
         below = above
 
 
-def _of_library(feature: str, call: ast.Call | None) -> Strength:
+def _of_library(feature: str, call: ast.Call | None) -> Certainty:
     for word in call.keywords if call else ():
         if word.arg in _ARGUMENTS.get(feature, ()) and isinstance(word.value, ast.Constant):
             if word.value.value in _UNSAID:
                 continue
-            return Strength.OFF if word.value.value in _NO else Strength.SHOWN
-    return Strength.LIBRARY
+            return Certainty.OFF if word.value.value in _NO else Certainty.SHOWN
+    return Certainty.LIBRARY

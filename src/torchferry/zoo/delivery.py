@@ -23,7 +23,7 @@ from torchferry.zoo.evidence import SUFFIXES
 
 
 @dataclass(frozen=True)
-class Place:
+class DeliveryPath:
     """The parts of the path that the zoo's layout names."""
 
     framework: str
@@ -32,7 +32,7 @@ class Place:
     fixed: bool  # whether the parts between them are those of the layout
 
 
-def parse_place(path: Path, table: ZooTable) -> Place:
+def parse_place(path: Path, table: ZooTable) -> DeliveryPath:
     """The parts of a path that ends as the layout says; what is missing is ""."""
     wanted = table.layout.split("/")
     given = Path(os.path.abspath(path)).parts[-len(wanted) :]
@@ -44,10 +44,10 @@ def parse_place(path: Path, table: ZooTable) -> Place:
             found[key] = part
         else:
             fixed = fixed and name == part
-    return Place(**found, fixed=fixed)
+    return DeliveryPath(**found, fixed=fixed)
 
 
-def checked_place(path: Path, table: ZooTable) -> Place:
+def checked_place(path: Path, table: ZooTable) -> DeliveryPath:
     """The same for a folder that is to be made: a path that does not fit is refused."""
     place = parse_place(path, table)
     if not place.fixed or not place.model:
@@ -105,7 +105,7 @@ class Delivery:
     tolerance: float | None = None  # None: the zoo's own
 
     @cached_property
-    def place(self) -> Place:
+    def place(self) -> DeliveryPath:
         """What the folder's path names."""
         return parse_place(self.root, self.table)
 

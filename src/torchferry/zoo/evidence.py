@@ -21,7 +21,7 @@ Step = tuple[int, int]  # epoch and step, as the run has numbered them
 
 
 @dataclass(frozen=True)
-class Curve:
+class StepCurve:
     """A value for each step."""
 
     values: tuple[float, ...]
@@ -29,10 +29,10 @@ class Curve:
 
 
 @dataclass(frozen=True)
-class Evidence:
+class RunEvidence:
     """The accuracy and the speed of one run."""
 
-    curves: Mapping[str, Curve] = field(default_factory=dict)  # loss
+    curves: Mapping[str, StepCurve] = field(default_factory=dict)  # loss
     metrics: Mapping[str, float] = field(default_factory=dict)  # acc1, images/s
     source: str = ""  # what it was read from
     simulated: bool | None = None  # None: the file does not say
@@ -60,11 +60,11 @@ class Evidence:
         return json.dumps(content, indent=1, allow_nan=False) + "\n"
 
 
-def numbered(values: list[float], steps: list[Step | None]) -> Curve:
+def numbered(values: list[float], steps: list[Step | None]) -> StepCurve:
     """A curve with its steps, where each value has one and no two have the same."""
     known = [step for step in steps if step is not None]
     whole = len(known) == len(values) and len(set(known)) == len(known)
-    return Curve(tuple(values), tuple(known) if whole else ())
+    return StepCurve(tuple(values), tuple(known) if whole else ())
 
 
 _SHARES = re.compile(r"acc|top|map|iou|f1|auc|dice|recall|precision")  # as 0.76 or as 76 %
@@ -75,7 +75,7 @@ _METRIC_TOLERANCE = 0.01  # relative; the guides ask for the original's level, a
 
 
 @dataclass(frozen=True)
-class Row:
+class FigureRow:
     """One figure of both runs."""
 
     name: str
@@ -97,28 +97,32 @@ class Row:
         return any(self.lengths)
 
 
-def compare(original: Evidence, port: Evidence, relative: float, absolute: float) -> tuple[Row, ...]:
+def compare(
+    original: RunEvidence, port: RunEvidence, relative: float, absolute: float
+) -> tuple[FigureRow, ...]:
     """Curves first, then figures; what only one of them has is listed too."""
     return (*_curves(original, port, relative, absolute), *_metrics(original, port))
 
 
-def _curves(original: Evidence, port: Evidence, relative: float, absolute: float) -> Iterator[Row]:
-    none = Curve(())
+def _curves(
+    original: RunEvidence, port: RunEvidence, relative: float, absolute: float
+) -> Iterator[FigureRow]:
+    none = StepCurve(())
     for name in dict.fromkeys((*original.curves, *port.curves)):
         theirs, ours = original.curves.get(name, none), port.curves.get(name, none)
         ends, lengths = (_end(theirs), _end(ours)), (len(theirs.values), len(ours.values))
         pairs = _pairs(theirs, ours)
         if not pairs:
-            yield Row(name, *ends, math.nan, None, lengths=lengths)
+            yield FigureRow(name, *ends, math.nan, None, lengths=lengths)
             continue
         share = sum(_share(golden, mine) for golden, mine in pairs) / len(pairs)
         offset = sum(mine - golden for golden, mine in pairs) / len(pairs)
         # a smaller loss is no fault; not a number is
         holds = share <= relative or offset <= absolute
-        yield Row(name, *ends, share, holds, len(pairs), lengths, offset, _broken_at(ours))
+        yield FigureRow(name, *ends, share, holds, len(pairs), lengths, offset, _broken_at(ours))
 
 
-def _pairs(theirs: Curve, ours: Curve) -> list[tuple[float, float]]:
+def _pairs(theirs: StepCurve, ours: StepCurve) -> list[tuple[float, float]]:
     """The values of the same steps: by their numbers where both runs number them, else by their order."""
     if not theirs.steps or not ours.steps or _is_shifted(theirs.steps, ours.steps):
         return list(zip(theirs.values, ours.values, strict=False))
@@ -141,27 +145,27 @@ def _share(golden: float, mine: float) -> float:
     return math.inf * offset if offset else 0.0
 
 
-def _broken_at(curve: Curve) -> Step | int | None:
+def _broken_at(curve: StepCurve) -> Step | int | None:
     for index, value in enumerate(curve.values):
         if not math.isfinite(value):
             return curve.steps[index] if curve.steps else index
     return None
 
 
-def _end(curve: Curve) -> float | None:
+def _end(curve: StepCurve) -> float | None:
     """The mean of the last tenth: a single step is noise."""
     last = curve.values[-max(1, len(curve.values) // 10) :]
     return sum(last) / len(last) if last else None
 
 
-def _metrics(original: Evidence, port: Evidence) -> Iterator[Row]:
+def _metrics(original: RunEvidence, port: RunEvidence) -> Iterator[FigureRow]:
     for name in dict.fromkeys((*original.metrics, *port.metrics)):
         golden, mine = original.metrics.get(name), port.metrics.get(name)
         if golden is None or mine is None:
-            yield Row(name, golden, mine, math.nan, None)
+            yield FigureRow(name, golden, mine, math.nan, None)
             continue
         share = _share(*_in_one_unit(name, golden, mine))
-        yield Row(name, golden, mine, share, None if _SPEED_NAME.search(name) else _level(name, share))
+        yield FigureRow(name, golden, mine, share, None if _SPEED_NAME.search(name) else _level(name, share))
 
 
 def _in_one_unit(name: str, golden: float, mine: float) -> tuple[float, float]:
@@ -240,7 +244,7 @@ _RECORD = re.compile(r"[\r\n]|(?=\b(?:TCAPPDLL|DLL) \d{4}-)")
 _LONGEST_LINE = 2000  # progress bars and dumps are no lines of a log
 
 
-def read_log(lines: Iterable[str], source: str) -> Evidence:
+def read_log(lines: Iterable[str], source: str) -> RunEvidence:
     """The last value of a metric and the median of the speed count; a record has one loss, and rank 0 speaks for all."""
     losses: dict[bool, tuple[list[float], list[Step | None]]] = {True: ([], []), False: ([], [])}
     metrics: dict[str, float] = {}
@@ -264,7 +268,7 @@ def read_log(lines: Iterable[str], source: str) -> Evidence:
     # a loss that says that it is the training's is that of each step; another beside it is some mean of it
     values, steps = losses[True] if losses[True][0] else losses[False]
     curves = {"loss": numbered(values, steps)} if values else {}
-    return Evidence(curves, metrics, source, simulated or None)
+    return RunEvidence(curves, metrics, source, simulated or None)
 
 
 def _records(lines: Iterable[str]) -> Iterator[str]:
@@ -305,12 +309,12 @@ def number(value: object) -> float | None:
         return None
 
 
-def of_csv(text: str, source: str) -> Evidence:
+def of_csv(text: str, source: str) -> RunEvidence:
     """A table with a head."""
     return of_rows(list(csv.DictReader(text.splitlines())), source)
 
 
-def of_lines(text: str, path: Path) -> Evidence:
+def of_lines(text: str, path: Path) -> RunEvidence:
     """A JSON object on each line, as loggers write them."""
     rows = []
     for count, line in enumerate(text.splitlines(), 1):
@@ -324,7 +328,7 @@ def of_lines(text: str, path: Path) -> Evidence:
     return of_rows(rows, path.name)
 
 
-def of_rows(rows: Sequence[Mapping[str, Any]], source: str) -> Evidence:
+def of_rows(rows: Sequence[Mapping[str, Any]], source: str) -> RunEvidence:
     """Columns: losses are curves, of everything else the last value counts, of speeds the median."""
     columns: dict[str, tuple[list[float], list[Step | None]]] = {}
     for row in map(_flat, rows):
@@ -341,15 +345,15 @@ def of_rows(rows: Sequence[Mapping[str, Any]], source: str) -> Evidence:
     return _sorted_out({name: numbered(values, steps) for name, (values, steps) in columns.items()}, source)
 
 
-def of_plain(content: Mapping[str, Any], source: str) -> Evidence:
+def of_plain(content: Mapping[str, Any], source: str) -> RunEvidence:
     """{"loss": [...], "acc1": 76.1}, with or without a table of metrics."""
-    columns: dict[str, Curve] = {}
+    columns: dict[str, StepCurve] = {}
     parts = [content, *(content[key] for key in ("curves", "metrics") if isinstance(content.get(key), dict))]
     for name, value in ((name, value) for part in parts for name, value in part.items()):
         values = [number(each) for each in value] if isinstance(value, list) else [number(value)]
         known = tuple(each for each in values if each is not None)
         if known and is_result(name):
-            columns[canonical(name)] = Curve(known)
+            columns[canonical(name)] = StepCurve(known)
     return _sorted_out(columns, source)
 
 
@@ -378,20 +382,20 @@ def _step_of_row(row: Mapping[str, Any]) -> Step | None:
     return int(epoch or 0), int(step or 0)
 
 
-def _sorted_out(columns: Mapping[str, Curve], source: str) -> Evidence:
+def _sorted_out(columns: Mapping[str, StepCurve], source: str) -> RunEvidence:
     curves = {name: curve for name, curve in columns.items() if is_loss(name)}
     rest = {name: curve.values for name, curve in columns.items() if name not in curves}
     metrics = {
         name: statistics.median(values) if name.endswith("/s") else values[-1]
         for name, values in rest.items()
     }
-    return Evidence(curves, metrics, source)
+    return RunEvidence(curves, metrics, source)
 
 
 # Reads evidence from the files of TorchFerry's own commands.
 
 
-def of_record(path: Path) -> Evidence:
+def of_record(path: Path) -> RunEvidence:
     """Of `ferry watch`: the loss of each step that was watched."""
     from torchferry.accuracy.file.reader import open_record
 
@@ -402,7 +406,7 @@ def of_record(path: Path) -> Evidence:
             if call.operator == "loss" and call.outputs and call.outputs[0].statistics is not None
         ]
         simulated = record.header.simulated
-    return Evidence(_loss_curve(losses), {}, path.name, simulated)
+    return RunEvidence(_loss_curve(losses), {}, path.name, simulated)
 
 
 def is_proof(content: Mapping[str, Any]) -> bool:
@@ -410,39 +414,39 @@ def is_proof(content: Mapping[str, Any]) -> bool:
     return "holds" in content and "reference" in content and "results" in content
 
 
-def _of_evidence(content: Mapping[str, Any], source: str, _: bool) -> Evidence:
+def _of_evidence(content: Mapping[str, Any], source: str, _: bool) -> RunEvidence:
     steps = content.get("steps", {})
     curves = {
-        name: Curve(tuple(map(float, values)), tuple((int(a), int(b)) for a, b in steps.get(name, ())))
+        name: StepCurve(tuple(map(float, values)), tuple((int(a), int(b)) for a, b in steps.get(name, ())))
         for name, values in content.get("curves", {}).items()
     }
     metrics = {name: float(value) for name, value in content.get("metrics", {}).items()}
-    return Evidence(curves, metrics, content.get("source") or source, content.get("simulated"))
+    return RunEvidence(curves, metrics, content.get("source") or source, content.get("simulated"))
 
 
-def _of_proof(content: Mapping[str, Any], source: str, of_original: bool) -> Evidence:
+def _of_proof(content: Mapping[str, Any], source: str, of_original: bool) -> RunEvidence:
     """Of `ferry prove`: the original on the CPU, or the first vendor's run, on a simulated device."""
     results = content.get("results") or [{}]
     run = content["reference"] if of_original else results[0].get("run", {})
     processes = run.get("processes") or [{}]
     steps = processes[0].get("steps", ())
     losses = [value for step in steps for loss in step["losses"] if (value := number(loss)) is not None]
-    return Evidence(_loss_curve(losses), {}, source, None if of_original else True)
+    return RunEvidence(_loss_curve(losses), {}, source, None if of_original else True)
 
 
-def _of_analysis(content: Mapping[str, Any], source: str, _: bool) -> Evidence:
+def _of_analysis(content: Mapping[str, Any], source: str, _: bool) -> RunEvidence:
     """Of `ferry analyze`: how many steps a second."""
     run = (content.get("runs") or [{}])[0]
     count, seconds = len(run.get("steps", ())), number(run.get("seconds")) or math.nan
     metrics = {"steps/s": count / seconds} if count and seconds > 0 else {}
-    return Evidence({}, metrics, source, run.get("simulated"))
+    return RunEvidence({}, metrics, source, run.get("simulated"))
 
 
-def _loss_curve(losses: list[float]) -> dict[str, Curve]:
-    return {"loss": Curve(tuple(losses))} if losses else {}
+def _loss_curve(losses: list[float]) -> dict[str, StepCurve]:
+    return {"loss": StepCurve(tuple(losses))} if losses else {}
 
 
-_Reader = Callable[[Mapping[str, Any], str, bool], Evidence]
+_Reader = Callable[[Mapping[str, Any], str, bool], RunEvidence]
 KNOWN: tuple[tuple[Callable[[Mapping[str, Any]], bool], _Reader], ...] = (
     (lambda content: content.get("format") == FORMAT, _of_evidence),
     (lambda content: content.get("format") == "torchferry-analysis", _of_analysis),
@@ -456,7 +460,7 @@ SUFFIXES = (*TEXTS, *_RECORDS)
 _LARGEST = 512 << 20
 
 
-def read_evidence(path: Path, *, of_original: bool = False) -> Evidence:
+def read_evidence(path: Path, *, of_original: bool = False) -> RunEvidence:
     """What a file shows; `of_original` chooses the side of a proof, which holds both."""
     try:
         if not path.is_file() and path.exists():
@@ -497,7 +501,7 @@ def _json(path: Path) -> object:
         return None
 
 
-def _read(path: Path, of_original: bool) -> Evidence:
+def _read(path: Path, of_original: bool) -> RunEvidence:
     suffix = path.suffix.lower()
     if suffix in _RECORDS:
         return of_record(path)
@@ -516,7 +520,7 @@ def _text(data: bytes) -> str:
     return data.decode("utf-8-sig", "replace")
 
 
-def _of_json(text: str, path: Path, of_original: bool) -> Evidence:
+def _of_json(text: str, path: Path, of_original: bool) -> RunEvidence:
     try:
         content = json.loads(text)
     except ValueError:
@@ -524,7 +528,7 @@ def _of_json(text: str, path: Path, of_original: bool) -> Evidence:
     if isinstance(content, list):
         return of_rows([row for row in content if isinstance(row, dict)], path.name)
     if not isinstance(content, dict):
-        return Evidence(source=path.name)
+        return RunEvidence(source=path.name)
     for fits, read in KNOWN:
         if fits(content):
             return read(content, path.name, of_original)

@@ -18,12 +18,12 @@ from torchferry.report.html import escaped
 from torchferry.vendors.model import Vendor
 from torchferry.vendors.zoo import ZooTable
 from torchferry.zoo import run_scripts
-from torchferry.zoo.delivery import FRAMEWORK, READMES, REQUIREMENTS, Place, checked_place
-from torchferry.zoo.evidence import Curve, Evidence, compare, holds_both, is_plain, read_evidence
-from torchferry.zoo.readme import Facts, readme
+from torchferry.zoo.delivery import FRAMEWORK, READMES, REQUIREMENTS, DeliveryPath, checked_place
+from torchferry.zoo.evidence import RunEvidence, StepCurve, compare, holds_both, is_plain, read_evidence
+from torchferry.zoo.readme import DeliveryFacts, readme
 from torchferry.zoo.recognition import (
     LARGE,
-    Sort,
+    MisfitReason,
     from_imports,
     leads_out,
     licence_files,
@@ -42,7 +42,7 @@ _MOST_POINTS = 600
 _TICKS = 5
 
 
-def draw(original: Curve, port: Curve, names: tuple[str, str]) -> str:
+def draw(original: StepCurve, port: StepCurve, names: tuple[str, str]) -> str:
     """An SVG of its own; "" where there is nothing to draw."""
     curves = [_thinned(curve.values) for curve in (original, port)]
     values = [value for curve in curves for _, value in curve]
@@ -86,11 +86,15 @@ def _thinned(values: Iterable[float]) -> list[tuple[int, float]]:
 
 
 _KEPT_README = "README.original.md"
-_LEFT_OUT = (Sort.LARGE, Sort.WEIGHTS, Sort.CACHE)  # small data may be what a program needs
+_LEFT_OUT = (
+    MisfitReason.LARGE,
+    MisfitReason.WEIGHTS,
+    MisfitReason.CACHE,
+)  # small data may be what a program needs
 
 
 @dataclass(frozen=True)
-class Request:
+class DeliveryRequest:
     """What a user has said of a delivery that is to be made."""
 
     path: Path
@@ -105,10 +109,10 @@ class Request:
 
 
 @dataclass(frozen=True)
-class Made:
+class NewDelivery:
     """What was made."""
 
-    place: Place
+    place: DeliveryPath
     outcome: ProjectOutcome
     main: str
     candidates: tuple[Candidate, ...]  # for the script that trains, the likeliest first
@@ -121,12 +125,12 @@ class Made:
 class _Log:
     """One run: what it shows, and the file that says so."""
 
-    shows: Evidence
+    shows: RunEvidence
     path: str  # in the delivery
     data: bytes
 
 
-def make_delivery(request: Request, vendor: Vendor, table: ZooTable, plan: Plan) -> Made:
+def make_delivery(request: DeliveryRequest, vendor: Vendor, table: ZooTable, plan: Plan) -> NewDelivery:
     """Convert the project and write it with all that the zoo asks for; nothing is ever overwritten."""
     place = checked_place(request.path, table)
     if place.framework != FRAMEWORK:
@@ -151,7 +155,7 @@ def make_delivery(request: Request, vendor: Vendor, table: ZooTable, plan: Plan)
     _add_files(outcome, facts, logs, run_scripts.start_of(str(outcome.folder), main))
     write_project(outcome, out, {}, Replace.NOTHING)
     notebooks = sum(entry.path.endswith(".ipynb") for entry in outcome.entries)
-    return Made(place, outcome, main, found, notebooks, left_out, tuple(not_required))
+    return NewDelivery(place, outcome, main, found, notebooks, left_out, tuple(not_required))
 
 
 def _checked_output(origin: Path, path: Path) -> Path:
@@ -173,7 +177,7 @@ def _one_line_of_shell(arguments: str) -> str:
         raise InputError(f"--arguments {arguments!r}: {error}; quote the text as a shell wants it") from None
 
 
-def _logs(request: Request, table: ZooTable) -> tuple[_Log | None, _Log | None]:
+def _logs(request: DeliveryRequest, table: ZooTable) -> tuple[_Log | None, _Log | None]:
     """Of the original and of the port, read before anything is written. A proof holds both sides: one file is enough."""
     results, original = request.results, request.original
     if original is None and results is not None and holds_both(results):
@@ -210,7 +214,7 @@ def _leave_out(outcome: ProjectOutcome) -> tuple[tuple[str, str], ...]:
     return tuple(sorted(left.items()))
 
 
-def _main(request: Request, outcome: ProjectOutcome, found: tuple[Candidate, ...]) -> str:
+def _main(request: DeliveryRequest, outcome: ProjectOutcome, found: tuple[Candidate, ...]) -> str:
     if not request.main:
         clear = clear_one(found)
         return clear.path if clear else ""
@@ -222,17 +226,17 @@ def _main(request: Request, outcome: ProjectOutcome, found: tuple[Candidate, ...
 
 
 def _facts(
-    request: Request,
-    place: Place,
+    request: DeliveryRequest,
+    place: DeliveryPath,
     vendor: Vendor,
     table: ZooTable,
     outcome: ProjectOutcome,
     logs: tuple[_Log | None, _Log | None],
-) -> Facts:
+) -> DeliveryFacts:
     licences = _licences(outcome)
     licence = _content(outcome, licences[0]) if licences else b""
-    original, port = (log.shows if log else Evidence() for log in logs)
-    return Facts(
+    original, port = (log.shows if log else RunEvidence() for log in logs)
+    return DeliveryFacts(
         place,
         vendor,
         table,
@@ -250,7 +254,7 @@ def _facts(
 
 
 def _picture(logs: tuple[_Log | None, _Log | None], table: ZooTable) -> str:
-    original, port = (log.shows.curves.get("loss", Curve(())) if log else Curve(()) for log in logs)
+    original, port = (log.shows.curves.get("loss", StepCurve(())) if log else StepCurve(()) for log in logs)
     return (
         draw(original, port, (table.original_log, table.port_log)) if original.values and port.values else ""
     )
@@ -310,7 +314,7 @@ def _add_requirements(outcome: ProjectOutcome) -> list[str]:
 
 def _add_files(
     outcome: ProjectOutcome,
-    facts: Facts,
+    facts: DeliveryFacts,
     logs: tuple[_Log | None, _Log | None],
     start: run_scripts.Start,
 ) -> None:

@@ -14,16 +14,16 @@ from torchferry.report.markdown import escape
 from torchferry.text import Language, Text
 from torchferry.vendors.model import Vendor
 from torchferry.vendors.zoo import ZooTable
-from torchferry.zoo.delivery import PLACEHOLDER, REQUIREMENTS, Place
-from torchferry.zoo.evidence import METRIC, Row, canonical
+from torchferry.zoo.delivery import PLACEHOLDER, REQUIREMENTS, DeliveryPath
+from torchferry.zoo.evidence import METRIC, FigureRow, canonical
 from torchferry.zoo.run_scripts import DEVICES
 
 
 @dataclass(frozen=True)
-class Facts:
+class DeliveryFacts:
     """What is known of a delivery when it is made; "" becomes a place to fill in."""
 
-    place: Place
+    place: DeliveryPath
     vendor: Vendor
     table: ZooTable
     arguments: str = ""
@@ -32,7 +32,7 @@ class Facts:
     dataset: str = ""
     licence: str = ""
     licence_file: str = ""
-    rows: tuple[Row, ...] = ()
+    rows: tuple[FigureRow, ...] = ()
     logs: tuple[str, ...] = ()  # their paths
     picture: str = ""
     simulated: bool = False
@@ -178,7 +178,7 @@ _SIMULATED = Text(
 )
 
 
-def readme(facts: Facts, language: Language) -> str:
+def readme(facts: DeliveryFacts, language: Language) -> str:
     """The whole file."""
 
     def known(value: str, what: Text) -> str:
@@ -211,14 +211,14 @@ def readme(facts: Facts, language: Language) -> str:
     )
 
 
-def _licence(facts: Facts, language: Language) -> str:
+def _licence(facts: DeliveryFacts, language: Language) -> str:
     if not facts.licence_file:
         return ""
     text = _LICENCE_TEXT.format(licence=facts.licence or facts.licence_file, file=facts.licence_file)
     return text.in_language(language)
 
 
-def _results(facts: Facts, language: Language) -> str:
+def _results(facts: DeliveryFacts, language: Language) -> str:
     if not facts.rows:
         return ""
     lines = [_HEAD.in_language(language), "|---|---:|---:|---:|"]
@@ -238,7 +238,7 @@ def _results(facts: Facts, language: Language) -> str:
     return "\n".join(lines)
 
 
-def _line(row: Row, language: Language) -> str:
+def _line(row: FigureRow, language: Language) -> str:
     name = _CURVE.format(name=row.name, steps=row.steps).in_language(language) if row.steps else row.name
     share = "" if math.isnan(row.difference) else f"{row.difference:+.2%}"
     cells: Sequence[str] = (escape(name), _shown(row.original), _shown(row.port), share)

@@ -49,7 +49,7 @@ _DATA = (".tar", ".tar.gz", ".tgz", ".zip", ".lmdb", ".tfrecord", ".rec", ".npy"
 _CACHES = {"__pycache__", ".pytest_cache", ".ipynb_checkpoints", "kernel_meta", "wandb"}
 
 
-class Sort(Enum):
+class MisfitReason(Enum):
     """Why a file does not belong there."""
 
     LARGE = "larger than 10 MiB"
@@ -58,16 +58,16 @@ class Sort(Enum):
     CACHE = "made by running"
 
 
-def sort_of(name: str, size: int) -> Sort | None:
+def sort_of(name: str, size: int) -> MisfitReason | None:
     """Of which sort a file is, by its path with forward slashes; None: it may stay."""
     folders = name.split("/")[:-1]
     if _CACHES & set(folders) or any(folder.endswith(".egg-info") for folder in folders):
-        return Sort.CACHE
+        return MisfitReason.CACHE
     if name.lower().endswith(_WEIGHTS):
-        return Sort.WEIGHTS
+        return MisfitReason.WEIGHTS
     if size > LARGE:
-        return Sort.LARGE
-    return Sort.DATA if name.lower().endswith(_DATA) else None
+        return MisfitReason.LARGE
+    return MisfitReason.DATA if name.lower().endswith(_DATA) else None
 
 
 def leads_out(root: Path, link: str) -> bool:

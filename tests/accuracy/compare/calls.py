@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from torchferry.accuracy.compare.matching import CallSequence, Match, Matching
+from torchferry.accuracy.compare.matching import CallMatch, CallSequence, Matching
 from torchferry.accuracy.model import Call, Statistics, TensorRecord
 
 SHAPE = (4, 8)
@@ -66,7 +66,7 @@ def matched(mine: list[Call], golden: list[Call], *, by_number: bool = False) ->
     return [_line(match, mine, golden) for match in found]
 
 
-def _line(match: Match, mine: list[Call], golden: list[Call]) -> str:
+def _line(match: CallMatch, mine: list[Call], golden: list[Call]) -> str:
     one = _named(mine[match.mine]) if match.mine is not None else f"({match.how or 'nothing'})"
     other = _named(golden[match.golden]) if match.golden is not None else f"({match.how or 'nothing'})"
     both = match.mine is not None and match.golden is not None

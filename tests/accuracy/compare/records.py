@@ -11,10 +11,10 @@ import torch
 
 from tests.accuracy.file.making import put
 from torchferry.accuracy.file.writer import RecordWriter
-from torchferry.accuracy.model import Call, Header, Kept, TensorRecord, TensorRef
+from torchferry.accuracy.model import Call, Kept, RecordHeader, TensorRecord, TensorRef
 
 Wrong = Mapping[str, Callable[[torch.Tensor], torch.Tensor]]  # operator -> what becomes of its result
-GOLDEN = Header(Kept.TENSORS, "train.py --lr 0.1", "cuda", "2.13.0")
+GOLDEN = RecordHeader(Kept.TENSORS, "train.py --lr 0.1", "cuda", "2.13.0")
 MINE = replace(GOLDEN, device="npu", vendor="ascend", simulated=True)
 OPERATORS: dict[str, Any] = {
     "aten::mm": torch.mm,
@@ -31,7 +31,7 @@ _ARGUMENTS = {"aten::mm": ("self", "mat2"), "aten::add.Tensor": ("self", "other"
 class Writing:
     """Computes, and writes down each call."""
 
-    def __init__(self, path: Path, header: Header, wrong: Wrong | None = None) -> None:
+    def __init__(self, path: Path, header: RecordHeader, wrong: Wrong | None = None) -> None:
         self._writer = RecordWriter(path, header)
         self._device = f"{header.device}:0"
         self._wrong = wrong or {}
@@ -79,7 +79,7 @@ class Writing:
 
 def write_network(
     path: Path,
-    header: Header = GOLDEN,
+    header: RecordHeader = GOLDEN,
     wrong: Wrong | None = None,
     *,
     steps: int = 1,

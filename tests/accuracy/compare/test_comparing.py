@@ -13,12 +13,12 @@ import torch
 
 from tests.accuracy.compare.records import GOLDEN, MINE, Writing, write_network, zero_tail
 from torchferry.accuracy.compare import network
-from torchferry.accuracy.compare.comparing import Work, compare_files
-from torchferry.accuracy.compare.model import Comparison
+from torchferry.accuracy.compare.comparing import ComparingPlan, compare_files
+from torchferry.accuracy.compare.model import RankComparison
 from torchferry.accuracy.compare.network import notes_of_comparison
 from torchferry.accuracy.file.reader import open_record
 from torchferry.accuracy.judge.model import ErrorKind, Verdict
-from torchferry.accuracy.model import Header, Kept
+from torchferry.accuracy.model import Kept, RecordHeader
 from torchferry.errors import InputError
 
 
@@ -27,17 +27,17 @@ def golden(tmp_path: Path) -> Path:
     return write_network(tmp_path / "gpu.h5")
 
 
-def compared(tmp_path: Path, golden: Path | None, **changes: Any) -> Comparison:
+def compared(tmp_path: Path, golden: Path | None, **changes: Any) -> RankComparison:
     mine = write_network(tmp_path / "npu.h5", changes.pop("header", MINE), **changes)
     (comparison,) = compare_files(mine, golden)
     return comparison
 
 
-def verdicts(comparison: Comparison) -> list[str]:
+def verdicts(comparison: RankComparison) -> list[str]:
     return [pair.judgement.verdict.value for pair in comparison.pairs]
 
 
-def blamed(comparison: Comparison) -> str:
+def blamed(comparison: RankComparison) -> str:
     if comparison.culprit is None:
         return ""
     call = comparison.pairs[comparison.culprit].mine
@@ -182,8 +182,8 @@ def test_statistics_need_a_second_record(tmp_path: Path) -> None:
 def test_progress_and_threads_do_not_change_the_outcome(tmp_path: Path, golden: Path) -> None:
     mine = write_network(tmp_path / "npu.h5", MINE, {"aten::relu": zero_tail})
     seen: list[tuple[int, int]] = []
-    (one,) = compare_files(mine, golden, Work(1, lambda done, count: seen.append((done, count))))
-    (many,) = compare_files(mine, golden, Work(8))
+    (one,) = compare_files(mine, golden, ComparingPlan(1, lambda done, count: seen.append((done, count))))
+    (many,) = compare_files(mine, golden, ComparingPlan(8))
     assert seen == [(done, 5) for done in range(1, 6)]
     assert one.pairs == many.pairs
 
@@ -199,7 +199,7 @@ def test_what_is_kept_does_not_grow_with_the_records(
 
 
 def test_what_makes_two_records_hard_to_compare_is_noted() -> None:
-    mine = Header(Kept.TENSORS, "/home/a/train.py --lr 1", "npu", "2.12.1+cpu")
+    mine = RecordHeader(Kept.TENSORS, "/home/a/train.py --lr 1", "npu", "2.12.1+cpu")
     same = replace(mine, program="train.py", torch="2.12.1+cu130")
     other = replace(mine, program="gan.py", torch="2.13.0")
     assert notes_of_comparison(mine, same) == ()

@@ -14,10 +14,10 @@ from torch.nn import functional
 from tests.accuracy.judge.recorded import record
 from torchferry.accuracy.compare.comparing import compare_records
 from torchferry.accuracy.compare.matching import EXTRA, NOTHING
-from torchferry.accuracy.compare.model import Comparison, Pair
+from torchferry.accuracy.compare.model import CallPair, RankComparison
 from torchferry.accuracy.compare.programs import Programs, different_arguments
 from torchferry.accuracy.judge.model import ErrorKind, Judgement, Verdict
-from torchferry.accuracy.model import Call, Header, Kept, TensorRecord, TensorRef
+from torchferry.accuracy.model import Call, Kept, RecordHeader, TensorRecord, TensorRef
 from torchferry.accuracy.report import sentences
 from torchferry.cli.compare import exit_code
 from torchferry.ops.model import Special
@@ -28,12 +28,12 @@ def a(*shape: int) -> torch.Tensor:
     return torch.randn(shape, generator=torch.Generator().manual_seed(3))
 
 
-def compared(folder: Path, mine: Callable[[], Any], golden: Callable[[], Any]) -> Comparison:
+def compared(folder: Path, mine: Callable[[], Any], golden: Callable[[], Any]) -> RankComparison:
     with record(folder / "mine.h5", mine) as ours, record(folder / "golden.h5", golden) as theirs:
         return compare_records(ours, theirs)
 
 
-def said(comparison: Comparison) -> str:
+def said(comparison: RankComparison) -> str:
     return sentences.headline(comparison).en
 
 
@@ -156,16 +156,16 @@ def test_a_wrong_tail_of_what_was_just_copied_hints_at_the_copy() -> None:
     copied = replace(there, content=7)
     tail = Judgement(Verdict.FAULT, ErrorKind.TAIL, why=Text("the last 2 are wrong", "最后 2 个错误"))
     pairs = [
-        Pair(moved(1, "aten::_to_copy", host, copied), None, EXTRA),
-        Pair(moved(2, "aten::relu", copied, replace(there, content=8)), None, NOTHING, judgement=tail),
-        Pair(
+        CallPair(moved(1, "aten::_to_copy", host, copied), None, EXTRA),
+        CallPair(moved(2, "aten::relu", copied, replace(there, content=8)), None, NOTHING, judgement=tail),
+        CallPair(
             moved(3, "aten::relu", copied, replace(there, content=9)),
             None,
             NOTHING,
             judgement=replace(tail, sort=ErrorKind.SCALE),
         ),
     ]
-    header = Header(Kept.TENSORS, "train.py", "npu", "2.7.0")
+    header = RecordHeader(Kept.TENSORS, "train.py", "npu", "2.7.0")
     _, one, other = Programs(header, header).look(pairs)
     assert one.judgement.why is not None and other.judgement.why is not None
     assert "input/self was copied from the host before (call 1, train.py:9)" in one.judgement.why.en
@@ -178,11 +178,11 @@ def test_a_copy_that_was_late_is_to_blame_and_not_who_read_it() -> None:
     why = Text("output/output_0: as if input/self had been 0 from 2 of its first dimension on", "同上")
     late = Judgement(Verdict.FAULT, ErrorKind.LATE, why=why)
     pairs = [
-        Pair(moved(1, "aten::_to_copy", host, copied), None, EXTRA),
-        Pair(moved(2, "aten::exp", copied, replace(there, content=8)), None, NOTHING, judgement=late),
-        Pair(moved(3, "aten::exp", replace(there, content=5), there), None, NOTHING, judgement=late),
+        CallPair(moved(1, "aten::_to_copy", host, copied), None, EXTRA),
+        CallPair(moved(2, "aten::exp", copied, replace(there, content=8)), None, NOTHING, judgement=late),
+        CallPair(moved(3, "aten::exp", replace(there, content=5), there), None, NOTHING, judgement=late),
     ]
-    header = Header(Kept.TENSORS, "train.py", "npu", "2.7.0")
+    header = RecordHeader(Kept.TENSORS, "train.py", "npu", "2.7.0")
     programs = Programs(header, header)
     _, one, other = programs.look(pairs)
     assert one.judgement.verdict is Verdict.INHERITED and one.judgement.why is not None

@@ -15,7 +15,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from tests.accuracy.compare.records import GOLDEN, MINE
 from torchferry.accuracy.compare.comparing import compare_files
-from torchferry.accuracy.compare.model import Comparison
+from torchferry.accuracy.compare.model import RankComparison
 from torchferry.accuracy.model import Kept
 from torchferry.accuracy.record.recorder import Recorder
 
@@ -70,14 +70,14 @@ def record(
     return path
 
 
-def compared(folder: Path, kept: Kept, **changes: Any) -> Comparison:
+def compared(folder: Path, kept: Kept, **changes: Any) -> RankComparison:
     (comparison,) = compare_files(
         record(folder / "mine.h5", kept, **changes), record(folder / "golden.h5", kept)
     )
     return comparison
 
 
-def culprit(comparison: Comparison) -> tuple[str, int, str]:
+def culprit(comparison: RankComparison) -> tuple[str, int, str]:
     assert comparison.culprit is not None
     call = comparison.pairs[comparison.culprit].mine
     assert call is not None

@@ -7,8 +7,8 @@ from dataclasses import replace
 
 import pytest
 
-from torchferry.accuracy.compare.model import Outline, Pair, PairRows, packed
-from torchferry.accuracy.judge.model import Difference, ErrorKind, Judgement, Verdict
+from torchferry.accuracy.compare.model import CallPair, Outline, PairRows, packed
+from torchferry.accuracy.judge.model import ErrorKind, Judgement, PairDifference, Verdict
 from torchferry.accuracy.model import Call, Metrics, Statistics, TensorRecord
 from torchferry.text import Text
 
@@ -23,17 +23,19 @@ SEEN = replace(
 CALL = Call(7, "aten::relu", 3, "forward", "Net", "layer.1", "net.py:3", "ReluBackward0")
 WHY = Text("why", "为何")
 PAIRS = [
-    Pair(CALL, CALL, "same", judgement=Judgement(Verdict.EQUAL)),
-    Pair(
+    CallPair(CALL, CALL, "same", judgement=Judgement(Verdict.EQUAL)),
+    CallPair(
         CALL,
         replace(CALL, number=9, operator="npu::relu"),
         "equivalent",
-        (Difference(TENSOR, TENSOR, EQUAL, "...."), Difference(TENSOR, SEEN, EQUAL, "....")),
-        (Difference(SEEN, SEEN, METRICS, "..#."), Difference(TENSOR, TENSOR, None, reason="shape")),
+        (PairDifference(TENSOR, TENSOR, EQUAL, "...."), PairDifference(TENSOR, SEEN, EQUAL, "....")),
+        (PairDifference(SEEN, SEEN, METRICS, "..#."), PairDifference(TENSOR, TENSOR, None, reason="shape")),
         Judgement(Verdict.FAULT, ErrorKind.TAIL, "output/output_0", 0.5, None, 1e-7, "float64", WHY),
     ),
-    Pair(None, CALL, "", judgement=Judgement(Verdict.UNKNOWN, why=WHY)),
-    Pair(replace(CALL, outputs=(TENSOR, SEEN)), None, "", judgement=Judgement(Verdict.NORMAL, own_error=0.0)),
+    CallPair(None, CALL, "", judgement=Judgement(Verdict.UNKNOWN, why=WHY)),
+    CallPair(
+        replace(CALL, outputs=(TENSOR, SEEN)), None, "", judgement=Judgement(Verdict.NORMAL, own_error=0.0)
+    ),
 ]
 
 

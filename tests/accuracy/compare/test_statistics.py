@@ -9,9 +9,9 @@ import pytest
 
 from tests.accuracy.compare.calls import tensor
 from torchferry.accuracy.compare.comparing import AS_THEY_COME, find_culprit
-from torchferry.accuracy.compare.model import Pair, packed
+from torchferry.accuracy.compare.model import CallPair, packed
 from torchferry.accuracy.compare.statistics import distance, growth, judge_statistics
-from torchferry.accuracy.judge.model import Difference, ErrorKind, Verdict
+from torchferry.accuracy.judge.model import ErrorKind, PairDifference, Verdict
 from torchferry.accuracy.model import Call, Statistics
 
 NORMAL = 1e-6  # what single precision explains
@@ -33,13 +33,13 @@ def pair(
     dtype: str = "float32",
     mine: Statistics | None = None,
     golden: Statistics | None = None,
-) -> Pair:
+) -> CallPair:
     """Two calls whose inputs and outputs differ by these parts of their size; None: nothing is known of inputs."""
 
     def difference(
         name: str, amount: float, ours: Statistics | None, theirs: Statistics | None
-    ) -> Difference:
-        return Difference(
+    ) -> PairDifference:
+        return PairDifference(
             tensor(name, dtype=dtype, statistics=ours or statistics(1.0 + amount)),
             tensor(name, dtype=dtype, statistics=theirs or statistics()),
             None,
@@ -48,10 +48,10 @@ def pair(
     inputs = () if given is None else (difference("input/self", given, None, None),)
     outputs = (difference("output/output_0", out, mine, golden),)
     made = Call(1, operator, step, "forward", "Net", module, outputs=tuple(each.golden for each in outputs))
-    return Pair(made, made, "same", inputs, outputs)
+    return CallPair(made, made, "same", inputs, outputs)
 
 
-def verdicts(*pairs: Pair) -> list[str]:
+def verdicts(*pairs: CallPair) -> list[str]:
     return [each.judgement.verdict.value for each in judge_statistics(pairs)]
 
 
@@ -177,7 +177,7 @@ class TestWatched:
 
 def test_memory_that_is_only_handed_on_says_nothing() -> None:
     """The kernels of recurrent layers leave parts of it as they were."""
-    scratch = Difference(
+    scratch = PairDifference(
         tensor("output/output_3", dtype="uint8", statistics=statistics(1.2)),
         tensor("output/output_3", dtype="uint8", statistics=statistics()),
         None,
@@ -195,7 +195,7 @@ def test_memory_that_is_only_handed_on_says_nothing() -> None:
 
 def test_a_copy_that_one_side_makes_more_is_no_riddle() -> None:
     made = pair("aten::clone").mine
-    assert verdicts(Pair(made, None, "extra"), Pair(made, None, "")) == ["normal", "unknown"]
+    assert verdicts(CallPair(made, None, "extra"), CallPair(made, None, "")) == ["normal", "unknown"]
 
 
 def test_a_wrong_sign_shows() -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import torch
 
-from torchferry.accuracy.compare.model import Comparison
+from torchferry.accuracy.compare.model import RankComparison
 from torchferry.accuracy.judge.model import Verdict
 from torchferry.accuracy.report import sentences
 
@@ -133,7 +133,7 @@ def _controls(bench: Bench, name: str, quick: bool) -> Iterator[Row]:
                 )
 
 
-def _reduced(comparison: Comparison) -> int:
+def _reduced(comparison: RankComparison) -> int:
     return sum(pair.judgement.verdict is Verdict.REDUCED for pair in comparison.pairs)
 
 

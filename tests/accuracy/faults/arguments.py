@@ -11,7 +11,7 @@ from torch import nn
 from torch.nn import functional
 
 from torchferry.accuracy.compare.comparing import compare_records
-from torchferry.accuracy.compare.model import Comparison
+from torchferry.accuracy.compare.model import RankComparison
 from torchferry.accuracy.file.reader import open_record
 from torchferry.accuracy.judge.model import Verdict
 from torchferry.accuracy.report import sentences
@@ -35,7 +35,7 @@ class Argument:
     golden: dict[str, Any] = field(default_factory=dict)
     quick: bool = False
 
-    def compare(self, folder: Path, device: str, *, is_right: bool = False) -> Comparison:
+    def compare(self, folder: Path, device: str, *, is_right: bool = False) -> RankComparison:
         """The program on the device against golden on the host; `is_right`: with golden's arguments."""
         mine, golden = folder / "mine.h5", folder / "golden.h5"
         record(Small("cpu", **self.golden), golden)
@@ -43,7 +43,7 @@ class Argument:
         with open_record(mine) as ours, open_record(golden) as theirs:
             return compare_records(ours, theirs)
 
-    def is_named(self, comparison: Comparison) -> bool:
+    def is_named(self, comparison: RankComparison) -> bool:
         """First, with both values, or with the side that makes the call."""
         if comparison.culprit is None:
             return False

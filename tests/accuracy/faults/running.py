@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from torchferry.accuracy.compare.comparing import compare_records
-from torchferry.accuracy.compare.model import Comparison, Pair
+from torchferry.accuracy.compare.model import CallPair, RankComparison
 from torchferry.accuracy.file.reader import Record, open_record
 from torchferry.accuracy.judge.model import Judgement, Verdict
 from torchferry.accuracy.model import Call
@@ -51,7 +51,7 @@ class Bench:
 
     def compare(
         self, training: str, way: str, kernels: AbstractContextManager[Any] | None = None
-    ) -> Comparison:
+    ) -> RankComparison:
         """With golden, what other kernels give; None: those of golden."""
         golden, path = self.golden(training), self.mine
         if way == REPLAYED:
@@ -70,7 +70,7 @@ class Blamed:
 
     fault: Fault
     way: str
-    culprit: Pair | None
+    culprit: CallPair | None
     expected: int  # the number of the call
     alarms: int  # calls that are called faulty or suspicious
 
@@ -103,6 +103,6 @@ def _is_of(fault: Fault, call: Call) -> bool:
     return fault.operator != "_to_copy" or is_cast
 
 
-def alarms(comparison: Comparison) -> list[Pair]:
+def alarms(comparison: RankComparison) -> list[CallPair]:
     """Calls of which more is said than that they differ by rounding."""
     return [pair for pair in comparison.pairs if pair.judgement.verdict in BAD]

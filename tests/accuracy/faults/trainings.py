@@ -13,7 +13,7 @@ import torch
 from torch import nn
 from torch.nn import functional
 
-from torchferry.accuracy.model import Header, Kept
+from torchferry.accuracy.model import Kept, RecordHeader
 from torchferry.accuracy.record.recorder import Recorder
 
 
@@ -219,7 +219,7 @@ SLOW = ("Others", "Others bf16", "Large")  # not tried each time
 def record(training: Training, path: Path, kernels: AbstractContextManager[Any] | None = None) -> None:
     """The second step, with the kernels of the device or with these."""
     training.step()
-    header = Header(Kept.TENSORS, "training", training.device, torch.__version__)
+    header = RecordHeader(Kept.TENSORS, "training", training.device, torch.__version__)
     with kernels or nullcontext():
         recorder = Recorder(path, header)
         recorder.start()

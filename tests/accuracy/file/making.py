@@ -11,9 +11,9 @@ import torch
 from torchferry.accuracy.file.contents import is_dense
 from torchferry.accuracy.file.tables import ROW
 from torchferry.accuracy.file.writer import RecordWriter, StatisticsWriter
-from torchferry.accuracy.model import Call, Header, Kept, TensorRecord, TensorRef
+from torchferry.accuracy.model import Call, Kept, RecordHeader, TensorRecord, TensorRef
 
-HEADER = Header(Kept.TENSORS, "python train.py", "cuda", "2.13.0")
+HEADER = RecordHeader(Kept.TENSORS, "python train.py", "cuda", "2.13.0")
 
 
 def put(writer: RecordWriter, tensor: torch.Tensor, name: str, content: int = 0) -> TensorRecord:

@@ -11,7 +11,7 @@ import torch
 from tests.accuracy.file.making import HEADER, put, write_calls
 from torchferry.accuracy.file.convert import Form, convert
 from torchferry.accuracy.file.writer import RecordWriter, StatisticsWriter
-from torchferry.accuracy.model import Call, Header, Kept
+from torchferry.accuracy.model import Call, Kept, RecordHeader
 from torchferry.errors import InputError, OutputError
 
 
@@ -103,6 +103,6 @@ def test_nothing_half_written(tmp_path: Path) -> None:
 
 
 def test_statistics_have_no_tensors(tmp_path: Path) -> None:
-    StatisticsWriter(tmp_path / "run.h5", Header(Kept.STATISTICS, "", "cpu", "")).close()
+    StatisticsWriter(tmp_path / "run.h5", RecordHeader(Kept.STATISTICS, "", "cpu", "")).close()
     with pytest.raises(InputError, match="holds statistics and no tensors"):
         convert(tmp_path / "run.h5", tmp_path / "npy", Form.NPY)

@@ -17,7 +17,7 @@ from torchferry.accuracy.file.reader import open_record, open_records, repair
 from torchferry.accuracy.file.writer import RecordWriter
 from torchferry.accuracy.model import Call, Kept, TensorRecord, TensorRef
 from torchferry.errors import InputError
-from torchferry.ops.cases.building import Request, build, listed
+from torchferry.ops.cases.building import CaseRequest, build, listed
 
 
 def test_ranks_together(tmp_path: Path) -> None:
@@ -169,14 +169,14 @@ def test_cases_from_our_records(tmp_path: Path) -> None:
     writer.write(Call(1, "aten::add.Tensor", 1, "forward", arguments=arguments, inputs=tensors))
     writer.write(Call(2, "aten::add.Scalar", 1, "forward", arguments=(("self", TensorRef(0)), ("other", 3)), inputs=tensors[:1]))  # fmt: skip
     writer.close()
-    case = build(Request("aten::add", source=path, call=1), case_inputs)
+    case = build(CaseRequest("aten::add", source=path, call=1), case_inputs)
     assert case.callee.expression == "torch.ops.aten.add.Tensor" and dict(case.kwargs) == {"alpha": 2}
     for tensor, wanted in zip(case.tensors, (original, repeated), strict=True):
         memory = case.stored[tensor.contents.key]
         made = memory.as_strided(tensor.shape, tensor.stride or ())
         assert torch.equal(made, wanted) and made.stride() == wanted.stride()
     assert (
-        build(Request("add", source=path, call=2), case_inputs).callee.expression
+        build(CaseRequest("add", source=path, call=2), case_inputs).callee.expression
         == "torch.ops.aten.add.Scalar"
     )
     assert [line.split("(")[0].split() for line in listed(path, "", "", case_inputs)] == [

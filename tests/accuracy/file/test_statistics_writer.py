@@ -15,9 +15,9 @@ from torchferry.accuracy.file import chunks
 from torchferry.accuracy.file.reader import open_record, repair
 from torchferry.accuracy.file.tables import ROW
 from torchferry.accuracy.file.writer import StatisticsWriter
-from torchferry.accuracy.model import Header, Kept, Statistics, TensorRecord, TensorRef
+from torchferry.accuracy.model import Kept, RecordHeader, Statistics, TensorRecord, TensorRef
 
-HEADER = Header(Kept.STATISTICS, "python train.py", "cuda", "2.13.0")
+HEADER = RecordHeader(Kept.STATISTICS, "python train.py", "cuda", "2.13.0")
 INPUT = TensorRecord("input/self", "float32", (2, 3), (3, 1), "cuda:0", role="parameter")
 OUTPUT = TensorRecord("output/output_0", "float32", (2, 3), (3, 1), "cuda:0")
 

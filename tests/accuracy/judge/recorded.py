@@ -13,13 +13,13 @@ import torch
 from torchferry.accuracy.file.reader import Record, open_record
 from torchferry.accuracy.judge.judging import Judge
 from torchferry.accuracy.judge.model import Judgement
-from torchferry.accuracy.model import Call, Header, Kept, TensorRecord
+from torchferry.accuracy.model import Call, Kept, RecordHeader, TensorRecord
 from torchferry.accuracy.record.recorder import Recorder
 
 
 def record(path: Path, program: Callable[[], Any]) -> Record:
     """What the program calls."""
-    recorder = Recorder(path, Header(Kept.TENSORS, "a test", "cpu", torch.__version__))
+    recorder = Recorder(path, RecordHeader(Kept.TENSORS, "a test", "cpu", torch.__version__))
     recorder.start()
     try:
         program()

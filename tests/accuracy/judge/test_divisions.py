@@ -13,7 +13,7 @@ from torch.nn import functional
 from torchferry.accuracy.judge import pieces
 from torchferry.accuracy.judge.divisions import divisions_of
 from torchferry.accuracy.judge.execution import TensorSource, doubled_inputs, execute_doubled, read_inputs
-from torchferry.accuracy.judge.pieces import Grid, Item, Part, items_of
+from torchferry.accuracy.judge.pieces import CallPart, Grid, Item, items_of
 from torchferry.accuracy.model import Call
 
 from .recorded import call_of, record, seeded
@@ -145,7 +145,7 @@ def assemble(call: Call, source: TensorSource) -> tuple[dict[int, torch.Tensor],
     for division in divisions_of(call):
         grid = Grid(call, division)
         for ranges in (ranges for block in grid.blocks for ranges in grid.cells(block)):
-            part = Part(call, source, division, ranges)
+            part = CallPart(call, source, division, ranges)
             results = execute_doubled(part.call, doubled_inputs(read_inputs(part, part.call)))
             count += 1
             for at in division.outputs:

@@ -14,7 +14,7 @@ from torch.nn import functional
 from torchferry.accuracy.file.reader import Record
 from torchferry.accuracy.judge import large, pieces
 from torchferry.accuracy.judge.judging import Judge
-from torchferry.accuracy.judge.model import Difference, ErrorKind, Judgement, Verdict
+from torchferry.accuracy.judge.model import ErrorKind, Judgement, PairDifference, Verdict
 from torchferry.accuracy.model import Call
 from torchferry.accuracy.native.differences import compare_arrays
 
@@ -124,10 +124,10 @@ def against_golden(recorded: Record, call: Call, result: torch.Tensor, moved: fl
         for values in (recorded.tensor(each).numpy().reshape(-1) for each in call.inputs[1:])
     ]
     inputs = [
-        Difference(one, other, metrics)
+        PairDifference(one, other, metrics)
         for one, other, metrics in zip(mine.inputs, call.inputs, [apart[0], *same], strict=True)
     ]
-    outputs = [Difference(mine.outputs[0], call.outputs[0], apart[1])]
+    outputs = [PairDifference(mine.outputs[0], call.outputs[0], apart[1])]
     return Judge(Claimed(recorded, claims), recorded).judge(mine, call, inputs, outputs)
 
 

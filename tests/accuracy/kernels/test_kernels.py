@@ -19,7 +19,7 @@ from torchferry.accuracy.kernels import (
     kernels_of_calls,
     recorded_report,
 )
-from torchferry.accuracy.model import Call, Header, Kept, TensorRecord
+from torchferry.accuracy.model import Call, Kept, RecordHeader, TensorRecord
 from torchferry.cli.main import main
 from torchferry.errors import InputError
 from torchferry.ops.trace.reader import read_launches
@@ -109,7 +109,7 @@ def test_reports(tmp_path: Path) -> None:
 
 def test_the_calls_of_a_record_with_their_kernels(tmp_path: Path) -> None:
     trace = write(tmp_path, [addmm(0, 1, 2), kernel("=gemm", 20, 1)])
-    writer = RecordWriter(tmp_path / "gpu.h5", Header(Kept.TENSORS, "train.py", "cuda", "2.13"))
+    writer = RecordWriter(tmp_path / "gpu.h5", RecordHeader(Kept.TENSORS, "train.py", "cuda", "2.13"))
     writer.write(recorded(1, "aten::addmm", (4,), (2, 8), (8, 4)))
     writer.write(recorded(2, "aten::relu", (4,)))
     writer.close()

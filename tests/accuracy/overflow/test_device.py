@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from torchferry.accuracy.file.reader import open_record
-from torchferry.accuracy.model import Header, Kept
+from torchferry.accuracy.model import Kept, RecordHeader
 from torchferry.accuracy.overflow import figures
 from torchferry.accuracy.overflow.check import CheckOptions, OverflowCheck
 from torchferry.accuracy.overflow.figures import CheckedCall
@@ -23,7 +23,7 @@ def checked(file: Path, found: list[OverflowEvent]) -> Iterator[OverflowCheck]:
     nowhere: frozenset[str] = frozenset()
 
     def save(call: CheckedCall) -> str:
-        save_call(file, Header(Kept.TENSORS, "", "cpu", ""), call, lambda _: "", nowhere)
+        save_call(file, RecordHeader(Kept.TENSORS, "", "cpu", ""), call, lambda _: "", nowhere)
         return str(file)
 
     check = OverflowCheck(CheckOptions(host_devices=nowhere), save, found.append)

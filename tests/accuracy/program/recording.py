@@ -11,7 +11,7 @@ from typing import Any
 from tests.forking import run_forked
 from torchferry.accuracy.compare.matching import CallSequence, match_sites
 from torchferry.accuracy.file.reader import Record, open_record
-from torchferry.accuracy.record.outputs import Outcome, files_of, outcomes
+from torchferry.accuracy.record.outputs import WrittenRecord, files_of, outcomes
 from torchferry.accuracy.record.settings import RecordSettings
 from torchferry.launch.environment import environment_at
 from torchferry.launch.place import DeviceKind, Place
@@ -61,7 +61,7 @@ class Run:
     """How a program ended, what its processes told, and their files."""
 
     ended: subprocess.CompletedProcess[str]
-    outcomes: list[Outcome]
+    outcomes: list[WrittenRecord]
     paths: list[Path]
 
     @property

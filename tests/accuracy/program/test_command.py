@@ -15,7 +15,7 @@ import pytest
 from tests.cli.commands import command, environment, run
 from torchferry.accuracy.file.reader import open_record
 from torchferry.accuracy.record.launching import options_again
-from torchferry.accuracy.record.outputs import Outcome, sentences
+from torchferry.accuracy.record.outputs import WrittenRecord, sentences
 from torchferry.accuracy.record.settings import RecordSettings
 from torchferry.cli.main import main
 from torchferry.launch.place import DeviceKind, Place
@@ -257,7 +257,7 @@ def test_a_file_of_a_strange_name_is_told_of_in_one_line(example: Path, tmp_path
     strange = tmp_path / "a\n\x1b[31m.h5"
     (said,) = (
         each.en
-        for each in sentences(Outcome(str(strange), 1, calls=1, problem="p\nq"), False)
+        for each in sentences(WrittenRecord(str(strange), 1, calls=1, problem="p\nq"), False)
         if "p\\nq" in each.en
     )
     assert "\n" not in said and "\x1b" not in said

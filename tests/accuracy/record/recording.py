@@ -8,14 +8,14 @@ from pathlib import Path
 import torch
 
 from torchferry.accuracy.file.reader import Record, open_record
-from torchferry.accuracy.model import Call, Header, Kept
+from torchferry.accuracy.model import Call, Kept, RecordHeader
 from torchferry.accuracy.record.recorder import Recorder
 from torchferry.accuracy.record.settings import Selection
 
 
 def make_recorder(path: Path, kept: Kept = Kept.TENSORS, selection: Selection | None = None) -> Recorder:
     """One that has not started."""
-    return Recorder(path, Header(kept, "test", "cpu", torch.__version__), selection)
+    return Recorder(path, RecordHeader(kept, "test", "cpu", torch.__version__), selection)
 
 
 def recorded(

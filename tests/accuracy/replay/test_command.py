@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from torchferry.accuracy.file.reader import open_record
-from torchferry.accuracy.model import Header, Kept
+from torchferry.accuracy.model import Kept, RecordHeader
 from torchferry.accuracy.record.recorder import Recorder
 from torchferry.cli.main import main
 
@@ -18,7 +18,7 @@ from torchferry.cli.main import main
 def golden(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A small program, with an operator that draws and one that writes to its argument."""
     path = tmp_path_factory.mktemp("golden") / "gpu.h5"
-    recorder = Recorder(path, Header(Kept.TENSORS, "train.py", "cpu", torch.__version__))
+    recorder = Recorder(path, RecordHeader(Kept.TENSORS, "train.py", "cpu", torch.__version__))
     recorder.start()
     source = torch.rand(4, 5)
     (source @ torch.ones(5, 3)).relu_().sum()
@@ -89,7 +89,7 @@ def test_operators_that_the_device_lacks_are_listed(
 ) -> None:
     """In the words of the device; the others are replayed."""
     path, output = tmp_path / "gpu.h5", tmp_path / "meta.h5"
-    recorder = Recorder(path, Header(Kept.TENSORS, "train.py", "cpu", torch.__version__))
+    recorder = Recorder(path, RecordHeader(Kept.TENSORS, "train.py", "cpu", torch.__version__))
     recorder.start()
     source = torch.ones(4, 5)
     (source * 2)[source > 0].sum()
@@ -106,7 +106,7 @@ def test_a_record_that_is_damaged_or_empty(
     data = golden.read_bytes()
     assert data.count(b'"aten::sum') == 1
     damaged.write_bytes(data.replace(b'"aten::sum', b"\0aten::sum"))
-    Recorder(empty, Header(Kept.TENSORS, "train.py", "cpu", torch.__version__)).stop()
+    Recorder(empty, RecordHeader(Kept.TENSORS, "train.py", "cpu", torch.__version__)).stop()
     said = []
     for record in (damaged, empty):
         assert main(["replay", str(record), "--device", "cpu", "-o", str(output)]) == 2

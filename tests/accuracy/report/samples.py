@@ -5,13 +5,19 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
-from torchferry.accuracy.compare.model import Comparison, Curve, NetworkDifference, Pair, packed
-from torchferry.accuracy.judge.model import Difference, ErrorKind, Judgement, Verdict
-from torchferry.accuracy.model import Call, Header, Kept, Metrics, Statistics, TensorRecord
+from torchferry.accuracy.compare.model import (
+    CallPair,
+    NetworkCurve,
+    NetworkDifference,
+    RankComparison,
+    packed,
+)
+from torchferry.accuracy.judge.model import ErrorKind, Judgement, PairDifference, Verdict
+from torchferry.accuracy.model import Call, Kept, Metrics, RecordHeader, Statistics, TensorRecord
 from torchferry.text import Text
 
-MINE = Header(Kept.TENSORS, "train.py --lr 0.1", "npu", "2.13.0", vendor="ascend", simulated=True)
-GOLDEN = Header(Kept.TENSORS, "train.py --lr 0.1", "cuda", "2.13.0")
+MINE = RecordHeader(Kept.TENSORS, "train.py --lr 0.1", "npu", "2.13.0", vendor="ascend", simulated=True)
+GOLDEN = RecordHeader(Kept.TENSORS, "train.py --lr 0.1", "cuda", "2.13.0")
 EVIL = "<img src=x onerror=hacked=1>\u202e\x1b[2J\n=cmd()"
 
 
@@ -30,8 +36,8 @@ def tensor(name: str = "output/output_0", shape: tuple[int, ...] = (16, 32)) -> 
     )
 
 
-def difference(error: float = 0.0, name: str = "output/output_0", picture: str = "") -> Difference:
-    return Difference(tensor(name), tensor(name), metrics(error), picture)
+def difference(error: float = 0.0, name: str = "output/output_0", picture: str = "") -> PairDifference:
+    return PairDifference(tensor(name), tensor(name), metrics(error), picture)
 
 
 def pair(
@@ -44,13 +50,13 @@ def pair(
     phase: str = "forward",
     step: int = 1,
     picture: str = "",
-) -> Pair:
+) -> CallPair:
     call = Call(number, operator, step, phase, "Net", module, f"train.py:{30 + number}")
     inputs = (difference(name="input/self"),)
-    return Pair(call, call, "same", inputs, (difference(error, picture=picture),), judgement)
+    return CallPair(call, call, "same", inputs, (difference(error, picture=picture),), judgement)
 
 
-def faulty() -> list[Comparison]:
+def faulty() -> list[RankComparison]:
     """A relu whose last elements are not written; a custom operator; an extra copy; a call that golden has alone."""
     fault = Judgement(
         Verdict.FAULT, ErrorKind.TAIL, "output/output_0", 0.25, 3e-8, 1.2e-7, "float64",
@@ -71,31 +77,33 @@ def faulty() -> list[Comparison]:
     ]
     pairs[3] = replace(pairs[3], golden=replace(_call(pairs[3]), operator="aten::gelu"), how="similar")
     copy = Call(6, "aten::copy_", 1, "optimizer")
-    pairs.append(Pair(copy, None, "extra", judgement=Judgement(Verdict.NORMAL)))
-    pairs.append(Pair(None, replace(copy, operator="aten::sin", number=7), ""))
+    pairs.append(CallPair(copy, None, "extra", judgement=Judgement(Verdict.NORMAL)))
+    pairs.append(CallPair(None, replace(copy, operator="aten::sin", number=7), ""))
     network = (NetworkDifference("output", 1, 0.1), NetworkDifference("loss", 1, 3e-5))
     note = Text("mine: the run was cut off", "待测记录：运行被中断")
     return [
-        Comparison(MINE, GOLDEN, "npu.h5", "gpu.h5", packed(pairs), 1, 0.5, 4096, (note,), network=network)
+        RankComparison(
+            MINE, GOLDEN, "npu.h5", "gpu.h5", packed(pairs), 1, 0.5, 4096, (note,), network=network
+        )
     ]
 
 
-def _call(each: Pair) -> Call:
+def _call(each: CallPair) -> Call:
     assert each.mine is not None
     return each.mine
 
 
-def fine() -> list[Comparison]:
+def fine() -> list[RankComparison]:
     pairs = tuple(pair(at, "aten::mm", f"layers.{at}", Judgement(Verdict.NORMAL), 1e-8) for at in (1, 2, 3))
-    return [Comparison(MINE, GOLDEN, "npu.h5", "gpu.h5", packed(pairs), None)]
+    return [RankComparison(MINE, GOLDEN, "npu.h5", "gpu.h5", packed(pairs), None)]
 
 
-def equal() -> list[Comparison]:
+def equal() -> list[RankComparison]:
     pairs = tuple(pair(at, "aten::mm", "fc", Judgement(Verdict.EQUAL)) for at in (1, 2))
-    return [Comparison(MINE, GOLDEN, "npu.h5", "gpu.h5", packed(pairs), None)]
+    return [RankComparison(MINE, GOLDEN, "npu.h5", "gpu.h5", packed(pairs), None)]
 
 
-def statistical() -> list[Comparison]:
+def statistical() -> list[RankComparison]:
     """Two runs of statistics that part at step 2."""
     pairs = []
     for step in (1, 2):
@@ -117,24 +125,24 @@ def statistical() -> list[Comparison]:
         )  # fmt: skip
         pairs.append(replace(made, outputs=outputs))
     mine, golden = (replace(header, kept=Kept.STATISTICS) for header in (MINE, GOLDEN))
-    curve = Curve("loss", (1, 2, 3), (2.5, 2.4, math.nan), (2.5, 2.3, 2.2))
-    return [Comparison(mine, golden, "run a.h5", "b.h5", packed(pairs), 1, curves=(curve,))]
+    curve = NetworkCurve("loss", (1, 2, 3), (2.5, 2.4, math.nan), (2.5, 2.3, 2.2))
+    return [RankComparison(mine, golden, "run a.h5", "b.h5", packed(pairs), 1, curves=(curve,))]
 
 
 def _statistics(size: float) -> Statistics:
     return Statistics(512, 0, 0, 0, -size, size, 0.0, size, int(size * 2**40))
 
 
-def hostile() -> list[Comparison]:
+def hostile() -> list[RankComparison]:
     """Names and texts that try to be markup, formulas and terminal codes."""
     judgement = Judgement(Verdict.FAULT, ErrorKind.VALUES, EVIL, 0.1, why=Text(EVIL, EVIL))
     call = Call(1, f"=evil::{EVIL}", 1, EVIL, EVIL, EVIL, EVIL, EVIL)
-    bad = Difference(tensor(EVIL), tensor(EVIL), metrics(0.1), EVIL)
-    pairs = (Pair(call, call, "same", (), (bad,), judgement),)
+    bad = PairDifference(tensor(EVIL), tensor(EVIL), metrics(0.1), EVIL)
+    pairs = (CallPair(call, call, "same", (), (bad,), judgement),)
     header = replace(MINE, program=EVIL, vendor=EVIL)
-    curve = Curve(EVIL, (1, 2), (0.0, 1.0), (None, None))
+    curve = NetworkCurve(EVIL, (1, 2), (0.0, 1.0), (None, None))
     return [
-        Comparison(
+        RankComparison(
             header,
             GOLDEN,
             f"{EVIL}.h5",
@@ -147,7 +155,7 @@ def hostile() -> list[Comparison]:
     ]
 
 
-def large(count: int = 10_000) -> list[Comparison]:
+def large(count: int = 10_000) -> list[RankComparison]:
     """Many calls; each 100th is suspicious."""
     pairs = []
     for at in range(1, count + 1):
@@ -163,15 +171,15 @@ def large(count: int = 10_000) -> list[Comparison]:
                 step=1 + at // 5000,
             )
         )
-    return [Comparison(MINE, GOLDEN, "npu.h5", "gpu.h5", packed(pairs), 99)]
+    return [RankComparison(MINE, GOLDEN, "npu.h5", "gpu.h5", packed(pairs), 99)]
 
 
-def ranks() -> list[Comparison]:
+def ranks() -> list[RankComparison]:
     (good,), (bad,) = fine(), faulty()
     return [good, replace(bad, mine=replace(bad.mine, rank=1, world=2))]
 
 
-def alone() -> list[Comparison]:
+def alone() -> list[RankComparison]:
     (comparison,) = faulty()
     pairs = packed(
         replace(each, golden=None, inputs=(), outputs=()) for each in comparison.pairs if each.mine

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from tests.accuracy.report.samples import EVIL, SAMPLES, faulty, hostile, large, statistical
-from torchferry.accuracy.compare.model import Comparison
+from torchferry.accuracy.compare.model import RankComparison
 from torchferry.accuracy.report import REPORTS
 from torchferry.accuracy.report.sheets import COLUMNS
 from torchferry.errors import OutputError, ReportError
@@ -19,7 +19,7 @@ from torchferry.files.aside import write_whole
 from torchferry.report.formats import Options
 
 
-def rendered(format_name: str, comparisons: list[Comparison], **options: Any) -> bytes:
+def rendered(format_name: str, comparisons: list[RankComparison], **options: Any) -> bytes:
     return REPORTS.render(comparisons, format_name, Options(**options))
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from tests.accuracy.report.samples import alone, faulty, hostile, large, ranks, statistical
 from tests.browsing import NEEDS_BROWSER, Open, quiet_pages
-from torchferry.accuracy.compare.model import Comparison
+from torchferry.accuracy.compare.model import RankComparison
 from torchferry.accuracy.report.html import to_html
 from torchferry.report.formats import Options
 
@@ -22,7 +22,7 @@ def open_page(browser: Any, tmp_path: Path) -> Iterator[Open]:
     """Opens a report."""
     with quiet_pages(browser) as open_file:
 
-        def open_report(comparisons: list[Comparison], **options: Any) -> Any:
+        def open_report(comparisons: list[RankComparison], **options: Any) -> Any:
             path = tmp_path / f"{len(list(tmp_path.iterdir()))}.html"
             path.write_text(to_html(comparisons, Options()), encoding="utf-8")
             return open_file(path, **options)

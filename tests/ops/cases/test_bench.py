@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from torchferry.ops.cases.bench import Bench
-from torchferry.ops.cases.model import Kind
+from torchferry.ops.cases.model import CaseVerdict
 
 LIBRARY = """
 import unittest
@@ -35,32 +35,36 @@ def _file(folder: Path, test: str) -> Path:
 
 
 def test_outcomes(bench: Bench, tmp_path: Path) -> None:
-    assert bench.run(_file(tmp_path, "pass")).kind is Kind.EQUAL
+    assert bench.run(_file(tmp_path, "pass")).kind is CaseVerdict.EQUAL
     differs = bench.run(_file(tmp_path, "raise MismatchError('output: the strides differ: 3')"))
-    assert (differs.kind, differs.aspect) == (Kind.DIFFERS, "strides")
+    assert (differs.kind, differs.aspect) == (CaseVerdict.DIFFERS, "strides")
     raises = bench.run(_file(tmp_path, "raise ValueError('\\n first \\n second')"))
-    assert (raises.kind, raises.check, raises.message) == (Kind.RAISES, "test_forward", "ValueError: first")
+    assert (raises.kind, raises.check, raises.message) == (
+        CaseVerdict.RAISES,
+        "test_forward",
+        "ValueError: first",
+    )
     skipped = bench.run(_file(tmp_path, "raise unittest.SkipTest('nothing here')"))
-    assert (skipped.kind, skipped.message) == (Kind.NO_DEVICE, "nothing here")
+    assert (skipped.kind, skipped.message) == (CaseVerdict.NO_DEVICE, "nothing here")
     asks = bench.run(
         _file(tmp_path, "input('which? ')")
     )  # what the process is asked is not the case's to read
-    assert (asks.kind, asks.message) == (Kind.RAISES, "EOFError: EOF when reading a line")
+    assert (asks.kind, asks.message) == (CaseVerdict.RAISES, "EOFError: EOF when reading a line")
     assert bench.probe(_file(tmp_path, "pass")).error == ""
     (tmp_path / "test_it.py").write_text("1 / 0")
     assert bench.probe(tmp_path / "test_it.py").error == "ZeroDivisionError: division by zero"
-    assert bench.try_out(tmp_path / "test_it.py").kind is Kind.INVALID
+    assert bench.try_out(tmp_path / "test_it.py").kind is CaseVerdict.INVALID
 
 
 def test_warnings_of_a_plugin_that_falls_back(bench: Bench, tmp_path: Path) -> None:
     test = "import warnings; warnings.warn('The operator aten::foo is on the CPU now')"
     outcome = bench.run(_file(tmp_path, test))
-    assert (outcome.kind, outcome.operators) == (Kind.FALLS_BACK, ("aten::foo",))
+    assert (outcome.kind, outcome.operators) == (CaseVerdict.FALLS_BACK, ("aten::foo",))
 
 
 def test_death_and_silence(bench: Bench, tmp_path: Path) -> None:
     died = bench.run(_file(tmp_path, "import os, sys; print('bad', file=sys.stderr, flush=True); os.abort()"))
-    assert (died.kind, died.message) == (Kind.CRASHES, "ended by SIGABRT: bad")
-    assert bench.run(_file(tmp_path, "pass")).kind is Kind.EQUAL  # in a new process
+    assert (died.kind, died.message) == (CaseVerdict.CRASHES, "ended by SIGABRT: bad")
+    assert bench.run(_file(tmp_path, "pass")).kind is CaseVerdict.EQUAL  # in a new process
     silent = bench.run(_file(tmp_path, "import time; time.sleep(1000)"))
-    assert (silent.kind, silent.message) == (Kind.HANGS, "no answer after 1 seconds")
+    assert (silent.kind, silent.message) == (CaseVerdict.HANGS, "no answer after 1 seconds")

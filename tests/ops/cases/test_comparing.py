@@ -11,7 +11,7 @@ import torch
 
 import torchferry
 from torchferry.ops.cases.comparing import (
-    MismatchError,
+    ResultMismatchError,
     backward,
     compare,
     find_device,
@@ -28,7 +28,7 @@ def _is_near(
 ) -> bool:
     try:
         compare("output", actual, expected, reference, terms)
-    except MismatchError:
+    except ResultMismatchError:
         return False
     return True
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from torchferry.errors import InputError
-from torchferry.ops.cases.building import Request, build
+from torchferry.ops.cases.building import CaseRequest, build
 from torchferry.ops.cases.contents import check_fits
 from torchferry.ops.cases.describing import described
 
@@ -22,7 +22,7 @@ from torchferry.ops.cases.describing import described
     ],
 )
 def test_whole_numbers(operator: str, inputs: tuple[str, ...], contents: str) -> None:
-    case = build(Request(operator, inputs))
+    case = build(CaseRequest(operator, inputs))
     assert contents in [described(tensor) for tensor in case.tensors]
 
 
@@ -37,11 +37,11 @@ def test_whole_numbers(operator: str, inputs: tuple[str, ...], contents: str) ->
 )
 def test_more_than_a_machine_has(text: str) -> None:
     with pytest.raises(InputError, match="iB; write smaller sizes"):
-        build(Request("torch.abs", (text,)))
+        build(CaseRequest("torch.abs", (text,)))
 
 
 def test_the_copies_that_are_compared_count() -> None:
-    case = build(Request("torch.add", ("256x4:float16", "256x4:float16")))  # 2 KiB each
+    case = build(CaseRequest("torch.add", ("256x4:float16", "256x4:float16")))  # 2 KiB each
     check_fits(case.tensors, 16384)
     with pytest.raises(InputError, match=r"has 16\.0 KiB"):
         check_fits(case.tensors, 16383)

@@ -9,13 +9,13 @@ from hypothesis import strategies as st
 from torchferry.errors import InputError
 from torchferry.ops.cases import notation
 from torchferry.ops.cases.describing import described
-from torchferry.ops.cases.model import Contents, Draw, TensorInput
+from torchferry.ops.cases.model import Draw, TensorContents, TensorInput
 from torchferry.ops.cases.notation import parse_init, parse_input, parse_inputs, parse_value
 from torchferry.ops.model import Special
 
 
 def _tensor(dtype: str, *shape: int, **rest: object) -> TensorInput:
-    return TensorInput(dtype, shape, **{"contents": Contents(Draw.DEFAULT), **rest})  # type: ignore[arg-type]
+    return TensorInput(dtype, shape, **{"contents": TensorContents(Draw.DEFAULT), **rest})  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
@@ -29,13 +29,16 @@ def _tensor(dtype: str, *shape: int, **rest: object) -> TensorInput:
         ("2x3:half", _tensor("float16", 2, 3)),
         (" 2x3 : int64 ", _tensor("int64", 2, 3)),
         ("2x3:torch.complex64", _tensor("complex64", 2, 3)),
-        ("2x3:uniform(-1,2.5)", _tensor("float32", 2, 3, contents=Contents(Draw.UNIFORM, -1, 2.5))),
-        ("2x3:int8:ints(0,9)", _tensor("int8", 2, 3, contents=Contents(Draw.INTS, 0, 9))),
+        ("2x3:uniform(-1,2.5)", _tensor("float32", 2, 3, contents=TensorContents(Draw.UNIFORM, -1, 2.5))),
+        ("2x3:int8:ints(0,9)", _tensor("int8", 2, 3, contents=TensorContents(Draw.INTS, 0, 9))),
         (
             "2x3:normal+nan+-inf",
-            _tensor("float32", 2, 3, contents=Contents(Draw.NORMAL, special=("nan", "-inf"))),
+            _tensor("float32", 2, 3, contents=TensorContents(Draw.NORMAL, special=("nan", "-inf"))),
         ),
-        ("2x3:ones:transposed", _tensor("float32", 2, 3, contents=Contents(Draw.FULL, 1), stride=(1, 2))),
+        (
+            "2x3:ones:transposed",
+            _tensor("float32", 2, 3, contents=TensorContents(Draw.FULL, 1), stride=(1, 2)),
+        ),
         ("2x3x4x5:channels_last", _tensor("float32", 2, 3, 4, 5, stride=(60, 1, 15, 3))),
         ("2x3:strides(1,5):offset(4)", _tensor("float32", 2, 3, stride=(1, 5), offset=4)),
         ("4x3:expanded", _tensor("float32", 4, 3, stride=(0, 1))),

@@ -12,7 +12,7 @@ import torch
 from torchferry.accuracy import case_inputs
 from torchferry.accuracy.case_inputs import calls, read
 from torchferry.errors import InputError
-from torchferry.ops.cases.building import Request, build, listed
+from torchferry.ops.cases.building import CaseRequest, build, listed
 from torchferry.ops.cases.model import TensorInput
 from torchferry.ops.model import Special
 
@@ -65,7 +65,7 @@ def test_calls_in_their_order(record: Path) -> None:
 
 
 def test_case_from_a_call(record: Path) -> None:
-    case = build(Request("aten::max", source=record, call=12), case_inputs)
+    case = build(CaseRequest("aten::max", source=record, call=12), case_inputs)
     assert case.callee.expression == "torch.ops.aten.max.dim"
     tensor, dim, keepdim = case.args
     assert isinstance(tensor, TensorInput) and (tensor.shape, tensor.dtype) == ((5, 6), "float32")
@@ -75,12 +75,12 @@ def test_case_from_a_call(record: Path) -> None:
 
 
 def test_an_argument_changed(record: Path) -> None:
-    case = build(Request("aten::max.dim", ("dim=0",), source=record), case_inputs)
+    case = build(CaseRequest("aten::max.dim", ("dim=0",), source=record), case_inputs)
     assert case.args[1] == 0
 
 
 def test_lists_of_tensors(record: Path) -> None:
-    tensors, dim = build(Request("aten::cat", source=record), case_inputs).args
+    tensors, dim = build(CaseRequest("aten::cat", source=record), case_inputs).args
     assert isinstance(tensors, tuple) and len(tensors) == 2 and dim == 0
     assert all(isinstance(tensor, TensorInput) and tensor.dtype == "float16" for tensor in tensors)
 
@@ -158,9 +158,9 @@ def test_values_of_every_sort(tmp_path: Path) -> None:
 
 def test_mistakes(record: Path, tmp_path: Path) -> None:
     for request, said in (
-        (Request("aten::min", source=record), "has no call of aten::min; it has cat, max.dim"),
-        (Request("aten::max", source=record, call=2), "has 2 calls of aten::max, none with the number 2"),
-        (Request("aten::max", ("3x4",), source=record), "by name"),
+        (CaseRequest("aten::min", source=record), "has no call of aten::min; it has cat, max.dim"),
+        (CaseRequest("aten::max", source=record, call=2), "has 2 calls of aten::max, none with the number 2"),
+        (CaseRequest("aten::max", ("3x4",), source=record), "by name"),
     ):
         with pytest.raises(InputError) as error:
             build(request, case_inputs)
@@ -172,7 +172,7 @@ def test_mistakes(record: Path, tmp_path: Path) -> None:
     with h5py.File(record, "a") as file:
         file["/cat/5/input/tensors/tensors_0"].attrs["DataType"] = 77
     with pytest.raises(InputError, match="DataType 77 is not known"):
-        build(Request("aten::cat", source=record), case_inputs)
+        build(CaseRequest("aten::cat", source=record), case_inputs)
 
 
 @pytest.mark.parametrize(
@@ -235,4 +235,4 @@ def test_another_structure(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="can't be read as an HDF5 record"):
         calls(path)
     with pytest.raises(InputError, match="can't be read: Is a directory"):
-        build(Request("f", source=tmp_path), case_inputs)
+        build(CaseRequest("f", source=tmp_path), case_inputs)

@@ -9,13 +9,21 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from torchferry.ops.cases.describing import described_call
-from torchferry.ops.cases.model import Callee, CalleeKind, Case, CaseValue, Kind, Outcome, TensorInput
+from torchferry.ops.cases.model import (
+    Callee,
+    CalleeKind,
+    Case,
+    CaseOutcome,
+    CaseValue,
+    CaseVerdict,
+    TensorInput,
+)
 from torchferry.ops.cases.notation import parse_input
 from torchferry.ops.cases.shrinking import MOST_DEATHS, Smallest, Try, failure_key, shrink
 
-DIFFERS = Outcome(Kind.DIFFERS, "test_forward", "output: the values differ: 3 of 4", "values")
-EQUAL = Outcome(Kind.EQUAL)
-INVALID = Outcome(Kind.INVALID)
+DIFFERS = CaseOutcome(CaseVerdict.DIFFERS, "test_forward", "output: the values differ: 3 of 4", "values")
+EQUAL = CaseOutcome(CaseVerdict.EQUAL)
+INVALID = CaseOutcome(CaseVerdict.INVALID)
 
 
 def _case(*inputs: str) -> Case:
@@ -39,7 +47,7 @@ def _shrunk(case: Case, attempt: Try) -> Smallest:
 @settings(max_examples=40)
 @given(st.integers(1, 40), st.integers(1, 40), st.integers(0, 40), st.integers(0, 40))
 def test_sizes_that_have_to_be_so_large(rows: int, columns: int, more_rows: int, more_columns: int) -> None:
-    def attempt(case: Case) -> Outcome:
+    def attempt(case: Case) -> CaseOutcome:
         shape = _tensor(case.args[0]).shape if case.args else ()
         return DIFFERS if len(shape) == 2 and shape[0] >= rows and shape[1] >= columns else EQUAL
 
@@ -50,7 +58,7 @@ def test_sizes_that_have_to_be_so_large(rows: int, columns: int, more_rows: int,
 @settings(max_examples=40)
 @given(st.integers(1, 30), st.integers(0, 30))
 def test_sizes_that_belong_together(inner: int, more: int) -> None:
-    def attempt(case: Case) -> Outcome:
+    def attempt(case: Case) -> CaseOutcome:
         if len(case.args) != 2:
             return INVALID
         left, right = (_tensor(value).shape for value in case.args)
@@ -66,7 +74,7 @@ def test_sizes_that_belong_together(inner: int, more: int) -> None:
 @settings(max_examples=20)
 @given(st.integers(1, 5), st.integers(5, 8))
 def test_lists(fewest: int, length: int) -> None:
-    def attempt(case: Case) -> Outcome:
+    def attempt(case: Case) -> CaseOutcome:
         items = case.args[0] if case.args else ()
         return DIFFERS if isinstance(items, tuple) and len(items) >= fewest else EQUAL
 
@@ -81,7 +89,7 @@ def test_everything_goes_that_does_not_matter() -> None:
 
 
 def test_the_same_case_gives_the_same_result() -> None:
-    def attempt(case: Case) -> Outcome:
+    def attempt(case: Case) -> CaseOutcome:
         return DIFFERS if sum(tensor.elements for tensor in case.tensors) % 3 == 1 else EQUAL
 
     case = _case("8x8", "3x5", "k=2")
@@ -90,9 +98,9 @@ def test_the_same_case_gives_the_same_result() -> None:
 
 
 def test_another_failure_does_not_count() -> None:
-    raises = Outcome(Kind.RAISES, "test_forward", "RuntimeError: no memory")
+    raises = CaseOutcome(CaseVerdict.RAISES, "test_forward", "RuntimeError: no memory")
 
-    def attempt(case: Case) -> Outcome:
+    def attempt(case: Case) -> CaseOutcome:
         elements = case.tensors[0].elements if case.tensors else 0
         return DIFFERS if elements >= 20 else raises
 
@@ -105,10 +113,10 @@ def test_trials_are_bounded() -> None:
 
 
 def test_processes_that_die_are_bounded() -> None:
-    crashes = Outcome(Kind.CRASHES, message="ended by SIGABRT: words")
+    crashes = CaseOutcome(CaseVerdict.CRASHES, message="ended by SIGABRT: words")
     found = shrink(_case("6x6"), crashes, lambda case: crashes if len(case.tensors) == 1 else EQUAL)
     assert found.outcome == crashes and described_call(found.case) == "torch.f(scalar:float32:full(0))"
-    elsewhere = Outcome(Kind.CRASHES, message="ended by SIGSEGV: words")
+    elsewhere = CaseOutcome(CaseVerdict.CRASHES, message="ended by SIGSEGV: words")
     found = shrink(_case("60x60x60x60"), crashes, lambda case: elsewhere)
     assert not found.complete and found.trials == MOST_DEATHS
 
@@ -124,17 +132,22 @@ def test_processes_that_die_are_bounded() -> None:
     ],
 )
 def test_messages_but_for_their_numbers(one: str, other: str, alike: bool) -> None:
-    keys = [failure_key(Outcome(Kind.RAISES, "test_forward", text)) for text in (one, other)]
+    keys = [failure_key(CaseOutcome(CaseVerdict.RAISES, "test_forward", text)) for text in (one, other)]
     assert (keys[0] == keys[1]) is alike
 
 
 def test_a_wrong_gradient_is_another_failure_than_a_wrong_result() -> None:
-    gradient = Outcome(Kind.DIFFERS, "test_backward", "gradient of argument 0: the values differ", "values")
+    gradient = CaseOutcome(
+        CaseVerdict.DIFFERS, "test_backward", "gradient of argument 0: the values differ", "values"
+    )
     assert failure_key(gradient) != failure_key(DIFFERS)
 
 
 def test_hangs_are_alike_however_long_they_were_waited_for() -> None:
-    keys = {failure_key(Outcome(Kind.HANGS, message=f"no answer after {each}")) for each in ("10 s", "120 s")}
+    keys = {
+        failure_key(CaseOutcome(CaseVerdict.HANGS, message=f"no answer after {each}"))
+        for each in ("10 s", "120 s")
+    }
     assert len(keys) == 1
 
 

@@ -12,14 +12,14 @@ import torch
 
 from tests.ops.cases.operators.calls import CALLS, INIT
 from torchferry.errors import OutputError
-from torchferry.ops.cases.building import Request, build
-from torchferry.ops.cases.model import Callee, CalleeKind, Case, Contents, Draw, Facts, TensorInput
+from torchferry.ops.cases.building import CaseRequest, build
+from torchferry.ops.cases.model import Callee, CalleeKind, Case, Draw, TensorContents, TensorInput, TrialFacts
 from torchferry.ops.cases.worker import _load
-from torchferry.ops.cases.writing import Frame, Platform, render, short_name, write_case
+from torchferry.ops.cases.writing import FileFrame, Platform, render, short_name, write_case
 
 PLATFORM = Platform("acme", "torch_acme", "acme")
-FRAME = Frame(PLATFORM, (PLATFORM,))
-FACTS = Facts(differentiable=True)
+FRAME = FileFrame(PLATFORM, (PLATFORM,))
+FACTS = TrialFacts(differentiable=True)
 OPERATOR = Callee(CalleeKind.OPERATOR, "aten::relu", "torch.ops.aten.relu.default")
 
 
@@ -28,11 +28,11 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The file of every call in the list, in both styles."""
     folder = tmp_path_factory.mktemp("cases")
     for number, (operator, inputs) in enumerate(CALLS.items()):
-        case = build(Request(operator, inputs, init=INIT.get(operator, "")))
+        case = build(CaseRequest(operator, inputs, init=INIT.get(operator, "")))
         style = "unittest" if number % 2 else "pytest"
         frame = replace(FRAME, style=style, command=f"ferry case {operator} {inputs}", modules=("one", "two"))
         write_case(case, FACTS, frame, folder / f"test_{number}.py")
-    many = tuple(TensorInput("float32", (2, 3), Contents(Draw.NORMAL)) for _ in range(30))
+    many = tuple(TensorInput("float32", (2, 3), TensorContents(Draw.NORMAL)) for _ in range(30))
     write_case(Case(OPERATOR, (many, tuple(range(60)))), FACTS, FRAME, folder / "test_long.py")
     return folder
 
@@ -68,7 +68,7 @@ def _inputs(case: Case, folder: Path) -> list[torch.Tensor]:
 
 
 def _tensor(dtype: str = "float32", shape: tuple[int, ...] = (3, 4), **rest: object) -> TensorInput:
-    return TensorInput(dtype, shape, **{"contents": Contents(Draw.NORMAL), **rest})  # type: ignore[arg-type]
+    return TensorInput(dtype, shape, **{"contents": TensorContents(Draw.NORMAL), **rest})  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
@@ -88,7 +88,7 @@ def _tensor(dtype: str = "float32", shape: tuple[int, ...] = (3, 4), **rest: obj
 )
 @pytest.mark.parametrize("draw", list(Draw)[:5])
 def test_contents_of_every_dtype(dtype: str, draw: Draw, tmp_path: Path) -> None:
-    (made,) = _inputs(Case(OPERATOR, (_tensor(dtype, contents=Contents(draw, 1, 3)),)), tmp_path)
+    (made,) = _inputs(Case(OPERATOR, (_tensor(dtype, contents=TensorContents(draw, 1, 3)),)), tmp_path)
     assert (str(made.dtype), tuple(made.shape)) == (f"torch.{dtype}", (3, 4))
 
 
@@ -100,7 +100,7 @@ def test_layouts(tmp_path: Path) -> None:
 
 
 def test_special_values(tmp_path: Path) -> None:
-    contents = Contents(Draw.FULL, 2, special=("nan", "-inf"))
+    contents = TensorContents(Draw.FULL, 2, special=("nan", "-inf"))
     (made,) = _inputs(Case(OPERATOR, (_tensor(contents=contents),)), tmp_path)
     flat = made.flatten()
     assert flat[0].isnan() and flat[1] == float("-inf") and flat[7].isnan() and flat[2] == 2
@@ -115,7 +115,7 @@ def test_seed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def _recorded(shape: tuple[int, ...], values: torch.Tensor) -> Case:
     tensor = _tensor(
-        str(values.dtype).removeprefix("torch."), shape, contents=Contents(Draw.STORED, key="self")
+        str(values.dtype).removeprefix("torch."), shape, contents=TensorContents(Draw.STORED, key="self")
     )
     return Case(OPERATOR, (tensor,), stored={"self": values})
 
@@ -136,7 +136,7 @@ def test_recorded_values_are_kept_to_the_bit(tmp_path: Path) -> None:
 def test_random_and_uninitialised_results_have_no_gradient_test() -> None:
     case = Case(OPERATOR, (_tensor(),))
     assert "def test_backward" in render(case, FACTS, FRAME)
-    for facts in (replace(FACTS, random=True), replace(FACTS, uninitialised=True), Facts()):
+    for facts in (replace(FACTS, random=True), replace(FACTS, uninitialised=True), TrialFacts()):
         assert "def test_backward" not in render(case, facts, FRAME)
     assert "def test_backward" not in render(case, FACTS, replace(FRAME, forward_only=True))
 

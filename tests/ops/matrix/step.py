@@ -74,6 +74,6 @@ def missing_in_step(entry: ModelEntry, device: str) -> dict[str, int]:
 def _missing() -> Counter[str]:
     calls: Counter[str] = Counter()
     for use in native.operator_uses():
-        if use.verdict in (native.Verdict.FALLS_BACK, native.Verdict.RAISES):
+        if use.verdict in (native.OperatorVerdict.FALLS_BACK, native.OperatorVerdict.RAISES):
             calls[use.name] += use.calls
     return calls

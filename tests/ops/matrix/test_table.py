@@ -9,7 +9,7 @@ from tools import make_readiness_table
 
 from tests.ops import samples
 from tests.sim.models.names import GUIDE_NAMES
-from torchferry.ops.readiness import Support
+from torchferry.ops.readiness import OperatorSupport
 from torchferry.text import Language
 from torchferry.vendors.registry import vendor_names
 
@@ -42,7 +42,7 @@ def test_what_is_not_ready_is_named(language: Language) -> None:
     found = samples.sample()[0]
     row = make_readiness_table.Row("toy", 12, (found,))
     page = make_readiness_table.page([row], language)
-    for support in (Support.FALLBACK, Support.MISSING, Support.LIMITED):
+    for support in (OperatorSupport.FALLBACK, OperatorSupport.MISSING, OperatorSupport.LIMITED):
         for operator in found.operators(support):
             assert f"`{operator}`" in make_readiness_table.cell(found, language)
             assert f"| `{operator}` | {found.vendor} |" in page.partition("\n## ")[2]

@@ -12,7 +12,7 @@ import pytest
 from tests.ops.samples import by_name, empty, judged, large, one_device, sample, training_step, without_times
 from tests.report.texts import texts_of
 from torchferry.ops.model import Phase, TensorSpec
-from torchferry.ops.readiness import Remedy, Support
+from torchferry.ops.readiness import OperatorSupport, Remedy
 from torchferry.ops.report import sentences, words
 
 
@@ -51,14 +51,14 @@ def test_nothing_judged() -> None:
 
 
 def test_many_names_are_counted_and_those_with_the_most_time_come_first() -> None:
-    readiness = judged(large()[0].capture, "ascend", lambda use: Support.FALLBACK)
+    readiness = judged(large()[0].capture, "ascend", lambda use: OperatorSupport.FALLBACK)
     said = sentences.verdict(readiness).en
     assert "40 operators fall back to the CPU: aten::operator_39, aten::operator_38, " in said
     assert "aten::operator_35 and 35 more (" in said
 
 
 def test_an_unknown_operator_of_a_complete_table() -> None:
-    readiness = judged(training_step(), "ascend", by_name(to_sparse=Support.UNKNOWN))
+    readiness = judged(training_step(), "ascend", by_name(to_sparse=OperatorSupport.UNKNOWN))
     assert sentences.verdict(readiness).en.endswith(
         "1 operator is unknown to the vendor's table: aten::to_sparse"
     )
@@ -69,7 +69,7 @@ def test_a_fallback_without_time_is_not_hidden_by_rounding() -> None:
     uses = tuple(
         replace(use, seconds=0.0) if use.operator == "aten::to_sparse" else use for use in capture.uses
     )
-    readiness = judged(replace(capture, uses=uses), "ascend", by_name(to_sparse=Support.FALLBACK))
+    readiness = judged(replace(capture, uses=uses), "ascend", by_name(to_sparse=OperatorSupport.FALLBACK))
     assert sentences.ready_percent(readiness) == "> 99.9%"
 
 
@@ -93,7 +93,7 @@ def test_the_placeholders_are_the_same_in_both_languages() -> None:
 
 
 def test_every_kind_has_words() -> None:
-    assert set(words.SUPPORT) == set(Support)
+    assert set(words.SUPPORT) == set(OperatorSupport)
     assert (set(words.REMEDY), set(words.PHASE)) == (set(Remedy), set(Phase))
 
 

@@ -16,7 +16,7 @@ from typing import Any
 from tests.forking import run_forked
 from torchferry.launch.environment import environment_at
 from torchferry.launch.place import DeviceKind, Place
-from torchferry.perf.collect.outcome import Told, all_told
+from torchferry.perf.collect.outcome import CollectOutcome, all_told
 from torchferry.perf.collect.settings import ProfileSettings
 from torchferry.vendors.registry import get_vendor
 
@@ -55,10 +55,10 @@ class Run:
 
     ended: subprocess.CompletedProcess[str]
     folder: Path
-    told: list[Told]
+    told: list[CollectOutcome]
 
     @cached_property
-    def only(self) -> Told:
+    def only(self) -> CollectOutcome:
         """By the only process that had something to tell."""
         (told,) = self.told
         return told

@@ -15,19 +15,21 @@ from torchferry.launch.place import DeviceKind, Place
 from torchferry.launch.program import Program
 from torchferry.launch.supervise import Ending
 from torchferry.perf.collect import launching
-from torchferry.perf.collect.outcome import Told, sentences, tell
+from torchferry.perf.collect.outcome import CollectOutcome, sentences, tell
 from torchferry.perf.collect.settings import ProfileSettings
 
 PROGRAM = Program("train.py", False, ("--lr", "1"), None)
 SETTINGS = ProfileSettings("", 10, 12)
 
 
-def whole(rank: int = 0, last: int = 12) -> Told:
-    return Told(rank, 2, last, 10, last, f"trace.{rank}7.json.gz", 10, 0.3, device="npu", torch="2.9.0")
+def whole(rank: int = 0, last: int = 12) -> CollectOutcome:
+    return CollectOutcome(
+        rank, 2, last, 10, last, f"trace.{rank}7.json.gz", 10, 0.3, device="npu", torch="2.9.0"
+    )
 
 
 def left(
-    monkeypatch: pytest.MonkeyPatch, output: Path, told: list[Told], ending: Ending
+    monkeypatch: pytest.MonkeyPatch, output: Path, told: list[CollectOutcome], ending: Ending
 ) -> launching.Profiled:
     """As if processes had left this."""
 
@@ -47,7 +49,7 @@ def left(
 
 def test_each_rank_has_a_trace(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     output = tmp_path / "prof"
-    profiled = left(monkeypatch, output, [whole(1), whole(0), Told(made=3)], Ending(0, 0))
+    profiled = left(monkeypatch, output, [whole(1), whole(0), CollectOutcome(made=3)], Ending(0, 0))
     assert sorted(path.name for path in output.iterdir()) == [
         "run.json",
         "trace.rank0.json.gz",
@@ -73,7 +75,7 @@ def test_each_rank_has_a_trace(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) 
 def test_processes_that_take_themselves_for_one_rank_have_a_trace_each(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    other = Told(0, 1, 12, 10, 12, "trace.99.json.gz", 10, 0.3)
+    other = CollectOutcome(0, 1, 12, 10, 12, "trace.99.json.gz", 10, 0.3)
     profiled = left(monkeypatch, tmp_path / "prof", [whole(0), other], Ending(0, 0))
     assert [told.trace for told in profiled.traces] == ["trace.rank0.json.gz", "trace.rank0.2.json.gz"]
 
@@ -84,12 +86,12 @@ def test_processes_that_take_themselves_for_one_rank_have_a_trace_each(
         ([whole()], Ending(130, 0, signal=2), True),  # Ctrl-C after the steps
         ([whole(last=11)], Ending(130, 0, signal=2), False),  # within them
         ([whole(last=11)], Ending(1, 0), True),  # the program failed
-        ([Told(made=4)], Ending(0, 0), False),
+        ([CollectOutcome(made=4)], Ending(0, 0), False),
         ([], Ending(0, 0), False),
     ],
 )
 def test_it_comes_whole_or_not_at_all(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, told: list[Told], ending: Ending, is_kept: bool
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, told: list[CollectOutcome], ending: Ending, is_kept: bool
 ) -> None:
     assert left(monkeypatch, tmp_path / "prof", told, ending).is_written is is_kept
     assert [path.name for path in tmp_path.iterdir()] == (["prof"] if is_kept else [])
@@ -158,20 +160,20 @@ def test_what_is_no_profile_is_not_replaced(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("told", "ending", "said"),
     [
-        ([Told(made=7)], Ending(0, 0), "made 7 steps and ended before step 10"),
+        ([CollectOutcome(made=7)], Ending(0, 0), "made 7 steps and ended before step 10"),
         ([], Ending(0, 0), "no optimizer stepped"),
-        ([Told(made=7)], Ending(1, 0), "ended with exit code 1 after 7 steps"),
+        ([CollectOutcome(made=7)], Ending(1, 0), "ended with exit code 1 after 7 steps"),
         ([], Ending(137, 0), "exit code 137 before its steps were made, and could not tell how many"),
         (
-            [Told(made=7)],
+            [CollectOutcome(made=7)],
             Ending(143, 0, out_of_time=True),
             "took longer than --timeout allows, after 7 steps",
         ),
-        ([Told(problem="two at once")], Ending(0, 0), "two at once; switch its own off"),
-        ([Told(problem=launching.TRACE_LOST)], Ending(0, 0), "its trace is not there or empty"),
+        ([CollectOutcome(problem="two at once")], Ending(0, 0), "two at once; switch its own off"),
+        ([CollectOutcome(problem=launching.TRACE_LOST)], Ending(0, 0), "its trace is not there or empty"),
     ],
 )
-def test_who_gets_nothing_is_told_why(told: list[Told], ending: Ending, said: str) -> None:
+def test_who_gets_nothing_is_told_why(told: list[CollectOutcome], ending: Ending, said: str) -> None:
     profiled = launching.Profiled(ending, tuple(told), False)
     assert said in profile._nothing_profiled(PROGRAM, SETTINGS, profiled)
 

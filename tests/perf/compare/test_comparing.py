@@ -17,8 +17,8 @@ from tests.perf.real_traces import (
 )
 from torchferry.errors import InputError
 from torchferry.perf.compare.comparing import compare
-from torchferry.perf.compare.model import Comparison, Match, Measure, OperatorPair
-from torchferry.perf.model import Part
+from torchferry.perf.compare.model import MatchKind, Measure, OperatorPair, RunComparison
+from torchferry.perf.model import TimePart
 from torchferry.perf.opening import open_runs
 from torchferry.perf.run import Run
 
@@ -41,7 +41,7 @@ class Program(TraceBuilder):
         self.now += 100 + device
 
 
-def compared(folder: Path, baseline: TraceBuilder, other: TraceBuilder) -> Comparison:
+def compared(folder: Path, baseline: TraceBuilder, other: TraceBuilder) -> RunComparison:
     runs = []
     for name, builder in (("baseline", baseline), ("other", other)):
         (folder / name).mkdir()
@@ -49,7 +49,7 @@ def compared(folder: Path, baseline: TraceBuilder, other: TraceBuilder) -> Compa
     return compare(runs[1], runs[0])
 
 
-def the(comparison: Comparison, operator: str) -> OperatorPair:
+def the(comparison: RunComparison, operator: str) -> OperatorPair:
     (found,) = [pair for pair in comparison.pairs if pair.operator == operator]
     return found
 
@@ -59,7 +59,7 @@ def test_the_same_run_twice(tmp_path: Path) -> None:
     program.call("aten::mm", 40, **MATRICES)
     found = compared(tmp_path, program, program)
     assert found.ratio == found.work_ratio == 1
-    assert found.matched == {Match.EXACT: (1, 1)}
+    assert found.matched == {MatchKind.EXACT: (1, 1)}
     pair = the(found, "aten::mm")
     assert (pair.ratio, pair.more, pair.shapes, pair.dtypes) == (1, 0, "2×3, 3×4", "float32×2")
 
@@ -83,7 +83,7 @@ def test_figures_are_per_step(tmp_path: Path) -> None:
     assert pair.ratio == pytest.approx(2)
     assert pair.more == pytest.approx(80e-6)
     assert found.compared.work_seconds == pytest.approx(160e-6)
-    assert found.compared.parts[Part.COMPUTE] == pytest.approx(160e-6)
+    assert found.compared.parts[TimePart.COMPUTE] == pytest.approx(160e-6)
 
 
 def test_what_costs_most_more_comes_first(tmp_path: Path) -> None:
@@ -113,7 +113,7 @@ def test_other_shapes_are_matched_in_the_order_of_the_program(tmp_path: Path) ->
         ("4×32, 32×2", "8×32, 32×2"),
         ("4×64, 64×2", "8×64, 64×2"),
     }
-    assert {pair.match for pair in found.pairs} == {Match.NAME}
+    assert {pair.match for pair in found.pairs} == {MatchKind.NAME}
     assert all(pair.ratio == pytest.approx(2) for pair in found.pairs)
 
 
@@ -163,7 +163,7 @@ def test_operators_that_do_the_same(tmp_path: Path, mine: str, theirs: str) -> N
     baseline.call(mine, 10, **MATRICES)
     other.call(theirs, 30, **MATRICES)
     pair = the(compared(tmp_path, baseline, other), theirs)
-    assert (pair.match, pair.baseline_operator) == (Match.EQUIVALENT, mine)
+    assert (pair.match, pair.baseline_operator) == (MatchKind.EQUIVALENT, mine)
     assert pair.ratio == pytest.approx(3)
 
 
@@ -174,7 +174,7 @@ def test_who_computes_is_matched_with_who_computes(tmp_path: Path) -> None:
     other.call("aten::_convolution", 20, **MATRICES)
     found = compared(tmp_path, baseline, other)
     pair = the(found, "aten::_convolution")
-    assert (pair.match, pair.baseline_operator) == (Match.EQUIVALENT, "aten::cudnn_convolution")
+    assert (pair.match, pair.baseline_operator) == (MatchKind.EQUIVALENT, "aten::cudnn_convolution")
     assert not found.only_baseline and not found.only_compared
 
 
@@ -184,7 +184,7 @@ def test_operators_that_are_split_in_another_way(tmp_path: Path) -> None:
     other.call("aten::mm", 10, inside="aten::linear", **MATRICES)
     other.call("aten::bias", 5, inside="aten::linear", **MATRICES)
     found = compared(tmp_path, baseline, other)
-    (pair,) = [pair for pair in found.pairs if pair.match is Match.CALLER]
+    (pair,) = [pair for pair in found.pairs if pair.match is MatchKind.CALLER]
     assert pair.operator == "aten::linear"
     assert pair.compared and pair.compared.seconds == pytest.approx(15e-6)
     assert found.matched_shares == (1, 1)
@@ -199,7 +199,7 @@ def test_what_is_in_one_run_only(tmp_path: Path) -> None:
     found = compared(tmp_path, baseline, other)
     assert [pair.operator for pair in found.only_baseline] == ["aten::relu"]
     assert [pair.operator for pair in found.only_compared] == ["aten::sort"]
-    assert found.matched[Match.NONE] == (pytest.approx(0.5), pytest.approx(0.75))
+    assert found.matched[MatchKind.NONE] == (pytest.approx(0.5), pytest.approx(0.75))
 
 
 def test_work_of_no_operator_is_matched_by_its_name(tmp_path: Path) -> None:
@@ -210,7 +210,7 @@ def test_work_of_no_operator_is_matched_by_its_name(tmp_path: Path) -> None:
         program.kernel("graph_kernel", program.now, time, launched=program.now + 500)
         runs.append(program)
     pair = the(compared(tmp_path, *runs), "graph_kernel")
-    assert (pair.match, pair.ratio) == (Match.KERNEL, pytest.approx(2))
+    assert (pair.match, pair.ratio) == (MatchKind.KERNEL, pytest.approx(2))
 
 
 def test_work_that_was_queued_before_is_not_counted(tmp_path: Path) -> None:
@@ -238,7 +238,7 @@ def test_runs_without_shapes_are_compared_by_name(tmp_path: Path) -> None:
     other.call("aten::mm", 40)
     found = compared(tmp_path, baseline, other)
     pair = the(found, "aten::mm")
-    assert (pair.ratio, pair.shapes, pair.match) == (pytest.approx(2), "", Match.EXACT)
+    assert (pair.ratio, pair.shapes, pair.match) == (pytest.approx(2), "", MatchKind.EXACT)
     assert any("compared by name alone" in note.en for note in found.notes)
 
 
@@ -262,7 +262,7 @@ def test_the_same_model_on_two_vendors_devices() -> None:
         open_runs([real_trace(name)])[0] for name in (LANGUAGE_MODEL, LANGUAGE_MODEL_ELSEWHERE)
     )
     found = compare(other, baseline)
-    assert found.matched[Match.EXACT] == (pytest.approx(1), pytest.approx(0.9964, abs=1e-4))
+    assert found.matched[MatchKind.EXACT] == (pytest.approx(1), pytest.approx(0.9964, abs=1e-4))
     worst = found.pairs[0]
     assert worst.baseline and worst.compared
     assert (worst.operator, worst.shapes) == ("aten::mm", "8944×1024, 1024×2816")
@@ -279,7 +279,7 @@ def test_before_and_after_a_faster_loader() -> None:
     found = compare(fast, slow)
     assert min(found.matched_shares) > 0.9999
     assert found.ratio == pytest.approx(0.799, abs=1e-3)
-    saved = found.baseline.parts[Part.LOADER] - found.compared.parts[Part.LOADER]
+    saved = found.baseline.parts[TimePart.LOADER] - found.compared.parts[TimePart.LOADER]
     assert saved == pytest.approx(0.058, abs=1e-3)  # seconds per step: more than all that was won
 
 

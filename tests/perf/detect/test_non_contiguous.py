@@ -12,14 +12,14 @@ from tests.perf.real_traces import FAST_LOADER, LANGUAGE_MODEL, real_run
 from torchferry.perf.detect.copying import Copied, copied
 from torchferry.perf.detect.non_contiguous import DETECTOR
 from torchferry.perf.model import Severity, in_words
-from torchferry.traces.model import Signature
+from torchferry.traces.model import TraceSignature
 
 ROWS, PLAIN, TRANSPOSED = [64, 32], [32, 1], [1, 64]
 IMAGE, CHANNELS_LAST = [2, 3, 4, 5], [60, 1, 15, 3]
 
 
-def copy(source: list[int], target: list[int], dims: list[int], types: tuple[str, str]) -> Signature:
-    return Signature([dims, dims, []], [*types, "Scalar"], [target, source, []], [])
+def copy(source: list[int], target: list[int], dims: list[int], types: tuple[str, str]) -> TraceSignature:
+    return TraceSignature([dims, dims, []], [*types, "Scalar"], [target, source, []], [])
 
 
 @pytest.mark.parametrize(
@@ -49,7 +49,7 @@ def test_what_a_copy_is_for(
 
 
 def test_without_strides_nothing_is_said() -> None:
-    assert copied(Signature([ROWS, ROWS], ["float", "float"], [], [])) is Copied.UNKNOWN
+    assert copied(TraceSignature([ROWS, ROWS], ["float", "float"], [], [])) is Copied.UNKNOWN
 
 
 def contiguous(

@@ -10,7 +10,7 @@ from tests.perf.building import TraceBuilder
 from tests.perf.detect.finding import found, the
 from tests.perf.real_traces import FAST_LOADER, VENDORS_TIMELINE, real_run
 from torchferry.perf.detect.recompiles import DETECTOR
-from torchferry.perf.oplog.model import Basis, Compile, Operator, OpLog, Process
+from torchferry.perf.oplog.model import Basis, Compile, LoggedProcess, Operator, OpLog
 from torchferry.perf.run import Run
 from torchferry.text import Text
 
@@ -80,7 +80,7 @@ def log(recompiles: int) -> OpLog:
         ("plog",), "acme",
         (Operator("Conv2D", 100, 1 + recompiles, 2.0 * (1 + recompiles), recompiles, 0, ()),),
         (compile_,) * recompiles,
-        Basis.HALF, Text("", ""), 1 + recompiles, 2.0 * (1 + recompiles), (Process(1, 100, 0.0, 100.0),), 1000,
+        Basis.HALF, Text("", ""), 1 + recompiles, 2.0 * (1 + recompiles), (LoggedProcess(1, 100, 0.0, 100.0),), 1000,
     )  # fmt: skip
 
 

@@ -13,7 +13,7 @@ from torchferry.errors import InputError
 from torchferry.logs import reading as log_reading
 from torchferry.perf.oplog import counting
 from torchferry.perf.oplog.counting import WarmUp
-from torchferry.perf.oplog.model import Basis, OpLog, Tensor
+from torchferry.perf.oplog.model import Basis, LoggedTensor, OpLog
 from torchferry.perf.oplog.reading import host_log_of, read_oplog
 from torchferry.perf.oplog.report import to_summary
 
@@ -61,8 +61,11 @@ def test_what_a_call_was_given(tmp_path: Path) -> None:
     )
     (operator,) = read(log.write(tmp_path / "a.log")).operators
     (signature,) = operator.signatures
-    assert signature.inputs == (Tensor("float16", "ND", "ND", (2, 3)), Tensor("float32", "NCHW", "NCHW", ()))
-    assert signature.outputs == (Tensor("float16", "ND", "ND", (2, 3)),)
+    assert signature.inputs == (
+        LoggedTensor("float16", "ND", "ND", (2, 3)),
+        LoggedTensor("float32", "NCHW", "NCHW", ()),
+    )
+    assert signature.outputs == (LoggedTensor("float16", "ND", "ND", (2, 3)),)
     assert signature.attributes == "{alpha = 2, x = [1, 2]}"
     assert not signature.cut
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from torchferry.perf.compare.model import Comparison, Cost, Match, Measure, OperatorPair, Side
+from torchferry.perf.compare.model import Cost, MatchKind, Measure, OperatorPair, RunComparison, Side
 from torchferry.perf.model import (
     Analysis,
     Diagnosis,
@@ -12,11 +12,11 @@ from torchferry.perf.model import (
     KernelRow,
     MemoryPoint,
     OperatorRow,
-    Part,
     Span,
     StepTime,
+    TimePart,
 )
-from torchferry.perf.report.sentences import Report
+from torchferry.perf.report.sentences import RunsReport
 from torchferry.text import Text
 
 EVIL = "<img src=x onerror=window.hacked=1>|`[red]\x1b[31m\u202e</script><script>window.hacked=1</script>"
@@ -42,7 +42,7 @@ SMALL = replace(
 
 def analysis() -> Analysis:
     """Two steps of 100 ms on a device."""
-    parts = {Part.COMPUTE: 0.05, Part.LOADER: 0.04, Part.HOST: 0.01}
+    parts = {TimePart.COMPUTE: 0.05, TimePart.LOADER: 0.04, TimePart.HOST: 0.01}
     return Analysis(
         ("prof/trace.json",),
         "npu",
@@ -77,26 +77,26 @@ def analysis() -> Analysis:
     )
 
 
-def bottleneck() -> Report:
-    return Report((analysis(),))
+def bottleneck() -> RunsReport:
+    return RunsReport((analysis(),))
 
 
-def healthy() -> Report:
-    return Report((replace(analysis(), diagnoses=()),))
+def healthy() -> RunsReport:
+    return RunsReport((replace(analysis(), diagnoses=()),))
 
 
-def ranks() -> Report:
+def ranks() -> RunsReport:
     """The second rank works longer; the others wait for it in communication."""
-    waiting = {Part.COMPUTE: 0.1, Part.COMMUNICATION: 0.1}
+    waiting = {TimePart.COMPUTE: 0.1, TimePart.COMMUNICATION: 0.1}
     quick = replace(analysis(), rank=0, diagnoses=(), parts=waiting, steps=(StepTime(1, 0, 0.2, waiting),))
     slow = replace(analysis(), rank=1, diagnoses=(LOADER,))
-    return Report((quick, replace(slow, steps=slow.steps[:1]), replace(quick, rank=2)))
+    return RunsReport((quick, replace(slow, steps=slow.steps[:1]), replace(quick, rank=2)))
 
 
-def hostile() -> Report:
+def hostile() -> RunsReport:
     evil = Text(EVIL, EVIL)
     first = analysis()
-    return Report(
+    return RunsReport(
         (
             replace(
                 first,
@@ -122,7 +122,7 @@ def hostile() -> Report:
     )
 
 
-def large() -> Report:
+def large() -> RunsReport:
     """As much as a page is given: 5,000 bars, 2,000 operators."""
     operators = tuple(
         OperatorRow(f"aten::op{number % 50}", f"{number}×8", "float32", number, 1e-6, 1e-5 * (2000 - number))
@@ -132,28 +132,28 @@ def large() -> Report:
         Span(f"thread {number % 4}", f"aten::op{number}", number * 2e-5, 1e-5, "operator")
         for number in range(5000)
     )
-    return Report((replace(analysis(), operators=operators, timeline=bars),))
+    return RunsReport((replace(analysis(), operators=operators, timeline=bars),))
 
 
-def compared() -> Report:
-    return Report((analysis(),), (_comparison(),))
+def compared() -> RunsReport:
+    return RunsReport((analysis(),), (_comparison(),))
 
 
-def _comparison() -> Comparison:
+def _comparison() -> RunComparison:
     def side(device: str, step: float) -> Side:
-        parts = {Part.COMPUTE: step / 2, Part.HOST: step / 2}
+        parts = {TimePart.COMPUTE: step / 2, TimePart.HOST: step / 2}
         return Side((f"{device}.json",), device, "", "", None, Measure.DEVICE, 2, True, step, step / 2, parts)
 
     mm = OperatorPair(
-        "aten::mm", "64×64", "float32", Match.EXACT, Cost(10, 0.01), Cost(10, 0.04), place="train.py:10"
+        "aten::mm", "64×64", "float32", MatchKind.EXACT, Cost(10, 0.01), Cost(10, 0.04), place="train.py:10"
     )
     conv = OperatorPair(
-        "aten::convolution_overrideable", "8×8", "", Match.EQUIVALENT, Cost(1, 0.02), Cost(1, 0.01),
+        "aten::convolution_overrideable", "8×8", "", MatchKind.EQUIVALENT, Cost(1, 0.02), Cost(1, 0.01),
         baseline_operator="aten::cudnn_convolution",
     )  # fmt: skip
-    only = OperatorPair("aten::cast", "64×64", "float16", Match.NONE, None, Cost(4, 0.005))
-    lost = OperatorPair("aten::fused", "1×1", "", Match.NONE, Cost(1, 0.001), None)
-    return Comparison(
+    only = OperatorPair("aten::cast", "64×64", "float16", MatchKind.NONE, None, Cost(4, 0.005))
+    lost = OperatorPair("aten::fused", "1×1", "", MatchKind.NONE, Cost(1, 0.001), None)
+    return RunComparison(
         side("cuda", 0.05), side("npu", 0.1), (mm, conv), (lost,), (only,),
-        matched={Match.EXACT: (0.7, 0.6), Match.EQUIVALENT: (0.2, 0.3), Match.NONE: (0.1, 0.1)},
+        matched={MatchKind.EXACT: (0.7, 0.6), MatchKind.EQUIVALENT: (0.2, 0.3), MatchKind.NONE: (0.1, 0.1)},
     )  # fmt: skip

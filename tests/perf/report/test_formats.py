@@ -9,30 +9,30 @@ from dataclasses import replace
 import pytest
 
 from tests.perf.report.samples import EVIL, analysis, bottleneck, compared, healthy, hostile, large, ranks
-from torchferry.perf.model import Part
+from torchferry.perf.model import TimePart
 from torchferry.perf.report import REPORTS
-from torchferry.perf.report.sentences import Report
+from torchferry.perf.report.sentences import RunsReport
 from torchferry.report.formats import Options
 from torchferry.text import Language
 
 
-def to_text(report: Report, language: Language = "en") -> str:
+def to_text(report: RunsReport, language: Language = "en") -> str:
     return REPORTS.render(report, "text", Options(language)).decode()
 
 
-def to_markdown(report: Report, language: Language) -> str:
+def to_markdown(report: RunsReport, language: Language) -> str:
     return REPORTS.render(report, "md", Options(language)).decode()
 
 
-def to_html(report: Report) -> str:
+def to_html(report: RunsReport) -> str:
     return REPORTS.render(report, "html").decode()
 
 
-def to_json(report: Report) -> str:
+def to_json(report: RunsReport) -> str:
     return REPORTS.render(report, "json").decode()
 
 
-def lines(report: Report, language: str = "en") -> list[str]:
+def lines(report: RunsReport, language: str = "en") -> list[str]:
     text = to_text(report, "zh" if language == "zh" else "en")
     return [" ".join(line.split()) for line in text.splitlines() if line.strip()]
 
@@ -57,15 +57,15 @@ def test_the_verdict_comes_first() -> None:
 
 def test_a_healthy_run_has_no_bottleneck() -> None:
     assert lines(healthy())[0] == "No bottleneck stands out: the device computes for 50.0% of the time."
-    idle = replace(analysis(), diagnoses=(), parts={Part.COMPUTE: 0.02, Part.OTHER: 0.18})
-    assert lines(Report((idle,)))[0] == (
+    idle = replace(analysis(), diagnoses=(), parts={TimePart.COMPUTE: 0.02, TimePart.OTHER: 0.18})
+    assert lines(RunsReport((idle,)))[0] == (
         "No detector names the cause, but the device is idle for 90.0% of the time."
     )
 
 
 def test_small_findings_are_no_bottleneck() -> None:
     small = replace(analysis(), diagnoses=analysis().diagnoses[1:])
-    assert lines(Report((small,)))[:2] == [
+    assert lines(RunsReport((small,)))[:2] == [
         "No bottleneck stands out: the device computes for 50.0% of the time.",
         "A small finding below.",
     ]
@@ -73,7 +73,7 @@ def test_small_findings_are_no_bottleneck() -> None:
 
 def test_where_the_host_computes_there_is_one_time() -> None:
     assert "Host time" in to_text(bottleneck()) and "Device time" in to_text(bottleneck())
-    on_host = Report((replace(analysis(), is_host_only=True, kernels=()),))
+    on_host = RunsReport((replace(analysis(), is_host_only=True, kernels=()),))
     for text in (to_text(on_host), to_markdown(on_host, "en"), to_html(on_host)):
         assert "Host time" in text and "Device time" not in text
 
@@ -93,7 +93,7 @@ def test_of_several_ranks_the_slowest_is_shown() -> None:
     assert any(re.match(r"1 200 ms 200 ms", line) for line in found)
     assert any(re.match(r"2 200 ms 100 ms", line) for line in found)
     even = ranks().analyses[0]
-    assert lines(Report((even, even)))[0].startswith("2 ranks, evenly loaded")
+    assert lines(RunsReport((even, even)))[0].startswith("2 ranks, evenly loaded")
 
 
 def test_a_comparison_with_a_baseline() -> None:
@@ -110,7 +110,7 @@ def test_a_comparison_with_a_baseline() -> None:
 
 
 @pytest.mark.parametrize("report", [bottleneck(), healthy(), ranks(), compared()])
-def test_chinese_is_whole(report: Report) -> None:
+def test_chinese_is_whole(report: RunsReport) -> None:
     names = r"aten::[\w]+|train\.py|ferry doctor host|DataLoader|num_workers|\w+\.json|Ascend\w+|torch|data_loader|zero_grad"
     for text in (to_text(report, "zh"), to_markdown(report, "zh")):
         said = re.sub(names, "", text)
@@ -146,7 +146,7 @@ def test_json_holds_what_json_can_hold() -> None:
 
     odd = replace(analysis().diagnoses[0], share=float("nan"), gain=float("inf"))
     odd = replace(odd, evidence=(replace(odd.evidence[0], count=np.int64(3), what="\ud800"),))
-    (run,) = json.loads(to_json(Report((replace(analysis(), diagnoses=(odd,)),))))["runs"]
+    (run,) = json.loads(to_json(RunsReport((replace(analysis(), diagnoses=(odd,)),))))["runs"]
     assert run["diagnoses"][0]["share"] is None and run["diagnoses"][0]["evidence"][0]["count"] == 3
 
 
@@ -176,7 +176,7 @@ def test_a_large_report_stays_short() -> None:
 
 
 def test_where_the_host_computes_no_table_speaks_of_a_device() -> None:
-    on_host = Report(tuple(replace(each, is_host_only=True) for each in ranks().analyses))
+    on_host = RunsReport(tuple(replace(each, is_host_only=True) for each in ranks().analyses))
     for words in (to_text(on_host), to_markdown(on_host, "en"), to_html(on_host)):
         assert "operators" in words and "the device computes" not in words
     assert "the device computes" in to_html(ranks())

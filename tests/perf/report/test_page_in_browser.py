@@ -13,7 +13,7 @@ from tests.browsing import NEEDS_BROWSER, Open, quiet_pages
 from tests.perf.report.samples import bottleneck, compared, healthy, hostile, large, ranks
 from torchferry.perf.model import Evidence
 from torchferry.perf.report.html import to_html
-from torchferry.perf.report.sentences import Report
+from torchferry.perf.report.sentences import RunsReport
 from torchferry.report.formats import Options
 
 pytestmark = NEEDS_BROWSER
@@ -24,7 +24,7 @@ def open_page(browser: Any, tmp_path: Path) -> Iterator[Open]:
     """Opens a report."""
     with quiet_pages(browser) as open_file:
 
-        def open_report(report: Report, **options: Any) -> Any:
+        def open_report(report: RunsReport, **options: Any) -> Any:
             path = tmp_path / f"{len(list(tmp_path.iterdir()))}.html"
             path.write_text(to_html(report, Options()), encoding="utf-8")
             return open_file(path, **options)
@@ -179,7 +179,7 @@ def test_several_ranks_and_a_healthy_run(open_page: Open) -> None:
 
 
 @pytest.mark.parametrize("report", [bottleneck(), large(), compared(), ranks()])
-def test_narrow(open_page: Open, report: Report) -> None:
+def test_narrow(open_page: Open, report: RunsReport) -> None:
     page = open_page(report, viewport={"width": 390, "height": 800})
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
     assert page.locator("canvas").bounding_box()["width"] > 300

@@ -13,7 +13,7 @@ from torch.utils.flop_counter import FlopCounterMode
 from torchferry.perf.roofline.judging import all_peaks, kernel_work, peaks_of
 from torchferry.perf.roofline.work import work_of
 from torchferry.perf.tables.kernels import KernelSignature
-from torchferry.traces.model import Signature
+from torchferry.traces.model import TraceSignature
 from torchferry.traces.reader import read_trace
 
 
@@ -65,7 +65,7 @@ _COUNTED = (
 
 def test_attention_is_two_products() -> None:
     query, key = [2, 16, 4, 8], [2, 24, 4, 8]  # batch, length, heads, width
-    signature = Signature([query, key, key], ["c10::Half"] * 3, [], [])
+    signature = TraceSignature([query, key, key], ["c10::Half"] * 3, [], [])
     work = work_of("aten::_flash_attention_forward", signature)
     assert work is not None
     assert work.flops == 2 * (2 * 2 * 4 * 16 * 24 * 8)
@@ -82,7 +82,7 @@ def test_attention_is_two_products() -> None:
     ],
 )
 def test_bytes(operator: str, dims: list[Any], types: list[str], strides: list[Any], moved: int) -> None:
-    work = work_of(operator, Signature(dims, types, strides, []))
+    work = work_of(operator, TraceSignature(dims, types, strides, []))
     assert work is not None
     assert (work.kind, work.flops, work.nbytes) == ("memory", 0.0, moved)
 
@@ -99,7 +99,7 @@ def test_bytes(operator: str, dims: list[Any], types: list[str], strides: list[A
     ],
 )
 def test_not_known(operator: str, dims: list[Any], types: list[str]) -> None:
-    assert work_of(operator, Signature(dims, types, [], [])) is None
+    assert work_of(operator, TraceSignature(dims, types, [], [])) is None
 
 
 def test_kernels_of_a_table() -> None:

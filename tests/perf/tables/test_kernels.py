@@ -12,7 +12,7 @@ import pytest
 from tests.perf.real_traces import real_trace
 from torchferry.errors import InputError
 from torchferry.perf.tables.kernels import KernelTable, read_kernels
-from torchferry.traces.columns import Kind
+from torchferry.traces.columns import EventKind
 
 OLD = (
     "Name,Type,Accelerator Core,Start Time,Duration(us),Wait Time(us),Block Dim,Input Shapes,Input Data Types"
@@ -76,8 +76,10 @@ def test_communication_and_copies_are_no_computation(tmp_path: Path) -> None:
         "MatMul1,MatMulV2,AI_CORE,5,10,0,0,,",
         "MEMCPY_ASYNC,N/A,SDMA,30,1,0,0,,",
     )
-    totals = {kind: read.busy(kind).total for kind in (Kind.COMPUTE, Kind.COMMUNICATION, Kind.COPY)}
-    assert totals == {Kind.COMPUTE: 10_000, Kind.COMMUNICATION: 10_000, Kind.COPY: 1_000}
+    totals = {
+        kind: read.busy(kind).total for kind in (EventKind.COMPUTE, EventKind.COMMUNICATION, EventKind.COPY)
+    }
+    assert totals == {EventKind.COMPUTE: 10_000, EventKind.COMMUNICATION: 10_000, EventKind.COPY: 1_000}
 
 
 def test_rows_that_are_cut_or_have_no_duration_are_left_out_with_a_note(tmp_path: Path) -> None:

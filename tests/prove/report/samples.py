@@ -9,19 +9,19 @@ from dataclasses import replace
 from torchferry.prove.model import (
     REFERENCE,
     Cause,
-    Difference,
     OperatorCall,
     OperatorDifference,
     OperatorJudgement,
     ProcessIdentity,
     ProcessSummary,
+    ProgramRun,
     Proof,
     ProofRequest,
-    Run,
+    ProofVerdict,
+    RunDifference,
     StepSummary,
     TensorFacts,
     VendorResult,
-    Verdict,
     What,
 )
 from torchferry.text import Text
@@ -51,7 +51,7 @@ def run(
     loss: Loss = falling,
     ranks: int = 1,
     optimizers: tuple[str, ...] = ("SGD",),
-) -> Run:
+) -> ProgramRun:
     processes = tuple(
         ProcessSummary(
             ProcessIdentity(rank if ranks > 1 else None, "main", 100 + rank, rank, 0, "2.13.0"),
@@ -60,19 +60,19 @@ def run(
         )
         for rank in range(ranks)
     )
-    return Run(name, 0, 12.34, f"{name}.stdout", f"{name}.stderr", processes)
+    return ProgramRun(name, 0, 12.34, f"{name}.stdout", f"{name}.stderr", processes)
 
 
 def equal(vendor: str = "ascend", device_type: str = "npu", **about: object) -> VendorResult:
-    return VendorResult(vendor, device_type, Verdict.EQUAL, run(vendor, **about), 20)  # type: ignore[arg-type]
+    return VendorResult(vendor, device_type, ProofVerdict.EQUAL, run(vendor, **about), 20)  # type: ignore[arg-type]
 
 
 def facts(norm: float = 2.0, dtype: str = "float32") -> TensorFacts:
     return TensorFacts((4, 3), dtype, f"{norm}", norm, (1.0, 2.0))
 
 
-def parting(name: str = "layer1.0.conv1.weight", rank: int | None = None) -> Difference:
-    return Difference(What.GRADIENT, 5, rank, 0, name, facts(), facts(2.1), 0.1, 0.05, 2e-6)
+def parting(name: str = "layer1.0.conv1.weight", rank: int | None = None) -> RunDifference:
+    return RunDifference(What.GRADIENT, 5, rank, 0, name, facts(), facts(2.1), 0.1, 0.05, 2e-6)
 
 
 def call(name: str = "aten::convolution", **changes: object) -> OperatorCall:
@@ -97,7 +97,7 @@ def parted(vendor: str = "cambricon", device_type: str = "mlu") -> VendorResult:
     return VendorResult(
         vendor,
         device_type,
-        Verdict.PARTED,
+        ProofVerdict.PARTED,
         run(vendor, loss=drifting),
         20,
         parting=parting(),
@@ -114,7 +114,7 @@ def judgement() -> OperatorJudgement:
     return OperatorJudgement("fault", "tail", 0.12, 4.9e-08, why, "records/cambricon.h5", 3)
 
 
-def proof(*results: VendorResult, reference: Run | None = None, **about: object) -> Proof:
+def proof(*results: VendorResult, reference: ProgramRun | None = None, **about: object) -> Proof:
     request = ProofRequest(
         ("train.py", "--lr", "0.1"),
         "",
@@ -142,7 +142,7 @@ def sample() -> Proof:
     crashed = VendorResult(
         "tecorigin",
         "sdaa",
-        Verdict.CRASHED,
+        ProofVerdict.CRASHED,
         failed,
         3,
         Text("The migrated run failed.", "迁移后的运行失败。"),
@@ -151,14 +151,14 @@ def sample() -> Proof:
 
 
 def empty() -> Proof:
-    return proof(reference=Run(REFERENCE, 0, 0.0, "", "", ()))
+    return proof(reference=ProgramRun(REFERENCE, 0, 0.0, "", "", ()))
 
 
 def not_started() -> Proof:
     """The original did not run."""
     reason = Text("The original failed.", "原程序运行失败。")
-    result = VendorResult("ascend", "npu", Verdict.CRASHED, None, 0, reason)
-    return proof(result, reference=Run(REFERENCE, 1, 1.0, "reference.stdout", "reference.stderr", ()))
+    result = VendorResult("ascend", "npu", ProofVerdict.CRASHED, None, 0, reason)
+    return proof(result, reference=ProgramRun(REFERENCE, 1, 1.0, "reference.stdout", "reference.stderr", ()))
 
 
 def one_step() -> Proof:
@@ -207,7 +207,7 @@ def hostile() -> Proof:
     result = VendorResult(
         HOSTILE,
         HOSTILE,
-        Verdict.PARTED,
+        ProofVerdict.PARTED,
         run(HOSTILE, optimizers=(HOSTILE, HOSTILE)),
         20,
         Text(HOSTILE, HOSTILE),

@@ -10,7 +10,7 @@ import pytest
 
 from torchferry.prove.model import Cause, OperatorDifference, StepSummary
 from torchferry.prove.report import REPORTS
-from torchferry.prove.report.comparison import StepPair, StepTable
+from torchferry.prove.report.comparison import ProofSteps, StepPair
 from torchferry.prove.report.sentences import log_tails
 from torchferry.report.formats import Options
 from torchferry.text import Text
@@ -86,7 +86,7 @@ def test_the_first_step_that_differs_is_never_left_out() -> None:
         return StepSummary(at, 0, (1.0,), 1.0, checksum, 0)
 
     rows = tuple(StepPair(at, step(at, "a"), step(at, "b" if at == 50 else "a")) for at in range(1, 101))
-    shown = StepTable(Text("", ""), False, ("SGD",), rows).shortened(ends=2)
+    shown = ProofSteps(Text("", ""), False, ("SGD",), rows).shortened(ends=2)
     numbers = [each.number if isinstance(each, StepPair) else f"{each.count} left out" for each in shown]
     assert numbers == [1, 2, "45 left out", 48, 49, 50, 51, 52, "46 left out", 99, 100]
 

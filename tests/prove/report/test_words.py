@@ -7,7 +7,7 @@ import subprocess
 import sys
 
 from tests.report.texts import texts_of
-from torchferry.prove.model import Cause, Verdict, What
+from torchferry.prove.model import Cause, ProofVerdict, What
 from torchferry.prove.report import words
 
 
@@ -19,7 +19,11 @@ def test_the_placeholders_are_the_same_in_both_languages() -> None:
 
 
 def test_every_kind_has_words() -> None:
-    assert (set(words.VERDICT), set(words.WHAT), set(words.CAUSE)) == (set(Verdict), set(What), set(Cause))
+    assert (set(words.VERDICT), set(words.WHAT), set(words.CAUSE)) == (
+        set(ProofVerdict),
+        set(What),
+        set(Cause),
+    )
 
 
 def test_reports_do_not_import_torch() -> None:

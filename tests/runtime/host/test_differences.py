@@ -15,12 +15,12 @@ from torch.utils.data import DataLoader
 from torchferry.runtime.host import differences, host_module
 from torchferry.runtime.patches import PatchTable
 from torchferry.runtime.settings import REFERENCE, LayerSettings
-from torchferry.runtime.target import Target
+from torchferry.runtime.target import LayerTarget
 from torchferry.vendors.registry import get_vendor
 
 
-def _target() -> Target:
-    return Target("the CPU", "cpu", host_module(1), "torch", "gloo", LayerSettings(REFERENCE))
+def _target() -> LayerTarget:
+    return LayerTarget("the CPU", "cpu", host_module(1), "torch", "gloo", LayerSettings(REFERENCE))
 
 
 @contextmanager

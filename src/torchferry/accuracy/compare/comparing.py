@@ -17,14 +17,14 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 
 from torchferry.accuracy.compare.matching import (
+    CallMatch,
     CallSequence,
-    Match,
     Matches,
     TensorPair,
     match_sites,
     match_tensors,
 )
-from torchferry.accuracy.compare.model import Comparison, Keeper, Pair, PairRows
+from torchferry.accuracy.compare.model import CallPair, Keeper, PairRows, RankComparison
 from torchferry.accuracy.compare.network import (
     Gathering,
     curves,
@@ -37,7 +37,7 @@ from torchferry.accuracy.compare.network import (
 from torchferry.accuracy.compare.programs import Programs
 from torchferry.accuracy.compare.statistics import judge_statistics
 from torchferry.accuracy.file.contents import shaped
-from torchferry.accuracy.judge.model import Difference, Judgement, Verdict
+from torchferry.accuracy.judge.model import Judgement, PairDifference, Verdict
 from torchferry.accuracy.model import Call, Kept, Metrics, TensorRecord
 from torchferry.accuracy.native.differences import NONE_WRONG, Measuring, metrics_of, pieces
 from torchferry.errors import InputError
@@ -71,19 +71,23 @@ class Judging(Protocol):
     """What says whether the results of a call are right."""
 
     def judge(
-        self, mine: Call, golden: Call | None, inputs: Sequence[Difference], outputs: Sequence[Difference]
+        self,
+        mine: Call,
+        golden: Call | None,
+        inputs: Sequence[PairDifference],
+        outputs: Sequence[PairDifference],
     ) -> Judgement: ...
 
 
 @dataclass(frozen=True)
-class Work:
+class ComparingPlan:
     """How a comparison is made."""
 
     jobs: int = 0  # threads; 0: as many as there are processors
     progress: Progress | None = None
 
 
-def compare_files(mine: Path, golden: Path | None, work: Work | None = None) -> list[Comparison]:
+def compare_files(mine: Path, golden: Path | None, work: ComparingPlan | None = None) -> list[RankComparison]:
     """All ranks of two records, each with its counterpart; without golden, each by itself."""
     from torchferry.accuracy.file.reader import open_records
 
@@ -108,10 +112,10 @@ def compare_files(mine: Path, golden: Path | None, work: Work | None = None) -> 
     return comparisons
 
 
-def compare_records(mine: Record, golden: Record | None, work: Work | None = None) -> Comparison:
+def compare_records(mine: Record, golden: Record | None, work: ComparingPlan | None = None) -> RankComparison:
     """Two records of one rank; golden may be missing, then mine is held against double precision alone."""
     start = time.perf_counter()
-    work = work or Work()
+    work = work or ComparingPlan()
     if mine.header.kept is not Kept.TENSORS and golden is None:
         held = "no elements of results" if mine.header.kept is Kept.INPUTS else "statistics alone"
         raise InputError(f"{mine.path}: holds {held}; name a second record to hold them against")
@@ -129,7 +133,7 @@ def compare_records(mine: Record, golden: Record | None, work: Work | None = Non
     for at, judgement in programs.later.items():
         pairs.rejudge(at, judgement)
     culprit = find_culprit(pairs, IN_TURN if mine.header.kept is Kept.TENSORS else AS_THEY_COME)
-    return Comparison(
+    return RankComparison(
         mine.header,
         golden.header if golden else None,
         str(mine.path),
@@ -156,11 +160,11 @@ def find_culprit(pairs: PairRows, groups: Sequence[Sequence[Verdict]]) -> int | 
     return next((min(each) for each in found if each), None)
 
 
-def _matches(seen: Sequence[tuple[Gathering, Record]]) -> Sequence[Match]:
+def _matches(seen: Sequence[tuple[Gathering, Record]]) -> Sequence[CallMatch]:
     """The calls that belong together. This is the one look at all calls before the work begins."""
     sites = [CallSequence(gathering.passing(_walked(record))) for gathering, record in seen]
     if len(sites) == 1:
-        return Matches(Match(at, None) for at in range(len(sites[0])))
+        return Matches(CallMatch(at, None) for at in range(len(sites[0])))
     (_, mine), (_, golden) = seen
     is_replay = bool(mine.header.replayed or golden.header.replayed)
     matches = match_sites(sites[0], sites[1], is_replay=is_replay)
@@ -194,7 +198,7 @@ def _judge(mine: Record, golden: Record | None) -> Judging:
 
 
 def _called(
-    mine: Record, golden: Record | None, matches: Iterable[Match]
+    mine: Record, golden: Record | None, matches: Iterable[CallMatch]
 ) -> Iterator[tuple[Call | None, Call | None, str]]:
     """The calls themselves, one pair after the other; what was read of the files for them is given back on the way."""
     read = 0
@@ -225,50 +229,52 @@ def _tensors(mine: Call | None, golden: Call | None) -> tuple[list[TensorPair], 
     )
 
 
-def _unmeasured(mine: Record, golden: Record, matches: Iterable[Match]) -> Iterator[Pair]:
+def _unmeasured(mine: Record, golden: Record, matches: Iterable[CallMatch]) -> Iterator[CallPair]:
     """With the statistics of the tensors alone."""
     for one, other, how in _called(mine, golden, matches):
         inputs, outputs = (
             tuple(
-                Difference(
+                PairDifference(
                     with_statistics(mine, ours), with_statistics(golden, theirs), None, reason=_STATISTICS
                 )
                 for ours, theirs in tensors
             )
             for tensors in _tensors(one, other)
         )
-        yield Pair(one, other, how, inputs, outputs)
+        yield CallPair(one, other, how, inputs, outputs)
 
 
-def _measured(mine: Record, golden: Record | None, matches: Iterable[Match], work: Work) -> Iterator[Pair]:
+def _measured(
+    mine: Record, golden: Record | None, matches: Iterable[CallMatch], work: ComparingPlan
+) -> Iterator[CallPair]:
     """The pairs with the figures of their tensors, in order, measured by several threads."""
     called = _called(mine, golden, matches)
     if golden is None:
-        yield from (Pair(*each) for each in called)
+        yield from (CallPair(*each) for each in called)
         return
     from torchferry.accuracy.compare.comparing import Figures
 
     figures = Figures(mine, golden)
 
-    def measure(one: Call | None, other: Call | None, how: str) -> Pair:
+    def measure(one: Call | None, other: Call | None, how: str) -> CallPair:
         inputs, outputs = (
             tuple(figures.difference(*pair) for pair in tensors) for tensors in _tensors(one, other)
         )
-        return Pair(one, other, how, inputs, outputs)
+        return CallPair(one, other, how, inputs, outputs)
 
     yield from _ahead(measure, called, work.jobs or thread_count())
 
 
 def _ahead(
-    measure: Callable[[Call | None, Call | None, str], Pair],
+    measure: Callable[[Call | None, Call | None, str], CallPair],
     called: Iterable[tuple[Call | None, Call | None, str]],
     threads: int,
-) -> Iterator[Pair]:
+) -> Iterator[CallPair]:
     """The results in order; no more wait than a few for each thread, so that memory does not depend on the length.
 
     Small tensors are measured when their turn comes: to hand them to another thread takes longer than the work.
     """
-    waiting: deque[Callable[[], Pair]] = deque()
+    waiting: deque[Callable[[], CallPair]] = deque()
     with ThreadPoolExecutor(threads) as executor:
         try:
             for each in called:
@@ -288,7 +294,7 @@ def _elements(call: Call | None) -> int:
     return sum(tensor.elements for tensor in (*call.inputs, *call.outputs)) if call is not None else 0
 
 
-def _judged(pairs: Iterable[Pair], judge: Judging, count: int, work: Work) -> Iterator[Pair]:
+def _judged(pairs: Iterable[CallPair], judge: Judging, count: int, work: ComparingPlan) -> Iterator[CallPair]:
     for done, pair in enumerate(pairs, 1):
         if pair.mine is None:
             yield pair
@@ -299,7 +305,7 @@ def _judged(pairs: Iterable[Pair], judge: Judging, count: int, work: Work) -> It
             work.progress(done, count)
 
 
-def _only_what_is_known(judgement: Judgement, pair: Pair) -> Judgement:
+def _only_what_is_known(judgement: Judgement, pair: CallPair) -> Judgement:
     """Nothing is inherited from inputs of which no difference is known, as those of views, which nobody reads."""
     differing = any(each.metrics is not None and not each.metrics.is_equal for each in pair.inputs)
     if judgement.verdict is Verdict.INHERITED and not differing:
@@ -326,7 +332,7 @@ NO_CONTENTS, OTHER_SHAPE, OTHER_SORT = "statistics", "shape", "dtype"  # why the
 
 
 @dataclass(frozen=True)
-class _Found:
+class _ComparedCalls:
     metrics: Metrics
     picture: str
 
@@ -336,16 +342,16 @@ class Figures:
 
     def __init__(self, mine: Record, golden: Record) -> None:
         self._mine, self._golden = mine, golden
-        self._found: dict[tuple[object, ...], _Found] = {}  # the last ones
-        self._earlier: dict[tuple[object, ...], _Found] = {}  # those before
+        self._found: dict[tuple[object, ...], _ComparedCalls] = {}  # the last ones
+        self._earlier: dict[tuple[object, ...], _ComparedCalls] = {}  # those before
         self._held = 0
         self._lock = threading.Lock()
 
-    def difference(self, mine: TensorRecord, golden: TensorRecord) -> Difference:
+    def difference(self, mine: TensorRecord, golden: TensorRecord) -> PairDifference:
         """How far mine is from golden, and where; positions are those of golden's elements in its file."""
         reason = _obstacle(mine, golden)
         if reason:
-            return Difference(mine, golden, None, reason=reason)
+            return PairDifference(mine, golden, None, reason=reason)
         key = (mine.offset, *_layout(mine), golden.offset, *_layout(golden))
         found = self._found.get(key) or self._earlier.get(key)
         if found is None:
@@ -353,16 +359,16 @@ class Figures:
         if len(self._found) >= _REMEMBERED:  # all of a long record would fill the memory
             self._found, self._earlier = {}, self._found
         self._found[key] = found
-        return Difference(mine, golden, found.metrics, found.picture)
+        return PairDifference(mine, golden, found.metrics, found.picture)
 
-    def _measure(self, mine: TensorRecord, golden: TensorRecord) -> _Found:
+    def _measure(self, mine: TensorRecord, golden: TensorRecord) -> _ComparedCalls:
         measuring = Measuring(mine.dtype, golden.dtype)
         sums = measuring.sums(self._pieces(mine, golden))
         metrics = metrics_of(sums, golden.dtype)
         if measuring.is_right(sums):
-            return _Found(metrics, NONE_WRONG * min(WIDTH, sums.count))
+            return _ComparedCalls(metrics, NONE_WRONG * min(WIDTH, sums.count))
         drawn = measuring.picture(self._pieces(mine, golden), sums.count, sums.golden_rms, WIDTH)
-        return _Found(metrics, drawn)
+        return _ComparedCalls(metrics, drawn)
 
     def _pieces(self, mine: TensorRecord, golden: TensorRecord) -> Iterator[tuple[Array, Array]]:
         """Flat arrays of components that belong together, in the order in which golden lies in its file."""

@@ -180,7 +180,7 @@ Place = tuple[int, str, str]  # step, phase, module
 
 
 @dataclass(frozen=True, slots=True)
-class Match:
+class CallMatch:
     """Positions of two calls, or of one that has none on the other side."""
 
     mine: int | None
@@ -232,10 +232,10 @@ class CallSequence:
         return lambda at: keys[kinds[at]]
 
 
-class Matches(Sequence[Match]):
+class Matches(Sequence[CallMatch]):
     """Many of them, made when they are asked for."""
 
-    def __init__(self, matches: Iterable[Match]) -> None:
+    def __init__(self, matches: Iterable[CallMatch]) -> None:
         self._mine, self._golden, self._how = array("q"), array("q"), array("b")
         self._names: list[str] = []
         for match in matches:
@@ -249,14 +249,14 @@ class Matches(Sequence[Match]):
         return len(self._how)
 
     @overload
-    def __getitem__(self, index: int) -> Match: ...
+    def __getitem__(self, index: int) -> CallMatch: ...
     @overload
-    def __getitem__(self, index: slice) -> list[Match]: ...
-    def __getitem__(self, index: int | slice) -> Match | list[Match]:
+    def __getitem__(self, index: slice) -> list[CallMatch]: ...
+    def __getitem__(self, index: int | slice) -> CallMatch | list[CallMatch]:
         if isinstance(index, slice):
             return [self[each] for each in range(*index.indices(len(self)))]
         mine, golden = self._mine[index], self._golden[index]
-        return Match(
+        return CallMatch(
             None if mine == _NONE else mine,
             None if golden == _NONE else golden,
             self._names[self._how[index]],
@@ -304,24 +304,24 @@ class Matching:
         """In the order of mine; calls of golden alone stand where they would have been."""
         return Matches(self._in_order_of_mine())
 
-    def _in_order_of_mine(self) -> Iterator[Match]:
+    def _in_order_of_mine(self) -> Iterator[CallMatch]:
         both = self._places_of_pieces()
 
-        def left_over(start: int, stop: int) -> Iterator[Match]:
+        def left_over(start: int, stop: int) -> Iterator[CallMatch]:
             for at in range(start, stop):
                 if not self._taken[at]:
-                    yield Match(None, at, self._reason(self._golden, at, both))
+                    yield CallMatch(None, at, self._reason(self._golden, at, both))
 
         after = 0
         for at, other in enumerate(self._partners):
             if other != _NONE:
                 yield from left_over(after, other)
                 after = other + 1
-                yield Match(at, other, self._how(at, other))
+                yield CallMatch(at, other, self._how(at, other))
             elif at in self._moved:
-                yield Match(at, self._moved[at], MOVED)
+                yield CallMatch(at, self._moved[at], MOVED)
             else:
-                yield Match(at, None, self._reason(self._mine, at, both))
+                yield CallMatch(at, None, self._reason(self._mine, at, both))
         yield from left_over(after, len(self._golden))
 
     def _how(self, one: int, other: int) -> str:

@@ -8,25 +8,25 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple, overload
 
-from torchferry.accuracy.judge.model import Difference, Judgement, Verdict
-from torchferry.accuracy.model import Call, Header, Metrics, Statistics, TensorRecord
+from torchferry.accuracy.judge.model import Judgement, PairDifference, Verdict
+from torchferry.accuracy.model import Call, Metrics, RecordHeader, Statistics, TensorRecord
 from torchferry.text import Text
 
 
 @dataclass(frozen=True, slots=True)
-class Pair:
+class CallPair:
     """Two calls that do the same job; one of them may be missing."""
 
     mine: Call | None
     golden: Call | None
     how: str = ""  # same: in the same order; equivalent: another name; moved: found elsewhere
-    inputs: tuple[Difference, ...] = ()
-    outputs: tuple[Difference, ...] = ()
+    inputs: tuple[PairDifference, ...] = ()
+    outputs: tuple[PairDifference, ...] = ()
     judgement: Judgement = Judgement(Verdict.UNKNOWN)
 
 
 @dataclass(frozen=True)
-class Curve:
+class NetworkCurve:
     """A figure of the whole network over the steps; None where a side has none."""
 
     name: str  # loss, gradient norm
@@ -45,11 +45,11 @@ class NetworkDifference:
 
 
 @dataclass(frozen=True)
-class Comparison:
+class RankComparison:
     """Two records of one rank, held against each other."""
 
-    mine: Header
-    golden: Header | None
+    mine: RecordHeader
+    golden: RecordHeader | None
     mine_path: str
     golden_path: str
     pairs: PairRows
@@ -57,7 +57,7 @@ class Comparison:
     seconds: float = 0.0
     nbytes: int = 0  # that were compared, of both
     notes: tuple[Text, ...] = field(default=())
-    curves: tuple[Curve, ...] = field(default=())
+    curves: tuple[NetworkCurve, ...] = field(default=())
     network: tuple[NetworkDifference, ...] = field(default=())
 
 
@@ -128,7 +128,7 @@ class Outline(NamedTuple):
     place: str
 
 
-class PairRows(Sequence[Pair]):
+class PairRows(Sequence[CallPair]):
     """Pairs, made when they are asked for."""
 
     def __init__(self) -> None:
@@ -138,7 +138,7 @@ class PairRows(Sequence[Pair]):
         self._results: dict[int, tuple[TensorRecord, ...]] = {}  # of calls; few have any
         self._equal: dict[Metrics, int] = {}  # most figures are those of equal tensors
 
-    def append(self, pair: Pair) -> None:
+    def append(self, pair: CallPair) -> None:
         """One more."""
         first = len(self._differences)
         for each in (*pair.inputs, *pair.outputs):
@@ -167,10 +167,10 @@ class PairRows(Sequence[Pair]):
         return len(self._pairs)
 
     @overload
-    def __getitem__(self, index: int) -> Pair: ...
+    def __getitem__(self, index: int) -> CallPair: ...
     @overload
-    def __getitem__(self, index: slice) -> list[Pair]: ...
-    def __getitem__(self, index: int | slice) -> Pair | list[Pair]:
+    def __getitem__(self, index: slice) -> list[CallPair]: ...
+    def __getitem__(self, index: int | slice) -> CallPair | list[CallPair]:
         if isinstance(index, slice):
             return [self[each] for each in range(*index.indices(len(self)))]
         place = index + len(self) if index < 0 else index
@@ -185,7 +185,7 @@ class PairRows(Sequence[Pair]):
             judgement = replace(judgement, own_error=own, golden_error=other, limit=limit)
         middle = first + inputs
         call = self._made_call(mine)
-        return Pair(
+        return CallPair(
             call,
             call if golden == mine else self._made_call(golden),
             self._texts[how],
@@ -239,7 +239,7 @@ class PairRows(Sequence[Pair]):
             number, operator, step, phase, model, module, line, node, outputs=self._results.get(row, ())
         )
 
-    def _difference(self, difference: Difference) -> None:
+    def _difference(self, difference: PairDifference) -> None:
         self._differences.append(
             *self._tensor(difference.mine),
             *self._tensor(difference.golden),
@@ -248,9 +248,9 @@ class PairRows(Sequence[Pair]):
             self._texts(difference.reason),
         )
 
-    def _made_difference(self, row: int) -> Difference:
+    def _made_difference(self, row: int) -> PairDifference:
         mine, of_mine, golden, of_golden, metrics, picture, reason = self._differences[row]
-        return Difference(
+        return PairDifference(
             self._made_tensor(mine, of_mine),
             self._made_tensor(golden, of_golden),
             Metrics(*self._metrics[metrics]) if metrics != _NONE else None,
@@ -282,7 +282,7 @@ class PairRows(Sequence[Pair]):
         )
 
 
-def packed(pairs: Iterable[Pair]) -> PairRows:
+def packed(pairs: Iterable[CallPair]) -> PairRows:
     """These pairs as rows."""
     rows = PairRows()
     for pair in pairs:
@@ -309,11 +309,11 @@ class Keeper:
         self.left_out = 0  # calls whose figures were not kept
         self._kept = 0
 
-    def keep(self, pairs: Iterable[Pair]) -> PairRows:
+    def keep(self, pairs: Iterable[CallPair]) -> PairRows:
         """All pairs, each made small."""
         return packed(map(self._small, pairs))
 
-    def _small(self, pair: Pair) -> Pair:
+    def _small(self, pair: CallPair) -> CallPair:
         self.nbytes += sum(
             each.mine.nbytes + each.golden.nbytes
             for each in (*pair.inputs, *pair.outputs)
@@ -322,13 +322,13 @@ class Keeper:
         mine, golden = _call(pair.mine, pair), _call(pair.golden, pair)
         if self._kept > DIFFERENCES and pair.judgement.verdict in _UNREMARKABLE:
             self.left_out += bool(pair.outputs)
-            return Pair(mine, golden, pair.how, judgement=pair.judgement)
+            return CallPair(mine, golden, pair.how, judgement=pair.judgement)
         self._kept += len(pair.inputs) + len(pair.outputs)
         inputs, outputs = (tuple(map(_difference, each)) for each in (pair.inputs, pair.outputs))
-        return Pair(mine, golden, pair.how, inputs, outputs, pair.judgement)
+        return CallPair(mine, golden, pair.how, inputs, outputs, pair.judgement)
 
 
-def _call(call: Call | None, pair: Pair) -> Call | None:
+def _call(call: Call | None, pair: CallPair) -> Call | None:
     """Without what it was called with; of results only those that no difference tells of."""
     if call is None:
         return None
@@ -339,9 +339,9 @@ def _call(call: Call | None, pair: Pair) -> Call | None:
     )  # fmt: skip
 
 
-def _difference(difference: Difference) -> Difference:
+def _difference(difference: PairDifference) -> PairDifference:
     mine, golden = _tensor(difference.mine), _tensor(difference.golden)
-    return Difference(mine, golden, difference.metrics, difference.picture, difference.reason)
+    return PairDifference(mine, golden, difference.metrics, difference.picture, difference.reason)
 
 
 def _tensor(tensor: TensorRecord) -> TensorRecord:

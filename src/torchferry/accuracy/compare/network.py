@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 
 from torchferry.accuracy.compare import statistics as watched_rows
 from torchferry.accuracy.compare.matching import NOTHING
-from torchferry.accuracy.compare.model import Curve, NetworkDifference, Pair, PairRows
-from torchferry.accuracy.model import Call, Header, Kept, TensorRecord
+from torchferry.accuracy.compare.model import CallPair, NetworkCurve, NetworkDifference, PairRows
+from torchferry.accuracy.model import Call, Kept, RecordHeader, TensorRecord
 from torchferry.operators.names import base_name, is_plumbing
 from torchferry.report.safe import one_line
 from torchferry.text import Text
@@ -70,7 +70,7 @@ class Scaling:
 
 
 def network_differences(
-    pairs: Sequence[Pair], scaling: Scaling | None = None
+    pairs: Sequence[CallPair], scaling: Scaling | None = None
 ) -> tuple[NetworkDifference, ...]:
     """Of each step: the last result inside the model, and the loss, before a GradScaler's factor."""
     scaling = scaling or Scaling()
@@ -197,7 +197,7 @@ class Gathering:
         return {step: math.sqrt(square) for step, square in squares.items()}
 
 
-def curves(sides: Sequence[tuple[Gathering, Record]]) -> tuple[Curve, ...]:
+def curves(sides: Sequence[tuple[Gathering, Record]]) -> tuple[NetworkCurve, ...]:
     """Loss and gradient norm over the steps, of mine and golden, where there are several steps."""
     found = []
     for name, figure in ((LOSS, Gathering.losses), (GRADIENT_NORM, Gathering.gradient_norms)):
@@ -205,7 +205,9 @@ def curves(sides: Sequence[tuple[Gathering, Record]]) -> tuple[Curve, ...]:
         ours, theirs = figures[0], figures[1] if len(figures) > 1 else {}
         steps = tuple(sorted({*ours, *theirs}))
         if len(steps) > 1:
-            found.append(Curve(name, steps, tuple(map(ours.get, steps)), tuple(map(theirs.get, steps))))
+            found.append(
+                NetworkCurve(name, steps, tuple(map(ours.get, steps)), tuple(map(theirs.get, steps)))
+            )
     return tuple(found)
 
 
@@ -293,7 +295,7 @@ def note_of_lonely_ranks(ranks: Sequence[int]) -> Text:
 
 
 def notes_of_comparison(
-    mine: Header, golden: Header | None, unmatched: Sequence[Text] = (), left_out: int = 0
+    mine: RecordHeader, golden: RecordHeader | None, unmatched: Sequence[Text] = (), left_out: int = 0
 ) -> tuple[Text, ...]:
     """All that is to be said about two records; `unmatched` tells of calls without a counterpart."""
     found = [*_of_header(mine, "mine"), *(_of_header(golden, "golden") if golden else ())]
@@ -332,7 +334,7 @@ def notes_of_unmatched(pairs: PairRows) -> list[Text]:
     return found
 
 
-def _of_both(mine: Header, golden: Header) -> Iterator[Text]:
+def _of_both(mine: RecordHeader, golden: RecordHeader) -> Iterator[Text]:
     ours, theirs = (_script(header.program) for header in (mine, golden))
     if ours and theirs and ours != theirs:
         yield _PROGRAMS.format(mine=mine.program, golden=golden.program)
@@ -346,7 +348,7 @@ def _script(program: str) -> str:
     return "" if first.startswith("-") else first.rpartition("/")[2]
 
 
-def _of_header(header: Header, side: str) -> Iterator[Text]:
+def _of_header(header: RecordHeader, side: str) -> Iterator[Text]:
     name = _SIDE[side]
     if not header.complete:
         yield _INCOMPLETE.format(side=name)

@@ -15,7 +15,7 @@ from functools import cache
 from importlib.util import find_spec
 
 from torchferry.accuracy.compare.matching import EXTRA, GROUP, NOTHING, Place, is_scratch
-from torchferry.accuracy.compare.model import Pair
+from torchferry.accuracy.compare.model import CallPair
 from torchferry.accuracy.compare.statistics import (
     AMPLIFICATION,
     distance_of,
@@ -23,8 +23,8 @@ from torchferry.accuracy.compare.statistics import (
     is_watched,
     rounding,
 )
-from torchferry.accuracy.judge.model import Difference, ErrorKind, Judgement, Verdict
-from torchferry.accuracy.model import Call, Header, TensorRecord, TensorRef, Value
+from torchferry.accuracy.judge.model import ErrorKind, Judgement, PairDifference, Verdict
+from torchferry.accuracy.model import Call, RecordHeader, TensorRecord, TensorRef, Value
 from torchferry.operators.names import base_name, is_plumbing, is_random
 from torchferry.ops.model import Special
 from torchferry.text import Text
@@ -233,7 +233,7 @@ class _Lonely:
 class Programs:
     """Looks at pairs in their order; what only later ones tell of earlier ones is in `later`."""
 
-    def __init__(self, mine: Header, golden: Header | None) -> None:
+    def __init__(self, mine: RecordHeader, golden: RecordHeader | None) -> None:
         # other tools' files do not say which arguments were left out
         self._is_complete = golden is not None and bool(mine.torch and golden.torch)
         self._apart = {_MINE: _Distances(), _GOLDEN: _Distances()}
@@ -247,12 +247,12 @@ class Programs:
         self._pieces: set[Place] = set()  # where the sides do the same by different operators
         self.later: dict[int, Judgement] = {}
 
-    def look(self, pairs: Iterable[Pair]) -> Iterator[Pair]:
+    def look(self, pairs: Iterable[CallPair]) -> Iterator[CallPair]:
         """The same pairs; some with another judgement."""
         for at, pair in enumerate(pairs):
             yield self._looked_at(at, pair)
 
-    def _looked_at(self, at: int, pair: Pair) -> Pair:
+    def _looked_at(self, at: int, pair: CallPair) -> CallPair:
         if any(call is not None and is_watched(call) for call in (pair.mine, pair.golden)):
             return pair  # a row of statistics: nothing was called there
         pair = self._with_copies(at, pair)
@@ -265,7 +265,7 @@ class Programs:
         self._has_fault = self._has_fault or judgement.verdict is Verdict.FAULT
         return pair if judgement is pair.judgement else replace(pair, judgement=judgement)
 
-    def _with_copies(self, at: int, pair: Pair) -> Pair:
+    def _with_copies(self, at: int, pair: CallPair) -> CallPair:
         """With the hint that an input may not have been there yet, where a copy from the host went before.
 
         Where the result is that of an input whose end was not there, the copy is to blame, and nothing else.
@@ -294,7 +294,7 @@ class Programs:
         hint = _COPIED.format(name=tensor.name, number=copy.number, place=copy.place or "?")
         return replace(pair, judgement=replace(pair.judgement, why=_joined(pair.judgement.why, hint)))
 
-    def _judgement(self, pair: Pair, mine: Call, golden: Call, given: float | None) -> Judgement:
+    def _judgement(self, pair: CallPair, mine: Call, golden: Call, given: float | None) -> Judgement:
         judgement = pair.judgement
         if mine.operator == golden.operator and not _have_equal_results(pair):
             found = different_arguments(mine, golden, is_complete=self._is_complete)
@@ -304,14 +304,14 @@ class Programs:
             return _of_equal_inputs(judgement, pair, mine)
         return judgement
 
-    def _given(self, pair: Pair) -> float | None:
+    def _given(self, pair: CallPair) -> float | None:
         """How far the inputs are apart; None: there are none, or nothing is known of them."""
         known = [each for each in map(_distance, pair.inputs) if each is not None]
         if not known or len(known) < sum(not is_scratch(each.mine) for each in pair.inputs):
             return None
         return max(known)
 
-    def _keep_distances(self, pair: Pair) -> None:
+    def _keep_distances(self, pair: CallPair) -> None:
         reads = pair.mine is not None and base_name(pair.mine.operator) in _READING
         for each in (*pair.inputs, *pair.outputs):
             apart = _distance(each)
@@ -323,7 +323,7 @@ class Programs:
         found = [each for each in map(_distance, pair.outputs) if each is not None]
         self._largest = max([self._largest, *([1.0] if random and any(found) else found)])
 
-    def _keep_lonely(self, at: int, pair: Pair) -> None:
+    def _keep_lonely(self, at: int, pair: CallPair) -> None:
         """What a copy or a view makes of something is that thing still."""
         call, side = (pair.mine, _MINE) if pair.mine is not None else (pair.golden, _GOLDEN)
         assert call is not None
@@ -351,7 +351,7 @@ class Programs:
                 known.append(apart)
         return max(known, default=self._largest)
 
-    def _blame_lonely(self, pair: Pair) -> None:
+    def _blame_lonely(self, pair: CallPair) -> None:
         """Where an input differs that only one side has computed so, and what that was computed from does not."""
         assert pair.mine is not None and pair.golden is not None
         if pair.mine.operator != pair.golden.operator:  # which tensors belong together is a guess
@@ -392,7 +392,7 @@ class _Distances:
         return self._known[content]
 
 
-def _distance(difference: Difference) -> float | None:
+def _distance(difference: PairDifference) -> float | None:
     """How far two tensors are apart; None: it is not known."""
     if is_scratch(difference.mine):
         return None
@@ -419,7 +419,7 @@ def _holds_nothing(tensor: TensorRecord) -> bool:
     return tensor.unread in ("uninitialised", "overwritten", "empty")
 
 
-def _have_equal_results(pair: Pair) -> bool:
+def _have_equal_results(pair: CallPair) -> bool:
     assert pair.mine is not None and pair.golden is not None
     if not len(pair.outputs) == len(pair.mine.outputs) == len(pair.golden.outputs):
         return False
@@ -448,7 +448,7 @@ def _is_unexplained(difference: ArgumentDifference, read: float) -> bool:
     return difference.share > AMPLIFICATION * read if read and difference.share < math.inf else not read
 
 
-def _of_equal_inputs(judgement: Judgement, pair: Pair, mine: Call) -> Judgement:
+def _of_equal_inputs(judgement: Judgement, pair: CallPair, mine: Call) -> Judgement:
     """Of a call whose inputs and arguments are golden's."""
     first = next((each for each in pair.outputs if each.mine.name == "output/output_0"), None)
     if first is not None and first.mine.shape != first.golden.shape and judgement.verdict not in BAD:

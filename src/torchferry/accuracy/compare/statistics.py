@@ -12,8 +12,8 @@ from dataclasses import dataclass, replace
 from itertools import groupby
 
 from torchferry.accuracy.compare.matching import EXTRA, is_scratch
-from torchferry.accuracy.compare.model import Outline, Pair
-from torchferry.accuracy.judge.model import Difference, ErrorKind, Judgement, Verdict
+from torchferry.accuracy.compare.model import CallPair, Outline
+from torchferry.accuracy.judge.model import ErrorKind, Judgement, PairDifference, Verdict
 from torchferry.accuracy.model import Call, Metrics, Statistics, TensorRecord
 from torchferry.operators.names import family, is_plumbing, is_random
 from torchferry.text import Text
@@ -72,7 +72,7 @@ def distance(mine: Statistics, golden: Statistics) -> float:
     )
 
 
-def distance_of(difference: Difference) -> float | None:
+def distance_of(difference: PairDifference) -> float | None:
     """The same of a pair of tensors; None if one has no statistics."""
     mine, golden = difference.mine.statistics, difference.golden.statistics
     return None if mine is None or golden is None else distance(mine, golden)
@@ -116,7 +116,7 @@ def watched_limit(tensor: TensorRecord) -> float:
     return max(rounding([tensor]), single_precision())
 
 
-def with_reasons(pairs: Iterable[Pair]) -> Iterator[tuple[Pair, Text | None]]:
+def with_reasons(pairs: Iterable[CallPair]) -> Iterator[tuple[CallPair, Text | None]]:
     """The pairs, each with why it is to be left alone, if it is. A step of a watched run is looked at whole."""
     for (is_row, _), group in groupby(pairs, key=_step):
         if not is_row:
@@ -128,13 +128,13 @@ def with_reasons(pairs: Iterable[Pair]) -> Iterator[tuple[Pair, Text | None]]:
             yield pair, FAINT if _is_faint(pair, faint) else HARMLESS if is_fine and _is_small(pair) else None
 
 
-def _step(pair: Pair) -> tuple[bool, int]:
+def _step(pair: CallPair) -> tuple[bool, int]:
     call = pair.mine or pair.golden
     assert call is not None
     return is_watched(call), call.step if is_watched(call) else 0
 
 
-def _faint_parameters(pairs: Sequence[Pair]) -> set[tuple[str, str, str]]:
+def _faint_parameters(pairs: Sequence[CallPair]) -> set[tuple[str, str, str]]:
     sizes: dict[tuple[str, str, str], float] = {}
     for pair in pairs:
         if pair.golden is not None and pair.golden.operator == GRADIENT:
@@ -145,14 +145,14 @@ def _faint_parameters(pairs: Sequence[Pair]) -> set[tuple[str, str, str]]:
     return {name for name, size in sizes.items() if size < _FAINT * largest}
 
 
-def _is_faint(pair: Pair, faint: set[tuple[str, str, str]]) -> bool:
+def _is_faint(pair: CallPair, faint: set[tuple[str, str, str]]) -> bool:
     call = pair.golden
     if call is None or call.operator not in (GRADIENT, *_FOLLOWING) or not call.outputs:
         return False
     return all((call.model, call.module, tensor.name) in faint for tensor in call.outputs)
 
 
-def _is_fine(pairs: Sequence[Pair]) -> bool:
+def _is_fine(pairs: Sequence[CallPair]) -> bool:
     """Whether loss and norm of the gradients are both known, and differ as rounding does."""
     known = {}
     for pair in pairs:
@@ -162,13 +162,13 @@ def _is_fine(pairs: Sequence[Pair]) -> bool:
     return len(known) == 2 and all(known.values())
 
 
-def _is_small(pair: Pair) -> bool:
+def _is_small(pair: CallPair) -> bool:
     """Statistics of a batch norm do not count in the loss: they must be about right by themselves."""
     call = pair.mine
     return call is not None and _farthest(pair) < (_WRONG_BUFFER if call.operator == BUFFER else math.inf)
 
 
-def _farthest(pair: Pair) -> float:
+def _farthest(pair: CallPair) -> float:
     return max((each for each in map(distance_of, pair.outputs) if each is not None), default=0.0)
 
 
@@ -197,7 +197,7 @@ class Growth:
     distance: float
 
 
-def judge_statistics(pairs: Iterable[Pair]) -> Iterator[Pair]:
+def judge_statistics(pairs: Iterable[CallPair]) -> Iterator[CallPair]:
     """The pairs with a judgement of each, from the statistics of inputs and outputs.
 
     A call that no inputs are known of, as those of `ferry watch`, is held against all that came before it.
@@ -244,7 +244,7 @@ def growth(pairs: Iterable[Outline]) -> tuple[Growth, ...]:
 
 
 def _judged(
-    call: Call, inputs: Sequence[Difference], outputs: Sequence[Difference], given: float
+    call: Call, inputs: Sequence[PairDifference], outputs: Sequence[PairDifference], given: float
 ) -> tuple[Judgement, float]:
     """What is said of a call, and how far its results are apart."""
     known = [(difference, each) for difference in outputs if (each := _distance(difference)) is not None]
@@ -263,17 +263,17 @@ def _judged(
     return judgement, out
 
 
-def _distance(difference: Difference) -> float | None:
+def _distance(difference: PairDifference) -> float | None:
     return None if is_scratch(difference.mine) else distance_of(difference)
 
 
-def _is_equal(difference: Difference) -> bool:
+def _is_equal(difference: PairDifference) -> bool:
     mine, golden = difference.mine.statistics, difference.golden.statistics
     return mine is not None and golden is not None and mine.checksum == golden.checksum
 
 
 def _verdict(
-    call: Call, difference: Difference, out: float, given: float, limit: float
+    call: Call, difference: PairDifference, out: float, given: float, limit: float
 ) -> tuple[Verdict, ErrorKind, Text | None]:
     mine, golden = difference.mine.statistics, difference.golden.statistics
     assert mine is not None and golden is not None
@@ -296,7 +296,7 @@ def _verdict(
     return Verdict.SUSPICIOUS, ErrorKind.VALUES, _OWN.format(out=out, inputs=given)
 
 
-def _limit(call: Call, inputs: Sequence[Difference], output: Difference) -> float:
+def _limit(call: Call, inputs: Sequence[PairDifference], output: PairDifference) -> float:
     """What rounding explains, in the dtype with the fewest digits that takes part."""
     limit = rounding([*(each.mine for each in inputs), output.mine])
     if is_watched(call):
@@ -330,7 +330,9 @@ _FARTHER_THAN_INPUTS = Text(
 )
 
 
-def judge_by_figures(mine: Call, inputs: Sequence[Difference], outputs: Sequence[Difference]) -> Judgement:
+def judge_by_figures(
+    mine: Call, inputs: Sequence[PairDifference], outputs: Sequence[PairDifference]
+) -> Judgement:
     """What the figures of a pair of calls say."""
     known = [each for each in outputs if each.metrics is not None and not is_scratch(each.mine)]
     if not known and (is_plumbing(mine.operator) or not mine.outputs):
@@ -350,7 +352,7 @@ def judge_by_figures(mine: Call, inputs: Sequence[Difference], outputs: Sequence
 
 
 def _verdict_of_figures(
-    operator: str, worst: Difference, given: float, limit: float
+    operator: str, worst: PairDifference, given: float, limit: float
 ) -> tuple[Verdict, ErrorKind, Text | None]:
     metrics = worst.metrics
     assert metrics is not None
@@ -372,7 +374,7 @@ def _verdict_of_figures(
     )
 
 
-def distance_of_figures(difference: Difference) -> float:
+def distance_of_figures(difference: PairDifference) -> float:
     """Relative to golden's size; inf where a NaN or Inf stands on one side only."""
     metrics = difference.metrics
     if metrics is None or metrics.is_equal:
@@ -396,7 +398,11 @@ class FigureJudge:
     """Judges calls by the figures of their tensors."""
 
     def judge(
-        self, mine: Call, golden: Call | None, inputs: Sequence[Difference], outputs: Sequence[Difference]
+        self,
+        mine: Call,
+        golden: Call | None,
+        inputs: Sequence[PairDifference],
+        outputs: Sequence[PairDifference],
     ) -> Judgement:
         """Golden is taken for right; without it nothing can be said."""
         return judge_by_figures(mine, inputs, outputs)

@@ -11,9 +11,9 @@ from typing import Any
 
 from torchferry.accuracy.model import (
     Call,
-    Header,
     Kept,
     RandomState,
+    RecordHeader,
     Statistics,
     TensorRecord,
     TensorRef,
@@ -227,15 +227,17 @@ def _statistics(figures: list[Any]) -> Statistics:
     return Statistics(*plain)
 
 
-def encoded_header(header: Header, notes: Iterable[str] = (), complete: bool = False) -> str:
+def encoded_header(header: RecordHeader, notes: Iterable[str] = (), complete: bool = False) -> str:
     """What a record is of."""
     whole = replace(header, notes=(*header.notes, *notes), complete=complete)
     return json.dumps(asdict(whole))
 
 
-def decoded_header(text: bytes | str) -> Header:
+def decoded_header(text: bytes | str) -> RecordHeader:
     """What a record is of, from its JSON; fields of newer versions are left out."""
-    made = {name: value for name, value in json.loads(text).items() if name in Header.__dataclass_fields__}
+    made = {
+        name: value for name, value in json.loads(text).items() if name in RecordHeader.__dataclass_fields__
+    }
     made["kept"] = Kept(made["kept"])
     made["notes"] = tuple(made.get("notes", ()))
-    return Header(**made)
+    return RecordHeader(**made)

@@ -44,26 +44,26 @@ class _Of(Enum):
     LENGTH8 = "length8"
 
 
-class Slot(NamedTuple):
+class NumberSlot(NamedTuple):
     """A number that is different in each call."""
 
     of: _Of
     value: int = 0
 
 
-Members = dict[bytes, "Slot | Members"]
+Members = dict[bytes, "NumberSlot | Members"]
 
 
 class CallStructure:
     """Bytes with slots; what differs between calls is filled in at once. Its scalars lie elsewhere, for good."""
 
-    def __init__(self, pieces: Sequence[bytes | Slot], group: int, scalars: Sequence[int]) -> None:
+    def __init__(self, pieces: Sequence[bytes | NumberSlot], group: int, scalars: Sequence[int]) -> None:
         self.group = group  # where the call's own group is, from the start
         formats = ["<"]
         self._values: list[bytes | int] = []
-        slots: list[tuple[int, Slot]] = []
+        slots: list[tuple[int, NumberSlot]] = []
         for piece in _joined(pieces, scalars):
-            if isinstance(piece, Slot):
+            if isinstance(piece, NumberSlot):
                 formats.append("I" if piece.of is _Of.LENGTH4 else "Q")
                 slots.append((len(self._values), piece))
                 self._values.append(0)
@@ -90,11 +90,11 @@ class CallStructure:
         return self._pack(*values)
 
 
-def _joined(pieces: Sequence[bytes | Slot], scalars: Sequence[int]) -> list[bytes | Slot]:
+def _joined(pieces: Sequence[bytes | NumberSlot], scalars: Sequence[int]) -> list[bytes | NumberSlot]:
     """The pieces with the places of scalars put in, and as few of them as there can be."""
-    joined: list[bytes | Slot] = []
+    joined: list[bytes | NumberSlot] = []
     for piece in pieces:
-        if isinstance(piece, Slot) and piece.of is _Of.SCALAR:
+        if isinstance(piece, NumberSlot) and piece.of is _Of.SCALAR:
             piece = ADDRESS.pack(scalars[piece.value])
         last = joined[-1] if joined else None
         if isinstance(piece, bytes) and isinstance(last, bytes):
@@ -108,43 +108,43 @@ class StructureBuilder:
     """Collects the members of a call, then closes their groups."""
 
     def __init__(self) -> None:
-        self._pieces: list[bytes | Slot] = []
+        self._pieces: list[bytes | NumberSlot] = []
         self._size = 0
         self._members: Members = {b"input": {}, b"output": {}}
         self.scalars: list[bytes] = []  # datasets that are the same in all calls
 
     def put(self, path: tuple[bytes, ...], data: bytes) -> None:
         """A dataset that is the same in all calls."""
-        _put(self._members, path, Slot(_Of.SCALAR, len(self.scalars)))
+        _put(self._members, path, NumberSlot(_Of.SCALAR, len(self.scalars)))
         self.scalars.append(data)
 
     def put_tensor(self, path: tuple[bytes, ...], number: int) -> None:
         """The dataset of a tensor, which lies elsewhere."""
-        _put(self._members, path, Slot(_Of.TENSOR, number))
+        _put(self._members, path, NumberSlot(_Of.TENSOR, number))
 
     def built(self, scalars: Sequence[int]) -> CallStructure:
         """The whole, with its scalars at these places in the file; the last group is the call's own."""
-        line = text_pieces(Slot(_Of.LINE), Slot(_Of.LENGTH4), Slot(_Of.LENGTH8), TEXT)
+        line = text_pieces(NumberSlot(_Of.LINE), NumberSlot(_Of.LENGTH4), NumberSlot(_Of.LENGTH8), TEXT)
         self._members[b"call"] = self._add(line)
         group = self._close(self._members).value
         return CallStructure(self._pieces, group, scalars)
 
-    def _add(self, pieces: Sequence[bytes | Slot]) -> Slot:
+    def _add(self, pieces: Sequence[bytes | NumberSlot]) -> NumberSlot:
         start = self._size
         self._pieces += pieces
         for piece in pieces:
-            if isinstance(piece, Slot):
+            if isinstance(piece, NumberSlot):
                 self._size += 4 if piece.of is _Of.LENGTH4 else 8
             else:
                 self._size += len(piece)
-        return Slot(_Of.OWN, start)
+        return NumberSlot(_Of.OWN, start)
 
-    def _close(self, members: Members) -> Slot:
+    def _close(self, members: Members) -> NumberSlot:
         links = [(name, self._close(at) if isinstance(at, dict) else at) for name, at in members.items()]
         return self._add(group_pieces(links))
 
 
-def _put(members: Members, path: tuple[bytes, ...], at: Slot) -> None:
+def _put(members: Members, path: tuple[bytes, ...], at: NumberSlot) -> None:
     """Under this name, or the next free one where something else has it."""
     for part in path[:-1]:
         below = members.setdefault(part, {})

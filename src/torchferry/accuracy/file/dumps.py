@@ -17,9 +17,9 @@ from torchferry.accuracy.model import (
     OUTPUT,
     SIZES,
     Call,
-    Header,
     Kept,
     RandomState,
+    RecordHeader,
     TensorRecord,
     TensorRef,
     Value,
@@ -90,7 +90,7 @@ class DumpRecord(Record):
             self._first.append(len(self._places) + 1)
             for tensor in (*each.head.inputs, *each.head.outputs):
                 self._places[len(self._places) + 1] = (each.file, tensor)
-        header = Header(Kept.TENSORS, "", "", "", notes=(_NOTE,))
+        header = RecordHeader(Kept.TENSORS, "", "", "", notes=(_NOTE,))
         super().__init__(path, header, LazyCalls(len(dumped), self._call))
 
     def file_of(self, index: int) -> Path:

@@ -21,9 +21,9 @@ from torchferry.accuracy.model import (
     INPUT,
     OUTPUT,
     Call,
-    Header,
     Kept,
     RandomState,
+    RecordHeader,
     TensorRecord,
     TensorRef,
     Value,
@@ -267,16 +267,16 @@ class ForeignRecord(Record):
         self._file.close()
 
 
-def _header(attributes: Any) -> Header:
+def _header(attributes: Any) -> RecordHeader:
     """From the attributes of the root; a dumper's file has none."""
     if "kept" not in attributes:
-        return Header(Kept.TENSORS, "", "", "", notes=("written by another tool",))
+        return RecordHeader(Kept.TENSORS, "", "", "", notes=("written by another tool",))
 
     def word(name: str) -> str:
         value = attributes.get(name, b"")
         return value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)
 
-    return Header(
+    return RecordHeader(
         Kept(word("kept")),
         word("program"),
         word("device"),

@@ -8,7 +8,7 @@ from dataclasses import replace
 from functools import cache, lru_cache
 from typing import NamedTuple, TypeVar
 
-from torchferry.accuracy.model import SIZES, Header
+from torchferry.accuracy.model import SIZES, RecordHeader
 
 # HDF5's descriptions of element types, dataspaces and attributes, as bytes; how PyTorch's dtypes lie
 # in a file.
@@ -350,7 +350,7 @@ _SMALL = 16  # members that a group holds in its header; of more, each would be 
 class Groups:
     """The calls of each operator, by number."""
 
-    def __init__(self, header: Header) -> None:
+    def __init__(self, header: RecordHeader) -> None:
         self._header = header
         self._calls: dict[str, list[tuple[bytes, int]]] = {}
         self._saved: dict[str, tuple[int, int]] = {}  # number of members, where the group lies
@@ -379,12 +379,12 @@ class Groups:
         return b"".join([*parts, data]), address
 
 
-def with_notes(header: Header, notes: Iterable[str], complete: bool) -> Header:
+def with_notes(header: RecordHeader, notes: Iterable[str], complete: bool) -> RecordHeader:
     """A header as it is when the record ends."""
     return replace(header, notes=(*header.notes, *notes), complete=complete)
 
 
-def root(members: list[tuple[bytes, int]], header: Header, base: int) -> tuple[bytes, int]:
+def root(members: list[tuple[bytes, int]], header: RecordHeader, base: int) -> tuple[bytes, int]:
     """HDF5's root for this place in the file, and where its header will be."""
     tree = name_tree(members, base)
     data = tree.data + large_group(tree.tree, tree.heap, root_attributes(header))
@@ -399,7 +399,7 @@ def group(links: list[tuple[bytes, int]], base: int) -> tuple[bytes, int]:
     return tree.data + large_group(tree.tree, tree.heap), base + len(tree.data)
 
 
-def root_attributes(header: Header) -> list[bytes]:
+def root_attributes(header: RecordHeader) -> list[bytes]:
     """What the record is of, for those who read it with plain h5py."""
     texts = {
         "kept": header.kept.value,

@@ -35,7 +35,7 @@ from torchferry.accuracy.file.chunks import (
 from torchferry.accuracy.file.hdf5 import Groups
 from torchferry.accuracy.file.tables import TableObjects, Tables
 from torchferry.accuracy.file.writer import CALL_START, INDEX_ENTRY, INDEX_START, index_payload
-from torchferry.accuracy.model import Call, Header, Kept, RandomState, TensorRecord, group_name
+from torchferry.accuracy.model import Call, Kept, RandomState, RecordHeader, TensorRecord, group_name
 from torchferry.errors import InputError, OutputError
 
 if TYPE_CHECKING:
@@ -78,7 +78,7 @@ class LazyCalls(Sequence[Call]):
 class Record(ABC):
     """A record that is open; a context manager."""
 
-    def __init__(self, path: Path, header: Header, calls: Sequence[Call]) -> None:
+    def __init__(self, path: Path, header: RecordHeader, calls: Sequence[Call]) -> None:
         self.path, self.header, self.calls = path, header, calls
 
     def __enter__(self) -> Record:
@@ -144,7 +144,7 @@ class MappedRecord(Record):
             count, make = self._source(found)
         super().__init__(path, found.header, LazyCalls(count, lambda index: self._call(index, make)))
 
-    def _source(self, found: Found) -> tuple[int, Callable[[int], Call]]:
+    def _source(self, found: RecordContents) -> tuple[int, Callable[[int], Call]]:
         """How many calls there are, and what makes one of its place among them."""
         if found.header.kept is Kept.STATISTICS:
             self._tables = Tables(self._view, found.tables)
@@ -279,10 +279,10 @@ class Places(Sequence[tuple[int, int]]):
 
 
 @dataclass
-class Found:
+class RecordContents:
     """What the file of a record holds."""
 
-    header: Header
+    header: RecordHeader
     calls: Places = field(default_factory=Places)
     tables: dict[ChunkKind, list[tuple[int, int]]] = field(default_factory=dict)  # of statistics
     groups: list[int] = field(default_factory=list)  # where each call's group is; only of files cut off
@@ -305,7 +305,7 @@ def has_index(memory: Any) -> bool:
     return bool(index and index + length <= len(memory))
 
 
-def scanned(memory: Any, name: str) -> Found:
+def scanned(memory: Any, name: str) -> RecordContents:
     """Everything that is whole in the file."""
     _, version, _, index, length = TRAILER.unpack_from(memory, START - TRAILER.size)
     if version > VERSION:
@@ -321,10 +321,10 @@ def scanned(memory: Any, name: str) -> Found:
         raise InputError(f"{name}: is damaged: {str(error).splitlines()[0]}") from None
 
 
-def _indexed(memory: Any, index: int, length: int) -> Found:
+def _indexed(memory: Any, index: int, length: int) -> RecordContents:
     size, count = INDEX_START.unpack_from(memory, index)
     start = index + INDEX_START.size
-    found = Found(decoded_header(bytes(memory[start : start + size])), end=index + length)
+    found = RecordContents(decoded_header(bytes(memory[start : start + size])), end=index + length)
     start += size + -size % 8
     if start + count * INDEX_ENTRY.size > index + length:
         raise ValueError("its index is cut off")
@@ -346,13 +346,13 @@ def chunks_in(memory: Any) -> Iterator[tuple[ChunkKind, int, int]]:
         end = start + length
 
 
-def _hopped(memory: Any, name: str) -> Found:
+def _hopped(memory: Any, name: str) -> RecordContents:
     """A file without an index: its recorder is still at work, or did not live to write it."""
-    found: Found | None = None
+    found: RecordContents | None = None
     for kind, start, length in chunks_in(memory):
         if kind is ChunkKind.HEADER:
             header = decoded_header(bytes(memory[start : start + length]))
-            found = Found(replace(header, complete=False, notes=(*header.notes, _CUT_OFF)))
+            found = RecordContents(replace(header, complete=False, notes=(*header.notes, _CUT_OFF)))
         if found is None:
             break
         if kind is ChunkKind.CALL:
@@ -395,7 +395,7 @@ def repair(path: Path) -> bool:
         os.close(descriptor)
 
 
-def _completed(memory: memoryview, found: Found) -> tuple[list[bytes], int, tuple[int, int, int]]:
+def _completed(memory: memoryview, found: RecordContents) -> tuple[list[bytes], int, tuple[int, int, int]]:
     """What is to be appended, where the file ends then, and places of the root and of the index with its length."""
     start = payload_after(found.end)
     if found.header.kept is Kept.STATISTICS:
@@ -415,7 +415,7 @@ def _completed(memory: memoryview, found: Found) -> tuple[list[bytes], int, tupl
     return pieces, end, (root, end - len(index), len(index))
 
 
-def _groups(memory: memoryview, found: Found, start: int) -> tuple[bytes, int]:
+def _groups(memory: memoryview, found: RecordContents, start: int) -> tuple[bytes, int]:
     groups = Groups(found.header)
     for (place, length), address in zip(found.calls, found.groups, strict=True):
         made = json.loads(bytes(memory[place : place + length]))
@@ -423,6 +423,6 @@ def _groups(memory: memoryview, found: Found, start: int) -> tuple[bytes, int]:
     return groups.encoded(start)
 
 
-def _tables(memory: memoryview, found: Found, start: int) -> tuple[bytes, int]:
+def _tables(memory: memoryview, found: RecordContents, start: int) -> tuple[bytes, int]:
     tables = Tables(memory, found.tables)
     return TableObjects().encoded(start, found.header, tables.extents, tables.lines)

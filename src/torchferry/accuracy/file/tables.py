@@ -26,7 +26,7 @@ from torchferry.accuracy.file.hdf5 import (
     root,
     text,
 )
-from torchferry.accuracy.model import Call, Header, Statistics, TensorRecord, Value
+from torchferry.accuracy.model import Call, RecordHeader, Statistics, TensorRecord, Value
 
 ROW = struct.Struct("<QQQQddddQ")  # the fields of Statistics
 CALL_ROW = struct.Struct(
@@ -166,7 +166,7 @@ class TableObjects:
     def encoded(
         self,
         base: int,
-        header: Header,
+        header: RecordHeader,
         tables: Mapping[ChunkKind, Table],
         lines: Mapping[ChunkKind, Sequence[bytes]],
     ) -> tuple[bytes, int]:

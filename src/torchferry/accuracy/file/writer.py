@@ -24,7 +24,7 @@ from torchferry.accuracy.file.tables import (
     SKETCH,
     TableObjects,
 )
-from torchferry.accuracy.model import Call, Header, TensorRecord, Value
+from torchferry.accuracy.model import Call, RecordHeader, TensorRecord, Value
 
 CALL_START = struct.Struct("<QQ")  # in a CALL chunk: length of its JSON, where the call's group is
 INDEX_START = struct.Struct("<QQ")  # in an INDEX chunk: length of the header's JSON, number of calls
@@ -46,7 +46,7 @@ def memory_at(address: int, nbytes: int) -> memoryview:
 class RecordWriter:
     """Appends calls to a file that can be read at any time, also if the process is killed."""
 
-    def __init__(self, path: Path, header: Header) -> None:
+    def __init__(self, path: Path, header: RecordHeader) -> None:
         self.path = path
         self._header = header
         self._file = ChunkFile(path)
@@ -172,7 +172,7 @@ _ROW_SIZE, _CONTENT_SIZE, _CALL_SIZE = ROW.size, CONTENT.size, CALL_ROW.size
 _put_call = CALL_ROW.pack_into
 
 
-class _Table:
+class _MappedTable:
     """Rows in blocks of the file that are mapped; all stay mapped, since another thread may still fill a row."""
 
     def __init__(self, file: ChunkFile, kind: ChunkKind, row_size: int, rows_a_block: int) -> None:
@@ -235,7 +235,7 @@ def encoded_tensors(inputs: Iterable[TensorRecord], outputs: Iterable[TensorReco
 class StatisticsWriter:
     """Appends calls, and figures of their tensors, to tables. Where several threads do so, each holds `lock`."""
 
-    def __init__(self, path: Path, header: Header, *, sketches: bool = False) -> None:
+    def __init__(self, path: Path, header: RecordHeader, *, sketches: bool = False) -> None:
         self.path = path
         self._header = header
         self._file = ChunkFile(path)
@@ -243,11 +243,11 @@ class StatisticsWriter:
         self.lock = self._file.lock
         self._is_open = True
         self._sketches = (
-            _Table(self._file, ChunkKind.SKETCHES, SKETCH.size, ROWS_A_BLOCK) if sketches else None
+            _MappedTable(self._file, ChunkKind.SKETCHES, SKETCH.size, ROWS_A_BLOCK) if sketches else None
         )
-        self._rows = _Table(self._file, ChunkKind.ROWS, ROW.size, ROWS_A_BLOCK)
-        self._calls = _Table(self._file, ChunkKind.CALLS, CALL_ROW.size, CALLS_A_BLOCK)
-        self._contents = _Table(self._file, ChunkKind.CONTENTS, CONTENT.size, CONTENTS_A_BLOCK)
+        self._rows = _MappedTable(self._file, ChunkKind.ROWS, ROW.size, ROWS_A_BLOCK)
+        self._calls = _MappedTable(self._file, ChunkKind.CALLS, CALL_ROW.size, CALLS_A_BLOCK)
+        self._contents = _MappedTable(self._file, ChunkKind.CONTENTS, CONTENT.size, CONTENTS_A_BLOCK)
         self._sites: dict[tuple[str, ...], int] = {}
         self._signatures: dict[str, int] = {}
         self._lines: dict[ChunkKind, list[bytes]] = {ChunkKind.SITES: [], ChunkKind.SIGNATURES: []}
@@ -390,7 +390,7 @@ class StatisticsWriter:
         if self._file.flush():
             self._file.point_to(place, self._file.end, start, len(index))
 
-    def _encoded(self, header: Header) -> tuple[bytes, int]:
+    def _encoded(self, header: RecordHeader) -> tuple[bytes, int]:
         tables = {
             table.kind: (table.places, table.count) for table in (self._rows, self._calls, self._contents)
         }

@@ -17,7 +17,7 @@ from torchferry.operators.names import without_overload
 
 
 @dataclass(frozen=True)
-class Axis:
+class DividedAxis:
     """A dimension that is divided: where the tensors of a call have it."""
 
     size: int
@@ -31,7 +31,7 @@ class Division:
     """One way to compute some of the outputs of a call in parts."""
 
     outputs: frozenset[int]
-    axes: tuple[Axis, ...]
+    axes: tuple[DividedAxis, ...]
     arguments: Mapping[str, Value] = field(default_factory=dict)  # instead of the call's
     rows: tuple[int, int] | None = (
         None  # a table among the inputs, and the input that says which rows of it are read
@@ -57,7 +57,7 @@ class Named:
         inputs: Mapping[str, int],
         outputs: Mapping[int, int],
         arguments: Iterable[tuple[str, int | None]] = (),
-    ) -> Axis:
+    ) -> DividedAxis:
         """Of named inputs, as far as there are any of that size there; an argument that is written to is an output."""
         places = {
             self._numbers[name]: dimension % max(1, len(self.inputs[self._numbers[name]].shape))
@@ -70,7 +70,7 @@ class Named:
         for name, dimension in inputs.items():
             if name in self._written:
                 results[self._written[name]] = dimension
-        return Axis(size, places, results, tuple(arguments))
+        return DividedAxis(size, places, results, tuple(arguments))
 
     def numbers(self, one: str, other: str) -> tuple[int, int]:
         """Of two inputs."""
@@ -202,7 +202,7 @@ def _batch_norm(named: Named) -> list[Division]:
     inputs = {
         at: dimension for at, dimension in inputs.items() if has(named.inputs[at], dimension, source[1])
     }
-    return [Division(frozenset(outputs), (Axis(source[1], inputs, outputs),))]
+    return [Division(frozenset(outputs), (DividedAxis(source[1], inputs, outputs),))]
 
 
 def _layer_norm(named: Named) -> list[Division]:
@@ -219,7 +219,7 @@ def _layer_norm(named: Named) -> list[Division]:
     axes = []
     for dimension in range(rows):
         inputs = {at: dimension for at, each in enumerate(named.inputs) if len(each.shape) == len(source)}
-        axes.append(Axis(source[dimension], inputs, dict.fromkeys(by_rows, dimension)))
+        axes.append(DividedAxis(source[dimension], inputs, dict.fromkeys(by_rows, dimension)))
     mask = named.given.get("output_mask")
     arguments: dict[str, Value] = (
         {"output_mask": (True, *[False] * (len(mask) - 1))} if isinstance(mask, tuple) else {}
@@ -232,7 +232,7 @@ def _layer_norm(named: Named) -> list[Division]:
             for at, each in enumerate(named.inputs)
             if each.shape and each.shape[-1] == source[-1]
         }
-        columns = Axis(source[-1], inputs, dict.fromkeys(others, 0), (("normalized_shape", 0),))
+        columns = DividedAxis(source[-1], inputs, dict.fromkeys(others, 0), (("normalized_shape", 0),))
         found.append(Division(others, (columns,), {"output_mask": (False, *mask[1:])}))
     return found
 
@@ -248,7 +248,7 @@ def _group_norm(named: Named) -> list[Division]:
     inputs = {at: 0 for at, each in enumerate(named.inputs) if len(each.shape) > 1 and each.shape[0] == count}
     mask = named.given.get("output_mask")
     arguments: dict[str, Value] = {"output_mask": (True, False, False)} if mask is not None else {}
-    return [Division(frozenset(outputs), (Axis(count, inputs, outputs, (("N", None),)),), arguments)]
+    return [Division(frozenset(outputs), (DividedAxis(count, inputs, outputs, (("N", None),)),), arguments)]
 
 
 def _attention(named: Named) -> list[Division]:
@@ -269,7 +269,7 @@ def _attention(named: Named) -> list[Division]:
             for at, each in enumerate(named.outputs)
             if len(each.shape) > 2 and has(each, dimension, size)
         }
-        axes.append(Axis(size, inputs, outputs))
+        axes.append(DividedAxis(size, inputs, outputs))
     return [Division(frozenset(axes[0].outputs), tuple(axes))]
 
 
@@ -369,7 +369,7 @@ def by_element(call: Call) -> Division | None:
     return next(iter(_by_element(Named(call))), None)
 
 
-def _fits(axis: Axis, call: Call) -> bool:
+def _fits(axis: DividedAxis, call: Call) -> bool:
     """Whether all tensors have the dimension as it is said they do."""
     return bool(axis.outputs) and all(
         has(records[at], dimension, axis.size)
@@ -409,7 +409,7 @@ def _by_element(named: Named) -> list[Division]:
     for dimension, size in enumerate(shape):
         back = dimension - len(shape)
         inputs = {at: len(each.shape) + back for at, each in enumerate(named.inputs) if has(each, back, size)}
-        axes.append(Axis(size, inputs, dict.fromkeys(named.all_outputs(), dimension)))
+        axes.append(DividedAxis(size, inputs, dict.fromkeys(named.all_outputs(), dimension)))
     return [Division(named.all_outputs(), tuple(axes))]
 
 
@@ -433,11 +433,11 @@ def _default_dimension(named: Named) -> int:
     return 0 if without_overload(named.call.operator) == "aten::cat" else -1
 
 
-def _whole_rank(named: Named, rank: int, dimensions: Iterable[int]) -> Iterable[Axis]:
+def _whole_rank(named: Named, rank: int, dimensions: Iterable[int]) -> Iterable[DividedAxis]:
     for dimension in dimensions:
         size = named.outputs[0].shape[dimension]
         inputs = {at: dimension for at, each in enumerate(named.inputs) if len(each.shape) == rank}
-        yield Axis(size, inputs, dict.fromkeys(named.all_outputs(), dimension))
+        yield DividedAxis(size, inputs, dict.fromkeys(named.all_outputs(), dimension))
 
 
 def _over_some(named: Named) -> list[Division]:
@@ -454,7 +454,7 @@ def _over(named: Named, dimensions: Sequence[int], is_kept: bool) -> list[Divisi
     gone = {each % max(1, len(shape)) for each in dimensions}
     left = [dimension for dimension in range(len(shape)) if dimension not in gone]
     axes = [
-        Axis(
+        DividedAxis(
             shape[dimension],
             {at: dimension for at, each in enumerate(named.inputs) if len(each.shape) == len(shape)},
             dict.fromkeys(named.all_outputs(), dimension if is_kept else place),
@@ -478,7 +478,7 @@ def _by_image(named: Named) -> list[Division]:
         Division(
             named.all_outputs(),
             tuple(
-                Axis(axis.size, axis.inputs, axis.outputs, (("input_size", at),) if is_given else ())
+                DividedAxis(axis.size, axis.inputs, axis.outputs, (("input_size", at),) if is_given else ())
                 for at, axis in enumerate(_whole_rank(named, rank, dimensions))
             ),
         )

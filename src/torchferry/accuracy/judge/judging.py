@@ -31,9 +31,9 @@ from torchferry.accuracy.judge.kernel_faults import (
     misreadings,
     unread_inputs,
 )
-from torchferry.accuracy.judge.large import Task, judge_large, parts_by_element
+from torchferry.accuracy.judge.large import LargeCall, judge_large, parts_by_element
 from torchferry.accuracy.judge.margins import Compared, Errors, Margins, digits_of, margins_of, views
-from torchferry.accuracy.judge.model import CannotExecuteError, Difference, ErrorKind, Judgement, Verdict
+from torchferry.accuracy.judge.model import CannotExecuteError, ErrorKind, Judgement, PairDifference, Verdict
 from torchferry.accuracy.judge.pieces import is_large
 from torchferry.accuracy.judge.references import (
     Reference,
@@ -100,7 +100,11 @@ class Judge:
         self._earlier: dict[tuple[str, str, tuple[int, ...]], tuple[int, TensorRecord]] = {}
 
     def judge(
-        self, mine: Call, golden: Call | None, inputs: Sequence[Difference], outputs: Sequence[Difference]
+        self,
+        mine: Call,
+        golden: Call | None,
+        inputs: Sequence[PairDifference],
+        outputs: Sequence[PairDifference],
     ) -> Judgement:
         """One call, and the call of golden's that does the same job."""
         with unobserved():
@@ -110,7 +114,11 @@ class Judge:
         return found
 
     def _judge(
-        self, mine: Call, golden: Call | None, inputs: Sequence[Difference], outputs: Sequence[Difference]
+        self,
+        mine: Call,
+        golden: Call | None,
+        inputs: Sequence[PairDifference],
+        outputs: Sequence[PairDifference],
     ) -> Judgement:
         is_same = golden is not None and golden.operator == mine.operator
         is_same_job = is_same and (_are_equal(inputs, mine.inputs) or _are_views_nobody_read(mine, inputs))
@@ -137,8 +145,8 @@ class Judge:
             return inner._judge_by_reference(call, counterpart, normal, is_same_job)
 
         if golden is None or self._golden is None or _shapes(golden) != _shapes(mine):
-            return judge_large(Task(mine, self._mine, None, None, False, normal), judge)
-        return judge_large(Task(mine, self._mine, golden, self._golden, is_same_job, normal), judge)
+            return judge_large(LargeCall(mine, self._mine, None, None, False, normal), judge)
+        return judge_large(LargeCall(mine, self._mine, golden, self._golden, is_same_job, normal), judge)
 
     def _judge_by_reference(
         self, mine: Call, golden: Call | None, normal: Verdict, is_same_job: bool
@@ -150,7 +158,7 @@ class Judge:
             reference = Reference(mine, self._mine)
         except CannotExecuteError as reason:
             return Judgement(Verdict.UNKNOWN, why=_UNKNOWN.format(reason=reason))
-        work = _Work(reference, normal, golden, is_same_job)
+        work = _CallWork(reference, normal, golden, is_same_job)
         free = decompositions.free_outputs(without_overload(mine.operator))
         judged = [
             self._judge_output(work, number) for number in _different_contents(mine) if number not in free
@@ -181,7 +189,7 @@ class Judge:
         why = _SAID.format(output=name, what=said)
         return Judgement(verdict, ErrorKind.RANDOM, name, basis=DISTRIBUTION, why=why)
 
-    def _judge_output(self, work: _Work, number: int) -> Judgement | None:
+    def _judge_output(self, work: _CallWork, number: int) -> Judgement | None:
         record = work.call.outputs[number]
         right = work.reference.right[number]
         if right is None or (record.offset is None and record.elements):
@@ -202,7 +210,7 @@ class Judge:
             )
         return self._weigh(work, number, compared)
 
-    def _judge_parts(self, work: _Work, number: int) -> Judgement | None:
+    def _judge_parts(self, work: _CallWork, number: int) -> Judgement | None:
         """Of a decomposition: they may be others than the reference's, but together they must be right."""
         records = work.call.outputs
         if any(each.offset is None and each.elements for each in records):
@@ -219,7 +227,7 @@ class Judge:
         why = _SAID.format(output=name, what=wrong[1])
         return Judgement(verdict, ErrorKind.VALUES, name, basis=FLOAT64, why=why)
 
-    def _result(self, work: _Work, number: int) -> torch.Tensor:
+    def _result(self, work: _CallWork, number: int) -> torch.Tensor:
         reference, records = work.reference, work.call.outputs
         if not is_order_free(without_overload(work.call.operator), reference.arguments()):
             return self._mine.tensor(records[number])
@@ -228,13 +236,13 @@ class Judge:
         assert result is not None
         return result
 
-    def _judge_shape(self, work: _Work, number: int, right: torch.Tensor) -> Judgement | None:
+    def _judge_shape(self, work: _CallWork, number: int, right: torch.Tensor) -> Judgement | None:
         """Of results that are only handed on to the backward pass, kernels choose the shape by dtype and device."""
         record, host = work.call.outputs[number], work.reference.of_host()[number]
         is_main = number == 0 and (host is None or tuple(host.shape) != record.shape)
         return of_another_shape(record, right) if is_main else None
 
-    def _weigh(self, work: _Work, number: int, compared: Compared) -> Judgement:
+    def _weigh(self, work: _CallWork, number: int, compared: Compared) -> Judgement:
         """Normal if golden, or the CPU, errs nearly as much."""
         record = work.call.outputs[number]
         errors, golden_error = compared.errors, None
@@ -270,14 +278,14 @@ class Judge:
         why = _SAID.format(output=record.name, what=what)
         return Judgement(verdict, sort, record.name, own, golden_error, limit, FLOAT64, why)
 
-    def _leans(self, work: _Work, number: int) -> Text | None:
+    def _leans(self, work: _CallWork, number: int) -> Text | None:
         """What the elements of a result with few digits show only together; not of parts of one."""
         digits = digits_of(work.call.outputs[number].dtype)
         if digits is None or digits.digits == digits.compute or is_large(work.call):
             return None
         return leaning(work.reference, number, lambda: self._mine.tensor(work.call.outputs[number]))
 
-    def _golden_errors(self, work: _Work, number: int) -> Errors | None:
+    def _golden_errors(self, work: _CallWork, number: int) -> Errors | None:
         """Of golden's result, from its own inputs. One that was computed with fewer digits excuses nothing."""
         golden = work.golden
         if golden is None or self._golden is None or golden.operator != work.call.operator:
@@ -292,12 +300,12 @@ class Judge:
         if right is None or right.shape != result.shape:
             return None
         compared = reference.compare(number, result, closely=True)
-        theirs = _Work(reference, Verdict.NORMAL, None, False)
+        theirs = _CallWork(reference, Verdict.NORMAL, None, False)
         if compared.errors.worst > 1.0 and self._is_reduced(theirs, number, compared, self._golden):
             return None
         return compared.errors
 
-    def _host_errors(self, work: _Work, number: int) -> Errors | None:
+    def _host_errors(self, work: _CallWork, number: int) -> Errors | None:
         result = work.reference.of_host()[number]
         right = work.reference.right[number]
         if result is None or right is None or result.shape != right.shape:
@@ -306,7 +314,7 @@ class Judge:
             return None
         return work.reference.compare(number, result, closely=True).errors
 
-    def _is_reduced(self, work: _Work, number: int, compared: Compared, source: TensorSource) -> bool:
+    def _is_reduced(self, work: _CallWork, number: int, compared: Compared, source: TensorSource) -> bool:
         """Of a whole layer, which cuts what goes from one part to the next as well, one result must be like it."""
         digits = digits_of(work.call.outputs[number].dtype)
         moved = work.reference.moved[number]
@@ -329,7 +337,7 @@ class Judge:
             if records[each].offset is not None and reference.right[each] is not None
         )
 
-    def _context(self, work: _Work, number: int) -> Context:
+    def _context(self, work: _CallWork, number: int) -> Context:
         record = work.call.outputs[number]
         name = record.name.partition("/")[2]
         inputs = list(zip(work.call.inputs, work.reference.given, strict=True))
@@ -356,7 +364,7 @@ class Judge:
 
 
 @dataclass(frozen=True)
-class _Work:
+class _CallWork:
     """One call that is being judged."""
 
     reference: Reference
@@ -395,7 +403,7 @@ def _worst(judged: Sequence[Judgement]) -> Judgement:
     return max(judged, key=lambda each: (_ORDER.index(each.verdict), each.own_error or 0.0))
 
 
-def _are_equal(differences: Sequence[Difference], tensors: Sequence[TensorRecord]) -> bool:
+def _are_equal(differences: Sequence[PairDifference], tensors: Sequence[TensorRecord]) -> bool:
     """Whether all tensors of a call are known to be the same. One that holds nothing, or is not read, is."""
     if len(differences) != len(tensors):
         return False
@@ -404,7 +412,7 @@ def _are_equal(differences: Sequence[Difference], tensors: Sequence[TensorRecord
     )
 
 
-def _are_views_nobody_read(call: Call, differences: Sequence[Difference]) -> bool:
+def _are_views_nobody_read(call: Call, differences: Sequence[PairDifference]) -> bool:
     """Whether no contents were kept of tensors of equal shapes, because they were only looked at in another way."""
     return is_view(call.operator) and all(
         each.mine.offset is None
@@ -414,13 +422,13 @@ def _are_views_nobody_read(call: Call, differences: Sequence[Difference]) -> boo
     )
 
 
-def _hold_nothing(difference: Difference) -> bool:
+def _hold_nothing(difference: PairDifference) -> bool:
     mine, golden = difference.mine, difference.golden
     is_unread = bool(mine.unread and golden.unread)
     return mine.shape == golden.shape and (is_unread or not mine.elements)
 
 
-def _differ_as_roundings_do(call: Call, outputs: Sequence[Difference]) -> bool:
+def _differ_as_roundings_do(call: Call, outputs: Sequence[PairDifference]) -> bool:
     """Whether single elements, and few of them, are rounded to the other side than golden's."""
     if not margins_of(call.operator).compute or len(outputs) != len(call.outputs):
         return False
@@ -445,7 +453,7 @@ def _different_contents(call: Call) -> list[int]:
     return list(seen.values())
 
 
-def _is_right_from_flushed_inputs(work: _Work, number: int, result: torch.Tensor) -> bool:
+def _is_right_from_flushed_inputs(work: _CallWork, number: int, result: torch.Tensor) -> bool:
     flushed = work.reference.of_flushed_inputs()
     right = flushed.right[number] if flushed is not None else None
     if flushed is None or right is None or right.shape != result.shape:
@@ -453,7 +461,7 @@ def _is_right_from_flushed_inputs(work: _Work, number: int, result: torch.Tensor
     return flushed.compare(number, result, closely=True).errors.worst <= 1.0
 
 
-def _is_another_choice(work: _Work, number: int, result: torch.Tensor, right: torch.Tensor) -> bool:
+def _is_another_choice(work: _CallWork, number: int, result: torch.Tensor, right: torch.Tensor) -> bool:
     operator, arguments = without_overload(work.call.operator), work.reference.arguments()
     if result.is_floating_point() or torch.equal(result, right):
         return False

@@ -18,7 +18,7 @@ from torchferry.accuracy.judge.divisions import Division, by_element, divisions_
 from torchferry.accuracy.judge.execution import TensorSource, execute, read_inputs
 from torchferry.accuracy.judge.margins import UNIT, Compared, Terms, compare, digits_of, margins_of, views
 from torchferry.accuracy.judge.model import CannotExecuteError, ErrorKind, Judgement, Verdict
-from torchferry.accuracy.judge.pieces import Grid, Item, Part, Ranges, items_of
+from torchferry.accuracy.judge.pieces import CallPart, Grid, Item, Ranges, items_of
 from torchferry.accuracy.judge.references import Reference, attempt
 from torchferry.accuracy.judge.sorting import Context, describe_region, sort_of
 from torchferry.accuracy.model import Call, TensorRecord
@@ -247,7 +247,7 @@ Judge = Callable[[TensorSource, TensorSource | None, Call, Call | None], Judgeme
 
 
 @dataclass(frozen=True)
-class Task:
+class LargeCall:
     """A call, and golden's where it has the same shapes."""
 
     mine: Call
@@ -257,12 +257,12 @@ class Task:
     is_same_job: bool  # golden's has the same inputs
     normal: Verdict  # what is said of it if nothing is wrong
 
-    def part(self, division: Division, ranges: Ranges) -> tuple[Part, Part | None]:
+    def part(self, division: Division, ranges: Ranges) -> tuple[CallPart, CallPart | None]:
         """Of both."""
-        mine = Part(self.mine, self.source, division, ranges)
+        mine = CallPart(self.mine, self.source, division, ranges)
         if self.golden is None or self.golden_source is None:
             return mine, None
-        return mine, Part(self.golden, self.golden_source, division, ranges)
+        return mine, CallPart(self.golden, self.golden_source, division, ranges)
 
 
 @dataclass(frozen=True)
@@ -276,7 +276,7 @@ class _Cell:
         return all(mine <= its for mine, its in zip(self.distances, other.distances, strict=True))
 
 
-def judge_large(task: Task, judge: Judge) -> Judgement:
+def judge_large(task: LargeCall, judge: Judge) -> Judgement:
     """`judge` judges a call as a whole."""
     count = items_of(task.mine)
     flag = judge_flag(task.mine, task.source, task.normal)
@@ -303,7 +303,7 @@ def judge_large(task: Task, judge: Judge) -> Judgement:
     return _with_note(found, _NOT_JUDGED.format(outputs=", ".join(left)))
 
 
-def _result_of_golden(task: Task) -> torch.Tensor | None:
+def _result_of_golden(task: LargeCall) -> torch.Tensor | None:
     """From the same inputs."""
     if not task.is_same_job or task.golden is None or task.golden_source is None or not task.golden.outputs:
         return None
@@ -311,18 +311,18 @@ def _result_of_golden(task: Task) -> torch.Tensor | None:
     return task.golden_source.tensor(first) if first.offset is not None else None
 
 
-def parts_by_element(call: Call, source: TensorSource) -> Iterator[Part]:
+def parts_by_element(call: Call, source: TensorSource) -> Iterator[CallPart]:
     """All parts of a large call whose elements do not depend on each other, each with its call; raises
     `CannotExecuteError` where there are none."""
     division = by_element(call)
     if division is None:
         raise CannotExecuteError(TOO_LARGE.en)
     for ranges in Grid(call, division).blocks:
-        yield Part(call, source, division, ranges)
+        yield CallPart(call, source, division, ranges)
         source.release()
 
 
-def _judge_item(task: Task, number: int, count: int, judge: Judge) -> Judgement:
+def _judge_item(task: LargeCall, number: int, count: int, judge: Judge) -> Judgement:
     mine = Item(task.mine, task.source, number, count)
     golden = None
     if task.golden is not None and task.golden_source is not None and items_of(task.golden) == count:
@@ -330,14 +330,15 @@ def _judge_item(task: Task, number: int, count: int, judge: Judge) -> Judgement:
     if not pieces.is_large(mine.call):
         return judge(mine, golden, mine.call, golden.call if golden else None)
     return judge_large(
-        Task(mine.call, mine, golden.call if golden else None, golden, task.is_same_job, task.normal), judge
+        LargeCall(mine.call, mine, golden.call if golden else None, golden, task.is_same_job, task.normal),
+        judge,
     )
 
 
 class _Divided:
     """The judgement of one way to divide a call."""
 
-    def __init__(self, task: Task, division: Division, judge: Judge) -> None:
+    def __init__(self, task: LargeCall, division: Division, judge: Judge) -> None:
         self._task, self._division, self._judge = task, division, judge
         self._grid = Grid(task.mine, division)
 
@@ -454,7 +455,7 @@ def _of_whole(worst: Judgement, wrong: torch.Tensor, are_zero: bool) -> Judgemen
     return replace(worst, sort=found[0], why=_WRONG.format(output=worst.output, what=found[1]))
 
 
-def _wrong_elements(part: Part, number: int) -> tuple[torch.Tensor, bool] | None:
+def _wrong_elements(part: CallPart, number: int) -> tuple[torch.Tensor, bool] | None:
     """Which elements of a result are wrong, and whether all of those are zero."""
     record = part.call.outputs[number]
     try:

@@ -70,7 +70,7 @@ class Judgement:
 
 
 @dataclass(frozen=True, slots=True)
-class Difference:
+class PairDifference:
     """One tensor of a pair of calls."""
 
     mine: TensorRecord

@@ -9,7 +9,7 @@ from dataclasses import replace
 
 import torch
 
-from torchferry.accuracy.judge.divisions import Axis, Division
+from torchferry.accuracy.judge.divisions import DividedAxis, Division
 from torchferry.accuracy.judge.execution import TensorSource
 from torchferry.accuracy.model import Call, TensorRecord, TensorRef, Value
 
@@ -99,7 +99,7 @@ def _weight(call: Call, division: Division, sizes: Sequence[int]) -> int:
 
 
 def _shape(
-    record: TensorRecord, at: int, side: str, axes: Sequence[Axis], sizes: Sequence[int]
+    record: TensorRecord, at: int, side: str, axes: Sequence[DividedAxis], sizes: Sequence[int]
 ) -> tuple[int, ...]:
     shape = list(record.shape)
     for axis, size in zip(axes, sizes, strict=True):
@@ -109,7 +109,7 @@ def _shape(
     return tuple(shape)
 
 
-class Part:
+class CallPart:
     """A part of a call: `call`, and where its contents come from."""
 
     def __init__(self, whole: Call, source: TensorSource, division: Division, ranges: Ranges) -> None:

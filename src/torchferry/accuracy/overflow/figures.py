@@ -17,7 +17,7 @@ from torchferry.accuracy.record.calls import OperatorPlan
 from torchferry.accuracy.record.layout import Layouts, MemoryReader, TensorLayout, version_of
 from torchferry.observe.modes import unobserved
 from torchferry.observe.tensors import why_unreadable
-from torchferry.observe.where import Site
+from torchferry.observe.where import ProgramSite
 
 # One call that is checked: its tensors by their names, as they were before it and as they are after
 # it.
@@ -27,7 +27,7 @@ from torchferry.observe.where import Site
 # replaced by that call's copy.
 
 MOST_COPIED = 1 << 30  # bytes; what a call overwrites beyond this is not kept
-_NOWHERE = Site("")
+_NOWHERE = ProgramSite("")
 
 
 class CheckedCall:

@@ -14,7 +14,7 @@ from typing import Any
 import torch
 
 from torchferry.accuracy.file.writer import RecordWriter
-from torchferry.accuracy.model import Call, Header, Kept, TensorRecord, TensorRef, Value
+from torchferry.accuracy.model import Call, Kept, RecordHeader, TensorRecord, TensorRef, Value
 from torchferry.accuracy.overflow import words
 from torchferry.accuracy.overflow.check import CheckOptions, OverflowCheck
 from torchferry.accuracy.overflow.figures import CheckedCall, is_checked
@@ -22,7 +22,7 @@ from torchferry.accuracy.overflow.model import SUFFIX, End, OverflowEvent, Overf
 from torchferry.accuracy.overflow.report import where
 from torchferry.accuracy.record.calls import Numbering, OperatorPlan, plan_of
 from torchferry.accuracy.record.layout import Layouts, MemoryReader
-from torchferry.accuracy.record.outputs import Output
+from torchferry.accuracy.record.outputs import RecordOutput
 from torchferry.accuracy.record.process import device_in_use, simulated_vendor
 from torchferry.accuracy.record.program import rank_and_world
 from torchferry.accuracy.record.settings import OverflowSettings
@@ -127,7 +127,7 @@ _RoleOf = Callable[[torch.Tensor], str]
 
 
 def save_call(
-    path: Path, header: Header, call: CheckedCall, role_of: _RoleOf, on_host: frozenset[str]
+    path: Path, header: RecordHeader, call: CheckedCall, role_of: _RoleOf, on_host: frozenset[str]
 ) -> None:
     """Inputs as they were before the call, outputs as they are. `on_host`: devices whose memory the host can read."""
     writer = RecordWriter(path, header)
@@ -297,8 +297,8 @@ class OverflowPart:
         if not self._settings.output:
             return ""
         if self._path is None:
-            self._path = Output(self._settings, self._rank, self._world).path
-        header = Header(
+            self._path = RecordOutput(self._settings, self._rank, self._world).path
+        header = RecordHeader(
             Kept.TENSORS,
             self._settings.program,
             self._settings.device or device_in_use(),
@@ -368,7 +368,7 @@ class CheckedBlock:
         if self._path is None:
             return ""
         program, (rank, world) = " ".join(sys.argv), rank_and_world()
-        header = Header(
+        header = RecordHeader(
             Kept.TENSORS,
             program,
             self._device,

@@ -29,7 +29,7 @@ from torchferry.observe.operators import (
     written_to,
 )
 from torchferry.observe.tensors import OVERWRITTEN, UNINITIALISED
-from torchferry.observe.where import Site, Whereabouts
+from torchferry.observe.where import ProgramSite, Whereabouts
 from torchferry.ops.capture.folding import key_of, value_of
 from torchferry.ops.model import Special
 
@@ -179,7 +179,9 @@ class OngoingCall:
         "values",
     )
 
-    def __init__(self, plan: OperatorPlan, site: Site, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    def __init__(
+        self, plan: OperatorPlan, site: ProgramSite, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> None:
         self.plan = plan
         self.site = site
         self.args = args
@@ -292,7 +294,7 @@ class CallObserver:
         self._role_of = where.role_of
 
     def before(
-        self, plan: OperatorPlan, site: Site, args: tuple[Any, ...], kwargs: dict[str, Any]
+        self, plan: OperatorPlan, site: ProgramSite, args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> OngoingCall:
         """The arguments, as the operator finds them."""
         call = OngoingCall(plan, site, args, kwargs)

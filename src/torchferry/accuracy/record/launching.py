@@ -10,7 +10,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from torchferry.accuracy.record.outputs import Outcome, files_of, outcomes
+from torchferry.accuracy.record.outputs import WrittenRecord, files_of, outcomes
 from torchferry.accuracy.record.settings import RecordSettings, WatchSettings
 from torchferry.errors import BuildError, OutputError, RunError
 from torchferry.files.aside import temporary_folder
@@ -33,7 +33,7 @@ class Recorded:
 
     ending: Ending
     files: tuple[
-        tuple[Outcome, bool], ...
+        tuple[WrittenRecord, bool], ...
     ]  # each, and whether it had to be completed after the end of its process
 
 
@@ -117,7 +117,7 @@ def options_again(program: Program, settings: RecordSettings, place: Place) -> s
     return shlex.join(words)
 
 
-def completed(outcome: Outcome) -> tuple[Outcome, bool]:
+def completed(outcome: WrittenRecord) -> tuple[WrittenRecord, bool]:
     """What a process has left, and whether it was killed before it could end its file."""
     from torchferry.accuracy.file.reader import open_record, repair
 

@@ -25,7 +25,7 @@ _OF_ONE_PROCESS = r"\.(rank|process)\d+"
 
 
 @dataclass(frozen=True)
-class Outcome:
+class WrittenRecord:
     """What one process has written."""
 
     path: str
@@ -60,13 +60,15 @@ def files_of(output: Path) -> list[Path]:
     return [folder / name for name in sorted(names) if pattern.fullmatch(name)]
 
 
-class Output:
+class RecordOutput:
     """The file of this process."""
 
     def __init__(self, settings: RecordSettings, rank: int, world: int) -> None:
         self._folder = Path(settings.folder) if settings.folder else None
         self.path = file_of(Path(settings.output), rank, world)
-        self._outcome = Outcome(str(self.path), os.getpid(), rank, world, first_step=settings.first_step)
+        self._outcome = WrittenRecord(
+            str(self.path), os.getpid(), rank, world, first_step=settings.first_step
+        )
         if self._folder is not None:
             self._claim(self._folder, settings.replaced)
 
@@ -94,11 +96,11 @@ class Output:
             self.tell(path=str(self.path))
 
 
-def outcomes(folder: Path) -> list[Outcome]:
+def outcomes(folder: Path) -> list[WrittenRecord]:
     """Of all processes, in the order of ranks."""
     read = [json.loads(file.read_text("utf-8")) for file in sorted(folder.glob(f"*{_SUFFIX}"))]
     tuples = ("notes", "examples")
-    found = [Outcome(**{**fields, **{name: tuple(fields[name]) for name in tuples}}) for fields in read]
+    found = [WrittenRecord(**{**fields, **{name: tuple(fields[name]) for name in tuples}}) for fields in read]
     return sorted(found, key=lambda outcome: (outcome.rank, outcome.path))
 
 
@@ -155,7 +157,7 @@ _FEWER = Text(
 )
 
 
-def sentences(outcome: Outcome, was_repaired: bool, wanted: int | None = None) -> Iterator[Text]:
+def sentences(outcome: WrittenRecord, was_repaired: bool, wanted: int | None = None) -> Iterator[Text]:
     """Of the file of one process, of which so many steps were wanted (None: all)."""
     file = one_line(os.path.relpath(outcome.path))
     yield _WRITTEN.format(
@@ -196,7 +198,7 @@ def noted(notes: Iterable[str]) -> Iterator[Text]:
         )
 
 
-def _unpaired(outcome: Outcome) -> Text | str:
+def _unpaired(outcome: WrittenRecord) -> Text | str:
     if not outcome.unpaired:
         return ""
     return _UNPAIRED.format(
@@ -204,7 +206,7 @@ def _unpaired(outcome: Outcome) -> Text | str:
     )
 
 
-def _steps(outcome: Outcome) -> Text:
+def _steps(outcome: WrittenRecord) -> Text:
     last = outcome.first_step + outcome.steps - 1
     if outcome.steps < 1:
         return _NO_STEP

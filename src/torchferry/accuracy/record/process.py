@@ -11,8 +11,8 @@ from pathlib import Path
 import torch
 
 from torchferry.accuracy.file.reader import Record, open_record
-from torchferry.accuracy.model import Header
-from torchferry.accuracy.record.outputs import Output, file_of
+from torchferry.accuracy.model import RecordHeader
+from torchferry.accuracy.record.outputs import RecordOutput, file_of
 from torchferry.accuracy.record.program import rank_and_world
 from torchferry.accuracy.record.recorder import Recorder
 from torchferry.accuracy.record.replaying import ReplayingMode
@@ -33,13 +33,13 @@ class RecordPart:
         self._settings = settings
         rank, world = rank_and_world()
         self._golden = self._open_golden(rank, world)
-        self._output = Output(settings, rank, world)
+        self._output = RecordOutput(settings, rank, world)
         self._began = time.monotonic()
         self._steps = 0
         self._is_at_work = False
         self._patches = Patches()
         selection = Selection(settings.modules, settings.operators, settings.phases)
-        header = Header(
+        header = RecordHeader(
             settings.kept,
             settings.program,
             settings.device or device_in_use(),

@@ -22,7 +22,7 @@ from torchferry.observe.steps import StepCounter
 from torchferry.ops.capture.program import before_every_end, keep_out_of_tracing
 
 
-class Part(Protocol):
+class RecordingPart(Protocol):
     """What is done with the operators of the wanted steps. One object serves one process, from start to stop."""
 
     def start(self, step: int) -> None:
@@ -50,10 +50,10 @@ def start(settings: RecordSettings) -> None:
 class WatchedProgram:
     """One process of it."""
 
-    def __init__(self, settings: RecordSettings, make: Callable[[RecordSettings], Part]) -> None:
+    def __init__(self, settings: RecordSettings, make: Callable[[RecordSettings], RecordingPart]) -> None:
         self._settings = settings
         self._make = make
-        self._part: Part | None = None  # None: not at work
+        self._part: RecordingPart | None = None  # None: not at work
         self._process = os.getpid()
         self._delay = 0  # steps by which the wanted ones begin later
         self._counter = StepCounter(self._step_ended)

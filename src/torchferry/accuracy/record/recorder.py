@@ -15,7 +15,7 @@ from typing import Any
 import torch
 
 from torchferry.accuracy.file.writer import RecordWriter, StatisticsWriter
-from torchferry.accuracy.model import Header, Kept
+from torchferry.accuracy.model import Kept, RecordHeader
 from torchferry.accuracy.record.calls import CallObserver, OngoingCall, OperatorPlan, plan_of
 from torchferry.accuracy.record.layout import KnownContents, Layouts
 from torchferry.accuracy.record.settings import Selection
@@ -23,7 +23,7 @@ from torchferry.accuracy.record.sinks import StatisticsSink, TensorSink
 from torchferry.accuracy.record.sketches import SketchSink
 from torchferry.observe.modes import ObservingMode, has_compiled
 from torchferry.observe.tensors import has_own_operators
-from torchferry.observe.where import Site, Whereabouts
+from torchferry.observe.where import ProgramSite, Whereabouts
 from torchferry.sim.current import simulated
 
 # The mode that records: every operator of this thread and of autograd's, whatever the program does
@@ -62,7 +62,7 @@ class RecordingMode(ObservingMode):  # type: ignore[no-untyped-call]
         self._plans: dict[int, OperatorPlan] = {}
         self._is_selective = bool(selection.operators) or selection.has_sites
         self._wanted_operators: dict[OperatorPlan, bool] = {}
-        self._wanted_sites: dict[Site, bool] = {}
+        self._wanted_sites: dict[ProgramSite, bool] = {}
         self._lock = sink.lock  # which can be taken again: a signal's handler may call operators
         self._is_at_work = True
         _modes.add(self)
@@ -170,7 +170,7 @@ class RecordingMode(ObservingMode):  # type: ignore[no-untyped-call]
             with self._lock:
                 self._after(plan, None, args, kwargs, None)
 
-    def _is_wanted(self, plan: OperatorPlan, site: Site) -> bool:
+    def _is_wanted(self, plan: OperatorPlan, site: ProgramSite) -> bool:
         selection = self._selection
         wanted = self._wanted_operators.get(plan)
         if wanted is None:
@@ -248,7 +248,7 @@ class Recorder:
     def __init__(
         self,
         path: Path,
-        header: Header,
+        header: RecordHeader,
         selection: Selection | None = None,
         first_step: int = 1,
         *,

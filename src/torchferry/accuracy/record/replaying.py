@@ -29,7 +29,7 @@ from torchferry.observe.operators import (
     written_to,
 )
 from torchferry.observe.tensors import has_own_operators, sizes_of
-from torchferry.observe.where import Site
+from torchferry.observe.where import ProgramSite
 from torchferry.operators.names import is_plumbing
 
 # Finds, while a program runs, the recorded call that does the same job as the one that it is about to
@@ -58,7 +58,7 @@ class Pairing:
 
     def add(self, place: int, call: Call) -> None:
         """A call of the record that waits for its like."""
-        site = Site(call.phase, call.module, call.place, call.model, "", call.node)
+        site = ProgramSite(call.phase, call.module, call.place, call.model, "", call.node)
         exact, plain = self._keys(self._steps[call.step], site, call.operator, _shapes(call))
         self._exact[exact].append(place)
         self._plain[plain].append(place)
@@ -69,7 +69,7 @@ class Pairing:
         """How many were found so far."""
         return len(self._taken)
 
-    def find(self, step: int, site: Site, operator: str, shapes: Shapes) -> Call | None:
+    def find(self, step: int, site: ProgramSite, operator: str, shapes: Shapes) -> Call | None:
         """The like of a call of the n-th step, n from 0."""
         exact, plain = self._keys(step, site, operator, shapes)
         with self._lock:
@@ -89,7 +89,7 @@ class Pairing:
                 return place
         return None
 
-    def _keys(self, step: int, site: Site, operator: str, shapes: Shapes) -> tuple[Hashable, Hashable]:
+    def _keys(self, step: int, site: ProgramSite, operator: str, shapes: Shapes) -> tuple[Hashable, Hashable]:
         group = group_name(operator)
         if not self._has_sites:
             return (group, shapes), (group, shapes)

@@ -33,7 +33,7 @@ class Left:
 
 
 @dataclass(frozen=True)
-class Request:
+class ReplayRequest:
     """One record, on one device."""
 
     record: str
@@ -53,15 +53,15 @@ class Request:
         return json.dumps(asdict(self))
 
     @staticmethod
-    def decode(text: str) -> Request:
+    def decode(text: str) -> ReplayRequest:
         """From text."""
         fields = json.loads(text)
         lists = {name: tuple(value) for name, value in fields.items() if isinstance(value, list)}
-        return Request(**{**fields, **lists})
+        return ReplayRequest(**{**fields, **lists})
 
 
 @dataclass(frozen=True)
-class Outcome:
+class ReplayOutcome:
     """What became of the calls of one record."""
 
     calls: int = 0
@@ -71,11 +71,11 @@ class Outcome:
     problem: str = ""  # why there is no new record
 
     @staticmethod
-    def decode(text: str) -> Outcome:
+    def decode(text: str) -> ReplayOutcome:
         """From text."""
         fields = json.loads(text)
         left = tuple(Left(**each) for each in fields["left"])
-        return Outcome(**{**fields, "left": left, "fallen_back": tuple(fields["fallen_back"])})
+        return ReplayOutcome(**{**fields, "left": left, "fallen_back": tuple(fields["fallen_back"])})
 
 
 _WORKER = "torchferry.accuracy.replay.worker"
@@ -83,13 +83,13 @@ _WORKER = "torchferry.accuracy.replay.worker"
 
 def replay_record(
     record: Path, output: Path, place: Place, selection: Selection, shows_progress: bool = False
-) -> Outcome:
+) -> ReplayOutcome:
     """Write a record with the results of a device; the file appears when it is complete."""
     with temporary_folder() as folder:
         asked, answer, last = (Path(folder) / name for name in ("request.json", "answer.json", "last"))
         vendor = place.vendor
         place = replace(place, shared_randomness=False)  # each call draws what its record says
-        request = Request(
+        request = ReplayRequest(
             str(record), str(output), place.device_type, place.vendor_name, place.is_simulated, str(last),
             vendor.plugin if vendor is not None and not place.is_simulated else "",
             selection.modules, selection.operators, selection.phases, shows_progress,
@@ -111,7 +111,7 @@ def replay_record(
                 f"{record}: the process that replays it ended with exit code {ending.exit_code}{where}; what it said "
                 "is above; --op leaves operators out"
             )
-        outcome = Outcome.decode(answer.read_text("utf-8"))
+        outcome = ReplayOutcome.decode(answer.read_text("utf-8"))
         if outcome.problem:
             raise InputError(outcome.problem)
         return outcome

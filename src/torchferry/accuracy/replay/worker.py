@@ -25,10 +25,10 @@ from torchferry.accuracy.judge.execution import (
     read_inputs,
 )
 from torchferry.accuracy.judge.model import CannotExecuteError
-from torchferry.accuracy.model import Call, Header, Kept, TensorRecord
+from torchferry.accuracy.model import Call, Kept, RecordHeader, TensorRecord
 from torchferry.accuracy.record.layout import Layouts, MemoryReader
 from torchferry.accuracy.record.settings import Selection
-from torchferry.accuracy.replay.launching import LAST_LENGTH, Left, Outcome, Request
+from torchferry.accuracy.replay.launching import LAST_LENGTH, Left, ReplayOutcome, ReplayRequest
 from torchferry.errors import FerryError, OutputError, RunError
 from torchferry.files.aside import folder_aside
 from torchferry.report.progress import progress_bar
@@ -54,7 +54,7 @@ def replay(
     record: Record,
     output: Path,
     device: str,
-    header: Header,
+    header: RecordHeader,
     is_wanted: Callable[[Call], bool] = lambda _call: True,
     progress: Progress | None = None,
 ) -> Replayed:
@@ -169,18 +169,18 @@ def _on_host(outputs: Outputs) -> Outputs:
 
 def main() -> None:
     """Replay one record, and leave an answer."""
-    request = Request.decode(Path(sys.argv[1]).read_text("utf-8"))
+    request = ReplayRequest.decode(Path(sys.argv[1]).read_text("utf-8"))
     warnings.simplefilter("ignore")  # what falls back to the CPU is told at the end
     if request.plugin:
         importlib.import_module(request.plugin)
     try:
         outcome = _replayed(request)
     except FerryError as error:
-        outcome = Outcome(problem=str(error))
+        outcome = ReplayOutcome(problem=str(error))
     Path(sys.argv[2]).write_text(json.dumps(asdict(outcome)), "utf-8")
 
 
-def _replayed(request: Request) -> Outcome:
+def _replayed(request: ReplayRequest) -> ReplayOutcome:
     _check_device(request.device)
     selection = Selection(request.modules, request.operators, request.phases)
 
@@ -190,7 +190,7 @@ def _replayed(request: Request) -> Outcome:
         )
 
     with open_record(Path(request.record)) as record, open(request.last, "wb", buffering=0) as last:
-        header = Header(
+        header = RecordHeader(
             Kept.TENSORS, record.header.program, torch.device(request.device).type, torch.__version__,
             record.header.rank, record.header.world, request.vendor, request.simulated, request.record,
             selection.describe(),
@@ -203,7 +203,7 @@ def _replayed(request: Request) -> Outcome:
                     show(done, count, operator)
 
             found = replay(record, Path(request.output), request.device, header, is_wanted, progress)
-    return Outcome(found.calls, found.nbytes, found.left, tuple(sorted(fallback_calls())))
+    return ReplayOutcome(found.calls, found.nbytes, found.left, tuple(sorted(fallback_calls())))
 
 
 def _check_device(name: str) -> None:

@@ -2,10 +2,10 @@
 
 from collections.abc import Sequence
 
-from torchferry.accuracy.compare.model import Comparison
+from torchferry.accuracy.compare.model import RankComparison
 from torchferry.report.formats import Reports
 
-REPORTS: Reports[Sequence[Comparison]] = Reports(
+REPORTS: Reports[Sequence[RankComparison]] = Reports(
     {
         "text": f"{__name__}.text:to_text",
         "json": f"{__name__}.json:to_json",

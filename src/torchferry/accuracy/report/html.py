@@ -10,9 +10,9 @@ from heapq import nsmallest
 from typing import Any, TypeVar
 
 from torchferry import units
-from torchferry.accuracy.compare.model import Comparison, Curve, Pair
-from torchferry.accuracy.judge.model import Difference, Verdict
-from torchferry.accuracy.model import Header
+from torchferry.accuracy.compare.model import CallPair, NetworkCurve, RankComparison
+from torchferry.accuracy.judge.model import PairDifference, Verdict
+from torchferry.accuracy.model import RecordHeader
 from torchferry.accuracy.report import sentences, words
 from torchferry.report.formats import Options
 from torchferry.report.html import (
@@ -63,7 +63,7 @@ _FIGURE_WORDS = (
 Value = TypeVar("Value")
 
 
-def calls_section(comparisons: Sequence[Comparison]) -> str:
+def calls_section(comparisons: Sequence[RankComparison]) -> str:
     """The section."""
     count = sum(len(comparison.pairs) for comparison in comparisons)
     pairs = (pair for comparison in comparisons for pair in comparison.pairs)
@@ -77,7 +77,7 @@ def calls_section(comparisons: Sequence[Comparison]) -> str:
     return section(words.CALLS, content, "calls", count=count)
 
 
-def _filters(comparisons: Sequence[Comparison], count: int) -> str:
+def _filters(comparisons: Sequence[RankComparison], count: int) -> str:
     found = {verdict for each in comparisons for verdict in sentences.verdict_counts(each)}
     verdicts = [(verdict.value, grade) for verdict, grade in in_table_order(found, words.VERDICT)]
     chosen = (
@@ -87,7 +87,7 @@ def _filters(comparisons: Sequence[Comparison], count: int) -> str:
     return filters(words.SEARCH, chosen, words.SHOWN.format(shown="%", count=count))
 
 
-def _static(pair: Pair) -> str:
+def _static(pair: CallPair) -> str:
     call, judgement = sentences.call_of(pair), pair.judgement
     sort = words.SORT[judgement.sort]
     verdict = badge(words.VERDICT[judgement.verdict]) + (f"<br>{both(sort)}" if sort.en else "")
@@ -107,7 +107,7 @@ def _static(pair: Pair) -> str:
     )
 
 
-class _Table:
+class _ValueTable:
     """Values that are named by their position."""
 
     def __init__(self) -> None:
@@ -117,9 +117,9 @@ class _Table:
         return self.values.setdefault(value, len(self.values))
 
 
-def _data(comparisons: Sequence[Comparison]) -> dict[str, Any]:
+def _data(comparisons: Sequence[RankComparison]) -> dict[str, Any]:
     """All calls, packed: texts are stored once and named by their position."""
-    texts, pairs_of_texts = _Table(), _Table()
+    texts, pairs_of_texts = _ValueTable(), _ValueTable()
     budget = iter(range(_DETAILED))
     rows = [
         _row(pair, comparison.mine.rank if len(comparisons) > 1 else None, texts, pairs_of_texts, budget)
@@ -145,7 +145,9 @@ def _data(comparisons: Sequence[Comparison]) -> dict[str, Any]:
     }
 
 
-def _row(pair: Pair, rank: int | None, texts: _Table, pairs: _Table, budget: Iterator[int]) -> list[Any]:
+def _row(
+    pair: CallPair, rank: int | None, texts: _ValueTable, pairs: _ValueTable, budget: Iterator[int]
+) -> list[Any]:
     call, judgement = sentences.call_of(pair), pair.judgement
     golden = (
         pair.golden.operator if pair.mine and pair.golden and pair.golden.operator != call.operator else ""
@@ -179,7 +181,7 @@ def _row(pair: Pair, rank: int | None, texts: _Table, pairs: _Table, budget: Ite
 _SHOWN_ALWAYS = (Verdict.PROGRAM, Verdict.FAULT, Verdict.SUSPICIOUS, Verdict.UNEXPLAINED)
 
 
-def _tensor(difference: Difference, texts: _Table) -> list[Any]:
+def _tensor(difference: PairDifference, texts: _ValueTable) -> list[Any]:
     metrics = difference.metrics
     figures = [_figure(getattr(metrics, name)) for name in _FIGURES] if metrics else None
     name = f"{one_line(difference.mine.name)} {sentences.described(difference.mine)}"
@@ -197,7 +199,7 @@ def _figure(value: float | None) -> float | str | None:
 _MAX_ROWS = 500  # of the table of values
 
 
-def curves_section(comparisons: Sequence[Comparison]) -> str:
+def curves_section(comparisons: Sequence[RankComparison]) -> str:
     """The section; nothing if no record has several steps."""
     drawn = [
         _curve_figure(curve, sentences.label(comparison, comparisons))
@@ -209,7 +211,7 @@ def curves_section(comparisons: Sequence[Comparison]) -> str:
     return section(words.CURVES, f'<div class="figures">{"".join(drawn)}</div>', "curves")
 
 
-def _curve_figure(curve: Curve, label: Text | None) -> str:
+def _curve_figure(curve: NetworkCurve, label: Text | None) -> str:
     name = words.CURVE.get(curve.name, Text(curve.name, curve.name))
     title = Text(f"{label.en}: {name.en}", f"{label.zh}：{name.zh}") if label else name
     sides: list[Points] = [
@@ -234,22 +236,22 @@ _PHASES = ("forward", "backward", "optimizer")
 
 
 @dataclass
-class Node:
+class ModuleBranch:
     """A module: the calls in it and below, by their verdicts."""
 
     name: str
     path: str  # as the table's filter takes it
     counts: Counter[Verdict] = field(default_factory=Counter)
-    children: dict[str, Node] = field(default_factory=dict)
+    children: dict[str, ModuleBranch] = field(default_factory=dict)
 
     @property
     def worst(self) -> Verdict:
         return min(self.counts, key=words.RANK_OF.__getitem__)
 
 
-def module_tree(comparisons: Sequence[Comparison]) -> Node:
+def module_tree(comparisons: Sequence[RankComparison]) -> ModuleBranch:
     """All calls, by rank if there are several, model, and path."""
-    root = Node("", "")
+    root = ModuleBranch("", "")
     several = len(comparisons) > 1
     for comparison in comparisons:
         for pair in comparison.pairs:
@@ -263,16 +265,16 @@ def module_tree(comparisons: Sequence[Comparison]) -> Node:
     return root
 
 
-def _add(root: Node, names: Sequence[str], verdict: Verdict) -> None:
+def _add(root: ModuleBranch, names: Sequence[str], verdict: Verdict) -> None:
     node = root
     node.counts[verdict] += 1
     for name in names:
         path = f"{node.path}/{name}" if node.path else name
-        node = node.children.setdefault(name, Node(name, path))
+        node = node.children.setdefault(name, ModuleBranch(name, path))
         node.counts[verdict] += 1
 
 
-def tree_section(comparisons: Sequence[Comparison]) -> str:
+def tree_section(comparisons: Sequence[RankComparison]) -> str:
     """The section."""
     root = module_tree(comparisons)
     if not root.counts:
@@ -281,7 +283,7 @@ def tree_section(comparisons: Sequence[Comparison]) -> str:
     return section(words.MODULES, content, "modules")
 
 
-def _node(node: Node, depth: int) -> str:
+def _node(node: ModuleBranch, depth: int) -> str:
     is_bad = node.worst in sentences.BAD
     grade = words.VERDICT[node.worst]
     name = f"<b>{escaped(one_line(node.name))}</b>" if node.path else both(words.WHOLE_PROGRAM, "b")
@@ -309,7 +311,7 @@ def _count(item: tuple[Verdict, int]) -> str:
     return f'<span class="tally {grade.kind}">{sign} {count:,}<span class="hush">{both(grade.name)}</span></span>'
 
 
-def steps_section(comparisons: Sequence[Comparison]) -> str:
+def steps_section(comparisons: Sequence[RankComparison]) -> str:
     """Steps against phases: the worst verdict and the number of calls of each."""
     cells: dict[tuple[int, str], Counter[Verdict]] = {}
     for comparison in comparisons:
@@ -344,7 +346,7 @@ def _step(step: int, phases: Sequence[str], cells: dict[tuple[int, str], Counter
     return f'<tr><th scope="row">{step}</th>{"".join(shown)}</tr>'
 
 
-def to_html(comparisons: Sequence[Comparison], options: Options) -> str:
+def to_html(comparisons: Sequence[RankComparison], options: Options) -> str:
     """The page."""
     names = _names(comparisons)
     return whole_page(
@@ -365,13 +367,13 @@ def to_html(comparisons: Sequence[Comparison], options: Options) -> str:
     )
 
 
-def _names(comparisons: Sequence[Comparison]) -> list[str]:
+def _names(comparisons: Sequence[RankComparison]) -> list[str]:
     """The two files."""
     first = comparisons[0]
     return [one_line(path) for path in (first.mine_path, first.golden_path) if path]
 
 
-def _card(comparison: Comparison, comparisons: Sequence[Comparison]) -> str:
+def _card(comparison: RankComparison, comparisons: Sequence[RankComparison]) -> str:
     """One rank: the verdict in large, what is known of the culprit, what to do."""
     culprit = comparison.culprit
     worst = Verdict.EQUAL if culprit is None else comparison.pairs[culprit].judgement.verdict
@@ -401,7 +403,7 @@ def _element(name: Text) -> str:
     return 'code class="picture"' if name is words.PICTURE else "span"
 
 
-def _records(comparison: Comparison) -> str:
+def _records(comparison: RankComparison) -> str:
     """Where the two records come from."""
     sides = [(words.MINE, comparison.mine, comparison.mine_path)]
     if comparison.golden is not None:
@@ -415,7 +417,7 @@ def _records(comparison: Comparison) -> str:
     return section(words.RECORDS, facts(rows), kind="records")
 
 
-def _facts(header: Header, path: str) -> list[tuple[Text, str]]:
+def _facts(header: RecordHeader, path: str) -> list[tuple[Text, str]]:
     device = f"{header.device} ({header.vendor})" if header.vendor else header.device
     rank = f"{header.rank} / {header.world}"
     found = [

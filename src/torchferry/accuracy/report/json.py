@@ -9,9 +9,9 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from torchferry import __version__
-from torchferry.accuracy.compare.model import Comparison, Pair
+from torchferry.accuracy.compare.model import CallPair, RankComparison
 from torchferry.accuracy.compare.network import unmatched_counts
-from torchferry.accuracy.judge.model import Difference
+from torchferry.accuracy.judge.model import PairDifference
 from torchferry.accuracy.model import TensorRecord
 from torchferry.accuracy.report import sentences
 from torchferry.report.formats import Options
@@ -23,7 +23,7 @@ _CALL = ("number", "operator", "step", "phase", "model", "module", "place", "nod
 _TENSOR = ("name", "dtype", "shape", "stride", "device", "role", "statistics")
 
 
-def to_json(comparisons: Sequence[Comparison], options: Options) -> Iterator[str]:
+def to_json(comparisons: Sequence[RankComparison], options: Options) -> Iterator[str]:
     """The document in pieces: one with many calls need not be in memory whole."""
     import json
 
@@ -38,7 +38,7 @@ def to_json(comparisons: Sequence[Comparison], options: Options) -> Iterator[str
     yield "\n]}\n"
 
 
-def _facts(comparison: Comparison) -> dict[str, Any]:
+def _facts(comparison: RankComparison) -> dict[str, Any]:
     """All but the pairs, as records."""
     culprit = comparison.culprit
     unmatched = unmatched_counts(comparison.pairs) if comparison.golden else (0, 0)
@@ -61,7 +61,7 @@ def _facts(comparison: Comparison) -> dict[str, Any]:
     }
 
 
-def _pair(pair: Pair) -> dict[str, Any]:
+def _pair(pair: CallPair) -> dict[str, Any]:
     return {
         "how": pair.how,
         "mine": picked(pair.mine, *_CALL) if pair.mine else None,
@@ -72,7 +72,7 @@ def _pair(pair: Pair) -> dict[str, Any]:
     }
 
 
-def _difference(difference: Difference) -> dict[str, Any]:
+def _difference(difference: PairDifference) -> dict[str, Any]:
     return {
         "mine": _tensor(difference.mine),
         "golden": _tensor(difference.golden),

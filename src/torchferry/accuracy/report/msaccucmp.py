@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from torchferry.accuracy.compare.matching import TensorPair, match_tensors
-from torchferry.accuracy.compare.model import Comparison, Pair
+from torchferry.accuracy.compare.model import CallPair, RankComparison
 from torchferry.accuracy.model import Call, TensorRecord
 from torchferry.report.csv import csv_lines, flat
 from torchferry.report.formats import Options
@@ -37,7 +37,7 @@ NAN = "NaN"
 _OF_TRUTHS = ("CosineSimilarity", "RelativeEuclideanDistance")  # all that is said of tensors of truth values
 
 
-def to_msaccucmp(comparisons: Sequence[Comparison], options: Options) -> Iterator[str]:
+def to_msaccucmp(comparisons: Sequence[RankComparison], options: Options) -> Iterator[str]:
     """The rows; the records are read once more, since these formulas need sums that no other report has."""
     yield from csv_lines([COLUMNS], mark=False)
     for comparison in comparisons:
@@ -45,7 +45,7 @@ def to_msaccucmp(comparisons: Sequence[Comparison], options: Options) -> Iterato
             yield from csv_lines(map(flat, _rows(comparison)), mark=False)
 
 
-def _rows(comparison: Comparison) -> Iterator[list[str]]:
+def _rows(comparison: RankComparison) -> Iterator[list[str]]:
     from torchferry.accuracy.file.reader import open_record
 
     is_replay = bool(comparison.mine.replayed)
@@ -53,7 +53,7 @@ def _rows(comparison: Comparison) -> Iterator[list[str]]:
         open_record(Path(comparison.mine_path)) as mine,
         open_record(Path(comparison.golden_path)) as golden,
     ):
-        ours, theirs = _Numbered(mine), _Numbered(golden)
+        ours, theirs = _NumberedCalls(mine), _NumberedCalls(golden)
         for pair in comparison.pairs:
             if pair.mine is None:
                 continue
@@ -64,7 +64,7 @@ def _rows(comparison: Comparison) -> Iterator[list[str]]:
     yield from (_golden_alone(pair, last) for pair in comparison.pairs if pair.mine is None)
 
 
-class _Numbered:
+class _NumberedCalls:
     """The calls of a record by their numbers."""
 
     def __init__(self, record: Record) -> None:
@@ -128,7 +128,7 @@ def _paired(ours: Array, theirs: Array, mine: TensorRecord, golden: TensorRecord
     return shaped(ours, mine).reshape(-1), shaped(theirs, golden).reshape(-1)
 
 
-def _golden_alone(pair: Pair, index: int) -> list[str]:
+def _golden_alone(pair: CallPair, index: int) -> list[str]:
     call = pair.golden
     assert call is not None
     path = f"/{call.group}/{call.number}"

@@ -8,11 +8,11 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from torchferry import units
-from torchferry.accuracy.compare.model import Comparison, Pair
+from torchferry.accuracy.compare.model import CallPair, RankComparison
 from torchferry.accuracy.compare.network import NORMAL
 from torchferry.accuracy.compare.statistics import growth
-from torchferry.accuracy.judge.model import Difference, ErrorKind, Judgement, Verdict
-from torchferry.accuracy.model import Call, Header, Kept, TensorRecord
+from torchferry.accuracy.judge.model import ErrorKind, Judgement, PairDifference, Verdict
+from torchferry.accuracy.model import Call, Kept, RecordHeader, TensorRecord
 from torchferry.accuracy.report import words
 from torchferry.report.safe import one_line
 from torchferry.text import Text
@@ -23,7 +23,7 @@ _OTHERS = 5  # places where programs differ that are named besides the first
 _RANK = re.compile(r"\.rank\d+(?=\.[^./]*$)")  # in the name of a file that one process of several wrote
 
 
-def headline(comparison: Comparison) -> Text:
+def headline(comparison: RankComparison) -> Text:
     """One sentence: what the comparison comes to."""
     if comparison.culprit is None:
         return _all_is_well(comparison)
@@ -44,7 +44,7 @@ def headline(comparison: Comparison) -> Text:
     return words.SUSPICION.format(operator=one_line(call.operator), sort=known)
 
 
-def _difference_of_programs(comparison: Comparison, pair: Pair) -> Text:
+def _difference_of_programs(comparison: RankComparison, pair: CallPair) -> Text:
     judgement, operator = pair.judgement, one_line(call_of(pair).operator)
     why = _one_line(judgement.why or words.VERDICT[judgement.verdict].meaning)
     known = judgement.verdict is Verdict.PROGRAM
@@ -58,14 +58,14 @@ def _difference_of_programs(comparison: Comparison, pair: Pair) -> Text:
     return words.UNEXPLAINED.format(operator=operator, why=why, count=count, total=total)
 
 
-def _judged_count(comparison: Comparison) -> tuple[int, int]:
+def _judged_count(comparison: RankComparison) -> tuple[int, int]:
     """Calls of mine that something is known of, and all."""
     counts = Counter(pair.verdict for pair in comparison.pairs.outlines() if pair.has_mine)
     left = counts[Verdict.UNKNOWN] + counts[Verdict.UNEXPLAINED]
     return sum(counts.values()) - left, sum(counts.values())
 
 
-def _all_is_well(comparison: Comparison) -> Text:
+def _all_is_well(comparison: RankComparison) -> Text:
     counts = verdict_counts(comparison)
     judged, total = _judged_count(comparison)
     if not judged:
@@ -79,7 +79,7 @@ def _all_is_well(comparison: Comparison) -> Text:
     return words.FINE.format(count=judged, total=total)
 
 
-def details(comparison: Comparison) -> list[tuple[Text, Text]]:
+def details(comparison: RankComparison) -> list[tuple[Text, Text]]:
     """Of the culprit: what is to be said of it, with the name of each line."""
     if comparison.culprit is None:
         return []
@@ -102,7 +102,7 @@ def details(comparison: Comparison) -> list[tuple[Text, Text]]:
     return [(name, _one_line(text)) for name, text in lines if text.en]
 
 
-def _other_differences(comparison: Comparison) -> Iterator[Text]:
+def _other_differences(comparison: RankComparison) -> Iterator[Text]:
     """Where else the programs differ: one call of each operator and line."""
     seen: set[tuple[str, str]] = set()
     for at, each in enumerate(comparison.pairs.outlines()):
@@ -118,7 +118,7 @@ def _other_differences(comparison: Comparison) -> Iterator[Text]:
             return
 
 
-def where_of(pair: Pair) -> Text:
+def where_of(pair: CallPair) -> Text:
     """Call, step, phase, module and line; whose call it is where golden makes it alone."""
     at = words.CALL_AT if pair.mine is not None else words.GOLDEN_CALL_AT
     return where(call_of(pair), at)
@@ -147,7 +147,7 @@ def errors(judgement: Judgement) -> Text:
     return Text("; ".join(part.en for part in parts), "；".join(part.zh for part in parts))
 
 
-def result(pair: Pair) -> str:
+def result(pair: CallPair) -> str:
     """The tensor that is worst, and what it holds."""
     difference = worst_difference(pair)
     if difference is not None:
@@ -157,13 +157,13 @@ def result(pair: Pair) -> str:
     return f"{one_line(named[0].name)} {described(named[0])}" if named else ""
 
 
-def picture(pair: Pair) -> str:
+def picture(pair: CallPair) -> str:
     """Where the differences of the worst tensor lie."""
     difference = worst_difference(pair)
     return one_line(difference.picture) if difference else ""
 
 
-def worst_difference(pair: Pair) -> Difference | None:
+def worst_difference(pair: CallPair) -> PairDifference | None:
     """The difference that the judgement is about."""
     named = (each for each in pair.outputs if each.mine.name == pair.judgement.output)
     return next(named, pair.outputs[0] if pair.outputs else None)
@@ -184,26 +184,26 @@ def path_in_model(call: Call) -> str:
     return "" if call.module == call.model else call.module
 
 
-def call_of(pair: Pair) -> Call:
+def call_of(pair: CallPair) -> Call:
     """Mine, or golden where mine is missing."""
     call = pair.mine or pair.golden
     assert call is not None
     return call
 
 
-def verdict_counts(comparison: Comparison) -> Counter[Verdict]:
+def verdict_counts(comparison: RankComparison) -> Counter[Verdict]:
     """How many calls of mine have which verdict, and of golden alone where the programs differ."""
     return Counter(
         pair.verdict for pair in comparison.pairs.outlines() if pair.has_mine or pair.verdict in _OF_BOTH
     )
 
 
-def is_judged(pair: Pair) -> bool:
+def is_judged(pair: CallPair) -> bool:
     """Whether anything is said of it: of calls that golden makes alone, as a rule nothing is."""
     return pair.mine is not None or pair.judgement.verdict in _OF_BOTH
 
 
-def network(comparison: Comparison) -> list[Text]:
+def network(comparison: RankComparison) -> list[Text]:
     """The guide's rule for whole networks; nothing of a part of one, nor of a replay, whose operators do not depend on
     each other."""
     sides = [side for side in (comparison.mine, comparison.golden) if side is not None]
@@ -220,7 +220,7 @@ def network(comparison: Comparison) -> list[Text]:
     ]
 
 
-def grown(comparison: Comparison) -> Text | None:
+def grown(comparison: RankComparison) -> Text | None:
     """How the differences of statistics grow over the steps."""
     steps = growth(comparison.pairs.outlines()) if comparison.mine.kept is not Kept.TENSORS else ()
     if len(steps) < 2:
@@ -234,7 +234,7 @@ def grown(comparison: Comparison) -> Text | None:
     )
 
 
-def next_commands(comparison: Comparison) -> list[tuple[Text, list[str]]]:
+def next_commands(comparison: RankComparison) -> list[tuple[Text, list[str]]]:
     """What to type next, with what it is good for."""
     if comparison.culprit is None:
         return []
@@ -256,7 +256,7 @@ def next_commands(comparison: Comparison) -> list[tuple[Text, list[str]]]:
     return [(what, lines) for what, lines in commands if lines]
 
 
-def _case_command(comparison: Comparison, pair: Pair) -> Iterator[str]:
+def _case_command(comparison: RankComparison, pair: CallPair) -> Iterator[str]:
     """Of the call in mine, whose inputs led to the result."""
     if pair.mine is None or not comparison.mine.vendor:
         return
@@ -266,7 +266,7 @@ def _case_command(comparison: Comparison, pair: Pair) -> Iterator[str]:
     )  # fmt: skip
 
 
-def _replay_command(comparison: Comparison) -> Iterator[str]:
+def _replay_command(comparison: RankComparison) -> Iterator[str]:
     header = comparison.mine
     if header.vendor and comparison.golden_path:
         yield _command(
@@ -274,7 +274,7 @@ def _replay_command(comparison: Comparison) -> Iterator[str]:
         )  # fmt: skip
 
 
-def _place_commands(comparison: Comparison, call: Call) -> list[tuple[Text, list[str]]]:
+def _place_commands(comparison: RankComparison, call: Call) -> list[tuple[Text, list[str]]]:
     """What to record of the place where runs part; where steps before it were not kept, statistics of those first."""
     good = max(
         (pair.step for pair in comparison.pairs.outlines() if pair.has_mine and pair.step < call.step),
@@ -288,7 +288,7 @@ def _place_commands(comparison: Comparison, call: Call) -> list[tuple[Text, list
     return [(words.NEXT_RECORD, list(_record_commands(comparison, wanted, f"step{call.step}")))]
 
 
-def _record_commands(comparison: Comparison, wanted: Sequence[str], name: str) -> Iterator[str]:
+def _record_commands(comparison: RankComparison, wanted: Sequence[str], name: str) -> Iterator[str]:
     """For both sides, the same place."""
     sides = [(comparison.mine, comparison.mine_path), (comparison.golden, comparison.golden_path)]
     for header, path in sides:
@@ -300,7 +300,7 @@ def _record_commands(comparison: Comparison, wanted: Sequence[str], name: str) -
         yield f"{command} {one_line(header.program)}"
 
 
-def _target(header: Header) -> list[str]:
+def _target(header: RecordHeader) -> list[str]:
     if not header.vendor:
         return []
     return ["--to", header.vendor, *(["--sim"] if header.simulated else [])]
@@ -331,13 +331,13 @@ def _one_line(text: Text) -> Text:
     return Text(one_line(text.en), one_line(text.zh))
 
 
-def attention(comparison: Comparison) -> list[Pair]:
+def attention(comparison: RankComparison) -> list[CallPair]:
     """The pairs that are not as they should be: faults first, each in the order of the program."""
     outlines = enumerate(comparison.pairs.outlines())
     bad = [(words.RANK_OF[pair.verdict], at) for at, pair in outlines if pair.verdict in BAD]
     return [comparison.pairs[at] for _, at in sorted(bad)]
 
 
-def label(comparison: Comparison, several: Sequence[Comparison]) -> Text | None:
+def label(comparison: RankComparison, several: Sequence[RankComparison]) -> Text | None:
     """The rank, where there are several."""
     return words.RANK.format(rank=comparison.mine.rank) if len(several) > 1 else None

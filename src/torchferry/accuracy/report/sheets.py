@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import fields
 
-from torchferry.accuracy.compare.model import Comparison, Pair
-from torchferry.accuracy.judge.model import Difference
+from torchferry.accuracy.compare.model import CallPair, RankComparison
+from torchferry.accuracy.judge.model import PairDifference
 from torchferry.accuracy.model import Call, Metrics, Statistics, TensorRecord
 from torchferry.accuracy.report import sentences, words
 from torchferry.report.csv import Cell, csv_lines, flat
@@ -36,7 +36,7 @@ _TENSOR_COLUMNS = (
 )  # fmt: skip
 
 
-def to_csv(comparisons: Sequence[Comparison], options: Options) -> Iterator[str]:
+def to_csv(comparisons: Sequence[RankComparison], options: Options) -> Iterator[str]:
     """One row for each tensor of each pair of calls; a call without tensors to compare has one."""
     rows = (
         flat(cells)
@@ -48,7 +48,7 @@ def to_csv(comparisons: Sequence[Comparison], options: Options) -> Iterator[str]
     yield from csv_lines(rows, mark=False)
 
 
-def _rows(pair: Pair, rank: int) -> Iterator[list[Cell]]:
+def _rows(pair: CallPair, rank: int) -> Iterator[list[Cell]]:
     judgement = pair.judgement
     call = sentences.call_of(pair)
     start: list[Cell] = [
@@ -77,7 +77,7 @@ def _golden(call: Call | None) -> tuple[Cell, Cell]:
     return (call.number, call.operator) if call else ("", "")
 
 
-def _tensors(difference: Difference) -> list[Cell]:
+def _tensors(difference: PairDifference) -> list[Cell]:
     mine, golden, metrics = difference.mine, difference.golden, difference.metrics
     figures = [getattr(metrics, name) for name in _METRICS] if metrics else [""] * len(_METRICS)
     shapes = [_shape(tensor) or "scalar" for tensor in (mine, golden)]
@@ -100,7 +100,7 @@ def _statistics(tensor: TensorRecord) -> list[Cell]:
 # The workbook: what the comparison comes to, the calls, the tensors with their figures.
 
 
-def to_xlsx(comparisons: Sequence[Comparison], options: Options) -> bytes:
+def to_xlsx(comparisons: Sequence[RankComparison], options: Options) -> bytes:
     """Three sheets."""
     say = options.say
 
@@ -120,7 +120,7 @@ def to_xlsx(comparisons: Sequence[Comparison], options: Options) -> bytes:
     )
 
 
-def _summary(comparisons: Sequence[Comparison], options: Options) -> Iterator[Row]:
+def _summary(comparisons: Sequence[RankComparison], options: Options) -> Iterator[Row]:
     say = options.say
     for comparison in comparisons:
         facts: list[Row] = [
@@ -138,7 +138,7 @@ def _summary(comparisons: Sequence[Comparison], options: Options) -> Iterator[Ro
             yield [f"{say(words.COUNT)}: {say(words.VERDICT[verdict].name)}", count]
 
 
-def _calls(comparisons: Sequence[Comparison], options: Options) -> Iterator[Row]:
+def _calls(comparisons: Sequence[RankComparison], options: Options) -> Iterator[Row]:
     say = options.say
     for comparison in comparisons:
         for pair in comparison.pairs:
@@ -163,7 +163,7 @@ def _calls(comparisons: Sequence[Comparison], options: Options) -> Iterator[Row]
             ]
 
 
-def _tensor_rows(comparisons: Sequence[Comparison], options: Options) -> Iterator[Row]:
+def _tensor_rows(comparisons: Sequence[RankComparison], options: Options) -> Iterator[Row]:
     for comparison in comparisons:
         for pair in comparison.pairs:
             if pair.mine is None:

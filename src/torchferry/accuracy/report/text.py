@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from torchferry import units
-from torchferry.accuracy.compare.model import Comparison, Pair
+from torchferry.accuracy.compare.model import CallPair, RankComparison
 from torchferry.accuracy.report import sentences, words
 from torchferry.report.formats import Options
 from torchferry.report.safe import one_line
@@ -21,23 +21,23 @@ PLAIN_WIDTH = 120
 LIMIT = 15  # rows of a table
 
 
-def to_text(comparisons: Sequence[Comparison], options: Options) -> str:
+def to_text(comparisons: Sequence[RankComparison], options: Options) -> str:
     """For a terminal, or without colours; each rank by itself."""
     screen = Screen(options, PLAIN_WIDTH)
     limit = options.limit
     if limit is None and not options.everything:
         limit = LIMIT
     for comparison in comparisons:
-        part = _Rank(comparison, sentences.label(comparison, comparisons), Words(options, limit))
+        part = _RankRows(comparison, sentences.label(comparison, comparisons), Words(options, limit))
         screen.line(*part.verdict())
         screen.part(*part.tables(options.everything))
     return screen.text()
 
 
-class _Rank:
+class _RankRows:
     """One process of the two runs."""
 
-    def __init__(self, comparison: Comparison, label: Text | None, words: Words) -> None:
+    def __init__(self, comparison: RankComparison, label: Text | None, words: Words) -> None:
         self._comparison = comparison
         self._label = label
         self._words = words
@@ -75,16 +75,18 @@ class _Rank:
             parts = self._attention(sentences.attention(self._comparison))
         return [*parts, *self._counts()]
 
-    def _attention(self, pairs: Sequence[Pair]) -> list[RenderableType]:
+    def _attention(self, pairs: Sequence[CallPair]) -> list[RenderableType]:
         """Calls of one operator that go wrong in one way stand together, in the place of the first."""
-        alike: dict[tuple[object, ...], list[Pair]] = {}
+        alike: dict[tuple[object, ...], list[CallPair]] = {}
         for pair in pairs:
             key = (sentences.call_of(pair).operator, pair.judgement.verdict, pair.judgement.sort)
             alike.setdefault(key, []).append(pair)
         first = [each[0] for each in alike.values()]
         return self._calls(words.WORST, first, [len(each) for each in alike.values()])
 
-    def _calls(self, title: Text, pairs: Sequence[Pair], counts: Sequence[int] = ()) -> list[RenderableType]:
+    def _calls(
+        self, title: Text, pairs: Sequence[CallPair], counts: Sequence[int] = ()
+    ) -> list[RenderableType]:
         if not pairs:
             return []
         table = self._words.table(
@@ -98,7 +100,7 @@ class _Rank:
         total = sum(counts) if counts else len(pairs)
         return self._words.titled(title, table, total, left_out=len(pairs) - len(shown))
 
-    def _row(self, pair: Pair, count: int) -> list[RenderableType]:
+    def _row(self, pair: CallPair, count: int) -> list[RenderableType]:
         call, judgement = sentences.call_of(pair), pair.judgement
         sort = words.SORT[judgement.sort]
         figures = (judgement.own_error, judgement.golden_error, judgement.limit)
@@ -129,11 +131,11 @@ class _Rank:
         return self._words.titled(words.BY_VERDICT, table)
 
 
-def _style(pair: Pair) -> str:
+def _style(pair: CallPair) -> str:
     return words.VERDICT[pair.judgement.verdict].style
 
 
-def _named(pair: Pair) -> str:
+def _named(pair: CallPair) -> str:
     """The operator; golden's too, where it has another name."""
     if pair.mine and pair.golden and pair.mine.operator != pair.golden.operator:
         return f"{one_line(pair.mine.operator)}\n= {one_line(pair.golden.operator)}"

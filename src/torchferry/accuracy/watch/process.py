@@ -11,8 +11,8 @@ from typing import Any
 
 import torch
 
-from torchferry.accuracy.model import Header, Kept
-from torchferry.accuracy.record.outputs import Output, file_of
+from torchferry.accuracy.model import Kept, RecordHeader
+from torchferry.accuracy.record.outputs import RecordOutput, file_of
 from torchferry.accuracy.record.process import device_in_use, simulated_vendor
 from torchferry.accuracy.record.program import rank_and_world
 from torchferry.accuracy.record.settings import WatchSettings
@@ -31,10 +31,10 @@ class WatchPart:
     def __init__(self, settings: WatchSettings) -> None:
         rank, world = rank_and_world()
         every = settings.every
-        self._output = Output(settings, rank, world)
+        self._output = RecordOutput(settings, rank, world)
         self._began = time.monotonic()
         self._steps = 0
-        header = Header(
+        header = RecordHeader(
             Kept.STATISTICS,
             settings.program,
             settings.device or device_in_use(),
@@ -98,7 +98,7 @@ def watched_block(path: Path, every: int) -> Iterator[Watcher]:
         raise RunError(f"watching: every={every}; it is a number of steps, from 1")
     rank, world = rank_and_world()
     device, vendor = device_in_use(), simulated_vendor()
-    header = Header(
+    header = RecordHeader(
         Kept.STATISTICS, " ".join(sys.argv), device, torch.__version__, rank, world, vendor, bool(vendor)
     )
     on_host = frozenset({_CPU, device} if vendor else {_CPU})

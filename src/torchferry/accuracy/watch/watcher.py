@@ -22,7 +22,7 @@ from torch.optim.optimizer import register_optimizer_step_pre_hook
 from torch.utils.weak import WeakTensorKeyDictionary
 
 from torchferry.accuracy.file.writer import StatisticsWriter
-from torchferry.accuracy.model import Header, Statistics, TensorRecord, TensorRef, Value
+from torchferry.accuracy.model import RecordHeader, Statistics, TensorRecord, TensorRef, Value
 from torchferry.accuracy.native.library import ROW, decode, statistics_into
 from torchferry.accuracy.record.device_statistics import DeviceStatistics
 from torchferry.accuracy.record.layout import Layouts, MemoryReader, version_of
@@ -30,7 +30,7 @@ from torchferry.observe.modes import unobserved
 from torchferry.observe.scalers import is_skipping, scale_of, unwatch_scalers, watch_scalers
 from torchferry.observe.steps import is_outermost_step
 from torchferry.observe.tensors import local_part, why_unreadable
-from torchferry.observe.where import BACKWARD, FORWARD, OPTIMIZER, PARAMETER, Site, Whereabouts
+from torchferry.observe.where import BACKWARD, FORWARD, OPTIMIZER, PARAMETER, ProgramSite, Whereabouts
 
 # Whose a parameter or buffer is: the names of models and modules that have been called.
 
@@ -54,7 +54,7 @@ class Owners:
         self._known: set[int] = set()  # modules; they are kept by their models
         self._modules: dict[tuple[str, str], torch.nn.Module] = {}
 
-    def learn(self, module: torch.nn.Module, site: Site) -> None:
+    def learn(self, module: torch.nn.Module, site: ProgramSite) -> None:
         """A module was called there."""
         if id(module) in self._known:
             return
@@ -95,7 +95,7 @@ class Owners:
                     yield Owner(model, path, name), buffer
 
 
-def path_of(module: torch.nn.Module, site: Site) -> str:
+def path_of(module: torch.nn.Module, site: ProgramSite) -> str:
     """Its path in the model; "" for the model itself, which goes by its type elsewhere."""
     return "" if site.module == type(module).__name__ else site.module
 
@@ -121,7 +121,7 @@ class Where:
 class StepRows:
     """Rows of the step that is being watched, and the file that they go to."""
 
-    def __init__(self, path: Path, header: Header, on_host: frozenset[str]) -> None:
+    def __init__(self, path: Path, header: RecordHeader, on_host: frozenset[str]) -> None:
         self._writer = StatisticsWriter(path, header)
         self._layouts = Layouts(on_host)
         self._reader = MemoryReader()
@@ -303,7 +303,7 @@ _SAMPLE = 1 << 20  # elements of a parameter that are copied to see how they cha
 class Watcher:
     """Of one process. Call `begin` when the first step begins, `next_step` after each, `stop` at the end."""
 
-    def __init__(self, path: Path, header: Header, every: int, on_host: frozenset[str]) -> None:
+    def __init__(self, path: Path, header: RecordHeader, every: int, on_host: frozenset[str]) -> None:
         self.rows = StepRows(path, header, on_host)
         self.watched = 0  # steps
         self.failed = ""  # why nothing more is watched; "" all is well

@@ -165,7 +165,7 @@ class Loaders:
 
 def find_loaders(training: Training, main: ProgramModule) -> Loaders:
     """Tell the loaders that feed the training from the others."""
-    finder = _Finder(training)
+    finder = _LoaderFinder(training)
     trained = [loader for loader in training.loaders if finder.is_for_training(loader)]
     if not trained:
         raise UnclearProgramError(main, main.module.tree.body[0], _NONE)
@@ -175,7 +175,7 @@ def find_loaders(training: Training, main: ProgramModule) -> Loaders:
     return Loaders(trained, others, {made: test for made, test in tests.items() if test})
 
 
-class _Finder:
+class _LoaderFinder:
     def __init__(self, training: Training) -> None:
         self.training = training
         self._visited: dict[int, set[int]] = {}

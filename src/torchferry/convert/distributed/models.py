@@ -71,7 +71,7 @@ def find_models(training: Training, main: ProgramModule, wanted: str) -> list[Ho
     """The holder of each trained model, or of those that the user names, with commas between them."""
     if wanted:
         return [_named(training, main, name.strip()) for name in wanted.split(",")]
-    finder = _Finder(training)
+    finder = _ModelFinder(training)
     found: dict[tuple[str, int, str], Holder] = {}
     for file in training.program.files.values():
         for call in file.calls:
@@ -94,7 +94,7 @@ def is_optimizer(file: ProgramModule, call: ast.Call) -> bool:
 
 
 def _named(training: Training, main: ProgramModule, name: str) -> Holder:
-    finder = _Finder(training)
+    finder = _ModelFinder(training)
     files = [main, *(file for file in training.program.files.values() if file is not main)]
     for file in files:
         for statement in file.statements:
@@ -104,7 +104,7 @@ def _named(training: Training, main: ProgramModule, name: str) -> Holder:
     raise UnclearProgramError(main, main.module.tree.body[0], _UNKNOWN.format(name=name))
 
 
-class _Finder:
+class _ModelFinder:
     def __init__(self, training: Training) -> None:
         self.training = training
         self.flow = training.flow
@@ -280,7 +280,7 @@ def _returned_to(training: Training, holder: Holder) -> Holder | None:
             continue
         for target in targets(surroundings.statement):
             if any(id(origin.node) in made for origin in training.flow.origins(site.file, target)):
-                return _Finder(training).holder(site.file, target)
+                return _ModelFinder(training).holder(site.file, target)
     return None
 
 

@@ -70,7 +70,7 @@ def find_entry(training: Training, main: ProgramModule) -> ScriptBody:
     root = main.module.scopes.root
     statements = main.module.tree.body
     guarded = next((node for node in statements if _asks_for_main(node)), None)
-    work = _Work(training)
+    work = _WorkFinder(training)
     if guarded is not None and not any(
         work.is_work(main, node) for node in statements if node is not guarded
     ):
@@ -93,7 +93,7 @@ def _asks_for_main(node: ast.stmt) -> bool:
     )
 
 
-class _Work:
+class _WorkFinder:
     """Tells statements that train, move to a device or load data from those that prepare for it."""
 
     def __init__(self, training: Training) -> None:
@@ -121,7 +121,7 @@ class _Work:
         return callee is not None and self.is_work(callee.file, callee.node, depth - 1)
 
 
-def _called(training: Training, work: _Work, entry: ScriptBody) -> ScriptBody | None:
+def _called(training: Training, work: _WorkFinder, entry: ScriptBody) -> ScriptBody | None:
     """The function that does all the work of a body, if one does, is called once, and stands in the same file."""
     working = [node for node in entry.statements if work.is_work(entry.file, node)]
     if len(working) != 1 or not isinstance(working[0], (ast.Expr, *ASSIGNMENTS, ast.Raise)):
@@ -138,7 +138,7 @@ def _called(training: Training, work: _Work, entry: ScriptBody) -> ScriptBody | 
     return None
 
 
-def _handed_over(training: Training, work: _Work, entry: ScriptBody) -> ScriptBody | None:
+def _handed_over(training: Training, work: _WorkFinder, entry: ScriptBody) -> ScriptBody | None:
     """`fire.Fire(main)`: a function that does the work is handed to a library."""
     for statement in entry.statements:
         for call in own_nodes(statement):
@@ -186,7 +186,7 @@ def _setup_lines(training: Training, file: FileChanges, names: dict[str, str]) -
 
 def _first_statement(training: Training, entry: ScriptBody) -> ast.stmt:
     """Behind the parsing of arguments, and before whatever touches a device."""
-    work = _Work(training)
+    work = _WorkFinder(training)
     first_work = next(index for index, node in enumerate(entry.statements) if work.is_work(entry.file, node))
     parsed = [
         index

@@ -36,7 +36,7 @@ from torchferry.convert.program.slots import (
 )
 from torchferry.convert.site import Site
 from torchferry.source.names import called_name, last_name
-from torchferry.source.walk import Place
+from torchferry.source.walk import WalkState
 from torchferry.text import Text
 
 # A verdict about a string, with the reason that the report shows, and where its value goes from
@@ -388,7 +388,7 @@ class RoleFinder(Climb):
         kept_in = passed_to(Site(self.site.context, node, self._place_of(node)))
         return StringRole(RoleVerdict.UNCLEAR, DICT_KEY.format(noun=self.vocabulary.noun), keys_of(kept_in))
 
-    def _place_of(self, node: ast.AST) -> Place:
+    def _place_of(self, node: ast.AST) -> WalkState:
         place = self.site.place
         while place.parent is not node and place.outer is not None:
             place = place.outer

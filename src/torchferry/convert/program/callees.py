@@ -24,7 +24,7 @@ from torchferry.convert.program.slots import (
 from torchferry.convert.site import FileContext, Site, enclosing_class
 from torchferry.source.names import called_name, last_name
 from torchferry.source.scopes import BindingKind
-from torchferry.source.walk import Place
+from torchferry.source.walk import WalkState
 
 _DEPTH = 4  # aliases and base classes that are followed
 # What makes an object of its keywords, whatever they are called.
@@ -147,7 +147,7 @@ def _bases(callee: ProjectCallee) -> Iterator[ProjectCallee]:
     node = callee.node
     if not isinstance(node, ast.ClassDef):
         return
-    site: AnySite = Site(callee.view, node, Place(node, callee.view.module.scopes.root))
+    site: AnySite = Site(callee.view, node, WalkState(node, callee.view.module.scopes.root))
     for base in node.bases:
         found = callee_of(site, base, depth=2)
         if found is not None and isinstance(found.node, ast.ClassDef) and found.node is not node:

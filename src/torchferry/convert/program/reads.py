@@ -22,7 +22,7 @@ from torchferry.convert.program.slots import (
 from torchferry.convert.site import FileContext, Site, enclosing_class
 from torchferry.source.names import called_name, last_name
 from torchferry.source.scopes import BindingKind, Scope
-from torchferry.source.walk import Place
+from torchferry.source.walk import WalkState
 
 
 def reads_of(view: FileContext, slot: Variable | Member | ReturnValue) -> Iterator[AnySite]:
@@ -204,7 +204,7 @@ def _of_unpacking(site: AnySite) -> Iterator[Source]:
         assert isinstance(targets, (ast.Tuple, ast.List))
         for target, value in zip(targets.elts, statement.value.elts, strict=False):
             if target is site.node:
-                yield Site(site.context, value, Place(statement, site.scope))
+                yield Site(site.context, value, WalkState(statement, site.scope))
 
 
 def _of_parameter(view: FileContext, function: FunctionNode, name: str) -> Iterator[Source]:
@@ -305,4 +305,4 @@ def _of_result(view: FileContext, slot: ReturnValue) -> Iterator[Source]:
 
 def _source(view: FileContext, value: ast.expr, scope: Scope) -> Source:
     statement: ast.stmt = ast.Expr(value)
-    return Site(view, value, Place(statement, scope))
+    return Site(view, value, WalkState(statement, scope))

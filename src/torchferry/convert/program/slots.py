@@ -11,7 +11,7 @@ from torchferry.convert.program.functions import FunctionNode
 from torchferry.convert.site import FileContext, Site, enclosing_class
 from torchferry.source.names import called_name
 from torchferry.source.scopes import Scope, any_line_in
-from torchferry.source.walk import Place, walk_all
+from torchferry.source.walk import WalkState, walk_all
 
 AnySite = Site[Any]
 GETTERS = frozenset({"get", "setdefault", "pop", "getattr", "getenv", "get_setting", "get_option"})
@@ -77,7 +77,7 @@ def _mentions(view: FileContext, word: str) -> Iterator[AnySite]:
     module.focus(lines)
     found: list[AnySite] = []
 
-    def visit(node: ast.AST, place: Place) -> None:
+    def visit(node: ast.AST, place: WalkState) -> None:
         if (
             (isinstance(node, ast.Name) and node.id == word)
             or (isinstance(node, ast.Attribute) and node.attr == word)

@@ -26,7 +26,7 @@ _SIMPLE = (ast.Assign, ast.AnnAssign, ast.Expr, ast.Assert, ast.Return)
 _NEAR = 4  # statements between which names are followed
 
 
-class _Step(NamedTuple):
+class _MethodStep(NamedTuple):
     """`tensor.name(*arguments)`, or `torch.name(tensor, *arguments)`."""
 
     name: str
@@ -64,17 +64,17 @@ def _check(site: Site[ast.Call]) -> Iterator[Proposal]:
         yield site.remark(Kind.RISK, _SHUFFLED.format(tensor=tensor, groups=grouping.groups))
 
 
-def _step(site: Site[ast.Call], node: ast.expr) -> _Step | None:
+def _step(site: Site[ast.Call], node: ast.expr) -> _MethodStep | None:
     if not isinstance(node, ast.Call) or node.keywords or not isinstance(node.func, ast.Attribute):
         return None
     given = list(node.args)
     tensor = given.pop(0) if site.qualified(node.func).startswith("torch.") and given else node.func.value
     if len(given) == 1 and isinstance(given[0], (ast.Tuple, ast.List)):
         given = given[0].elts
-    return _Step(node.func.attr, tensor, given)
+    return _MethodStep(node.func.attr, tensor, given)
 
 
-def _swaps_groups(step: _Step) -> bool:
+def _swaps_groups(step: _MethodStep) -> bool:
     numbers = [ast.unparse(item) for item in step.arguments]
     if step.name == "transpose":
         return sorted(numbers) == ["1", "2"]
@@ -122,7 +122,7 @@ def _is_joined(site: Site[ast.Call], grouping: _Grouping, statements: list[ast.s
     return False
 
 
-def _joins(step: _Step, grouping: _Grouping, rebound: set[str]) -> bool:
+def _joins(step: _MethodStep, grouping: _Grouping, rebound: set[str]) -> bool:
     after = [ast.unparse(item) for item in step.arguments]
     if step.name == "flatten":
         return after == ["1", "2"]

@@ -12,7 +12,7 @@ from torchferry.convert.site import FileContext, Site
 from torchferry.finding import Kind
 from torchferry.source.edits import Edit
 from torchferry.source.names import called_name
-from torchferry.source.walk import Place, walk_lines
+from torchferry.source.walk import WalkState, walk_lines
 from torchferry.text import Text
 
 _CAST = Text(
@@ -107,7 +107,7 @@ def _restructure(context: FileContext) -> Iterator[Proposal]:
     module.focus(lines)
     found: list[Proposal] = []
 
-    def visit(node: ast.AST, place: Place) -> None:
+    def visit(node: ast.AST, place: WalkState) -> None:
         if isinstance(node, ast.Call):
             found.extend(_check(Site(context, node, place)))
 

@@ -192,10 +192,10 @@ def convert_cells(
     sources: Sequence[str], path: str, job: FileJob, convert_foreign: ForeignConverter
 ) -> ConvertedCells:
     """Convert the code cells of one notebook."""
-    return _Cells(sources, path, job, convert_foreign).convert()
+    return _NotebookCells(sources, path, job, convert_foreign).convert()
 
 
-class _Cells:
+class _NotebookCells:
     def __init__(
         self, sources: Sequence[str], path: str, job: FileJob, convert_foreign: ForeignConverter
     ) -> None:
@@ -327,7 +327,7 @@ def convert_notebook(decoded: DecodedText, path: str, job: FileJob) -> Conversio
         return Conversion(_left(notebook, path, job))
     sources = [cell.source for cell in notebook.cells]
     converted = convert_cells(sources, path, job, _convert_foreign)
-    places = _Places(decoded.text, notebook.cells)
+    places = _FilePlaces(decoded.text, notebook.cells)
     findings = tuple(map(places.finding, converted.remarks))
     if converted.failure:
         return Conversion(findings, failure=converted.failure)
@@ -371,7 +371,7 @@ def _left(notebook: Notebook, path: str, job: FileJob) -> tuple[Finding, ...]:
     return (Finding(NOTEBOOK.id, Kind.INFO, path, 1, 1, "", "", message, job.target.name),)
 
 
-class _Places:
+class _FilePlaces:
     """Lines and columns of the file."""
 
     def __init__(self, text: str, cells: Sequence[NotebookCell]) -> None:
@@ -397,7 +397,7 @@ class _Places:
 
 
 def _rewritten(
-    text: str, changed: list[tuple[NotebookCell, str]], places: _Places
+    text: str, changed: list[tuple[NotebookCell, str]], places: _FilePlaces
 ) -> tuple[str, tuple[Hunk, ...]]:
     """The file with new sources, and what changed in it, as code."""
     pieces: list[str] = []
@@ -412,7 +412,7 @@ def _rewritten(
     return "".join([*pieces, text[done:]]), tuple(hunks)
 
 
-def _hunks(cell: NotebookCell, rows: list[Row], places: _Places, shift: int) -> list[Hunk]:
+def _hunks(cell: NotebookCell, rows: list[Row], places: _FilePlaces, shift: int) -> list[Hunk]:
     """Stretches of changed lines; in a list of lines each is a line of the file as well."""
     starts = [0, *accumulate(len(old) for _, old, _ in rows)]
     has_lines = cell.text.has_line_per_string and "\n" in "".join(cell.text.gaps)

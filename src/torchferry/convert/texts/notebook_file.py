@@ -114,7 +114,7 @@ class Notebook:
 def read_notebook(text: str) -> Notebook:
     """Read the JSON once; raises ParseError if it is none, or no notebook."""
     try:
-        reader = _Reader(text)
+        reader = _NotebookReader(text)
         end = reader.after_space(reader.members(reader.after_space(0), reader.member_of_notebook))
     except json.JSONDecodeError as error:
         raise ParseError(f"not JSON: {error.msg}", error.lineno) from None
@@ -155,7 +155,7 @@ def _joined(replacements: list[Replacement]) -> list[Replacement]:
 Visit = Callable[[str, int], int]  # the key and the position of its value; answers with the end of the value
 
 
-class _Reader:
+class _NotebookReader:
     """Goes through the JSON, and has the C scanner skip whatever holds no source."""
 
     def __init__(self, text: str) -> None:

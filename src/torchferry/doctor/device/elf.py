@@ -54,14 +54,14 @@ def symbol_names(path: Path) -> bytes:
         return b""
 
 
-def _reader(file: BinaryIO) -> _Reader | None:
+def _reader(file: BinaryIO) -> _ElfReader | None:
     head = file.read(64)
     if len(head) < 64 or head[:4] != b"\x7fELF" or head[4] != 2:
         return None
-    return _Reader(file, "<" if head[5] == 1 else ">", head)
+    return _ElfReader(file, "<" if head[5] == 1 else ">", head)
 
 
-class _Reader:
+class _ElfReader:
     def __init__(self, file: BinaryIO, order: str, head: bytes) -> None:
         self._file = file
         self._order = order

@@ -11,7 +11,7 @@ from pathlib import Path
 from torchferry.building.toolchain import find_torch
 from torchferry.doctor.device import checks
 from torchferry.doctor.device.checks import trial
-from torchferry.doctor.device.station import TRIAL, TRIAL_SECONDS, Output, Station, run_command
+from torchferry.doctor.device.station import TRIAL, TRIAL_SECONDS, CommandOutput, Station, run_command
 from torchferry.doctor.host.machine import Machine
 from torchferry.emulate import build, plugins
 from torchferry.emulate.plugins import Plugin
@@ -135,7 +135,9 @@ def _results(
         yield from trial.check(replace(station, trial=_trial(vendor, plugin, vendor_paths)))
 
 
-def _trial(vendor: Vendor, plugin: Plugin, vendor_paths: Sequence[Path]) -> Callable[[], Output | None]:
+def _trial(
+    vendor: Vendor, plugin: Plugin, vendor_paths: Sequence[Path]
+) -> Callable[[], CommandOutput | None]:
     paths = tuple(str(path.resolve()) for path in vendor_paths)
     place = Place(DeviceKind.EMULATED, vendor, paths, _DEVICES, converted=True)
     environment = environment_at(place)

@@ -27,7 +27,7 @@ _LONGEST = 1 << 20  # bytes of its output that are read
 _USUAL_FOLDERS = ("/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin")
 
 
-class Output(NamedTuple):
+class CommandOutput(NamedTuple):
     """What a command has answered."""
 
     code: int | None  # below 0: a signal ended it; None: it took too long
@@ -46,7 +46,7 @@ def find_program(name: str, environment: Mapping[str, str]) -> str | None:
 
 def run_command(
     command: Sequence[str], environment: Mapping[str, str], seconds: float = SMI_SECONDS
-) -> Output | None:
+) -> CommandOutput | None:
     """What it answers; None: it can't be started."""
     with tempfile.TemporaryFile() as file:
         try:
@@ -63,7 +63,7 @@ def run_command(
             return None
         code = _wait(process, file, seconds)
         file.seek(0)
-        return Output(code, decoded(file.read(_LONGEST)))
+        return CommandOutput(code, decoded(file.read(_LONGEST)))
 
 
 def _wait(process: subprocess.Popen[bytes], file: IO[bytes], seconds: float) -> int | None:
@@ -121,14 +121,16 @@ class Station:
     python: str  # 3.11
     hostname: str
     folder: Path  # in which the user works
-    run: Callable[[Sequence[str]], Output | None]  # None: there is no such command
+    run: Callable[[Sequence[str]], CommandOutput | None]  # None: there is no such command
     package: Callable[[str], Path | None]  # folder of an installed package
     access: Callable[[Path], Access]
     address: Callable[[str], str | None]  # of a host's name
     port_is_free: Callable[[int], bool]
     program: Callable[[str], str | None]  # where a command lies
     interpreter: Path | None = None  # Python's own program
-    trial: Callable[[], Output | None] | None = None  # computes on the devices; None: nobody asked for it
+    trial: Callable[[], CommandOutput | None] | None = (
+        None  # computes on the devices; None: nobody asked for it
+    )
     emulation: Callable[[], str | None] | None = None  # the plugin's version if it can run without a device
 
     def path(self, name: str) -> Path:
@@ -237,7 +239,7 @@ class Station:
         return tuple((self.table.smi.command or self.vendor.smi).split())
 
     @cached_property
-    def smi(self) -> Output | None:
+    def smi(self) -> CommandOutput | None:
         """What it answers; asked once."""
         return self.run(self.smi_command) if self.smi_command else None
 
@@ -286,7 +288,7 @@ def _folder() -> Path:
         return Path("/")
 
 
-def _run(command: Sequence[str], environment: Mapping[str, str]) -> Output | None:
+def _run(command: Sequence[str], environment: Mapping[str, str]) -> CommandOutput | None:
     path = find_program(command[0], environment)
     return run_command([path, *command[1:]], environment) if path else None
 

@@ -14,7 +14,7 @@ _PART = re.compile(r"(\d+)|(alpha|beta|rc|dev|post|a|b)\.?(\d*)", re.IGNORECASE)
 _AT_LEAST = ">="
 
 
-class Fit(Enum):
+class VersionFit(Enum):
     """How a version stands to those of a table."""
 
     FITS = "fits"
@@ -72,18 +72,18 @@ def fits(version: str, entries: Iterable[str]) -> bool:
     )
 
 
-def fit(version: str, entries: tuple[str, ...]) -> Fit:
+def fit(version: str, entries: tuple[str, ...]) -> VersionFit:
     """How a version stands to these, of which there is at least one."""
     if fits(version, entries):
-        return Fit.FITS
+        return VersionFit.FITS
     given = place(version)
     least = [place(entry[2:]) for entry in entries if entry.startswith(_AT_LEAST)]
     named = [place(entry) for entry in entries if not entry.startswith(_AT_LEAST)]
     if least:
-        return Fit.OLDER
+        return VersionFit.OLDER
     if given > max(named):
-        return Fit.NEWER
-    return Fit.BELOW if given < min(named) else Fit.OTHER
+        return VersionFit.NEWER
+    return VersionFit.BELOW if given < min(named) else VersionFit.OTHER
 
 
 def release_of(table: MachineTable, plugin: str) -> Release | None:

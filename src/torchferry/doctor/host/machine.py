@@ -21,7 +21,7 @@ class Space(NamedTuple):
     free: int
 
 
-class Limit(NamedTuple):
+class ProcessLimit(NamedTuple):
     """A limit of this process; None: unlimited."""
 
     soft: int | None
@@ -40,7 +40,7 @@ class Machine:
     version: Callable[[str], str | None] = lambda name: None  # of an installed package
     has_turbo_jpeg: Callable[[], bool | None] = lambda: None  # whether Pillow decodes with libjpeg-turbo
     space: Callable[[Path], Space | None] = lambda path: None
-    limits: Mapping[str, Limit] = field(default_factory=dict)  # nofile, memlock
+    limits: Mapping[str, ProcessLimit] = field(default_factory=dict)  # nofile, memlock
     writable: Callable[[Path], bool] = lambda path: True
 
     def read(self, path: str) -> str | None:
@@ -172,7 +172,7 @@ def _space(path: Path) -> Space | None:
     return Space(found.f_blocks * found.f_frsize, found.f_bavail * found.f_frsize)
 
 
-def _limits() -> dict[str, Limit]:
+def _limits() -> dict[str, ProcessLimit]:
     try:
         import resource
     except ImportError:  # not on Windows
@@ -182,4 +182,4 @@ def _limits() -> dict[str, Limit]:
     def known(value: int) -> int | None:
         return None if value == resource.RLIM_INFINITY else value
 
-    return {name: Limit(*map(known, resource.getrlimit(kind))) for name, kind in kinds.items()}
+    return {name: ProcessLimit(*map(known, resource.getrlimit(kind))) for name, kind in kinds.items()}

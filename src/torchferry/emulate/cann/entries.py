@@ -24,7 +24,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from torchferry.emulate.cann.limits import LIMITS, Limit, read_limits
+from torchferry.emulate.cann.limits import LIMITS, ArgumentLimit, read_limits
 from torchferry.errors import BuildError
 
 FOLDER = Path(__file__).parent
@@ -79,15 +79,15 @@ using cann::value_of_dtype;
 
 
 @dataclass(frozen=True)
-class Argument:
+class FunctionArgument:
     """An argument of an operator function."""
 
     name: str
     kind: str
 
 
-Interface = tuple[Argument, ...]
-Limits = tuple[Limit, ...]
+Interface = tuple[FunctionArgument, ...]
+Limits = tuple[ArgumentLimit, ...]
 
 
 def read_interfaces(text: str) -> dict[str, Interface]:
@@ -96,7 +96,7 @@ def read_interfaces(text: str) -> dict[str, Interface]:
     for line in text.splitlines():
         if line and not line.startswith("#"):
             name, _, arguments = line.partition("\t")
-            found[name] = tuple(Argument(*word.split(":")) for word in arguments.split())
+            found[name] = tuple(FunctionArgument(*word.split(":")) for word in arguments.split())
     return found
 
 
@@ -192,7 +192,7 @@ def _limit_table(name: str, limits: Limits) -> str:
     return f"static constexpr Limit limits_{name}[] = {{\n{rows}}};\n"
 
 
-def _limit_row(limit: Limit) -> str:
+def _limit_row(limit: ArgumentLimit) -> str:
     bits = " | ".join(f"cann::dtypes::{dtype}" for dtype in limit.dtypes) or "cann::dtypes::ANY"
     least, most = limit.dims or (0, "cann::kAnyDims")
     return f'{{"{limit.argument}", {bits}, {least}, {most}}}'
@@ -275,7 +275,7 @@ class _TableWriter:
             kinds = [one.annotation.id if isinstance(one.annotation, ast.Name) else "" for one in given]
             if not set(kinds) <= set(_C_TYPES):
                 raise self._wrong(definition, f"{definition.name}: an argument is of no kind that there is")
-            return tuple(Argument(one.arg, kind) for one, kind in zip(given, kinds, strict=True))
+            return tuple(FunctionArgument(one.arg, kind) for one, kind in zip(given, kinds, strict=True))
         known = self._interfaces.get(definition.name)
         if known is None:
             raise self._wrong(definition, f"interfaces.tsv lacks {definition.name}; annotate its arguments")

@@ -11,7 +11,7 @@ _ANY = "*"
 
 
 @dataclass(frozen=True)
-class Limit:
+class ArgumentLimit:
     """What one argument takes."""
 
     argument: str
@@ -23,7 +23,7 @@ class Limit:
         return f"{self.argument}:{','.join(self.dtypes) or _ANY}:{dims}"
 
 
-def read_limits(text: str) -> dict[str, tuple[Limit, ...]]:
+def read_limits(text: str) -> dict[str, tuple[ArgumentLimit, ...]]:
     """Function -> limits of its arguments; what has none may have anything."""
     found = {}
     for line in text.splitlines():
@@ -33,15 +33,15 @@ def read_limits(text: str) -> dict[str, tuple[Limit, ...]]:
     return found
 
 
-def write_limits(limits: Mapping[str, Iterable[Limit]]) -> str:
+def write_limits(limits: Mapping[str, Iterable[ArgumentLimit]]) -> str:
     """The lines of the table."""
     return "".join(f"{function}\t{' '.join(map(str, of))}\n" for function, of in sorted(limits.items()))
 
 
-def _limit(text: str) -> Limit:
+def _limit(text: str) -> ArgumentLimit:
     argument, dtypes, dims = text.split(":")
     least, _, most = dims.partition("-")
-    return Limit(
+    return ArgumentLimit(
         argument,
         () if dtypes == _ANY else tuple(dtypes.split(",")),
         None if dims == _ANY else (int(least), int(most)),

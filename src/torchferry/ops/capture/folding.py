@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from torchferry.ops.model import Argument, Signature, Site, Special, TensorSpec, Use, Value
+from torchferry.ops.model import Argument, OperatorSite, Signature, Special, TensorSpec, Use, Value
 
 # What an operator was called with, as small keys that can be compared, and from those to the records.
 
@@ -133,7 +133,7 @@ MOST_SIGNATURES = 200
 
 
 @dataclass
-class Row:
+class FoldedUse:
     """What has been added up for one signature at one site."""
 
     expanded: bool
@@ -163,7 +163,7 @@ class PastCall:
     func: Any
     inside: str
     arguments: Key
-    row: Row
+    row: FoldedUse
     nanoseconds: int
 
 
@@ -172,24 +172,24 @@ class Folded:
 
     def __init__(self) -> None:
         # operator and site -> arguments -> row. Two levels, so that the shapes at one site can be counted.
-        self._rows: dict[tuple[Any, Site], dict[Key, Row]] = {}
-        self._sites: dict[Site, Site] = {}
+        self._rows: dict[tuple[Any, OperatorSite], dict[Key, FoldedUse]] = {}
+        self._sites: dict[OperatorSite, OperatorSite] = {}
 
-    def row(self, func: Any, site: Site, arguments: Key, expanded: bool) -> Row:
+    def row(self, func: Any, site: OperatorSite, arguments: Key, expanded: bool) -> FoldedUse:
         """The row for a call that is about to be made."""
         site = self._sites.setdefault(site, site)
         rows = self._rows.setdefault((func, site), {})
         row = rows.get(arguments)
         if row is None:
             if len(rows) < MOST_SIGNATURES:
-                row = rows[arguments] = Row(expanded)
+                row = rows[arguments] = FoldedUse(expanded)
             else:
                 row = next(reversed(rows.values()))
                 row.varied = True
         row.calls += 1
         return row
 
-    def move(self, call: PastCall, site: Site) -> None:
+    def move(self, call: PastCall, site: OperatorSite) -> None:
         """Count a call elsewhere than where it was counted."""
         call.row.calls -= 1
         call.row.nanoseconds -= call.nanoseconds

@@ -18,7 +18,7 @@ from torchferry.observe.where import BACKWARD, OPTIMIZER
 from torchferry.operators.names import CHOOSE_BY_DEVICE
 from torchferry.ops.capture.folding import Folded, Key, PastCall, key_of, tensors_among
 from torchferry.ops.capture.undecided import Undecided, owner_of, owner_of_all, set_owner
-from torchferry.ops.model import ModuleInfo, Phase, Site, Use
+from torchferry.ops.model import ModuleInfo, OperatorSite, Phase, Use
 
 # How an operator is captured: as it is, or by the operators that it consists of.
 
@@ -199,7 +199,7 @@ class CapturingMode(LocatingMode):  # type: ignore[no-untyped-call]
         if isinstance(owner, Undecided):
             with self._lock:
                 for call in owner.decide(are_the_hosts=True):
-                    self.folded.move(call, Site(Phase.DATA, inside=call.inside))
+                    self.folded.move(call, OperatorSite(Phase.DATA, inside=call.inside))
 
     def take_whole(self, func: Any, formula: Callable[..., Any], args: tuple[Any, ...]) -> Any:
         """Compute what a device knows as one operator by what the CPU makes of it; its derivative belongs to it."""
@@ -226,7 +226,7 @@ class CapturingMode(LocatingMode):  # type: ignore[no-untyped-call]
         site = self._site(calls)
         with self._lock:
             row = self.folded.row(func, site, arguments, formula is not None)
-        call = _Call(func)
+        call = _PendingCall(func)
         calls.append(call)
         begin = time.perf_counter_ns()
         try:
@@ -273,22 +273,22 @@ class CapturingMode(LocatingMode):  # type: ignore[no-untyped-call]
 
         return watched
 
-    def _calls(self) -> list[_Call]:
+    def _calls(self) -> list[_PendingCall]:
         if not hasattr(self._thread, "calls"):
             self._thread.calls = []
-        calls: list[_Call] = self._thread.calls
+        calls: list[_PendingCall] = self._thread.calls
         return calls
 
-    def _site(self, calls: list[_Call]) -> Site:
+    def _site(self, calls: list[_PendingCall]) -> OperatorSite:
         inside = calls[-1].func.name() if calls else ""
         if self.is_loading_data:
-            return Site(Phase.DATA, inside=inside)
+            return OperatorSite(Phase.DATA, inside=inside)
         now = self.where.now()
         if not self.where.has_begun:
-            return Site(Phase.SETUP, place=now["place"], inside=inside)
+            return OperatorSite(Phase.SETUP, place=now["place"], inside=inside)
         phase = _PHASES.get(now["phase"], Phase.FORWARD)
         module = f"{now['model']}{_IN}{now['module']}" if "model" in now else ""
-        return Site(phase, module, now["place"], now.get("node", ""), now.get("inside", inside))
+        return OperatorSite(phase, module, now["place"], now.get("node", ""), now.get("inside", inside))
 
     def uses(self) -> tuple[Use, ...]:
         """What was called, so far. Without modules nothing tells where set-up ends: all of it is the program's work."""
@@ -355,7 +355,7 @@ def _as_work(use: Use) -> Use:
     return replace(use, site=replace(use.site, phase=Phase.FORWARD))
 
 
-class _Call:
+class _PendingCall:
     """A call that is being made."""
 
     def __init__(self, func: Any) -> None:

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import IO, Any
 
-from torchferry.ops.cases.model import Facts, Kind, Outcome, Times
+from torchferry.ops.cases.model import CaseOutcome, CaseVerdict, Times, TrialFacts
 from torchferry.ops.cases.writing import VARIABLE
 from torchferry.units import signal_name
 
@@ -38,36 +38,38 @@ class Bench:
     def __exit__(self, *exception: object) -> None:
         self._end()
 
-    def probe(self, file: Path) -> Facts:
+    def probe(self, file: Path) -> TrialFacts:
         """What the CPU does with the case of a file."""
         answer = self._ask({"file": str(file), "do": "probe"})
-        if isinstance(answer, Outcome):
-            return Facts(error=answer.message or answer.kind.value)
-        return Facts(**answer)
+        if isinstance(answer, CaseOutcome):
+            return TrialFacts(error=answer.message or answer.kind.value)
+        return TrialFacts(**answer)
 
-    def run(self, file: Path) -> Outcome:
+    def run(self, file: Path) -> CaseOutcome:
         """What the device does with the case of a file."""
         return self._outcome({"file": str(file), "do": "run", "fallback": self._fallback})
 
     def time(self, file: Path) -> Times:
         """How long the case of a file takes."""
         answer = self._ask({"file": str(file), "do": "time"})
-        if isinstance(answer, Outcome):
+        if isinstance(answer, CaseOutcome):
             return Times(error=answer.message or answer.kind.value)
         return Times(**answer)
 
-    def try_out(self, file: Path, is_patient: bool = True) -> Outcome:
+    def try_out(self, file: Path, is_patient: bool = True) -> CaseOutcome:
         """The same; a case that the CPU does not take is invalid."""
         seconds = self._seconds if is_patient else min(self._seconds, PATIENCE)
         return self._outcome({"file": str(file), "do": "try", "fallback": self._fallback}, seconds)
 
-    def _outcome(self, request: dict[str, str], seconds: float | None = None) -> Outcome:
+    def _outcome(self, request: dict[str, str], seconds: float | None = None) -> CaseOutcome:
         answer = self._ask(request, seconds)
-        if isinstance(answer, Outcome):
+        if isinstance(answer, CaseOutcome):
             return answer
-        return Outcome(**{**answer, "kind": Kind(answer["kind"]), "operators": tuple(answer["operators"])})
+        return CaseOutcome(
+            **{**answer, "kind": CaseVerdict(answer["kind"]), "operators": tuple(answer["operators"])}
+        )
 
-    def _ask(self, request: dict[str, str], seconds: float | None = None) -> dict[str, Any] | Outcome:
+    def _ask(self, request: dict[str, str], seconds: float | None = None) -> dict[str, Any] | CaseOutcome:
         """The answer, or how the process ended instead of giving one."""
         seconds = self._seconds if seconds is None else seconds
         process, answers = self._started()
@@ -80,7 +82,7 @@ class Bench:
         line = self._read_line(answers, seconds)
         if line is None:
             self._end()
-            return Outcome(Kind.HANGS, message=f"no answer after {seconds:g} seconds")
+            return CaseOutcome(CaseVerdict.HANGS, message=f"no answer after {seconds:g} seconds")
         if not line:
             return self._crashed(process)
         found: dict[str, Any] = json.loads(line)
@@ -114,12 +116,12 @@ class Bench:
                 return answers.readline()
         return None
 
-    def _crashed(self, process: subprocess.Popen[str]) -> Outcome:
+    def _crashed(self, process: subprocess.Popen[str]) -> CaseOutcome:
         code = process.wait()
         message = f"ended by {signal_name(-code)}" if code < 0 else f"ended with exit code {code}"
         words = self._last_words()
         self._end()
-        return Outcome(Kind.CRASHES, message=f"{message}: {words}" if words else message)
+        return CaseOutcome(CaseVerdict.CRASHES, message=f"{message}: {words}" if words else message)
 
     def _last_words(self) -> str:
         if self._words is None:

@@ -17,8 +17,8 @@ from torchferry.ops.cases.model import (
     CalleeKind,
     Case,
     CaseValue,
-    Contents,
     Draw,
+    TensorContents,
     TensorInput,
     contiguous,
 )
@@ -60,7 +60,7 @@ def _tensor(spec: TensorSpec) -> TensorInput:
     if spec.layout != "strided":
         raise InputError(f"a tensor of layout {spec.layout} can't be made for a case; choose another call")
     stride = None if spec.stride == contiguous(spec.shape) or not spec.elements else spec.stride
-    return TensorInput(spec.dtype, spec.shape, Contents(Draw.DEFAULT), stride)
+    return TensorInput(spec.dtype, spec.shape, TensorContents(Draw.DEFAULT), stride)
 
 
 _HDF5 = b"\x89HDF\r\n\x1a\n"
@@ -95,7 +95,7 @@ class RecordReader(Protocol):
 
 
 @dataclass(frozen=True)
-class Request:
+class CaseRequest:
     """What a case is to be made of."""
 
     operator: str
@@ -108,7 +108,7 @@ class Request:
     modules: tuple[str, ...] = ()
 
 
-def build(request: Request, records: RecordReader | None = None) -> Case:
+def build(request: CaseRequest, records: RecordReader | None = None) -> Case:
     """The case, with contents for every tensor."""
     given = parse_inputs(request.inputs)
     if request.source is not None:
@@ -142,7 +142,9 @@ def listed(source: Path, operator: str, site: str, records: RecordReader | None 
     return [f"{number:>4}  {line}" for number, line in enumerate(lines, 1)]
 
 
-def _from_source(request: Request, given: list[tuple[str, CaseValue]], records: RecordReader | None) -> Case:
+def _from_source(
+    request: CaseRequest, given: list[tuple[str, CaseValue]], records: RecordReader | None
+) -> Case:
     if any(not name for name, _ in given):
         raise InputError("with --from, --input changes arguments by name: --input dim=1")
     if request.init:
@@ -162,7 +164,7 @@ def _from_source(request: Request, given: list[tuple[str, CaseValue]], records: 
 
 
 def _recorded(
-    request: Request, records: RecordReader
+    request: CaseRequest, records: RecordReader
 ) -> tuple[str, dict[str, CaseValue], dict[str, torch.Tensor]]:
     assert request.source is not None
     calls = records.calls(request.source, request.operator)
@@ -172,7 +174,7 @@ def _recorded(
     return call.exact or request.operator, inputs.values, inputs.stored
 
 
-def _captured(request: Request) -> tuple[str, dict[str, CaseValue], dict[str, torch.Tensor]]:
+def _captured(request: CaseRequest) -> tuple[str, dict[str, CaseValue], dict[str, torch.Tensor]]:
     assert request.source is not None
     wanted = uses(request.source, request.operator, request.site)
     known = sorted({use.operator for use in uses(request.source)})
@@ -180,7 +182,7 @@ def _captured(request: Request) -> tuple[str, dict[str, CaseValue], dict[str, to
     return use.operator, arguments(use), {}
 
 
-def _chosen(calls: dict[int, Any], request: Request, known: list[str]) -> Any:
+def _chosen(calls: dict[int, Any], request: CaseRequest, known: list[str]) -> Any:
     if not calls:
         where = f" at {request.site}" if request.site else ""
         some = f"; it has {', '.join(known[:8])}{' ...' if len(known) > 8 else ''}" if known else ""

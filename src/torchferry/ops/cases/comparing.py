@@ -50,7 +50,7 @@ FEWEST_TO_COMPARE = 32
 CPU = torch.device("cpu")
 
 
-class MismatchError(AssertionError):
+class ResultMismatchError(AssertionError):
     """The device's result is not that of the CPU."""
 
 
@@ -244,7 +244,7 @@ def compare_all(
     """Compares result by result, as far as VALUES says that they can be compared."""
     if list(actual) != list(expected):
         said = f"device {', '.join(actual)}; CPU {', '.join(expected)}"
-        raise MismatchError(f"results: the number differs: {said}")
+        raise ResultMismatchError(f"results: the number differs: {said}")
     sizes = [tensor.numel() for tensor in expected.values()]
     for name, tensor in expected.items():
         compare_form(name, actual[name], tensor)
@@ -265,14 +265,14 @@ def compare_form(name: str, actual: Tensor, expected: Tensor) -> None:
     """Dtype, shape and strides."""
     if actual.dtype != expected.dtype:
         said = f"device {actual.dtype}, CPU {expected.dtype}"
-        raise MismatchError(f"{name}: the dtype differs: {said}")
+        raise ResultMismatchError(f"{name}: the dtype differs: {said}")
     if actual.shape != expected.shape:
         said = f"device {list(actual.shape)}, CPU {list(expected.shape)}"
-        raise MismatchError(f"{name}: the shape differs: {said}")
+        raise ResultMismatchError(f"{name}: the shape differs: {said}")
     steps = [step_of(tensor) for tensor in (actual, expected)]
     if COMPARE_STRIDES and steps[0] != steps[1]:
         said = f"device {list(actual.stride())}, CPU {list(expected.stride())}"
-        raise MismatchError(f"{name}: the strides differ: {said}")
+        raise ResultMismatchError(f"{name}: the strides differ: {said}")
 
 
 def step_of(tensor: Tensor) -> list[int]:
@@ -308,7 +308,7 @@ def compare(
             wrong &= ~(is_near(actual, reference, limit) & expected.isfinite())
     if wrong.any():
         said = described(actual, expected, wrong)
-        raise MismatchError(f"{name}: the values differ: {said}")
+        raise ResultMismatchError(f"{name}: the values differ: {said}")
 
 
 def is_near(actual: Tensor, expected: Tensor, limit: Tensor) -> Tensor:
@@ -351,4 +351,4 @@ def compare_distribution(name: str, actual: Tensor, expected: Tensor) -> None:
     allowed = math.sqrt(-math.log(CHANCE / 2) / expected.numel())
     if not distance <= allowed:
         said = f"distance {distance:.3g}, by chance {allowed:.3g}"
-        raise MismatchError(f"{name}: the values differ in their distribution: {said}")
+        raise ResultMismatchError(f"{name}: the values differ in their distribution: {said}")

@@ -12,15 +12,15 @@ from torchferry import units
 from torchferry.errors import InputError
 from torchferry.ops.cases import notation
 from torchferry.ops.cases.describing import described
-from torchferry.ops.cases.model import Case, CaseValue, Contents, Draw, TensorInput, contiguous
+from torchferry.ops.cases.model import Case, CaseValue, Draw, TensorContents, TensorInput, contiguous
 from torchferry.ops.model import TensorSpec
 
-_NORMAL = Contents(Draw.NORMAL)
-_POSITIVE = Contents(Draw.UNIFORM, 0.5, 2.0)
-_SHARE = Contents(Draw.UNIFORM, 0.05, 0.95)
-_MASK = Contents(Draw.INTS, 0, 2)
-_WHOLE = Contents(Draw.INTS, -10, 10)
-_WHOLE_UNSIGNED = Contents(Draw.INTS, 0, 20)
+_NORMAL = TensorContents(Draw.NORMAL)
+_POSITIVE = TensorContents(Draw.UNIFORM, 0.5, 2.0)
+_SHARE = TensorContents(Draw.UNIFORM, 0.05, 0.95)
+_MASK = TensorContents(Draw.INTS, 0, 2)
+_WHOLE = TensorContents(Draw.INTS, -10, 10)
+_WHOLE_UNSIGNED = TensorContents(Draw.INTS, 0, 20)
 
 # Arguments that are never negative, whatever the operator: variances and what is made of them. With others a root
 # is taken, and a result that is no number everywhere would compare nothing.
@@ -65,14 +65,14 @@ def filled(case: Case, names: tuple[str, ...] = ()) -> Case:
     )
 
 
-def _contents(tensor: TensorInput, name: str, position: int, operator: str, bound: int) -> Contents:
+def _contents(tensor: TensorInput, name: str, position: int, operator: str, bound: int) -> TensorContents:
     if tensor.dtype == "bool":
         return _MASK
     if not notation.is_floating(tensor.dtype):
         if bound and name in _COUNTED_FROM_ONE:
-            return Contents(Draw.INTS, 1, bound + 1)
+            return TensorContents(Draw.INTS, 1, bound + 1)
         if bound:  # beside numbers with fractions, whole ones are most often indices into them
-            return Contents(Draw.INTS, 0, bound)
+            return TensorContents(Draw.INTS, 0, bound)
         return _WHOLE_UNSIGNED if tensor.dtype in notation.UNSIGNED else _WHOLE
     if _SHARES.search(operator):
         return _SHARE

@@ -5,7 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from statistics import median, quantiles
 
-from torchferry.ops.cases.model import Case, CaseValue, Contents, Draw, Kind, Outcome, TensorInput, Times
+from torchferry.ops.cases.model import (
+    Case,
+    CaseOutcome,
+    CaseValue,
+    CaseVerdict,
+    Draw,
+    TensorContents,
+    TensorInput,
+    Times,
+)
 from torchferry.ops.model import Special
 from torchferry.report.safe import one_line
 from torchferry.text import Text
@@ -45,7 +54,7 @@ def _tensor(tensor: TensorInput) -> str:
     return ":".join(parts)
 
 
-def _contents(contents: Contents) -> list[str]:
+def _contents(contents: TensorContents) -> list[str]:
     special = "".join(f"+{value}" for value in contents.special)
     if contents.draw is Draw.DEFAULT:
         return []
@@ -63,17 +72,25 @@ def _contents(contents: Contents) -> list[str]:
 _DEVICE = Text("{vendor}'s device", "{vendor} 设备")
 _SIMULATED = Text("{vendor}'s simulated device", "模拟的 {vendor} 设备")
 _SAID = {
-    Kind.EQUAL: Text("equal: {device} computes what the CPU computes", "一致：{device}与 CPU 的结果相同"),
-    Kind.FALLS_BACK: Text(
+    CaseVerdict.EQUAL: Text(
+        "equal: {device} computes what the CPU computes", "一致：{device}与 CPU 的结果相同"
+    ),
+    CaseVerdict.FALLS_BACK: Text(
         "falls back to the CPU: {device} has no kernel for {operators}; results are equal",
         "回退到 CPU：{device}没有 {operators} 的内核；结果一致",
     ),
-    Kind.DIFFERS: Text("differs on {device}, {check}: {message}", "不一致（{device}，{check}）：{message}"),
-    Kind.RAISES: Text("raises on {device}, {check}: {message}", "报错（{device}，{check}）：{message}"),
-    Kind.CRASHES: Text("crashes on {device}: the process {message}", "崩溃（{device}）：进程 {message}"),
-    Kind.HANGS: Text("hangs on {device}: {message}", "无响应（{device}）：{message}"),
-    Kind.NO_DEVICE: Text("not run: {message}", "未运行：{message}"),
-    Kind.INVALID: Text("the CPU refuses these inputs: {message}", "CPU 拒绝这些输入：{message}"),
+    CaseVerdict.DIFFERS: Text(
+        "differs on {device}, {check}: {message}", "不一致（{device}，{check}）：{message}"
+    ),
+    CaseVerdict.RAISES: Text(
+        "raises on {device}, {check}: {message}", "报错（{device}，{check}）：{message}"
+    ),
+    CaseVerdict.CRASHES: Text(
+        "crashes on {device}: the process {message}", "崩溃（{device}）：进程 {message}"
+    ),
+    CaseVerdict.HANGS: Text("hangs on {device}: {message}", "无响应（{device}）：{message}"),
+    CaseVerdict.NO_DEVICE: Text("not run: {message}", "未运行：{message}"),
+    CaseVerdict.INVALID: Text("the CPU refuses these inputs: {message}", "CPU 拒绝这些输入：{message}"),
 }
 WROTE = Text("wrote {file}", "已写入 {file}")
 WROTE_WITH_DATA = Text(
@@ -141,7 +158,7 @@ def _spread(ratios: list[float]) -> dict[str, str]:
     return {name: f"{value:.2g}" if value < 100 else f"{value:,.0f}" for name, value in found.items()}
 
 
-def told(outcome: Outcome, vendor: str) -> Text:
+def told(outcome: CaseOutcome, vendor: str) -> Text:
     """One line."""
     device = (_SIMULATED if outcome.simulated else _DEVICE).format(vendor=vendor)
     return _SAID[outcome.kind].format(

@@ -27,7 +27,7 @@ class Draw(str, Enum):
 
 
 @dataclass(frozen=True)
-class Contents:
+class TensorContents:
     """What a tensor holds."""
 
     draw: Draw
@@ -43,7 +43,7 @@ class TensorInput:
 
     dtype: str  # float32
     shape: tuple[int, ...]
-    contents: Contents
+    contents: TensorContents
     stride: tuple[int, ...] | None = None  # None: contiguous
     offset: int = 0
 
@@ -126,7 +126,7 @@ class Case:
 
 
 @dataclass(frozen=True)
-class Facts:
+class TrialFacts:
     """What a trial on the CPU has shown of a case."""
 
     error: str = ""  # what the CPU raised; "" nothing
@@ -135,7 +135,7 @@ class Facts:
     uninitialised: bool = False  # what it returns holds nothing in particular: only shapes can be compared
 
 
-class Kind(str, Enum):
+class CaseVerdict(str, Enum):
     """How a case came out."""
 
     EQUAL = "equal"
@@ -150,14 +150,14 @@ class Kind(str, Enum):
     @property
     def is_failure(self) -> bool:
         """Whether it is the device's fault."""
-        return self in (Kind.DIFFERS, Kind.RAISES, Kind.CRASHES, Kind.HANGS)
+        return self in (CaseVerdict.DIFFERS, CaseVerdict.RAISES, CaseVerdict.CRASHES, CaseVerdict.HANGS)
 
 
 @dataclass(frozen=True)
-class Outcome:
+class CaseOutcome:
     """What became of a case."""
 
-    kind: Kind
+    kind: CaseVerdict
     check: str = ""  # test_forward, test_backward
     message: str = ""  # the first line of what was raised, or how the results differ
     aspect: str = ""  # of a difference: values, dtype, shape, stride

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from torchferry.errors import InputError
-from torchferry.ops.cases.model import CaseValue, Contents, Draw, TensorInput, contiguous, tensors_in
+from torchferry.ops.cases.model import CaseValue, Draw, TensorContents, TensorInput, contiguous, tensors_in
 from torchferry.ops.model import Special
 
 # PyTorch's dtypes by name: which sort each is, and its other names.
@@ -125,15 +125,15 @@ _DRAW = re.compile(r"([a-z]+)(?:\((.*)\))?((?:\+-?[a-z]+)*)", re.DOTALL)
 _MEMORY_FORMATS = ("channels_last", "channels_last_3d", "contiguous_format", "preserve_format")
 _SPECIAL_VALUES = ("nan", "inf", "-inf")
 _DRAWS = {
-    "normal": Contents(Draw.NORMAL),
-    "uniform": Contents(Draw.UNIFORM),
-    "ints": Contents(Draw.INTS, -10, 10),
-    "ones": Contents(Draw.FULL, 1),
-    "zeros": Contents(Draw.FULL, 0),
-    "nan": Contents(Draw.FULL, float("nan")),
-    "inf": Contents(Draw.FULL, float("inf")),
-    "full": Contents(Draw.FULL, 1),
-    "arange": Contents(Draw.ARANGE),
+    "normal": TensorContents(Draw.NORMAL),
+    "uniform": TensorContents(Draw.UNIFORM),
+    "ints": TensorContents(Draw.INTS, -10, 10),
+    "ones": TensorContents(Draw.FULL, 1),
+    "zeros": TensorContents(Draw.FULL, 0),
+    "nan": TensorContents(Draw.FULL, float("nan")),
+    "inf": TensorContents(Draw.FULL, float("inf")),
+    "full": TensorContents(Draw.FULL, 1),
+    "arange": TensorContents(Draw.ARANGE),
 }
 _HOW = (
     "write SHAPE[:DTYPE][:DISTRIBUTION][:LAYOUT] as 10x20:float16:uniform(0,1):transposed, or a Python value"
@@ -227,7 +227,7 @@ def _tensor(text: str, parts: list[str]) -> TensorInput:
             raise InputError(f"--input {text}: `{part}` is a second {sort}; a tensor has one")
         else:
             raise InputError(f"--input {text}: what is `{part}`?{_near(part)} {_HOW}")
-    tensor = TensorInput(dtype or "float32", shape, contents or Contents(Draw.DEFAULT))
+    tensor = TensorInput(dtype or "float32", shape, contents or TensorContents(Draw.DEFAULT))
     if not is_floating(tensor.dtype) and not _is_whole(tensor.contents):
         raise InputError(f"--input {text}: {tensor.dtype} has no infinities and nothing that is no number")
     for layout in layouts:
@@ -235,7 +235,7 @@ def _tensor(text: str, parts: list[str]) -> TensorInput:
     return tensor
 
 
-def _contents(text: str, draw: re.Match[str]) -> Contents:
+def _contents(text: str, draw: re.Match[str]) -> TensorContents:
     base = _DRAWS[draw[1]]
     numbers = _numbers(text, draw[2] or "")
     wanted = {"uniform": (0, 2), "ints": (0, 2), "full": (1,)}.get(draw[1], (0,))
@@ -254,10 +254,10 @@ def _contents(text: str, draw: re.Match[str]) -> Contents:
     for value in special:
         if value not in _SPECIAL_VALUES:
             raise InputError(f"--input {text}: +{value} is none of +nan, +inf, +-inf")
-    return Contents(base.draw, low, high, special)
+    return TensorContents(base.draw, low, high, special)
 
 
-def _is_whole(contents: Contents) -> bool:
+def _is_whole(contents: TensorContents) -> bool:
     return not contents.special and (contents.draw is not Draw.FULL or math.isfinite(contents.low))
 
 

@@ -16,7 +16,7 @@ from typing import Any
 import torch
 
 from torchferry.errors import InputError
-from torchferry.ops.cases.model import Callee, CalleeKind, CaseValue, Contents, Draw, TensorInput
+from torchferry.ops.cases.model import Callee, CalleeKind, CaseValue, Draw, TensorContents, TensorInput
 from torchferry.ops.model import Special
 
 # Which overload of an operator takes given arguments, and in which order an overload takes named
@@ -80,7 +80,9 @@ def _as_tensor(value: CaseValue, kind: str) -> CaseValue:
     """A number in a tensor's place, which PyTorch makes of one where it calls an operator itself."""
     if kind != "Tensor" or isinstance(value, bool) or not isinstance(value, (int, float)):
         return value
-    return TensorInput("float32" if isinstance(value, float) else "int64", (), Contents(Draw.FULL, value))
+    return TensorInput(
+        "float32" if isinstance(value, float) else "int64", (), TensorContents(Draw.FULL, value)
+    )
 
 
 def _cost(schema: Any, args: tuple[CaseValue, ...], kwargs: dict[str, CaseValue]) -> int | None:

@@ -10,7 +10,16 @@ from typing import Any
 from torchferry.ops.cases import notation
 from torchferry.ops.cases.contents import laid, overlaps, smallest_size
 from torchferry.ops.cases.describing import described_call
-from torchferry.ops.cases.model import Case, CaseValue, Contents, Draw, Kind, Outcome, TensorInput, contiguous
+from torchferry.ops.cases.model import (
+    Case,
+    CaseOutcome,
+    CaseValue,
+    CaseVerdict,
+    Draw,
+    TensorContents,
+    TensorInput,
+    contiguous,
+)
 from torchferry.ops.cases.notation import same_order
 
 # Finds and replaces the values of a case, those in lists included; tensors of another shape keep what
@@ -106,7 +115,7 @@ def _stride(tensor: TensorInput, shape: tuple[int, ...], dropped: int | None) ->
 def _within(case: Case, before: int, after: int) -> Case:
     if not 0 < after < before:
         return case
-    fitted = Contents(Draw.INTS, 0, after)
+    fitted = TensorContents(Draw.INTS, 0, after)
     values: dict[Place, CaseValue] = {
         place: replace(value, contents=fitted)
         for place, value in places(case)
@@ -124,12 +133,12 @@ Pass = Callable[[Case], Iterator[Case]]
 
 _MOST_SCANNED = 64  # sizes below which every smaller one is tried
 _SIMPLEST_FIRST = (
-    Contents(Draw.FULL, 0),
-    Contents(Draw.FULL, 1),
-    Contents(Draw.ARANGE),
-    Contents(Draw.INTS, 0, 2),
-    Contents(Draw.INTS, -10, 10),
-    Contents(Draw.NORMAL),
+    TensorContents(Draw.FULL, 0),
+    TensorContents(Draw.FULL, 1),
+    TensorContents(Draw.ARANGE),
+    TensorContents(Draw.INTS, 0, 2),
+    TensorContents(Draw.INTS, -10, 10),
+    TensorContents(Draw.NORMAL),
 )
 
 
@@ -285,7 +294,7 @@ MOST_DEATHS = 50  # each costs a new process, or the time that a case may take
 _NUMBER = re.compile(r"0x[0-9a-fA-F]+|-?\d+(\.\d+)?(e[+-]?\d+)?")
 _LIST = re.compile(r"#(?:(?:, *|x)#)+")  # sizes: there are fewer of them where a dimension is gone
 
-Try = Callable[[Case], Outcome]
+Try = Callable[[Case], CaseOutcome]
 Progress = Callable[[int, Case], None]
 
 
@@ -294,7 +303,7 @@ class Smallest:
     """What was found."""
 
     case: Case
-    outcome: Outcome
+    outcome: CaseOutcome
     trials: int
     complete: bool  # False: the trials were used up before nothing could be made smaller
     steady: bool = (
@@ -303,7 +312,7 @@ class Smallest:
 
 
 def shrink(
-    case: Case, outcome: Outcome, attempt: Try, progress: Progress | None = None, most: int = MOST_TRIALS
+    case: Case, outcome: CaseOutcome, attempt: Try, progress: Progress | None = None, most: int = MOST_TRIALS
 ) -> Smallest:
     """Make the case simpler, step by step, as long as it fails in the same way; the same case gives the same result."""
     search = _Search(case, outcome, attempt, progress, most)
@@ -313,13 +322,13 @@ def shrink(
     return Smallest(search.case, search.outcome, search.trials, complete, search.fails_again())
 
 
-def failure_key(outcome: Outcome) -> tuple[str, ...]:
+def failure_key(outcome: CaseOutcome) -> tuple[str, ...]:
     """What two outcomes have in common that are the same failure: messages but for their numbers."""
-    if outcome.kind is Kind.DIFFERS:
+    if outcome.kind is CaseVerdict.DIFFERS:
         return (outcome.kind.value, outcome.check, outcome.aspect)
-    if outcome.kind is Kind.RAISES:
+    if outcome.kind is CaseVerdict.RAISES:
         return (outcome.kind.value, outcome.check, _LIST.sub("#", _NUMBER.sub("#", outcome.message)))
-    if outcome.kind is Kind.HANGS:
+    if outcome.kind is CaseVerdict.HANGS:
         return (outcome.kind.value,)
     return (outcome.kind.value, outcome.message.partition(":")[0])
 
@@ -328,7 +337,7 @@ class _Search:
     """The smallest case so far, and what was tried."""
 
     def __init__(
-        self, case: Case, outcome: Outcome, attempt: Try, progress: Progress | None, most: int
+        self, case: Case, outcome: CaseOutcome, attempt: Try, progress: Progress | None, most: int
     ) -> None:
         self.case = case
         self.outcome = outcome
@@ -378,7 +387,7 @@ class _Search:
         if self._progress is not None:
             self._progress(self.trials, self.case)
         outcome = self._attempt(candidate)
-        self._deaths += outcome.kind in (Kind.CRASHES, Kind.HANGS)
+        self._deaths += outcome.kind in (CaseVerdict.CRASHES, CaseVerdict.HANGS)
         if failure_key(outcome) != self._wanted:
             return False
         self.outcome = outcome

@@ -3,7 +3,7 @@
     python -m torchferry.ops.cases.worker DESCRIPTOR
 
 {"file": PATH, "do": "probe"} is answered with `Facts`, {"file": PATH, "do": "time"} with `Times`, {"file": PATH, "do": "run" or "try", "fallback": MESSAGE} with
-an `Outcome`; "ready" comes before the first answer. A case that takes this process down is the caller's to notice.
+a `CaseOutcome`; "ready" comes before the first answer. A case that takes this process down is the caller's to notice.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from typing import Any
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from torchferry.ops.cases.model import Facts, Kind, Outcome, Times
+from torchferry.ops.cases.model import CaseOutcome, CaseVerdict, Times, TrialFacts
 from torchferry.sim import is_active
 from torchferry.sim.current import fallback_calls
 
@@ -100,7 +100,7 @@ def main() -> None:
         print(json.dumps(asdict(_answer(request))), file=answers, flush=True)
 
 
-def _answer(request: dict[str, str]) -> Facts | Times | Outcome:
+def _answer(request: dict[str, str]) -> TrialFacts | Times | CaseOutcome:
     if request["do"] == "probe":
         return probe(request["file"])
     return time_case(request["file"]) if request["do"] == "time" else run_case(**request)
@@ -124,7 +124,7 @@ def _requests() -> Iterator[str]:
         yield from requests
 
 
-def probe(file: str) -> Facts:
+def probe(file: str) -> TrialFacts:
     """What the CPU does with a case."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -135,9 +135,9 @@ def probe(file: str) -> Facts:
             with drawing:
                 first = module.forward(operator, arguments, _CPU)
         except Exception as error:
-            return Facts(error=_said(error))
+            return TrialFacts(error=_said(error))
         random = drawing.draws and _depends_on_seed(module, first)
-        return Facts("", _is_differentiable(module), random)
+        return TrialFacts("", _is_differentiable(module), random)
 
 
 class _Drawing(TorchDispatchMode):  # type: ignore[no-untyped-call]
@@ -165,7 +165,7 @@ def _is_differentiable(module: Any) -> bool:
         return False
 
 
-def run_case(file: str, do: str = "run", fallback: str = "") -> Outcome:
+def run_case(file: str, do: str = "run", fallback: str = "") -> CaseOutcome:
     """What the device does with a case; with `try` one that the CPU refuses is invalid."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
@@ -174,7 +174,7 @@ def run_case(file: str, do: str = "run", fallback: str = "") -> Outcome:
             if do == "try":
                 module.forward(module.operator(), module.inputs(), _CPU)
         except Exception as error:
-            return Outcome(Kind.INVALID, "", _said(error))
+            return CaseOutcome(CaseVerdict.INVALID, "", _said(error))
         before = fallback_calls()
         for name, test in _tests(module):
             failure = _failure(name, test)
@@ -184,21 +184,21 @@ def run_case(file: str, do: str = "run", fallback: str = "") -> Outcome:
             operator for operator, calls in fallback_calls().items() if calls > before.get(operator, 0)
         ]
         fell_back = fell_back or _warned(caught, fallback)
-    kind = Kind.FALLS_BACK if fell_back else Kind.EQUAL
-    return Outcome(kind, operators=tuple(sorted(fell_back)), simulated=is_active())
+    kind = CaseVerdict.FALLS_BACK if fell_back else CaseVerdict.EQUAL
+    return CaseOutcome(kind, operators=tuple(sorted(fell_back)), simulated=is_active())
 
 
-def _failure(name: str, test: Callable[[], None]) -> Outcome | None:
+def _failure(name: str, test: Callable[[], None]) -> CaseOutcome | None:
     try:
         test()
     except unittest.SkipTest as reason:
-        return Outcome(Kind.NO_DEVICE, name, str(reason))
+        return CaseOutcome(CaseVerdict.NO_DEVICE, name, str(reason))
     except Exception as error:
         if type(error).__name__ != "MismatchError":
-            return Outcome(Kind.RAISES, name, _said(error), simulated=is_active())
+            return CaseOutcome(CaseVerdict.RAISES, name, _said(error), simulated=is_active())
         message = str(error)
         aspect = message.partition(": the ")[2].partition(" ")[0]
-        return Outcome(Kind.DIFFERS, name, message, aspect, simulated=is_active())
+        return CaseOutcome(CaseVerdict.DIFFERS, name, message, aspect, simulated=is_active())
     return None
 
 

@@ -19,10 +19,10 @@ from torchferry.ops.cases.model import (
     CalleeKind,
     Case,
     CaseValue,
-    Contents,
     Draw,
-    Facts,
+    TensorContents,
     TensorInput,
+    TrialFacts,
     tensors_in,
 )
 from torchferry.ops.model import Special
@@ -36,7 +36,7 @@ _STEP = 4
 
 
 @dataclass(frozen=True)
-class Group:
+class Bracketed:
     """Items in brackets: a call, a list, a dictionary."""
 
     opening: str  # torch.full(
@@ -46,14 +46,14 @@ class Group:
 
 
 @dataclass(frozen=True)
-class Pair:
+class NamedItem:
     """A name or a key before an item."""
 
     lead: str  # `dim=` or `"dim": `
     value: Item
 
 
-Item = str | Group | Pair
+Item = str | Bracketed | NamedItem
 
 
 def statement(lead: str, value: Item, depth: int = 1) -> str:
@@ -65,7 +65,7 @@ def _laid(item: Item, lead: str, depth: int, closing: str) -> str:
     flat = lead + on_one_line(item) + closing
     if len(flat) <= WIDTH or isinstance(item, str):
         return flat
-    if isinstance(item, Pair):
+    if isinstance(item, NamedItem):
         return _laid(item.value, lead + item.lead, depth, closing)
     if not item.items:
         return flat
@@ -79,20 +79,20 @@ def on_one_line(item: Item) -> str:
     """The text without line breaks."""
     if isinstance(item, str):
         return item
-    if isinstance(item, Pair):
+    if isinstance(item, NamedItem):
         return item.lead + on_one_line(item.value)
     comma = "," if item.opening == "(" and len(item.items) == 1 else ""
     return item.opening + ", ".join(map(on_one_line, item.items)) + comma + item.closing + item.tail
 
 
-def call(name: str, *items: Item, tail: str = "") -> Group:
+def call(name: str, *items: Item, tail: str = "") -> Bracketed:
     """name(items)"""
-    return Group(f"{name}(", items, ")", tail)
+    return Bracketed(f"{name}(", items, ")", tail)
 
 
-def sequence(items: Sequence[Item]) -> Group:
+def sequence(items: Sequence[Item]) -> Bracketed:
     """[items]"""
-    return Group("[", tuple(items), "]")
+    return Bracketed("[", tuple(items), "]")
 
 
 def quoted(text: str) -> str:
@@ -147,7 +147,7 @@ def _stride(tensor: TensorInput) -> tuple[int, ...]:
     return contiguous(tensor.shape) if tensor.stride is None else tensor.stride
 
 
-def _made(tensor: TensorInput, size: str, stored: Mapping[str, Any]) -> Group:
+def _made(tensor: TensorInput, size: str, stored: Mapping[str, Any]) -> Bracketed:
     contents, dtype = tensor.contents, f"torch.{tensor.dtype}"
     convert = f".to({dtype})"
     if contents.draw is Draw.STORED:
@@ -165,7 +165,7 @@ def _made(tensor: TensorInput, size: str, stored: Mapping[str, Any]) -> Group:
     if contents.draw is Draw.UNIFORM:
         bounds = (_number(contents.low), _number(contents.high))
         drawn = on_one_line(call(f"torch.empty({size}).uniform_", *bounds, generator))
-        return Group(drawn, (), "", "" if tensor.dtype == "float32" else convert)
+        return Bracketed(drawn, (), "", "" if tensor.dtype == "float32" else convert)
     if tensor.dtype in _DRAWN_DIRECTLY:
         return call("torch.randn", size, generator, f"dtype={dtype}")
     return call("torch.randn", size, generator, tail=" > 0" if tensor.dtype == "bool" else convert)
@@ -179,7 +179,7 @@ def _full_value(tensor: TensorInput) -> str:
     return str(int(value)) if is_whole else _number(value)
 
 
-def _recorded(tensor: TensorInput, stored: Mapping[str, Any], convert: str) -> Group:
+def _recorded(tensor: TensorInput, stored: Mapping[str, Any], convert: str) -> Bracketed:
     shape = "" if not tensor.is_plain or len(tensor.shape) == 1 else f".reshape({_size(tensor.shape)})"
     if not is_inline(tensor):
         return call("stored", quoted(tensor.contents.key), tail=shape)
@@ -194,7 +194,7 @@ def _size(shape: tuple[int, ...]) -> str:
     return f"({', '.join(map(str, shape))})"
 
 
-def _special(name: str, contents: Contents, view: str) -> list[str]:
+def _special(name: str, contents: TensorContents, view: str) -> list[str]:
     return [
         statement(f"{name}{view}[{start}::{_EVERY}] = ", _number(float(value)))
         for start, value in enumerate(contents.special)
@@ -249,7 +249,7 @@ class Platform:
 
 
 @dataclass(frozen=True)
-class Frame:
+class FileFrame:
     """What surrounds the call in the file."""
 
     target: Platform
@@ -275,7 +275,7 @@ def data_name(file_name: str) -> str:
     return f"{Path(file_name).stem}.pt"
 
 
-def render(case: Case, facts: Facts, frame: Frame) -> str:
+def render(case: Case, facts: TrialFacts, frame: FileFrame) -> str:
     """The whole file."""
     tests = _unittest_class if frame.style == "unittest" else _test_functions
     parts = [
@@ -317,7 +317,7 @@ if __name__ == "__main__":
 """
 
 
-def _head(case: Case, frame: Frame) -> str:
+def _head(case: Case, frame: FileFrame) -> str:
     name = one_line(case.callee.name).replace("\\", "\\\\").replace('"', "'")
     program = "python" if frame.style == "unittest" else "pytest"
     run = f"{program} {shlex.quote(Path(frame.file_name).name)}"
@@ -332,10 +332,10 @@ def _head(case: Case, frame: Frame) -> str:
     return "\n".join([*lines, "import torch", "from torch import Tensor", ""])
 
 
-def _constants(case: Case, facts: Facts, frame: Frame) -> str:
+def _constants(case: Case, facts: TrialFacts, frame: FileFrame) -> str:
     values = "nothing" if facts.uninitialised else "distribution" if facts.random else "close"
     rows: list[Item] = [
-        Pair(f"{quoted(each.vendor)}: ", f"({quoted(each.plugin)}, {quoted(each.device_type)})")
+        NamedItem(f"{quoted(each.vendor)}: ", f"({quoted(each.plugin)}, {quoted(each.device_type)})")
         for each in frame.platforms
     ]
     lines = [
@@ -352,8 +352,8 @@ def _constants(case: Case, facts: Facts, frame: Frame) -> str:
     return "\n".join(lines)
 
 
-def _tuple(words: tuple[str, ...]) -> Group:
-    return Group("(", tuple(map(quoted, words)), ")")
+def _tuple(words: tuple[str, ...]) -> Bracketed:
+    return Bracketed("(", tuple(map(quoted, words)), ")")
 
 
 def _inputs(case: Case) -> str:
@@ -367,10 +367,10 @@ def _inputs(case: Case) -> str:
     if any("generator=random" in line for line in lines):
         lines.insert(0, f"    random = torch.Generator().manual_seed({case.seed})")
     args = sequence([written(value, names) for value in case.args])
-    pairs = [Pair(f"{quoted(name)}: ", written(value, names)) for name, value in case.kwargs]
+    pairs = [NamedItem(f"{quoted(name)}: ", written(value, names)) for name, value in case.kwargs]
     lines += [
         statement("args: list[Any] = ", args),
-        statement("kwargs: dict[str, Any] = ", Group("{", tuple(pairs), "}")),
+        statement("kwargs: dict[str, Any] = ", Bracketed("{", tuple(pairs), "}")),
         "    return args, kwargs",
     ]
     said = '    """What the operator is called with, on the CPU."""'
@@ -394,19 +394,19 @@ def _operator(case: Case) -> str:
     if callee.kind is not CalleeKind.MODULE:
         return "\n".join([*lines, f"    return {callee.expression}"])
     items: list[Item] = [
-        written(value, {}) if name.isdigit() else Pair(f"{name}=", written(value, {}))
+        written(value, {}) if name.isdigit() else NamedItem(f"{name}=", written(value, {}))
         for name, value in case.init
     ]
     lines += [f"    torch.manual_seed({case.seed})", statement("return ", call(callee.expression, *items))]
     return "\n".join(lines)
 
 
-def _has_backward(facts: Facts, frame: Frame) -> bool:
+def _has_backward(facts: TrialFacts, frame: FileFrame) -> bool:
     is_comparable = not facts.random and not facts.uninitialised
     return facts.differentiable and is_comparable and not frame.forward_only
 
 
-def _test_functions(case: Case, facts: Facts, frame: Frame) -> list[str]:
+def _test_functions(case: Case, facts: TrialFacts, frame: FileFrame) -> list[str]:
     functions = [
         '''def test_forward() -> None:
     """The device returns what the CPU returns."""
@@ -421,7 +421,7 @@ def _test_functions(case: Case, facts: Facts, frame: Frame) -> list[str]:
     return functions
 
 
-def _unittest_class(case: Case, facts: Facts, frame: Frame) -> list[str]:
+def _unittest_class(case: Case, facts: TrialFacts, frame: FileFrame) -> list[str]:
     name = short_name(case)
     camel = "".join(word.capitalize() for word in name.split("_"))
     device = frame.target.device_type
@@ -449,7 +449,7 @@ def _unittest_class(case: Case, facts: Facts, frame: Frame) -> list[str]:
 # not at all.
 
 
-def write_case(case: Case, facts: Facts, frame: Frame, path: Path) -> Path:
+def write_case(case: Case, facts: TrialFacts, frame: FileFrame, path: Path) -> Path:
     """Write a case; a file of tensors that an earlier one has left there is replaced or removed."""
     try:
         return _write(case, facts, frame, path)
@@ -483,7 +483,7 @@ def read_times(path: Path) -> dict[str, list[float]]:
     return seconds
 
 
-def _write(case: Case, facts: Facts, frame: Frame, path: Path) -> Path:
+def _write(case: Case, facts: TrialFacts, frame: FileFrame, path: Path) -> Path:
     tensors = kept_tensors(case)
     data = path.with_name(data_name(path.name))
     if tensors:

@@ -28,14 +28,14 @@ _Tree = dict[str, Union[CaseValue, "_Tree"]]
 
 
 @dataclass(frozen=True)
-class Inputs:
+class ModelInputs:
     """What a model is called with."""
 
     args: tuple[InputValue, ...]
     kwargs: Mapping[str, InputValue]
 
 
-def parse_inputs(texts: Sequence[str]) -> Inputs:
+def parse_inputs(texts: Sequence[str]) -> ModelInputs:
     """All inputs of a model."""
     tree: _Tree = {}
     position = 0
@@ -50,7 +50,7 @@ def parse_inputs(texts: Sequence[str]) -> Inputs:
     if sorted(map(int, positions)) != list(range(len(positions))):
         raise InputError(f"--input {', '.join(positions)}: positions begin with 0 and leave none out")
     args = tuple(_value(tree[str(index)]) for index in range(len(positions)))
-    return Inputs(args, {name: _value(value) for name, value in tree.items() if not name.isdecimal()})
+    return ModelInputs(args, {name: _value(value) for name, value in tree.items() if not name.isdecimal()})
 
 
 def _put(tree: _Tree, path: list[str], value: CaseValue, text: str) -> None:

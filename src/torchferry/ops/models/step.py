@@ -19,7 +19,7 @@ from torchferry.ops.capture.choices import as_on_device
 from torchferry.ops.capture.mode import CapturingMode
 from torchferry.ops.capture.program import warm_up
 from torchferry.ops.cases import notation
-from torchferry.ops.cases.model import Contents, Draw, TensorInput
+from torchferry.ops.cases.model import Draw, TensorContents, TensorInput
 from torchferry.ops.cases.writing import lines_for
 from torchferry.ops.model import Capture, Special, Use
 from torchferry.ops.models.making import (
@@ -67,9 +67,9 @@ def _tensors(output: Any) -> Iterator[torch.Tensor]:
 
 # Draws a model's inputs.
 
-_FRACTIONS = Contents(Draw.NORMAL)
+_FRACTIONS = TensorContents(Draw.NORMAL)
 # Of integers nothing is known: 0 and 1 are in range for every embedding, class or mask.
-_INTEGERS = Contents(Draw.INTS, 0, 2)
+_INTEGERS = TensorContents(Draw.INTS, 0, 2)
 
 
 def built(value: InputValue, device: torch.device) -> Any:
@@ -113,7 +113,7 @@ def capture_here(request: ModelRequest) -> Capture:
             if not request.device:
                 stack.enter_context(as_on_device())
             stack.enter_context(mode.switched_on())
-            steps = _Step(request, prepared).run()
+            steps = _ModelStep(request, prepared).run()
         return Capture(
             program=request.described,
             origin="model",
@@ -185,7 +185,7 @@ def _scaler(request: ModelRequest) -> Any:
     return torch.amp.GradScaler(request.device or "cpu", init_scale=_SCALE)
 
 
-class _Step:
+class _ModelStep:
     """The step itself."""
 
     def __init__(self, request: ModelRequest, prepared: _Prepared) -> None:

@@ -6,11 +6,11 @@ from collections.abc import Mapping, Sequence
 
 from torchferry import units
 from torchferry.ops.model import TensorSpec, Use
-from torchferry.ops.readiness import Advice, Readiness, Support
+from torchferry.ops.readiness import Advice, OperatorSupport, Readiness
 from torchferry.ops.report import sentences, words
-from torchferry.ops.report.modules import Called, ModuleNode, Tally, module_tree
+from torchferry.ops.report.modules import CalledOperator, ModuleNode, Tally, module_tree
 from torchferry.ops.report.sources import SourceFile, SourceLine, source_files
-from torchferry.ops.report.tables import OperatorRow, Overview, label, worst
+from torchferry.ops.report.tables import OperatorSupportRow, Overview, label, worst
 from torchferry.report.formats import Options
 from torchferry.report.html import (
     ARROW,
@@ -43,7 +43,7 @@ _HEAT = ((0.99, "h4"), (0.95, "h3"), (0.8, "h2"), (0.5, "h1"), (0.0, "h0"))
 Anchors = Mapping[str, str]  # a line of code, or an operator -> the id of what shows it
 
 
-def support_badge(support: Support | None) -> str:
+def support_badge(support: OperatorSupport | None) -> str:
     """The support in words, or that the operator does not arrive at the device."""
     return badge(words.SUPPORT[support]) if support else f'<span class="quiet">{words.ABSENT}</span>'
 
@@ -56,9 +56,9 @@ def heat(tally: Tally) -> str:
     if tally.is_all:
         return f'<span class="cell full">{share}</span>'
     level = next(name for least, name in _HEAT if tally.share >= least)
-    tone = "dark" if tally.support is Support.UNKNOWN else level
+    tone = "dark" if tally.support is OperatorSupport.UNKNOWN else level
     grade = words.SUPPORT[tally.support]
-    if tally.support is Support.UNKNOWN and not tally.ready_calls:
+    if tally.support is OperatorSupport.UNKNOWN and not tally.ready_calls:
         share = ""
     said = f'<span class="hush">{both(grade.name)}</span>'
     return f'<span class="cell {tone}">{share} <i aria-hidden="true">{grade.sign}</i>{said}</span>'
@@ -111,7 +111,7 @@ def _module(node: ModuleNode, overview: Overview, anchors: Anchors, depth: int) 
     )
 
 
-def _operator_of_module(called: Called, overview: Overview, anchors: Anchors) -> str:
+def _operator_of_module(called: CalledOperator, overview: Overview, anchors: Anchors) -> str:
     cells = "".join(f'<span class="cell">{support_badge(tally.support)}</span>' for tally in called.tallies)
     weight = sum(map(overview.weight, called.uses))
     return (
@@ -184,7 +184,7 @@ def _filters(overview: Overview) -> str:
     return filters(words.SEARCH, groups, words.SHOWN.format(shown="%", count=len(overview.operators)))
 
 
-def _operator(each: OperatorRow, overview: Overview, anchor: str, lines: Anchors, columns: int) -> str:
+def _operator(each: OperatorSupportRow, overview: Overview, anchor: str, lines: Anchors, columns: int) -> str:
     supports = each.supports
     phases = dict.fromkeys(use.site.phase for use in each.uses)
     cells = [
@@ -203,11 +203,11 @@ def _operator(each: OperatorRow, overview: Overview, anchor: str, lines: Anchors
     )
 
 
-def _rank(support: Support | None) -> int:
-    return list(Support).index(support) if support else -1
+def _rank(support: OperatorSupport | None) -> int:
+    return list(OperatorSupport).index(support) if support else -1
 
 
-def _judgements(each: OperatorRow, overview: Overview) -> str:
+def _judgements(each: OperatorSupportRow, overview: Overview) -> str:
     """For each device the reasons, each once, and the advice."""
     items = []
     for name, judgements in zip(overview.labels, each.judgements, strict=True):
@@ -230,7 +230,7 @@ def _advice(advice: Advice) -> str:
     return f"<p><strong>{both(words.REMEDY[advice.remedy])}</strong>: {both(advice.text)} {source}</p>{code}"
 
 
-def _uses(each: OperatorRow, lines: Anchors) -> str:
+def _uses(each: OperatorSupportRow, lines: Anchors) -> str:
     heads = [words.INPUTS, words.ARGUMENTS, words.OUTPUTS, words.CALLS, words.TIME]
     heads += [words.PHASE_COLUMN, words.MODULE, words.PLACE]
     rows = [_use(use, lines) for use in each.uses[:MAX_USES]]
@@ -293,7 +293,7 @@ def to_html(readinesses: Sequence[Readiness], options: Options) -> str:
 def _card(readiness: Readiness) -> str:
     """One device: the share in large, and the verdict."""
     support = worst(judgement.support for judgement in readiness.judgements)
-    is_known = any(judgement.support is not Support.UNKNOWN for judgement in readiness.judgements)
+    is_known = any(judgement.support is not OperatorSupport.UNKNOWN for judgement in readiness.judgements)
     share = sentences.ready_percent(readiness) if is_known else "?" if readiness.judgements else "–"
     tone = words.SUPPORT[support].kind if support else "info"
     return (

@@ -34,7 +34,7 @@ from typing import Any, Generic, TypeVar
 from torchferry import __version__
 from torchferry.ops.capture_json import REPORT_FORMAT, VERSION, to_document
 from torchferry.ops.model import Use
-from torchferry.ops.readiness import Advice, Judgement, Readiness, Support
+from torchferry.ops.readiness import Advice, OperatorSupport, Readiness, UseJudgement
 from torchferry.ops.report import sentences, words
 from torchferry.ops.report.tables import Overview, use_key
 from torchferry.report.formats import Options
@@ -45,7 +45,7 @@ _Entry = TypeVar("_Entry")
 _TENSOR = ("dtype", "shape", "stride", "layout", "device")
 
 
-class _Numbered(Generic[_Entry]):
+class _NumberedEntries(Generic[_Entry]):
     """Entries that stand once, and are named by their position."""
 
     def __init__(self) -> None:
@@ -61,8 +61,8 @@ def to_json(readinesses: Sequence[Readiness], options: Options) -> str:
 
 
 def _document(overview: Overview) -> dict[str, Any]:
-    reasons: _Numbered[Text] = _Numbered()
-    advice: _Numbered[Advice] = _Numbered()
+    reasons: _NumberedEntries[Text] = _NumberedEntries()
+    advice: _NumberedEntries[Advice] = _NumberedEntries()
     judged = [
         {use_key(each.use): _judgement(each, reasons, advice) for each in one.judgements}
         for one in overview.readinesses
@@ -98,18 +98,20 @@ def _document(overview: Overview) -> dict[str, Any]:
 
 
 def _device(readiness: Readiness) -> dict[str, Any]:
-    fallbacks = [each for each in readiness.judgements if each.support is Support.FALLBACK]
+    fallbacks = [each for each in readiness.judgements if each.support is OperatorSupport.FALLBACK]
     return {
         **picked(readiness, "vendor", "device_type", "version", "complete"),
         "verdict": plain(sentences.verdict(readiness)),
         "ready_share": readiness.ready_share,
         "is_ready": sentences.is_all(readiness.judgements),
         "moved_bytes": sum(each.moved_bytes for each in fallbacks),
-        "operators": {support.value: readiness.operators(support) for support in Support},
+        "operators": {support.value: readiness.operators(support) for support in OperatorSupport},
     }
 
 
-def _judgement(judgement: Judgement, reasons: _Numbered[Text], advice: _Numbered[Advice]) -> dict[str, Any]:
+def _judgement(
+    judgement: UseJudgement, reasons: _NumberedEntries[Text], advice: _NumberedEntries[Advice]
+) -> dict[str, Any]:
     return {
         "support": judgement.support.value,
         "reason": reasons.position(judgement.reason),

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from torchferry.ops.model import Use
-from torchferry.ops.readiness import Judgement, Support
+from torchferry.ops.readiness import OperatorSupport, UseJudgement
 from torchferry.ops.report.tables import Overview, worst
 
 MAX_DEPTH = 30  # below that, the rest of a path is one name
@@ -20,9 +20,9 @@ class Tally:
     ready: float = 0.0
     calls: int = 0
     ready_calls: int = 0
-    support: Support | None = None  # the worst
+    support: OperatorSupport | None = None  # the worst
 
-    def add(self, judgement: Judgement, weight: float) -> None:
+    def add(self, judgement: UseJudgement, weight: float) -> None:
         """Count one judgement."""
         self.weight += weight
         self.calls += judgement.use.calls
@@ -45,7 +45,7 @@ class Tally:
 
 
 @dataclass
-class Called:
+class CalledOperator:
     """An operator that a module itself calls."""
 
     operator: str
@@ -63,7 +63,7 @@ class ModuleNode:
     uses: int = 0
     weight: float = 0.0
     children: dict[str, ModuleNode] = field(default_factory=dict)
-    operators: dict[str, Called] = field(default_factory=dict)  # its own calls
+    operators: dict[str, CalledOperator] = field(default_factory=dict)  # its own calls
 
     @property
     def name(self) -> str:
@@ -114,8 +114,10 @@ def _new_node(path: str, types: dict[str, str], overview: Overview) -> ModuleNod
     return ModuleNode(path, types.get(path, ""), [Tally() for _ in overview.readinesses])
 
 
-def _called(node: ModuleNode, operator: str, overview: Overview) -> Called:
-    return node.operators.setdefault(operator, Called(operator, [Tally() for _ in overview.readinesses]))
+def _called(node: ModuleNode, operator: str, overview: Overview) -> CalledOperator:
+    return node.operators.setdefault(
+        operator, CalledOperator(operator, [Tally() for _ in overview.readinesses])
+    )
 
 
 def _prune(node: ModuleNode) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from torchferry import units
 from torchferry.ops.model import Capture, Signature, Special, TensorSpec, Use, Value
-from torchferry.ops.readiness import NOTES, Judgement, Readiness, Support
+from torchferry.ops.readiness import NOTES, OperatorSupport, Readiness, UseJudgement
 from torchferry.ops.report import words
 from torchferry.ops.report.tables import label
 from torchferry.report.safe import one_line, shortened
@@ -27,33 +27,33 @@ def said(readiness: Readiness) -> Text:
     judgements = readiness.judgements
     if not judgements:
         return words.NOTHING_JUDGED
-    if all(judgement.support is Support.UNKNOWN for judgement in judgements):
-        return words.NOTHING_KNOWN.format(count=len(readiness.operators(Support.UNKNOWN)))
+    if all(judgement.support is OperatorSupport.UNKNOWN for judgement in judgements):
+        return words.NOTHING_KNOWN.format(count=len(readiness.operators(OperatorSupport.UNKNOWN)))
     clauses = [_ready_clause(readiness)]
     for support, forms in words.CLAUSES.items():
         clauses += _clause(readiness, support, forms)
     if len(clauses) == 1:
         clauses.append(words.ALL_READY)
     unknown = words.UNKNOWN if readiness.complete else words.UNLISTED
-    clauses += _clause(readiness, Support.UNKNOWN, unknown)
+    clauses += _clause(readiness, OperatorSupport.UNKNOWN, unknown)
     return Text("; ".join(clause.en for clause in clauses), "；".join(clause.zh for clause in clauses))
 
 
 def _ready_clause(readiness: Readiness) -> Text:
     is_timed = readiness.seconds > 0
-    if any(judgement.support is Support.UNKNOWN for judgement in readiness.judgements):
+    if any(judgement.support is OperatorSupport.UNKNOWN for judgement in readiness.judgements):
         said = words.KNOWN_TIME if is_timed else words.KNOWN_CALLS
     else:
         said = words.READY_TIME if is_timed else words.READY_CALLS
     return said.format(share=ready_percent(readiness))
 
 
-def _clause(readiness: Readiness, support: Support, forms: tuple[Text, Text]) -> list[Text]:
+def _clause(readiness: Readiness, support: OperatorSupport, forms: tuple[Text, Text]) -> list[Text]:
     operators = readiness.operators(support)
     if not operators:
         return []
     said = forms[len(operators) > 1].format(count=len(operators), names=_names(operators))
-    if support is Support.FALLBACK:
+    if support is OperatorSupport.FALLBACK:
         said = _with_bytes(said, readiness)
     return [said]
 
@@ -66,7 +66,7 @@ def _names(operators: Sequence[str]) -> Text:
 
 
 def _with_bytes(said: Text, readiness: Readiness) -> Text:
-    count = sum(each.moved_bytes for each in readiness.judgements if each.support is Support.FALLBACK)
+    count = sum(each.moved_bytes for each in readiness.judgements if each.support is OperatorSupport.FALLBACK)
     cost = moved(count, readiness.capture)
     return words.WITH_COST.format(said=said, cost=cost) if cost else said
 
@@ -84,7 +84,7 @@ def ready_percent(readiness: Readiness) -> str:
     return units.percent_of_all(readiness.ready_share, is_all(readiness.judgements))
 
 
-def is_all(judgements: Iterable[Judgement]) -> bool:
+def is_all(judgements: Iterable[UseJudgement]) -> bool:
     """Whether the device computes all of it."""
     return all(judgement.support.is_ready for judgement in judgements)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from torchferry.ops.model import Use
-from torchferry.ops.readiness import Judgement, Readiness
+from torchferry.ops.readiness import Readiness, UseJudgement
 from torchferry.ops.report import sentences, words
 from torchferry.ops.report.tables import Overview, label, use_key
 from torchferry.report.csv import csv_lines
@@ -18,7 +18,7 @@ from torchferry.text import Language, Text
 Cell = str | int | float
 
 
-def advice_text(judgement: Judgement, language: Language) -> str:
+def advice_text(judgement: UseJudgement, language: Language) -> str:
     """What can be done, with the code to write."""
     return "\n".join(
         "\n".join(filter(None, (each.text.in_language(language), each.code, each.source)))
@@ -51,7 +51,7 @@ def call_cells(use: Use, overview: Overview, language: Language) -> list[tuple[s
     ]
 
 
-def judgement_cells(judgement: Judgement | None, language: Language) -> list[tuple[str, Text, Cell]]:
+def judgement_cells(judgement: UseJudgement | None, language: Language) -> list[tuple[str, Text, Cell]]:
     """One judgement, likewise."""
     support = words.SUPPORT[judgement.support].name.in_language(language) if judgement else ""
     return [

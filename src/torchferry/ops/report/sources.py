@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from torchferry.ops.model import Use
-from torchferry.ops.readiness import Support
+from torchferry.ops.readiness import OperatorSupport
 from torchferry.ops.report.tables import Overview, use_key, worst
 from torchferry.report.records import file_and_line
 
@@ -23,7 +23,9 @@ class SourceLine:
     number: int
     text: str  # "" where the file can't be read
     share: float = 0.0
-    supports: tuple[Support | None, ...] = ()  # the worst of each device; empty: the line calls nothing
+    supports: tuple[
+        OperatorSupport | None, ...
+    ] = ()  # the worst of each device; empty: the line calls nothing
     operators: tuple[str, ...] = ()
 
 
@@ -53,7 +55,7 @@ def _file(
     name: str,
     lines: dict[int, list[Use]],
     overview: Overview,
-    judged: Sequence[dict[object, Support]],
+    judged: Sequence[dict[object, OperatorSupport]],
     folder: Path | None,
 ) -> SourceFile:
     texts = read_lines(name, folder)

@@ -7,16 +7,16 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from torchferry.ops.model import Capture, Use
-from torchferry.ops.readiness import Advice, Judgement, Readiness, Support
+from torchferry.ops.readiness import Advice, OperatorSupport, Readiness, UseJudgement
 from torchferry.text import Text
 
 _Item = TypeVar("_Item")
 _Key = TypeVar("_Key")
-_RANK = {support: rank for rank, support in enumerate(Support)}
+_RANK = {support: rank for rank, support in enumerate(OperatorSupport)}
 
 
 @dataclass(frozen=True)
-class OperatorRow:
+class OperatorSupportRow:
     """One operator, on every device."""
 
     operator: str
@@ -24,10 +24,10 @@ class OperatorRow:
     seconds: float
     share: float  # of the time of all operators of all devices; of the calls where no time is known
     uses: tuple[Use, ...]  # that with the most time first
-    judgements: tuple[tuple[Judgement, ...], ...]  # for each device, in the order of the uses
+    judgements: tuple[tuple[UseJudgement, ...], ...]  # for each device, in the order of the uses
 
     @property
-    def supports(self) -> list[Support | None]:
+    def supports(self) -> list[OperatorSupport | None]:
         """The worst support of each device; None where the operator does not arrive at it."""
         return [worst(judgement.support for judgement in each) for each in self.judgements]
 
@@ -42,9 +42,9 @@ class Problem:
     """Uses of one operator that one device has the same problem with."""
 
     operator: str
-    support: Support
+    support: OperatorSupport
     share: float
-    judgements: tuple[Judgement, ...]  # that with the most time first
+    judgements: tuple[UseJudgement, ...]  # that with the most time first
 
     @property
     def uses(self) -> list[Use]:
@@ -107,7 +107,7 @@ class Overview:
         """The part of all that this weight is."""
         return weight / self._total if self._total else 0.0
 
-    def share_on(self, readiness: Readiness, judgements: Iterable[Judgement]) -> float:
+    def share_on(self, readiness: Readiness, judgements: Iterable[UseJudgement]) -> float:
         """The part of what one device has to do that these are."""
         total = self._totals[id(readiness)]
         return sum(self.weight(each.use) for each in judgements) / total if total else 0.0
@@ -121,18 +121,18 @@ class Overview:
         ]
         return sorted(problems, key=lambda each: (-_RANK[each.support], -each.share, each.operator))
 
-    def by_support(self, readiness: Readiness) -> dict[Support, list[Judgement]]:
+    def by_support(self, readiness: Readiness) -> dict[OperatorSupport, list[UseJudgement]]:
         """A device's judgements, the best support first."""
         groups = _grouped(readiness.judgements, lambda each: each.support)
-        return {support: groups[support] for support in Support if support in groups}
+        return {support: groups[support] for support in OperatorSupport if support in groups}
 
-    def _operators(self) -> list[OperatorRow]:
+    def _operators(self) -> list[OperatorSupportRow]:
         """The operators that any device has the worst trouble with first, then those with the most time."""
         columns = [_grouped(one.judgements, lambda each: each.use.operator) for one in self.readinesses]
         rows = []
         for operator, uses in _grouped(self.uses, lambda use: use.operator).items():
             rows.append(
-                OperatorRow(
+                OperatorSupportRow(
                     operator,
                     calls=sum(use.calls for use in uses),
                     seconds=sum(use.seconds for use in uses),
@@ -143,7 +143,7 @@ class Overview:
             )
         return sorted(rows, key=lambda row: (-_worst_rank(row), -row.share, row.operator))
 
-    def _by_weight(self, judgements: Iterable[Judgement]) -> tuple[Judgement, ...]:
+    def _by_weight(self, judgements: Iterable[UseJudgement]) -> tuple[UseJudgement, ...]:
         return tuple(sorted(judgements, key=lambda each: -self.weight(each.use)))
 
 
@@ -157,12 +157,12 @@ def label(readiness: Readiness) -> str:
     return f"{readiness.vendor} {readiness.version}".strip()
 
 
-def worst(supports: Iterable[Support]) -> Support | None:
+def worst(supports: Iterable[OperatorSupport]) -> OperatorSupport | None:
     """The worst of several; None if there are none."""
     return max(supports, key=_RANK.__getitem__, default=None)
 
 
-def _worst_rank(row: OperatorRow) -> int:
+def _worst_rank(row: OperatorSupportRow) -> int:
     return max((_RANK[support] for support in row.supports if support is not None), default=0)
 
 

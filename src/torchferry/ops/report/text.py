@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from torchferry import units
-from torchferry.ops.readiness import Readiness, Support
+from torchferry.ops.readiness import OperatorSupport, Readiness
 from torchferry.ops.report import sentences, words
-from torchferry.ops.report.tables import OperatorRow, Overview, Problem, label
+from torchferry.ops.report.tables import OperatorSupportRow, Overview, Problem, label
 from torchferry.report.formats import Options
 from torchferry.report.safe import one_line, visible
 from torchferry.report.terminal import Screen, Words, assembled, indented, plain, whole_line
@@ -25,13 +25,13 @@ MAX_TENSORS = 4
 def to_text(readinesses: Sequence[Readiness], options: Options) -> str:
     """For a terminal, or without colours. `everything` lists operators without a problem as well."""
     screen = Screen(options, PLAIN_WIDTH)
-    report = _Report(Overview(readinesses), options)
+    report = _ReadinessText(Overview(readinesses), options)
     screen.line(*report.verdicts())
     screen.part(*report.parts(options.everything))
     return screen.text()
 
 
-class _Report:
+class _ReadinessText:
     def __init__(self, overview: Overview, options: Options) -> None:
         self._overview = overview
         self._words = Words(options, options.limit)
@@ -65,7 +65,7 @@ class _Report:
         name = one_line(label(readiness))
         return assembled((name, "bold"), (said.removeprefix(name), _verdict_style(readiness)))
 
-    def _matrix(self, title: Text, rows: Sequence[OperatorRow]) -> list[RenderableType]:
+    def _matrix(self, title: Text, rows: Sequence[OperatorSupportRow]) -> list[RenderableType]:
         """Operators against devices."""
         if not rows:
             return []
@@ -154,7 +154,7 @@ class _Report:
     def _weight_word(self) -> Text:
         return words.TIME if self._overview.is_timed else words.SHARE
 
-    def _support(self, support: Support | None) -> Styled:
+    def _support(self, support: OperatorSupport | None) -> Styled:
         if support is None:
             return plain(words.ABSENT, "dim")
         return self._words.plain(words.SUPPORT[support].name, words.SUPPORT[support].style)
@@ -162,4 +162,6 @@ class _Report:
 
 def _verdict_style(readiness: Readiness) -> str:
     supports = {judgement.support for judgement in readiness.judgements}
-    return next((words.SUPPORT[support].style for support in reversed(Support) if support in supports), "")
+    return next(
+        (words.SUPPORT[support].style for support in reversed(OperatorSupport) if support in supports), ""
+    )

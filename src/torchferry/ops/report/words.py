@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 from torchferry.ops.model import Phase
-from torchferry.ops.readiness import Remedy, Support
+from torchferry.ops.readiness import OperatorSupport, Remedy
 from torchferry.report.records import BAD, DOUBT, GOOD, RISK, UNCLEAR, Grade
 from torchferry.text import Text
 
 SUPPORT = {
-    Support.KERNEL: Grade(
+    OperatorSupport.KERNEL: Grade(
         Text("kernel", "有内核"), GOOD, "✓", Text("the device has a kernel for it", "设备有该算子的内核")
     ),
-    Support.STRUCTURED: Grade(
+    OperatorSupport.STRUCTURED: Grade(
         Text("structured", "结构化"),
         GOOD,
         "✓",
         Text("the kernel of another overload computes it", "由另一重载的内核计算"),
     ),
-    Support.COMPOSITE: Grade(
+    OperatorSupport.COMPOSITE: Grade(
         Text("composite", "复合"),
         GOOD,
         "✓",
@@ -26,7 +26,7 @@ SUPPORT = {
             "由 PyTorch 拆成其他算子，各算子分别判断",
         ),
     ),
-    Support.LIMITED: Grade(
+    OperatorSupport.LIMITED: Grade(
         Text("limited", "受限"),
         RISK,
         "!",
@@ -36,19 +36,19 @@ SUPPORT = {
         ),
         own_style="yellow",
     ),
-    Support.UNKNOWN: Grade(
+    OperatorSupport.UNKNOWN: Grade(
         Text("unknown", "未知"),
         UNCLEAR,
         "?",
         Text("the vendor's table does not speak of it", "厂商的算子表未提及"),
     ),
-    Support.FALLBACK: Grade(
+    OperatorSupport.FALLBACK: Grade(
         Text("CPU fallback", "回退 CPU"),
         DOUBT,
         "↩",
         Text("no kernel: the adapter computes it on the CPU", "无内核：适配插件在 CPU 上计算"),
     ),
-    Support.MISSING: Grade(
+    OperatorSupport.MISSING: Grade(
         Text("missing", "缺失"),
         BAD,
         "✕",
@@ -93,15 +93,15 @@ NOTHING_KNOWN = Text(
 )
 # What follows the share: for one operator, for several.
 CLAUSES = {
-    Support.MISSING: (
+    OperatorSupport.MISSING: (
         Text("{count} operator is missing and raises: {names}", "{count} 个算子缺失并会报错：{names}"),
         Text("{count} operators are missing and raise: {names}", "{count} 个算子缺失并会报错：{names}"),
     ),
-    Support.FALLBACK: (
+    OperatorSupport.FALLBACK: (
         Text("{count} operator falls back to the CPU: {names}", "{count} 个算子回退到 CPU：{names}"),
         Text("{count} operators fall back to the CPU: {names}", "{count} 个算子回退到 CPU：{names}"),
     ),
-    Support.LIMITED: (
+    OperatorSupport.LIMITED: (
         Text("{count} operator has a kernel with a limit: {names}", "{count} 个算子的内核有限制：{names}"),
         Text("{count} operators have kernels with a limit: {names}", "{count} 个算子的内核有限制：{names}"),
     ),

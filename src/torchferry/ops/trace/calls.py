@@ -12,7 +12,7 @@ from torchferry.operators.names import CHOOSE_BY_DEVICE
 from torchferry.operators.native_functions import OperatorFacts, operator_facts
 from torchferry.operators.schemas import Schema, schemas
 from torchferry.ops.model import Phase
-from torchferry.ops.trace.events import OLD_PROFILER, OperatorEvent, Role
+from torchferry.ops.trace.events import OLD_PROFILER, EventRole, OperatorEvent
 from torchferry.ops.trace.signatures import Signatures
 from torchferry.traces.names import (
     backward_step_of,
@@ -30,7 +30,7 @@ _MARKS = (
     ("Optimizer.zero_grad#", Phase.OPTIMIZER),
     ("enumerate(DataLoader)", Phase.DATA),
 )
-_FROM_OUTSIDE_IN = {Role.PYTHON: 0, Role.HOST: 1, Role.LAUNCH: 2, Role.FLOW_START: 3}
+_FROM_OUTSIDE_IN = {EventRole.PYTHON: 0, EventRole.HOST: 1, EventRole.LAUNCH: 2, EventRole.FLOW_START: 3}
 
 
 class Surroundings(NamedTuple):
@@ -43,7 +43,7 @@ class Surroundings(NamedTuple):
     sequence: int = -1  # of that step
 
 
-class Call:
+class ProfiledCall:
     """One call of an operator."""
 
     __slots__ = ("children", "event", "operator", "surroundings", "work")
@@ -52,7 +52,7 @@ class Call:
         self.event = event
         self.operator = operator
         self.surroundings = surroundings
-        self.children: list[Call] = []
+        self.children: list[ProfiledCall] = []
         self.work: list[OperatorEvent] = []  # that it handed to a device itself
 
     def all_work(self) -> Iterator[OperatorEvent]:
@@ -65,13 +65,13 @@ class Call:
 
 
 @dataclass
-class Timeline:
+class HostTimeline:
     """Everything that the host did."""
 
-    roots: list[Call] = field(default_factory=list)
+    roots: list[ProfiledCall] = field(default_factory=list)
     # who handed work to the device, by category and link of a flow, or by "" and the correlation of a launch
-    launches: dict[tuple[str, str], Call] = field(default_factory=dict)
-    by_external: dict[str, Call] = field(default_factory=dict)
+    launches: dict[tuple[str, str], ProfiledCall] = field(default_factory=dict)
+    by_external: dict[str, ProfiledCall] = field(default_factory=dict)
     # autograd's number -> when and in what something was called that had it
     forward: dict[int, list[tuple[int, Surroundings]]] = field(default_factory=dict)
     modules: dict[str, str] = field(default_factory=dict)  # path -> type
@@ -84,12 +84,12 @@ class Timeline:
     has_places: bool = False
 
 
-def host_timeline(events: Iterable[OperatorEvent]) -> Timeline:
+def host_timeline(events: Iterable[OperatorEvent]) -> HostTimeline:
     """Nest the host's events."""
     by_thread: dict[tuple[str, str], list[OperatorEvent]] = {}
     for event in events:
         by_thread.setdefault(event.thread, []).append(event)
-    timeline = Timeline()
+    timeline = HostTimeline()
     for thread in sorted(by_thread):
         _Thread(timeline).walk(sorted(by_thread.pop(thread), key=_order))
     for made in timeline.forward.values():
@@ -115,13 +115,13 @@ class _Open(NamedTuple):
 
     end: int
     surroundings: Surroundings
-    call: Call | None  # the innermost operator
+    call: ProfiledCall | None  # the innermost operator
 
 
 class _Thread:
     """Goes through the events of one thread."""
 
-    def __init__(self, timeline: Timeline) -> None:
+    def __init__(self, timeline: HostTimeline) -> None:
         self._timeline = timeline
         self._open: list[_Open] = []
 
@@ -130,9 +130,9 @@ class _Thread:
             while self._open and self._open[-1].end <= event.start:
                 self._open.pop()
             around = self._open[-1] if self._open else _Open(0, Surroundings(), None)
-            if event.role in (Role.LAUNCH, Role.FLOW_START):
+            if event.role in (EventRole.LAUNCH, EventRole.FLOW_START):
                 self._launch(event, around)
-            elif event.role is Role.PYTHON:
+            elif event.role is EventRole.PYTHON:
                 within = self._python(event, around.surroundings)
                 self._open.append(_Open(event.end, within, around.call))
             else:
@@ -140,7 +140,7 @@ class _Thread:
 
     def _launch(self, event: OperatorEvent, around: _Open) -> None:
         if around.call is not None and event.link:
-            category = event.category if event.role is Role.FLOW_START else ""
+            category = event.category if event.role is EventRole.FLOW_START else ""
             self._timeline.launches[category, event.link] = around.call
 
     def _python(self, event: OperatorEvent, around: Surroundings) -> Surroundings:
@@ -165,7 +165,7 @@ class _Thread:
             self._timeline.forward.setdefault(event.sequence, []).append((event.start, within))
         if not operator:
             return _Open(event.end, within, around.call)
-        call = Call(event, operator, within)
+        call = ProfiledCall(event, operator, within)
         (self._timeline.roots if around.call is None else around.call.children).append(call)
         if event.external:
             self._timeline.by_external[event.external] = call
@@ -195,7 +195,7 @@ _EXPLICIT = "CompositeExplicitAutograd"
 _CAST = "aten::to"
 
 
-class Level(Enum):
+class CountLevel(Enum):
     """How an operator counts."""
 
     THROUGH = "through"  # it only calls others, above autograd: they count
@@ -203,41 +203,41 @@ class Level(Enum):
     WHOLE = "whole"  # it has a kernel: what that calls is its own affair
 
 
-class Counted(NamedTuple):
+class CountedCall(NamedTuple):
     """A call that counts."""
 
-    call: Call
+    call: ProfiledCall
     inside: str  # the operator whose formula made the call
     expanded: bool
 
 
-def counted(roots: Iterable[Call], signatures: Signatures, device: str) -> Iterator[Counted]:
+def counted(roots: Iterable[ProfiledCall], signatures: Signatures, device: str) -> Iterator[CountedCall]:
     """The calls that count, in the order in which they began."""
     waiting = [(call, "") for call in reversed(list(roots))]
     while waiting:
         call, inside = waiting.pop()
         schema = signatures.schema_of(call.operator, call.event.inputs)
         level = _level(call, schema, signatures, device)
-        if level is not Level.THROUGH:
-            yield Counted(call, inside, level is Level.EXPANDED)
-        if level is not Level.WHOLE:
+        if level is not CountLevel.THROUGH:
+            yield CountedCall(call, inside, level is CountLevel.EXPANDED)
+        if level is not CountLevel.WHOLE:
             name = f"aten::{schema.name}" if schema else call.operator
-            within = name if level is Level.EXPANDED else inside
+            within = name if level is CountLevel.EXPANDED else inside
             waiting += [(child, within) for child in reversed(call.children)]
 
 
-def _level(call: Call, schema: Schema | None, signatures: Signatures, device: str) -> Level:
+def _level(call: ProfiledCall, schema: Schema | None, signatures: Signatures, device: str) -> CountLevel:
     if _is_autocast(call, schema, signatures):
-        return Level.THROUGH
+        return CountLevel.THROUGH
     level = level_of(call.operator, schema, device)
-    if level is Level.THROUGH and call.work:
-        return Level.WHOLE  # an adapter has put a kernel of its own in place of the formula
-    if level is Level.EXPANDED and not call.children:
-        return Level.WHOLE
+    if level is CountLevel.THROUGH and call.work:
+        return CountLevel.WHOLE  # an adapter has put a kernel of its own in place of the formula
+    if level is CountLevel.EXPANDED and not call.children:
+        return CountLevel.WHOLE
     return level
 
 
-def _is_autocast(call: Call, schema: Schema | None, signatures: Signatures) -> bool:
+def _is_autocast(call: ProfiledCall, schema: Schema | None, signatures: Signatures) -> bool:
     """Autocast converts the arguments, then calls the operator again. Formulas call other overloads: sum, sum.dim."""
     again = [child for child in call.children if child.operator == call.operator]
     if len(again) != 1 or any(child.operator not in (call.operator, _CAST) for child in call.children):
@@ -246,7 +246,7 @@ def _is_autocast(call: Call, schema: Schema | None, signatures: Signatures) -> b
 
 
 @cache
-def level_of(operator: str, schema: Schema | None, device: str) -> Level:
+def level_of(operator: str, schema: Schema | None, device: str) -> CountLevel:
     """How an operator counts that calls others."""
     base = operator.removeprefix("aten::")
     overloads = (schema,) if schema else schemas().get(base, ())
@@ -255,12 +255,12 @@ def level_of(operator: str, schema: Schema | None, device: str) -> Level:
         known[each.name] for each in overloads if each.name in known and (schema or not each.writes_to_given)
     ]
     if not operator.startswith("aten::") or not facts:
-        return Level.WHOLE
+        return CountLevel.WHOLE
     if all(_IMPLICIT in fact.kernels for fact in facts):
-        return Level.THROUGH
+        return CountLevel.THROUGH
     if operator in CHOOSE_BY_DEVICE or all(each.is_view for each in overloads):
-        return Level.WHOLE
-    return Level.EXPANDED if all(_is_formula(fact, device) for fact in facts) else Level.WHOLE
+        return CountLevel.WHOLE
+    return CountLevel.EXPANDED if all(_is_formula(fact, device) for fact in facts) else CountLevel.WHOLE
 
 
 def _is_formula(fact: OperatorFacts, device: str) -> bool:

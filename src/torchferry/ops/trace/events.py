@@ -10,15 +10,15 @@ from typing import Any, NamedTuple
 import msgspec
 
 from torchferry.traces.categories import flow_device, kind_of_category
-from torchferry.traces.columns import Kind
-from torchferry.traces.decoding import ABSENT, NO_ARGS, Args, Event
+from torchferry.traces.columns import EventKind
+from torchferry.traces.decoding import ABSENT, NO_ARGS, Args, TraceEvent
 from torchferry.traces.times import INVALID, nanoseconds
 
 OLD_PROFILER = "CPU functions"  # the process, in what torch.autograd.profiler wrote before it was rebuilt
 _LOOKS_LIKE_OPERATOR = re.compile(r"\w+::\w+")
 
 
-class Role(Enum):
+class EventRole(Enum):
     """What an event is for whoever asks which operators were called."""
 
     HOST = "host"  # an operator, a step of autograd, an annotation: the names tell them apart
@@ -30,19 +30,19 @@ class Role(Enum):
     FLOW_END = "flow_end"
 
 
-_FLOWS = (Role.FLOW_START, Role.FLOW_END)
+_FLOWS = (EventRole.FLOW_START, EventRole.FLOW_END)
 _ROLES = {
-    Kind.OPERATOR: Role.HOST,
-    Kind.ANNOTATION: Role.HOST,
-    Kind.PYTHON: Role.PYTHON,
-    Kind.RUNTIME: Role.LAUNCH,
-    Kind.COMPUTE: Role.DEVICE,
-    Kind.COPY: Role.DEVICE,
-    Kind.FILL: Role.DEVICE,
+    EventKind.OPERATOR: EventRole.HOST,
+    EventKind.ANNOTATION: EventRole.HOST,
+    EventKind.PYTHON: EventRole.PYTHON,
+    EventKind.RUNTIME: EventRole.LAUNCH,
+    EventKind.COMPUTE: EventRole.DEVICE,
+    EventKind.COPY: EventRole.DEVICE,
+    EventKind.FILL: EventRole.DEVICE,
 }
 
 
-class Inputs(NamedTuple):
+class ProfiledInputs(NamedTuple):
     """What an operator was called with, as the profiler wrote it: a list each, one item per argument."""
 
     dims: Any = None
@@ -51,13 +51,13 @@ class Inputs(NamedTuple):
     concrete: Any = None
 
 
-_NO_INPUTS = Inputs()
+_NO_INPUTS = ProfiledInputs()
 
 
 class OperatorEvent(NamedTuple):
     """Times are nanoseconds."""
 
-    role: Role
+    role: EventRole
     name: str
     category: str
     thread: tuple[str, str]  # process and thread, or device and stream
@@ -66,7 +66,7 @@ class OperatorEvent(NamedTuple):
     link: str = ""  # what connects a launch or a flow with its work on the device
     external: str = ""  # the operator's number
     sequence: int = -1  # autograd's number, the same for the operator and its backward step
-    inputs: Inputs = _NO_INPUTS
+    inputs: ProfiledInputs = _NO_INPUTS
     stack: str = ""  # Python's frames, the innermost first, divided by semicolons
 
     @property
@@ -81,10 +81,10 @@ class EventReader:
     def __init__(self) -> None:
         self.damaged = 0  # events that lack what every event must have
         self._threads: dict[tuple[Any, Any], tuple[str, str]] = {}
-        self._inputs: dict[tuple[bytes, ...], Inputs] = {}
+        self._inputs: dict[tuple[bytes, ...], ProfiledInputs] = {}
         self._stacks: dict[bytes, str] = {}
 
-    def read(self, events: Sequence[Event]) -> Iterator[OperatorEvent]:
+    def read(self, events: Sequence[TraceEvent]) -> Iterator[OperatorEvent]:
         """Those of one piece of the file."""
         wanted = [(event, role) for event in events if (role := _role(event)) is not None]
         starts = nanoseconds([event.ts for event, _ in wanted]).tolist()
@@ -95,7 +95,7 @@ class EventReader:
             else:
                 yield self._event(event, role, start, duration)
 
-    def _event(self, event: Event, role: Role, start: int, duration: int) -> OperatorEvent:
+    def _event(self, event: TraceEvent, role: EventRole, start: int, duration: int) -> OperatorEvent:
         args = event.args or NO_ARGS
         made = OperatorEvent(
             role,
@@ -107,7 +107,7 @@ class EventReader:
             link=_text(event.id if role in _FLOWS else args.correlation),
             external=_text(args.external_of_2021 if args.external is None else args.external),
         )
-        if role is not Role.HOST or args is NO_ARGS:
+        if role is not EventRole.HOST or args is NO_ARGS:
             return made
         return made._replace(
             sequence=args.sequence if isinstance(args.sequence, int) else -1,
@@ -115,19 +115,19 @@ class EventReader:
             stack=self._stack(bytes(args.stack)),
         )
 
-    def _thread(self, event: Event) -> tuple[str, str]:
+    def _thread(self, event: TraceEvent) -> tuple[str, str]:
         key = (event.pid, event.tid)
         known = self._threads.get(key)
         if known is None:
             known = self._threads[key] = (_text(event.pid), _text(event.tid))
         return known
 
-    def _inputs_of(self, args: Args) -> Inputs:
+    def _inputs_of(self, args: Args) -> ProfiledInputs:
         types = args.types_of_old if args.types is ABSENT else args.types
         key = (bytes(args.dims), bytes(types), bytes(args.strides), bytes(args.concrete))
         known = self._inputs.get(key)
         if known is None:
-            known = self._inputs[key] = Inputs(*map(_decoded, key))
+            known = self._inputs[key] = ProfiledInputs(*map(_decoded, key))
         return known
 
     def _stack(self, raw: bytes) -> str:
@@ -136,17 +136,17 @@ class EventReader:
         return self._stacks[raw]
 
 
-def _role(event: Event) -> Role | None:
+def _role(event: TraceEvent) -> EventRole | None:
     if event.ph in ("s", "f"):
         if not flow_device(event.cat):
             return None
-        return Role.FLOW_START if event.ph == "s" else Role.FLOW_END
+        return EventRole.FLOW_START if event.ph == "s" else EventRole.FLOW_END
     if event.ph != "X":
         return None
     if event.cat:
         return _ROLES.get(kind_of_category(event.cat))
     is_host = event.pid == OLD_PROFILER or _LOOKS_LIKE_OPERATOR.match(event.name)
-    return Role.HOST if is_host else Role.UNNAMED
+    return EventRole.HOST if is_host else EventRole.UNNAMED
 
 
 def _decoded(raw: bytes) -> Any:

@@ -8,34 +8,34 @@ from pathlib import Path
 from typing import Any, NamedTuple, NoReturn
 
 from torchferry.errors import InputError
-from torchferry.ops.model import TRACE, Capture, ModuleInfo, Phase, Signature, Site
-from torchferry.ops.trace.calls import Call, Surroundings, Timeline, counted, host_timeline
-from torchferry.ops.trace.events import EventReader, OperatorEvent, Role
+from torchferry.ops.model import TRACE, Capture, ModuleInfo, OperatorSite, Phase, Signature
+from torchferry.ops.trace.calls import HostTimeline, ProfiledCall, Surroundings, counted, host_timeline
+from torchferry.ops.trace.events import EventReader, EventRole, OperatorEvent
 from torchferry.ops.trace.signatures import Folding, Signatures
 from torchferry.ops.trace.table import read_table
 from torchferry.traces.categories import CUDA, flow_device, launching_device
 from torchferry.traces.chunks import Chunks
 from torchferry.traces.decoding import Decoder
-from torchferry.traces.opening import Text, no_trace
+from torchferry.traces.opening import TraceText, no_trace
 
 
 class Sites:
     """Answers for the calls of one trace."""
 
-    def __init__(self, timeline: Timeline) -> None:
+    def __init__(self, timeline: HostTimeline) -> None:
         self._timeline = timeline
         self._setup_ends = _first_forward(timeline)
-        self._known: dict[Site, Site] = {}
+        self._known: dict[OperatorSite, OperatorSite] = {}
 
-    def of(self, call: Call, inside: str) -> Site:
+    def of(self, call: ProfiledCall, inside: str) -> OperatorSite:
         """The site of a call that `inside` made."""
         around = call.surroundings
         phase = around.phase or self._phase_by_time(around, call.event.start)
         if phase is Phase.BACKWARD:
             made = self._made(around.sequence, call.event.start)
-            site = Site(phase, made.module, made.place, around.node, inside)
+            site = OperatorSite(phase, made.module, made.place, around.node, inside)
         else:
-            site = Site(phase, around.module, around.place, "", inside)
+            site = OperatorSite(phase, around.module, around.place, "", inside)
         return self._known.setdefault(site, site)
 
     def _made(self, sequence: int, before: int) -> Surroundings:
@@ -74,7 +74,7 @@ def _last(times: list[int], until: int) -> int:
     return times[index - 1] if index else -1
 
 
-def _first_forward(timeline: Timeline) -> int:
+def _first_forward(timeline: HostTimeline) -> int:
     """When setting up was over. Only a trace with modules tells; what autograd keeps belongs to the forward pass."""
     if not timeline.module_starts:
         return 0
@@ -85,12 +85,12 @@ def _first_forward(timeline: Timeline) -> int:
 # The work of a device, given to the operators that asked for it.
 
 
-def add_device_work(timeline: Timeline, work: Iterable[OperatorEvent]) -> None:
+def add_device_work(timeline: HostTimeline, work: Iterable[OperatorEvent]) -> None:
     """To each operator its own. Work whose operator is not known is left out."""
     flows: dict[tuple[tuple[str, str], int], OperatorEvent] = {}
     others: list[OperatorEvent] = []
     for event in work:
-        if event.role is Role.FLOW_END:
+        if event.role is EventRole.FLOW_END:
             flows[event.thread, event.start] = event
         else:
             others.append(event)
@@ -98,7 +98,7 @@ def add_device_work(timeline: Timeline, work: Iterable[OperatorEvent]) -> None:
         flow = flows.get((event.thread, event.start))
         if flow is not None:
             owner = timeline.launches.get((flow.category, flow.link))
-        elif event.role is Role.DEVICE:
+        elif event.role is EventRole.DEVICE:
             owner = timeline.launches.get(("", event.link)) or timeline.by_external.get(event.external)
         else:
             continue
@@ -112,12 +112,12 @@ def device_of(launches: Iterable[str], flows: Iterable[str], has_kernels: bool) 
     return next((device for device in named if device), CUDA if has_kernels else "cpu")
 
 
-_HOST_ROLES = (Role.HOST, Role.PYTHON, Role.LAUNCH, Role.FLOW_START)
+_HOST_ROLES = (EventRole.HOST, EventRole.PYTHON, EventRole.LAUNCH, EventRole.FLOW_START)
 
 
 def read_trace(path: Path) -> Capture:
     """The operators of a trace of torch.profiler or torch.autograd.profiler, or of the table that they print."""
-    text = Text(path)
+    text = TraceText(path)
     start = text.more()
     if start.lstrip()[:1] in ("{", "["):
         return _TraceReader(path).capture()
@@ -128,7 +128,7 @@ class Launch(NamedTuple):
     """One call of an operator, and the work that it gave to the device: kernels and copies, with nanoseconds."""
 
     signature: Signature
-    site: Site
+    site: OperatorSite
     kernels: tuple[tuple[str, int], ...]
 
 
@@ -141,7 +141,7 @@ class Launches(NamedTuple):
 
 def read_launches(path: Path) -> Launches:
     """Which operators of a trace launched which kernels."""
-    text = Text(path)
+    text = TraceText(path)
     start = text.more()
     if start.lstrip()[:1] not in ("{", "["):
         raise InputError(
@@ -184,8 +184,8 @@ class _TraceReader:
     def capture(self) -> Capture:
         self._read()
         device = self._device()
-        spans = [(event.start, event.end) for event in self._host if event.role is Role.HOST]
-        processes = {event.thread[0] for event in self._host if event.role is Role.HOST}
+        spans = [(event.start, event.end) for event in self._host if event.role is EventRole.HOST]
+        processes = {event.thread[0] for event in self._host if event.role is EventRole.HOST}
         timeline = self._timeline()
         signatures = Signatures()
         folding = _folded(timeline, signatures, device)
@@ -206,14 +206,14 @@ class _TraceReader:
         for event in self._events():
             self._sort(event)
         self._is_trace |= self._chunks.is_object
-        if not any(event.role is Role.HOST for event in self._host):
+        if not any(event.role is EventRole.HOST for event in self._host):
             self._refuse()
 
     def _device(self) -> str:
-        has_kernels = any(event.role is Role.DEVICE for event in self._work)
+        has_kernels = any(event.role is EventRole.DEVICE for event in self._work)
         return device_of(sorted(self._launches), sorted(self._flows), has_kernels)
 
-    def _timeline(self) -> Timeline:
+    def _timeline(self) -> HostTimeline:
         timeline = host_timeline(self._host)
         self._host.clear()
         add_device_work(timeline, self._work)
@@ -226,9 +226,9 @@ class _TraceReader:
 
     def _sort(self, event: OperatorEvent) -> None:
         """To the host's, or to the device's."""
-        if event.role is Role.FLOW_START:
+        if event.role is EventRole.FLOW_START:
             self._flows.add(event.category)
-        elif event.role is Role.LAUNCH:
+        elif event.role is EventRole.LAUNCH:
             self._launches.add(event.category)
         (self._host if event.role in _HOST_ROLES else self._work).append(event)
 
@@ -240,7 +240,7 @@ class _TraceReader:
             )
         raise no_trace(self._path, "a JSON list of other things")
 
-    def _notes(self, timeline: Timeline, signatures: Signatures, folding: Folding) -> Iterator[str]:
+    def _notes(self, timeline: HostTimeline, signatures: Signatures, folding: Folding) -> Iterator[str]:
         if self._chunks.is_cut_short or self._decoder.damaged or self._reader.damaged:
             yield "truncated"
         yield from sorted(timeline.notes)
@@ -260,7 +260,7 @@ class _TraceReader:
             yield "varied"
 
 
-def _folded(timeline: Timeline, signatures: Signatures, device: str) -> Folding:
+def _folded(timeline: HostTimeline, signatures: Signatures, device: str) -> Folding:
     sites = Sites(timeline)
     folding = Folding()
     for call, inside, expanded in counted(timeline.roots, signatures, device):
@@ -270,11 +270,11 @@ def _folded(timeline: Timeline, signatures: Signatures, device: str) -> Folding:
     return folding
 
 
-def _where(site: Site, device: str) -> str:
+def _where(site: OperatorSite, device: str) -> str:
     return "cpu" if site.phase.is_on_host else device
 
 
-def _nanoseconds(call: Call, expanded: bool, device: str) -> int:
+def _nanoseconds(call: ProfiledCall, expanded: bool, device: str) -> int:
     """The device's time, or on the CPU the host's; of an expanded operator without those that it called."""
     if device == "cpu":
         inner = sum(child.event.duration for child in call.children) if expanded else 0
@@ -282,7 +282,7 @@ def _nanoseconds(call: Call, expanded: bool, device: str) -> int:
     return sum(event.duration for event in _work(call, expanded))
 
 
-def _work(call: Call, expanded: bool) -> Iterable[OperatorEvent]:
+def _work(call: ProfiledCall, expanded: bool) -> Iterable[OperatorEvent]:
     """What a call made the device do; of an expanded operator without those that it called."""
     return call.work if expanded else call.all_work()
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from torchferry.operators.schemas import ArgumentKind, Schema, choose_overload
-from torchferry.ops.model import Argument, Signature, Site, Special, TensorSpec, Use, Value
-from torchferry.ops.trace.events import Inputs
+from torchferry.ops.model import Argument, OperatorSite, Signature, Special, TensorSpec, Use, Value
+from torchferry.ops.trace.events import ProfiledInputs
 from torchferry.traces.names import DTYPES
 
 _OF_NUMBERS = ("float64", "int64", "bool", "complex128")
@@ -25,11 +25,11 @@ class Signatures:
     def __init__(self) -> None:
         self.has_shapes = False
         self.has_open_overloads = False
-        self._seen: dict[int, Inputs] = {}  # kept, so that no other gets its id
+        self._seen: dict[int, ProfiledInputs] = {}  # kept, so that no other gets its id
         self._schemas: dict[tuple[str, int], Schema | None] = {}
         self._made: dict[tuple[str, int, str], Signature] = {}
 
-    def schema_of(self, operator: str, inputs: Inputs) -> Schema | None:
+    def schema_of(self, operator: str, inputs: ProfiledInputs) -> Schema | None:
         """The overload that was called; None if the arguments leave a choice, or it is not PyTorch's."""
         key = (operator, id(inputs))
         if key not in self._schemas:
@@ -38,14 +38,14 @@ class Signatures:
             self._schemas[key] = choose_overload(operator.removeprefix("aten::"), kinds)
         return self._schemas[key]
 
-    def of(self, operator: str, inputs: Inputs, device: str) -> Signature:
+    def of(self, operator: str, inputs: ProfiledInputs, device: str) -> Signature:
         """The signature of a call whose tensors are on this device."""
         key = (operator, id(inputs), device)
         if key not in self._made:
             self._made[key] = self._signature(operator, inputs, device)
         return self._made[key]
 
-    def _signature(self, operator: str, inputs: Inputs, device: str) -> Signature:
+    def _signature(self, operator: str, inputs: ProfiledInputs, device: str) -> Signature:
         schema = self.schema_of(operator, inputs)
         if schema is None and operator.startswith("aten::"):
             self.has_open_overloads = True
@@ -71,7 +71,7 @@ def _number_if_wrapped(name: str, value: Value) -> Value:
     return Special("number", "") if is_wrapped else value
 
 
-def _kinds(inputs: Inputs) -> list[ArgumentKind] | None:
+def _kinds(inputs: ProfiledInputs) -> list[ArgumentKind] | None:
     if not isinstance(inputs.types, list) or not inputs.types:
         return None
     return [_kind(type_) for type_ in inputs.types]
@@ -85,7 +85,7 @@ def _kind(type_: Any) -> ArgumentKind:
     )
 
 
-def _values(inputs: Inputs, device: str) -> list[Value]:
+def _values(inputs: ProfiledInputs, device: str) -> list[Value]:
     if not isinstance(inputs.types, list):
         return _shapes_alone(inputs, device)
     return [
@@ -100,7 +100,7 @@ def _values(inputs: Inputs, device: str) -> list[Value]:
     ]
 
 
-def _shapes_alone(inputs: Inputs, device: str) -> list[Value]:
+def _shapes_alone(inputs: ProfiledInputs, device: str) -> list[Value]:
     """Old profilers recorded no types: what has a shape is a tensor."""
     if not isinstance(inputs.dims, list):
         return []
@@ -161,13 +161,13 @@ def _number(text: str) -> Value:
         return text
 
 
-def shapes_of(text: str) -> Inputs:
+def shapes_of(text: str) -> ProfiledInputs:
     """The shapes that a table prints: `[[8, 3], []]`."""
     try:
         dims: Sequence[Any] = json.loads(text)
     except ValueError:
-        return Inputs()
-    return Inputs(dims=dims) if isinstance(dims, list) else Inputs()
+        return ProfiledInputs()
+    return ProfiledInputs(dims=dims) if isinstance(dims, list) else ProfiledInputs()
 
 
 # Adds up calls with the same signature from the same site.
@@ -188,9 +188,11 @@ class Folding:
 
     def __init__(self) -> None:
         self.has_varied = False
-        self._rows: dict[tuple[str, Site, bool], dict[Signature, _Row]] = {}
+        self._rows: dict[tuple[str, OperatorSite, bool], dict[Signature, _Row]] = {}
 
-    def add(self, signature: Signature, site: Site, calls: int, nanoseconds: int, expanded: bool) -> None:
+    def add(
+        self, signature: Signature, site: OperatorSite, calls: int, nanoseconds: int, expanded: bool
+    ) -> None:
         """Some calls."""
         rows = self._rows.setdefault((signature.operator, site, expanded), {})
         row = rows.get(signature)

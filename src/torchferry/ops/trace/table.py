@@ -6,11 +6,11 @@ from pathlib import Path
 
 from torchferry.operators.names import CALLED_ELSEWHERE
 from torchferry.operators.schemas import schemas
-from torchferry.ops.model import TRACE, Capture, Phase, Site
-from torchferry.ops.trace.calls import Level, level_of
+from torchferry.ops.model import TRACE, Capture, OperatorSite, Phase
+from torchferry.ops.trace.calls import CountLevel, level_of
 from torchferry.ops.trace.signatures import Folding, Signatures, shapes_of
 from torchferry.traces.names import is_optimizer_step, is_profiler_step, note_of, operator_of
-from torchferry.traces.opening import Text, no_trace
+from torchferry.traces.opening import TraceText, no_trace
 from torchferry.traces.printed import NAME, Row, printed_nanoseconds, table_device, table_lines, table_rows
 
 _SHAPES = "Input Shapes"
@@ -18,7 +18,7 @@ _CUT = "..."
 _ATEN = "aten::"
 
 
-def read_table(path: Path, text: Text) -> Capture:
+def read_table(path: Path, text: TraceText) -> Capture:
     """The operators of all tables in the file; other lines, such as a program's own output, are passed over."""
     rows = list(table_rows(table_lines(text)))
     if not rows:
@@ -68,14 +68,16 @@ class _TableReader:
         self._turns += calls if is_profiler_step(name) else 0
         operator = self._operator(name)
         level = level_of(operator, None, device)
-        if not operator or level is Level.THROUGH:
+        if not operator or level is CountLevel.THROUGH:
             return
         # what the host chose to compute with has all the time: to its callers a table gives their own time only
         is_choice = operator.removeprefix(_ATEN) in CALLED_ELSEWHERE
         phase = Phase.BACKWARD if operator.endswith("_backward") else Phase.FORWARD
         signature = self._signatures.of(operator, shapes_of(row.get(_SHAPES, "")), device)
         time = printed_nanoseconds(row["host time"] if device == "cpu" else row.get(device, ""))
-        self._folding.add(signature, Site(phase), calls, time, level is Level.EXPANDED and not is_choice)
+        self._folding.add(
+            signature, OperatorSite(phase), calls, time, level is CountLevel.EXPANDED and not is_choice
+        )
 
     def _operator(self, name: str) -> str:
         if not name.endswith(_CUT):

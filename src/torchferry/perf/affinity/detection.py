@@ -68,7 +68,7 @@ class Detections:
         return int(self.scores.shape[0])
 
 
-class _Candidates(NamedTuple):
+class _CandidateBoxes(NamedTuple):
     """Boxes of one class each, the best first; those with a score of _NEVER are none."""
 
     boxes: Tensor
@@ -95,11 +95,13 @@ def fast_rcnn_inference_single_image(
     limit = topk_per_image if topk_per_image >= 0 else len(candidates.scores)
     with torch.no_grad():
         kept = _best_apart(candidates, nms_thresh, limit)
-    found = _Candidates(*(column.index_select(0, kept) for column in candidates))
+    found = _CandidateBoxes(*(column.index_select(0, kept) for column in candidates))
     return _instances(image_shape, found), found.regions
 
 
-def _candidates(boxes: Any, scores: Tensor, image_shape: tuple[int, int], score_thresh: float) -> _Candidates:
+def _candidates(
+    boxes: Any, scores: Tensor, image_shape: tuple[int, int], score_thresh: float
+) -> _CandidateBoxes:
     tensor: Tensor = boxes if isinstance(boxes, Tensor) else boxes.tensor
     regions, classes = scores.shape[0], scores.shape[1] - 1
     if tensor.shape not in {(regions, 4), (regions, classes * 4)}:
@@ -117,7 +119,7 @@ def _candidates(boxes: Any, scores: Tensor, image_shape: tuple[int, int], score_
     clipped = _clipped(tensor, image_shape)
     picked = clipped.index_select(0, region if tensor.shape[1] == 4 else order)
     ordered = scores.flatten().index_select(0, order)
-    return _Candidates(picked, torch.where(ranks == _NEVER, ranks, ordered), label, region)
+    return _CandidateBoxes(picked, torch.where(ranks == _NEVER, ranks, ordered), label, region)
 
 
 def _clipped(boxes: Tensor, image_shape: tuple[int, int]) -> Tensor:
@@ -128,7 +130,7 @@ def _clipped(boxes: Tensor, image_shape: tuple[int, int]) -> Tensor:
     return torch.stack(inside, dim=1)
 
 
-def _best_apart(candidates: _Candidates, threshold: float, limit: int) -> Tensor:
+def _best_apart(candidates: _CandidateBoxes, threshold: float, limit: int) -> Tensor:
     """The places of candidates that overlap no better one of their class, at most `limit`.
 
     Taken in blocks, because the best come first: it ends when there are enough, or when no candidates are left.
@@ -162,7 +164,7 @@ def _settled(alive: Tensor, suppresses: Tensor) -> Tensor:
         keep = left
 
 
-def _instances(image_shape: tuple[int, int], found: _Candidates) -> Any:
+def _instances(image_shape: tuple[int, int], found: _CandidateBoxes) -> Any:
     structures = sys.modules.get("detectron2.structures")
     if structures is None:
         return Detections(image_shape, Boxes(found.boxes), found.scores, found.classes)

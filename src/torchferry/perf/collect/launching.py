@@ -18,7 +18,7 @@ from torchferry.launch.environment import environment_at
 from torchferry.launch.place import Place
 from torchferry.launch.program import Program
 from torchferry.launch.supervise import Ending, run_supervised
-from torchferry.perf.collect.outcome import Told, all_told
+from torchferry.perf.collect.outcome import CollectOutcome, all_told
 from torchferry.perf.collect.settings import ProfileSettings
 
 FORMAT = "torchferry-profile"
@@ -38,12 +38,12 @@ class Profiled:
     """How a run ended, and what it left."""
 
     ending: Ending
-    told: tuple[Told, ...]  # by each process that made steps
+    told: tuple[CollectOutcome, ...]  # by each process that made steps
     is_written: bool
     kept: Path | None = None  # where an earlier profile is to which something was added
 
     @property
-    def traces(self) -> tuple[Told, ...]:
+    def traces(self) -> tuple[CollectOutcome, ...]:
         """By those that left a trace."""
         return tuple(told for told in self.told if told.trace)
 
@@ -105,7 +105,7 @@ def run_profiled(
         return Profiled(ending, told, is_written, kept)
 
 
-def _is_worth_keeping(settings: ProfileSettings, ending: Ending, told: tuple[Told, ...]) -> bool:
+def _is_worth_keeping(settings: ProfileSettings, ending: Ending, told: tuple[CollectOutcome, ...]) -> bool:
     """Who breaks a run off gets what was asked for, or nothing."""
     steps = [each.steps for each in told if each.trace]
     if ending.signal:
@@ -113,7 +113,7 @@ def _is_worth_keeping(settings: ProfileSettings, ending: Ending, told: tuple[Tol
     return bool(steps)
 
 
-def _as_found(staged: Path, told: Told) -> Told:
+def _as_found(staged: Path, told: CollectOutcome) -> CollectOutcome:
     """What a process says it has written counts only if something is there: a full disk leaves an empty file."""
     path = staged / told.trace
     if not told.trace or (_holds_trace(path) if path.is_dir() else path.is_file() and path.stat().st_size):
@@ -123,12 +123,12 @@ def _as_found(staged: Path, told: Told) -> Told:
 
 def _holds_trace(folder: Path) -> bool:
     """A vendor's profiler makes its folder first, and its trace last: where its analysis failed there is none."""
-    from torchferry.perf.input_files import Sort, sets_below
+    from torchferry.perf.input_files import InputKind, sets_below
 
-    return any(files.of(Sort.TRACE) for files in sets_below(folder))
+    return any(files.of(InputKind.TRACE) for files in sets_below(folder))
 
 
-def _named_by_rank(staged: Path, told: tuple[Told, ...]) -> tuple[Told, ...]:
+def _named_by_rank(staged: Path, told: tuple[CollectOutcome, ...]) -> tuple[CollectOutcome, ...]:
     """trace.rank0.json.gz; a second process that takes itself for the same rank gets .2 after it."""
     seen: Counter[int] = Counter()
     renamed = []
@@ -146,7 +146,10 @@ def _named_by_rank(staged: Path, told: tuple[Told, ...]) -> tuple[Told, ...]:
 
 
 def run_facts(
-    program: Program, settings: ProfileSettings, told: tuple[Told, ...], environment: Mapping[str, str]
+    program: Program,
+    settings: ProfileSettings,
+    told: tuple[CollectOutcome, ...],
+    environment: Mapping[str, str],
 ) -> dict[str, Any]:
     """What run.json holds."""
     traces = [each for each in told if each.trace]
@@ -169,7 +172,7 @@ def run_facts(
     }
 
 
-def _rank_facts(told: Told) -> dict[str, Any]:
+def _rank_facts(told: CollectOutcome) -> dict[str, Any]:
     names = (
         "rank",
         "world",

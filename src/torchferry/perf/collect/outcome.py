@@ -18,7 +18,7 @@ _SUFFIX = ".told"
 
 
 @dataclass(frozen=True)
-class Told:
+class CollectOutcome:
     """What one process has done."""
 
     rank: int = 0
@@ -50,15 +50,17 @@ class Told:
         return self.last_step - self.first_step + 1 if self.trace else 0
 
 
-def tell(folder: Path, told: Told) -> None:
+def tell(folder: Path, told: CollectOutcome) -> None:
     """Say it to whoever reads the folder; whole or not at all."""
     path = folder / f"{os.getpid()}{_SUFFIX}"
     write_whole(path, json.dumps(asdict(told)).encode())
 
 
-def all_told(folder: Path) -> list[Told]:
+def all_told(folder: Path) -> list[CollectOutcome]:
     """By all processes, in the order of ranks."""
-    found = [Told(**json.loads(file.read_text("utf-8"))) for file in sorted(folder.glob(f"*{_SUFFIX}"))]
+    found = [
+        CollectOutcome(**json.loads(file.read_text("utf-8"))) for file in sorted(folder.glob(f"*{_SUFFIX}"))
+    ]
     return sorted(found, key=lambda told: (told.rank, told.trace))
 
 
@@ -82,7 +84,7 @@ _NEXT = Text("next: ferry analyze {output}", "下一步：ferry analyze {output}
 
 
 def sentences(
-    output: Path, settings: ProfileSettings, traces: tuple[Told, ...], exit_code: int
+    output: Path, settings: ProfileSettings, traces: tuple[CollectOutcome, ...], exit_code: int
 ) -> Iterator[Text]:
     """Of a profile that was written."""
     shown = one_line(os.path.relpath(output))
@@ -101,7 +103,7 @@ def sentences(
     yield _NEXT.format(output=shown)
 
 
-def _steps(told: Told) -> Text:
+def _steps(told: CollectOutcome) -> Text:
     form = _ONE_STEP if told.steps == 1 else _STEPS
     return form.format(first=told.first_step, last=told.last_step)
 

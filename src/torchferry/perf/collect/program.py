@@ -27,7 +27,7 @@ from torchferry.observe.modes import has_compiled
 from torchferry.observe.patching import Patches
 from torchferry.observe.seeds import seed_all
 from torchferry.ops.capture.program import before_every_end
-from torchferry.perf.collect.outcome import Told, tell
+from torchferry.perf.collect.outcome import CollectOutcome, tell
 from torchferry.perf.collect.settings import ProfileSettings
 from torchferry.perf.collect.steps import IterationCounter
 from torchferry.perf.collect.tracing import OtherProfilers, Tracer, make_tracer
@@ -182,7 +182,7 @@ class ProfiledProgram:
             maxlen=_MOST_UNPROFILED
         )  # seconds of the steps before the profiler
         self._fallbacks: dict[str, int] = {}
-        self._told = Told()
+        self._told = CollectOutcome()
         self._is_over = False
         self._seen = Seen(settings.device or "cpu")
         self._counter = IterationCounter(self._step_ended)
@@ -282,7 +282,7 @@ class ProfiledProgram:
             with self._others.ours():
                 tracer.abandon()
         rank, world = rank_and_world()
-        self._say(Told(rank, world, problem=problem))
+        self._say(CollectOutcome(rank, world, problem=problem))
 
     def _finish(self, step: int, is_whole: bool) -> None:
         """This step was the last one, or it is broken off as the process ends."""
@@ -300,7 +300,7 @@ class ProfiledProgram:
         rank, world = rank_and_world()
         device = self._settings.device or device_in_use()
         self._say(
-            Told(
+            CollectOutcome(
                 rank,
                 world,
                 first_step=self._first,
@@ -329,7 +329,7 @@ class ProfiledProgram:
         if self._made or self._told.problem:
             self._say(self._told)
 
-    def _say(self, told: Told) -> None:
+    def _say(self, told: CollectOutcome) -> None:
         self._told = replace(told, made=self._made)
         folder = Path(self._settings.folder)
         if folder.is_dir():  # else the launcher is gone

@@ -7,10 +7,10 @@ from collections.abc import Iterable
 
 from torchferry.errors import InputError
 from torchferry.perf.analysis import facts_of_tables
-from torchferry.perf.compare.entries import MOST_KERNELS, Entry, Key, Work, has_shapes, work_of
+from torchferry.perf.compare.entries import MOST_KERNELS, CallKey, CallTimes, RunWork, has_shapes, work_of
 from torchferry.perf.compare.matching import Matched, match_entries
-from torchferry.perf.compare.model import Comparison, Cost, Match, OperatorPair, Side
-from torchferry.perf.model import Part
+from torchferry.perf.compare.model import Cost, MatchKind, OperatorPair, RunComparison, Side
+from torchferry.perf.model import TimePart
 from torchferry.perf.run import Run
 from torchferry.text import Text
 
@@ -34,7 +34,7 @@ _LEFT_OVER = Text(
 _MOST_NAMES = 3  # that are joined into one
 
 
-def compare(compared: Run, baseline: Run) -> Comparison:
+def compare(compared: Run, baseline: Run) -> RunComparison:
     """Each by its own measure; figures are per step."""
     for run in (baseline, compared):
         if run.trace is None and run.kernels is None and run.operators is None:
@@ -46,9 +46,9 @@ def compare(compared: Run, baseline: Run) -> Comparison:
     sides = _side(baseline, works[0]), _side(compared, works[1])
     matched = match_entries(works[0].entries, works[1].entries)
     pairs = [_pair(each, sides[0].steps, sides[1].steps) for each in matched if _is_worth_telling(each)]
-    return Comparison(
+    return RunComparison(
         *sides,
-        tuple(sorted((pair for pair in pairs if pair.match is not Match.NONE), key=_most_more)),
+        tuple(sorted((pair for pair in pairs if pair.match is not MatchKind.NONE), key=_most_more)),
         tuple(sorted((pair for pair in pairs if pair.compared is None), key=lambda pair: pair.more)),
         tuple(sorted((pair for pair in pairs if pair.baseline is None), key=_most_more)),
         tuple(_notes((baseline, compared), works, sides, with_shapes)),
@@ -58,12 +58,12 @@ def compare(compared: Run, baseline: Run) -> Comparison:
 
 def _is_worth_telling(matched: Matched) -> bool:
     """What is in one run only and does no work there is plumbing: views, wrappers."""
-    return matched.match is not Match.NONE or any(
+    return matched.match is not MatchKind.NONE or any(
         entry.time for entry in (*matched.baseline, *matched.compared)
     )
 
 
-def _side(run: Run, work: Work) -> Side:
+def _side(run: Run, work: RunWork) -> Side:
     trace = run.trace
     steps = (
         len(trace.steps) if trace is not None else len(run.kernels.steps if run.kernels is not None else ())
@@ -87,7 +87,7 @@ def _side(run: Run, work: Work) -> Side:
     )
 
 
-def _times(run: Run) -> tuple[float, dict[Part, float]]:
+def _times(run: Run) -> tuple[float, dict[TimePart, float]]:
     if run.trace is not None:
         return run.trace.seconds, {part: moments.total / 1e9 for part, moments in run.parts.items()}
     facts = facts_of_tables(run)
@@ -113,10 +113,10 @@ def _pair(matched: Matched, baseline_steps: int, compared_steps: int) -> Operato
     )
 
 
-def _common_key(entries: list[Entry]) -> Key:
+def _common_key(entries: list[CallTimes]) -> CallKey:
     if len(entries) == 1:
         return entries[0].key
-    return Key(
+    return CallKey(
         *(_joined(dict.fromkeys(texts)) for texts in zip(*(entry.key for entry in entries), strict=True))
     )
 
@@ -126,7 +126,7 @@ def _joined(texts: Iterable[str]) -> str:
     return " + ".join(known[:_MOST_NAMES]) + (f" + … ({len(known)})" if len(known) > _MOST_NAMES else "")
 
 
-def _cost(entries: list[Entry], steps: int) -> Cost:
+def _cost(entries: list[CallTimes], steps: int) -> Cost:
     greatest = sorted(entries, key=lambda entry: -entry.time)
     kernels = dict.fromkeys(name for entry in greatest for name in entry.kernels)
     return Cost(
@@ -141,19 +141,21 @@ def _most_more(pair: OperatorPair) -> tuple[float, str, str]:
     return -pair.more, pair.operator, pair.shapes
 
 
-def _shares(matched: list[Matched], works: tuple[Work, Work]) -> dict[Match, tuple[float, float]]:
-    sums: dict[Match, list[int]] = defaultdict(lambda: [0, 0])
+def _shares(matched: list[Matched], works: tuple[RunWork, RunWork]) -> dict[MatchKind, tuple[float, float]]:
+    sums: dict[MatchKind, list[int]] = defaultdict(lambda: [0, 0])
     for each in matched:
         sums[each.match][0] += sum(entry.time for entry in each.baseline)
         sums[each.match][1] += sum(entry.time for entry in each.compared)
     totals = [work.time or 1 for work in works]
     return {
-        match: (sums[match][0] / totals[0], sums[match][1] / totals[1]) for match in Match if match in sums
+        match: (sums[match][0] / totals[0], sums[match][1] / totals[1])
+        for match in MatchKind
+        if match in sums
     }
 
 
 def _notes(
-    runs: tuple[Run, Run], works: tuple[Work, Work], sides: tuple[Side, Side], with_shapes: bool
+    runs: tuple[Run, Run], works: tuple[RunWork, RunWork], sides: tuple[Side, Side], with_shapes: bool
 ) -> list[Text]:
     found: list[Text] = []
     for run, work, side, name in zip(runs, works, sides, (_BASELINE, _COMPARED), strict=True):

@@ -10,7 +10,7 @@ import numpy as np
 
 from torchferry.perf.compare.model import Measure
 from torchferry.perf.signatures import dtypes_text, shapes_text
-from torchferry.traces.columns import Flags, Interned, Ints, Kind
+from torchferry.traces.columns import EventKind, Flags, Interned, Ints
 from torchferry.traces.names import operator_of
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 MOST_KERNELS = 3  # names of an entry
 
 
-class Key(NamedTuple):
+class CallKey(NamedTuple):
     """What calls have in common."""
 
     operator: str
@@ -31,26 +31,26 @@ class Key(NamedTuple):
 
 
 @dataclass
-class Entry:
+class CallTimes:
     """Times are nanoseconds, of all steps."""
 
-    key: Key
+    key: CallKey
     order: int  # by when it came first
     calls: int = 0
     time: int = 0  # by the run's measure
     host_time: int = 0
     kernels: tuple[str, ...] = ()
-    callers: tuple[Key, ...] = ()  # of the first call, itself and then outwards: operators only
+    callers: tuple[CallKey, ...] = ()  # of the first call, itself and then outwards: operators only
     place: str = ""
     is_kernel: bool = False  # work of the device that no operator is known for
 
 
 @dataclass
-class Work:
+class RunWork:
     """All of a run."""
 
     measure: Measure
-    entries: list[Entry] = field(default_factory=list)
+    entries: list[CallTimes] = field(default_factory=list)
     left_over: int = 0  # nanoseconds of work that had been given to the device before the steps began
 
     @property
@@ -59,13 +59,13 @@ class Work:
         return sum(entry.time for entry in self.entries)
 
 
-def work_of(run: Run, with_shapes: bool) -> Work:
+def work_of(run: Run, with_shapes: bool) -> RunWork:
     """By the trace, or else by the table of kernels; the most exact that there is."""
     if run.trace is not None:
         return _TraceWork(run.trace, with_shapes).work()
     if run.kernels is not None:
         return _of_kernels(run.kernels, with_shapes)
-    return _of_operators(run.operators, with_shapes) if run.operators is not None else Work(Measure.DEVICE)
+    return _of_operators(run.operators, with_shapes) if run.operators is not None else RunWork(Measure.DEVICE)
 
 
 def has_shapes(run: Run) -> bool:
@@ -84,13 +84,13 @@ class _TraceWork:
         self._trace = trace
         self._with_shapes = with_shapes
         host = trace.host
-        self._rows: Ints = np.flatnonzero((host.kind == Kind.OPERATOR) & trace.in_window(host))
+        self._rows: Ints = np.flatnonzero((host.kind == EventKind.OPERATOR) & trace.in_window(host))
         self._texts: dict[int, tuple[str, str]] = {}
 
-    def work(self) -> Work:
+    def work(self) -> RunWork:
         trace = self._trace
         measure = Measure.HOST if trace.is_host_only else Measure.DEVICE
-        found = Work(measure)
+        found = RunWork(measure)
         if len(self._rows):
             found.entries = self._operators()
         if measure is Measure.DEVICE:
@@ -112,7 +112,7 @@ class _TraceWork:
         return np.where(meant >= 0, meant, np.arange(len(trace.host)))
 
     @cached_property
-    def _group_of(self) -> tuple[Ints, list[Key], Ints]:
+    def _group_of(self) -> tuple[Ints, list[CallKey], Ints]:
         """For each row of the host the number of its entry, -1 outside the window; the entries' keys; their first rows."""
         keys = Interned()
         host = self._trace.host
@@ -130,17 +130,17 @@ class _TraceWork:
         firsts[group[by_time]] = by_time  # the last to be set is the first to have come
         return group, list(keys), firsts
 
-    def _key(self, row: int) -> Key:
+    def _key(self, row: int) -> CallKey:
         trace = self._trace
         name, signature = trace.names[int(trace.host.name[row])], int(trace.host.signature[row])
         if not self._with_shapes:
-            return Key(name)
+            return CallKey(name)
         if signature not in self._texts:
             decoded = trace.signature(signature)
             self._texts[signature] = shapes_text(decoded), dtypes_text(decoded)
-        return Key(name, *self._texts[signature])
+        return CallKey(name, *self._texts[signature])
 
-    def _operators(self) -> list[Entry]:
+    def _operators(self) -> list[CallTimes]:
         trace, rows = self._trace, self._rows
         group, keys, firsts = self._group_of
         meant = group[self._meant[rows]]
@@ -153,7 +153,7 @@ class _TraceWork:
         kernels = self._kernel_names(group)
         order = np.argsort(np.argsort(trace.host.start[firsts], kind="stable"), kind="stable")
         return [
-            Entry(
+            CallTimes(
                 key,
                 int(order[at]),
                 int(calls[at]),
@@ -166,7 +166,7 @@ class _TraceWork:
             for at, (key, place) in enumerate(zip(keys, trace.places(firsts), strict=True))
         ]
 
-    def _callers(self, row: int) -> tuple[Key, ...]:
+    def _callers(self, row: int) -> tuple[CallKey, ...]:
         trace = self._trace
         found = []
         while row >= 0:
@@ -202,7 +202,7 @@ class _TraceWork:
     def _unowned(self) -> tuple[Flags, Flags]:
         """Work of the window without an operator; and what of it had been queued before: it began before all other."""
         trace = self._trace
-        unowned = (trace.owner < 0) | (trace.host.kind[trace.owner] != Kind.OPERATOR)
+        unowned = (trace.owner < 0) | (trace.host.kind[trace.owner] != EventKind.OPERATOR)
         unowned &= trace.in_window(trace.device)
         owned = self._owned_in_window()
         if not owned.any():
@@ -212,7 +212,7 @@ class _TraceWork:
         earlier = unowned & ~known & (trace.device.start < first)
         return unowned & ~earlier, earlier
 
-    def _kernels(self, rows: Flags, order: int) -> list[Entry]:
+    def _kernels(self, rows: Flags, order: int) -> list[CallTimes]:
         device = self._trace.device.take(rows)
         if not len(device):
             return []
@@ -220,8 +220,8 @@ class _TraceWork:
         calls = np.bincount(group)
         time = np.bincount(group, weights=device.duration).astype(np.int64)
         return [
-            Entry(
-                Key(name := self._trace.names[number]),
+            CallTimes(
+                CallKey(name := self._trace.names[number]),
                 order + at,
                 int(calls[at]),
                 int(time[at]),
@@ -233,27 +233,27 @@ class _TraceWork:
         ]
 
 
-def _of_kernels(table: KernelTable, with_shapes: bool) -> Work:
+def _of_kernels(table: KernelTable, with_shapes: bool) -> RunWork:
     """The table's types are its operators."""
-    found: dict[Key, Entry] = {}
+    found: dict[CallKey, CallTimes] = {}
     for group in table.groups:
         shapes = (group.signature.input_shapes, group.signature.input_dtypes) if with_shapes else ()
-        key = Key(group.type or group.name, *shapes)
-        entry = found.setdefault(key, Entry(key, len(found), callers=(key,), is_kernel=True))
+        key = CallKey(group.type or group.name, *shapes)
+        entry = found.setdefault(key, CallTimes(key, len(found), callers=(key,), is_kernel=True))
         entry.calls += group.calls
         entry.time += round(group.seconds * 1e9)
         if group.name not in entry.kernels and len(entry.kernels) < MOST_KERNELS:
             entry.kernels = (*entry.kernels, group.name)
-    return Work(Measure.DEVICE, list(found.values()))
+    return RunWork(Measure.DEVICE, list(found.values()))
 
 
-def _of_operators(table: OperatorTable, with_shapes: bool) -> Work:
+def _of_operators(table: OperatorTable, with_shapes: bool) -> RunWork:
     on_device = any(row.device_seconds for row in table.rows) and table.device != "cpu"
-    found: dict[Key, Entry] = {}
+    found: dict[CallKey, CallTimes] = {}
     for row in table.rows:
-        key = Key(row.operator, row.shapes, row.dtypes) if with_shapes else Key(row.operator)
-        entry = found.setdefault(key, Entry(key, len(found), is_kernel=not table.has_host_time))
+        key = CallKey(row.operator, row.shapes, row.dtypes) if with_shapes else CallKey(row.operator)
+        entry = found.setdefault(key, CallTimes(key, len(found), is_kernel=not table.has_host_time))
         entry.calls += row.calls
         entry.time += round((row.device_seconds if on_device else row.host_seconds) * 1e9)
         entry.host_time += round(row.host_seconds * 1e9)
-    return Work(Measure.DEVICE if on_device else Measure.HOST, list(found.values()))
+    return RunWork(Measure.DEVICE if on_device else Measure.HOST, list(found.values()))

@@ -9,8 +9,8 @@ from functools import cache
 from typing import NamedTuple
 
 from torchferry.operators.names import CALLED_ELSEWHERE, EQUIVALENTS
-from torchferry.perf.compare.entries import Entry, Key
-from torchferry.perf.compare.model import Match
+from torchferry.perf.compare.entries import CallKey, CallTimes
+from torchferry.perf.compare.model import MatchKind
 from torchferry.vendors.registry import get_vendor, vendor_names
 
 # One name for operators that do the same on different devices.
@@ -55,19 +55,21 @@ MOST_ALIGNED = (
 )
 _NUMBERS = re.compile(r"\d+")
 
-Sorter = Callable[[Entry], Hashable | None]  # what entries must have in common; None: this entry is not asked
+Sorter = Callable[
+    [CallTimes], Hashable | None
+]  # what entries must have in common; None: this entry is not asked
 
 
 class Matched(NamedTuple):
     """Entries that stand for each other; one side may be empty."""
 
-    match: Match
-    baseline: list[Entry]
-    compared: list[Entry]
-    caller: Key | None = None  # for Match.CALLER: what calls both
+    match: MatchKind
+    baseline: list[CallTimes]
+    compared: list[CallTimes]
+    caller: CallKey | None = None  # for Match.CALLER: what calls both
 
 
-def match_entries(baseline: Iterable[Entry], compared: Iterable[Entry]) -> list[Matched]:
+def match_entries(baseline: Iterable[CallTimes], compared: Iterable[CallTimes]) -> list[Matched]:
     """All entries, each once."""
     return _Matcher(baseline, compared).matched()
 
@@ -75,29 +77,29 @@ def match_entries(baseline: Iterable[Entry], compared: Iterable[Entry]) -> list[
 class _Matcher:
     """Takes entries away as they find their counterparts, by the surest sign first."""
 
-    def __init__(self, baseline: Iterable[Entry], compared: Iterable[Entry]) -> None:
+    def __init__(self, baseline: Iterable[CallTimes], compared: Iterable[CallTimes]) -> None:
         self._baseline = {id(entry): entry for entry in baseline}
         self._compared = {id(entry): entry for entry in compared}
         self._found: list[Matched] = []
 
     def matched(self) -> list[Matched]:
-        self._equal(Match.EXACT, lambda entry: None if entry.is_kernel else entry.key)
-        self._in_order(Match.NAME, lambda entry: None if entry.is_kernel else entry.key.operator)
-        self._equal(Match.EQUIVALENT, _canonical_key)
-        self._in_order(Match.EQUIVALENT, _canonical_name)
+        self._equal(MatchKind.EXACT, lambda entry: None if entry.is_kernel else entry.key)
+        self._in_order(MatchKind.NAME, lambda entry: None if entry.is_kernel else entry.key.operator)
+        self._equal(MatchKind.EQUIVALENT, _canonical_key)
+        self._in_order(MatchKind.EQUIVALENT, _canonical_name)
         self._by_caller()
-        self._equal(Match.KERNEL, lambda entry: entry.key if entry.is_kernel else None)
-        self._in_order(Match.KERNEL, lambda entry: entry.key.operator if entry.is_kernel else None)
-        self._found.extend(Matched(Match.NONE, [entry], []) for entry in self._baseline.values())
-        self._found.extend(Matched(Match.NONE, [], [entry]) for entry in self._compared.values())
+        self._equal(MatchKind.KERNEL, lambda entry: entry.key if entry.is_kernel else None)
+        self._in_order(MatchKind.KERNEL, lambda entry: entry.key.operator if entry.is_kernel else None)
+        self._found.extend(Matched(MatchKind.NONE, [entry], []) for entry in self._baseline.values())
+        self._found.extend(Matched(MatchKind.NONE, [], [entry]) for entry in self._compared.values())
         return self._found
 
-    def _equal(self, match: Match, sorter: Sorter) -> None:
+    def _equal(self, match: MatchKind, sorter: Sorter) -> None:
         """All that have the same in common, on both sides."""
         for mine, theirs in self._groups(sorter):
             self._take(match, mine, theirs)
 
-    def _in_order(self, match: Match, sorter: Sorter) -> None:
+    def _in_order(self, match: MatchKind, sorter: Sorter) -> None:
         """Those that have the same in common, one by one in the order in which the programs came to them."""
         for mine, theirs in self._groups(sorter):
             if max(len(mine), len(theirs)) > MOST_ALIGNED:
@@ -111,7 +113,7 @@ class _Matcher:
         depth = 0
         while depth < self._deepest():
             for key, mine, theirs in self._under_callers(depth):
-                self._take(Match.CALLER, mine, theirs, key)
+                self._take(MatchKind.CALLER, mine, theirs, key)
             depth += 1
 
     def _deepest(self) -> int:
@@ -119,13 +121,13 @@ class _Matcher:
             (len(each.callers) for each in (*self._baseline.values(), *self._compared.values())), default=0
         )
 
-    def _under_callers(self, depth: int) -> list[tuple[Key, list[Entry], list[Entry]]]:
+    def _under_callers(self, depth: int) -> list[tuple[CallKey, list[CallTimes], list[CallTimes]]]:
         """By the callers so many levels up in the baseline, at whatever level they are in the other run."""
-        theirs: dict[Hashable, list[tuple[Key, Entry]]] = defaultdict(list)
+        theirs: dict[Hashable, list[tuple[CallKey, CallTimes]]] = defaultdict(list)
         for entry in filter(_took_time, self._compared.values()):
             for key in entry.callers:
                 theirs[canonical(key.operator), key.shapes].append((key, entry))
-        mine: dict[Hashable, list[Entry]] = defaultdict(list)
+        mine: dict[Hashable, list[CallTimes]] = defaultdict(list)
         for entry in filter(_took_time, self._baseline.values()):
             if depth < len(entry.callers):
                 mine[canonical(entry.callers[depth].operator), entry.callers[depth].shapes].append(entry)
@@ -139,9 +141,9 @@ class _Matcher:
                 found.append((key, own, [entry for _, entry in others.values()]))
         return found
 
-    def _groups(self, sorter: Sorter) -> list[tuple[list[Entry], list[Entry]]]:
-        mine: dict[Hashable, list[Entry]] = defaultdict(list)
-        theirs: dict[Hashable, list[Entry]] = defaultdict(list)
+    def _groups(self, sorter: Sorter) -> list[tuple[list[CallTimes], list[CallTimes]]]:
+        mine: dict[Hashable, list[CallTimes]] = defaultdict(list)
+        theirs: dict[Hashable, list[CallTimes]] = defaultdict(list)
         for groups, entries in ((mine, self._baseline), (theirs, self._compared)):
             for entry in entries.values():
                 common = sorter(entry)
@@ -153,7 +155,9 @@ class _Matcher:
             if common in theirs and _does_work(group) == _does_work(theirs[common])
         ]
 
-    def _take(self, match: Match, mine: list[Entry], theirs: list[Entry], caller: Key | None = None) -> None:
+    def _take(
+        self, match: MatchKind, mine: list[CallTimes], theirs: list[CallTimes], caller: CallKey | None = None
+    ) -> None:
         for entry in mine:
             del self._baseline[id(entry)]
         for entry in theirs:
@@ -161,26 +165,26 @@ class _Matcher:
         self._found.append(Matched(match, mine, theirs, caller))
 
 
-def _does_work(entries: list[Entry]) -> bool:
+def _does_work(entries: list[CallTimes]) -> bool:
     """On one device an operator computes, on another it only calls the one that does: these two are no pair."""
     return any(entry.time > 0 for entry in entries)
 
 
-def _took_time(entry: Entry) -> bool:
+def _took_time(entry: CallTimes) -> bool:
     """Views and wrappers have no counterpart of another name."""
     return entry.time > 0 and not entry.is_kernel
 
 
-def _canonical_name(entry: Entry) -> str | None:
+def _canonical_name(entry: CallTimes) -> str | None:
     return canonical(entry.key.operator) if _took_time(entry) else None
 
 
-def _canonical_key(entry: Entry) -> tuple[str, str, str] | None:
+def _canonical_key(entry: CallTimes) -> tuple[str, str, str] | None:
     name = _canonical_name(entry)
     return None if name is None else (name, entry.key.shapes, entry.key.dtypes)
 
 
-def _aligned(mine: list[Entry], theirs: list[Entry]) -> list[tuple[Entry, Entry]]:
+def _aligned(mine: list[CallTimes], theirs: list[CallTimes]) -> list[tuple[CallTimes, CallTimes]]:
     """Pairs in the order of both, so that the pairs are as alike as can be."""
     mine, theirs = (sorted(entries, key=lambda entry: entry.order) for entries in (mine, theirs))
     width = len(theirs) + 1
@@ -205,7 +209,7 @@ def _aligned(mine: list[Entry], theirs: list[Entry]) -> list[tuple[Entry, Entry]
     return pairs
 
 
-def _likeness(mine: Entry, theirs: Entry) -> float:
+def _likeness(mine: CallTimes, theirs: CallTimes) -> float:
     """From 1 to 4: the same calls, the same types, shapes that agree in most of their numbers."""
     own, other = _NUMBERS.findall(mine.key.shapes), _NUMBERS.findall(theirs.key.shapes)
     longest = max(len(own), len(other))

@@ -6,11 +6,11 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import NamedTuple
 
-from torchferry.perf.model import Part
+from torchferry.perf.model import TimePart
 from torchferry.text import Text
 
 
-class Match(Enum):
+class MatchKind(Enum):
     """How an operator of one run was found in the other; the first that holds."""
 
     EXACT = "exact"  # the same name, shapes and types
@@ -50,7 +50,7 @@ class Side(NamedTuple):
     has_steps: bool
     step_seconds: float  # the time of a step
     work_seconds: float  # the measure of all operators and of work without operator, per step
-    parts: dict[Part, float]  # seconds per step
+    parts: dict[TimePart, float]  # seconds per step
     notes: tuple[Text, ...] = ()
 
 
@@ -63,7 +63,7 @@ class OperatorPair:
     )
     shapes: str
     dtypes: str
-    match: Match
+    match: MatchKind
     baseline: Cost | None  # None: not in the baseline
     compared: Cost | None  # None: in the baseline only
     baseline_operator: str = ""  # where it goes by another name there
@@ -87,7 +87,7 @@ class OperatorPair:
 
 
 @dataclass(frozen=True)
-class Comparison:
+class RunComparison:
     """Two runs."""
 
     baseline: Side
@@ -96,7 +96,7 @@ class Comparison:
     only_baseline: tuple[OperatorPair, ...]  # the greatest first
     only_compared: tuple[OperatorPair, ...]
     notes: tuple[Text, ...] = ()
-    matched: dict[Match, tuple[float, float]] = field(default_factory=dict)
+    matched: dict[MatchKind, tuple[float, float]] = field(default_factory=dict)
     # share of the work of the baseline, and of the run that is compared, that was matched so
 
     @property
@@ -112,5 +112,5 @@ class Comparison:
     @property
     def matched_shares(self) -> tuple[float, float]:
         """Of the work of the baseline, and of the run that is compared, that has a counterpart."""
-        found = [shares for match, shares in self.matched.items() if match is not Match.NONE]
+        found = [shares for match, shares in self.matched.items() if match is not MatchKind.NONE]
         return sum(share for share, _ in found), sum(share for _, share in found)

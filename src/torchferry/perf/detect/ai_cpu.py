@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from torchferry.perf.detect.kernels import (
-    Found,
+    FoundKernels,
     found_in_table,
     found_in_trace,
     names_that,
@@ -69,7 +69,7 @@ def detect(run: Run) -> Iterator[Diagnosis]:
     )
 
 
-def _found(run: Run) -> Found | None:
+def _found(run: Run) -> FoundKernels | None:
     if run.trace is not None and not run.trace.is_host_only:
         return found_in_trace(run.trace, np.flatnonzero(on_ai_cpu(run.trace)))
     if run.kernels is not None:

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from torchferry.perf.detect.containment import per_step
-from torchferry.perf.detect.evidence import Key, added_up
+from torchferry.perf.detect.evidence import LineKey, added_up
 from torchferry.perf.detect.model import Detector, needs_trace
 from torchferry.perf.detect.python_work import SAVING, frames_like
 from torchferry.perf.model import Diagnosis
 from torchferry.perf.run import Run
 from torchferry.text import Text
-from torchferry.traces.columns import Columns, Kind
+from torchferry.traces.columns import Columns, EventKind
 
 if TYPE_CHECKING:
     from torchferry.traces.model import Trace
@@ -44,7 +44,7 @@ def saves(trace: Trace) -> Columns:
     if len(trace.python):
         return frames_like(trace, SAVING)
     numbers = [number for number, name in enumerate(trace.names) if SAVING.search(name)]
-    marks = trace.host.where(Kind.ANNOTATION)
+    marks = trace.host.where(EventKind.ANNOTATION)
     marks = marks.take(np.isin(marks.name, numbers))
     return marks.take(trace.in_window(marks))
 
@@ -58,7 +58,9 @@ def detect(run: Run) -> Iterator[Diagnosis]:
     if share < LEAST_SHARE:
         return
     places = trace.places_at(written.thread, written.start) if len(trace.python) else [""] * len(written)
-    keys = [Key(trace.names[name], place) for name, place in zip(written.name.tolist(), places, strict=True)]
+    keys = [
+        LineKey(trace.names[name], place) for name, place in zip(written.name.tolist(), places, strict=True)
+    ]
     yield Diagnosis(
         ID,
         _TITLE,

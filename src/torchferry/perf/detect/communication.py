@@ -11,7 +11,7 @@ import numpy as np
 from torchferry.perf.detect.containment import frames_with, is_on_host, operators_in_window, per_step
 from torchferry.perf.detect.evidence import by_name
 from torchferry.perf.detect.model import Detector, needs_trace
-from torchferry.perf.model import Diagnosis, Part
+from torchferry.perf.model import Diagnosis, TimePart
 from torchferry.perf.run import Run, communication_calls
 from torchferry.text import Text
 
@@ -74,7 +74,7 @@ def detect(run: Run) -> Iterator[Diagnosis]:
         if (messages := _small_messages(trace)) is not None:
             yield Diagnosis(ID, _TITLE, _UNTIMED, 0.0, (messages,), by_name(trace, calls))
         return
-    talking, share = trace.moments(calls).total, trace.share(run.parts[Part.COMMUNICATION].total)
+    talking, share = trace.moments(calls).total, trace.share(run.parts[TimePart.COMMUNICATION].total)
     if share < LEAST_SHARE:
         return
     total = trace.share(talking)

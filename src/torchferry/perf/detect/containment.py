@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from torchferry.traces.columns import Columns, Flags, Ints, Kind
+from torchferry.traces.columns import Columns, EventKind, Flags, Ints
 from torchferry.traces.intervals import Intervals
 from torchferry.traces.names import operator_of
 
@@ -30,13 +30,13 @@ def lies_in(thread: Ints, time: Ints, around: Columns) -> Flags:
 
 def marks(trace: Trace, prefix: str) -> Columns:
     """The annotations of the window whose names begin so."""
-    found = trace.host.take(trace.host_rows(prefix=prefix)).where(Kind.ANNOTATION)
+    found = trace.host.take(trace.host_rows(prefix=prefix)).where(EventKind.ANNOTATION)
     return found.take(trace.in_window(found))
 
 
 def operators_in_window(trace: Trace) -> Ints:
     """Their rows in `host`."""
-    return np.flatnonzero((trace.host.kind == Kind.OPERATOR) & trace.in_window(trace.host))
+    return np.flatnonzero((trace.host.kind == EventKind.OPERATOR) & trace.in_window(trace.host))
 
 
 def frames_with(trace: Trace, *parts: str) -> Columns:

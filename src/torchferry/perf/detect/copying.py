@@ -12,7 +12,7 @@ from torchferry.perf.roofline.work import tensor
 from torchferry.traces.columns import Flags, Ints
 
 if TYPE_CHECKING:
-    from torchferry.traces.model import Signature, Trace
+    from torchferry.traces.model import Trace, TraceSignature
 
 COPY = "aten::copy_"
 # They do nothing else than to copy when they do copy.
@@ -40,7 +40,7 @@ class Copied(Enum):
     UNKNOWN = "unknown"
 
 
-def copied(signature: Signature) -> Copied:
+def copied(signature: TraceSignature) -> Copied:
     """Of aten::copy_(target, source)."""
     target, source = tensor(signature, 0), tensor(signature, 1)
     if target is None or source is None:
@@ -105,7 +105,7 @@ def copies(trace: Trace, *wanted: Copied) -> Ints:
     return found
 
 
-def _has_elements(signature: Signature) -> bool:
+def _has_elements(signature: TraceSignature) -> bool:
     """A single one is a number that the host wraps: to call costs then, not to copy."""
     source = tensor(signature, 1)
     return source is not None and source.numel > 1

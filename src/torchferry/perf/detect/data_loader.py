@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from torchferry.perf.detect.containment import frames_with, lies_in
 from torchferry.perf.detect.model import Detector, needs_trace
-from torchferry.perf.model import Diagnosis, Evidence, Part
+from torchferry.perf.model import Diagnosis, Evidence, TimePart
 from torchferry.perf.run import Run, loader_rows, loader_waits, share_without_profiler
 from torchferry.text import Text
 from torchferry.traces.columns import Columns
@@ -73,12 +73,12 @@ def detect(run: Run) -> Iterator[Diagnosis]:
     assert trace is not None
     waits = loader_waits(trace)
     waiting = trace.moments(waits).total
-    share, idle = trace.share(waiting), trace.share(run.parts[Part.LOADER].total)
+    share, idle = trace.share(waiting), trace.share(run.parts[TimePart.LOADER].total)
     if idle < LEAST_SHARE:
         return
     waiting_for_workers = _waiting_for_workers(trace, waits)
     if waiting_for_workers is not None and waiting_for_workers < waiting * MOSTLY:
-        share = share_without_profiler(run, trace, run.parts[Part.LOADER])
+        share = share_without_profiler(run, trace, run.parts[TimePart.LOADER])
         if share < LEAST_SHARE:
             return
         said = _HAND_OVER.format(share=share, waiting=trace.share(waiting_for_workers))

@@ -13,7 +13,7 @@ from torchferry.perf.detect.copying import Copied, callers, copied
 from torchferry.perf.detect.evidence import by_name_and_place
 from torchferry.perf.detect.groups import end_of_calls
 from torchferry.perf.detect.kernels import (
-    Found,
+    FoundKernels,
     found_in_table,
     found_in_trace,
     names_that,
@@ -73,7 +73,7 @@ def detect(run: Run) -> Iterator[Diagnosis]:
     )
 
 
-def _found(run: Run) -> Found:
+def _found(run: Run) -> FoundKernels:
     trace = run.trace
     if trace is None:
         assert run.kernels is not None
@@ -83,7 +83,9 @@ def _found(run: Run) -> Found:
     on_host = _clones(trace) if trace.is_host_only else _old_copies(trace)
     if trace.is_host_only or len(on_host):
         calls = trace.host.take(on_host)
-        return Found(len(calls), trace.share(trace.moments(calls).total), by_name_and_place(trace, on_host))
+        return FoundKernels(
+            len(calls), trace.share(trace.moments(calls).total), by_name_and_place(trace, on_host)
+        )
     rows = np.flatnonzero(names_that(trace, _NAME.search)[trace.device.name])
     return found_in_trace(trace, rows[~_is_for_order(trace, rows)])
 

@@ -55,7 +55,7 @@ _SHAPES = Text("shapes: {count}; {shown}{more}", "形状：{count} 种；{shown}
 _NO_STEPS = Text("three steps or more, with their marks", "三步或更多，且有步的标记")
 
 
-class _Calls(NamedTuple):
+class _ShapedCalls(NamedTuple):
     """Calls of operators, one row each."""
 
     step: Ints  # counted from 0
@@ -112,7 +112,7 @@ def _compile_switches(run: Run) -> list[Text]:
     ]
 
 
-def _of_trace(trace: Trace | None) -> tuple[_Calls, int]:
+def _of_trace(trace: Trace | None) -> tuple[_ShapedCalls, int]:
     assert trace is not None
     rows = operators_in_window(trace)
     rows = rows[trace.host.signature[rows] >= 0]
@@ -120,24 +120,26 @@ def _of_trace(trace: Trace | None) -> tuple[_Calls, int]:
     shapes = np.array([known[dims] for dims, *_ in trace.raw_signatures], np.int64)
     step = np.searchsorted(trace.steps.start, trace.host.start[rows], side="right") - 1
     return (
-        _Calls(step, trace.host.name[rows], shapes[trace.host.signature[rows]], work_time(trace)[rows], rows),
+        _ShapedCalls(
+            step, trace.host.name[rows], shapes[trace.host.signature[rows]], work_time(trace)[rows], rows
+        ),
         len(trace.steps),
     )
 
 
-def _of_table(table: KernelTable | None) -> tuple[_Calls, int]:
+def _of_table(table: KernelTable | None) -> tuple[_ShapedCalls, int]:
     assert table is not None
     rows = np.flatnonzero(table.step >= 0)
     known = Interned()
     shapes = np.array([known[signature.input_shapes] for signature in table.signatures], np.int64)
     step = np.searchsorted(table.steps, table.step[rows])
     return (
-        _Calls(step, table.type[rows], shapes[table.signature[rows]], table.duration[rows], rows),
+        _ShapedCalls(step, table.type[rows], shapes[table.signature[rows]], table.duration[rows], rows),
         len(table.steps),
     )
 
 
-def _is_new(calls: _Calls) -> Flags:
+def _is_new(calls: _ShapedCalls) -> Flags:
     """Calls of which it holds: no step before had this operator with these shapes, and there was one."""
     keys = calls.operator * (int(calls.shapes.max(initial=0)) + 1) + calls.shapes
     _, inverse = np.unique(keys, return_inverse=True)
@@ -147,7 +149,7 @@ def _is_new(calls: _Calls) -> Flags:
     return found
 
 
-def _changing(calls: _Calls, is_new: Flags, steps: int) -> list[int]:
+def _changing(calls: _ShapedCalls, is_new: Flags, steps: int) -> list[int]:
     """The operators that have new shapes in most steps after the first."""
     seen: defaultdict[int, set[int]] = defaultdict(set)
     pairs = np.unique(np.stack([calls.operator[is_new], calls.step[is_new]], axis=1), axis=0)
@@ -166,7 +168,7 @@ def _total(run: Run) -> float:
     return float(end - start) if end > start else float(run.kernels.duration.sum())
 
 
-def _evidence(run: Run, calls: _Calls, new: Flags, total: float) -> Iterator[Evidence]:
+def _evidence(run: Run, calls: _ShapedCalls, new: Flags, total: float) -> Iterator[Evidence]:
     """The operators with the most time in new shapes."""
     group = np.unique(calls.operator[new], return_inverse=True)[1]
     time = np.bincount(group, weights=calls.time[new])

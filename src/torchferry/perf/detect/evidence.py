@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 MOST = 6  # that a diagnosis shows
 
 
-class Key(NamedTuple):
+class LineKey(NamedTuple):
     """What is shown on one line."""
 
     what: str | Text
@@ -26,7 +26,7 @@ class Key(NamedTuple):
 
 
 def added_up(
-    trace: Trace, keys: list[Key], time: Ints, start: Ints, most: int = MOST
+    trace: Trace, keys: list[LineKey], time: Ints, start: Ints, most: int = MOST
 ) -> tuple[Evidence, ...]:
     """One for each key, the longest first: how often, how long, and where the longest of them is."""
     if not keys:
@@ -57,11 +57,11 @@ def added_up(
 def by_name_and_place(trace: Trace, rows: Ints, most: int = MOST) -> tuple[Evidence, ...]:
     """Rows of `host`."""
     names = [trace.names[number] for number in trace.host.name[rows].tolist()]
-    keys = [Key(name, place) for name, place in zip(names, trace.places(rows), strict=True)]
+    keys = [LineKey(name, place) for name, place in zip(names, trace.places(rows), strict=True)]
     return added_up(trace, keys, trace.host.duration[rows], trace.host.start[rows], most)
 
 
 def by_name(trace: Trace, events: Columns, most: int = MOST) -> tuple[Evidence, ...]:
     """Any events."""
-    keys = [Key(trace.names[number]) for number in events.name.tolist()]
+    keys = [LineKey(trace.names[number]) for number in events.name.tolist()]
     return added_up(trace, keys, events.duration, events.start, most)

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from torchferry.perf.detect.containment import operators_in_window
-from torchferry.perf.detect.evidence import MOST, Key, added_up
+from torchferry.perf.detect.evidence import MOST, LineKey, added_up
 from torchferry.perf.detect.groups import described, end_of_calls
 from torchferry.perf.detect.model import Detector
 from torchferry.perf.model import Diagnosis, Evidence
 from torchferry.perf.run import Run
 from torchferry.text import Text
-from torchferry.traces.columns import Flags, Ints, Kind
+from torchferry.traces.columns import EventKind, Flags, Ints
 
 if TYPE_CHECKING:
     from torchferry.traces.model import Trace
@@ -69,7 +69,7 @@ def detect(run: Run) -> Iterator[Diagnosis]:
         return
     signatures = [_signature(trace, row) for row in rows.tolist()]
     keys = [
-        Key(name, place, described(trace, signature))
+        LineKey(name, place, described(trace, signature))
         for name, place, signature in zip(names, trace.places(rows), signatures, strict=True)
     ]
     evidence = added_up(trace, keys, calls.duration, calls.start)
@@ -115,13 +115,13 @@ def _goes_and_returns(trace: Trace, rows: Ints) -> Flags:
     if not len(work):
         return np.zeros(len(rows), bool)
     names = np.array([_direction(name) for name in trace.names], np.int64)
-    copies = work.kind == Kind.COPY
+    copies = work.kind == EventKind.COPY
     last = end_of_calls(trace, rows)
     counts = []
     for wanted in (
         copies & (names[work.name] == 1),
         copies & (names[work.name] == -1),
-        ~np.isin(work.kind, (Kind.COPY, Kind.FILL, Kind.MOVE)),
+        ~np.isin(work.kind, (EventKind.COPY, EventKind.FILL, EventKind.MOVE)),
     ):
         owned = np.bincount(trace.owner[wanted & (trace.owner >= 0)], minlength=len(trace.host))
         before = np.concatenate([[0], np.cumsum(owned)])
@@ -164,13 +164,13 @@ def _replacements(vendor: Vendor, operators: list[str]) -> Iterator[Text]:
     from torchferry.operators.native_functions import operator_facts
     from torchferry.ops.advice import Adviser
     from torchferry.ops.judge import vendor_table
-    from torchferry.ops.model import Phase, Signature, Site, Use
-    from torchferry.ops.readiness import Remedy, Support
+    from torchferry.ops.model import OperatorSite, Phase, Signature, Use
+    from torchferry.ops.readiness import OperatorSupport, Remedy
 
     adviser = Adviser(vendor, vendor_table(vendor), operator_facts())
     for operator in operators:
-        use = Use(Signature(operator, ()), Site(Phase.FORWARD), 1, 0.0)
-        for advice in adviser.advise(use, Support.FALLBACK):
+        use = Use(Signature(operator, ()), OperatorSite(Phase.FORWARD), 1, 0.0)
+        for advice in adviser.advise(use, OperatorSupport.FALLBACK):
             if advice.remedy in (Remedy.VENDOR_OPERATOR, Remedy.COMPOSITION):
                 yield _with_code(operator, advice.text, advice.code)
                 break

@@ -9,10 +9,10 @@ import numpy as np
 
 from torchferry.perf.detect.conversions import CHANGES, Change, device_changes, table_changes
 from torchferry.perf.detect.copying import Copied, callers, copies
-from torchferry.perf.detect.evidence import Key, added_up
+from torchferry.perf.detect.evidence import LineKey, added_up
 from torchferry.perf.detect.groups import described
 from torchferry.perf.detect.kernels import (
-    Found,
+    FoundKernels,
     found_in_table,
     found_in_trace,
     needs_work_or_types,
@@ -83,12 +83,12 @@ def detect(run: Run) -> Iterator[Diagnosis]:
     )
 
 
-def _has_own_formats(found: Found) -> bool:
+def _has_own_formats(found: FoundKernels) -> bool:
     """Whether kernels convert between formats that only the device knows."""
     return any("transdata" in str(each.what).lower() for each in found.evidence)
 
 
-def _found(run: Run) -> tuple[Found, dict[Change, float]]:
+def _found(run: Run) -> tuple[FoundKernels, dict[Change, float]]:
     trace = run.trace
     if trace is None:
         assert run.kernels is not None
@@ -109,7 +109,7 @@ def _found(run: Run) -> tuple[Found, dict[Change, float]]:
     return found_in_trace(trace, np.flatnonzero(changes >= 0)), shares
 
 
-def _found_on_host(trace: Trace) -> tuple[Found, dict[Change, float]]:
+def _found_on_host(trace: Trace) -> tuple[FoundKernels, dict[Change, float]]:
     """Where the host computes, copies are all that changes formats and types."""
     by_change = {Change.TYPE: copies(trace, Copied.TYPE), Change.FORMAT: copies(trace, Copied.LAYOUT)}
     shares = dict.fromkeys(CHANGES, 0.0)
@@ -118,7 +118,7 @@ def _found_on_host(trace: Trace) -> tuple[Found, dict[Change, float]]:
     rows = np.concatenate(list(by_change.values()))
     above = callers(trace, rows)
     keys = [
-        Key(trace.names[name], place, described(trace, signature))
+        LineKey(trace.names[name], place, described(trace, signature))
         for name, place, signature in zip(
             trace.host.name[above].tolist(),
             trace.places(above),
@@ -128,7 +128,7 @@ def _found_on_host(trace: Trace) -> tuple[Found, dict[Change, float]]:
     ]
     calls = trace.host.take(above)
     evidence = added_up(trace, keys, calls.duration, calls.start)
-    return Found(len(rows), trace.share(trace.moments(calls).total), evidence), shares
+    return FoundKernels(len(rows), trace.share(trace.moments(calls).total), evidence), shares
 
 
 DETECTOR = Detector(ID, needs_work_or_types, detect)

@@ -9,10 +9,10 @@ import numpy as np
 
 from torchferry.perf.detect.conversions import CHANGES, device_changes, table_changes
 from torchferry.perf.detect.copying import COPY, Copied, callers, copies
-from torchferry.perf.detect.evidence import Key, added_up
+from torchferry.perf.detect.evidence import LineKey, added_up
 from torchferry.perf.detect.groups import described, work_time
 from torchferry.perf.detect.kernels import (
-    Found,
+    FoundKernels,
     found_in_trace,
     kernel_evidence,
     needs_work_or_types,
@@ -22,7 +22,7 @@ from torchferry.perf.detect.model import Detector
 from torchferry.perf.model import Diagnosis
 from torchferry.perf.run import Run
 from torchferry.text import Text
-from torchferry.traces.columns import Flags, Ints, Kind
+from torchferry.traces.columns import EventKind, Flags, Ints
 from torchferry.traces.times import INVALID
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ def detect(run: Run) -> Iterator[Diagnosis]:
     )
 
 
-def _in_table(table: KernelTable) -> Found:
+def _in_table(table: KernelTable) -> FoundKernels:
     """Neighbours on a stream, where the second one's output is the first one's input."""
     changes = table_changes(table)
     order = np.lexsort((table.start, table.stream))
@@ -92,7 +92,7 @@ def _in_table(table: KernelTable) -> Found:
     total = table_time(table)
     seconds = float(table.duration[rows].sum()) / 1e9
     evidence = tuple(kernel_evidence(group, total) for group in table.groups_of(rows)[:4])
-    return Found(int(rows.sum()), seconds / total if total else 0.0, evidence)
+    return FoundKernels(int(rows.sum()), seconds / total if total else 0.0, evidence)
 
 
 def _undoes(table: KernelTable, first: int, second: int) -> bool:
@@ -114,13 +114,13 @@ def _not_overlapping(undone: Flags) -> Ints:
     return np.array(found, np.int64)
 
 
-def _on_device(trace: Trace) -> Found:
+def _on_device(trace: Trace) -> FoundKernels:
     """A trace tells no formats. But the last conversion of one operator is of its output, the first of the next operator
     of its input: where they follow each other on a stream, the second undoes the first."""
     work = trace.device
-    rows = np.flatnonzero(work.kind == Kind.COMPUTE)
+    rows = np.flatnonzero(work.kind == EventKind.COMPUTE)
     if len(rows) < 2:
-        return Found(0, 0.0, ())
+        return FoundKernels(0, 0.0, ())
     rows = rows[np.lexsort((work.start[rows], work.thread[rows]))]
     owner, thread, change = trace.owner[rows], work.thread[rows], device_changes(trace)[rows]
     is_border = (owner[1:] != owner[:-1]) | (thread[1:] != thread[:-1])
@@ -137,12 +137,12 @@ def _on_device(trace: Trace) -> Found:
 _TYPE = next(at for at, change in enumerate(CHANGES) if change.value == "type")
 
 
-def _casts(trace: Trace) -> Found:
+def _casts(trace: Trace) -> FoundKernels:
     """Casts of equal shapes that follow each other, with no operator between them that computes anything."""
     host = trace.host
     casts = np.zeros(len(host), bool)
     casts[copies(trace, Copied.TYPE)] = True
-    working = (host.kind == Kind.OPERATOR) & (work_time(trace) > 0) & ~_only_looks(trace)
+    working = (host.kind == EventKind.OPERATOR) & (work_time(trace) > 0) & ~_only_looks(trace)
     rows = np.flatnonzero(working | casts)
     first, second = rows[:-1], rows[1:]
     near = casts[first] & casts[second] & (host.thread[first] == host.thread[second])
@@ -153,12 +153,12 @@ def _casts(trace: Trace) -> Found:
     both = np.sort(np.concatenate([first[pairs], second[pairs]])).astype(np.int64)
     above = callers(trace, both)
     keys = [
-        Key(COPY, place, described(trace, number))
+        LineKey(COPY, place, described(trace, number))
         for place, number in zip(trace.places(above), host.signature[both].tolist(), strict=True)
     ]
     time = work_time(trace)[both]
     evidence = added_up(trace, keys, time, host.start[both], 4)
-    return Found(len(both), trace.share(int(time.sum())), evidence)
+    return FoundKernels(len(both), trace.share(int(time.sum())), evidence)
 
 
 def _casts_back(trace: Trace, first: int, second: int) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from torchferry.perf.detect.containment import marks, per_step
-from torchferry.perf.detect.evidence import Key, added_up, by_name
+from torchferry.perf.detect.evidence import LineKey, added_up, by_name
 from torchferry.perf.detect.model import Detector, needs_trace
 from torchferry.perf.detect.python_work import COLLECTING, frames_like
 from torchferry.perf.model import Diagnosis
@@ -66,7 +66,7 @@ def detect(run: Run) -> Iterator[Diagnosis]:
     calls = frames_like(trace, COLLECTING)
     asked = trace.share(trace.moments(calls).total)
     if asked >= LEAST_SHARE:
-        keys = [Key(_CALL, place) for place in trace.places_at(calls.thread, calls.start)]
+        keys = [LineKey(_CALL, place) for place in trace.places_at(calls.thread, calls.start)]
         yield Diagnosis(
             ID,
             _TITLE,

@@ -8,13 +8,13 @@ import numpy as np
 
 from torchferry.perf.model import Evidence
 from torchferry.perf.signatures import dtypes_text, shapes_text
-from torchferry.traces.columns import Ints, Kind
+from torchferry.traces.columns import EventKind, Ints
 
 if TYPE_CHECKING:
     from torchferry.traces.model import Trace
 
 
-class Group(NamedTuple):
+class CallGroup(NamedTuple):
     """Calls of one operator with one signature."""
 
     operator: str
@@ -31,7 +31,7 @@ def work_time(trace: Trace) -> Ints:
 
 def compute_time(trace: Trace) -> Ints:
     """Of each row of `host`: of the work that it gave to the device itself, without copies and fills."""
-    computing = (trace.owner >= 0) & (trace.device.kind == Kind.COMPUTE)
+    computing = (trace.owner >= 0) & (trace.device.kind == EventKind.COMPUTE)
     sums = np.bincount(
         trace.owner[computing], weights=trace.device.duration[computing], minlength=len(trace.host)
     )
@@ -58,7 +58,7 @@ def end_of_calls(trace: Trace, rows: Ints) -> Ints:
     )
 
 
-def groups_of(trace: Trace, rows: Ints, time: Ints) -> list[Group]:
+def groups_of(trace: Trace, rows: Ints, time: Ints) -> list[CallGroup]:
     """Rows of `host` with their times, the greatest group first."""
     if not len(rows):
         return []
@@ -71,7 +71,7 @@ def groups_of(trace: Trace, rows: Ints, time: Ints) -> list[Group]:
     longest = np.zeros(len(keys), np.int64)
     longest[group[order]] = rows[order]  # the last one stays
     return [
-        Group(
+        CallGroup(
             trace.names[int(keys[at] // count)],
             int(keys[at] % count) - 1,
             int(calls[at]),
@@ -82,7 +82,7 @@ def groups_of(trace: Trace, rows: Ints, time: Ints) -> list[Group]:
     ]
 
 
-def as_evidence(trace: Trace, group: Group, remark: str = "") -> Evidence:
+def as_evidence(trace: Trace, group: CallGroup, remark: str = "") -> Evidence:
     """With the place and the time of its longest call."""
     return Evidence(
         group.operator,

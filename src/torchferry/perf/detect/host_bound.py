@@ -10,14 +10,14 @@ import numpy as np
 
 from torchferry.perf.detect.checkpoint_writing import saves
 from torchferry.perf.detect.containment import marks, operators_in_window, outermost_operators, per_step
-from torchferry.perf.detect.evidence import Key, added_up
+from torchferry.perf.detect.evidence import LineKey, added_up
 from torchferry.perf.detect.model import Detector, needs_trace
 from torchferry.perf.detect.python_work import COLLECTING, PREPARING, SLEEPING, moments_like
 from torchferry.perf.detect.waits import waits_for_device
-from torchferry.perf.model import Diagnosis, Evidence, Part
+from torchferry.perf.model import Diagnosis, Evidence, TimePart
 from torchferry.perf.run import Run, share_without_profiler
 from torchferry.text import Text
-from torchferry.traces.columns import Ints, Kind
+from torchferry.traces.columns import EventKind, Ints
 from torchferry.traces.intervals import Intervals
 from torchferry.traces.names import is_profiler_step, place_of
 
@@ -99,7 +99,7 @@ def detect(run: Run) -> Iterator[Diagnosis]:
     if trace.is_host_only:
         yield from _python(run, trace)
         return
-    gaps = run.parts[Part.HOST] - waits_for_device(run).idle_after  # those have a diagnosis of their own
+    gaps = run.parts[TimePart.HOST] - waits_for_device(run).idle_after  # those have a diagnosis of their own
     share = trace.share(gaps.total)
     if share < LEAST_SHARE:
         return
@@ -129,7 +129,9 @@ def _python(run: Run, trace: Trace) -> Iterator[Diagnosis]:
     """The program's own, where Python's frames tell it from PyTorch's, which nobody can do without."""
     if not len(operators_in_window(trace)):  # where they are can't be told from a trace without any
         return
-    gaps = run.parts[Part.OTHER] - trace.moments(marks(trace, OUR_MARKS))  # they have diagnoses of their own
+    gaps = run.parts[TimePart.OTHER] - trace.moments(
+        marks(trace, OUR_MARKS)
+    )  # they have diagnoses of their own
     gaps = gaps - trace.moments(saves(trace)) - moments_like(trace, COLLECTING)
     has_frames = len(trace.python) > 0
     least = LEAST_SHARE if has_frames else LEAST_SHARE_OF_ALL_PYTHON
@@ -176,7 +178,7 @@ def _tells(frame: str) -> int:
 
 def _by_operators(trace: Trace, gaps: Intervals) -> tuple[Evidence, ...]:
     """How much of the gaps lies in each of the program's own calls."""
-    rows = trace.host_calls.outermost(np.flatnonzero(trace.host.kind == Kind.OPERATOR))
+    rows = trace.host_calls.outermost(np.flatnonzero(trace.host.kind == EventKind.OPERATOR))
     time = gaps.covered(trace.host.start[rows], trace.host.end[rows])
     rows, time = rows[time > 0], time[time > 0]
     around = _marks_around(trace, rows)
@@ -185,7 +187,7 @@ def _by_operators(trace: Trace, gaps: Intervals) -> tuple[Evidence, ...]:
     names, mark_names = trace.host.name[rows].tolist(), [*trace.names, ""]
     group_place = {(names[at], int(around[at])): place for at, place in places.items()}
     keys = [
-        Key(trace.names[name], group_place[name, mark], mark_names[mark])
+        LineKey(trace.names[name], group_place[name, mark], mark_names[mark])
         for name, mark in zip(names, around.tolist(), strict=True)
     ]
     return added_up(trace, keys, time, trace.host.start[rows], MOST)
@@ -198,7 +200,7 @@ def _marks_around(trace: Trace, rows: Ints) -> Ints:
     found = np.full(len(rows), -1, np.int64)
     while (above >= 0).any():
         name = trace.host.name[above]
-        hit = (above >= 0) & (found < 0) & (trace.host.kind[above] == Kind.ANNOTATION) & wanted[name]
+        hit = (above >= 0) & (found < 0) & (trace.host.kind[above] == EventKind.ANNOTATION) & wanted[name]
         found = np.where(hit, name, found)
         above = np.where(above >= 0, trace.parent[above], -1)
     return found
@@ -213,7 +215,7 @@ def _one_per_group(keys: Ints, time: Ints) -> Ints:
 
 def _by_python(trace: Trace, gaps: Intervals) -> tuple[Evidence, ...]:
     """The gaps between operators, by the line that was at work in the middle of each."""
-    between = gaps - trace.moments(trace.host.where(Kind.OPERATOR))
+    between = gaps - trace.moments(trace.host.where(EventKind.OPERATOR))
     if not len(between.start):
         return ()
     middle = (between.start + between.end) // 2
@@ -221,7 +223,7 @@ def _by_python(trace: Trace, gaps: Intervals) -> tuple[Evidence, ...]:
     thread = np.full(len(middle), _busiest_thread(trace), np.int64)
     places = trace.places_at(thread, middle) if len(trace.python) else [""] * len(middle)
     what = _named_work(trace, between)
-    keys = [Key(name, place) for name, place in zip(what, places, strict=True)]
+    keys = [LineKey(name, place) for name, place in zip(what, places, strict=True)]
     return added_up(trace, keys, length, between.start, MOST)
 
 

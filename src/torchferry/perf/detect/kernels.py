@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from torchferry.perf.detect.evidence import MOST, Key, added_up
+from torchferry.perf.detect.evidence import MOST, LineKey, added_up
 from torchferry.perf.detect.groups import described
 from torchferry.perf.model import Evidence
 from torchferry.perf.run import Run
@@ -24,7 +24,7 @@ NO_DEVICE_WORK = Text(
 )
 
 
-class Found(NamedTuple):
+class FoundKernels(NamedTuple):
     """Work of the device that a detector asked for."""
 
     calls: int
@@ -52,19 +52,19 @@ def names_that(trace: Trace, fits: Callable[[str], object]) -> Flags:
     return found
 
 
-def found_in_trace(trace: Trace, rows: Ints) -> Found:
+def found_in_trace(trace: Trace, rows: Ints) -> FoundKernels:
     """Rows of `device`, those of the window."""
     work = trace.device.take(rows)
     kept = trace.in_window(work)
     work, owner = work.take(kept), trace.owner[rows][kept]
-    return Found(
+    return FoundKernels(
         len(work),
         trace.share(trace.moments(work).total),
         added_up(trace, _keys(trace, work, owner), work.duration, work.start),
     )
 
 
-def _keys(trace: Trace, work: Columns, owner: Ints) -> list[Key]:
+def _keys(trace: Trace, work: Columns, owner: Ints) -> list[LineKey]:
     """By the kernel and the operator that launched it."""
     known = np.unique(owner[owner >= 0])
     places = dict(zip(known.tolist(), trace.places(known), strict=True))
@@ -77,7 +77,7 @@ def _keys(trace: Trace, work: Columns, owner: Ints) -> list[Key]:
             if what not in texts:
                 texts[what] = "; ".join(filter(None, (trace.names[what[0]], described(trace, what[1]))))
             detail = texts[what]
-        keys.append(Key(trace.names[name], places.get(row, ""), detail))
+        keys.append(LineKey(trace.names[name], places.get(row, ""), detail))
     return keys
 
 
@@ -87,13 +87,13 @@ def table_time(table: KernelTable) -> float:
     return (end - start) / 1e9 if end > start else table.seconds
 
 
-def found_in_table(table: KernelTable, rows: Flags) -> Found:
+def found_in_table(table: KernelTable, rows: Flags) -> FoundKernels:
     """Rows of a table of kernels."""
     total = table_time(table)
     groups = table.groups_of(rows)
     seconds = sum(group.seconds for group in groups)
     evidence = tuple(kernel_evidence(group, total) for group in groups[:MOST])
-    return Found(sum(group.calls for group in groups), seconds / total if total else 0.0, evidence)
+    return FoundKernels(sum(group.calls for group in groups), seconds / total if total else 0.0, evidence)
 
 
 def kernel_evidence(group: KernelGroup, total: float) -> Evidence:

@@ -12,10 +12,10 @@ from torchferry.perf.detect.containment import operators_in_window
 from torchferry.perf.detect.evidence import by_name
 from torchferry.perf.detect.memory_limit import memory_of
 from torchferry.perf.detect.model import Detector, needs_device
-from torchferry.perf.model import Diagnosis, Part
+from torchferry.perf.model import Diagnosis, TimePart
 from torchferry.perf.run import Run
 from torchferry.text import Text
-from torchferry.traces.columns import Kind
+from torchferry.traces.columns import EventKind
 
 if TYPE_CHECKING:
     from torchferry.traces.model import Trace
@@ -55,15 +55,15 @@ def detect(run: Run) -> Iterator[Diagnosis]:
     """By the lengths of kernels."""
     trace = run.trace
     assert trace is not None
-    kernels = trace.device.where(Kind.COMPUTE)
+    kernels = trace.device.where(EventKind.COMPUTE)
     kernels = kernels.take(trace.in_window(kernels))
-    if not len(kernels) or trace.share(run.parts[Part.LOADER].total) > MOST_LOADER_SHARE:
+    if not len(kernels) or trace.share(run.parts[TimePart.LOADER].total) > MOST_LOADER_SHARE:
         return
-    busy = trace.share(run.parts[Part.COMPUTE].total)
+    busy = trace.share(run.parts[TimePart.COMPUTE].total)
     short = float((kernels.duration < SHORT).mean())
     if busy > MOST_BUSY or short < LEAST_SHORT:
         return
-    idle = trace.share(run.parts[Part.HOST].total + run.parts[Part.OTHER].total)
+    idle = trace.share(run.parts[TimePart.HOST].total + run.parts[TimePart.OTHER].total)
     yield Diagnosis(
         ID,
         _TITLE,

@@ -16,7 +16,7 @@ from torchferry.traces.names import operator_of
 from torchferry.units import size
 
 if TYPE_CHECKING:
-    from torchferry.traces.model import Memory, Trace
+    from torchferry.traces.model import DeviceMemoryEvents, Trace
 
 ID = "memory_limit"
 LEAST_USED = 0.90  # of the device's memory, in tensors: a longer batch, or fragments, may be too much
@@ -110,7 +110,7 @@ def _operator_at(trace: Trace, moment: int) -> int:
     return -1
 
 
-def _fullest(trace: Trace | None) -> Memory | None:
+def _fullest(trace: Trace | None) -> DeviceMemoryEvents | None:
     curves = [curve for device, curve in trace.memory.items() if device != "cpu"] if trace else []
     return max(curves, key=lambda curve: int(curve.allocated.max()), default=None)
 

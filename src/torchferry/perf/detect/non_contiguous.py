@@ -15,7 +15,7 @@ from torchferry.perf.detect.copying import (
     is_part_of_operator,
     moves_between_devices,
 )
-from torchferry.perf.detect.evidence import Key, added_up
+from torchferry.perf.detect.evidence import LineKey, added_up
 from torchferry.perf.detect.groups import whole_time
 from torchferry.perf.detect.model import NO_STRIDES, Detector, needs_trace
 from torchferry.perf.model import Diagnosis
@@ -104,12 +104,12 @@ def detect(run: Run) -> Iterator[Diagnosis]:
     )
 
 
-def _keys(trace: Trace, rows: Ints, above: Ints, kinds: dict[int, Copied]) -> list[Key]:
+def _keys(trace: Trace, rows: Ints, above: Ints, kinds: dict[int, Copied]) -> list[LineKey]:
     texts = {number: _source(trace, number, kind) for number, kind in kinds.items()}
     names = [trace.names[number] for number in trace.host.name[above].tolist()]
     signatures = trace.host.signature[rows].tolist()
     return [
-        Key(name, place, texts[number])
+        LineKey(name, place, texts[number])
         for name, place, number in zip(names, trace.places(above), signatures, strict=True)
     ]
 

@@ -11,7 +11,7 @@ import numpy as np
 from torchferry.perf.detect.evidence import by_name_and_place
 from torchferry.perf.detect.kernels import found_in_trace, names_that
 from torchferry.perf.detect.model import Detector, needs_trace
-from torchferry.perf.model import Diagnosis, Part
+from torchferry.perf.model import Diagnosis, TimePart
 from torchferry.perf.run import Run
 from torchferry.text import Text
 from torchferry.traces.columns import Flags, Ints
@@ -53,7 +53,7 @@ def detect(run: Run) -> Iterator[Diagnosis]:
     trace = run.trace
     assert trace is not None
     pageable = np.flatnonzero(names_that(trace, _PAGEABLE.search)[trace.device.name])
-    alone = trace.moments(trace.device.take(pageable)) & run.parts.get(Part.COPY, trace.window)
+    alone = trace.moments(trace.device.take(pageable)) & run.parts.get(TimePart.COPY, trace.window)
     share = trace.share(alone.total)
     if len(pageable) and share >= LEAST_SHARE:
         found = found_in_trace(trace, pageable)

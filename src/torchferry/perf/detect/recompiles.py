@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from torchferry.perf.detect.evidence import MOST, Key, added_up
+from torchferry.perf.detect.evidence import MOST, LineKey, added_up
 from torchferry.perf.detect.model import Detector
 from torchferry.perf.model import Diagnosis, Evidence
 from torchferry.perf.run import Run
@@ -80,7 +80,7 @@ def _in_trace(trace: Trace) -> Iterator[Diagnosis]:
         return
     names = [trace.names[number] for number in outer.name.tolist()]
     places = trace.places_at(outer.thread, outer.start) if len(trace.python) else [""] * len(outer)
-    keys = [Key(name, place) for name, place in zip(names, places, strict=True)]
+    keys = [LineKey(name, place) for name, place in zip(names, places, strict=True)]
     yield Diagnosis(
         ID,
         _TITLE,

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from torchferry.perf.detect.containment import is_on_host, per_step
-from torchferry.perf.detect.evidence import Key, added_up
+from torchferry.perf.detect.evidence import LineKey, added_up
 from torchferry.perf.detect.model import Detector, needs_trace
 from torchferry.perf.detect.waits import Waits, waits_for_device
 from torchferry.perf.model import Diagnosis, Evidence, Severity
@@ -116,7 +116,7 @@ def _evidence(trace: Trace, waits: Waits) -> tuple[Evidence, ...]:
     else:  # the stack is written down at operators only
         at_operators = trace.places(np.maximum(waits.row, 0))
         places = [place if row >= 0 else "" for place, row in zip(at_operators, waits.row, strict=True)]
-    keys = [Key(name, place) for name, place in zip(waits.name, places, strict=True)]
+    keys = [LineKey(name, place) for name, place in zip(waits.name, places, strict=True)]
     return added_up(trace, keys, waits.time, waits.start)
 
 

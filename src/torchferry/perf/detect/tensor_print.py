@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from torchferry.perf.detect.containment import is_on_host, per_step
-from torchferry.perf.detect.evidence import Key, added_up
+from torchferry.perf.detect.evidence import LineKey, added_up
 from torchferry.perf.detect.model import NO_FRAMES, Detector, needs_trace
 from torchferry.perf.detect.python_work import frames_like
 from torchferry.perf.detect.waits import PRINTING
@@ -53,7 +53,7 @@ def detect(run: Run) -> Iterator[Diagnosis]:
     untimed = trace.is_host_only and not is_on_host(trace, run.device)
     if not len(prints) or (share < LEAST_SHARE and not (untimed and count >= LEAST_PER_STEP)):
         return
-    keys = [Key(_PRINT, place) for place in trace.places_at(prints.thread, prints.start)]
+    keys = [LineKey(_PRINT, place) for place in trace.places_at(prints.thread, prints.start)]
     yield Diagnosis(
         ID,
         _TITLE,

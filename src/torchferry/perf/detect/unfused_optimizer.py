@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from torchferry.perf.detect.containment import is_on_host, lies_in, marks, per_step
-from torchferry.perf.detect.evidence import Key, added_up
+from torchferry.perf.detect.evidence import LineKey, added_up
 from torchferry.perf.detect.model import Detector, needs_trace
-from torchferry.perf.model import Diagnosis, Part
+from torchferry.perf.model import Diagnosis, TimePart
 from torchferry.perf.run import Run
 from torchferry.text import Text
 from torchferry.traces.columns import Columns, Ints
@@ -60,7 +60,7 @@ _ACCUMULATE = "torch::autograd::AccumulateGrad"
 _NAME = re.compile(r"Optimizer\.step#(\w+)")
 
 
-class _Calls(NamedTuple):
+class _OptimizerCalls(NamedTuple):
     steps: Columns
     single: Ints  # rows of `host`
     whole: int
@@ -96,7 +96,7 @@ def detect(run: Run) -> Iterator[Diagnosis]:
     )
 
 
-def _calls(trace: Trace) -> _Calls:
+def _calls(trace: Trace) -> _OptimizerCalls:
     accumulated = _accumulated(trace)
     steps = _without_closures(marks(trace, MARK), accumulated)
     above = trace.parent
@@ -104,7 +104,9 @@ def _calls(trace: Trace) -> _Calls:
     rows = np.flatnonzero(in_step & lies_in(trace.host.thread, trace.host.start, steps))
     single = _matching(trace, rows, _SINGLE)
     whole = len(_matching(trace, rows, _WHOLE))
-    return _Calls(steps, single, whole, per_step(trace, _parameters(trace, single, len(accumulated))))
+    return _OptimizerCalls(
+        steps, single, whole, per_step(trace, _parameters(trace, single, len(accumulated)))
+    )
 
 
 def _accumulated(trace: Trace) -> Columns:
@@ -135,8 +137,8 @@ def _matching(trace: Trace, rows: Ints, pattern: re.Pattern[str]) -> Ints:
     return rows[np.isin(trace.host.name[rows], numbers)]
 
 
-def _gain(run: Run, trace: Trace, calls: _Calls, passes: float) -> float:
-    waiting = int(run.parts[Part.HOST].covered(calls.steps.start, calls.steps.end).sum())
+def _gain(run: Run, trace: Trace, calls: _OptimizerCalls, passes: float) -> float:
+    waiting = int(run.parts[TimePart.HOST].covered(calls.steps.start, calls.steps.end).sum())
     computing = float(trace.device_time[calls.single].sum())
     return trace.share(waiting + computing * (1 - 1 / max(passes, 1.0)))
 
@@ -148,10 +150,10 @@ def _optimizer(trace: Trace, steps: Columns) -> str:
     return found[1] if found else "The optimizer"
 
 
-def _keys(trace: Trace, calls: _Calls) -> list[Key]:
+def _keys(trace: Trace, calls: _OptimizerCalls) -> list[LineKey]:
     """The place of the first of them is that of all: the line that calls step()."""
     place = trace.places(calls.single[:1])[0]
-    return [Key(trace.names[number], place) for number in trace.host.name[calls.single].tolist()]
+    return [LineKey(trace.names[number], place) for number in trace.host.name[calls.single].tolist()]
 
 
 def _remedies(optimizer: str, on_host: bool, vendor: Vendor | None) -> tuple[Text, ...]:

@@ -14,9 +14,9 @@ from torchferry.perf.detect.containment import (
     operators_in_window,
     outermost_operators,
 )
-from torchferry.perf.model import Part
+from torchferry.perf.model import TimePart
 from torchferry.perf.run import Run, loader_waits
-from torchferry.traces.columns import DEVICE_KINDS, Columns, Flags, Ints, Kind
+from torchferry.traces.columns import DEVICE_KINDS, Columns, EventKind, Flags, Ints
 from torchferry.traces.intervals import Intervals
 
 if TYPE_CHECKING:
@@ -76,7 +76,7 @@ def _by_calls(run: Run, trace: Trace) -> Waits:
     calls = _waiting_calls(trace)
     thread = _threads_of_host(trace)[calls.thread]
     operator = trace.host_calls.enclosing(thread, calls.start)
-    is_operator = (operator >= 0) & (trace.host.kind[operator] == Kind.OPERATOR)
+    is_operator = (operator >= 0) & (trace.host.kind[operator] == EventKind.OPERATOR)
     operator = np.where(is_operator, operator, -1)
     kept = ~_excused(trace, thread, calls.start) & ~np.isin(operator, _uploading(trace))
     calls, operator, thread = calls.take(kept), operator[kept], thread[kept]
@@ -129,7 +129,7 @@ def _excused(trace: Trace, thread: Ints, time: Ints) -> Flags:
 def upload_rows(trace: Trace) -> Ints:
     """The rows of `device` that copied something to it."""
     numbers = [number for number, name in enumerate(trace.names) if _UPLOAD.search(name)]
-    rows: Ints = np.flatnonzero((trace.device.kind == Kind.COPY) & np.isin(trace.device.name, numbers))
+    rows: Ints = np.flatnonzero((trace.device.kind == EventKind.COPY) & np.isin(trace.device.name, numbers))
     return rows
 
 
@@ -158,4 +158,4 @@ def _idle_after(run: Run, trace: Trace, start: Ints, end: Ints) -> Intervals:
     stands_still = (row >= 0) & (end < idle.end[np.maximum(row, 0)])
     begin, length = end[stands_still], (end - start)[stands_still]
     until = np.minimum(idle.end[row[stands_still]], begin + length)
-    return Intervals.union(begin, until) & (run.parts[Part.HOST] | run.parts[Part.OTHER])
+    return Intervals.union(begin, until) & (run.parts[TimePart.HOST] | run.parts[TimePart.OTHER])

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 import numpy as np
 
 from torchferry.perf.detect.containment import marks, per_step
-from torchferry.perf.detect.evidence import Key, added_up
+from torchferry.perf.detect.evidence import LineKey, added_up
 from torchferry.perf.detect.model import Detector, needs_trace
-from torchferry.perf.model import Diagnosis, Part
+from torchferry.perf.model import Diagnosis, TimePart
 from torchferry.perf.run import Run
 from torchferry.text import Text
 
@@ -45,12 +45,12 @@ def detect(run: Run) -> Iterator[Diagnosis]:
     share = trace.share(trace.moments(calls).total)
     gain = share
     if not trace.is_host_only:
-        waiting = int(run.parts[Part.HOST].covered(calls.start, calls.end).sum())
+        waiting = int(run.parts[TimePart.HOST].covered(calls.start, calls.end).sum())
         gain = trace.share(waiting + float(trace.device_time[rows].sum()))
     if gain < LEAST_SHARE:
         return
     place = trace.places(rows[:1])[0]
-    keys = [Key(trace.names[number], place) for number in trace.host.name[rows].tolist()]
+    keys = [LineKey(trace.names[number], place) for number in trace.host.name[rows].tolist()]
     yield Diagnosis(
         ID,
         _TITLE,

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from torchferry.errors import InputError
 from torchferry.logs.reading import Progress, blocks_of_file
-from torchferry.perf.oplog.model import Basis, Compile, Operator, Process, Signature, Tensor
+from torchferry.perf.oplog.model import Basis, Compile, LoggedProcess, LoggedSignature, LoggedTensor, Operator
 from torchferry.text import Text
 from torchferry.vendors.host import HostLog
 
@@ -24,7 +24,7 @@ _HEAD = 400  # bytes of a line in which its header stands
 _SLACK = 8  # a cut line may be shorter than the limit by its end
 
 
-class Header(NamedTuple):
+class LineHeader(NamedTuple):
     """Who wrote a line, and when, as the line has it; None: it does not say."""
 
     process: bytes | None
@@ -32,14 +32,14 @@ class Header(NamedTuple):
     time: bytes | None
 
 
-_NO_HEADER = Header(None, None, None)
+_NO_HEADER = LineHeader(None, None, None)
 
 
 class Details(NamedTuple):
     """What stands behind an operator's type."""
 
-    inputs: tuple[Tensor, ...]
-    outputs: tuple[Tensor, ...]
+    inputs: tuple[LoggedTensor, ...]
+    outputs: tuple[LoggedTensor, ...]
     attributes: str
 
 
@@ -48,17 +48,17 @@ class Forms:
 
     def __init__(self, log: HostLog) -> None:
         self._log = log
-        self._header = _with_groups(log.header, Header._fields)
+        self._header = _with_groups(log.header, LineHeader._fields)
         self._compile = re.compile(log.compile_line.encode())
         self._miss = re.compile(log.miss_line.encode()) if log.miss_line else None
         self._tensor = re.compile(log.tensor)
         self._attributes = re.compile(log.attributes) if log.attributes else None
         self._prefix = log.summary_prefix.encode()
 
-    def header(self, line: bytes) -> Header:
+    def header(self, line: bytes) -> LineHeader:
         """Of a line."""
         found = self._header.search(line, 0, _HEAD)
-        return _NO_HEADER if found is None else Header(*found.group(*Header._fields))
+        return _NO_HEADER if found is None else LineHeader(*found.group(*LineHeader._fields))
 
     def compiled(self, line: bytes) -> tuple[str, float | None] | None:
         """The type of the operator, and seconds if the line says that it is done; None: another sort of line."""
@@ -84,7 +84,7 @@ class Forms:
 
     def details(self, text: str) -> Details:
         """Tensors and attributes of a call."""
-        sides: dict[str, list[Tensor]] = {"In": [], "Out": []}
+        sides: dict[str, list[LoggedTensor]] = {"In": [], "Out": []}
         for found in self._tensor.finditer(text):
             sides[found["side"]].append(self._read_tensor(found.groupdict()))
         attributes = None if self._attributes is None else self._attributes.search(text)
@@ -92,13 +92,13 @@ class Forms:
             tuple(sides["In"]), tuple(sides["Out"]), attributes["attributes"].strip() if attributes else ""
         )
 
-    def _read_tensor(self, groups: dict[str, str | None]) -> Tensor:
+    def _read_tensor(self, groups: dict[str, str | None]) -> LoggedTensor:
         form = groups.get("format") or ""
         storage = groups.get("storage") or form
         dtype = groups.get("dtype") or ""
         sizes = tuple(int(size) for size in _SIZE.findall(groups["shape"] or ""))
         formats = self._log.formats
-        return Tensor(
+        return LoggedTensor(
             self._log.dtypes.get(dtype, dtype), formats.get(form, form), formats.get(storage, storage), sizes
         )
 
@@ -218,7 +218,7 @@ class WarmUp:
 
 
 def recompiles(
-    compiles: tuple[Compile, ...], processes: tuple[Process, ...], warm_up: WarmUp
+    compiles: tuple[Compile, ...], processes: tuple[LoggedProcess, ...], warm_up: WarmUp
 ) -> tuple[tuple[Compile, ...], Basis, Text]:
     """Those after the warm-up, and on what basis."""
     if warm_up.after:
@@ -242,7 +242,7 @@ def recompiles(
     return late, Basis.HALF, _TEXTS[Basis.HALF]
 
 
-def _moment(text: str, processes: tuple[Process, ...]) -> float:
+def _moment(text: str, processes: tuple[LoggedProcess, ...]) -> float:
     """A time of the log; one without a day is of the day on which the log begins."""
     firsts = _check_times(processes)
     given = text
@@ -255,7 +255,7 @@ def _moment(text: str, processes: tuple[Process, ...]) -> float:
     return moment
 
 
-def _check_times(processes: tuple[Process, ...]) -> list[float]:
+def _check_times(processes: tuple[LoggedProcess, ...]) -> list[float]:
     firsts = [process.first for process in processes if process.first is not None]
     if not firsts:
         raise InputError(
@@ -265,7 +265,7 @@ def _check_times(processes: tuple[Process, ...]) -> list[float]:
 
 
 def _after_seconds(
-    compiles: tuple[Compile, ...], processes: tuple[Process, ...], seconds: float
+    compiles: tuple[Compile, ...], processes: tuple[LoggedProcess, ...], seconds: float
 ) -> tuple[Compile, ...]:
     ends = {process.number: process.first + seconds for process in processes if process.first is not None}
     return tuple(
@@ -295,7 +295,7 @@ MAX_SIGNATURES = 200_000  # about a kilobyte each
 
 
 @dataclass
-class _Seen:
+class _SameText:
     """Calls with the same text."""
 
     type: str
@@ -319,7 +319,7 @@ class _Compile:
     process: bytes | None
     call: int
     time: bytes | None
-    seen: _Seen | None
+    seen: _SameText | None
     seconds: float | None = None
 
 
@@ -337,11 +337,11 @@ class Counter:
     def __init__(self, forms: Forms, marks: Marks) -> None:
         self._forms = forms
         self._marks = marks
-        self._seen: dict[bytes, _Seen] = {}
+        self._seen: dict[bytes, _SameText] = {}
         self._processes: dict[bytes | None, _Process] = {}
         self._compiles: list[_Compile] = []
         self._running: dict[tuple[bytes | None, bytes | None, str], _Compile] = {}
-        self._last: dict[tuple[bytes | None, bytes | None], _Seen | None] = {}
+        self._last: dict[tuple[bytes | None, bytes | None], _SameText | None] = {}
         self._misses: dict[str, int] = {}
         self._uncounted: dict[str, int] = {}
 
@@ -361,7 +361,7 @@ class Counter:
             if kind:
                 self._misses[kind] = self._misses.get(kind, 0) + 1
 
-    def _call(self, hit: Hit, header: Header, process: _Process) -> None:
+    def _call(self, hit: Hit, header: LineHeader, process: _Process) -> None:
         process.calls += 1
         text = hit.line[hit.at :]
         seen = self._seen.get(text)
@@ -372,16 +372,16 @@ class Counter:
             seen.calls += 1
             seen.summarized += self._forms.is_summarized(hit.line)
 
-    def _remember(self, text: bytes, line: bytes) -> _Seen | None:
+    def _remember(self, text: bytes, line: bytes) -> _SameText | None:
         first, _, rest = decoded(text).partition(",")
         kind = first.strip()
         if len(self._seen) >= MAX_SIGNATURES:
             self._uncounted[kind] = self._uncounted.get(kind, 0) + 1
             return None
-        seen = self._seen[text] = _Seen(kind, rest[1:], cut=self._forms.is_cut(line))
+        seen = self._seen[text] = _SameText(kind, rest[1:], cut=self._forms.is_cut(line))
         return seen
 
-    def _compile(self, line: bytes, header: Header, process: _Process) -> None:
+    def _compile(self, line: bytes, header: LineHeader, process: _Process) -> None:
         found = self._forms.compiled(line)
         if found is None:
             return
@@ -400,14 +400,16 @@ class Counter:
         if seconds is None:
             self._running[key] = compile_
 
-    def processes(self) -> tuple[Process, ...]:
+    def processes(self) -> tuple[LoggedProcess, ...]:
         """All of them, in the order of their first lines."""
         return tuple(
-            Process(number_of(number), process.calls, seconds_of(process.first), seconds_of(process.last))
+            LoggedProcess(
+                number_of(number), process.calls, seconds_of(process.first), seconds_of(process.last)
+            )
             for number, process in self._processes.items()
         )
 
-    def results(self) -> Counted:
+    def results(self) -> OperatorCounts:
         """What was counted; recompiles are still to be told from the others."""
         by_text = {id(seen): self._signature(seen) for seen in self._seen.values()}
         compiles = tuple(
@@ -421,14 +423,14 @@ class Counter:
             )
             for entry in self._compiles
         )
-        signatures: dict[str, list[Signature]] = {}
+        signatures: dict[str, list[LoggedSignature]] = {}
         for seen in self._seen.values():
             signatures.setdefault(seen.type, []).append(by_text[id(seen)])
-        return Counted(signatures, compiles, self._misses, self._uncounted)
+        return OperatorCounts(signatures, compiles, self._misses, self._uncounted)
 
-    def _signature(self, seen: _Seen) -> Signature:
+    def _signature(self, seen: _SameText) -> LoggedSignature:
         details = self._forms.details(seen.text)
-        return Signature(
+        return LoggedSignature(
             seen.text,
             details.inputs,
             details.outputs,
@@ -441,10 +443,10 @@ class Counter:
 
 
 @dataclass(frozen=True)
-class Counted:
+class OperatorCounts:
     """What was counted, by type of operator."""
 
-    signatures: dict[str, list[Signature]]
+    signatures: dict[str, list[LoggedSignature]]
     compiles: tuple[Compile, ...]
     misses: dict[str, int]
     uncounted: dict[str, int] = field(default_factory=dict)

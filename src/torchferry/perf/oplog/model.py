@@ -9,7 +9,7 @@ from typing import NamedTuple
 from torchferry.text import Text
 
 
-class Tensor(NamedTuple):
+class LoggedTensor(NamedTuple):
     """One input or output as the runtime saw it."""
 
     dtype: str
@@ -19,12 +19,12 @@ class Tensor(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Signature:
+class LoggedSignature:
     """Calls of one operator with the same tensors and attributes."""
 
     text: str  # as in the log, from behind the operator's type
-    inputs: tuple[Tensor, ...]
-    outputs: tuple[Tensor, ...]
+    inputs: tuple[LoggedTensor, ...]
+    outputs: tuple[LoggedTensor, ...]
     attributes: str
     calls: int
     compiles: int
@@ -47,7 +47,7 @@ class Operator:
     compile_seconds: float
     recompiles: int  # compiles after the warm-up
     misses: int  # look-ups that found no compiled operator for the shapes at hand
-    signatures: tuple[Signature, ...]  # the most compiled, then the most called first
+    signatures: tuple[LoggedSignature, ...]  # the most compiled, then the most called first
     is_conversion: bool = False  # it changes a type, a format or a layout
     uncounted: int = 0  # calls with signatures that were too many to keep
 
@@ -65,7 +65,7 @@ class Compile(NamedTuple):
     call: int  # how many operators the process had called before
     time: float | None  # seconds since 1970 as if the log's clock were UTC; None: the line has no time
     seconds: float | None  # None: the log does not say how long it took
-    signature: Signature | None  # None: the log does not say of what
+    signature: LoggedSignature | None  # None: the log does not say of what
 
 
 class Basis(Enum):
@@ -78,7 +78,7 @@ class Basis(Enum):
     UNKNOWN = "unknown"  # the log has no calls of operators to go by
 
 
-class Process(NamedTuple):
+class LoggedProcess(NamedTuple):
     """One process of the run."""
 
     number: int
@@ -99,7 +99,7 @@ class OpLog:
     basis_text: Text
     compiles: int
     compile_seconds: float | None  # None: no line says how long a compile took
-    processes: tuple[Process, ...]
+    processes: tuple[LoggedProcess, ...]
     bytes_read: int
     unread: dict[str, str] = field(default_factory=dict)  # file -> why it could not be read
     notes: tuple[Text, ...] = ()

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from torchferry.errors import InputError
 from torchferry.logs.reading import Progress, log_files
-from torchferry.perf.oplog.counting import Counted, Counter, Forms, Marks, WarmUp, hits, recompiles
+from torchferry.perf.oplog.counting import Counter, Forms, Marks, OperatorCounts, WarmUp, hits, recompiles
 from torchferry.perf.oplog.model import Basis, OpLog
 from torchferry.text import Text
 from torchferry.vendors.host import HostLog, load_host
@@ -120,7 +120,7 @@ def _nothing_found(
     )
 
 
-def _notes(counted: Counted, log: HostLog, basis: Basis, has_times: bool) -> list[Text]:
+def _notes(counted: OperatorCounts, log: HostLog, basis: Basis, has_times: bool) -> list[Text]:
     cut = sum(signature.cut for rows in counted.signatures.values() for signature in rows)
     uncounted = sum(counted.uncounted.values())
     notes = [_CUT.format(count=cut, limit=log.line_limit)] if cut else []

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from torchferry.perf.oplog.model import Basis, Compile, Operator, OpLog, Signature, Tensor
+from torchferry.perf.oplog.model import Basis, Compile, LoggedSignature, LoggedTensor, Operator, OpLog
 from torchferry.report.formats import Options, Reports
 from torchferry.report.page import Cell, Column, Page, Table
 from torchferry.report.safe import in_both_languages, printable
@@ -157,19 +157,19 @@ def _conversion_rows(log: OpLog) -> Iterator[tuple[Cell, ...]]:
         yield Cell(kind, is_code=True), Cell(change, is_code=True), Cell(f"{calls:,}")
 
 
-def _change(signature: Signature) -> str:
+def _change(signature: LoggedSignature) -> str:
     if not signature.inputs or not signature.outputs:
         return ""
     before, after = signature.inputs[0], signature.outputs[0]
     return f"{before.dtype} {before.storage} → {after.dtype} {after.storage}"
 
 
-def _inputs(signature: Signature) -> str:
+def _inputs(signature: LoggedSignature) -> str:
     shown = [tensor_text(tensor) for tensor in signature.inputs[:_TENSORS]]
     return "; ".join([*shown, *(["…"] if len(signature.inputs) > _TENSORS else [])])
 
 
-def tensor_text(tensor: Tensor) -> str:
+def tensor_text(tensor: LoggedTensor) -> str:
     """float16[8, 3, 224, 224] NCHW, with the format in memory where it is another."""
     form = tensor.format if tensor.format == tensor.storage else f"{tensor.format}/{tensor.storage}"
     return f"{tensor.dtype}{list(tensor.shape)} {form}"
@@ -234,7 +234,7 @@ def _operator(row: Operator) -> dict[str, object]:
     }
 
 
-def _signature(signature: Signature) -> dict[str, object]:
+def _signature(signature: LoggedSignature) -> dict[str, object]:
     return {
         "inputs": [_tensor(tensor) for tensor in signature.inputs],
         "outputs": [_tensor(tensor) for tensor in signature.outputs],
@@ -245,7 +245,7 @@ def _signature(signature: Signature) -> dict[str, object]:
     }
 
 
-def _tensor(tensor: Tensor) -> dict[str, object]:
+def _tensor(tensor: LoggedTensor) -> dict[str, object]:
     return {**tensor._asdict(), "shape": list(tensor.shape)}
 
 

@@ -1,9 +1,9 @@
 """Analyses of performance: text, JSON, Markdown, a page. Imports no torch."""
 
-from torchferry.perf.report.sentences import Report
+from torchferry.perf.report.sentences import RunsReport
 from torchferry.report.formats import Reports
 
-REPORTS: Reports[Report] = Reports(
+REPORTS: Reports[RunsReport] = Reports(
     {
         "text": f"{__name__}.text:to_text",
         "json": f"{__name__}.json:to_json",

@@ -8,10 +8,10 @@ from pathlib import PurePath
 from typing import Any
 
 from torchferry import units
-from torchferry.perf.compare.model import Comparison
-from torchferry.perf.model import Analysis, Diagnosis, Evidence, MemoryPoint, Part, Span, in_words
+from torchferry.perf.compare.model import RunComparison
+from torchferry.perf.model import Analysis, Diagnosis, Evidence, MemoryPoint, Span, TimePart, in_words
 from torchferry.perf.report import sentences, tables, words
-from torchferry.perf.report.sentences import Report
+from torchferry.perf.report.sentences import RunsReport
 from torchferry.report.formats import Options
 from torchferry.report.html import (
     CONTROLS,
@@ -64,7 +64,7 @@ def _shares(analysis: Analysis) -> str:
     return f'{both(title, "h3")}{_bar(rows)}<dl class="legend">{entries}</dl>'
 
 
-def _bar(rows: Iterable[tuple[Part, Text, float, float]]) -> str:
+def _bar(rows: Iterable[tuple[TimePart, Text, float, float]]) -> str:
     drawn, at = [], 0.0
     for part, _, _, share in rows:
         drawn.append(
@@ -114,7 +114,7 @@ def steps_section(analysis: Analysis) -> str:
     return section(words.STEPS, drawn + axis + left, "steps")
 
 
-def _column(parts: Mapping[Part, float], left: float, wide: float, longest: float) -> str:
+def _column(parts: Mapping[TimePart, float], left: float, wide: float, longest: float) -> str:
     drawn, bottom = [], float(_HEIGHT)
     for part, seconds in parts.items():
         high = _HEIGHT * seconds / longest
@@ -187,7 +187,7 @@ def _with_places(each: Evidence, cells: Sequence[Cell], has_timeline: bool) -> l
 # The page's comparison with the baseline: the parts side by side, and operator by operator.
 
 
-def comparison_section(comparison: Comparison, number: int) -> str:
+def comparison_section(comparison: RunComparison, number: int) -> str:
     """One rank's."""
     said = "".join(both(text, "p") for text in sentences.comparison(comparison))
     notes = "".join(quiet(note) for note in comparison.notes)
@@ -367,7 +367,7 @@ def _drawn(device: str, points: Sequence[MemoryPoint], limit: int) -> str:
 # The page.
 
 
-def to_html(report: Report, options: Options) -> str:
+def to_html(report: RunsReport, options: Options) -> str:
     """The page; of several ranks it shows the slowest in full."""
     shown = report.analyses[sentences.slowest(report.analyses)]
     name = one_line(_name(shown))
@@ -383,7 +383,7 @@ def to_html(report: Report, options: Options) -> str:
     )
 
 
-def _sections(report: Report, shown: Analysis) -> Iterator[str]:
+def _sections(report: RunsReport, shown: Analysis) -> Iterator[str]:
     if len(report.analyses) > 1:
         yield ranks_section(report.analyses)
     yield findings_section(shown)
@@ -404,7 +404,7 @@ def _name(analysis: Analysis) -> str:
     return PurePath(analysis.sources[0]).name if analysis.sources else "TorchFerry"
 
 
-def _heading(report: Report, name: str) -> str:
+def _heading(report: RunsReport, name: str) -> str:
     if not report.comparisons:
         return escaped(name)
     baseline = report.comparisons[0].baseline.sources

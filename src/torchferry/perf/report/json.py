@@ -7,17 +7,17 @@ from dataclasses import replace
 from typing import Any
 
 from torchferry import __version__
-from torchferry.perf.compare.model import Comparison, Match, OperatorPair
+from torchferry.perf.compare.model import MatchKind, OperatorPair, RunComparison
 from torchferry.perf.model import Analysis, Diagnosis, Evidence, MemoryPoint, in_words
 from torchferry.perf.report import sentences
-from torchferry.perf.report.sentences import Report
+from torchferry.perf.report.sentences import RunsReport
 from torchferry.report.formats import Options
 from torchferry.report.json import picked, plain
 
 FORMAT, VERSION = "torchferry-analysis", 1
 
 
-def to_json(report: Report, options: Options) -> str:
+def to_json(report: RunsReport, options: Options) -> str:
     """The document. It is ASCII; the timeline, which is made for a page, is not in it."""
     import json
 
@@ -73,7 +73,7 @@ def _curve(points: Sequence[MemoryPoint]) -> dict[str, list[Any]]:
     }
 
 
-def _comparison(comparison: Comparison) -> dict[str, Any]:
+def _comparison(comparison: RunComparison) -> dict[str, Any]:
     shares = comparison.matched_shares
     return {
         "said": sentences.joined(sentences.comparison(comparison)),
@@ -94,6 +94,6 @@ def _pair(pair: OperatorPair) -> dict[str, Any]:
     return {
         **picked(pair, "operator", "shapes", "dtypes"),
         **picked(pair, "baseline_operator", "baseline_shapes", "baseline_dtypes", "place"),
-        "match": None if pair.match is Match.NONE else pair.match,
+        "match": None if pair.match is MatchKind.NONE else pair.match,
         **picked(pair, "baseline", "compared", "more", "ratio"),
     }

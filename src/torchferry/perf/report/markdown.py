@@ -4,23 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from torchferry.perf.compare.model import Comparison
+from torchferry.perf.compare.model import RunComparison
 from torchferry.perf.model import Analysis, Diagnosis
 from torchferry.perf.report import sentences, tables, words
-from torchferry.perf.report.sentences import LONGEST_NAME, Report
+from torchferry.perf.report.sentences import LONGEST_NAME, RunsReport
 from torchferry.report.formats import Options
 from torchferry.report.markdown import code, prose
 from torchferry.report.page import Table, markdown_table
 from torchferry.text import Text
 
 
-def to_markdown(report: Report, options: Options) -> str:
+def to_markdown(report: RunsReport, options: Options) -> str:
     """The report as Markdown."""
     return "\n".join(_Lines(report, options).all()) + "\n"
 
 
 class _Lines:
-    def __init__(self, report: Report, options: Options) -> None:
+    def __init__(self, report: RunsReport, options: Options) -> None:
         self._report = report
         self._options = options
 
@@ -68,7 +68,7 @@ class _Lines:
         if gain:
             yield f"- {self._say(words.GAIN)}: {self._say(gain)}"
 
-    def _comparison(self, comparison: Comparison) -> Iterator[str]:
+    def _comparison(self, comparison: RunComparison) -> Iterator[str]:
         yield from ("", f"## {self._say(words.COMPARISON)}", "")
         yield from (f"- {self._say(text)}" for text in [*sentences.comparison(comparison), *comparison.notes])
         yield from self._table(tables.compared_parts(comparison))

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from torchferry import units
-from torchferry.perf.compare.model import Comparison, Measure
-from torchferry.perf.model import MEDIUM_SHARE, Analysis, Diagnosis, Part, Severity
+from torchferry.perf.compare.model import Measure, RunComparison
+from torchferry.perf.model import MEDIUM_SHARE, Analysis, Diagnosis, Severity, TimePart
 from torchferry.perf.report import words
 from torchferry.report.records import Grade
 from torchferry.text import Text
@@ -78,7 +78,7 @@ def verdict(analysis: Analysis) -> list[Text]:
         if first.is_bottleneck:
             return [_BOTTLENECK.format(title=_lowered(first.title)), first.summary]
         return [*_greatest(analysis, first), first.summary]
-    if analysis.seconds and Part.COMPUTE in analysis.parts:
+    if analysis.seconds and TimePart.COMPUTE in analysis.parts:
         said = [_none(analysis)]
     else:
         said = [_NOTHING]
@@ -102,11 +102,11 @@ def _greatest(analysis: Analysis, first: Diagnosis) -> list[Text]:
 
 def _none(analysis: Analysis) -> Text:
     if analysis.is_host_only:
-        return _NONE_ON_HOST.format(share=analysis.share(Part.COMPUTE))
-    idle = analysis.share(Part.OTHER) + analysis.share(Part.HOST)
+        return _NONE_ON_HOST.format(share=analysis.share(TimePart.COMPUTE))
+    idle = analysis.share(TimePart.OTHER) + analysis.share(TimePart.HOST)
     if idle > _MOSTLY:
         return _IDLE.format(share=idle)
-    return _NONE.format(share=analysis.share(Part.COMPUTE))
+    return _NONE.format(share=analysis.share(TimePart.COMPUTE))
 
 
 def joined(texts: Sequence[Text]) -> Text:
@@ -163,13 +163,13 @@ def grade(analysis: Analysis) -> Grade:
     return words.SEVERITY[Severity.HIGH if first.is_bottleneck else Severity.MEDIUM]
 
 
-def parts(analysis: Analysis) -> list[tuple[Part, Text, float, float]]:
+def parts(analysis: Analysis) -> list[tuple[TimePart, Text, float, float]]:
     """Each part with its name, seconds per step and share; without those that are empty."""
     names = words.PART_OF_HOST if analysis.is_host_only else words.PART
     count = len(analysis.steps) or 1
     return [
         (part, names[part], analysis.parts[part] / count, analysis.share(part))
-        for part in Part
+        for part in TimePart
         if analysis.parts.get(part)
     ]
 
@@ -200,7 +200,7 @@ def step_seconds(analysis: Analysis) -> float:
 
 def own_seconds(analysis: Analysis) -> float:
     """Of a step, without waiting for others in communication."""
-    waiting = analysis.parts.get(Part.COMMUNICATION, 0.0) / (len(analysis.steps) or 1)
+    waiting = analysis.parts.get(TimePart.COMMUNICATION, 0.0) / (len(analysis.steps) or 1)
     return step_seconds(analysis) - waiting
 
 
@@ -222,7 +222,7 @@ def ranks(analyses: Sequence[Analysis]) -> Text:
     )
 
 
-def comparison(found: Comparison) -> list[Text]:
+def comparison(found: RunComparison) -> list[Text]:
     """The verdict on two runs."""
     said: list[Text] = []
     mine, other = found.compared, found.baseline
@@ -255,23 +255,23 @@ def comparison(found: Comparison) -> list[Text]:
     return said
 
 
-def part_names(found: Comparison) -> dict[Part, Text]:
+def part_names(found: RunComparison) -> dict[TimePart, Text]:
     """As both runs are to be read."""
     on_host = found.compared.measure is Measure.HOST and found.baseline.measure is Measure.HOST
     return words.PART_OF_HOST if on_host else words.PART
 
 
-def part_rows(found: Comparison) -> list[tuple[Part, float, float]]:
+def part_rows(found: RunComparison) -> list[tuple[TimePart, float, float]]:
     """Seconds per step in the baseline and in the run that is compared, of parts that either has."""
     mine, other = found.compared.parts, found.baseline.parts
     return [
         (part, other.get(part, 0.0), mine.get(part, 0.0))
-        for part in Part
+        for part in TimePart
         if mine.get(part) or other.get(part)
     ]
 
 
-def _grown(found: Comparison) -> list[Text]:
+def _grown(found: RunComparison) -> list[Text]:
     """What made the step longer, if it is longer."""
     if found.ratio is None or found.ratio <= 1 or not (found.compared.has_steps and found.baseline.has_steps):
         return []
@@ -294,9 +294,9 @@ TOP = 15  # rows of a table, unless asked otherwise
 
 
 @dataclass(frozen=True)
-class Report:
+class RunsReport:
     """The processes of one run, and how each compares with the baseline if there is one."""
 
     analyses: tuple[Analysis, ...]
-    comparisons: tuple[Comparison, ...] = ()
+    comparisons: tuple[RunComparison, ...] = ()
     top: int = TOP

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from torchferry import units
-from torchferry.perf.compare.model import Comparison, Cost, Match, OperatorPair
-from torchferry.perf.model import Analysis, Diagnosis, Part
+from torchferry.perf.compare.model import Cost, MatchKind, OperatorPair, RunComparison
+from torchferry.perf.model import Analysis, Diagnosis, TimePart
 from torchferry.perf.report import sentences, words
 from torchferry.report.page import Column, Field, Table
 from torchferry.text import Text
@@ -24,7 +24,7 @@ _RATIO = Column(words.RATIO, kind="ratio")
 
 def ranks(analyses: Sequence[Analysis]) -> Table:
     """One row for each process."""
-    present = [part for part in Part if any(each.parts.get(part) for each in analyses)]
+    present = [part for part in TimePart if any(each.parts.get(part) for each in analyses)]
     names = words.PART_OF_HOST if all(each.is_host_only for each in analyses) else words.PART
     columns = (
         Column(words.RANK),
@@ -113,7 +113,7 @@ def kernels(analysis: Analysis) -> Table:
 # Two runs side by side.
 
 
-def compared_parts(comparison: Comparison) -> Table:
+def compared_parts(comparison: RunComparison) -> Table:
     """What the time of a step goes to in both."""
     names = sentences.part_names(comparison)
     columns = (
@@ -126,7 +126,7 @@ def compared_parts(comparison: Comparison) -> Table:
     return Table(words.COMPARISON, columns, rows)
 
 
-def pairs_of(comparison: Comparison) -> list[tuple[str, Text, Sequence[OperatorPair]]]:
+def pairs_of(comparison: RunComparison) -> list[tuple[str, Text, Sequence[OperatorPair]]]:
     """The lists of operators that are not empty, with their names for programs and for people."""
     found = [
         ("pairs", words.PAIRS, comparison.pairs),
@@ -150,7 +150,9 @@ def pairs(title: Text, found: Sequence[OperatorPair], *, says_exact: bool) -> Ta
     )
     rows: list[tuple[Field, ...]] = [
         (
-            *_named(each, words.MATCH[each.match] if says_exact or each.match is not Match.EXACT else None),
+            *_named(
+                each, words.MATCH[each.match] if says_exact or each.match is not MatchKind.EXACT else None
+            ),
             _cost(each.baseline),
             _cost(each.compared),
             each.more if each.baseline and each.compared else None,

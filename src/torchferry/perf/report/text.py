@@ -7,10 +7,10 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from torchferry import units
-from torchferry.perf.compare.model import Comparison
+from torchferry.perf.compare.model import RunComparison
 from torchferry.perf.model import Analysis, Diagnosis
 from torchferry.perf.report import sentences, tables, words
-from torchferry.perf.report.sentences import LONGEST_NAME, Report
+from torchferry.perf.report.sentences import LONGEST_NAME, RunsReport
 from torchferry.report.formats import Options
 from torchferry.report.page import Table, drawn
 from torchferry.report.terminal import Screen, Words, plain
@@ -23,7 +23,7 @@ LEAST_WIDTH = 60  # tables in less than that show nothing: long lines are better
 _BAR = 40
 
 
-def to_text(report: Report, options: Options) -> str:
+def to_text(report: RunsReport, options: Options) -> str:
     """For a terminal, or without colours."""
     from rich.table import Table as Drawn
 
@@ -37,7 +37,7 @@ def to_text(report: Report, options: Options) -> str:
     return screen.text()
 
 
-def _all(report: Report, lines: Words) -> list[RenderableType]:
+def _all(report: RunsReport, lines: Words) -> list[RenderableType]:
     analyses = report.analyses
     shown = analyses[sentences.slowest(analyses)]
     parts: list[RenderableType] = []
@@ -85,7 +85,7 @@ def _untitled(table: Table, lines: Words) -> list[RenderableType]:
     return _listing(table, lines, limit=lines.limit)[2:]
 
 
-def _comparison(comparison: Comparison, lines: Words) -> list[RenderableType]:
+def _comparison(comparison: RunComparison, lines: Words) -> list[RenderableType]:
     """Two runs side by side: the verdict, the parts, and the operators."""
     found: list[RenderableType] = ["", lines.plain(words.COMPARISON, "bold")]
     found += [plain(f"  {lines.say(text)}") for text in sentences.comparison(comparison)]

@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
-from torchferry.perf.compare.model import Match
-from torchferry.perf.model import Part, Severity
+from torchferry.perf.compare.model import MatchKind
+from torchferry.perf.model import Severity, TimePart
 from torchferry.report.records import BAD, DOUBT, GOOD, QUIET, RISK, UNCLEAR, Grade, Tone
 from torchferry.text import Text
 
 PART = {
-    Part.COMPUTE: Text("the device computes", "设备计算"),
-    Part.COMMUNICATION: Text("communication", "通信"),
-    Part.COPY: Text("copies host ↔ device", "主机与设备间拷贝"),
-    Part.MOVE: Text("copies and fills within the device", "设备内的拷贝与填充"),
-    Part.LOADER: Text("waiting for data", "等待数据"),
-    Part.HOST: Text("waiting for the host", "等待主机下发"),
-    Part.OTHER: Text("idle, cause not in the trace", "空闲，跟踪中看不出原因"),
+    TimePart.COMPUTE: Text("the device computes", "设备计算"),
+    TimePart.COMMUNICATION: Text("communication", "通信"),
+    TimePart.COPY: Text("copies host ↔ device", "主机与设备间拷贝"),
+    TimePart.MOVE: Text("copies and fills within the device", "设备内的拷贝与填充"),
+    TimePart.LOADER: Text("waiting for data", "等待数据"),
+    TimePart.HOST: Text("waiting for the host", "等待主机下发"),
+    TimePart.OTHER: Text("idle, cause not in the trace", "空闲，跟踪中看不出原因"),
 }
 PART_OF_HOST = {
     **PART,
-    Part.COMPUTE: Text("operators", "算子"),
-    Part.OTHER: Text("outside of operators (Python)", "算子之外（Python）"),
+    TimePart.COMPUTE: Text("operators", "算子"),
+    TimePart.OTHER: Text("outside of operators (Python)", "算子之外（Python）"),
 }  # where the operators are the work
 SEVERITY = {
     Severity.HIGH: Grade(Text("high", "高"), BAD, own_style="bold red"),
@@ -28,21 +28,21 @@ SEVERITY = {
 }
 NOTHING_STANDS_OUT = Grade(Text("", ""), GOOD, own_style="bold green")
 MATCH = {
-    Match.EXACT: Text("same name, shapes and types", "名称、形状、类型都相同"),
-    Match.NAME: Text("same name", "名称相同"),
-    Match.EQUIVALENT: Text("equivalent operator", "等价算子"),
-    Match.CALLER: Text("under the same caller", "同一调用者之下"),
-    Match.KERNEL: Text("same kernel", "同名设备任务"),
-    Match.NONE: Text("no counterpart", "无对应"),
+    MatchKind.EXACT: Text("same name, shapes and types", "名称、形状、类型都相同"),
+    MatchKind.NAME: Text("same name", "名称相同"),
+    MatchKind.EQUIVALENT: Text("equivalent operator", "等价算子"),
+    MatchKind.CALLER: Text("under the same caller", "同一调用者之下"),
+    MatchKind.KERNEL: Text("same kernel", "同名设备任务"),
+    MatchKind.NONE: Text("no counterpart", "无对应"),
 }
 PART_TONES = {
-    Part.COMPUTE: GOOD,
-    Part.COMMUNICATION: UNCLEAR,
-    Part.COPY: Tone("risk", "cyan"),
-    Part.MOVE: Tone("move", "blue"),
-    Part.LOADER: BAD,
-    Part.HOST: DOUBT,
-    Part.OTHER: QUIET,
+    TimePart.COMPUTE: GOOD,
+    TimePart.COMMUNICATION: UNCLEAR,
+    TimePart.COPY: Tone("risk", "cyan"),
+    TimePart.MOVE: Tone("move", "blue"),
+    TimePart.LOADER: BAD,
+    TimePart.HOST: DOUBT,
+    TimePart.OTHER: QUIET,
 }
 SPAN_KIND = {
     "step": Text("step", "步"),

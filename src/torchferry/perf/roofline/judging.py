@@ -10,7 +10,7 @@ from math import prod
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from torchferry.perf.roofline.work import Work
+from torchferry.perf.roofline.work import KernelWork
 from torchferry.units import ITEM_SIZES
 from torchferry.vendors.schema import toml_module
 
@@ -32,7 +32,7 @@ class Peaks:
     bandwidth: float  # bytes a second
     source: str
 
-    def least_seconds(self, work: Work) -> float | None:
+    def least_seconds(self, work: KernelWork) -> float | None:
         """In which it can do some work; None: what it can do with this dtype is not known."""
         by_memory = work.nbytes / self.bandwidth
         if not work.flops:
@@ -72,17 +72,17 @@ class Measured(NamedTuple):
     """Calls of one operator with one signature."""
 
     operator: str
-    work: Work
+    work: KernelWork
     seconds: float  # of one call
 
 
-def least_seconds(work: Work, peaks: Peaks) -> float | None:
+def least_seconds(work: KernelWork, peaks: Peaks) -> float | None:
     """Of one call; None: not known."""
     found = peaks.least_seconds(work)
     return None if found is None else max(found, LEAST_CALL)
 
 
-def reached(work: Work | None, seconds: float, peaks: Peaks | None) -> float | None:
+def reached(work: KernelWork | None, seconds: float, peaks: Peaks | None) -> float | None:
     """The least possible time of a call over the time that it took, up to 1; None: not known."""
     least = least_seconds(work, peaks) if work is not None and peaks is not None else None
     return min(least / seconds, 1.0) if least is not None and seconds > 0 else None
@@ -102,11 +102,11 @@ def best_of_alike(mine: Measured, others: Iterable[Measured]) -> float:
     return min(max(amount / fastest, LEAST_CALL), mine.seconds) if fastest else mine.seconds
 
 
-def _amount(work: Work) -> float:
+def _amount(work: KernelWork) -> float:
     return work.flops or work.nbytes
 
 
-def _is_alike(one: Work, other: Work) -> bool:
+def _is_alike(one: KernelWork, other: KernelWork) -> bool:
     if one.kind != other.kind or one.dtype != other.dtype:
         return False
     if not _is_near(_amount(one), _amount(other), _ALIKE_WORK):
@@ -133,7 +133,7 @@ _DTYPES = {
 }
 
 
-def kernel_work(type_: str, called: KernelSignature) -> Work | None:
+def kernel_work(type_: str, called: KernelSignature) -> KernelWork | None:
     """None: it is not known."""
     inputs = _tensors(called.input_shapes, called.input_dtypes)
     outputs = _tensors(called.output_shapes, called.output_dtypes)
@@ -143,12 +143,12 @@ def kernel_work(type_: str, called: KernelSignature) -> Work | None:
     dtype = inputs[0][1]
     if _MATMUL.match(type_):
         return _product(inputs, outputs, moved, dtype)
-    return Work("memory", 0.0, moved, dtype) if _STREAMS.fullmatch(type_) else None
+    return KernelWork("memory", 0.0, moved, dtype) if _STREAMS.fullmatch(type_) else None
 
 
 def _product(
     inputs: list[tuple[list[int], str]], outputs: list[tuple[list[int], str]], moved: float, dtype: str
-) -> Work | None:
+) -> KernelWork | None:
     """Whether an argument is transposed is not told: what both have in common follows from the sizes."""
     if len(inputs) < 2 or len(outputs[0][0]) < 2:
         return None
@@ -157,7 +157,7 @@ def _product(
     inner = left // max(batches * rows, 1)
     if left != batches * rows * inner or right not in (batches * inner * columns, inner * columns):
         return None
-    return Work("matmul", 2.0 * batches * rows * inner * columns, moved, dtype)
+    return KernelWork("matmul", 2.0 * batches * rows * inner * columns, moved, dtype)
 
 
 def _tensors(shapes: str, dtypes: str) -> list[tuple[list[int], str]]:

@@ -8,12 +8,12 @@ from collections.abc import Callable
 from math import prod
 from typing import Any, NamedTuple
 
-from torchferry.traces.model import Signature
+from torchferry.traces.model import TraceSignature
 from torchferry.traces.names import DTYPES
 from torchferry.units import ITEM_SIZES
 
 
-class Work(NamedTuple):
+class KernelWork(NamedTuple):
     """What cannot be left out."""
 
     kind: str  # matmul, convolution, grouped convolution, attention, memory
@@ -22,7 +22,7 @@ class Work(NamedTuple):
     dtype: str  # that it is computed in
 
 
-class Tensor(NamedTuple):
+class InputTensor(NamedTuple):
     """An input."""
 
     dims: tuple[int, ...]
@@ -43,7 +43,7 @@ class Tensor(NamedTuple):
         )
 
 
-def tensor(signature: Signature, index: int) -> Tensor | None:
+def tensor(signature: TraceSignature, index: int) -> InputTensor | None:
     """One argument; None if it is no tensor of a known type."""
     if index >= len(signature.dims) or index >= len(signature.types):
         return None
@@ -54,16 +54,16 @@ def tensor(signature: Signature, index: int) -> Tensor | None:
         return None
     strides = signature.strides[index] if index < len(signature.strides) else None
     known = isinstance(strides, list) and len(strides) == len(dims)
-    return Tensor(tuple(dims), dtype, tuple(strides) if known and strides is not None else None)
+    return InputTensor(tuple(dims), dtype, tuple(strides) if known and strides is not None else None)
 
 
-def tensors(signature: Signature) -> list[Tensor]:
+def tensors(signature: TraceSignature) -> list[InputTensor]:
     """The arguments that are tensors, not those in lists."""
     found = (tensor(signature, index) for index in range(len(signature.dims)))
     return [each for each in found if each is not None]
 
 
-def work_of(operator: str, signature: Signature) -> Work | None:
+def work_of(operator: str, signature: TraceSignature) -> KernelWork | None:
     """None: it is not known, or depends on values."""
     name = operator.rpartition("::")[2]
     find = _FLOPS.get(name)
@@ -72,10 +72,10 @@ def work_of(operator: str, signature: Signature) -> Work | None:
     return _streamed(name, signature)
 
 
-def _product(first: int) -> Callable[[Signature], Work | None]:
+def _product(first: int) -> Callable[[TraceSignature], KernelWork | None]:
     """Of two matrices, or two stacks of them, that are the first-th argument and the next."""
 
-    def find(signature: Signature) -> Work | None:
+    def find(signature: TraceSignature) -> KernelWork | None:
         left, right = tensor(signature, first), tensor(signature, first + 1)
         if left is None or right is None or not left.dims or len(right.dims) < 2:
             return None
@@ -83,21 +83,25 @@ def _product(first: int) -> Callable[[Signature], Work | None]:
         if inner != right.dims[-2] or not inner:
             return None
         written = left.numel // inner * columns * ITEM_SIZES[left.dtype]
-        return Work("matmul", 2.0 * left.numel * columns, left.nbytes + right.nbytes + written, left.dtype)
+        return KernelWork(
+            "matmul", 2.0 * left.numel * columns, left.nbytes + right.nbytes + written, left.dtype
+        )
 
     return find
 
 
-def _linear(signature: Signature) -> Work | None:
+def _linear(signature: TraceSignature) -> KernelWork | None:
     inputs, weight = tensor(signature, 0), tensor(signature, 1)
     if inputs is None or weight is None or not inputs.dims or len(weight.dims) != 2 or not inputs.dims[-1]:
         return None
     outputs = weight.dims[0]
     written = inputs.numel // inputs.dims[-1] * outputs * ITEM_SIZES[inputs.dtype]
-    return Work("matmul", 2.0 * inputs.numel * outputs, inputs.nbytes + weight.nbytes + written, inputs.dtype)
+    return KernelWork(
+        "matmul", 2.0 * inputs.numel * outputs, inputs.nbytes + weight.nbytes + written, inputs.dtype
+    )
 
 
-class _Places(NamedTuple):
+class _ArgumentPlaces(NamedTuple):
     """Which arguments of a convolution are which."""
 
     stride: int
@@ -106,14 +110,14 @@ class _Places(NamedTuple):
     transposed: int = -1
 
 
-def _convolution(places: _Places) -> Callable[[Signature], Work | None]:
-    def find(signature: Signature) -> Work | None:
+def _convolution(places: _ArgumentPlaces) -> Callable[[TraceSignature], KernelWork | None]:
+    def find(signature: TraceSignature) -> KernelWork | None:
         inputs, weight = tensor(signature, 0), tensor(signature, 1)
         if inputs is None or weight is None or len(weight.dims) < 3 or len(inputs.dims) != len(weight.dims):
             return None
         if _concrete(signature, places.transposed) is True:
             flops = 2.0 * inputs.numel * weight.numel / max(weight.dims[0], 1)
-            return Work("convolution", flops, inputs.nbytes + weight.nbytes, inputs.dtype)
+            return KernelWork("convolution", flops, inputs.nbytes + weight.nbytes, inputs.dtype)
         sizes = _output_sizes(signature, places, inputs.dims[2:], weight.dims[2:])
         if sizes is None:
             return None
@@ -121,13 +125,13 @@ def _convolution(places: _Places) -> Callable[[Signature], Work | None]:
         outputs = inputs.dims[0] * weight.dims[0] * prod(sizes)
         flops = 2.0 * outputs * weight.numel / max(weight.dims[0], 1)
         moved = inputs.nbytes + weight.nbytes + outputs * ITEM_SIZES[inputs.dtype]
-        return Work("grouped convolution" if grouped else "convolution", flops, moved, inputs.dtype)
+        return KernelWork("grouped convolution" if grouped else "convolution", flops, moved, inputs.dtype)
 
     return find
 
 
 def _output_sizes(
-    signature: Signature, places: _Places, sizes: tuple[int, ...], kernel: tuple[int, ...]
+    signature: TraceSignature, places: _ArgumentPlaces, sizes: tuple[int, ...], kernel: tuple[int, ...]
 ) -> list[int] | None:
     stride, padding, dilation = (
         _numbers(_concrete(signature, place), len(sizes))
@@ -141,10 +145,10 @@ def _output_sizes(
     ]
 
 
-def _convolution_backward(transposed: int, mask: int) -> Callable[[Signature], Work | None]:
+def _convolution_backward(transposed: int, mask: int) -> Callable[[TraceSignature], KernelWork | None]:
     """Of the input and of the weight, or of one of them; that of the bias is nothing beside them."""
 
-    def find(signature: Signature) -> Work | None:
+    def find(signature: TraceSignature) -> KernelWork | None:
         gradient, inputs, weight = (tensor(signature, index) for index in range(3))
         wanted = _concrete(signature, mask)
         if (
@@ -160,36 +164,36 @@ def _convolution_backward(transposed: int, mask: int) -> Callable[[Signature], W
         flops = 2.0 * count * outer.numel * weight.numel / max(weight.dims[0], 1)
         moved = gradient.nbytes + (inputs.nbytes + weight.nbytes) * count / 2
         grouped = outer is gradient and weight.dims[1:2] != inputs.dims[1:2]
-        return Work("grouped convolution" if grouped else "convolution", flops, moved, gradient.dtype)
+        return KernelWork("grouped convolution" if grouped else "convolution", flops, moved, gradient.dtype)
 
     return find
 
 
-def _convolution_backward_input(signature: Signature) -> Work | None:
+def _convolution_backward_input(signature: TraceSignature) -> KernelWork | None:
     """As it was called in 2021."""
     gradient, weight = tensor(signature, 1), tensor(signature, 2)
     if gradient is None or weight is None or not weight.dims:
         return None
     flops = 2.0 * gradient.numel * weight.numel / max(weight.dims[0], 1)
-    return Work("convolution", flops, gradient.nbytes + weight.nbytes, gradient.dtype)
+    return KernelWork("convolution", flops, gradient.nbytes + weight.nbytes, gradient.dtype)
 
 
-def _attention(first: int, sequence: int, products: int) -> Callable[[Signature], Work | None]:
+def _attention(first: int, sequence: int, products: int) -> Callable[[TraceSignature], KernelWork | None]:
     """Query, key and value from the first-th argument on. Whether half of it is masked is not recorded: all counts."""
 
-    def find(signature: Signature) -> Work | None:
+    def find(signature: TraceSignature) -> KernelWork | None:
         found = [tensor(signature, first + index) for index in range(3)]
         query, key, value = found
         if query is None or key is None or value is None or len(query.dims) != 4 or len(key.dims) != 4:
             return None
         flops = 2.0 * products * query.numel * key.dims[sequence]
         moved = 2 * query.nbytes + key.nbytes + value.nbytes
-        return Work("attention", flops, moved, query.dtype)
+        return KernelWork("attention", flops, moved, query.dtype)
 
     return find
 
 
-def _concrete(signature: Signature, index: int) -> Any:
+def _concrete(signature: TraceSignature, index: int) -> Any:
     """The value of an argument; None where it was not recorded."""
     if not 0 <= index < len(signature.concrete) or not isinstance(signature.concrete[index], str):
         return None
@@ -207,9 +211,9 @@ def _numbers(value: Any, count: int) -> list[int] | None:
     return value * count if len(value) == 1 else value if len(value) == count else None
 
 
-_OF_CONVOLUTION = _Places(3, 4, 5, 6)
-_OF_LIBRARY = _Places(4, 3, 5)
-_FLOPS: dict[str, Callable[[Signature], Work | None]] = {
+_OF_CONVOLUTION = _ArgumentPlaces(3, 4, 5, 6)
+_OF_LIBRARY = _ArgumentPlaces(4, 3, 5)
+_FLOPS: dict[str, Callable[[TraceSignature], KernelWork | None]] = {
     "mm": _product(0),
     "bmm": _product(0),
     "addmm": _product(1),
@@ -222,7 +226,7 @@ _FLOPS: dict[str, Callable[[Signature], Work | None]] = {
     "convolution_overrideable": _convolution(_OF_CONVOLUTION),
     "mkldnn_convolution": _convolution(_OF_LIBRARY),
     "miopen_convolution": _convolution(_OF_LIBRARY),
-    "cudnn_convolution": _convolution(_Places(3, 2, 4)),
+    "cudnn_convolution": _convolution(_ArgumentPlaces(3, 2, 4)),
     "convolution_backward": _convolution_backward(7, 10),
     "convolution_backward_overrideable": _convolution_backward(6, 9),
     "cudnn_convolution_backward_input": _convolution_backward_input,
@@ -252,7 +256,7 @@ _READS_ALL = re.compile(
 )
 
 
-def _streamed(name: str, signature: Signature) -> Work | None:
+def _streamed(name: str, signature: TraceSignature) -> KernelWork | None:
     """Work of an operator that does little more than to move its inputs through the device."""
     writes = _WRITES_ALL.fullmatch(name) is not None
     if not writes and _READS_ALL.fullmatch(name) is None:
@@ -263,4 +267,4 @@ def _streamed(name: str, signature: Signature) -> Work | None:
     moved = sum(each.nbytes for each in inputs)
     if writes:
         moved += max(each.numel * ITEM_SIZES[each.dtype] for each in inputs)
-    return Work("memory", 0.0, float(moved), inputs[0].dtype)
+    return KernelWork("memory", 0.0, float(moved), inputs[0].dtype)

@@ -13,7 +13,7 @@ from torchferry.errors import InputError
 from torchferry.perf.tables.columns import ABSENT, CsvFile, times, whole_numbers
 from torchferry.text import Text
 from torchferry.traces.categories import device_kind
-from torchferry.traces.columns import Flags, Interned, Ints, Kind
+from torchferry.traces.columns import EventKind, Flags, Interned, Ints
 from torchferry.traces.intervals import Intervals
 from torchferry.traces.times import INVALID
 
@@ -101,9 +101,11 @@ class KernelTable:
         """Compute, communication, copy or fill."""
         kinds = np.array([device_kind(text) for text in self.texts], np.int64)
         by_core = kinds[self.core]
-        return np.where(np.isin(by_core, (Kind.COMMUNICATION, Kind.COPY)), by_core, kinds[self.name])
+        return np.where(
+            np.isin(by_core, (EventKind.COMMUNICATION, EventKind.COPY)), by_core, kinds[self.name]
+        )
 
-    def busy(self, *kinds: Kind) -> Intervals:
+    def busy(self, *kinds: EventKind) -> Intervals:
         """When the device did such work."""
         rows = np.isin(self.kind, kinds) & (self.start != INVALID)
         return Intervals.union(self.start[rows], self.start[rows] + self.duration[rows])
@@ -166,7 +168,7 @@ def read_kernels(path: Path) -> KernelTable:
     file = CsvFile(path)
     if not is_kernel_statistic(file):
         file.require("table of kernels (kernel_details.csv)", {"Name": NAME, "Duration(us)": DURATION})
-    reader = _Reader(file)
+    reader = _ColumnReader(file)
     columns = [reader.columns(batch) for batch in file]
     if not columns:
         raise InputError(f"{str(path)!r} holds no kernels: profile the device's activity too")
@@ -188,14 +190,14 @@ def read_kernels(path: Path) -> KernelTable:
     )
 
 
-class _Reader:
+class _ColumnReader:
     """Turns batches of texts into columns of numbers."""
 
     def __init__(self, file: CsvFile) -> None:
         self.texts = Interned()
         self.signatures = Interned()
         self._heads = file.heads
-        self._cells = _Cells(self.texts)
+        self._cells = _SpelledCells(self.texts)
 
     def columns(self, batch: list[tuple[str, ...]]) -> dict[str, Any]:
         rows = len(batch[0])
@@ -248,7 +250,7 @@ class _Reader:
         return whole_numbers(batch[column])
 
 
-class _Cells(dict[str, int]):
+class _SpelledCells(dict[str, int]):
     """The numbers of cells as the file spells them: each is looked at once."""
 
     def __init__(self, texts: Interned) -> None:

@@ -12,7 +12,7 @@ from torchferry.errors import InputError
 from torchferry.perf.tables.columns import ABSENT, CsvFile, sizes, times
 from torchferry.text import Text
 from torchferry.traces.columns import Flags, Interned, Ints
-from torchferry.traces.model import Memory
+from torchferry.traces.model import DeviceMemoryEvents
 from torchferry.traces.times import INVALID
 
 _NAME = ("name",)
@@ -30,7 +30,7 @@ _COMPONENTS = ("PTA+GE", "PTA", "GE", "APP", "")
 _DAMAGED = Text("{file}: {count} damaged rows were left out.", "{file}：略去了 {count} 个损坏的行。")
 
 
-class MemoryUse(NamedTuple):
+class OperatorMemory(NamedTuple):
     """What one operator took."""
 
     operator: str
@@ -45,7 +45,7 @@ class MemoryTable:
     """Times are nanoseconds of the tables' own clock."""
 
     paths: tuple[str, ...]
-    curves: dict[str, Memory]  # by device: "npu:0"
+    curves: dict[str, DeviceMemoryEvents]  # by device: "npu:0"
     operators: list[str] = field(default_factory=list)
     operator: Ints = field(
         default_factory=lambda: np.empty(0, np.int64)
@@ -74,7 +74,7 @@ class MemoryTable:
         known = [self.start, *(curve.start for curve in self.curves.values())]
         return min(int(times.min()) for times in known if len(times))
 
-    def at_peak(self) -> list[MemoryUse]:
+    def at_peak(self) -> list[OperatorMemory]:
         """Who held memory when tensors took most of it; the greatest first."""
         if not len(self.start) or not self.curves:
             return []
@@ -83,18 +83,18 @@ class MemoryTable:
         held = (self.start <= moment) & ((self.end == INVALID) | (self.end > moment))
         return self._uses(held & (self.size > 0))
 
-    def uses(self) -> list[MemoryUse]:
+    def uses(self) -> list[OperatorMemory]:
         """Of all operators; what took most first."""
         return self._uses(self.size > 0)
 
-    def _uses(self, rows: Flags) -> list[MemoryUse]:
+    def _uses(self, rows: Flags) -> list[OperatorMemory]:
         found = []
         for number in np.unique(self.operator[rows]).tolist():
             mine = rows & (self.operator == number)
             size = self.size[mine]
             kept = size[self.end[mine] == INVALID]
             found.append(
-                MemoryUse(
+                OperatorMemory(
                     self.operators[number], len(size), int(size.max()), int(size.sum()), int(kept.sum())
                 )
             )
@@ -138,7 +138,7 @@ def _read_operators(path: Path) -> MemoryTable:
     operators, devices = Interned(), Interned()
     parts: list[list[Ints]] = []
     for batch in file:
-        cells = _Cells(file, batch)
+        cells = _BatchCells(file, batch)
         start = cells.times(_TIME)
         end = cells.times(_RELEASED)
         if not file.heads.has(*_RELEASED):
@@ -173,18 +173,18 @@ def _read_operators(path: Path) -> MemoryTable:
 
 def _curves_of_operators(
     devices: list[str], device: Ints, size: Ints, start: Ints, end: Ints, totals: list[Ints]
-) -> dict[str, Memory]:
+) -> dict[str, DeviceMemoryEvents]:
     """What each row says of the moment of its allocation, and of the moment of its release."""
     allocated, reserved, allocated_after, reserved_after = totals
     released = (end != INVALID) & (allocated_after >= 0)
-    found: dict[str, Memory] = {}
+    found: dict[str, DeviceMemoryEvents] = {}
     for number, name in enumerate(devices):
         taken, given = (device == number) & (allocated >= 0), released & (device == number)
         if not taken.any():
             continue
         time = np.concatenate([start[taken], end[given]])
         order = np.argsort(time, kind="stable")
-        found[name] = Memory(
+        found[name] = DeviceMemoryEvents(
             time[order],
             np.concatenate([size[taken], -size[given]])[order],
             np.concatenate([allocated[taken], allocated_after[given]])[order],
@@ -193,7 +193,7 @@ def _curves_of_operators(
     return found
 
 
-def _read_record(path: Path) -> tuple[dict[str, Memory], int]:
+def _read_record(path: Path) -> tuple[dict[str, DeviceMemoryEvents], int]:
     file = CsvFile(path)
     file.require(
         "record of memory (memory_record.csv)", {"Timestamp(us)": _STAMP, "Total Allocated(MB)": _ALLOCATED}
@@ -201,7 +201,7 @@ def _read_record(path: Path) -> tuple[dict[str, Memory], int]:
     parts: dict[tuple[str, str], list[Ints]] = {}
     damaged = 0
     for batch in file:
-        cells = _Cells(file, batch)
+        cells = _BatchCells(file, batch)
         table = np.stack([cells.times(_STAMP), cells.sizes(_ALLOCATED), cells.sizes(_RESERVED)], axis=1)
         keys = Interned()
         pairs = zip(cells.texts(_DEVICE), cells.texts(_COMPONENT), strict=True)
@@ -215,16 +215,18 @@ def _read_record(path: Path) -> tuple[dict[str, Memory], int]:
     return {device: curve for device, curve in found.items() if len(curve.start)}, damaged + file.damaged
 
 
-def _curve(tables: dict[tuple[str, str], Ints], device: str) -> Memory:
+def _curve(tables: dict[tuple[str, str], Ints], device: str) -> DeviceMemoryEvents:
     """Of the component that says most about the program's tensors."""
     own = {component: table for (of, component), table in tables.items() if of == device}
     wanted = next((name for name in _COMPONENTS if name in own), next(iter(own)))
     table = own[wanted]
     table = table[np.argsort(table[:, 0], kind="stable")]
-    return Memory(table[:, 0], np.diff(table[:, 1], prepend=table[:1, 1]), table[:, 1], table[:, 2])
+    return DeviceMemoryEvents(
+        table[:, 0], np.diff(table[:, 1], prepend=table[:1, 1]), table[:, 1], table[:, 2]
+    )
 
 
-class _Cells:
+class _BatchCells:
     """A batch of rows by the names of their columns."""
 
     def __init__(self, file: CsvFile, batch: list[tuple[str, ...]]) -> None:

@@ -12,7 +12,7 @@ from torchferry.perf.model import OperatorRow
 from torchferry.perf.tables.columns import CsvFile, Heads, times, whole_numbers
 from torchferry.perf.tables.kernels import COUNT, TOTAL, TYPE, is_kernel_statistic
 from torchferry.traces.columns import Ints
-from torchferry.traces.opening import Text as Pieces
+from torchferry.traces.opening import TraceText as Pieces
 from torchferry.traces.printed import printed_nanoseconds, table_device, table_lines, table_rows
 
 _NAME = ("name",)

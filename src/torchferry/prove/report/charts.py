@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from torchferry.prove.model import REFERENCE, ProcessSummary, Proof, Run, StepSummary
+from torchferry.prove.model import REFERENCE, ProcessSummary, ProgramRun, Proof, StepSummary
 from torchferry.prove.report import words
 from torchferry.prove.report.comparison import all_runs, process_title, several_processes
 from torchferry.prove.report.sentences import shown
@@ -29,7 +29,7 @@ def charts(proof: Proof) -> list[Chart]:
     return [chart for chart in found if chart.steps]
 
 
-def run_name(run: Run) -> Text:
+def run_name(run: ProgramRun) -> Text:
     """A vendor's name, or what the reference is."""
     return words.REFERENCE if run.name == REFERENCE else Text(shown(run.name), shown(run.name))
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
 
-from torchferry.prove.model import ProcessSummary, Proof, Run, StepSummary, VendorResult
+from torchferry.prove.model import ProcessSummary, ProgramRun, Proof, StepSummary, VendorResult
 from torchferry.prove.report import words
 from torchferry.text import Text
 
@@ -53,7 +53,7 @@ class Gap:
 
 
 @dataclass(frozen=True)
-class StepTable:
+class ProofSteps:
     """The steps of one process in both runs."""
 
     title: Text
@@ -85,7 +85,7 @@ def is_equal(row: StepPair) -> bool:
     return row.parameters_equal is True and row.losses_equal
 
 
-def tables(proof: Proof, result: VendorResult) -> list[StepTable]:
+def tables(proof: Proof, result: VendorResult) -> list[ProofSteps]:
     """One for each process, in the order of the ranks."""
     pairs = list(zip_longest(proof.reference.processes, result.run.processes if result.run else ()))
     return [
@@ -93,7 +93,7 @@ def tables(proof: Proof, result: VendorResult) -> list[StepTable]:
     ]
 
 
-def all_runs(proof: Proof) -> list[Run]:
+def all_runs(proof: Proof) -> list[ProgramRun]:
     """The reference, and those of the vendors that were started."""
     return [proof.reference, *(result.run for result in proof.results if result.run)]
 
@@ -109,20 +109,20 @@ def process_title(process: ProcessSummary | None, number: int) -> Text:
     return words.PROCESS.format(number=number + 1) if rank is None else words.RANK.format(rank=rank)
 
 
-def several_processes(runs: Sequence[Run]) -> bool:
+def several_processes(runs: Sequence[ProgramRun]) -> bool:
     """Whether it must be said which process something is about."""
     return any(len(run.processes) > 1 for run in runs)
 
 
 def _table(
     number: int, reference: ProcessSummary | None, migrated: ProcessSummary | None, count: int
-) -> StepTable:
+) -> ProofSteps:
     some = reference or migrated
     steps = zip_longest(reference.steps if reference else (), migrated.steps if migrated else ())
     title = process_title(some, number) if count > 1 else Text("", "")
     optimizers = some.optimizers if some else ()
     rows = tuple(StepPair(_number(pair, at), *pair) for at, pair in enumerate(steps, 1))
-    return StepTable(title, len(optimizers) > 1, optimizers, rows)
+    return ProofSteps(title, len(optimizers) > 1, optimizers, rows)
 
 
 def _number(pair: tuple[StepSummary | None, StepSummary | None], at: int) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from torchferry import __version__, units
-from torchferry.prove.model import OperatorCall, OperatorDifference, Proof, Run, VendorResult
+from torchferry.prove.model import OperatorCall, OperatorDifference, ProgramRun, Proof, VendorResult
 from torchferry.prove.report import comparison, sentences, words
 from torchferry.prove.report.charts import charts, run_name
 from torchferry.prove.report.comparison import Gap, StepPair
@@ -128,7 +128,7 @@ def _call(name: Text, call: OperatorCall) -> str:
     )
 
 
-def _steps(steps: comparison.StepTable, result: VendorResult) -> str:
+def _steps(steps: comparison.ProofSteps, result: VendorResult) -> str:
     heads = [words.STEP, *([words.OPTIMIZER] if steps.several_optimizers else [])]
     heads += [words.LOSS_REFERENCE, words.LOSS.format(vendor=sentences.shown(result.vendor))]
     heads += [words.DIFFERENCE, words.GRADIENT_NORM, words.PARAMETERS]
@@ -138,7 +138,7 @@ def _steps(steps: comparison.StepTable, result: VendorResult) -> str:
     return f'<details class="group steps"><summary><h3>{title}{count}</h3></summary>{table(heads, rows)}</details>'
 
 
-def _step(each: StepPair | Gap, steps: comparison.StepTable, columns: int) -> str:
+def _step(each: StepPair | Gap, steps: comparison.ProofSteps, columns: int) -> str:
     if isinstance(each, Gap):
         said = both(words.LEFT_OUT.format(count=each.count))
         return f'<tr class="gap"><td colspan="{columns}">… {said}</td></tr>'
@@ -159,7 +159,7 @@ def _logs(proof: Proof, logs: Mapping[str, str]) -> str:
     return section(words.LOGS, "".join(parts), kind="logs")
 
 
-def _log(run: Run | None, name: str, tail: str) -> str:
+def _log(run: ProgramRun | None, name: str, tail: str) -> str:
     title = both(run_name(run)) if run else escaped(sentences.shown(name))
     files = words.LOG_FILES.format(stdout=run.stdout, stderr=run.stderr) if run else None
     below = quiet(files) if files else ""

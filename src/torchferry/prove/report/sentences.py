@@ -8,14 +8,14 @@ from pathlib import Path
 from torchferry import units
 from torchferry.prove.model import (
     Cause,
-    Difference,
     OperatorCall,
     OperatorDifference,
     OperatorJudgement,
     Proof,
+    ProofVerdict,
+    RunDifference,
     TensorFacts,
     VendorResult,
-    Verdict,
     What,
 )
 from torchferry.prove.recordings import last_words
@@ -30,14 +30,14 @@ MAX_NAME = 160
 def verdict(result: VendorResult) -> Text:
     """The verdict, and how much it rests on."""
     said = words.VERDICT[result.verdict].name
-    if result.verdict in (Verdict.EQUAL, Verdict.CLOSE, Verdict.PARTED):
+    if result.verdict in (ProofVerdict.EQUAL, ProofVerdict.CLOSE, ProofVerdict.PARTED):
         said = _joined(said, words.COMPARED.format(count=result.compared_steps))
     return said
 
 
 def scope(proof: Proof) -> Text | None:
     """What the verdicts that hold rest on, and what they do not show; None if none holds."""
-    equal = [each for each in proof.results if each.verdict in (Verdict.EQUAL, Verdict.CLOSE)]
+    equal = [each for each in proof.results if each.verdict in (ProofVerdict.EQUAL, ProofVerdict.CLOSE)]
     if not equal:
         return None
     counts = sorted({each.compared_steps for each in equal})
@@ -60,12 +60,12 @@ def explanations(result: VendorResult) -> list[Text]:
         said.append(parting(result.parting))
     elif result.largest:
         said.append(_in_rank(result.largest, _sentence(words.LARGEST, result.largest)))
-    if result.verdict is Verdict.CRASHED and result.run and result.run.exit_code:
+    if result.verdict is ProofVerdict.CRASHED and result.run and result.run.exit_code:
         said.append(words.EXIT_CODE.format(code=result.run.exit_code))
     return said + [_visible(note) for note in result.notes]
 
 
-def parting(difference: Difference) -> Text:
+def parting(difference: RunDifference) -> Text:
     """Where the runs parted."""
     if difference.reference is None or difference.migrated is None:
         said = words.NO_GRADIENT.format(step=difference.step, what=_what(difference))
@@ -141,7 +141,7 @@ def shown(text: str) -> str:
     return shortened(one_line(text), MAX_NAME)
 
 
-def _sentence(form: Text, difference: Difference) -> Text:
+def _sentence(form: Text, difference: RunDifference) -> Text:
     return form.format(
         step=difference.step,
         what=_what(difference),
@@ -151,14 +151,14 @@ def _sentence(form: Text, difference: Difference) -> Text:
     )
 
 
-def _what(difference: Difference) -> Text:
+def _what(difference: RunDifference) -> Text:
     what = words.WHAT[difference.what].format(name=shown(difference.name))
     if difference.what is What.LOSS and difference.name:
         return Text(f"{what.en} ({shown(difference.name)})", f"{what.zh}（{shown(difference.name)}）")
     return what
 
 
-def _in_rank(difference: Difference, said: Text) -> Text:
+def _in_rank(difference: RunDifference, said: Text) -> Text:
     return said if difference.rank is None else words.IN_RANK.format(rank=difference.rank, sentence=said)
 
 

@@ -52,12 +52,12 @@ ENDS = 6  # rows of a table's beginning and end
 def to_text(proof: Proof, options: Options) -> str:
     """For a terminal, or without colours; the logs are those of runs that failed."""
     screen = Screen(options, PLAIN_WIDTH)
-    for part in _Report(proof, options).parts():
+    for part in _ProofText(proof, options).parts():
         screen.part(part)
     return screen.text()
 
 
-class _Report:
+class _ProofText:
     def __init__(self, proof: Proof, options: Options) -> None:
         self._proof = proof
         self._logs = options.logs
@@ -104,7 +104,7 @@ class _Report:
             parts += ["", plain(title, "bold"), self._table(table, result)]
         return parts
 
-    def _table(self, steps: comparison.StepTable, result: VendorResult) -> Table:
+    def _table(self, steps: comparison.ProofSteps, result: VendorResult) -> Table:
         table = empty_table()
         heads = [words.STEP, *([words.OPTIMIZER] if steps.several_optimizers else [])]
         heads += [words.LOSS_REFERENCE, words.LOSS.format(vendor=sentences.shown(result.vendor))]
@@ -115,7 +115,7 @@ class _Report:
             table.add_row(*self._cells(row, steps, len(heads)))
         return table
 
-    def _cells(self, row: StepPair | Gap, steps: comparison.StepTable, count: int) -> list[RenderableType]:
+    def _cells(self, row: StepPair | Gap, steps: comparison.ProofSteps, count: int) -> list[RenderableType]:
         if isinstance(row, Gap):
             said = self._say(words.LEFT_OUT.format(count=row.count))
             return [plain("…"), plain(said), *[plain("…")] * (count - 2)]
@@ -158,7 +158,7 @@ def parameters_text(row: StepPair) -> Text:
     return words.EQUAL if row.parameters_equal else words.DIFFERENT
 
 
-def optimizer_name(row: StepPair, steps: comparison.StepTable) -> str:
+def optimizer_name(row: StepPair, steps: comparison.ProofSteps) -> str:
     """The optimizer's type, with its place among the others."""
     step = row.reference or row.migrated
     if step is None or step.optimizer >= len(steps.optimizers):

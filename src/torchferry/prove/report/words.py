@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from torchferry.prove.model import Cause, Verdict, What
+from torchferry.prove.model import Cause, ProofVerdict, What
 from torchferry.report.records import BAD, DOUBT, GOOD, UNCLEAR, Grade
 from torchferry.text import Text
 
 VERDICT = {
-    Verdict.EQUAL: Grade(Text("equal bit for bit", "逐位相等"), GOOD),
-    Verdict.CLOSE: Grade(Text("equal within the tolerance", "在容差范围内相等"), GOOD),
-    Verdict.PARTED: Grade(Text("different", "不同"), BAD),
-    Verdict.INCOMPARABLE: Grade(Text("can't be compared", "无法比较"), UNCLEAR),
-    Verdict.CRASHED: Grade(Text("failed", "运行失败"), BAD),
-    Verdict.UNREPEATABLE: Grade(
+    ProofVerdict.EQUAL: Grade(Text("equal bit for bit", "逐位相等"), GOOD),
+    ProofVerdict.CLOSE: Grade(Text("equal within the tolerance", "在容差范围内相等"), GOOD),
+    ProofVerdict.PARTED: Grade(Text("different", "不同"), BAD),
+    ProofVerdict.INCOMPARABLE: Grade(Text("can't be compared", "无法比较"), UNCLEAR),
+    ProofVerdict.CRASHED: Grade(Text("failed", "运行失败"), BAD),
+    ProofVerdict.UNREPEATABLE: Grade(
         Text("the original gives another result each time", "原程序每次运行的结果都不同"), DOUBT
     ),
 }

@@ -8,7 +8,7 @@ from torchferry import __version__
 from torchferry.finding import Finding
 from torchferry.outcome import FileRecord, FileStatus, Hunk, Report
 from torchferry.report.findings import words
-from torchferry.report.findings.summary import WORST_FIRST, RuleCount, Summary, in_order, summarize
+from torchferry.report.findings.summary import WORST_FIRST, FindingsSummary, RuleCount, in_order, summarize
 from torchferry.report.formats import Options
 from torchferry.report.html import asset, embed, enclosed, escaped, fill, head
 from torchferry.report.safe import visible, web_address
@@ -93,7 +93,7 @@ def _all_files(report: Report) -> list[FileRecord]:
     return [known[path] for path in sorted(known)]
 
 
-def _summary(summary: Summary) -> dict[str, Any]:
+def _summary(summary: FindingsSummary) -> dict[str, Any]:
     return {
         "sites": summary.sites,
         "automatic": summary.automatic,

@@ -9,7 +9,7 @@ from torchferry import __version__
 from torchferry.errors import ReportError
 from torchferry.finding import Finding, Kind
 from torchferry.outcome import FileRecord, FileStatus, Hunk, Report
-from torchferry.report.findings.summary import Summary, summarize
+from torchferry.report.findings.summary import FindingsSummary, summarize
 from torchferry.report.formats import Options
 from torchferry.text import Text, user_language
 
@@ -103,7 +103,7 @@ def _array(key: str, items: list[dict[str, Any]]) -> str:
     return f'  "{key}": [\n' + ",\n".join("    " + _compact(item) for item in items) + "\n  ]"
 
 
-def _summary(summary: Summary) -> dict[str, Any]:
+def _summary(summary: FindingsSummary) -> dict[str, Any]:
     return {
         "sites": summary.sites,
         "automatic": summary.automatic,

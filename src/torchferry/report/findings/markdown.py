@@ -8,7 +8,7 @@ from itertools import groupby
 from torchferry.finding import Finding, Kind
 from torchferry.outcome import FileStatus, Report
 from torchferry.report.findings import words
-from torchferry.report.findings.summary import WORST_FIRST, Summary, in_order, summarize
+from torchferry.report.findings.summary import WORST_FIRST, FindingsSummary, in_order, summarize
 from torchferry.report.formats import Options
 from torchferry.report.markdown import code, escape, row
 from torchferry.report.safe import web_address
@@ -43,7 +43,7 @@ def _lines(report: Report, options: Options) -> Iterator[str]:
             yield from _by_file(chosen, options)
 
 
-def _overview(report: Report, summary: Summary, options: Options) -> Iterator[str]:
+def _overview(report: Report, summary: FindingsSummary, options: Options) -> Iterator[str]:
     changed = words.FILES_CHANGED if report.command == "convert" else words.FILES_TO_CHANGE
     facts: list[tuple[Text, str]] = [
         (words.SITES, str(summary.sites)),
@@ -61,7 +61,7 @@ def _overview(report: Report, summary: Summary, options: Options) -> Iterator[st
     yield from (row([options.say(name), value]) for name, value in facts)
 
 
-def _rules(summary: Summary, options: Options) -> Iterator[str]:
+def _rules(summary: FindingsSummary, options: Options) -> Iterator[str]:
     names = [options.say(words.KIND[kind].name) for kind in WORST_FIRST]
     yield from ("", f"## {options.say(words.RULES)}", "")
     yield row([options.say(words.RULE), options.say(words.ABOUT), *names])

@@ -8,7 +8,7 @@ from torchferry.finding import Finding, Kind
 from torchferry.outcome import Report
 from torchferry.report.csv import csv_lines
 from torchferry.report.findings import words
-from torchferry.report.findings.summary import WORST_FIRST, Summary, summarize
+from torchferry.report.findings.summary import WORST_FIRST, FindingsSummary, summarize
 from torchferry.report.formats import Options
 from torchferry.report.xlsx import MAX_ROWS, Row, Sheet, workbook
 from torchferry.text import Text
@@ -49,7 +49,7 @@ def _cells(finding: Finding, kind: str, options: Options) -> Row:
     ]
 
 
-def _summary_sheet(report: Report, summary: Summary, options: Options) -> Sheet:
+def _summary_sheet(report: Report, summary: FindingsSummary, options: Options) -> Sheet:
     facts: list[tuple[Text, str | int]] = [
         (words.PROJECT, report.project),
         (words.TARGET, report.vendor),
@@ -95,7 +95,7 @@ def _findings_sheet(report: Report, options: Options) -> Sheet:
     return _sheet(words.FINDINGS, columns, rows, options)
 
 
-def _files_sheet(report: Report, summary: Summary, options: Options) -> Sheet:
+def _files_sheet(report: Report, summary: FindingsSummary, options: Options) -> Sheet:
     columns = [
         (words.FILE, 48),
         (words.STATUS_COLUMN, 14),

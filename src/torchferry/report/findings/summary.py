@@ -41,7 +41,7 @@ class FileCount:
 
 
 @dataclass(frozen=True)
-class Summary:
+class FindingsSummary:
     """Counts of sites (places in the code), findings (remarks about them) and files.
 
     A site is a place that means CUDA and so needs work: done (automatic), to decide (todo), unsupported or
@@ -73,12 +73,12 @@ class Summary:
         return "–" if share is None else f"{share:g}%"
 
 
-def summarize(report: Report) -> Summary:
+def summarize(report: Report) -> FindingsSummary:
     """Count what a report holds."""
     by_kind = Counter(finding.kind for finding in report.findings)
     automatic = _automatic_sites(report.findings)
     statuses = Counter(record.status for record in report.files)
-    return Summary(
+    return FindingsSummary(
         sites=automatic + sum(by_kind[kind] for kind in _UNDONE),
         automatic=automatic,
         todo=by_kind[Kind.TODO],

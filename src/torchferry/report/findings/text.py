@@ -9,7 +9,14 @@ from typing import TYPE_CHECKING
 from torchferry.finding import Finding, Kind
 from torchferry.outcome import FileStatus, Report
 from torchferry.report.findings import words
-from torchferry.report.findings.summary import ATTENTION, WORST_FIRST, RuleCount, Summary, in_order, summarize
+from torchferry.report.findings.summary import (
+    ATTENTION,
+    WORST_FIRST,
+    FindingsSummary,
+    RuleCount,
+    in_order,
+    summarize,
+)
 from torchferry.report.formats import Options
 from torchferry.report.safe import one_line, shortened
 from torchferry.report.terminal import Screen, plain
@@ -50,7 +57,7 @@ def build(report: Report, options: Options) -> Group:
     return Group(*parts)
 
 
-def _panel(report: Report, summary: Summary, options: Options) -> Panel:
+def _panel(report: Report, summary: FindingsSummary, options: Options) -> Panel:
     from rich.panel import Panel
     from rich.table import Table
     from rich.text import Text
@@ -85,7 +92,7 @@ def _panel(report: Report, summary: Summary, options: Options) -> Panel:
     return Panel(grid, title=title, title_align="left", expand=True)
 
 
-def _bar(summary: Summary) -> RenderableType:
+def _bar(summary: FindingsSummary) -> RenderableType:
     from rich.text import Text
 
     if not summary.sites:
@@ -98,7 +105,7 @@ def _bar(summary: Summary) -> RenderableType:
     )
 
 
-def _rules(summary: Summary, options: Options) -> Table:
+def _rules(summary: FindingsSummary, options: Options) -> Table:
     from rich import box
     from rich.table import Table
 

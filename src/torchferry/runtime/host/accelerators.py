@@ -10,7 +10,7 @@ from typing import Any
 import torch
 
 from torchferry.runtime.patches import Change, Patch
-from torchferry.runtime.target import CUDA, Target
+from torchferry.runtime.target import CUDA, LayerTarget
 
 # torch.accelerator's name -> torch.cuda's
 _SAME = {
@@ -34,7 +34,7 @@ _SAME = {
 }
 
 
-def changes(target: Target, knows: Callable[[str], bool]) -> Iterator[Change]:
+def changes(target: LayerTarget, knows: Callable[[str], bool]) -> Iterator[Change]:
     """PyTorch's own code goes on to see a machine without one: it has to take its ways for the CPU."""
     yield Patch(
         "torch.get_device_module", torch, "get_device_module", _get_device_module(), "of cuda torch.cuda"

@@ -40,7 +40,7 @@ def host_memory() -> tuple[int, int]:
     return int(available) * 1024, total
 
 
-class _Current(threading.local):
+class _CurrentDevice(threading.local):
     """The current device of a thread."""
 
     index = 0
@@ -52,7 +52,7 @@ class Devices:
     def __init__(self, count: int, placement: Placement | None = None) -> None:
         self._count = count
         self._placement = placement
-        self._current = _Current()
+        self._current = _CurrentDevice()
         self._load = shared.Load()
         self.sync_debug = shared.SyncDebug()
 

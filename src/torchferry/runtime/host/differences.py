@@ -15,7 +15,7 @@ from torch.utils import _foreach_utils
 
 from torchferry.runtime.entry_points import wrapped_factories
 from torchferry.runtime.patches import Action, Change, Patch, holders_in_torch
-from torchferry.runtime.target import Target
+from torchferry.runtime.target import LayerTarget
 
 _FOREACH = "_get_foreach_kernels_supported_devices"
 _CAPTURABLE = "_get_capturable_supported_devices"
@@ -23,7 +23,7 @@ _UNPINNED = "memory is not pinned"
 _LOADER_WARNING = "'pin_memory' argument is set as true but no accelerator is found"
 
 
-def changes(target: Target) -> Iterator[Change]:
+def changes(target: LayerTarget) -> Iterator[Change]:
     """Nothing for a vendor's device; it comes after the changes of what makes tensors."""
     if target.is_reference:
         yield from _supported(_FOREACH, _foreach_utils, target, "torch.optim takes its foreach form")
@@ -38,7 +38,7 @@ def changes(target: Target) -> Iterator[Change]:
         yield Patch("torch.Tensor.record_stream", torch.Tensor, "record_stream", _record_stream, means)
 
 
-def _supported(name: str, home: ModuleType, target: Target, so: str) -> Iterator[Change]:
+def _supported(name: str, home: ModuleType, target: LayerTarget, so: str) -> Iterator[Change]:
     """A list of torch.optim's that has the devices and not the CPU. Of the foreach form: some optimizers round
     differently in it. Wherever torch has imported the function."""
     ask: Callable[..., list[str]] | None = getattr(home, name, None)

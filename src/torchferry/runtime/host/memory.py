@@ -15,7 +15,7 @@ from torchferry.runtime.module_parts.memory_report import (
 )
 
 
-class Memory:
+class HostMemory:
     """The questions about memory, for devices that must exist."""
 
     def __init__(self, devices: Devices) -> None:
@@ -91,7 +91,7 @@ def record_memory_history(*_: object, **__: object) -> None:
 
 def names(devices: Devices) -> tuple[dict[str, Any], dict[str, Any]]:
     """The part of torch.cuda that is about memory, and what torch.cuda.memory has."""
-    memory = Memory(devices)
+    memory = HostMemory(devices)
     held = ("memory_allocated", "memory_cached", "memory_reserved")
     resets = ("accumulated_memory_stats", "max_memory_allocated", "max_memory_cached", "peak_memory_stats")
     own = (

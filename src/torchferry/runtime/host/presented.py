@@ -18,13 +18,13 @@ import torch
 from torchferry.runtime.host import device_numbers
 from torchferry.runtime.host.devices import Placement
 from torchferry.runtime.patches import Action, Change, Patch
-from torchferry.runtime.target import CUDA, Target, TwoNames
+from torchferry.runtime.target import CUDA, LayerTarget, TwoNames
 
 _HOST = torch.device("cpu")
 _DYNAMO = "torch._dynamo"
 
 
-def device_changes(target: Target, knows: Callable[[str], bool]) -> Iterator[Change]:
+def device_changes(target: LayerTarget, knows: Callable[[str], bool]) -> Iterator[Change]:
     """Of torch.device; `knows` says of a module's name whether it has to see the CPU."""
     device = torch.device
     shows_cuda = 'of cuda:1 "cuda:1"'
@@ -36,7 +36,7 @@ def device_changes(target: Target, knows: Callable[[str], bool]) -> Iterator[Cha
     yield Patch("torch.device.__reduce__", device, "__reduce__", _reduce, "in pickles cuda:1")
 
 
-def _type(target: Target, knows: Callable[[str], bool]) -> Callable[[torch.device], str]:
+def _type(target: LayerTarget, knows: Callable[[str], bool]) -> Callable[[torch.device], str]:
     host = "cpu"
     either = (
         host if target.placement else TwoNames(host, CUDA)
@@ -76,7 +76,7 @@ def _reduce(device: torch.device) -> tuple[Any, tuple[Any, ...]]:
     return torch.device, (kind,) if index is None else (kind, index)
 
 
-def tensor_changes(target: Target, knows: Callable[[str], bool]) -> Iterator[Change]:
+def tensor_changes(target: LayerTarget, knows: Callable[[str], bool]) -> Iterator[Change]:
     """Of tensors and storages; nothing where no account is kept of what is on a device."""
     placement = target.placement
     if placement is None:
@@ -157,7 +157,7 @@ class _Moving(threading.local):
 class _Where:
     """Where tensors are, and how they get elsewhere."""
 
-    def __init__(self, placement: Placement, target: Target) -> None:
+    def __init__(self, placement: Placement, target: LayerTarget) -> None:
         self._placement = placement
         self._current: Callable[[], int] = target.module.current_device
         self._count: int = target.module.device_count()

@@ -88,7 +88,7 @@ class Stream(EventsOfStream):
         return f"<torch.cuda.Stream on the CPU, device={self.device_index} stream_id={self.stream_id:#x}>"
 
 
-class _Current(threading.local):
+class _CurrentStreams(threading.local):
     """The current streams of a thread, by device."""
 
     def __init__(self) -> None:
@@ -101,7 +101,7 @@ class Streams:
     def __init__(self, devices: Devices, stream_class: type[Stream]) -> None:
         self._devices = devices
         self._class = stream_class
-        self._current = _Current()
+        self._current = _CurrentStreams()
 
     def default_stream(self, device: Any = None) -> Stream:
         """The stream that a device uses when no other is chosen."""

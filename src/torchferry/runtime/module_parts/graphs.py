@@ -25,7 +25,7 @@ _WRITTEN_UNSAID = ("running_mean", "running_var")  # by batch norms, whose schem
 
 
 @dataclass(frozen=True)
-class _Call:
+class _IssuedCall:
     """An operator to issue again; `made` are the tensors that its results belong to, by their place among them."""
 
     operator: Any
@@ -40,10 +40,10 @@ class _Call:
 
 
 @dataclass
-class _Work:
+class _CapturedWork:
     """What was issued in a capture, and what it has touched."""
 
-    calls: list[_Call] = field(default_factory=list)
+    calls: list[_IssuedCall] = field(default_factory=list)
     made: dict[int, torch.UntypedStorage] = field(
         default_factory=dict
     )  # kept: an address must not come twice
@@ -71,7 +71,7 @@ class _Recording(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
     def __init__(self, device: type[Graph]) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
-        self.work = _Work()
+        self.work = _CapturedWork()
         self._is_on_device = device._is_on_device
         self._other_storages = device._other_storages
 
@@ -88,7 +88,7 @@ class _Recording(TorchDispatchMode):  # type: ignore[no-untyped-call]
         for tensor in written if issued else ():
             self.work.keep(tensor)
         result = func(*args, **settings)
-        self._note(_Call(func, args, settings, ()), given, result, issued)
+        self._note(_IssuedCall(func, args, settings, ()), given, result, issued)
         return result
 
     def _is_inside(self, func: Any, written: list[torch.Tensor]) -> bool:
@@ -98,7 +98,7 @@ class _Recording(TorchDispatchMode):  # type: ignore[no-untyped-call]
             return all(tensor.untyped_storage()._cdata in self.work.made for tensor in written)
         return torch.Tag.nondeterministic_seeded not in func.tags
 
-    def _note(self, call: _Call, given: list[torch.Tensor], result: Any, issued: bool) -> None:
+    def _note(self, call: _IssuedCall, given: list[torch.Tensor], result: Any, issued: bool) -> None:
         known = {tensor.untyped_storage()._cdata for tensor in given}
         made = [
             (place, value)
@@ -172,7 +172,7 @@ class Graph:
     def __init__(self, *_: object, **__: object) -> None:
         self._recording: _Recording | None = None
         self._modes = contextlib.ExitStack()
-        self._work: _Work | None = None
+        self._work: _CapturedWork | None = None
         self._states: Any = None
 
     @staticmethod

@@ -90,14 +90,14 @@ class Event(TimedEvent, torch.Event):
 Stream._event_class = Event
 
 
-class _Current(threading.local):
+class _ThreadStreams(threading.local):
     """The current streams of a thread, for a torch that doesn't keep them itself."""
 
     def __init__(self) -> None:
         self.streams: dict[int, Stream] = {}
 
 
-_current = _Current()
+_current = _ThreadStreams()
 
 
 def _own(stream: torch.Stream) -> Stream:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from torchferry.report.checks import CheckResult, Status
 from torchferry.text import Text
-from torchferry.zoo.code_features import Strength, Use, one_process, options_off_by_default, uses
+from torchferry.zoo.code_features import Certainty, FeatureUse, one_process, options_off_by_default, uses
 from torchferry.zoo.delivery import READMES, Delivery
 
 ID = "code"
@@ -44,7 +44,7 @@ _PLUGIN_WHY = Text(
     "模型库的指南要求 `import {plugin}`，尽管新版 torch 会自动加载",
 )
 _IMPORTED = Text("imported", "已导入")
-_ORDER = list(Strength)
+_ORDER = list(Certainty)
 
 
 def check(delivery: Delivery) -> Iterator[CheckResult]:
@@ -60,7 +60,7 @@ def check(delivery: Delivery) -> Iterator[CheckResult]:
     yield from _plugin(delivery)
 
 
-def _item(delivery: Delivery, feature: str, use: Use | None) -> CheckResult:
+def _item(delivery: Delivery, feature: str, use: FeatureUse | None) -> CheckResult:
     wanted = _WANTED.get(feature, _NOTHING)
     if use is None:
         alone = one_process(delivery.training) if feature == "distributed" else None
@@ -69,14 +69,14 @@ def _item(delivery: Delivery, feature: str, use: Use | None) -> CheckResult:
             return CheckResult(ID, feature, Status.MISSING, found, wanted, place=alone.place)
         return CheckResult(ID, feature, Status.MISSING, _ABSENT, wanted)
     name = use.name
-    if use.strength is Strength.OFF:
+    if use.strength is Certainty.OFF:
         return CheckResult(ID, feature, Status.MISSING, _OFF.format(name=name), wanted, place=use.place)
-    if use.strength is Strength.CUDA_ONLY:
+    if use.strength is Certainty.CUDA_ONLY:
         why = _CUDA_ONLY_WHY.format(wanted=wanted)
         return CheckResult(ID, feature, Status.MISSING, _CUDA_ONLY.format(name=name), why, place=use.place)
-    if use.strength is Strength.LIBRARY:
+    if use.strength is Certainty.LIBRARY:
         return CheckResult(ID, feature, Status.NOTE, _LIBRARY.format(name=name), place=use.place)
-    if use.strength is Strength.SWITCHED and not _is_given(delivery, use.switch):
+    if use.strength is Certainty.SWITCHED and not _is_given(delivery, use.switch):
         why = _SWITCH_WHY.format(script=delivery.table.test)
         found = _SWITCH.format(name=name, switch=use.switch)
         return CheckResult(ID, feature, Status.DOUBT, found, why, place=use.place)

@@ -9,7 +9,7 @@ from torchferry.errors import FerryError
 from torchferry.report.checks import CheckResult, Status
 from torchferry.text import Text
 from torchferry.zoo.delivery import Delivery
-from torchferry.zoo.evidence import Evidence, Row, compare, read_evidence
+from torchferry.zoo.evidence import FigureRow, RunEvidence, compare, read_evidence
 
 ID = "evidence"
 _ABSENT = Text("no {folder}/{name}.log", "没有 {folder}/{name}.log")
@@ -68,16 +68,16 @@ def check(delivery: Delivery) -> Iterator[CheckResult]:
     yield from _rows(delivery, golden, mine)
 
 
-def read_both(delivery: Delivery) -> tuple[Evidence, Evidence]:
+def read_both(delivery: Delivery) -> tuple[RunEvidence, RunEvidence]:
     """Of the original and of the port; a file that is missing shows nothing."""
     original, port = delivery.log(delivery.table.original_log), delivery.log(delivery.table.port_log)
     return (
-        read_evidence(original, of_original=True) if original else Evidence(),
-        read_evidence(port) if port else Evidence(),
+        read_evidence(original, of_original=True) if original else RunEvidence(),
+        read_evidence(port) if port else RunEvidence(),
     )
 
 
-def _rows(delivery: Delivery, golden: Evidence, mine: Evidence) -> Iterator[CheckResult]:
+def _rows(delivery: Delivery, golden: RunEvidence, mine: RunEvidence) -> Iterator[CheckResult]:
     table = delivery.table
     relative = table.relative_error if delivery.tolerance is None else delivery.tolerance
     rows = compare(golden, mine, relative, table.absolute_error)
@@ -94,7 +94,7 @@ def _rows(delivery: Delivery, golden: Evidence, mine: Evidence) -> Iterator[Chec
         yield _item(row, relative, table.absolute_error)
 
 
-def _item(row: Row, relative: float, absolute: float) -> CheckResult:
+def _item(row: FigureRow, relative: float, absolute: float) -> CheckResult:
     found = _found(row)
     if row.holds is None:
         both = row.original is not None and row.port is not None
@@ -108,7 +108,7 @@ def _item(row: Row, relative: float, absolute: float) -> CheckResult:
     return CheckResult(ID, row.name, Status.FINE if row.holds else Status.MISSING, found, why)
 
 
-def _found(row: Row) -> Text:
+def _found(row: FigureRow) -> Text:
     share = "?" if math.isnan(row.difference) and row.holds is None else f"{row.difference:+.2%}"
     values = {"original": _shown(row.original), "port": _shown(row.port), "share": share}
     if not row.steps:

@@ -8,17 +8,21 @@ from collections.abc import Iterator
 from torchferry.report.checks import CheckResult, Status
 from torchferry.text import Text
 from torchferry.zoo.delivery import Delivery
-from torchferry.zoo.recognition import Sort, leads_out, sort_of
+from torchferry.zoo.recognition import MisfitReason, leads_out, sort_of
 
 ID = "files"
 _SHOWN = 5
 _WHY = Text("take it out, and say in the README where it comes from", "请移除，并在 README 中说明其来源")
 _CACHES_WHY = Text("take it out", "请移除")
 _SORTS = {
-    Sort.LARGE: (Text("larger than 10 MiB: {names}", "大于 10 MiB：{names}"), _WHY, Status.DOUBT),
-    Sort.WEIGHTS: (Text("weights: {names}", "权重：{names}"), _WHY, Status.DOUBT),
-    Sort.DATA: (Text("data: {names}", "数据：{names}"), _WHY, Status.DOUBT),
-    Sort.CACHE: (Text("made by running: {names}", "运行产生的文件：{names}"), _CACHES_WHY, Status.DOUBT),
+    MisfitReason.LARGE: (Text("larger than 10 MiB: {names}", "大于 10 MiB：{names}"), _WHY, Status.DOUBT),
+    MisfitReason.WEIGHTS: (Text("weights: {names}", "权重：{names}"), _WHY, Status.DOUBT),
+    MisfitReason.DATA: (Text("data: {names}", "数据：{names}"), _WHY, Status.DOUBT),
+    MisfitReason.CACHE: (
+        Text("made by running: {names}", "运行产生的文件：{names}"),
+        _CACHES_WHY,
+        Status.DOUBT,
+    ),
 }
 _LINKS = Text("links that lead out of the folder: {names}", "指向目录之外的链接：{names}")
 _LINKS_WHY = Text("others do not have what they point to", "他人没有其指向的内容")
@@ -27,11 +31,11 @@ _FINE = Text("{count} files, none that does not belong here", "{count} 个文件
 
 def check(delivery: Delivery) -> Iterator[CheckResult]:
     """An item for each sort of file that is there."""
-    found: dict[Sort, list[str]] = {}
+    found: dict[MisfitReason, list[str]] = {}
     logs = {delivery.log(delivery.table.original_log), delivery.log(delivery.table.port_log)}
     for name in delivery.files:
         sort = sort_of(name, _size(delivery, name))
-        if sort is not None and (delivery.root / name not in logs or sort is Sort.LARGE):
+        if sort is not None and (delivery.root / name not in logs or sort is MisfitReason.LARGE):
             found.setdefault(sort, []).append(name)
     out = [link for link in delivery.links if leads_out(delivery.root, link)]
     for sort, names in found.items():

@@ -9,7 +9,7 @@ from torchferry.report.checks import CheckResult, Status
 from torchferry.text import Text
 from torchferry.zoo.checks.evidence import read_both
 from torchferry.zoo.delivery import READMES, Delivery
-from torchferry.zoo.evidence import Evidence, Row, compare
+from torchferry.zoo.evidence import FigureRow, RunEvidence, compare
 from torchferry.zoo.readme import DIFFERENCE, OFFSET, ORIGINAL, PORT, Figure, agrees, figures
 
 ID = "results"
@@ -42,7 +42,7 @@ def check(delivery: Delivery) -> Iterator[CheckResult]:
 
 
 def _item(
-    name: str, figure: Figure, rows: dict[str, Row], golden: Evidence, mine: Evidence
+    name: str, figure: Figure, rows: dict[str, FigureRow], golden: RunEvidence, mine: RunEvidence
 ) -> CheckResult | None:
     subject, place = f"{name}: results", f"{name}:{figure.line}"
     row = rows.get(figure.name)
@@ -62,7 +62,7 @@ def _item(
     )
 
 
-def _values(row: Row, kind: str, golden: Evidence, mine: Evidence) -> list[float]:
+def _values(row: FigureRow, kind: str, golden: RunEvidence, mine: RunEvidence) -> list[float]:
     """What a figure may be: that of its run, or of either; a curve's at its end or its last one."""
     if kind == DIFFERENCE:
         return [row.difference]

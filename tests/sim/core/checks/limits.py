@@ -10,7 +10,7 @@ import torch
 
 from tests.sim.checking import Target
 from torchferry.sim import native
-from torchferry.sim.native import Verdict
+from torchferry.sim.native import OperatorVerdict
 from torchferry.vendors.model import MissingOperator, Narrowing
 from torchferry.vendors.ops import load_ops
 
@@ -46,7 +46,7 @@ def check_a_missing_operator_does_what_the_vendors_adapter_does(target: Target) 
         run(x)  # type: ignore[operator]
     assert len([warning for warning in caught if name in str(warning.message)]) == 1
     uses = {use.name: use for use in native.operator_uses()}
-    assert uses[name].calls >= 2 and uses[name].verdict is Verdict.FALLS_BACK
+    assert uses[name].calls >= 2 and uses[name].verdict is OperatorVerdict.FALLS_BACK
 
 
 def check_without_limits_nothing_is_refused(target: Target) -> None:

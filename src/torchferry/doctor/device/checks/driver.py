@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 
 from torchferry.doctor.device.station import Station
-from torchferry.doctor.device.versions import Fit, driver_row, fit, place
+from torchferry.doctor.device.versions import VersionFit, driver_row, fit, place
 from torchferry.report.checks import CheckResult, Status
 from torchferry.text import Text
 
@@ -25,25 +25,25 @@ _NOT_KNOWN = Text(
     "installed; which driver {toolkit} needs is not known", "已安装；{toolkit} 需要哪个版本的驱动未知"
 )
 _WORDS = {
-    Fit.FITS: Text("goes with {toolkit}", "与 {toolkit} 配套"),
-    Fit.OLDER: Text(
+    VersionFit.FITS: Text("goes with {toolkit}", "与 {toolkit} 配套"),
+    VersionFit.OLDER: Text(
         "{toolkit} needs {wanted}: with an older driver devices can't be opened, or calls fail; get it: {get}",
         "{toolkit} 需要 {wanted}：驱动过旧会打不开设备或调用失败；获取：{get}",
     ),
-    Fit.BELOW: Text(
+    VersionFit.BELOW: Text(
         "{wanted} is known to go with {toolkit}; of older drivers nothing is known: if devices can't be opened, update it",
         "已知与 {toolkit} 配套的是 {wanted}；更旧的驱动情况未知：如打不开设备，请升级",
     ),
-    Fit.NEWER: Text(
+    VersionFit.NEWER: Text(
         "newer than what is known to go with {toolkit} ({wanted}); newer drivers mostly carry older toolkits",
         "比已知与 {toolkit} 配套的（{wanted}）更新；新驱动通常兼容旧工具包",
     ),
-    Fit.OTHER: Text(
+    VersionFit.OTHER: Text(
         "{wanted} is known to go with {toolkit}; of this one nothing is known",
         "已知与 {toolkit} 配套的是 {wanted}；该版本情况未知",
     ),
 }
-_STATUS = {Fit.FITS: Status.FINE, Fit.OLDER: Status.DOUBT}
+_STATUS = {VersionFit.FITS: Status.FINE, VersionFit.OLDER: Status.DOUBT}
 _FIRMWARE_FITS = Text("the driver names it: {spans}", "在驱动声明的范围内：{spans}")
 _FIRMWARE_OTHER = Text(
     "the driver goes with {spans} only: update driver and firmware together, then restart the machine; get them: {get}",

@@ -7,7 +7,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 
-from torchferry.doctor.device.station import SMI_SECONDS, Output, Station, library_path
+from torchferry.doctor.device.station import SMI_SECONDS, CommandOutput, Station, library_path
 from torchferry.report.checks import CheckResult, Command, Reach, Status
 from torchferry.report.safe import shortened
 from torchferry.text import Text
@@ -58,7 +58,7 @@ def check(station: Station) -> Iterator[CheckResult]:
         yield _of_list(station, name, output.text)
 
 
-def _failed(station: Station, name: str, output: Output) -> CheckResult:
+def _failed(station: Station, name: str, output: CommandOutput) -> CheckResult:
     line = next((line for line in output.text.splitlines() if line.strip()), "")
     found = _FAILED.format(code=output.code, line=shortened(line.strip(), _LONGEST_LINE))
     if _UNLOADED not in output.text:

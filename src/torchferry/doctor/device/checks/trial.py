@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from torchferry.doctor.device.station import TRIAL_SECONDS, Output, Station
+from torchferry.doctor.device.station import TRIAL_SECONDS, CommandOutput, Station
 from torchferry.report.checks import CheckResult, Status
 from torchferry.report.safe import shortened
 from torchferry.text import Text
@@ -51,7 +51,7 @@ def check(station: Station) -> Iterator[CheckResult]:
         yield CheckResult(ID, _SUBJECT, Status.BLOCKS, _NO_DEVICE, _NO_DEVICE_WHY)
 
 
-def _fault(output: Output) -> Text:
+def _fault(output: CommandOutput) -> Text:
     """The last line that it printed, which for Python is the error."""
     lines = [line.strip() for line in output.text.splitlines() if line.strip()]
     line = shortened(lines[-1], _LONGEST) if lines else f"exit code {output.code}"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from torchferry.doctor.host.machine import Limit, Machine
+from torchferry.doctor.host.machine import Machine, ProcessLimit
 from torchferry.report.checks import CheckResult, Command, Reach, Status
 from torchferry.text import Text
 
@@ -42,6 +42,6 @@ def check(machine: Machine) -> Iterator[CheckResult]:
         )
 
 
-def _found(limit: Limit) -> Text:
+def _found(limit: ProcessLimit) -> Text:
     soft, hard = ("unlimited" if value is None else str(value) for value in limit)
     return _FOUND.format(soft=soft, hard=hard)

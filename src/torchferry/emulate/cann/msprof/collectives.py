@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import cache
 from zlib import crc32
 
-from torchferry.emulate.cann.msprof.records import Task
+from torchferry.emulate.cann.msprof.records import StreamTask
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,7 @@ class Collective:
         return [(self.rank, other) for other in others]
 
 
-def collective_of(task: Task) -> Collective:
+def collective_of(task: StreamTask) -> Collective:
     """What was recorded: name of the group, rank, ranks, elements, type, bytes, peers."""
     group, rank, ranks, count, dtype, size, peers = task.details.rsplit("|", 6)
     type_ = type_of(task.function)

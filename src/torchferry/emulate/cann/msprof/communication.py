@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from torchferry.emulate.cann.msprof.collectives import Collective, collective_of
-from torchferry.emulate.cann.msprof.records import COMMUNICATION, Profile, Task
+from torchferry.emulate.cann.msprof.records import COMMUNICATION, Profile, StreamTask
 from torchferry.emulate.cann.msprof.tables import microseconds
 
 # Processes of one machine share memory: the way that boards of one machine have, and all of it at once.
@@ -33,7 +33,7 @@ def _key(one: Collective) -> str:
     return f"{one.name}@{one.group}"
 
 
-def _times(task: Task, one: Collective) -> dict[str, Any]:
+def _times(task: StreamTask, one: Collective) -> dict[str, Any]:
     waited, moved = task.waited / 1e6, (task.duration - task.waited) / 1e6
     size = one.bytes / 1e6
     return {
@@ -65,7 +65,7 @@ def _bandwidth(megabytes: float, milliseconds: float) -> dict[str, Any]:
     }
 
 
-def _links(task: Task, one: Collective) -> dict[str, Any]:
+def _links(task: StreamTask, one: Collective) -> dict[str, Any]:
     """What goes to several ranks goes to each of them."""
     moved = (task.duration - task.waited) / 1e6
     size = one.bytes / 1e6

@@ -41,7 +41,7 @@ class Kernel:
 
 
 @dataclass(frozen=True)
-class Tensor:
+class KernelTensor:
     """What one was called with."""
 
     shape: str  # "2,3"
@@ -65,7 +65,7 @@ def _general(plain: str) -> str:
     return singular if f"aclnn{singular}" in _interfaces() else name
 
 
-def tensors_in(function: str, text: str) -> tuple[list[Tensor], list[Tensor]]:
+def tensors_in(function: str, text: str) -> tuple[list[KernelTensor], list[KernelTensor]]:
     """Inputs and outputs, of what was recorded: "0:Float:2,3;1:Float:2,3"."""
     ins, outs = _sides(function)
     found = [field.split(":") for field in text.split(";") if field]
@@ -79,9 +79,9 @@ def tensors_in(function: str, text: str) -> tuple[list[Tensor], list[Tensor]]:
     return inputs, [_tensor(dtype, shape) for number, dtype, shape in found if int(number) in outs]
 
 
-def _tensor(dtype: str, shape: str) -> Tensor:
+def _tensor(dtype: str, shape: str) -> KernelTensor:
     dimensions = shape.count(",") + 1 if shape else 0
-    return Tensor(shape, _DTYPES.get(dtype, dtype.upper()), _FORMATS.get(dimensions, "ND"))
+    return KernelTensor(shape, _DTYPES.get(dtype, dtype.upper()), _FORMATS.get(dimensions, "ND"))
 
 
 @cache

@@ -10,7 +10,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from torchferry.emulate.cann.msprof.kernels import Kernel, Tensor, kernel_of, tensors_in
+from torchferry.emulate.cann.msprof.kernels import Kernel, KernelTensor, kernel_of, tensors_in
 
 KERNEL, COMMUNICATION, COPY = "KERNEL", "COMMUNICATION", "MEMCPY"
 MARKER, RANGE, HOST_RANGE = "MARKER", "RANGE", "HOST_RANGE"  # set by the program: in a stream, the last not
@@ -22,7 +22,7 @@ class NoProfileError(Exception):
 
 
 @dataclass(frozen=True)
-class Task:
+class StreamTask:
     """Something that a stream has done. Times are nanoseconds since 1970."""
 
     connection: int
@@ -50,13 +50,13 @@ class Task:
         return kernel_of(self.function)
 
     @cached_property
-    def tensors(self) -> tuple[list[Tensor], list[Tensor]]:
+    def tensors(self) -> tuple[list[KernelTensor], list[KernelTensor]]:
         """A kernel's inputs and outputs."""
         return tensors_in(self.function, self.details)
 
 
 @dataclass(frozen=True)
-class Call:
+class HostCall:
     """A call of the toolkit on the host."""
 
     name: str
@@ -66,7 +66,7 @@ class Call:
 
 
 @dataclass(frozen=True)
-class MemoryUse:
+class MemoryInUse:
     """So many bytes of a device were in use from this time on."""
 
     device: int
@@ -81,9 +81,9 @@ class Profile:
     process: int
     with_shapes: bool
     devices: list[int]
-    tasks: list[Task]  # in the order in which they began
-    calls: list[Call]
-    memory: list[MemoryUse]
+    tasks: list[StreamTask]  # in the order in which they began
+    calls: list[HostCall]
+    memory: list[MemoryInUse]
 
 
 # Bits of the configuration: the times of tasks with what they are called with; that for the lowest level, too.
@@ -110,7 +110,7 @@ def read_profile(folder: Path) -> Profile:
         sorted(tasks, key=lambda task: task.start),
         [_call(row, offset) for row in _rows(folder / "host/data/calls.tsv")],
         [
-            MemoryUse(device, int(moment) + offset, int(used))
+            MemoryInUse(device, int(moment) + offset, int(used))
             for device in devices
             for moment, used in _rows(folder / f"device_{device}/data/memory.tsv")
         ],
@@ -131,17 +131,17 @@ def _rows(path: Path) -> Iterator[list[str]]:
                 yield line.rstrip("\n").split("\t")
 
 
-def _tasks(path: Path, device: int, offset: int) -> Iterator[Task]:
+def _tasks(path: Path, device: int, offset: int) -> Iterator[StreamTask]:
     numbers: dict[str, int] = {}
     for row in sorted(_rows(path), key=lambda row: int(row[7])):
         counted = row[10].rsplit("|", 6)[0] if row[1] == COMMUNICATION else row[3]
         numbers[counted] = number = numbers.get(counted, 0) + 1
         called, call_ended, start, end = (int(field) + offset for field in row[5:9])
-        yield Task(
+        yield StreamTask(
             int(row[0]), row[1], row[2], device, int(row[3]), int(row[4]), called, call_ended, start, end, int(row[9]), row[10], number
         )  # fmt: skip
 
 
-def _call(row: list[str], offset: int) -> Call:
+def _call(row: list[str], offset: int) -> HostCall:
     name, thread, start, end = row
-    return Call(name, int(thread), int(start) + offset, int(end) + offset)
+    return HostCall(name, int(thread), int(start) + offset, int(end) + offset)

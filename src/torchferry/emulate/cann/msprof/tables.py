@@ -10,8 +10,8 @@ from pathlib import Path
 from statistics import pvariance
 
 from torchferry.emulate.cann.msprof.collectives import collective_of
-from torchferry.emulate.cann.msprof.kernels import Tensor
-from torchferry.emulate.cann.msprof.records import COMMUNICATION, KERNEL, MARKS, Profile, Task
+from torchferry.emulate.cann.msprof.kernels import KernelTensor
+from torchferry.emulate.cann.msprof.records import COMMUNICATION, KERNEL, MARKS, Profile, StreamTask
 
 NO_MODEL = 4294967295
 UNKNOWN = "N/A"
@@ -22,7 +22,7 @@ _TASK_KINDS = {"AI_CORE": "KERNEL_AICORE", "MIX_AIC": "KERNEL_MIX_AIC", "AI_VECT
 
 
 @dataclass(frozen=True)
-class Table:
+class CsvTable:
     """One CSV file."""
 
     columns: Sequence[str]
@@ -38,7 +38,7 @@ class Table:
         aside.replace(path)
 
 
-def all_tables(profile: Profile) -> dict[str, Table]:
+def all_tables(profile: Profile) -> dict[str, CsvTable]:
     """File name -> table."""
     return {
         "op_summary": op_summary(profile),
@@ -54,7 +54,7 @@ def all_tables(profile: Profile) -> dict[str, Table]:
     }
 
 
-def op_summary(profile: Profile) -> Table:
+def op_summary(profile: Profile) -> CsvTable:
     """One row per kernel or collective."""
     columns = [
         "Device_id", "Model ID", "Task ID", "Stream ID", "Op Name", "OP Type", "OP State", "Task Type", "Task Start Time(us)",
@@ -74,10 +74,10 @@ def op_summary(profile: Profile) -> Table:
         rows.append(
             [*_identity(task), *times, *_blocks(task), *(_texts_of_tensors(task) if shapes else ()), UNKNOWN]
         )
-    return Table([*columns, *shapes, "Context ID"], rows)
+    return CsvTable([*columns, *shapes, "Context ID"], rows)
 
 
-def _identity(task: Task) -> Sequence[object]:
+def _identity(task: StreamTask) -> Sequence[object]:
     if task.kind == COMMUNICATION:
         collective = collective_of(task)
         return (
@@ -94,43 +94,45 @@ def _identity(task: Task) -> Sequence[object]:
     return task.device, NO_MODEL, task.number, task.stream, kernel.name, kernel.type, "dynamic", kernel.core
 
 
-def _blocks(task: Task) -> Sequence[object]:
+def _blocks(task: StreamTask) -> Sequence[object]:
     """One CPU computes all of it: cores are not divided."""
     return (0, 0, UNKNOWN) if task.kind == COMMUNICATION else (1, 0, "NO")
 
 
-def _texts_of_tensors(task: Task) -> list[str]:
+def _texts_of_tensors(task: StreamTask) -> list[str]:
     if task.kind == COMMUNICATION:
         return [UNKNOWN] * len(_OF_SHAPES)
     ins, outs = task.tensors
     return [text for tensors in (ins, outs) for text in _texts(tensors)]
 
 
-def _texts(tensors: Sequence[Tensor]) -> Iterator[str]:
+def _texts(tensors: Sequence[KernelTensor]) -> Iterator[str]:
     yield f'"{";".join(tensor.shape for tensor in tensors)}"'  # quoted twice, as the toolkit's are
     yield ";".join(tensor.dtype for tensor in tensors)
     yield ";".join(tensor.format for tensor in tensors)
 
 
-def op_statistic(profile: Profile) -> Table:
+def op_statistic(profile: Profile) -> CsvTable:
     """One row per type of kernel."""
     columns = [
         "Device_id", "OP Type", "Core Type", "Count", "Total Time(us)", "Min Time(us)", "Avg Time(us)", "Max Time(us)",
         "Ratio(%)",
     ]  # fmt: skip
     kernels = _of(profile, KERNEL)
-    return Table(columns, _grouped(kernels, lambda task: (task.kernel.type, task.kernel.core)))
+    return CsvTable(columns, _grouped(kernels, lambda task: (task.kernel.type, task.kernel.core)))
 
 
-def communication_statistic(profile: Profile) -> Table:
+def communication_statistic(profile: Profile) -> CsvTable:
     """One row per type of collective."""
     columns = [
         "Device_id", "OP Type", "Count", "Total Time(us)", "Min Time(us)", "Avg Time(us)", "Max Time(us)", "Ratio(%)",
     ]  # fmt: skip
-    return Table(columns, _grouped(_of(profile, COMMUNICATION), lambda task: (collective_of(task).type,)))
+    return CsvTable(columns, _grouped(_of(profile, COMMUNICATION), lambda task: (collective_of(task).type,)))
 
 
-def _grouped(tasks: Iterable[Task], key: Callable[[Task], tuple[str, ...]]) -> list[Sequence[object]]:
+def _grouped(
+    tasks: Iterable[StreamTask], key: Callable[[StreamTask], tuple[str, ...]]
+) -> list[Sequence[object]]:
     durations: dict[tuple[object, ...], list[int]] = defaultdict(list)
     for task in tasks:
         group = (task.device, *key(task))
@@ -156,7 +158,7 @@ def _statistic(times: list[int]) -> list[object]:
     ]
 
 
-def api_statistic(profile: Profile) -> Table:
+def api_statistic(profile: Profile) -> CsvTable:
     """One row per function that was called on the host, and one for launching kernels."""
     columns = [
         "Device_id", "Level", "API Name", "Time(us)", "Count", "Avg(us)", "Min(us)", "Max(us)", "Variance",
@@ -173,10 +175,10 @@ def api_statistic(profile: Profile) -> Table:
         count, total, least, average, most = _statistic(times)
         variance = pvariance([time / 1000 for time in times])
         rows.append(["host", level, name, total, count, average, least, most, f"{variance:.3f}"])
-    return Table(columns, rows)
+    return CsvTable(columns, rows)
 
 
-def task_time(profile: Profile) -> Table:
+def task_time(profile: Profile) -> CsvTable:
     """One row per task of a stream."""
     columns = [
         "Device_id", "kernel_name", "kernel_type", "stream_id", "task_id", "task_time(us)", "task_start(us)", "task_stop(us)",
@@ -192,20 +194,20 @@ def task_time(profile: Profile) -> Table:
         )
         times = (microseconds(task.duration), f"{microseconds(task.start)}\t", f"{microseconds(task.end)}\t")
         rows.append([task.device, name, kind, task.stream, task.number, *times])
-    return Table(columns, rows)
+    return CsvTable(columns, rows)
 
 
-def npu_mem(profile: Profile) -> Table:
+def npu_mem(profile: Profile) -> CsvTable:
     """The device's memory that this process has in use, each time that it changes."""
     columns = ["Device_id", "event", "ddr(KB)", "hbm(KB)", "memory(KB)", "timestamp(us)"]
     rows: list[Sequence[object]] = [
         [use.device, "APP", 0, use.bytes / 1024, use.bytes / 1024, f"{microseconds(use.time)}\t"]
         for use in profile.memory
     ]
-    return Table(columns, rows)
+    return CsvTable(columns, rows)
 
 
-def task_type(task: Task) -> str:
+def task_type(task: StreamTask) -> str:
     """What the toolkit calls a task that is no kernel."""
     return {"MEMCPY": "MEMCPY_ASYNC", "MEMSET": "MEMSET_ASYNC"}.get(task.kind, task.kind)
 
@@ -215,5 +217,5 @@ def microseconds(nanoseconds: int) -> str:
     return f"{nanoseconds // 1000}.{nanoseconds % 1000:03d}"
 
 
-def _of(profile: Profile, *kinds: str) -> list[Task]:
+def _of(profile: Profile, *kinds: str) -> list[StreamTask]:
     return [task for task in profile.tasks if task.kind in kinds]

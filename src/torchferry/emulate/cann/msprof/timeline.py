@@ -15,9 +15,9 @@ from torchferry.emulate.cann.msprof.records import (
     HOST_RANGE,
     KERNEL,
     MARKS,
-    Call,
+    HostCall,
     Profile,
-    Task,
+    StreamTask,
 )
 from torchferry.emulate.cann.msprof.tables import NO_MODEL, microseconds, task_type
 
@@ -33,7 +33,7 @@ _API_OF_KIND = {
 
 
 @dataclass(frozen=True)
-class Process:
+class RowGroup:
     """A row of rows."""
 
     name: str
@@ -56,24 +56,24 @@ class Process:
             yield _head("thread_sort_index", number, thread, {"sort_index": thread})
 
 
-def _host() -> Process:
-    return Process("CANN", 2)
+def _host() -> RowGroup:
+    return RowGroup("CANN", 2)
 
 
-def _marks() -> Process:
-    return Process("MSTX", 1)
+def _marks() -> RowGroup:
+    return RowGroup("MSTX", 1)
 
 
-def _hardware(device: int) -> Process:
-    return Process("Ascend Hardware", 8, device)
+def _hardware(device: int) -> RowGroup:
+    return RowGroup("Ascend Hardware", 8, device)
 
 
-def _groups(device: int) -> Process:
-    return Process("Communication", 10, device)
+def _groups(device: int) -> RowGroup:
+    return RowGroup("Communication", 10, device)
 
 
-def _overlap(device: int) -> Process:
-    return Process("Overlap Analysis", 11, device)
+def _overlap(device: int) -> RowGroup:
+    return RowGroup("Overlap Analysis", 11, device)
 
 
 def write(profile: Profile, path: Path) -> None:
@@ -142,12 +142,12 @@ def _mark_events(profile: Profile) -> Iterator[Event]:
         yield _arrow("f", task, number, _row_of_stream(task), task.start)
 
 
-def _row_of_stream(task: Task) -> int:
+def _row_of_stream(task: StreamTask) -> int:
     """Unlike the numbers of threads."""
     return -1 - (task.device << 16 | task.stream)
 
 
-def _call_facts(call: Call) -> dict[str, Any]:
+def _call_facts(call: HostCall) -> dict[str, Any]:
     mode = "ACL_OP" if call.name.startswith("aclnn") else "ACL_RTS"
     return {
         "Thread Id": call.thread,
@@ -159,7 +159,7 @@ def _call_facts(call: Call) -> dict[str, Any]:
     }
 
 
-def _launch(task: Task) -> tuple[str, str, str]:
+def _launch(task: StreamTask) -> tuple[str, str, str]:
     """Level, name and object of what has put a task on its stream."""
     if task.kind == KERNEL:
         return "node", "launch", task.kernel.name
@@ -168,7 +168,7 @@ def _launch(task: Task) -> tuple[str, str, str]:
     return "runtime", _API_OF_KIND.get(task.kind, task_type(task)).removeprefix("aclrt"), "0"
 
 
-def _stream_events(process: int, device: int, tasks: list[Task]) -> Iterator[Event]:
+def _stream_events(process: int, device: int, tasks: list[StreamTask]) -> Iterator[Event]:
     hardware = _hardware(device)
     number = hardware.number(process)
     streams = sorted({task.stream for task in tasks})
@@ -185,7 +185,7 @@ def _stream_events(process: int, device: int, tasks: list[Task]) -> Iterator[Eve
         yield _arrow("f", task, number, task.stream, task.start)
 
 
-def _task_facts(task: Task) -> dict[str, Any]:
+def _task_facts(task: StreamTask) -> dict[str, Any]:
     facts: dict[str, Any] = {
         "Model Id": NO_MODEL,
         "Task Type": task.kernel.core if task.kind == KERNEL else task_type(task),
@@ -203,7 +203,7 @@ def _task_facts(task: Task) -> dict[str, Any]:
     return facts
 
 
-def _collective_events(process: int, device: int, tasks: list[Task]) -> Iterator[Event]:
+def _collective_events(process: int, device: int, tasks: list[StreamTask]) -> Iterator[Event]:
     if not tasks:
         return
     groups = _groups(device)
@@ -216,7 +216,7 @@ def _collective_events(process: int, device: int, tasks: list[Task]) -> Iterator
         yield _arrow("f", task, number, rows[one.group], task.start)
 
 
-def _collective_facts(task: Task, one: Collective) -> dict[str, Any]:
+def _collective_facts(task: StreamTask, one: Collective) -> dict[str, Any]:
     return {
         "connection_id": task.connection,
         "model id": NO_MODEL,
@@ -228,7 +228,7 @@ def _collective_facts(task: Task, one: Collective) -> dict[str, Any]:
     }
 
 
-def _overlap_events(process: int, device: int, tasks: list[Task]) -> Iterator[Event]:
+def _overlap_events(process: int, device: int, tasks: list[StreamTask]) -> Iterator[Event]:
     computing = _union((task.start, task.end) for task in tasks if task.kind == KERNEL)
     talking = _union((task.start, task.end) for task in tasks if task.kind == COMMUNICATION)
     busy = _union((*computing, *talking))
@@ -283,7 +283,7 @@ def _span(name: str, number: int, thread: int, span: Span, facts: dict[str, Any]
     }  # fmt: skip
 
 
-def _arrow(end: str, task: Task, number: int, thread: int, moment: int) -> Event:
+def _arrow(end: str, task: StreamTask, number: int, thread: int, moment: int) -> Event:
     identity = str((task.connection << 32) | task.device)
     name = f"HostToDevice{identity}"
     arrow = {

@@ -11,7 +11,7 @@ from tests.ops.cases.faults.injecting import fault
 from tests.ops.cases.operators.calls import CALLS, INIT
 from tests.ops.cases.trying import facts_of, frame_for, made, outcome_of
 from tests.sim.checking import Target
-from torchferry.ops.cases.model import Kind, Outcome
+from torchferry.ops.cases.model import CaseOutcome, CaseVerdict
 
 # operator as it is called -> the kernel that computes it
 KERNELS = {
@@ -46,7 +46,7 @@ KERNELS = {
 
 def _with(
     target: Target, operator: str, kernel: str, spoil: Callable[[Any], Any] | None, *inputs: str
-) -> Outcome:
+) -> CaseOutcome:
     frame = frame_for(target.vendor)
     case = made(operator, *inputs, init=INIT.get(operator, ""))
     facts = facts_of(case, frame)
@@ -58,7 +58,7 @@ def check_one_wrong_element(target: Target) -> None:
     unnoticed = []
     for operator, kernel in KERNELS.items():
         outcome = _with(target, operator, kernel, None, *CALLS[operator])
-        if outcome.kind is not Kind.DIFFERS or outcome.aspect != "values":
+        if outcome.kind is not CaseVerdict.DIFFERS or outcome.aspect != "values":
             unnoticed.append(f"{operator}: {outcome}")
     assert not unnoticed, "\n".join(unnoticed)
 
@@ -66,11 +66,11 @@ def check_one_wrong_element(target: Target) -> None:
 def check_forms(target: Target) -> None:
     exp = ("torch.exp", "exp")
     as_double = _with(target, *exp, lambda result: result.double(), "3x4")
-    assert (as_double.kind, as_double.aspect) == (Kind.DIFFERS, "dtype")
+    assert (as_double.kind, as_double.aspect) == (CaseVerdict.DIFFERS, "dtype")
     shorter = _with(target, *exp, lambda result: result[:2], "3x4")
-    assert (shorter.kind, shorter.aspect) == (Kind.DIFFERS, "shape")
+    assert (shorter.kind, shorter.aspect) == (CaseVerdict.DIFFERS, "shape")
     turned = _with(target, *exp, lambda result: result.t().contiguous().t(), "3x4")
-    assert (turned.kind, turned.aspect) == (Kind.DIFFERS, "strides")
+    assert (turned.kind, turned.aspect) == (CaseVerdict.DIFFERS, "strides")
 
 
 def check_where_and_how_much(target: Target) -> None:
@@ -82,19 +82,23 @@ def check_where_and_how_much(target: Target) -> None:
 
 
 def check_numbers_that_are_none(target: Target) -> None:
-    assert _with(target, "torch.exp", "exp", lambda result: result * torch.nan, "9x").kind is Kind.DIFFERS
+    assert (
+        _with(target, "torch.exp", "exp", lambda result: result * torch.nan, "9x").kind is CaseVerdict.DIFFERS
+    )
     hidden = _with(target, "torch.exp", "exp", lambda result: result.nan_to_num(1.0), "9:float32:normal+nan")
-    assert hidden.kind is Kind.DIFFERS
+    assert hidden.kind is CaseVerdict.DIFFERS
     assert (
         _with(target, "torch.exp", "exp", lambda result: result, "9:float32:normal+nan+inf").kind
-        is Kind.EQUAL
+        is CaseVerdict.EQUAL
     )
 
 
 def check_distribution(target: Target) -> None:
     call = ("torch.bernoulli", "bernoulli")
-    assert _with(target, *call, lambda result: result, "40x40:float32:full(0.2)").kind is Kind.EQUAL
-    assert _with(target, *call, lambda result: 1 - result, "40x40:float32:full(0.2)").kind is Kind.DIFFERS
+    assert _with(target, *call, lambda result: result, "40x40:float32:full(0.2)").kind is CaseVerdict.EQUAL
+    assert (
+        _with(target, *call, lambda result: 1 - result, "40x40:float32:full(0.2)").kind is CaseVerdict.DIFFERS
+    )
 
 
 def check_other_order_of_additions(target: Target) -> None:
@@ -111,12 +115,12 @@ def check_other_order_of_additions(target: Target) -> None:
     case = made("aten::mm", "16x512:bfloat16", "512x16:bfloat16")
     facts = facts_of(case, frame)
     with fault("mm", other, spoil=reordered):
-        assert outcome_of(case, facts, frame).kind is Kind.EQUAL
+        assert outcome_of(case, facts, frame).kind is CaseVerdict.EQUAL
     with fault("mm", other, spoil=lambda result: result * 1.25):
-        assert outcome_of(case, facts, frame).kind is Kind.DIFFERS
+        assert outcome_of(case, facts, frame).kind is CaseVerdict.DIFFERS
 
 
 def check_single_precision_is_narrower_than_half(target: Target) -> None:
     """An error that is normal in bfloat16 is a fault in float32."""
     spoiled = _with(target, "aten::mm", "mm", lambda result: result * (1 + 2**-8), "16x32", "32x16")
-    assert spoiled.kind is Kind.DIFFERS
+    assert spoiled.kind is CaseVerdict.DIFFERS

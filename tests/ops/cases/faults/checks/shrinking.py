@@ -8,7 +8,7 @@ from tests.ops.cases.faults.injecting import Condition, fault
 from tests.ops.cases.trying import facts_of, frame_for, made, outcome_of
 from tests.sim.checking import Target
 from torchferry.ops.cases.describing import described_call
-from torchferry.ops.cases.model import Kind
+from torchferry.ops.cases.model import CaseVerdict
 from torchferry.ops.cases.shrinking import Smallest, shrink
 
 
@@ -20,7 +20,7 @@ def _found(
     facts = facts_of(case, frame)
     with fault(kernel, when, error):
         outcome = outcome_of(case, facts, frame)
-        assert outcome.kind is (Kind.RAISES if error else Kind.DIFFERS), outcome
+        assert outcome.kind is (CaseVerdict.RAISES if error else CaseVerdict.DIFFERS), outcome
         return shrink(case, outcome, lambda each: outcome_of(each, facts, frame, "try"))
 
 

@@ -12,8 +12,8 @@ from tests.ops.cases.trying import facts_of, frame_for, outcome_of
 from tests.sim.checking import Target
 from torchferry.ops import capture_json
 from torchferry.ops.capture.mode import CapturingMode
-from torchferry.ops.cases.building import Request, build, listed, uses
-from torchferry.ops.cases.model import Kind
+from torchferry.ops.cases.building import CaseRequest, build, listed, uses
+from torchferry.ops.cases.model import CaseVerdict
 from torchferry.ops.model import Capture
 
 
@@ -63,10 +63,10 @@ def check_training_step(target: Target) -> None:
         assert {"aten::convolution_backward", "aten::max_pool2d_with_indices_backward"} <= set(names)
         assert len(listed(source, "aten::convolution", "")) > 3
         for name in names:
-            case = build(Request(name, source=source))
+            case = build(CaseRequest(name, source=source))
             outcome = outcome_of(case, facts_of(case, frame), frame)
             kinds.append(outcome.kind)
-            if outcome.kind not in (Kind.EQUAL, Kind.FALLS_BACK):
+            if outcome.kind not in (CaseVerdict.EQUAL, CaseVerdict.FALLS_BACK):
                 failed.append(f"{name}: {outcome}")
     assert not failed, "\n".join(failed)
-    assert Kind.EQUAL in kinds
+    assert CaseVerdict.EQUAL in kinds

@@ -5,7 +5,7 @@ from __future__ import annotations
 from tests.ops.cases.operators.calls import CALLS, INIT
 from tests.ops.cases.trying import facts_of, frame_for, made, outcome_of
 from tests.sim.checking import Target
-from torchferry.ops.cases.model import Kind
+from torchferry.ops.cases.model import CaseVerdict
 from torchferry.sim import native
 
 
@@ -15,8 +15,8 @@ def check_every_operator(target: Target) -> None:
     for operator, inputs in CALLS.items():
         case = made(operator, *inputs, init=INIT.get(operator, ""))
         outcome = outcome_of(case, facts_of(case, frame), frame)
-        is_lacking = outcome.kind is Kind.RAISES and _lacks_one(outcome.message)
-        if outcome.kind not in (Kind.EQUAL, Kind.FALLS_BACK) and not is_lacking:
+        is_lacking = outcome.kind is CaseVerdict.RAISES and _lacks_one(outcome.message)
+        if outcome.kind not in (CaseVerdict.EQUAL, CaseVerdict.FALLS_BACK) and not is_lacking:
             failed.append(f"{operator}: {outcome}")
     assert not failed, "\n".join(failed)
 
@@ -34,5 +34,5 @@ def check_facts(target: Target) -> None:
 
 def _lacks_one(message: str) -> bool:
     """Whether the error names an operator that the vendor's table does not have."""
-    lacking = [use.name for use in native.operator_uses() if use.verdict is native.Verdict.RAISES]
+    lacking = [use.name for use in native.operator_uses() if use.verdict is native.OperatorVerdict.RAISES]
     return any(name in message for name in lacking)
