@@ -138,7 +138,7 @@ def compare_starts(rounds: int = 11) -> None:
     with tempfile.TemporaryDirectory() as folder:
         program = Path(folder) / "program.py"
         program.write_text("import torch\n")
-        ferry = [sys.executable, "-m", "torchferry.run", "--quiet", "--sim", "--to", VENDOR]
+        ferry = [sys.executable, "-m", "torchferry", "run", "--quiet", "--sim", "--to", VENDOR]
         ways = {
             "python": [sys.executable, str(program)],
             "ferry run": [*ferry, str(program)],

@@ -16,8 +16,8 @@ import torch  # noqa: E402
 from resnet import resnet50  # noqa: E402
 from torch import Tensor, nn  # noqa: E402
 
-from torchferry.ops.capture.choices import as_on_device  # noqa: E402
-from torchferry.ops.capture.mode import CapturingMode  # noqa: E402
+from torchferry.readiness.capture.choices import as_on_device  # noqa: E402
+from torchferry.readiness.capture.mode import CapturingMode  # noqa: E402
 
 CALLS = 100_000
 LINES = 20

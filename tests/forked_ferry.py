@@ -16,7 +16,7 @@ from pathlib import Path
 from tests.forking import run_and_end, run_forked
 from torchferry.launch import simulated
 from torchferry.launch.supervise import Ending, Stream, run_supervised
-from torchferry.prove import runs
+from torchferry.proof import runs
 
 
 def ferry_forked(*arguments: object, folder: Path, **variables: str) -> subprocess.CompletedProcess[str]:

@@ -24,7 +24,7 @@ from tests.emulate.running import why_not
 from torchferry.accuracy.file.tables import ROW
 from torchferry.accuracy.file.writer import RecordWriter, StatisticsWriter
 from torchferry.accuracy.model import Call, Kept, RecordHeader, TensorRecord, TensorRef
-from torchferry.convert.rule import all_rules
+from torchferry.conversion.rule import all_rules
 from torchferry.text import Language
 from torchferry.vendors.registry import get_vendor
 

@@ -52,10 +52,10 @@ LAYERS = _layers(SECTION)
     ("module", "code", "wrong"),
     [
         ("perf/run.py", "from torchferry.traces import names", set()),
-        ("ops/run.py", "from torchferry.perf import run", {"perf"}),
-        ("ops/run.py", "def late():\n    import torchferry.perf.run", {"perf"}),
-        ("prove/run.py", "from torchferry.perf import run", {"perf"}),  # a neighbour
-        ("prove/run.py", "from torchferry import __version__, errors", set()),
+        ("readiness/run.py", "from torchferry.perf import run", {"perf"}),
+        ("readiness/run.py", "def late():\n    import torchferry.perf.run", {"perf"}),
+        ("proof/run.py", "from torchferry.perf import run", {"perf"}),  # a neighbour
+        ("proof/run.py", "from torchferry import __version__, errors", set()),
         ("sim/run.py", "from torchferry.accuracy import dumping", {"accuracy"}),
     ],
 )

@@ -18,18 +18,18 @@ from pathlib import Path
 from typing import Any
 
 from torchferry.operators.names import TAKEN_WHOLE
-from torchferry.ops import capture_json
-from torchferry.ops.judge import device_uses, judge
-from torchferry.ops.model import Capture
-from torchferry.ops.readiness import OperatorSupport, Readiness, UseJudgement
-from torchferry.ops.report.sentences import ready_percent
+from torchferry.readiness import capture_json
+from torchferry.readiness.judge import device_uses, judge
+from torchferry.readiness.model import Capture
+from torchferry.readiness.readiness import OperatorSupport, Readiness, UseJudgement
+from torchferry.readiness.report.sentences import ready_percent
 from torchferry.text import Language, Text
 from torchferry.vendors.registry import get_vendor, vendor_names
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGE = "readiness.md"
 LANGUAGES: tuple[Language, ...] = ("en", "zh")
-_RUNNER = "tests.ops.matrix.runner"
+_RUNNER = "tests.readiness.matrix.runner"
 
 TITLE = Text("Operator readiness of the guide's models", "指南所列模型的算子就绪情况")
 INTRO = Text(
@@ -49,12 +49,12 @@ NOTHING_LACKS = Text(
     "算子回退到 CPU。这只说明有内核，不说明它的速度和精度。",
 )
 PROOF = Text(
-    "How far such a prediction can be trusted, tables that do lack operators show. `tests/ops/matrix` trains the same "
+    "How far such a prediction can be trusted, tables that do lack operators show. `tests/readiness/matrix` trains the same "
     "step of every model on simulated devices: with the own table of each vendor whose table is complete, with one "
     "from which operators that most models call were taken, and with an empty one, where all that needs a kernel falls "
     "back. The operators that fall back there, and how often, must be those that were predicted from the CPU; one name "
     "or one call of difference fails the test.",
-    "这种预测是否可信，要靠确实缺少算子的表来检验。`tests/ops/matrix` 在模拟设备上训练每个模型的同一步：分别使用每个完整的"
+    "这种预测是否可信，要靠确实缺少算子的表来检验。`tests/readiness/matrix` 在模拟设备上训练每个模型的同一步：分别使用每个完整的"
     "厂商算子表、去掉了多数模型都会调用的算子的表，以及空表（凡需要内核的算子全部回退）。在那里回退的算子及其次数必须与"
     "根据 CPU 捕获所作的预测相同；名称或次数有一处不同，测试即失败。",
 )

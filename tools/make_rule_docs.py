@@ -11,11 +11,11 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from torchferry.convert.project import Plan, examine_project
-from torchferry.convert.rule import Rule, all_rules
-from torchferry.convert.settings import Distributed, PassSettings
-from torchferry.convert.target import Target, vendor_target
-from torchferry.convert.targets.portable import portable_target
+from torchferry.conversion.project import Plan, examine_project
+from torchferry.conversion.rule import Rule, all_rules
+from torchferry.conversion.settings import Distributed, PassSettings
+from torchferry.conversion.target import Target, vendor_target
+from torchferry.conversion.targets.portable import portable_target
 from torchferry.finding import Finding
 from torchferry.report.findings.words import KIND
 from torchferry.text import Language, Text

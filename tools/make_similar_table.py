@@ -6,7 +6,7 @@ import re
 import sys
 from pathlib import Path
 
-from torchferry.convert.similar.signature import readable
+from torchferry.conversion.similar.signature import readable
 from torchferry.text import Language, Text
 from torchferry.vendors.registry import get_vendor, vendor_names
 from torchferry.vendors.similar import Similar, load_similar

@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 from torchferry.cli.main import main
-from torchferry.ops.cases.bench import Bench
-from torchferry.ops.cases.model import TrialFacts
+from torchferry.readiness.cases.bench import Bench
+from torchferry.readiness.cases.model import TrialFacts
 from torchferry.vendors.registry import get_vendor
 
 # A kernel of the device that is wrong for rows of more than seven integers.

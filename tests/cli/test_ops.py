@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from torchferry.ops.capture_json import load
-from torchferry.ops.model import Capture, Phase
+from torchferry.readiness.capture_json import load
+from torchferry.readiness.model import Capture, Phase
 
 from .commands import command, environment, make, names, one_line, run
 

@@ -117,7 +117,7 @@ def test_force_needs_no_copy_of_what_it_wrote_itself(project: Path, tmp_path: Pa
 
 
 def test_force_of_one_file_keeps_the_others_beside_it(tmp_path: Path) -> None:
-    from tests.convert.distributed.programs import script
+    from tests.conversion.distributed.programs import script
 
     launcher = tmp_path / "run_distributed_npu.sh"
     launcher.write_text("mine")
@@ -134,8 +134,8 @@ def test_force_of_one_file_keeps_the_others_beside_it(tmp_path: Path) -> None:
 
 def test_a_file_that_goes_away_during_the_run_is_named(project: Path, tmp_path: Path) -> None:
     """Between the look at the project and the copy."""
-    from tests.convert.test_project import examined
-    from torchferry.convert.write import Replace, write_project
+    from tests.conversion.test_project import examined
+    from torchferry.conversion.write import Replace, write_project
 
     outcome = examined(project)
     (project / "README.md").unlink()

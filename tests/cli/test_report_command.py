@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from torchferry.cli import report as command
-from torchferry.convert.rule import all_rules
+from torchferry.conversion.rule import all_rules
 from torchferry.errors import OutputError, ReportError
 from torchferry.finding import Finding, Kind
 from torchferry.outcome import FileRecord, FileStatus, Report

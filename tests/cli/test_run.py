@@ -349,7 +349,7 @@ def test_the_launcher_stays_light(tmp_path: Path) -> None:
         "import sys\n"
         "from torchferry.cli.main import main\n"
         f"code = main(['run', '--sim', '--to', 'ascend', '-q', {str(tmp_path / 'train.py')!r}])\n"
-        "heavy = {'torch', 'rich', 'openpyxl', 'torchferry.convert', 'torchferry.report.html'}\n"
+        "heavy = {'torch', 'rich', 'openpyxl', 'torchferry.conversion', 'torchferry.report.html'}\n"
         "print(code, heavy & set(sys.modules))\n"
     )
     python = command("python", "-c", code)

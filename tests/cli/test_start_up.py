@@ -10,7 +10,7 @@ _RUN = """
 import sys
 from torchferry.cli.main import main
 code = main(sys.argv[1:])
-print(code, *sorted(name for name in sys.modules if name.startswith("torchferry.convert.")))
+print(code, *sorted(name for name in sys.modules if name.startswith("torchferry.conversion.")))
 """
 _OPTIONAL = (
     "amp",
@@ -30,7 +30,7 @@ def imported(source: Path, out: Path, *options: str) -> set[str]:
     )
     code, *names = result.stdout.split()
     assert code == "0"
-    return {name.removeprefix("torchferry.convert.") for name in names}
+    return {name.removeprefix("torchferry.conversion.") for name in names}
 
 
 def test_optional_parts_are_imported_when_they_are_needed(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from tests.cli.commands import make, run
 from torchferry.accuracy.file.reader import open_record
-from torchferry.prove.model import (
+from torchferry.proof.model import (
     OperatorCall,
     OperatorDifference,
     OperatorJudgement,
@@ -17,7 +17,7 @@ from torchferry.prove.model import (
     ProofVerdict,
     VendorResult,
 )
-from torchferry.prove.report.text import next_commands
+from torchferry.proof.report.text import next_commands
 from torchferry.report.checks import Status
 from torchferry.vendors.registry import get_vendor
 from torchferry.vendors.zoo import find_zoo

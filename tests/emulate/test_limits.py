@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.emulate.running import answer, run_python
-from tests.explain.explaining import explained
+from tests.explanation.explaining import explained
 from torchferry.emulate.cann.entries import SOURCES, implemented, implemented_interfaces
 from torchferry.emulate.cann.limits import LIMITS, ArgumentLimit, read_limits
 

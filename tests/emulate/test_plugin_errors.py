@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.emulate.running import answer
-from tests.explain.explaining import all_rules, cause, explained
+from tests.explanation.explaining import all_rules, cause, explained
 from torchferry.emulate import plugins
 from torchferry.vendors.registry import get_vendor
 

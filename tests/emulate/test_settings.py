@@ -20,7 +20,7 @@ from torchferry.launch import plugin
 from torchferry.launch.environment import AUTOLOAD_SWITCH, STARTUP, child_environment
 from torchferry.launch.place import DeviceKind
 from torchferry.launch.process import Role, role_in, take_part
-from torchferry.prove.settings import ProofSettings
+from torchferry.proof.settings import ProofSettings
 from torchferry.runtime.settings import LayerSettings
 from torchferry.vendors.registry import get_vendor
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.convert.similar.cases import CASES
+from tests.conversion.similar.cases import CASES
 from tests.emulate.running import answer
 from torchferry.vendors.registry import get_vendor
 from torchferry.vendors.similar import load_similar
@@ -14,8 +14,8 @@ from torchferry.vendors.similar import load_similar
 ROOT = Path(__file__).parents[2]
 PROGRAM = """\
 import json, traceback, torch, torch_npu
-from tests.convert.similar.cases import CASES
-from tests.convert.similar.running import check_case
+from tests.conversion.similar.cases import CASES
+from tests.conversion.similar.running import check_case
 from torchferry.vendors.registry import get_vendor
 from torchferry.vendors.similar import load_similar
 

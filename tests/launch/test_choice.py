@@ -19,7 +19,7 @@ from torchferry.launch.environment import STARTUP, _called_by_torch, child_envir
 from torchferry.launch.parts import parts_in
 from torchferry.launch.process import Role, role_in, take_part
 from torchferry.perf.collect.settings import ProfileSettings
-from torchferry.prove.settings import ProofSettings
+from torchferry.proof.settings import ProofSettings
 from torchferry.runtime.settings import LayerSettings, TypeChecks
 from torchferry.sim.environment import SimSettings, settings_for
 from torchferry.vendors.registry import get_vendor
@@ -158,8 +158,8 @@ def test_the_start_of_python_knows_the_variable_by_its_name() -> None:
         "os:system",
         "torchferry.__main__:main",
         "torchferry.settings:Settings",
-        "torchferry.prove.settings:PartSettings",
-        "torchferry.prove.settings:Projects",
+        "torchferry.proof.settings:PartSettings",
+        "torchferry.proof.settings:Projects",
         "torchferry.nothing.settings:Part",
         "torchferry..settings:Part",
         "torchferry.perf.collect.settings:ProfileSettings",  # of another variable

@@ -98,7 +98,7 @@ dist.destroy_process_group()
 def test_an_unchanged_distributed_module_in_two_processes(tmp_path: Path) -> None:
     make(tmp_path / "package", train=TRAINING)
     result = python(
-        *("-m", "torchferry.run", "--sim", "--nproc", 2, "-m", "package.train"),
+        *("-m", "torchferry", "run", "--sim", "--nproc", 2, "-m", "package.train"),
         TORCHFERRY_TO="ascend",
         PYTHONPATH=str(tmp_path),
     )

@@ -14,12 +14,12 @@ from torchferry.accuracy.overflow import model as overflow
 from torchferry.accuracy.record.outputs import outcomes
 from torchferry.accuracy.record.settings import OverflowSettings, RecordSettings, WatchSettings
 from torchferry.launch.parts import PartSettings
-from torchferry.ops import capture_json
-from torchferry.ops.capture.settings import SUFFIX, CaptureSettings
 from torchferry.perf.collect.outcome import all_told
 from torchferry.perf.collect.settings import ProfileSettings
-from torchferry.prove.recordings import find_recordings
-from torchferry.prove.settings import ProofSettings
+from torchferry.proof.recordings import find_recordings
+from torchferry.proof.settings import ProofSettings
+from torchferry.readiness import capture_json
+from torchferry.readiness.capture.settings import SUFFIX, CaptureSettings
 
 HEAD = """\
 import torch

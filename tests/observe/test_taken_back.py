@@ -16,9 +16,9 @@ from torchferry.accuracy.record.settings import OverflowSettings, RecordSettings
 from torchferry.launch.parts import PartSettings
 from torchferry.observe import where
 from torchferry.observe.patching import Patches
-from torchferry.ops.capture.mode import CapturingMode
-from torchferry.ops.capture.settings import CaptureSettings
 from torchferry.perf.collect.settings import ProfileSettings
+from torchferry.readiness.capture.mode import CapturingMode
+from torchferry.readiness.capture.settings import CaptureSettings
 
 TRAINING = """\
 import json, os, signal, sys, threading, torch
@@ -108,7 +108,7 @@ def test_a_capture_that_is_over_leaves_the_process_as_it_was(tmp_path: Path) -> 
 
 def test_a_capture_that_cannot_begin_leaves_nothing(tmp_path: Path) -> None:
     broken = (
-        "from torchferry.ops.capture import program\n"
+        "from torchferry.readiness.capture import program\n"
         "def keep_out_of_tracing(*_): raise OSError\n"
         "program.keep_out_of_tracing = keep_out_of_tracing\n"
         "before = state()\n"

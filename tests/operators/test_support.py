@@ -127,7 +127,7 @@ def test_nothing_here_imports_torch() -> None:
         "import sys, pathlib, importlib\n"
         "for name in ('names', 'native_functions', 'support', 'compositions', 'schemas'):\n"
         "    importlib.import_module(f'torchferry.operators.{name}')\n"
-        "import torchferry.ops.judge\n"
+        "import torchferry.readiness.judge\n"
         "torchferry.operators.native_functions.operator_facts()\n"
         "sys.exit('torch' in sys.modules)\n"
     )

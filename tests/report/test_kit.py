@@ -25,9 +25,9 @@ EXAMPLE = re.compile(r"```python report\n(.*?)```", re.DOTALL)
 PACKAGES = (
     "torchferry.report.findings",
     "torchferry.accuracy.report",
-    "torchferry.ops.report",
+    "torchferry.readiness.report",
     "torchferry.perf.report",
-    "torchferry.prove.report",
+    "torchferry.proof.report",
 )
 
 

@@ -127,9 +127,9 @@ def test_switch_language(open_page: Open) -> None:
     page.wait_for_selector("table.diff")
     page.click("[data-language=zh]")
     assert page.get_attribute("html", "lang") == "zh-CN"
-    assert "目标平台不支持 DataParallel" in page.inner_text("#main")  # the file stays open
+    page.wait_for_selector("#main :text('目标平台不支持 DataParallel')")  # the file stays open
     page.click("[data-language=en]")
-    assert "The target has no DataParallel" in page.inner_text("#main")
+    page.wait_for_selector("#main :text('The target has no DataParallel')")
 
 
 def test_keyboard(open_page: Open) -> None:

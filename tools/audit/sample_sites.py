@@ -32,11 +32,11 @@ from functools import cache
 from operator import attrgetter
 from pathlib import Path, PurePosixPath
 
-from torchferry.convert.file import FileJob
-from torchferry.convert.planning import find_target
-from torchferry.convert.project import Plan, ProjectOutcome, convert_file, examine_project
-from torchferry.convert.rule import RuleSet, all_rules
-from torchferry.convert.settings import AmpForm, PassSettings
+from torchferry.conversion.file import FileJob
+from torchferry.conversion.planning import find_target
+from torchferry.conversion.project import Plan, ProjectOutcome, convert_file, examine_project
+from torchferry.conversion.rule import RuleSet, all_rules
+from torchferry.conversion.settings import AmpForm, PassSettings
 from torchferry.vendors.registry import vendor_names
 
 SEED = 20261115

@@ -12,9 +12,9 @@ from torchferry.accuracy.file.foreign import ForeignRecord
 from torchferry.accuracy.file.reader import Record, open_record
 from torchferry.accuracy.model import TensorRecord, TensorRef, Value
 from torchferry.errors import InputError
-from torchferry.ops.cases.building import RecordedCall, RecordedInputs
-from torchferry.ops.cases.contents import check_fits, overlaps
-from torchferry.ops.cases.model import CaseValue, Draw, TensorContents, TensorInput, contiguous
+from torchferry.readiness.cases.building import RecordedCall, RecordedInputs
+from torchferry.readiness.cases.contents import check_fits, overlaps
+from torchferry.readiness.cases.model import CaseValue, Draw, TensorContents, TensorInput, contiguous
 
 
 def calls(path: Path, operator: str = "") -> list[RecordedCall]:

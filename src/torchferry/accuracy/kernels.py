@@ -15,7 +15,7 @@ from torchferry.report.safe import one_line
 from torchferry.text import Language, Text
 
 if TYPE_CHECKING:
-    from torchferry.ops.trace.reader import Launch, Launches
+    from torchferry.readiness.trace.reader import Launch, Launches
 
 Shapes = tuple[tuple[int, ...], ...]
 
@@ -166,7 +166,7 @@ def recorded_report(record: Path, trace: Path, operator: str, format_: str) -> s
 
 
 def _launches(trace: Path) -> Launches:
-    from torchferry.ops.trace.reader import read_launches
+    from torchferry.readiness.trace.reader import read_launches
 
     return read_launches(trace)
 

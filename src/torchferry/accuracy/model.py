@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from functools import lru_cache
 
-from torchferry.ops.model import Special
+from torchferry.readiness.model import Special
 from torchferry.units import ITEM_SIZES
 
 # HDF5 and the statistics have no form for these.

@@ -20,9 +20,9 @@ from torchferry.text import Text
 from torchferry.vendors.registry import get_vendor, vendor_names
 
 if TYPE_CHECKING:
-    from torchferry.ops.cases.bench import Bench
-    from torchferry.ops.cases.model import Case, CaseOutcome, TrialFacts
-    from torchferry.ops.cases.writing import FileFrame
+    from torchferry.readiness.cases.bench import Bench
+    from torchferry.readiness.cases.model import Case, CaseOutcome, TrialFacts
+    from torchferry.readiness.cases.writing import FileFrame
     from torchferry.vendors.model import Vendor
 
 # The options of `ferry case`.
@@ -202,8 +202,8 @@ def _time(args: argparse.Namespace, bench: Bench, file: Path) -> None:
     import json
 
     from torchferry.files.aside import write_whole
-    from torchferry.ops.cases.describing import told_elsewhere, told_times
-    from torchferry.ops.cases.writing import read_times
+    from torchferry.readiness.cases.describing import told_elsewhere, told_times
+    from torchferry.readiness.cases.writing import read_times
 
     elsewhere = read_times(args.times_of) if args.times_of is not None else {}
     times = bench.time(file)
@@ -225,7 +225,7 @@ def _time(args: argparse.Namespace, bench: Bench, file: Path) -> None:
 
 def _list(args: argparse.Namespace) -> int:
     from torchferry.accuracy import case_inputs
-    from torchferry.ops.cases.building import listed
+    from torchferry.readiness.cases.building import listed
     from torchferry.report.safe import one_line
     from torchferry.report.streams import reader_may_leave
 
@@ -242,8 +242,8 @@ def _list(args: argparse.Namespace) -> int:
 
 def _prepared(args: argparse.Namespace, vendor: Vendor) -> tuple[Case, FileFrame]:
     from torchferry.accuracy import case_inputs
-    from torchferry.ops.cases.building import CaseRequest, build
-    from torchferry.ops.cases.writing import FileFrame, Platform, kept_tensors, short_name
+    from torchferry.readiness.cases.building import CaseRequest, build
+    from torchferry.readiness.cases.writing import FileFrame, Platform, kept_tensors, short_name
 
     request = CaseRequest(
         args.operator,
@@ -275,7 +275,7 @@ def _prepared(args: argparse.Namespace, vendor: Vendor) -> tuple[Case, FileFrame
 
 def _check_output(path: Path, force: bool) -> None:
     """Say so before the work, not after it."""
-    from torchferry.ops.cases.writing import data_name
+    from torchferry.readiness.cases.writing import data_name
 
     if path.suffix != ".py":
         raise OutputError(f"{path}: a test's file ends in .py")
@@ -302,7 +302,7 @@ def _bench(args: argparse.Namespace, vendor: Vendor) -> Iterator[Bench]:
     from torchferry.launch.environment import environment_at
     from torchferry.launch.place import DeviceKind, Place, build_for
     from torchferry.launch.plugin import is_to_be_simulated
-    from torchferry.ops.cases.bench import Bench
+    from torchferry.readiness.cases.bench import Bench
     from torchferry.variables import ALL
 
     kind = DeviceKind.SIMULATED if is_to_be_simulated(vendor) else DeviceKind.REAL
@@ -320,9 +320,9 @@ def _bench(args: argparse.Namespace, vendor: Vendor) -> Iterator[Bench]:
 
 def _facts(case: Case, frame: FileFrame, bench: Bench, scratch: Path) -> TrialFacts:
     """What the CPU does with the call; one that it refuses is no case."""
-    from torchferry.ops.cases.describing import described_call
-    from torchferry.ops.cases.model import TrialFacts
-    from torchferry.ops.cases.writing import write_case
+    from torchferry.readiness.cases.describing import described_call
+    from torchferry.readiness.cases.model import TrialFacts
+    from torchferry.readiness.cases.writing import write_case
 
     facts = bench.probe(write_case(case, TrialFacts(), frame, scratch / "test_probe.py"))
     if facts.error:
@@ -331,8 +331,8 @@ def _facts(case: Case, frame: FileFrame, bench: Bench, scratch: Path) -> TrialFa
 
 
 def _write(args: argparse.Namespace, case: Case, facts: TrialFacts, frame: FileFrame, scratch: Path) -> Path:
-    from torchferry.ops.cases.describing import WROTE, WROTE_WITH_DATA
-    from torchferry.ops.cases.writing import data_name, kept_tensors, render, write_case
+    from torchferry.readiness.cases.describing import WROTE, WROTE_WITH_DATA
+    from torchferry.readiness.cases.writing import data_name, kept_tensors, render, write_case
     from torchferry.report.streams import reader_may_leave
 
     if args.output == _STDOUT:
@@ -356,16 +356,16 @@ def _shrink(
     scratch: Path,
     vendor: Vendor,
 ) -> None:
-    from torchferry.ops.cases.describing import (
+    from torchferry.readiness.cases.describing import (
         NOT_FINISHED,
         NOT_STEADY,
         NOTHING_TO_SHRINK,
         SHRUNK,
         described_call,
     )
-    from torchferry.ops.cases.model import CaseVerdict
-    from torchferry.ops.cases.shrinking import shrink
-    from torchferry.ops.cases.writing import write_case
+    from torchferry.readiness.cases.model import CaseVerdict
+    from torchferry.readiness.cases.shrinking import shrink
+    from torchferry.readiness.cases.writing import write_case
     from torchferry.report.progress import status_line
     from torchferry.report.safe import shortened
 
@@ -400,7 +400,7 @@ def _shrink(
 
 
 def _told(outcome: CaseOutcome, vendor: Vendor) -> Text:
-    from torchferry.ops.cases.describing import told
+    from torchferry.readiness.cases.describing import told
 
     return told(outcome, vendor.name)
 
@@ -418,7 +418,7 @@ def _say(args: argparse.Namespace, text: Text) -> None:
 
 
 def _exit_code(args: argparse.Namespace, outcome: CaseOutcome) -> int:
-    from torchferry.ops.cases.model import CaseVerdict
+    from torchferry.readiness.cases.model import CaseVerdict
 
     if not args.check:
         return 0

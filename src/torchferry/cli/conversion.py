@@ -8,13 +8,13 @@ from pathlib import Path
 
 from torchferry.cli import options
 from torchferry.cli.output import note
-from torchferry.convert.custom.model import CustomRules
-from torchferry.convert.discover import PYTHON_SUFFIXES
-from torchferry.convert.planning import OPT_INS, ConversionRequest, cores, plan_for
-from torchferry.convert.project import Plan, ProjectOutcome
-from torchferry.convert.rule import all_rules
-from torchferry.convert.settings import AmpForm
-from torchferry.convert.write import Written
+from torchferry.conversion.custom.model import CustomRules
+from torchferry.conversion.discover import PYTHON_SUFFIXES
+from torchferry.conversion.planning import OPT_INS, ConversionRequest, cores, plan_for
+from torchferry.conversion.project import Plan, ProjectOutcome
+from torchferry.conversion.rule import all_rules
+from torchferry.conversion.settings import AmpForm
+from torchferry.conversion.write import Written
 from torchferry.outcome import Report
 from torchferry.report.findings import REPORTS
 from torchferry.report.formats import Options

@@ -11,12 +11,12 @@ import sys
 from pathlib import Path
 
 from torchferry.cli import conversion, next_step, options
-from torchferry.convert import git
-from torchferry.convert.added import add_launch_script
-from torchferry.convert.discover import FINDINGS, PYTHON_SUFFIXES, check_input, read_file
-from torchferry.convert.project import Plan, ProjectOutcome, examine_project
-from torchferry.convert.settings import Distributed
-from torchferry.convert.write import (
+from torchferry.conversion import git
+from torchferry.conversion.added import add_launch_script
+from torchferry.conversion.discover import FINDINGS, PYTHON_SUFFIXES, check_input, read_file
+from torchferry.conversion.project import Plan, ProjectOutcome, examine_project
+from torchferry.conversion.settings import Distributed
+from torchferry.conversion.write import (
     Replace,
     Written,
     check_output,

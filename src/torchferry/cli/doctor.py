@@ -10,7 +10,7 @@ from torchferry.cli.output import write
 from torchferry.errors import ReportError
 
 if TYPE_CHECKING:
-    from torchferry.doctor.host.machine import Machine
+    from torchferry.examination.host.machine import Machine
     from torchferry.report.formats import Options
 
 # The options of `ferry doctor`.
@@ -70,7 +70,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Examine, report; the answer is an exit code."""
-    from torchferry.doctor.host.machine import this_machine
+    from torchferry.examination.host.machine import this_machine
 
     if args.json:
         args.format = "json"
@@ -87,8 +87,8 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _host(args: argparse.Namespace, machine: Machine) -> int:
-    from torchferry.doctor.host.examine import examine, installed_vendor
-    from torchferry.doctor.report import HOST_REPORTS, to_script
+    from torchferry.examination.host.examine import examine, installed_vendor
+    from torchferry.examination.report import HOST_REPORTS, to_script
     from torchferry.report.checks import Status
 
     vendor = options.vendor_of(args) or installed_vendor(args.vendor_path)
@@ -103,8 +103,8 @@ def _host(args: argparse.Namespace, machine: Machine) -> int:
 def _whole(args: argparse.Namespace, machine: Machine) -> int:
     import socket
 
-    from torchferry.doctor.examining import examine_machine
-    from torchferry.doctor.report import REPORTS, for_strangers, to_script
+    from torchferry.examination.examining import examine_machine
+    from torchferry.examination.report import REPORTS, for_strangers, to_script
 
     report = examine_machine(
         machine, args.to, args.vendor_path, trial=args.trial, emulated=args.emulate, everything=args.all

@@ -12,8 +12,8 @@ from torchferry.errors import InputError
 from torchferry.report.progress import progress_bar
 
 if TYPE_CHECKING:
-    from torchferry.explain.model import Explanation
-    from torchferry.explain.rules import RuleBook
+    from torchferry.explanation.model import Explanation
+    from torchferry.explanation.rules import RuleBook
     from torchferry.report.formats import Reports
 
 Content = TypeVar("Content")
@@ -60,8 +60,8 @@ _PIPE = "-"
 
 def run(args: argparse.Namespace) -> int:
     """Explain logs, a message or a code, or list the rules; the answer is an exit code."""
-    from torchferry.explain.report import REPORTS, RULES
-    from torchferry.explain.rules import rule_book
+    from torchferry.explanation.report import REPORTS, RULES
+    from torchferry.explanation.rules import rule_book
 
     asked = [args.code is not None, args.list, bool(args.logs)]
     if sum(asked) > 1:
@@ -82,7 +82,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _explanation(args: argparse.Namespace, book: RuleBook) -> Explanation:
-    from torchferry.explain.explaining import explain_logs, explain_stream, explain_text
+    from torchferry.explanation.explaining import explain_logs, explain_stream, explain_text
 
     if not args.logs and (sys.stdin is None or sys.stdin.isatty()):
         raise InputError(
@@ -112,8 +112,8 @@ def _is_message(text: str) -> bool:
 
 
 def _explain_code(args: argparse.Namespace, book: RuleBook) -> int:
-    from torchferry.explain.explaining import explain_code
-    from torchferry.explain.report import CODES
+    from torchferry.explanation.explaining import explain_code
+    from torchferry.explanation.report import CODES
 
     findings = explain_code(args.code, book)
     if not findings:

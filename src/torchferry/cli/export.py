@@ -131,11 +131,11 @@ def _numbers(text: str) -> tuple[int, ...]:
 
 def run(args: argparse.Namespace) -> int:
     """Export, report; the answer is an exit code."""
-    from torchferry.export.launching import export
-    from torchferry.export.model import DEFAULT_OPSET, ExportRequest
-    from torchferry.export.offline import check_tool, command_for, results_of, run_tool
-    from torchferry.export.report import REPORTS, ExportReport
-    from torchferry.ops.models.request import ModelRequest
+    from torchferry.onnx_export.launching import export
+    from torchferry.onnx_export.model import DEFAULT_OPSET, ExportRequest
+    from torchferry.onnx_export.offline import check_tool, command_for, results_of, run_tool
+    from torchferry.onnx_export.report import REPORTS, ExportReport
+    from torchferry.readiness.models.request import ModelRequest
     from torchferry.report.formats import Options
     from torchferry.vendors.offline import OfflineTable, load_offline
     from torchferry.vendors.registry import get_vendor

@@ -21,8 +21,8 @@ from torchferry.report.safe import one_line
 from torchferry.text import Language, Text
 
 if TYPE_CHECKING:
-    from torchferry.convert.settings import PassSettings
-    from torchferry.convert.write import Replace
+    from torchferry.conversion.settings import PassSettings
+    from torchferry.conversion.write import Replace
 
 _DESCRIPTION = "Convert CUDA PyTorch scripts to Ascend NPU, as ms_fmk_transplt.py does."
 _EPILOG = """\
@@ -106,8 +106,8 @@ def _parser() -> argparse.ArgumentParser:
 def _convert(args: argparse.Namespace) -> int:
     from torchferry.cli import dropin
     from torchferry.cli.output import note
-    from torchferry.convert.custom.json_format import load_custom_rules
-    from torchferry.convert.discover import check_input
+    from torchferry.conversion.custom.json_format import load_custom_rules
+    from torchferry.conversion.discover import check_input
     from torchferry.report.findings import lists
     from torchferry.text import user_language
 
@@ -162,8 +162,8 @@ def _output(args: argparse.Namespace, root: Path) -> Path:
 
 def _may_replace(out: Path) -> Replace:
     """Ask on a terminal; elsewhere only what an earlier run has made may go."""
-    from torchferry.convert.discover import is_converted_copy
-    from torchferry.convert.write import Replace
+    from torchferry.conversion.discover import is_converted_copy
+    from torchferry.conversion.write import Replace
     from torchferry.errors import OutputError
 
     if not (sys.stdin.isatty() and sys.stderr.isatty()) or not (out.is_dir() and any(out.iterdir())):
@@ -185,7 +185,7 @@ def _opt_ins(args: argparse.Namespace) -> frozenset[str]:
 
 
 def _settings(args: argparse.Namespace, root: Path) -> PassSettings:
-    from torchferry.convert.settings import Distributed, PassSettings
+    from torchferry.conversion.settings import Distributed, PassSettings
 
     if args.main is None:
         return PassSettings()

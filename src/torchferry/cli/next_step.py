@@ -8,8 +8,8 @@ import shlex
 from collections.abc import Iterable
 from pathlib import Path
 
-from torchferry.convert.discover import read_file
-from torchferry.convert.target import Target
+from torchferry.conversion.discover import read_file
+from torchferry.conversion.target import Target
 from torchferry.report.safe import one_line
 from torchferry.text import Language, Text, user_language
 

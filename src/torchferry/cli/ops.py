@@ -22,8 +22,8 @@ from torchferry.vendors.registry import get_vendor, vendor_names
 
 if TYPE_CHECKING:
     from torchferry.launch.place import Place
-    from torchferry.ops.model import Capture
-    from torchferry.ops.readiness import Readiness
+    from torchferry.readiness.model import Capture
+    from torchferry.readiness.readiness import Readiness
     from torchferry.vendors.model import Vendor
 
 # The options of `ferry ops`.
@@ -132,9 +132,9 @@ _SOME_FAILED = 3
 
 def run(args: argparse.Namespace) -> int:
     """Capture or read, judge, report; the answer is an exit code."""
-    from torchferry.ops.judge import judge
-    from torchferry.ops.report import REPORTS
-    from torchferry.ops.runs import ENDED_ILL
+    from torchferry.readiness.judge import judge
+    from torchferry.readiness.report import REPORTS
+    from torchferry.readiness.runs import ENDED_ILL
 
     _take_options_from_the_end(args)
     asked = _vendors(args)
@@ -169,7 +169,7 @@ def _take_options_from_the_end(args: argparse.Namespace) -> None:
 
 def _vendors(args: argparse.Namespace) -> list[tuple[Vendor, str]]:
     """The vendors, each with the version of its adapter that was asked for."""
-    from torchferry.ops.judge import vendor_table
+    from torchferry.readiness.judge import vendor_table
 
     names = options.names(args.to or "")
     if names == [_ALL]:
@@ -208,7 +208,7 @@ def _check_sources(args: argparse.Namespace) -> None:
 def _capture(args: argparse.Namespace, vendors: list[Vendor]) -> Capture:
     if args.trace:
         need("traces are read with", *traces.LIBRARIES)
-        from torchferry.ops.trace import read_trace
+        from torchferry.readiness.trace import read_trace
 
         return read_trace(args.trace)
     if args.capture:
@@ -218,7 +218,7 @@ def _capture(args: argparse.Namespace, vendors: list[Vendor]) -> Capture:
         _build(args, place)
     if args.model:
         return _capture_model(args, place if place.vendor is not None else None)
-    from torchferry.ops.runs import capture_program
+    from torchferry.readiness.runs import capture_program
 
     return capture_program(
         program_of(args, "ferry ops --to VENDOR SCRIPT [ARGUMENTS]"),
@@ -257,7 +257,7 @@ def _build(args: argparse.Namespace, place: Place) -> None:
 
 
 def _read_capture(path: Path) -> Capture:
-    from torchferry.ops.capture_json import load
+    from torchferry.readiness.capture_json import load
 
     try:
         text = path.read_text("utf-8")
@@ -267,8 +267,8 @@ def _read_capture(path: Path) -> Capture:
 
 
 def _capture_model(args: argparse.Namespace, place: Place | None) -> Capture:
-    from torchferry.ops.models.launching import capture_model
-    from torchferry.ops.models.request import ModelRequest
+    from torchferry.readiness.models.launching import capture_model
+    from torchferry.readiness.models.request import ModelRequest
 
     request = ModelRequest(
         args.model,
@@ -284,7 +284,7 @@ def _capture_model(args: argparse.Namespace, place: Place | None) -> Capture:
 
 
 def _report(args: argparse.Namespace, readinesses: list[Readiness]) -> None:
-    from torchferry.ops.report import REPORTS
+    from torchferry.readiness.report import REPORTS
     from torchferry.report.formats import Options
 
     wanted = Options(options.language_of(args), folder=Path.cwd())

@@ -25,8 +25,8 @@ from torchferry.vendors.registry import get_vendor
 
 if TYPE_CHECKING:
     from torchferry.launch.program import Program
-    from torchferry.prove.model import Proof, ProofRequest
-    from torchferry.prove.runs import ProofPlan, Watch
+    from torchferry.proof.model import Proof, ProofRequest
+    from torchferry.proof.runs import ProofPlan, Watch
     from torchferry.vendors.model import Vendor
 
 # The options of `ferry prove`.
@@ -108,10 +108,10 @@ def _add_tolerances(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Run the proof; 0 if it holds for every vendor, 1 if not."""
     from torchferry.building.progress import silent
-    from torchferry.prove.launching import build_devices, check_output, proof_folders, write_reports
-    from torchferry.prove.prover import prove
-    from torchferry.prove.report import REPORTS
-    from torchferry.prove.runs import Runner
+    from torchferry.proof.launching import build_devices, check_output, proof_folders, write_reports
+    from torchferry.proof.prover import prove
+    from torchferry.proof.report import REPORTS
+    from torchferry.proof.runs import Runner
     from torchferry.report.formats import Options
 
     vendors = _vendors(args)
@@ -150,7 +150,7 @@ def _vendors(args: argparse.Namespace) -> list[Vendor]:
 
 def _plan(args: argparse.Namespace, vendors: list[Vendor]) -> ProofPlan:
     from torchferry.launch.place import DeviceKind, Place
-    from torchferry.prove.runs import ProofPlan
+    from torchferry.proof.runs import ProofPlan
 
     original, converted = _programs(args, vendors)
     kind = DeviceKind.EMULATED if args.emulate else DeviceKind.SIMULATED
@@ -208,7 +208,7 @@ def _check_scripts(original: Program, converted: Program | None, vendors: list[V
 
 
 def _request(args: argparse.Namespace, plan: ProofPlan, vendors: list[Vendor]) -> ProofRequest:
-    from torchferry.prove.model import ProofRequest
+    from torchferry.proof.model import ProofRequest
 
     original = plan.original
     module = ("-m",) if original.is_module else ()
@@ -228,7 +228,7 @@ def _request(args: argparse.Namespace, plan: ProofPlan, vendors: list[Vendor]) -
 
 
 def _watch(args: argparse.Namespace) -> Watch:
-    from torchferry.prove.progress import shown
+    from torchferry.proof.progress import shown
 
     if args.quiet or not sys.stderr.isatty():
         return lambda name, folder, steps: nullcontext()
@@ -237,8 +237,8 @@ def _watch(args: argparse.Namespace) -> Watch:
 
 def _show_crashes(proof: Proof, kept: Path) -> None:
     """The run's own words first, then a line of ours."""
-    from torchferry.prove.model import ProofVerdict
-    from torchferry.prove.recordings import last_words
+    from torchferry.proof.model import ProofVerdict
+    from torchferry.proof.recordings import last_words
 
     crashed = [result for result in proof.results if result.verdict is ProofVerdict.CRASHED]
     for result in crashed[:1] if proof.reference.exit_code else crashed:

@@ -29,7 +29,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Read the findings and render them."""
-    from torchferry.convert.rule import all_rules
+    from torchferry.conversion.rule import all_rules
     from torchferry.report.findings import REPORTS
     from torchferry.report.findings.json import read_findings
     from torchferry.report.formats import Options

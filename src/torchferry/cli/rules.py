@@ -6,7 +6,7 @@ import argparse
 import sys
 
 from torchferry.cli import options
-from torchferry.convert.rule import Rule, all_rules
+from torchferry.conversion.rule import Rule, all_rules
 from torchferry.errors import FerryError
 
 

@@ -244,7 +244,7 @@ def _explain_exit(args: argparse.Namespace, code: int, vendor: Vendor) -> None:
     """A program that a signal has ended could not say anything itself."""
     if code <= _SIGNALS or args.no_diagnosis:
         return
-    from torchferry.explain.explaining import explain_exit
+    from torchferry.explanation.explaining import explain_exit
 
     said = explain_exit(code, vendor)
     if said is not None:

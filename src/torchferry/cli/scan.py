@@ -6,9 +6,9 @@ import argparse
 import sys
 
 from torchferry.cli import conversion, next_step, options
-from torchferry.convert.discover import check_input
-from torchferry.convert.project import examine_project
-from torchferry.convert.target import Target
+from torchferry.conversion.discover import check_input
+from torchferry.conversion.project import examine_project
+from torchferry.conversion.target import Target
 from torchferry.errors import FerryError
 from torchferry.finding import Kind
 from torchferry.outcome import Report

@@ -55,8 +55,8 @@ def _run(given: list[str]) -> int:
 
 def _convert(given: Path) -> int:
     from torchferry.cli import dropin
-    from torchferry.convert.discover import check_input
-    from torchferry.convert.write import Replace
+    from torchferry.conversion.discover import check_input
+    from torchferry.conversion.write import Replace
     from torchferry.text import user_language
 
     root = check_input(given)

@@ -11,7 +11,7 @@ from torchferry.errors import FerryError, InputError
 from torchferry.report.safe import one_line
 
 if TYPE_CHECKING:
-    from torchferry.convert.project import Plan
+    from torchferry.conversion.project import Plan
     from torchferry.vendors.model import Vendor
     from torchferry.zoo.new import NewDelivery
 
@@ -136,9 +136,9 @@ def _new(args: argparse.Namespace) -> int:
 
 
 def _plan(args: argparse.Namespace, vendor: Vendor) -> Plan:
-    from torchferry.convert.project import Plan
-    from torchferry.convert.settings import AmpForm, Distributed, PassSettings
-    from torchferry.convert.target import vendor_target
+    from torchferry.conversion.project import Plan
+    from torchferry.conversion.settings import AmpForm, Distributed, PassSettings
+    from torchferry.conversion.target import vendor_target
 
     if args.distributed and not args.main:
         raise FerryError("--distributed must know the script that trains; name it with --main")

@@ -57,7 +57,7 @@ def _diagnosis(
     if os.environ.get(variables.DIAGNOSIS) == "0" or not issubclass(kind, Exception):
         return ""
     try:
-        from torchferry.explain.explaining import explain_exception
+        from torchferry.explanation.explaining import explain_exception
 
         said = explain_exception("".join(traceback.format_exception(kind, error, trace)), vendor)
     except Exception:  # whatever goes wrong here, the program's own error is the one to see

@@ -9,10 +9,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from torchferry.convert.added import AddedFile
-from torchferry.convert.discover import check_input, read_file
-from torchferry.convert.project import Plan, ProjectOutcome, examine_project
-from torchferry.convert.write import Replace, check_output, write_project
+from torchferry.conversion.added import AddedFile
+from torchferry.conversion.discover import check_input, read_file
+from torchferry.conversion.project import Plan, ProjectOutcome, examine_project
+from torchferry.conversion.write import Replace, check_output, write_project
 from torchferry.errors import InputError, OutputError
 from torchferry.report.html import escaped
 from torchferry.vendors.model import Vendor

@@ -11,7 +11,7 @@ from enum import Enum
 from importlib import metadata
 from pathlib import Path
 
-from torchferry.convert.discover import ProjectEntry, read_file
+from torchferry.conversion.discover import ProjectEntry, read_file
 
 _FILE = re.compile(r"(licen[cs]e|copying)(\.(txt|md|rst))?", re.IGNORECASE)
 # The first that fits counts: the longer names first.

@@ -9,7 +9,7 @@ import shlex
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from torchferry.convert.discover import ProjectEntry, read_file
+from torchferry.conversion.discover import ProjectEntry, read_file
 from torchferry.text import Text
 from torchferry.zoo.delivery import PLACEHOLDER
 

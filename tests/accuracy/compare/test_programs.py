@@ -20,7 +20,7 @@ from torchferry.accuracy.judge.model import ErrorKind, Judgement, Verdict
 from torchferry.accuracy.model import Call, Kept, RecordHeader, TensorRecord, TensorRef
 from torchferry.accuracy.report import sentences
 from torchferry.cli.compare import exit_code
-from torchferry.ops.model import Special
+from torchferry.readiness.model import Special
 from torchferry.text import Text
 
 

@@ -15,7 +15,7 @@ from torchferry.accuracy.judge.model import Judgement, Verdict
 from torchferry.accuracy.model import Call
 from torchferry.accuracy.replay.worker import replay
 from torchferry.accuracy.report.sentences import BAD
-from torchferry.ops.model import Special
+from torchferry.readiness.model import Special
 
 from .faults import Fault
 from .trainings import TRAININGS, record

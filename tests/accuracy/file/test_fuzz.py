@@ -17,7 +17,7 @@ from torchferry.accuracy.file.contents import numpy_dtype, shaped
 from torchferry.accuracy.file.reader import open_record
 from torchferry.accuracy.file.writer import RecordWriter
 from torchferry.accuracy.model import SIZES, Call, Statistics, TensorRecord, TensorRef, Value
-from torchferry.ops.model import Special
+from torchferry.readiness.model import Special
 
 _NAMES = st.text(min_size=1, max_size=12).filter(lambda text: text.encode("utf-8", "ignore") != b"")
 _SCALARS = st.one_of(

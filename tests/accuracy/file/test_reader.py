@@ -17,7 +17,7 @@ from torchferry.accuracy.file.reader import open_record, open_records, repair
 from torchferry.accuracy.file.writer import RecordWriter
 from torchferry.accuracy.model import Call, Kept, TensorRecord, TensorRef
 from torchferry.errors import InputError
-from torchferry.ops.cases.building import CaseRequest, build, listed
+from torchferry.readiness.cases.building import CaseRequest, build, listed
 
 
 def test_ranks_together(tmp_path: Path) -> None:

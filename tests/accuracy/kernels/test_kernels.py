@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.ops.trace.making import Events, op, write
+from tests.readiness.trace.making import Events, op, write
 from torchferry.accuracy.file.writer import RecordWriter
 from torchferry.accuracy.kernels import (
     KernelUse,
@@ -22,7 +22,7 @@ from torchferry.accuracy.kernels import (
 from torchferry.accuracy.model import Call, Kept, RecordHeader, TensorRecord
 from torchferry.cli.main import main
 from torchferry.errors import InputError
-from torchferry.ops.trace.reader import read_launches
+from torchferry.readiness.trace.reader import read_launches
 
 TRACES = Path(__file__).parents[4] / "shared" / "data" / "traces"
 real = pytest.mark.skipif(not TRACES.exists(), reason="the traces of real devices are not here")

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.emulate.collectives.processes import PACKAGE, expect, run
-from tests.explain.explaining import cause
+from tests.explanation.explaining import cause
 
 MODULES = (
     f"{PACKAGE}.against_gloo",

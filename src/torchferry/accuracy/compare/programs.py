@@ -26,7 +26,7 @@ from torchferry.accuracy.compare.statistics import (
 from torchferry.accuracy.judge.model import ErrorKind, Judgement, PairDifference, Verdict
 from torchferry.accuracy.model import Call, RecordHeader, TensorRecord, TensorRef, Value
 from torchferry.operators.names import base_name, is_plumbing, is_random
-from torchferry.ops.model import Special
+from torchferry.readiness.model import Special
 from torchferry.text import Text
 
 # Which arguments two calls of one operator were given that are not the same.

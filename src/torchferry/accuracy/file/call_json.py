@@ -19,7 +19,7 @@ from torchferry.accuracy.model import (
     TensorRef,
     Value,
 )
-from torchferry.ops.model import Special
+from torchferry.readiness.model import Special
 
 
 def _plain(value: object) -> object:

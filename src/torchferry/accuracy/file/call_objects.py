@@ -26,7 +26,7 @@ from torchferry.accuracy.file.hdf5 import (
     truth,
 )
 from torchferry.accuracy.model import SIZES, Call, TensorRecord, TensorRef, Value
-from torchferry.ops.model import Special
+from torchferry.readiness.model import Special
 
 # The groups and scalars of a call in HDF5, made once for all calls that have the same.
 

@@ -29,9 +29,9 @@ from torchferry.accuracy.model import (
     Value,
 )
 from torchferry.errors import InputError
-from torchferry.ops.cases.model import contiguous
-from torchferry.ops.cases.notation import SMALL_FLOATS, dtype_name
-from torchferry.ops.model import Special
+from torchferry.readiness.cases.model import contiguous
+from torchferry.readiness.cases.notation import SMALL_FLOATS, dtype_name
+from torchferry.readiness.model import Special
 
 # What a dataset of a record by the vendors' `torch.utils.dumper` means, through h5py.
 #

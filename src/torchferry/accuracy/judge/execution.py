@@ -15,7 +15,7 @@ from torchferry.accuracy.model import Call, TensorRecord, TensorRef, Value
 from torchferry.observe import operators as observed
 from torchferry.observe.operators import find_overload
 from torchferry.operators.names import without_overload
-from torchferry.ops.model import Special
+from torchferry.readiness.model import Special
 
 Outputs = list[torch.Tensor | None]  # one for each output of the record; None: the call has given none
 _OF_NUMBERS = (torch.float64, torch.int64, torch.bool)

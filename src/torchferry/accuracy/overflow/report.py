@@ -17,7 +17,7 @@ from torchferry.accuracy.overflow.model import (
     TensorFigures,
     plain,
 )
-from torchferry.ops.readiness import NOTES
+from torchferry.readiness.readiness import NOTES
 from torchferry.report.safe import one_line
 from torchferry.text import Language, Text
 

@@ -30,8 +30,8 @@ from torchferry.observe.operators import (
 )
 from torchferry.observe.tensors import OVERWRITTEN, UNINITIALISED
 from torchferry.observe.where import ProgramSite, Whereabouts
-from torchferry.ops.capture.folding import key_of, value_of
-from torchferry.ops.model import Special
+from torchferry.readiness.capture.folding import key_of, value_of
+from torchferry.readiness.model import Special
 
 # What has to be done with an operator's tensors, found once for each operator from its schema.
 

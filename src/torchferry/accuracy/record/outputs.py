@@ -13,7 +13,7 @@ from pathlib import Path
 
 from torchferry.accuracy.record.settings import RecordSettings
 from torchferry.files.aside import write_whole
-from torchferry.ops.readiness import NOTES
+from torchferry.readiness.readiness import NOTES
 from torchferry.report.safe import one_line
 from torchferry.text import Text
 from torchferry.units import size

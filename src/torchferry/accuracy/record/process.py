@@ -18,7 +18,7 @@ from torchferry.accuracy.record.recorder import Recorder
 from torchferry.accuracy.record.replaying import ReplayingMode
 from torchferry.accuracy.record.settings import RecordSettings, Selection
 from torchferry.observe.patching import Patches
-from torchferry.ops.capture.program import reach_threads
+from torchferry.readiness.capture.program import reach_threads
 from torchferry.sim.current import simulated
 
 _EXAMPLES = 5

@@ -19,7 +19,7 @@ from torchferry.observe.loading import around_loading
 from torchferry.observe.patching import Patches
 from torchferry.observe.seeds import seed_all
 from torchferry.observe.steps import StepCounter
-from torchferry.ops.capture.program import before_every_end, keep_out_of_tracing
+from torchferry.readiness.capture.program import before_every_end, keep_out_of_tracing
 
 
 class RecordingPart(Protocol):

@@ -26,11 +26,11 @@ from torchferry.observe.entrance import Entrance
 from torchferry.observe.modes import has_compiled
 from torchferry.observe.patching import Patches
 from torchferry.observe.seeds import seed_all
-from torchferry.ops.capture.program import before_every_end
 from torchferry.perf.collect.outcome import CollectOutcome, tell
 from torchferry.perf.collect.settings import ProfileSettings
 from torchferry.perf.collect.steps import IterationCounter
 from torchferry.perf.collect.tracing import OtherProfilers, Tracer, make_tracer
+from torchferry.readiness.capture.program import before_every_end
 from torchferry.sim.current import fallback_calls
 from torchferry.vendors.registry import get_vendor
 

@@ -162,10 +162,10 @@ def _remedies(run: Run, operators: list[str]) -> tuple[Text, ...]:
 
 def _replacements(vendor: Vendor, operators: list[str]) -> Iterator[Text]:
     from torchferry.operators.native_functions import operator_facts
-    from torchferry.ops.advice import Adviser
-    from torchferry.ops.judge import vendor_table
-    from torchferry.ops.model import OperatorSite, Phase, Signature, Use
-    from torchferry.ops.readiness import OperatorSupport, Remedy
+    from torchferry.readiness.advice import Adviser
+    from torchferry.readiness.judge import vendor_table
+    from torchferry.readiness.model import OperatorSite, Phase, Signature, Use
+    from torchferry.readiness.readiness import OperatorSupport, Remedy
 
     adviser = Adviser(vendor, vendor_table(vendor), operator_facts())
     for operator in operators:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from torchferry.convert.project import Plan, examine_project
-from torchferry.convert.target import vendor_target
+from torchferry.conversion.project import Plan, examine_project
+from torchferry.conversion.target import vendor_target
 from torchferry.finding import Finding, Kind
 from torchferry.report.checks import CheckResult, Status
 from torchferry.text import Text

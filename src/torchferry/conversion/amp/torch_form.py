@@ -1,0 +1,373 @@
+"""Mixed precision with torch's own autocast, and GradScaler around backward, clipping and steps."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from torchferry.conversion.amp.changes import ModuleChanges, Rank, UnclearStepError, first_import, torch_name
+from torchferry.conversion.amp.regions import Regions
+from torchferry.conversion.amp.state import (
+    Checkpoints,
+    CheckpointState,
+    ScalerPlace,
+    own_optimizers,
+    reaches,
+    scaler_place,
+)
+from torchferry.conversion.amp.steps import Backward, Step, TrainingSteps
+from torchferry.conversion.amp.unsafe import overflowing
+from torchferry.conversion.program.blocks import LOOPS, heads_of, statements_below
+from torchferry.conversion.program.module import PassModule, Routine, called_method, calls_in, last_name
+from torchferry.conversion.rule import Proposal
+from torchferry.finding import Kind
+from torchferry.source.edits import Edit
+from torchferry.text import Text
+
+# Gradients that a training step looks at between backward and the optimizer's step: clipping, norms,
+# logging.
+
+_APART = Text(
+    "gradients are read here but not right before the optimizer's step; they are scaled",
+    "此处读取梯度，但不紧邻优化器的 step；此时梯度是缩放过的",
+)
+_INPUT_GRADIENT = Text(
+    "the gradient of something else than a parameter is read; it is scaled: divide it by scaler.get_scale()",
+    "读取了非参数的梯度；它是缩放过的：应除以 scaler.get_scale()",
+)
+_NOT_CLIPPED = Text(
+    "gradients are read here; apex keeps them at amp.master_params(optimizer)",
+    "此处读取梯度；apex 的梯度在 amp.master_params(optimizer) 中",
+)
+_CLIPS = re.compile(r"(?i)clip\w*grad|grad\w*clip|clip_(norm|value)|grad\w*norm|adaptive_clip")
+_PARAMETERS = re.compile(r"(?i)^(p|param|parameter|params|w|weight|bias|v|value)$")
+
+
+@dataclass(frozen=True)
+class Read:
+    """The first statement before a step that looks at gradients, and all that do."""
+
+    statement: ast.stmt
+    step: Step
+    reading: tuple[ast.stmt, ...]
+
+
+def read_before_steps(program: PassModule, training: TrainingSteps) -> list[Read]:
+    """Where gradients are looked at; raises UnclearStepError if that is anywhere else than right before a step."""
+    reading = [item for item in statements_below(training.routine) if _reads(item, program, training)]
+    found: list[Read] = []
+    done: set[ast.stmt] = set()
+    for step in training.steps:
+        for statement in _since_backward(step, program, training):
+            inner = [item for item in reading if item in (statement, *statements_below(statement))]
+            if not inner or done.issuperset(inner):
+                continue
+            if step.many is not None:
+                raise UnclearStepError(step.call, _APART)
+            done.update(inner)
+            if found and found[-1].step is step:
+                found[-1] = Read(found[-1].statement, step, (*found[-1].reading, *inner))
+            else:
+                found.append(Read(statement, step, tuple(inner)))
+    for statement in reading:
+        if statement not in done and _is_between(statement, program, training):
+            raise UnclearStepError(statement, _APART)
+    return found
+
+
+def _since_backward(step: Step, program: PassModule, training: TrainingSteps) -> list[ast.stmt]:
+    """The statements in the block of a step between it and the backward or step before."""
+    block = program.tree.position(step.statement).block
+    steps = {item.statement for item in training.steps}
+    backwards = training.gradients
+    found: list[ast.stmt] = []
+    for statement in reversed(block[: block.index(step.statement)]):
+        if statement in steps or not backwards.isdisjoint({statement, *statements_below(statement)}):
+            break
+        found.insert(0, statement)
+    return found
+
+
+def _is_between(statement: ast.stmt, program: PassModule, training: TrainingSteps) -> bool:
+    """Whether a statement runs after a backward and before the next step."""
+    for backward in training.gradients:
+        loop = program.tree.holder(backward, *LOOPS)
+        if loop is not program.tree.root and loop not in set(program.tree.upwards(statement)):
+            continue
+        if _follows(statement, backward, training):
+            return True
+    return False
+
+
+def _follows(statement: ast.stmt, backward: ast.stmt, training: TrainingSteps) -> bool:
+    first, last = backward.lineno, statement.lineno
+    return first <= last and not any(first < step.statement.lineno < last for step in training.steps)
+
+
+def _reads(statement: ast.stmt, program: PassModule, training: TrainingSteps) -> bool:
+    if any(_CLIPS.search(called_method(call) or last_name(call.func)) for call in calls_in(statement)):
+        return True
+    for head in heads_of(statement):
+        for node in ast.walk(head):
+            if isinstance(node, ast.Attribute) and node.attr == "grad" and isinstance(node.ctx, ast.Load):
+                if _is_reset(statement) or program.qualified(node, training.routine):
+                    continue
+                if not _PARAMETERS.match(last_name(node.value)):
+                    raise UnclearStepError(node, _INPUT_GRADIENT)
+                return True
+    return False
+
+
+def _is_reset(statement: ast.stmt) -> bool:
+    """p.grad.zero_(), p.grad.data.zero_(), or a test whether there is a gradient."""
+    if isinstance(statement, (ast.If, ast.Assert)):
+        return ".grad is " in ast.unparse(statement.test)
+    return ".zero_(" in ast.unparse(statement)
+
+
+def clips_of(program: PassModule, training: TrainingSteps) -> Iterator[tuple[ast.Call, Step]]:
+    """The calls that clip the gradients of `model.parameters()`; raises UnclearStepError if gradients are read otherwise."""
+    for read in read_before_steps(program, training):
+        for statement in read.reading:
+            clips = [item for item in calls_in(statement) if _CLIPS.search(last_name(item.func))]
+            if not clips:
+                raise UnclearStepError(statement, _NOT_CLIPPED)
+            for call in clips:
+                first = call.args[0] if call.args else None
+                if not isinstance(first, ast.Call) or called_method(first) != "parameters":
+                    raise UnclearStepError(call, _NOT_CLIPPED)
+                yield call, read.step
+
+
+_SCALED = Text(
+    "the loss is scaled, so that small gradients survive in half precision",
+    "缩放损失，使半精度下小梯度不丢失",
+)
+_STEPPED = Text("skips the step when a gradient has overflowed", "梯度溢出时跳过该步")
+_UNSCALED = Text("gradients are unscaled before they are looked at", "先还原梯度再读取或裁剪")
+_ORDER = Text(
+    "it is not clear where the scaler is updated: the steps of one iteration must come before its one update",
+    "不清楚在何处更新 scaler：一次迭代的所有 step 须在唯一一次 update 之前",
+)
+
+
+class LossScaling:
+    """Adds the edits for one training step."""
+
+    def __init__(
+        self, program: PassModule, changes: ModuleChanges, training: TrainingSteps, scaler: str
+    ) -> None:
+        self.program = program
+        self.module = program.module
+        self.tree = program.tree
+        self.changes = changes
+        self.training = training
+        self.scaler = scaler
+
+    def apply(self, renamed: dict[ast.stmt, str]) -> None:
+        for backward in self.training.backwards:
+            self._scale(backward, renamed.get(backward.statement, ""))
+        unscaled = read_before_steps(self.program, self.training)
+        groups = step_groups(self.training, self.program)
+        self._check_nested(groups)
+        updates = [item for node, steps in groups.items() for item in self._updates(node, steps)]
+        for step in self.training.steps:
+            self._step(step)
+        for statement in updates:
+            change = self.changes.items[-1]
+            change.edits.append(self.changes.below(statement, f"{self.scaler}.update()"))
+        for read in unscaled:
+            text = f"{self.scaler}.unscale_({self.module.segment(read.step.optimizer)})"
+            change = self.changes.at(read.statement, _UNSCALED)
+            change.edits.append(self.changes.above(read.statement, text))
+
+    def _scale(self, backward: Backward, name: str) -> None:
+        """loss.backward() -> scaler.scale(loss).backward()"""
+        call, loss = backward.call, backward.loss
+        change = self.changes.at(call, _SCALED)
+        start = self.module.start(call)
+        dot = self.module.data.rindex(b".", start, self.module.attribute_span(call.func)[0])  # type: ignore[arg-type]
+        if name:
+            change.edits.append((Rank.INLINE, Edit(start, dot, f"{self.scaler}.scale({name})")))
+        elif start < self.module.start(loss):  # in parentheses already
+            change.edits.append((Rank.INLINE, Edit(start, start, f"{self.scaler}.scale")))
+        else:
+            change.edits.append((Rank.INLINE, Edit(start, start, f"{self.scaler}.scale(")))
+            end = self.module.end(loss)
+            change.edits.append((Rank.INLINE, Edit(end, end, ")")))
+
+    def _step(self, step: Step) -> None:
+        """optimizer.step() -> scaler.step(optimizer)"""
+        change = self.changes.at(step.call, _STEPPED)
+        start, end = self.module.start(step.call), self.module.end(step.call)
+        text = f"{self.scaler}.step({self.module.segment(step.optimizer)})"
+        change.edits.append((Rank.INLINE, Edit(start, end, text)))
+
+    def _check_nested(self, groups: dict[ast.AST, list[Step]]) -> None:
+        """An update in an inner loop must not change the scale between an outer backward and its step."""
+        for inner in groups:
+            for outer in groups:
+                if inner is outer or not isinstance(inner, ast.stmt):
+                    continue
+                if outer is not self.training.routine and outer not in set(self.tree.upwards(inner)):
+                    continue
+                for statement in self.training.gradients:
+                    around = set(self.tree.upwards(statement))
+                    is_outer = inner not in around and (outer in around or outer is self.training.routine)
+                    if (
+                        is_outer
+                        and statement.lineno < inner.lineno
+                        and _same_loop(self.tree.holder(statement, *LOOPS), outer, self.training.routine)
+                    ):
+                        raise UnclearStepError(statement, _ORDER)
+
+    def _updates(self, top: ast.AST, steps: list[Step]) -> Iterator[ast.stmt]:
+        """The statements of one iteration below which the scaler is updated."""
+        yield from self._updates_in([self.tree.path(step.statement, top) for step in steps], steps)
+
+    def _updates_in(self, paths: list[list[ast.stmt]], steps: list[Step]) -> Iterator[ast.stmt]:
+        children = list(dict.fromkeys(path[0] for path in paths))
+        direct = [step for step, path in zip(steps, paths, strict=True) if len(path) == 1]
+        if direct:
+            names = [step.name for step in direct]
+            if len(set(names)) < len(names):
+                yield from self._each_alone(steps, paths)
+            else:
+                yield max(children, key=lambda item: item.lineno)
+            return
+        if len(children) > 1 and not all(self._holds_backward(child) for child in children):
+            raise UnclearStepError(steps[0].call, _ORDER)
+        for child in children:
+            inner = [(p[1:], s) for p, s in zip(paths, steps, strict=True) if p[0] is child]
+            for block in {id(self.tree.position(p[0]).block): None for p, _ in inner}:
+                chosen = [(p, s) for p, s in inner if id(self.tree.position(p[0]).block) == block]
+                yield from self._updates_in([p for p, _ in chosen], [s for _, s in chosen])
+
+    def _each_alone(self, steps: list[Step], paths: list[list[ast.stmt]]) -> Iterator[ast.stmt]:
+        """One optimizer steps several times in an iteration: right if each step has a backward of its own before."""
+        if any(len(path) > 1 for path in paths):
+            raise UnclearStepError(steps[0].call, _ORDER)
+        block = self.tree.position(paths[0][0]).block
+        pending = False
+        for statement in block:
+            if self._holds_backward(statement):
+                pending = True
+            if statement in (path[0] for path in paths):
+                if not pending:
+                    raise UnclearStepError(steps[0].call, _ORDER)
+                pending = False
+                yield statement
+
+    def _holds_backward(self, statement: ast.stmt) -> bool:
+        inner = {statement, *statements_below(statement)}
+        return not self.training.gradients.isdisjoint(inner)
+
+
+def _same_loop(loop: ast.AST, outer: ast.AST, routine: Routine) -> bool:
+    return loop is outer or (outer is routine and not isinstance(loop, LOOPS))
+
+
+def step_groups(training: TrainingSteps, program: PassModule) -> dict[ast.AST, list[Step]]:
+    """The steps of each loop: those of one iteration."""
+    groups: dict[ast.AST, list[Step]] = {}
+    for step in training.steps:
+        loop = next(
+            (
+                node
+                for node in program.tree.upwards(step.statement)
+                if node is training.routine or isinstance(node, LOOPS)
+            ),
+            training.routine,
+        )
+        groups.setdefault(loop, []).append(step)
+    return groups
+
+
+_MADE = Text(
+    "one GradScaler for all training steps: it scales the losses, and adapts when gradients overflow",
+    "所有训练步共用一个 GradScaler：缩放损失，并在梯度溢出时自动调整",
+)
+_NO_PLACE = Text(
+    "there is no place for a GradScaler that every training step reaches",
+    "找不到所有训练步都能访问 GradScaler 的位置",
+)
+_SCHEDULER = Text(
+    "when the first steps overflow and are skipped, PyTorch warns that the scheduler steps before the optimizer; "
+    "that is harmless",
+    "若最初几步因溢出被跳过，PyTorch 会警告调度器先于优化器 step；无害",
+)
+LOST = Text(
+    "autocast refuses BCELoss, and it is not clear where this one is called; there it must be computed in float32 "
+    "under autocast(enabled=False), or be BCEWithLogitsLoss on the values before the sigmoid",
+    "autocast 不允许 BCELoss，且不清楚此处的损失在哪里被调用；调用处须在 autocast(enabled=False) 下以 float32 计算，"
+    "或改用 sigmoid 之前的值与 BCEWithLogitsLoss",
+)
+_MISSED = Text(
+    "add the state of `{scaler}` to this checkpoint: it is made in another function",
+    "请将 `{scaler}` 的状态加入此检查点：它在另一函数中创建",
+)
+
+
+def proposals(program: PassModule, trainings: list[TrainingSteps]) -> Iterator[Proposal]:
+    """Everything that these training steps need; raises UnclearStepError before anything is proposed."""
+    changes = ModuleChanges(program.module)
+    place = scaler_place(trainings, program)
+    if place is None or first_import(program) is None:
+        raise UnclearStepError(trainings[0].steps[0].call, _NO_PLACE)
+    torch = torch_name(program, changes)
+    _make_scaler(changes, place, torch)
+    regions = Regions(program, changes, f"{torch}.cuda.amp.autocast")
+    for loss in regions.unsafe.lost():
+        raise UnclearStepError(loss, LOST)
+    parts = {part.routine: part for training in trainings for part in (training, *training.helpers)}
+    for part in parts.values():
+        renamed = regions.cover(part)
+        LossScaling(program, changes, part, place.name).apply(renamed)
+    regions.cover_helpers(trainings)
+    checkpoints = _checkpoints(program, changes, place, trainings)
+    yield from changes.proposals()
+    yield from overflowing(program)
+    for node in checkpoints.missed:
+        yield program.context.propose(Kind.TODO, node, _MISSED.format(scaler=place.name))
+    yield from _about_schedulers(program, trainings)
+
+
+def _make_scaler(changes: ModuleChanges, place: ScalerPlace, torch: str) -> None:
+    text = f"{place.name} = {torch}.cuda.amp.GradScaler()"
+    change = changes.at(place.below, _MADE)
+    rank, edit = changes.below(place.below, text)
+    if isinstance(place.below, (ast.Import, ast.ImportFrom)) and not edit.text.startswith(";"):
+        edit = type(edit)(edit.start, edit.end, changes.module.newline + edit.text)
+    change.edits.append((rank, edit))
+
+
+def _checkpoints(
+    program: PassModule, changes: ModuleChanges, place: ScalerPlace, trainings: list[TrainingSteps]
+) -> Checkpoints:
+    def is_within_reach(statement: ast.stmt) -> bool:
+        return reaches(place, program.routine_of(statement), program)
+
+    state = CheckpointState(place.name, "scaler", frozenset(own_optimizers(trainings)), is_within_reach)
+    checkpoints = Checkpoints(program, changes, state)
+    checkpoints.apply()
+    return checkpoints
+
+
+def _about_schedulers(program: PassModule, trainings: list[TrainingSteps]) -> Iterator[Proposal]:
+    steps = {step.call for training in trainings for step in training.steps}
+    for statement in program.statements:
+        for call in calls_in(statement):
+            if call not in steps and _steps_scheduler(call):
+                yield program.context.propose(Kind.INFO, call, _SCHEDULER)
+                return
+
+
+def _steps_scheduler(call: ast.Call) -> bool:
+    function = call.func
+    return (
+        isinstance(function, ast.Attribute)
+        and function.attr == "step"
+        and "sched" in last_name(function.value).lower()
+    )

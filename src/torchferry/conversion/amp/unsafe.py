@@ -1,0 +1,253 @@
+"""Losses that autocast refuses: binary cross entropy of probabilities, whose logarithms need float32."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from torchferry.conversion.program.blocks import DEFINITIONS, heads_of
+from torchferry.conversion.program.functions import FUNCTIONS, positional
+from torchferry.conversion.program.module import PassModule, Routine, called_method, calls_in, last_name
+from torchferry.conversion.rule import Proposal
+from torchferry.finding import Kind
+from torchferry.source.edits import Edit
+from torchferry.source.module import PythonModule
+from torchferry.text import Text
+
+_FUNCTIONS = frozenset({"torch.nn.functional.binary_cross_entropy", "torch.binary_cross_entropy"})
+_CLASSES = frozenset({"torch.nn.BCELoss", "torch.nn.modules.loss.BCELoss", "torch.nn.modules.BCELoss"})
+_WORD = b"BCELoss"
+_PASSES = 3  # variables that are handed on to functions that hand them on
+_SIMPLE = (ast.Name, ast.Attribute, ast.Call, ast.Subscript)
+
+
+class UnsafeLosses:
+    """Knows the calls of a module that autocast refuses; `is_alone` looks at no other module of the project."""
+
+    def __init__(self, program: PassModule, is_alone: bool = False) -> None:
+        self.program = program
+        self._neighbours = program.context.neighbours
+        self._is_alone = is_alone
+        self._others: dict[str, UnsafeLosses | None] = {}  # of other modules, by path
+        self._names: set[str] = set()  # of variables and attributes that hold such a loss
+        self._parameters: set[tuple[ast.AST, str]] = set()  # of functions that are given one
+        self._followed: set[ast.AST] = set()  # where such a loss is made, and it is known what becomes of it
+        if _WORD in program.module.data:
+            self._find_variables()
+        if not is_alone and self._neighbours.any_text(_WORD):
+            self._find_handed_over()
+        if self._names or self._parameters or _WORD in program.module.data:
+            for _ in range(_PASSES):
+                self._find_parameters()
+
+    def calls(self, statement: ast.stmt, routine: Routine) -> list[ast.Call]:
+        """The refused calls of a statement, without those of its blocks."""
+        return [call for call in calls_in(statement) if self.is_refused(call, routine)]
+
+    def is_refused(self, call: ast.Call, routine: Routine) -> bool:
+        function = call.func
+        if isinstance(function, ast.Call):
+            return self.program.qualified(function.func, routine) in _CLASSES
+        qualified = self.program.qualified(function, routine)
+        return qualified in _FUNCTIONS or self._holds(function, routine) or self._is_imported(qualified)
+
+    def lost(self) -> Iterator[ast.expr]:
+        """Where such a loss is made, and it is not clear who calls it: in a table, by a function that returns it."""
+        if _WORD not in self.program.module.data:
+            return
+        for statement in self.program.statements:
+            routine = self.program.routine_of(statement)
+            for call in calls_in(statement):
+                if isinstance(call.func, ast.Call):
+                    self._followed.add(call.func.func)
+                if last_name(call.func) in ("isinstance", "issubclass"):
+                    self._followed.update(ast.walk(call))
+            for node in _values(statement):
+                if isinstance(node, (ast.Name, ast.Attribute)) and node not in self._followed:
+                    if self.program.qualified(node, routine) in _CLASSES:
+                        yield node
+
+    def _holds(self, node: ast.expr, routine: Routine) -> bool:
+        name = last_name(node)
+        if isinstance(node, ast.Name) and (routine, name) in self._parameters:
+            return True
+        if isinstance(node, ast.Name) and routine in self.program.scopes:
+            scope = self.program.scopes[routine].owner_of(name)
+            if scope is not None and isinstance(scope.node, FUNCTIONS) and name in positional(scope.node):
+                return (scope.node, name) in self._parameters
+        return isinstance(node, (ast.Name, ast.Attribute)) and name in self._names
+
+    def _is_imported(self, qualified: str) -> bool:
+        """from losses import criterion"""
+        if self._is_alone or not qualified or qualified.startswith("torch."):
+            return False
+        found = self._neighbours.find(self.program.context.path, qualified)
+        if found is None or found.attributes or _WORD not in found.module.data:
+            return False
+        other = self._other(found.path)
+        return other is not None and found.name in other._names
+
+    def _other(self, path: str) -> UnsafeLosses | None:
+        if path not in self._others:
+            context = self.program.context.beside(path)
+            self._others[path] = UnsafeLosses(PassModule(context), is_alone=True) if context else None
+        return self._others[path]
+
+    def _find_variables(self) -> None:
+        for statement in self.program.statements:
+            if isinstance(statement, (ast.Assign, ast.AnnAssign)) and statement.value is not None:
+                made = list(self._made(statement.value, self.program.routine_of(statement)))
+                targets = statement.targets if isinstance(statement, ast.Assign) else [statement.target]
+                if made and all(isinstance(target, (ast.Name, ast.Attribute)) for target in targets):
+                    self._followed.update(made)
+                    self._names.update(filter(None, map(last_name, targets)))
+
+    def _made(self, value: ast.expr, routine: Routine) -> Iterator[ast.expr]:
+        """The class, where an expression is a new loss: nn.BCELoss().cuda(), nn.BCELoss() if sigmoid else nn.L1Loss()"""
+        if isinstance(value, ast.IfExp):
+            yield from self._made(value.body, routine)
+            yield from self._made(value.orelse, routine)
+        elif isinstance(value, ast.Call) and self.program.qualified(value.func, routine) in _CLASSES:
+            yield value.func
+        elif isinstance(value, ast.Call) and called_method(value):
+            yield from self._made(value.func.value, routine)  # type: ignore[attr-defined]
+
+    def _find_parameters(self) -> None:
+        """train(model, criterion): what the function calls `criterion` is what its callers hand over."""
+        for statement in self.program.statements:
+            routine = self.program.routine_of(statement)
+            for call in calls_in(statement):
+                definition = self.program.definition(call.func, routine)
+                for name, value in _given(call, definition):
+                    made = list(self._made(value, routine))
+                    if made or (isinstance(value, (ast.Name, ast.Attribute)) and self._holds(value, routine)):
+                        self._followed.update(made)
+                        self._parameters.add((_function(definition), name))  # type: ignore[arg-type]
+        self._hand_on_attributes()
+
+    def _find_handed_over(self) -> None:
+        """What other modules of the project give to the functions and classes of this one."""
+        path = self.program.context.path
+        for definition in self.program.module.tree.body:
+            if not isinstance(definition, DEFINITIONS):
+                continue
+            for item in self._neighbours.importers(path, definition.name):
+                module = self._neighbours.module(item.path)
+                other = self._other(item.path) if module is not None and _WORD in module.data else None
+                if other is not None:
+                    for name in other._hands_to(path, definition):
+                        self._parameters.add((_function(definition), name))  # type: ignore[arg-type]
+
+    def _hands_to(
+        self, path: str, definition: ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
+    ) -> Iterator[str]:
+        """The parameters of another module's function that this one gives such a loss to."""
+        for statement in self.program.statements:
+            routine = self.program.routine_of(statement)
+            for call in calls_in(statement):
+                qualified = self.program.qualified(call.func, routine)
+                found = self._neighbours.find(self.program.context.path, qualified) if qualified else None
+                if found is None or found.path != path or found.name != definition.name or found.attributes:
+                    continue
+                for name, value in _given(call, definition):
+                    is_held = isinstance(value, (ast.Name, ast.Attribute)) and self._holds(value, routine)
+                    if is_held or any(True for _ in self._made(value, routine)):
+                        yield name
+
+    def _hand_on_attributes(self) -> None:
+        """self.criterion = criterion"""
+        for statement in self.program.statements:
+            if isinstance(statement, ast.Assign) and isinstance(statement.value, ast.Name):
+                if (self.program.routine_of(statement), statement.value.id) in self._parameters:
+                    self._names.update(filter(None, map(last_name, statement.targets)))
+
+
+def _function(definition: ast.AST | None) -> ast.AST | None:
+    """The function that a call of a definition runs: of a class its __init__."""
+    if isinstance(definition, ast.ClassDef):
+        return next((item for item in definition.body if _is_init(item)), None)
+    return definition if isinstance(definition, FUNCTIONS) else None
+
+
+def _is_init(item: ast.stmt) -> bool:
+    return isinstance(item, FUNCTIONS) and item.name == "__init__"
+
+
+def _given(call: ast.Call, definition: ast.AST | None) -> Iterator[tuple[str, ast.expr]]:
+    """The arguments of a call, each with the parameter that it is for; nothing if the function is not known."""
+    function = _function(definition)
+    if not isinstance(function, FUNCTIONS):
+        return
+    names = positional(function)
+    if names[:1] == ["self"]:
+        names = names[1:]
+    yield from zip(names, call.args, strict=False)
+    yield from ((item.arg or "", item.value) for item in call.keywords)
+
+
+def _values(statement: ast.stmt) -> Iterator[ast.AST]:
+    """The expressions of a statement that are no annotations."""
+    if isinstance(statement, FUNCTIONS):
+        return
+    skipped = statement.annotation if isinstance(statement, ast.AnnAssign) else None
+    for head in heads_of(statement):
+        if head is not skipped:
+            yield from ast.walk(head)
+
+
+def tensors_of(call: ast.Call) -> list[ast.expr]:
+    """The two tensors that a refused loss compares: what was predicted, and the target."""
+    named = [keyword.value for keyword in call.keywords if keyword.arg in ("input", "target")]
+    return [*(item for item in call.args[:2] if not isinstance(item, ast.Starred)), *named][:2]
+
+
+def as_float(module: PythonModule, node: ast.expr) -> Iterator[Edit]:
+    """Edits that make an expression float32."""
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "float":
+        return
+    start, end = module.start(node), module.end(node)
+    if isinstance(node, _SIMPLE):
+        yield Edit(end, end, ".float()")
+    else:
+        yield Edit(start, start, "(")
+        yield Edit(end, end, ").float()")
+
+
+# Masks filled with numbers that half precision does not hold: PyTorch raises when the filled tensor
+# is in it.
+
+WORDS = (b"masked_fill", b"fill_diagonal_")
+_FILLS = frozenset(word.decode() + end for word in WORDS for end in ("", "_"))
+_LARGEST = 65504.0  # of float16
+_TOO_LARGE = Text(
+    "half precision ends at 65504: under autocast this raises if the tensor is in it; torch.finfo(x.dtype).min of the "
+    "tensor x that is filled fits every dtype",
+    "半精度最大为 65504：若该张量在 autocast 下为半精度，此处会报错；可改用被填充张量 x 的 torch.finfo(x.dtype).min",
+)
+
+
+def overflowing(program: PassModule) -> Iterator[Proposal]:
+    """A todo for each such mask of a module."""
+    if not any(word in program.module.data for word in WORDS):
+        return
+    for statement in program.statements:
+        for call in calls_in(statement):
+            if last_name(call.func) in _FILLS:
+                values = [*call.args, *(keyword.value for keyword in call.keywords)]
+                if any(_is_too_large(_number(value, program)) for value in values):
+                    yield program.context.propose(Kind.TODO, call, _TOO_LARGE)
+
+
+def _is_too_large(number: float) -> bool:
+    return _LARGEST < abs(number) < float("inf")
+
+
+def _number(node: ast.expr, program: PassModule) -> float:
+    """The number that an expression is, or that a variable is once and for all; 0 if that is not known."""
+    if isinstance(node, ast.Name):
+        values = [value for _, value in program.assignments(node.id)]
+        return _number(values[0], program) if len(values) == 1 and not isinstance(values[0], ast.Name) else 0
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
+        return -_number(node.operand, program)
+    is_number = isinstance(node, ast.Constant) and type(node.value) in (int, float)
+    return float(node.value) if is_number else 0  # type: ignore[attr-defined]

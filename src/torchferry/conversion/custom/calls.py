@@ -1,0 +1,513 @@
+"""What one rule does to one call."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+from torchferry.conversion.common_edits import add_argument
+from torchferry.conversion.custom.imports import import_edits, needed_imports
+from torchferry.conversion.custom.model import Slot, UserRule
+from torchferry.conversion.custom.template import Resolve, Template, needs_parentheses
+from torchferry.conversion.rule import Proposal
+from torchferry.conversion.site import Site
+from torchferry.finding import Kind
+from torchferry.source.edits import Edit, apply_edits
+from torchferry.source.module import PythonModule
+from torchferry.source.names import called_name
+from torchferry.text import Text
+
+# Where the arguments of a call stand in the text, with their parentheses and commas.
+
+_COMMENT = re.compile(rb"#[^\r\n]*")
+_SPACE = b" \t\r\n\f\\"
+
+
+@dataclass(frozen=True)
+class WrittenArgument:
+    """One argument of a call."""
+
+    node: ast.expr | ast.keyword
+    start: int  # with a keyword's name, stars and parentheses
+    end: int
+    value_start: int
+    value_end: int
+    comma: int | None  # where the comma behind it stands
+
+    @property
+    def name(self) -> str | None:
+        return self.node.arg if isinstance(self.node, ast.keyword) else None
+
+    @property
+    def value(self) -> ast.expr:
+        return self.node.value if isinstance(self.node, ast.keyword) else self.node
+
+
+@dataclass(frozen=True)
+class CallText:
+    """A call as it is written."""
+
+    module: PythonModule
+    call: ast.Call
+    arguments: tuple[WrittenArgument, ...]  # in the order of the text
+    opening: int  # right behind the parenthesis
+    closing: int
+
+    @property
+    def positional(self) -> list[WrittenArgument]:
+        """The arguments that have a position: those before the first `*values`."""
+        found: list[WrittenArgument] = []
+        for argument in self.arguments:
+            if isinstance(argument.node, ast.Starred):
+                break
+            if not isinstance(argument.node, ast.keyword):
+                found.append(argument)
+        return found
+
+    @property
+    def has_stars(self) -> bool:
+        """Whether `*values` is among the arguments, so that positions behind it are not known."""
+        return any(isinstance(argument.node, ast.Starred) for argument in self.arguments)
+
+    @property
+    def has_options(self) -> bool:
+        """Whether `**options` is among the arguments, so that any name may be given."""
+        return any(isinstance(item.node, ast.keyword) and item.name is None for item in self.arguments)
+
+    def keyword(self, name: str) -> WrittenArgument | None:
+        return next((argument for argument in self.arguments if argument.name == name), None)
+
+    def text(self, argument: WrittenArgument) -> str:
+        return self.module.data[argument.value_start : argument.value_end].decode("utf-8")
+
+
+def call_text(module: PythonModule, call: ast.Call) -> CallText:
+    """Find the arguments of a call in the text."""
+    nodes: list[ast.expr | ast.keyword] = sorted([*call.args, *call.keywords], key=module.start)
+    closing = module.end(call) - 1
+    spans = [_value_span(module, call, node) for node in nodes]
+    first = spans[0][0] if spans else closing
+    opening = _find(module, b"(", module.end(call.func), max(first, closing)) + 1
+    arguments: list[WrittenArgument] = []
+    begin = opening
+    for number, (node, (start, end)) in enumerate(zip(nodes, spans, strict=True)):
+        behind = spans[number + 1][0] if number + 1 < len(spans) else closing
+        comma = _find(module, b",", end, behind)
+        until = comma if comma >= 0 else closing
+        arguments.append(
+            WrittenArgument(
+                node,
+                _skip(module, begin, start),
+                end + len(_blank(module, end, until).rstrip(_SPACE)),
+                start,
+                end,
+                comma if comma >= 0 else None,
+            )
+        )
+        begin = until + 1
+    return CallText(module, call, tuple(arguments), opening, closing)
+
+
+def _value_span(module: PythonModule, call: ast.Call, node: ast.expr | ast.keyword) -> tuple[int, int]:
+    value = node.value if isinstance(node, ast.keyword) else node
+    start, end = module.start(value), module.end(value)
+    if isinstance(value, ast.GeneratorExp) and end == module.end(call):
+        return start + 1, end - 1  # `f(x for x in y)`: the parentheses are the call's
+    return start, end
+
+
+def _blank(module: PythonModule, start: int, end: int) -> bytes:
+    """Text between arguments with its comments blanked out."""
+    return _COMMENT.sub(lambda match: b" " * len(match.group()), module.data[start:end])
+
+
+def _find(module: PythonModule, sign: bytes, start: int, end: int) -> int:
+    found = _blank(module, start, end).find(sign)
+    return start + found if found >= 0 else -1
+
+
+def _skip(module: PythonModule, start: int, end: int) -> int:
+    """The first byte of code."""
+    text = _blank(module, start, end)
+    return start + len(text) - len(text.lstrip(_SPACE))
+
+
+# What a rule does to the arguments of one call.
+
+_OPTIONS = Text(
+    "your rule: `{slot}` may be among what ** passes; look at the call by hand",
+    "自定义规则：`{slot}` 可能在 ** 传入的内容中，请手工检查该调用",
+)
+_STARS = Text(
+    "your rule: argument {slot} may be among what * passes; look at the call by hand",
+    "自定义规则：第 {slot} 个参数可能在 * 传入的内容中，请手工检查该调用",
+)
+_KEYWORDS = Text(
+    "your rule: the call gives {names} by name; which of them argument {slot} is, the rule does not say (`signature` "
+    "in a .toml file does); left as it is",
+    "自定义规则：该调用按名称传入 {names}；规则未说明第 {slot} 个参数是哪一个（.toml 规则可用 `signature` 说明）；保持不变",
+)
+_MOVES = Text(
+    "your rule: without argument {slot} those behind it would move; give the rule a `signature`",
+    "自定义规则：删除第 {slot} 个参数后，其后的参数会前移；请在规则中写明 `signature`",
+)
+_BOTH = Text(
+    "your rule: the call has both `{old}` and `{new}`; choose by hand",
+    "自定义规则：该调用同时有 `{old}` 和 `{new}`，请手工选择",
+)
+_TOO_FEW = Text(
+    "your rule: the call has too few arguments for a new one at position {slot}",
+    "自定义规则：该调用的参数不足，无法在位置 {slot} 插入参数",
+)
+
+
+@dataclass
+class ArgumentEdits:
+    """The edits of one call, and what must be done by hand."""
+
+    edits: list[Edit] = field(default_factory=list)
+    problems: list[Text] = field(default_factory=list)
+
+
+class ArgumentEditor:
+    """Works out the edits of one rule for one call; `taken` are the arguments that rules before it have decided."""
+
+    def __init__(self, call: CallText, rule: UserRule, taken: set[Slot], resolve: Resolve) -> None:
+        self.call = call
+        self.rule = rule
+        self.taken = taken
+        self.resolve = resolve
+        self.result = ArgumentEdits()
+        self.openings: dict[int, str] = {}  # what is put before the byte at a position
+
+    def run(self) -> ArgumentEdits:
+        """The edits. Openings come from the left to the right: a new argument, a name, what is put around a value."""
+        changes = self.rule.arguments
+        removed = [slot for slot in changes.remove if self._take(slot)]
+        replaced = [(slot, template) for slot, template in changes.replace if self._take(slot)]
+        for old, new in changes.rename:
+            if self._take(old):
+                self._rename(old, new)
+        added = [(slot, text) for slot, text in changes.add if self._take(slot)]
+        for slot, text in added:
+            if isinstance(slot, int):
+                self._insert(slot, text)
+        self._remove(removed)
+        for slot, template in replaced:
+            self._replace(slot, template)
+        self._add_named([(slot, text) for slot, text in added if isinstance(slot, str)])
+        for position, text in self.openings.items():
+            self._open(position, text)
+        return self.result
+
+    def _take(self, slot: Slot) -> bool:
+        names = self.rule.signature
+        if isinstance(slot, str) and slot in names:
+            slot = names.index(slot)
+        is_free = slot not in self.taken
+        self.taken.add(slot)
+        return is_free
+
+    def _find(self, slot: Slot) -> WrittenArgument | None:
+        """The argument, given by position or by name; notes where that can't be known."""
+        names = self.rule.signature
+        if isinstance(slot, str):
+            found = self.call.keyword(slot)
+            position = names.index(slot) if slot in names else None
+        else:
+            found = self.call.keyword(names[slot]) if slot < len(names) else None
+            position = slot
+        if found is not None:
+            return found
+        positional = self.call.positional
+        if position is not None and position < len(positional):
+            return positional[position]
+        if position is not None and self.call.has_stars:
+            self._problem(_STARS, slot=slot)
+        elif isinstance(slot, str) and self.call.has_options:
+            self._problem(_OPTIONS, slot=slot)
+        elif position is not None and position >= len(names) and self._keywords():
+            self._problem(_KEYWORDS, slot=slot, names=self._keywords())
+        return None
+
+    def _keywords(self) -> str:
+        """The arguments that are given by name."""
+        return ", ".join(item.name for item in self.call.arguments if item.name)
+
+    def _problem(self, text: Text, **values: object) -> None:
+        self.result.problems.append(text.format(**values))
+
+    def _open(self, position: int, text: str) -> None:
+        """Put text before a byte: as a part of the byte before it, so that a call which begins here may do the same."""
+        if any(edit.start < position <= edit.end for edit in self.result.edits):
+            self._edit(position, position, text)
+        else:
+            before = self.call.module.data[position - 1 : position].decode("ascii")
+            self._edit(position - 1, position, before + text)
+
+    def _put_before(self, position: int, text: str) -> None:
+        self.openings[position] = self.openings.get(position, "") + text
+
+    def _edit(self, start: int, end: int, text: str) -> None:
+        self.result.edits.append(Edit(start, end, text))
+
+    def _replace(self, slot: Slot, template: Template) -> None:
+        argument = self._find(slot)
+        if argument is None:
+            return
+        start, end = argument.value_start, argument.value_end
+        if not template.has_hole:
+            if self.call.text(argument) != template.text:
+                self._edit(start, end, template.text)
+            return
+        if template.is_form_of(argument.value, self.resolve):
+            return
+        bare = template.bares_hole or not needs_parentheses(argument.value, template.after)
+        opening, closing = ("", "") if bare else ("(", ")")
+        self._put_before(start, template.before + opening)
+        self._edit(end, end, closing + template.after)
+
+    def _rename(self, old: str, new: str) -> None:
+        argument = self.call.keyword(old)
+        there = self.call.keyword(new)
+        if argument is not None and there is not None:
+            self._problem(_BOTH, old=old, new=new)
+        elif argument is not None:
+            self._edit(argument.start, argument.start + len(old.encode()), new)
+        elif there is None and self.call.has_options:
+            self._problem(_OPTIONS, slot=old)
+
+    def _remove(self, slots: Sequence[Slot]) -> None:
+        found = [(slot, self._find(slot)) for slot in slots]
+        removed = [argument for _, argument in found if argument is not None]
+        if not removed or not self._name_those_behind(removed, slots):
+            return
+        arguments = self.call.arguments
+        gone = [argument in removed for argument in arguments]
+        if all(gone):
+            self._edit(self.call.opening, self.call.closing, "")
+            return
+        for number, argument in enumerate(arguments):
+            if gone[number] and not (number and gone[number - 1]):
+                last = next((place for place in range(number, len(gone)) if not gone[place]), len(gone)) - 1
+                self._remove_run(argument, arguments[last], arguments[number - 1] if number else None)
+
+    def _remove_run(
+        self, first: WrittenArgument, last: WrittenArgument, before: WrittenArgument | None
+    ) -> None:
+        """Remove arguments that stand side by side."""
+        following = [item for item in self.call.arguments if item.start > last.start]
+        if following:
+            self._edit(first.start, following[0].start, "")
+        elif last.comma is not None:
+            self._edit(first.start, last.comma + 1, "")
+        elif (
+            before is not None and before.comma is not None and b"#" not in self._between(before.comma, first)
+        ):
+            self._edit(before.comma, last.end, "")
+        else:
+            self._edit(first.start, last.end, "")
+
+    def _between(self, start: int, argument: WrittenArgument) -> bytes:
+        return self.call.module.data[start : argument.start]
+
+    def _name_those_behind(self, removed: list[WrittenArgument], slots: Sequence[Slot]) -> bool:
+        """Give the arguments that would move their names; False if these are not known."""
+        positional = self.call.positional
+        first = next((number for number, item in enumerate(positional) if item in removed), len(positional))
+        behind = [
+            (number, item) for number, item in enumerate(positional) if number > first and item not in removed
+        ]
+        if not behind and not (self.call.has_stars and first < len(positional)):
+            return True
+        if self.rule.rename:
+            return True  # of a function that is another one now, the positions are another's, too
+        names = self.rule.signature
+        if len(names) < len(positional) or self.call.has_stars:
+            self._problem(_MOVES, slot=", ".join(map(str, slots)))
+            return False
+        for number, item in behind:
+            self._put_before(item.start, f"{names[number]}=")
+        return True
+
+    def _add_named(self, added: list[tuple[str, str]]) -> None:
+        named: list[str] = []
+        for slot, text in added:
+            count = len(self.result.problems)
+            if self._find(slot) is None and len(self.result.problems) == count:
+                named.append(f"{slot}={text}")
+        if named:
+            self._append(", ".join(named))
+
+    def _append(self, text: str) -> None:
+        """Add a last argument; where a value is closed at the same byte, behind that."""
+        edit = add_argument(self.call.module, self.call.call, text)
+        same = [item for item in self.result.edits if item.start == item.end == edit.start]
+        for item in same:
+            self.result.edits.remove(item)
+        self._edit(edit.start, edit.end, "".join(item.text for item in same) + edit.text)
+
+    def _insert(self, position: int, text: str) -> None:
+        positional = self.call.positional
+        if position < len(positional):
+            argument = positional[position]
+            if self.call.text(argument) != text:
+                self._put_before(argument.start, f"{text}, ")
+        elif self.call.has_stars:
+            self._problem(_STARS, slot=position)
+        elif position > len(positional):
+            self._problem(_TOO_FEW, slot=position)
+        elif self.call.arguments and len(self.call.arguments) > len(positional):
+            self._put_before(self.call.arguments[len(positional)].start, f"{text}, ")
+        else:
+            self._append(text)
+
+
+RENAMED = Text("your rule: {old} is {new}", "自定义规则：{old} 改为 {new}")
+_CALL = Text("your rule for {name} ({place})", "自定义规则：{name}（{place}）")
+_BY_HAND = Text(
+    "your rule for {name} ({place}) can't be applied to a call written like this; change it by hand",
+    "自定义规则 {name}（{place}）无法用于这种写法的调用，请手工修改",
+)
+_OWN = Text(
+    "your rule for {name} ({place}) is about imported names; this file defines `{name}` itself, so it stays",
+    "自定义规则 {name}（{place}）针对导入的名称；`{name}` 由本文件自己定义，保持不变",
+)
+_WHOLE_CALL = "{call}"  # no argument has this name
+_NOT_IN_F_STRINGS = frozenset("\"'\\{}#\n")
+
+
+def changes_of_call(site: Site[ast.Call], rule: UserRule, taken: set[Slot]) -> Iterator[Proposal]:
+    """The change that a rule makes of a call, and what it can't do."""
+    if rule.kind is not Kind.CHANGE:
+        if (rule.match.is_last or not site.name) and rule.message is not None:
+            yield site.remark(rule.kind, rule.message)
+        return
+    if rule.wrap is not None and _waits_for_another(site, rule):
+        return
+    if rule.rename and isinstance(site.node.func, ast.Name) and _is_defined_here(site, rule):
+        yield site.remark(Kind.INFO, _OWN.format(name=rule.match.name, place=rule.place))
+    name_edits = _name_edits(site, rule)
+    argument_edits: list[Edit] = []
+    if rule.arguments:
+        result = ArgumentEditor(call_text(site.module, site.node), rule, taken, site.qualified).run()
+        argument_edits = result.edits
+        for problem in result.problems:
+            yield site.remark(Kind.TODO, problem)
+    wrap_edits = _wrap_edits(site, rule, taken)
+    edits = [*name_edits, *argument_edits, *wrap_edits]
+    if not edits:
+        return
+    lines = needed_imports(rule, renames=bool(name_edits), wraps=bool(wrap_edits))
+    imports = import_edits(site, lines, exact=bool(rule.needs))
+    if not _is_sound(site, edits) or _meet(edits, imports):
+        yield site.remark(Kind.TODO, _BY_HAND.format(name=rule.match.name, place=rule.place))
+    elif isinstance(imports, Text):
+        yield site.remark(Kind.TODO, imports)
+    else:
+        yield _change(site, rule, edits, imports)
+
+
+def _change(site: Site[ast.Call], rule: UserRule, edits: list[Edit], imports: list[Edit]) -> Proposal:
+    message = rule.message
+    if message is None and rule.rename and not rule.changes_calls:
+        message = RENAMED.format(old=rule.match.name, new=rule.rename)
+    if message is None:
+        message = _CALL.format(name=rule.match.name, place=rule.place)
+    start, end = site.module.start(site.node), site.module.end(site.node)
+    if len(edits) == 1 and edits[0].start < edits[0].end:
+        start, end = edits[0].start, edits[0].end  # a single argument or name: that is the place
+    return Proposal(Kind.CHANGE, start, end, message, (*edits, *imports))
+
+
+def _is_defined_here(site: Site[ast.Call], rule: UserRule) -> bool:
+    """Whether the name that a rule is about is a function or class of this file."""
+    function = site.node.func
+    if not isinstance(function, ast.Name) or function.id != rule.match.name:
+        return False
+    binding = site.module.binding_of(function.id, site.scope, function.lineno)
+    return binding is not None and isinstance(
+        binding.node, (ast.FunctionDef, ast.ClassDef, ast.AsyncFunctionDef)
+    )
+
+
+def _name_edits(site: Site[ast.Call], rule: UserRule) -> list[Edit]:
+    """The new name of a method, or of a function that nothing here imports or defines; imports are seen elsewhere."""
+    function, module = site.node.func, site.module
+    if not rule.rename:
+        return []
+    if isinstance(function, ast.Name):
+        is_known = site.scope.owner_of(function.id) is not None or function.id in site.place.shadowed
+        if is_known or function.id != rule.match.name:
+            return []
+        return [Edit(module.start(function), module.end(function), rule.rename)]
+    if not isinstance(function, ast.Attribute) or site.qualified(function):
+        return []
+    if not rule.match.of_objects or function.attr == rule.rename:
+        return []
+    return [Edit(*module.attribute_span(function), rule.rename)]
+
+
+def _wrap_edits(site: Site[ast.Call], rule: UserRule, taken: set[Slot]) -> list[Edit]:
+    template = rule.wrap
+    if template is None or _WHOLE_CALL in taken:
+        return []
+    taken.add(_WHOLE_CALL)
+    if template.is_around(site.node, list(site.place.upwards()), site.qualified):
+        return []
+    opening, closing = ("", "") if template.is_atom else ("(", ")")
+    start, end = site.module.start(site.node), site.module.end(site.node)
+    return [
+        Edit(start, start, opening + template.before),
+        Edit(
+            end - 1, end, ")" + template.after + closing
+        ),  # behind what is added to the call, before what is to it
+    ]
+
+
+def _waits_for_another(site: Site[ast.Call], rule: UserRule) -> bool:
+    """Whether a call that begins where this one does is wrapped first: `x.step().step()`. The other turn comes then."""
+    start = site.module.start(site.node)
+    for node in site.place.upwards():
+        if not isinstance(node, ast.expr) or site.module.start(node) != start:
+            return False
+        if rule.match.is_last and called_name(node) == rule.match.name:
+            return rule.wrap is not None and not rule.wrap.is_around(node, _above(site, node), site.qualified)
+    return False
+
+
+def _above(site: Site[ast.Call], node: ast.AST) -> list[ast.AST]:
+    ancestors = list(site.place.upwards())
+    return ancestors[ancestors.index(node) + 1 :]
+
+
+def _is_sound(site: Site[ast.Call], edits: list[Edit]) -> bool:
+    """Whether the edited call is still an expression; in an f-string, also whether its text is where it seems to be."""
+    module, start = site.module, site.module.start(site.node)
+    segment = module.data[start : module.end(site.node)]
+    if any(isinstance(node, ast.JoinedStr) for node in site.place.upwards()):
+        as_it_seems = _parsed(segment)
+        if as_it_seems is None or ast.dump(as_it_seems) != ast.dump(site.node):
+            return False
+        if any(_NOT_IN_F_STRINGS.intersection(edit.text) for edit in edits):
+            return False
+    try:
+        moved = [Edit(edit.start - start, edit.end - start, edit.text) for edit in edits]
+        return _parsed(apply_edits(segment, moved)) is not None
+    except ValueError:
+        return False  # two edits meet
+
+
+def _meet(edits: list[Edit], imports: list[Edit] | Text) -> bool:
+    """Whether an import would be put where the call begins to be wrapped: in a first line without any import."""
+    starts = {edit.start for edit in edits if edit.start == edit.end}
+    return isinstance(imports, list) and any(edit.start in starts for edit in imports)
+
+
+def _parsed(text: bytes) -> ast.expr | None:
+    try:
+        return ast.parse(b"(" + text + b"\n)", mode="eval").body
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return None

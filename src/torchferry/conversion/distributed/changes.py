@@ -1,0 +1,361 @@
+"""The changes to a program while they are being gathered: lines put in, statements guarded, names imported."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from torchferry.conversion.program.blocks import first_line, indent_of, is_elif, is_followed, shares_its_line
+from torchferry.conversion.program.module import ProgramModule
+from torchferry.conversion.rule import Proposal
+from torchferry.finding import Kind
+from torchferry.source.edits import Edit, EditSet
+from torchferry.source.module import PythonModule
+from torchferry.source.scopes import BindingKind
+from torchferry.text import Text
+
+
+class UnclearProgramError(Exception):
+    """The program can't be rewritten with certainty: where that shows, and what the user is told."""
+
+    def __init__(self, file: ProgramModule, node: ast.AST, message: Text) -> None:
+        super().__init__(message.en)
+        self.file = file
+        self.node = node
+        self.message = message
+
+
+@dataclass
+class _Noted:
+    kind: Kind
+    node: ast.AST
+    message: Text
+    edits: list[Edit] = field(default_factory=list)  # replacements
+    insertions: list[int] = field(default_factory=list)  # positions of insertions
+
+
+class FileChanges:
+    """What is to be changed in one file."""
+
+    def __init__(self, file: ProgramModule) -> None:
+        self.file = file
+        self.module: PythonModule = file.module
+        self._noted: list[_Noted] = []
+        self._inserted: dict[int, list[str]] = {}  # by position, in the order in which they were asked for
+        self._prefixes: dict[int, list[str]] = {}  # the same, for what must directly precede the old text
+        self._guarded: dict[int, str] = {}  # by statement: the test
+        self._imports: dict[str, str] = {}  # line -> name
+        self._helpers: list[str] = []
+        self._names: set[str] = set()  # of new variables
+
+    def remark(self, kind: Kind, node: ast.AST, message: Text) -> None:
+        """Say something without a change."""
+        self._noted.append(_Noted(kind, node, message))
+
+    def replace(self, node: ast.AST, message: Text, *edits: Edit) -> None:
+        """Replace text at or near a node."""
+        note = _Noted(Kind.CHANGE, node, message)
+        for edit in edits:
+            if edit.start == edit.end:
+                self._insert(note, edit.start, edit.text)
+            else:
+                note.edits.append(edit)
+        self._noted.append(note)
+
+    def before(
+        self, statement: ast.stmt, lines: Iterable[str], message: Text, node: ast.AST | None = None
+    ) -> None:
+        """Put lines above a statement, indented like it; where others share its line, in the line."""
+        self._check_not_elif(statement)
+        lines = list(lines)
+        first = self._first_on_line(statement)
+        if first is not None and (first is statement or _are_comments(lines)):
+            position = self.module.line_starts[first_line(first) - 1]
+            self._lines(position, indent_of(self.module, first), lines, message, node or statement)
+            return
+        note = _Noted(Kind.CHANGE, node or statement, message)
+        text = "".join(f"{line}; " for line in self._in_line(statement, lines))
+        self._insert(note, self.module.start(statement), text)
+        self._noted.append(note)
+
+    def after(
+        self, statement: ast.stmt, lines: Iterable[str], message: Text, node: ast.AST | None = None
+    ) -> None:
+        """Put lines below a statement, indented like it; where others follow on its line, in the line."""
+        self._check_not_elif(statement)
+        lines = list(lines)
+        last = statement.end_lineno or statement.lineno
+        starts = self.module.line_starts
+        first = self._first_on_line(statement)
+        note = _Noted(Kind.CHANGE, node or statement, message)
+        if first is None or is_followed(self.module, statement):
+            text = "".join(f"; {line}" for line in self._in_line(statement, lines))
+            self._insert(note, self.module.end(statement), text)
+        elif last < len(starts):
+            self._lines(starts[last], indent_of(self.module, first), lines, message, node or statement)
+            return
+        else:
+            head = self.module.newline + indent_of(self.module, first)
+            self._insert(note, len(self.module.data), "".join(head + line for line in lines))
+        self._noted.append(note)
+
+    def _lines(self, position: int, indent: str, lines: Iterable[str], message: Text, node: ast.AST) -> None:
+        note = _Noted(Kind.CHANGE, node, message)
+        newline = self.module.newline
+        text = "".join(f"{indent}{line}{newline}" if line else newline for line in lines)
+        self._insert(note, position, text)
+        self._noted.append(note)
+
+    def _insert(self, note: _Noted, position: int, text: str) -> None:
+        texts = self._inserted.setdefault(position, [])
+        if text not in texts:
+            texts.append(text)
+        note.insertions.append(position)
+
+    def _check_not_elif(self, statement: ast.stmt) -> None:
+        if is_elif(self.module, statement):
+            raise UnclearProgramError(self.file, statement, _SHARED_LINE)
+
+    def _first_on_line(self, statement: ast.stmt) -> ast.stmt | None:
+        """The statement of the same block with which the line begins; None behind the head of another one."""
+        block = self.file.tree.position(statement).block
+        for other in block[block.index(statement) :: -1]:
+            if not indent_of(self.module, other).strip():
+                return other
+            if other.lineno != statement.lineno:
+                break
+        return None
+
+    def _in_line(self, statement: ast.stmt, lines: list[str]) -> list[str]:
+        """Lines as simple statements for the middle of a line, without comments."""
+        code = [line for line in lines if not line.lstrip().startswith("#")]
+        try:
+            parsed = ast.parse("\n".join(code)).body
+        except SyntaxError:
+            parsed = []
+        if not parsed or any(hasattr(item, "body") for item in parsed):
+            raise UnclearProgramError(self.file, statement, _SHARED_LINE)
+        return code if len(code) == len(parsed) else [ast.unparse(item) for item in parsed]
+
+    def guard(self, statement: ast.stmt, test: str, message: Text) -> None:
+        """Make a statement run only where a test holds."""
+        note = _Noted(Kind.CHANGE, statement, message)
+        start = self.module.start(statement)
+        if shares_its_line(self.module, statement):
+            self._prefix(note, start, f"{test} and " if " or " not in test else f"({test}) and ")
+        else:
+            indent, unit = indent_of(self.module, statement), self.indent_unit
+            head = "" if self._continues(statement, test) else f"if {test}:{self.module.newline}{indent}"
+            self._prefix(note, start, head + unit)
+            self._guarded[id(statement)] = test
+            for line in _lines_to_indent(self.module, statement):
+                self._insert(note, self.module.line_starts[line - 1], unit)
+        self._noted.append(note)
+
+    def _continues(self, statement: ast.stmt, test: str) -> bool:
+        """Whether the statement on the lines right above is guarded by the same test."""
+        block = self.file.tree.position(statement).block
+        place = block.index(statement)
+        above = block[place - 1] if place else None
+        if above is None or self._guarded.get(id(above)) != test:
+            return False
+        return above.end_lineno == statement.lineno - 1
+
+    def delete(self, statement: ast.stmt, message: Text) -> None:
+        """Delete a statement with its lines; what can't do without one gets `pass`."""
+        module, last = self.module, statement.end_lineno or statement.lineno
+        block = self.file.tree.position(statement).block
+        has_lines = not shares_its_line(module, statement) and last < len(module.line_starts)
+        if len(block) > 1 and has_lines:
+            edit = Edit(module.line_starts[statement.lineno - 1], module.line_starts[last], "")
+        else:
+            edit = Edit(module.start(statement), module.end(statement), "pass")
+        self._noted.append(_Noted(Kind.CHANGE, statement, message, [edit]))
+
+    def _prefix(self, note: _Noted, position: int, text: str) -> None:
+        self._prefixes.setdefault(position, []).append(text)
+        note.insertions.append(position)
+
+    @property
+    def indent_unit(self) -> str:
+        """What one more level of indentation is in this file."""
+        for node in ast.walk(self.module.tree):
+            body = getattr(node, "body", None)
+            if isinstance(node, ast.stmt) and isinstance(body, list) and body[0].lineno > node.lineno:
+                inner, outer = indent_of(self.module, body[0]), indent_of(self.module, node)
+                if inner.startswith(outer) and len(inner) > len(outer) and not inner.strip():
+                    return inner[len(outer) :]
+        return "    "
+
+    def name_of(self, qualified: str, preferred: str) -> str:
+        """How this file calls something of torch or the standard library; imports it if it does not yet."""
+        bound = self.module.scopes.root.bindings
+        for name, bindings in bound.items():
+            if any(item.kind is BindingKind.IMPORT and item.qualified == qualified for item in bindings):
+                if bindings[0].line <= self._last_import_line:
+                    return name
+                return self._import(
+                    qualified, name
+                )  # it comes too late for what is put below the first imports
+        taken = {name for scope in self.module.scopes.scopes for name in scope.bindings}
+        return self._import(qualified, preferred if preferred not in taken else f"torch_{preferred}")
+
+    @property
+    def _last_import_line(self) -> int:
+        anchor = import_anchor(self.module)
+        return (anchor.end_lineno or anchor.lineno) if anchor else 0
+
+    def _import(self, qualified: str, name: str) -> str:
+        package, _, last = qualified.rpartition(".")
+        if not package:
+            line = f"import {qualified}" if name == qualified else f"import {qualified} as {name}"
+        elif qualified in _MODULES:
+            line = f"import {qualified} as {name}"
+        else:
+            line = f"from {package} import {last}" + ("" if name == last else f" as {name}")
+        self._imports[line] = name
+        return name
+
+    def free_name(self, preferred: str, taken: set[str]) -> str:
+        """A name for a new variable, that nothing else has."""
+        name, number = preferred, 1
+        while name in taken | self._names:
+            number += 1
+            name = f"{preferred}_{number}"
+        self._names.add(name)
+        return name
+
+    def add_helper(self, lines: list[str]) -> None:
+        """Put a function below the imports."""
+        self._helpers.append("".join(f"{line}{self.module.newline}" for line in lines))
+
+    def proposals(self, added: Text) -> list[Proposal]:
+        """What was gathered; changes at one place are one edit. `added` explains the imports."""
+        self._add_imports(added)
+        found: list[Proposal] = []
+        for note in self._noted:
+            merged = [Edit(at, at, self._text_at(at)) for at in note.insertions]
+            start, end = self.module.start(note.node), self.module.end(note.node)
+            edits = (*note.edits, *dict.fromkeys(merged))
+            found.append(Proposal(note.kind, start, end, note.message, edits))
+        self._check(found)
+        return found
+
+    def _text_at(self, position: int) -> str:
+        return "".join((*self._inserted.get(position, ()), *self._prefixes.get(position, ())))
+
+    def _add_imports(self, message: Text) -> None:
+        if not (self._imports or self._helpers):
+            return
+        text = "".join(f"{line}{self.module.newline}" for line in sorted(self._imports, key=_import_order))
+        text += "".join(f"{self.module.newline * 2}{helper}" for helper in self._helpers)
+        anchor = import_anchor(self.module)
+        text += self.module.newline * max(0, 2 - _blank_lines(self.module, anchor)) if self._helpers else ""
+        note = _Noted(Kind.CHANGE, anchor or self.module.tree.body[0], message)
+        position = (
+            self._below(anchor)
+            if anchor
+            else self.module.line_starts[first_line(self.module.tree.body[0]) - 1]
+        )
+        before = self._inserted.setdefault(position, [])
+        before.insert(0, text)
+        note.insertions.append(position)
+        self._noted.append(note)
+
+    def _below(self, statement: ast.stmt) -> int:
+        last = statement.end_lineno or statement.lineno
+        if last >= len(self.module.line_starts):
+            raise UnclearProgramError(self.file, statement, _SHARED_LINE)
+        return self.module.line_starts[last]
+
+    def _check(self, proposals: list[Proposal]) -> None:
+        accepted = EditSet()
+        for proposal in proposals:
+            if any(map(accepted.conflicts, proposal.edits)):
+                line = self.module.line_of(proposal.start)
+                node = next(
+                    note.node for note in self._noted if self.module.start(note.node) == proposal.start
+                )
+                raise UnclearProgramError(self.file, node, _MEETING.format(line=line))
+            accepted.add(proposal.edits)
+
+
+_MODULES = frozenset(
+    {"torch.distributed"}
+)  # dotted names of modules; other dotted names are imported from theirs
+_SHARED_LINE = Text(
+    "several statements stand on one line, and a line must be put between them; write them on lines of their own",
+    "多条语句写在同一行，无法在其间插入新行；请分行书写",
+)
+_MEETING = Text(
+    "two changes of the rewrite for several cards meet at line {line}", "多卡改写的两处修改在第 {line} 行冲突"
+)
+
+
+def _are_comments(lines: list[str]) -> bool:
+    return all(line.startswith("#") for line in lines)
+
+
+def _lines_to_indent(module: PythonModule, statement: ast.stmt) -> list[int]:
+    """The further lines of a statement that may be moved to the right: not those inside a string."""
+    inside: set[int] = set()
+    for node in ast.walk(statement):
+        if isinstance(node, (ast.Constant, ast.JoinedStr)) and node.end_lineno:
+            inside.update(range(node.lineno + 1, node.end_lineno + 1))
+    last = statement.end_lineno or statement.lineno
+    lines = range(statement.lineno + 1, last + 1)
+    return [line for line in lines if line not in inside and module.line_text(line).strip()]
+
+
+def import_anchor(module: PythonModule) -> ast.stmt | None:
+    """The last import of the block that imports torch, else of the first block; else the docstring."""
+    body = module.tree.body
+    imports = [node for node in body if isinstance(node, (ast.Import, ast.ImportFrom))]
+    of_torch = [node for node in imports if _imports_torch(node)]
+    if not imports:
+        has_docstring = body and isinstance(body[0], ast.Expr) and isinstance(body[0].value, ast.Constant)
+        return body[0] if has_docstring else None
+    first = (of_torch or imports)[0]
+    last: ast.stmt = first
+    for node in body[body.index(first) :]:
+        if not isinstance(node, (ast.Import, ast.ImportFrom)):
+            break
+        last = node
+    return last
+
+
+def _blank_lines(module: PythonModule, anchor: ast.stmt | None) -> int:
+    """How many empty lines follow a statement."""
+    line = (anchor.end_lineno or anchor.lineno) if anchor else 0
+    count = 0
+    while line + count < len(module.line_starts) and not module.line_text(line + count + 1).strip():
+        count += 1
+    return count
+
+
+def _import_order(line: str) -> tuple[bool, bool, str]:
+    return "torch" in line, line.startswith("from"), line
+
+
+def _imports_torch(node: ast.Import | ast.ImportFrom) -> bool:
+    if isinstance(node, ast.ImportFrom):
+        return not node.level and (node.module or "").partition(".")[0] == "torch"
+    return any(alias.name.partition(".")[0] == "torch" for alias in node.names)
+
+
+class ProgramChanges:
+    """The changes of all files."""
+
+    def __init__(self) -> None:
+        self._files: dict[str, FileChanges] = {}
+
+    def of(self, file: ProgramModule) -> FileChanges:
+        """The changes of one file."""
+        if file.path not in self._files:
+            self._files[file.path] = FileChanges(file)
+        return self._files[file.path]
+
+    def proposals(self, added: Text) -> dict[str, list[Proposal]]:
+        """By path: everything that was gathered."""
+        return {path: changes.proposals(added) for path, changes in self._files.items()}

@@ -1,0 +1,352 @@
+"""The models that a program trains: found through the optimizers, traced to the variable that holds each."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from torchferry.conversion.distributed.changes import UnclearProgramError
+from torchferry.conversion.distributed.training import Training
+from torchferry.conversion.program.functions import (
+    ASSIGNMENTS,
+    FUNCTIONS,
+    argument_for,
+    assigned_to,
+    returned,
+    targets,
+)
+from torchferry.conversion.program.module import ProgramModule
+from torchferry.conversion.program.origins import Origin
+from torchferry.conversion.program.training_program import ProgramDefinition
+from torchferry.source.names import called_name, last_name
+from torchferry.source.scopes import BindingKind, Scope
+from torchferry.text import Text
+
+_OPTIMIZERS = frozenset(
+    {"SGD", "Adam", "AdamW", "Adamax", "NAdam", "RAdam", "Adagrad", "Adadelta", "RMSprop", "Rprop", "ASGD"}
+    | {"LBFGS", "SparseAdam", "Adafactor", "LAMB", "Lamb", "LARS", "Lion", "Lookahead", "Muon"}
+    | {"FusedAdam", "FusedSGD", "FusedLAMB", "BertAdam"}
+)
+_PARAMETERS = frozenset({"parameters", "named_parameters"})
+MOVES = frozenset({"cuda", "to"})
+_DEPTH = 6
+
+_NO_OPTIMIZER = Text(
+    "no optimizer is given MODEL.parameters(), so that the trained model is not known; name its variable with "
+    "--model, or wrap it by hand in torch.nn.parallel.DistributedDataParallel after its move to the device",
+    "没有优化器使用 MODEL.parameters()，无法确定所训练的模型；请用 --model 指定变量名，"
+    "或在模型移至设备后手动用 torch.nn.parallel.DistributedDataParallel 包装",
+)
+_CONTAINER = Text(
+    "the trained models are held in a container or come from a loop; hold each in a variable of its own",
+    "所训练的模型保存在容器中或来自循环；请分别保存在各自的变量中",
+)
+_SEVERAL_CALLERS = Text(
+    "several places hand over the model whose parameters are trained here; name its variable with --model",
+    "多处传入此处训练的模型；请用 --model 指定其变量名",
+)
+_UNKNOWN = Text(
+    "--model {name}: no variable of this name is given a value in the program",
+    "--model {name}：程序中没有为该名称的变量赋值",
+)
+
+
+@dataclass(frozen=True)
+class Holder:
+    """The variable, or the attribute of an object, that holds a trained model."""
+
+    file: ProgramModule
+    text: str  # `net`, `self.model`
+    scope: Scope  # of the statements that give it its value
+    owner: ast.ClassDef | None  # the class, for an attribute
+    made: tuple[Origin, ...]  # what makes the model
+
+    @property
+    def is_attribute(self) -> bool:
+        return self.owner is not None
+
+
+def find_models(training: Training, main: ProgramModule, wanted: str) -> list[Holder]:
+    """The holder of each trained model, or of those that the user names, with commas between them."""
+    if wanted:
+        return [_named(training, main, name.strip()) for name in wanted.split(",")]
+    finder = _ModelFinder(training)
+    found: dict[tuple[str, int, str], Holder] = {}
+    for file in training.program.files.values():
+        for call in file.calls:
+            if is_optimizer(file, call):
+                for holder in finder.holders(file, call):
+                    holder = settled(training, holder)
+                    found[holder.file.path, id(holder.scope), holder.text] = holder
+    if not found:
+        raise UnclearProgramError(main, main.module.tree.body[0], _NO_OPTIMIZER)
+    return list(found.values())
+
+
+def is_optimizer(file: ProgramModule, call: ast.Call) -> bool:
+    """Whether a call makes an optimizer."""
+    name = called_name(call)
+    if name in _OPTIMIZERS:
+        return True
+    qualified = file.qualified(call.func)
+    return qualified.startswith("torch.optim.") and "lr_scheduler" not in qualified and name[:1].isupper()
+
+
+def _named(training: Training, main: ProgramModule, name: str) -> Holder:
+    finder = _ModelFinder(training)
+    files = [main, *(file for file in training.program.files.values() if file is not main)]
+    for file in files:
+        for statement in file.statements:
+            for target in assigned_to(statement):
+                if file.module.segment(target) in (name, f"self.{name}"):
+                    return finder.holder(file, target)
+    raise UnclearProgramError(main, main.module.tree.body[0], _UNKNOWN.format(name=name))
+
+
+class _ModelFinder:
+    def __init__(self, training: Training) -> None:
+        self.training = training
+        self.flow = training.flow
+
+    def holders(self, file: ProgramModule, optimizer: ast.Call) -> Iterator[Holder]:
+        """The holders of the models whose parameters an optimizer is given."""
+        given = [keyword.value for keyword in optimizer.keywords if keyword.arg == "params"]
+        for argument in [*optimizer.args[:1], *given]:
+            for where, base in self._bases(file, argument, _DEPTH):
+                for there, root in self._roots(where, base):
+                    yield self.holder(there, root)
+
+    def _bases(
+        self, file: ProgramModule, node: ast.expr, depth: int
+    ) -> Iterator[tuple[ProgramModule, ast.expr]]:
+        """MODEL of every MODEL.parameters() that an expression, or what its names stand for, holds."""
+        for child in ast.walk(node):
+            if isinstance(child, ast.Call) and isinstance(child.func, ast.Attribute):
+                if child.func.attr in _PARAMETERS:
+                    yield file, child.func.value
+            if isinstance(child, ast.Name) and isinstance(child.ctx, ast.Load) and depth:
+                for where, value in self._values(file, child):
+                    yield from self._bases(where, value, depth - 1)
+
+    def _values(self, file: ProgramModule, name: ast.Name) -> Iterator[tuple[ProgramModule, ast.expr]]:
+        """The values of a variable that collects parameters: where it is assigned, extended or handed over."""
+        surroundings = file.surroundings(name)
+        owner = surroundings.scope.owner_of(name.id) if surroundings else None
+        for binding in owner.bindings[name.id] if owner else ():
+            if binding.kind is BindingKind.ASSIGN and binding.value is not None:
+                if not isinstance(binding.value, ast.Call) or called_name(binding.value) not in MOVES:
+                    yield file, binding.value
+            elif binding.kind is BindingKind.PARAMETER and owner and isinstance(owner.node, FUNCTIONS):
+                for site in self.flow.sites.get(id(owner.node), ()):
+                    value = argument_for(site.call, owner.node, name.id)
+                    if value is not None:
+                        yield site.file, value
+
+    def _roots(self, file: ProgramModule, base: ast.expr) -> Iterator[tuple[ProgramModule, ast.expr]]:
+        """Of `model.head` the model: the leftmost name that holds a module, or the attribute of `self`."""
+        chain: list[ast.expr] = [base]
+        while isinstance(chain[-1], ast.Attribute):
+            chain.append(chain[-1].value)
+        leftmost = chain[-1]
+        if not isinstance(leftmost, ast.Name):
+            raise UnclearProgramError(file, base, _CONTAINER)
+        if leftmost.id == "self" and len(chain) == 1:
+            yield from self._callers_of_own(file, leftmost)
+        elif len(chain) > 1 and (leftmost.id == "self" or self._holds_no_module(file, leftmost)):
+            yield file, chain[-2]
+        else:
+            yield file, leftmost
+
+    def _callers_of_own(
+        self, file: ProgramModule, node: ast.expr
+    ) -> Iterator[tuple[ProgramModule, ast.expr]]:
+        """self.parameters() in a method of the model: MODEL of the MODEL.method() that runs it."""
+        surroundings = file.surroundings(node)
+        function = surroundings.scope.node if surroundings else None
+        for site in self.flow.sites.get(id(function), ()):
+            if isinstance(site.call.func, ast.Attribute):
+                yield from self._roots(site.file, site.call.func.value)
+
+    def _holds_no_module(self, file: ProgramModule, node: ast.expr) -> bool:
+        made = [self.flow.class_of(origin.file, origin.node) for origin in self.flow.origins(file, node)]
+        known = [item for item in made if item is not None]
+        return bool(known) and not any(is_module_class(self.training, item) for item in known)
+
+    def holder(self, file: ProgramModule, node: ast.expr, depth: int = _DEPTH) -> Holder:
+        """The variable that is given the model, from a place that uses it: through parameters to their callers."""
+        if isinstance(node, ast.Attribute):
+            return self._of_attribute(file, node, depth)
+        if not isinstance(node, ast.Name):
+            raise UnclearProgramError(file, node, _CONTAINER)
+        surroundings = file.surroundings(node)
+        owner = surroundings.scope.owner_of(node.id) if surroundings else None
+        bindings = owner.bindings[node.id] if owner else []
+        if owner is None or any(
+            item.kind is BindingKind.OTHER and not _is_unpacked(file, item.node) for item in bindings
+        ):
+            raise UnclearProgramError(file, node, _CONTAINER)
+        is_parameter = any(item.kind is BindingKind.PARAMETER for item in bindings)
+        if not is_parameter or self._is_moved(file, owner, node.id) or not depth:
+            return Holder(file, node.id, owner, None, tuple(self.flow.origins(file, node)))
+        return self._of_callers(file, node, owner, depth)
+
+    def _of_callers(self, file: ProgramModule, node: ast.Name, owner: Scope, depth: int) -> Holder:
+        found: dict[tuple[int, str], Holder] = {}
+        for site in self.flow.sites.get(id(owner.node), ()):
+            if isinstance(owner.node, FUNCTIONS):
+                value = argument_for(site.call, owner.node, node.id)
+                if isinstance(value, (ast.Name, ast.Attribute)):
+                    holder = self.holder(site.file, value, depth - 1)
+                    found[id(holder.scope), holder.text] = holder
+        if len(found) != 1:
+            raise UnclearProgramError(file, node, _SEVERAL_CALLERS if found else _CONTAINER)
+        return next(iter(found.values()))
+
+    def _of_attribute(self, file: ProgramModule, node: ast.Attribute, depth: int) -> Holder:
+        """`self.model`: the attribute itself if it is made or moved in the class, else what it was given."""
+        if node.attr == "module":
+            return self.holder(file, node.value, depth)
+        for where in (file, *self.training.program.files.values()):
+            for statement in where.statements:
+                if not isinstance(statement, ASSIGNMENTS):
+                    continue
+                for target in assigned_to(statement):
+                    if (
+                        isinstance(target, ast.Attribute)
+                        and target.attr == node.attr
+                        and _is_self(target.value)
+                    ):
+                        return self._of_assigned(where, target, statement, depth)
+        raise UnclearProgramError(file, node, _CONTAINER)
+
+    def _of_assigned(
+        self, file: ProgramModule, target: ast.Attribute, statement: ast.Assign | ast.AnnAssign, depth: int
+    ) -> Holder:
+        assert statement.value is not None
+        scope = file.scope_of_statement(statement)
+        text = file.module.segment(target)
+        is_handed = isinstance(statement.value, ast.Name) and any(
+            item.kind is BindingKind.PARAMETER for item in scope.bindings.get(statement.value.id, ())
+        )
+        if is_handed and not self._is_moved(file, scope, text) and depth:
+            assert isinstance(statement.value, ast.Name)
+            return self._of_callers(file, statement.value, scope, depth)
+        owner = next((item for item in file.tree.owners(statement) if isinstance(item, ast.ClassDef)), None)
+        return Holder(file, text, scope, owner, tuple(self.flow.origins(file, statement.value)))
+
+    def _is_moved(self, file: ProgramModule, scope: Scope, text: str) -> bool:
+        return is_moved(file, scope, text)
+
+
+def is_moved(file: ProgramModule, scope: Scope, text: str) -> bool:
+    """Whether a variable is moved to a device in a scope: `text.cuda()`, or `text = SOMETHING.to(device)`."""
+    for statement in getattr(scope.node, "body", ()):
+        for node in ast.walk(statement):
+            if (
+                isinstance(node, ast.Call)
+                and isinstance(node.func, ast.Attribute)
+                and node.func.attr in MOVES
+            ):
+                if file.module.segment(node.func.value) == text:
+                    return True
+                parent = file.parent(node)
+                if parent and text in map(file.module.segment, assigned_to(parent)):
+                    return True
+    return False
+
+
+def settled(training: Training, holder: Holder) -> Holder:
+    """The holder itself, or the one that its model goes to before it is trained: through returns and to a move."""
+    for _ in range(_DEPTH):
+        further = _returned_to(training, holder) or _moved_elsewhere(training, holder)
+        if further is None:
+            return holder
+        holder = further
+    return holder
+
+
+def _returned_to(training: Training, holder: Holder) -> Holder | None:
+    """The variable that gets the model from the function that builds it."""
+    function = holder.scope.node
+    if not isinstance(function, FUNCTIONS) or holder.is_attribute or training.trains(holder.file, function):
+        return None
+    made = {id(origin.node) for origin in holder.made}
+    if not any(_mentions(value, holder.text) for value in returned(function)):
+        return None
+    for site in training.flow.sites.get(id(function), ()):
+        surroundings = site.file.surroundings(site.call)
+        if surroundings is None:
+            continue
+        for target in targets(surroundings.statement):
+            if any(id(origin.node) in made for origin in training.flow.origins(site.file, target)):
+                return _ModelFinder(training).holder(site.file, target)
+    return None
+
+
+def _mentions(value: ast.expr, text: str) -> bool:
+    parts = value.elts if isinstance(value, (ast.Tuple, ast.List)) else [value]
+    return any(isinstance(node, ast.Name) and node.id == text for part in parts for node in ast.walk(part))
+
+
+def _moved_elsewhere(training: Training, holder: Holder) -> Holder | None:
+    """The one other variable in which the model is moved, if the holder itself is not."""
+    if is_moved(holder.file, holder.scope, holder.text) or _is_moved_by_builder(training, holder):
+        return None
+    made = {id(origin.node) for origin in holder.made}
+    found: dict[tuple[int, str], Holder] = {}
+    for file in training.program.files.values():
+        for statement in file.statements:
+            for target in targets(statement):
+                if not any(id(origin.node) in made for origin in training.flow.origins(file, target)):
+                    continue
+                scope, text = file.scope_of_statement(statement), file.module.segment(target)
+                if is_moved(file, scope, text):
+                    owner = next(
+                        (item for item in file.tree.owners(statement) if isinstance(item, ast.ClassDef)), None
+                    )
+                    kept = owner if isinstance(target, ast.Attribute) else None
+                    found[id(scope), text] = Holder(file, text, scope, kept, holder.made)
+    return next(iter(found.values())) if len(found) == 1 else None
+
+
+def _is_moved_by_builder(training: Training, holder: Holder) -> bool:
+    """Whether a function that is called for the holder's value moves what it builds."""
+    for statement in holder.file.statements:
+        if (
+            not isinstance(statement, ASSIGNMENTS)
+            or statement.value is None
+            or holder.file.scope_of_statement(statement) is not holder.scope
+        ):
+            continue
+        if any(holder.file.module.segment(target) == holder.text for target in targets(statement)):
+            for call in ast.walk(statement.value):
+                callee = training.flow.callee(holder.file, call) if isinstance(call, ast.Call) else None
+                if callee is not None and any(called_name(child) in MOVES for child in ast.walk(callee.node)):
+                    return True
+    return False
+
+
+def is_module_class(training: Training, made: ProgramDefinition, depth: int = 4) -> bool:
+    """Whether a class of the program derives from torch.nn.Module, as far as that can be told."""
+    if not isinstance(made.node, ast.ClassDef):
+        return False
+    for base in made.node.bases:
+        above = training.program.definition(made.file, base)
+        if above is None and (
+            last_name(base).endswith("Module") or made.file.qualified(base).startswith("torch.nn.")
+        ):
+            return True
+        if above is not None and depth and is_module_class(training, above, depth - 1):
+            return True
+    return False
+
+
+def _is_self(node: ast.expr) -> bool:
+    return isinstance(node, ast.Name) and node.id == "self"
+
+
+def _is_unpacked(file: ProgramModule, node: ast.AST) -> bool:
+    """`a, b = ...`: bound by an assignment, not by a loop."""
+    parent = file.parent(node)
+    return isinstance(parent, (ast.Tuple, ast.List)) and isinstance(file.parent(parent), ast.Assign)

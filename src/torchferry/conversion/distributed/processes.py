@@ -1,0 +1,453 @@
+"""What a script does as one of several processes: set-up, clean-up, and a card of its own."""
+
+from __future__ import annotations
+
+import ast
+import re
+from dataclasses import dataclass
+
+from torchferry.conversion.distributed.changes import (
+    FileChanges,
+    ProgramChanges,
+    UnclearProgramError,
+    import_anchor,
+)
+from torchferry.conversion.distributed.models import is_optimizer
+from torchferry.conversion.distributed.training import Training
+from torchferry.conversion.loaders import DATA_LOADERS
+from torchferry.conversion.program.functions import ASSIGNMENTS, FUNCTIONS, FunctionNode, own_nodes
+from torchferry.conversion.program.module import ProgramModule
+from torchferry.conversion.program.origins import Origin, OriginFlow
+from torchferry.finding import Kind
+from torchferry.source.edits import Edit
+from torchferry.source.names import called_name
+from torchferry.source.scopes import Scope
+from torchferry.text import Text
+
+_PARSING = frozenset({"parse_args", "parse_known_args"})
+_MOVES = frozenset({"cuda", "to", "backward"})
+_LEADING = (ast.Import, ast.ImportFrom, *FUNCTIONS, ast.ClassDef, ast.Global, ast.Nonlocal, ast.Pass)
+_DEPTH = 6
+
+_SETUP = Text("joins the process group before the real work begins", "在实际工作开始前加入进程组")
+_CLEANUP = Text("leaves the process group at the end", "结束时退出进程组")
+_NO_WORK = Text(
+    "nothing in this script, nor in what it calls, trains a model; name the script that does with --main",
+    "该脚本及其调用的代码均不训练模型；请用 --main 指定训练脚本",
+)
+_SETUP_LINES = '''\
+def setup_distributed():
+    """Join the processes that torchrun started, one per card; started without it, this process is alone."""
+    local_rank = int({os}.environ.get("LOCAL_RANK", "0"))
+    has_card = {torch}.cuda.is_available()
+    if has_card:
+        {torch}.cuda.set_device(local_rank)
+    backend = "nccl" if has_card else "gloo"
+    if "LOCAL_RANK" in {os}.environ:
+        {dist}.init_process_group(backend=backend)
+    else:
+        {dist}.init_process_group(backend=backend, store={dist}.HashStore(), rank=0, world_size=1)
+    if {dist}.get_rank() != 0:  # the first process speaks for all
+        {builtins}.print = lambda *args, **kwargs: None
+        {sys}.stdout = open({os}.devnull, "w")
+    return local_rank
+'''
+
+
+@dataclass(frozen=True)
+class ScriptBody:
+    """The statements in which the work is done."""
+
+    file: ProgramModule
+    scope: Scope
+    statements: list[ast.stmt]
+    function: FunctionNode | None = None  # whose body that is
+    call: ast.Call | None = None  # that runs it
+
+
+def find_entry(training: Training, main: ProgramModule) -> ScriptBody:
+    """The body of the script, of `if __name__ == "__main__"`, or of the function that is called there."""
+    root = main.module.scopes.root
+    statements = main.module.tree.body
+    guarded = next((node for node in statements if _asks_for_main(node)), None)
+    work = _WorkFinder(training)
+    if guarded is not None and not any(
+        work.is_work(main, node) for node in statements if node is not guarded
+    ):
+        assert isinstance(guarded, ast.If)
+        statements = guarded.body
+    entry = ScriptBody(main, root, statements)
+    for _ in range(_DEPTH):
+        inner = _called(training, work, entry)
+        if inner is None:
+            break
+        entry = inner
+    if not any(work.is_work(main, node) for node in entry.statements):
+        raise UnclearProgramError(main, main.module.tree.body[0], _NO_WORK)
+    return entry
+
+
+def _asks_for_main(node: ast.stmt) -> bool:
+    return isinstance(node, ast.If) and any(
+        isinstance(item, ast.Name) and item.id == "__name__" for item in ast.walk(node.test)
+    )
+
+
+class _WorkFinder:
+    """Tells statements that train, move to a device or load data from those that prepare for it."""
+
+    def __init__(self, training: Training) -> None:
+        self.training = training
+        self._known: dict[int, bool] = {}
+
+    def is_work(self, file: ProgramModule, node: ast.AST, depth: int = _DEPTH) -> bool:
+        if isinstance(node, (*FUNCTIONS, ast.ClassDef)) and depth == _DEPTH:
+            return False  # a definition as a statement
+        if id(node) not in self._known:
+            self._known[id(node)] = False
+            self._known[id(node)] = any(
+                self._is_work_call(file, child, depth)
+                for child in own_nodes(node)
+                if isinstance(child, ast.Call)
+            )
+        return self._known[id(node)]
+
+    def _is_work_call(self, file: ProgramModule, call: ast.Call, depth: int) -> bool:
+        if isinstance(call.func, ast.Attribute) and call.func.attr in _MOVES:
+            return True
+        if file.qualified(call.func) in DATA_LOADERS or is_optimizer(file, call):
+            return True
+        callee = self.training.flow.callee(file, call) if depth else None
+        return callee is not None and self.is_work(callee.file, callee.node, depth - 1)
+
+
+def _called(training: Training, work: _WorkFinder, entry: ScriptBody) -> ScriptBody | None:
+    """The function that does all the work of a body, if one does, is called once, and stands in the same file."""
+    working = [node for node in entry.statements if work.is_work(entry.file, node)]
+    if len(working) != 1 or not isinstance(working[0], (ast.Expr, *ASSIGNMENTS, ast.Raise)):
+        return _handed_over(training, work, entry) if not working else None
+    calls = [node for node in own_nodes(working[0]) if isinstance(node, ast.Call)]
+    for call in calls:
+        callee = training.flow.callee(entry.file, call)
+        if callee is None or callee.file is not entry.file or not isinstance(callee.node, FUNCTIONS):
+            continue
+        scope = entry.file.scopes[callee.node]
+        is_method = scope.parent is not None and scope.parent.is_class
+        if not is_method and len(training.flow.sites.get(id(callee.node), ())) == 1:
+            return ScriptBody(entry.file, scope, callee.node.body, callee.node, call)
+    return None
+
+
+def _handed_over(training: Training, work: _WorkFinder, entry: ScriptBody) -> ScriptBody | None:
+    """`fire.Fire(main)`: a function that does the work is handed to a library."""
+    for statement in entry.statements:
+        for call in own_nodes(statement):
+            for argument in call.args if isinstance(call, ast.Call) else ():
+                found = training.program.definition(entry.file, argument)
+                if found and isinstance(found.node, FUNCTIONS) and found.file is entry.file:
+                    if work.is_work(entry.file, found.node, _DEPTH - 1):
+                        scope = entry.file.scopes[found.node]
+                        return ScriptBody(entry.file, scope, found.node.body, found.node, call)  # type: ignore[arg-type]
+    return None
+
+
+def set_up(training: Training, entry: ScriptBody, is_rank_used: bool, changes: ProgramChanges) -> str:
+    """Put in the set-up; answers with the name of the variable that holds the local rank."""
+    file = changes.of(entry.file)
+    names = {
+        name: file.name_of(qualified, name)
+        for name, qualified in (
+            ("os", "os"),
+            ("torch", "torch"),
+            ("dist", "torch.distributed"),
+            ("builtins", "builtins"),
+            ("sys", "sys"),
+        )
+    }
+    file.add_helper([line.replace("    ", file.indent_unit) for line in _setup_lines(training, file, names)])
+    taken = {*entry.scope.bindings, *entry.file.module.scopes.root.bindings}
+    variable = "local_rank" if "local_rank" not in taken else "process_local_rank"
+    file.before(
+        _first_statement(training, entry),
+        [f"{variable} = setup_distributed()" if is_rank_used else "setup_distributed()"],
+        _SETUP,
+    )
+    _clean_up(entry, file, names["dist"])
+    return variable
+
+
+def _setup_lines(training: Training, file: FileChanges, names: dict[str, str]) -> list[str]:
+    lines = _SETUP_LINES.format(**names).splitlines()
+    if any("logging" in other.module.scopes.modules for other in training.program.files.values()):
+        logging = file.name_of("logging", "logging")
+        lines.insert(-1, f"        {logging}.disable({logging}.WARNING)")
+    return lines
+
+
+def _first_statement(training: Training, entry: ScriptBody) -> ast.stmt:
+    """Behind the parsing of arguments, and before whatever touches a device."""
+    work = _WorkFinder(training)
+    first_work = next(index for index, node in enumerate(entry.statements) if work.is_work(entry.file, node))
+    parsed = [
+        index
+        for index, node in enumerate(entry.statements[:first_work])
+        if _parses(training, entry.file, node)
+    ]
+    if parsed:
+        return entry.statements[parsed[-1] + 1]
+    anchor = import_anchor(entry.file.module)
+    begin = entry.statements.index(anchor) + 1 if anchor in entry.statements else 0
+    leading = next(
+        (index for index in range(begin, first_work) if not _is_leading(entry.statements[index])), first_work
+    )
+    return entry.statements[leading]
+
+
+def _is_leading(node: ast.stmt) -> bool:
+    """Imports, definitions, texts and plain settings, which nothing needs to precede."""
+    if isinstance(node, _LEADING):
+        return True
+    if isinstance(node, ASSIGNMENTS):
+        return node.value is None or not any(isinstance(child, ast.Call) for child in ast.walk(node.value))
+    return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+
+
+def _parses(training: Training, file: ProgramModule, node: ast.AST) -> bool:
+    for call in own_nodes(node):
+        if not isinstance(call, ast.Call):
+            continue
+        if isinstance(call.func, ast.Attribute) and call.func.attr in _PARSING:
+            return True
+        callee = training.flow.callee(file, call)
+        if callee is not None and any(
+            isinstance(child, ast.Attribute) and child.attr in _PARSING for child in ast.walk(callee.node)
+        ):
+            return True
+    return False
+
+
+def _clean_up(entry: ScriptBody, file: FileChanges, dist: str) -> None:
+    line = f"{dist}.destroy_process_group()"
+    if entry.function is not None and entry.call is not None:
+        surroundings = entry.file.surroundings(entry.call)
+        caller = surroundings.statement if surroundings else None
+        is_whole = isinstance(caller, (ast.Expr, *ASSIGNMENTS)) and caller.value is entry.call
+        if caller is not None and is_whole and not entry.function.decorator_list:
+            _put_last(entry.file.tree.position(caller).block, file, line)
+            return
+        for node in own_nodes(entry.function):
+            if isinstance(node, ast.Return):
+                file.before(node, [line], _CLEANUP)
+    if not isinstance(entry.statements[-1], ast.Return):
+        _put_last(entry.statements, file, line)
+
+
+def _put_last(statements: list[ast.stmt], file: FileChanges, line: str) -> None:
+    if _leaves(statements[-1]):
+        file.before(statements[-1], [line], _CLEANUP)
+    else:
+        file.after(statements[-1], [line], _CLEANUP)
+
+
+def _leaves(node: ast.stmt) -> bool:
+    if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call):
+        return called_name(node.value) in ("exit", "_exit", "quit")
+    return isinstance(node, ast.Raise)
+
+
+# Cards that a program names by number: each process has its own now, and plain `cuda` means that one.
+
+_INDEXED = re.compile(r"cuda:(\d+)\Z")
+_BEGUN = re.compile(r"cuda:(?:\{\w*\}|%[ds])?\Z")
+_A_NUMBER = re.compile(r"(?i)gpu|cuda_?id|device_?id|rank|card")
+_VISIBLE = "CUDA_VISIBLE_DEVICES"
+
+_OWN_CARD = Text(
+    "each process uses the card of its LOCAL_RANK, which plain `cuda` stands for now",
+    "每个进程使用其 LOCAL_RANK 对应的卡，cuda 即指该卡",
+)
+_VISIBLE_GONE = Text(
+    "would hide the other cards from the processes that are to use them; the launch script says which are used",
+    "会使其他进程看不到各自的卡；由启动脚本指定使用的卡",
+)
+_VISIBLE_LIST = Text(
+    "lists the cards that the processes may use: start as many processes as it names",
+    "列出了可用的卡：启动的进程数应与之相同",
+)
+_SEVERAL = Text(
+    "the program uses several cards in one process (cuda:{indexes}), as model parallelism does; that can't be "
+    "made one process per card",
+    "程序在一个进程中使用多张卡（cuda:{indexes}），如模型并行；无法改为每卡一个进程",
+)
+_UNSURE = Text(
+    "is this the number of a card? Each process must use the card of its LOCAL_RANK: leave the argument out",
+    "这是卡号吗？每个进程必须使用其 LOCAL_RANK 对应的卡：请去掉该参数",
+)
+
+
+def take_own_card(flow: OriginFlow, changes: ProgramChanges) -> None:
+    """Take the numbers of cards out of a program."""
+    numbers: dict[int, Origin] = {}
+    for file in flow.program.files.values():
+        if any(word in file.module.data for word in (b"cuda", b"CUDA", b".to(", b"device=")):
+            _Indexes(file, flow, changes, numbers).take_out()
+    if len(numbers) > 1:
+        file, node = numbers[max(numbers)]
+        raise UnclearProgramError(
+            file, node, _SEVERAL.format(indexes=", cuda:".join(map(str, sorted(numbers))))
+        )
+
+
+class _Indexes:
+    """The numbers of cards in one file."""
+
+    def __init__(
+        self, file: ProgramModule, flow: OriginFlow, changes: ProgramChanges, numbers: dict[int, Origin]
+    ) -> None:
+        self.file = file
+        self.module = file.module
+        self.flow = flow
+        self.changes = changes.of(file)
+        self.numbers = numbers
+
+    def take_out(self) -> None:
+        done: set[int] = set()
+        for unit in self.module.scopes.units:
+            for node in ast.walk(unit.node):
+                if id(node) not in done and self._look_at(node):
+                    done.update(map(id, ast.walk(node)))
+
+    def _look_at(self, node: ast.AST) -> bool:
+        """Whether a node was dealt with, and what is in it need not be looked at."""
+        if isinstance(node, ast.Assign) and self._sets_visible_devices(node):
+            self._drop_visible_devices(node)
+            return True
+        if isinstance(node, (ast.JoinedStr, ast.BinOp, ast.Call)) and self._is_composed(node):
+            self._put(node, '"cuda"')
+            return True
+        if isinstance(node, ast.Call):
+            self._look_at_call(node)
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+            self._look_at_text(node, node.value)
+        return False
+
+    def _put(self, node: ast.AST, text: str) -> None:
+        self.changes.replace(node, _OWN_CARD, Edit(self.module.start(node), self.module.end(node), text))
+
+    def _note(self, node: ast.expr, number: int) -> None:
+        self.numbers.setdefault(number, Origin(self.file, node))
+
+    def _look_at_text(self, node: ast.Constant, text: str) -> None:
+        match = _INDEXED.match(text)
+        parent = self.file.parent(node)
+        if match is None or isinstance(parent, (ast.JoinedStr, ast.Expr)):
+            return
+        if isinstance(parent, ast.Dict) and node in parent.keys:
+            return  # where a checkpoint's tensors were
+        self._note(node, int(match.group(1)))
+        segment = self.module.segment(node)
+        if segment.count(text) == 1:
+            start = self.module.start(node) + len(segment[: segment.index(text)].encode()) + len("cuda")
+            end = start + len(match.group(1)) + 1
+            self.changes.replace(node, _OWN_CARD, Edit(start, end, ""))
+
+    def _is_composed(self, node: ast.JoinedStr | ast.BinOp | ast.Call) -> bool:
+        """f"cuda:{n}", "cuda:" + str(n), "cuda:%d" % n, "cuda:{}".format(n)."""
+        first: ast.AST | None = None
+        if isinstance(node, ast.JoinedStr) and len(node.values) == 2:
+            first = node.values[0]
+        elif isinstance(node, ast.BinOp) and isinstance(node.op, (ast.Add, ast.Mod)):
+            first = node.left
+        elif (
+            isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "format"
+        ):
+            first = node.func.value
+        return (
+            isinstance(first, ast.Constant)
+            and isinstance(first.value, str)
+            and bool(_BEGUN.match(first.value))
+        )
+
+    def _look_at_call(self, call: ast.Call) -> None:
+        name = self.file.qualified(call.func)
+        if name == "torch.cuda.set_device" and call.args:
+            if isinstance(call.args[0], ast.Constant) and isinstance(call.args[0].value, int):
+                self._note(call, call.args[0].value)
+            os = self.changes.name_of("os", "os")
+            self._put(call.args[0], f'int({os}.environ.get("LOCAL_RANK", "0"))')
+        elif name == "torch.device" and call.args:
+            self._look_at_device(call)
+        elif isinstance(call.func, ast.Attribute) and call.func.attr in ("cuda", "to") and call.args:
+            self._look_at_move(call, call.func.attr)
+        for keyword in call.keywords if name.startswith("torch.") else ():
+            if keyword.arg == "device" and (_is_number(keyword.value) or self._holds_a_number(keyword.value)):
+                self._put(keyword.value, '"cuda"')
+
+    def _look_at_device(self, call: ast.Call) -> None:
+        number = call.args[-1]
+        if _is_number(number):
+            self._note(call, number.value)  # type: ignore[attr-defined]
+        elif not self._holds_a_number(number):
+            return
+        if len(call.args) == 1:
+            self._put(number, '"cuda"')
+        else:
+            self._drop_argument(call, number)
+
+    def _look_at_move(self, call: ast.Call, name: str) -> None:
+        first = call.args[0]
+        is_number = _is_number(first)
+        if is_number:
+            self._note(call, first.value)  # type: ignore[attr-defined]
+        if name == "to" and (is_number or self._holds_a_number(first)):
+            self._put(first, '"cuda"')
+        elif name == "cuda" and (is_number or self._holds_a_number(first)):
+            self._drop_argument(call, first)
+        elif name == "cuda" and isinstance(first, (ast.Name, ast.Attribute, ast.Subscript)):
+            if "device" not in self.module.segment(first):
+                self.changes.remark(Kind.TODO, call, _UNSURE)
+
+    def _holds_a_number(self, node: ast.expr) -> bool:
+        """Whether a variable holds the number of a card: by what it is given, else by its name."""
+        if not isinstance(node, (ast.Name, ast.Attribute, ast.Subscript)):
+            return False
+        made = self.flow.origins(self.file, node)
+        numbers = [origin for origin in made if _is_number(origin.node)]
+        for origin in numbers:
+            self.numbers.setdefault(origin.node.value, origin)  # type: ignore[attr-defined]
+        return bool(numbers) or (not made and _names_a_number(node))
+
+    def _drop_argument(self, call: ast.Call, argument: ast.expr) -> None:
+        others = [*call.args, *(keyword for keyword in call.keywords)]
+        place = others.index(argument)
+        start, end = self.module.start(argument), self.module.end(argument)
+        if place + 1 < len(others):
+            end = self.module.start(others[place + 1])
+        elif place:
+            start = self.module.end(others[place - 1])
+        self.changes.replace(call, _OWN_CARD, Edit(start, end, ""))
+
+    def _sets_visible_devices(self, node: ast.Assign) -> bool:
+        target = node.targets[0]
+        return (
+            isinstance(target, ast.Subscript)
+            and isinstance(target.slice, ast.Constant)
+            and target.slice.value == _VISIBLE
+        )
+
+    def _drop_visible_devices(self, node: ast.Assign) -> None:
+        value = node.value
+        if isinstance(value, ast.Constant) and isinstance(value.value, str) and "," in value.value:
+            self.changes.remark(Kind.INFO, node, _VISIBLE_LIST)
+            return
+        self.changes.delete(node, _VISIBLE_GONE)
+
+
+def _is_number(node: ast.expr) -> bool:
+    return isinstance(node, ast.Constant) and type(node.value) is int
+
+
+def _names_a_number(node: ast.expr) -> bool:
+    if isinstance(node, ast.Name):
+        return bool(_A_NUMBER.search(node.id))
+    return isinstance(node, ast.Attribute) and bool(_A_NUMBER.search(node.attr))

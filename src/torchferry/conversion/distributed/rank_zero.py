@@ -1,0 +1,280 @@
+"""What only the first process does: saving, writing logs, drawing progress bars."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from torchferry.conversion.common_edits import add_argument
+from torchferry.conversion.distributed.changes import FileChanges, ProgramChanges
+from torchferry.conversion.distributed.models import Holder
+from torchferry.conversion.distributed.training import Training
+from torchferry.conversion.program.functions import ASSIGNMENTS, FUNCTIONS, FunctionNode, own_nodes
+from torchferry.conversion.program.module import ProgramModule
+from torchferry.conversion.program.origins import CallSite
+from torchferry.finding import Kind
+from torchferry.source.edits import Edit
+from torchferry.source.names import called_name
+from torchferry.text import Text
+
+_WRITES = frozenset(
+    {"torch.save", "torchvision.utils.save_image", "numpy.save", "numpy.savez", "numpy.savetxt"}
+    | {"matplotlib.pyplot.savefig"}
+)
+# These may also be about files that every process has for itself.
+_FILE_OPERATIONS = frozenset(
+    {"shutil.copy", "shutil.copy2", "shutil.copyfile", "shutil.move", "shutil.rmtree"}
+    | {"os.remove", "os.unlink", "os.rename", "os.replace", "os.symlink", "os.link"}
+)
+_WRITING_METHODS = frozenset({"save_pretrained", "savefig"})
+_WRITERS = frozenset(
+    {"torch.utils.tensorboard.SummaryWriter", "torch.utils.tensorboard.writer.SummaryWriter"}
+    | {"tensorboardX.SummaryWriter"}
+)
+_BARS = frozenset({"tqdm", "trange"})
+
+_SAVED_ONCE = Text("only the first process writes", "仅第一个进程写入")
+_BAR_ONCE = Text("only the first process shows its progress", "仅第一个进程显示进度")
+_RACE = Text(
+    "all processes make this folder, and one of them is the first", "所有进程都会创建该目录，其中一个先完成"
+)
+_RUN_ONCE = Text("only the first process reports a run", "仅第一个进程上报")
+_WHERE = Text(
+    "every process would write here; put it under `if {test}:`",
+    "每个进程都会在此写入；请放在 `if {test}:` 之下",
+)
+_FILE = Text(
+    "every process opens this file for writing; put what writes it under `if {test}:`",
+    "每个进程都会打开该文件写入；请将写入代码放在 `if {test}:` 之下",
+)
+_DOWNLOAD = Text(
+    "all processes would download at once; download the data once before you start them",
+    "所有进程会同时下载；请在启动前先下载好数据",
+)
+_WAIT = Text(
+    "waits until the first process has written what all read now", "等待第一个进程写完，随后所有进程读取"
+)
+
+
+class RankZero:
+    """Guards what only the first process may do."""
+
+    def __init__(self, training: Training, holders: list[Holder], changes: ProgramChanges) -> None:
+        self.training = training
+        self.changes = changes
+        self.models = {id(origin.node) for holder in holders for origin in holder.made}
+        self.saving = {id(function): function for function in self._saving_functions()}
+
+    def guard(self) -> None:
+        """Look at every call of the program."""
+        for file in self.training.program.files.values():
+            for call in file.calls:
+                self._look_at(file, call)
+
+    def test(self, file: ProgramModule) -> str:
+        """The test for the first process; other scripts, without a process group, may use other files as well."""
+        dist = self.changes.of(file).name_of("torch.distributed", "dist")
+        if file is self.training.program.main:
+            return f"{dist}.get_rank() == 0"
+        return f"not {dist}.is_initialized() or {dist}.get_rank() == 0"
+
+    def _saving_functions(self) -> Iterator[FunctionNode]:
+        """Functions that write files and do nothing that other processes need."""
+        for file in self.training.program.files.values():
+            for node in ast.walk(file.module.tree):
+                if isinstance(node, FUNCTIONS) and self._only_saves(file, node):
+                    yield node
+
+    def _only_saves(self, file: ProgramModule, function: FunctionNode) -> bool:
+        sites = self.training.flow.sites.get(id(function), [])
+        nodes = list(own_nodes(function))
+        calls = [node for node in nodes if isinstance(node, ast.Call)]
+        if not any(_is_write(file, call) for call in calls) or not sites:
+            return False
+        if any(self.runs_a_model(file, call) for call in calls):
+            return False
+        if self.training.trains(file, function) or any(
+            isinstance(node, (ast.Global, ast.For)) for node in nodes
+        ):
+            return False
+        stores = [
+            node for node in nodes if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store)
+        ]
+        gives = [node for node in nodes if isinstance(node, ast.Return) and node.value is not None]
+        return not stores and not gives and all(_statement_of(site) is not None for site in sites)
+
+    def runs_a_model(self, file: ProgramModule, call: ast.Call, depth: int = 3) -> bool:
+        """Whether a call runs a wrapped model: all processes must do that together."""
+        if isinstance(call.func, (ast.Name, ast.Attribute)):
+            if any(id(origin.node) in self.models for origin in self.training.flow.origins(file, call.func)):
+                return True
+        callee = self.training.flow.callee(file, call) if depth else None
+        if callee is None or not isinstance(callee.node, FUNCTIONS):
+            return False
+        return any(
+            self.runs_a_model(callee.file, inner, depth - 1)
+            for inner in own_nodes(callee.node)
+            if isinstance(inner, ast.Call)
+        )
+
+    def _is_for_one(self, site: CallSite) -> bool:
+        """Whether a call is a statement of its own that one process can run without the others."""
+        inner = [node for node in ast.walk(site.call) if isinstance(node, ast.Call)]
+        return _statement_of(site) is not None and not any(
+            self.runs_a_model(site.file, call) for call in inner
+        )
+
+    def _is_guarded(self, file: ProgramModule, call: ast.Call) -> bool:
+        """Whether a call stands in a function whose calls are guarded."""
+        surroundings = file.surroundings(call)
+        around = file.tree.owners(surroundings.statement) if surroundings else ()
+        return any(id(owner) in self.saving for owner in around)
+
+    def _look_at(self, file: ProgramModule, call: ast.Call) -> None:
+        changes = self.changes.of(file)
+        name = file.qualified(call.func)
+        callee = self.training.flow.callee(file, call)
+        if (callee is not None and id(callee.node) in self.saving) or _is_write(file, call):
+            self._guard_statement(file, call)
+        elif name in _FILE_OPERATIONS:
+            self._look_at_operation(file, call)
+        elif name in _WRITERS:
+            self._look_at_writer(file, call)
+        elif called_name(call) in _BARS and name.startswith("tqdm"):
+            self._look_at_bar(file, call, changes)
+        elif name in ("os.makedirs", "os.mkdir") or self._is_path_mkdir(file, call):
+            _make_folder(file, call, changes)
+        elif name == "wandb.init":
+            self._look_at_run(file, call, changes)
+        elif name == "torch.load":
+            self._look_at_load(file, call, changes)
+        elif isinstance(call.func, ast.Name) and call.func.id == "open" and _opens_for_writing(call):
+            if not self._is_guarded(file, call):
+                changes.remark(Kind.TODO, call, _FILE.format(test=self.test(file)))
+        elif any(keyword.arg == "download" and _is_true(keyword.value) for keyword in call.keywords):
+            changes.remark(Kind.TODO, call, _DOWNLOAD)
+
+    def _look_at_operation(self, file: ProgramModule, call: ast.Call) -> None:
+        """In the script itself and beside a save it is about what the program writes."""
+        surroundings = file.surroundings(call)
+        function = self.training.function_around(file, surroundings.statement) if surroundings else None
+        nodes = own_nodes(function) if function is not None else ()
+        is_beside = any(isinstance(node, ast.Call) and _is_write(file, node) for node in nodes)
+        if file is self.training.program.main or is_beside:
+            self._guard_statement(file, call)
+        else:
+            self.changes.of(file).remark(Kind.TODO, call, _WHERE.format(test=self.test(file)))
+
+    def _guard_statement(self, file: ProgramModule, call: ast.Call) -> None:
+        if self._is_guarded(file, call):
+            return
+        statement = _statement_of(CallSite(file, call))
+        if statement is not None and self._is_for_one(CallSite(file, call)):
+            self.changes.of(file).guard(statement, self.test(file), _SAVED_ONCE)
+        else:
+            self.changes.of(file).remark(Kind.TODO, call, _WHERE.format(test=self.test(file)))
+
+    def _look_at_writer(self, file: ProgramModule, call: ast.Call) -> None:
+        """A writer is None elsewhere, if every use of it can be guarded."""
+        uses = [use for where in self.training.program.files.values() for use in self._uses(where, call)]
+        parent = file.parent(call)
+        is_assigned = isinstance(parent, ASSIGNMENTS) and parent.value is call
+        is_handed = any(self._takes(where, call) for where in self.training.program.files.values())
+        if not is_assigned or is_handed or not all(map(self._is_for_one, uses)):
+            self.changes.of(file).remark(Kind.TODO, call, _WHERE.format(test=self.test(file)))
+            return
+        end = file.module.end(call)
+        self.changes.of(file).replace(call, _SAVED_ONCE, Edit(end, end, f" if {self.test(file)} else None"))
+        for use in uses:
+            self._guard_statement(use.file, use.call)
+
+    def _takes(self, file: ProgramModule, writer: ast.Call) -> bool:
+        """Whether something that is not of the program is handed the writer."""
+        return any(
+            self.training.flow.callee(file, call) is None
+            and any(self.training.flow.comes_from(file, argument, writer) for argument in call.args)
+            for call in file.calls
+        )
+
+    def _uses(self, file: ProgramModule, writer: ast.Call) -> Iterator[CallSite]:
+        for call in file.calls:
+            if isinstance(call.func, ast.Attribute) and call is not writer:
+                if self.training.flow.comes_from(file, call.func.value, writer):
+                    yield CallSite(file, call)
+
+    def _is_path_mkdir(self, file: ProgramModule, call: ast.Call) -> bool:
+        """mkdir of a pathlib.Path, and not of some other object."""
+        if not isinstance(call.func, ast.Attribute) or call.func.attr != "mkdir":
+            return False
+        made = self.training.flow.origins(file, call.func.value)
+        return bool(made) and all(called_name(origin.node) == "Path" for origin in made)
+
+    def _look_at_bar(self, file: ProgramModule, call: ast.Call, changes: FileChanges) -> None:
+        if not any(keyword.arg in ("disable", None) for keyword in call.keywords):
+            dist = changes.name_of("torch.distributed", "dist")
+            test = f"{dist}.get_rank() != 0"
+            if file is not self.training.program.main:
+                test = f"{dist}.is_initialized() and {test}"
+            changes.replace(call, _BAR_ONCE, add_argument(file.module, call, f"disable={test}"))
+
+    def _look_at_run(self, file: ProgramModule, call: ast.Call, changes: FileChanges) -> None:
+        if any(keyword.arg in ("mode", None) for keyword in call.keywords):
+            changes.remark(Kind.TODO, call, _WHERE.format(test=self.test(file)))
+            return
+        text = f'mode=None if {self.test(file)} else "disabled"'
+        changes.replace(call, _RUN_ONCE, add_argument(file.module, call, text))
+
+    def _look_at_load(self, file: ProgramModule, call: ast.Call, changes: FileChanges) -> None:
+        """What is loaded behind the training may have been saved by it."""
+        surroundings = file.surroundings(call)
+        if surroundings is None:
+            return
+        before: ast.stmt = surroundings.statement
+        for owner in file.tree.owners(surroundings.statement):
+            if isinstance(owner, (*FUNCTIONS, ast.ClassDef, ast.Module, ast.For, ast.While)):
+                break
+            if isinstance(owner, ast.stmt):
+                before = owner
+        earlier = file.tree.position(before).block
+        if any(
+            self.training.trains(file, node)
+            for node in earlier[: earlier.index(before)]
+            if not isinstance(node, FUNCTIONS)
+        ):
+            dist = changes.name_of("torch.distributed", "dist")
+            changes.before(before, [f"{dist}.barrier()"], _WAIT, call)
+
+
+def _is_write(file: ProgramModule, call: ast.Call) -> bool:
+    return file.qualified(call.func) in _WRITES or (
+        isinstance(call.func, ast.Attribute) and call.func.attr in _WRITING_METHODS
+    )
+
+
+def _statement_of(site: CallSite) -> ast.stmt | None:
+    """The statement that consists of nothing but a call."""
+    surroundings = site.file.surroundings(site.call)
+    statement = surroundings.statement if surroundings else None
+    is_alone = isinstance(statement, ast.Expr) and statement.value is site.call
+    return statement if is_alone else None
+
+
+def _make_folder(file: ProgramModule, call: ast.Call, changes: FileChanges) -> None:
+    if any(keyword.arg in ("exist_ok", None) for keyword in call.keywords):
+        return
+    edits = [add_argument(file.module, call, "exist_ok=True")]
+    if file.qualified(call.func) == "os.mkdir" and isinstance(call.func, ast.Attribute):
+        edits.append(Edit(*file.module.attribute_span(call.func), "makedirs"))
+    changes.replace(call, _RACE, *edits)
+
+
+def _opens_for_writing(call: ast.Call) -> bool:
+    modes = [*call.args[1:2], *(keyword.value for keyword in call.keywords if keyword.arg == "mode")]
+    return any(
+        isinstance(mode, ast.Constant) and isinstance(mode.value, str) and set(mode.value) & set("wax")
+        for mode in modes
+    )
+
+
+def _is_true(node: ast.expr) -> bool:
+    return isinstance(node, ast.Constant) and node.value is True

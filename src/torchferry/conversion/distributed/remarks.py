@@ -1,0 +1,304 @@
+"""What changes in meaning when a program runs on several cards, said where it is seen."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Iterator
+
+from torchferry.conversion.common_edits import add_argument
+from torchferry.conversion.distributed.changes import ProgramChanges
+from torchferry.conversion.distributed.loader_uses import Loaders
+from torchferry.conversion.distributed.training import Training
+from torchferry.conversion.program.functions import ASSIGNMENTS, FUNCTIONS, assigned_to, own_nodes
+from torchferry.conversion.program.module import ProgramModule
+from torchferry.conversion.program.origins import CallSite
+from torchferry.finding import Kind
+from torchferry.source.names import called_name
+from torchferry.text import Text
+
+_LOCAL = Text(
+    "figures of this loop (loss, accuracy) are of this process's share of the data; average them over the "
+    "processes with torch.distributed.all_reduce if you need those of the whole epoch",
+    "该循环中的指标（loss、准确率）仅针对本进程的数据；如需整轮指标，请用 torch.distributed.all_reduce 在进程间平均",
+)
+_DIVIDED = Text(
+    "divides by the size of all data, while the sum is of this process's share: on N cards the figure is about 1/N of "
+    "what it was; add the sums with torch.distributed.all_reduce first",
+    "除以的是全部数据的数量，而累加值只来自本进程的部分：在 N 张卡上该指标约为原来的 1/N；"
+    "请先用 torch.distributed.all_reduce 对各进程求和",
+)
+_ACCUMULATED = Text(
+    "gradients are accumulated over several backward passes: correct as it is; model.no_sync() around all but the "
+    "last would save communication",
+    "多次反向传播累积梯度：结果正确；除最后一次外使用 model.no_sync() 可减少通信",
+)
+_SEED = Text(
+    "all processes draw the same random numbers (dropout masks, noise); seed with SEED + rank behind the "
+    "construction of the model and the split of the data if they are to differ",
+    "所有进程生成相同的随机数（dropout、噪声）；如需不同，请在构建模型与划分数据之后以 SEED + rank 设定种子",
+)
+_SPLIT = Text(
+    "the split gets a seed: without one every process would have a split of its own, and train on what others evaluate",
+    "为随机划分设定种子：否则各进程划分不同，会用到其他进程的评估数据训练",
+)
+_DRAWN = Text(
+    "draws at random, and no seed is set: every process draws something else, so that a split of the data made of it "
+    "differs among them; set a seed before, the same on all",
+    "未设种子的随机抽取：各进程结果不同，由此划分的数据也不同；请在此之前设定相同的种子",
+)
+_SEEDS = frozenset({"torch.manual_seed", "torch.random.manual_seed"})
+_OTHER_SEEDS = frozenset({"random.seed", "numpy.random.seed"})
+# What splits of data are made of.
+_DRAWS = frozenset(
+    {"random.shuffle", "random.sample", "numpy.random.shuffle", "numpy.random.permutation", "torch.randperm"}
+    | {"sklearn.model_selection.train_test_split"}
+)
+_TOGGLED = Text(
+    "switches gradients of a wrapped model off and on: where they are off, call MODEL.module(...), else "
+    "DistributedDataParallel waits for gradients that never come",
+    "切换被包装模型的梯度：关闭期间请调用 MODEL.module(...)，否则 DistributedDataParallel 会等待不会产生的梯度",
+)
+_PENALTY = Text(
+    "DistributedDataParallel does not work with torch.autograd.grad on its outputs; compute the penalty with "
+    "MODEL.module(...)",
+    "DistributedDataParallel 不支持对其输出使用 torch.autograd.grad；请用 MODEL.module(...) 计算惩罚项",
+)
+
+
+_COUNT = Text(
+    "counts all cards of the node, of which this process uses one; where batch sizes, workers or learning rates are "
+    "multiplied by it, write 1",
+    "统计的是节点上的所有卡，而本进程只使用一张；若用于放大批量、worker 数或学习率，请改为 1",
+)
+_PLATEAU = Text(
+    "must be given the same figure on every process, else their learning rates differ: that of an evaluation is the "
+    "same, a training loss is of this process alone",
+    "各进程必须传入相同的指标，否则学习率不一致：评估指标相同，训练 loss 仅属于本进程",
+)
+_OUTPUT = Text(
+    "every process writes this; only print, logging and stdout are silenced in all but the first",
+    "每个进程都会输出；除第一个进程外，仅 print、logging 与 stdout 被屏蔽",
+)
+
+
+def remark(training: Training, changes: ProgramChanges) -> None:
+    """Look at the loops that train, and at what is random."""
+    for iteration in training.iterations:
+        if iteration.trains and isinstance(iteration.loop, (ast.For, ast.AsyncFor)):
+            noted = changes.of(iteration.file)
+            noted.remark(Kind.INFO, iteration.loop.iter, _LOCAL)
+            if _accumulates(iteration.loop):
+                noted.remark(Kind.INFO, iteration.loop.iter, _ACCUMULATED)
+            for node in ast.walk(iteration.loop):
+                if _switches_gradients(node):
+                    noted.remark(Kind.TODO, node, _TOGGLED)
+    seeds = any(_always_seeds(file, call) for file in training.program.files.values() for call in file.calls)
+    for file in training.program.files.values():
+        for call in file.calls:
+            name = file.qualified(call.func)
+            if _is_seed(file, call):
+                changes.of(file).remark(Kind.INFO, call, _SEED)
+            elif name.startswith("torch.utils.data.") and name.endswith("random_split") and not seeds:
+                _seed_split(file, call, changes)
+            elif name in _DRAWS and not seeds and not _is_repeated(training, file, call):
+                if not any(keyword.arg == "random_state" for keyword in call.keywords):
+                    changes.of(file).remark(Kind.TODO, call, _DRAWN)
+            elif (
+                called_name(call) == "len"
+                and _is_whole_data(call)
+                and isinstance(file.parent(call), ast.BinOp)
+            ):
+                parent = file.parent(call)
+                if isinstance(parent, ast.BinOp) and isinstance(parent.op, ast.Div) and parent.right is call:
+                    changes.of(file).remark(Kind.RISK, parent, _DIVIDED)
+            elif name == "torch.autograd.grad":
+                changes.of(file).remark(Kind.TODO, call, _PENALTY)
+            elif name == "torch.cuda.device_count":
+                is_question = isinstance(file.parent(call), ast.Compare)
+                changes.of(file).remark(Kind.INFO if is_question else Kind.TODO, call, _COUNT)
+            elif called_name(call) == "ReduceLROnPlateau":
+                changes.of(file).remark(Kind.RISK, call, _PLATEAU)
+            elif name == "sys.stderr.write":
+                changes.of(file).remark(Kind.TODO, call, _OUTPUT)
+
+
+def _is_whole_data(call: ast.Call) -> bool:
+    """len(loader.dataset)"""
+    return len(call.args) == 1 and isinstance(call.args[0], ast.Attribute) and call.args[0].attr == "dataset"
+
+
+def _is_seed(file: ProgramModule, call: ast.Call) -> bool:
+    return file.qualified(call.func) in _SEEDS
+
+
+def _always_seeds(file: ProgramModule, call: ast.Call) -> bool:
+    """Sets a seed, and not only if an option is given."""
+    surroundings = file.surroundings(call)
+    if file.qualified(call.func) not in _SEEDS | _OTHER_SEEDS or surroundings is None:
+        return False
+    tests = [owner.test for owner in file.tree.owners(surroundings.statement) if isinstance(owner, ast.If)]
+    return all("__name__" in file.module.segment(test) for test in tests)
+
+
+def _seed_split(file: ProgramModule, call: ast.Call, changes: ProgramChanges) -> None:
+    if len(call.args) < 3 and not any(keyword.arg in ("generator", None) for keyword in call.keywords):
+        noted = changes.of(file)
+        text = f"generator={noted.name_of('torch', 'torch')}.Generator().manual_seed(0)"
+        noted.replace(call, _SPLIT, add_argument(file.module, call, text))
+
+
+def _is_repeated(training: Training, file: ProgramModule, call: ast.Call) -> bool:
+    """In a loop that trains, or in a method of a dataset: no split."""
+    surroundings = file.surroundings(call)
+    owners = list(file.tree.owners(surroundings.statement)) if surroundings else []
+    return any(
+        isinstance(owner, ast.ClassDef)
+        or (isinstance(owner, (*FUNCTIONS, ast.For, ast.While)) and training.trains(file, owner))
+        for owner in owners
+    )
+
+
+def _accumulates(loop: ast.For | ast.AsyncFor) -> bool:
+    """`if (i + 1) % n == 0: optimizer.step()`."""
+    for node in ast.walk(loop):
+        if isinstance(node, ast.If) and any(isinstance(item, ast.Mod) for item in ast.walk(node.test)):
+            if any(called_name(item) == "step" for item in ast.walk(node)):
+                return True
+    return False
+
+
+def _switches_gradients(node: ast.AST) -> bool:
+    if isinstance(node, ast.Attribute) and node.attr == "requires_grad" and isinstance(node.ctx, ast.Store):
+        return True
+    return called_name(node) == "requires_grad_"
+
+
+# Decisions that hang on one process's share of the data: processes that decide differently wait for ever.
+
+_ALONE = Text(
+    "decides by a figure of this process's share of the data; where processes decide differently, the others wait for "
+    "ever. Average the figure first: torch.distributed.all_reduce(figure); figure /= torch.distributed.get_world_size()",
+    "根据本进程的数据指标作出决定；若各进程决定不同，其他进程会一直等待。请先取平均："
+    "torch.distributed.all_reduce(figure); figure /= torch.distributed.get_world_size()",
+)
+_JUMPS = (ast.Break, ast.Continue, ast.Return)  # an error in one process ends them all
+_ROUNDS = 4
+
+RunsModel = Callable[[ProgramModule, ast.Call], bool]
+
+
+def point_out_decisions(
+    training: Training, loaders: Loaders, runs_model: RunsModel, changes: ProgramChanges
+) -> None:
+    """Point out tests of figures that differ among the processes, if they lead out of a loop or to the model."""
+    for file in training.program.files.values():
+        scopes = [
+            file.module.tree,
+            *(item for item in ast.walk(file.module.tree) if isinstance(item, FUNCTIONS)),
+        ]
+        for scope in scopes:
+            local = _Local(training, loaders, file, scope)
+            for test in local.decisions(runs_model) if local.names else ():
+                changes.of(file).remark(Kind.TODO, test, _ALONE)
+
+
+class _Local:
+    """The names of a function, or of the script, that hold figures of this process alone."""
+
+    def __init__(self, training: Training, loaders: Loaders, file: ProgramModule, scope: ast.AST) -> None:
+        self.training = training
+        self.loaders = [loader for loader in loaders.training if id(loader.node) not in loaders.tests]
+        self.file = file
+        self.nodes = list(own_nodes(scope))
+        self.names = self._begun()
+        for _ in range(_ROUNDS if self.names else 0):
+            before = len(self.names)
+            for node in self.nodes:
+                self._follow(node)
+            if len(self.names) == before:
+                break
+
+    def _begun(self) -> set[str]:
+        """The loss that backward is called on, and what functions answer that train or use training data."""
+        found: set[str] = set()
+        for node in self.nodes:
+            if isinstance(node, ast.Call) and called_name(node) == "backward":
+                assert isinstance(node.func, (ast.Attribute, ast.Name))
+                value = node.func.value if isinstance(node.func, ast.Attribute) else node.func
+                if isinstance(value, ast.Name):
+                    found.add(value.id)
+            if isinstance(node, ASSIGNMENTS) and node.value is not None:
+                calls = [child for child in ast.walk(node.value) if isinstance(child, ast.Call)]
+                found |= self._given(node) if any(map(self._is_share, calls)) else set()
+        return found
+
+    def _is_share(self, call: ast.Call) -> bool:
+        callee = self.training.flow.callee(self.file, call)
+        if callee is None or not isinstance(callee.node, FUNCTIONS) or callee.node.name == "__init__":
+            return False
+        site = CallSite(self.file, call)
+        is_given = any(self.training.argument_from(site, loader.node) is not None for loader in self.loaders)
+        if is_given or self.training.takes_loader(site) or not self.training.trains(callee.file, callee.node):
+            return is_given
+        return not any(isinstance(node, ast.Call) and self._evaluates(node) for node in ast.walk(callee.node))
+
+    def _evaluates(self, call: ast.Call) -> bool:
+        """`model.eval()`: a function that trains and evaluates may answer with either figure."""
+        return called_name(call) == "eval"
+
+    def _given(self, node: ast.AST) -> set[str]:
+        nodes = [child for target in assigned_to(node) for child in ast.walk(target)]
+        return {
+            self.file.module.segment(child) for child in nodes if isinstance(child, (ast.Name, ast.Attribute))
+        } - {"self"}
+
+    def _mentions(self, node: ast.AST) -> bool:
+        return any(
+            isinstance(child, (ast.Name, ast.Attribute)) and self.file.module.segment(child) in self.names
+            for child in ast.walk(node)
+        )
+
+    def _follow(self, node: ast.AST) -> None:
+        if isinstance(node, ASSIGNMENTS) and node.value is not None and self._mentions(node.value):
+            self.names |= self._given(node)
+        elif isinstance(node, ast.AugAssign) and self._mentions(node.value):
+            self.names.add(self.file.module.segment(node.target))
+        elif isinstance(node, ast.If) and self._mentions(node.test):
+            for child in own_nodes(node):
+                if isinstance(child, ast.AugAssign):
+                    self.names.add(self.file.module.segment(child.target))
+                elif assigned_to(child) and not self._has_constant_twin(node, child):
+                    self.names |= self._given(child)
+
+    def _has_constant_twin(self, node: ast.If, child: ast.AST) -> bool:
+        """An assignment that both branches make alike."""
+        texts = [self.file.module.segment(item) for item in ast.walk(node) if assigned_to(item)]
+        return texts.count(self.file.module.segment(child)) > 1
+
+    def decisions(self, runs_model: RunsModel) -> Iterator[ast.expr]:
+        for node in self.nodes:
+            if (
+                isinstance(node, ast.Call)
+                and called_name(node) == "step"
+                and any(map(self._mentions, node.args))
+            ):
+                yield node.args[0]  # of ReduceLROnPlateau
+            if not isinstance(node, (ast.If, ast.While)) or not self._mentions(node.test):
+                continue
+            in_loop = isinstance(node, ast.While) or any(self.training.loops_around(self.file, node))
+            if isinstance(node, ast.While) or (in_loop and any(self._leads_away(node, runs_model))):
+                yield node.test
+
+    def _leads_away(self, node: ast.If, runs_model: RunsModel) -> Iterator[bool]:
+        for child in own_nodes(node):
+            if isinstance(child, (*_JUMPS, ast.Call)) and not self._is_below_another(node, child):
+                yield not isinstance(child, ast.Call) or runs_model(self.file, child)
+
+    def _is_below_another(self, node: ast.If, child: ast.AST) -> bool:
+        """Whether an inner `if` with such a test is the one to point out."""
+        return any(
+            isinstance(inner, ast.If)
+            and self._mentions(inner.test)
+            and any(item is child for item in ast.walk(inner))
+            for inner in own_nodes(node)
+        )

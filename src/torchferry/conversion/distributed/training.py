@@ -1,0 +1,207 @@
+"""The training loops of a program, which loader each goes over; and whether it runs on several cards already."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from enum import Enum
+from functools import cached_property
+from typing import NamedTuple
+
+from torchferry.conversion.loaders import DATA_LOADERS
+from torchferry.conversion.program.functions import FUNCTIONS, own_nodes, parameter_for
+from torchferry.conversion.program.module import ProgramModule
+from torchferry.conversion.program.origins import CallSite, Origin, OriginFlow
+from torchferry.conversion.program.training_program import TrainingProgram
+from torchferry.source.names import called_name
+
+_CALLS_DEEP = 4
+_WITHOUT = ("no_grad", "inference_mode")
+
+
+class Iteration(NamedTuple):
+    """A place where a loader is gone over; `loop` is the statement that does it, or in which it is done."""
+
+    file: ProgramModule
+    loop: ast.stmt
+    source: ast.expr  # the expression that the loop goes over
+    loaders: tuple[Origin, ...]
+    trains: bool
+    is_next: bool = False  # takes one batch of an iterator that was made elsewhere
+
+
+class Training:
+    """What the loops of a program do."""
+
+    def __init__(self, program: TrainingProgram) -> None:
+        self.program = program
+        self.flow = OriginFlow(program)
+        self._trains: dict[int, bool] = {}
+
+    @cached_property
+    def loaders(self) -> list[Origin]:
+        """Every DataLoader that is made."""
+        return [
+            Origin(file, call)
+            for file in self.program.files.values()
+            for call in file.calls
+            if _makes_loader(file, call)
+        ]
+
+    @cached_property
+    def iterations(self) -> list[Iteration]:
+        """Every place where one of them is gone over."""
+        return [found for file in self.program.files.values() for found in self._in_file(file)]
+
+    def _in_file(self, file: ProgramModule) -> Iterator[Iteration]:
+        for statement in file.statements:
+            if isinstance(statement, (ast.For, ast.AsyncFor)):
+                yield from self._iteration(file, statement, statement.iter)
+        for call in file.calls:
+            surroundings = file.surroundings(call)
+            if called_name(call) in ("iter", "next") and call.args and surroundings is not None:
+                yield from self._iteration(
+                    file, surroundings.statement, call.args[0], called_name(call) == "next"
+                )
+
+    def _iteration(
+        self, file: ProgramModule, statement: ast.stmt, source: ast.expr, is_next: bool = False
+    ) -> Iterator[Iteration]:
+        made = {id(loader.node) for loader in self.loaders}
+        found = tuple(origin for origin in self.flow.origins(file, source) if id(origin.node) in made)
+        if found:
+            is_loop = isinstance(statement, (ast.For, ast.AsyncFor)) and statement.iter is source
+            around = statement if is_loop else (self.function_around(file, statement) or file.module.tree)
+            trains = self.trains(file, around) and (is_loop or not is_without_gradients(file, statement))
+            yield Iteration(file, statement, source, found, trains, is_next)
+
+    def trains(self, file: ProgramModule, node: ast.AST, depth: int = _CALLS_DEEP) -> bool:
+        """Whether a piece of code runs a backward pass, itself or in a function that it calls."""
+        known = self._trains.get(id(node))
+        if known is None:
+            self._trains[id(node)] = False  # while it is being looked at: a function may call itself
+            known = self._trains[id(node)] = any(
+                self._call_trains(file, child, depth)
+                for child in own_nodes(node)
+                if isinstance(child, ast.Call)
+            )
+        return known
+
+    def _call_trains(self, file: ProgramModule, call: ast.Call, depth: int) -> bool:
+        if isinstance(call.func, ast.Attribute) and call.func.attr == "backward":
+            return True
+        callee = self.flow.callee(file, call) if depth else None
+        if callee is None or not isinstance(callee.node, FUNCTIONS) or callee.node.name == "backward":
+            return False
+        return self.trains(callee.file, callee.node, depth - 1)
+
+    def function_around(self, file: ProgramModule, statement: ast.stmt) -> ast.stmt | None:
+        """The function in which a statement stands."""
+        owners = file.tree.owners(statement)
+        return next((owner for owner in owners if isinstance(owner, FUNCTIONS)), None)
+
+    def loops_around(self, file: ProgramModule, statement: ast.stmt) -> Iterator[ast.stmt]:
+        """The loops of the same function around a statement, the nearest first."""
+        for owner in file.tree.owners(statement):
+            if isinstance(owner, (*FUNCTIONS, ast.ClassDef)):
+                return
+            if isinstance(owner, (ast.For, ast.AsyncFor, ast.While)):
+                yield owner
+
+    def callers(self, file: ProgramModule, statement: ast.stmt) -> list[CallSite]:
+        """The calls of the function in which a statement stands."""
+        function = self.function_around(file, statement)
+        return self.flow.sites.get(id(function), []) if function else []
+
+    def argument_from(self, site: CallSite, wanted: ast.expr) -> ast.expr | None:
+        """The argument of a call that may hold the value that `wanted` makes."""
+        arguments = [*site.call.args, *(keyword.value for keyword in site.call.keywords)]
+        return next((item for item in arguments if self.flow.comes_from(site.file, item, wanted)), None)
+
+    def takes_loader(self, site: CallSite) -> bool:
+        """Whether a call is handed some loader."""
+        return any(self.argument_from(site, loader.node) is not None for loader in self.loaders)
+
+    def parameter_of(self, site: CallSite, argument: ast.expr) -> str:
+        """The parameter of the called function that an argument becomes."""
+        callee = self.flow.callee(site.file, site.call)
+        if callee is None or not isinstance(callee.node, FUNCTIONS):
+            return ""
+        return parameter_for(site.call, callee.node, argument)
+
+
+def _makes_loader(file: ProgramModule, call: ast.Call) -> bool:
+    name = file.qualified(call.func)
+    is_starred = (
+        isinstance(call.func, ast.Name) and call.func.id == "DataLoader" and name[:6] in ("", "torch.")
+    )
+    return name in DATA_LOADERS or (is_starred and b"from torch.utils.data import *" in file.module.data)
+
+
+def is_without_gradients(file: ProgramModule, statement: ast.stmt) -> bool:
+    """Whether a statement runs under torch.no_grad()."""
+    for owner in file.tree.owners(statement):
+        heads: list[ast.expr] = []
+        if isinstance(owner, ast.With):
+            heads = [item.context_expr for item in owner.items]
+        elif isinstance(owner, FUNCTIONS):
+            heads = owner.decorator_list
+        if any(name in file.module.segment(head) for head in heads for name in _WITHOUT):
+            return True
+    return False
+
+
+# Programs that run on several cards already, and how they are started.
+
+
+class ProgramStart(Enum):
+    """How a program comes to several processes."""
+
+    TORCHRUN = "torchrun"  # one process per card, started for it
+    ITSELF = "itself"  # it starts them itself, once per node
+
+
+class Sign(NamedTuple):
+    """What shows that a program is distributed."""
+
+    file: ProgramModule
+    node: ast.AST
+    name: str
+
+
+_CALLS = frozenset({"init_process_group", "DistributedDataParallel", "init_distributed_mode"})
+_SPAWN = frozenset({"torch.multiprocessing.spawn", "torch.multiprocessing.start_processes"})
+_LIBRARIES = frozenset(
+    {"accelerate", "deepspeed", "horovod", "lightning", "pytorch_lightning", "colossalai", "fairscale"}
+)
+# A file that shows any of these holds its last word.
+_WORDS = tuple(name.rpartition(".")[2].encode() for name in sorted(_CALLS | _SPAWN | _LIBRARIES))
+
+
+def find_sign(program: TrainingProgram) -> Sign | None:
+    """The first thing in a program that makes it distributed; a start of processes counts most."""
+    signs = [sign for file in program.files.values() for sign in _signs(file)]
+    return min(signs, key=lambda sign: sign.name not in _SPAWN, default=None)
+
+
+def start_of(program: TrainingProgram) -> ProgramStart:
+    """How the program is started on several cards."""
+    sign = find_sign(program)
+    return ProgramStart.ITSELF if sign is not None and sign.name in _SPAWN else ProgramStart.TORCHRUN
+
+
+def _signs(file: ProgramModule) -> list[Sign]:
+    found: list[Sign] = []
+    if not any(word in file.module.data for word in _WORDS):
+        return found
+    for _, binding in file.module.scopes.imports:
+        package = binding.qualified.partition(".")[0]
+        if package in _LIBRARIES:
+            found.append(Sign(file, binding.node, package))
+    for call in file.calls:
+        name = file.qualified(call.func)
+        if name in _SPAWN:
+            found.append(Sign(file, call, name))
+        elif called_name(call) in _CALLS:
+            found.append(Sign(file, call, called_name(call)))
+    return found

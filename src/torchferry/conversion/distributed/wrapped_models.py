@@ -1,0 +1,316 @@
+"""Wrapped models: what is asked of one but belongs to the model inside, and torch.nn.DataParallel, which goes."""
+
+from __future__ import annotations
+
+import ast
+from enum import Flag, auto
+
+from torchferry.conversion.distributed.changes import FileChanges, ProgramChanges, UnclearProgramError
+from torchferry.conversion.distributed.models import Holder
+from torchferry.conversion.distributed.training import Training
+from torchferry.conversion.distributed.wrapping import DDP, Wrap, given_anew
+from torchferry.conversion.program.functions import (
+    ASSIGNMENTS,
+    FUNCTIONS,
+    FunctionNode,
+    argument_for,
+    assigned_to,
+    returned,
+)
+from torchferry.conversion.program.module import ProgramModule
+from torchferry.conversion.program.origins import OriginFlow
+from torchferry.conversion.program.training_program import TrainingProgram
+from torchferry.finding import Kind
+from torchferry.source.edits import Edit
+from torchferry.source.names import called_name
+from torchferry.source.scopes import BindingKind
+from torchferry.text import Text
+
+# What DistributedDataParallel answers as the model itself would.
+_ANSWERED = frozenset(
+    {"train", "eval", "parameters", "zero_grad", "module", "no_sync", "to", "cuda", "cpu", "training", "half"}
+    | {"float", "bfloat16", "requires_grad_", "buffers", "forward", "join", "register_comm_hook"}
+)
+# Functions that are to get the model itself: what they keep is read without a process group.
+_TAKE_THE_MODEL = frozenset(
+    {"torch.save", "copy.deepcopy", "torch.onnx.export", "torch.jit.trace", "torch.jit.script"}
+)
+_INSIDE = Text(
+    "asks the model inside the DistributedDataParallel, so that checkpoints look as before",
+    "访问 DistributedDataParallel 内部的模型，使检查点与之前一致",
+)
+_NOT_YET = Text("the model is not wrapped yet here", "模型在此处尚未被包装")
+_DEPTH = 8
+
+
+class State(Flag):
+    """What a variable may hold."""
+
+    NOTHING = 0
+    BARE = auto()
+    WRAPPED = auto()
+
+
+class Unwrapping:
+    """Puts `.module` where a wrapped model is asked for what only the model has."""
+
+    def __init__(
+        self, training: Training, wraps: list[Wrap], changes: ProgramChanges, had_data_parallel: bool = False
+    ) -> None:
+        self.training = training
+        self.had_data_parallel = had_data_parallel
+        self.wraps = wraps
+        self.changes = changes
+        self.made = {id(origin.node) for wrap in wraps for origin in wrap.holder.made}
+
+    def rewrite(self) -> None:
+        """Look at every attribute and argument of the program."""
+        for file in self.training.program.files.values():
+            for unit in file.module.scopes.units:
+                for node in ast.walk(unit.node):
+                    if isinstance(node, ast.Attribute) and node.attr not in _ANSWERED:
+                        self._look_at(file, node.value)
+                    elif isinstance(node, ast.Attribute) and node.attr == "module" and self.had_data_parallel:
+                        self._look_at_inside(file, node)
+                    elif isinstance(node, ast.Call) and _takes_the_model(file, node):
+                        for argument in node.args:
+                            self._look_at(file, argument)
+
+    def _look_at(self, file: ProgramModule, node: ast.expr) -> None:
+        if not isinstance(node, (ast.Name, ast.Attribute)) or not self._is_model(file, node):
+            return
+        state = self.state(file, node, _DEPTH)
+        if not state & State.WRAPPED:
+            return
+        start, end = file.module.start(node), file.module.end(node)
+        if state == State.WRAPPED and (file is self.training.program.main or self._is_holder(file, node)):
+            self.changes.of(file).replace(node, _INSIDE, Edit(end, end, ".module"))
+            return
+        # Other programs may hand their model to this function, too, and that is not wrapped.
+        text = file.module.segment(node)
+        self.changes.of(file).replace(node, _INSIDE, Edit(start, end, f'getattr({text}, "module", {text})'))
+
+    def _look_at_inside(self, file: ProgramModule, node: ast.Attribute) -> None:
+        """`model.module` of a DataParallel that is gone, where the model is not wrapped again yet."""
+        is_model = isinstance(node.value, (ast.Name, ast.Attribute)) and self._is_model(file, node.value)
+        if is_model and self.state(file, node.value, _DEPTH) == State.BARE:
+            edit = Edit(file.module.end(node.value), file.module.end(node), "")
+            self.changes.of(file).replace(node, _NOT_YET, edit)
+
+    def _is_model(self, file: ProgramModule, node: ast.expr) -> bool:
+        if isinstance(node, ast.Attribute) and node.attr == "module":
+            return False
+        return any(id(origin.node) in self.made for origin in self.training.flow.origins(file, node))
+
+    def state(self, file: ProgramModule, node: ast.expr, depth: int) -> State:
+        """Whether the model is wrapped already where an expression is evaluated."""
+        if not depth:
+            return State.NOTHING
+        for wrap in self.wraps:
+            if wrap.holder.file is file and file.module.segment(node) == wrap.holder.text:
+                found = self._at_holder(file, node, wrap)
+                if found is not None:
+                    return found
+        if isinstance(node, ast.Name):
+            return self._of_name(file, node, depth)
+        if isinstance(node, ast.Attribute) and node.attr != "module":
+            return self._of_attribute(file, node, depth)
+        callee = self.training.flow.callee(file, node) if isinstance(node, ast.Call) else None
+        if callee is not None and isinstance(callee.node, FUNCTIONS):
+            return self._of_returned(callee.file, callee.node, depth)
+        return State.BARE
+
+    def _of_returned(self, file: ProgramModule, function: FunctionNode, depth: int) -> State:
+        """What a function gives back, if that is a model at all; a tuple may hold one."""
+        found = State.NOTHING
+        for value in returned(function):
+            parts = value.elts if isinstance(value, (ast.Tuple, ast.List)) else [value]
+            for part in parts:
+                if self._is_model(file, part):
+                    found |= self.state(file, part, depth - 1)
+        return found or State.BARE
+
+    def _is_holder(self, file: ProgramModule, node: ast.expr) -> bool:
+        """Whether an expression is the very variable that is wrapped."""
+        return any(
+            wrap.holder.file is file
+            and file.module.segment(node) == wrap.holder.text
+            and self._at_holder(file, node, wrap) is not None
+            for wrap in self.wraps
+        )
+
+    def _at_holder(self, file: ProgramModule, node: ast.expr, wrap: Wrap) -> State | None:
+        """The holder itself: wrapped behind the wrap, and in every other function that sees it."""
+        surroundings = file.surroundings(node)
+        if surroundings is None:
+            return None
+        if surroundings.scope is wrap.holder.scope:
+            if file.module.start(node) <= wrap.position:
+                return State.BARE
+            return self._since(file, surroundings.statement, wrap)
+        if wrap.holder.is_attribute:
+            owners = file.tree.owners(surroundings.statement)
+            return State.WRAPPED if any(owner is wrap.holder.owner for owner in owners) else None
+        is_seen = surroundings.scope.owner_of(wrap.holder.text) is wrap.holder.scope
+        return State.WRAPPED if is_seen else None
+
+    def _since(self, file: ProgramModule, statement: ast.stmt, wrap: Wrap) -> State:
+        """Behind the wrap: whether the variable was given another model in between."""
+        state = State.WRAPPED
+        around = [file.module.tree, *file.tree.owners(statement)]
+        for fresh in given_anew(wrap):
+            if file.module.end(fresh) <= file.module.start(statement):
+                is_sure = file.tree.position(fresh).parent in around
+                state = State.BARE if is_sure else state | State.BARE
+        return state
+
+    def _of_name(self, file: ProgramModule, node: ast.Name, depth: int) -> State:
+        surroundings = file.surroundings(node)
+        owner = surroundings.scope.owner_of(node.id) if surroundings else None
+        found = State.NOTHING
+        for binding in owner.bindings[node.id] if owner else ():
+            if binding.kind is BindingKind.ASSIGN and binding.value is not None:
+                found |= self.state(file, binding.value, depth - 1)
+            elif binding.kind is BindingKind.OTHER:
+                assign = file.parent(file.parent(binding.node) or binding.node)  # `a, b = value`
+                found |= (
+                    self.state(file, assign.value, depth - 1) if isinstance(assign, ast.Assign) else found
+                )
+            elif binding.kind is BindingKind.PARAMETER and owner and isinstance(owner.node, FUNCTIONS):
+                for site in self.training.flow.sites.get(id(owner.node), ()):
+                    value = argument_for(site.call, owner.node, node.id)
+                    if value is not None and self._is_model(site.file, value):
+                        found |= self.state(site.file, value, depth - 1)
+        return found
+
+    def _of_attribute(self, file: ProgramModule, node: ast.Attribute, depth: int) -> State:
+        """An attribute of another object: what it was given."""
+        for wrap in self.wraps:
+            if wrap.holder.is_attribute and wrap.holder.text == f"self.{node.attr}":
+                return State.WRAPPED
+        found = State.NOTHING
+        for where in self.training.program.files.values():
+            for statement in where.statements:
+                if (
+                    isinstance(statement, ASSIGNMENTS)
+                    and statement.value is not None
+                    and any(
+                        isinstance(target, ast.Attribute) and target.attr == node.attr
+                        for target in assigned_to(statement)
+                    )
+                ):
+                    found |= self.state(where, statement.value, depth - 1)
+        return found
+
+
+def _takes_the_model(file: ProgramModule, call: ast.Call) -> bool:
+    return called_name(call) == "add_graph" or file.qualified(call.func) in _TAKE_THE_MODEL
+
+
+# torch.nn.DataParallel, which one process per card takes the place of.
+
+DATA_PARALLEL = frozenset({"torch.nn.DataParallel", "torch.nn.parallel.DataParallel"})
+_GONE = Text(
+    "DataParallel gives way to one process per card, with DistributedDataParallel",
+    "DataParallel 改为每卡一个进程的 DistributedDataParallel",
+)
+_BATCH = Text(
+    "with DataParallel the batch was shared by all cards; now each process takes a whole one. Convert with "
+    "--batch split to keep the total as it was",
+    "DataParallel 下批量由所有卡分摊；现在每个进程各取一整批。如需保持总批量，请使用 --batch split 转换",
+)
+_CONSUME = "torch.nn.modules.utils.consume_prefix_in_state_dict_if_present"
+_PREFIX = Text(
+    "checkpoints that were saved from a DataParallel have names that begin with `module.`; both sorts can be loaded",
+    "由 DataParallel 保存的检查点名称以 `module.` 开头；两种检查点均可加载",
+)
+_PREFIX_LEFT = Text(
+    "checkpoints that were saved from a DataParallel have names that begin with `module.`; take that off before they "
+    "are loaded (torch.nn.modules.utils.consume_prefix_in_state_dict_if_present)",
+    "由 DataParallel 保存的检查点名称以 `module.` 开头；加载前请去掉该前缀"
+    "（torch.nn.modules.utils.consume_prefix_in_state_dict_if_present）",
+)
+_TYPE = Text("asks for the wrapper that the model has now", "改为判断模型现在所用的包装类型")
+_UNCLEAR = Text(
+    "this use of DataParallel is not understood; write `model = torch.nn.DataParallel(model)`, or wrap by hand",
+    "无法理解此处 DataParallel 的用法；请写成 `model = torch.nn.DataParallel(model)`，或手动包装",
+)
+
+
+def remove_data_parallel(program: TrainingProgram, splits: bool, changes: ProgramChanges) -> bool:
+    """Take DataParallel out of a program, if it has any; its models are wrapped anew by the pass."""
+    is_found = False
+    for file in program.files.values():
+        if b"DataParallel" not in file.module.data:
+            continue
+        for call in file.calls:
+            if file.qualified(call.func) in DATA_PARALLEL:
+                is_found = True
+                _remove(file, call, changes.of(file))
+                if not splits:
+                    changes.of(file).remark(Kind.INFO, call, _BATCH)
+            elif called_name(call) == "isinstance":
+                _ask_for_wrapper(file, call, changes.of(file))
+    return is_found
+
+
+def accept_old_checkpoints(flow: OriginFlow, holders: list[Holder], changes: ProgramChanges) -> None:
+    """Names that begin with `module.`, as DataParallel saved them, lose that before a model is given them."""
+    made = {id(origin.node) for holder in holders for origin in holder.made}
+    for file in flow.program.files.values():
+        for call in file.calls:
+            if (
+                called_name(call) != "load_state_dict"
+                or not call.args
+                or not isinstance(call.func, ast.Attribute)
+            ):
+                continue
+            owners = flow.origins(file, call.func.value)
+            surroundings = file.surroundings(call)
+            if surroundings is None or not any(id(origin.node) in made for origin in owners):
+                continue
+            state = call.args[0]
+            if isinstance(state, (ast.Name, ast.Attribute, ast.Subscript)):
+                name = changes.of(file).name_of(_CONSUME, "consume_prefix_in_state_dict_if_present")
+                line = f'{name}({file.module.segment(state)}, "module.")'
+                changes.of(file).before(surroundings.statement, [line], _PREFIX, call)
+            else:
+                changes.of(file).remark(Kind.TODO, call, _PREFIX_LEFT)
+
+
+def _remove(file: ProgramModule, call: ast.Call, changes: FileChanges) -> None:
+    surroundings = file.surroundings(call)
+    model = next((item.value for item in call.keywords if item.arg == "module"), None)
+    model = call.args[0] if call.args else model
+    if surroundings is None or model is None:
+        raise UnclearProgramError(file, call, _UNCLEAR)
+    statement = surroundings.statement
+    text = file.module.segment(model)
+    is_alone = isinstance(statement, ASSIGNMENTS) and statement.value is call
+    if is_alone and [file.module.segment(target) for target in assigned_to(statement)] == [text]:
+        _delete(file, statement, changes)
+    else:
+        changes.replace(call, _GONE, Edit(file.module.start(call), file.module.end(call), text))
+
+
+def _delete(file: ProgramModule, statement: ast.stmt, changes: FileChanges) -> None:
+    """Delete a statement; with it an `if` that held nothing else."""
+    place = file.tree.position(statement)
+    while len(place.block) == 1 and isinstance(place.parent, ast.If) and not place.parent.orelse:
+        if _is_else_if(file, place.parent):
+            break
+        statement, place = place.parent, file.tree.position(place.parent)
+    changes.delete(statement, _GONE)
+
+
+def _is_else_if(file: ProgramModule, statement: ast.stmt) -> bool:
+    """An `elif` is an `if` alone in the else-branch of another one."""
+    owner = file.tree.position(statement).parent
+    return isinstance(statement, ast.If) and isinstance(owner, ast.If) and statement in owner.orelse
+
+
+def _ask_for_wrapper(file: ProgramModule, call: ast.Call, changes: FileChanges) -> None:
+    for node in ast.walk(call.args[1]) if len(call.args) > 1 else ():
+        if isinstance(node, (ast.Name, ast.Attribute)) and file.qualified(node) in DATA_PARALLEL:
+            name = changes.name_of(DDP, "DistributedDataParallel")
+            changes.replace(node, _TYPE, Edit(file.module.start(node), file.module.end(node), name))

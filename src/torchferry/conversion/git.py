@@ -1,0 +1,215 @@
+"""What git knows about a project: the way back that editing in place needs.
+
+A repository can name programs in its own settings (a file system monitor, hooks, filters, an ssh command, files that
+are included), and a tree that came as an archive brings these settings along. So git never sees them: it is given a
+folder of ours as the repository, with a few harmless settings, and only the index, the objects and the commit of the
+tree. Where git would look into submodules by itself, each is asked about in the same way.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from torchferry.conversion.project import ProjectOutcome
+from torchferry.errors import OutputError
+from torchferry.files.aside import remove_leftovers
+
+# Settings that say how files are compared, and can start nothing.
+_HARMLESS = re.compile(
+    r"(core\.(autocrlf|eol|filemode|symlinks|ignorecase|precomposeunicode|repositoryformatversion)"
+    r"|extensions\.objectformat)\n([\w-]{0,20})"
+)
+# The user's own settings stay, but for those that would start something or look for it in the tree.
+_OVERRIDDEN = (
+    "core.fsmonitor=false",
+    f"core.hooksPath={os.devnull}",
+    "core.untrackedCache=false",
+    "status.submoduleSummary=false",
+    "submodule.recurse=false",
+)
+_COMMIT = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
+_REFERENCE = re.compile(r"refs/[^\0\n\r]+")
+_CARRIED = ("info/exclude", "info/attributes")  # patterns of the clone, in files of their own
+_MOST_READ = 1 << 24
+_LINKS = 5  # from one reference to the next
+_GITLINK = "160000"
+_SECONDS = 600
+
+
+def check_clean(root: Path) -> None:
+    """Editing in place needs a git tree without uncommitted changes."""
+    folder = root.parent if root.is_file() else root
+    remove_leftovers(folder)
+    if not _is_clean(folder, os.path.abspath(root)):
+        raise OutputError(f"{root}: has changes that are not committed; commit them first, or say --force")
+
+
+def check_tracked(outcome: ProjectOutcome) -> None:
+    """Every file to be changed must be in git: an ignored one looks clean, but can't be brought back."""
+    root = outcome.root
+    folder = root.parent if root.is_file() else root
+    known = set(_tracked(folder))
+    for item in outcome.outcomes:
+        if item.new_data is not None and item.path not in known:
+            raise OutputError(
+                f"{os.path.join(folder, item.path)}: is not in git, so there is no way back; "
+                "add it, --exclude it, or say --force"
+            )
+
+
+def _is_clean(folder: Path, path: str) -> bool:
+    with _repository(folder) as repository:
+        status = ("--no-optional-locks", "status", "--porcelain", "--ignore-submodules=all", "--", path)
+        if repository.git(*status).strip():
+            return False
+        submodules = repository.submodules(folder)
+    return all(_is_clean(folder / name, str(folder / name)) for name in submodules)
+
+
+def _tracked(folder: Path, prefix: str = "") -> Iterator[str]:
+    """The files that git knows below a folder, those of submodules too."""
+    with _repository(folder) as repository:
+        yield from (prefix + name for name in repository.git("ls-files", "-z").split("\0"))
+        submodules = repository.submodules(folder)
+    for name in submodules:
+        yield from _tracked(folder / name, f"{prefix}{name}/")
+
+
+@dataclass(frozen=True)
+class _Repository:
+    """A folder of ours in the place of a tree's .git."""
+
+    folder: Path  # where git runs
+    settings: Path
+    top: Path
+    index: Path
+    objects: Path
+
+    def git(self, *arguments: str) -> str:
+        """What git says; one line of error if it fails."""
+        variables = {
+            "GIT_DIR": self.settings,
+            "GIT_WORK_TREE": self.top,
+            "GIT_INDEX_FILE": self.index,
+            "GIT_OBJECT_DIRECTORY": self.objects,
+            "GIT_NO_LAZY_FETCH": "1",
+            "GIT_TERMINAL_PROMPT": "0",
+        }
+        return _run(self.folder, *arguments, **{name: str(value) for name, value in variables.items()})
+
+    def submodules(self, folder: Path) -> list[str]:
+        """The submodules below a folder that are there."""
+        listed = self.git("ls-files", "-z", "--stage").split("\0")
+        names = [line.partition("\t")[2] for line in listed if line.startswith(_GITLINK)]
+        return [name for name in names if os.path.lexists(folder / name / ".git")]
+
+
+@contextmanager
+def _repository(folder: Path) -> Iterator[_Repository]:
+    """The repository that a folder is in."""
+    top, found = _found(folder)
+    common = _named_folder(found, "commondir") or found
+    commit = _commit(found, common, "HEAD")
+    with tempfile.TemporaryDirectory(prefix="torchferry-git-") as private:
+        settings = Path(private)
+        for name in ("refs", "objects", "info"):
+            (settings / name).mkdir()
+        (settings / "HEAD").write_text(f"{commit}\n" if commit else "ref: refs/heads/none\n")
+        (settings / "config").write_text(_harmless_settings(common / "config"), "utf-8")
+        for name in _CARRIED:
+            (settings / name).write_bytes(_read(common / name))
+        index = found / "index"
+        if os.path.lexists(index) and not index.is_file():
+            raise OutputError(f"{index}: is no file; say --force to do without git")
+        yield _Repository(folder, settings, top, index, common / "objects")
+
+
+def _found(folder: Path) -> tuple[Path, Path]:
+    """The folder that holds .git, and the repository: .git itself, or what it names if it is a file."""
+    place = Path(os.path.abspath(folder))
+    for top in (place, *place.parents):
+        marker = top / ".git"
+        if marker.is_dir():
+            return top, marker
+        named = _read(marker).removeprefix(b"gitdir:").strip()
+        if named and (top / os.fsdecode(named)).is_dir():
+            return top, top / os.fsdecode(named)
+    raise OutputError(f"{folder}: --in-place needs a git repository; commit your work first, or say --force")
+
+
+def _named_folder(folder: Path, name: str) -> Path | None:
+    """The folder that a file names, as further work trees name the repository that they share."""
+    named = os.fsdecode(_read(folder / name).strip())
+    return folder / named if named else None
+
+
+def _commit(found: Path, common: Path, name: str, links: int = _LINKS) -> str:
+    """The commit that a reference names, "" if there is none yet."""
+    said = (_read(found / name) or _read(common / name)).decode("utf-8", "replace").strip()
+    if _COMMIT.fullmatch(said):
+        return said
+    further = said.removeprefix("ref:").strip()
+    if said.startswith("ref:") and _REFERENCE.fullmatch(further) and ".." not in further and links:
+        return _commit(found, common, further, links - 1)
+    for line in _read(common / "packed-refs").decode("utf-8", "replace").splitlines():
+        commit, _, packed = line.partition(" ")
+        if packed == name and _COMMIT.fullmatch(commit):
+            return commit
+    return ""
+
+
+def _harmless_settings(config: Path) -> str:
+    """Those of the tree's own that can start nothing, as the text of a file; included files are not read."""
+    if not config.is_file():
+        return ""
+    listed = _run(
+        Path(os.sep), "config", "--file", str(config.resolve()), "--no-includes", "--null", "--list"
+    )
+    settings = [found for line in listed.split("\0") if (found := _HARMLESS.fullmatch(line))]
+    return "".join(
+        f"[{found[1].partition('.')[0]}]\n\t{found[1].partition('.')[2]} = {found[3]}\n" for found in settings
+    )
+
+
+def _read(path: Path) -> bytes:
+    """A small plain file; nothing of what can't be read, or is no file."""
+    try:
+        if not path.is_file() or path.stat().st_size > _MOST_READ:
+            return b""
+        return path.read_bytes()
+    except OSError:
+        return b""
+
+
+def _run(folder: Path, *arguments: str, **variables: str) -> str:
+    """Call git with nothing of ours that could lead it elsewhere."""
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
+    options = [word for setting in _OVERRIDDEN for word in ("-c", setting)]
+    try:
+        result = subprocess.run(
+            ["git", *options, *arguments],
+            cwd=folder,
+            env={**environment, **variables},
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=_SECONDS,
+        )
+    except subprocess.TimeoutExpired:  # a pipe in the place of a file, say
+        raise OutputError(f"{folder}: git did not answer; say --force to do without") from None
+    except OSError:
+        raise OutputError(
+            "--in-place needs git to see that nothing is lost; say --force to do without"
+        ) from None
+    if result.returncode:
+        said = os.fsdecode(result.stderr).strip().partition("\n")[0]
+        raise OutputError(
+            f"{folder}: --in-place needs a git repository ({said}); commit your work first, or say --force"
+        )
+    return os.fsdecode(result.stdout)

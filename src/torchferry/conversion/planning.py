@@ -1,0 +1,175 @@
+"""What a user asks of a conversion, by the names of the options, and the plan that it comes to."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal, TypedDict
+
+from torchferry.conversion.custom.model import CustomRules
+from torchferry.conversion.project import Plan
+from torchferry.conversion.rule import all_rules
+from torchferry.conversion.settings import AmpForm, Distributed, PassSettings
+from torchferry.conversion.target import Target, vendor_target
+from torchferry.conversion.targets import portable
+from torchferry.errors import FerryError, InputError, VendorError
+from torchferry.vendors.registry import get_vendor, vendor_names
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+# Changes that are made only when they are asked for -> what `ferry convert --help` says about each.
+OPT_INS = {
+    "channels_last": "put models and images in channels_last (NHWC), for vendors whose convolutions want it",
+    "fixed_shape": "--drop-last and --int32-labels, as a vendor's guide asks for",
+    "drop_last": "drop_last=True in data loaders for training: no second shape, no second compilation",
+    "int32_labels": "class labels as int32, where the vendor's loss kernels want them",
+    "float32_data": "float32 instead of float64, where the vendor limits it",
+    "blocking_copies": "copies to the device with non_blocking=False",
+    "drop_cudnn_flags": "drop settings of cuDNN and cuBLAS where the device has neither",
+    "similar": "replace fused layers, fused optimizers and missing operators by an equivalent",
+    "no_pin_memory": "pin_memory=False in data loaders, as a vendor's guide asks for",
+    "specify_device": "scripts take their device from the variable DEVICE_ID",
+}
+_IMPLIED = {"fixed_shape": ("drop_last", "int32_labels")}
+
+
+class ConversionRequest(TypedDict, total=False):
+    """The options that `ferry scan` and `ferry convert` share; `ferry convert --help` says what each does."""
+
+    keep_cuda: bool
+    vendor_path: Sequence[Path]
+    select: Sequence[str]
+    ignore: Sequence[str]
+    exclude: Sequence[str]
+    rules: Sequence[Path]
+    jobs: int
+    channels_last: bool
+    fixed_shape: bool
+    drop_last: bool
+    int32_labels: bool
+    float32_data: bool
+    blocking_copies: bool
+    drop_cudnn_flags: bool
+    similar: bool
+    no_pin_memory: bool
+    specify_device: bool
+    data_parallel: Literal["single"] | None
+    amp: str | None
+    distributed: bool
+    main: Path | None
+    model: str
+    batch: Literal["keep", "split"] | None
+    sync_batchnorm: bool
+
+
+def cores() -> int:
+    """The processor cores that this process may use."""
+    if sys.platform == "linux":
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def plan_for(path: Path, to: str, **options: Unpack[ConversionRequest]) -> Plan:
+    """The plan that these options describe for a folder or a file."""
+    vendor_path = [*options.get("vendor_path", ())]
+    target = find_target(to, vendor_path, options.get("keep_cuda", False))
+    return Plan(
+        target=target,
+        options=_opt_ins(options),
+        select=_rule_ids(options.get("select", ())),
+        ignore=_rule_ids(options.get("ignore", ())),
+        exclude=tuple(options.get("exclude", ())),
+        custom=_custom_rules(options.get("rules", ()), vendor_path),
+        settings=PassSettings(_distributed(path, options), _amp_form(options.get("amp"), target)),
+        jobs=options.get("jobs") or cores(),
+    )
+
+
+def find_target(name: str, vendor_path: list[Path], keep_cuda: bool = False) -> Target:
+    """The target that --to names; with CUDA beside it if that is asked for."""
+    if name == portable.NAME and keep_cuda:
+        raise FerryError("--keep-cuda names a vendor's device beside CUDA; --to portable keeps CUDA anyway")
+    if name == portable.NAME:
+        return portable.portable_target()
+    try:
+        vendor = get_vendor(name, vendor_path)
+    except VendorError as error:
+        if name in vendor_names(vendor_path):
+            raise
+        raise VendorError(f"{error}, or take `{portable.NAME}` for code that names no vendor") from None
+    if not keep_cuda:
+        return vendor_target(vendor)
+    from torchferry.conversion.targets.keep_cuda import keep_cuda_target
+
+    return keep_cuda_target(vendor)
+
+
+def _opt_ins(options: ConversionRequest) -> frozenset[str]:
+    given = [name for name in (*OPT_INS, "amp", "distributed", "data_parallel") if options.get(name)]
+    return frozenset(part for name in given for part in _IMPLIED.get(name, (name,)))
+
+
+def _rule_ids(given: Iterable[str]) -> tuple[str, ...]:
+    """Ids or their beginnings, from `TF105 tf2` as well as `TF105,TF2`."""
+    known = [rule.id for rule in all_rules()]
+    chosen = [part.strip().upper() for text in given for part in text.split(",") if part.strip()]
+    for part in chosen:
+        if not part.startswith("USER") and not any(rule.startswith(part) for rule in known):
+            raise FerryError(f"no rule begins with {part!r}; `ferry rules` lists them")
+    return tuple(chosen)
+
+
+def _custom_rules(files: Sequence[Path], vendor_path: list[Path]) -> CustomRules:
+    """The rules of the user's files, which may name any vendor."""
+    if not files:
+        return CustomRules()
+    from torchferry.conversion.custom.json_format import load_custom_rules
+
+    return load_custom_rules(*files, vendors=[*vendor_names(vendor_path), portable.NAME])
+
+
+def _amp_form(given: str | None, target: Target) -> AmpForm | None:
+    """Whose mixed precision --amp asks for."""
+    form = AmpForm(given) if given else None
+    if form is AmpForm.APEX and not target.vendor.has_apex:
+        raise FerryError(
+            f"no apex is known for '{target.name}'; --amp alone writes autocast and GradScaler of torch"
+        )
+    return form
+
+
+def _distributed(path: Path, options: ConversionRequest) -> Distributed | None:
+    """The rewrite for one process per card; None if it is not asked for."""
+    main, needed = options.get("main"), ("main", "model", "batch", "sync_batchnorm")
+    if not options.get("distributed"):
+        given = [f"--{name.replace('_', '-')}" for name in needed if options.get(name)]
+        if given:
+            raise FerryError(f"{given[0]} goes with --distributed; say that as well, or leave it out")
+        return None
+    if main is None:
+        raise FerryError("--distributed: which script starts the training? Name it with --main FILE")
+    return Distributed(
+        _main_script(path, main),
+        options.get("model", ""),
+        options.get("batch") == "split",
+        options.get("sync_batchnorm", False),
+    )
+
+
+def _main_script(root: Path, main: Path) -> str:
+    """The script relative to the project; it may be given so, or as seen from here."""
+    folder = (root.parent if root.is_file() else root).resolve()
+    for place in (folder / main, main):
+        found = place.resolve()
+        if found.is_file() and found.is_relative_to(folder):
+            if found.suffix not in (".py", ".pyw"):
+                raise InputError(
+                    f"--main {main}: is no Python file; name the script that starts the training"
+                )
+            return found.relative_to(folder).as_posix()
+    if main.is_file():
+        raise InputError(f"--main {main}: is not in {root}; name a script of the project")
+    raise InputError(f"--main {main}: no such file in {root}; name the script that starts the training")

@@ -1,0 +1,118 @@
+"""What went wrong with a file: the rules under which it is reported."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable, Mapping
+
+from torchferry.conversion.rule import report_rule
+from torchferry.conversion.target import Target
+from torchferry.conversion.texts.text_rules import look_at_lines
+from torchferry.finding import Finding, Kind
+from torchferry.text import Text
+
+UNPARSED = report_rule(
+    "TF901",
+    "unparsed",
+    Text("a module that Python can't parse: copied as it is", "Python 无法解析的模块：原样复制"),
+)
+UNREADABLE = report_rule(
+    "TF902", "unreadable", Text("a file that can't be read or decoded", "无法读取或解码的文件")
+)
+UNSAFE = report_rule(
+    "TF903",
+    "unsafe",
+    Text("a rewrite that failed its own check: the file was left as it was", "改写未通过自检：文件保持原样"),
+)
+ENCODING = report_rule(
+    "TF904", "encoding", Text("a module in an encoding that it does not declare", "未声明编码的模块")
+)
+LEFT_OUT = report_rule(
+    "TF905",
+    "option-left-out",
+    Text(
+        "an opt-in option whose rewrite failed its own check: the file was converted without it",
+        "某个可选项的改写未通过自检：该文件在不应用该选项的情况下转换",
+    ),
+)
+FOLDER_LEFT_OUT = report_rule(
+    "TF906",
+    "left-out",
+    Text(
+        "a folder that was not looked at: an environment, or an earlier output",
+        "未检查的文件夹：Python 环境或之前的输出",
+    ),
+)
+LINK = report_rule("TF907", "link-outside", Text("links that lead out of the project", "指向项目之外的链接"))
+UNLOADED = report_rule(
+    "TF908",
+    "plugin-not-loaded",
+    Text(
+        "settings name the target's device, and no module of the project loads its plugin",
+        "配置中使用了目标设备名，但项目中没有模块加载其插件",
+    ),
+)
+_UNLOADED = Text(
+    "the program is told the device `{device}`, and no module of the project loads {plugin}: PyTorch 2.5 and later load "
+    "it themselves where it says so; else write `{line}` behind `import torch` in the script that is started",
+    "程序由配置得到设备 `{device}`，而项目中没有模块加载 {plugin}：PyTorch 2.5 及以上在插件声明后会自动加载；"
+    "否则请在启动脚本的 `import torch` 之后加入 `{line}`",
+)
+_LEFT_OUT = Text("not looked at, and not copied: {reason}", "未检查，也未复制：{reason}")
+_ABSOLUTE = Text(
+    "an absolute link to {target}: it is kept as it is, so that a copy uses what the original uses{more}",
+    "指向 {target} 的绝对链接：原样保留，因此副本与原项目使用同一目标{more}",
+)
+_OUTSIDE = Text(
+    "a link to {target}, outside of the project: it is kept as it is, and may lead nowhere from a copy{more}",
+    "指向项目之外 {target} 的链接：原样保留，从副本中可能无法到达{more}",
+)
+_MORE = Text("; such links in all: {count}", "；此类链接共 {count} 个")
+
+
+def left_out_finding(path: str, reason: Text, target: Target) -> Finding:
+    """A folder that was not looked at."""
+    message = _LEFT_OUT.format(reason=reason)
+    return Finding(FOLDER_LEFT_OUT.id, Kind.INFO, path, 1, 1, "", "", message, target.name)
+
+
+def link_findings(links: Mapping[str, str], target: Target) -> list[Finding]:
+    """One for all absolute links (path -> where it leads), one for all relative ones that leave the project."""
+    absolute = {path: to for path, to in links.items() if os.path.isabs(to)}
+    outside = {path: to for path, to in links.items() if path not in absolute and _leaves(path, to)}
+    found = []
+    for message, some in ((_ABSOLUTE, absolute), (_OUTSIDE, outside)):
+        if some:
+            first = min(some)
+            more = _MORE.format(count=len(some)) if len(some) > 1 else Text("", "")
+            text = message.format(target=some[first], more=more)
+            found.append(Finding(LINK.id, Kind.INFO, first, 1, 1, "", "", text, target.name))
+    return found
+
+
+def _leaves(path: str, to: str) -> bool:
+    place = os.path.normpath(os.path.join(os.path.dirname(path), to))
+    return place.split(os.sep, 1)[0] == os.pardir
+
+
+def unloaded_findings(found: Iterable[Finding], contents: Iterable[bytes], target: Target) -> list[Finding]:
+    """One at the first setting that names the device now, if nothing in the project loads what knows that name."""
+    plugin, device = target.prelude_module, target.device.word
+    if not plugin or target.prelude_name:
+        return []
+    is_device = re.compile(rf"""["']?{re.escape(device)}(:\d+)?["']?""")
+    changed = [item for item in found if item.kind is Kind.CHANGE and is_device.fullmatch(item.after)]
+    if not changed or any(plugin.encode() in content for content in contents):
+        return []
+    first = min(changed, key=lambda item: (item.path, item.line))
+    message = _UNLOADED.format(device=device, plugin=plugin, line=target.prelude)
+    place = (first.path, first.line, first.col, first.before, first.after)
+    return [Finding(UNLOADED.id, Kind.RISK, *place, message, target.name)]
+
+
+def unparsed_findings(path: str, reason: str, line: int, text: str, target: Target) -> list[Finding]:
+    """A module that is no Python for us: the reason, and what a lexical look sees in it."""
+    message = Text(f"not parsed: {reason}", f"无法解析：{reason}")
+    first = Finding(UNPARSED.id, Kind.TODO, path, line, 1, "", "", message, target.name)
+    return [first, *look_at_lines(path, text, target, UNPARSED)]

@@ -1,0 +1,207 @@
+"""One module of the user's program: its statements, its scopes, and what names and calls stand for."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from functools import cached_property
+from typing import NamedTuple
+
+from torchferry.conversion.program.blocks import StatementTree, heads_of
+from torchferry.conversion.program.functions import ASSIGNMENTS, FUNCTIONS, assigned_to
+from torchferry.conversion.site import FileContext
+from torchferry.source.module import PythonModule
+from torchferry.source.scopes import BindingKind, Scope
+
+Routine = ast.Module | ast.FunctionDef | ast.AsyncFunctionDef
+
+
+def calls_in(statement: ast.stmt) -> Iterator[ast.Call]:
+    """The calls of a statement, without those of its blocks, of lambdas and of definitions."""
+    waiting = list(heads_of(statement))[::-1]
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, ast.Lambda):
+            continue
+        if isinstance(node, ast.Call):
+            yield node
+        waiting.extend(list(ast.iter_child_nodes(node))[::-1])
+
+
+def called_method(call: ast.Call) -> str:
+    """The name of the method that a call calls, "" if it calls something else."""
+    return call.func.attr if isinstance(call.func, ast.Attribute) else ""
+
+
+class NodePlace(NamedTuple):
+    """The surroundings of a node."""
+
+    scope: Scope
+    statement: ast.stmt
+    parent: ast.AST | None
+
+
+class ProgramModule:
+    """One module of the user's program: its statements, its scopes, and where its nodes stand."""
+
+    def __init__(self, path: str, module: PythonModule) -> None:
+        self.path = path
+        self.module = module
+
+    @cached_property
+    def tree(self) -> StatementTree:
+        return StatementTree(self.module.tree)
+
+    @cached_property
+    def _surroundings(self) -> dict[ast.AST, NodePlace]:
+        found: dict[ast.AST, NodePlace] = {}
+        for unit in self.module.scopes.units:
+            waiting: list[tuple[ast.AST, ast.AST | None]] = [(unit.node, None)]
+            while waiting:
+                node, parent = waiting.pop()
+                found[node] = NodePlace(unit.scope, unit.statement, parent)
+                waiting.extend((child, node) for child in ast.iter_child_nodes(node))
+        return found
+
+    @cached_property
+    def calls(self) -> list[ast.Call]:
+        """Every call, in the order of the text."""
+        nodes = (node for unit in self.module.scopes.units for node in ast.walk(unit.node))
+        found = {id(node): node for node in nodes if isinstance(node, ast.Call)}
+        return sorted(found.values(), key=lambda node: (node.lineno, node.col_offset))
+
+    @cached_property
+    def statements(self) -> list[ast.stmt]:
+        """Every statement, in the order of the text."""
+        found = [node for node in ast.walk(self.module.tree) if isinstance(node, ast.stmt)]
+        return sorted(found, key=lambda node: (node.lineno, node.col_offset))
+
+    @cached_property
+    def scopes(self) -> dict[ast.AST, Scope]:
+        """By function, class or module: its scope."""
+        return {scope.node: scope for scope in self.module.scopes.scopes}
+
+    def surroundings(self, node: ast.AST) -> NodePlace | None:
+        return self._surroundings.get(node)
+
+    def parent(self, node: ast.AST) -> ast.AST | None:
+        surroundings = self._surroundings.get(node)
+        return surroundings.parent if surroundings else None
+
+    def qualified(self, node: ast.expr) -> str:
+        """The dotted name of an expression, through imports and aliases; "" if it has none."""
+        surroundings = self._surroundings.get(node)
+        resolved = self.module.resolve(node, surroundings.scope) if surroundings else None
+        return resolved.qualified if resolved else ""
+
+    def scope_of_statement(self, statement: ast.stmt) -> Scope:
+        """The scope in which a statement runs."""
+        owners = self.tree.owners(statement)
+        return next(self.scopes[owner] for owner in owners if owner in self.scopes)
+
+
+class PassModule(ProgramModule):
+    """The module that a pass restructures, with the project around it."""
+
+    def __init__(self, context: FileContext) -> None:
+        super().__init__(context.path, context.module)
+        self.context = context
+        # All functions: another look at this module may have read only those of interest to it.
+        self.module.focus(list(range(1, len(self.module.line_starts) + 1)))
+
+    @cached_property
+    def routines(self) -> list[Routine]:
+        """The module itself and all its functions."""
+        found: list[Routine] = [self.module.tree]
+        return [*found, *(node for node in self.statements if isinstance(node, FUNCTIONS))]
+
+    @cached_property
+    def identifiers(self) -> frozenset[str]:
+        """Every name that the module uses in any way, to find one that is free."""
+        found: set[str] = set()
+        for node in ast.walk(self.module.tree):
+            for name in ("id", "attr", "arg", "name", "asname"):
+                value = getattr(node, name, None)
+                if isinstance(value, str):
+                    found.add(value.partition(".")[0])
+        return frozenset(found)
+
+    def free_name(self, *choices: str) -> str:
+        """The first of these names that the module does not use, or one with a number."""
+        numbered = (f"{choices[0]}_{number}" for number in range(2, 1000))
+        return next(name for name in (*choices, *numbered) if name not in self.identifiers)
+
+    def routine_of(self, statement: ast.stmt) -> Routine:
+        """The function around a statement, or the module."""
+        return self.tree.holder(statement, *FUNCTIONS)  # type: ignore[return-value]
+
+    def class_of(self, routine: Routine) -> ast.ClassDef | None:
+        """The class that a function is a method of."""
+        if isinstance(routine, ast.Module):
+            return None
+        parent = self.tree.position(routine).parent
+        return parent if isinstance(parent, ast.ClassDef) else None
+
+    def scope_of(self, statement: ast.stmt) -> Scope:
+        return self.scopes[self.routine_of(statement)]
+
+    def qualified(self, node: ast.expr, routine: Routine | None = None) -> str:
+        """The dotted name that an expression stands for, also if it were one of a certain function; "" if none."""
+        if routine is None:
+            return super().qualified(node)
+        resolved = self.module.resolve(node, self.scopes[routine])
+        return resolved.qualified if resolved else ""
+
+    def assignments(self, name: str) -> Iterator[tuple[ast.stmt, ast.expr]]:
+        """Every statement that gives a variable or an attribute of this (last) name a value, with the value."""
+        for statement in self.statements:
+            if isinstance(statement, ASSIGNMENTS) and statement.value is not None:
+                if any(last_name(target) == name for target in assigned_to(statement)):
+                    yield statement, statement.value
+
+    def definition(self, node: ast.expr, routine: Routine) -> ast.AST | None:
+        """The function or class that an expression names: of this module, of `self`, or of a module beside it."""
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "self":
+            owner = self.class_of(routine)
+            methods = owner.body if owner else []
+            return next(
+                (item for item in methods if isinstance(item, FUNCTIONS) and item.name == node.attr), None
+            )
+        if isinstance(node, ast.Name):
+            binding = self.module.binding_of(node.id, self.scopes[routine], node.lineno)
+            if binding is not None and binding.kind is BindingKind.DEFINITION:
+                return binding.node
+        qualified = self.qualified(node, routine)
+        found = self.context.neighbours.find(self.context.path, qualified) if qualified else None
+        return found.binding.node if found and not found.attributes else None
+
+    def effects(self, statement: ast.stmt) -> set[str]:
+        """The attributes of `self` that the methods which a statement calls set."""
+        found: set[str] = set()
+        for call in calls_in(statement):
+            if isinstance(call.func, ast.Attribute) and ast.unparse(call.func.value) == "self":
+                method = self.definition(call.func, self.routine_of(statement))
+                if isinstance(method, FUNCTIONS):
+                    found |= attributes_set(method)
+        return found
+
+
+def attributes_set(routine: ast.AST) -> set[str]:
+    """The attributes of `self` that a method sets itself, as self.name."""
+    return {
+        f"self.{node.attr}"
+        for node in ast.walk(routine)
+        if isinstance(node, ast.Attribute)
+        and isinstance(node.ctx, ast.Store)
+        and isinstance(node.value, ast.Name)
+        and node.value.id == "self"
+    }
+
+
+def last_name(node: ast.AST) -> str:
+    """The last name of a variable or an attribute; that of what is indexed."""
+    while isinstance(node, (ast.Subscript, ast.Starred)):
+        node = node.value
+    if isinstance(node, ast.Attribute):
+        return node.attr
+    return node.id if isinstance(node, ast.Name) else ""

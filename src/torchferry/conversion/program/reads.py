@@ -1,0 +1,308 @@
+"""Where the value of a variable, an attribute, a key or a function is read, in its own module and in others."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from torchferry.conversion.program.callees import ProjectCallee, all_bases, callee_of, related
+from torchferry.conversion.program.functions import FUNCTIONS, FunctionNode, positional, with_defaults
+from torchferry.conversion.program.neighbours import Import
+from torchferry.conversion.program.slots import (
+    AnySite,
+    Member,
+    ReturnValue,
+    Variable,
+    around,
+    is_self,
+    key_of,
+    mentions,
+    scope_of,
+)
+from torchferry.conversion.site import FileContext, Site, enclosing_class
+from torchferry.source.names import called_name, last_name
+from torchferry.source.scopes import BindingKind, Scope
+from torchferry.source.walk import WalkState
+
+
+def reads_of(view: FileContext, slot: Variable | Member | ReturnValue) -> Iterator[AnySite]:
+    """The expressions of the slot's own module that have its value."""
+    if isinstance(slot, Variable):
+        yield from _reads_of_variable(view, slot)
+    elif isinstance(slot, Member):
+        yield from _reads_of_member(view, slot)
+    elif _is_property(slot.function):
+        yield from _reads_of_member(
+            view, Member(slot.path, _class_of(view, slot.function), slot.function.name)
+        )
+    else:
+        yield from calls_of(view, slot.function, slot.function.name)
+
+
+def distant_reads_of(view: FileContext, slot: Variable | Member | ReturnValue) -> Iterator[AnySite]:
+    """The same in modules that import the slot's own, or that this one imports and may give the object to."""
+    name = slot.function.name if isinstance(slot, ReturnValue) else slot.name
+    if isinstance(slot, Member):
+        if not slot.is_common:
+            yield from _distant_reads_of_member(view, slot)
+        return
+    is_global = isinstance(slot, ReturnValue) or isinstance(slot.owner, ast.Module)
+    if not is_global or name not in view.module.scopes.root.bindings:
+        return
+    for item in view.neighbours.importers(slot.path, name):
+        other = view.beside(item.path)
+        if other is None or item.name not in (name, ""):
+            continue
+        if isinstance(slot, ReturnValue):
+            yield from calls_of(other, slot.function, item.alias if item.name else name)
+        else:
+            yield from _imported_reads(other, item, name)
+
+
+def calls_of(view: FileContext, function: ast.AST, name: str) -> Iterator[AnySite]:
+    """The calls of a function in a module, by the name that it has there."""
+    for site in mentions(view, name):
+        call = around(site)
+        if (
+            call is not None
+            and isinstance(call.node, ast.Call)
+            and call.node.func is site.node
+            and isinstance(site.node, (ast.Name, ast.Attribute))
+        ):
+            callee = callee_of(call, site.node)
+            if callee is not None and callee.node is function:
+                yield call
+
+
+def _reads_of_variable(view: FileContext, slot: Variable) -> Iterator[AnySite]:
+    scope = scope_of(view, slot.owner)
+    for site in mentions(view, slot.name):
+        if not isinstance(site.node, ast.Name) or not isinstance(site.node.ctx, ast.Load):
+            continue
+        owner = site.scope.owner_of(slot.name)
+        # A name that only an expression binds (a comprehension's) has no owner.
+        if owner is scope if owner is not None else _within(site.scope, scope):
+            yield site
+
+
+def _reads_of_member(view: FileContext, slot: Member) -> Iterator[AnySite]:
+    for site in mentions(view, slot.name):
+        node = site.node
+        if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Load):
+            if _may_be(view, slot, site, node.value):
+                yield site
+        elif isinstance(node, ast.Constant):
+            asked = around(site)
+            key = key_of(asked.node) if asked else None
+            if asked and key and key[1] == slot.name and _may_be(view, slot, asked, key[0]):
+                if not isinstance(asked.node, ast.Subscript) or isinstance(asked.node.ctx, ast.Load):
+                    yield asked
+        elif isinstance(node, ast.Name) and slot.owner is not None:
+            if site.scope.node is slot.owner:
+                yield site
+
+
+def _may_be(view: FileContext, slot: Member, site: AnySite, receiver: ast.expr) -> bool:
+    """Whether the object in question may be the one that has this attribute."""
+    if is_self(receiver):
+        around_use = enclosing_class(site.scope)
+        node = around_use.node if around_use else None
+        if slot.owner is None or not isinstance(node, ast.ClassDef):
+            return not slot.is_common
+        return related(view, slot.owner, node)
+    return not slot.is_common and site.qualified(receiver).partition(".")[0] != "torch"
+
+
+def _distant_reads_of_member(view: FileContext, slot: Member) -> Iterator[AnySite]:
+    if slot.owner is not None:
+        for base in all_bases(ProjectCallee(view, slot.owner)):
+            if base.view is not view and isinstance(base.node, ast.ClassDef):
+                yield from _reads_of_member(base.view, Member(base.view.path, base.node, slot.name))
+    near = {item.path for item in view.neighbours.importers_with_member(slot.path, slot.name)}
+    near |= {
+        path
+        for path in view.neighbours.imported(slot.path, view.module)
+        if view.neighbours.has_member(path, slot.name)
+    }
+    for path in sorted(near):
+        other = view.beside(path)
+        if other is not None:
+            yield from _reads_of_member(other, Member(path, None, slot.name))
+
+
+def _imported_reads(view: FileContext, item: Import, name: str) -> Iterator[AnySite]:
+    """`from config import WHERE as w` ... `w`, or `import config` ... `config.WHERE`"""
+    wanted = ast.Name if item.name else ast.Attribute
+    for site in mentions(view, item.alias if item.name else name):
+        node = site.node
+        if not isinstance(node, wanted) or not isinstance(node.ctx, ast.Load):
+            continue
+        if item.is_star:
+            is_it = site.scope.owner_of(item.alias) is None
+        else:
+            binding = resolved.binding if (resolved := site.resolve(node)) else None
+            # By what is imported: the module may be the one that is being converted, and no longer as in its file.
+            is_it = binding is not None and binding.qualified == item.binding.qualified
+        if is_it:
+            yield site
+
+
+def _is_property(function: ast.AST) -> bool:
+    return isinstance(function, FUNCTIONS) and any(
+        last_name(item) in ("property", "cached_property") for item in function.decorator_list
+    )
+
+
+def _class_of(view: FileContext, function: ast.AST) -> ast.ClassDef | None:
+    scope = scope_of(view, function)
+    node = scope.parent.node if scope and scope.parent else None
+    return node if isinstance(node, ast.ClassDef) else None
+
+
+def _within(scope: Scope, outer: Scope | None) -> bool:
+    current: Scope | None = scope
+    while current is not None:
+        if current is outer:
+            return True
+        current = current.parent
+    return False
+
+
+# What is put into a variable, an attribute, a key or a function's result.
+
+Source = Site[ast.expr]
+
+
+def sources_of(view: FileContext, slot: Variable | Member | ReturnValue) -> Iterator[Source]:
+    """The expressions of the slot's own module whose values it gets."""
+    if isinstance(slot, Variable):
+        yield from _of_variable(view, slot)
+    elif isinstance(slot, Member):
+        yield from _of_member(view, slot)
+    else:
+        yield from _of_result(view, slot)
+
+
+def _of_variable(view: FileContext, slot: Variable) -> Iterator[Source]:
+    mentions(view, slot.name)  # reads the functions that have the name
+    scope = scope_of(view, slot.owner)
+    for binding in scope.bindings.get(slot.name, ()) if scope else ():
+        if binding.kind is BindingKind.PARAMETER and isinstance(slot.owner, FUNCTIONS):
+            yield from _of_parameter(view, slot.owner, slot.name)
+        elif binding.kind is BindingKind.ASSIGN and binding.value is not None and scope is not None:
+            yield _source(view, binding.value, scope)
+    for site in mentions(view, slot.name):
+        if isinstance(site.node, ast.Name) and isinstance(site.node.ctx, ast.Store):
+            if site.scope.owner_of(slot.name) is scope and isinstance(site.parent, (ast.Tuple, ast.List)):
+                yield from _of_unpacking(site)
+
+
+def _of_unpacking(site: AnySite) -> Iterator[Source]:
+    """`a, b = x, y`: the element that stands where the name stands."""
+    statement, targets = site.place.statement, site.parent
+    if isinstance(statement, ast.Assign) and isinstance(statement.value, (ast.Tuple, ast.List)):
+        assert isinstance(targets, (ast.Tuple, ast.List))
+        for target, value in zip(targets.elts, statement.value.elts, strict=False):
+            if target is site.node:
+                yield Site(site.context, value, WalkState(statement, site.scope))
+
+
+def _of_parameter(view: FileContext, function: FunctionNode, name: str) -> Iterator[Source]:
+    """Its default, and what the calls in this module say."""
+    scope = scope_of(view, function)
+    for argument, default in with_defaults(function.args):
+        if argument.arg == name and default is not None and scope and scope.parent:
+            yield _source(view, default, scope.parent)
+    yield from _of_calls(view, view, function, name, "")
+
+
+def distant_sources_of(view: FileContext, slot: Variable) -> Iterator[Source]:
+    """What calls in other modules give to a parameter."""
+    if isinstance(slot.owner, FUNCTIONS):
+        _, called = _constructed(view, slot.owner)
+        for item in view.neighbours.importers(slot.path, called):
+            other = view.beside(item.path)
+            if other is not None and item.name in (called, ""):
+                yield from _of_calls(other, view, slot.owner, slot.name, item.alias if item.name else "")
+
+
+def _of_calls(
+    view: FileContext, home: FileContext, function: FunctionNode, name: str, alias: str
+) -> Iterator[Source]:
+    """The arguments that the calls in a module give to a parameter of a function of the module `home`."""
+    definition, called = _constructed(home, function)
+    names = positional(function)
+    for call in calls_of(view, definition, alias or called):
+        callee = callee_of(call, call.node.func)
+        skipped = 1 if definition is not function else callee.given if callee else 0
+        index = names.index(name) - skipped if name in names else -1
+        if 0 <= index < len(call.node.args):
+            yield Site(view, call.node.args[index], call.place)
+        yield from (Site(view, item.value, call.place) for item in call.node.keywords if item.arg == name)
+
+
+def _constructed(view: FileContext, function: FunctionNode) -> tuple[ast.AST, str]:
+    """What is called to call a function, and its name: for __init__ it is the class."""
+    scope = scope_of(view, function)
+    around_it = scope.parent.node if scope and scope.parent else None
+    if function.name == "__init__" and isinstance(around_it, ast.ClassDef):
+        return around_it, around_it.name
+    return function, function.name
+
+
+def _of_member(view: FileContext, slot: Member) -> Iterator[Source]:
+    for site in mentions(view, slot.name):
+        node, statement = site.node, site.place.statement
+        if isinstance(node, ast.keyword):
+            call = around(site)
+            if call and called_name(call.node) in ("dict", "SimpleNamespace", "Namespace", "update"):
+                yield Site(view, node.value, site.place)
+        elif isinstance(node, ast.Constant):
+            yield from _of_key(site)
+        elif isinstance(node, (ast.Name, ast.Attribute)) and isinstance(node.ctx, ast.Store):
+            value = getattr(statement, "value", None)
+            if isinstance(value, ast.expr) and site.parent is statement and _belongs(view, slot, site):
+                yield Site(view, value, site.place)
+
+
+def _belongs(view: FileContext, slot: Member, site: AnySite) -> bool:
+    node = site.node
+    around_it = enclosing_class(site.scope)
+    owner = around_it.node if around_it else None
+    if isinstance(node, ast.Name):
+        return owner is not None and site.scope.node is owner and owner is slot.owner
+    if isinstance(node, ast.Attribute) and is_self(node.value):
+        known = slot.owner is not None and isinstance(owner, ast.ClassDef)
+        return not known or related(view, slot.owner, owner)  # type: ignore[arg-type]
+    return not slot.is_common
+
+
+def _of_key(site: AnySite) -> Iterator[Source]:
+    """{"where": value}, x["where"] = value"""
+    parent, statement = site.parent, site.place.statement
+    if isinstance(parent, ast.Dict):
+        for key, value in zip(parent.keys, parent.values, strict=True):
+            if key is site.node:
+                yield Site(site.context, value, site.place)
+    elif isinstance(parent, ast.Subscript) and isinstance(parent.ctx, ast.Store):
+        if isinstance(statement, ast.Assign):
+            yield Site(site.context, statement.value, site.place)
+
+
+def _of_result(view: FileContext, slot: ReturnValue) -> Iterator[Source]:
+    scope = scope_of(view, slot.function)
+    view.module.focus(list(range(slot.function.lineno, (slot.function.end_lineno or 0) + 1)))
+    for unit in view.module.scopes.units:
+        if unit.scope is scope and isinstance(unit.node, ast.Return) and unit.node.value is not None:
+            value = unit.node.value
+            if slot.index is not None:
+                elements = value.elts if isinstance(value, ast.Tuple) else []
+                if slot.index < len(elements):
+                    yield _source(view, elements[slot.index], unit.scope)
+            else:
+                yield _source(view, value, unit.scope)
+
+
+def _source(view: FileContext, value: ast.expr, scope: Scope) -> Source:
+    statement: ast.stmt = ast.Expr(value)
+    return Site(view, value, WalkState(statement, scope))

@@ -1,0 +1,89 @@
+"""TF115: `x.cuda(async=True)` of old code: async is a keyword since Python 3.7, the argument is non_blocking."""
+
+from __future__ import annotations
+
+import re
+import tokenize
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from torchferry.conversion.rule import Proposal, Rule, register
+from torchferry.conversion.tokens import Token, tokens_of
+from torchferry.finding import Kind
+from torchferry.source.edits import Edit
+from torchferry.source.source_text import SourceText
+from torchferry.text import Text
+
+_RENAMED = Text(
+    "`async` is a keyword since Python 3.7; PyTorch calls this argument non_blocking",
+    "自 Python 3.7 起 `async` 是关键字；PyTorch 中该参数名为 non_blocking",
+)
+_NAME = "async"
+_NEW = "non_blocking"
+_AS_ARGUMENT = re.compile(rb"[(,\s]async\s*=[^=]")
+_COPIES = frozenset({"cuda", "to", "copy_", "cpu", "type"})  # of torch, which has renamed it
+_OPENING, _CLOSING = frozenset("([{"), frozenset(")]}")
+_STATEMENTS = frozenset({"def", "for", "with"})
+
+
+@dataclass
+class _Uses:
+    """Where a text uses `async` as a name."""
+
+    places: list[int] = field(default_factory=list)
+    given: set[str] = field(default_factory=set)  # to these functions as an argument
+    own: set[str] = field(default_factory=set)  # functions of the text that have such a parameter
+    is_attribute: bool = False
+
+
+def _uses(tokens: list[Token]) -> _Uses:
+    found = _Uses()
+    around: list[
+        tuple[str, bool]
+    ] = []  # the brackets that are open: the function's name, and whether it is defined
+    for index, token in enumerate(tokens):
+        if token.text in _OPENING:
+            before = tokens[index - 1] if index else None
+            is_named = token.text == "(" and before is not None and before.kind == tokenize.NAME
+            is_definition = is_named and index > 1 and tokens[index - 2].text == "def"
+            around.append((before.text if before and is_named else "", is_definition))
+        elif token.text in _CLOSING and around:
+            around.pop()
+        elif token.text == _NAME:
+            following = tokens[index + 1].text if index + 1 < len(tokens) else ""
+            if following in _STATEMENTS:
+                continue
+            found.places.append(token.start)
+            found.is_attribute |= index > 0 and tokens[index - 1].text == "."
+            name, is_definition = around[-1] if around else ("", False)
+            if is_definition:
+                found.own.add(name)
+            elif following == "=" and around:
+                found.given.add(name)
+    return found
+
+
+def _repair(source: SourceText) -> Iterator[Proposal]:
+    """All of them or none: a function of a library may have an argument of this name that is still called so."""
+    tokens = list(tokens_of(source))
+    uses = _uses(tokens)
+    if uses.is_attribute or not uses.given <= _COPIES | uses.own:
+        return
+    for start in uses.places:
+        end = start + len(_NAME)
+        yield Proposal(Kind.CHANGE, start, end, _RENAMED, (Edit(start, end, _NEW),))
+
+
+RULE = register(
+    Rule(
+        id="TF115",
+        name="async-argument",
+        summary=Text(
+            "async= of copies to the device, from before Python 3.7, becomes non_blocking=",
+            "Python 3.7 之前向设备复制时的 async= 参数改为 non_blocking=",
+        ),
+        triggers=(_NAME,),
+        repair=_repair,
+        worth=lambda data: _AS_ARGUMENT.search(data) is not None,
+    )
+)

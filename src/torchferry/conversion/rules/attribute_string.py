@@ -1,0 +1,106 @@
+"""TF116: attributes that are asked for by name: getattr(x, 'is_cuda'), getattr(torch.cuda, 'synchronize')."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from torchferry.conversion.common_edits import rewrite_inside
+from torchferry.conversion.rule import Proposal, Rule, register
+from torchferry.conversion.rules.is_cuda import OWN, is_option
+from torchferry.conversion.rules.torch_cuda_api import api_of
+from torchferry.conversion.site import Site
+from torchferry.finding import Kind
+from torchferry.source.names import called_name
+from torchferry.text import Text
+from torchferry.vendors.model import Support
+
+_CHANGED = Text("asks for the attribute of the {device} device", "查询 {device} 设备的属性")
+_PORTABLE = Text(
+    "is_cuda asked for by name: ask for x.device.type instead, and compare it with {device}",
+    "按名称查询 is_cuda：请改为查询 x.device.type，并与 {device} 比较",
+)
+_RENAMED = Text("{old} is {new} here", "{old} 对应 {new}")
+_MISSING = Text(
+    "{company} has no equivalent of {old}; here it is asked for by name",
+    "{company} 没有与 {old} 等价的接口；此处按名称查询",
+)
+_UNKNOWN = Text(
+    "nothing public says whether {new} exists; here it is asked for by name",
+    "没有公开资料说明 {new} 是否存在；此处按名称查询",
+)
+_ELSEWHERE = Text(
+    "{old} is {new} here, but it is asked for by name: write the new name instead",
+    "{old} 对应 {new}，但此处按名称查询：请直接书写新名称",
+)
+_AT_RUN_TIME = Text(
+    "a name under torch.cuda that is known only when the program runs: check that {module} has it",
+    "torch.cuda 下的名称在运行时才确定：请确认 {module} 中存在",
+)
+_ASKING = frozenset({"getattr", "hasattr", "setattr", "delattr", "getattr_static"})
+
+
+def _check(site: Site[ast.Call]) -> Iterator[Proposal]:
+    call = site.node
+    name = called_name(call)
+    if name == "attrgetter" and len(call.args) == 1:
+        yield from _flag(site, None, call.args[0])
+    elif name in _ASKING and len(call.args) >= 2:
+        owner, attribute = call.args[:2]
+        if site.qualified(owner) == "torch.cuda":
+            yield from _member(site, attribute)
+        elif name != "setattr":
+            yield from _flag(site, owner, attribute)
+
+
+def _flag(site: Site[ast.Call], owner: ast.expr | None, attribute: ast.expr) -> Iterator[Proposal]:
+    """getattr(x, 'is_cuda')"""
+    if not isinstance(attribute, ast.Constant) or attribute.value != "is_cuda":
+        return
+    new = site.target.vendor.is_attribute
+    if owner is not None and is_option(owner):
+        yield site.remark(Kind.INFO, OWN, attribute)
+    elif site.target.is_portable:
+        yield site.remark(Kind.TODO, _PORTABLE.format(device=site.target.device.expression), attribute)
+    elif new != "is_cuda":
+        edits = rewrite_inside(site.module, attribute, [("is_cuda", new)])
+        message = _CHANGED.format(device=site.target.device.word)
+        yield site.change(message, *edits, node=attribute) if edits else site.remark(Kind.TODO, message)
+
+
+def _member(site: Site[ast.Call], attribute: ast.expr) -> Iterator[Proposal]:
+    """getattr(torch.cuda, 'synchronize'): the module is renamed by TF102, its member is looked at here."""
+    vendor = site.target.vendor
+    if not isinstance(attribute, ast.Constant) or not isinstance(attribute.value, str):
+        yield site.remark(Kind.INFO, _AT_RUN_TIME.format(module=vendor.torch_module), attribute)
+        return
+    name = attribute.value
+    if not name.isidentifier():
+        return
+    old, api = api_of(site.target, f"torch.cuda.{name}")
+    module, _, new = api.name.rpartition(".")
+    if api.support is Support.UNSUPPORTED:
+        message = _MISSING.format(company=vendor.company_name, old=old)
+        yield site.remark(Kind.UNSUPPORTED, message, attribute)
+    elif "(" in api.name or (module and module != vendor.torch_module):
+        yield site.remark(Kind.TODO, _ELSEWHERE.format(old=old, new=api.name), attribute)
+    elif api.support is Support.UNKNOWN:
+        yield site.remark(Kind.UNKNOWN, _UNKNOWN.format(new=api.name), attribute)
+    elif new != name and old == f"torch.cuda.{name}":
+        edits = rewrite_inside(site.module, attribute, [(name, new)])
+        yield site.change(_RENAMED.format(old=old, new=api.name), *edits, node=attribute)
+
+
+RULE = register(
+    Rule(
+        id="TF116",
+        name="attribute-string",
+        summary=Text(
+            "getattr(x, 'is_cuda') asks for the target's attribute; names under torch.cuda that are asked for by name",
+            "getattr(x, 'is_cuda') 改为查询目标设备的属性；按名称查询的 torch.cuda 接口",
+        ),
+        triggers=("cuda",),
+        nodes=(ast.Call,),
+        check=_check,
+    )
+)

@@ -1,0 +1,105 @@
+"""TF201: strings that name the nccl backend of torch.distributed."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+
+from torchferry.conversion.common_edits import respell, rewrite_inside
+from torchferry.conversion.inference.evidence import RoleVerdict, Vocabulary
+from torchferry.conversion.inference.roles import left_because
+from torchferry.conversion.inference.uses import role_of
+from torchferry.conversion.rule import Proposal, Rule, register
+from torchferry.conversion.site import Site
+from torchferry.conversion.target import Spelling
+from torchferry.finding import Kind
+from torchferry.source.names import called_name
+from torchferry.text import Text
+
+_CHANGED = Text("names the communication backend of the target: {new}", "目标设备的通信后端：{new}")
+_UNCLEAR = Text(
+    "is this the communication backend? {reason}; if it is, write {new}",
+    "这是通信后端吗？{reason}；若是，请改为 {new}",
+)
+_PER_DEVICE_PORTABLE = Text(
+    "names a backend for each device type; leave it out, and torch chooses them by the devices that are there",
+    "为各设备类型指定了后端；可省略，由 torch 按实际设备选择",
+)
+_UNKNOWN_BACKEND = Text("the backend of {company} is not known", "未知 {company} 的通信后端")
+
+# "cpu:gloo,cuda:nccl": one backend per device type
+_PER_DEVICE = re.compile(r"(?:\w+:\w+,)*cuda:nccl(?:,\w+:\w+)*\Z")
+_LIBRARY_FUNCTION = re.compile(r"(?i)lib|version|path|include|dll|package|module|import")
+
+BACKENDS = Vocabulary(
+    noun=Text("backend", "后端"),
+    name=re.compile(r"(?i)backend|process_group|(?:^|_)pg(?:_|$)|^dist|comm"),
+    own=re.compile(r"(?i)nccl$"),
+    siblings=frozenset({"gloo", "mpi", "ucc", "hccl", "cncl", "tccl", "mccl", "xccl", "ccl"}),
+    functions={
+        "torch.distributed.init_process_group": (0,),
+        "torch.distributed.is_backend_available": (0,),
+        "torch.distributed.Backend": (0,),
+    },
+    methods={"init_process_group": (0,), "is_backend_available": (0,)},
+    default=RoleVerdict.YES,
+    target_word=lambda target: target.backend.word,
+)
+
+
+LABELS = replace(BACKENDS, default=RoleVerdict.UNCLEAR)
+
+
+def _check(site: Site[ast.Constant]) -> Iterator[Proposal]:
+    node = site.node
+    if not isinstance(node.value, str) or isinstance(site.parent, ast.JoinedStr):
+        return
+    backend = site.target.backend
+    written = backend.word or backend.expression
+    if _PER_DEVICE.match(node.value) and site.target.is_portable:
+        yield site.remark(Kind.TODO, _PER_DEVICE_PORTABLE)
+        return
+    if _PER_DEVICE.match(node.value):
+        words = [("cuda:nccl", f"{site.target.device.word}:{backend.word}")]
+        yield site.change(_CHANGED.format(new=written), *rewrite_inside(site.module, node, words))
+        return
+    if node.value in ("nccl", "NCCL"):
+        yield from _check_word(site, node.value)
+
+
+def _check_word(site: Site[ast.Constant], word: str) -> Iterator[Proposal]:
+    """'nccl', or 'NCCL', which torch takes as well, but which may also be a label."""
+    backend = site.target.backend
+    if not (backend.word or backend.expression):
+        yield site.remark(Kind.TODO, _UNKNOWN_BACKEND.format(company=site.target.vendor.company_name))
+        return
+    spelling = Spelling(backend.word.upper() if word.isupper() else backend.word, backend.expression)
+    written = spelling.word or spelling.expression
+    role = role_of(site, LABELS if word.isupper() else BACKENDS)
+    if role.verdict is RoleVerdict.YES and not _is_library_name(site):
+        edits = respell(site.module, site.node, word, spelling)
+        if edits:
+            yield site.change(_CHANGED.format(new=written), *edits)
+    elif role.verdict is not RoleVerdict.NO:
+        yield site.remark(Kind.TODO, _UNCLEAR.format(reason=role.reason, new=written))
+    elif not role.is_prose:
+        yield site.remark(Kind.INFO, left_because(role))
+
+
+def _is_library_name(site: Site[ast.Constant]) -> bool:
+    """find_library('nccl') asks for the library itself."""
+    return bool(_LIBRARY_FUNCTION.search(called_name(site.parent)))
+
+
+RULE = register(
+    Rule(
+        id="TF201",
+        name="backend-string",
+        summary=Text("'nccl' becomes the target's communication backend", "'nccl' 换成目标设备的通信后端"),
+        triggers=("nccl", "NCCL"),
+        nodes=(ast.Constant,),
+        check=_check,
+    )
+)

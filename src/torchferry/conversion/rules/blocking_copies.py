@@ -1,0 +1,38 @@
+"""TF708 (opt-in): copies to the device that wait: non_blocking=False."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from torchferry.conversion.rule import Proposal, Rule, register
+from torchferry.conversion.site import Site
+from torchferry.source.edits import Edit
+from torchferry.text import Text
+
+_WAITS = Text(
+    "copies wait until they are done: an asynchronous copy from memory that is not pinned for this device may be "
+    "read too early",
+    "等待拷贝完成：从未针对该设备锁页的内存异步拷贝，数据可能被过早读取",
+)
+
+
+def _check(site: Site[ast.Call]) -> Iterator[Proposal]:
+    for keyword in site.node.keywords:
+        is_true = isinstance(keyword.value, ast.Constant) and keyword.value.value is True
+        if keyword.arg == "non_blocking" and is_true:
+            start, end = site.module.start(keyword.value), site.module.end(keyword.value)
+            yield site.change(_WAITS, Edit(start, end, "False"), node=keyword, needs_prelude=False)
+
+
+RULE = register(
+    Rule(
+        id="TF708",
+        name="blocking-copies",
+        summary=Text("copies to the device with non_blocking=False", "拷贝到设备时使用 non_blocking=False"),
+        triggers=("non_blocking",),
+        option="blocking_copies",
+        nodes=(ast.Call,),
+        check=_check,
+    )
+)

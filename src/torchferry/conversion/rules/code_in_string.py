@@ -1,0 +1,66 @@
+"""TF113: Python code in strings: what eval and exec are told, and `python -c`."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from itertools import pairwise
+
+from torchferry.conversion.program.slots import text_of
+from torchferry.conversion.rule import Proposal, Rule, register
+from torchferry.conversion.site import Site
+from torchferry.finding import Kind
+from torchferry.source.names import called_name
+from torchferry.text import Text
+
+_TODO = Text(
+    "code in a string, which is not converted; convert it by hand",
+    "字符串中的代码不会被转换；请手工转换",
+)
+_RUN_BY = frozenset({"eval", "exec", "compile", "timeit", "repeat", "Timer", "run_code"})
+# A word of its own ('cuda') and a dotted name of torch's are other rules' business.
+_CODE = re.compile(
+    r"torch\.cuda\b.*[^\w.]|\.cuda\(|\.is_cuda\b|[\"']cuda(?::\d+)?[\"']|[\"']nccl[\"']", re.DOTALL
+)
+
+
+def _check(site: Site[ast.expr]) -> Iterator[Proposal]:
+    if not isinstance(site.parent, (ast.Call, ast.keyword, ast.List, ast.Tuple)):
+        return
+    if _CODE.search(_text(site.node)) and (_is_run(site) or _follows_c(site)):
+        yield site.remark(Kind.TODO, _TODO)
+
+
+def _text(node: ast.expr) -> str:
+    if isinstance(node, ast.JoinedStr):
+        return "".join(text_of(value) for value in node.values)
+    return text_of(node)
+
+
+def _is_run(site: Site[ast.expr]) -> bool:
+    parent = site.parent
+    if isinstance(parent, ast.keyword) and parent.arg in ("stmt", "setup"):
+        return True
+    return isinstance(parent, ast.Call) and called_name(parent) in _RUN_BY and site.node in parent.args[:2]
+
+
+def _follows_c(site: Site[ast.expr]) -> bool:
+    """[sys.executable, "-c", "import torch; ..."]"""
+    parent = site.parent
+    elements = parent.elts if isinstance(parent, (ast.List, ast.Tuple)) else []
+    return any(text_of(before) == "-c" and after is site.node for before, after in pairwise(elements))
+
+
+RULE = register(
+    Rule(
+        id="TF113",
+        name="code-in-string",
+        summary=Text(
+            "code in strings that eval, exec or python -c run", "由 eval、exec 或 python -c 执行的字符串代码"
+        ),
+        triggers=("cuda", "nccl"),
+        nodes=(ast.Constant, ast.JoinedStr),
+        check=_check,
+    )
+)

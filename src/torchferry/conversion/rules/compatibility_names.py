@@ -1,0 +1,66 @@
+"""TF114: names in letters that Python reads as others: `torch.ｃｕｄａ` is torch.cuda to it."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterator
+
+from torchferry.conversion.rule import Proposal, Rule, register
+from torchferry.conversion.tokens import names_of
+from torchferry.finding import Kind
+from torchferry.source.decode import UndecodableError, decode
+from torchferry.source.edits import Edit
+from torchferry.source.source_text import SourceText
+from torchferry.text import Text
+
+_READ_AS = Text(
+    "Python reads this name as `{name}` (NFKC), so it is written like that and converted",
+    "Python 将该名称读作 `{name}`（NFKC），因此改为这种写法再转换",
+)
+# What the other rules look for; a file that only holds other such names is none of our business.
+_OF_INTEREST = re.compile(r"(?i)cuda|nccl|torch")
+
+
+def _is_worth(data: bytes) -> bool:
+    """Whether a file holds a word of interest only once its letters are read as Python reads them."""
+    if data.isascii():
+        return False
+    try:
+        # The bytes of a file, or our UTF-8 of it below a line that names another encoding.
+        text = data.decode("utf-8")
+    except UnicodeDecodeError:
+        try:
+            text = decode(data).text
+        except UndecodableError:
+            return False
+    if unicodedata.is_normalized("NFKC", text):
+        return False
+    read = unicodedata.normalize("NFKC", text)
+    return len(_OF_INTEREST.findall(read)) > len(_OF_INTEREST.findall(text))
+
+
+def _repair(source: SourceText) -> Iterator[Proposal]:
+    names = [(start, name, unicodedata.normalize("NFKC", name)) for start, name in names_of(source)]
+    foreign = [item for item in names if item[1] != item[2] and item[2].isascii()]
+    lines = {source.line_of(start) for start, _, read in foreign if _OF_INTEREST.search(read)}
+    for start, name, read in foreign:
+        if source.line_of(start) in lines:
+            end = start + len(name.encode())
+            edit = Edit(start, end, read)
+            yield Proposal(Kind.CHANGE, start, end, _READ_AS.format(name=read), (edit,))
+
+
+RULE = register(
+    Rule(
+        id="TF114",
+        name="compatibility-names",
+        summary=Text(
+            "names in full-width or other letters that Python reads as ASCII, where they name something of CUDA",
+            "用全角等字符书写、但 Python 读作 ASCII 的 CUDA 相关名称",
+        ),
+        triggers=("",),
+        repair=_repair,
+        worth=_is_worth,
+    )
+)

@@ -1,0 +1,96 @@
+"""TF709 (opt-in): settings of CUDA's libraries dropped where they mean nothing."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from torchferry.conversion.program.blocks import indent_of, shares_its_line
+from torchferry.conversion.rule import Proposal, Rule, register
+from torchferry.conversion.site import Site
+from torchferry.finding import Kind
+from torchferry.source.edits import Edit
+from torchferry.text import Text
+from torchferry.vendors.model import Support
+
+_DROPPED = Text(
+    "dropped: {name} sets a CUDA library, which {company}'s device does not use",
+    "已删除：{name} 设置的是 CUDA 库，{company} 的设备不使用它",
+)
+_STAYS = Text(
+    "stays: on CUDA, where this code still runs, it has an effect",
+    "保留：这份代码仍可在 CUDA 上运行，该设置有效",
+)
+_LISTED = Text(
+    "not dropped: {company} lists {name} as supported, or has its own form of it",
+    "未删除：{company} 标明支持 {name}，或有自己的对应设置",
+)
+_FLAGS = ("torch.backends.cudnn.", "torch.backends.cuda.matmul.")
+
+
+def _check(site: Site[ast.Assign]) -> Iterator[Proposal]:
+    names = [site.qualified(target) for target in site.node.targets]
+    if not all(name.startswith(_FLAGS) for name in names) or not isinstance(site.node.value, ast.Constant):
+        return
+    vendor = site.target.vendor
+    if site.target.is_portable:
+        yield site.remark(Kind.INFO, _STAYS)
+    elif not any(vendor.api(name).support in (Support.SAME, Support.RENAMED) for name in names):
+        message = _DROPPED.format(name=names[0], company=vendor.company_name)
+        yield site.change(message, _removal(site), needs_prelude=False)
+    else:
+        yield site.remark(Kind.INFO, _LISTED.format(name=names[0], company=vendor.company_name))
+
+
+def _removal(site: Site[ast.Assign]) -> Edit:
+    """The whole line where it holds nothing else and its block something else; `pass` in its place otherwise."""
+    module, node = site.module, site.node
+    start, end = module.start(node), module.end(node)
+    line_end = module.data.find(module.newline.encode(), end)
+    rest = module.data[end : line_end if line_end >= 0 else len(module.data)]
+    is_alone = not shares_its_line(module, node) and not indent_of(module, node).strip() and not rest.strip()
+    if not is_alone or _holds_the_block_open(site):
+        return Edit(start, end, "pass")
+    first = module.line_starts[node.lineno - 1]
+    after = line_end + len(module.newline) if line_end >= 0 else len(module.data)
+    return Edit(first, after, "")
+
+
+def _holds_the_block_open(site: Site[ast.Assign]) -> bool:
+    """Whether it is the first of a block that keeps nothing else, a docstring aside."""
+    block = next(block for block in _blocks(site.scope.node) if site.node in block)
+    flags = [item for item in block if isinstance(item, ast.Assign) and _is_flag(site, item)]
+    others = [item for item in block if item not in flags and not _is_docstring(item)]
+    return not others and flags[0] is site.node
+
+
+def _is_docstring(item: ast.stmt) -> bool:
+    return isinstance(item, ast.Expr) and isinstance(item.value, ast.Constant)
+
+
+def _is_flag(site: Site[ast.Assign], node: ast.Assign) -> bool:
+    return all(site.qualified(target).startswith(_FLAGS) for target in node.targets)
+
+
+def _blocks(node: ast.AST) -> Iterator[list[ast.stmt]]:
+    for inner in ast.walk(node):
+        for name in ("body", "orelse", "finalbody"):
+            block = getattr(inner, name, None)
+            if isinstance(block, list):
+                yield block
+
+
+RULE = register(
+    Rule(
+        id="TF709",
+        name="cudnn-flags",
+        summary=Text(
+            "settings of cuDNN and cuBLAS dropped where the device has neither",
+            "设备没有 cuDNN 和 cuBLAS 时删除其设置",
+        ),
+        triggers=("cudnn", "backends.cuda"),
+        option="drop_cudnn_flags",
+        nodes=(ast.Assign,),
+        check=_check,
+    )
+)

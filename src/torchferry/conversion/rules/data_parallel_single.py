@@ -1,0 +1,103 @@
+"""TF711 (opt-in): torch.nn.DataParallel(model) becomes the model itself, on one card."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from torchferry.conversion.program.blocks import add_imports, indent_of, on_next_line, shares_its_line
+from torchferry.conversion.program.module import PassModule, calls_in
+from torchferry.conversion.rule import Proposal, Rule, register
+from torchferry.conversion.site import FileContext
+from torchferry.finding import Kind
+from torchferry.source.edits import Edit
+from torchferry.text import Text
+
+_SINGLE = Text(
+    "the model itself, on one card: DataParallel is for several in one process; a hook moves its inputs to the device, "
+    "as DataParallel did. Checkpoints lose the prefix `module.` "
+    "in their names; `ferry checkpoint fix --strip module.` takes it off older ones",
+    "单卡上直接使用模型本身：DataParallel 用于单进程多卡；由 hook 把输入移到设备上，与 DataParallel 相同。检查点中的名称不再带前缀 `module.`；"
+    "旧检查点可用 `ferry checkpoint fix --strip module.` 去掉前缀",
+)
+_INPUTS = Text(
+    "DataParallel also moved its inputs to the device; see that those of this model are there",
+    "DataParallel 还会把输入移到设备上；请确认该模型的输入已在设备上",
+)
+_MODULE = Text(
+    "`.module` was the model inside of DataParallel; on one card it is the model itself",
+    "`.module` 原指 DataParallel 中的模型；单卡时即模型本身",
+)
+_NAMES = frozenset({"torch.nn.DataParallel", "torch.nn.parallel.DataParallel"})
+
+
+def _restructure(context: FileContext) -> Iterator[Proposal]:
+    program = PassModule(context)
+    models: set[str] = set()
+    mover = program.free_name("inputs_to_device", "move_inputs_to_device")
+    for statement in program.statements:
+        for call in calls_in(statement):
+            if program.qualified(call.func, program.routine_of(statement)) not in _NAMES or not call.args:
+                continue
+            models.update(_targets(statement))
+            edits = _edits(program, statement, call, mover)
+            yield context.propose(Kind.CHANGE, call, _SINGLE, *edits)
+            if not any(_targets(statement)):
+                yield context.propose(Kind.TODO, statement, _INPUTS)
+    is_wrapped_otherwise = b"DistributedDataParallel" in context.module.data
+    for node in ast.walk(context.module.tree) if models else ():
+        if isinstance(node, ast.Attribute) and node.attr == "module" and ast.unparse(node.value) in models:
+            yield context.propose(Kind.INFO if is_wrapped_otherwise else Kind.TODO, node, _MODULE)
+
+
+def _targets(statement: ast.stmt) -> list[str]:
+    """What a statement assigns a model to."""
+    targets = statement.targets if isinstance(statement, ast.Assign) else []
+    return [ast.unparse(item) for item in targets if isinstance(item, (ast.Name, ast.Attribute))]
+
+
+def _edits(program: PassModule, statement: ast.stmt, call: ast.Call, mover: str) -> list[Edit]:
+    """The argument in place of the call, and a hook that moves its inputs to the device, as DataParallel did."""
+    module, model = program.module, call.args[0]
+    targets = _targets(statement)
+    if not targets:
+        return _unwrapped(program, call)
+    hook = f"{targets[0]}.register_forward_pre_hook({mover})"
+    define = add_imports(module, _definition(program, mover))
+    is_itself = isinstance(statement, ast.Assign) and statement.value is call
+    if is_itself and module.segment(model) == targets[0]:  # model = model
+        return [Edit(module.start(statement), module.end(statement), hook), *define]
+    if shares_its_line(module, statement):
+        end = module.end(statement)
+        return [*_unwrapped(program, call), Edit(end, end, f"; {hook}"), *define]
+    line = on_next_line(module, statement, indent_of(module, statement) + hook)
+    return [*_unwrapped(program, call), line, *define]
+
+
+def _unwrapped(program: PassModule, call: ast.Call) -> list[Edit]:
+    module, model = program.module, call.args[0]
+    return [
+        Edit(module.start(call), module.start(model), ""),
+        Edit(module.end(model), module.end(call), ""),
+    ]
+
+
+def _definition(program: PassModule, mover: str) -> list[str]:
+    """The function that moves the inputs; one of the module, so that models can be saved and sent to processes."""
+    newline = program.module.newline
+    lines = [] if "torch" in program.module.scopes.root.bindings else ["import torch"]
+    head = f"{newline}{newline}def {mover}(module, inputs):"
+    body = "    return tuple(item.cuda() if isinstance(item, torch.Tensor) else item for item in inputs)"
+    return [*lines, f"{head}{newline}{body}{newline}"]
+
+
+RULE = register(
+    Rule(
+        id="TF711",
+        name="data-parallel-single",
+        summary=Text("DataParallel becomes the model on one card", "DataParallel 改为单卡上的模型"),
+        triggers=("DataParallel",),
+        option="data_parallel",
+        restructure=_restructure,
+    )
+)

@@ -1,0 +1,245 @@
+"""TF105: strings that name a CUDA device, in every spelling, where they stand for a device."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+
+from torchferry.conversion.common_edits import respell
+from torchferry.conversion.inference.evidence import RoleVerdict, Vocabulary
+from torchferry.conversion.inference.roles import StringRole, left_because
+from torchferry.conversion.inference.uses import role_of
+from torchferry.conversion.rule import Proposal, Rule, register
+from torchferry.conversion.rules.cuda_reference import names_called_method
+from torchferry.conversion.site import Site
+from torchferry.conversion.target import Spelling
+from torchferry.finding import Kind
+from torchferry.source.edits import Edit
+from torchferry.text import Text
+
+_CHANGED = Text("names the device", "设备名称")
+_UNCLEAR = Text(
+    "is this a device? {reason}; if it is, write {new}", "这是设备名吗？{reason}；若是，请改为 {new}"
+)
+_BYTES = Text(
+    "bytes that spell a device; write {new} by hand, and mind its length",
+    "以字节表示的设备名；请手工改为 {new}，并注意长度",
+)
+_KEY_OF_PROCESSOR = Text(
+    'a key after "cpu": with {new}, which is "cpu" where there is no accelerator, it would replace that entry; '
+    "write it before",
+    '位于 "cpu" 之后的键：没有加速卡时 {new} 就是 "cpu"，会覆盖该项；请将其写在前面',
+)
+_PIECES = Text(
+    "the word is put together from pieces; write {new} by hand", "该词由多段拼接而成；请手工改为 {new}"
+)
+
+_PLAIN = re.compile(r"cuda(?::\d+)?\Z")
+_TEMPLATE = re.compile(r"cuda:(?:%[sdi]|\{[^{}]*\})?\Z")
+
+_FIRST = (0,)
+DEVICES = Vocabulary(
+    noun=Text("device type", "设备类型"),
+    name=re.compile(
+        r"(?i)device|(?:^|_)dev(?:_|\d|$)|map_?loc|^loc$|(?:^|_)location$|accelerator|^gpus?$|(?:^|_)gpu(?:_id)?$"
+    ),
+    own=re.compile(r"cuda(?::|$)"),
+    siblings=frozenset(
+        {"cpu", "mps", "xpu", "npu", "mlu", "hpu", "meta", "xla", "tpu", "ipu", "hip", "rocm", "auto"}
+    ),
+    functions={
+        "torch.device": _FIRST,
+        "torch.set_default_device": _FIRST,
+        "torch.autocast": _FIRST,
+        "torch.amp.autocast": _FIRST,
+        "torch.amp.autocast_mode.autocast": _FIRST,
+        "torch.amp.is_autocast_available": _FIRST,
+        "torch.amp.GradScaler": _FIRST,
+        "torch.amp.grad_scaler.GradScaler": _FIRST,
+        "torch.get_device_module": _FIRST,
+        "torch.Generator": _FIRST,
+        "torch.Stream": _FIRST,
+        "torch.Event": _FIRST,
+        "torch.is_autocast_enabled": _FIRST,
+        "torch.set_autocast_enabled": _FIRST,
+        "torch.get_autocast_dtype": _FIRST,
+        "torch.set_autocast_dtype": _FIRST,
+        "torch.load": (1,),
+        "torch.jit.load": (1,),
+        "torch.distributed.init_device_mesh": _FIRST,
+        "torch.distributed.device_mesh.init_device_mesh": _FIRST,
+        "torch.distributed.DeviceMesh": _FIRST,
+        "torch.distributed.device_mesh.DeviceMesh": _FIRST,
+        "torch.distributed.get_default_backend_for_device": _FIRST,
+    },
+    methods={
+        "to": _FIRST,
+        "autocast": _FIRST,
+        "GradScaler": _FIRST,
+        "init_device_mesh": _FIRST,
+        "pin_memory": _FIRST,
+        "to_empty": _FIRST,
+    },
+    default=RoleVerdict.UNCLEAR,
+    target_word=lambda target: target.device.word,
+)
+
+
+def _check(site: Site[ast.expr]) -> Iterator[Proposal]:
+    strong = _strength(site)
+    if strong is None or names_called_method(site):
+        return
+    role = role_of(site, DEVICES)
+    if role.verdict is RoleVerdict.UNCLEAR and strong:
+        role = StringRole(RoleVerdict.YES)
+    if isinstance(site.node, ast.Constant) and isinstance(site.node.value, bytes):
+        yield site.remark(Kind.TODO, _BYTES.format(new=_written(site.target.device)))
+    elif role.verdict is RoleVerdict.YES:
+        yield _change(site)
+    elif role.verdict is RoleVerdict.UNCLEAR:
+        yield site.remark(Kind.TODO, _explain(_UNCLEAR, role, site))
+    elif not role.is_prose and not _is_attribute_of_torch(site):
+        yield site.remark(Kind.INFO, left_because(role))
+
+
+def _is_attribute_of_torch(site: Site[ast.expr]) -> bool:
+    """getattr(torch, 'cuda') is another rule's business."""
+    parent = site.parent
+    return isinstance(parent, ast.Call) and bool(parent.args) and site.qualified(parent.args[0]) == "torch"
+
+
+def _strength(site: Site[ast.expr]) -> bool | None:
+    """None if the string is no device at all, True if its value alone says that it is one."""
+    node = site.node
+    if isinstance(node, ast.JoinedStr):
+        return True if _is_device_f_string(node) else None
+    if isinstance(node, ast.Constant) and node.value == b"cuda":
+        return False
+    if not isinstance(node, ast.Constant) or not isinstance(node.value, str):
+        return None
+    if isinstance(site.parent, ast.JoinedStr):
+        return None  # seen as part of the f-string
+    if _PLAIN.match(node.value):
+        return ":" in node.value
+    if not _TEMPLATE.match(node.value):
+        return None
+    if node.value == "cuda:" and isinstance(site.parent, (ast.Call, ast.Compare, ast.Tuple, ast.List)):
+        return False  # device.startswith("cuda:"), but also print("cuda:", x)
+    return True if _is_template_use(site) else None
+
+
+def _is_device_f_string(node: ast.JoinedStr) -> bool:
+    if len(node.values) < 2 or not isinstance(node.values[0], ast.Constant):
+        return False
+    fields = all(isinstance(value, ast.FormattedValue) for value in node.values[1:])
+    return fields and node.values[0].value in ("cuda:", "cuda")
+
+
+def _is_template_use(site: Site[ast.expr]) -> bool:
+    """'cuda:%d' % i, 'cuda:{}'.format(i), 'cuda:' + str(i); but not 'cuda:' as a label of its own."""
+    parent = site.parent
+    if isinstance(parent, ast.BinOp):
+        return parent.left is site.node
+    return isinstance(parent, ast.Attribute) and parent.attr == "format"
+
+
+def _change(site: Site[ast.expr]) -> Proposal:
+    if site.target.is_portable and _replaces_processor(site):
+        return site.remark(Kind.TODO, _KEY_OF_PROCESSOR.format(new=_written(site.target.device)))
+    edits = _portable_comparison(site) if site.target.is_portable else []
+    needs_prelude = not edits
+    edits = edits or respell(site.module, site.node, "cuda", site.target.device)
+    edits += _prefix_length(site) + _index_of_location(site)
+    if not edits:
+        return site.remark(Kind.TODO, _PIECES.format(new=_written(site.target.device)))
+    return site.change(_CHANGED, *edits, needs_prelude=needs_prelude)
+
+
+def _replaces_processor(site: Site[ast.expr]) -> bool:
+    """{"cpu": a, "cuda": b}: where there is no accelerator, the second key would be "cpu" again, and b would win."""
+    table = site.parent
+    if not isinstance(table, ast.Dict):
+        return False
+    keys = [key.value for key in table.keys if isinstance(key, ast.Constant)]
+    return site.node in table.keys and "cpu" in keys[: keys.index("cuda") if "cuda" in keys else None]
+
+
+def _index_of_location(site: Site[ast.expr]) -> list[Edit]:
+    """`map_location=f"cuda:{i}"`: torch.load knows no `cpu:0`."""
+    if not site.target.is_portable or ":" not in site.module.segment(site.node):
+        return []
+    value: ast.AST = site.node
+    for node in site.place.upwards():
+        if isinstance(node, ast.keyword) and node.arg == "map_location":
+            end = site.module.end(value)
+            return [Edit(end, end, f' if {site.target.device.expression} != "cpu" else "cpu"')]
+        if not isinstance(node, (ast.BinOp, ast.Call, ast.Attribute)):
+            break
+        value = node
+    return []
+
+
+def _prefix_length(site: Site[ast.expr]) -> list[Edit]:
+    """`name[:4] == 'cuda'` compares as many characters as the word has."""
+    parent, word = site.parent, site.target.device.word
+    if not isinstance(parent, ast.Compare) or not word:
+        return []
+    for side in (parent.left, *parent.comparators):
+        if isinstance(side, ast.Subscript) and isinstance(side.slice, ast.Slice):
+            upper = side.slice.upper
+            if isinstance(upper, ast.Constant) and upper.value == len("cuda") and len(word) != len("cuda"):
+                return [Edit(site.module.start(upper), site.module.end(upper), str(len(word)))]
+    return []
+
+
+def _portable_comparison(site: Site[ast.expr]) -> list[Edit]:
+    """`== 'cuda'` asks for an accelerator, whichever it is: `!= 'cpu'`."""
+    parent, module = site.parent, site.module
+    if not isinstance(parent, ast.Compare) or len(parent.ops) != 1 or not isinstance(site.node, ast.Constant):
+        return []
+    if site.node.value != "cuda":
+        return []
+    opposite = _OPPOSITE.get(type(parent.ops[0]))
+    if opposite is None or (isinstance(parent.ops[0], (ast.In, ast.NotIn)) and parent.left is not site.node):
+        return []
+    old, new = opposite
+    between = module.data[module.end(parent.left) : module.start(parent.comparators[0])]
+    position = between.find(old.encode())
+    if position < 0:
+        return []
+    start = module.end(parent.left) + position
+    word = respell(module, site.node, "cuda", Spelling(word="cpu"))
+    return [*word, Edit(start, start + len(old), new)] if word else []
+
+
+_OPPOSITE: dict[type[ast.cmpop], tuple[str, str]] = {
+    ast.Eq: ("==", "!="),
+    ast.NotEq: ("!=", "=="),
+    ast.In: ("in", "not in"),
+    ast.NotIn: ("not in", "in"),
+}
+
+
+def _explain(text: Text, role: StringRole, site: Site[ast.expr]) -> Text:
+    new = _written(site.target.device)
+    return text.format(reason=role.reason, new=new)
+
+
+def _written(spelling: Spelling) -> str:
+    return spelling.word or spelling.expression
+
+
+RULE = register(
+    Rule(
+        id="TF105",
+        name="device-string",
+        summary=Text(
+            "strings that name a CUDA device become the target's, where they stand for a device",
+            "代表 CUDA 设备的字符串换成目标设备的名称",
+        ),
+        triggers=("cuda",),
+        nodes=(ast.Constant, ast.JoinedStr),
+        check=_check,
+    )
+)

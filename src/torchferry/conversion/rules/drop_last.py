@@ -1,0 +1,66 @@
+"""TF702 (opt-in): batches of one shape: the last, smaller one is dropped."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from torchferry.conversion.common_edits import set_argument
+from torchferry.conversion.loaders import DATA_LOADERS, LoaderUse, argument, makes_loader, use_of
+from torchferry.conversion.rule import Proposal, Rule, register
+from torchferry.conversion.site import Site
+from torchferry.finding import Kind
+from torchferry.text import Text
+
+_DROPPED = Text(
+    "drops the last, smaller batch: every step has the same shape, and nothing is compiled twice",
+    "丢弃最后不足一批的数据，使每步形状相同，避免重复编译",
+)
+_EVALUATES = Text(
+    "an evaluation needs every sample: its last batch stays; pad it if its shape costs a compilation",
+    "评估需要全部样本：保留最后一批；若其形状引起重新编译，可补齐",
+)
+
+
+_UNCLEAR = Text(
+    "nothing says whether it trains or evaluates: if it trains, write drop_last=True",
+    "无法判断用于训练还是评估：若用于训练，请写 drop_last=True",
+)
+_BEFORE_DROP_LAST = 8  # parameters of DataLoader
+
+
+def _check(site: Site[ast.Call]) -> Iterator[Proposal]:
+    if not makes_loader(site) or _others_make_batches(site.node):
+        return
+    edits = set_argument(site, "drop_last", "True")
+    use = use_of(site)
+    if edits and use is LoaderUse.EVALUATION:
+        yield site.remark(Kind.INFO, _EVALUATES)
+    elif edits and use is LoaderUse.UNKNOWN:
+        yield site.remark(Kind.TODO, _UNCLEAR)
+    elif edits:
+        yield site.change(_DROPPED, *edits, needs_prelude=False)
+
+
+def _others_make_batches(call: ast.Call) -> bool:
+    """With a batch sampler, and where the dataset hands out whole batches, the loader takes no drop_last."""
+    size = argument(call, "batch_size")
+    return (
+        argument(call, "batch_sampler") is not None
+        or (isinstance(size, ast.Constant) and size.value is None)
+        or len(call.args) > _BEFORE_DROP_LAST
+    )
+
+
+RULE = register(
+    Rule(
+        id="TF702",
+        name="drop-last",
+        summary=Text("DataLoader(drop_last=True) for training", "训练用 DataLoader(drop_last=True)"),
+        triggers=("DataLoader",),
+        option="drop_last",
+        tracks=DATA_LOADERS,
+        nodes=(ast.Call,),
+        check=_check,
+    )
+)

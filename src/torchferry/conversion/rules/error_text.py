@@ -1,0 +1,57 @@
+"""TF403: code that recognises CUDA errors by their text, which other devices word differently."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+
+from torchferry.conversion.rule import Proposal, Rule, register
+from torchferry.conversion.site import Site
+from torchferry.finding import Kind
+from torchferry.source.names import called_name
+from torchferry.text import Text
+
+_WORDED = Text(
+    "looks for the text of a CUDA error, which {company} words differently; for memory catch {exception}",
+    "按文字识别 CUDA 错误，而 {company} 的措辞不同；内存不足请捕获 {exception}",
+)
+_ERROR = re.compile(r"(?i)cuda (?:out of memory|error|driver)|cublas_|cudnn_status|nccl error")
+_TESTS = frozenset({"search", "match", "find", "startswith", "index", "count", "findall"})
+
+
+def _check(site: Site[ast.Constant]) -> Iterator[Proposal]:
+    value = site.node.value
+    if not isinstance(value, str) or not _ERROR.search(value) or not _is_test(site):
+        return
+    vendor = site.target.vendor
+    exception = vendor.oom_exception or "torch.OutOfMemoryError"
+    yield site.remark(Kind.TODO, _WORDED.format(company=vendor.company_name, exception=exception))
+
+
+def _is_test(site: Site[ast.Constant]) -> bool:
+    """Whether the text is compared or searched for, rather than shown."""
+    for node in site.place.upwards():
+        if isinstance(node, ast.Compare):
+            return True
+        if isinstance(node, ast.Call):
+            return called_name(node) in _TESTS
+        if not isinstance(node, (ast.List, ast.Tuple, ast.Set)):
+            break
+    # A list of texts that a name holds, to be searched for later.
+    statement = site.place.statement
+    return isinstance(statement, (ast.Assign, ast.AnnAssign)) and isinstance(
+        site.parent, (ast.List, ast.Tuple, ast.Set)
+    )
+
+
+RULE = register(
+    Rule(
+        id="TF403",
+        name="error-text",
+        summary=Text("CUDA errors recognised by their text", "按文字识别的 CUDA 错误"),
+        triggers=("CUDA", "cuda"),
+        nodes=(ast.Constant,),
+        check=_check,
+    )
+)

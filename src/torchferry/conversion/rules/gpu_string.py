@@ -1,0 +1,87 @@
+"""TF121: "gpu" and "gpu:0" where torch takes them for a device: PyTorch has no device of that name."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+
+from torchferry.conversion.common_edits import respell
+from torchferry.conversion.inference.evidence import RoleVerdict
+from torchferry.conversion.inference.uses import role_of
+from torchferry.conversion.rule import Proposal, Rule, register
+from torchferry.conversion.rules.device_string import DEVICES
+from torchferry.conversion.site import Site
+from torchferry.finding import Kind
+from torchferry.text import Text
+
+_CHANGED = Text("names the device; PyTorch knows no `gpu`", "设备名称；PyTorch 没有名为 `gpu` 的设备")
+_REPORTED = Text(
+    "PyTorch knows no device `gpu`; if this one reaches PyTorch, write {new}",
+    "PyTorch 没有名为 `gpu` 的设备；若该值会传给 PyTorch，请改为 {new}",
+)
+_WORD = re.compile(r"gpu(?::(?:\d+|%[sdi]|\{[^{}]*\})?)?\Z")
+_FIRST = (0,)
+# What torch does with a value is the only evidence here: many programs have a word "gpu" of their own.
+_IN_TORCH = replace(
+    DEVICES,
+    noun=Text("device of PyTorch", "PyTorch 设备"),  # answers are kept by it
+    name=re.compile(r"(?!)"),
+    own=re.compile(r"gpu(?::|$)"),
+    siblings=frozenset(),
+    functions={**DEVICES.functions, "torch.cuda.set_device": _FIRST, "torch.cuda.device": _FIRST},
+)
+_NAMED = replace(DEVICES, noun=Text("device by its name", "按名称判断的设备"), own=_IN_TORCH.own)
+
+
+def _check(site: Site[ast.expr]) -> Iterator[Proposal]:
+    word = _word(site)
+    if word is None or isinstance(site.parent, ast.JoinedStr):
+        return
+    if _is_argument_of_torch(site) or role_of(site, _IN_TORCH).verdict is RoleVerdict.YES:
+        edits = respell(site.module, site.node, "gpu", site.target.device)
+        if edits:
+            yield site.change(_CHANGED, *edits)
+            return
+    elif ":" not in word or role_of(site, _NAMED).verdict is not RoleVerdict.YES:
+        return
+    device = site.target.device
+    yield site.remark(Kind.TODO, _REPORTED.format(new=device.word or device.expression))
+
+
+def _word(site: Site[ast.expr]) -> str | None:
+    """The text that a string begins with, if it names a gpu; without what is filled in."""
+    node = site.node
+    if isinstance(node, ast.JoinedStr):
+        first = node.values[0] if node.values else None
+        is_named = isinstance(first, ast.Constant) and first.value == "gpu:" and len(node.values) == 2
+        return "gpu:" if is_named else None
+    value = node.value if isinstance(node, ast.Constant) else None
+    return value if isinstance(value, str) and _WORD.match(value) else None
+
+
+def _is_argument_of_torch(site: Site[ast.expr]) -> bool:
+    """torch.zeros(2, device="gpu"), torch.load(f, map_location="gpu:0")"""
+    call = site.place.outer.parent if site.place.outer else None
+    return (
+        isinstance(site.parent, ast.keyword)
+        and site.parent.arg in ("device", "map_location", "device_type")
+        and isinstance(call, ast.Call)
+        and site.qualified(call.func).startswith("torch.")
+    )
+
+
+RULE = register(
+    Rule(
+        id="TF121",
+        name="gpu-string",
+        summary=Text(
+            'strings "gpu" and "gpu:0" that PyTorch would take for a device',
+            'PyTorch 会当作设备的字符串 "gpu" 和 "gpu:0"',
+        ),
+        triggers=('"gpu', "'gpu"),
+        nodes=(ast.Constant, ast.JoinedStr),
+        check=_check,
+    )
+)

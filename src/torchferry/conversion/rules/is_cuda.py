@@ -1,0 +1,81 @@
+"""TF104: tensor.is_cuda."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+
+from torchferry.conversion.program.callees import ProjectCallee, all_bases, class_around, class_of
+from torchferry.conversion.program.slots import is_self, scope_of
+from torchferry.conversion.rule import Proposal, Rule, register
+from torchferry.conversion.site import Site
+from torchferry.finding import Kind
+from torchferry.source.edits import Edit
+from torchferry.source.names import last_name
+from torchferry.text import Text
+
+_CHANGED = Text("asks whether the tensor is on the {device} device", "判断张量是否在 {device} 设备上")
+OWN = Text(
+    "left as it is: an is_cuda of your own, not the tensor's", "保持不变：是您自己的 is_cuda，而非张量的"
+)
+
+
+_OPTIONS = re.compile(r"(?i)_?(args?|opts?|options|cfg|conf|config|hparams|params|flags|settings)$")
+_SET = re.compile(rb"\bself\.is_cuda\s*(?::[^=\n]*)?=[^=]")
+
+
+def _check(site: Site[ast.Attribute]) -> Iterator[Proposal]:
+    node = site.node
+    if node.attr != "is_cuda" or not isinstance(node.ctx, ast.Load):
+        return
+    resolved = site.resolve(node)
+    if resolved is not None and resolved.qualified.startswith("torch."):
+        return
+    if is_option(node.value) or _is_own(site):
+        yield site.remark(Kind.INFO, OWN)
+        return
+    start, end = site.module.attribute_span(node)
+    message = _CHANGED.format(device=site.target.device.word or "current")
+    if site.target.is_portable:
+        opening = site.module.start(node)
+        yield site.change(
+            message,
+            Edit(opening, opening, "("),
+            Edit(start, end, 'device.type != "cpu")'),
+            needs_prelude=False,
+        )
+    else:
+        yield site.change(message, Edit(start, end, site.target.vendor.is_attribute))
+
+
+def is_option(node: ast.expr) -> bool:
+    """Whether an object holds settings, and is no tensor: `args` in args.is_cuda, `self.config`"""
+    return bool(_OPTIONS.match(last_name(node)))
+
+
+def _is_own(site: Site[ast.Attribute]) -> bool:
+    """Whether the object is of a class of the project that sets self.is_cuda, or defines it."""
+    owner = site.node.value
+    of_class = class_around(site) if is_self(owner) else class_of(site, owner)
+    return of_class is not None and any(map(_sets_it, (of_class, *all_bases(of_class))))
+
+
+def _sets_it(callee: ProjectCallee) -> bool:
+    module = callee.view.module
+    scope = scope_of(callee.view, callee.node)
+    if scope is not None and "is_cuda" in scope.bindings:
+        return True
+    return bool(_SET.search(module.data, module.start(callee.node), module.end(callee.node)))
+
+
+RULE = register(
+    Rule(
+        id="TF104",
+        name="is-cuda",
+        summary=Text("tensor.is_cuda becomes the target's attribute", "tensor.is_cuda 换成目标设备的属性"),
+        triggers=("is_cuda",),
+        nodes=(ast.Attribute,),
+        check=_check,
+    )
+)

@@ -1,0 +1,46 @@
+"""TF504: torch.jit.script where the vendor's adapter turns it off."""
+
+from __future__ import annotations
+
+from torchferry.conversion.rule import Rename, Rule, register
+from torchferry.conversion.site import FileContext
+from torchferry.finding import Kind
+from torchferry.text import Text
+
+_DISABLED = Text("on {company}: {effect}", "在 {company} 上：{effect}")
+_NAMES = frozenset({"torch.jit.script", "torch.jit.script_method", "torch.jit.ScriptModule"})
+
+
+def _rename(qualified: str, context: FileContext) -> Rename | None:
+    vendor = context.target.vendor
+    if qualified not in _NAMES or not vendor.jit_script:
+        return None
+    if vendor.jit_script_by_migration and not _imports_migration(context):
+        return None  # converted code does without these modules
+    message = _DISABLED.format(company=vendor.company_name, effect=vendor.jit_script)
+    return Rename(qualified, "", Kind.RISK, message)
+
+
+def _imports_migration(context: FileContext) -> bool:
+    return any(
+        module.rpartition(".")[2].encode() in context.module.data
+        for module in context.target.vendor.migrations
+    )
+
+
+RULE = register(
+    Rule(
+        id="TF504",
+        name="jit-script",
+        summary=Text(
+            "torch.jit.script, which the vendor's adapter may turn off",
+            "厂商适配层可能关闭的 torch.jit.script",
+        ),
+        triggers=("jit.script", "torch.jit"),
+        tracks=frozenset({"torch.jit"}),
+        roots=("torch",),
+        rename=_rename,
+        is_local=True,
+        per_project=True,
+    )
+)

@@ -1,0 +1,198 @@
+"""TF610: calls into libraries that choose the device themselves: taught, given the device, or reported."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from functools import cache
+from typing import Any
+
+from torchferry.conversion import added
+from torchferry.conversion.common_edits import add_argument
+from torchferry.conversion.program.blocks import add_imports, lines_below
+from torchferry.conversion.rule import Proposal, Rule, register
+from torchferry.conversion.site import Site
+from torchferry.finding import Kind
+from torchferry.source.edits import Edit
+from torchferry.text import Text
+from torchferry.vendors.calls import LibraryCalls, load_libraries
+
+_FINDS = Text(
+    "{library} looks for {device} by itself; it can stay", "{library} 会自行寻找 {device}，可以保留"
+)
+_TAUGHT = Text(
+    "{library} {what}; the added module ferry_lightning makes all of these mean {device}",
+    "{library} {what}；新增的模块 ferry_lightning 使这些都指向 {device}",
+)
+_GIVEN = Text("{library}: {what}; given {device}", "{library}：{what}；已指定 {device}")
+_OPTIONS = Text(
+    "{library} {what}; see that **options bring {argument}={device}",
+    "{library} {what}；请确认 **options 中含有 {argument}={device}",
+)
+_NUMBER = Text(
+    "{library} {what}: a number is a CUDA card here; write {argument}={device}",
+    "{library} {what}：此处的数字指 CUDA 卡；请写成 {argument}={device}",
+)
+_REPORTED = Text(
+    "{library} {what}; for {company}, name the device wherever the library takes one ({device}){migration}, "
+    "or start the unchanged program with `ferry run`",
+    "{library} {what}；对于 {company}，请在该库接受设备参数的地方写明设备（{device}）{migration}，"
+    "或用 `ferry run` 直接运行未修改的程序",
+)
+_MIGRATION = Text(
+    ", or `import {module}` before it, {company}'s module that makes CUDA's names mean its device",
+    "，或在此之前 `import {module}`（{company} 自己的模块，使 CUDA 的名称指向其设备）",
+)
+_ELSEWHERE = Text(
+    "{library} {what}: elsewhere than on CUDA the program may run on the CPU without a word",
+    "{library} {what}：在 CUDA 以外的设备上，程序可能会在没有提示的情况下使用 CPU",
+)
+_COMMON = frozenset({"load"})
+
+
+@cache
+def _by_call() -> dict[str, LibraryCalls]:
+    return {call: library for library in load_libraries() for call in library.calls}
+
+
+def library_of(qualified: str) -> LibraryCalls | None:
+    """The library that a call belongs to; Trainer.from_argparse_args is a call of Trainer, too."""
+    return _by_call().get(qualified) or _by_call().get(qualified.rpartition(".")[0])
+
+
+def _check(site: Site[ast.expr]) -> Iterator[Proposal]:
+    library = library_of(site.name)
+    if isinstance(site.node, ast.Call):
+        library = library or _by_star(site, site.node) or _handed_on(site)
+        if library is not None:
+            yield from _look(Site(site.context, site.node, site.place), library)
+    elif library is not None and library.helper and site.parent is None:
+        if isinstance(site.place.statement, ast.ClassDef):
+            yield _taught(site, library)  # a class of the user's that is made of it
+
+
+def _handed_on(site: Site[ast.expr]) -> LibraryCalls | None:
+    """from utils import smart_autocast, which utils itself imports from a library under another name"""
+    name = site.name
+    if not any(last in name for last in _last_names()):
+        return None
+    origin = site.context.neighbours.origin(site.context.path, name)
+    return library_of(origin) if origin else None
+
+
+@cache
+def _last_names() -> frozenset[str]:
+    return frozenset(call.rpartition(".")[2] for call in _by_call())
+
+
+def _by_star(site: Site[ast.expr], call: ast.Call) -> LibraryCalls | None:
+    """from fastai.vision.all import *: a name that nothing else here defines may come from there."""
+    function = call.func
+    if not isinstance(function, ast.Name) or site.scope.owner_of(function.id) is not None:
+        return None
+    found = (_by_call().get(f"{star}.{function.id}") for star in site.module.scopes.stars)
+    return next((library for library in found if library is not None), None)
+
+
+def _look(site: Site[ast.Call], library: LibraryCalls) -> Iterator[Proposal]:
+    target = site.target
+    if library.helper:
+        yield _taught(site, library)
+    elif target.device.word in library.knows:
+        yield site.remark(Kind.INFO, _FINDS.format(library=library.name, device=target.device.word))
+    elif library.argument:
+        yield from _give(site, library)
+    elif target.is_portable:
+        others = set(library.knows) - {"cuda", "mps", "xla"}
+        kind = Kind.INFO if others else Kind.RISK
+        yield site.remark(kind, _ELSEWHERE.format(library=library.name, what=library.what))
+    else:
+        yield site.remark(Kind.TODO, _reported(site, library))
+
+
+def _taught(site: Site[Any], library: LibraryCalls) -> Proposal:
+    line = added.import_line(site.target, site.context.path)
+    device = site.target.device.word or "DEVICE_TYPE"
+    message = _TAUGHT.format(library=library.name, what=library.what, device=device)
+    if added.NAME.encode() in site.module.data:
+        return site.remark(Kind.INFO, message)
+    return site.change(message, *_below_import(site, library, line), needs_prelude=False)
+
+
+def _below_import(site: Site[Any], library: LibraryCalls, line: str) -> list[Edit]:
+    """Below the last import of the library at the top of the module, else below all imports there."""
+    packages = {call.partition(".")[0] for call in library.calls}
+    last: ast.stmt | None = None
+    for node in site.module.tree.body:
+        names = [node.module or ""] if isinstance(node, ast.ImportFrom) and not node.level else []
+        names += [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+        if any(name.partition(".")[0] in packages for name in names):
+            last = node
+    return lines_below(site.module, last, [line]) if last else add_imports(site.module, [line])
+
+
+def _give(site: Site[ast.Call], library: LibraryCalls) -> Iterator[Proposal]:
+    """The argument that decides the device, where the call leaves it to the library."""
+    call, device = site.node, site.target.device
+    written = library.write.format(device=f'"{device.word}"' if device.word else device.expression)
+    words = {"library": library.name, "what": library.what, "argument": library.argument, "device": written}
+    given = next((item.value for item in call.keywords if item.arg == library.argument), None)
+    if given is None and 0 <= library.position < len(call.args):
+        given = call.args[library.position]
+    if given is not None:
+        if isinstance(given, ast.Constant) and type(given.value) is int:
+            yield site.remark(Kind.TODO, _NUMBER.format(**words), given)
+        elif isinstance(given, ast.Constant) and given.value in ("auto", None):
+            edit = Edit(site.module.start(given), site.module.end(given), written)
+            yield site.change(_GIVEN.format(**words), edit)
+        return
+    if any(item.arg is None for item in call.keywords) or any(
+        isinstance(item, ast.Starred) for item in call.args
+    ):
+        yield site.remark(Kind.TODO, _OPTIONS.format(**words))
+        return
+    edits = [add_argument(site.module, call, f"{library.argument}={written}")]
+    if written.startswith("torch.") and site.scope.owner_of("torch") is None:
+        edits += add_imports(site.module, ["import torch"])
+    yield site.change(_GIVEN.format(**words), *edits)
+
+
+def _reported(site: Site[ast.Call], library: LibraryCalls) -> Text:
+    vendor = site.target.vendor
+    words = {"library": library.name, "what": library.what, "company": vendor.company_name}
+    migration = Text("", "")
+    if vendor.migrations:
+        migration = _MIGRATION.format(module=vendor.migrations[0], company=vendor.company_name)
+    return _REPORTED.format(migration=migration, device=f'"{vendor.device_type}"', **words)
+
+
+def _parts(call: str) -> Iterator[str]:
+    """A dotted name, and the modules that it is reached through."""
+    while call:
+        yield call
+        call = call.rpartition(".")[0]
+
+
+def _words() -> tuple[str, ...]:
+    """What a line of interest holds: a call by its last name, or by two where that alone is too common."""
+    calls = [call.split(".") for call in _by_call()]
+    words = {f"{'.'.join(parts[-2:]) if parts[-1] in _COMMON else parts[-1]}(" for parts in calls}
+    taught = {call.rpartition(".")[2] for call, library in _by_call().items() if library.helper}
+    return tuple(sorted(words | {f"{name}{end}" for name in taught for end in (")", ".from_argparse_args(")}))
+
+
+RULE = register(
+    Rule(
+        id="TF610",
+        name="library-devices",
+        summary=Text(
+            "libraries that choose the device themselves (Lightning, timm, ultralytics, fastai ...)",
+            "自行选择设备的库（Lightning、timm、ultralytics、fastai 等）",
+        ),
+        triggers=_words(),
+        imports=tuple(sorted({call.partition(".")[0] for call in _by_call()})),
+        tracks=frozenset(part for call in _by_call() for part in _parts(call)),
+        nodes=(ast.Call, ast.Attribute, ast.Name),
+        check=_check,
+    )
+)

@@ -1,0 +1,47 @@
+"""TF305: memory formats that a vendor's plugin refuses: reported, as the program stops there."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from torchferry.conversion.rule import Proposal, Rule, register
+from torchferry.conversion.site import Site
+from torchferry.finding import Kind
+from torchferry.text import Text
+
+_REFUSED = Text(
+    "{company}'s plugin refuses torch.{format} with an error; take it out: the results are the same",
+    "{company} 的插件会拒绝 torch.{format} 并报错；请去掉它：结果不变",
+)
+_ARGUMENT = "memory_format"
+_TAKEN = ("is_contiguous", "clone")  # with any format; the plugin answers, or leaves the format out
+_LIKE = "_like"  # the same: empty_like, zeros_like ...
+
+
+def _check(site: Site[ast.Call]) -> Iterator[Proposal]:
+    vendor = site.target.vendor
+    if vendor is None or site.target.is_portable:
+        return
+    func = site.node.func
+    called = func.attr if isinstance(func, ast.Attribute) else getattr(func, "id", "")
+    if called in _TAKEN or called.endswith(_LIKE):
+        return
+    for argument in site.node.keywords:
+        name = site.qualified(argument.value) if argument.arg == _ARGUMENT else None
+        if name is not None and name.removeprefix("torch.") in vendor.refused_memory_formats:
+            found = name.removeprefix("torch.")
+            yield site.remark(Kind.UNSUPPORTED, _REFUSED.format(company=vendor.company_name, format=found))
+
+
+RULE = register(
+    Rule(
+        id="TF305",
+        name="memory-format",
+        summary=Text("memory formats that the vendor's plugin refuses", "厂商插件拒绝的内存格式"),
+        triggers=("channels_last",),
+        roots=("torch",),
+        nodes=(ast.Call,),
+        check=_check,
+    )
+)

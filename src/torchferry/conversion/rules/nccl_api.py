@@ -1,0 +1,75 @@
+"""TF202: torch.distributed names that exist for NCCL only."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from torchferry.conversion.rule import Proposal, Rename, Rule, register
+from torchferry.conversion.site import FileContext, Site
+from torchferry.finding import Kind
+from torchferry.source.edits import Edit
+from torchferry.text import Text
+
+_ASKED = Text("asks for the target's backend", "查询目标设备的通信后端")
+_CLASS = Text(
+    "{old} is NCCL's own process group class; use the functions of torch.distributed, or {company}'s class",
+    "{old} 是 NCCL 专用的进程组类；请使用 torch.distributed 的函数，或 {company} 的对应类",
+)
+_AVAILABLE = frozenset(
+    {"torch.distributed.is_nccl_available", "torch.distributed.distributed_c10d.is_nccl_available"}
+)
+
+
+# A backend that registers itself gets an attribute of its name in upper case.
+_BACKEND_NAMES = frozenset(
+    {"torch.distributed.Backend.NCCL", "torch.distributed.distributed_c10d.Backend.NCCL"}
+)
+
+
+def _rename(qualified: str, context: FileContext) -> Rename | None:
+    if not qualified.startswith("torch.distributed.") and not qualified.startswith(
+        "torch._C._distributed_c10d."
+    ):
+        return None
+    if qualified in _AVAILABLE and _backend(context):
+        new = qualified.replace("is_nccl_available", "is_backend_available")
+        return Rename(qualified, new, Kind.CHANGE, _ASKED)
+    if qualified in _BACKEND_NAMES and context.target.backend.word:
+        new = qualified.replace("NCCL", context.target.backend.word.upper())
+        return Rename(qualified, new, Kind.CHANGE, _ASKED)
+    if qualified in _BACKEND_NAMES or "ProcessGroupNCCL" in qualified or "_nccl" in qualified:
+        company = context.target.vendor.company_name
+        return Rename(qualified, "", Kind.TODO, _CLASS.format(old=qualified, company=company))
+    return None
+
+
+def _check(site: Site[ast.Call]) -> Iterator[Proposal]:
+    """The general question needs to be told which backend it is about."""
+    if site.qualified(site.node.func) not in _AVAILABLE or site.node.args or not _backend(site.context):
+        return
+    closing = site.module.end(site.node) - 1
+    yield site.change(_ASKED, Edit(closing, closing, _backend(site.context)))
+
+
+def _backend(context: FileContext) -> str:
+    backend = context.target.backend
+    return f'"{backend.word}"' if backend.word else backend.expression
+
+
+RULE = register(
+    Rule(
+        id="TF202",
+        name="nccl-api",
+        summary=Text(
+            "is_nccl_available() asks for the target's backend; classes of NCCL are reported",
+            "is_nccl_available() 改为查询目标后端；NCCL 专用类会被报告",
+        ),
+        triggers=("nccl", "NCCL"),
+        roots=("torch",),
+        nodes=(ast.Call,),
+        check=_check,
+        names=("torch.distributed.",),
+        rename=_rename,
+    )
+)

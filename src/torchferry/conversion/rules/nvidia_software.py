@@ -1,0 +1,131 @@
+"""TF604: software for NVIDIA's GPUs that a program names in strings: onnxruntime-gpu, CUDAExecutionProvider."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+
+from torchferry.conversion.inference.roles import is_message
+from torchferry.conversion.program.callees import passed_to
+from torchferry.conversion.program.reads import reads_of
+from torchferry.conversion.program.slots import AnySite, Variable, around
+from torchferry.conversion.rule import Proposal, Rule, register
+from torchferry.conversion.site import Site
+from torchferry.finding import Kind
+from torchferry.text import Text
+
+_NAMED = Text(
+    "`{name}` is made for NVIDIA's GPUs; on {company}'s device choose the one for the CPU, or the vendor's own",
+    "`{name}` 面向 NVIDIA GPU；在 {company} 设备上请选用 CPU 版本或厂商自己的版本",
+)
+_KEY = Text(
+    "`{name}` is the dispatch key of CUDA; other devices have one of their own (plugins: PrivateUse1)",
+    "`{name}` 是 CUDA 的分派键；其他设备有自己的键（插件为 PrivateUse1）",
+)
+_CHOOSES = Text(
+    "left as it is: it decides about {name}, which needs CUDA itself",
+    "保持不变：它决定是否使用 {name}，而后者需要 CUDA 本身",
+)
+_PROVIDERS = ("CUDAExecutionProvider", "TensorrtExecutionProvider", "NvTensorRTRTXExecutionProvider")
+_PACKAGES = ("onnxruntime-gpu", "onnxruntime_gpu", "tensorflow-gpu", "faiss-gpu", "jax[cuda")
+_KEYS = ("AutocastCUDA", "AutogradCUDA", "SparseCUDA", "QuantizedCUDA")
+_SOFTWARE = re.compile("|".join(re.escape(word) for word in (*_PROVIDERS, *_PACKAGES)))
+_DISPATCH_KEY = re.compile(rf"(?:{'|'.join(_KEYS)})\Z")
+# What a condition on CUDA may decide about: also names that go on with -gpu or -cpu, and modules that need the driver.
+_DECIDED = re.compile(rf"{_SOFTWARE.pattern}|\b(?:tensorflow|tensorrt|pynvml|nvidia-smi|onnxruntime|cupy)\b")
+_OTHER_CUDA = re.compile(rb"\.cuda\b|['\"]cuda|\btorch\.(?!cuda\.is_available)")
+_PASSED_ON = (ast.BoolOp, ast.UnaryOp)
+
+
+def _check(site: Site[ast.Constant]) -> Iterator[Proposal]:
+    value = site.node.value
+    if not isinstance(value, str) or isinstance(site.parent, ast.Expr) or is_message(site):
+        return
+    found = _SOFTWARE.search(value)
+    if found:
+        company = site.target.vendor.company_name
+        yield site.remark(Kind.TODO, _NAMED.format(name=found.group(), company=company))
+    elif _DISPATCH_KEY.match(value):
+        yield site.remark(Kind.TODO, _KEY.format(name=value))
+
+
+def chooses_nvidia_software(site: Site[ast.Attribute]) -> Text | None:
+    """Why torch.cuda.is_available() stays at a site: all that it decides is about software of NVIDIA's."""
+    call = around(site)
+    if call is None or not isinstance(call.node, ast.Call) or call.node.func is not site.node:
+        return None
+    name = _decided(call)
+    return _CHOOSES.format(name=name) if name else None
+
+
+def _decided(site: AnySite, may_follow: bool = True) -> str:
+    """The software that a condition decides about, "" if it decides about anything else."""
+    parent: AnySite | None = around(site)
+    child = site.node
+    while parent is not None and isinstance(parent.node, _PASSED_ON):
+        child, parent = parent.node, around(parent)
+    statement = site.place.statement
+    if parent is None:
+        if isinstance(statement, ast.If) and statement.test is child:
+            return _decided_in(site, statement)
+        return ""
+    if isinstance(parent.node, ast.IfExp) and parent.node.test is child:
+        return _decided_between(parent)
+    if may_follow and isinstance(parent.node, ast.Assign) and child is site.node:
+        return _decided_by_variable(site)
+    return ""
+
+
+def _decided_between(choice: AnySite) -> str:
+    """'onnxruntime-gpu' if ... else 'onnxruntime', f"tensorflow{'' if ... else '-cpu'}\""""
+    text: AnySite | None = choice
+    while text is not None:
+        words = [
+            node.value
+            for node in ast.walk(text.node)
+            if isinstance(node, ast.Constant) and isinstance(node.value, str)
+        ]
+        found = next((match for word in words if (match := _DECIDED.search(word))), None)
+        if found:
+            return found.group()
+        outer = around(text)
+        text = (
+            outer
+            if outer is not None and isinstance(outer.node, (ast.JoinedStr, ast.FormattedValue))
+            else None
+        )
+    return ""
+
+
+def _decided_in(site: AnySite, statement: ast.If) -> str:
+    """if torch.cuda.is_available(): providers = ["CUDAExecutionProvider"]"""
+    module = site.module
+    code = b"\n".join(module.segment(item).encode() for item in (*statement.body, *statement.orelse))
+    found = _DECIDED.search(code.decode("utf-8"))
+    return found.group() if found and not _OTHER_CUDA.search(code) else ""
+
+
+def _decided_by_variable(site: AnySite) -> str:
+    """cuda = torch.cuda.is_available(), where each use of the variable decides about such software"""
+    slots = [slot for slot in passed_to(site) if isinstance(slot, Variable)]
+    view = site.context.beside(slots[0].path) if len(slots) == 1 else None
+    if view is None or isinstance(slots[0].owner, ast.Module):
+        return ""
+    names = [_decided(read, may_follow=False) for read in reads_of(view, slots[0])]
+    return names[0] if names and all(names) else ""
+
+
+RULE = register(
+    Rule(
+        id="TF604",
+        name="nvidia-software",
+        summary=Text(
+            "software for NVIDIA's GPUs that is named in strings, and conditions on CUDA that only choose it",
+            "字符串中出现的 NVIDIA GPU 专用软件，以及只用于选择它们的 CUDA 判断",
+        ),
+        triggers=(*_PROVIDERS, *_PACKAGES, *_KEYS),
+        nodes=(ast.Constant,),
+        check=_check,
+    )
+)

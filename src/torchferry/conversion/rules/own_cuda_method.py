@@ -1,0 +1,72 @@
+"""TF108: a class that defines cuda() or is_cuda itself also answers to the target's names."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from torchferry.conversion.program.blocks import indent_of, on_next_line
+from torchferry.conversion.rule import Proposal, Rule, register
+from torchferry.conversion.site import FileContext
+from torchferry.finding import Kind
+from torchferry.source.edits import Edit
+from torchferry.source.scopes import Scope
+from torchferry.text import Text
+
+_ALIAS = Text(
+    "your {own} keeps its name; code that now says .{new} reaches it through this second name",
+    "您的 {own} 保留原名；改用 .{new} 的代码通过这个别名访问它",
+)
+_NEEDS_TO = Text(
+    "this class defines its own cuda(); callers now say .to(device): give the class a to() as well",
+    "该类自行定义了 cuda()；调用处现在使用 .to(device)：请为该类也提供 to()",
+)
+
+
+def _finish(context: FileContext, said: list[Proposal]) -> Iterator[Proposal]:
+    vendor = context.target.vendor
+    for scope in context.module.scopes.scopes:
+        if not scope.is_class:
+            continue
+        for own, new in (("cuda", vendor.tensor_method), ("is_cuda", vendor.is_attribute)):
+            definition = _definition(scope, own)
+            if definition is None:
+                continue
+            if context.target.is_portable:
+                if own == "cuda" and "to" not in scope.bindings:
+                    yield _at_name(context, definition, Kind.TODO, _NEEDS_TO)
+            elif new and new not in scope.bindings:
+                alias = f"{indent_of(context.module, definition)}{new} = {own}"
+                edit = on_next_line(context.module, definition, alias)
+                yield _at_name(context, definition, Kind.CHANGE, _ALIAS.format(own=own, new=new), edit)
+
+
+def _definition(scope: Scope, name: str) -> ast.FunctionDef | None:
+    """The class's own method; a property called cuda is a flag, not a move, and nobody calls it."""
+    for binding in scope.bindings.get(name, ()):
+        node = binding.node
+        if isinstance(node, ast.FunctionDef) and (name == "is_cuda" or not node.decorator_list):
+            return node
+    return None
+
+
+def _at_name(
+    context: FileContext, node: ast.FunctionDef, kind: Kind, message: Text, *edits: Edit
+) -> Proposal:
+    start = context.module.start(node)
+    return Proposal(kind, start, start + len(f"def {node.name}"), message, edits)
+
+
+RULE = register(
+    Rule(
+        id="TF108",
+        name="own-cuda-method",
+        summary=Text(
+            "a class with its own cuda() also gets the target's method name, so that renamed calls still reach it",
+            "自带 cuda() 的类同时获得目标设备的方法名，使改名后的调用仍然有效",
+        ),
+        triggers=("def cuda", "def is_cuda"),
+        finish=_finish,
+        follows=("TF103", "TF104"),
+    )
+)

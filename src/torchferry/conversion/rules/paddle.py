@@ -1,0 +1,53 @@
+"""TF605: PaddlePaddle programs, which are not converted: their imports, and the places that name a GPU."""
+
+from __future__ import annotations
+
+import re
+
+from torchferry.conversion.rule import Rename, Rule, register
+from torchferry.conversion.site import FileContext
+from torchferry.finding import Kind
+from torchferry.text import Text
+
+_PROGRAM = Text(
+    "a PaddlePaddle program: TorchFerry converts PyTorch; nothing of it was changed. {company}'s device needs its "
+    "plugin for Paddle (PaddleCustomDevice) and its own device names",
+    "这是 PaddlePaddle 程序：TorchFerry 只转换 PyTorch，未作任何修改。{company} 的设备需要其 Paddle 插件"
+    "（PaddleCustomDevice）和相应的设备名称",
+)
+_PLACE = Text(
+    "{name}: Paddle's GPU is chosen or asked for here; not converted",
+    "{name}：此处选择或查询 Paddle 的 GPU；未转换",
+)
+LINE = Text(
+    "starts or configures a PaddlePaddle program on GPUs; not converted",
+    "在 GPU 上启动或配置 PaddlePaddle 程序；未转换",
+)
+_GPU = re.compile(
+    r"paddle(?:\.\w+)*\.(?:set_device|get_device|CUDAPlace|CUDAPinnedPlace|is_compiled_with_cuda|cuda_places|"
+    r"DataParallel|init_parallel_env|auto_cast|GradScaler|spawn)\Z|paddle\.device\.cuda\b|paddle\.Tensor\.cuda\Z"
+)
+# What scripts and configurations of Paddle hold: its launcher, and settings that no PyTorch program knows.
+IN_TEXTS = re.compile(r"paddle\.distributed\.launch|\bGlobal\.(?:device|use_gpu)=\w+")
+
+
+def _rename(qualified: str, context: FileContext) -> Rename | None:
+    if qualified.partition(".")[0] not in ("paddle", "paddlenlp", "paddleseg", "paddledet", "ppdet"):
+        return None
+    if _GPU.match(qualified):
+        return Rename(qualified, "", Kind.TODO, _PLACE.format(name=qualified))
+    message = _PROGRAM.format(company=context.target.vendor.company_name)
+    return Rename(qualified, "", Kind.TODO, message, once=True)
+
+
+RULE = register(
+    Rule(
+        id="TF605",
+        name="paddle",
+        summary=Text("PaddlePaddle programs, which are not converted", "不予转换的 PaddlePaddle 程序"),
+        triggers=("paddle",),
+        imports=("paddle", "paddlenlp", "paddleseg", "paddledet", "ppdet"),
+        roots=("paddle", "paddlenlp", "paddleseg", "paddledet", "ppdet"),
+        rename=_rename,
+    )
+)

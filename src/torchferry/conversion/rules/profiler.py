@@ -1,0 +1,126 @@
+"""TF501: torch.profiler and the old autograd profiler, told which device to watch."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+
+from torchferry.conversion.rule import Proposal, Rename, Rule, register
+from torchferry.conversion.site import FileContext, Site
+from torchferry.finding import Kind
+from torchferry.source.edits import Edit
+from torchferry.text import Text
+from torchferry.vendors.model import Support
+
+_ACTIVITY = Text("the profiler watches the target's device", "性能分析器观测目标设备")
+_MODULE = Text("{company} has a profiler of its own: {new}", "{company} 有自己的性能分析器：{new}")
+_UNKNOWN = Text(
+    "nothing public says how {company} names its profiler activity",
+    "没有公开资料说明 {company} 的 ProfilerActivity 名称",
+)
+_PORTABLE = Text(
+    "watches CUDA only; leave `activities` out, and torch watches every device that is there",
+    "仅观测 CUDA；省略 `activities` 则观测所有实际设备",
+)
+_USE_DEVICE = Text("use_cuda is use_device today", "use_cuda 如今是 use_device")
+
+_COLUMN = re.compile(r"(?:self_)?cuda_(?:time|memory)\w*\Z")
+_COLUMN_NAME = Text(
+    "a column of the profiler's table for CUDA; torch calls it {new} today",
+    "性能分析表中的 CUDA 列；torch 现称 {new}",
+)
+_TABLE = "key_averages"
+_NO_TABLE = Text(
+    "{company}'s own profiler has no key_averages(); read its trace instead, or keep torch.profiler",
+    "{company} 自己的性能分析器没有 key_averages()；请改为查看其 trace，或保留 torch.profiler",
+)
+_OWN_PROFILER = frozenset({"profile", "schedule", "tensorboard_trace_handler", "ProfilerActivity"})
+_PROFILERS = frozenset(
+    {"torch.autograd.profiler.profile", "torch.profiler.profile", "torch.autograd.profiler.record_function"}
+)
+_CUDA = "torch.profiler.ProfilerActivity.CUDA"
+
+
+def _rename(qualified: str, context: FileContext) -> Rename | None:
+    if not qualified.startswith("torch.profiler."):
+        return None
+    vendor = context.target.vendor
+    if qualified == _CUDA:
+        return _activity(context)
+    name = qualified[len("torch.profiler.") :].partition(".")[0]
+    if name not in _OWN_PROFILER or not _gets_own_profiler(context):
+        return None
+    new = f"{vendor.profiler_module}.{name}"
+    message = _MODULE.format(company=vendor.company_name, new=new)
+    return Rename(f"torch.profiler.{name}", new, Kind.CHANGE, message)
+
+
+def _gets_own_profiler(context: FileContext) -> bool:
+    """A module that watches no device keeps torch's profiler."""
+    vendor = context.target.vendor
+    has_own = vendor.profiler_module and vendor.profiler_module.partition(".")[0] == vendor.plugin
+    return bool(has_own) and b"ProfilerActivity.CUDA" in context.module.data
+
+
+def _activity(context: FileContext) -> Rename:
+    vendor = context.target.vendor
+    if context.target.is_portable:
+        return Rename(_CUDA, "", Kind.TODO, _PORTABLE)
+    api = vendor.api(_CUDA)
+    if api.support is Support.RENAMED:
+        return Rename(_CUDA, api.name, Kind.CHANGE, _ACTIVITY)
+    return Rename(_CUDA, "", Kind.UNKNOWN, _UNKNOWN.format(company=vendor.company_name))
+
+
+def _check(site: Site[ast.expr]) -> Iterator[Proposal]:
+    if isinstance(site.node, ast.Call):
+        yield from _check_call(site, site.node)
+    elif isinstance(site.node, ast.Attribute) and site.node.attr == _TABLE:
+        if _gets_own_profiler(site.context):
+            yield site.remark(Kind.TODO, _NO_TABLE.format(company=site.target.vendor.company_name))
+    elif isinstance(site.node, ast.Attribute) and _COLUMN.match(site.node.attr):
+        new = site.node.attr.replace("cuda", "device")
+        yield site.remark(Kind.TODO, _COLUMN_NAME.format(old=site.node.attr, new=new))
+    elif (
+        isinstance(site.node, ast.Constant)
+        and isinstance(site.node.value, str)
+        and _COLUMN.match(site.node.value)
+    ):
+        new = site.node.value.replace("cuda", "device")
+        yield site.remark(Kind.TODO, _COLUMN_NAME.format(old=site.node.value, new=new))
+
+
+def _check_call(site: Site[ast.expr], call: ast.Call) -> Iterator[Proposal]:
+    """profile(use_cuda=flag) as profile(use_device=...)"""
+    if site.qualified(call.func) not in _PROFILERS:
+        return
+    device = site.target.device
+    written = f'"{device.word}"' if device.word else device.expression
+    for keyword in call.keywords:
+        if keyword.arg != "use_cuda":
+            continue
+        value = keyword.value
+        text = site.module.segment(value)
+        if isinstance(value, ast.Constant):
+            new = written if value.value else "None"
+        else:
+            new = f"{written} if {text} else None"
+        start, end = site.module.start(keyword), site.module.end(keyword)
+        yield site.change(_USE_DEVICE, Edit(start, end, f"use_device={new}"), node=keyword)
+
+
+RULE = register(
+    Rule(
+        id="TF501",
+        name="profiler",
+        summary=Text("profilers watch the target's device", "性能分析器改为观测目标设备"),
+        triggers=("torch.profiler", "use_cuda", _TABLE),
+        roots=("torch",),
+        tracks=frozenset({"torch.profiler"}),
+        nodes=(ast.Call, ast.Attribute, ast.Constant),
+        check=_check,
+        rename=_rename,
+        is_local=True,
+    )
+)

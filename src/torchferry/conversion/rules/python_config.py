@@ -1,0 +1,127 @@
+"""TF815: settings of configurations written in Python that no other rule sees, because they are only names there."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Callable, Iterator
+
+from torchferry.conversion.python_config import is_python_config
+from torchferry.conversion.renaming import find_rename
+from torchferry.conversion.rule import Proposal, Rule, register
+from torchferry.conversion.site import Site
+from torchferry.finding import Kind
+from torchferry.source.names import last_name
+from torchferry.text import Text
+
+_NO_EFFECT = Text(
+    "a setting of cuDNN's: it can stay, and has no effect elsewhere",
+    "cuDNN 的设置：可以保留，在其他设备上不起作用",
+)
+_NUMBERS = Text(
+    "numbers of devices: they count the target's as they counted the GPUs",
+    "设备编号：含义不变，改为对目标设备编号",
+)
+_PROFILER = Text(
+    "asks PyTorch's profiler for what CUDA does; record {company} with {module} in a hook of your own",
+    "要求 PyTorch 的分析器记录 CUDA 活动；请在自定义钩子中用 {module} 记录 {company}",
+)
+_PROFILER_UNKNOWN = Text(
+    "asks PyTorch's profiler for what CUDA does; elsewhere nothing of the device is recorded",
+    "要求 PyTorch 的分析器记录 CUDA 活动；在其他设备上不会记录设备活动",
+)
+_NO_AMP = Text(
+    "mmengine (0.10) has mixed precision for CUDA and for {known}, not for {device}: it stops with an error there; "
+    "register a wrapper of your own on top of torch.autocast",
+    "mmengine（0.10）的混合精度只支持 CUDA 和 {known}，不支持 {device}，会报错退出；请基于 torch.autocast 注册自己的封装",
+)
+_FILLED_IN = Text(
+    "the default of an environment variable; if it names a device, write {new}",
+    "环境变量的默认值；若表示设备，请改为 {new}",
+)
+
+_AMP = "AmpOptimWrapper"
+# The device types that AmpOptimWrapper of mmengine accepts beside "cuda".
+_WITH_AMP = ("npu", "mlu", "musa")
+_DEFAULT = re.compile(r"\{\{\s*\$\w+\s*:\s*(?:cuda(?::\d+)?|nccl)\s*\}\}")
+
+
+def _check(site: Site[ast.AST]) -> Iterator[Proposal]:
+    node = site.node
+    if isinstance(node, ast.Constant):
+        yield from _check_default(site, node.value)
+        return
+    name, value = _setting(node)
+    if name not in _CHECKS or not is_python_config(site.module):
+        return
+    yield from _CHECKS[name](site, value)
+
+
+def _setting(node: ast.AST) -> tuple[str, ast.expr | None]:
+    """The name and value of a setting: `name=...` in a call, or as a statement."""
+    if isinstance(node, ast.keyword):
+        return node.arg or "", node.value
+    return (last_name(node.targets[0]), node.value) if isinstance(node, ast.Assign) else ("", None)
+
+
+def _check_default(site: Site[ast.AST], value: object) -> Iterator[Proposal]:
+    if isinstance(value, str) and "{{" in value and _DEFAULT.search(value):
+        word = site.target.backend if "nccl" in value else site.target.device
+        yield site.remark(Kind.TODO, _FILLED_IN.format(new=word.word or word.expression))
+
+
+def _check_cudnn(site: Site[ast.AST], value: ast.expr | None) -> Iterator[Proposal]:
+    yield site.remark(Kind.INFO, _NO_EFFECT)
+
+
+def _check_numbers(site: Site[ast.AST], value: ast.expr | None) -> Iterator[Proposal]:
+    yield site.remark(Kind.INFO, _NUMBERS)
+
+
+def _check_profiler(site: Site[ast.AST], value: ast.expr | None) -> Iterator[Proposal]:
+    vendor = site.target.vendor
+    if vendor.profiler_module and not site.target.is_portable:
+        message = _PROFILER.format(company=vendor.company_name, module=vendor.profiler_module)
+        yield site.remark(Kind.TODO, message)
+    else:
+        yield site.remark(Kind.TODO, _PROFILER_UNKNOWN)
+
+
+def _check_type(site: Site[ast.AST], value: ast.expr | None) -> Iterator[Proposal]:
+    """type='AmpOptimWrapper', or the class itself."""
+    name = value.value if isinstance(value, ast.Constant) else last_name(value)
+    device = site.target.device.word
+    if name == _AMP and device and device not in _WITH_AMP:
+        yield site.remark(Kind.TODO, _NO_AMP.format(known=", ".join(_WITH_AMP), device=device), value)
+
+
+def _check_imports(site: Site[ast.AST], value: ast.expr | None) -> Iterator[Proposal]:
+    """custom_imports = dict(imports=['package.module', ...])"""
+    for node in ast.walk(value) if value else ():
+        if isinstance(node, ast.Constant) and isinstance(node.value, str):
+            found = find_rename(site.context, node.value)
+            if found is not None and not found[1].new:
+                yield site.remark(found[1].kind, found[1].message, node)
+
+
+_CHECKS: dict[str, Callable[[Site[ast.AST], ast.expr | None], Iterator[Proposal]]] = {
+    "activity_with_cuda": _check_profiler,
+    "cudnn_benchmark": _check_cudnn,
+    "custom_imports": _check_imports,
+    "gpu_ids": _check_numbers,
+    "type": _check_type,
+}
+
+RULE = register(
+    Rule(
+        id="TF815",
+        name="python-config",
+        summary=Text(
+            "configurations written in Python (OpenMMLab): settings that mean something else, or nothing, on the target",
+            "用 Python 编写的配置（OpenMMLab）：在目标设备上含义不同或无效的设置",
+        ),
+        triggers=("cudnn_benchmark", "gpu_ids", "activity_with_cuda", _AMP, "custom_imports"),
+        nodes=(ast.keyword, ast.Assign, ast.Constant),
+        check=_check,
+    )
+)

@@ -1,0 +1,77 @@
+"""TF304: sparse tensors, of which accelerators compute little: reported with what the vendor does."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+
+from torchferry.conversion.rule import Proposal, Rename, Rule, register
+from torchferry.conversion.site import FileContext, Site
+from torchferry.conversion.target import Target
+from torchferry.finding import Kind
+from torchferry.text import Text
+
+_LIMITED = Text(
+    "sparse tensors on {company}'s device: {limit}; use dense tensors, or keep them on the CPU",
+    "{company} 设备上的稀疏张量：{limit}；请改用稠密张量，或把它们留在 CPU 上",
+)
+_UNKNOWN = Text(
+    "nothing public says what {company}'s device does with sparse tensors",
+    "没有公开资料说明 {company} 的设备如何处理稀疏张量",
+)
+_PORTABLE = Text(
+    "CUDA has kernels for sparse tensors; other accelerators have few or none",
+    "CUDA 有稀疏张量算子；其他加速卡很少或没有",
+)
+_NAMES = re.compile(
+    r"torch\.(?:sparse(?:\.\w+)+|sparse_\w+_tensor|optim\.(?:sparse_adam\.)?SparseAdam|hspmm|smm|sspaddmm)\Z"
+)
+_EMBEDDINGS = frozenset(
+    {"torch.nn.Embedding", "torch.nn.EmbeddingBag", "torch.nn.functional.embedding"}
+    | {"torch.nn.Embedding.from_pretrained", "torch.nn.functional.embedding_bag"}
+)
+_METHOD = re.compile(r"to_sparse(?:_\w+)?\Z")
+
+
+def _remark(target: Target) -> tuple[Kind, Text]:
+    vendor = target.vendor
+    if target.is_portable:
+        return Kind.RISK, _PORTABLE
+    limit = vendor.dtypes.get("sparse")
+    if limit:
+        return Kind.RISK, _LIMITED.format(company=vendor.company_name, limit=limit)
+    return Kind.UNKNOWN, _UNKNOWN.format(company=vendor.company_name)
+
+
+def _rename(qualified: str, context: FileContext) -> Rename | None:
+    return Rename(qualified, "", *_remark(context.target)) if _NAMES.match(qualified) else None
+
+
+def _check(site: Site[ast.Call]) -> Iterator[Proposal]:
+    func = site.node.func
+    is_made_sparse = isinstance(func, ast.Attribute) and bool(_METHOD.match(func.attr))
+    if is_made_sparse or (site.name in _EMBEDDINGS and _is_sparse(site.node)):
+        yield site.remark(*_remark(site.target))
+
+
+def _is_sparse(call: ast.Call) -> bool:
+    """Whether an embedding has sparse gradients, or may have."""
+    return any(
+        item.arg == "sparse" and not (isinstance(item.value, ast.Constant) and not item.value.value)
+        for item in call.keywords
+    )
+
+
+RULE = register(
+    Rule(
+        id="TF304",
+        name="sparse",
+        summary=Text("sparse tensors, with what the vendor does", "稀疏张量，及厂商的处理方式"),
+        triggers=("sparse", "Sparse", "hspmm", "sspaddmm"),
+        roots=("torch",),
+        nodes=(ast.Call,),
+        check=_check,
+        rename=_rename,
+    )
+)

@@ -1,0 +1,76 @@
+"""TF704 (opt-in): the device of a script chosen by the environment variable DEVICE_ID."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from torchferry.conversion.program.blocks import indent_of
+from torchferry.conversion.rule import Proposal, Rule, register
+from torchferry.conversion.site import FileContext
+from torchferry.finding import Kind
+from torchferry.source.edits import Edit
+from torchferry.text import Text
+from torchferry.vendors.model import Support
+
+_ADDED = Text(
+    "the device is chosen by DEVICE_ID; this may defeat a distributed set-up of the script's own",
+    "由环境变量 DEVICE_ID 选择设备；可能影响脚本原有的分布式功能",
+)
+_CHOSEN_BY_RANK = Text(
+    "not added: each process has a card of its own, by LOCAL_RANK",
+    "未添加：每个进程按 LOCAL_RANK 使用各自的卡",
+)
+_VARIABLE = "DEVICE_ID"
+
+
+def _finish(context: FileContext, said: list[Proposal]) -> Iterator[Proposal]:
+    module = context.module
+    if _VARIABLE.encode() in module.data or context.target.is_portable:
+        return
+    if module.scopes.root.bindings.get("torch") is None:
+        return
+    main = _main_guard(module.tree)
+    if main is None:
+        return
+    api = context.target.api("torch.cuda.set_device")
+    if api.support not in (Support.SAME, Support.RENAMED):
+        return
+    first = main.body[0]
+    start = module.start(first)
+    if context.settings.distributed is not None:
+        yield Proposal(Kind.INFO, start, start, _CHOSEN_BY_RANK)
+        return
+    indent = indent_of(module, first)
+    joint = "; " if indent.strip() else module.newline + indent
+    line = f'{api.name}(int(os.environ.get("{_VARIABLE}", "0")))'
+    loads = "" if "os" in module.scopes.root.bindings else f"import os{joint}"
+    edit = Edit(start, start, f"{loads}{line}{joint}")
+    yield Proposal(Kind.CHANGE, start, start, _ADDED, (edit,), needs_prelude=True)
+
+
+def _main_guard(tree: ast.Module) -> ast.If | None:
+    for node in tree.body:
+        if isinstance(node, ast.If) and {"__name__", "__main__"} <= set(_words(node.test)):
+            return node
+    return None
+
+
+def _words(test: ast.expr) -> Iterator[str]:
+    for node in ast.walk(test):
+        if isinstance(node, ast.Name):
+            yield node.id
+        elif isinstance(node, ast.Constant):
+            yield str(node.value)
+
+
+RULE = register(
+    Rule(
+        id="TF704",
+        name="specify-device",
+        summary=Text("the device chosen by the variable DEVICE_ID", "由环境变量 DEVICE_ID 选择设备"),
+        triggers=("cuda",),
+        option="specify_device",
+        finish=_finish,
+    )
+)

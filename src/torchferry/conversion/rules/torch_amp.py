@@ -1,0 +1,86 @@
+"""TF301: torch.cuda.amp where the target uses torch.amp, whose functions must be told the device type."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from torchferry.conversion.common_edits import add_argument
+from torchferry.conversion.renaming import renamed
+from torchferry.conversion.rule import Proposal, Rule, register
+from torchferry.conversion.site import Site
+from torchferry.finding import Kind
+from torchferry.source.edits import Edit
+from torchferry.text import Text
+
+_TOLD = Text("torch.amp must be told the device type", "torch.amp 需要指明设备类型")
+_NOT_CALLED = Text(
+    "torch.amp.{name} must be told the device type where it is called: pass {device} first",
+    "调用 torch.amp.{name} 时需指明设备类型：首个参数传 {device}",
+)
+
+# torch.cuda.amp.autocast(enabled, dtype, cache_enabled) against torch.amp.autocast(device_type, dtype, enabled, ...)
+_PARAMETERS = {
+    "autocast": ("enabled", "dtype", "cache_enabled"),
+    "GradScaler": ("init_scale", "growth_factor", "backoff_factor", "growth_interval", "enabled"),
+}
+_DECORATORS = frozenset({"custom_fwd", "custom_bwd"})
+
+
+def _check(site: Site[ast.expr]) -> Iterator[Proposal]:
+    parent = site.parent
+    if isinstance(parent, ast.Attribute):
+        return
+    qualified = site.qualified(site.node)
+    if not qualified.startswith("torch.cuda.amp"):
+        return
+    new = renamed(site.context, qualified)
+    name = new.rpartition(".")[2]
+    if not new.startswith("torch.amp.") or name not in (*_PARAMETERS, *_DECORATORS):
+        return
+    device = _device(site)
+    call = parent if isinstance(parent, ast.Call) and parent.func is site.node else None
+    if call is not None and not any(isinstance(item, ast.Starred) for item in call.args):
+        yield site.change(_TOLD, *_call_edits(site, call, name, device), node=call)
+    elif name in _DECORATORS and parent is None:
+        end = site.module.end(site.node)
+        yield site.change(_TOLD, Edit(end, end, f"(device_type={device})"))
+    else:
+        yield site.remark(Kind.TODO, _NOT_CALLED.format(name=name, device=device))
+
+
+def _device(site: Site[ast.expr]) -> str:
+    device = site.target.device
+    return f'"{site.target.vendor.autocast_device_type or device.word}"' if device.word else device.expression
+
+
+def _call_edits(site: Site[ast.expr], call: ast.Call, name: str, device: str) -> Iterator[Edit]:
+    """The device type first; positional arguments by keyword, because torch.amp has them in another order."""
+    if name in _DECORATORS:
+        yield add_argument(site.module, call, f"device_type={device}")
+        return
+    opening = site.module.data.index(b"(", site.module.end(call.func)) + 1
+    named = list(zip(_PARAMETERS[name], call.args, strict=False))
+    head = f"{device}, " if call.args or call.keywords else device
+    if named and site.module.start(named[0][1]) == opening:
+        head += f"{named.pop(0)[0]}="
+    yield Edit(opening, opening, head)
+    for parameter, argument in named:
+        start = site.module.start(argument)
+        yield Edit(start, start, f"{parameter}=")
+
+
+RULE = register(
+    Rule(
+        id="TF301",
+        name="torch-amp",
+        summary=Text(
+            "torch.cuda.amp calls get the device type that torch.amp asks for",
+            "torch.cuda.amp 的调用补上 torch.amp 所需的设备类型",
+        ),
+        triggers=("cuda",),
+        nodes=(ast.Attribute, ast.Name),
+        check=_check,
+        names=("torch.cuda.amp",),
+    )
+)

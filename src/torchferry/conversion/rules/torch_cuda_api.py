@@ -1,0 +1,90 @@
+"""TF102: every name under torch.cuda, by the target's API table."""
+
+from __future__ import annotations
+
+from torchferry.conversion.rule import Rename, Rule, register
+from torchferry.conversion.rules.nvidia_software import chooses_nvidia_software
+from torchferry.conversion.site import FileContext
+from torchferry.conversion.target import CLASS_METHODS, Target
+from torchferry.finding import Kind
+from torchferry.text import Text
+from torchferry.vendors.model import Api, Support, Vendor
+
+_RENAMED = Text("{old} is {new} here", "{old} 对应 {new}")
+_UNSUPPORTED = Text(
+    "{company} has no equivalent of {old}; remove the call or guard it so that it only runs on CUDA",
+    "{company} 没有与 {old} 等价的接口；请删除该调用，或加判断使其只在 CUDA 上执行",
+)
+_UNKNOWN = Text(
+    "nothing public says whether {new} exists; try it on the device",
+    "没有公开资料说明 {new} 是否存在；请在设备上验证",
+)
+
+
+def api_of(target: Target, qualified: str) -> tuple[str, Api]:
+    """The longest part of a dotted name that the table knows, and its entry."""
+    vendor = target.vendor
+    parts = qualified.split(".")
+    for length in range(len(parts), 2, -1):
+        prefix = ".".join(parts[:length])
+        api = vendor.apis.get(prefix)
+        if api is None:
+            continue
+        if length == len(parts) or not _is_module(vendor, prefix):
+            return prefix, api
+        return _unlisted_member(prefix, api, parts[length])
+    return _natural_name(target, parts)
+
+
+def _is_module(vendor: Vendor, name: str) -> bool:
+    return any(other.startswith(name + ".") for other in vendor.apis)
+
+
+def _unlisted_member(module: str, api: Api, member: str) -> tuple[str, Api]:
+    """A name that the table does not list, of a module that it does."""
+    if api.support is Support.UNSUPPORTED:
+        return f"{module}.{member}", api
+    return f"{module}.{member}", Api(Support.UNKNOWN, f"{api.name}.{member}")
+
+
+def _natural_name(target: Target, parts: list[str]) -> tuple[str, Api]:
+    """What no table entry covers: the module torch.cuda itself, or a name that we have never seen."""
+    vendor = target.vendor
+    prefix = ".".join(parts[:3])
+    below = [api for name, api in vendor.apis.items() if name.startswith(prefix + ".")]
+    if len(parts) > 2 and below and all(api.support is Support.UNSUPPORTED for api in below):
+        return prefix, Api(Support.UNSUPPORTED, "")
+    if len(parts) == 2 or below:
+        return "torch.cuda", Api(Support.SAME, vendor.torch_module)
+    return prefix, Api(target.unlisted_support, f"{target.unlisted_module}.{parts[2]}")
+
+
+def _rename(qualified: str, context: FileContext) -> Rename | None:
+    is_cuda = qualified == "torch.cuda" or qualified.startswith("torch.cuda.")
+    if not is_cuda and qualified not in CLASS_METHODS:
+        return None
+    vendor = context.target.vendor
+    old, api = api_of(context.target, qualified)
+    if api.support is Support.UNSUPPORTED:
+        return Rename(old, "", Kind.UNSUPPORTED, _UNSUPPORTED.format(company=vendor.company_name, old=old))
+    remark = None
+    if api.support is Support.UNKNOWN:
+        remark = (Kind.UNKNOWN, _UNKNOWN.format(new=api.name))
+    stays = chooses_nvidia_software if old == "torch.cuda.is_available" else None
+    message = _RENAMED.format(old=old, new=api.name)
+    return Rename(old, api.name, Kind.CHANGE, message, remark, stays=stays)
+
+
+RULE = register(
+    Rule(
+        id="TF102",
+        name="torch-cuda-api",
+        summary=Text(
+            "names under torch.cuda become the target's own, by its API table",
+            "按目标设备的 API 表替换 torch.cuda 下的名称",
+        ),
+        triggers=("cuda",),
+        roots=("torch",),
+        rename=_rename,
+    )
+)

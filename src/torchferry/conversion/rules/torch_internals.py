@@ -1,0 +1,38 @@
+"""TF110: CUDA names inside torch that belong to no public module: torch._C._cuda_*, emit_nvtx."""
+
+from __future__ import annotations
+
+import re
+
+from torchferry.conversion.rule import Rename, Rule, register
+from torchferry.conversion.site import FileContext
+from torchferry.finding import Kind
+from torchferry.text import Text
+
+_INTERNAL = Text(
+    "{old} is a part of torch that only a CUDA build has; use the public function of {module} that does this",
+    "{old} 是只有 CUDA 版 torch 才有的内部名称；请改用 {module} 中的公开函数",
+)
+_NAMES = re.compile(r"torch\._C\.\w*(?:cuda|Cuda|nvtx|cudnn|nccl)\w*|torch\.autograd\.profiler\.emit_nvtx")
+
+
+def _rename(qualified: str, context: FileContext) -> Rename | None:
+    match = _NAMES.match(qualified)
+    if match is None:
+        return None
+    message = _INTERNAL.format(old=match.group(), module=context.target.vendor.torch_module)
+    return Rename(match.group(), "", Kind.TODO, message)
+
+
+RULE = register(
+    Rule(
+        id="TF110",
+        name="torch-internals",
+        summary=Text(
+            "CUDA names inside torch that have no public module", "torch 内部没有公开模块的 CUDA 名称"
+        ),
+        triggers=("cuda", "nvtx"),
+        roots=("torch",),
+        rename=_rename,
+    )
+)

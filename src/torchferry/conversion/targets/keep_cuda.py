@@ -1,0 +1,214 @@
+"""The target that keeps CUDA beside a vendor's device: one module that is added decides which device it is."""
+
+from __future__ import annotations
+
+import os
+import posixpath
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from importlib import resources
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from torchferry.conversion.added import AddedFile, place_helper
+from torchferry.conversion.discover import read_file
+from torchferry.conversion.target import CLASS_METHODS, Helper, Spelling, Target
+from torchferry.vendors.model import Api, Replacement, Support, Vendor
+
+if TYPE_CHECKING:
+    from torchferry.conversion.project import ProjectOutcome
+
+NAME = "ferry_device"
+_CUDA = "torch.cuda."
+# Submodules of torch.cuda whose names the helper has on its own level.
+_FLAT = ("amp.autocast_mode.", "amp.grad_scaler.", "amp.", "memory.", "random.", "streams.")
+_OF_HELPER = frozenset({"autocast", "GradScaler", "custom_fwd", "custom_bwd"})
+# What the helper makes up for if a vendor has nothing like it.
+_HARMLESS = (
+    "OutOfMemoryError",
+    "init",
+    "ipc_collect",
+    "nvtx",
+    "reset_max_memory_allocated",
+    "reset_max_memory_cached",
+)
+_MARKERS = ("nvtx.mark", "nvtx.range_push", "nvtx.range_pop", "nvtx.range_start", "nvtx.range_end")
+_MISSING = Api(Support.UNSUPPORTED, "")
+_USABLE = (Support.SAME, Support.RENAMED, Support.UNKNOWN)
+_PLUGIN = """\
+if asked in ("", VENDOR):
+    try:
+        import {plugin}  # noqa: F401 - this adds torch.{device}
+    except ImportError:
+        if asked:
+            raise
+
+"""
+_VISIBLE = """\
+if "CUDA_VISIBLE_DEVICES" in os.environ:
+    os.environ.setdefault("{variable}", os.environ["CUDA_VISIBLE_DEVICES"])
+
+"""
+
+
+def keep_cuda_target(vendor: Vendor, name: str = NAME) -> Target:
+    """Code that runs on a vendor's device, on CUDA and on the CPU."""
+    device = Spelling(expression=f"{name}.DEVICE_TYPE")
+    return Target(
+        vendor=_through_helper(vendor, name),
+        device=device,
+        backend=Spelling(expression=f"{name}.DIST_BACKEND" if vendor.dist_backend else ""),
+        prelude=f"import {name}",
+        prelude_module=name,
+        prelude_name=name,
+        unlisted_module=name,
+        unlisted_support=Support.UNKNOWN,
+        helper=Helper(name, vendor, helper_source(vendor)),
+    )
+
+
+def placed(target: Target, folder: Path, paths: Sequence[str]) -> Target:
+    """The target for one project: with a name for the helper that is free there, and a place within reach of each file."""
+    if target.helper is None:
+        return target
+    vendor = target.helper.vendor
+    placement = place_helper(folder, paths)
+    name = _free_name(set(placement.folders.values()), vendor, folder)
+    target = keep_cuda_target(vendor, name)
+    assert target.helper is not None
+    imports = {path: f"from {package} import {name}" for path, package in placement.packages.items()}
+    return replace(target, helper=replace(target.helper, imports=imports, places=placement.folders))
+
+
+def _free_name(folders: Iterable[str], vendor: Vendor, folder: Path) -> str:
+    """The helper's name, with a number if the project has something else of that name."""
+    name, number = NAME, 1
+    while any(_is_taken(os.path.join(folder, place, name), vendor) for place in folders):
+        number += 1
+        name = f"{NAME}_{number}"
+    return name
+
+
+def _is_taken(path: str, vendor: Vendor) -> bool:
+    if os.path.lexists(path):
+        return True
+    try:
+        return not serves(read_file(f"{path}.py"), vendor)
+    except OSError:
+        return os.path.lexists(f"{path}.py")
+
+
+def add_helper(outcome: ProjectOutcome, target: Target) -> None:
+    """Add the helper where converted files import it and no earlier conversion has put it."""
+    helper = target.helper
+    if helper is None:
+        return
+    name = helper.name.encode()
+    known = {entry.path.replace(os.sep, "/") for entry in outcome.entries}
+    for item in outcome.outcomes:
+        if item.new_data is not None and name in item.new_data:
+            path = item.path.replace(os.sep, "/")
+            place = posixpath.join(helper.places.get(path, posixpath.dirname(path)), f"{helper.name}.py")
+            if place not in known:
+                outcome.added[place] = AddedFile(helper.data, may_exist=True)
+
+
+def helper_source(vendor: Vendor) -> bytes:
+    """The module that decides on the device."""
+    template = (
+        resources.files("torchferry.conversion").joinpath("assets/ferry_device.py.txt").read_text("utf-8")
+    )
+    device = vendor.torch_module.removeprefix("torch.")
+    plugin = _PLUGIN.format(plugin=vendor.plugin, device=device) if vendor.plugin else ""
+    variable = vendor.visible_devices_env
+    words = {
+        "@COMPANY@": vendor.company,
+        "@DEVICE@": vendor.device_type,
+        "@BACKEND@": vendor.dist_backend,
+        "@RENAMED@": _written(_renamed(vendor)),
+        "@HARMLESS@": "(\n" + "".join(f'    "{name}",\n' for name in _HARMLESS) + ")",
+        "@PLUGIN@\n": plugin,
+        "@VISIBLE@\n": _VISIBLE.format(variable=variable) if variable else "",
+    }
+    for word, text in words.items():
+        template = template.replace(word, text)
+    return template.encode("utf-8")
+
+
+def is_helper(data: bytes) -> bool:
+    """Whether a file is such a module, of this conversion or an earlier one."""
+    return (
+        data.startswith(b'"""Which device this program runs on: ') and b"`ferry convert --keep-cuda`" in data
+    )
+
+
+def serves(data: bytes, vendor: Vendor) -> bool:
+    """Whether a module of an earlier conversion decides between CUDA and this vendor's device."""
+    return is_helper(data) and f'\nVENDOR = "{vendor.device_type}"\n'.encode() in data
+
+
+def _renamed(vendor: Vendor) -> dict[str, str]:
+    """torch.cuda name -> what the vendor's module calls it, where that is something else."""
+    renamed: dict[str, str] = {}
+    for name, api in sorted(vendor.apis.items()):
+        short, own = name.removeprefix(_CUDA), api.name.removeprefix(f"{vendor.torch_module}.")
+        is_of_module = name.startswith(_CUDA) and "." not in short and own != api.name
+        if is_of_module and api.support is Support.RENAMED and own != short:
+            renamed[short] = own
+    return renamed
+
+
+def _written(table: dict[str, str]) -> str:
+    lines = [f'    "{name}": "{path}",\n' for name, path in table.items()]
+    return "{\n" + "".join(lines) + "}" if lines else "{}"
+
+
+def _through_helper(vendor: Vendor, name: str) -> Vendor:
+    """The vendor's tables, with everything reached through the helper; what the vendor lacks stays as it was."""
+    own = {key for key in vendor.apis if key.startswith(_CUDA) and key.count(".") == 2}
+    apis = {
+        key: _api(vendor, key, api, name, own) for key, api in vendor.apis.items() if key.startswith(_CUDA)
+    }
+    apis["torch.cuda.amp"] = Api(Support.RENAMED, name)
+    for harmless in (*_HARMLESS, *_MARKERS):
+        if apis.get(_CUDA + harmless, _MISSING).support is Support.UNSUPPORTED:
+            apis[_CUDA + harmless] = Api(Support.RENAMED, f"{name}.{harmless}")
+    apis.update(dict.fromkeys(CLASS_METHODS, _MISSING))
+    return replace(
+        vendor,
+        torch_module=name,
+        tensor_method="to",
+        is_attribute="",
+        smi="",
+        profiler_module="torch.profiler",
+        replacements=tuple(_everywhere(entry, vendor) for entry in vendor.replacements),
+        apis=apis,
+    )
+
+
+def _api(vendor: Vendor, key: str, api: Api, name: str, own: set[str]) -> Api:
+    if api.support not in _USABLE:
+        return api
+    support = api.support if api.support is Support.UNKNOWN else Support.RENAMED
+    short = key.removeprefix(_CUDA)
+    if short in _FLAT or f"{short}." in _FLAT:
+        return Api(support, name)
+    for prefix in _FLAT:
+        leaf = short.removeprefix(prefix)
+        if leaf != short and "." not in leaf and (leaf in _OF_HELPER or _CUDA + leaf in own):
+            return Api(support, f"{name}.{leaf}")
+    module, _, leaf = short.rpartition(".")
+    if module and api.name != f"{_vendor_name(vendor, module)}.{leaf}":
+        return Api(Support.UNSUPPORTED, "")  # the parts of a module that has other names elsewhere
+    return Api(support, f"{name}.{short}")
+
+
+def _vendor_name(vendor: Vendor, module: str) -> str:
+    """What the vendor calls a module of torch.cuda."""
+    return vendor.apis.get(_CUDA + module, Api(Support.SAME, f"{vendor.torch_module}.{module}")).name
+
+
+def _everywhere(entry: Replacement, vendor: Vendor) -> Replacement:
+    """A replacement can be put in place by itself only if every device has it."""
+    own = entry.automatic.startswith(vendor.torch_module + ".") or not entry.automatic.startswith("torch.")
+    return replace(entry, automatic="") if own else entry

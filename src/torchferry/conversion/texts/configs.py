@@ -1,0 +1,224 @@
+"""TF813: configurations in YAML, JSON, TOML and INI: keys that hold a device, a backend or a variable."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+
+from torchferry.conversion.file import Conversion, FileJob
+from torchferry.conversion.rules.environment import ENVIRONMENT, VARIABLE
+from torchferry.conversion.texts import requirements
+from torchferry.conversion.texts.config_reader import (
+    ConfigContents,
+    ConfigEntry,
+    UnreadableConfigError,
+    read_ini,
+    read_json,
+    read_toml,
+    read_yaml,
+)
+from torchferry.conversion.texts.draft import Draft, Span, convert_with
+from torchferry.conversion.texts.launchers import container_advice
+from torchferry.conversion.texts.shell import look_at_commands
+from torchferry.conversion.texts.shell_lexer import read_script
+from torchferry.conversion.texts.text_rules import CONFIG
+from torchferry.conversion.texts.words import Decision, company, decide, decide_variable
+from torchferry.finding import Kind
+from torchferry.source.decode import DecodedText
+from torchferry.source.edits import Edit
+from torchferry.text import Text
+
+_TOO_LARGE = Text(
+    "speaks of CUDA, but is too large for a configuration ({size} MB); left as it is",
+    "提到了 CUDA，但对配置文件来说过大（{size} MB）；保持不变",
+)
+_OWN_KEY = Text("a key of your own program; left as it is", "您自己程序的键名；保持不变")
+_GPUS = Text(
+    "a number or list of GPUs for whatever reads this file; if that is PyTorch Lightning or a launcher, "
+    "it looks for CUDA devices under this name",
+    "供读取此文件的程序使用的 GPU 数量或列表；若由 PyTorch Lightning 或启动器读取，它们会按此名称寻找 CUDA 设备",
+)
+_ACCELERATOR = Text(
+    "`gpu` means CUDA (or MPS) to PyTorch Lightning; it means the target's device once the program imports "
+    "`ferry_lightning`, which a conversion adds where Python code makes the Trainer (TF610)",
+    "对 PyTorch Lightning 而言 `gpu` 指 CUDA（或 MPS）；程序导入 `ferry_lightning` 后即指目标设备，"
+    "转换会在 Python 代码创建 Trainer 处添加它（TF610）",
+)
+_OWN_GPU = Text(
+    "a GPU in the words of whatever reads this file: PyTorch has no device of this name, PaddlePaddle takes it for CUDA; "
+    "left as it is",
+    "读取此文件的程序自己的用词：PyTorch 没有这样的设备名，PaddlePaddle 会视为 CUDA；保持不变",
+)
+_LAUNCHER = Text(
+    "`{old}` means CUDA to accelerate; its word for this device is `{new}`, if your version knows it",
+    "`{old}` 在 accelerate 中指 CUDA；该设备对应 `{new}`（取决于 accelerate 版本）",
+)
+_RESOURCE = Text(
+    "the name of NVIDIA's device plugin in Kubernetes; that of {company} is another",
+    "Kubernetes 中 NVIDIA 设备插件的名称；{company} 的名称不同",
+)
+_IMAGE = Text("an image with CUDA in it; {company} needs its own", "含 CUDA 的镜像；{company} 需要自己的镜像")
+_UPPER = Text(
+    "is this a device? written in capitals; if it is, write {new}", "这是设备名吗？为大写；若是，请改为 {new}"
+)
+
+_LARGEST = 1_000_000
+_JSON_WORTH = re.compile(
+    r'"(?:[^"\\\s]*=)?(?:cuda|nccl|nvidia|gpu|CUDA|NCCL|NVIDIA|MULTI_GPU|(?:PY)?TORCH_)|gpus?"'
+)
+_GPU_KEY = re.compile(r"(?i)^(?:n_?|num_?)?gpus?(?:_?(?:ids?|per_node|count|num))?$")
+_CUDA_IMAGE = re.compile(r"nvidia/|nvcr\.io/|cuda\d|-cuda")
+_COMMAND_KEY = re.compile(
+    r"(?i)^(?:run|script|command|cmd|commands|entrypoint|before_script|after_script|setup)$"
+)
+_PACKAGE_KEY = re.compile(
+    r"(?i)^(?:dependencies|pip|requires|install_requires|extras_require|optional-dependencies|dependency-groups)$"
+)
+_PACKAGE_TABLE = re.compile(r"(?i)^(?:dependencies|dev-dependencies)$")  # its keys are packages
+_OPTION = re.compile(r"(--?[A-Za-z][\w.-]*)(?:=(.*))?\Z", re.ASCII | re.DOTALL)
+
+Reader = Callable[[str], ConfigContents]
+
+
+def convert_yaml(decoded: DecodedText, path: str, job: FileJob) -> Conversion:
+    """A YAML file."""
+    return _convert(read_yaml, decoded, path, job)
+
+
+def convert_json(decoded: DecodedText, path: str, job: FileJob) -> Conversion:
+    """A JSON file."""
+    return _convert(read_json, decoded, path, job)
+
+
+def convert_toml(decoded: DecodedText, path: str, job: FileJob) -> Conversion:
+    """A TOML file."""
+    return _convert(read_toml, decoded, path, job)
+
+
+def convert_ini(decoded: DecodedText, path: str, job: FileJob) -> Conversion:
+    """An INI file."""
+    return _convert(read_ini, decoded, path, job)
+
+
+def _convert(reader: Reader, decoded: DecodedText, path: str, job: FileJob) -> Conversion:
+    # Most JSON is data; reading it all takes longer than looking for the words that matter.
+    is_worth_reading = reader is not read_json or bool(_JSON_WORTH.search(decoded.text))
+
+    def look(draft: Draft) -> Sequence[Span]:
+        if len(draft.source.data) > _LARGEST:
+            size = round(len(draft.source.data) / 1e6)
+            draft.say(CONFIG, Kind.INFO, 0, 0, _TOO_LARGE.format(size=size))
+            draft.is_whole = True
+            return ()
+        if not is_worth_reading:
+            return ()
+        try:
+            contents = reader(draft.chars)
+        except UnreadableConfigError:
+            return ()  # the lines that speak of CUDA are reported
+        _ConfigLook(draft, contents).look()
+        return [(entry.start, entry.end) for entry in contents.entries]
+
+    return convert_with(look, decoded, path, job)
+
+
+class _ConfigLook:
+    """Looks at the keys and values of one file."""
+
+    def __init__(self, draft: Draft, contents: ConfigContents) -> None:
+        self.draft = draft
+        self.contents = contents
+
+    def look(self) -> None:
+        before: ConfigEntry | None = None
+        for entry in self.contents.entries:
+            if entry.is_key:
+                self._key(entry)
+            else:
+                self._value(entry, before)
+            before = entry
+        for start, end in self.contents.comments:
+            self.draft.prose(start, end)
+
+    def _key(self, entry: ConfigEntry) -> None:
+        if VARIABLE.match(entry.value):
+            self._variable(entry, _is_environment(entry.names))
+        elif entry.value == "nvidia.com/gpu":
+            message = _RESOURCE.format(company=company(self.draft.target))
+            self.draft.say(CONFIG, Kind.TODO, entry.start, entry.end, message)
+        elif entry.value in ("cuda", "nccl"):
+            self.draft.say(CONFIG, Kind.INFO, entry.start, entry.end, _OWN_KEY)
+        elif entry.names and _PACKAGE_TABLE.match(entry.names[-1]):
+            requirements.look_at_requirement(self.draft, entry.start, entry.end)
+
+    def _value(self, entry: ConfigEntry, before: ConfigEntry | None) -> None:
+        names, value = entry.names, entry.value
+        nearest = names[-1] if names else ""
+        if any(map(_PACKAGE_KEY.match, names[-2:])):
+            requirements.look_at_requirement(self.draft, entry.start, entry.end)
+        elif entry.is_part:
+            return
+        elif VARIABLE.match(value.partition("=")[0]) and _is_environment(names):
+            self._variable(entry, is_variable=True)  # - NAME=value, name: NAME
+        elif entry.is_plain and _COMMAND_KEY.match(nearest) and (" " in value or value == "nvidia-smi"):
+            look_at_commands(self.draft, read_script(self.draft.chars, entry.start, entry.end))
+        else:
+            self._setting(entry, before)
+
+    def _setting(self, entry: ConfigEntry, before: ConfigEntry | None) -> None:
+        start, value, names = entry.start, entry.value, entry.names
+        option = _OPTION.match(value)
+        if option and option.group(2):  # "--device=cuda" in a list of arguments
+            start, value, names = start + option.start(2), option.group(2), (option.group(1).lstrip("-"),)
+        elif before is not None and before.names == names and not before.is_key:
+            previous = _OPTION.match(before.value)
+            if previous and previous.group(2) is None:  # "--device", "cuda"
+                names = (previous.group(1).lstrip("-"),)
+        decision = decide(self.draft.target, names, value) or self._remark(names, value)
+        if decision is None:
+            return
+        if decision.kind is Kind.CHANGE:
+            edit = Edit(start, start + len(value), decision.new)
+            self.draft.change(CONFIG, entry.start, entry.end, decision.message, edit)
+        else:
+            self.draft.say(CONFIG, decision.kind, entry.start, entry.end, decision.message)
+
+    def _remark(self, names: tuple[str, ...], value: str) -> Decision | None:
+        """What is worth saying of a value that is no device and no backend."""
+        target = self.draft.target
+        nearest = names[-1] if names else ""
+        if value == "gpu" and re.search(r"(?i)accelerator", nearest):
+            return Decision(Kind.TODO, _ACCELERATOR)
+        if re.fullmatch(r"gpu(?::\d+)?", value) and re.search(r"(?i)device|place", nearest):
+            return Decision(Kind.INFO, _OWN_GPU)
+        if re.fullmatch(r"(?i)use_gpu", nearest) and value.lower() == "true":
+            return Decision(Kind.INFO, _OWN_GPU)
+        if value == "MULTI_GPU" and not target.is_portable:
+            new = f"MULTI_{target.device.word.upper()}"
+            return Decision(Kind.TODO, _LAUNCHER.format(old=value, new=new))
+        if _GPU_KEY.match(nearest) and re.fullmatch(r"-?\d[\d, ]*|auto|null", value):
+            return Decision(Kind.INFO, _GPUS)
+        if value == "nvidia" and nearest in ("driver", "runtime"):
+            return Decision(Kind.TODO, container_advice(self.draft, f"{nearest}: {value}"))
+        if nearest in ("image", "base_image", "container") and _CUDA_IMAGE.search(value):
+            return Decision(Kind.TODO, _IMAGE.format(company=company(target)))
+        if value.startswith("CUDA") and (lower := decide(target, names, value.lower())):
+            if lower.kind is Kind.CHANGE:
+                return Decision(Kind.TODO, _UPPER.format(new=lower.new))
+        return None
+
+    def _variable(self, entry: ConfigEntry, is_variable: bool) -> None:
+        name, _, value = entry.value.partition("=")
+        decision = decide_variable(self.draft.target, name, value if "=" in entry.value else None)
+        if decision.kind is Kind.CHANGE and is_variable:
+            edit = Edit(entry.start, entry.start + len(name), decision.new)
+            self.draft.change(CONFIG, entry.start, entry.end, decision.message, edit)
+        elif is_variable or name.startswith(("NCCL_", "CUDA_VISIBLE")):
+            kind = Kind.TODO if decision.kind is Kind.CHANGE else decision.kind
+            self.draft.say(CONFIG, kind, entry.start, entry.end, decision.message)
+
+
+def _is_environment(names: tuple[str, ...]) -> bool:
+    """Whether what stands under these keys is a variable, by the nearest of them that is not `name`."""
+    near = [name for name in names if name not in ("name", "key")][-1:]
+    return any(ENVIRONMENT.search(name) or name == "variables" for name in near)

@@ -1,0 +1,178 @@
+"""TF811 and Makefiles: images, variables, and the commands that build and start."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+
+from torchferry.conversion.file import Conversion, FileJob
+from torchferry.conversion.rules.environment import VARIABLE
+from torchferry.conversion.texts.draft import Draft, Span, convert_with
+from torchferry.conversion.texts.shell import look_at_commands
+from torchferry.conversion.texts.shell_lexer import Script, ShellCommand, Word, read_script
+from torchferry.conversion.texts.text_rules import DOCKERFILE, SHELL
+from torchferry.conversion.texts.words import decide_variable
+from torchferry.finding import Kind
+from torchferry.source.decode import DecodedText
+from torchferry.source.edits import Edit
+from torchferry.text import Text
+
+_IMAGE = Text(
+    "an image with CUDA in it; take one that {company} makes (with {what}): which, its tables don't say",
+    "含 CUDA 的镜像；请换成 {company} 提供的镜像（含 {what}）：数据表中没有具体名称",
+)
+_IMAGE_PORTABLE = Text(
+    "an image with CUDA in it; every vendor has its own", "含 CUDA 的镜像；各厂商有自己的镜像"
+)
+_ARGUMENT = Text(
+    "an argument of the build that is about CUDA; see what uses {name}",
+    "与 CUDA 有关的构建参数；请检查 {name} 的用途",
+)
+
+_INSTRUCTION = re.compile(r"[ \t]*([A-Za-z]+)[ \t]+", re.ASCII)
+_CUDA_IMAGE = re.compile(r"(?i)(?:^|/)nvidia/|nvcr\.io/|nvidia/cuda|cuda|pytorch/pytorch|-gpu\b|(?:^|:)gpu")
+_PAIR = re.compile(r"([A-Za-z_]\w*)(=)?", re.ASCII)
+_COMMANDS = frozenset({"RUN", "CMD", "ENTRYPOINT", "HEALTHCHECK"})
+_EXEC_WORD = re.compile(r"\"((?:[^\"\\]|\\.)*)\"")
+
+
+def convert_dockerfile(decoded: DecodedText, path: str, job: FileJob) -> Conversion:
+    """A Dockerfile."""
+    return convert_with(_look, decoded, path, job)
+
+
+def _look(draft: Draft) -> Sequence[Span]:
+    for start, end in _instructions(draft):
+        match = _INSTRUCTION.match(draft.chars, start, end)
+        if match is None:
+            continue
+        name = match.group(1).upper()
+        if name == "ONBUILD":
+            match = _INSTRUCTION.match(draft.chars, match.end(), end) or match
+            name = match.group(1).upper()
+        if name == "FROM":
+            _image(draft, match.end(), end)
+        elif name in ("ENV", "ARG"):
+            _variables(draft, name, match.end(), end)
+        elif name in _COMMANDS:
+            _commands(draft, match.end(), end)
+        elif name in ("LABEL", "MAINTAINER"):
+            draft.prose(start, end)
+    return ()
+
+
+def _instructions(draft: Draft) -> Iterator[Span]:
+    """The spans of instructions, with their continuation lines; comments are prose."""
+    begin = -1
+    for match in re.finditer(r"[^\n]*\n?", draft.chars):
+        line = match.group()
+        if line.lstrip().startswith("#"):
+            draft.prose(match.start(), match.end())
+            continue
+        begin = match.start() if begin < 0 else begin
+        if line and not re.search(r"\\[ \t]*\r?\n\Z", line):
+            yield begin, match.end()
+            begin = -1
+    if begin >= 0:
+        yield begin, len(draft.chars)
+
+
+def _image(draft: Draft, start: int, end: int) -> None:
+    match = re.compile(r"(?:--platform=\S+[ \t]+)?(\S+)").match(draft.chars, start, end)
+    if match is None or not _CUDA_IMAGE.search(match.group(1)):
+        return
+    vendor = draft.target.vendor
+    message = _IMAGE_PORTABLE
+    if not draft.target.is_portable:
+        message = _IMAGE.format(company=vendor.company_name, what=vendor.plugin or vendor.torch_module)
+    draft.say(DOCKERFILE, Kind.TODO, match.start(1), match.end(1), message)
+
+
+def _variables(draft: Draft, instruction: str, start: int, end: int) -> None:
+    """ENV NAME=value NAME=value, ENV NAME value"""
+    script = read_script(draft.chars, start, end)
+    words = [word for command in script.commands for word in command.words]
+    is_old_form = bool(words) and "=" not in words[0].text
+    for index, word in enumerate(words[:1] if is_old_form else words):
+        match = _PAIR.match(word.text)
+        name = match.group(1) if match else ""
+        if not VARIABLE.match(name):
+            continue
+        values = [item.value for item in words[index + 1 :]] if is_old_form else [word.value[len(name) + 1 :]]
+        _variable(draft, instruction, name, word, " ".join(values))
+    for reference in script.references:
+        decision = decide_variable(draft.target, reference.name) if VARIABLE.match(reference.name) else None
+        if decision is not None and decision.kind is Kind.CHANGE:
+            edit = Edit(reference.start, reference.end, decision.new)
+            draft.change(DOCKERFILE, reference.start, reference.end, decision.message, edit)
+
+
+def _variable(draft: Draft, instruction: str, name: str, word: Word, value: str) -> None:
+    if instruction == "ARG":
+        # What an argument of the build is for, the commands that use it say.
+        draft.say(DOCKERFILE, Kind.TODO, word.start, word.end, _ARGUMENT.format(name=name))
+        return
+    decision = decide_variable(draft.target, name, None if word.is_dynamic else value)
+    if decision.kind is Kind.CHANGE:
+        edit = Edit(word.start, word.start + len(name), decision.new)
+        draft.change(DOCKERFILE, word.start, word.end, decision.message, edit)
+    else:
+        draft.say(DOCKERFILE, decision.kind, word.start, word.end, decision.message)
+
+
+def _commands(draft: Draft, start: int, end: int) -> None:
+    """A command in the form of a shell line, or of a list of words."""
+    options = re.compile(r"(?:--\w[\w-]*(?:=\S+)?(?:[ \t]|\\\r?\n)+|CMD[ \t]+|NONE\b)*").match(
+        draft.chars, start, end
+    )
+    start = options.end() if options else start
+    if draft.chars[start : start + 1] == "[":
+        words = [_exec_word(match) for match in _EXEC_WORD.finditer(draft.chars, start, end)]
+        look_at_commands(draft, Script([ShellCommand(words, is_list=True)] if words else []))
+    else:
+        look_at_commands(draft, read_script(_without_comments(draft.chars, start, end), start, end))
+
+
+def _exec_word(match: re.Match[str]) -> Word:
+    text = match.group(1)
+    return Word(match.start(1), match.end(1), text, text, ((text, match.start(1)),), is_dynamic=False)
+
+
+def _without_comments(chars: str, start: int, end: int) -> str:
+    """A comment line between continuation lines counts as nothing: blank it, in place."""
+    part = re.sub(r"(?m)^[ \t]*#[^\n]*\n", lambda match: " " * len(match.group()), chars[start:end])
+    return chars[:start] + part + chars[end:]
+
+
+# Makefiles: the commands of their recipes, and the variables that they export.
+
+_RECIPE = re.compile(r"(?m)^\t[@+-]*((?:[^\n]*\\\r?\n)*[^\n]*)")
+_EXPORTED = re.compile(r"(?m)^(?:export[ \t]+)([A-Z_0-9]+)[ \t]*(?:[:?+]?=[ \t]*([^\r\n#]*))?")
+_COMMENT = re.compile(r"(?m)^[ ]*#[^\n]*")
+# $(NAME) and ${NAME} are make's own; $$ is the shell's dollar.
+_MAKE_VARIABLE = re.compile(r"(?<!\$)\$(?:\([^()]*\)|\{[^{}]*\}|[@<^?*])")
+
+
+def convert_makefile(decoded: DecodedText, path: str, job: FileJob) -> Conversion:
+    """A Makefile."""
+    return convert_with(_look_at_recipe, decoded, path, job)
+
+
+def _look_at_recipe(draft: Draft) -> Sequence[Span]:
+    masked = _MAKE_VARIABLE.sub(lambda match: "\x01" * len(match.group()), draft.chars).replace("$$", "\x01$")
+    for match in _RECIPE.finditer(masked):
+        look_at_commands(draft, read_script(masked, match.start(1), match.end(1)))
+    for match in _EXPORTED.finditer(draft.chars):
+        name, value = match.group(1), match.group(2)
+        if not VARIABLE.match(name):
+            continue
+        decision = decide_variable(draft.target, name, None if value and "$" in value else value)
+        if decision.kind is Kind.CHANGE and f"$({name})" not in draft.chars:
+            edit = Edit(match.start(1), match.end(1), decision.new)
+            draft.change(SHELL, match.start(1), match.end(1), decision.message, edit)
+        else:
+            kind = Kind.TODO if decision.kind is Kind.CHANGE else decision.kind
+            draft.say(SHELL, kind, match.start(1), match.end(1), decision.message)
+    for match in _COMMENT.finditer(draft.chars):
+        draft.prose(*match.span())
+    return ()

@@ -1,0 +1,107 @@
+"""Operators that C++ and CUDA sources register with Python: what a port has to write anew, by name."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from torchferry.conversion.file import Conversion, FileJob
+from torchferry.conversion.rule import report_rule
+from torchferry.conversion.target import Target
+from torchferry.conversion.texts.text_rules import look_at_cuda_source
+from torchferry.finding import Finding, Kind
+from torchferry.source.decode import DecodedText
+from torchferry.text import Text
+
+NATIVE_OP = report_rule(
+    "TF803",
+    "native-operator",
+    Text(
+        "operators that C++ or CUDA sources register: listed by name, to be ported",
+        "C++ 或 CUDA 源文件注册的算子：按名称列出，需要移植",
+    ),
+)
+CUDA_SUFFIXES = (".cu", ".cuh", ".ptx")
+_CPP_SUFFIXES = (".cpp", ".cc", ".cxx", ".c++", ".h", ".hpp")
+NATIVE_SUFFIXES = (*CUDA_SUFFIXES, *_CPP_SUFFIXES)
+_MARKS = (b"PYBIND11_MODULE", b"TORCH_LIBRARY")
+
+_PORT = Text(
+    "`{name}` is registered here: provide it for {company}{how}, or call something else",
+    "此处注册了 `{name}`：请为 {company} 提供实现{how}，或改用其他算子",
+)
+_CPU = Text(
+    "`{name}` is registered here from C++; nothing in this file names CUDA, it may work as it is",
+    "此处由 C++ 注册了 `{name}`；该文件未提到 CUDA，可能无需修改",
+)
+_NOT_CODE = re.compile(r'//[^\n]*|/\*.*?\*/|(?P<text>"(?:\\.|[^"\\\n])*")', re.DOTALL)
+_BLOCK = re.compile(
+    r"\b(?P<kind>PYBIND11_MODULE|TORCH_LIBRARY(?:_FRAGMENT|_IMPL)?)\s*\("
+    r"\s*(?P<space>\w+)\s*,(?:\s*\w+\s*,)?\s*(?P<variable>\w+)\s*\)\s*\{"
+)
+_REGISTRATION = r'\b{variable}\s*\.\s*(?:def|impl|class_\s*<[^;{{]*?>)\s*\(\s*"(?P<name>[^"(]+)'
+
+
+def is_native_of_interest(name: str, data: bytes) -> bool:
+    """Whether a file is CUDA code, or C++ that registers something."""
+    if name.endswith(CUDA_SUFFIXES):
+        return True
+    return name.endswith(_CPP_SUFFIXES) and any(mark in data for mark in _MARKS)
+
+
+class NativeOp(NamedTuple):
+    """One registration."""
+
+    name: str  # with its namespace, where it has one: my_ops::nms
+    line: int
+
+
+def find_native_ops(text: str) -> Iterator[NativeOp]:
+    """The operators that a source file registers, in order; one that several lines register is told once."""
+    code = _NOT_CODE.sub(_blanked, text)
+    seen: set[str] = set()
+    for block in _BLOCK.finditer(code):
+        space = "" if block["kind"] == "PYBIND11_MODULE" else f"{block['space']}::"
+        pattern = re.compile(_REGISTRATION.format(variable=re.escape(block["variable"])))
+        for match in pattern.finditer(code, block.end(), _end_of_block(code, block.end())):
+            name = match["name"].strip()
+            full = name if "::" in name else space + name
+            if full not in seen:
+                seen.add(full)
+                yield NativeOp(full, code.count("\n", 0, match.start("name")) + 1)
+
+
+def _blanked(match: re.Match[str]) -> str:
+    """Comments become spaces, so that positions and lines stay; strings stay."""
+    return match.group() if match["text"] else re.sub(r"[^\n]", " ", match.group())
+
+
+def _end_of_block(code: str, start: int) -> int:
+    depth = 1
+    for match in re.compile(r'"(?:\\.|[^"\\\n])*"|[{}]').finditer(code, start):
+        depth += {"{": 1, "}": -1}.get(match.group(), 0)
+        if not depth:
+            return match.start()
+    return len(code)
+
+
+def convert_native(decoded: DecodedText, path: str, job: FileJob) -> Conversion:
+    """What a port needs to know of a native source; nothing in it is changed."""
+    findings = [] if not path.endswith(CUDA_SUFFIXES) else [look_at_cuda_source(path, job.target)]
+    findings += look_at_native_ops(path, decoded.text, job.target)
+    wanted = {rule.id for rule in job.rules.rules}
+    return Conversion(tuple(finding for finding in findings if finding.rule in wanted))
+
+
+def look_at_native_ops(path: str, text: str, target: Target) -> list[Finding]:
+    """One finding per operator."""
+    vendor = target.vendor
+    is_cuda = path.endswith(CUDA_SUFFIXES) or re.search(r"(?i)cuda", text) is not None
+    how = f" ({vendor.extension})" if vendor.extension else ""
+    findings: list[Finding] = []
+    for op in find_native_ops(text):
+        message = (_PORT if is_cuda else _CPU).format(name=op.name, company=vendor.company_name, how=how)
+        kind = Kind.TODO if is_cuda else Kind.INFO
+        findings.append(Finding(NATIVE_OP.id, kind, path, op.line, 1, op.name, "", message, target.name))
+    return findings

@@ -1,0 +1,220 @@
+"""TF812: packages that are asked for: in requirements, environments, project files and pip commands. Reported only.
+
+Nothing is edited here: which build of torch a vendor's plugin wants, and in which version, only the vendor's own
+table of versions says; a wrong pin installs and then fails.
+"""
+
+from __future__ import annotations
+
+import os.path
+import re
+from collections.abc import Sequence
+from itertools import pairwise
+
+from torchferry.conversion.file import Conversion, FileJob
+from torchferry.conversion.target import with_advice
+from torchferry.conversion.texts.draft import Draft, Span, convert_with
+from torchferry.conversion.texts.shell_lexer import Word
+from torchferry.conversion.texts.text_rules import REQUIREMENTS
+from torchferry.conversion.texts.words import company
+from torchferry.finding import Kind
+from torchferry.source.decode import DecodedText
+from torchferry.text import Text
+
+_TORCH = Text(
+    "beside {package} the program needs {plugin}; its version must fit that of torch, see {company}'s table of versions",
+    "除 {package} 外还需要 {plugin}；其版本须与 torch 匹配，请查阅 {company} 的版本配套表",
+)
+_TORCH_IN_TREE = Text(
+    "{package} must be a build of PyTorch with {device} in it",
+    "{package} 须为包含 {device} 支持的 PyTorch 构建",
+)
+_CUDA_BUILD = Text(
+    "a CUDA build of {package}; take the one that {plugin} was made for, see {company}'s table of versions",
+    "{package} 的 CUDA 构建；请改用与 {plugin} 配套的版本，参见 {company} 的版本配套表",
+)
+_CUDA_BUILD_IN_TREE = Text(
+    "a CUDA build of {package}; take one with {device} in it",
+    "{package} 的 CUDA 构建；请改用支持 {device} 的构建",
+)
+_CUDA_BUILD_PORTABLE = Text(
+    "a CUDA build of {package}; each vendor needs its own", "{package} 的 CUDA 构建；各厂商需要自己的构建"
+)
+_INDEX = Text(
+    "an index of CUDA builds of PyTorch; packages for {company} are not there",
+    "PyTorch CUDA 构建的下载源；没有 {company} 的包",
+)
+_PART_OF_CUDA = Text(
+    "{package} is a part of CUDA, needed by CUDA builds only; leave it out",
+    "{package} 是 CUDA 的组成部分，只有 CUDA 构建需要；请去掉",
+)
+_LIBRARY = Text("{package} runs on CUDA only", "{package} 只能在 CUDA 上运行")
+_OWN = Text("{package} runs on CUDA only; {company}: {own}", "{package} 只能在 CUDA 上运行；{company}：{own}")
+_BUILT_FOR_CUDA = Text(
+    "{package} is built for CUDA; {plain} is the package without",
+    "{package} 为 CUDA 构建；{plain} 是不含 CUDA 的包",
+)
+_HAS_KERNELS = Text(
+    "{package} has CUDA kernels; whether it runs on devices of {company} depends on its version and build",
+    "{package} 含有 CUDA 内核；能否在 {company} 设备上运行取决于版本和构建",
+)
+
+_CUDA_VERSION = re.compile(r"\+cu[\d$]|pytorch-cuda|_cuda\d|cuda\d+\.\d")
+_CUDA_INDEX = re.compile(
+    r"(?:download\.pytorch\.org|developer\.download\.nvidia|pypi\.ngc\.nvidia|pypi\.nvidia)\S*"
+)
+_CUDA_WHEELS = re.compile(r"/cu\d{2,3}\b|nvidia")
+_NAME = re.compile(r"[\"']?([A-Za-z0-9][\w.-]*)(?:\[[^\]]*\])?", re.ASCII)
+_TORCH_PACKAGES = frozenset({"torch", "torchvision", "torchaudio", "pytorch"})
+# Package (as pip normalises it) -> the library whose replacement the vendor's table names.
+_LIBRARIES = {
+    "apex": "apex",
+    "nvidia-apex": "apex",
+    "flash-attn": "flash_attn",
+    "xformers": "xformers",
+    "bitsandbytes": "bitsandbytes",
+    "triton": "triton",
+    "pynvml": "pynvml",
+    "nvidia-ml-py": "pynvml",
+    "nvidia-ml-py3": "pynvml",
+    "py3nvml": "pynvml",
+    "gputil": "pynvml",
+    "gpustat": "pynvml",
+    "nvitop": "pynvml",
+    "cupy": "cupy",
+    "tensorrt": "tensorrt",
+    "torch-tensorrt": "torch_tensorrt",
+    "torch2trt": "torch_tensorrt",
+    "pycuda": "pycuda",
+    "transformer-engine": "transformer_engine",
+    "torch-scatter": "torch_scatter",
+    "torch-sparse": "torch_sparse",
+    "torch-cluster": "torch_cluster",
+    "causal-conv1d": "causal_conv1d",
+    "mamba-ssm": "mamba_ssm",
+    "deep-gemm": "deep_gemm",
+}
+_FAMILIES = (
+    (re.compile(r"cupy-cuda\w+"), "cupy"),
+    (re.compile(r"nvidia-dali[\w-]*"), "nvidia.dali"),
+    (re.compile(r"tensorrt[\w-]*"), "tensorrt"),
+    (re.compile(r"dgl-cu\w+"), "dgl"),
+    (re.compile(r"spconv-cu\w+"), "spconv"),
+    (re.compile(r"(?:cudf|cuml|cugraph|raft|rmm)-cu\w+"), "cudf"),
+)
+_WITHOUT_CUDA = {
+    "onnxruntime-gpu": "onnxruntime",
+    "faiss-gpu": "faiss-cpu",
+    "faiss-gpu-cu12": "faiss-cpu",
+    "tensorflow-gpu": "tensorflow",
+    "jax-cuda12-plugin": "jax",
+}
+_WITH_KERNELS = frozenset(
+    {"deepspeed", "mmcv-full", "mmcv", "fairseq", "detectron2", "vllm", "torch-geometric", "dgl", "pytorch3d"}
+)
+_PARTS = re.compile(r"(?:lib)?(?:cuda|cudnn|cudatoolkit|nccl|cublas|nvidia)[\w.+-]*|pytorch-cuda")
+_INSTALLERS = re.compile(r"pip[\d.]*|conda|mamba|micromamba|uv|poetry|apt|apt-get|yum|dnf|apk")
+_VALUED_OPTIONS = frozenset(
+    {"-c", "--channel", "-r", "--requirement", "-n", "--name", "-p", "--prefix", "-t"}
+)
+_PATH_OPTION = re.compile(r"--?(?:extra-index-url|index-url|find-links|i|f)(?:=|\Z)")
+
+
+def convert_requirements(decoded: DecodedText, path: str, job: FileJob) -> Conversion:
+    """A requirements file."""
+    return convert_with(_look, decoded, path, job)
+
+
+def _look(draft: Draft) -> Sequence[Span]:
+    for match in re.finditer(r"[^\r\n]+", draft.chars):
+        line = match.group()
+        comment = re.search(r"(?:^|\s)#", line)
+        end = comment.start() if comment else len(line)
+        if comment:
+            draft.prose(match.start() + end, match.end())
+        stripped = line[:end].strip()
+        if stripped:
+            start = match.start() + line.index(stripped)
+            look_at_requirement(draft, start, start + len(stripped))
+    return ()
+
+
+def look_at_installation(draft: Draft, words: list[Word]) -> None:
+    """pip install ..., conda install ..., apt-get install ..."""
+    values = [os.path.basename(word.value) for word in words[:6]]
+    if "install" not in values and "add" not in values:
+        return
+    if not any(_INSTALLERS.fullmatch(value) for value in values):
+        return
+    verb = values.index("install") if "install" in values else values.index("add")
+    for before, word in pairwise(words[verb:]):
+        is_value = before.value in _VALUED_OPTIONS  # a channel, a file, an environment
+        if not is_value and not (word.value.startswith("-") and "index" not in word.value):
+            look_at_requirement(draft, word.start, word.end)
+
+
+def look_at_requirement(draft: Draft, start: int, end: int) -> None:
+    """One requirement, or an option about where to look for packages."""
+    text = draft.chars[start:end]
+    said = _message(draft, text)
+    if said is not None:
+        draft.say(REQUIREMENTS, said[0], start, end, said[1])
+
+
+def _message(draft: Draft, text: str) -> tuple[Kind, Text] | None:
+    index = _CUDA_INDEX.search(text)
+    if index or _PATH_OPTION.match(text):
+        is_cuda = index is not None and _CUDA_WHEELS.search(index.group())
+        return (Kind.TODO, _INDEX.format(company=company(draft.target))) if is_cuda else None
+    match = _NAME.match(text)
+    if match is None:
+        return None
+    name = re.sub(r"[-_.]+", "-", match.group(1)).lower()
+    if re.search(r"git\+|https?:", text):
+        name = _of_address(text) or name
+    if name in _TORCH_PACKAGES:
+        return _torch(draft, name, bool(_CUDA_VERSION.search(text)))
+    return _package(draft, name)
+
+
+def _of_address(text: str) -> str:
+    """The package that a repository's or a wheel's address names."""
+    match = re.search(r"/([\w.-]+?)(?:\.git|-\d[\w.+-]*\.whl)?(?:@[\w./-]+)?(?:#.*)?[\"']?\Z", text)
+    name = re.sub(r"[-_.]+", "-", match.group(1)).lower() if match else ""
+    return {"flash-attention": "flash-attn", "nvidia-apex": "apex"}.get(name, name)
+
+
+def _torch(draft: Draft, name: str, is_cuda_build: bool) -> tuple[Kind, Text] | None:
+    vendor = draft.target.vendor
+    values = {
+        "package": name,
+        "plugin": vendor.plugin,
+        "company": vendor.company_name,
+        "device": vendor.device_type,
+    }
+    if draft.target.is_portable:
+        return (Kind.TODO, _CUDA_BUILD_PORTABLE.format(**values)) if is_cuda_build else None
+    if is_cuda_build:
+        return Kind.TODO, (_CUDA_BUILD if vendor.plugin else _CUDA_BUILD_IN_TREE).format(**values)
+    if name not in ("torch", "pytorch"):
+        return None
+    return Kind.INFO, (_TORCH if vendor.plugin else _TORCH_IN_TREE).format(**values)
+
+
+def _package(draft: Draft, name: str) -> tuple[Kind, Text] | None:
+    vendor = draft.target.vendor
+    library = _LIBRARIES.get(name) or next(
+        (known for family, known in _FAMILIES if family.fullmatch(name)), ""
+    )
+    own = {"apex": vendor.apex, "triton": vendor.triton}.get(library)
+    if own:
+        return Kind.TODO, _OWN.format(package=name, company=vendor.company_name, own=own)
+    if library:
+        return Kind.TODO, with_advice(_LIBRARY.format(package=name), vendor, library)
+    if name in _WITHOUT_CUDA:
+        return Kind.TODO, _BUILT_FOR_CUDA.format(package=name, plain=_WITHOUT_CUDA[name])
+    if name in _WITH_KERNELS:
+        return Kind.TODO, _HAS_KERNELS.format(package=name, company=company(draft.target))
+    if _PARTS.fullmatch(name):
+        return Kind.TODO, _PART_OF_CUDA.format(package=name.rstrip("-"))
+    return None

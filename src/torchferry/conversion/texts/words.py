@@ -1,0 +1,135 @@
+"""What becomes of a word of CUDA's in a text: a device, a backend, a variable. The same for every sort of file."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from torchferry.conversion.inference.evidence import Vocabulary
+from torchferry.conversion.rules.backend_string import BACKENDS
+from torchferry.conversion.rules.device_string import DEVICES
+from torchferry.conversion.rules.environment import RENAMED, mapped_variable, why_not_renamed
+from torchferry.conversion.target import Target
+from torchferry.finding import Kind
+from torchferry.text import Text
+from torchferry.vendors.variables import SAME_VALUES_IN_SCRIPTS
+
+_DEVICE_CHANGED = Text("names the device", "设备名称")
+_BACKEND_CHANGED = Text("names the communication backend of the target: {new}", "目标设备的通信后端：{new}")
+_UNCLEAR = Text(
+    "is this a {noun}? its name, {name}, does not say so; if it is, write {new}",
+    "这是{noun}吗？从名称 {name} 看不出；若是，请改为 {new}",
+)
+_PORTABLE = Text(
+    "no word names the {noun} of every machine: leave the setting out if the program chooses by itself "
+    "(torch.accelerator), or set it where it runs",
+    "没有一个词能代表所有机器的{noun}：若程序会自行选择（torch.accelerator），请去掉该设置，或在运行时再指定",
+)
+_UNKNOWN_BACKEND = Text("the backend of {company} is not known", "未知 {company} 的通信后端")
+_TEMPLATE = Text(
+    "filled in when the program runs ({what}); see that {new} arrives here",
+    "运行时才填入（{what}）；请确保这里得到 {new}",
+)
+_NO_DEVICE = Text(
+    "hides all GPUs by an empty list or -1; how {new} hides all devices, nothing public says",
+    "用空列表或 -1 隐藏所有 GPU；没有公开资料说明 {new} 如何隐藏所有设备",
+)
+_CARD = Text(
+    "names cards of NVIDIA's; write the numbers of the devices into {new}",
+    "指定的是 NVIDIA 的卡；请在 {new} 中写设备编号",
+)
+
+_SOME_VENDOR = Text("another vendor", "其他厂商")
+
+_INDEX = r":(?:\d+|\$\{?[\w.]+\}?|\{\{[^{}]*\}\})"  # a number, or what will be one
+DEVICE_VALUE = re.compile(rf"cuda(?:{_INDEX})?(?:,\s*(?:cuda:\d+|cpu|\d+))*\Z")
+BACKEND_VALUE = re.compile(r"(?:nccl|NCCL|(?:\w+:\w+,)*cuda:nccl(?:,\w+:\w+)*)\Z")
+_CUDA = re.compile(r"(?<![\w.-])(?:cuda|nccl)(?![\w.-])", re.ASCII)
+_TEMPLATED = re.compile(r"\$\{[^}]*\}|\{\{.*?\}\}|\{%.*?%\}|<[a-z_]+>")
+# Words whose keys hold text for people, whatever else their names look like.
+_PROSE_NAME = re.compile(r"(?i)^(?:comments?|commands?|descriptions?|help|doc|notes?|title|communit\w*)$")
+
+
+@dataclass(frozen=True)
+class Decision:
+    """What to do with a value: for a change the whole new value."""
+
+    kind: Kind
+    message: Text
+    new: str = ""
+
+
+def decide(target: Target, names: tuple[str, ...], value: str) -> Decision | None:
+    """What becomes of the value of an option or key; `names` is its path, the nearest last. None: no word of CUDA's."""
+    vocabulary = _vocabulary(value)
+    if vocabulary is None:
+        return _decide_template(target, names, value)
+    spelling = vocabulary.target_word(target)
+    noun = vocabulary.noun
+    if target.is_portable:
+        return Decision(Kind.TODO, _PORTABLE.format(noun=noun))
+    if not spelling:
+        return Decision(Kind.TODO, _UNKNOWN_BACKEND.format(company=target.vendor.company_name))
+    new = _respelled(target, value)
+    if not (is_named(vocabulary, names) or (vocabulary is DEVICES and ":" in value)):
+        name = names[-1] if names else "-"
+        return Decision(Kind.TODO, _UNCLEAR.format(noun=noun, name=name, new=new))
+    message = _DEVICE_CHANGED if vocabulary is DEVICES else _BACKEND_CHANGED.format(new=new)
+    return Decision(Kind.CHANGE, message, new)
+
+
+def _vocabulary(value: str) -> Vocabulary | None:
+    if DEVICE_VALUE.match(value):
+        return DEVICES
+    return BACKENDS if BACKEND_VALUE.match(value) else None
+
+
+def _respelled(target: Target, value: str) -> str:
+    backend = target.backend.word
+    value = value.replace("nccl", backend).replace("NCCL", backend.upper())
+    return re.sub(r"\bcuda\b", target.device.word, value)
+
+
+def is_named(vocabulary: Vocabulary, names: tuple[str, ...]) -> bool:
+    """Whether the name of a value says what it is; `type`, `name` and the like leave that to the name around."""
+    for name in reversed(names):
+        plain = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name.replace("-", "_")).lower()
+        if _PROSE_NAME.match(plain):
+            return False
+        if vocabulary.name.search(plain):
+            return True
+        if not re.fullmatch(r"type|kind|name|value|default|choices|values|options|enum", plain):
+            return False
+    return False
+
+
+def _decide_template(target: Target, names: tuple[str, ...], value: str) -> Decision | None:
+    """`${oc.env:DEVICE,cuda}`: what arrives here is known only when the program runs."""
+    match = _TEMPLATED.search(value)
+    word = _CUDA.search(value)
+    if match is None or word is None:
+        return None
+    vocabulary = DEVICES if word.group() == "cuda" else BACKENDS
+    if not is_named(vocabulary, names):
+        return None
+    new = vocabulary.target_word(target) or "-"
+    return Decision(Kind.TODO, _TEMPLATE.format(what=match.group(), new=new))
+
+
+def decide_variable(target: Target, name: str, value: str | None = None) -> Decision:
+    """What becomes of a variable of CUDA's or NCCL's; `value` where it is written out."""
+    reason = why_not_renamed(target, name, SAME_VALUES_IN_SCRIPTS)
+    if reason is not None:
+        return Decision(*reason)
+    new = mapped_variable(target.vendor, name) or ""
+    if name == "CUDA_VISIBLE_DEVICES" and value is not None:
+        if value in ("", "-1"):
+            return Decision(Kind.TODO, _NO_DEVICE.format(new=new))
+        if value.startswith(("GPU-", "MIG-")):
+            return Decision(Kind.TODO, _CARD.format(new=new))
+    return Decision(Kind.CHANGE, RENAMED.format(new=new), new)
+
+
+def company(target: Target) -> Text:
+    """Whose devices the target has, for a sentence."""
+    return _SOME_VENDOR if target.is_portable else target.vendor.company_name

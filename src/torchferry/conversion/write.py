@@ -1,0 +1,329 @@
+"""Writing a converted project: all of it appears at once, or nothing does."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from enum import Enum
+from pathlib import Path
+
+from torchferry.conversion.discover import (
+    FINDINGS,
+    copy_file,
+    is_converted_copy,
+    keep_owner,
+    read_file,
+    write_like,
+    write_new,
+)
+from torchferry.conversion.project import ProjectOutcome
+from torchferry.errors import OutputError
+from torchferry.files import written
+from torchferry.files.aside import (
+    PREFIX,
+    fill_folder,
+    folder_aside,
+    free_name,
+    remove_leftovers,
+    uninterrupted,
+)
+
+Reports = Mapping[str, bytes]  # file name -> content
+_PYTHON_SUFFIXES = (".py", ".pyw")
+
+
+class Replace(Enum):
+    """What may be replaced by a new output."""
+
+    NOTHING = "nothing"
+    OURS = "ours"  # the output of an earlier run
+    ANYTHING = "anything"  # the user was asked
+
+
+@dataclass
+class Written:
+    """What became of the files besides the plain ones."""
+
+    shadowed: list[str] = field(
+        default_factory=list
+    )  # files of the project left out: a report has their name
+    vanished: list[str] = field(default_factory=list)  # files of the project that went away during the run
+    kept: list[Path] = field(default_factory=list)  # where things are that gave way to the output
+
+
+def check_output(root: Path, out: Path, replace: Replace = Replace.NOTHING) -> Path:
+    """The folder to write to, if it can be written to without harm; clears what killed runs have left there."""
+    place = Path(os.path.abspath(out))
+    _check_apart(root, out, place)
+    if place.is_symlink():
+        raise OutputError(f"{out}: is a link; name the folder itself, or one that does not exist")
+    if place.exists() and not place.is_dir():
+        raise OutputError(f"{out}: is a file, and the output is a folder; choose another name")
+    if not place.exists() and place.suffix in _PYTHON_SUFFIXES:
+        raise OutputError(
+            f"{out}: looks like a file, and the output of a folder is a folder; choose a name for it"
+        )
+    remove_leftovers(place.parent)
+    remove_leftovers(place)
+    with _errors_for(place):
+        if place.exists() and any(place.iterdir()):
+            _check_replaceable(out, place, replace)
+    _check_writable(out, place)
+    return place
+
+
+def _check_apart(root: Path, out: Path, place: Path) -> None:
+    source = root.resolve()
+    if place.resolve() == source:
+        raise OutputError(f"{out}: is the input itself; choose another name, or use --in-place")
+    if source.is_relative_to(place.resolve()):
+        raise OutputError(f"{out}: holds the input; choose a folder that does not")
+
+
+def _check_replaceable(out: Path, place: Path, replace: Replace) -> None:
+    if replace is Replace.NOTHING:
+        raise OutputError(f"{out}: is not empty; choose another folder, or say --force to replace it")
+    if replace is Replace.OURS and not is_converted_copy(place):
+        raise OutputError(f"{out}: exists and was not made by this tool; move it away, then try again")
+
+
+def _check_writable(out: Path, place: Path) -> None:
+    parent = place if place.is_dir() and not any(place.iterdir()) else place.parent
+    while not os.path.lexists(parent):
+        parent = parent.parent
+    if not parent.is_dir():
+        raise OutputError(f"{out}: {parent} is no folder; choose another place")
+    if not os.access(parent, os.W_OK | os.X_OK):
+        raise OutputError(f"{out}: no permission to write in {parent}; choose another place")
+
+
+def check_output_file(root: Path, out: Path, force: bool) -> Path:
+    """The file to write a single converted module to."""
+    place = Path(os.path.abspath(out))
+    _check_apart(root, out, place)
+    if place.is_symlink() or (place.exists() and not place.is_file()):
+        raise OutputError(f"{out}: is in the way and no plain file; choose another name")
+    if place.exists() and not force:
+        raise OutputError(f"{out}: exists; choose another name, or say --force to replace it")
+    remove_leftovers(place.parent)
+    _check_writable(out, place)
+    return place
+
+
+def write_project(outcome: ProjectOutcome, out: Path, reports: Reports, replace: Replace) -> Written:
+    """Write the converted copy and its reports aside, then put them in place with one rename.
+
+    An earlier output that holds anything that is not ours, or not as it was written, is kept beside the new one.
+    """
+    fill = _must_be_filled(out)
+    done = Written()
+    with _errors_for(out), _parents_of(out), folder_aside(out if fill else out.parent) as aside:
+        new = aside.path / "new"
+        new.mkdir()
+        _write_all(outcome, new, reports, done)
+        if not fill and out.exists() and any(out.iterdir()):  # it may have come up since it was checked
+            _check_replaceable(out, out, replace)
+        with _said_if_interrupted(out, new):
+            if fill:
+                fill_folder(new, out)
+            else:
+                may_go = replace is Replace.ANYTHING
+                kept = aside.replace(new, out, lambda old: may_go or not written.foreign(old, FINDINGS))
+                done.kept += [kept] if kept else []
+    return done
+
+
+def _write_all(outcome: ProjectOutcome, new: Path, reports: Reports, done: Written) -> None:
+    """Everything that the output holds; the findings last, with a list of the others."""
+    digests = _write_entries(outcome, new, reports, done)
+    for path, file in outcome.added.items():
+        os.makedirs(os.path.dirname(os.path.join(new, path)), exist_ok=True)
+        digests[path] = write_new(os.path.join(new, path), file.data, file.executable)
+    for name, data in reports.items():
+        if name != FINDINGS:
+            digests[name] = write_new(os.path.join(new, name), data)
+    if FINDINGS in reports:
+        listed = written.with_list(reports[FINDINGS], FINDINGS, digests)
+        write_new(os.path.join(new, FINDINGS), listed)
+
+
+def _must_be_filled(out: Path) -> bool:
+    """Whether the output is a folder that can't be replaced: a mounted one, or one in a closed folder."""
+    if not out.is_dir() or any(out.iterdir()):
+        return False
+    return os.path.ismount(out) or not os.access(out.parent, os.W_OK)
+
+
+def write_file(outcome: ProjectOutcome, out: Path, force: bool = False) -> Written:
+    """Write a single converted module to a file of its own, and what it needs beside it."""
+    source = str(outcome.root)
+    data = outcome.outcomes[0].new_data if outcome.outcomes else None
+    done = Written()
+    with _errors_for(out), _parents_of(out), folder_aside(out.parent) as aside:
+        new = aside.path / "new"
+        if data is None:
+            copy_file(source, str(new))
+        else:
+            write_like(source, str(new), data)
+        added = list(_stage_added(outcome, out.parent, aside.path, force))
+        with _said_if_interrupted(out, new), uninterrupted():
+            done.kept += [_out_of_the_way(target) for _, target in added if os.path.lexists(target)]
+            _replace_all([(str(new), str(out)), *added])
+    return done
+
+
+def _out_of_the_way(target: str) -> Path:
+    """A file that nobody named, and that may be the user's: it stays, under another name."""
+    kept = free_name(Path(target))
+    os.rename(target, kept)
+    return kept
+
+
+def _write_entries(outcome: ProjectOutcome, new: Path, reports: Reports, done: Written) -> dict[str, str]:
+    """The files of the project; their digests, by path with forward slashes."""
+    changed = {item.path: item.new_data for item in outcome.outcomes if item.new_data is not None}
+    folder = outcome.folder
+    digests: dict[str, str] = {}
+    for entry in outcome.entries:
+        source, target = os.path.join(folder, entry.path), os.path.join(new, entry.path)
+        shown = entry.path.replace(os.sep, "/")
+        if entry.path in reports:
+            done.shadowed.append(entry.path)
+        elif entry.is_folder:
+            os.makedirs(target, exist_ok=True)
+        elif entry.problem:  # what can't be read was reported when it was looked at
+            continue
+        elif not os.path.lexists(source):
+            done.vanished.append(entry.path)
+        elif entry.is_link:
+            os.symlink(os.readlink(source), target)
+            digests[shown] = written.of_link(os.readlink(target))
+        elif entry.path in changed:
+            digests[shown] = write_like(source, target, changed[entry.path] or b"")
+        else:
+            digests[shown] = copy_file(source, target)
+    return digests
+
+
+@contextmanager
+def _parents_of(out: Path) -> Iterator[None]:
+    """The folders above the output exist; those made for it go again if it does not come about."""
+    made: list[Path] = []
+    parent = out.parent
+    while not parent.exists():
+        made.append(parent)
+        parent = parent.parent
+    try:
+        out.parent.mkdir(parents=True, exist_ok=True)
+        yield
+    except BaseException:
+        for folder in made:
+            with contextlib.suppress(OSError):
+                folder.rmdir()
+        raise
+
+
+@contextmanager
+def _said_if_interrupted(out: Path, new: Path) -> Iterator[None]:
+    """A Ctrl-C that came while the output was put in place finds it complete: say so."""
+    try:
+        yield
+    except KeyboardInterrupt as stop:
+        if new.exists():
+            raise
+        raise type(stop)(f"interrupted; {out} is complete") from None
+
+
+def write_in_place(outcome: ProjectOutcome) -> int:
+    """Replace the changed files of the project itself; all new texts are on disk before the first is replaced."""
+    folder = outcome.folder
+    changed = [(os.path.join(folder, item.path), item.new_data) for item in outcome.outcomes]
+    remove_leftovers(folder)
+    with _errors_for(outcome.root), folder_aside(folder) as private:
+        aside = private.path
+        staged: list[tuple[str, str]] = []
+        for target, data in changed:
+            if data is not None:
+                _check_replaceable_file(target, aside)
+                new = os.path.join(aside, str(len(staged)))
+                write_like(target, new, data)
+                keep_owner(target, new)
+                staged.append((new, target))
+        for path in [path for path, file in outcome.added.items() if file.may_exist]:
+            if os.path.exists(os.path.join(folder, path)):
+                del outcome.added[path]
+        staged += _stage_added(outcome, folder, aside, force=False)
+        with uninterrupted():
+            _replace_all(staged)
+    return len(staged)
+
+
+def _stage_added(
+    outcome: ProjectOutcome, folder: Path, aside: Path, force: bool
+) -> Iterator[tuple[str, str]]:
+    """Write what the conversion adds aside; a file of the user's that lies in the way is not replaced."""
+    for number, (path, file) in enumerate(outcome.added.items()):
+        target = os.path.join(folder, path)
+        if os.path.isfile(target) and not os.path.islink(target) and read_file(target) == file.data:
+            continue
+        if os.path.lexists(target) and not force:
+            raise OutputError(f"{target}: exists, and the conversion writes such a file; move it away first")
+        new = os.path.join(aside, f"added-{number}")
+        write_new(new, file.data, file.executable)
+        yield new, target
+
+
+def _check_replaceable_file(target: str, aside: Path) -> None:
+    folder = os.path.dirname(target)
+    if not os.access(folder, os.W_OK | os.X_OK):
+        raise OutputError(f"{target}: no permission to write in {folder}; nothing was written")
+    if os.stat(target).st_dev != aside.stat().st_dev:
+        raise OutputError(f"{target}: lies on another file system; convert that folder by itself, or use -o")
+
+
+def _replace_all(staged: list[tuple[str, str]]) -> None:
+    """Replace each file; if one can't be, those before it get their old content back."""
+    done: list[tuple[str, str]] = []
+    try:
+        for new, target in staged:
+            old = _set_aside(target, f"{new}-old") if os.path.lexists(target) else ""
+            os.replace(new, target)
+            done.append((old, target))
+    except OSError:
+        for old, target in done:
+            if old:
+                os.replace(old, target)
+            else:
+                os.unlink(target)
+        raise
+
+
+def _set_aside(target: str, old: str) -> str:
+    try:
+        os.link(target, old)
+    except OSError:  # not every file system and not every owner allows it
+        copy_file(target, old)
+    return old
+
+
+@contextmanager
+def _errors_for(place: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        if error.errno == errno.ENOSPC:
+            raise OutputError(f"{place}: the disk is full; nothing was written") from None
+        reason = error.strerror or error
+        raise OutputError(f"{_where(error, place)}: can't be used ({reason}); nothing was written") from None
+
+
+def _where(error: OSError, place: Path) -> Path | str:
+    """The file that an error is about; not one that we write aside, whose name says nothing to anybody."""
+    if error.filename is None:
+        return place
+    name = os.fsdecode(error.filename)
+    return place if any(part.startswith(PREFIX) for part in name.split(os.sep)) else name

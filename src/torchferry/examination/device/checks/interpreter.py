@@ -1,0 +1,66 @@
+"""Whether the plugin is published for this Python and this processor."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from torchferry.examination.device.station import Station
+from torchferry.examination.device.versions import release_of
+from torchferry.report.checks import CheckResult, Status
+from torchferry.text import Text
+from torchferry.vendors.machine import Release
+
+ID = "python"
+_FOUND = Text("Python {python} on {architecture}", "Python {python}，{architecture}")
+_FITS = Text("the vendor publishes for it", "厂商有相应的发布")
+_UNKNOWN = Text("for which Pythons the vendor publishes is not known", "厂商为哪些 Python 发布未知")
+_OTHER_PYTHON = Text(
+    "{name} is published for Python {listed}: make an environment with one of them",
+    "{name} 只为 Python {listed} 发布：请用其中之一建立环境",
+)
+_OTHER_BUILD = Text(
+    "{file} of {name} is compiled for another Python: importing it fails; install {name} anew in this environment",
+    "{name} 的 {file} 是为其他 Python 编译的：无法导入；请在当前环境中重新安装 {name}",
+)
+_OTHER_PROCESSOR = Text("{name} is published for {listed}", "{name} 只为 {listed} 发布")
+
+
+def check(station: Station) -> Iterator[CheckResult]:
+    """One result."""
+    found = _FOUND.format(python=station.python, architecture=station.machine.architecture)
+    rows = _rows(station)
+    name = station.table.plugin.package
+    # where one row does not say, any may do
+    pythons = {each: None for row in rows for each in row.python} if all(row.python for row in rows) else {}
+    processors = {each: None for row in rows for each in row.architectures}
+    if not all(row.architectures for row in rows):
+        processors = {}
+    foreign = _foreign_file(station)
+    if foreign:
+        why = _OTHER_BUILD.format(file=foreign, name=name)
+        yield CheckResult(ID, "Python", Status.BLOCKS, found, why)
+    elif processors and station.machine.architecture not in processors:
+        why = _OTHER_PROCESSOR.format(name=name, listed=", ".join(processors))
+        yield CheckResult(ID, "Python", Status.DOUBT, found, why)
+    elif not pythons:
+        yield CheckResult(ID, "Python", Status.INFO, found, _UNKNOWN)
+    elif station.python not in pythons:
+        listed = ", ".join(sorted(pythons, key=lambda version: int(version[2:])))
+        status = Status.DOUBT if station.plugin else Status.BLOCKS
+        yield CheckResult(ID, "Python", status, found, _OTHER_PYTHON.format(name=name, listed=listed))
+    else:
+        yield CheckResult(ID, "Python", Status.FINE, found, _FITS)
+
+
+def _foreign_file(station: Station) -> str:
+    """A compiled module of the plugin that names another Python, where none names this one."""
+    names = [file.name for file in station.plugin_files if re.search(r"\.cpython-3\d+", file.name)]
+    ours = re.compile(rf"\.cpython-{station.python.replace('.', '')}\b")
+    return "" if any(map(ours.search, names)) else next(iter(names), "")
+
+
+def _rows(station: Station) -> tuple[Release, ...]:
+    """The row of the installed plugin; all of them where there is none."""
+    row = release_of(station.table, station.plugin) if station.plugin else None
+    return (row,) if row else station.table.releases

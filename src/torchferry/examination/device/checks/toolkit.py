@@ -1,0 +1,119 @@
+"""Whether the vendor's toolkit is there, whole, for this processor, and belongs to the plugin."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+
+from torchferry.examination.device.station import Station
+from torchferry.examination.device.versions import fits, minor, place, release_of, toolkits
+from torchferry.report.checks import CheckResult, Command, Reach, Status
+from torchferry.text import Text
+from torchferry.vendors.machine import Release
+
+ID = "toolkit"
+_ABSENT = Text("not found; looked for it in {places}", "未找到；查找了 {places}")
+_NEEDED = Text("its libraries compute for the plugin; get it: {get}", "插件依赖其中的库；获取：{get}")
+_FOUND = Text("{version} in {folder}", "{version}，位于 {folder}")
+_NO_VERSION = Text("of unknown version", "版本未知")
+_PROCESSOR = Text("in {folder}, made for {other}", "位于 {folder}，为 {other} 制作")
+_PROCESSOR_WHY = Text(
+    "this machine is {here}: its libraries can't be loaded; install the package for {here}: {get}",
+    "本机是 {here}：无法加载其中的库；请安装 {here} 的软件包：{get}",
+)
+_OTHER = Text(
+    "the vendor's table names {wanted} for {plugin} {version}",
+    "厂商配套表中 {plugin} {version} 对应 {wanted}",
+)
+_MATCHES = Text("as the vendor's table says for {plugin} {version}", "与厂商配套表中 {plugin} {version} 一致")
+_COMPATIBLE = Text(
+    "the vendor's table names {wanted} for {plugin} {version}, and calls this one compatible",
+    "厂商配套表中 {plugin} {version} 对应 {wanted}，并标明兼容该版本",
+)
+_PATCH = Text(
+    "a later correction of {wanted}, which the vendor's table names for {plugin} {version}",
+    "是厂商配套表中 {plugin} {version} 所对应 {wanted} 的后续修正版本",
+)
+_NEWER = Text(
+    "newer than all that is known; the vendor's table names {wanted} for {plugin} {version}",
+    "比所有已知版本更新；厂商配套表中 {plugin} {version} 对应 {wanted}",
+)
+_NOT_KNOWN = Text("which one the plugin needs is not known", "插件需要哪个版本未知")
+_NO_OPERATORS = Text("not found in {folder}", "在 {folder} 中未找到")
+_NO_OPERATORS_WHY = Text(
+    "the toolkit comes without compiled operators: they are a package of their own, for the card's kind and of the same "
+    "version; without it operators are not found, or compiled one by one; get it: {get}",
+    "工具包不含编译好的算子：算子包需按芯片型号单独安装，且版本一致；缺少时会找不到算子或逐个编译；获取：{get}",
+)
+_PACKAGES_WHY = Text(
+    "the toolkit's compilers import them, and operators fail where they are missing ('No module named ...')",
+    "工具包的编译器会导入它们，缺少时算子会失败（'No module named ...'）",
+)
+_MISSING = Text("not installed: {names}", "未安装：{names}")
+
+
+def check(station: Station) -> Iterator[CheckResult]:
+    """One result, and one each for operators and packages that are missing; none where there is no toolkit."""
+    facts = station.table.toolkit
+    if not facts.name:
+        return
+    if station.toolkit_folder is None and station.toolkit is None:
+        places = ", ".join((*(f"${name}" for name in facts.variables), *facts.folders))
+        why = _NEEDED.format(get=station.table.get)
+        yield CheckResult(ID, facts.name, Status.BLOCKS, _ABSENT.format(places=places), why)
+        return
+    yield _other_processor(station) or _judged(station)
+    yield from _operators(station)
+    yield from _packages(station)
+
+
+def _other_processor(station: Station) -> CheckResult | None:
+    other, here = station.toolkit_architecture, station.machine.architecture
+    if not other or station.toolkit_folder is None:
+        return None
+    found = _PROCESSOR.format(folder=station.shown(station.toolkit_folder), other=other)
+    why = _PROCESSOR_WHY.format(here=here, get=station.table.get)
+    return CheckResult(ID, station.table.toolkit.name, Status.BLOCKS, found, why)
+
+
+def _judged(station: Station) -> CheckResult:
+    name = station.table.toolkit.name
+    folder = station.shown(station.toolkit_folder) if station.toolkit_folder else "?"
+    found = _FOUND.format(version=station.toolkit or _NO_VERSION, folder=folder)
+    row = release_of(station.table, station.plugin) if station.plugin else None
+    if row is None or not row.toolkit or station.toolkit is None:
+        return CheckResult(ID, name, Status.INFO, found, _NOT_KNOWN)
+    status, why = _fit(station, row, station.toolkit)
+    values = {"plugin": station.table.plugin.package, "version": station.plugin}
+    return CheckResult(ID, name, status, found, why.format(wanted=" / ".join(row.toolkit), **values))
+
+
+def _fit(station: Station, row: Release, version: str) -> tuple[Status, Text]:
+    if fits(version, row.toolkit):
+        return Status.FINE, _MATCHES
+    if fits(version, row.compatible):
+        return Status.FINE, _COMPATIBLE
+    if any(minor(version) == minor(each) and place(version) > place(each) for each in row.toolkit):
+        return Status.INFO, _PATCH
+    if all(place(version) > place(each.removeprefix(">=")) for each in toolkits(station.table)):
+        return Status.INFO, _NEWER
+    return Status.DOUBT, _OTHER
+
+
+def _operators(station: Station) -> Iterator[CheckResult]:
+    patterns = station.table.toolkit.operators
+    folder = station.toolkit_folder
+    if not patterns or folder is None or station.toolkit_architecture:
+        return
+    if not any(map(os.path.exists, station.in_toolkit(patterns))):
+        found = _NO_OPERATORS.format(folder=station.shown(folder))
+        why = _NO_OPERATORS_WHY.format(get=station.table.get)
+        yield CheckResult(ID, f"{station.table.toolkit.name} operators", Status.DOUBT, found, why)
+
+
+def _packages(station: Station) -> Iterator[CheckResult]:
+    missing = [name for name in station.table.toolkit.packages if station.machine.version(name) is None]
+    if missing:
+        command = Command(f"pip install {' '.join(missing)}", Reach.INSTALL)
+        found = _MISSING.format(names=", ".join(missing))
+        yield CheckResult(ID, "Python packages", Status.DOUBT, found, _PACKAGES_WHY, (command,))

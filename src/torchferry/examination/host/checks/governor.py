@@ -1,0 +1,74 @@
+"""Whether the processors run at their full clock: the governor, and the power policy of the firmware."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+
+from torchferry.examination.host.machine import Machine
+from torchferry.report.checks import CheckResult, Command, Reach, Status
+from torchferry.text import Text
+
+ID = "governor"
+_PATTERN = "sys/devices/system/cpu/cpu[0-9]*/cpufreq/scaling_governor"
+
+_WHY = Text(
+    "only `performance` keeps the clock up between the short bursts of work that launch operators; the others lower it",
+    "只有 `performance` 在下发算子的短促负载之间保持频率；其他调速器会降频",
+)
+_OWN_DRIVER = Text(
+    "the driver {driver} chooses the clock itself, `powersave` is not the lowest one, but `performance` reacts at once",
+    "驱动 {driver} 自行选择频率，`powersave` 并非最低频率，但 `performance` 反应更快",
+)
+_UNSEEN = Text("no cpufreq in /sys", "/sys 中没有 cpufreq")
+_UNSEEN_WHY = Text(
+    "in a virtual machine or a container the host decides: look there; otherwise the firmware keeps the control",
+    "虚拟机或容器中由宿主机决定：请在宿主机上查看；否则由固件控制",
+)
+_POLICY = Text("can't be seen by the operating system", "操作系统无法查看")
+_POLICY_WHY = {
+    True: Text(
+        "set it to Performance in the firmware: Advanced > Performance Config > Power Policy on Arm servers",
+        "请在固件中设为 Performance：ARM 服务器为 Advanced > Performance Config > Power Policy",
+    ),
+    False: Text(
+        "set it to Performance in the firmware: Advanced > Socket Configuration > Advanced Power Mgmt. Configuration > "
+        "Power Policy on x86 servers",
+        "请在固件中设为 Performance：x86 服务器为 Advanced > Socket Configuration > "
+        "Advanced Power Mgmt. Configuration > Power Policy",
+    ),
+}
+
+
+def check(machine: Machine) -> Iterator[CheckResult]:
+    """Two results: the governor, and the policy that only a person can look up."""
+    yield _governor(machine)
+    yield CheckResult(ID, "BIOS Power Policy", Status.UNSEEN, _POLICY, _POLICY_WHY[_is_arm(machine)])
+
+
+def _governor(machine: Machine) -> CheckResult:
+    texts = [machine.read(str(path.relative_to(machine.root))) for path in machine.paths(_PATTERN)]
+    counts = Counter(text for text in texts if text)
+    if not counts:
+        return CheckResult(ID, "CPU governor", Status.UNSEEN, _UNSEEN, _UNSEEN_WHY)
+    found = ", ".join(f"{name} ({count})" for name, count in counts.most_common())
+    text = Text(found, found)
+    if set(counts) == {"performance"}:
+        return CheckResult(ID, "CPU governor", Status.FINE, text, _WHY)
+    driver = machine.read("sys/devices/system/cpu/cpu0/cpufreq/scaling_driver") or ""
+    own = driver.startswith(("intel_pstate", "amd-pstate", "amd_pstate"))
+    why = _OWN_DRIVER.format(driver=driver) if own else _WHY
+    return CheckResult(ID, "CPU governor", Status.COSTS, text, why, _commands(machine))
+
+
+def _commands(machine: Machine) -> tuple[Command, ...]:
+    """The tool comes with the kernel's package, under another name on each family of systems."""
+    system = (machine.read("etc/os-release") or "").lower()
+    debian = "debian" in system or "ubuntu" in system
+    install = "apt-get install -y linux-tools-$(uname -r)" if debian else "yum install -y kernel-tools"
+    lines = (install, "cpupower frequency-set -g performance")
+    return tuple(Command(line, Reach.ROOT) for line in lines)
+
+
+def _is_arm(machine: Machine) -> bool:
+    return machine.architecture.startswith(("aarch64", "arm"))

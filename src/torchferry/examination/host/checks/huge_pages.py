@@ -1,0 +1,32 @@
+"""Whether large host tensors get large pages."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from torchferry.examination.host.machine import Machine
+from torchferry.report.checks import CheckResult, Command, Reach, Status
+from torchferry.text import Text
+
+ID = "huge-pages"
+_FILE = "sys/kernel/mm/transparent_hugepage/enabled"
+_UNSEEN = Text("not in /sys", "/sys 中没有")
+_WHY = Text(
+    "with `never` every 4 KiB of a host tensor is a page of its own; `madvise` lets programs ask for large ones",
+    "为 `never` 时主机张量每 4 KiB 一页；`madvise` 允许程序申请大页",
+)
+
+
+def check(machine: Machine) -> Iterator[CheckResult]:
+    """One result."""
+    chosen = re.search(r"\[(\w+)\]", machine.read(_FILE) or "")
+    if chosen is None:
+        yield CheckResult(ID, "transparent huge pages", Status.UNSEEN, _UNSEEN, _WHY)
+        return
+    found = Text(chosen[1], chosen[1])
+    if chosen[1] == "never":
+        command = Command(f"sh -c 'echo madvise > /{_FILE}'", Reach.ROOT)
+        yield CheckResult(ID, "transparent huge pages", Status.COULD, found, _WHY, (command,))
+    else:
+        yield CheckResult(ID, "transparent huge pages", Status.FINE, found, _WHY)

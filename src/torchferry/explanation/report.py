@@ -1,0 +1,475 @@
+"""What is said of an explanation, a code, a list of rules: as a page and as JSON."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Sequence
+from datetime import datetime
+
+from torchferry.explanation.model import Explanation, FoundMessage, Frame, Log
+from torchferry.report.formats import Options, Reports
+from torchferry.report.page import Cell, Column, Page, Table, lines
+from torchferry.report.records import BAD, DOUBT, GOOD, QUIET, Grade
+from torchferry.report.safe import in_both_languages, printable
+from torchferry.text import Text
+from torchferry.vendors.error_patterns import Effect, ErrorPattern
+
+# The sentences of an explanation: cause and remedy of a finding, with what was found in them.
+
+_PLACE_WORDS = re.compile(r"\{([\w|]+)\}")
+_LONGEST = 300
+_NO_RULE = Text("no rule knows this message", "没有规则认识该信息")
+_NOT_KNOWN_REMEDY = Text(
+    "read the lines before it; what comes later are mostly consequences",
+    "查看其之前的各行；之后的错误多为后果",
+)
+
+_LOOK_BEFORE = Text(
+    "the traceback has lines of libraries only; read the lines before it; what comes later in the log are mostly consequences",
+    "调用栈中只有库的代码；查看其之前的各行；日志中之后的错误多为后果",
+)
+_LOOK_AT_LINE = Text(
+    "look at {file}:{line} and at what is used there; what comes later in the log are mostly consequences",
+    "查看 {file}:{line} 及其所用的数据；日志中之后的错误多为后果",
+)
+
+
+def cause_of(finding: FoundMessage) -> Text:
+    """Why the message appears."""
+    if finding.pattern is None:
+        return _NO_RULE
+    return _filled(finding.pattern.cause, finding)
+
+
+def remedy_of(finding: FoundMessage) -> Text:
+    """What to do about it."""
+    if finding.pattern is None:
+        frame = finding.frame
+        if frame is None or frame.is_library:
+            return _NOT_KNOWN_REMEDY if frame is None else _LOOK_BEFORE
+        return _LOOK_AT_LINE.format(file=frame.file, line=frame.line)
+    return _filled(finding.pattern.remedy, finding)
+
+
+def _filled(text: Text, finding: FoundMessage) -> Text:
+    meaning = finding.meaning or Text("", "")
+
+    def fill(said: str, known: str) -> str:
+        values = {**finding.groups, "meaning": known}
+        return _PLACE_WORDS.sub(
+            lambda match: next(filter(None, map(values.get, match[1].split("|"))), "…"), said
+        )
+
+    return Text(fill(text.en, meaning.en), fill(text.zh, meaning.zh))
+
+
+def place_of(explanation: Explanation, finding: FoundMessage) -> str:
+    """file:line, and the rank."""
+    name = explanation.logs[finding.source].name if explanation.logs else ""
+    place = f"{name}:{finding.line}" if name else ""
+    process = (
+        f"[{finding.writer}]" if finding.writer else "" if finding.rank is None else f"[rank {finding.rank}]"
+    )
+    return " ".join(filter(None, [place, process]))
+
+
+def clock(seconds: float) -> str:
+    """A time of a log."""
+    return datetime.fromtimestamp(seconds).isoformat(" ", "milliseconds")
+
+
+def shown(text: str) -> str:
+    """A line of a log, if need be only its beginning."""
+    return text if len(text) <= _LONGEST else text[:_LONGEST] + "…"
+
+
+FORMAT, VERSION = "torchferry-explanation", 1
+REPORTS: Reports[Explanation] = Reports({"json": f"{__name__}:to_json"}, page=f"{__name__}:page_of")
+CODES: Reports[Sequence[FoundMessage]] = Reports(
+    {"json": f"{__name__}:codes_to_json"}, page=f"{__name__}:page_of_code"
+)
+RULES: Reports[Sequence[ErrorPattern]] = Reports(
+    {"json": f"{__name__}:rules_to_json"}, page=f"{__name__}:page_of_rules"
+)
+
+
+def to_json(explanation: Explanation, options: Options) -> str:
+    """Everything, for programs; the findings are in order, `cause` is the number of the first error or null."""
+    content = {
+        "format": FORMAT,
+        "version": VERSION,
+        "cause": None if explanation.cause is None else 0,
+        "surfaced": _frame(explanation.surfaced),
+        "findings": [_finding(finding) for finding in explanation.ordered],
+        "failures": [
+            {"log": failure.log, "rank": failure.rank, "finding": explanation.ordered.index(failure.finding)}
+            for failure in explanation.failures
+        ],
+        "logs": [_log(log) for log in explanation.logs],
+        "unread": {printable(file): why for file, why in explanation.unread.items()},
+    }
+    return _written(content)
+
+
+def codes_to_json(findings: Sequence[FoundMessage], options: Options) -> str:
+    """What a code means."""
+    return _written({"format": FORMAT, "version": VERSION, "findings": [_finding(each) for each in findings]})
+
+
+def rules_to_json(patterns: Sequence[ErrorPattern], options: Options) -> str:
+    """All rules."""
+    rules = [
+        {
+            "id": pattern.id,
+            "kind": pattern.kind,
+            "effect": pattern.effect.value,
+            "regex": pattern.regex,
+            "codes": list(pattern.codes),
+            "cause": in_both_languages(pattern.cause),
+            "remedy": in_both_languages(pattern.remedy),
+            "source": pattern.source,
+        }
+        for pattern in sorted(patterns, key=lambda pattern: pattern.id)
+    ]
+    return _written({"format": FORMAT, "version": VERSION, "rules": rules})
+
+
+def _written(content: object) -> str:
+    return json.dumps(content, indent=2) + "\n"
+
+
+def _finding(finding: FoundMessage) -> dict[str, object]:
+    pattern = finding.pattern
+    return {
+        "rule": finding.id or None,
+        "kind": None if pattern is None else pattern.kind,
+        "effect": finding.effect.value,
+        "certain": finding.is_certain,
+        "spoken_of": finding.is_spoken_of,
+        "survived": finding.is_survived,
+        "cause": None if pattern is None else in_both_languages(cause_of(finding)),
+        "remedy": None if pattern is None else in_both_languages(remedy_of(finding)),
+        "meaning": None if finding.meaning is None else in_both_languages(finding.meaning),
+        "source": None if pattern is None else pattern.source,
+        "log": finding.source,
+        "line": finding.line or None,
+        "rank": finding.rank,
+        "process": printable(finding.writer) or None,
+        "time": None if finding.time is None else clock(finding.time),
+        "count": finding.count,
+        "text": printable(finding.text),
+        "before": list(map(printable, finding.before)),
+        "frame": _frame(finding.frame),
+    }
+
+
+def _frame(frame: Frame | None) -> dict[str, object] | None:
+    if frame is None:
+        return None
+    return {"file": printable(frame.file), "line": frame.line, "function": printable(frame.function)}
+
+
+def _log(log: Log) -> dict[str, object]:
+    launched = log.launched
+    return {
+        "name": printable(log.name),
+        "rank": log.rank,
+        "lines": log.lines,
+        "bytes": log.bytes,
+        "findings_left_out": log.left_out,
+        "lines_only_counted": log.only_counted,
+        "damage": log.damage or None,
+        "launcher": None
+        if launched is None
+        else {"rank": launched.rank, "exit_code": launched.exit_code, "time": launched.time},
+    }
+
+
+# An explanation as a page: the cause and its remedy first, then what else was found.
+
+_OTHERS = 15  # findings that are listed besides the cause
+TITLE = Text("What the errors in the log mean", "日志中错误的含义")
+_RULES = Text("Rules", "规则")
+_NOTHING = Text(
+    "no error that ended a program was found; lines read: {lines}", "未发现终止程序的错误；已读取 {lines} 行"
+)
+_NOT_READ = Text("nothing could be read", "没有可读取的内容")
+_CAUSE = Text("cause: {cause}", "原因：{cause}")
+_REMEDY = Text("what to do: {remedy}", "处理方法：{remedy}")
+_UNKNOWN = Text("the first error, which no rule knows: {text}", "第一个错误（没有规则认识）：{text}")
+_ONLY_CONSEQUENCES = Text(
+    "only consequences of an error were found; the error itself is not in what was read (look into the other ranks' "
+    "logs and the host log)",
+    "只发现了错误的后果；错误本身不在所读内容中（请查看其他 rank 的日志与主机日志）",
+)
+_WHERE = Text("where: {place}", "位置：{place}")
+_FRAME = Text("in the program: {file}:{line}, in {function}", "程序位置：{file}:{line}，函数 {function}")
+_LIBRARY_FRAME = Text(
+    "in a library: {file}:{line}, in {function}", "库中位置：{file}:{line}，函数 {function}"
+)
+_SURFACED = Text(
+    "surfaced at: {file}:{line}, in {function}; perhaps later than it happened: {late} shows the true line",
+    "显现于：{file}:{line}，函数 {function}；可能晚于真正出错的位置：{late} 可得到真正的位置",
+)
+_IF_IT_ENDED = Text(
+    "if the program ended early nevertheless, look at its exit code: 137 is mostly the host's memory (dmesg says so), "
+    "139 a crash in compiled code; neither writes into the program's log",
+    "若程序仍提前结束，请查看其退出码：137 通常为主机内存不足（见 dmesg），139 为编译代码崩溃；二者都不会写入程序日志",
+)
+_FIRST = Text("rank {rank} failed first{time}", "rank {rank} 最先失败{time}")
+_FIRST_LOG = Text("{log} has the first failure{time}", "{log} 中最先出现失败{time}")
+_LAUNCHER = Text("the launcher saw rank {rank} end first{code}", "启动器观察到 rank {rank} 最先结束{code}")
+_EXIT = Text(", exit code {code}", "，退出码 {code}")
+_WENT_ON = Text(
+    "{count} kinds of errors did not end the program, which went on for {lines} lines after the last of them",
+    "有 {count} 种错误未终止程序：最后一个之后程序又输出了 {lines} 行",
+)
+_DOUBTFUL = Text(
+    "{count} kinds of lines only call themselves errors, the first is {place}: {text}",
+    "有 {count} 种行仅自称为错误，第一个在 {place}：{text}",
+)
+_ORDER_UNKNOWN = Text("which process failed first is not known: {why}", "无法判断哪个进程最先失败：{why}")
+_UNORDERED_LINES = Text(
+    "several processes write into {log}, without times, so that the order of lines proves nothing",
+    "多个进程写入 {log} 且没有时间，行的先后不能说明问题",
+)
+_NO_TIMES = Text("lines of {log} bear no times", "{log} 的行没有时间")
+_ZONES = Text(
+    "some logs say of which time zone their times are, others do not", "部分日志的时间带时区，其他日志没有"
+)
+_CLOSE = Text(
+    "the first two failures are {seconds} s apart: clocks of different machines may differ by more",
+    "前两个失败仅相差 {seconds} 秒：不同机器的时钟误差可能更大",
+)
+_LINES = Text("The lines", "相关行")
+_ELSE = Text("What else was found", "其他发现")
+_PROCESSES = Text("The processes, in the order in which they failed", "各进程失败的先后")
+_PROCESSES_UNORDERED = Text("The processes that failed", "失败的进程")
+_LINE = Column(Text("line", "行"), is_number=True)
+_TEXT = Column(Text("text", "内容"))
+_PLACE = Column(Text("place", "位置"))
+_TIMES = Column(Text("times", "次数"), is_number=True)
+_SORT = Column(Text("sort", "类别"), is_whole=True)
+_MEANING = Column(Text("what it means, and what to do", "含义与处理方法"))
+_TIME = Column(Text("time", "时间"), is_whole=True)
+_RULE = Column(Text("rule", "规则"), is_whole=True)
+_SORTS = {
+    Effect.ERROR: Grade(Text("error", "错误"), BAD),
+    Effect.CONSEQUENCE: Grade(Text("consequence", "后果"), DOUBT),
+    Effect.NOTICE: Grade(Text("notice", "提示"), QUIET, own_style="cyan"),
+    Effect.HARMLESS: Grade(Text("harmless", "无害"), GOOD),
+}
+_UNREAD = Text("{file} can't be read: {why}", "无法读取 {file}：{why}")
+_DAMAGED = Text(
+    "{file} is damaged ({why}): only its first {lines} lines could be read",
+    "{file} 已损坏（{why}）：只读到前 {lines} 行",
+)
+_ONLY_COUNTED = Text(
+    "{count} lines about errors came behind so many others that they were only counted",
+    "{count} 行错误信息之前已有大量其他错误，因此只作计数",
+)
+_LEFT_OUT = Text("{count} more kinds of errors were not kept", "另有 {count} 种错误未保留")
+
+
+def page_of(explanation: Explanation, options: Options) -> Page:
+    """The whole page."""
+    cause = explanation.cause
+    others = [finding for finding in explanation.ordered if finding is not cause]
+    tables = [
+        *([_excerpt(cause)] if cause is not None and cause.line else []),
+        *([_processes(explanation)] if explanation.failures else []),
+        _others(explanation, others, None if options.everything else _OTHERS),
+    ]
+    return Page(TITLE, tuple(_verdicts(explanation)), tuple(tables), tuple(_notes(explanation)))
+
+
+def page_of_code(findings: Sequence[FoundMessage], options: Options) -> Page:
+    """What a code means, by itself."""
+    verdicts = [
+        (line, style)
+        for finding in findings
+        for line, style in (
+            (Text(f"{finding.text} ({finding.id}): ", f"{finding.text}（{finding.id}）："), ""),
+            (_CAUSE.format(cause=_with_meaning(finding)), "red"),
+            (_REMEDY.format(remedy=remedy_of(finding)), ""),
+        )
+    ]
+    return Page(TITLE, tuple(verdicts))
+
+
+def page_of_rules(patterns: Sequence[ErrorPattern], options: Options) -> Page:
+    """All rules, as a table."""
+    rows = [
+        (
+            Cell(pattern.id, is_code=True),
+            _sort_cell(pattern.effect),
+            Cell(lines((pattern.cause, pattern.remedy))),
+        )
+        for pattern in sorted(patterns, key=lambda pattern: pattern.id)
+    ]
+    return Page(TITLE, (), (Table(_RULES, (_RULE, _SORT, _MEANING), tuple(rows)),))
+
+
+def _with_meaning(finding: FoundMessage) -> Text:
+    """The cause; for a code that its rule holds for among others, with what the code itself means."""
+    cause, pattern = cause_of(finding), finding.pattern
+    if (
+        finding.meaning is None
+        or pattern is None
+        or len(pattern.codes) == 1
+        or finding.meaning.en in cause.en
+    ):
+        return cause
+    return Text(f"{cause.en} ({finding.meaning.en})", f"{cause.zh}（{finding.meaning.zh}）")
+
+
+def _verdicts(explanation: Explanation) -> Iterator[tuple[Text, str]]:
+    cause = explanation.cause
+    if not explanation.logs:
+        yield _NOT_READ, "red"
+        return
+    if cause is None:
+        yield _NOTHING.format(lines=f"{sum(log.lines for log in explanation.logs):,}"), "green"
+        yield from _no_failures(explanation)
+        if all(log.name for log in explanation.logs):  # not for a message by itself
+            yield _IF_IT_ENDED, ""
+        return
+    if cause.effect is Effect.CONSEQUENCE:
+        yield _ONLY_CONSEQUENCES, "yellow"
+    if cause.pattern is None:
+        yield _UNKNOWN.format(text=shown(cause.text)), "red"
+    else:
+        yield _CAUSE.format(cause=_with_meaning(cause)), "red"
+    yield _REMEDY.format(remedy=remedy_of(cause)), ""
+    place = place_of(explanation, cause)
+    if place:
+        time = "" if cause.time is None else f", {clock(cause.time)}"
+        yield _WHERE.format(place=place + time), ""
+    frame, late = explanation.surfaced, "" if cause.pattern is None else cause.pattern.late
+    if frame is not None:
+        said = _SURFACED if late else _LIBRARY_FRAME if frame.is_library else _FRAME
+        yield said.format(file=frame.file, line=frame.line, function=frame.function, late=late), ""
+    yield from _first_process(explanation)
+
+
+def _no_failures(explanation: Explanation) -> Iterator[tuple[Text, str]]:
+    """What looks like an error, and ended nothing."""
+    survived = [finding for finding in explanation.ordered if finding.is_survived and finding.is_certain]
+    if survived:
+        yield (
+            _WENT_ON.format(count=len(survived), lines=f"{min(each.lines_after for each in survived):,}"),
+            "yellow",
+        )
+    doubtful = [each for each in explanation.ordered if not each.is_certain and not each.is_survived]
+    if doubtful:
+        place = place_of(explanation, doubtful[0])
+        yield _DOUBTFUL.format(count=len(doubtful), text=shown(doubtful[0].text), place=place), "yellow"
+
+
+def _first_process(explanation: Explanation) -> Iterator[tuple[Text, str]]:
+    unknown = _why_unknown(explanation)
+    if unknown is not None:
+        yield _ORDER_UNKNOWN.format(why=unknown), "yellow"
+    elif explanation.failures:
+        first = explanation.failures[0]
+        time = "" if first.finding.time is None else f" ({clock(first.finding.time)})"
+        if first.rank is None:
+            yield _FIRST_LOG.format(log=explanation.logs[first.log].name, time=time), "bold"
+        else:
+            yield _FIRST.format(rank=first.rank, time=time), "bold"
+    for launched in filter(None, (log.launched for log in explanation.logs)):
+        code = Text("", "") if launched.exit_code is None else _EXIT.format(code=launched.exit_code)
+        yield _LAUNCHER.format(rank=launched.rank, code=code), ""
+
+
+def _why_unknown(explanation: Explanation) -> Text | None:
+    """Why it is not known which process failed first; None if it is: only one has an error of its own, or all times
+    are known."""
+    found = [failure.finding for failure in explanation.failures]
+    if sum(finding.effect is Effect.ERROR for finding in found) == 1 and found[0].effect is Effect.ERROR:
+        return None
+    is_one_log = len({finding.source for finding in found}) < 2
+    for finding in found:
+        if finding.time is None:
+            log = explanation.logs[finding.source].name
+            return _UNORDERED_LINES.format(log=log) if is_one_log else _NO_TIMES.format(log=log)
+    return _ZONES if len({finding.has_zone for finding in found}) > 1 else None
+
+
+def _excerpt(cause: FoundMessage) -> Table:
+    rows = [(Cell(""), Cell(shown(text), "dim")) for text in cause.before]
+    rows.append((Cell(str(cause.line)), Cell(shown(cause.text), "bold")))
+    return Table(_LINES, (_LINE, _TEXT), tuple(rows))
+
+
+def _processes(explanation: Explanation) -> Table:
+    rows = []
+    for failure in explanation.failures:
+        finding = failure.finding
+        said = _same(finding.text) if finding.pattern is None else cause_of(finding)
+        rows.append(
+            (
+                Cell(place_of(explanation, finding), is_code=True),
+                Cell("" if finding.time is None else clock(finding.time)),
+                _sort_cell(finding.effect),
+                Cell(Text(shown(said.en), shown(said.zh))),
+            )
+        )
+    title = _PROCESSES if _why_unknown(explanation) is None else _PROCESSES_UNORDERED
+    return Table(title, (_PLACE, _TIME, _SORT, _TEXT), tuple(rows))
+
+
+def _others(explanation: Explanation, others: list[FoundMessage], most: int | None) -> Table:
+    said = {explanation.cause.id} if explanation.cause is not None else set()
+    rows = []
+    for finding in others[:most]:
+        is_said = finding.id in said  # elsewhere: its line is enough
+        said.add(finding.id)
+        rows.append(
+            (
+                Cell(place_of(explanation, finding), is_code=True),
+                Cell(str(finding.count)),
+                _sort_cell(finding.effect),
+                Cell(shown(finding.text) if is_said else _meaning(finding)),
+            )
+        )
+    left_out = len(others) - len(rows)
+    return Table(_ELSE, (_PLACE, _TIMES, _SORT, _MEANING), tuple(rows), left_out)
+
+
+def _meaning(finding: FoundMessage) -> Text:
+    line = _same(shown(finding.text))
+    return line if finding.pattern is None else lines((line, _with_meaning(finding), remedy_of(finding)))
+
+
+def _same(text: str) -> Text:
+    return Text(text, text)
+
+
+def _sort_cell(effect: Effect) -> Cell:
+    return Cell(_SORTS[effect].name, _SORTS[effect].style)
+
+
+def _notes(explanation: Explanation) -> Iterator[Text]:
+    for file, why in explanation.unread.items():
+        yield _UNREAD.format(file=file, why=why)
+    for log in explanation.logs:
+        if log.damage:
+            yield _DAMAGED.format(file=log.name, why=log.damage, lines=f"{log.lines:,}")
+    yield from _about_times(explanation)
+    only_counted = sum(log.only_counted for log in explanation.logs)
+    if only_counted:
+        yield _ONLY_COUNTED.format(count=f"{only_counted:,}")
+    left_out = sum(log.left_out for log in explanation.logs)
+    if left_out:
+        yield _LEFT_OUT.format(count=left_out)
+
+
+def _about_times(explanation: Explanation) -> Iterator[Text]:
+    first = [failure.finding for failure in explanation.failures[:2]]
+    if len(first) < 2 or first[0].source == first[1].source or None in (first[0].time, first[1].time):
+        return
+    apart = abs((first[1].time or 0) - (first[0].time or 0))
+    if apart < 1:
+        yield _CLOSE.format(seconds=f"{apart:.3f}")

@@ -1,0 +1,102 @@
+"""Exports in a process of its own, so that whatever the user's model does ends there. Imports no torch."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.util
+import os
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+from torchferry.errors import FerryError, OutputError, RunError
+from torchferry.files.aside import folder_aside, remove_leftovers
+from torchferry.launch.environment import environment_at
+from torchferry.launch.place import DeviceKind, Place
+from torchferry.launch.supervise import own_stderr, run_supervised, stop_if_told
+from torchferry.onnx_export import child
+from torchferry.onnx_export.model import Exported, ExportRequest, checked_request, decode
+from torchferry.sim.build import is_built
+
+# Where an export is made, and how it comes to its place: whole or not at all.
+
+DATA = ".data"  # after the name of the model: weights that are too large for it
+
+
+@contextlib.contextmanager
+def work_folder(output: Path) -> Iterator[Path]:
+    """A folder beside the output, gone afterwards with whatever is in it; folders on the way there are made."""
+    missing = [folder for folder in (output.parent, *output.parent.parents) if not folder.exists()]
+    with contextlib.ExitStack() as opened:
+        opened.callback(_remove_empty, missing)
+        try:
+            if missing:
+                output.parent.mkdir(parents=True)
+            remove_leftovers(output.parent)
+            aside = opened.enter_context(folder_aside(output.parent))
+        except OSError as error:
+            raise _unwritable(output, error) from None
+        yield aside.path
+
+
+def _remove_empty(folders: list[Path]) -> None:
+    """Those that were made for nothing."""
+    with contextlib.suppress(OSError):
+        for folder in folders:
+            folder.rmdir()
+
+
+def put(made: Path, output: Path, may_replace: bool) -> None:
+    """Bring the model, and its weights if they lie apart, to their place: weights first, then what names them."""
+    weights, its_weights = made.with_name(made.name + DATA), output.with_name(output.name + DATA)
+    if weights.exists() and its_weights.exists() and not may_replace:
+        raise OutputError(f"{its_weights}: there already; choose another name, or add --force to replace it")
+    try:
+        if weights.exists():
+            os.replace(weights, its_weights)
+        os.replace(made, output)
+    except OSError as error:
+        raise _unwritable(output, error) from None
+
+
+def _unwritable(output: Path, error: OSError) -> OutputError:
+    return OutputError(f"{output}: can't be written ({error.strerror or error}); choose another place")
+
+
+NEEDED = ("torch", "onnx", "onnxruntime")
+
+
+class ExportError(FerryError):
+    """What went wrong in the other process, a line for each of its lines."""
+
+    def __init__(self, *said: str) -> None:
+        super().__init__("\n".join(said))
+        self.said = said
+
+    @property
+    def lines(self) -> tuple[str, ...]:
+        return self.said
+
+
+def export(request: ExportRequest) -> Exported:
+    """Make the model, export and check it; what it prints goes to stderr."""
+    _need_packages()
+    request = checked_request(request)
+    # CUDA's names mean the CPU, for models that move their parts themselves
+    environment = environment_at(Place(DeviceKind.REFERENCE if is_built() else DeviceKind.AS_IS))
+    with work_folder(Path(request.output)) as folder:
+        command = [sys.executable, "-m", child.__name__, request.encode(), str(folder.resolve())]
+        ending = run_supervised(command, environment, stdout=own_stderr(), is_ours=True)
+        stop_if_told(ending)
+        error, result = folder / child.ERROR, folder / child.RESULT
+        if error.exists():
+            raise ExportError(*error.read_text("utf-8").splitlines())
+        if not result.exists():
+            raise RunError(f"the export ended with exit code {ending.exit_code}; what it printed is above")
+        return decode(result.read_text("utf-8"))
+
+
+def _need_packages() -> None:
+    missing = [name for name in NEEDED if importlib.util.find_spec(name) is None]
+    if missing:
+        raise RunError(f"ferry export needs {', '.join(missing)}; pip install 'torchferry[export]'")

@@ -1,0 +1,178 @@
+"""What an export has made and found out, as it passes from one process to the other. Imports no torch."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from enum import Enum
+from typing import Any
+
+from torchferry.errors import InputError
+from torchferry.readiness.models.request import ModelRequest, checked
+from torchferry.text import Text
+
+
+@dataclass(frozen=True)
+class Port:
+    """An input or output of the ONNX model."""
+
+    name: str
+    dtype: str
+    shape: tuple[str, ...]  # numbers, and names for sizes that are free
+
+    @property
+    def described(self) -> str:
+        return f"[{', '.join(self.shape)}] {self.dtype}"
+
+
+class OutputVerdict(str, Enum):
+    """What a run says about an output."""
+
+    SAME = "same"
+    ROUNDING = "rounding"  # too far apart, but both about as near to double precision
+    EMPTY = "empty"  # nothing but zeros and NaN: a wrong model could give them as well
+    DIFFERENT = "different"
+    CHAOTIC = "chaotic"  # rounding, so much of it that a mistake could hide in it
+    RANDOM = "random"  # PyTorch gives another result each time
+    FAILED = "failed"  # onnxruntime raised an error, or the shape is another one
+
+
+@dataclass(frozen=True)
+class Check:
+    """One output of one run on random inputs: onnxruntime against PyTorch."""
+
+    sizes: Mapping[str, int]  # of the free sizes
+    output: str
+    error: float  # the largest difference
+    scale: float  # the largest value of PyTorch's
+    verdict: OutputVerdict
+    pytorch_off: float | None = None  # the largest difference to double precision, where that was asked for
+    onnx_off: float | None = None
+    problem: str = ""
+
+    @property
+    def is_good(self) -> bool:
+        return self.verdict in (OutputVerdict.SAME, OutputVerdict.ROUNDING, OutputVerdict.EMPTY)
+
+    @property
+    def relative(self) -> float:
+        """The difference as a part of the largest value."""
+        return self.error / self.scale if self.scale else self.error
+
+
+@dataclass(frozen=True)
+class Exported:
+    """The result."""
+
+    output: str
+    opset: int
+    way: str
+    bytes: int
+    inputs: tuple[Port, ...]
+    outputs: tuple[Port, ...]
+    checks: tuple[Check, ...]
+    operators: Mapping[str, int]
+    notes: tuple[Text, ...]
+
+    @property
+    def is_good(self) -> bool:
+        return all(check.is_good for check in self.checks)
+
+    def encode(self) -> str:
+        """As text, for another process."""
+        return json.dumps(asdict(self))
+
+
+def decode(text: str) -> Exported:
+    """What `encode` has written."""
+    given = json.loads(text)
+    return Exported(
+        **{
+            **given,
+            "inputs": tuple(Port(**{**port, "shape": tuple(port["shape"])}) for port in given["inputs"]),
+            "outputs": tuple(Port(**{**port, "shape": tuple(port["shape"])}) for port in given["outputs"]),
+            "checks": tuple(
+                Check(**{**check, "verdict": OutputVerdict(check["verdict"])}) for check in given["checks"]
+            ),
+            "notes": tuple(Text(*note) for note in given["notes"]),
+        }
+    )
+
+
+# What is exported, and how: what a user writes on the command line, checked.
+
+# Of vendors whose converter's opset is unknown: old enough for most tools, and complete for most models.
+DEFAULT_OPSET = 13
+DEFAULT_TOLERANCE = 1e-4
+_LEAST_OPSET = 7
+_NAMED_AXIS = re.compile(r"(?P<input>[\w.]+):(?P<axis>\d+)=(?P<symbol>[A-Za-z_]\w*)")
+
+
+@dataclass(frozen=True)
+class DynamicAxis:
+    """A size that stays free: of one axis of one input, or of the first axis of all."""
+
+    symbol: str
+    input: str = ""  # "": every input
+    axis: int = 0
+
+
+@dataclass(frozen=True)
+class ExportRequest:
+    """A model, its weights, and the ONNX that is wanted of them."""
+
+    model: ModelRequest
+    output: str
+    opset: int
+    checkpoint: str = ""  # "": the weights that the factory gives it
+    only: str = ""
+    lenient: bool = False  # names that don't fit are reported, and no reason to stop
+    allow_pickle: bool = False
+    input_names: tuple[str, ...] = ()
+    output_names: tuple[str, ...] = ()
+    dynamic: tuple[str, ...] = ()
+    batches: tuple[int, ...] = (1, 4)  # that are tried where the first size is free
+    simplify: bool = False
+    replace: bool = False  # files that are there already
+    tolerance: float = DEFAULT_TOLERANCE
+
+    def encode(self) -> str:
+        """As text, for another process."""
+        return json.dumps(asdict(self), separators=(",", ":"))
+
+
+def decode_request(text: str) -> ExportRequest:
+    """What `encode` has written."""
+    given: dict[str, Any] = {
+        key: tuple(value) if isinstance(value, list) else value for key, value in json.loads(text).items()
+    }
+    model = given.pop("model")
+    return ExportRequest(ModelRequest(**{**model, "inputs": tuple(model["inputs"])}), **given)
+
+
+def checked_request(request: ExportRequest) -> ExportRequest:
+    """The same, once all that can be checked without the model is right."""
+    if not request.model.inputs:
+        raise InputError("an export needs the model's inputs; add --input, as --input 1x3x224x224")
+    parse_dynamic(request.dynamic)
+    if request.opset < _LEAST_OPSET:
+        raise InputError(f"--opset {request.opset}: the exporters of PyTorch begin with {_LEAST_OPSET}")
+    return replace(request, model=checked(request.model))
+
+
+def parse_dynamic(texts: Sequence[str]) -> tuple[DynamicAxis, ...]:
+    """`batch`, or `ids:1=length`."""
+    return tuple(map(_axis, texts))
+
+
+def _axis(text: str) -> DynamicAxis:
+    if text.isidentifier():
+        return DynamicAxis(text)
+    match = _NAMED_AXIS.fullmatch(text)
+    if match is None:
+        raise InputError(
+            f"--dynamic {text}: write a name, as `batch` for the first axis of every input, or INPUT:AXIS=NAME, as ids:1=length"
+        )
+    return DynamicAxis(match["symbol"], match["input"], int(match["axis"]))

@@ -1,0 +1,324 @@
+"""The proof from beginning to end: the runs, the verdict on each vendor, and why a run has parted. Imports no torch."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import datetime, timezone
+from importlib.metadata import version
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from torchferry.accuracy.record.settings import RecordSettings
+from torchferry.errors import FerryError
+from torchferry.proof.compare import EXACT, Tolerance, compare
+from torchferry.proof.model import (
+    BY_HAND,
+    Cause,
+    OperatorCall,
+    OperatorDifference,
+    OperatorJudgement,
+    ProgramRun,
+    Proof,
+    ProofRequest,
+    ProofVerdict,
+    RunDifference,
+    VendorResult,
+    What,
+)
+from torchferry.proof.recordings import processes_that_called_backward
+from torchferry.proof.runs import Execution, Runner
+from torchferry.text import Text
+from torchferry.vendors.model import Vendor
+
+if TYPE_CHECKING:
+    from torchferry.accuracy.compare.model import RankComparison
+    from torchferry.proof.runs import Runner
+    from torchferry.vendors.model import Vendor
+
+_ORIGINAL_CRASHED = Text(
+    "the original ended with exit code {code} on the CPU, after {steps} optimizer steps",
+    "原程序在 CPU 上以退出码 {code} 结束（已执行 {steps} 个优化步）",
+)
+_MIGRATED_CRASHED = Text(
+    "the migrated run ended with exit code {code}, after {steps} optimizer steps",
+    "迁移后的运行以退出码 {code} 结束（已执行 {steps} 个优化步）",
+)
+_WRONG_IMPORTS = Text(
+    "{whose} imported files of the other side: {files}; take that folder out of PYTHONPATH, or install the package "
+    "that belongs to the program (pip install -e), for each side",
+    "{whose}导入了另一侧的文件：{files}；请从 PYTHONPATH 中去掉该目录，或为每一侧安装各自的软件包（pip install -e）",
+)
+_ORIGINAL = Text("the original", "原程序")
+_MIGRATED = Text("the migrated run", "迁移后的运行")
+_NAMED_FILES = 3
+_NO_STEP = Text(
+    "the original took no step with an optimizer of torch.optim or a subclass: there is nothing to compare",
+    "原程序没有用 torch.optim 或其子类的优化器执行任何一步：没有可比较的内容",
+)
+_UPDATED_BY_HAND = Text(
+    "the program has no optimizer of torch.optim: each call of backward counts as a step, with the parameters that it "
+    "found and the gradients that it left",
+    "程序没有使用 torch.optim 的优化器：每次调用 backward 计为一步，比较其调用时的参数和产生的梯度",
+)
+_NO_GRADIENT = Text(
+    "the optimizers of the original stepped without a gradient, and it called backward nowhere: there is nothing to "
+    "compare; does it train with these arguments?",
+    "原程序的优化器在没有梯度的情况下执行，且没有调用 backward：没有可比较的内容；这些参数下程序是否在训练？",
+)
+_NO_BACKWARD = Text(
+    "the original called backward nowhere and took no optimizer step: there is nothing to compare; does it train with "
+    "these arguments?",
+    "原程序没有调用 backward，也没有执行优化步：没有可比较的内容；这些参数下程序是否在训练？",
+)
+_NOT_ON_DEVICE = Text(
+    "the migrated run trained on the CPU, never on {device}: nothing of the migration was put to the test; does the "
+    "program ask for CUDA with these arguments?",
+    "迁移后的程序只在 CPU 上训练，从未使用 {device}：迁移没有得到任何检验；这些参数下程序是否使用 CUDA？",
+)
+_UNREPEATABLE = Text(
+    "the original itself gave another {what} at step {step} when it ran a second time on the CPU: fix its seeds, "
+    "or the order of its data; or does it read what the first run wrote, a checkpoint?",
+    "原程序在 CPU 上第二次运行时，第 {step} 步的 {what} 就已不同：请固定其随机种子或数据顺序；或者它读取了第一次运行写出的文件"
+    "（如检查点）？",
+)
+_CRASHED_AGAIN = Text(
+    "the original ended with exit code {code} when it ran a second time on the CPU",
+    "原程序在 CPU 上第二次运行时以退出码 {code} 结束",
+)
+_WHAT_IN_CHINESE = {
+    What.LOSS: "损失",
+    What.GRADIENT: "梯度",
+    What.PARAMETER: "参数",
+    What.BUFFER: "缓冲区",
+}
+_UNREPEATABLE_STEPS = Text(
+    "the original itself took other steps when it ran a second time on the CPU; does it read what the first run "
+    "wrote, a checkpoint?",
+    "原程序在 CPU 上第二次运行时执行的步骤就已不同；它是否读取了第一次运行写出的文件（如检查点）？",
+)
+
+
+def prove(request: ProofRequest, vendors: Sequence[Vendor], runner: Runner) -> Proof:
+    """Run everything and come to a verdict on each vendor."""
+    reference = runner.reference()
+    hopeless = _hopeless(reference)
+    if hopeless:
+        results = [_without_run(vendor, *hopeless) for vendor in vendors]
+    else:
+        inquiry = _Inquiry(request, runner, reference)
+        results = [inquiry.result(vendor) for vendor in vendors]
+    date = datetime.now(timezone.utc).isoformat(timespec="seconds")
+    return Proof(request, reference.run, tuple(results), version("torch"), date)
+
+
+def _wrong_imports(execution: Execution, whose: Text) -> Text | None:
+    """What to say where a side has run with files of the other one: whatever it shows is not shown of its own."""
+    files = execution.wrong_imports()
+    if not files:
+        return None
+    more = f" (+{len(files) - _NAMED_FILES})" if len(files) > _NAMED_FILES else ""
+    return _WRONG_IMPORTS.format(whose=whose, files=", ".join(files[:_NAMED_FILES]) + more)
+
+
+def _hopeless(reference: Execution) -> tuple[ProofVerdict, Text] | None:
+    """Why no vendor's run could be compared with it."""
+    wrong = _wrong_imports(reference, _ORIGINAL)
+    if wrong:
+        return ProofVerdict.INCOMPARABLE, wrong
+    if reference.crashed:
+        code, steps = reference.run.exit_code, _step_count(reference.run)
+        return ProofVerdict.CRASHED, _ORIGINAL_CRASHED.format(code=code, steps=steps)
+    if not reference.run.processes:
+        trained = processes_that_called_backward(reference.folder)
+        return ProofVerdict.INCOMPARABLE, _NO_STEP if trained else _NO_BACKWARD
+    taken = [step for process in reference.run.processes for step in process.steps]
+    if not any(step.losses or step.gradient_norm for step in taken):
+        return ProofVerdict.INCOMPARABLE, _NO_GRADIENT
+    return None
+
+
+def _without_run(vendor: Vendor, verdict: ProofVerdict, reason: Text) -> VendorResult:
+    return VendorResult(vendor.name, vendor.device_type, verdict, None, 0, reason)
+
+
+def _was_on(device_type: str, execution: Execution) -> bool:
+    """Whether a process had a loss or a parameter on such a device: what is true of one is true of all ranks."""
+    steps = (step for recording in execution.recordings() for step in recording.steps())
+    return any(device_type in step.devices for step in steps)
+
+
+def _step_count(run: ProgramRun) -> int:
+    """Of the process that took most."""
+    return max((len(process.steps) for process in run.processes), default=0)
+
+
+def _remarks(run: ProgramRun) -> tuple[Text, ...]:
+    by_hand = any(BY_HAND in process.optimizers for process in run.processes)
+    return (_UPDATED_BY_HAND,) if by_hand else ()
+
+
+class _Inquiry:
+    """Compares vendors' runs with one reference; where one has parted, looks for the reason."""
+
+    def __init__(self, request: ProofRequest, runner: Runner, reference: Execution) -> None:
+        self._runner = runner
+        self._reference = reference
+        self._tolerance = EXACT if request.exact else Tolerance(request.rtol, request.atol)
+        self._repeated: dict[tuple[int, int | None], Execution] = {}
+
+    def result(self, vendor: Vendor) -> VendorResult:
+        """Run a vendor and judge it."""
+        migrated = self._runner.migrated(vendor)
+        whose = vendor.name, vendor.device_type
+        wrong = _wrong_imports(migrated, _MIGRATED)
+        if wrong:
+            return VendorResult(*whose, ProofVerdict.INCOMPARABLE, migrated.run, 0, wrong)
+        if migrated.crashed:
+            steps = _step_count(migrated.run)
+            reason = _MIGRATED_CRASHED.format(code=migrated.run.exit_code, steps=steps)
+            return VendorResult(*whose, ProofVerdict.CRASHED, migrated.run, 0, reason)
+        found = compare(self._reference.recordings(), migrated.recordings(), self._tolerance)
+        if not found.parting and not found.reason and not _was_on(vendor.device_type, migrated):
+            reason = _NOT_ON_DEVICE.format(device=vendor.device_type)
+            return VendorResult(*whose, ProofVerdict.INCOMPARABLE, migrated.run, 0, reason)
+        result = VendorResult(
+            *whose,
+            found.verdict,
+            migrated.run,
+            found.compared_steps,
+            found.reason,
+            found.parting,
+            found.largest,
+            notes=(*found.notes, *_remarks(self._reference.run)),
+        )
+        return (
+            result
+            if found.verdict in (ProofVerdict.EQUAL, ProofVerdict.CLOSE)
+            else self._explained(result, vendor, found.earliest if found.parting else None)
+        )
+
+    def _explained(
+        self, result: VendorResult, vendor: Vendor, earliest: RunDifference | None
+    ) -> VendorResult:
+        """What led to a difference that counts began where the bits first differed."""
+        again = self._reference_again(earliest.step, earliest.rank) if earliest else self._reference_again()
+        itself = self._compare_with_itself(again)
+        if itself is not None:
+            return replace(result, verdict=ProofVerdict.UNREPEATABLE, reason=itself)
+        if earliest is None:
+            return result
+        migrated = self._runner.migrated_again(vendor, earliest.step, earliest.rank)
+        operator = _first_operator(again, migrated, earliest.rank)
+        if operator is None:
+            return result
+        explained = replace(result, operator=replace(operator, step=earliest.step))
+        if operator.cause is not Cause.RESULT or operator.migrated is None or result.run is None:
+            return explained
+        place = operator.migrated, earliest.step, earliest.rank
+        return replace(explained, judgement=judged(self._runner, vendor, result.run, *place))
+
+    def _reference_again(self, step: int = 0, rank: int | None = None) -> Execution:
+        """Up to a step, whose operators are recorded; 0: all of it."""
+        known = self._repeated.get((step, rank))
+        if known is None:
+            known = self._runner.reference_again(step, rank, len(self._repeated) + 1)
+            self._repeated[step, rank] = known
+        return known
+
+    def _compare_with_itself(self, again: Execution) -> Text | None:
+        """What is different when the original runs a second time, if anything."""
+        if again.crashed:
+            return _CRASHED_AGAIN.format(code=again.run.exit_code)
+        until = again.settings.operators_step or None
+        found = compare(self._reference.recordings(), again.recordings(), self._tolerance, until)
+        if found.earliest:
+            return _UNREPEATABLE.format(what=_named(found.earliest), step=found.earliest.step)
+        return _UNREPEATABLE_STEPS if found.reason else None
+
+
+def _named(difference: RunDifference) -> Text:
+    name = difference.name
+    return Text(f"{difference.what.value} ({name})", f"{_WHAT_IN_CHINESE[difference.what]}（{name}）")
+
+
+def _first_operator(reference: Execution, migrated: Execution, rank: int | None) -> OperatorDifference | None:
+    """The first operator that differs, from what the processes of this rank have recorded."""
+    from torchferry.proof.operators import first_difference
+
+    files = [
+        [recording.operators for recording in run.recordings() if recording.identity.rank == rank]
+        for run in (reference, migrated)
+    ]
+    if not all(files) or not all(each[0].exists() for each in files):
+        return None
+    return first_difference(files[0][0], files[1][0])
+
+
+# Judges the operator that a proof has named: is what it made of its inputs right, in double precision?
+#
+# The migrated program runs once more up to the step where the bits first differ; of that operator, in that module, the
+# tensors are recorded. The record stays with the proof, and is where a search goes on: `ferry compare`, `ferry case`.
+
+RECORDS = "records"
+
+
+def judged(
+    runner: Runner, vendor: Vendor, run: ProgramRun, call: OperatorCall, step: int, rank: int | None
+) -> OperatorJudgement | None:
+    """What is to be said of a call in a step of a vendor's run; None where the second run has recorded no such call."""
+    name = f"{RECORDS}/{vendor.name}.h5"
+    output = runner.kept / name
+    output.parent.mkdir(exist_ok=True)
+    number = _step_of_training(run, step, rank)
+    settings = RecordSettings(
+        str(output),
+        program=runner.program_of(vendor).shown(),
+        first_step=number,
+        operators=(call.name,),
+        modules=(call.module,) if call.module else (),
+        phases=(call.phase,) if call.phase else (),
+        rank=rank,
+        device=vendor.device_type,
+        vendor=vendor.name,
+        simulated=True,
+    )
+    runner.migrated_recorded(vendor, settings)
+    return _judged(output, name, number)
+
+
+def _step_of_training(run: ProgramRun, ordinal: int, rank: int | None) -> int:
+    """The number that a record gives to a step of an optimizer."""
+    steps = next((process.steps for process in run.processes if process.identity.rank == rank), ())
+    return next((each.step for each in steps if each.ordinal == ordinal), ordinal)
+
+
+def _judged(path: Path, name: str, step: int) -> OperatorJudgement | None:
+    from torchferry.accuracy.compare.comparing import compare_files
+    from torchferry.accuracy.judge.model import Verdict
+
+    try:
+        comparisons = compare_files(path, None)
+    except FerryError:
+        return None
+    worst = max(comparisons, key=lambda each: each.culprit is not None, default=None)
+    outlines = (pair for each in comparisons for pair in each.pairs.outlines())
+    is_judged = any(pair.verdict is not Verdict.UNKNOWN for pair in outlines)
+    return _described(worst, name, step) if worst is not None and is_judged else None
+
+
+def _described(comparison: RankComparison, name: str, step: int) -> OperatorJudgement:
+    from torchferry.accuracy.report.sentences import headline
+
+    if comparison.culprit is None:
+        return OperatorJudgement("normal", "", None, None, None, name, step)
+    judgement = comparison.pairs[comparison.culprit].judgement
+    return OperatorJudgement(
+        judgement.verdict.value,
+        judgement.sort.value,
+        judgement.own_error,
+        judgement.limit,
+        judgement.why or headline(comparison),
+        name,
+        step,
+    )

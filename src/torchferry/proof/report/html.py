@@ -1,0 +1,197 @@
+"""A proof as one self-contained page: made here, whole; the script adds what hovering and choosing a language need."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from torchferry import __version__, units
+from torchferry.proof.model import OperatorCall, OperatorDifference, ProgramRun, Proof, VendorResult
+from torchferry.proof.report import comparison, sentences, words
+from torchferry.proof.report.charts import charts, run_name
+from torchferry.proof.report.comparison import Gap, StepPair
+from torchferry.proof.report.text import (
+    losses_text,
+    next_commands,
+    norms_text,
+    optimizer_name,
+    parameters_text,
+    step_text,
+)
+from torchferry.report.formats import Options
+from torchferry.report.html import (
+    ARROW,
+    CHARTS,
+    CHARTS_STYLE,
+    both,
+    escaped,
+    quiet,
+    row,
+    scrolled,
+    section,
+    table,
+    whole_page,
+)
+from torchferry.report.svg import figure
+from torchferry.text import Text
+
+ENDS = 50  # rows of a table's beginning and end
+
+
+def to_html(proof: Proof, options: Options) -> str:
+    """The page; the logs are those of runs that failed."""
+    vendors = ", ".join(proof.request.vendors)
+    return whole_page(
+        _program(proof),
+        [
+            _plots(proof),
+            "".join(_result(proof, result) for result in proof.results),
+            _logs(proof, options.logs),
+            _settings(proof),
+        ],
+        language=options.language,
+        heading=escaped(_program(proof)) + ARROW + escaped(vendors),
+        overview=_overview(proof),
+        package=str(__package__),
+        styles=[CHARTS_STYLE, "proof.css"],
+        scripts=[CHARTS],
+    )
+
+
+def _program(proof: Proof) -> str:
+    return " ".join(proof.request.original)
+
+
+def _overview(proof: Proof) -> str:
+    if not proof.results:
+        return f'<div class="empty">{both(words.NOTHING)}</div>'
+    holds = words.HOLDS if proof.holds else words.FAILS
+    kind = "change" if proof.holds else "unsupported"
+    entries = "".join(
+        f'<li class="entry {words.VERDICT[result.verdict].kind}"><strong>{escaped(sentences.shown(result.vendor))}</strong> '
+        f"{both(sentences.verdict(result))}</li>"
+        for result in proof.results
+    )
+    scope = sentences.scope(proof)
+    below = quiet(scope) if scope else ""
+    return f'<div class="outcome {kind}">{both(holds)}</div><ul class="split verdicts">{entries}</ul>{below}'
+
+
+def _plots(proof: Proof) -> str:
+    found = charts(proof)
+    if not found:
+        return f'<p class="empty">{both(words.NO_STEPS)}</p>'
+    return "".join(map(figure, found))
+
+
+def _result(proof: Proof, result: VendorResult) -> str:
+    name = f"{sentences.shown(result.vendor)} ({sentences.shown(result.device_type)})"
+    said = "".join(both(sentence, "p") for sentence in sentences.explanations(result))
+    operator = _operator(result.operator) if result.operator else ""
+    operator += _judgement(proof, result)
+    steps = "".join(_steps(each, result) for each in comparison.tables(proof, result))
+    return (
+        f'<section class="result {words.VERDICT[result.verdict].kind}"><h2>{escaped(name)}: {both(sentences.verdict(result))}</h2>'
+        f"{said}{operator}{steps}</section>"
+    )
+
+
+def _operator(difference: OperatorDifference) -> str:
+    said = "".join(both(sentence, "p") for sentence in sentences.operator(difference))
+    calls = [(words.REFERENCE, difference.reference), (words.MIGRATED, difference.migrated)]
+    heads = [words.RUN, words.NAME, words.WHEN, words.MODULE, words.PLACE]
+    heads += [words.ARGUMENTS, words.INPUTS, words.OUTPUTS]
+    rows = [_call(name, call) for name, call in calls if call]
+    return f'<div class="operator"><h3>{both(words.OPERATOR)}</h3>{said}{table(heads, rows) if rows else ""}</div>'
+
+
+def _judgement(proof: Proof, result: VendorResult) -> str:
+    if result.judgement is None:
+        return ""
+    said = "".join(both(sentence, "p") for sentence in sentences.judgement(result.judgement))
+    commands = "\n".join(map(escaped, next_commands(proof.request, result)))
+    return f"{said}{both(words.NEXT, 'p')}<pre>{commands}</pre>"
+
+
+def _call(name: Text, call: OperatorCall) -> str:
+    phase = words.PHASE.get(call.phase, Text(call.phase, call.phase))
+    return row(
+        [
+            both(name),
+            f"<code>{escaped(sentences.shown(call.name))}</code>",
+            both(phase) + (f" <code>{escaped(sentences.shown(call.node))}</code>" if call.node else ""),
+            f"<code>{escaped(sentences.shown(call.module))}</code>",
+            f"<code>{escaped(sentences.shown(call.place))}</code>",
+            f"<code>{escaped(sentences.shown(call.arguments))}</code>",
+            "<br>".join(f"<code>{escaped(sentences.tensor(facts))}</code>" for facts in call.inputs),
+            "<br>".join(f"<code>{escaped(sentences.tensor(facts))}</code>" for facts in call.outputs),
+        ]
+    )
+
+
+def _steps(steps: comparison.ProofSteps, result: VendorResult) -> str:
+    heads = [words.STEP, *([words.OPTIMIZER] if steps.several_optimizers else [])]
+    heads += [words.LOSS_REFERENCE, words.LOSS.format(vendor=sentences.shown(result.vendor))]
+    heads += [words.DIFFERENCE, words.GRADIENT_NORM, words.PARAMETERS]
+    rows = [_step(each, steps, len(heads)) for each in steps.shortened(ENDS)]
+    title = f"{both(words.STEPS)} {both(steps.title)}" if steps.title.en else both(words.STEPS)
+    count = f'<span class="count">{len(steps.rows)}</span>'
+    return f'<details class="group steps"><summary><h3>{title}{count}</h3></summary>{table(heads, rows)}</details>'
+
+
+def _step(each: StepPair | Gap, steps: comparison.ProofSteps, columns: int) -> str:
+    if isinstance(each, Gap):
+        said = both(words.LEFT_OUT.format(count=each.count))
+        return f'<tr class="gap"><td colspan="{columns}">… {said}</td></tr>'
+    cells = [both(step_text(each))]
+    if steps.several_optimizers:
+        cells.append(escaped(optimizer_name(each, steps)))
+    cells += [losses_text(each.reference), losses_text(each.migrated)]
+    cells.append("" if each.difference is None else units.number(each.difference))
+    cells += [norms_text(each), both(parameters_text(each))]
+    return row(cells, kind="" if comparison.is_equal(each) else "differs")
+
+
+def _logs(proof: Proof, logs: Mapping[str, str]) -> str:
+    if not logs:
+        return ""
+    runs = {run.name: run for run in comparison.all_runs(proof)}
+    parts = [_log(runs.get(name), name, tail) for name, tail in logs.items()]
+    return section(words.LOGS, "".join(parts), kind="logs")
+
+
+def _log(run: ProgramRun | None, name: str, tail: str) -> str:
+    title = both(run_name(run)) if run else escaped(sentences.shown(name))
+    files = words.LOG_FILES.format(stdout=run.stdout, stderr=run.stderr) if run else None
+    below = quiet(files) if files else ""
+    return f"<h3>{title}</h3><pre>{escaped(tail)}</pre>{below}"
+
+
+def _settings(proof: Proof) -> str:
+    request = proof.request
+    yes_or_no = {True: words.YES, False: words.NO}
+    tolerance = [
+        f"{name} {value:g}"
+        for name, value in (("rtol", request.rtol), ("atol", request.atol))
+        if value is not None
+    ]
+    rows: list[tuple[Text, Text | str]] = [
+        (words.PROGRAM, _program(proof)),
+        (words.CONVERTED, request.converted or words.UNCHANGED),
+        (words.STEPS_ASKED, words.TO_THE_END if request.steps is None else str(request.steps)),
+        (words.SEED, str(request.seed)),
+        (words.PROCESSES, str(request.processes or 1)),
+        (words.SAME_WEIGHTS, yes_or_no[request.same_weights]),
+        (words.TOLERANCE, words.BIT_FOR_BIT if request.exact else ", ".join(tolerance) or words.BY_DTYPE),
+        (words.DATE, proof.date),
+        (words.VERSIONS, f"TorchFerry {__version__}, PyTorch {proof.torch}"),
+    ]
+    for run in comparison.all_runs(proof):
+        name = run_name(run)
+        rows.append(
+            (Text(f"{words.SECONDS.en}, {name.en}", f"{words.SECONDS.zh}（{name.zh}）"), f"{run.seconds:.1f}")
+        )
+    body = "".join(
+        f"<tr><th>{both(name)}</th><td>{both(value) if isinstance(value, Text) else escaped(value)}</td></tr>"
+        for name, value in rows
+    )
+    return section(words.SETTINGS, scrolled(f"<tbody>{body}</tbody>", "rules settings"))

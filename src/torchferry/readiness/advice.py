@@ -1,0 +1,189 @@
+"""What a user can do about an operator that a device lacks or limits."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+
+from torchferry.operators.compositions import Composition, compositions_for
+from torchferry.operators.native_functions import OperatorFacts
+from torchferry.operators.support import SupportBasis, VendorTable, served_by, standing
+from torchferry.readiness.model import Phase, Signature, TensorSpec, Use, Value
+from torchferry.readiness.readiness import Advice, OperatorSupport, Remedy
+from torchferry.text import Text
+from torchferry.vendors.model import Vendor
+from torchferry.vendors.similar import Similar, load_similar
+
+OTHER_VERSION = Text(
+    "The adapter for torch {versions} has a kernel for it.",
+    "torch {versions} 的适配插件有它的内核。",
+)
+COMPOSITION = Text(
+    "Write {name} as other operators, all of which the device has.",
+    "把 {name} 改写为设备都有的其他算子。",
+)
+COMPOSITION_IF = Text(
+    "Write {name} as other operators, all of which the device has; holds for: {condition}.",
+    "把 {name} 改写为设备都有的其他算子；适用条件：{condition}。",
+)
+VENDOR_OPERATOR = Text("The vendor has a form of its own of {name}.", "厂商有自己的 {name}。")
+VENDOR_OPERATOR_IF = Text(
+    "The vendor has a form of its own of {name}: {remark}.", "厂商有自己的 {name}：{remark}。"
+)
+STAYS_ON_CPU = Text(
+    "The adapter computes it on the CPU at every call; where many such calls follow each other, move the tensors "
+    "there once, before the first of them.",
+    "适配插件每次调用都在 CPU 上计算它；若多个这样的调用相连，可在第一个之前把张量一次搬到 CPU。",
+)
+KEEP_ON_CPU = Text(
+    "Compute it on the CPU: there and back at every call.", "在 CPU 上计算：每次调用往返一次。"
+)
+BACKWARD_ON_CPU = Text(
+    "It is a step of the backward pass: compute the forward call on the CPU, and the backward pass follows it there.",
+    "它属于反向传播：把对应的前向调用放到 CPU 上计算，反向也会随之在 CPU 上进行。",
+)
+OTHER_DTYPE = Text(
+    "Give it tensors of {dtypes}.",
+    "改用 {dtypes} 张量。",
+)
+COMPOSITION_SOURCE = "torchferry/operators/compositions.toml, run against the original by the tests"
+
+# operators of optimizers, of which a vendor may have a fused form of its own
+_OPTIMIZERS = {
+    "_fused_adam_": "torch.optim.Adam",
+    "_fused_adamw_": "torch.optim.AdamW",
+    "_fused_sgd_": "torch.optim.SGD",
+    "_fused_adagrad_": "torch.optim.Adagrad",
+}
+_MODULES = ("torch", "torch.nn.functional", "torch.linalg", "torch.special", "torch.fft")
+
+
+class Adviser:
+    """Advice for one vendor in one adapter version."""
+
+    def __init__(self, vendor: Vendor, table: VendorTable, facts: Mapping[str, OperatorFacts]) -> None:
+        self._vendor = vendor
+        self._table = table
+        self._facts = facts
+        self._siblings = served_by(facts)
+        self._known: dict[tuple[str, str], bool] = {}
+
+    def advise(self, use: Use, support: OperatorSupport) -> tuple[Advice, ...]:
+        """What can be done, the best first."""
+        namespace, _, name = use.operator.partition("::")
+        if namespace != "aten":
+            return ()
+        if support is OperatorSupport.LIMITED:
+            return tuple(self._other_dtypes(name, use))
+        return (
+            *self._vendor_operators(name),
+            *self._compositions(name),
+            *self._versions(name),
+            _on_cpu(use, support),
+        )
+
+    def _versions(self, name: str) -> Iterator[Advice]:
+        others = [
+            version
+            for version in self._table.ops.versions
+            if version != self._table.version and self._has(name, version)
+        ]
+        if others:
+            source = "; ".join(dict.fromkeys(source.name for source in self._table.ops.sources))
+            yield Advice(
+                Remedy.OTHER_VERSION, OTHER_VERSION.format(versions=", ".join(others)), source=source
+            )
+
+    def _compositions(self, name: str) -> Iterator[Advice]:
+        for composition in compositions_for(name):
+            if all(self._has(used, self._table.version) for used in composition.uses):
+                yield _composed(composition)
+
+    def _vendor_operators(self, name: str) -> Iterator[Advice]:
+        """From the vendor's table of similar functions, those that are its own."""
+        names = _python_names(name.partition(".")[0])
+        for similar in load_similar(self._vendor.folder):
+            own = self._vendor.plugin and similar.use.startswith(self._vendor.plugin)
+            if own and not similar.when and not names.isdisjoint((similar.cuda, *similar.also)):
+                yield _vendors_own(similar)
+
+    def _other_dtypes(self, name: str, use: Use) -> Iterator[Advice]:
+        limits = self._vendor.limits.dtypes
+        allowed = self._table.ops.dtypes.get(name, ())
+        narrower = [
+            limits[dtype].becomes
+            for dtype in use.signature.dtypes
+            if dtype in limits and limits[dtype].becomes
+        ]
+        dtypes = allowed or tuple(dict.fromkeys(narrower))
+        if dtypes:
+            yield Advice(Remedy.OTHER_DTYPE, OTHER_DTYPE.format(dtypes=", ".join(dtypes)))
+
+    def _has(self, name: str, version: str) -> bool:
+        """Whether an adapter version serves an operator, by a kernel or made of others."""
+        if (name, version) not in self._known:
+            self._known[name, version] = self._look_up(name, replace(self._table, version=version))
+        return self._known[name, version]
+
+    def _look_up(self, name: str, table: VendorTable) -> bool:
+        fact = self._facts.get(name)
+        if fact is None:
+            return table.lists(name)
+        stands = standing(fact, self._siblings.get(name, ()), table)
+        return stands.basis not in (SupportBasis.ABSENT, SupportBasis.UNKNOWN)
+
+
+def _python_names(base: str) -> set[str]:
+    names = {f"{module}.{base}" for module in _MODULES}
+    names |= {f"torch.{area}.{base.removeprefix(area + '_')}" for area in ("linalg", "special", "fft")}
+    return names | {_OPTIMIZERS.get(base, "")} - {""}
+
+
+def _composed(composition: Composition) -> Advice:
+    sentence = COMPOSITION_IF if composition.condition.en else COMPOSITION
+    text = sentence.format(name=composition.name, condition=composition.condition)
+    return Advice(Remedy.COMPOSITION, text, composition.python, COMPOSITION_SOURCE)
+
+
+def _vendors_own(similar: Similar) -> Advice:
+    sentence = VENDOR_OPERATOR_IF if similar.remark.en else VENDOR_OPERATOR
+    code = re.sub(r"\[\[|\]\]", "", re.sub(r"\{(\w+)\}", r"\1", similar.use))
+    text = sentence.format(name=similar.cuda, remark=similar.remark)
+    return Advice(Remedy.VENDOR_OPERATOR, text, code, similar.source)
+
+
+def _on_cpu(use: Use, support: OperatorSupport) -> Advice:
+    if use.site.phase is Phase.BACKWARD:
+        return Advice(Remedy.KEEP_ON_CPU, BACKWARD_ON_CPU)
+    text = STAYS_ON_CPU if support is OperatorSupport.FALLBACK else KEEP_ON_CPU
+    return Advice(Remedy.KEEP_ON_CPU, text, _code_on_cpu(use.signature))
+
+
+def _code_on_cpu(signature: Signature) -> str:
+    """The call with its tensors brought to the CPU and its result brought back; "" where it writes to its arguments."""
+    base = signature.operator.partition("::")[2].partition(".")[0]
+    tensors = [argument for argument in signature.arguments if isinstance(argument.value, TensorSpec)]
+    if base.endswith("_") or len(signature.results) != 1 or not signature.outputs or not tensors:
+        return ""
+    arguments = [
+        _argument(place, argument.name, argument.value) for place, argument in enumerate(signature.arguments)
+    ]
+    if None in arguments:
+        return ""
+    device = _variable(tensors[0].name)
+    return f"result = torch.ops.aten.{base}({', '.join(filter(None, arguments))}).to({device}.device)"
+
+
+def _argument(place: int, name: str, value: Value) -> str | None:
+    if isinstance(value, TensorSpec):
+        return f"{_variable(name)}.cpu()"
+    if value is None or isinstance(value, (bool, int, float, str)):
+        return repr(value) if place == 0 else f"{name}={value!r}"
+    if isinstance(value, tuple) and all(isinstance(item, (bool, int, float)) for item in value):
+        return f"{name}={list(value)!r}"
+    return None
+
+
+def _variable(name: str) -> str:
+    return "x" if name == "self" else name

@@ -1,0 +1,372 @@
+"""The mode that captures: every operator of this thread and of autograd's, with what it is called and from where."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
+from functools import cache, partial
+from typing import Any
+
+import torch
+
+from torchferry.observe.modes import LocatingMode, has_compiled
+from torchferry.observe.where import BACKWARD, OPTIMIZER
+from torchferry.operators.names import CHOOSE_BY_DEVICE
+from torchferry.readiness.capture.folding import Folded, Key, PastCall, key_of, tensors_among
+from torchferry.readiness.capture.undecided import Undecided, owner_of, owner_of_all, set_owner
+from torchferry.readiness.model import ModuleInfo, OperatorSite, Phase, Use
+
+# How an operator is captured: as it is, or by the operators that it consists of.
+
+# These look whether a mode watches, and then go another way than without: their own consists of views and a copy.
+_DISTURBED = frozenset({"aten::repeat"})
+# The first that an operator has is what a device without a kernel of its own computes with.
+_COMPOSITE = (
+    "CompositeImplicitAutograd",
+    "CompositeExplicitAutograd",
+    "CompositeExplicitAutogradNonFunctional",
+)
+
+
+_set_excluded: Any = torch._C._SetExcludeDispatchKeyGuard
+_NUMBERS = (int, float, complex)
+
+
+def _scalar_tensor(value: Any, **options: Any) -> torch.Tensor:
+    return torch.empty((), **options).fill_(value)
+
+
+# What PyTorch does on devices, where it has a short cut for the CPU.
+_ON_DEVICES: Mapping[str, Callable[..., Any]] = {"aten::scalar_tensor": _scalar_tensor}
+
+
+@cache
+def formula_of(func: Any) -> Callable[..., Any] | None:
+    """The formula that PyTorch computes this operator with on every device; None: it has kernels.
+
+    Views are left whole: all that they need of a device is memory. Operators of other libraries have their own ways.
+    """
+    name = func.name()
+    if name in _ON_DEVICES:
+        return _ON_DEVICES[name]
+    if func.namespace != "aten" or name in CHOOSE_BY_DEVICE or name in _DISTURBED or _is_view(func):
+        return None
+    if not torch._C._dispatch_has_kernel(
+        name
+    ):  # not the dispatcher's: how it asks subclasses for their sizes
+        return None
+    has_kernel = torch._C._dispatch_has_kernel_for_dispatch_key
+    if has_kernel(name, "CPU"):
+        return None
+    key = next((getattr(torch._C.DispatchKey, key) for key in _COMPOSITE if has_kernel(name, key)), None)
+    return None if key is None else partial(func._op_dk, key)
+
+
+def _is_view(func: Any) -> bool:
+    returns = [result.alias_info for result in func._schema.returns]
+    return any(alias is not None and not alias.is_write for alias in returns)
+
+
+@contextmanager
+def conjugates_resolved() -> Iterator[None]:
+    """What a mode calls gets tensors that are only marked as conjugate or negative as they are: most operators would
+    not see the mark. Those that a formula calls have to get them as anywhere else."""
+    keys = torch._C.DispatchKey
+    with _set_excluded(keys.Conjugate, False), _set_excluded(keys.Negative, False):
+        yield
+
+
+def with_tensors(func: Any, args: tuple[Any, ...]) -> tuple[Any, ...]:
+    """A formula hands numbers on as tensors that a mode gets as numbers again, and most operators refuse those."""
+    numbers = [
+        place for place in _only_tensors(func) if place < len(args) and isinstance(args[place], _NUMBERS)
+    ]
+    tensor = next((each for each in args if isinstance(each, torch.Tensor)), None)
+    if not numbers or tensor is None:
+        return args
+    changed = list(args)
+    for place in numbers:
+        changed[place] = torch.tensor(args[place], dtype=torch.result_type(tensor, args[place]))
+    return tuple(changed)
+
+
+@cache
+def _only_tensors(func: Any) -> tuple[int, ...]:
+    """The positions of arguments that can't be numbers."""
+    if torch._C._should_allow_numbers_as_tensors(func._schema.name.partition("::")[2]):
+        return ()
+    kinds = [str(argument.type) for argument in func._schema.arguments]
+    return tuple(place for place, kind in enumerate(kinds) if kind == "Tensor")
+
+
+_FAKE = "FakeTensor"  # a class of tensors that computes by shapes alone: it stands for the plain one
+_SKIPPED_NAMESPACES = frozenset({"profiler", "prim", "torchferry_sim"})
+_FORKED = 0  # instead of a process: one that was forked, and has not called an operator yet
+_IN = "\0"  # between a model and a path in it
+_PHASES = {BACKWARD: Phase.BACKWARD, OPTIMIZER: Phase.OPTIMIZER}
+
+
+class CapturingMode(LocatingMode):  # type: ignore[no-untyped-call]
+    """Adds up calls until it is switched off. `wait` waits for a device that computes by itself."""
+
+    counts_fakes = False  # what a program computes with shapes alone, no device ever sees
+
+    def __init__(self, wait: Callable[[], None] | None = None) -> None:
+        super().__init__()
+        self.folded = Folded()
+        self.notes: set[str] = set()
+        self.is_loading_data = False
+        self.making: Undecided | None = None  # of what is made from nothing now
+        self._wait = wait
+        self._process = os.getpid()
+        self._thread = threading.local()
+        self._lock = threading.RLock()  # a signal may end the process while it is held
+
+    @property
+    def is_at_work(self) -> bool:
+        """Whether calls of this process are added up."""
+        return self._process in (os.getpid(), _FORKED)
+
+    def begin_anew(self) -> None:
+        """In a process that has just been forked: what its parent called is the parent's."""
+        if self._process != -1:
+            self._process = _FORKED
+            self._lock = threading.RLock()
+            self.folded = Folded()
+
+    def _joins(self) -> bool:
+        """Whether this process is a forked one that takes part; workers of a DataLoader do not."""
+        if self._process != _FORKED or is_data_worker():
+            return False
+        self._process = os.getpid()
+        return True
+
+    def switch_off(self) -> None:
+        """Until now."""
+        super().switch_off()
+        self._process = -1  # threads that still have the mode on their stack
+        if has_compiled():
+            self.notes.add("compiled")
+
+    def observe(self, func: Any, types: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Make the call, its composite parts one by one, and add it up."""
+        if os.getpid() != self._process and not self._joins():
+            return func(*args, **kwargs)
+        if getattr(func, "namespace", "") in _SKIPPED_NAMESPACES:
+            return func(*args, **kwargs)
+        if types and any(map(_dispatches, types)):
+            return NotImplemented  # a tensor of another class: what its class calls instead is seen
+        if not self.counts_fakes and any(map(_is_fake, tensors_among((*args, *kwargs.values())))):
+            return func(*args, **kwargs)
+        if not isinstance(func, torch._ops.OpOverload):
+            self.notes.add("higher_order")
+            return func(*args, **kwargs)
+        owner = False if self.is_loading_data else owner_of_all((*args, *kwargs.values()) if kwargs else args)
+        if owner is True:
+            return self._make_on_host(func, args, kwargs)
+        formula = None if any(call.func is func for call in self._calls()) else formula_of(func)
+        if formula is not None and not all(map(_is_plain, tensors_among((*args, *kwargs.values())))):
+            formula = None  # sparse, nested and quantized tensors have kernels of their own
+        watched = formula and self._watched(formula)
+        undecided = self.making if owner is None else owner or None
+        if undecided is None:
+            return self._add_up(func, watched, args, kwargs)
+        return self._make_undecided(func, watched, args, kwargs, undecided)
+
+    def _make_undecided(
+        self,
+        func: Any,
+        formula: Callable[..., Any] | None,
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        undecided: Undecided,
+    ) -> Any:
+        before, self.making = self.making, undecided  # the formula makes tensors as well
+        try:
+            result = self._add_up(func, formula, args, kwargs, undecided)
+        finally:
+            self.making = before
+        set_owner([result], undecided)
+        return result
+
+    def settle_on_host(self, tensor: torch.Tensor) -> None:
+        """What moves to the device only now was the host's, and so was all that it was made of."""
+        owner = owner_of(tensor)
+        if isinstance(owner, Undecided):
+            with self._lock:
+                for call in owner.decide(are_the_hosts=True):
+                    self.folded.move(call, OperatorSite(Phase.DATA, inside=call.inside))
+
+    def take_whole(self, func: Any, formula: Callable[..., Any], args: tuple[Any, ...]) -> Any:
+        """Compute what a device knows as one operator by what the CPU makes of it; its derivative belongs to it."""
+
+        def parts(*args: Any) -> Any:
+            self.where.inside = func.name()
+            try:
+                return formula(*args)
+            finally:
+                self.where.inside = ""
+
+        return self._add_up(func, parts, args, {})
+
+    def _add_up(
+        self,
+        func: Any,
+        formula: Callable[..., Any] | None,
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        undecided: Undecided | None = None,
+    ) -> Any:
+        calls = self._calls()
+        arguments = _arguments_key(args, kwargs)  # before the call: it may resize them
+        site = self._site(calls)
+        with self._lock:
+            row = self.folded.row(func, site, arguments, formula is not None)
+        call = _PendingCall(func)
+        calls.append(call)
+        begin = time.perf_counter_ns()
+        try:
+            result = self._make(func, formula, args, kwargs)
+        finally:
+            calls.pop()
+            taken = max(time.perf_counter_ns() - begin - call.inner, 0)
+            row.add_time(taken)
+            if undecided is not None:
+                undecided.add(PastCall(func, site.inside, arguments, row, taken))
+        if row.results is None:
+            row.results = _results_key(result)
+        if calls:
+            calls[-1].inner += time.perf_counter_ns() - begin
+        return result
+
+    def _make(
+        self, func: Any, formula: Callable[..., Any] | None, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> Any:
+        if formula is not None:
+            return formula(*args, **kwargs)
+        if len(self._calls()) > 1:
+            args = with_tensors(func, args)
+        result = func(*args, **kwargs)
+        if self._wait is not None:
+            self._wait()
+        return result
+
+    def _make_on_host(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        self.is_loading_data = True
+        try:
+            result = self._add_up(func, None, args, kwargs)
+        finally:
+            self.is_loading_data = False
+        set_owner([result], True)
+        return result
+
+    def _watched(self, formula: Callable[..., Any]) -> Callable[..., Any]:
+        """The mode is off while it handles a call: what the formula calls is to be seen as well."""
+
+        def watched(*args: Any, **kwargs: Any) -> Any:
+            with self, conjugates_resolved():
+                return formula(*args, **kwargs)
+
+        return watched
+
+    def _calls(self) -> list[_PendingCall]:
+        if not hasattr(self._thread, "calls"):
+            self._thread.calls = []
+        calls: list[_PendingCall] = self._thread.calls
+        return calls
+
+    def _site(self, calls: list[_PendingCall]) -> OperatorSite:
+        inside = calls[-1].func.name() if calls else ""
+        if self.is_loading_data:
+            return OperatorSite(Phase.DATA, inside=inside)
+        now = self.where.now()
+        if not self.where.has_begun:
+            return OperatorSite(Phase.SETUP, place=now["place"], inside=inside)
+        phase = _PHASES.get(now["phase"], Phase.FORWARD)
+        module = f"{now['model']}{_IN}{now['module']}" if "model" in now else ""
+        return OperatorSite(phase, module, now["place"], now.get("node", ""), now.get("inside", inside))
+
+    def uses(self) -> tuple[Use, ...]:
+        """What was called, so far. Without modules nothing tells where set-up ends: all of it is the program's work."""
+        with self._lock:
+            uses = self.folded.uses()
+        if not self.where.models:
+            return tuple(map(_as_work, uses))
+        main = self._main_model()
+        return tuple(_at(use, self._path(use.site.module, main)) for use in uses)
+
+    def modules(self) -> tuple[ModuleInfo, ...]:
+        """The modules that took part, and those around them."""
+        main = self._main_model()
+        return tuple(
+            ModuleInfo(_joined("" if model == main else model, path), kind)
+            for model, parts in self.where.models.items()
+            for path, kind in parts.items()
+        )
+
+    def _main_model(self) -> str:
+        """The one with the most parts: its paths stand for themselves, those of others begin with their names."""
+        models = self.where.models
+        return max(models, key=lambda model: len(models[model]), default="")
+
+    def _path(self, module: str, main: str) -> str:
+        model, between, inner = module.partition(_IN)
+        if not between:
+            return module
+        path = inner if inner in self.where.models.get(model, {}) else ""  # the model itself goes by its type
+        return _joined("" if model == main else model, path)
+
+
+def is_data_worker() -> bool:
+    """Whether this process is one of a DataLoader: what they compute is the host's, on every machine."""
+    return torch.utils.data.get_worker_info() is not None
+
+
+def _dispatches(kind: Any) -> bool:
+    """Whether tensors of this class make other calls of each call, as nested and distributed ones do."""
+    if kind.__name__ == _FAKE:
+        return False
+    return kind.__torch_dispatch__ is not torch.Tensor.__torch_dispatch__
+
+
+def _is_fake(tensor: torch.Tensor) -> bool:
+    return type(tensor).__name__ == _FAKE
+
+
+def _is_plain(tensor: torch.Tensor) -> bool:
+    return tensor.layout is torch.strided and not tensor.is_nested and not tensor.is_quantized
+
+
+def _joined(model: str, path: str) -> str:
+    return f"{model}.{path}" if model and path else model or path
+
+
+def _at(use: Use, module: str) -> Use:
+    return use if module == use.site.module else replace(use, site=replace(use.site, module=module))
+
+
+def _as_work(use: Use) -> Use:
+    if use.site.phase is not Phase.SETUP:
+        return use
+    return replace(use, site=replace(use.site, phase=Phase.FORWARD))
+
+
+class _PendingCall:
+    """A call that is being made."""
+
+    def __init__(self, func: Any) -> None:
+        self.func = func
+        self.inner = 0  # nanoseconds of the calls that it makes
+
+
+def _arguments_key(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Key:
+    return tuple(map(key_of, args)), tuple((name, key_of(value)) for name, value in kwargs.items())
+
+
+def _results_key(result: Any) -> tuple[Key, ...]:
+    results = result if isinstance(result, (list, tuple)) else [result]
+    return tuple(map(key_of, results))

@@ -1,0 +1,248 @@
+"""Captures the operators of a user's program, from `import torch` until its optimizers have stepped."""
+
+from __future__ import annotations
+
+import atexit
+import functools
+import os
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from pathlib import Path
+from types import FrameType
+from typing import Any, Protocol
+
+import torch
+
+from torchferry.files.aside import write_whole
+from torchferry.observe.early_end import EarlyEnd
+from torchferry.observe.loading import around_loading
+from torchferry.observe.modes import ObservingMode
+from torchferry.observe.patching import Patches
+from torchferry.observe.steps import StepCounter
+from torchferry.readiness import capture_json
+from torchferry.readiness.capture.choices import DeviceChoices
+from torchferry.readiness.capture.mode import CapturingMode, is_data_worker
+from torchferry.readiness.capture.settings import SUFFIX, CaptureSettings
+from torchferry.readiness.model import Capture, Use
+
+# The ways in which a user's process may end, none of which may lose what was captured.
+
+
+def before_every_end(patches: Patches, function: Callable[[], None]) -> None:
+    """Call this at the end of the program, before `os._exit`, and when the process is told to end (SIGTERM, which a
+    program that takes too long gets), until the patches are taken back."""
+    atexit.register(function)
+    patches.add(lambda: atexit.unregister(function))
+    _before_hard_exit(patches, function)
+    _before_termination(patches, function)
+
+
+def _before_hard_exit(patches: Patches, function: Callable[[], None]) -> None:
+    original: Callable[[int], Any] = os._exit
+
+    def _exit(status: int) -> Any:
+        try:
+            function()
+        finally:
+            original(status)
+
+    patches.replace(os, "_exit", _exit)
+
+
+def _before_termination(patches: Patches, function: Callable[[], None]) -> None:
+    """Only where nobody else handles the signal; a program that sets a handler of its own ends in its own way."""
+    if threading.current_thread() is not threading.main_thread():
+        return
+    if signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL:
+        return
+
+    def told(number: int, _frame: FrameType | None) -> None:
+        function()
+        leave()
+        os.kill(os.getpid(), number)
+
+    def leave() -> None:
+        in_main_thread = threading.current_thread() is threading.main_thread()  # no other may set handlers
+        if in_main_thread and signal.getsignal(signal.SIGTERM) is told:
+            signal.signal(signal.SIGTERM, signal.SIG_DFL)
+
+    signal.signal(signal.SIGTERM, told)
+    patches.add(leave)
+    os.register_at_fork(after_in_child=leave)  # a child that hangs in a kernel must still be easy to end
+
+
+# Where a capture reaches besides the thread that it began in, and what it has to keep out of.
+
+
+class Sight(Protocol):
+    """What sees operators, and can look away."""
+
+    def out_of_sight(self) -> AbstractContextManager[Any]:
+        """What is called in it is not seen."""
+
+
+def reach_threads(
+    patches: Patches, mode: ObservingMode, is_wanted: Callable[[threading.Thread], bool]
+) -> None:
+    """Modes are a thread's own: put this one on in threads that the program starts, if they are wanted then."""
+    original = threading.Thread.start
+
+    @functools.wraps(original)
+    def start(self: threading.Thread) -> None:
+        run = self.run
+
+        def watched() -> None:
+            mode.__enter__()  # type: ignore[no-untyped-call]
+            try:
+                run()
+            finally:
+                mode.take_off()  # unless the last step has done so
+
+        if is_wanted(self):
+            self.run = watched  # type: ignore[method-assign]
+        original(self)
+
+    patches.replace(threading.Thread, "start", start)
+
+
+def keep_out_of_tracing(patches: Patches, sight: Sight) -> None:
+    """torch.jit.trace records wrong graphs while any mode is on. What it has made is seen when it runs."""
+    for name in ("trace", "trace_module"):
+        patches.replace(torch.jit, name, _out_of_sight(sight, getattr(torch.jit, name)))
+
+
+def _out_of_sight(sight: Sight, function: Any) -> Any:
+    @functools.wraps(function)
+    def unseen(*args: Any, **kwargs: Any) -> Any:
+        with sight.out_of_sight():
+            return function(*args, **kwargs)
+
+    return unseen
+
+
+# Makes the CPU's libraries ready, so that their start does not count as the time of the first
+# operators.
+
+
+def warm_up() -> None:
+    """Start threads, and what convolutions and products of matrices need; draws no random numbers.
+
+    Autograd's own threads are not started: a program that forks afterwards could not train in its children.
+    """
+    picture, kernel = torch.ones(1, 8, 16, 16), torch.ones(8, 8, 3, 3)
+    result = torch.conv2d(picture, kernel, padding=1)
+    sizes = ([1, 1], [1, 1], [1, 1], False, [0, 0], 1, [True, True, False])
+    torch.ops.aten.convolution_backward(result, picture, kernel, None, *sizes)
+    rows = result.flatten(2)
+    torch.bmm(rows, rows.transpose(1, 2)).sum()
+
+
+_CPU = "cpu"
+_META = "meta"
+
+
+def start(settings: CaptureSettings) -> None:
+    """Capture this process."""
+    ProgramCapture(settings).begin()
+
+
+class ProgramCapture:
+    """The capture of one process."""
+
+    def __init__(self, settings: CaptureSettings) -> None:
+        self._settings = settings
+        self._mode = CapturingMode(_wait_for(settings.device))
+        self._counter = StepCounter(self._step_ended)
+        self._process = os.getpid()
+        self._began = time.monotonic()
+        self._is_over = False
+        self._early_end = EarlyEnd()
+        self._choices = DeviceChoices()
+        self._patches = Patches()
+        self._counting = (
+            Patches()
+        )  # stays until the process ends: a program may catch what ends it, and go on
+
+    def begin(self) -> None:
+        """From now on, until enough steps are made or the process ends."""
+        patches = self._patches
+        try:
+            if not self._settings.device:
+                warm_up()
+                patches.add(self._choices.take_back)
+                self._choices.make()
+            self._counter.watch(patches, self._counting)
+            around_loading(patches, lambda: _loading_data(self._mode))
+            reach_threads(patches, self._mode, lambda _thread: self._mode.is_at_work)
+            keep_out_of_tracing(patches, self._mode)
+            os.register_at_fork(after_in_child=self._begin_anew)
+            before_every_end(patches, self._end)
+            patches.add(self._mode.switch_off)
+            self._mode.switch_on()
+        except BaseException:
+            patches.take_back()
+            self._counting.take_back()
+            raise
+
+    def _begin_anew(self) -> None:
+        """In a process that has just been forked: what it calls is its own."""
+        if not self._is_over:
+            self._process = os.getpid()
+            self._counter.begin_anew()
+            self._mode.begin_anew()
+
+    def _step_ended(self, _step: int) -> None:
+        """What a GradScaler has left out called no operator of an optimizer."""
+        wanted = self._settings.steps
+        if wanted is not None and self._counter.updates >= wanted and os.getpid() == self._process:
+            self._end()
+            self._early_end.ask()
+
+    def _end(self) -> None:
+        if self._is_over or os.getpid() != self._process or is_data_worker():
+            return
+        self._is_over = True
+        self._patches.take_back()
+        uses = tuple(use for use in self._mode.uses() if not _is_of_shapes_alone(use))
+        if uses:
+            self._write(
+                Capture(
+                    program=self._settings.program,
+                    origin="program",
+                    device=self._settings.device or _CPU,
+                    torch=torch.__version__,
+                    steps=self._counter.updates,
+                    seconds=round(time.monotonic() - self._began, 6),
+                    uses=uses,
+                    modules=self._mode.modules(),
+                    notes=tuple(sorted(self._mode.notes)),
+                )
+            )
+
+    def _write(self, capture: Capture) -> None:
+        """Whole or not at all."""
+        path = Path(self._settings.folder) / f"{os.environ.get('RANK', '')}-{os.getpid()}{SUFFIX}"
+        write_whole(path, capture_json.dump(capture).encode())
+
+
+def _is_of_shapes_alone(use: Use) -> bool:
+    """What a program computes on the meta device, or with fake tensors, no device ever sees."""
+    specs = [*use.signature.inputs, *use.signature.outputs]
+    return bool(specs) and all(spec.device == _META for spec in specs)
+
+
+def _wait_for(device: str) -> Callable[[], None] | None:
+    """What waits until a device has computed; None where the CPU computes."""
+    return getattr(getattr(torch, device, None), "synchronize", None) if device else None
+
+
+@contextmanager
+def _loading_data(mode: CapturingMode) -> Iterator[None]:
+    mode.is_loading_data = True
+    try:
+        yield
+    finally:
+        mode.is_loading_data = False

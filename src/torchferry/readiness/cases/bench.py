@@ -1,0 +1,142 @@
+"""Runs cases in another process, which is replaced when a case takes it down or takes too long. Imports no torch."""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import IO, Any
+
+from torchferry.readiness.cases.model import CaseOutcome, CaseVerdict, Times, TrialFacts
+from torchferry.readiness.cases.writing import VARIABLE
+from torchferry.units import signal_name
+
+PATIENCE = 10.0  # seconds for one of many trials, where waiting is what takes the time
+_START_SECONDS = 120.0  # importing torch on a busy machine, and building nothing
+
+
+class Bench:
+    """A process that runs cases; used as a context."""
+
+    def __init__(self, environment: Mapping[str, str], seconds: float, fallback: str = "") -> None:
+        self._environment = {name: value for name, value in environment.items() if name != VARIABLE}
+        self._seconds = seconds
+        self._fallback = fallback  # how the vendor's plugin says that an operator falls back
+        self._process: subprocess.Popen[str] | None = None
+        self._answers: IO[str] | None = None
+        self._words: IO[bytes] | None = None
+
+    def __enter__(self) -> Bench:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self._end()
+
+    def probe(self, file: Path) -> TrialFacts:
+        """What the CPU does with the case of a file."""
+        answer = self._ask({"file": str(file), "do": "probe"})
+        if isinstance(answer, CaseOutcome):
+            return TrialFacts(error=answer.message or answer.kind.value)
+        return TrialFacts(**answer)
+
+    def run(self, file: Path) -> CaseOutcome:
+        """What the device does with the case of a file."""
+        return self._outcome({"file": str(file), "do": "run", "fallback": self._fallback})
+
+    def time(self, file: Path) -> Times:
+        """How long the case of a file takes."""
+        answer = self._ask({"file": str(file), "do": "time"})
+        if isinstance(answer, CaseOutcome):
+            return Times(error=answer.message or answer.kind.value)
+        return Times(**answer)
+
+    def try_out(self, file: Path, is_patient: bool = True) -> CaseOutcome:
+        """The same; a case that the CPU does not take is invalid."""
+        seconds = self._seconds if is_patient else min(self._seconds, PATIENCE)
+        return self._outcome({"file": str(file), "do": "try", "fallback": self._fallback}, seconds)
+
+    def _outcome(self, request: dict[str, str], seconds: float | None = None) -> CaseOutcome:
+        answer = self._ask(request, seconds)
+        if isinstance(answer, CaseOutcome):
+            return answer
+        return CaseOutcome(
+            **{**answer, "kind": CaseVerdict(answer["kind"]), "operators": tuple(answer["operators"])}
+        )
+
+    def _ask(self, request: dict[str, str], seconds: float | None = None) -> dict[str, Any] | CaseOutcome:
+        """The answer, or how the process ended instead of giving one."""
+        seconds = self._seconds if seconds is None else seconds
+        process, answers = self._started()
+        assert process.stdin is not None
+        try:
+            process.stdin.write(json.dumps(request) + "\n")
+            process.stdin.flush()
+        except BrokenPipeError:
+            return self._crashed(process)
+        line = self._read_line(answers, seconds)
+        if line is None:
+            self._end()
+            return CaseOutcome(CaseVerdict.HANGS, message=f"no answer after {seconds:g} seconds")
+        if not line:
+            return self._crashed(process)
+        found: dict[str, Any] = json.loads(line)
+        return found
+
+    def _started(self) -> tuple[subprocess.Popen[str], IO[str]]:
+        if self._process is not None and self._answers is not None:
+            return self._process, self._answers
+        reading, writing = os.pipe()
+        self._words = tempfile.TemporaryFile()  # noqa: SIM115 (closed with the process)
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "torchferry.readiness.cases.worker", str(writing)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            stderr=self._words,
+            env=self._environment,
+            pass_fds=(writing,),
+            text=True,
+            encoding="utf-8",
+        )
+        os.close(writing)
+        self._answers = os.fdopen(reading, encoding="utf-8")
+        self._read_line(self._answers, _START_SECONDS)  # that it is ready
+        return self._process, self._answers
+
+    def _read_line(self, answers: IO[str], seconds: float) -> str | None:
+        """One answer; "" if the process has ended, None if it did not answer in time. It answers in one piece."""
+        until = time.monotonic() + seconds
+        while (left := until - time.monotonic()) > 0:
+            if select.select([answers], [], [], min(left, 1.0))[0]:
+                return answers.readline()
+        return None
+
+    def _crashed(self, process: subprocess.Popen[str]) -> CaseOutcome:
+        code = process.wait()
+        message = f"ended by {signal_name(-code)}" if code < 0 else f"ended with exit code {code}"
+        words = self._last_words()
+        self._end()
+        return CaseOutcome(CaseVerdict.CRASHES, message=f"{message}: {words}" if words else message)
+
+    def _last_words(self) -> str:
+        if self._words is None:
+            return ""
+        self._words.seek(0)
+        lines = self._words.read().decode("utf-8", "replace").split("\n")
+        return next((line.strip() for line in reversed(lines) if line.strip()), "")
+
+    def _end(self) -> None:
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait()
+            if self._process.stdin is not None:
+                self._process.stdin.close()
+        for stream in (self._answers, self._words):
+            if stream is not None:
+                stream.close()
+        self._process = self._answers = self._words = None

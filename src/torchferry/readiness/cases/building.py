@@ -1,0 +1,221 @@
+"""Puts a case together from what a user asks for: arguments as written, of a record, or of a capture."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+import torch
+
+from torchferry.errors import InputError
+from torchferry.readiness.capture_json import load
+from torchferry.readiness.cases.contents import check_fits, filled
+from torchferry.readiness.cases.describing import described
+from torchferry.readiness.cases.model import (
+    Callee,
+    CalleeKind,
+    Case,
+    CaseValue,
+    Draw,
+    TensorContents,
+    TensorInput,
+    contiguous,
+)
+from torchferry.readiness.cases.notation import parse_init, parse_inputs
+from torchferry.readiness.cases.resolving import arranged, resolve
+from torchferry.readiness.model import TensorSpec, Use, Value
+
+# Turns a call that a capture has seen into the arguments of a case; contents are made up.
+
+
+def uses(path: Path, operator: str = "", site: str = "") -> list[Use]:
+    """The calls of an operator in a capture, of all if none is named; `site` is part of a line or a module's path."""
+    try:
+        text = path.read_text("utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"{path}: can't be read: {error}") from None
+    wanted = operator.removeprefix("torch.ops.").replace("aten.", "aten::", 1) if operator else ""
+    wanted = wanted if not wanted or "::" in wanted else f"aten::{wanted}"
+    return [
+        use
+        for use in load(text, str(path)).uses
+        if (not wanted or wanted in (use.operator, use.operator.partition(".")[0]))
+        and (not site or site in use.site.place or site in use.site.module)
+    ]
+
+
+def arguments(use: Use) -> dict[str, CaseValue]:
+    """What the operator was given, by name."""
+    return {argument.name: _value(argument.value) for argument in use.signature.arguments}
+
+
+def _value(value: Value) -> CaseValue:
+    if isinstance(value, TensorSpec):
+        return _tensor(value)
+    return tuple(map(_value, value)) if isinstance(value, tuple) else value
+
+
+def _tensor(spec: TensorSpec) -> TensorInput:
+    if spec.layout != "strided":
+        raise InputError(f"a tensor of layout {spec.layout} can't be made for a case; choose another call")
+    stride = None if spec.stride == contiguous(spec.shape) or not spec.elements else spec.stride
+    return TensorInput(spec.dtype, spec.shape, TensorContents(Draw.DEFAULT), stride)
+
+
+_HDF5 = b"\x89HDF\r\n\x1a\n"
+
+
+@dataclass(frozen=True)
+class RecordedCall:
+    """One call of a record."""
+
+    operator: str  # as the record names it
+    number: int
+    index: int  # among the calls of the record
+    exact: str = ""  # the operator with its overload, if the record says it
+
+
+@dataclass(frozen=True)
+class RecordedInputs:
+    """What a call was given, by name, in the order of the record."""
+
+    values: dict[str, CaseValue]
+    stored: dict[str, torch.Tensor]
+
+
+class RecordReader(Protocol):
+    """Reads calls of records; who knows their files hands it in."""
+
+    def calls(self, path: Path, operator: str = "") -> list[RecordedCall]:
+        """Those of an operator, of all if none is named; in the order of their numbers."""
+
+    def read(self, path: Path, call: RecordedCall, *, contents: bool = True) -> RecordedInputs:
+        """The inputs of one call; their shapes alone without contents."""
+
+
+@dataclass(frozen=True)
+class CaseRequest:
+    """What a case is to be made of."""
+
+    operator: str
+    inputs: tuple[str, ...] = ()  # in the notation of the command line
+    source: Path | None = None  # a record or a capture
+    call: int | None = None  # its number in a record, its place in a capture; None: the first
+    site: str = ""  # part of a line or of a module's path
+    init: str = ""
+    seed: int = 0
+    modules: tuple[str, ...] = ()
+
+
+def build(request: CaseRequest, records: RecordReader | None = None) -> Case:
+    """The case, with contents for every tensor."""
+    given = parse_inputs(request.inputs)
+    if request.source is not None:
+        return _from_source(request, given, records)
+    args = tuple(value for name, value in given if not name)
+    kwargs = tuple((name, value) for name, value in given if name)
+    callee = resolve(request.operator, args, kwargs, request.modules)
+    init = tuple(parse_init(request.init))
+    if init and callee.kind is not CalleeKind.MODULE:
+        raise InputError(f"{request.operator}: is no module; --init is for the arguments of a module's class")
+    return _whole(Case(callee, args, kwargs, init, request.seed))
+
+
+def _whole(case: Case) -> Case:
+    check_fits(case.tensors)
+    return filled(case, _positional_names(case.callee))
+
+
+def listed(source: Path, operator: str, site: str, records: RecordReader | None = None) -> list[str]:
+    """A line for each call of a source, numbered as --call counts; those of a record as all commands number them."""
+    if records is not None and _is_record(source):
+        return [
+            f"{call.number:>4}  {call.operator}({_described(records.read(source, call, contents=False).values)})"
+            for call in records.calls(source, operator)
+        ]
+    lines = [
+        f"{use.operator}({_described(arguments(use))}) x{use.calls} "
+        f"{use.site.phase.value} {use.site.module} {use.site.place}".rstrip()
+        for use in uses(source, operator, site)
+    ]
+    return [f"{number:>4}  {line}" for number, line in enumerate(lines, 1)]
+
+
+def _from_source(
+    request: CaseRequest, given: list[tuple[str, CaseValue]], records: RecordReader | None
+) -> Case:
+    if any(not name for name, _ in given):
+        raise InputError("with --from, --input changes arguments by name: --input dim=1")
+    if request.init:
+        raise InputError("--init is for the arguments of a module's class; --from names an operator's call")
+    assert request.source is not None
+    if records is not None and _is_record(request.source):
+        name, values, stored = _recorded(request, records)
+    else:
+        name, values, stored = _captured(request)
+    values.update(given)
+    callee = resolve(name, (), tuple(values.items()), request.modules)
+    if callee.kind is not CalleeKind.OPERATOR:
+        first = [values.pop(name) for name in ("self", "input") if name in values][:1]
+        return _whole(Case(callee, tuple(first), tuple(values.items()), (), request.seed, stored))
+    args, kwargs = arranged(_schema(callee), values)
+    return _whole(Case(callee, args, kwargs, (), request.seed, stored))
+
+
+def _recorded(
+    request: CaseRequest, records: RecordReader
+) -> tuple[str, dict[str, CaseValue], dict[str, torch.Tensor]]:
+    assert request.source is not None
+    calls = records.calls(request.source, request.operator)
+    known = sorted({call.operator for call in records.calls(request.source)})
+    call = _chosen({call.number: call for call in reversed(calls)}, request, known)
+    inputs = records.read(request.source, call)
+    return call.exact or request.operator, inputs.values, inputs.stored
+
+
+def _captured(request: CaseRequest) -> tuple[str, dict[str, CaseValue], dict[str, torch.Tensor]]:
+    assert request.source is not None
+    wanted = uses(request.source, request.operator, request.site)
+    known = sorted({use.operator for use in uses(request.source)})
+    use = _chosen(dict(enumerate(wanted, 1)), request, known)
+    return use.operator, arguments(use), {}
+
+
+def _chosen(calls: dict[int, Any], request: CaseRequest, known: list[str]) -> Any:
+    if not calls:
+        where = f" at {request.site}" if request.site else ""
+        some = f"; it has {', '.join(known[:8])}{' ...' if len(known) > 8 else ''}" if known else ""
+        raise InputError(f"{request.source}: has no call of {request.operator}{where}{some}")
+    if request.call is None:
+        return calls[min(calls)]
+    if request.call not in calls:
+        raise InputError(
+            f"{request.source}: has {len(calls)} calls of {request.operator}, none with the number {request.call}; "
+            "--list shows them"
+        )
+    return calls[request.call]
+
+
+def _is_record(source: Path) -> bool:
+    try:
+        with source.open("rb") as file:
+            return file.read(len(_HDF5)) == _HDF5 or source.suffix in (".h5", ".hdf5")
+    except OSError as error:
+        raise InputError(f"{source}: can't be read: {error.strerror}") from None
+
+
+def _described(values: dict[str, CaseValue]) -> str:
+    return ", ".join(f"{name}={described(value)}" for name, value in values.items())
+
+
+def _schema(operator: Callee) -> Any:
+    namespace, _, rest = operator.name.partition("::")
+    base, _, overload = rest.partition(".")
+    return getattr(getattr(getattr(torch.ops, namespace), base), overload or "default")._schema
+
+
+def _positional_names(callee: Callee) -> tuple[str, ...]:
+    if callee.kind is not CalleeKind.OPERATOR:
+        return ()
+    return tuple(argument.name for argument in _schema(callee).arguments if not argument.kwarg_only)

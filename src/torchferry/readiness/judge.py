@@ -1,0 +1,447 @@
+"""Judges every operator that a program called: what a vendor's adapter does with it."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from torchferry.errors import InputError
+from torchferry.operators.names import CALLED_BEFORE, CALLED_ELSEWHERE, PROVEN_BY, TAKEN_WHOLE
+from torchferry.operators.native_functions import OperatorFacts, operator_facts
+from torchferry.operators.support import (
+    OperatorStanding,
+    SupportBasis,
+    VendorTable,
+    matches,
+    moves_data,
+    reported_as,
+    served_by,
+    standing,
+)
+from torchferry.readiness.advice import Adviser
+from torchferry.readiness.model import Capture, OperatorSite, Signature, Use, tensors_in
+from torchferry.readiness.readiness import OperatorSupport, Readiness, UseJudgement
+from torchferry.text import Text
+from torchferry.vendors.model import Limits, MissingOperator, Narrowing, Vendor
+from torchferry.vendors.ops import Ops, load_ops
+
+# The sentences that say why an operator was judged as it was.
+
+LISTED = Text("The vendor's table lists a kernel for it.", "厂商的算子表中列有它的内核。")
+SAME_KERNEL = Text(
+    "The kernel of {entry}, which the vendor's table lists, computes it.",
+    "由厂商算子表中列出的 {entry} 的内核计算。",
+)
+EQUIVALENT = Text(
+    "On a device {entry} stands for it, which the vendor's table lists.",
+    "在设备上由 {entry} 代替，厂商的算子表中列有后者。",
+)
+ALWAYS_THERE = Text("Every adapter has it.", "每个适配插件都有它。")
+COMPOSITE = Text(
+    "PyTorch makes it of other operators, which are judged themselves.",
+    "PyTorch 用其他算子组成它，那些算子各自判断。",
+)
+NO_TENSOR = Text("It works on no tensor.", "它不涉及张量。")
+LIMIT = Text("There is a kernel, with a limit: {limit}.", "有内核，但有限制：{limit}。")
+DTYPE_REFUSED = Text("The device refuses tensors of {dtype}.", "设备拒绝 {dtype} 张量。")
+DTYPE_NARROWER = Text(
+    "The device computes {dtype} as {becomes}.",
+    "设备以 {becomes} 计算 {dtype}。",
+)
+DTYPE_CAST = Text(
+    "On the device a cast to {dtype} gives {becomes}.",
+    "在设备上转换为 {dtype} 得到的是 {becomes}。",
+)
+DTYPE_OF_OPERATOR = Text(
+    "The kernel takes {allowed} only, here it gets {dtype}.",
+    "该内核只接受 {allowed}，此处得到 {dtype}。",
+)
+FALLS_BACK = Text(
+    "The vendor's table for {version} lists no kernel: the adapter computes it on the CPU.",
+    "厂商 {version} 的算子表中没有它的内核：适配插件在 CPU 上计算它。",
+)
+RAISES = Text(
+    "The vendor's table for {version} lists no kernel: the adapter raises an error.",
+    "厂商 {version} 的算子表中没有它的内核：适配插件会报错。",
+)
+ABSENT = Text(
+    "The vendor's table for {version} lists no kernel, and it is not known what the adapter does then.",
+    "厂商 {version} 的算子表中没有它的内核，适配插件此时的行为未知。",
+)
+SPECIAL_FALLS_BACK = Text(
+    "The vendor's table for {version} lists it for {kinds} tensors only: the adapter computes others on the CPU.",
+    "厂商 {version} 的算子表中它只用于 {kinds} 张量：其他张量由适配插件在 CPU 上计算。",
+)
+SPECIAL_RAISES = Text(
+    "The vendor's table for {version} lists it for {kinds} tensors only: for others the adapter raises an error.",
+    "厂商 {version} 的算子表中它只用于 {kinds} 张量：对其他张量适配插件会报错。",
+)
+NOT_COMPLETE = Text(
+    "No complete list of this vendor's kernels is public, and nothing was reported of this one.",
+    "该厂商没有公开完整的内核列表，也没有关于这个算子的报告。",
+)
+NOT_IN_PYTORCH = Text(
+    "It is not in PyTorch's operator list, so the vendor's table says nothing of it.",
+    "它不在 PyTorch 的算子列表中，厂商的算子表没有涉及它。",
+)
+OTHER_LIBRARY = Text(
+    "It belongs to {library}; the vendor's table lists PyTorch's own operators.",
+    "它属于 {library}；厂商的算子表列出的是 PyTorch 自己的算子。",
+)
+COLLECTIVE = Text(
+    "A collective: the vendor's process group, {backend}, does it.",
+    "集合通信：由厂商的进程组 {backend} 执行。",
+)
+SPARSE = Text(
+    "A tensor that is not dense: the vendor's table speaks of dense ones.",
+    "张量不是稠密的：厂商的算子表只针对稠密张量。",
+)
+
+
+# What a device does not do with a dtype: of the device as a whole, and of one kernel.
+
+_CASTS = ("_to_copy", "to")
+_VIEWS_AND_COPIES = (
+    "alias*", "as_strided*", "clone", "contiguous", "detach*", "diagonal*", "empty_like*", "expand*", "full_like*",
+    "lift*", "new_*", "ones_like*", "permute*", "reshape*", "_reshape_alias", "select.*", "slice.*", "split*",
+    "squeeze*", "t", "transpose*", "unbind*", "unfold", "_unsafe_view", "unsqueeze*", "view*", "zeros_like*",
+)  # fmt: skip
+
+
+def dtype_limit(
+    use: Use, limits: Limits, allowed: tuple[str, ...], environment: Mapping[str, str]
+) -> Text | None:
+    """Why the dtypes of a call are a problem; None if they are none. `allowed` are those of the kernel, empty: any."""
+    inputs = [spec.dtype for spec in use.signature.inputs]
+    if allowed and inputs and inputs[0] not in allowed:
+        return DTYPE_OF_OPERATOR.format(allowed=", ".join(allowed), dtype=inputs[0])
+    for dtype in use.signature.dtypes:
+        limit = limits.dtypes.get(dtype)
+        if limit is None or not limit.applies(environment):
+            continue
+        if limit.narrowing is Narrowing.REFUSED:
+            return DTYPE_REFUSED.format(dtype=dtype)
+        if limit.narrowing is Narrowing.COMPUTED_AS and not _only_moves(use):
+            return DTYPE_NARROWER.format(dtype=dtype, becomes=limit.becomes)
+        if limit.narrowing is Narrowing.CAST_AS and _casts_to(use, dtype):
+            return DTYPE_CAST.format(dtype=dtype, becomes=limit.becomes)
+    return None
+
+
+def _name(use: Use) -> str:
+    return use.operator.partition("::")[2]
+
+
+def _only_moves(use: Use) -> bool:
+    """Whether the call computes nothing with the values: they stay as they are."""
+    name = _name(use)
+    if name.partition(".")[0] in _CASTS:
+        return True
+    made = not use.signature.inputs  # by a factory: empty, zeros
+    return made or moves_data(name) or matches(name, _VIEWS_AND_COPIES)
+
+
+def _casts_to(use: Use, dtype: str) -> bool:
+    is_cast = _name(use).partition(".")[0] in _CASTS
+    before = [spec.dtype for spec in use.signature.inputs]
+    return is_cast and dtype in [spec.dtype for spec in use.signature.outputs] and dtype not in before
+
+
+# Which calls of a program arrive at a device: those inside of an operator that the device takes whole
+# do not.
+
+_Called = tuple[OperatorSite, str]  # where, as if from the program itself, and the operator
+
+
+def device_uses(capture: Capture, is_whole: Callable[[str], bool]) -> list[Use]:
+    """The uses that the device must serve. Of a composite operator: itself if it is taken whole, else its parts."""
+    on_device = [use for use in capture.uses if capture.runs_on_device(use)]
+    wholes = Wholes(on_device, is_whole)
+    served, inner = [], []
+    for use in on_device:
+        if wholes.hide(use.site):
+            inner.append(use)
+        elif not use.expanded or is_whole(use.operator):
+            served.append(use)
+    return _with_time_of_parts(served, inner, wholes)
+
+
+def _with_time_of_parts(served: list[Use], inner: list[Use], wholes: Wholes) -> list[Use]:
+    """An operator that is taken whole takes the time of what it was made of, each of its uses by its calls."""
+    seconds: Counter[_Called] = Counter()
+    for use in inner:
+        around = wholes.outermost(use.site)
+        if around is not None:
+            seconds[around] += use.seconds  # type: ignore[assignment]  # a counter counts fractions as well
+    calls: Counter[_Called] = Counter()
+    for use in served:
+        calls[_called(use)] += use.calls
+    return [_longer(use, seconds[_called(use)] / calls[_called(use)]) for use in served]
+
+
+def _longer(use: Use, seconds_a_call: float) -> Use:
+    extra = seconds_a_call * use.calls
+    return replace(use, seconds=use.seconds + extra) if use.expanded and extra else use
+
+
+class Wholes:
+    """The operators that a device takes whole, and what is inside of them."""
+
+    def __init__(self, uses: Iterable[Use], is_whole: Callable[[str], bool]) -> None:
+        self._is_whole = is_whole
+        self._expanded: dict[_Called, list[Use]] = {}
+        self._hidden: dict[OperatorSite, bool] = {}
+        for use in uses:
+            if use.expanded:
+                self._expanded.setdefault(_called(use), []).append(use)
+
+    def hide(self, site: OperatorSite) -> bool:
+        """Whether calls from here are made inside of a whole operator, however deep."""
+        if not site.inside:
+            return False
+        if site not in self._hidden:
+            self._hidden[site] = False  # an operator that calls itself from its own site ends here
+            self._hidden[site] = self._is_whole(site.inside) or self._parents_are_hidden(site)
+        return self._hidden[site]
+
+    def outermost(self, site: OperatorSite) -> _Called | None:
+        """The whole operator around a hidden call that is not hidden itself: where it is called, and its name."""
+        seen = set()
+        while site not in seen:
+            seen.add(site)
+            key = (_outside(site), site.inside)
+            visible = next((use for use in self._expanded.get(key, []) if not self.hide(use.site)), None)
+            if visible is not None:
+                return key
+            outer = next(iter(self._expanded.get(key, [])), None)
+            if outer is None:
+                return None
+            site = outer.site
+        return None
+
+    def _parents_are_hidden(self, site: OperatorSite) -> bool:
+        parents = self._expanded.get((_outside(site), site.inside), [])
+        return bool(parents) and all(self.hide(parent.site) for parent in parents)
+
+
+def _called(use: Use) -> _Called:
+    return _outside(use.site), use.operator
+
+
+def _outside(site: OperatorSite) -> OperatorSite:
+    return replace(site, inside="")
+
+
+_ATEN = "aten"
+_TAKEN_APART = "CompositeImplicitAutograd"
+_COLLECTIVES = ("c10d", "_c10d_functional", "c10d_functional", "_c10d_functional_autograd")
+
+
+def judge(capture: Capture, vendor: Vendor, version: str = "") -> Readiness:
+    """What the vendor's adapter, in one version or the newest that is known, does with each operator of a program."""
+    table = vendor_table(vendor, version)
+    judging = _Judging(vendor, table, operator_facts(capture.torch))
+    uses = device_uses(capture, judging.is_taken_whole)
+    return Readiness(
+        capture=capture,
+        vendor=vendor.name,
+        device_type=vendor.device_type,
+        version=table.version,
+        complete=table.complete,
+        judgements=tuple(judging.judgement(use) for use in uses),
+    )
+
+
+def vendor_table(vendor: Vendor, version: str = "") -> VendorTable:
+    """The vendor's table for one version of its adapter, or the newest that is known; an unknown one is an error."""
+    ops = load_ops(Path(vendor.folder))
+    return VendorTable(ops, _version(vendor, ops, version))
+
+
+def predicted_fallbacks(readiness: Readiness) -> dict[str, int]:
+    """Operators that the adapter will compute on the CPU, under the names that it reports, and how often."""
+    facts = operator_facts(readiness.capture.torch)
+    calls: Counter[str] = Counter()
+    for judgement in readiness.judgements:
+        if judgement.support is OperatorSupport.FALLBACK:
+            fact = facts.get(_on_device(judgement.use.operator.partition("::")[2]))
+            calls[reported_as(fact) if fact else judgement.use.operator] += judgement.use.calls
+    return dict(calls)
+
+
+def moved_bytes(signature: Signature) -> int:
+    """What one call on the CPU moves: every tensor there; results, and tensors that it writes to, back."""
+    there = sum(spec.bytes for spec in signature.inputs)
+    back = sum(spec.bytes for spec in signature.outputs)
+    base = signature.operator.partition("::")[2].partition(".")[0]
+    if not signature.results and base.endswith("_") and signature.arguments:
+        # gives nothing back, so it writes to its first argument, a tensor or a list of them
+        back = sum(spec.bytes for spec in tensors_in(signature.arguments[0].value))
+    return there + back
+
+
+def _version(vendor: Vendor, ops: Ops, wanted: str) -> str:
+    if not wanted:
+        return vendor.limits.operator_version
+    if wanted not in ops.versions:
+        known = ", ".join(ops.versions)
+        rest = f"give one of {known}" if known else "its table is of no version: leave the version out"
+        raise InputError(f"the operators of {vendor.name}'s adapter {wanted} are not known; {rest}")
+    return wanted
+
+
+def _on_device(name: str) -> str:
+    """The name under which an operator arrives at a device other than the CPU and CUDA."""
+    name = CALLED_BEFORE.get(name, name)
+    return CALLED_ELSEWHERE.get(name) or CALLED_ELSEWHERE.get(name.partition(".")[0]) or name
+
+
+@dataclass(frozen=True)
+class _Answer:
+    support: OperatorSupport
+    reason: Text
+
+
+class _Judging:
+    """One vendor's table, asked many times."""
+
+    def __init__(self, vendor: Vendor, table: VendorTable, facts: Mapping[str, OperatorFacts]) -> None:
+        self._vendor = vendor
+        self._table = table
+        self._facts = facts
+        self._siblings = served_by(facts)
+        self._missing = vendor.limits.missing_operator_in(os.environ)
+        self._stands: dict[str, OperatorStanding] = {}
+        self._by_base: dict[
+            str, list[str]
+        ] = {}  # operator -> its overloads, but for those that only write elsewhere
+        self._adviser = Adviser(vendor, table, facts)
+
+    def is_taken_whole(self, operator: str) -> bool:
+        """Whether a composite operator arrives at the device as one, so that its parts never do. Autograd takes some
+        apart before any device sees them, whatever the vendor lists."""
+        name = operator.partition("::")[2]
+        if name in TAKEN_WHOLE:
+            return True
+        fact = self._facts.get(name)
+        is_taken_apart = fact is not None and _TAKEN_APART in fact.kernels
+        return not is_taken_apart and self._standing(operator).basis.has_kernel
+
+    def judgement(self, use: Use) -> UseJudgement:
+        answer = self._answer(use)
+        falls_back = answer.support is OperatorSupport.FALLBACK
+        return UseJudgement(
+            use=use,
+            support=answer.support,
+            reason=answer.reason,
+            moved_bytes=moved_bytes(use.signature) * use.calls if falls_back else 0,
+            advice=self._adviser.advise(use, answer.support) if answer.support.is_problem else (),
+        )
+
+    def _answer(self, use: Use) -> _Answer:
+        namespace, _, name = use.operator.partition("::")
+        if namespace != _ATEN:
+            return self._of_library(use, namespace)
+        if any(spec.layout != "strided" for spec in use.signature.inputs):
+            return self._of_sparse(name)
+        stands = self._standing(use.operator)
+        if stands.basis is SupportBasis.ABSENT:
+            return self._absent(name)
+        if stands.basis is SupportBasis.UNKNOWN and name not in self._table.ops.limits:
+            known = name in self._facts
+            return _Answer(OperatorSupport.UNKNOWN, NOT_COMPLETE if known else NOT_IN_PYTORCH)
+        entry = stands.entry or name
+        limit = self._limit(use, entry)
+        return _Answer(OperatorSupport.LIMITED, limit) if limit else _served(stands, name)
+
+    def _limit(self, use: Use, entry: str) -> Text | None:
+        words = self._table.ops.limits.get(entry)
+        if words:
+            return LIMIT.format(limit=words)
+        return dtype_limit(use, self._vendor.limits, self._table.ops.dtypes.get(entry, ()), os.environ)
+
+    def _absent(self, name: str) -> _Answer:
+        kinds = self._table.ops.special.get(name)
+        version = self._table.version
+        if self._missing is MissingOperator.UNKNOWN:
+            return _Answer(OperatorSupport.MISSING, ABSENT.format(version=version))
+        falls_back = self._missing is MissingOperator.FALLS_BACK
+        sentence = FALLS_BACK if falls_back else RAISES
+        if kinds:
+            sentence = SPECIAL_FALLS_BACK if falls_back else SPECIAL_RAISES
+        text = sentence.format(version=version, kinds=", ".join(kinds or ()))
+        return _Answer(OperatorSupport.FALLBACK if falls_back else OperatorSupport.MISSING, text)
+
+    def _of_library(self, use: Use, namespace: str) -> _Answer:
+        if self._table.lists(use.operator):
+            return _Answer(OperatorSupport.KERNEL, LISTED)
+        if not (use.signature.inputs or use.signature.outputs):
+            return _Answer(OperatorSupport.KERNEL, NO_TENSOR)
+        if namespace in _COLLECTIVES and self._vendor.dist_backend:
+            return _Answer(OperatorSupport.KERNEL, COLLECTIVE.format(backend=self._vendor.dist_backend))
+        return _Answer(OperatorSupport.UNKNOWN, OTHER_LIBRARY.format(library=namespace))
+
+    def _of_sparse(self, name: str) -> _Answer:
+        if "sparse" in self._table.ops.special.get(name, ()):
+            return _Answer(OperatorSupport.KERNEL, LISTED)
+        return _Answer(OperatorSupport.UNKNOWN, SPARSE)
+
+    def _standing(self, operator: str) -> OperatorStanding:
+        if operator not in self._stands:
+            self._stands[operator] = self._look_up(operator.partition("::")[2])
+        return self._stands[operator]
+
+    def _look_up(self, name: str) -> OperatorStanding:
+        arrives = _on_device(name)
+        fact = self._facts.get(arrives)
+        if fact is None:
+            if self._table.lists(name):
+                return OperatorStanding(SupportBasis.LISTED, name)
+            return self._agreed(self._overloads().get(name, ()))
+        stands = standing(fact, self._siblings.get(arrives, ()), self._table)
+        if stands.basis is SupportBasis.UNKNOWN:
+            return self._proven(arrives)
+        if stands.basis is SupportBasis.LISTED and arrives != name:
+            return OperatorStanding(SupportBasis.EQUIVALENT, arrives)
+        return stands
+
+    def _agreed(self, overloads: Sequence[str]) -> OperatorStanding:
+        """Of an operator whose overload is not known: what holds for all that are not made of others."""
+        every = [self._look_up(name) for name in overloads]
+        stands = [each for each in every if each.basis is not SupportBasis.COMPOSITE] or every
+        if stands and len({each.basis.has_kernel for each in stands}) == 1:
+            return stands[0]
+        return OperatorStanding(SupportBasis.UNKNOWN)
+
+    def _overloads(self) -> Mapping[str, list[str]]:
+        if not self._by_base:
+            for name in self._facts:
+                base, dot, overload = name.partition(".")
+                if dot and "out" not in overload:
+                    self._by_base.setdefault(base, []).append(name)
+        return self._by_base
+
+    def _proven(self, name: str) -> OperatorStanding:
+        """In a table of reports: the operator without its overload, or a function that could not work without it."""
+        base = name.partition(".")[0]
+        for entry in (name, base, *PROVEN_BY.get(base, ())):
+            if self._table.lists(entry):
+                return OperatorStanding(
+                    SupportBasis.LISTED if entry in (name, base) else SupportBasis.EQUIVALENT, entry
+                )
+        return OperatorStanding(SupportBasis.UNKNOWN)
+
+
+def _served(stands: OperatorStanding, name: str) -> _Answer:
+    if stands.basis is SupportBasis.COMPOSITE:
+        return _Answer(OperatorSupport.COMPOSITE, COMPOSITE)
+    if stands.basis is SupportBasis.SAME_KERNEL:
+        return _Answer(OperatorSupport.STRUCTURED, SAME_KERNEL.format(entry=f"aten::{stands.entry}"))
+    if stands.basis is SupportBasis.EQUIVALENT:
+        return _Answer(OperatorSupport.KERNEL, EQUIVALENT.format(entry=f"aten::{stands.entry}"))
+    if stands.basis is SupportBasis.ALWAYS_THERE:
+        return _Answer(OperatorSupport.KERNEL, ALWAYS_THERE)
+    return _Answer(OperatorSupport.KERNEL, LISTED)

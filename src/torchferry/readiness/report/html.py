@@ -1,0 +1,356 @@
+"""Readiness as one self-contained page: made here, whole; the script adds sorting, filters and the choice of language."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from torchferry import units
+from torchferry.readiness.model import TensorSpec, Use
+from torchferry.readiness.readiness import Advice, OperatorSupport, Readiness
+from torchferry.readiness.report import sentences, words
+from torchferry.readiness.report.modules import CalledOperator, ModuleNode, Tally, module_tree
+from torchferry.readiness.report.sources import SourceFile, SourceLine, source_files
+from torchferry.readiness.report.tables import OperatorSupportRow, Overview, label, worst
+from torchferry.report.formats import Options
+from torchferry.report.html import (
+    ARROW,
+    CONTROLS,
+    badge,
+    both,
+    chips,
+    code,
+    escaped,
+    facts,
+    filters,
+    in_table_order,
+    quiet,
+    row,
+    scrolled,
+    section,
+    sortable_head,
+    table,
+    tree_tools,
+    whole_page,
+)
+from torchferry.report.safe import one_line, web_address
+from torchferry.text import Text
+
+# Pieces of the page that several of its sections use: badges of support, cells of the heat map, links
+# to lines.
+
+_HEAT = ((0.99, "h4"), (0.95, "h3"), (0.8, "h2"), (0.5, "h1"), (0.0, "h0"))
+
+Anchors = Mapping[str, str]  # a line of code, or an operator -> the id of what shows it
+
+
+def support_badge(support: OperatorSupport | None) -> str:
+    """The support in words, or that the operator does not arrive at the device."""
+    return badge(words.SUPPORT[support]) if support else f'<span class="quiet">{words.ABSENT}</span>'
+
+
+def heat(tally: Tally) -> str:
+    """The share that a device computes, coloured; with the sign of the worst that lies below."""
+    if tally.support is None:
+        return '<span class="cell"></span>'
+    share = units.percent_of_all(tally.share, tally.is_all)
+    if tally.is_all:
+        return f'<span class="cell full">{share}</span>'
+    level = next(name for least, name in _HEAT if tally.share >= least)
+    tone = "dark" if tally.support is OperatorSupport.UNKNOWN else level
+    grade = words.SUPPORT[tally.support]
+    if tally.support is OperatorSupport.UNKNOWN and not tally.ready_calls:
+        share = ""
+    said = f'<span class="hush">{both(grade.name)}</span>'
+    return f'<span class="cell {tone}">{share} <i aria-hidden="true">{grade.sign}</i>{said}</span>'
+
+
+def place_link(use: Use, anchors: Anchors) -> str:
+    """The line of code, as a link to where the page shows it."""
+    place = code(sentences.place(use))
+    target = anchors.get(use.site.place)
+    return f'<a href="#{target}">{place}</a>' if target else place
+
+
+def operator_link(operator: str, anchors: Anchors) -> str:
+    """An operator's name, as a link to its row."""
+    return f'<a href="#{anchors[operator]}">{code(operator)}</a>'
+
+
+# The page's heat map: the tree of modules, a column for each device; opening a module shows what it
+# calls.
+
+OPEN_DEPTH = 2  # modules with a problem are open down to here
+
+
+def modules_section(overview: Overview, anchors: Anchors) -> str:
+    """The section; `anchors` are those of the operators."""
+    root = module_tree(overview)
+    heads = "".join(f'<span class="cell">{escaped(one_line(name))}</span>' for name in overview.labels)
+    weight = words.TIME if overview.is_timed else words.SHARE
+    helping = words.HEAT_HELP if overview.is_timed else words.HEAT_HELP_CALLS
+    head = (
+        f'<div class="line head"><span class="what">{both(words.MODULE)}</span>'
+        f'<span class="part">{both(weight)}</span>{heads}</div>'
+    )
+    tree = f'<div class="scroll"><div class="tree">{head}{_module(root, overview, anchors, 0)}</div></div>'
+    return section(words.MODULES, quiet(helping) + tree_tools() + tree, "modules")
+
+
+def _module(node: ModuleNode, overview: Overview, anchors: Anchors, depth: int) -> str:
+    is_open = depth == 0 or (node.has_problem and depth <= OPEN_DEPTH)
+    name = f"<b>{escaped(one_line(node.name))}</b>" if node.path else both(words.WHOLE_PROGRAM, "b")
+    kind = f' <span class="quiet">{escaped(one_line(node.type))}</span>' if node.type else ""
+    children = "".join(_module(child, overview, anchors, depth + 1) for child in node.children.values())
+    own = sorted(node.operators.values(), key=lambda called: -sum(map(overview.weight, called.uses)))
+    operators = "".join(_operator_of_module(called, overview, anchors) for called in own)
+    title = f' title="{escaped(_trouble(node))}"' if node.has_problem else ""
+    return (
+        f'<details{" open" if is_open else ""}><summary class="line"{title}><span class="what">{name}{kind}</span>'
+        f"{_part(node.weight, overview)}{''.join(map(heat, node.tallies))}</summary>"
+        f'<div class="below">{children}{operators}</div></details>'
+    )
+
+
+def _operator_of_module(called: CalledOperator, overview: Overview, anchors: Anchors) -> str:
+    cells = "".join(f'<span class="cell">{support_badge(tally.support)}</span>' for tally in called.tallies)
+    weight = sum(map(overview.weight, called.uses))
+    return (
+        f'<div class="line call"><span class="what">{operator_link(called.operator, anchors)}</span>'
+        f"{_part(weight, overview)}{cells}</div>"
+    )
+
+
+def _part(weight: float, overview: Overview) -> str:
+    return f'<span class="part">{units.percent(overview.part(weight))}</span>'
+
+
+def _trouble(node: ModuleNode) -> str:
+    """What hovering shows: the operators that are a problem for any device, of the module and all below."""
+    found = dict.fromkeys(_troubled(node))
+    names = [one_line(name) for name in found]
+    return ", ".join(names[: sentences.MAX_ITEMS]) + (", …" if len(names) > sentences.MAX_ITEMS else "")
+
+
+def _troubled(node: ModuleNode) -> list[str]:
+    own = [
+        called.operator
+        for called in node.operators.values()
+        if any(tally.support is not None and tally.support.is_problem for tally in called.tallies)
+    ]
+    below = (name for child in node.children.values() if child.has_problem for name in _troubled(child))
+    return [*own, *below]
+
+
+# The page's table of operators: support on each device; opening one shows reasons, advice and calls.
+
+MAX_USES = 25  # of one operator
+
+
+def operators_section(overview: Overview, operators: Anchors, lines: Anchors) -> str:
+    """The section; the anchors are those of operators, and of lines of code."""
+    heads = [(words.OPERATOR, "text"), (words.CALLS, "number"), (_weight_word(overview), "number")]
+    heads += [(Text(*[one_line(name)] * 2), "support") for name in overview.labels]
+    heads += [(words.DTYPES, "text"), (words.PHASE_COLUMN, "text")]
+    bodies = "".join(
+        _operator(each, overview, operators[each.operator], lines, len(heads)) for each in overview.operators
+    )
+    is_absent = any(None in each.supports for each in overview.operators)
+    absent = quiet(words.ABSENT_MEANS) if is_absent else ""
+    shown = scrolled(sortable_head(heads) + bodies, "rules operators")
+    count = len(overview.operators)
+    return section(words.OPERATORS, _filters(overview) + shown + absent, "operators", count=count)
+
+
+def _weight_word(overview: Overview) -> Text:
+    return words.TIME if overview.is_timed else words.SHARE
+
+
+def _filters(overview: Overview) -> str:
+    found = {support for each in overview.operators for support in each.supports if support}
+    supports = [(support.value, grade) for support, grade in in_table_order(found, words.SUPPORT)]
+    devices = "".join(
+        f'<button type="button" class="chip info" data-device="{at}" aria-pressed="false">{escaped(one_line(name))}</button>'
+        for at, name in enumerate(overview.labels)
+    )
+    any_device = f'<button type="button" class="chip info" data-device="-1" aria-pressed="true">{both(words.ANY_DEVICE)}</button>'
+    groups = "".join(
+        f'<span class="hush" id="by-{name}">{both(title)}</span>'
+        f'<div class="chips" role="group" aria-labelledby="by-{name}">{buttons}</div>'
+        for name, title, buttons in (
+            ("device", words.VENDOR, any_device + devices),
+            ("support", words.SUPPORT_COLUMN, chips(reversed(supports), "support")),
+        )
+    )
+    return filters(words.SEARCH, groups, words.SHOWN.format(shown="%", count=len(overview.operators)))
+
+
+def _operator(each: OperatorSupportRow, overview: Overview, anchor: str, lines: Anchors, columns: int) -> str:
+    supports = each.supports
+    phases = dict.fromkeys(use.site.phase for use in each.uses)
+    cells = [
+        f'<th scope="row">{code(each.operator)}</th>',
+        f'<td class="number" data-value="{each.calls}">{each.calls:,}</td>',
+        f'<td class="number" data-value="{each.share:.9f}">{units.percent(each.share)}</td>',
+        *(f'<td data-value="{_rank(support)}">{support_badge(support)}</td>' for support in supports),
+        f"<td>{escaped(sentences.dtypes(each.uses))}</td>",
+        f"<td>{', '.join(both(words.PHASE[phase]) for phase in phases)}</td>",
+    ]
+    known = " ".join(support.value if support else "none" for support in supports)
+    details = f"<summary>{both(words.DETAILS)}</summary>{_judgements(each, overview)}{_uses(each, lines)}"
+    return (
+        f'<tbody id="{anchor}" data-supports="{known}"><tr>{"".join(cells)}</tr>'
+        f'<tr class="more-of"><td colspan="{columns}"><details>{details}</details></td></tr></tbody>'
+    )
+
+
+def _rank(support: OperatorSupport | None) -> int:
+    return list(OperatorSupport).index(support) if support else -1
+
+
+def _judgements(each: OperatorSupportRow, overview: Overview) -> str:
+    """For each device the reasons, each once, and the advice."""
+    items = []
+    for name, judgements in zip(overview.labels, each.judgements, strict=True):
+        reasons = dict.fromkeys((judgement.support, judgement.reason) for judgement in judgements)
+        advice = dict.fromkeys(one for judgement in judgements for one in judgement.advice)
+        moved = sentences.moved(sum(judgement.moved_bytes for judgement in judgements), overview.capture)
+        said = "".join(f"<p>{support_badge(support)} {both(reason)}</p>" for support, reason in reasons)
+        if moved:
+            said += quiet(moved)
+        said += "".join(map(_advice, advice))
+        items.append(f"<dt>{escaped(one_line(name))}</dt><dd>{said}</dd>")
+    return f'<dl class="judgements">{"".join(items)}</dl>'
+
+
+def _advice(advice: Advice) -> str:
+    code = f"<pre>{escaped(advice.code)}</pre>" if advice.code else ""
+    address = web_address(advice.source)
+    shown = escaped(one_line(advice.source))
+    source = f'<a class="source" href="{escaped(address)}" rel="noreferrer">{shown}</a>' if address else shown
+    return f"<p><strong>{both(words.REMEDY[advice.remedy])}</strong>: {both(advice.text)} {source}</p>{code}"
+
+
+def _uses(each: OperatorSupportRow, lines: Anchors) -> str:
+    heads = [words.INPUTS, words.ARGUMENTS, words.OUTPUTS, words.CALLS, words.TIME]
+    heads += [words.PHASE_COLUMN, words.MODULE, words.PLACE]
+    rows = [_use(use, lines) for use in each.uses[:MAX_USES]]
+    more = len(each.uses) - MAX_USES
+    below = quiet(words.LEFT_OUT.format(count=more)) if more > 0 else ""
+    return table(heads, rows, "rules uses") + below
+
+
+def _use(use: Use, lines: Anchors) -> str:
+    inputs = "<br>".join(map(_tensor, use.signature.inputs))
+    if use.varied:
+        inputs += f'<br><span class="quiet">{both(words.VARIED)}</span>'
+    node = f"<br>{code(use.site.node)}" if use.site.node else ""
+    return row(
+        [
+            inputs,
+            code(sentences.arguments(use.signature)),
+            "<br>".join(map(_tensor, use.signature.outputs)),
+            f"{use.calls:,}",
+            units.duration(use.seconds) if use.seconds else "",
+            both(words.PHASE[use.site.phase]) + node,
+            code(sentences.module(use)),
+            place_link(use, lines),
+        ]
+    )
+
+
+def _tensor(spec: TensorSpec) -> str:
+    """The strides are shown where they are not those of a new tensor."""
+    plain = spec.stride is None or sentences.is_contiguous(spec)
+    stride = "" if plain else f' <span class="quiet">{escaped(sentences.stride(spec))}</span>'
+    return code(sentences.tensor(spec)) + stride
+
+
+def to_html(readinesses: Sequence[Readiness], options: Options) -> str:
+    """The page, with lines of code from below the folder where the program ran."""
+    overview = Overview(readinesses)
+    operators = {each.operator: f"operator-{at}" for at, each in enumerate(overview.operators)}
+    files = source_files(overview, options.folder)
+    lines = _line_anchors(files)
+    program = one_line(overview.capture.program)
+    devices = ", ".join(one_line(each.vendor) for each in overview.readinesses)
+    return whole_page(
+        f"{program} → {devices}",
+        [
+            modules_section(overview, operators) if overview.uses else "",
+            operators_section(overview, operators, lines) if overview.uses else "",
+            _sources(files, lines) if files else "",
+            _run(overview),
+        ],
+        language=options.language,
+        heading=escaped(program) + ARROW + escaped(devices),
+        overview="".join(map(_card, overview.readinesses)),
+        package=str(__package__),
+        styles=["ops.css"],
+        scripts=[CONTROLS, "ops.js"],
+    )
+
+
+def _card(readiness: Readiness) -> str:
+    """One device: the share in large, and the verdict."""
+    support = worst(judgement.support for judgement in readiness.judgements)
+    is_known = any(judgement.support is not OperatorSupport.UNKNOWN for judgement in readiness.judgements)
+    share = sentences.ready_percent(readiness) if is_known else "?" if readiness.judgements else "–"
+    tone = words.SUPPORT[support].kind if support else "info"
+    return (
+        f'<div class="device {tone}"><h2>{escaped(one_line(label(readiness)))}</h2><div class="big">{escaped(share)}</div>'
+        f"{both(sentences.said(readiness), 'p')}</div>"
+    )
+
+
+def _line_anchors(files: Sequence[SourceFile]) -> Anchors:
+    return {
+        f"{file.name}:{line.number}": f"line-{at}-{line.number}"
+        for at, file in enumerate(files)
+        for line in file.lines
+        if line.operators
+    }
+
+
+def _sources(files: Sequence[SourceFile], anchors: Anchors) -> str:
+    shown = "".join(_file(file, anchors) for file in files)
+    return section(words.SOURCE, quiet(words.LINES_HELP) + shown, "sources")
+
+
+def _file(file: SourceFile, anchors: Anchors) -> str:
+    rows = []
+    last = file.lines[0].number - 1
+    for line in file.lines:
+        if line.number > last + 1:
+            rows.append('<tr class="gap"><td colspan="4">⋯</td></tr>')
+        rows.append(_line(line, anchors.get(f"{file.name}:{line.number}", "")))
+        last = line.number
+    note = "" if file.is_readable else quiet(words.UNREADABLE)
+    return (
+        f'<details class="group file" open><summary><h3>{code(file.name)}</h3>'
+        f'<span class="quiet">{units.percent(file.share)}</span></summary>{note}'
+        f"{scrolled('<tbody>' + ''.join(rows) + '</tbody>', 'code')}</details>"
+    )
+
+
+def _line(line: SourceLine, anchor: str) -> str:
+    if not anchor:
+        return f"<tr><td>{line.number}</td><td></td><td></td><td><code>{escaped(line.text)}</code></td></tr>"
+    support = worst(filter(None, line.supports))
+    signs = "".join(
+        f'<i class="{words.SUPPORT[each].kind}">{words.SUPPORT[each].sign}</i>' if each else "<i> </i>"
+        for each in line.supports
+    )
+    operators = ", ".join(map(one_line, line.operators[: sentences.MAX_ITEMS]))
+    tone = words.SUPPORT[support].kind if support else ""
+    return (
+        f'<tr class="calls {tone}" id="{anchor}" title="{escaped(operators)}"><td>{line.number}</td>'
+        f'<td class="number">{units.percent(line.share)}</td><td class="signs">{signs}'
+        f'<span class="hush">{support_badge(support)}</span></td><td><code>{escaped(line.text)}</code></td></tr>'
+    )
+
+
+def _run(overview: Overview) -> str:
+    capture = overview.capture
+    rows = [[both(name), escaped(str(value))] for name, value in sentences.facts(capture, len(overview.uses))]
+    rows += [[both(words.NOTE), both(sentences.note(key))] for key in capture.notes]
+    return section(words.SUMMARY, facts(rows), "run")

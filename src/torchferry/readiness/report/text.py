@@ -1,0 +1,167 @@
+"""Readiness for the terminal: the verdicts first, then what needs attention, what can be done, and a summary."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from torchferry import units
+from torchferry.readiness.readiness import OperatorSupport, Readiness
+from torchferry.readiness.report import sentences, words
+from torchferry.readiness.report.tables import OperatorSupportRow, Overview, Problem, label
+from torchferry.report.formats import Options
+from torchferry.report.safe import one_line, visible
+from torchferry.report.terminal import Screen, Words, assembled, indented, plain, whole_line
+from torchferry.text import Text
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+    from rich.text import Text as Styled
+
+PLAIN_WIDTH = 100
+MAX_TENSORS = 4
+
+
+def to_text(readinesses: Sequence[Readiness], options: Options) -> str:
+    """For a terminal, or without colours. `everything` lists operators without a problem as well."""
+    screen = Screen(options, PLAIN_WIDTH)
+    report = _ReadinessText(Overview(readinesses), options)
+    screen.line(*report.verdicts())
+    screen.part(*report.parts(options.everything))
+    return screen.text()
+
+
+class _ReadinessText:
+    def __init__(self, overview: Overview, options: Options) -> None:
+        self._overview = overview
+        self._words = Words(options, options.limit)
+        self._say = self._words.say
+        self._whole_code = (
+            not options.terminal
+        )  # lines may be longer than the page: broken ones can't be copied
+
+    def verdicts(self) -> list[Styled]:
+        """One line for each device."""
+        return [self._verdict(readiness) for readiness in self._overview.readinesses]
+
+    def parts(self, everything: bool) -> list[RenderableType]:
+        """What to print below, from top to bottom."""
+        overview = self._overview
+        parts: list[RenderableType] = [
+            self._words.note(words.NOTE, sentences.note(key)) for key in overview.capture.notes
+        ]
+        if not overview.uses:
+            return parts
+        if everything:
+            parts += self._matrix(words.OPERATORS, overview.operators)
+        elif len(overview.readinesses) > 1:
+            parts += self._matrix(words.COMPARED, [row for row in overview.operators if row.is_problem])
+        for readiness in overview.readinesses:
+            parts += self._problems(readiness)
+        return [*parts, *self._summary()]
+
+    def _verdict(self, readiness: Readiness) -> Styled:
+        said = self._say(sentences.verdict(readiness))
+        name = one_line(label(readiness))
+        return assembled((name, "bold"), (said.removeprefix(name), _verdict_style(readiness)))
+
+    def _matrix(self, title: Text, rows: Sequence[OperatorSupportRow]) -> list[RenderableType]:
+        """Operators against devices."""
+        if not rows:
+            return []
+        table = self._words.table([words.OPERATOR], [words.CALLS, self._weight_word()], self._overview.labels)
+        for row in rows[: self._words.limit]:
+            cells = [plain(one_line(row.operator)), plain(str(row.calls)), plain(units.percent(row.share))]
+            table.add_row(*cells, *map(self._support, row.supports))
+        return self._words.titled(title, table, len(rows))
+
+    def _problems(self, readiness: Readiness) -> list[RenderableType]:
+        problems = self._overview.problems(readiness)
+        if not problems:
+            return []
+        several = len(self._overview.readinesses) > 1
+        title = words.PROBLEMS_OF.format(vendor=label(readiness)) if several else words.PROBLEMS
+        heads = [words.OPERATOR, words.SUPPORT_COLUMN]
+        table = self._words.table(heads, [words.CALLS, self._weight_word()], [words.WHERE])
+        shown = problems[: self._words.limit]
+        for problem in shown:
+            table.add_row(*self._problem(problem))
+        return [*self._words.titled(title, table, len(problems)), *self._advice(shown)]
+
+    def _problem(self, problem: Problem) -> list[RenderableType]:
+        first = problem.uses[0]
+        shapes = sentences.tensors(first.signature.inputs, MAX_TENSORS)
+        others = len({use.signature for use in problem.uses}) - 1
+        if others or any(use.varied for use in problem.uses):
+            shapes += f" {self._say(words.VARIED)}"
+        phases = dict.fromkeys(self._say(words.PHASE[use.site.phase]) for use in problem.uses)
+        where = [
+            ", ".join(phases),
+            self._say(sentences.several(map(sentences.module, problem.uses))),
+            self._say(sentences.several(map(sentences.place, problem.uses))),
+        ]
+        return [
+            assembled((one_line(problem.operator), "bold"), (f"\n{shapes}" if shapes else "", "dim")),
+            self._support(problem.support),
+            plain(str(problem.calls)),
+            plain(units.percent(problem.share)),
+            plain("\n".join(filter(None, where))),
+        ]
+
+    def _advice(self, problems: list[Problem]) -> list[RenderableType]:
+        """The reasons, and what can be done; operators about which the same is said stand together."""
+        said: dict[tuple[tuple[str, bool], ...], list[str]] = {}
+        for problem in problems:
+            said.setdefault(self._advice_lines(problem), []).append(one_line(problem.operator))
+        parts: list[RenderableType] = ["", self._words.plain(words.ADVICE, "bold")]
+        for lines, operators in said.items():
+            parts.append(indented(plain(", ".join(operators), "bold"), 2))
+            for line, is_code in lines:
+                whole = is_code and self._whole_code
+                parts.append(whole_line(f"    {line}") if whole else indented(plain(line), 4))
+        return parts
+
+    def _advice_lines(self, problem: Problem) -> tuple[tuple[str, bool], ...]:
+        """Each with whether it is code."""
+        lines = [(one_line(self._say(reason)), False) for reason in problem.reasons]
+        moved = sentences.moved(problem.moved_bytes, self._overview.capture)
+        lines += [(self._say(moved), False)] if moved else []
+        for advice in problem.advice:
+            lines.append((f"→ {one_line(self._say(advice.text))}", False))
+            lines += [(f"    {visible(line)}", True) for line in advice.code.splitlines()]
+        return tuple(lines)
+
+    def _summary(self) -> list[RenderableType]:
+        """How many operators have which support, and their share."""
+        overview = self._overview
+        groups = [overview.by_support(readiness) for readiness in overview.readinesses]
+        table = self._words.table([words.SUPPORT_COLUMN])
+        for name in overview.labels:
+            table.add_column(plain(one_line(name)), justify="right", overflow="fold")
+        table.add_column(overflow="fold", style="dim")
+        for support, grade in words.SUPPORT.items():
+            if not any(support in group for group in groups):
+                continue
+            cells = []
+            for readiness, group in zip(overview.readinesses, groups, strict=True):
+                judgements = group.get(support, [])
+                count = len({judgement.use.operator for judgement in judgements})
+                share = units.percent(overview.share_on(readiness, judgements))
+                cells.append(plain(f"{count}  {share:>7}" if judgements else ""))
+            table.add_row(self._support(support), *cells, self._words.plain(grade.meaning))
+        return self._words.titled(words.BY_SUPPORT, table, len(overview.operators), left_out=0)
+
+    def _weight_word(self) -> Text:
+        return words.TIME if self._overview.is_timed else words.SHARE
+
+    def _support(self, support: OperatorSupport | None) -> Styled:
+        if support is None:
+            return plain(words.ABSENT, "dim")
+        return self._words.plain(words.SUPPORT[support].name, words.SUPPORT[support].style)
+
+
+def _verdict_style(readiness: Readiness) -> str:
+    supports = {judgement.support for judgement in readiness.judgements}
+    return next(
+        (words.SUPPORT[support].style for support in reversed(OperatorSupport) if support in supports), ""
+    )

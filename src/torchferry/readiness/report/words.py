@@ -1,0 +1,209 @@
+"""The words of the readiness reports in English and Chinese."""
+
+from __future__ import annotations
+
+from torchferry.readiness.model import Phase
+from torchferry.readiness.readiness import OperatorSupport, Remedy
+from torchferry.report.records import BAD, DOUBT, GOOD, RISK, UNCLEAR, Grade
+from torchferry.text import Text
+
+SUPPORT = {
+    OperatorSupport.KERNEL: Grade(
+        Text("kernel", "有内核"), GOOD, "✓", Text("the device has a kernel for it", "设备有该算子的内核")
+    ),
+    OperatorSupport.STRUCTURED: Grade(
+        Text("structured", "结构化"),
+        GOOD,
+        "✓",
+        Text("the kernel of another overload computes it", "由另一重载的内核计算"),
+    ),
+    OperatorSupport.COMPOSITE: Grade(
+        Text("composite", "复合"),
+        GOOD,
+        "✓",
+        Text(
+            "PyTorch makes it of other operators, which are judged for themselves",
+            "由 PyTorch 拆成其他算子，各算子分别判断",
+        ),
+    ),
+    OperatorSupport.LIMITED: Grade(
+        Text("limited", "受限"),
+        RISK,
+        "!",
+        Text(
+            "there is a kernel, but not for this dtype, or with a limit",
+            "有内核，但不支持该数据类型，或有其他限制",
+        ),
+        own_style="yellow",
+    ),
+    OperatorSupport.UNKNOWN: Grade(
+        Text("unknown", "未知"),
+        UNCLEAR,
+        "?",
+        Text("the vendor's table does not speak of it", "厂商的算子表未提及"),
+    ),
+    OperatorSupport.FALLBACK: Grade(
+        Text("CPU fallback", "回退 CPU"),
+        DOUBT,
+        "↩",
+        Text("no kernel: the adapter computes it on the CPU", "无内核：适配插件在 CPU 上计算"),
+    ),
+    OperatorSupport.MISSING: Grade(
+        Text("missing", "缺失"),
+        BAD,
+        "✕",
+        Text("no kernel: the adapter raises an error", "无内核：适配插件报错"),
+    ),
+}  # the best first
+REMEDY = {
+    Remedy.COMPOSITION: Text("compute it with other operators", "用其他算子组合"),
+    Remedy.VENDOR_OPERATOR: Text("use the vendor's operator", "使用厂商算子"),
+    Remedy.OTHER_VERSION: Text("use another version of the adapter", "使用其他版本的适配插件"),
+    Remedy.OTHER_DTYPE: Text("use another dtype", "使用其他数据类型"),
+    Remedy.KEEP_ON_CPU: Text("keep it on the CPU", "保留在 CPU 上"),
+}
+PHASE = {
+    Phase.SETUP: Text("set-up", "准备"),
+    Phase.DATA: Text("data loading", "数据加载"),
+    Phase.FORWARD: Text("forward", "前向"),
+    Phase.BACKWARD: Text("backward", "反向"),
+    Phase.OPTIMIZER: Text("optimizer", "优化器"),
+}
+
+READY_TIME = Text("{share} of operator time has a device kernel", "{share} 的算子时间有设备内核")
+READY_CALLS = Text(
+    "{share} of operator calls have a device kernel (no times are known)",
+    "{share} 的算子调用有设备内核（没有时间数据）",
+)
+KNOWN_TIME = Text(
+    "{share} of operator time is known to have a device kernel", "已知 {share} 的算子时间有设备内核"
+)
+KNOWN_CALLS = Text(
+    "{share} of operator calls are known to have a device kernel (no times are known)",
+    "已知 {share} 的算子调用有设备内核（没有时间数据）",
+)
+ALL_READY = Text("no operator falls back to the CPU or is missing", "没有算子回退到 CPU 或缺失")
+NOTHING_JUDGED = Text(
+    "the run called no operator that a device would have to serve; there is nothing to judge",
+    "本次运行没有调用任何需要设备执行的算子；无可判断",
+)
+NOTHING_KNOWN = Text(
+    "nothing is known: the vendor's table lists none of the {count} operators",
+    "情况未知：厂商的算子表未列出这 {count} 个算子中的任何一个",
+)
+# What follows the share: for one operator, for several.
+CLAUSES = {
+    OperatorSupport.MISSING: (
+        Text("{count} operator is missing and raises: {names}", "{count} 个算子缺失并会报错：{names}"),
+        Text("{count} operators are missing and raise: {names}", "{count} 个算子缺失并会报错：{names}"),
+    ),
+    OperatorSupport.FALLBACK: (
+        Text("{count} operator falls back to the CPU: {names}", "{count} 个算子回退到 CPU：{names}"),
+        Text("{count} operators fall back to the CPU: {names}", "{count} 个算子回退到 CPU：{names}"),
+    ),
+    OperatorSupport.LIMITED: (
+        Text("{count} operator has a kernel with a limit: {names}", "{count} 个算子的内核有限制：{names}"),
+        Text("{count} operators have kernels with a limit: {names}", "{count} 个算子的内核有限制：{names}"),
+    ),
+}
+UNLISTED = (
+    Text(
+        "{count} operator is unknown, because the vendor's table does not list all: {names}",
+        "{count} 个算子情况未知，因为厂商的算子表不完整：{names}",
+    ),
+    Text(
+        "{count} operators are unknown, because the vendor's table does not list all: {names}",
+        "{count} 个算子情况未知，因为厂商的算子表不完整：{names}",
+    ),
+)
+UNKNOWN = (
+    Text(
+        "{count} operator is unknown to the vendor's table: {names}",
+        "{count} 个算子未见于厂商的算子表：{names}",
+    ),
+    Text(
+        "{count} operators are unknown to the vendor's table: {names}",
+        "{count} 个算子未见于厂商的算子表：{names}",
+    ),
+)
+ABSENT = "–"
+ABSENT_MEANS = Text(
+    "–: does not arrive at this device, which takes the composite operator around it whole, or takes its parts.",
+    "–：该算子不会到达此设备，因为设备整体执行其外层的复合算子，或执行其组成部分。",
+)
+AND_MORE_NAMES = Text("{names} and {count} more", "{names} 及另外 {count} 个")
+PER_STEP = Text("{size} moved per step", "每步搬运 {size}")
+PER_RUN = Text("{size} moved in the run", "本次运行共搬运 {size}")
+WITH_COST = Text("{said} ({cost})", "{said}（{cost}）")
+VERDICT = Text("{vendor}: {said}", "{vendor}：{said}")
+
+TITLE = Text("Operator readiness", "算子适配情况")
+SUMMARY = Text("Summary", "概览")
+PROBLEMS = Text("What needs attention", "需要处理的算子")
+PROBLEMS_OF = Text("What needs attention on {vendor}", "{vendor} 上需要处理的算子")
+COMPARED = Text("Operators with a problem on any device", "在任一设备上有问题的算子")
+ADVICE = Text("What can be done", "处理建议")
+BY_SUPPORT = Text("Operators by support", "按支持情况统计")
+OPERATORS = Text("Operators", "算子")
+CALLS_SHEET = Text("Calls", "调用")
+MODULES = Text("Modules", "模块")
+SOURCE = Text("Source lines", "源代码行")
+
+OPERATOR = Text("Operator", "算子")
+SUPPORT_COLUMN = Text("Support", "支持情况")
+DTYPES = Text("Dtypes", "数据类型")
+CALLS = Text("Calls", "调用次数")
+SECONDS = Text("Seconds", "秒")
+TIME = Text("Time", "时间")
+SHARE = Text("Share", "占比")
+PHASE_COLUMN = Text("Phase", "阶段")
+MODULE = Text("Module", "模块")
+FILE = Text("File", "文件")
+PLACE = Text("Line", "代码行")
+WHERE = Text("Where", "位置")
+REASON = Text("Reason", "原因")
+MOVED = Text("Bytes moved", "搬运字节数")
+VENDOR = Text("Device", "设备")
+INPUTS = Text("Inputs", "输入")
+OUTPUTS = Text("Outputs", "输出")
+STRIDES = Text("Strides of the inputs", "输入的步长")
+ARGUMENTS = Text("Other arguments", "其他参数")
+NODE = Text("Autograd step", "自动求导步骤")
+INSIDE = Text("Inside of", "所属复合算子")
+FACT = Text("Fact", "项目")
+VALUE = Text("Value", "值")
+PROGRAM = Text("Program", "程序")
+DEVICE = Text("Computed on", "计算设备")
+TORCH = Text("PyTorch", "PyTorch")
+STEPS = Text("Optimizer steps", "优化器步数")
+PROCESSES = Text("Processes", "进程数")
+JUDGED = Text("Judged uses of operators", "已判断的算子用法")
+NOT_JUDGED = Text(
+    "Uses in set-up, data loading and composite operators, not judged",
+    "准备、数据加载及复合算子中未判断的用法",
+)
+NOTE = Text("Note", "说明")
+VARIED = Text("and other shapes", "以及其他形状")
+WHOLE_PROGRAM = Text("whole program", "整个程序")
+SEVERAL = Text("{first} and {count} more", "{first} 及另外 {count} 处")
+
+SEARCH = Text("Search operators, modules, lines", "搜索算子、模块、代码行")
+ANY_DEVICE = Text("any device", "任一设备")
+SHOWN = Text("{shown} of {count} operators", "{count} 个算子中的 {shown} 个")
+DETAILS = Text("calls, reasons, advice", "调用、原因、建议")
+LEFT_OUT = Text(
+    "{count} further uses are in the JSON and XLSX reports.", "另有 {count} 种用法，见 JSON 和 XLSX 报告。"
+)
+UNREADABLE = Text("The file could not be read when this page was made.", "生成本页时无法读取该文件。")
+HEAT_HELP = Text(
+    "The share of operator time below each module that the device computes itself. Open a module to see its operators.",
+    "各模块下由设备自身计算的算子时间占比。展开模块可查看其算子。",
+)
+HEAT_HELP_CALLS = Text(
+    "The share of operator calls below each module that the device computes itself. Open a module to see its operators.",
+    "各模块下由设备自身计算的算子调用占比。展开模块可查看其算子。",
+)
+LINES_HELP = Text(
+    "Lines of the program that call operators; in the backward pass the line of the forward call.",
+    "程序中调用算子的代码行；反向阶段为对应前向调用所在的行。",
+)

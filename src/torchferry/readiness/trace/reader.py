@@ -1,0 +1,298 @@
+"""Reads a profiler's file, a trace or a table, and tells which operators it holds."""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple, NoReturn
+
+from torchferry.errors import InputError
+from torchferry.readiness.model import TRACE, Capture, ModuleInfo, OperatorSite, Phase, Signature
+from torchferry.readiness.trace.calls import HostTimeline, ProfiledCall, Surroundings, counted, host_timeline
+from torchferry.readiness.trace.events import EventReader, EventRole, OperatorEvent
+from torchferry.readiness.trace.signatures import Folding, Signatures
+from torchferry.readiness.trace.table import read_table
+from torchferry.traces.categories import CUDA, flow_device, launching_device
+from torchferry.traces.chunks import Chunks
+from torchferry.traces.decoding import Decoder
+from torchferry.traces.opening import TraceText, no_trace
+
+
+class Sites:
+    """Answers for the calls of one trace."""
+
+    def __init__(self, timeline: HostTimeline) -> None:
+        self._timeline = timeline
+        self._setup_ends = _first_forward(timeline)
+        self._known: dict[OperatorSite, OperatorSite] = {}
+
+    def of(self, call: ProfiledCall, inside: str) -> OperatorSite:
+        """The site of a call that `inside` made."""
+        around = call.surroundings
+        phase = around.phase or self._phase_by_time(around, call.event.start)
+        if phase is Phase.BACKWARD:
+            made = self._made(around.sequence, call.event.start)
+            site = OperatorSite(phase, made.module, made.place, around.node, inside)
+        else:
+            site = OperatorSite(phase, around.module, around.place, "", inside)
+        return self._known.setdefault(site, site)
+
+    def _made(self, sequence: int, before: int) -> Surroundings:
+        """What the forward call lay in that made a step of the backward pass.
+
+        All calls since the last step was made have the same number: the one that made it is the last of them.
+        Each thread counts for itself, so it must also lie before the backward pass.
+        """
+        made = self._timeline.forward.get(sequence, ())
+        index = bisect_left(made, before, key=lambda entry: entry[0])
+        return made[index - 1][1] if index else Surroundings()
+
+    def _phase_by_time(self, around: Surroundings, time: int) -> Phase:
+        if around.module:
+            return Phase.FORWARD
+        if self._is_between_backward_and_step(time):
+            return Phase.OPTIMIZER
+        return Phase.SETUP if time < self._setup_ends else Phase.FORWARD
+
+    def _is_between_backward_and_step(self, time: int) -> bool:
+        """Clipping, scaling, averaging: what is done to gradients before the optimizer's step."""
+        timeline = self._timeline
+        index = bisect_right(timeline.step_starts, time)
+        if index == len(timeline.step_starts):
+            return False
+        step = timeline.step_starts[index]
+        last_backward = _last(timeline.backward_ends, time)
+        earlier = max(_last(timeline.module_starts, time), timeline.step_starts[index - 1] if index else -1)
+        nothing_between = _last(timeline.backward_ends, step) == last_backward
+        return last_backward > earlier and nothing_between
+
+
+def _last(times: list[int], until: int) -> int:
+    """The last of the times that is not after this one; -1 if there is none."""
+    index = bisect_right(times, until)
+    return times[index - 1] if index else -1
+
+
+def _first_forward(timeline: HostTimeline) -> int:
+    """When setting up was over. Only a trace with modules tells; what autograd keeps belongs to the forward pass."""
+    if not timeline.module_starts:
+        return 0
+    starts = [timeline.module_starts[0], *timeline.turn_starts[:1], *timeline.backward_ends[:1]]
+    return min(starts)
+
+
+# The work of a device, given to the operators that asked for it.
+
+
+def add_device_work(timeline: HostTimeline, work: Iterable[OperatorEvent]) -> None:
+    """To each operator its own. Work whose operator is not known is left out."""
+    flows: dict[tuple[tuple[str, str], int], OperatorEvent] = {}
+    others: list[OperatorEvent] = []
+    for event in work:
+        if event.role is EventRole.FLOW_END:
+            flows[event.thread, event.start] = event
+        else:
+            others.append(event)
+    for event in others:
+        flow = flows.get((event.thread, event.start))
+        if flow is not None:
+            owner = timeline.launches.get((flow.category, flow.link))
+        elif event.role is EventRole.DEVICE:
+            owner = timeline.launches.get(("", event.link)) or timeline.by_external.get(event.external)
+        else:
+            continue
+        if owner is not None:
+            owner.work.append(event)
+
+
+def device_of(launches: Iterable[str], flows: Iterable[str], has_kernels: bool) -> str:
+    """The type of the device that computed, by the categories of launches and flows."""
+    named = [*map(flow_device, flows), *map(launching_device, launches)]
+    return next((device for device in named if device), CUDA if has_kernels else "cpu")
+
+
+_HOST_ROLES = (EventRole.HOST, EventRole.PYTHON, EventRole.LAUNCH, EventRole.FLOW_START)
+
+
+def read_trace(path: Path) -> Capture:
+    """The operators of a trace of torch.profiler or torch.autograd.profiler, or of the table that they print."""
+    text = TraceText(path)
+    start = text.more()
+    if start.lstrip()[:1] in ("{", "["):
+        return _TraceReader(path).capture()
+    return read_table(path, text.put_back(start))
+
+
+class Launch(NamedTuple):
+    """One call of an operator, and the work that it gave to the device: kernels and copies, with nanoseconds."""
+
+    signature: Signature
+    site: OperatorSite
+    kernels: tuple[tuple[str, int], ...]
+
+
+class Launches(NamedTuple):
+    """The calls of a trace, in the order in which they began within each thread."""
+
+    device: str
+    calls: tuple[Launch, ...]
+
+
+def read_launches(path: Path) -> Launches:
+    """Which operators of a trace launched which kernels."""
+    text = TraceText(path)
+    start = text.more()
+    if start.lstrip()[:1] not in ("{", "["):
+        raise InputError(
+            f"{str(path)!r} is a table or another text, and only a trace tells which kernels an operator launched: "
+            "give what the profiler's export_chrome_trace() wrote (.json, .json.gz)"
+        )
+    return _TraceReader(path).launches()
+
+
+class _TraceReader:
+    """One file."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._chunks = Chunks(path)
+        self._decoder = Decoder(self._chunks)
+        self._reader = EventReader()
+        self._host: list[OperatorEvent] = []
+        self._work: list[OperatorEvent] = []
+        self._is_trace = False
+        self._launches: set[str] = set()
+        self._flows: set[str] = set()
+
+    def launches(self) -> Launches:
+        self._read()
+        device = self._device()
+        timeline = self._timeline()
+        sites = Sites(timeline)
+        signatures = Signatures()
+        calls = [
+            Launch(
+                signatures.of(call.operator, call.event.inputs, device),
+                sites.of(call, inside),
+                tuple((event.name, event.duration) for event in sorted(_work(call, expanded), key=_start)),
+            )
+            for call, inside, expanded in counted(timeline.roots, signatures, device)
+        ]
+        return Launches(device, tuple(calls))
+
+    def capture(self) -> Capture:
+        self._read()
+        device = self._device()
+        spans = [(event.start, event.end) for event in self._host if event.role is EventRole.HOST]
+        processes = {event.thread[0] for event in self._host if event.role is EventRole.HOST}
+        timeline = self._timeline()
+        signatures = Signatures()
+        folding = _folded(timeline, signatures, device)
+        return Capture(
+            program=str(self._path),
+            origin=TRACE,
+            device=device,
+            torch=_version(self._chunks.about),
+            steps=len(timeline.step_starts) or len(timeline.turn_starts),
+            seconds=(max(end for _, end in spans) - min(start for start, _ in spans)) / 1e9,
+            processes=len(processes),
+            uses=folding.uses(),
+            modules=tuple(ModuleInfo(module, type_) for module, type_ in timeline.modules.items()),
+            notes=tuple(self._notes(timeline, signatures, folding)),
+        )
+
+    def _read(self) -> None:
+        for event in self._events():
+            self._sort(event)
+        self._is_trace |= self._chunks.is_object
+        if not any(event.role is EventRole.HOST for event in self._host):
+            self._refuse()
+
+    def _device(self) -> str:
+        has_kernels = any(event.role is EventRole.DEVICE for event in self._work)
+        return device_of(sorted(self._launches), sorted(self._flows), has_kernels)
+
+    def _timeline(self) -> HostTimeline:
+        timeline = host_timeline(self._host)
+        self._host.clear()
+        add_device_work(timeline, self._work)
+        return timeline
+
+    def _events(self) -> Iterator[OperatorEvent]:
+        for events in self._decoder:
+            self._is_trace |= any(event.ph for event in events)
+            yield from self._reader.read(events)
+
+    def _sort(self, event: OperatorEvent) -> None:
+        """To the host's, or to the device's."""
+        if event.role is EventRole.FLOW_START:
+            self._flows.add(event.category)
+        elif event.role is EventRole.LAUNCH:
+            self._launches.add(event.category)
+        (self._host if event.role in _HOST_ROLES else self._work).append(event)
+
+    def _refuse(self) -> NoReturn:
+        if self._is_trace:
+            raise InputError(
+                f"{str(self._path)!r} is a trace without operators of PyTorch: record with "
+                "activities=[ProfilerActivity.CPU, ...], while the program computes"
+            )
+        raise no_trace(self._path, "a JSON list of other things")
+
+    def _notes(self, timeline: HostTimeline, signatures: Signatures, folding: Folding) -> Iterator[str]:
+        if self._chunks.is_cut_short or self._decoder.damaged or self._reader.damaged:
+            yield "truncated"
+        yield from sorted(timeline.notes)
+        if not signatures.has_shapes:
+            yield "no_shapes"
+        if signatures.has_open_overloads:
+            yield "no_overloads"
+        if not timeline.step_starts:
+            yield "no_step"
+        if timeline.modules:
+            yield "module_types"
+        if not timeline.has_places:
+            yield "no_places"
+        elif timeline.has_python:
+            yield "function_lines"
+        if folding.has_varied:
+            yield "varied"
+
+
+def _folded(timeline: HostTimeline, signatures: Signatures, device: str) -> Folding:
+    sites = Sites(timeline)
+    folding = Folding()
+    for call, inside, expanded in counted(timeline.roots, signatures, device):
+        site = sites.of(call, inside)
+        signature = signatures.of(call.operator, call.event.inputs, _where(site, device))
+        folding.add(signature, site, 1, _nanoseconds(call, expanded, device), expanded)
+    return folding
+
+
+def _where(site: OperatorSite, device: str) -> str:
+    return "cpu" if site.phase.is_on_host else device
+
+
+def _nanoseconds(call: ProfiledCall, expanded: bool, device: str) -> int:
+    """The device's time, or on the CPU the host's; of an expanded operator without those that it called."""
+    if device == "cpu":
+        inner = sum(child.event.duration for child in call.children) if expanded else 0
+        return max(0, call.event.duration - inner)
+    return sum(event.duration for event in _work(call, expanded))
+
+
+def _work(call: ProfiledCall, expanded: bool) -> Iterable[OperatorEvent]:
+    """What a call made the device do; of an expanded operator without those that it called."""
+    return call.work if expanded else call.all_work()
+
+
+def _start(event: OperatorEvent) -> int:
+    return event.start
+
+
+def _version(about: dict[str, Any]) -> str:
+    for key in ("torch_version", "pytorch_version", "PyTorch version"):
+        if isinstance(about.get(key), str):
+            return str(about[key])
+    return ""

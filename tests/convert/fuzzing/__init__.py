@@ -1,1 +1,0 @@
-"""A fuzzer of the converter: made-up modules, and what must hold for each. `python -m tests.convert.fuzzing --help`."""
