@@ -10,15 +10,21 @@ import pytest
 
 from torchferry.readiness.cases.bench import Bench
 from torchferry.readiness.cases.model import CaseVerdict
+from torchferry.readiness.cases.writing import library
 
-LIBRARY = """
-import unittest
-
+IMPORTS = """
+from __future__ import annotations
+import contextlib, copy, dataclasses, importlib, math, unittest
+from typing import Any
+import torch
+from torch import Tensor
+"""
+# what every case holds, and this one's operator, which computes nothing
+LIBRARY = f"""{IMPORTS}{library()}
 def operator(): return None
-def inputs(): return [], {}
-def forward(*_, **__): return {}
-def backward(*_, **__): return {}
-class MismatchError(AssertionError): pass
+def inputs(): return [], {{}}
+def forward(*_, **__): return {{}}
+def backward(*_, **__): return {{}}
 """
 
 
@@ -36,7 +42,7 @@ def _file(folder: Path, test: str) -> Path:
 
 def test_outcomes(bench: Bench, tmp_path: Path) -> None:
     assert bench.run(_file(tmp_path, "pass")).kind is CaseVerdict.EQUAL
-    differs = bench.run(_file(tmp_path, "raise MismatchError('output: the strides differ: 3')"))
+    differs = bench.run(_file(tmp_path, "raise ResultMismatchError('output: the strides differ: 3')"))
     assert (differs.kind, differs.aspect) == (CaseVerdict.DIFFERS, "strides")
     raises = bench.run(_file(tmp_path, "raise ValueError('\\n first \\n second')"))
     assert (raises.kind, raises.check, raises.message) == (

@@ -26,6 +26,7 @@ from typing import Any
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from torchferry.readiness.cases.comparing import ResultMismatchError
 from torchferry.readiness.cases.model import CaseOutcome, CaseVerdict, Times, TrialFacts
 from torchferry.sim import is_active
 from torchferry.sim.current import fallback_calls
@@ -194,7 +195,7 @@ def _failure(name: str, test: Callable[[], None]) -> CaseOutcome | None:
     except unittest.SkipTest as reason:
         return CaseOutcome(CaseVerdict.NO_DEVICE, name, str(reason))
     except Exception as error:
-        if type(error).__name__ != "MismatchError":
+        if type(error).__name__ != ResultMismatchError.__name__:  # its own: the case holds a copy
             return CaseOutcome(CaseVerdict.RAISES, name, _said(error), simulated=is_active())
         message = str(error)
         aspect = message.partition(": the ")[2].partition(" ")[0]
