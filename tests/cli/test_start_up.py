@@ -6,6 +6,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import torchferry
+
 _RUN = """
 import sys
 from torchferry.cli.main import main
@@ -43,3 +45,14 @@ def test_optional_parts_are_imported_when_they_are_needed(tmp_path: Path) -> Non
     (source / "a.yaml").write_text("device: cuda\n")
     more = imported(source, tmp_path / "more", "--amp", "--similar")
     assert {"amp.restructure", "similar.engine", "texts.configs"} <= more
+
+
+def test_help_imports_next_to_nothing() -> None:
+    code = "import os, sys; before = set(sys.modules); from torchferry.cli.main import main; main(['--help'])\n"
+    code += "print(*sorted(set(sys.modules) - before))"
+    result = subprocess.run(
+        [sys.executable, "-S", "-c", code], capture_output=True, text=True, check=True,
+        env={"PYTHONPATH": str(Path(torchferry.__file__).parents[1])},
+    )  # fmt: skip
+    names = result.stdout.splitlines()[-1].split()
+    assert set(names) <= {"__future__", "torchferry", "torchferry.cli", "torchferry.cli.main"}

@@ -17,8 +17,6 @@ from torchferry.report.progress import progress_bar
 if TYPE_CHECKING:
     from torchferry.perf.model import Analysis
 
-# The options of `ferry analyze`.
-
 FORMATS = ("text", "json", "md", "html")
 LEVELS = ("high", "medium", "low")
 TOP = 15
@@ -33,7 +31,6 @@ exit codes: 0 analyzed; 1 with --check: there is a finding of that severity; 2 n
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """All of them."""
-    parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.usage = "ferry analyze PATH... [OPTIONS]"
     parser.epilog = _EPILOG
     parser.add_argument(

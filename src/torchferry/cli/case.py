@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from torchferry.readiness.cases.writing import FileFrame
     from torchferry.vendors.model import Vendor
 
-# The options of `ferry case`.
-
 _SECONDS = 120.0
 _seed = options.whole_number(0, (1 << 63) - 1)  # of a torch.Generator
 
@@ -45,7 +43,6 @@ _NOTATION = """how --input is written:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """All of them."""
-    parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.usage = (
         'ferry case OPERATOR --to VENDOR [--input "10x20:int64" ...] [OPTIONS]\n'
         "       ferry case OPERATOR --to VENDOR --from FILE [--call N] [OPTIONS]\n"

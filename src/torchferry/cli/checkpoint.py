@@ -9,8 +9,6 @@ from pathlib import Path
 from torchferry.cli import options
 from torchferry.errors import RunError
 
-# The options of `ferry checkpoint`.
-
 _EPILOG = """No code of a file is run: its pickle is read, tensors are described, classes are only named.
 
 exit codes: 0 fine; 1 with --check: the file names what could run commands or touch files; 2 bad usage or bad input"""
@@ -18,7 +16,6 @@ exit codes: 0 fine; 1 with --check: the file names what could run commands or to
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """All of them."""
-    parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.epilog = _EPILOG
     actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
     _add_info(

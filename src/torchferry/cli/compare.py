@@ -16,8 +16,6 @@ from torchferry.report.progress import progress_bar
 if TYPE_CHECKING:
     from torchferry.accuracy.compare.model import RankComparison
 
-# The options of `ferry compare`.
-
 FORMATS = ("text", "json", "csv", "msaccucmp", "xlsx", "html")
 
 _EPILOG = """RECORD is a file of `ferry record`, `ferry replay` or `ferry watch`, or of a vendor's dumper; where there is no gpu.h5 but
@@ -32,7 +30,6 @@ them; 3 nothing is known to be wrong, but a call that differs could not be judge
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """All of them."""
-    parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.usage = "ferry compare MINE [GOLDEN] [OPTIONS]\n       ferry compare -m MINE [-g GOLDEN] [OPTIONS]"
     parser.epilog = _EPILOG
     parser.add_argument(

@@ -13,8 +13,6 @@ if TYPE_CHECKING:
     from torchferry.examination.host.machine import Machine
     from torchferry.report.formats import Options
 
-# The options of `ferry doctor`.
-
 PARTS = ("host",)
 FORMATS = ("text", "json", "md", "csv", "html")
 
@@ -28,7 +26,6 @@ exit codes: 0 fine; 1 with --check: the machine is not ready, or not known to be
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """All of them."""
-    parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.usage = "ferry doctor [PART] [OPTIONS]"
     parser.epilog = _EPILOG
     parser.add_argument(

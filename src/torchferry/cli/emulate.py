@@ -46,7 +46,6 @@ _NOTHING = Text("there was nothing to remove", "没有可删除的内容")
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """All of them."""
-    parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.usage = "ferry emulate (setup | info | remove) [--to VENDOR] [OPTIONS]"
     parser.epilog = _EPILOG
     parser.add_argument(

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 
 Content = TypeVar("Content")
 
-# The options of `ferry explain`.
-
 FORMATS = ("text", "json", "md", "csv", "html")
 
 _EPILOG = """LOG is a file, also packed (.gz, .bz2, .xz), a folder that is searched for logs (of all ranks of a run, of a vendor's runtime), - for
@@ -30,7 +28,6 @@ exit codes: 0 fine; 1 with --check: an error was found; 2 no such log or code, b
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """All of them."""
-    parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.usage = "ferry explain [LOG... | MESSAGE | --code CODE | --list] [OPTIONS]"
     parser.epilog = _EPILOG
     parser.add_argument("logs", nargs="*", metavar="LOG", help="logs of one run (default: standard input)")

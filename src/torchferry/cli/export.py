@@ -11,15 +11,12 @@ from pathlib import Path
 from torchferry.cli import options
 from torchferry.errors import InputError, OutputError
 
-# The options of `ferry export`.
-
 _EPILOG = """exit codes: 0 fine; 1 written, but onnxruntime does not compute what PyTorch does; 2 bad usage or bad input, nothing
 was written"""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """All of them."""
-    parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.usage = "ferry export [CHECKPOINT] --model FACTORY --input SHAPE [...] -o FILE.onnx [OPTIONS]"
     parser.epilog = _EPILOG
     parser.add_argument(

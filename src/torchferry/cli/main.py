@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import os
-import signal
 import sys
 
 from torchferry import __version__
 
-TYPE_CHECKING = (
-    False  # type checkers take it for true; importing it from typing takes as long as all the rest
-)
+# Type checkers take it for true; importing it from typing takes as long as all the rest.
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     import argparse
+    import signal
     from collections.abc import Callable
 
 # stage of a migration -> command -> (module, what it does). Nothing is imported until a command is chosen: help must be
@@ -68,7 +67,6 @@ _EXIT_CODES = """exit codes:
      program failed half way; `ferry analyze`: a detector broke down
   130  interrupted (143: by SIGTERM)
   `ferry run` and `ferry watch` end with the program's own exit code"""
-_INTERRUPTED = (128 + signal.SIGINT, 128 + signal.SIGTERM)
 
 
 def help_text() -> str:
@@ -93,13 +91,37 @@ def help_text() -> str:
 
 def main(arguments: list[str] | None = None) -> int:
     """Run `ferry`; returns the exit code."""
-    return as_command("ferry", _dispatch, arguments)
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    if len(given) > 1 and given[0] == "help" and given[1] in COMMANDS:
+        given = [given[1], "--help"]
+    elif len(given) > 2 and given[0] == "--lang":  # before the command, as other tools take it
+        given = [given[2], *given[:2], *given[3:]]
+    if given and given[0] in COMMANDS:
+        return as_command("ferry", lambda _: run_command(given[0], given[1:]), arguments)
+    return guarded("ferry", lambda: _answer_at_once(given))
+
+
+def _answer_at_once(given: list[str]) -> int:
+    """Help, the version, a command that there is not: what needs no module but this one."""
+    if not given or given[0] in ("-h", "--help", "help"):
+        print(help_text())
+        return 0 if given else 2
+    if given[0] in ("-V", "--version"):
+        print(f"torchferry {__version__}")
+        return 0
+    import difflib
+
+    near = difflib.get_close_matches(given[0], COMMANDS, 1)
+    hint = f"did you mean `{near[0]}`?" if near else f"known are {', '.join(COMMANDS)}"
+    print(f"ferry: no command `{given[0]}`; {hint}", file=sys.stderr)
+    return 2
 
 
 def as_command(name: str, work: Callable[[list[str]], int], arguments: list[str] | None) -> int:
     """Run a command with these arguments; with those of the command line, this process is the command's own."""
     if arguments is not None:
         return guarded(name, lambda: work(arguments))
+    import signal
 
     def interrupted(number: int, _frame: object) -> None:
         os.write(2, f"{name}: interrupted; nothing was written\n".encode())
@@ -108,12 +130,14 @@ def as_command(name: str, work: Callable[[list[str]], int], arguments: list[str]
     _answer_signals(interrupted)  # nothing is begun yet, so nothing is to be cleaned up
     code = guarded(name, lambda: work(sys.argv[1:]))
     _answer_signals(signal.SIG_DFL)  # Python ends: a handler of its own would print a traceback
-    if code in _INTERRUPTED:
+    if code in (128 + signal.SIGINT, 128 + signal.SIGTERM):
         _end_without_waiting(code)
     return code
 
 
 def _answer_signals(handler: Callable[[int, object], None] | signal.Handlers) -> None:
+    import signal
+
     for number in (signal.SIGINT, signal.SIGTERM):
         if signal.getsignal(number) != signal.SIG_IGN:  # as in a shell script's background job
             signal.signal(number, handler)
@@ -131,31 +155,6 @@ def _end_without_waiting(code: int) -> None:
     os._exit(code)
 
 
-def _dispatch(given: list[str]) -> int:
-    if len(given) > 1 and given[0] == "help" and given[1] in COMMANDS:
-        return run_command(given[1], ["--help"])
-    if len(given) > 2 and given[0] == "--lang":  # before the command, as other tools take it
-        given = [given[2], *given[:2], *given[3:]]
-    if not given or given[0] in ("-h", "--help", "help"):
-        print(help_text())
-        return 0 if given else 2
-    if given[0] in ("-V", "--version"):
-        print(f"torchferry {__version__}")
-        return 0
-    if given[0] not in COMMANDS:
-        return _unknown_command(given[0])
-    return run_command(given[0], given[1:])
-
-
-def _unknown_command(name: str) -> int:
-    import difflib
-
-    near = difflib.get_close_matches(name, COMMANDS, 1)
-    hint = f"did you mean `{near[0]}`?" if near else f"known are {', '.join(COMMANDS)}"
-    print(f"ferry: no command `{name}`; {hint}", file=sys.stderr)
-    return 2
-
-
 def run_command(name: str, arguments: list[str]) -> int:
     """Run one command."""
     import argparse
@@ -166,6 +165,8 @@ def run_command(name: str, arguments: list[str]) -> int:
     module = importlib.import_module(f"torchferry.cli.{COMMANDS[name][0]}")
     parser = argparse.ArgumentParser(prog=f"ferry {name}", description=module.__doc__)
     module.add_arguments(parser)
+    if "\n" in (parser.epilog or ""):  # lines that are to stay as they are
+        parser.formatter_class = argparse.RawDescriptionHelpFormatter
     args = parser.parse_args(_with_values(parser, arguments))
     with stoppable():
         return int(module.run(args))
@@ -186,42 +187,37 @@ def _with_values(parser: argparse.ArgumentParser, arguments: list[str]) -> list[
 
 def guarded(name: str, work: Callable[[], int]) -> int:
     """Run some work; bad input becomes one line and exit code 2, Ctrl-C becomes 130, SIGTERM 143."""
-    from torchferry.errors import FerryError
-
-    _open_closed_streams()
+    for stream in (
+        "stdout",
+        "stderr",
+    ):  # Python has none where the caller has closed it, as in `ferry scan . >&-`
+        if getattr(sys, stream) is None:
+            setattr(sys, stream, open(os.devnull, "w"))  # noqa: SIM115 (stays open until the end)
     try:
         return work()
-    except FerryError as error:
-        for line in error.lines:
-            _complain(name, line)
-        return error.exit_code
     except KeyboardInterrupt as stop:
         _complain(name, str(stop) or "interrupted; nothing was written")
         return int(getattr(stop, "exit_code", 130))
     except OSError as error:
-        return _cant_go_on(name, error)
+        from torchferry.report.streams import discard_stdout
+
+        discard_stdout()
+        if isinstance(error, BrokenPipeError):  # the reader has seen enough, as in `ferry vendors | head`
+            return 0
+        place = "" if error.filename is None else f"{os.fsdecode(error.filename)}: "
+        _complain(name, f"{place}{error.strerror or error}")
+        return 2
     except MemoryError:
         _complain(name, "there is not enough memory for this input on this machine; nothing was written")
         return 2
+    except Exception as error:
+        from torchferry.errors import FerryError
 
-
-def _cant_go_on(name: str, error: OSError) -> int:
-    from torchferry.report.streams import discard_stdout
-
-    discard_stdout()
-    if isinstance(error, BrokenPipeError):  # the reader has seen enough, as in `ferry vendors | head`
-        return 0
-    place = "" if error.filename is None else f"{os.fsdecode(error.filename)}: "
-    _complain(name, f"{place}{error.strerror or error}")
-    return 2
-
-
-def _open_closed_streams() -> None:
-    """Python has no stream where the caller has closed one, as in `ferry scan . >&-`."""
-    if sys.stdout is None:
-        sys.stdout = open(os.devnull, "w")  # noqa: SIM115 (stays open until the end)
-    if sys.stderr is None:
-        sys.stderr = open(os.devnull, "w")  # noqa: SIM115 (stays open until the end)
+        if not isinstance(error, FerryError):
+            raise
+        for line in error.lines:
+            _complain(name, line)
+        return error.exit_code
 
 
 def _complain(name: str, problem: str) -> None:

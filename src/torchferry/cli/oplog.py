@@ -13,8 +13,6 @@ from torchferry.report.progress import progress_bar
 if TYPE_CHECKING:
     pass
 
-# The options of `ferry oplog`.
-
 FORMATS = ("text", "json", "csv", "md", "html")
 
 _EPILOG = """LOG is a file, also packed (.gz), or a folder that is searched for logs; logs of the devices in it are left out.
@@ -25,7 +23,6 @@ in it; 3 some files could not be read, the others were"""
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """All of them."""
-    parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.usage = "ferry oplog LOG... [OPTIONS]"
     parser.epilog = _EPILOG
     parser.add_argument(

@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from torchferry.readiness.readiness import Readiness
     from torchferry.vendors.model import Vendor
 
-# The options of `ferry ops`.
-
 FORMATS = ("text", "json", "md", "csv", "xlsx", "html")
 
 

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from torchferry.accuracy.overflow.model import OverflowEvent
     from torchferry.accuracy.record.settings import OverflowSettings
 
-# The options of `ferry overflow`.
-
 DEFAULT_OUTPUT = "overflow.h5"
 _LAST = 20
 

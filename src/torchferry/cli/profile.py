@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from torchferry.perf.collect.launching import Profiled
     from torchferry.perf.collect.settings import ProfileSettings
 
-# The options of `ferry profile`.
-
 DEFAULT_OUTPUT = "prof"
 _DEFAULT_STEPS = "10:12"
 _DEFAULT_WARMUP = 1

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from torchferry.accuracy.replay.launching import ReplayOutcome
     from torchferry.launch.place import Place
 
-# The options of `ferry replay`.
-
 DEFAULT_OUTPUT = "replay.h5"
 
 

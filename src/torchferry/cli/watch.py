@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from torchferry.accuracy.record.settings import WatchSettings
     from torchferry.launch.program import Program
 
-# The options of `ferry watch`.
-
 DEFAULT_OUTPUT = "watch.h5"
 _EVERY = 100
 

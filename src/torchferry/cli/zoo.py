@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from torchferry.vendors.model import Vendor
     from torchferry.zoo.new import NewDelivery
 
-# The options of `ferry zoo`.
-
 ACTIONS = ("new", "check")
 FORMATS = ("text", "json", "md", "csv", "html")
 
@@ -29,7 +27,6 @@ exit codes: 0 complete; 1 `check`: something is missing; 2 bad usage or input; 3
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """All of them."""
-    parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.usage = "ferry zoo (new | check) PATH [OPTIONS]"
     parser.epilog = _EPILOG
     parser.add_argument("action", choices=ACTIONS, metavar="ACTION", help="new or check")
